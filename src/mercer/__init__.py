@@ -1,0 +1,1 @@
+"""Mercer: kernel methods for Python."""

@@ -1,0 +1,40 @@
+"""The one decorator for compiled loops.
+
+``jit`` releases the GIL, caches on disk, follows NumPy's rules for division, and allows the compiler to reorder
+sums but never to assume that NaN and infinities do not occur: a NaN in the data must stay a NaN.
+"""
+
+from __future__ import annotations
+
+import logging
+
+import numba
+from numba.core import event
+
+jit = numba.njit(
+    nogil=True,
+    cache=True,
+    error_model="numpy",
+    fastmath={"reassoc", "contract", "arcp", "nsz", "afn"},
+)
+
+
+class _CompilationNotice(event.Listener):
+    """Says once that loops are being compiled, so that the first run's wait is explained."""
+
+    def __init__(self) -> None:
+        self.said = False
+
+    def on_start(self, event: event.Event) -> None:
+        if self.said or not event.data["dispatcher"].py_func.__module__.startswith("mercer."):
+            return
+        self.said = True
+        logging.getLogger("mercer").warning(
+            "mercer: compiling its loops for this machine; this happens once, later runs start at once"
+        )
+
+    def on_end(self, event: event.Event) -> None:
+        """Nothing to say: the results follow."""
+
+
+event.register("numba:compile", _CompilationNotice())
