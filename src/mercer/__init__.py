@@ -1,1 +1,53 @@
-"""Mercer: kernel methods for Python."""
+"""Mercer: kernel methods for Python. Any kernel, any learner, any scale, each answer with its certificate.
+
+Names are loaded when they are first used (PEP 562), so that ``import mercer`` is quick.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+__version__ = "0.1.0"
+
+_HOME = {
+    "Gram": "mercer.gram",
+    "KernelRidge": "mercer.estimators.kernel_ridge",
+    "PrecomputedGram": "mercer.gram",
+    "SVC": "mercer.estimators.svc",
+    "config": "mercer.engine.settings",
+    "load": "mercer.persistence",
+    "on_progress": "mercer.engine.progress",
+    "save": "mercer.persistence",
+}
+_MODULES = ("kernels", "validity", "testing")
+
+__all__ = ["__version__", *sorted(_HOME), *_MODULES]
+
+if TYPE_CHECKING:
+    from mercer import kernels as kernels
+    from mercer import testing as testing
+    from mercer import validity as validity
+    from mercer.engine.progress import on_progress as on_progress
+    from mercer.engine.settings import config as config
+    from mercer.estimators.kernel_ridge import KernelRidge as KernelRidge
+    from mercer.estimators.svc import SVC as SVC
+    from mercer.gram import Gram as Gram
+    from mercer.gram import PrecomputedGram as PrecomputedGram
+    from mercer.persistence import load as load
+    from mercer.persistence import save as save
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HOME:
+        value = getattr(importlib.import_module(_HOME[name]), name)
+    elif name in _MODULES:
+        value = importlib.import_module(f"mercer.{name}")
+    else:
+        raise AttributeError(f"module 'mercer' has no attribute {name!r}")
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -32,7 +32,11 @@ class MemoryBudgetError(MercerError, MemoryError):
 
 
 class NumericalError(MercerError, ArithmeticError):
-    """A computation broke down (a factorisation failed, a kernel returned NaN)."""
+    """A computation broke down: a factorisation failed, numbers overflowed."""
+
+
+class KernelValueError(DataError, NumericalError):
+    """A kernel returned NaN, an infinity, or an array of the wrong shape."""
 
 
 class ModelFileError(MercerError, ValueError):

@@ -1,0 +1,1 @@
+"""Threads, tiles, the memory budget and progress: how work is cut up and run. Knows no kernel."""

@@ -1,0 +1,30 @@
+"""Kernels and their algebra.
+
+>>> from mercer import kernels
+>>> k = 0.7 * kernels.RBF([1.0, 3.0]) + kernels.Linear()
+>>> k.theta.shape
+(3,)
+"""
+
+from mercer.kernels.algebra import Constant, Cost, Kernel, exp
+from mercer.kernels.convert import as_kernel, from_sklearn
+from mercer.kernels.function import from_function
+from mercer.kernels.modifiers import Centered, Normalized, On, ScaledBy, Warped
+from mercer.kernels.vector.columnwise import AllSubsets, ChiSquared, Hamming, HistogramIntersection, White
+from mercer.kernels.vector.dot import ArcCosine, ExponentialDot, Linear, Polynomial, Sigmoid, Tanimoto
+from mercer.kernels.vector.stationary import (
+    RBF,
+    ExpSineSquared,
+    Laplacian,
+    Matern,
+    NegativeDistance,
+    Periodic,
+    RationalQuadratic,
+)
+
+__all__ = [
+    "RBF", "AllSubsets", "ArcCosine", "Centered", "ChiSquared", "Constant", "Cost", "ExpSineSquared",
+    "ExponentialDot", "Hamming", "HistogramIntersection", "Kernel", "Laplacian", "Linear", "Matern",
+    "NegativeDistance", "Normalized", "On", "Periodic", "Polynomial", "RationalQuadratic", "ScaledBy", "Sigmoid",
+    "Tanimoto", "Warped", "White", "as_kernel", "exp", "from_function", "from_sklearn",
+]  # fmt: skip

@@ -1,0 +1,172 @@
+"""The commands and their options.
+
+Nothing here imports NumPy, pandas or scikit-learn, so that ``mercer --help`` answers at once: a command's work stands
+in a module of its own, which :func:`_work` imports when the command is run.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.metadata
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from mercer.cli.options import MODELS, FitOptions, UseOptions
+from mercer.cli.outcome import ending
+
+app = typer.Typer(
+    help="Kernel methods for tables: fit, evaluate and use a model, each answer with its certificate.",
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+_FILE = "A .csv, .tsv, .parquet, .libsvm or .npz file, or sample:NAME (see: mercer samples)."
+
+
+def run(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line and return the exit code."""
+    given = None if arguments is None else list(arguments)
+    return ending(lambda: app(args=given, prog_name="mercer", standalone_mode=False))
+
+
+def _work(module: str) -> Any:
+    """The module that does a command's work: the one place where our own modules are imported late."""
+    return importlib.import_module(f"mercer.cli.{module}")
+
+
+def _version(asked: bool) -> None:
+    if asked:
+        typer.echo(f"mercer {importlib.metadata.version('mercer')}")
+        raise typer.Exit
+
+
+@app.callback(invoke_without_command=True)
+def _start(
+    context: typer.Context,
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and leave.")
+    ] = False,
+) -> None:
+    if context.invoked_subcommand is None:
+        typer.echo(context.get_help())
+
+
+Data = Annotated[str, typer.Argument(metavar="DATA", help=_FILE, show_default=False)]
+Model = Annotated[Path, typer.Argument(metavar="MODEL", help="A model file that fit wrote.", show_default=False)]
+Drop = Annotated[
+    list[str] | None,
+    typer.Option("--drop", metavar="COLUMN", help="Leave a column out; may be repeated.", show_default=False),
+]
+Memory = Annotated[
+    str | None, typer.Option("--memory", metavar="SIZE", help="Memory budget, such as 4GiB.", show_default=False)
+]
+Jobs = Annotated[
+    int | None, typer.Option("--n-jobs", metavar="N", help="Worker threads; all cores by default.", show_default=False)
+]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but errors.")]
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")]
+
+
+@app.command()
+def fit(
+    data: Data,
+    target: Annotated[
+        str | None,
+        typer.Option("--target", "-t", metavar="COLUMN", help="The column to predict.", show_default=False),
+    ] = None,
+    task: Annotated[
+        str | None,
+        typer.Option(metavar="classification|regression", help="By default worked out from the target."),
+    ] = None,
+    model: Annotated[
+        str | None,
+        typer.Option("--model", "-m", metavar="|".join(MODELS), help="By default chosen by the task."),
+    ] = None,
+    kernel: Annotated[
+        str | None,
+        typer.Option(
+            "--kernel", "-k", metavar="EXPR", help='rbf, linear, poly, ... or "0.5*RBF(2.0) + Linear()".'
+        ),
+    ] = None,
+    settings: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="NAME=VALUE", help="A parameter of the model, as in --set C=10."),
+    ] = None,
+    normalize: Annotated[
+        str, typer.Option(metavar="standard|minmax|unit|none", help="How numbers are scaled.")
+    ] = "standard",
+    impute: Annotated[
+        str | None,
+        typer.Option(metavar="mean|median|most_frequent", help="Fill in missing values; else they are an error."),
+    ] = None,
+    drop: Drop = None,
+    test_size: Annotated[
+        float, typer.Option(metavar="SHARE", help="Share of the rows held out for the score; 0 for none.")
+    ] = 0.2,
+    seed: Annotated[int, typer.Option(help="Seed of the choice of the held-out rows.")] = 0,
+    out: Annotated[
+        Path | None,
+        typer.Option("--out", "-o", metavar="FILE", help="The model file. [default: NAME.mercer]", show_default=False),
+    ] = None,
+    memory: Memory = None,
+    n_jobs: Jobs = None,
+    quiet: Quiet = False,
+    json: Json = False,
+) -> None:
+    """Fit a model to a table, score it on held-out rows, and write it to a file."""
+    _work("fit").fit(
+        FitOptions(
+            data, target, task, model, kernel, settings or [], normalize, impute, drop or [], test_size, seed, out,
+            memory, n_jobs, quiet, json,
+        )
+    )  # fmt: skip
+
+
+@app.command()
+def predict(
+    model: Model,
+    data: Data,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            "--out", "-o", metavar="FILE", help="A .csv, .tsv or .parquet file.  [default: print CSV]", show_default=False
+        ),
+    ] = None,
+    drop: Drop = None,
+    memory: Memory = None,
+    n_jobs: Jobs = None,
+    quiet: Quiet = False,
+    json: Json = False,
+) -> None:
+    """Predict the target for the rows of a table."""
+    _work("use").predict(UseOptions(model, data, drop or [], out, memory, n_jobs, quiet, json))
+
+
+@app.command()
+def evaluate(
+    model: Model,
+    data: Data,
+    drop: Drop = None,
+    memory: Memory = None,
+    n_jobs: Jobs = None,
+    quiet: Quiet = False,
+    json: Json = False,
+) -> None:
+    """Score a model on a table that holds the target too."""
+    _work("use").evaluate(UseOptions(model, data, drop or [], None, memory, n_jobs, quiet, json))
+
+
+@app.command()
+def inspect(model: Model, json: Json = False) -> None:
+    """Show what a model file holds: kernel, parameters, columns, certificate."""
+    _work("describe").inspect(model, json)
+
+
+@app.command()
+def samples(json: Json = False) -> None:
+    """List the sample data sets, to be used as sample:NAME."""
+    _work("describe").samples(json)

@@ -1,0 +1,40 @@
+"""Output files: checked before the work, written in one stroke after it."""
+
+from __future__ import annotations
+
+import os
+import secrets
+from collections.abc import Callable
+from pathlib import Path
+
+from mercer._errors import DataError
+
+
+def check_output(path: Path) -> None:
+    """Raise if ``path`` cannot be written; called before any long work.
+
+    Raises
+    ------
+    DataError
+        If its directory does not exist or may not be written to, or if it is a directory itself.
+    """
+    directory = path.parent
+    if not directory.is_dir():
+        raise DataError(
+            f"cannot write {path}: the directory {directory} does not exist; create it (mkdir -p {directory}) or "
+            "choose another --out."
+        )
+    if path.is_dir():
+        raise DataError(f"cannot write {path}: it is a directory; name a file in it, such as {path / 'model.mercer'}.")
+    if not os.access(directory, os.W_OK) or (path.exists() and not os.access(path, os.W_OK)):
+        raise DataError(f"cannot write {path}: permission denied; choose another --out.")
+
+
+def write_atomically(path: Path, write: Callable[[Path], None]) -> None:
+    """Let ``write`` fill a draft beside ``path``, and put it in place at the end: never is there half a file."""
+    draft = path.with_name(f".{path.name[:100]}.{secrets.token_hex(8)}{path.suffix}")
+    try:
+        write(draft)
+        os.replace(draft, path)
+    finally:
+        draft.unlink(missing_ok=True)

@@ -1,0 +1,66 @@
+"""How a command ends: its exit code, and the one sentence on standard error."""
+
+from __future__ import annotations
+
+import os
+import sys
+import traceback
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import typer
+
+from mercer._errors import MercerError
+
+OK, OUR_FAULT, USER_FAULT, INTERRUPTED = 0, 1, 2, 130
+
+# Of typer's errors only this branch is public under one name in all its versions; its base is what we catch.
+_USAGE = typer.BadParameter.__mro__[2]
+
+
+def ending(command: Callable[[], Any]) -> int:
+    """Run a command and turn how it ends into an exit code.
+
+    ``MERCER_DEBUG=1`` in the environment shows the traceback of whatever went wrong.
+    """
+    try:
+        with warnings.catch_warnings():
+            warnings.showwarning = _note
+            code = command()
+        return code if isinstance(code, int) else OK
+    except (KeyboardInterrupt, typer.Abort):
+        return _say("interrupted; nothing was written", INTERRUPTED)
+    except _USAGE as error:
+        return _say(error.format_message(), USER_FAULT)  # type: ignore[attr-defined]
+    except BrokenPipeError:
+        # The reader of our output has left, as in `mercer predict ... | head`; nothing more is to be said to it.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return OK
+    except MercerError as error:
+        return _say(str(error), USER_FAULT)
+    except MemoryError:
+        return _say("the machine has no memory left for this; use fewer rows, or set a budget by --memory", USER_FAULT)
+    except OSError as error:
+        if error.filename is None:
+            return _bug(error)
+        return _say(f"{error.filename}: {error.strerror}", USER_FAULT)
+    except Exception as error:
+        return _bug(error)
+
+
+def _bug(error: BaseException) -> int:
+    kind = type(error).__name__
+    text = f"internal error ({kind}: {error}); run again with MERCER_DEBUG=1 to see where, and please report it"
+    return _say(text, OUR_FAULT)
+
+
+def _say(text: str, code: int) -> int:
+    if os.environ.get("MERCER_DEBUG", "0") not in ("", "0"):
+        traceback.print_exc()
+    sys.stderr.write(f"mercer: {text}\n")
+    return code
+
+
+def _note(message: Warning | str, category: type[Warning], *_: Any, **__: Any) -> None:
+    sys.stderr.write(f"mercer: note: {message}\n")

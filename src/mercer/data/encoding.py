@@ -1,0 +1,255 @@
+"""From a table to a matrix: scikit-learn's own transformers, put together by the schema of the table."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.compose import ColumnTransformer
+from sklearn.impute import SimpleImputer
+from sklearn.pipeline import Pipeline
+from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, Normalizer, OneHotEncoder, StandardScaler
+from sklearn.utils.validation import check_is_fitted
+
+from mercer._errors import DataError, MercerWarning, ParameterError, SchemaError
+from mercer._optional import optional
+from mercer.data.schema import Locate, Schema, as_kind, infer_schema
+from mercer.data.table import listing
+
+NORMALIZE = ("standard", "minmax", "unit", "none")
+IMPUTE = ("mean", "median", "most_frequent")
+
+# Below this share of entries that are not zero, a matrix stays sparse: products of dense tiles are that much
+# faster.
+_SPARSE_BELOW = 0.1
+
+
+def _row(row: int) -> str:
+    return f"row {row + 1}"
+
+
+class TableEncoder(TransformerMixin, BaseEstimator):
+    """Turn a table into a matrix: numbers scaled, booleans 0 and 1, categories one column for each value.
+
+    A category that was not seen in ``fit`` becomes a row of zeros in its columns (it is none of the known
+    ones), and a :class:`~mercer.MercerWarning` names it.
+
+    Parameters
+    ----------
+    normalize : {"standard", "minmax", "unit", "none"}, default="standard"
+        For numbers: mean 0 and variance 1; the range [0, 1]; every row to length 1; or as they are. A sparse
+        matrix is scaled and not shifted, so that its zeros stay zeros.
+    impute : {"mean", "median", "most_frequent"}, optional
+        How missing numbers are filled in; missing categories and booleans get the most frequent value.
+        Without it missing values are an error.
+
+    Attributes
+    ----------
+    schema_ : Schema
+        Names and kinds of the columns.
+    transformer_ : sklearn.compose.ColumnTransformer or sklearn.pipeline.Pipeline
+        The fitted transformers (a pipeline for sparse matrices).
+    feature_names_ : list of str
+        Names of the columns of the matrix: ``"age"``, ``"town=Ulm"``.
+    sources_ : list of str
+        The column of the table that each column of the matrix comes from.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> frame = pd.DataFrame({"age": [20.0, 40.0], "town": ["Ulm", "Zug"]})
+    >>> encoder = TableEncoder().fit(frame)
+    >>> encoder.feature_names_
+    ['age', 'town=Ulm', 'town=Zug']
+    >>> encoder.transform(frame)
+    array([[-1.,  1.,  0.],
+           [ 1.,  0.,  1.]])
+    """
+
+    def __init__(self, normalize: str = "standard", impute: str | None = None) -> None:
+        self.normalize = normalize
+        self.impute = impute
+
+    def fit(self, X: Any, y: Any = None, *, source: str = "the table", locate: Locate = _row) -> TableEncoder:
+        """Learn the schema and the scales from a data frame or a sparse matrix.
+
+        Raises
+        ------
+        DataError
+            If values are missing and ``impute`` is None, infinite, or of a kind that cannot be encoded.
+        """
+        self._check_parameters()
+        if sp.issparse(X):
+            return self._fit_sparse(X, source, locate)
+        self.schema_ = infer_schema(X, source, locate)
+        frame = self._prepare(X, source, locate)
+        self.transformer_ = self._transformer().fit(frame)
+        one_hot = self.schema_.categories
+        plain = [*self.schema_.of_kind("number"), *self.schema_.of_kind("boolean")]
+        self.feature_names_ = plain + [f"{name}={value}" for name in one_hot for value in one_hot[name]]
+        self.sources_ = plain + [name for name in one_hot for _ in one_hot[name]]
+        return self
+
+    def transform(
+        self, X: Any, *, source: str = "the table", locate: Locate = _row
+    ) -> np.ndarray | sp.csr_matrix:
+        """The matrix of a table, float64 of shape (n, number of encoded columns).
+
+        Raises
+        ------
+        SchemaError
+            If columns are missing, extra or renamed, or hold text where numbers are expected.
+        """
+        check_is_fitted(self, "schema_")
+        if sp.issparse(X):
+            return self._transform_sparse(X, source, locate)
+        if self.schema_.width is not None:
+            raise SchemaError(
+                f"the model was fitted on a libsvm file with {self.schema_.width} numbered columns, and "
+                f"{source} has "
+                "named columns; give it a libsvm file."
+            )
+        self.schema_.check_names([str(name) for name in X.columns], source)
+        frame = self._prepare(X, source, locate)
+        self._warn_of_unknown(frame, source)
+        matrix = self.transformer_.transform(frame)
+        return (
+            sp.csr_matrix(matrix) if sp.issparse(matrix) else np.ascontiguousarray(matrix, dtype=np.float64)
+        )
+
+    def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
+        """Names of the columns of the matrix."""
+        check_is_fitted(self, "schema_")
+        return np.array(self.feature_names_, dtype=object)
+
+    def positions(self, column: str) -> list[int]:
+        """Positions in the matrix of what a column of the table became."""
+        return [i for i, name in enumerate(self.sources_) if name == column]
+
+    def _check_parameters(self) -> None:
+        if self.normalize not in NORMALIZE:
+            raise ParameterError(
+                f"normalize={self.normalize!r} is unknown; choose one of {', '.join(NORMALIZE)}."
+            )
+        if self.impute is not None and self.impute not in IMPUTE:
+            raise ParameterError(f"impute={self.impute!r} is unknown; choose one of {', '.join(IMPUTE)}.")
+
+    def _prepare(self, X: Any, source: str, locate: Locate) -> Any:
+        """A frame with the columns of the schema alone, in its order: floats, and text as objects."""
+        pandas = optional("pandas", "encoding columns")
+        frame = pandas.DataFrame(
+            {name: as_kind(X[name], name, kind, source, locate) for name, kind in self.schema_.kinds.items()}
+        )
+        for name in self.schema_.categories:
+            frame[name] = frame[name].astype(object)
+        if self.impute is None:
+            _refuse_missing(frame, source, locate)
+        return frame
+
+    def _transformer(self) -> ColumnTransformer:
+        schema = self.schema_
+        frequent = (
+            []
+            if self.impute is None
+            else [("impute", SimpleImputer(strategy="most_frequent", missing_values=None))]
+        )
+        known = [np.array(values, dtype=object) for values in schema.categories.values()]
+        encode = OneHotEncoder(categories=known, handle_unknown="ignore") if known else "drop"
+        truths = "passthrough" if self.impute is None else SimpleImputer(strategy="most_frequent")
+        steps = [
+            ("numbers", self._for_numbers(sparse=False), schema.of_kind("number")),
+            ("booleans", truths, schema.of_kind("boolean")),
+            ("categories", Pipeline([*frequent, ("encode", encode)]), list(schema.categories)),
+        ]
+        return ColumnTransformer([step for step in steps if step[2]], sparse_threshold=_SPARSE_BELOW)
+
+    def _for_numbers(self, sparse: bool) -> Any:
+        scaler = {
+            "standard": StandardScaler(with_mean=not sparse),
+            "minmax": MaxAbsScaler() if sparse else MinMaxScaler(),
+            "unit": Normalizer(),
+            "none": "passthrough",
+        }[self.normalize]
+        impute = (
+            []
+            if self.impute is None
+            else [("impute", SimpleImputer(strategy=self.impute, keep_empty_features=True))]
+        )
+        return Pipeline([*impute, ("scale", scaler)])
+
+    def _warn_of_unknown(self, frame: Any, source: str) -> None:
+        for name, known in self.schema_.categories.items():
+            strange = sorted(set(frame[name].dropna()) - set(known))
+            if strange:
+                rows = int(frame[name].isin(strange).sum())
+                warnings.warn(
+                    f"{source}: column {name!r} holds {listing(strange, 3)} in {rows} rows, which the "
+                    "model has never "
+                    "seen; they count as none of the known categories.",
+                    MercerWarning,
+                    stacklevel=4,
+                )
+
+    def _fit_sparse(self, X: sp.csr_matrix, source: str, locate: Locate) -> TableEncoder:
+        _check_sparse(X, source, locate)
+        self.schema_ = Schema(width=X.shape[1])
+        density = X.nnz / max(1, X.shape[0] * X.shape[1])
+        self.dense_ = density >= _SPARSE_BELOW
+        self.transformer_ = self._for_numbers(sparse=not self.dense_)
+        self.transformer_.fit(X.toarray() if self.dense_ else X)
+        self.feature_names_ = [str(j) for j in range(X.shape[1])]
+        self.sources_ = self.feature_names_
+        return self
+
+    def _transform_sparse(self, X: sp.csr_matrix, source: str, locate: Locate) -> np.ndarray | sp.csr_matrix:
+        width = self.schema_.width
+        if width is None:
+            raise SchemaError(
+                f"the model was fitted on named columns ({self.schema_.describe()}), and {source} is a "
+                "libsvm file, "
+                "whose columns have no names; give it a CSV, TSV or Parquet file."
+            )
+        _check_sparse(X, source, locate)
+        if X.shape[1] > width:
+            raise SchemaError(
+                f"{source} has features up to number {X.shape[1] - 1}, and the model was fitted on "
+                "features up to number "
+                f"{width - 1}; it is another data set, or its features are numbered otherwise."
+            )
+        # A file whose last features are all zero is read as narrower; the missing columns are zeros.
+        X = sp.csr_matrix((X.data, X.indices, X.indptr), shape=(X.shape[0], width))
+        matrix = self.transformer_.transform(X.toarray() if self.dense_ else X)
+        return (
+            sp.csr_matrix(matrix) if sp.issparse(matrix) else np.ascontiguousarray(matrix, dtype=np.float64)
+        )
+
+
+def _check_sparse(X: sp.csr_matrix, source: str, locate: Locate) -> None:
+    bad = np.flatnonzero(~np.isfinite(X.data))
+    if bad.size:
+        row = int(np.searchsorted(X.indptr, bad[0], side="right")) - 1
+        raise DataError(
+            f"{source}, {locate(row)}, feature {int(X.indices[bad[0]])}: the value is {X.data[bad[0]]}; "
+            "every value must be a finite number."
+        )
+
+
+def _refuse_missing(frame: Any, source: str, locate: Locate) -> None:
+    gaps = frame.isna()
+    counts = gaps.sum()
+    counts = counts[counts > 0]
+    if counts.empty:
+        return
+    name = counts.index[0]
+    first = int(np.flatnonzero(gaps[name].to_numpy())[0])
+    columns = ", ".join(f"{column!r} ({count})" for column, count in list(counts.items())[:6])
+    more = f" and {len(counts) - 6} more columns" if len(counts) > 6 else ""
+    raise DataError(
+        f"{source} has missing values (empty or NaN) in {len(counts)} of {frame.shape[1]} columns: "
+        f"{columns}{more}; "
+        f"the first is in {locate(first)}, column {name!r}. Fill them in with --impute median "
+        f"(or {' or '.join(IMPUTE[::2])}), or remove those rows."
+    )

@@ -1,0 +1,344 @@
+"""Readers: CSV, TSV, Parquet, libsvm and ``.npz`` files to a :class:`~mercer.data.table.Table`.
+
+The parsing is left to pandas, pyarrow, scikit-learn and NumPy. What is ours is the choice of the reader, the
+checks of the header, and errors that name the file, the line and the column.
+"""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import re
+import warnings
+import zipfile
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import TextIO
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.datasets import load_svmlight_file
+
+from mercer._errors import DataError
+from mercer._optional import optional
+from mercer.data.samples import load_sample
+from mercer.data.table import Table, listing
+
+_SAMPLE = "sample:"
+_FORMATS = ".csv, .tsv, .parquet, .libsvm (or .svmlight, .svm) and .npz; .csv, .tsv and .libsvm also with .gz"
+_LIBSVM_LINE = re.compile(r"[-+.\deE]+(\s+qid:\d+)?(\s+\d+:[-+.\deE]+)+\s*(#.*)?")
+
+
+def read_table(source: str | Path) -> Table:
+    """Read a file, or the sample data set that ``sample:NAME`` names.
+
+    Parameters
+    ----------
+    source : str or pathlib.Path
+        A ``.csv``, ``.tsv``, ``.parquet``, ``.libsvm`` (``.svmlight``, ``.svm``) or ``.npz`` file, or
+        ``"sample:NAME"`` with a name of :func:`mercer.data.samples.sample_names`. In CSV files the separator
+        may be a comma, a semicolon, a tab or a bar; an empty field, ``?`` and ``NA`` are missing values. A
+        ``.npz`` file holds a two-dimensional array ``X`` and one-dimensional arrays that can be the target,
+        ``y`` by default.
+
+    Raises
+    ------
+    DataError
+        If the file does not exist, is empty, is of an unknown format, or cannot be read; with line and column
+        where the format has them.
+
+    Examples
+    --------
+    >>> table = read_table("sample:iris")
+    >>> table.n_rows, table.names[0], table.default_target
+    (150, 'sepal length (cm)', 'species')
+    """
+    if str(source).startswith(_SAMPLE):
+        return load_sample(str(source).removeprefix(_SAMPLE))
+    path = Path(source)
+    _check_file(path)
+    suffixes = [suffix.lower() for suffix in path.suffixes]
+    suffix = suffixes[-2] if len(suffixes) > 1 and suffixes[-1] == ".gz" else (suffixes or [""])[-1]
+    reader = _READERS.get(suffix)
+    if reader is None:
+        if not _looks_like_libsvm(path):
+            raise DataError(
+                f"{path}: the format {suffix or 'of a file without a suffix'} is unknown; known are "
+                f"{_FORMATS}."
+            )
+        reader = _read_libsvm
+    try:
+        table = reader(path)
+    except (gzip.BadGzipFile, EOFError, zipfile.BadZipFile) as error:
+        raise DataError(f"{path}: the file is damaged or was cut short: {error}.") from error
+    except UnicodeDecodeError as error:
+        raise DataError(_not_utf8(path)) from error
+    if table.n_rows == 0:
+        raise DataError(f"{path} has a header and no rows; at least two rows of data are needed.")
+    if table.columns.shape[1] == 0:
+        raise DataError(f"{path} has no columns of data.")
+    return table
+
+
+def _check_file(path: Path) -> None:
+    if path.is_dir():
+        raise DataError(f"{path} is a directory, and a file is needed.")
+    if not path.exists():
+        siblings = (
+            sorted(p.name for p in path.parent.iterdir() if p.is_file()) if path.parent.is_dir() else []
+        )
+        near = [name for name in siblings if name.lower().startswith(path.stem.lower()[:4])]
+        offer = f" {path.parent} holds {listing(near, 5)}." if near else ""
+        raise DataError(
+            f"{path} does not exist.{offer} Sample data sets are named sample:NAME; mercer samples "
+            "lists them."
+        )
+    if path.stat().st_size == 0:
+        raise DataError(f"{path} is empty (0 bytes).")
+
+
+def _open_text(path: Path) -> TextIO:
+    if path.suffix.lower() == ".gz":
+        return gzip.open(path, "rt", encoding="utf-8-sig", newline="")
+    return path.open(encoding="utf-8-sig", newline="")
+
+
+# --- comma- and tab-separated values ------------------------------------------------------------------------
+
+
+def _read_separated(path: Path, separator: str | None = None) -> Table:
+    pandas = optional("pandas", f"reading {path.name}")
+    header, second = _first_lines(path)
+    if separator is None:
+        separator = max(",;\t|", key=header.count)
+    names = next(csv.reader([header], delimiter=separator, skipinitialspace=True))
+    _check_header(path, names)
+    # Files with semicolons mostly come from where the decimal point is a comma.
+    decimal = "," if separator == ";" and re.search(r"\d,\d", second) else "."
+    try:
+        with warnings.catch_warnings():
+            # pandas warns where a line has more fields than the header, and then drops them.
+            warnings.simplefilter("error", pandas.errors.ParserWarning)
+            frame = pandas.read_csv(
+                path, sep=separator, decimal=decimal, na_values=["?"], index_col=False,
+                skipinitialspace=True, low_memory=False, encoding="utf-8-sig",
+            )  # fmt: skip
+    except (pandas.errors.ParserError, pandas.errors.ParserWarning) as error:
+        raise DataError(_parser_fault(path, separator, len(names), str(error))) from error
+    except pandas.errors.EmptyDataError as error:
+        raise DataError(f"{path} is empty: it has no header line.") from error
+    return Table(frame, path.name, locate=_line_finder(path, separator))
+
+
+def _first_lines(path: Path) -> tuple[str, str]:
+    with _open_text(path) as lines:
+        full = (line.rstrip("\r\n") for line in lines if line.strip())
+        header, second = next(full, ""), next(full, "")
+    if not header:
+        raise DataError(f"{path} is empty: it holds only blank lines.")
+    if "\0" in header:
+        raise DataError(
+            f"{path}, line 1: this is not a text file (it holds zero bytes); the formats are {_FORMATS}."
+        )
+    return header, second
+
+
+def _check_header(path: Path, names: list[str]) -> None:
+    twice = [name for name, count in Counter(names).items() if count > 1]
+    if all(_is_number(name) for name in names):
+        raise DataError(
+            f"{path}, line 1: {listing(names, 4)} are numbers, where the names of the columns should stand; "
+            "add a first line with a name for every column."
+        )
+    if twice:
+        position = [i + 1 for i, name in enumerate(names) if name == twice[0]]
+        raise DataError(
+            f"{path}, line 1: the column name {twice[0]!r} stands in columns {position[0]} and "
+            f"{position[1]}; "
+            "give every column a name of its own."
+        )
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _parser_fault(path: Path, separator: str, width: int, message: str) -> str:
+    """The place and cause of what pandas could not parse, found by reading the file again, record by record."""
+    if "EOF inside string" in message:
+        line, column = _unclosed_quote(path, separator)
+        return f'{path}, line {line}, column {column}: a quotation mark (") is opened and never closed.'
+    with _open_text(path) as lines:
+        records = csv.reader(lines, delimiter=separator, skipinitialspace=True)
+        for record in records:
+            if len(record) > width and any(field.strip() for field in record[width:]):
+                return (
+                    f"{path}, line {records.line_num}, column {width + 1}: the header has {width} "
+                    "columns, and this "
+                    f"line has {len(record)} ({record[width]!r} is the first too many). "
+                    'Fields that hold the separator must stand in quotation marks (").'
+                )
+            if len(record) > width:
+                return (
+                    f"{path}, line {records.line_num}: the line ends in a separator that the header lacks; "
+                    "remove it, or name the column."
+                )
+    return f"{path} cannot be read as separated values: {message}."
+
+
+def _unclosed_quote(path: Path, separator: str) -> tuple[int, int]:
+    line = begun = 1
+    with _open_text(path) as lines:
+        records = csv.reader(lines, delimiter=separator, skipinitialspace=True)
+        record: list[str] = []
+        for record in records:
+            begun, line = line, records.line_num + 1
+    # The record that runs to the end of the file holds the open quotation mark in its last field.
+    return begun, max(1, len(record))
+
+
+def _line_finder(path: Path, separator: str) -> Callable[[int], str]:
+    def locate(row: int) -> str:
+        """The line of the record: quoted fields may hold line breaks, and blank lines do not count as records."""
+        with _open_text(path) as lines:
+            records = csv.reader(lines, delimiter=separator, skipinitialspace=True)
+            filled = -1
+            for record in records:
+                filled += any(field.strip() for field in record) or len(record) > 1
+                if filled == row + 1:
+                    return f"line {records.line_num}"
+        return f"row {row + 1}"
+
+    return locate
+
+
+def _not_utf8(path: Path) -> str:
+    data = (gzip.open(path) if path.suffix.lower() == ".gz" else path.open("rb")).read()
+    try:
+        data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        column = error.start - (data.rfind(b"\n", 0, error.start) + 1) + 1
+        return (
+            f"{path}, line {line}, column {column}: the byte 0x{data[error.start]:02x} is not UTF-8 text. "
+            "Save the file as UTF-8 (it may be Latin-1 or UTF-16 now)."
+        )
+    return f"{path} is not UTF-8 text."
+
+
+# --- Parquet ------------------------------------------------------------------------------------------------
+
+
+def _read_parquet(path: Path) -> Table:
+    pandas = optional("pandas", f"reading {path.name}")
+    arrow = optional("pyarrow", f"reading {path.name}")
+    try:
+        frame = pandas.read_parquet(path, engine="pyarrow")
+    except (arrow.ArrowException, OSError) as error:
+        raise DataError(f"{path} cannot be read as Parquet: {str(error).splitlines()[0]}") from error
+    frame.columns = [str(name) for name in frame.columns]
+    return Table(frame.reset_index(drop=True), path.name)
+
+
+# --- libsvm -------------------------------------------------------------------------------------------------
+
+
+def _looks_like_libsvm(path: Path) -> bool:
+    try:
+        with _open_text(path) as lines:
+            return _LIBSVM_LINE.fullmatch(lines.readline().strip()) is not None
+    except (UnicodeDecodeError, OSError):
+        return False
+
+
+def _read_libsvm(path: Path) -> Table:
+    try:
+        # zero_based=True keeps the numbers of the file, so that two files of one data set always agree.
+        X, y = load_svmlight_file(str(path), zero_based=True)
+    except (ValueError, IndexError, OverflowError) as error:
+        raise DataError(_libsvm_fault(path, str(error))) from error
+    return Table(sp.csr_matrix(X), path.name, {"label": y}, "label", lambda row: f"example {row + 1}")
+
+
+def _libsvm_fault(path: Path, message: str) -> str:
+    with _open_text(path) as lines:
+        for number, line in enumerate(lines, start=1):
+            last = -1
+            for position, match in enumerate(re.finditer(r"\S+", line.partition("#")[0])):
+                place = f"{path}, line {number}, column {match.start() + 1}"
+                if position == 0 and not _is_number(match[0]):
+                    return (
+                        f"{place}: the label {match[0]!r} is not a number; a line is 'label index:value ...'."
+                    )
+                if position == 0 or match[0].startswith("qid:"):
+                    continue
+                index, _, value = match[0].partition(":")
+                if not index.isdigit() or not _is_number(value):
+                    return f"{place}: {match[0]!r} is not of the form index:value with two numbers."
+                if int(index) <= last:
+                    return f"{place}: the index {index} follows {last}; within a line indices must grow."
+                last = int(index)
+    return f"{path} cannot be read as a libsvm file: {message}."
+
+
+# --- NumPy archives -----------------------------------------------------------------------------------------
+
+
+def _read_npz(path: Path) -> Table:
+    try:
+        with np.load(path, allow_pickle=False) as archive:
+            if not hasattr(archive, "files"):
+                raise DataError(
+                    f"{path} holds a single array; save a table with numpy.savez(path, X=..., y=...)."
+                )
+            arrays = {name: archive[name] for name in archive.files}
+    except DataError:
+        raise
+    except (ValueError, OSError) as error:
+        raise DataError(f"{path} cannot be read as a NumPy archive: {error}") from error
+    return table_of_arrays(arrays, path.name)
+
+
+def table_of_arrays(arrays: dict[str, np.ndarray], source: str) -> Table:
+    """The table of a NumPy archive: the columns from ``X``, every array of one number a row as a possible target."""
+    pandas = optional("pandas", f"reading {source}")
+    shapes = ", ".join(f"{name} {array.shape}" for name, array in arrays.items()) or "none"
+    tables = [name for name, array in arrays.items() if array.ndim == 2]
+    if "X" not in arrays and len(tables) != 1:
+        raise DataError(
+            f"{source}: the columns are read from a two-dimensional array X; the arrays are {shapes}."
+        )
+    X = arrays["X" if "X" in arrays else tables[0]]
+    if X.ndim != 2:
+        raise DataError(f"{source}: X must be of shape (rows, columns), and is of shape {X.shape}.")
+    if X.dtype.kind not in "fiub":
+        raise DataError(f"{source}: X must hold numbers, and holds {X.dtype}.")
+    names = [f"x{j}" for j in range(X.shape[1])]
+    for key in ("columns", "feature_names", "names"):
+        if key in arrays and arrays[key].shape == (X.shape[1],):
+            names = [str(name) for name in arrays[key]]
+    targets = {name: a for name, a in arrays.items() if a.shape == (len(X),) and name != "feature_names"}
+    usual = [name for name in ("y", "target", "label", "labels") if name in targets]
+    return Table(pandas.DataFrame(X, columns=names), source, targets, (usual or [None])[0])
+
+
+def _read_tsv(path: Path) -> Table:
+    return _read_separated(path, "\t")
+
+
+_READERS: dict[str, Callable[[Path], Table]] = {
+    ".csv": _read_separated,
+    ".tsv": _read_tsv,
+    ".tab": _read_tsv,
+    ".parquet": _read_parquet,
+    ".pq": _read_parquet,
+    ".libsvm": _read_libsvm,
+    ".svmlight": _read_libsvm,
+    ".svm": _read_libsvm,
+    ".npz": _read_npz,
+}

@@ -1,0 +1,242 @@
+"""The schema of a table: names and kinds of its columns, and the check of new tables against it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from mercer._errors import DataError, SchemaError
+from mercer._optional import optional
+from mercer.data.table import listing, nearest
+
+Locate = Callable[[int], str]
+
+_TRUE = {"true": 1.0, "false": 0.0, "1": 1.0, "0": 0.0, "1.0": 1.0, "0.0": 0.0}
+# A text column in which nearly every row is different (a name, an identifier) says nothing about other rows.
+_MOST_DIFFERENT = 0.5
+_FEW_CATEGORIES = 20
+
+
+@dataclass(frozen=True)
+class Schema:
+    """What a model expects of a table.
+
+    Parameters
+    ----------
+    kinds : dict of str to str
+        Name of each column that is used, in order, to ``"number"``, ``"boolean"`` or ``"category"``.
+    categories : dict of str to list of str
+        The categories seen in each category column.
+    left_out : dict of str to str
+        Columns that the data had and that are not used, with the reason.
+    width : int or None
+        For sparse matrices, which have no names: the number of columns.
+    """
+
+    kinds: dict[str, str] = field(default_factory=dict)
+    categories: dict[str, list[str]] = field(default_factory=dict)
+    left_out: dict[str, str] = field(default_factory=dict)
+    width: int | None = None
+
+    def of_kind(self, kind: str) -> list[str]:
+        """Names of the columns of a kind."""
+        return [name for name, its in self.kinds.items() if its == kind]
+
+    def describe(self) -> str:
+        """The columns in words.
+
+        >>> Schema({"age": "number", "town": "category"}, {"town": ["Ulm", "Zug"]}).describe()
+        '1 number, 1 category column (2 values)'
+        """
+        if self.width is not None:
+            return f"{self.width} numbered columns (sparse)"
+        parts = []
+        for kind, plural in (
+            ("number", "numbers"),
+            ("boolean", "booleans"),
+            ("category", "category columns"),
+        ):
+            count = len(self.of_kind(kind))
+            if count:
+                values = sum(len(values) for values in self.categories.values())
+                word = plural if count > 1 else ("category column" if kind == "category" else kind)
+                parts.append(f"{count} {word}" + (f" ({values} values)" if kind == "category" else ""))
+        return ", ".join(parts)
+
+    def check_names(self, names: list[str], source: str) -> None:
+        """Raise unless ``names`` holds exactly the columns that the model uses (and, if at all, those left out).
+
+        Raises
+        ------
+        SchemaError
+            With the missing and the extra columns, and the nearest names.
+        """
+        missing = [name for name in self.kinds if name not in names]
+        extra = [name for name in names if name not in self.kinds and name not in self.left_out]
+        if missing:
+            pairs = []
+            for name in missing[:5]:
+                near = nearest(name, extra, 1)
+                pairs.append(f"{name!r} (did you mean {near[0]!r}, which is there?)" if near else repr(name))
+            more = f" and {len(missing) - 5} more" if len(missing) > 5 else ""
+            also = f" It also has {listing(extra, 5)}, which the model does not know." if extra else ""
+            raise SchemaError(
+                f"{source} lacks {len(missing)} of the {len(self.kinds)} columns that the model was "
+                "fitted on: "
+                f"{', '.join(pairs)}{more}.{also} Rename the columns, or add them."
+            )
+        if extra:
+            raise SchemaError(
+                f"{source} has {len(extra)} column{'s' if len(extra) > 1 else ''} that the model was "
+                "not fitted on: "
+                f"{listing(extra, 5)}. Remove {'them' if len(extra) > 1 else 'it'}, or leave "
+                f"{'them' if len(extra) > 1 else 'it'} out with --drop."
+            )
+
+
+def infer_schema(frame: Any, source: str, locate: Locate) -> Schema:
+    """The schema of a data frame.
+
+    Numbers are numbers, booleans are booleans, text is a category; text in which more than half of the rows
+    (and more than 20) are different is left out, as is an unnamed column that counts the rows.
+
+    Raises
+    ------
+    DataError
+        If a column mixes numbers and text, or holds dates, lists or other things that are no vector.
+    """
+    pandas = optional("pandas", "encoding columns")
+    kinds: dict[str, str] = {}
+    categories: dict[str, list[str]] = {}
+    left_out: dict[str, str] = {}
+    for name in frame.columns:
+        column = frame[name]
+        if re.fullmatch(r"Unnamed: \d+", str(name)) and _counts_rows(pandas, column):
+            left_out[name] = "unnamed, counts the rows"
+            continue
+        kind = column_kind(column, str(name), source, locate)
+        if kind == "category":
+            values = sorted({_text(value) for value in column.dropna()})
+            if len(values) > max(_FEW_CATEGORIES, _MOST_DIFFERENT * len(frame)):
+                left_out[name] = f"text, {len(values)} different values in {len(frame)} rows"
+                continue
+            categories[name] = values
+        kinds[name] = kind
+    if not kinds:
+        raise DataError(
+            f"{source} has no column to learn from: "
+            f"{', '.join(f'{n!r} is left out ({w})' for n, w in left_out.items())}."
+        )
+    return Schema(kinds, categories, left_out)
+
+
+def _counts_rows(pandas: Any, column: Any) -> bool:
+    if not pandas.api.types.is_integer_dtype(column.dtype) or column.isna().any():
+        return False
+    return bool((np.diff(column.to_numpy()) == 1).all())
+
+
+def column_kind(column: Any, name: str, source: str, locate: Locate) -> str:
+    """``"number"``, ``"boolean"`` or ``"category"``.
+
+    Raises
+    ------
+    DataError
+        As :func:`infer_schema`.
+    """
+    types = optional("pandas", "encoding columns").api.types
+    if types.is_bool_dtype(column.dtype):
+        return "boolean"
+    if types.is_numeric_dtype(column.dtype) and not types.is_complex_dtype(column.dtype):
+        return "number"
+    if isinstance(column.dtype, optional("pandas", "encoding columns").CategoricalDtype):
+        return "category"
+    present = column.dropna()
+    if types.is_string_dtype(column.dtype) or column.dtype == object:
+        values = present.tolist()
+        if values and all(isinstance(value, (bool, np.bool_)) for value in values):
+            return "boolean"
+        strange = next((v for v in values if not isinstance(v, (str, int, float, np.number, bool))), None)
+        if strange is None:
+            return _number_or_category(column, name, source, locate)
+        seen = f"{type(strange).__name__} values such as {str(strange)[:40]!r}"
+    else:
+        seen = f"{column.dtype}"
+    raise DataError(
+        f"{source}: the column {name!r} holds {seen}; columns must hold numbers, booleans or text. "
+        f"Turn it into numbers, or leave it out with --drop {_shell(name)}."
+    )
+
+
+def _number_or_category(column: Any, name: str, source: str, locate: Locate) -> str:
+    """A text column: a category, numbers if all parse; an error if most are numbers and some are not."""
+    as_number = optional("pandas", "encoding columns").to_numeric(column, errors="coerce")
+    present = column.notna().to_numpy()
+    text = np.flatnonzero(present & as_number.isna().to_numpy())
+    if present.any() and text.size == 0:
+        return "number"
+    if present.any() and text.size < 0.5 * present.sum():
+        row = int(text[0])
+        raise DataError(
+            f"{source}, {locate(row)}, column {name!r}: {_text(column.iloc[row])!r} is text, where most "
+            "of the column "
+            f"({int(present.sum()) - text.size} of {int(present.sum())} values) are numbers. Correct "
+            "it, leave the field "
+            f"empty if it is unknown, or leave the column out with --drop {_shell(name)}."
+        )
+    return "category"
+
+
+def _shell(name: str) -> str:
+    return name if re.fullmatch(r"[\w.-]+", name) else f'"{name}"'
+
+
+def _text(value: Any) -> str:
+    """A category as text; whole floats as integers, which they were before a gap in the column made them floats."""
+    if isinstance(value, (float, np.floating)) and float(value).is_integer():
+        return str(int(value))
+    return str(value)
+
+
+def as_kind(column: Any, name: str, kind: str, source: str, locate: Locate) -> np.ndarray:
+    """A column as floats (numbers and booleans, NaN where missing) or as an object array of text (None where missing).
+
+    Raises
+    ------
+    SchemaError
+        If there is text where numbers or booleans are expected, with its place.
+    DataError
+        If a number is infinite.
+    """
+    missing = column.isna().to_numpy()
+    if kind == "category":
+        values = column.to_numpy(dtype=object)
+        return np.array(
+            [None if gap else _text(v) for v, gap in zip(values, missing, strict=True)], dtype=object
+        )
+    if kind == "boolean":
+        words = (None if gap else str(v).strip().lower() for v, gap in zip(column, missing, strict=True))
+        numbers = np.array([np.nan if word is None else _TRUE.get(word, np.inf) for word in words])
+        bad, expected = np.flatnonzero(numbers == np.inf), "true or false is"
+    else:
+        pandas = optional("pandas", "encoding columns")
+        numbers = pandas.to_numeric(column, errors="coerce").to_numpy(dtype=np.float64, na_value=np.nan)
+        bad, expected = np.flatnonzero(np.isnan(numbers) & ~missing), "a number is"
+    if bad.size:
+        row = int(bad[0])
+        raise SchemaError(
+            f"{source}, {locate(row)}, column {name!r}: {expected} expected, and "
+            f"{_text(column.iloc[row])!r} is there "
+            f"({bad.size} of {len(numbers)} rows)."
+        )
+    infinite = np.flatnonzero(np.isinf(numbers))
+    if infinite.size:
+        raise DataError(
+            f"{source}, {locate(int(infinite[0]))}, column {name!r}: the value is infinite "
+            f"({infinite.size} of {len(numbers)} rows). Correct it, or remove the row."
+        )
+    return numbers

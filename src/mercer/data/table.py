@@ -1,0 +1,136 @@
+"""A table as it was read: named columns or a sparse matrix, the arrays that can be its target, and where rows stand."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from mercer._errors import DataError
+
+TASKS = ("classification", "regression")
+
+
+def nearest(name: str, names: Iterable[object], count: int = 3) -> list[str]:
+    """Those of ``names`` that look most like ``name``, upper and lower case being the same.
+
+    >>> nearest("pric", ["Price", "size"])
+    ['Price']
+    """
+    by_lower = {str(known).lower(): str(known) for known in names}
+    found = difflib.get_close_matches(str(name).lower(), list(by_lower), n=count, cutoff=0.5)
+    return [by_lower[key] for key in found]
+
+
+def listing(names: Iterable[object], most: int = 10) -> str:
+    """Names in quotes, the tail of a long list as a number.
+
+    >>> listing(["a", "b", "c"], most=2)
+    "'a', 'b' and 1 more"
+    """
+    quoted = [repr(str(name)) for name in names]
+    rest = len(quoted) - most
+    return ", ".join(quoted) if rest <= 0 else f"{', '.join(quoted[:most])} and {rest} more"
+
+
+def _row(row: int) -> str:
+    return f"row {row + 1}"
+
+
+@dataclass(frozen=True)
+class Table:
+    """What a reader returns.
+
+    Parameters
+    ----------
+    columns : pandas.DataFrame or scipy.sparse.csr_matrix, shape (n, d)
+        Named columns; or, from libsvm files, a sparse matrix whose column ``j`` is the feature ``j`` of the
+        file.
+    source : str
+        What to call the table in messages.
+    targets : dict of str to numpy.ndarray
+        Arrays of length n that stand beside the columns and can be the target (the label of a libsvm file).
+    default_target : str or None
+        The target to take when none is named.
+    locate : callable
+        Row number (from 0) to the words that name its place, such as ``"line 7"``.
+    """
+
+    columns: Any
+    source: str
+    targets: dict[str, np.ndarray] = field(default_factory=dict)
+    default_target: str | None = None
+    locate: Callable[[int], str] = _row
+
+    @property
+    def is_sparse(self) -> bool:
+        """Whether the columns are a sparse matrix without names."""
+        return sp.issparse(self.columns)
+
+    @property
+    def names(self) -> list[str]:
+        """Names of the columns; none for a sparse matrix."""
+        return [] if self.is_sparse else [str(name) for name in self.columns.columns]
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows."""
+        return int(self.columns.shape[0])
+
+    def drop(self, names: Iterable[str]) -> Table:
+        """The table without the named columns.
+
+        Raises
+        ------
+        DataError
+            If there is no such column.
+        """
+        names = list(names)
+        for name in names:
+            if name not in self.names:
+                raise DataError(_no_column(f"{self.source} has no column {name!r} to drop", name, self.names))
+        return self if not names else replace(self, columns=self.columns.drop(columns=names))
+
+    def has(self, name: str) -> bool:
+        """Whether ``name`` can be the target."""
+        return name in self.targets or name in self.names
+
+    def split(self, target: str | None) -> tuple[Any, Any, str]:
+        """The columns without the target, the target, and its name.
+
+        Raises
+        ------
+        DataError
+            If no target is named and the table has no default, if there is none of that name, or if nothing
+            is left to learn from.
+        """
+        if target is None:
+            target = self.default_target
+        if target is None:
+            raise DataError(
+                f"{self.source} does not say which column is the target; name it with --target COLUMN. "
+                f"The columns are {listing([*self.targets, *self.names])}."
+            )
+        if target in self.targets:
+            return self.columns, self.targets[target], target
+        if target not in self.names:
+            known = [*self.targets, *self.names]
+            raise DataError(
+                _no_column(f"{self.source} has no column {target!r} to be the target", target, known)
+            )
+        rest = self.columns.drop(columns=[target])
+        if rest.shape[1] == 0:
+            raise DataError(
+                f"{self.source} has no column beside the target {target!r}: nothing to learn from."
+            )
+        return rest, self.columns[target], target
+
+
+def _no_column(what: str, name: str, names: list[str]) -> str:
+    near = nearest(name, names)
+    offer = f"Did you mean {' or '.join(repr(n) for n in near)}? " if near else ""
+    return f"{what}. {offer}The columns are {listing(names)}."

@@ -1,0 +1,186 @@
+"""The target of a table: which task it poses, and its values in the form that estimators take."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from mercer._errors import DataError, ParameterError
+from mercer.data.table import TASKS, listing
+
+_MOST_CLASSES = 30
+_ROWS_PER_CLASS = 5
+
+
+@dataclass(frozen=True)
+class Target:
+    """A target ready to be learned: its name, ``"classification"`` or ``"regression"`` and why, the values (n,)."""
+
+    name: str
+    task: str
+    why: str
+    values: np.ndarray
+
+
+def read_target(
+    values: Any, name: str, task: str | None = None, locate: Callable[[int], str] = "row {}".format
+) -> Target:
+    """Work out the task that a target poses, and check its values.
+
+    Text and booleans are classes. Numbers are classes if they are whole and there are just two of them, or
+    at most 30 different ones with at least five rows each on average; else they are quantities.
+
+    Parameters
+    ----------
+    values : array-like of shape (n,)
+        A column of a data frame, or an array.
+    name : str
+        The name of the target.
+    task : {"classification", "regression"}, optional
+        What the user asks for; taken as given where the values allow it.
+    locate : callable
+        Row number to words, for messages.
+
+    Raises
+    ------
+    DataError
+        If values are missing or infinite, if there is one class only, or if a number is needed and text is
+        found.
+
+    Examples
+    --------
+    >>> target = read_target(["yes", "no", "yes"], "answer")
+    >>> target.task, target.why
+    ('classification', "'answer' holds text, 2 different values")
+    >>> read_target([0.5, 1.5, 2.0], "price").task
+    'regression'
+    """
+    if task is not None and task not in TASKS:
+        raise ParameterError(f"task={task!r} is unknown; the tasks are {' and '.join(TASKS)}.")
+    array = _plain(values, name, locate)
+    if len(array) < 2:
+        raise DataError(
+            f"there is {len(array)} row of data; at least two are needed, and for a useful model many more."
+        )
+    different = np.unique(array)
+    found, why = _task_of(array, different, name)
+    if task is not None:
+        found, why = task, f"asked for; '{name}' holds {_kind(array)}, {len(different)} different values"
+    if found == "regression" and array.dtype.kind == "U":
+        row = next((i for i, text in enumerate(array) if not _is_number(text)), 0)
+        raise DataError(
+            f"a regression needs numbers as its target, and {name!r} holds text ({str(array[row])!r} in "
+            f"{locate(row)}); "
+            "for classes use a classification (--task classification, --model svc)."
+        )
+    if len(different) == 1:
+        what = "one class only" if found == "classification" else "the same number everywhere"
+        raise DataError(
+            f"the target {name!r} is constant: it holds {what} ({different[0].item()!r} in all "
+            f"{len(array)} rows), "
+            "so there is nothing to learn. Choose another column, or add rows that differ."
+        )
+    if found == "regression":
+        return Target(name, found, why, array.astype(np.float64))
+    if array.dtype.kind == "f" and not (array == np.round(array)).all():
+        raise DataError(
+            f"the target {name!r} holds numbers with fractions ({len(different)} different values), "
+            "which are "
+            "quantities and not classes; use a regression (--task regression, --model ridge)."
+        )
+    return Target(name, found, why, array.astype(np.int64) if array.dtype.kind == "f" else array)
+
+
+def known_target(
+    values: Any, name: str, task: str, classes: list[Any], locate: Callable[[int], str]
+) -> np.ndarray:
+    """The target of new data in the form that a fitted model predicts.
+
+    Raises
+    ------
+    DataError
+        If it holds classes that the model does not know, or no numbers where the model predicts numbers.
+    """
+    array = _plain(values, name, locate)
+    if task == "regression":
+        if array.dtype.kind == "U":
+            raise DataError(
+                f"the model predicts numbers, and {name!r} holds text ({str(array[0])!r} in {locate(0)})."
+            )
+        return array.astype(np.float64)
+    known = np.asarray(classes)
+    if known.dtype.kind == "U" and array.dtype.kind != "U":
+        array = _texts(array)
+    elif known.dtype.kind in "ib" and array.dtype.kind in "fiub":
+        array = array.astype(np.int64) if (array == np.round(array)).all() else array
+    strange = np.flatnonzero(~np.isin(array, known))
+    if strange.size:
+        value, place = array[strange[0]].item(), locate(int(strange[0]))
+        raise DataError(
+            f"{name!r} holds {value!r} in {place}, which is none of the classes that the model knows: "
+            f"{listing(classes)}. ({strange.size} rows hold such values.)"
+        )
+    return array.astype(known.dtype)
+
+
+def _plain(values: Any, name: str, locate: Callable[[int], str]) -> np.ndarray:
+    """The values as an array of text, booleans, integers or floats, none of them missing."""
+    if hasattr(values, "isna"):
+        missing = np.flatnonzero(values.isna().to_numpy())
+        array = values.to_numpy()
+    else:
+        array = np.asarray(values)
+        missing = np.flatnonzero(np.isnan(array)) if array.dtype.kind == "f" else np.empty(0, dtype=int)
+    if missing.size:
+        raise DataError(
+            f"the target {name!r} is missing (empty or NaN) in {missing.size} of {len(array)} rows, first in "
+            f"{locate(int(missing[0]))}; remove those rows, since a missing target cannot be filled in."
+        )
+    if array.ndim != 1:
+        raise DataError(f"the target {name!r} must be one column, and is of shape {array.shape}.")
+    if array.dtype.kind == "O":
+        if len(array) and all(isinstance(value, (bool, np.bool_)) for value in array):
+            return array.astype(bool)
+        return _texts(array)
+    if array.dtype.kind == "f" and not np.isfinite(array).all():
+        row = int(np.flatnonzero(~np.isfinite(array))[0])
+        raise DataError(
+            f"the target {name!r} is infinite in {locate(row)}; correct the value or remove the row."
+        )
+    if array.dtype.kind not in "Ubiuf":
+        raise DataError(f"the target {name!r} holds {array.dtype}; a target is text, booleans or numbers.")
+    return array.astype(np.int64) if array.dtype.kind == "u" else array
+
+
+def _texts(array: np.ndarray) -> np.ndarray:
+    return np.array([str(value) for value in array.tolist()], dtype=np.str_)
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _kind(array: np.ndarray) -> str:
+    if array.dtype.kind == "U":
+        return "text"
+    if array.dtype.kind == "b":
+        return "booleans"
+    return "whole numbers" if (array == np.round(array)).all() else "numbers with fractions"
+
+
+def _task_of(array: np.ndarray, different: np.ndarray, name: str) -> tuple[str, str]:
+    kind, count = _kind(array), len(different)
+    why = f"'{name}' holds {kind}, {count} different value{'s' if count != 1 else ''}"
+    if kind in ("text", "booleans"):
+        return "classification", why
+    few = count <= 2 or (count <= _MOST_CLASSES and len(array) >= _ROWS_PER_CLASS * count)
+    if kind == "whole numbers" and few:
+        return "classification", f"{why} in {len(array)} rows"
+    return "regression", f"{why} in {len(array)} rows"

@@ -1,0 +1,95 @@
+"""Coercion of numeric input to the two forms that vector kernels read: a C-ordered array, or CSR."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from mercer._errors import DataError
+
+
+def column_names(X: Any) -> tuple[str, ...] | None:
+    """Names of the columns of a data frame; None for anything else."""
+    columns = getattr(X, "columns", None)
+    if columns is None or not hasattr(X, "to_numpy"):
+        return None
+    return tuple(str(name) for name in columns)
+
+
+def as_vectors(X: Any, name: str = "X") -> np.ndarray | sp.csr_matrix:
+    """``X`` as a C-ordered ``(n, d)`` array of float32 or float64, or as CSR of either; no copy where none is needed.
+
+    Raises
+    ------
+    DataError
+        If ``X`` is not two-dimensional, is empty, holds text, or holds NaN or an infinity.
+
+    Examples
+    --------
+    >>> as_vectors([[1, 2], [3, 4]]).dtype
+    dtype('float64')
+    """
+    if sp.issparse(X):
+        X = sp.csr_matrix(X)
+        if X.dtype not in (np.float32, np.float64):
+            X = X.astype(np.float64)
+        _check(X.data, X.shape, name)
+        return X
+    try:
+        array = np.asarray(X.to_numpy() if column_names(X) is not None else X)
+        if array.dtype not in (np.float32, np.float64):
+            if np.iscomplexobj(array):
+                raise DataError(f"{name} holds complex numbers ({array.dtype}); pass their real features.")
+            array = array.astype(np.float64)
+    except (TypeError, ValueError) as error:
+        if isinstance(error, DataError):
+            raise
+        raise DataError(
+            f"{name} must be a table of numbers, and it is not: {error}. "
+            "Encode text and categories first (sklearn.preprocessing.OneHotEncoder)."
+        ) from error
+    array = np.ascontiguousarray(array)
+    _check(array, array.shape, name)
+    return array
+
+
+def _check(values: np.ndarray, shape: tuple[int, ...], name: str) -> None:
+    if len(shape) != 2:
+        hint = f"{name}.reshape(-1, 1) for one column, {name}.reshape(1, -1) for one row"
+        raise DataError(f"{name} must have two dimensions (rows, columns), and has shape {shape}; use {hint}.")
+    if shape[0] == 0 or shape[1] == 0:
+        raise DataError(f"{name} is empty: its shape is {shape}. At least one row and one column are needed.")
+    # The sum is finite whenever all values are, save for overflow, so the exact test runs only then.
+    if not np.isfinite(values.sum()) and not np.isfinite(values).all():
+        bad = ~np.isfinite(values)
+        kind = "NaN" if np.isnan(values).any() else "infinity"
+        where = f", first in row {np.argwhere(bad)[0][0]}" if values.ndim == 2 else ""
+        raise DataError(
+            f"{name} contains {kind} in {int(bad.sum())} places{where}; "
+            "drop those rows or fill them in (sklearn.impute.SimpleImputer)."
+        )
+
+
+def select_columns(
+    X: np.ndarray | sp.csr_matrix, columns: tuple[int | str, ...], names: tuple[str, ...] | None
+) -> np.ndarray | sp.csr_matrix:
+    """The chosen columns of ``X``, by position or by name."""
+    positions = []
+    for column in columns:
+        if isinstance(column, str):
+            if names is None:
+                raise DataError(
+                    f"the kernel asks for the column {column!r} by name, and X has no column names; "
+                    "pass a pandas DataFrame, or use column positions."
+                )
+            if column not in names:
+                raise DataError(f"there is no column {column!r}; the columns are {', '.join(names[:20])}.")
+            positions.append(names.index(column))
+        elif not -X.shape[1] <= column < X.shape[1]:
+            raise DataError(f"the kernel asks for column {column}, and X has {X.shape[1]} columns.")
+        else:
+            positions.append(column)
+    chosen = X[:, positions]
+    return chosen if sp.issparse(chosen) else np.ascontiguousarray(chosen)

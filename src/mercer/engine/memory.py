@@ -1,0 +1,108 @@
+"""The memory budget: what would not fit is refused before it is allocated."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from mercer._errors import MemoryBudgetError
+from mercer.engine import settings
+
+
+@dataclass
+class Account:
+    """Bytes reserved now, and the most that were reserved at once."""
+
+    held: int = 0
+    peak: int = 0
+
+
+_lock = threading.Lock()
+_process = Account()
+_tracked: list[Account] = []
+
+
+def available() -> int:
+    """Bytes of memory that the machine can still give, as far as the system tells."""
+    try:
+        with open("/proc/meminfo", encoding="ascii") as lines:
+            for line in lines:
+                if line.startswith("MemAvailable:"):
+                    return int(line.split()[1]) * 1024
+    except OSError:
+        # Not Linux: half of the physical memory is the best guess that needs no further package.
+        pass
+    if hasattr(os, "sysconf") and "SC_PHYS_PAGES" in os.sysconf_names:
+        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 2
+    return 4 * 2**30
+
+
+def budget() -> int:
+    """Bytes that may still be reserved now."""
+    limit = settings.current().memory
+    if limit is None:
+        return available() // 2
+    return max(0, limit - _process.held)
+
+
+def describe(nbytes: float) -> str:
+    """Bytes in words.
+
+    >>> describe(3 * 2**30)
+    '3.0 GiB'
+    """
+    for unit in ("bytes", "KiB", "MiB", "GiB"):
+        if nbytes < 1024:
+            return f"{nbytes:.0f} bytes" if unit == "bytes" else f"{nbytes:.1f} {unit}"
+        nbytes /= 1024
+    return f"{nbytes:.1f} TiB"
+
+
+def require(nbytes: int, what: str, way_out: str = "") -> None:
+    """Raise unless ``nbytes`` fit the budget now."""
+    free = budget()
+    if nbytes > free:
+        raise MemoryBudgetError(
+            f"{what} would take {describe(nbytes)}, and the memory budget has {describe(free)} left. "
+            + (way_out or "Raise the budget with mercer.config(memory=...), use fewer rows, or pass float32 data.")
+        )
+
+
+@contextmanager
+def reserve(nbytes: int, what: str, way_out: str = "") -> Iterator[None]:
+    """Hold ``nbytes`` of the budget for the length of the block; refused before anything is allocated.
+
+    >>> with reserve(1000, "a small example"), track() as account:
+    ...     with reserve(24, "another"):
+    ...         pass
+    >>> account.peak
+    24
+    """
+    require(nbytes, what, way_out)
+    with _lock:
+        for account in (_process, *_tracked):
+            account.held += nbytes
+            account.peak = max(account.peak, account.held)
+        charged = [_process, *_tracked]
+    try:
+        yield
+    finally:
+        with _lock:
+            for account in charged:
+                account.held -= nbytes
+
+
+@contextmanager
+def track() -> Iterator[Account]:
+    """Record the peak of what is reserved inside the block."""
+    account = Account()
+    with _lock:
+        _tracked.append(account)
+    try:
+        yield account
+    finally:
+        with _lock:
+            _tracked.remove(account)

@@ -1,0 +1,128 @@
+"""Settings of the process: memory budget and number of threads, global or for the length of a ``with`` block."""
+
+from __future__ import annotations
+
+import os
+import re
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+
+from mercer._errors import ParameterError
+
+_UNITS = {"": 1, "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12,
+          "KIB": 2**10, "MIB": 2**20, "GIB": 2**30, "TIB": 2**40}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What ``mercer.config`` sets: ``memory`` in bytes (None: half of what is available), ``n_jobs`` (None: all)."""
+
+    memory: int | None = None
+    n_jobs: int | None = None
+
+
+_local = threading.local()
+_global = Settings()
+
+
+def current() -> Settings:
+    """The settings in force for this thread."""
+    return getattr(_local, "settings", None) or _global
+
+
+def parse_bytes(size: int | float | str) -> int:
+    """Bytes from a number or from text such as ``"4GiB"``, ``"500 MB"``.
+
+    >>> parse_bytes("1.5KiB")
+    1536
+    """
+    if isinstance(size, str):
+        match = re.fullmatch(r"\s*([0-9]*\.?[0-9]+(?:e[0-9]+)?)\s*([a-zA-Z]*)\s*", size)
+        if match is None or match[2].upper() not in _UNITS:
+            raise ParameterError(f"memory={size!r} is not a size; write for example '4GiB' or '500MB'.")
+        size = float(match[1]) * _UNITS[match[2].upper()]
+    if not size > 0 or size == float("inf"):
+        raise ParameterError(f"memory={size!r} is not a positive number of bytes; write for example '4GiB'.")
+    return int(size)
+
+
+def resolve_jobs(n_jobs: int | None = None) -> int:
+    """Number of worker threads: ``None`` takes the setting (all cores by default), negatives count from the end.
+
+    >>> resolve_jobs(3)
+    3
+    """
+    if n_jobs is None:
+        n_jobs = current().n_jobs
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else (os.cpu_count() or 1)
+    if n_jobs is None:
+        return cores
+    if isinstance(n_jobs, bool) or int(n_jobs) != n_jobs or n_jobs == 0:
+        raise ParameterError(f"n_jobs={n_jobs!r} is not a number of threads; use a whole number, -1 for all cores.")
+    return int(n_jobs) if n_jobs > 0 else max(1, cores + 1 + int(n_jobs))
+
+
+def _updated(memory: int | float | str | None, n_jobs: int | None) -> Settings:
+    settings = current()
+    if memory is not None:
+        settings = replace(settings, memory=parse_bytes(memory))
+    if n_jobs is not None:
+        settings = replace(settings, n_jobs=resolve_jobs(n_jobs))
+    return settings
+
+
+class _Applied:
+    """Returned by :func:`config`: the settings are in force already; as a context manager, only until its end."""
+
+    def __init__(self, before: Settings) -> None:
+        self._before = before
+        self._here = current()
+
+    def __enter__(self) -> Settings:
+        return self._here
+
+    def __exit__(self, *_: object) -> None:
+        global _global
+        _global = self._before
+
+
+def config(memory: int | float | str | None = None, n_jobs: int | None = None) -> _Applied:
+    """Set the memory budget and the number of threads, for good or for the length of a ``with`` block.
+
+    Parameters
+    ----------
+    memory : int or str, optional
+        The most that Mercer may hold at once, in bytes or as text (``"4GiB"``). Default: half of the memory
+        that is available when a job starts.
+    n_jobs : int, optional
+        Worker threads; -1 for all cores (the default).
+
+    Raises
+    ------
+    ParameterError
+        If a value is not a size, or not a number of threads.
+
+    Examples
+    --------
+    >>> import mercer
+    >>> with mercer.config(memory="2GiB", n_jobs=1) as settings:
+    ...     settings.memory
+    2147483648
+    """
+    global _global
+    before = _global
+    _global = _updated(memory, n_jobs)
+    return _Applied(before)
+
+
+@contextmanager
+def inherited(settings: Settings) -> Iterator[None]:
+    """Work under ``settings`` in this thread: worker threads take over the caller's."""
+    before = getattr(_local, "settings", None)
+    _local.settings = settings
+    try:
+        yield
+    finally:
+        _local.settings = before

@@ -1,0 +1,138 @@
+"""One pool of plain Python threads over code that releases the GIL, each worker on one BLAS thread."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
+from contextlib import contextmanager
+from typing import Any
+
+from threadpoolctl import ThreadpoolController
+
+from mercer.engine import settings
+
+Task = Callable[[], Any]
+
+_lock = threading.Lock()
+_pool: ThreadPoolExecutor | None = None
+_pool_size = 0
+_inside = threading.local()
+
+
+def _forget_pool() -> None:
+    """After a fork the child has no worker threads: it makes its own pool when it needs one."""
+    global _pool, _pool_size, _lock, _limiter
+    _pool, _pool_size, _lock, _limiter = None, 0, threading.Lock(), _BlasLimiter()
+
+
+class _BlasLimiter:
+    """One BLAS thread a worker while any tiled work runs anywhere in the process.
+
+    The limit is a property of the process, so concurrent callers share it: the first one sets it, the last one
+    gives it back. Without the count, the first to finish would hand several BLAS threads to the others' tiles.
+    """
+
+    def __init__(self) -> None:
+        self._users = 0
+        self._limit: Any = None
+        self._controller: ThreadpoolController | None = None
+
+    def acquire(self) -> None:
+        with _lock:
+            if self._users == 0:
+                if self._controller is None:
+                    self._controller = ThreadpoolController().select(user_api="blas")
+                self._limit = self._controller.limit(limits=1)
+            self._users += 1
+
+    def release(self) -> None:
+        with _lock:
+            self._users -= 1
+            if self._users == 0:
+                self._limit.restore_original_limits()
+                self._limit = None
+
+
+_limiter = _BlasLimiter()
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget_pool)
+
+
+@contextmanager
+def one_blas_thread() -> Iterator[None]:
+    """Hold BLAS at one thread in the block; nested and concurrent use is fine."""
+    limiter = _limiter
+    limiter.acquire()
+    try:
+        yield
+    finally:
+        limiter.release()
+
+
+def _executor(workers: int) -> ThreadPoolExecutor:
+    global _pool, _pool_size
+    with _lock:
+        if _pool is None or _pool_size < workers:
+            # A smaller pool that is still in use finishes its tasks and then goes away.
+            if _pool is not None:
+                _pool.shutdown(wait=False)
+            _pool = ThreadPoolExecutor(workers, thread_name_prefix="mercer")
+            _pool_size = workers
+        return _pool
+
+
+def run(tasks: Iterable[Task], n_jobs: int | None = None) -> None:
+    """Run the tasks on the pool and return when all are done.
+
+    The first error raised by a task is raised here, after the tasks that had begun have ended. Ctrl-C does the
+    same, so a call never leaves work behind. Tasks that call ``run`` themselves run their tasks in place.
+
+    >>> seen = []
+    >>> run([lambda: seen.append(1), lambda: seen.append(2)], n_jobs=1)
+    >>> seen
+    [1, 2]
+    """
+    todo = list(tasks)
+    workers = min(settings.resolve_jobs(n_jobs), len(todo))
+    with one_blas_thread():
+        if workers <= 1 or getattr(_inside, "worker", False):
+            for task in todo:
+                task()
+            return
+        _run_on_pool(todo, workers)
+
+
+def _run_on_pool(todo: list[Task], workers: int) -> None:
+    queue = iter(todo)
+    queue_lock = threading.Lock()
+    stop = threading.Event()
+    caller = settings.current()
+
+    def work() -> None:
+        _inside.worker = True
+        try:
+            with settings.inherited(caller):
+                while not stop.is_set():
+                    with queue_lock:
+                        task = next(queue, None)
+                    if task is None:
+                        return
+                    task()
+        except BaseException:
+            stop.set()
+            raise
+        finally:
+            _inside.worker = False
+
+    pool = _executor(workers)
+    futures: list[Future[None]] = [pool.submit(work) for _ in range(workers)]
+    try:
+        wait(futures, return_when=FIRST_EXCEPTION)
+    finally:
+        # Also on Ctrl-C: nobody may write into the caller's arrays after the call has ended.
+        stop.set()
+        wait(futures)
+    for future in futures:
+        future.result()

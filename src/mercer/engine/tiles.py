@@ -1,0 +1,146 @@
+"""Cutting a matrix into tiles that stay in the cache, and visiting them in an order that never changes the sums.
+
+A visitor is called as ``visit(rows, columns, out)`` with two slices and a tile to fill. Every result is a sum over
+tiles in one fixed order, and every worker owns the rows that it writes: the bits do not depend on the number of
+threads.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mercer.engine import threads
+from mercer.engine.progress import Progress
+
+# 512 x 512 in float32 is 1 MiB, the L2 cache of a core; measured best in both precisions among sides 128 to 2048.
+TILE = 512
+# The symmetric product keeps one set of partial sums a group; the number is fixed so that the sums are, too.
+GROUPS = 8
+# The partial sums of a symmetric product may take this much; above it, every tile is computed for its row alone.
+PARTIAL_BYTES = 2**28
+
+Array = NDArray[np.floating]
+Fill = Callable[[slice, slice, Array], None]
+
+_scratch = threading.local()
+
+
+def spans(n: int, step: int = TILE) -> list[slice]:
+    """Slices of at most ``step`` that cover ``range(n)``.
+
+    >>> spans(5, 2)
+    [slice(0, 2, None), slice(2, 4, None), slice(4, 5, None)]
+    """
+    return [slice(start, min(start + step, n)) for start in range(0, n, step)]
+
+
+def scratch_tile(slot: int, shape: tuple[int, ...], dtype: np.dtype) -> Array:
+    """A contiguous work array of this thread; the same ``slot`` gives the same memory again."""
+    store = _scratch.__dict__.setdefault("store", {})
+    size = int(np.prod(shape))
+    buffer = store.get((slot, dtype))
+    if buffer is None or buffer.size < size:
+        buffer = store[slot, dtype] = np.empty(max(size, TILE * TILE), dtype)
+    return buffer[:size].reshape(shape)
+
+
+def dense(fill: Fill, out: Array, symmetric: bool, n_jobs: int | None) -> None:
+    """Write the whole matrix into ``out``; of a symmetric one, half is computed and half is mirrored."""
+    n, m = out.shape
+    progress = Progress(len(spans(n)), "Gram matrix")
+
+    def strip(rows: slice) -> Callable[[], None]:
+        def work() -> None:
+            for columns in spans(m):
+                if symmetric and columns.start < rows.start:
+                    continue
+                _fill_into(fill, rows, columns, out)
+                if symmetric and columns.start > rows.start:
+                    out[columns, rows] = out[rows, columns].T
+            progress.advance()
+
+        return work
+
+    threads.run([strip(rows) for rows in spans(n)], n_jobs)
+
+
+def _fill_into(fill: Fill, rows: slice, columns: slice, out: Array) -> None:
+    """Fill one tile in cache, then store it: a strided target would cost every pass over the tile."""
+    tile = scratch_tile(0, (rows.stop - rows.start, columns.stop - columns.start), out.dtype)
+    fill(rows, columns, tile)
+    out[rows, columns] = tile
+
+
+def product(
+    fill: Fill, shape: tuple[int, int], dtype: np.dtype, V: Array, symmetric: bool, n_jobs: int | None
+) -> Array:
+    """``K @ V`` for ``V`` of shape ``(m, k)``, no tile of K ever leaving the cache; sums over tiles in float64."""
+    if symmetric and shape[0] > TILE and 8 * GROUPS * V.size <= PARTIAL_BYTES:
+        return _symmetric_product(fill, shape[0], dtype, V, n_jobs)
+    out = np.zeros((shape[0], V.shape[1]))
+    progress = Progress(len(spans(shape[0])), "kernel product")
+
+    def strip(rows: slice) -> Callable[[], None]:
+        def work() -> None:
+            for columns in spans(shape[1]):
+                tile = scratch_tile(0, (rows.stop - rows.start, columns.stop - columns.start), dtype)
+                fill(rows, columns, tile)
+                out[rows] += tile @ V[columns]
+            progress.advance()
+
+        return work
+
+    threads.run([strip(rows) for rows in spans(shape[0])], n_jobs)
+    return out
+
+
+def _symmetric_product(fill: Fill, n: int, dtype: np.dtype, V: Array, n_jobs: int | None) -> Array:
+    """Each tile above the diagonal serves twice, which halves the kernel work.
+
+    Strips are dealt to a fixed number of groups, like cards, so that the groups' shares of the triangle are even.
+    A group sums into an array of its own, and the groups are summed in order.
+    """
+    strips = spans(n)
+    partial = np.zeros((min(GROUPS, len(strips)), n, V.shape[1]))
+    progress = Progress(len(strips), "kernel product")
+
+    def group(number: int) -> Callable[[], None]:
+        def work() -> None:
+            sums = partial[number]
+            for rows in strips[number::GROUPS]:
+                for columns in strips:
+                    if columns.start < rows.start:
+                        continue
+                    tile = scratch_tile(0, (rows.stop - rows.start, columns.stop - columns.start), dtype)
+                    fill(rows, columns, tile)
+                    sums[rows] += tile @ V[columns]
+                    if columns.start > rows.start:
+                        sums[columns] += tile.T @ V[rows]
+                progress.advance()
+
+        return work
+
+    threads.run([group(number) for number in range(len(partial))], n_jobs)
+    return partial.sum(axis=0)
+
+
+def reduce(
+    visit: Callable[[slice, slice], Array], shape: tuple[int, int], size: int, n_jobs: int | None
+) -> NDArray[np.float64]:
+    """The sum of ``visit(rows, columns)``, vectors of length ``size``, over all tiles in a fixed order."""
+    strips = spans(shape[0])
+    partial = np.zeros((len(strips), size))
+
+    def strip(number: int) -> Callable[[], None]:
+        def work() -> None:
+            for columns in spans(shape[1]):
+                partial[number] += visit(strips[number], columns)
+
+        return work
+
+    threads.run([strip(number) for number in range(len(strips))], n_jobs)
+    return partial.sum(axis=0)

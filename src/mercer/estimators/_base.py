@@ -1,0 +1,104 @@
+"""What every estimator with a kernel shares: parameters of the kernel, validation, the Gram matrices."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import validate_data
+
+from mercer._errors import IndefiniteKernelError, ParameterError
+from mercer.gram import Gram, PrecomputedGram
+from mercer.gram.precomputed import check_square
+from mercer.kernels import Kernel, as_kernel
+from mercer.kernels.modifiers import On
+
+
+class KernelEstimator(BaseEstimator):
+    """Base of the estimators; needs the constructor parameters ``kernel, gamma, degree, coef0, n_jobs``.
+
+    After ``_fit_kernel`` an estimator has ``kernel_``, the fitted kernel (None for ``"precomputed"``).
+    """
+
+    kernel: Any
+    gamma: Any
+    degree: Any
+    coef0: Any
+    n_jobs: Any
+
+    def set_params(self, **params: Any) -> Self:
+        """Set parameters; ``kernel__NAME`` replaces the kernel by one with another ``NAME``."""
+        inside = {k.removeprefix("kernel__"): v for k, v in params.items() if k.startswith("kernel__")}
+        super().set_params(**{k: v for k, v in params.items() if not k.startswith("kernel__")})
+        if inside:
+            if not isinstance(self.kernel, Kernel):
+                if hasattr(self.kernel, "set_params"):
+                    return super().set_params(**{f"kernel__{k}": v for k, v in inside.items()})
+                raise ParameterError(
+                    f"kernel__{next(iter(inside))} names a parameter of the kernel, and kernel={self.kernel!r} "
+                    "has none; pass a kernel object such as mercer.kernels.RBF(1.0)."
+                )
+            self.kernel = self.kernel.with_params(**inside)
+        return self
+
+    @property
+    def _is_precomputed(self) -> bool:
+        return isinstance(self.kernel, str) and self.kernel == "precomputed"
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.pairwise = self._is_precomputed
+        tags.input_tags.sparse = not self._is_precomputed
+        return tags
+
+    def _check_X(self, X: Any, *, reset: bool) -> Any:
+        """``X`` as a C-ordered array or CSR of float32 or float64, checked as scikit-learn does."""
+        return validate_data(
+            self, X, reset=reset, accept_sparse=False if self._is_precomputed else "csr",
+            dtype=[np.float64, np.float32], order="C",
+        )  # fmt: skip
+
+    def _fit_kernel(self, X: Any, *, allow_indefinite: bool, intercept: bool) -> None:
+        """Set ``kernel_``; refuse a kernel that the learner cannot use."""
+        if self._is_precomputed:
+            check_square(X)
+            self.kernel_ = None
+            return
+        kernel = as_kernel(self.kernel, gamma=self.gamma, degree=self.degree, coef0=self.coef0, X=X)
+        names = getattr(self, "feature_names_in_", None)
+        self.kernel_ = bind_columns(kernel, None if names is None else tuple(names))
+        usable = ("positive", "conditional") if intercept else ("positive",)
+        if kernel.definiteness in usable or allow_indefinite:
+            return
+        part = kernel.indefinite_part()
+        whole = "" if part == kernel else f" in {kernel!r}"
+        raise IndefiniteKernelError(
+            f"{type(self).__name__} needs a positive semi-definite kernel, and {part!r}{whole} is "
+            f"{'only conditionally positive' if kernel.definiteness == 'conditional' else 'indefinite'}. "
+            "Choose another kernel, or pass allow_indefinite=True to get a stationary point without a guarantee."
+            + (" kernel.centered(X) makes it positive." if kernel.definiteness == "conditional" else "")
+        )
+
+    def _gram(self, X: Any, Z: Any = None, dtype: Any = None) -> Gram | PrecomputedGram:
+        """The Gram matrix of the fitted kernel; for ``"precomputed"``, ``X`` is the matrix."""
+        if self.kernel_ is None:
+            gram = PrecomputedGram(X, symmetric=Z is None)
+            return gram if dtype is None else gram.astype(dtype)
+        return Gram(self.kernel_, X, Z, dtype=dtype, n_jobs=self.n_jobs)
+
+
+def bind_columns(kernel: Kernel, names: tuple[str, ...] | None) -> Kernel:
+    """Column names in ``kernel.on([...])`` replaced by their positions, since estimators pass arrays on."""
+    parts = tuple(bind_columns(child, names) for _, child in kernel.children())  # type: ignore[arg-type]
+    bound: Kernel = kernel.with_children(parts) if parts else kernel
+    if not isinstance(bound, On) or not any(isinstance(c, str) for c in bound.columns):
+        return bound
+    if names is None:
+        raise ParameterError(
+            f"{kernel!r} names columns, and X has no column names; pass a pandas DataFrame or use positions."
+        )
+    unknown = [c for c in bound.columns if isinstance(c, str) and c not in names]
+    if unknown:
+        raise ParameterError(f"{kernel!r}: there is no column {unknown[0]!r}; the columns are {', '.join(names[:20])}.")
+    return On(bound.kernel, tuple(names.index(c) if isinstance(c, str) else c for c in bound.columns))

@@ -1,0 +1,170 @@
+"""A learner together with the encoding of its table: what ``mercer fit`` makes and a model file holds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator, clone, is_classifier
+from sklearn.utils import Tags, get_tags
+from sklearn.utils.validation import check_is_fitted
+
+from mercer._errors import DataError
+from mercer.data.encoding import TableEncoder
+from mercer.data.schema import Locate, Schema
+from mercer.data.table import listing, nearest
+from mercer.kernels.algebra import Kernel
+from mercer.kernels.modifiers import On
+
+
+def _row(row: int) -> str:
+    return f"row {row + 1}"
+
+
+class TableModel(BaseEstimator):
+    """Fit any estimator on the columns of a table, and predict for tables with the same columns.
+
+    Numbers are scaled and categories encoded by :class:`~mercer.data.encoding.TableEncoder`. In a regression the
+    target is learned with mean 0 and variance 1, so that a penalty such as ``alpha`` means the same in any unit,
+    and predictions are in the target's own unit. A kernel may name columns of the table, as in
+    ``RBF(2.0).on(["age", "town"])``.
+
+    Parameters
+    ----------
+    estimator : estimator
+        A classifier or regressor of Mercer or scikit-learn; a copy of it is fitted.
+    normalize : {"standard", "minmax", "unit", "none"}, default="standard"
+        How numbers are scaled.
+    impute : {"mean", "median", "most_frequent"}, optional
+        How missing values are filled in; without it they are an error.
+    target : str, default="y"
+        Name of what is predicted.
+
+    Attributes
+    ----------
+    estimator_ : estimator
+        The fitted copy.
+    encoder_ : TableEncoder
+        The fitted encoding; ``encoder_.schema_`` is what new tables are checked against.
+    classes_ : ndarray
+        For a classifier: the labels.
+    target_mean_, target_scale_ : float
+        For a regressor: mean and standard deviation of the target.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from sklearn.svm import SVC
+    >>> frame = pd.DataFrame({"size": [1.0, 2.0, 8.0, 9.0], "town": ["Ulm", "Zug", "Ulm", "Zug"]})
+    >>> model = TableModel(SVC(), target="price").fit(frame, ["low", "low", "high", "high"])
+    >>> model.predict(frame).tolist()
+    ['low', 'low', 'high', 'high']
+    """
+
+    def __init__(
+        self, estimator: Any, normalize: str = "standard", impute: str | None = None, target: str = "y"
+    ) -> None:
+        self.estimator = estimator
+        self.normalize = normalize
+        self.impute = impute
+        self.target = target
+
+    def fit(self, X: Any, y: Any, *, source: str = "the table", locate: Locate = _row) -> TableModel:
+        """Learn the encoding and fit the estimator.
+
+        Parameters
+        ----------
+        X : pandas.DataFrame or scipy.sparse matrix, shape (n, d)
+        y : array-like of shape (n,)
+            Labels, or numbers for a regressor.
+        source : str
+            What messages call the table.
+        locate : callable
+            Row number to words, for messages.
+
+        Raises
+        ------
+        DataError
+            If columns cannot be encoded, or values are missing and ``impute`` is None.
+        """
+        self.encoder_ = TableEncoder(self.normalize, self.impute)
+        self.encoder_.fit(X, source=source, locate=locate)
+        matrix = self.encoder_.transform(X, source=source, locate=locate)
+        y = np.asarray(y)
+        estimator = clone(self.estimator)
+        kernel = getattr(estimator, "kernel", None)
+        if isinstance(kernel, Kernel):
+            estimator.set_params(kernel=name_columns(kernel, self.encoder_.positions, self.encoder_.sources_))
+        if is_classifier(estimator):
+            self.estimator_ = estimator.fit(matrix, y)
+            self.classes_ = self.estimator_.classes_
+        else:
+            y = y.astype(np.float64)
+            self.target_mean_ = float(y.mean())
+            self.target_scale_ = float(y.std()) or 1.0
+            self.estimator_ = estimator.fit(matrix, (y - self.target_mean_) / self.target_scale_)
+        return self
+
+    @property
+    def schema_(self) -> Schema:
+        """What new tables are checked against."""
+        check_is_fitted(self, "estimator_")
+        return self.encoder_.schema_
+
+    def predict(self, X: Any, *, source: str = "the table", locate: Locate = _row) -> np.ndarray:
+        """Labels, or numbers in the target's own unit, shape (n,).
+
+        Raises
+        ------
+        SchemaError
+            If columns are missing, extra or renamed, or hold text where numbers are expected.
+        """
+        check_is_fitted(self, "estimator_")
+        predicted = self.estimator_.predict(self.encoder_.transform(X, source=source, locate=locate))
+        if is_classifier(self.estimator_):
+            return predicted
+        return np.asarray(predicted) * self.target_scale_ + self.target_mean_
+
+    def score(self, X: Any, y: Any) -> float:
+        """Accuracy of a classifier; ``R^2 = 1 - sum (y - f)^2 / sum (y - mean(y))^2`` of a regressor."""
+        y, predicted = np.asarray(y), self.predict(X)
+        if is_classifier(self.estimator_):
+            return float(np.mean(predicted == y))
+        return float(1.0 - np.sum((y - predicted) ** 2) / np.sum((y - y.mean()) ** 2))
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        inner = get_tags(self.estimator)
+        tags.estimator_type = inner.estimator_type
+        tags.classifier_tags, tags.regressor_tags = inner.classifier_tags, inner.regressor_tags
+        tags.input_tags.string = tags.input_tags.categorical = True
+        return tags
+
+
+def name_columns(kernel: Any, positions: Callable[[str], list[int]], names: list[str]) -> Any:
+    """The kernel with names of columns of the table replaced by the positions that they have in the matrix.
+
+    Raises
+    ------
+    DataError
+        If the kernel names a column that the model does not use.
+    """
+    children = kernel.children()
+    if children:
+        parts = tuple(name_columns(part, positions, names) for _, part in children)
+        kernel = kernel.with_children(parts)
+    if not isinstance(kernel, On) or not any(isinstance(column, str) for column in kernel.columns):
+        return kernel
+    chosen: list[int] = []
+    for column in kernel.columns:
+        found = positions(column) if isinstance(column, str) else [column]
+        if not found:
+            near = nearest(str(column), names)
+            offer = f"did you mean {' or '.join(map(repr, near))}? " if near else ""
+            raise DataError(
+                f"the kernel asks for the column {column!r}, which the model does not have; {offer}"
+                f"the columns are {listing(dict.fromkeys(names))}."
+            )
+        chosen.extend(found)
+    return kernel.kernel.on(chosen)

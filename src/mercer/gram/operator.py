@@ -1,0 +1,158 @@
+"""The lazy Gram matrix: what solvers see of kernels and data."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import DTypeLike
+from scipy.sparse.linalg import LinearOperator
+
+from mercer._errors import DataError
+from mercer.engine import memory, tiles
+from mercer.engine.tiles import Array
+from mercer.kernels.algebra import Kernel
+from mercer.kernels.inputs import Index, Rows
+from mercer.kernels.plan import Plan, check_finite, diagonal
+
+
+def as_index(index: Any, n: int, what: str) -> Index:
+    """A slice with bounds, or an array of positions."""
+    if index is None:
+        return slice(0, n)
+    if isinstance(index, slice):
+        start, stop, step = index.indices(n)
+        return slice(start, max(start, stop)) if step == 1 else np.arange(start, stop, step)
+    positions = np.atleast_1d(np.asarray(index))
+    if positions.dtype == bool:
+        positions = np.flatnonzero(positions)
+    if positions.size and (positions.min() < -n or positions.max() >= n):
+        raise DataError(f"{what} reach from {positions.min()} to {positions.max()}, and there are {n}.")
+    return positions.astype(np.intp, copy=False)
+
+
+class Gram:
+    """The matrix ``K_ij = k(x_i, z_j)``, evaluated when asked for and by tiles; nothing is stored.
+
+    Parameters
+    ----------
+    kernel : Kernel
+    X : (n, d) array, sparse matrix, or what else the kernel takes
+    Z : the same, optional
+        ``None`` stands for ``X`` itself; the matrix is then symmetric, which halves the work.
+    dtype : {float32, float64}, optional
+        Of the tiles; by default float32 if both inputs are, else float64.
+    n_jobs : int, optional
+        Worker threads. The results have the same bits for any number of them.
+
+    Raises
+    ------
+    DataError
+        If the data are not what the kernel is defined on.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer import Gram, kernels
+    >>> K = Gram(kernels.RBF(1.0), np.eye(3))
+    >>> (K @ np.ones(3)).round(4).tolist()
+    [1.7358, 1.7358, 1.7358]
+    >>> K.shape, K.nbytes
+    ((3, 3), 72)
+    """
+
+    def __init__(
+        self, kernel: Kernel, X: Any, Z: Any = None, *, dtype: DTypeLike | None = None, n_jobs: int | None = None
+    ) -> None:
+        left = X if isinstance(X, Rows) else Rows(X)
+        right = left if Z is None else Z if isinstance(Z, Rows) else Rows(Z)
+        self.kernel = kernel
+        self.n_jobs = n_jobs
+        self._plan = Plan(kernel, left, right, None if dtype is None else np.dtype(dtype))
+        self._plan.prepare()
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return self._plan.shape
+
+    @property
+    def dtype(self) -> np.dtype:
+        return self._plan.dtype
+
+    @property
+    def symmetric(self) -> bool:
+        """Whether both sides are the same rows."""
+        return self._plan.symmetric
+
+    @property
+    def nbytes(self) -> int:
+        """What the whole matrix would take, in bytes."""
+        return self.shape[0] * self.shape[1] * self.dtype.itemsize
+
+    def __repr__(self) -> str:
+        return f"Gram({self.kernel!r}, {self.shape[0]} x {self.shape[1]}, {self.dtype})"
+
+    def __matmul__(self, V: Any) -> Array:
+        """``K @ V`` for ``V`` of shape ``(m,)`` or ``(m, k)``; sums over tiles in float64."""
+        V = np.asarray(V)
+        if V.ndim not in (1, 2) or V.shape[0] != self.shape[1]:
+            raise DataError(f"K has {self.shape[1]} columns, so it cannot multiply an array of shape {V.shape}.")
+        result_dtype = np.result_type(self.dtype, V.dtype if V.dtype == np.float32 else np.float64)
+        columns = np.ascontiguousarray(V.reshape(len(V), -1), dtype=self.dtype)
+        out = tiles.product(self._plan.fill, self.shape, self.dtype, columns, self.symmetric, self.n_jobs)
+        return out.reshape(self.shape[0], *V.shape[1:]).astype(result_dtype, copy=False)
+
+    def dense(self, out: Array | None = None) -> Array:
+        """The whole matrix as an array.
+
+        Raises
+        ------
+        MemoryBudgetError
+            If it would not fit the memory budget; raised before anything is allocated.
+        """
+        if out is None:
+            memory.require(
+                self.nbytes, f"the {self.shape[0]} x {self.shape[1]} Gram matrix in {self.dtype}",
+                "Raise the budget with mercer.config(memory=...), use fewer rows, pass float32 data, "
+                "or multiply by it lazily with gram @ v.",
+            )  # fmt: skip
+        return self._plan.dense(out, self.n_jobs)
+
+    def block(self, rows: Any = None, columns: Any = None, out: Array | None = None) -> Array:
+        """The dense part of the matrix at ``rows`` and ``columns``: slices, positions, or None for all."""
+        return self.restrict(rows, columns).dense(out)
+
+    def rows(self, index: Any) -> Array:
+        """Whole rows, shape ``(len(index), m)``."""
+        return self.block(index, None)
+
+    def restrict(self, rows: Any = None, columns: Any = None) -> Gram:
+        """The lazy part of the matrix at ``rows`` and ``columns``; symmetric if both are the same object."""
+        n, m = self.shape
+        same = self.symmetric and rows is columns
+        left = self._plan.left.take(as_index(rows, n, "row positions"))
+        right = left if same else self._plan.right.take(as_index(columns, m, "column positions"))
+        return Gram(self.kernel, left, None if same else right, dtype=self.dtype, n_jobs=self.n_jobs)
+
+    def diagonal(self) -> Array:
+        """``K_ii``, without the rest of the matrix, in float64."""
+        if not self.symmetric:
+            raise DataError("only the Gram matrix of rows with themselves has a diagonal of k(x, x).")
+        values = diagonal(self.kernel, self._plan.left)
+        check_finite(values, self.kernel)
+        return values
+
+    def astype(self, dtype: DTypeLike) -> Gram:
+        """The same matrix with tiles of another precision."""
+        left, right = self._plan.left, self._plan.right
+        return Gram(self.kernel, left, None if self.symmetric else right, dtype=dtype, n_jobs=self.n_jobs)
+
+    def as_linear_operator(self) -> LinearOperator:
+        """The matrix for SciPy's iterative solvers."""
+        transposed = self if self.symmetric else Gram(
+            self.kernel, self._plan.right, self._plan.left, dtype=self.dtype, n_jobs=self.n_jobs
+        )  # fmt: skip
+        return LinearOperator(
+            self.shape, dtype=self.dtype, matvec=self.__matmul__, matmat=self.__matmul__,
+            rmatvec=transposed.__matmul__, rmatmat=transposed.__matmul__,
+        )  # fmt: skip

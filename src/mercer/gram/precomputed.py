@@ -1,0 +1,108 @@
+"""A kernel matrix that the user computed, with the interface of the lazy one."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import DTypeLike
+from scipy.sparse.linalg import LinearOperator, aslinearoperator
+
+from mercer._errors import DataError
+from mercer.engine.tiles import Array
+from mercer.gram.operator import as_index
+
+
+def check_square(K: Any, name: str = "K") -> Array:
+    """``K`` as a square, finite and symmetric array.
+
+    Raises
+    ------
+    DataError
+        If it is not; with the worst asymmetry and where it is.
+    """
+    array = np.asarray(K)
+    if array.ndim != 2 or array.shape[0] != array.shape[1]:
+        raise DataError(
+            f"a precomputed {name} must be square, k(x_i, x_j) for all training rows, and has shape {array.shape}."
+        )
+    if not np.isfinite(array).all():
+        i, j = np.argwhere(~np.isfinite(array))[0]
+        raise DataError(f"the precomputed {name} has {array[i, j]} at [{i}, {j}]; every entry must be finite.")
+    asymmetry = np.abs(array - array.T)
+    i, j = np.unravel_index(asymmetry.argmax(), array.shape)
+    tolerance = 1e3 * np.finfo(array.dtype if array.dtype.kind == "f" else np.float64).eps
+    if asymmetry[i, j] > tolerance * max(np.abs(array).max(), np.finfo(float).tiny):
+        raise DataError(
+            f"the precomputed {name} is not symmetric: {name}[{i}, {j}] = {array[i, j]:.6g} and "
+            f"{name}[{j}, {i}] = {array[j, i]:.6g}; pass ({name} + {name}.T) / 2 if that is what is meant."
+        )
+    return array
+
+
+class PrecomputedGram:
+    """A matrix with the interface of :class:`mercer.gram.Gram`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> PrecomputedGram(np.eye(2)).rows([1]).tolist()
+    [[0.0, 1.0]]
+    """
+
+    def __init__(self, K: Any, *, symmetric: bool = True) -> None:
+        self.matrix = np.asarray(K)
+        if self.matrix.dtype not in (np.float32, np.float64):
+            self.matrix = self.matrix.astype(np.float64)
+        self.symmetric = symmetric
+        self.n_jobs: int | None = None
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return self.matrix.shape[0], self.matrix.shape[1]
+
+    @property
+    def dtype(self) -> np.dtype:
+        return self.matrix.dtype
+
+    @property
+    def nbytes(self) -> int:
+        return self.matrix.nbytes
+
+    def __matmul__(self, V: Any) -> Array:
+        return self.matrix @ np.asarray(V)
+
+    def dense(self, out: Array | None = None) -> Array:
+        """A copy of the matrix; into ``out`` if given."""
+        if out is None:
+            return self.matrix.copy()
+        out[...] = self.matrix
+        return out
+
+    def block(self, rows: Any = None, columns: Any = None, out: Array | None = None) -> Array:
+        """The part of the matrix at ``rows`` and ``columns``."""
+        return self.restrict(rows, columns).dense(out)
+
+    def rows(self, index: Any) -> Array:
+        """Whole rows."""
+        return self.block(index, None)
+
+    def restrict(self, rows: Any = None, columns: Any = None) -> PrecomputedGram:
+        """The part of the matrix at ``rows`` and ``columns``."""
+        left = as_index(rows, self.shape[0], "row positions")
+        right = as_index(columns, self.shape[1], "column positions")
+        part = self.matrix[left]
+        part = part[:, right]
+        return PrecomputedGram(part, symmetric=self.symmetric and rows is columns)
+
+    def diagonal(self) -> Array:
+        """``K_ii`` in float64."""
+        return self.matrix.diagonal().astype(np.float64)
+
+    def astype(self, dtype: DTypeLike) -> PrecomputedGram:
+        """The same matrix in another precision."""
+        return PrecomputedGram(self.matrix.astype(dtype, copy=False), symmetric=self.symmetric)
+
+    def as_linear_operator(self) -> LinearOperator:
+        """The matrix for SciPy's iterative solvers."""
+        return aslinearoperator(self.matrix)

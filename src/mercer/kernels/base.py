@@ -1,0 +1,253 @@
+"""What every kernel is: an immutable value with named parameters that prints as it was typed."""
+
+from __future__ import annotations
+
+import abc
+import dataclasses
+import math
+from collections.abc import Hashable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Literal, Self
+
+import numpy as np
+
+from mercer._errors import ParameterError
+from mercer.engine.tiles import Array
+from mercer.kernels.inputs import Pairs, Scope
+from mercer.kernels.parameters import Bounds, Parameter, check_bounds, check_number
+
+Definiteness = Literal["positive", "conditional", "indefinite"]
+
+# Precedence of what a kernel prints as, from loosest to tightest binding.
+SUM, PRODUCT, POWER, ATOM = range(4)
+
+
+@dataclass(frozen=True, repr=False)
+class Expression(abc.ABC):
+    """The part of a kernel that knows its parameters and how it prints, and the contract with the engine.
+
+    ``tuning`` holds what ``fixed`` and ``bounded`` said about the kernel's own numbers: pairs of a name and either
+    None (fixed) or bounds.
+    """
+
+    tuning: tuple[tuple[str, Bounds | None], ...] = field(default=(), kw_only=True)
+
+    precedence: ClassVar[int] = ATOM
+
+    def __post_init__(self) -> None:
+        for item, info in self._numbers():
+            value = check_number(type(self).__name__, item, getattr(self, item), info)
+            object.__setattr__(self, item, value)
+
+    # ---- parameters
+
+    @classmethod
+    def _numbers(cls) -> list[tuple[str, Mapping[str, Any]]]:
+        """Names and descriptions of the tunable fields."""
+        return [(f.name, f.metadata["parameter"]) for f in dataclasses.fields(cls) if "parameter" in f.metadata]
+
+    def children(self) -> tuple[tuple[str, Expression], ...]:
+        """Names and kernels that this one is made of."""
+        return ()
+
+    def with_children(self, kernels: tuple[Any, ...]) -> Any:
+        """The same composition of other kernels."""
+        return self
+
+    def _own(self) -> Iterator[Parameter]:
+        tuning = dict(self.tuning)
+        for name, info in self._numbers():
+            value = getattr(self, name)
+            values = value if isinstance(value, tuple) else (value,)
+            for position, v in enumerate(values):
+                path = f"{name}[{position}]" if isinstance(value, tuple) else name
+                said = tuning.get(path, tuning.get(name, info["bounds"]))
+                # Zero has no logarithm: a number at zero on a log scale stays there.
+                free = said is not None and not (info["transform"] == "log" and v <= 0)
+                yield Parameter(path, v, said or info["bounds"], info["transform"], free)
+
+    @property
+    def parameters(self) -> tuple[Parameter, ...]:
+        """Every number of the kernel and of its parts, in a fixed order."""
+        own = tuple(self._own())
+        parts = (
+            dataclasses.replace(p, name=f"{name}.{p.name}")
+            for name, child in self.children()
+            for p in child.parameters
+        )
+        return (*own, *parts)
+
+    @property
+    def theta(self) -> Array:
+        """The free parameters as one flat vector, each on the scale of its transform (log by default)."""
+        return np.array([p.theta for p in self.parameters if p.free])
+
+    @property
+    def bounds(self) -> Array:
+        """Bounds of ``theta``, shape ``(len(theta), 2)``, on the same scale."""
+        free = [p for p in self.parameters if p.free]
+        rows = [[dataclasses.replace(p, value=b).theta for b in p.bounds] for p in free]
+        return np.array(rows).reshape(len(free), 2)
+
+    def with_theta(self, theta: Any) -> Self:
+        """The same kernel with other values of its free parameters.
+
+        Raises
+        ------
+        ParameterError
+            If ``theta`` has another length than ``self.theta`` or is not finite.
+        """
+        theta = np.asarray(theta, dtype=float).ravel()
+        free = [p for p in self.parameters if p.free]
+        if len(theta) != len(free) or not np.isfinite(theta).all():
+            names = ", ".join(p.name for p in free) or "none"
+            raise ParameterError(f"theta must be {len(free)} finite numbers ({names}), and is {theta.tolist()}.")
+        new = {
+            p.name: math.exp(t) if p.transform == "log" else float(t) for p, t in zip(free, theta, strict=True)
+        }
+        return self._with_values(new)
+
+    def _with_values(self, values: Mapping[str, float]) -> Self:
+        """Replace numbers by their paths."""
+        own: dict[str, Any] = {}
+        for name, _ in self._numbers():
+            value = getattr(self, name)
+            if isinstance(value, tuple):
+                own[name] = tuple(values.get(f"{name}[{i}]", v) for i, v in enumerate(value))
+            elif name in values:
+                own[name] = values[name]
+        changed = dataclasses.replace(self, **own) if own else self
+        kernels = []
+        for name, child in self.children():
+            inside = {k[len(name) + 1 :]: v for k, v in values.items() if k.startswith(name + ".")}
+            kernels.append(child._with_values(inside) if inside else child)
+        return changed.with_children(tuple(kernels)) if kernels else changed
+
+    def fixed(self, *names: str) -> Self:
+        """The same kernel with the named parameters fixed; all of them when none is named.
+
+        >>> from mercer.kernels import RBF
+        >>> (2.0 * RBF(3.0)).fixed("factor").theta.round(3).tolist()
+        [1.099]
+        """
+        names = names or tuple(p.name for p in self.parameters)
+        return self._tuned(dict.fromkeys(names))
+
+    def bounded(self, **bounds: Bounds) -> Self:
+        """The same kernel with other bounds: ``k.bounded(length_scale=(0.1, 10))``, in the parameter's own units.
+
+        A part's parameter is named by its path: ``k.bounded(**{"left.length_scale": (0.1, 10)})``. Fixed
+        parameters become free again.
+        """
+        return self._tuned({name: check_bounds(name, pair) for name, pair in bounds.items()})
+
+    def _tuned(self, said: Mapping[str, Bounds | None]) -> Self:
+        known = {p.name for p in self.parameters}
+        known |= {name.split("[")[0] for name in known}
+        for name in said:
+            # 'terms[0].length_scale' names the whole vector of a part, so it is no prefix up to a bracket.
+            if name not in known and not any(k.startswith(name + "[") for k in known):
+                names = ", ".join(sorted(known)) or "none"
+                raise ParameterError(f"{self!r} has no parameter {name!r}; it has {names}.")
+        parts = self.children()
+        own = {n: b for n, b in said.items() if not any(n.startswith(part + ".") for part, _ in parts)}
+        merged = {**{n: b for n, b in self.tuning if n not in own}, **own}
+        changed = dataclasses.replace(self, tuning=tuple(merged.items())) if own else self
+        kernels = []
+        for part, child in parts:
+            inside = {n[len(part) + 1 :]: b for n, b in said.items() if n.startswith(part + ".")}
+            kernels.append(child._tuned(inside) if inside else child)
+        return changed.with_children(tuple(kernels)) if kernels else changed
+
+    # ---- scikit-learn's protocol
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """Parameters by name; with ``deep`` those of the parts too, as ``"left__length_scale"``."""
+        own = {f.name: getattr(self, f.name) for f in dataclasses.fields(self) if f.name != "tuning"}
+        if deep:
+            for name, child in self.children():
+                own[name] = child
+                own.update({f"{name}__{key}": value for key, value in child.get_params().items()})
+        return own
+
+    def with_params(self, **params: Any) -> Self:
+        """The same kernel with some parameters replaced, by the names of ``get_params``."""
+        valid = self.get_params()
+        for key in params:
+            if key not in valid:
+                raise ParameterError(f"{self!r} has no parameter {key!r}; it has {', '.join(valid) or 'none'}.")
+        parts = dict(self.children())
+        own = {k: v for k, v in params.items() if "__" not in k and k not in parts}
+        changed = dataclasses.replace(self, **own) if own else self
+        kernels = []
+        for name, child in changed.children():
+            child = params.get(name, child)
+            inside = {k[len(name) + 2 :]: v for k, v in params.items() if k.startswith(name + "__")}
+            kernels.append(child.with_params(**inside) if inside else child)
+        return changed.with_children(tuple(kernels)) if kernels else changed
+
+    def set_params(self, **params: Any) -> Self:
+        """Same as ``with_params``: kernels never change, so this returns another one."""
+        return self.with_params(**params)
+
+    def __sklearn_clone__(self) -> Self:
+        return self
+
+    # ---- printing
+
+    def __repr__(self) -> str:
+        text = self._expression()
+        if self.tuning and self.precedence < ATOM:
+            text = f"({text})"
+        return text + self._tuning_suffix()
+
+    def _expression(self) -> str:
+        """The kernel as one would type it, without its tuning: the first field, then by name what is not default."""
+        fields = [f for f in dataclasses.fields(self) if f.name != "tuning"]
+        arguments = [_print_value(getattr(self, f.name)) for f in fields[:1]]
+        for f in fields[1:]:
+            value = getattr(self, f.name)
+            if value != f.default:
+                arguments.append(f"{f.name}={_print_value(value)}")
+        return f"{type(self).__name__}({', '.join(arguments)})"
+
+    def _tuning_suffix(self) -> str:
+        """What ``fixed`` and ``bounded`` said, as the calls that say it."""
+        held = [repr(name) for name, said in self.tuning if said is None]
+        moved = {name: said for name, said in self.tuning if said is not None}
+        text = f".fixed({', '.join(held)})" if held else ""
+        if moved and all(name.isidentifier() for name in moved):
+            return text + f".bounded({', '.join(f'{n}={b}' for n, b in moved.items())})"
+        return text + (f".bounded(**{moved})" if moved else "")
+
+    def _inside(self, precedence: int) -> str:
+        """The printed form as part of something that binds at ``precedence``."""
+        text = repr(self)
+        binds = ATOM if self.tuning else self.precedence
+        return text if binds >= precedence else f"({text})"
+
+    # ---- the contract with the engine
+
+    @property
+    @abc.abstractmethod
+    def definiteness(self) -> Definiteness:
+        """``"positive"``: every Gram matrix is positive semi-definite; ``"conditional"``: on vectors that sum to 0;
+        ``"indefinite"``: neither is known."""
+
+    @abc.abstractmethod
+    def _fill(self, pairs: Pairs, out: Array) -> None:
+        """Write the values of the pairs into ``out``."""
+
+    @abc.abstractmethod
+    def _pull(self, pairs: Pairs, weights: Array, slopes: Array) -> None:
+        """Add ``sum weights * d k / d value`` to ``slopes``, an entry for every one of ``parameters``."""
+
+    @abc.abstractmethod
+    def _uses(self, scope: Scope) -> Iterator[Hashable]:
+        """The statistics that the kernel asks for, with the maps that it sees them through."""
+
+
+def _print_value(value: Any) -> str:
+    if isinstance(value, tuple):
+        return "[" + ", ".join(_print_value(v) for v in value) + "]"
+    return repr(value)

@@ -1,0 +1,168 @@
+"""Kernels from what people have: names, scikit-learn's kernels for Gaussian processes, functions."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.gaussian_process import kernels as gp
+
+from mercer._errors import ParameterError
+from mercer.kernels.algebra import Constant, Kernel
+from mercer.kernels.function import from_function
+from mercer.kernels.vector.columnwise import ChiSquared, White
+from mercer.kernels.vector.dot import Linear, Polynomial, Sigmoid
+from mercer.kernels.vector.stationary import RBF, ExpSineSquared, Laplacian, Matern, RationalQuadratic
+
+NAMES = ("linear", "poly", "polynomial", "rbf", "sigmoid", "laplacian", "chi2", "cosine")
+
+
+def as_kernel(
+    kernel: Any, *, gamma: float | str | None = None, degree: int = 3, coef0: float = 0.0, X: Any = None
+) -> Kernel:
+    """A Mercer kernel from a kernel, a name, a scikit-learn kernel, or a function ``(X, Z) -> block``.
+
+    Parameters
+    ----------
+    kernel : Kernel, str, sklearn.gaussian_process.kernels.Kernel or callable
+        A name is one of ``"linear"``, ``"poly"``, ``"rbf"``, ``"sigmoid"``, ``"laplacian"``, ``"chi2"``, ``"cosine"``.
+    gamma : float, {"scale", "auto"} or None
+        For names: ``"scale"`` is ``1 / (d * variance of X)``, ``"auto"`` and None are ``1 / d``.
+    degree, coef0 : int, float
+        For ``"poly"`` and ``"sigmoid"``.
+    X : array or sparse matrix, optional
+        The data that a relative ``gamma`` refers to.
+
+    Raises
+    ------
+    ParameterError
+        If there is no such kernel; the nearest names are offered.
+
+    Examples
+    --------
+    >>> as_kernel("rbf", gamma=0.5)
+    RBF(1.0)
+    """
+    if isinstance(kernel, Kernel):
+        return kernel
+    if isinstance(kernel, gp.Kernel):
+        return from_sklearn(kernel)
+    if isinstance(kernel, str):
+        return _named(kernel, gamma, degree, coef0, X)
+    if callable(kernel):
+        return from_function(kernel)
+    raise ParameterError(
+        f"kernel must be a name, a kernel or a function of two blocks of rows, and is {kernel!r}; "
+        f"names are {', '.join(NAMES)}."
+    )
+
+
+def _named(name: str, gamma: Any, degree: int, coef0: float, X: Any) -> Kernel:
+    if name not in NAMES:
+        near = difflib.get_close_matches(name.lower(), NAMES, n=3, cutoff=0.5)
+        offer = f"did you mean {' or '.join(map(repr, near))}?" if near else f"names are {', '.join(NAMES)}."
+        raise ParameterError(f"there is no kernel {name!r}; {offer}")
+    if name == "linear":
+        return Linear()
+    if name == "cosine":
+        return Linear().normalized()
+    if name == "chi2" and gamma is None:
+        gamma = 1.0
+    rate = _gamma(gamma, X)
+    if name in ("poly", "polynomial"):
+        return Polynomial(degree, scale=rate, offset=float(coef0))
+    makers: dict[str, Callable[[], Kernel]] = {
+        "rbf": lambda: RBF.from_gamma(rate),
+        "sigmoid": lambda: Sigmoid(rate, offset=float(coef0)),
+        "laplacian": lambda: Laplacian(1.0 / rate),
+        "chi2": lambda: ChiSquared(rate),
+    }
+    return makers[name]()
+
+
+def _gamma(gamma: Any, X: Any) -> float:
+    if gamma is None or isinstance(gamma, str):
+        if gamma not in (None, "scale", "auto"):
+            raise ParameterError(f"gamma must be a number, 'scale' or 'auto', and is {gamma!r}.")
+        if X is None:
+            raise ParameterError(f"gamma={gamma!r} refers to the data, and there are none; pass a number.")
+        if gamma != "scale":
+            return 1.0 / X.shape[1]
+        variance = X.multiply(X).mean() - X.mean() ** 2 if sp.issparse(X) else X.var()
+        return 1.0 / (X.shape[1] * variance) if variance > 0 else 1.0
+    if isinstance(gamma, bool) or not isinstance(gamma, (int, float, np.number)) or not 0 < gamma < np.inf:
+        raise ParameterError(f"gamma must be a finite number above 0, 'scale' or 'auto', and is {gamma!r}.")
+    return float(gamma)
+
+
+def _tuned(kernel: Kernel, names: dict[str, Any]) -> Kernel:
+    """Take over scikit-learn's bounds and fixed parameters."""
+    for name, bounds in names.items():
+        if isinstance(bounds, str):
+            kernel = kernel.fixed(name)
+        elif not np.array_equal(np.ravel(bounds), (1e-5, 1e5)):
+            pair = np.ravel(bounds)
+            kernel = kernel.bounded(**{name: (float(pair[0]), float(pair[1]))})
+    return kernel
+
+
+def _scale(length_scale: Any) -> Any:
+    return float(length_scale) if np.ndim(length_scale) == 0 else [float(v) for v in length_scale]
+
+
+def from_sklearn(kernel: gp.Kernel) -> Kernel:
+    """The Mercer kernel equal to a kernel of ``sklearn.gaussian_process.kernels``.
+
+    ``DotProduct(s)`` becomes ``Linear() + s^2``. Bounds and fixed parameters are taken over.
+
+    Raises
+    ------
+    ParameterError
+        For a class that has no equal here.
+
+    Examples
+    --------
+    >>> from sklearn.gaussian_process.kernels import RBF, WhiteKernel
+    >>> from_sklearn(2.0 * RBF(0.5) + WhiteKernel(0.1))
+    2.0 * RBF(0.5) + White(0.1)
+    """
+    k = kernel
+    if isinstance(k, gp.Sum):
+        return from_sklearn(k.k1) + from_sklearn(k.k2)
+    if isinstance(k, gp.Product):
+        return from_sklearn(k.k1) * from_sklearn(k.k2)
+    if isinstance(k, gp.Exponentiation):
+        return from_sklearn(k.kernel) ** k.exponent
+    for kind, make in _CONVERTERS.items():
+        # Exact classes first: Matern derives from RBF there.
+        if type(k) is kind:
+            return make(k)
+    if isinstance(k, gp.Kernel):
+        known = ", ".join(kind.__name__ for kind in _CONVERTERS)
+        raise ParameterError(
+            f"{type(k).__name__} of scikit-learn has no equal here (known: {known}); "
+            "wrap it as from_function(kernel)."
+        )
+    raise ParameterError(f"not a kernel of scikit-learn: {kernel!r}.")
+
+
+_CONVERTERS: dict[type, Callable[[Any], Kernel]] = {
+    gp.ConstantKernel: lambda k: _tuned(Constant(float(k.constant_value)), {"value": k.constant_value_bounds}),
+    gp.WhiteKernel: lambda k: _tuned(White(float(k.noise_level)), {"variance": k.noise_level_bounds}),
+    gp.RBF: lambda k: _tuned(RBF(_scale(k.length_scale)), {"length_scale": k.length_scale_bounds}),
+    gp.Matern: lambda k: _tuned(
+        Matern(_scale(k.length_scale), nu=float(k.nu)), {"length_scale": k.length_scale_bounds}
+    ),
+    gp.RationalQuadratic: lambda k: _tuned(
+        RationalQuadratic(float(k.length_scale), alpha=float(k.alpha)),
+        {"length_scale": k.length_scale_bounds, "alpha": k.alpha_bounds},
+    ),
+    gp.ExpSineSquared: lambda k: _tuned(
+        ExpSineSquared(float(k.length_scale), period=float(k.periodicity)),
+        {"length_scale": k.length_scale_bounds, "period": k.periodicity_bounds},
+    ),
+    gp.DotProduct: lambda k: Linear() + float(k.sigma_0) ** 2 if k.sigma_0 > 0 else Linear(),
+}

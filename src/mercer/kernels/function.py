@@ -1,0 +1,136 @@
+"""Kernels from a function of the user's own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from mercer._errors import KernelValueError, ParameterError
+from mercer.engine.tiles import Array
+from mercer.kernels.algebra import Kernel
+from mercer.kernels.base import Definiteness
+from mercer.kernels.inputs import Operand, Pairs, Rows, Scope
+from mercer.kernels.plan import check_finite
+from mercer.kernels.statistics import Statistic
+
+
+@dataclass(frozen=True)
+class _Called(Statistic):
+    """The user's function on the raw rows."""
+
+    kernel: FromFunction
+
+    def prepare(self, side: Rows, center: Rows, dtype: np.dtype) -> Operand:
+        return (_Objects(side.raw),)
+
+    def fill(self, left: Operand, right: Operand, multiplier: float, out: Array) -> None:
+        out[...] = self.kernel.call(left[0].rows, right[0].rows)
+        out *= out.dtype.type(multiplier)
+        check_finite(out, self.kernel)
+
+    def diagonal(self, operand: Operand) -> Array:
+        rows = operand[0].rows
+        singles = (_Objects(rows)[slice(i, i + 1)].rows for i in range(_count(rows)))
+        return np.array([self.kernel.call(one, one)[0, 0] for one in singles])
+
+
+class _Objects:
+    """Rows of any kind that can be sliced and picked from like an array."""
+
+    def __init__(self, rows: Any) -> None:
+        self.rows = rows
+
+    def __getitem__(self, index: Any) -> _Objects:
+        if hasattr(self.rows, "iloc"):
+            return _Objects(self.rows.iloc[index])
+        if hasattr(self.rows, "shape") or isinstance(index, slice):
+            return _Objects(self.rows[index])
+        return _Objects([self.rows[i] for i in index])
+
+
+def _count(rows: Any) -> int:
+    return rows.shape[0] if hasattr(rows, "shape") else len(rows)
+
+
+@dataclass(frozen=True, repr=False)
+class FromFunction(Kernel):
+    """See :func:`from_function`."""
+
+    function: Callable[..., Any]
+    pairwise: bool = False
+    declared: Definiteness = "positive"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not callable(self.function):
+            raise ParameterError(f"from_function takes a function, and got {self.function!r}.")
+        if self.declared not in ("positive", "conditional", "indefinite"):
+            raise ParameterError(
+                f'definiteness must be "positive", "conditional" or "indefinite", and is {self.declared!r}.'
+            )
+
+    def _expression(self) -> str:
+        name = getattr(self.function, "__name__", repr(self.function))
+        options = ", pairwise=True" if self.pairwise else ""
+        options += f", definiteness={self.declared!r}" if self.declared != "positive" else ""
+        return f"from_function({name}{options})"
+
+    @property
+    def definiteness(self) -> Definiteness:
+        return self.declared
+
+    def call(self, X: Any, Z: Any) -> Array:
+        """The function's block between two sets of rows, checked for its shape."""
+        shape = _count(X), _count(Z)
+        if self.pairwise:
+            return np.array([[self.function(x, z) for z in _each(Z)] for x in _each(X)], dtype=float).reshape(shape)
+        block = np.asarray(self.function(X, Z))
+        if block.shape != shape:
+            raise KernelValueError(
+                f"{self!r} was called on {shape[0]} and {shape[1]} rows and returned an array of shape {block.shape}; "
+                "it must return one value for every pair. Use pairwise=True for a function of two single rows."
+            )
+        return block
+
+    def _fill(self, pairs: Pairs, out: Array) -> None:
+        pairs.statistic(_Called(self), 1.0, out)
+
+    def _pull(self, pairs: Pairs, weights: Array, slopes: Array) -> None:
+        """No parameters, no slopes."""
+
+    def _uses(self, scope: Scope) -> Iterator[Hashable]:
+        yield scope, _Called(self)
+
+
+def _each(rows: Any) -> Any:
+    return rows.to_numpy() if hasattr(rows, "to_numpy") else rows
+
+
+def from_function(
+    function: Callable[..., Any], *, pairwise: bool = False, definiteness: Definiteness = "positive"
+) -> Kernel:
+    """A kernel from any function: of two blocks of rows (the fast way), or of a pair of single rows.
+
+    Parameters
+    ----------
+    function : callable
+        ``function(X, Z) -> (n, m)`` array; with ``pairwise``, ``function(x, z) -> float``.
+    pairwise : bool, default False
+    definiteness : {"positive", "conditional", "indefinite"}, default "positive"
+        What you say of the function; ``mercer.validity.check`` tests it on your data.
+
+    Raises
+    ------
+    KernelValueError
+        When evaluated, if the function returns another shape, NaN or an infinity.
+
+    Examples
+    --------
+    >>> k = from_function(lambda x, z: float(min(x[0], z[0])), pairwise=True)
+    >>> k([[1.0], [2.0]]).tolist()
+    [[1.0, 1.0], [1.0, 2.0]]
+    """
+    return FromFunction(function, pairwise, definiteness)

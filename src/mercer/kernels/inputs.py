@@ -1,0 +1,231 @@
+"""The two sides of a block of kernel values, and the pairs of rows in one tile of it.
+
+``Rows`` holds one side and what kernels prepared from it, once (scaled columns, norms, diagonals). ``TilePairs`` is
+what a kernel sees when it fills a tile; ``MatchedPairs`` stands for the pairs ``(x_i, x_i)`` of a diagonal.
+A kernel asks both for *statistics* (inner products, distances), which terms on the same columns share.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Hashable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from mercer.data.vectors import as_vectors, column_names, select_columns
+from mercer.engine.tiles import Array, scratch_tile
+
+Scope = tuple[Hashable, ...]
+Operand = tuple[Any, ...]
+Index = slice | np.ndarray
+
+
+class Rows:
+    """One side of a block. What is prepared from it is kept; a part of it (``take``) takes from what is kept."""
+
+    def __init__(self, X: Any, *, parent: Rows | None = None, index: Index | None = None) -> None:
+        self.raw = X
+        self._parent, self._index = parent, index
+        self._kept: dict[Hashable, Any] = {}
+        self._lock = threading.RLock()
+        if parent is None:
+            self.names = column_names(X)
+            self.n = X.shape[0] if hasattr(X, "shape") and len(X.shape) else len(X)
+            # Row numbers tell White which pairs are one and the same row.
+            self.numbers = np.arange(self.n)
+        else:
+            self.names = parent.names
+            self.numbers = parent.numbers[index]
+            self.n = len(self.numbers)
+
+    def keep(self, key: Hashable, make: Callable[[], Any]) -> Any:
+        """The thing kept under ``key``, made the first time."""
+        with self._lock:
+            if key not in self._kept:
+                self._kept[key] = make()
+            return self._kept[key]
+
+    @property
+    def vectors(self) -> np.ndarray | sp.csr_matrix:
+        """The rows as numbers; raises DataError for anything else."""
+        if self._parent is not None:
+            return self.keep("vectors", lambda: self._parent.vectors[self._index])  # type: ignore[union-attr]
+        return self.keep("vectors", lambda: as_vectors(self.raw))
+
+    @property
+    def dtype(self) -> np.dtype:
+        """float32 for float32 input, float64 for everything else."""
+        dtype = getattr(self.raw, "dtype", None)
+        if self._parent is not None:
+            return self._parent.dtype
+        return np.dtype(np.float32) if dtype == np.float32 else np.dtype(np.float64)
+
+    def take(self, index: Index) -> Rows:
+        """The rows at ``index``; a slice costs nothing."""
+        raw = self.raw.iloc[index] if hasattr(self.raw, "iloc") else self.raw
+        if raw is self.raw:
+            raw = _pick(self.raw, index)
+        return Rows(raw, parent=self, index=index)
+
+    def derived(self, key: Hashable, make: Callable[[Any], Any]) -> Rows:
+        """The rows after a map or a choice of columns, shared by all kernels that ask for the same."""
+        if self._parent is not None:
+            parent, index = self._parent, self._index
+            return self.keep(key, lambda: parent.derived(key, make).take(index))  # type: ignore[arg-type]
+        return self.keep(key, lambda: Rows(make(self.raw)))
+
+    def on(self, columns: tuple[int | str, ...]) -> Rows:
+        """The chosen columns, by position or name."""
+        return self.derived(("on", columns), lambda _: select_columns(self.root.vectors, columns, self.names))
+
+    @property
+    def root(self) -> Rows:
+        """The rows that these were taken from."""
+        return self if self._parent is None else self._parent.root
+
+    @property
+    def center(self) -> Array | None:
+        """Mean of the columns, in float64: distances are computed about it, which saves digits. None for CSR."""
+        if self._parent is not None:
+            return self._parent.center
+        X = self.vectors
+        return self.keep("center", lambda: None if sp.issparse(X) else X.mean(axis=0, dtype=np.float64))
+
+    def operand(self, statistic: Any, center: Rows, dtype: np.dtype) -> Operand:
+        """What ``statistic`` prepares from these rows, about the centre of ``center``."""
+        key = (statistic, center.root, dtype)
+        if self._parent is not None:
+            parent, index = self._parent, self._index
+            return self.keep(key, lambda: tuple(a[index] for a in parent.operand(statistic, center, dtype)))
+        return self.keep(key, lambda: statistic.prepare(self, center, dtype))
+
+    def vector(self, key: Hashable, make: Callable[[Rows], Array]) -> Array:
+        """One number a row, such as ``k(x, x)``."""
+        if self._parent is not None:
+            parent, index = self._parent, self._index
+            return self.keep(key, lambda: parent.vector(key, make)[index])
+        return self.keep(key, lambda: make(self))
+
+
+def _pick(X: Any, index: Index) -> Any:
+    if hasattr(X, "shape"):
+        return X[index]
+    return X[index] if isinstance(index, slice) else [X[i] for i in index]
+
+
+_slots = threading.local()
+
+
+@contextmanager
+def scratch(like: Array) -> Iterator[Array]:
+    """A work array of the shape of ``like``, given back at the end of the block."""
+    depth = getattr(_slots, "depth", 0) + 1
+    _slots.depth = depth
+    try:
+        yield scratch_tile(depth, like.shape, like.dtype)
+    finally:
+        _slots.depth = depth - 1
+
+
+class TilePairs:
+    """The pairs ``(x_i, z_j)`` of one tile, as a kernel sees them.
+
+    ``repeated`` names the statistics that more than one term asks for: those are computed once a tile.
+    """
+
+    def __init__(
+        self, left: Rows, right: Rows, rows: slice, columns: slice, dtype: np.dtype,
+        repeated: frozenset[Hashable] = frozenset(), scope: Scope = (), cache: dict[Hashable, Array] | None = None,
+    ) -> None:  # fmt: skip
+        self.left, self.right, self.rows, self.columns = left, right, rows, columns
+        self.dtype, self.repeated, self.scope = dtype, repeated, scope
+        self._cache: dict[Hashable, Array] = {} if cache is None else cache
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self.rows.stop - self.rows.start, self.columns.stop - self.columns.start
+
+    def _operands(self, statistic: Any) -> tuple[Operand, Operand]:
+        left = self.left.operand(statistic, self.right, self.dtype)
+        right = self.right.operand(statistic, self.right, self.dtype)
+        return tuple(a[self.rows] for a in left), tuple(a[self.columns] for a in right)
+
+    def statistic(self, statistic: Any, multiplier: float, out: Array) -> None:
+        """Write ``multiplier * statistic`` into ``out``."""
+        if (self.scope, statistic) in self.repeated:
+            np.multiply(self.values(statistic), out.dtype.type(multiplier), out=out)
+        else:
+            statistic.fill(*self._operands(statistic), multiplier, out)
+
+    def values(self, statistic: Any) -> Array:
+        """The statistic itself, kept for the life of the tile; not to be written to."""
+        key = (self.scope, statistic)
+        if key not in self._cache:
+            out = np.empty(self.shape, self.dtype)
+            statistic.fill(*self._operands(statistic), 1.0, out)
+            self._cache[key] = out
+        return self._cache[key]
+
+    def pull(self, statistic: Any, weights: Array) -> Array:
+        """``sum_ij weights_ij d statistic_ij / d scale_c`` for every scale of the statistic."""
+        return statistic.pull(*self._operands(statistic), weights)
+
+    def seen(self, left: Rows, right: Rows, step: Hashable) -> TilePairs:
+        """The same pairs through a map or a choice of columns."""
+        scope = (*self.scope, step)
+        return TilePairs(left, right, self.rows, self.columns, self.dtype, self.repeated, scope, self._cache)
+
+    def vectors(self, key: Hashable, make: Callable[[Rows], Array]) -> tuple[Array, Array]:
+        """One number a row of either side, shaped to broadcast over the tile."""
+        left, right = self.left.vector(key, make), self.right.vector(key, make)
+        dtype = self.dtype
+        return left[self.rows].astype(dtype, copy=False)[:, None], right[self.columns].astype(dtype, copy=False)
+
+    def sides(self) -> tuple[MatchedPairs, MatchedPairs]:
+        """The diagonals' pairs of the rows of either side."""
+        dtype = np.dtype(np.float64)
+        return (MatchedPairs(self.left.take(self.rows), dtype), MatchedPairs(self.right.take(self.columns), dtype))
+
+    def sums(self, weights: Array) -> tuple[Array, Array]:
+        """Sums of the weights of the pairs of every row of either side."""
+        return weights.sum(axis=1, dtype=np.float64), weights.sum(axis=0, dtype=np.float64)
+
+
+class MatchedPairs:
+    """The pairs ``(x_i, x_i)``: everything is one number a row."""
+
+    def __init__(self, side: Rows, dtype: np.dtype, scope: Scope = ()) -> None:
+        self.left = self.right = side
+        self.dtype, self.scope = dtype, scope
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return (self.left.n,)
+
+    def statistic(self, statistic: Any, multiplier: float, out: Array) -> None:
+        np.multiply(self.values(statistic), multiplier, out=out)
+
+    def values(self, statistic: Any) -> Array:
+        return statistic.diagonal(self.left.operand(statistic, self.left, self.dtype))
+
+    def pull(self, statistic: Any, weights: Array) -> Array:
+        return statistic.pull_diagonal(self.left.operand(statistic, self.left, self.dtype), weights)
+
+    def seen(self, left: Rows, right: Rows, step: Hashable) -> MatchedPairs:
+        return MatchedPairs(left, self.dtype, (*self.scope, step))
+
+    def vectors(self, key: Hashable, make: Callable[[Rows], Array]) -> tuple[Array, Array]:
+        vector = self.left.vector(key, make).astype(self.dtype, copy=False)
+        return vector, vector
+
+    def sides(self) -> tuple[MatchedPairs, MatchedPairs]:
+        return self, self
+
+    def sums(self, weights: Array) -> tuple[Array, Array]:
+        return weights, weights
+
+
+Pairs = TilePairs | MatchedPairs

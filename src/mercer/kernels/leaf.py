@@ -1,0 +1,81 @@
+"""Kernels that are a function of one statistic of the two rows."""
+
+from __future__ import annotations
+
+import abc
+from collections.abc import Hashable, Iterator
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from mercer.engine.tiles import Array
+from mercer.kernels.algebra import Kernel
+from mercer.kernels.base import Definiteness
+from mercer.kernels.inputs import Pairs, Scope
+from mercer.kernels.statistics import Statistic
+
+Slopes = dict[str, float]
+
+
+@dataclass(frozen=True, repr=False)
+class StatisticKernel(Kernel):
+    """``k(x, z) = f(t)`` with ``t = multiplier * statistic(x, z)``.
+
+    A leaf gives the statistic, the multiplier with its derivatives by the parameters, ``f`` in place, and ``f``'s
+    derivatives. The multiplier is apart because the engine can apply it for nothing while it makes the statistic,
+    and kernels that differ in it alone share the statistic.
+    """
+
+    # Numbers that the statistic itself depends on, beside vectors of scales, which it always does.
+    _in_statistic: ClassVar[tuple[str, ...]] = ()
+
+    @abc.abstractmethod
+    def _statistic(self) -> Statistic:
+        """What the kernel is a function of."""
+
+    def _multiplier(self) -> float:
+        return 1.0
+
+    def _multiplier_slopes(self) -> Slopes:
+        """Derivative of the multiplier by each of the kernel's numbers that it depends on."""
+        return {}
+
+    def _finish(self, t: Array) -> None:
+        """Turn ``t`` into ``f(t)`` in place."""
+
+    def _slopes(self, t: Array) -> tuple[Array, dict[str, Array]]:
+        """``f'(t)``, and the derivative of ``f`` by each of the kernel's numbers that it depends on otherwise."""
+        return np.ones_like(t), {}
+
+    @property
+    def definiteness(self) -> Definiteness:
+        return "positive"
+
+    def _fill(self, pairs: Pairs, out: Array) -> None:
+        pairs.statistic(self._statistic(), self._multiplier(), out)
+        self._finish(out)
+
+    def _pull(self, pairs: Pairs, weights: Array, slopes: Array) -> None:
+        if not slopes.size:
+            return
+        statistic, multiplier = self._statistic(), self._multiplier()
+        values = pairs.values(statistic)
+        outer, others = self._slopes(multiplier * values)
+        inner = weights * outer
+        by_multiplier = np.vdot(inner, values)
+        position = 0
+        for name, _ in self._numbers():
+            number = getattr(self, name)
+            if isinstance(number, tuple) or name in self._in_statistic:
+                count = len(number) if isinstance(number, tuple) else 1
+                slopes[position : position + count] += pairs.pull(statistic, inner * multiplier)
+                position += count
+                continue
+            slopes[position] += by_multiplier * self._multiplier_slopes().get(name, 0.0)
+            if name in others:
+                slopes[position] += np.vdot(weights, others[name])
+            position += 1
+
+    def _uses(self, scope: Scope) -> Iterator[Hashable]:
+        yield scope, self._statistic()

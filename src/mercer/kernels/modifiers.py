@@ -1,0 +1,258 @@
+"""Kernels seen through a map, on some columns, normalised, or centred."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from mercer._errors import DataError, ParameterError
+from mercer.data.vectors import as_vectors
+from mercer.engine.tiles import Array
+from mercer.kernels.algebra import MODIFIERS, Unary
+from mercer.kernels.base import ATOM, Definiteness
+from mercer.kernels.inputs import MatchedPairs, Pairs, Rows, Scope, TilePairs, scratch
+from mercer.kernels.plan import Plan, diagonal
+
+
+@dataclass(frozen=True, repr=False)
+class On(Unary):
+    """The kernel on some columns only."""
+
+    columns: tuple[int | str, ...]
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        chosen = self.columns
+        if isinstance(chosen, (str, int, np.integer)):
+            chosen = (chosen,)
+        try:
+            chosen = tuple(c if isinstance(c, str) else int(c) for c in chosen)
+        except (TypeError, ValueError) as error:
+            raise ParameterError(f"columns must be positions or names, and are {self.columns!r}.") from error
+        if not chosen:
+            raise ParameterError("on() needs at least one column.")
+        object.__setattr__(self, "columns", chosen)
+
+    def _expression(self) -> str:
+        return f"{self.kernel._inside(ATOM)}.on({list(self.columns)!r})"
+
+    def _through(self, pairs: Pairs) -> Pairs:
+        left = pairs.left.on(self.columns)
+        right = left if pairs.right is pairs.left else pairs.right.on(self.columns)
+        return pairs.seen(left, right, ("on", self.columns))
+
+    def _fill(self, pairs: Pairs, out: Array) -> None:
+        self.kernel._fill(self._through(pairs), out)
+
+    def _pull(self, pairs: Pairs, weights: Array, slopes: Array) -> None:
+        self.kernel._pull(self._through(pairs), weights, slopes)
+
+    def _uses(self, scope: Scope) -> Iterator[Hashable]:
+        return self.kernel._uses((*scope, ("on", self.columns)))
+
+
+@dataclass(frozen=True, repr=False)
+class Warped(Unary):
+    """``k(map(x), map(z))``."""
+
+    map: Callable[[Any], Any]
+
+    def _expression(self) -> str:
+        return f"{self.kernel._inside(ATOM)}.warped({_name(self.map)})"
+
+    def _through(self, pairs: Pairs) -> Pairs:
+        left = pairs.left.derived(("map", self.map), self._mapped)
+        right = left if pairs.right is pairs.left else pairs.right.derived(("map", self.map), self._mapped)
+        return pairs.seen(left, right, ("map", self.map))
+
+    def _mapped(self, X: Any) -> Any:
+        mapped = self.map(X)
+        n = len(X) if not hasattr(X, "shape") else X.shape[0]
+        rows = mapped.shape[0] if hasattr(mapped, "shape") else len(mapped)
+        if rows != n:
+            raise DataError(f"the map {_name(self.map)} made {rows} rows from {n}; it must return a row for each.")
+        return mapped
+
+    def _fill(self, pairs: Pairs, out: Array) -> None:
+        self.kernel._fill(self._through(pairs), out)
+
+    def _pull(self, pairs: Pairs, weights: Array, slopes: Array) -> None:
+        self.kernel._pull(self._through(pairs), weights, slopes)
+
+    def _uses(self, scope: Scope) -> Iterator[Hashable]:
+        return self.kernel._uses((*scope, ("map", self.map)))
+
+
+def _name(function: Any) -> str:
+    return getattr(function, "__name__", None) or repr(function)
+
+
+@dataclass(frozen=True, repr=False)
+class ScaledBy(Unary):
+    """``f(x) k(x, z) f(z)``."""
+
+    function: Callable[[Any], Any]
+
+    def _expression(self) -> str:
+        return f"{self.kernel._inside(ATOM)}.scaled_by({_name(self.function)})"
+
+    def _values(self, rows: Rows) -> Array:
+        values = np.asarray(self.function(rows.raw), dtype=np.float64)
+        if values.shape != (rows.n,) or not np.isfinite(values).all():
+            raise DataError(
+                f"the function {_name(self.function)} must return {rows.n} finite numbers, one a row, and returned "
+                f"an array of shape {values.shape}."
+            )
+        return values
+
+    def _weigh(self, pairs: Pairs, values: Array) -> None:
+        left, right = pairs.vectors(("f", self.function), self._values)
+        values *= left
+        values *= right
+
+    def _fill(self, pairs: Pairs, out: Array) -> None:
+        self.kernel._fill(pairs, out)
+        self._weigh(pairs, out)
+
+    def _pull(self, pairs: Pairs, weights: Array, slopes: Array) -> None:
+        weights = weights.copy()
+        self._weigh(pairs, weights)
+        self.kernel._pull(pairs, weights, slopes)
+
+    @property
+    def definiteness(self) -> Definiteness:
+        # A conditional kernel is one on vectors that sum to 0, and f changes which vectors do.
+        return "positive" if self.kernel.definiteness == "positive" else "indefinite"
+
+
+@dataclass(frozen=True, repr=False)
+class Normalized(Unary):
+    """``k(x, z) / sqrt(k(x, x) k(z, z))``, and 0 where a row has ``k(x, x) = 0``."""
+
+    def _expression(self) -> str:
+        return f"{self.kernel._inside(ATOM)}.normalized()"
+
+    @property
+    def definiteness(self) -> Definiteness:
+        return "positive" if self.kernel.definiteness == "positive" else "indefinite"
+
+    def _inverse_norms(self, rows: Rows) -> Array:
+        squares = diagonal(self.kernel, rows)
+        if squares.min() < 0:
+            raise DataError(
+                f"{self.kernel!r} has k(x, x) = {squares.min():g} < 0 in row {int(squares.argmin())}, so it cannot "
+                "be normalised; only positive semi-definite kernels can."
+            )
+        return np.divide(1.0, np.sqrt(squares), out=np.zeros_like(squares), where=squares > 0)
+
+    def _weigh(self, pairs: Pairs, values: Array) -> tuple[Array, Array]:
+        left, right = pairs.vectors(("inverse norm", self.kernel), self._inverse_norms)
+        values *= left
+        values *= right
+        return left, right
+
+    def _fill(self, pairs: Pairs, out: Array) -> None:
+        self.kernel._fill(pairs, out)
+        self._weigh(pairs, out)
+        # A row with itself is 1 by definition; rounding would leave it beside 1.
+        if isinstance(pairs, MatchedPairs):
+            np.rint(out, out=out)
+
+    def _pull(self, pairs: Pairs, weights: Array, slopes: Array) -> None:
+        inner = weights.copy()
+        left, right = self._weigh(pairs, inner)
+        self.kernel._pull(pairs, inner, slopes)
+        with scratch(weights) as values:
+            self._fill(pairs, values)
+            by_row, by_column = pairs.sums(weights * values)
+        for side, sums, norms in zip(pairs.sides(), (by_row, by_column), (left, right), strict=True):
+            self.kernel._pull(side, -0.5 * sums * norms.ravel() ** 2, slopes)
+
+
+class FrozenArray:
+    """An array as a value: read-only, compared and hashed by its content."""
+
+    def __init__(self, array: Any) -> None:
+        self.array = np.array(array, order="C")
+        self.array.setflags(write=False)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, FrozenArray):
+            return NotImplemented
+        return self.array.dtype == other.array.dtype and np.array_equal(self.array, other.array)
+
+    def __hash__(self) -> int:
+        return hash((self.array.shape, self.array.tobytes()))
+
+    def __repr__(self) -> str:
+        return repr(self.array.tolist())
+
+    def __len__(self) -> int:
+        return len(self.array)
+
+
+@dataclass(frozen=True, repr=False)
+class Centered(Unary):
+    """The kernel about the mean of reference rows in feature space.
+
+    ``k(x, z) - m(x) - m(z) + mean_rs k(r, s)`` with ``m(x) = mean_r k(x, r)`` over the reference rows.
+    """
+
+    reference: FrozenArray
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not isinstance(self.reference, FrozenArray):
+            X = as_vectors(self.reference, "the reference rows of centered()")
+            object.__setattr__(self, "reference", FrozenArray(X if isinstance(X, np.ndarray) else X.toarray()))
+
+    def _expression(self) -> str:
+        return f"{self.kernel._inside(ATOM)}.centered({self.reference!r})"
+
+    @property
+    def definiteness(self) -> Definiteness:
+        # On vectors that sum to 0 is all that centring leaves: conditional kernels become positive ones.
+        return "indefinite" if self.kernel.definiteness == "indefinite" else "positive"
+
+    def _means(self, rows: Rows) -> Array:
+        reference = Rows(self.reference.array)
+        plan = Plan(self.kernel, rows, reference, np.dtype(np.float64))
+        out = np.zeros(rows.n)
+        # A plain loop: this runs inside a worker, where the pool is not to be asked again.
+        for start in range(0, rows.n, 512):
+            part = slice(start, min(start + 512, rows.n))
+            block = np.empty((part.stop - start, reference.n))
+            plan.fill(part, slice(0, reference.n), block)
+            out[part] = block.mean(axis=1)
+        return out
+
+    def _grand_mean(self, pairs: Pairs) -> float:
+        anchor = pairs.right.root
+        return anchor.keep(("grand mean", self), lambda: float(self._means(Rows(self.reference.array)).mean()))
+
+    def _fill(self, pairs: Pairs, out: Array) -> None:
+        left, right = pairs.vectors(("mean", self), self._means)
+        self.kernel._fill(pairs, out)
+        out -= left
+        out -= right
+        out += out.dtype.type(self._grand_mean(pairs))
+
+    def _pull(self, pairs: Pairs, weights: Array, slopes: Array) -> None:
+        reference = Rows(self.reference.array)
+        everything = slice(0, reference.n)
+        self.kernel._pull(pairs, weights, slopes)
+        for side, sums in zip(pairs.sides(), pairs.sums(weights), strict=True):
+            self._pull_against(side.left, slice(0, side.left.n), reference, -np.asarray(sums), slopes)
+        share = np.full(reference.n, weights.sum() / reference.n)
+        self._pull_against(reference, everything, reference, share, slopes)
+
+    def _pull_against(self, left: Rows, rows: slice, reference: Rows, sums: Array, slopes: Array) -> None:
+        """Pull through ``sum_i sums_i mean_r k(x_i, r)``."""
+        pairs = TilePairs(left, reference, rows, slice(0, reference.n), np.dtype(np.float64))
+        self.kernel._pull(pairs, np.repeat(sums[:, None] / reference.n, reference.n, axis=1), slopes)
+
+
+MODIFIERS.update(on=On, scaled_by=ScaledBy, normalized=Normalized, centered=Centered, warped=Warped)

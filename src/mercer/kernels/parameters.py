@@ -1,0 +1,105 @@
+"""Parameters of kernels: name, value, bounds, transform, fixed or free."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+
+from mercer._errors import ParameterError
+
+Transform = Literal["log", "identity"]
+Bounds = tuple[float, float]
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """One number of a kernel.
+
+    Parameters
+    ----------
+    name : str
+        Its path in the kernel, such as ``"left.length_scale[1]"``.
+    value : float
+    bounds : (float, float)
+        Where an optimiser may look for it, in the units of ``value``.
+    transform : {"log", "identity"}
+        The scale on which an optimiser sees it.
+    free : bool
+        Whether it is part of ``kernel.theta``.
+    """
+
+    name: str
+    value: float
+    bounds: Bounds
+    transform: Transform
+    free: bool
+
+    @property
+    def theta(self) -> float:
+        """The value as an optimiser sees it."""
+        return math.log(self.value) if self.transform == "log" else self.value
+
+    def chain(self, slope: float) -> float:
+        """A derivative by ``value`` turned into one by ``theta``."""
+        return slope * self.value if self.transform == "log" else slope
+
+
+def number(
+    default: Any = dataclasses.MISSING,
+    *,
+    bounds: Bounds = (1e-5, 1e5),
+    transform: Transform = "log",
+    low: float = 0.0,
+    closed: bool = False,
+    per_column: bool = False,
+) -> Any:
+    """A dataclass field that is a tunable number of a kernel: above ``low`` (at least ``low`` if ``closed``)."""
+    info = {"bounds": bounds, "transform": transform, "low": low, "closed": closed, "per_column": per_column}
+    return dataclasses.field(default=default, metadata={"parameter": info})
+
+
+def check_number(kernel: str, name: str, value: Any, info: Mapping[str, Any]) -> float | tuple[float, ...]:
+    """``value`` as a float, or as a tuple of floats for one number a column."""
+    if info["per_column"] and not isinstance(value, str) and np.ndim(value) > 0:
+        values = np.asarray(value).ravel()
+        if np.ndim(value) != 1 or values.size == 0:
+            raise ParameterError(
+                f"{kernel}: {name} must be a number or a list with one number a column, "
+                f"and has shape {np.shape(value)}."
+            )
+        if type(value) is tuple and all(type(v) is float for v in value):
+            # The very tuple comes back, so that scikit-learn's clone finds what it passed in.
+            checked = value
+        else:
+            checked = tuple(float(v) for v in values)
+        for v in checked:
+            _check_range(kernel, name, v, info)
+        return checked
+    if isinstance(value, bool) or not isinstance(value, (int, float, np.number)):
+        raise ParameterError(f"{kernel}: {name} must be a number, and is {value!r}.")
+    value = value if type(value) is float else float(value)
+    _check_range(kernel, name, value, info)
+    return value
+
+
+def _check_range(kernel: str, name: str, value: float, info: Mapping[str, Any]) -> None:
+    low, closed = info["low"], info["closed"]
+    if not math.isfinite(value) or value < low or (value == low and not closed):
+        wanted = "finite" if low == -math.inf else f"finite and {'at least' if closed else 'above'} {low:g}"
+        raise ParameterError(f"{kernel}: {name} must be {wanted}, and is {value!r}.")
+
+
+def check_bounds(name: str, bounds: Any) -> Bounds:
+    """``bounds`` as a pair of finite floats in order."""
+    try:
+        low, high = (float(b) for b in bounds)
+    except (TypeError, ValueError) as error:
+        raise ParameterError(f"bounds of {name} must be a pair (low, high), and are {bounds!r}.") from error
+    if not (math.isfinite(low) and math.isfinite(high) and low < high):
+        raise ParameterError(f"bounds of {name} must be finite with low < high, and are {bounds!r}.")
+    return low, high

@@ -1,0 +1,84 @@
+"""How a kernel is evaluated on two sets of rows: prepared once, then tile by tile from any thread."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import numpy as np
+
+from mercer._errors import KernelValueError
+from mercer.engine import tiles
+from mercer.engine.tiles import Array
+from mercer.kernels.base import Expression
+from mercer.kernels.inputs import MatchedPairs, Rows, TilePairs
+
+
+class Plan:
+    """A kernel with the two sides of a block; ``fill`` may be called from any thread."""
+
+    def __init__(self, kernel: Expression, left: Rows, right: Rows, dtype: np.dtype | None = None) -> None:
+        self.kernel, self.left, self.right = kernel, left, right
+        self.symmetric = left is right
+        both_float32 = left.dtype == np.float32 and right.dtype == np.float32
+        self.dtype = np.dtype(dtype) if dtype is not None else np.dtype(np.float32 if both_float32 else np.float64)
+        uses = Counter(kernel._uses(()))
+        self._repeated = frozenset(key for key, count in uses.items() if count > 1)
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return self.left.n, self.right.n
+
+    def pairs(self, rows: slice, columns: slice, dtype: np.dtype) -> TilePairs:
+        """The pairs of one tile."""
+        return TilePairs(self.left, self.right, rows, columns, dtype, self._repeated)
+
+    def fill(self, rows: slice, columns: slice, out: Array) -> None:
+        """Write one tile."""
+        self.kernel._fill(self.pairs(rows, columns, out.dtype), out)
+
+    def prepare(self) -> None:
+        """Check the input and prepare it, before any worker starts."""
+        if self.left.n and self.right.n:
+            self.fill(slice(0, 1), slice(0, 1), np.empty((1, 1), self.dtype))
+
+    def dense(self, out: Array | None = None, n_jobs: int | None = None) -> Array:
+        """The whole block; into ``out`` if given."""
+        self.prepare()
+        if out is None:
+            out = np.empty(self.shape, self.dtype)
+        tiles.dense(self.fill, out, self.symmetric, n_jobs)
+        return out
+
+    def pull(self, weights: Array, n_jobs: int | None = None) -> Array:
+        """``sum_ij weights_ij d k(x_i, z_j) / d theta`` over the free parameters, tile by tile."""
+        parameters = self.kernel.parameters
+        if not parameters:
+            return np.zeros(0)
+        self.prepare()
+
+        def visit(rows: slice, columns: slice) -> Array:
+            slopes = np.zeros(len(parameters))
+            # Sums of slopes cancel: they are taken in float64 whatever the input is.
+            tile = np.ascontiguousarray(weights[rows, columns], dtype=np.float64)
+            self.kernel._pull(self.pairs(rows, columns, np.dtype(np.float64)), tile, slopes)
+            return slopes
+
+        slopes = tiles.reduce(visit, self.shape, len(parameters), n_jobs)
+        return np.array([p.chain(s) for p, s in zip(parameters, slopes, strict=True) if p.free])
+
+
+def diagonal(kernel: Expression, rows: Rows) -> Array:
+    """``k(x_i, x_i)`` for every row, in float64."""
+    out = np.empty(rows.n)
+    kernel._fill(MatchedPairs(rows, np.dtype(np.float64)), out)
+    return out
+
+
+def check_finite(block: Array, kernel: Expression) -> None:
+    """Raise if a kernel returned NaN or an infinity."""
+    if not np.isfinite(block.sum()) and not np.isfinite(block).all():
+        where = np.argwhere(~np.isfinite(block))[0].tolist()
+        raise KernelValueError(
+            f"the kernel {kernel!r} returned {block[tuple(where)]} for the pair {where}; scale the columns of X "
+            "(sklearn.preprocessing.StandardScaler) or choose a kernel with smaller values."
+        )

@@ -1,0 +1,324 @@
+"""What kernels on vectors are functions of: inner products and distances, in tiles.
+
+A statistic is a small hashable object. ``prepare`` turns one side into arrays (the operand), ``fill`` writes
+``multiplier * statistic`` of a tile, ``diagonal`` gives it for the pairs ``(x_i, x_i)``, and ``pull`` contracts its
+derivative by the scales with weights.
+"""
+
+from __future__ import annotations
+
+import abc
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from mercer._errors import DataError
+from mercer.engine.tiles import Array
+from mercer.kernels.inputs import Operand, Rows
+from mercer.loops import distances
+
+# Below this share of the squared norms, cancellation has eaten the digits of a squared distance.
+_CANCELLED = {np.dtype(np.float32): 1e-5, np.dtype(np.float64): 1e-10}
+
+# A sparse side is made dense where it then has at most this many bytes: a dense product is then the faster one.
+_DENSE_BYTES = 2**28
+
+
+class Statistic(abc.ABC):
+    """One number for a pair of rows."""
+
+    @abc.abstractmethod
+    def prepare(self, side: Rows, center: Rows, dtype: np.dtype) -> Operand:
+        """Arrays with one entry a row, from which tiles are filled."""
+
+    @abc.abstractmethod
+    def fill(self, left: Operand, right: Operand, multiplier: float, out: Array) -> None:
+        """Write ``multiplier * statistic`` of all pairs into ``out``."""
+
+    @abc.abstractmethod
+    def diagonal(self, operand: Operand) -> Array:
+        """The statistic of every row with itself."""
+
+    def pull(self, left: Operand, right: Operand, weights: Array) -> Array:
+        """``sum_ij weights_ij d statistic_ij / d scale_c``; empty where there are no scales."""
+        return np.zeros(0)
+
+    def pull_diagonal(self, operand: Operand, weights: Array) -> Array:
+        """The same over the pairs ``(x_i, x_i)``."""
+        return np.zeros(0)
+
+
+def _densified(side: Rows, other: Rows) -> Any:
+    """The rows as an array, or as CSR when both sides are too large to be made dense."""
+    X: Any = side.vectors
+    Z: Any = other.vectors
+    if not sp.issparse(X) and not sp.issparse(Z):
+        return X
+    limit = _DENSE_BYTES // 8
+    if X.shape[0] * X.shape[1] <= limit and Z.shape[0] * Z.shape[1] <= limit:
+        return X.toarray() if sp.issparse(X) else X
+    return X if sp.issparse(X) else sp.csr_matrix(X)
+
+
+def _check_columns(side: Rows, center: Rows) -> None:
+    d, wanted = side.vectors.shape[1], center.vectors.shape[1]
+    if d != wanted:
+        raise DataError(f"the two sides of a kernel must have equally many columns, and have {d} and {wanted}.")
+
+
+def _scaled(X: Any, scales: tuple[float, ...]) -> Any:
+    if not scales:
+        return X
+    if len(scales) != X.shape[1]:
+        raise DataError(
+            f"the kernel has {len(scales)} length scales, and X has {X.shape[1]} columns; "
+            "give one length scale, or one a column, or choose columns with kernel.on([...])."
+        )
+    return X @ sp.diags_array(1 / np.asarray(scales)) if sp.issparse(X) else X / np.asarray(scales)
+
+
+def _products(A: Any, B: Any, out: Array) -> None:
+    if not sp.issparse(A):
+        np.matmul(A, B.T, out=out)
+        return
+    columns = sp.csc_matrix(B)
+    distances.sparse_products(
+        A.data, A.indices, A.indptr, columns.data, columns.indices, columns.indptr, out
+    )
+
+
+@dataclass(frozen=True)
+class Dot(Statistic):
+    """The inner product ``<x, z>``."""
+
+    def prepare(self, side: Rows, center: Rows, dtype: np.dtype) -> Operand:
+        _check_columns(side, center)
+        A = _densified(side, center).astype(dtype, copy=False)
+        return A, _squared_norms(A, dtype)
+
+    def fill(self, left: Operand, right: Operand, multiplier: float, out: Array) -> None:
+        _products(left[0], right[0], out)
+        if multiplier != 1.0:
+            out *= out.dtype.type(multiplier)
+
+    def diagonal(self, operand: Operand) -> Array:
+        return operand[1]
+
+
+def _squared_norms(A: Any, dtype: np.dtype) -> Array:
+    if sp.issparse(A):
+        return np.asarray(A.multiply(A).sum(axis=1)).ravel().astype(dtype)
+    return np.einsum("ij,ij->i", A, A)
+
+
+def _distances(left: Operand, right: Operand, multiplier: float, out: Array) -> None:
+    """``multiplier`` times squared distances, from operands that begin with rows and their squared norms."""
+    (A, a, *_), (B, b, *_) = left, right
+    _products(A, B, out)
+    threshold, factor = out.dtype.type(_CANCELLED[out.dtype]), out.dtype.type(multiplier)
+    lost = distances.finish_squared_distances(out, a, b, factor, threshold)
+    # Sparse rows are not repaired: what cancellation leaves of the distance of equal rows is rounding.
+    if lost and not sp.issparse(A):
+        distances.repair_squared_distances(out, A, B, a, b, factor, threshold)
+
+
+@dataclass(frozen=True)
+class SquaredDistance(Statistic):
+    """``sum_c ((x_c - z_c) / scale_c)^2``; no scales means all are 1."""
+
+    scales: tuple[float, ...] = ()
+
+    def prepare(self, side: Rows, center: Rows, dtype: np.dtype) -> Operand:
+        _check_columns(side, center)
+        A = _densified(side, center)
+        if not sp.issparse(A):
+            middle = center.center
+            # Taken in float64 before any rounding to float32: far from the origin nothing else would be left.
+            A = A - middle if middle is not None else A
+        A = _scaled(A, self.scales).astype(dtype)
+        A = A if sp.issparse(A) else np.ascontiguousarray(A)
+        return A, _squared_norms(A, dtype)
+
+    def fill(self, left: Operand, right: Operand, multiplier: float, out: Array) -> None:
+        _distances(left, right, multiplier, out)
+
+    def diagonal(self, operand: Operand) -> Array:
+        return np.zeros_like(operand[1])
+
+    def pull(self, left: Operand, right: Operand, weights: Array) -> Array:
+        if not self.scales:
+            return np.zeros(0)
+        A, B = (side[0].toarray() if sp.issparse(side[0]) else side[0] for side in (left, right))
+        squares = weights.sum(axis=1) @ (A * A) + weights.sum(axis=0) @ (B * B)
+        mixed = np.einsum("ic,ic->c", A, weights @ B)
+        return -2.0 * (squares - 2.0 * mixed) / np.asarray(self.scales)
+
+    def pull_diagonal(self, operand: Operand, weights: Array) -> Array:
+        return np.zeros(len(self.scales))
+
+
+@dataclass(frozen=True)
+class PeriodicDistance(Statistic):
+    """``sum_c sin^2(pi (x_c - z_c) / period)``.
+
+    With every column wound around a circle, ``x -> (cos 2 pi x / period, sin 2 pi x / period)``, this is a quarter
+    of the squared distance there, so that it is a matrix product.
+    """
+
+    period: float = 1.0
+
+    def prepare(self, side: Rows, center: Rows, dtype: np.dtype) -> Operand:
+        _check_columns(side, center)
+        X = side.vectors
+        if sp.issparse(X):
+            raise DataError("Periodic needs dense rows; pass X.toarray().")
+        X = X - center.center
+        angle = X * (2 * np.pi / self.period)
+        wound = np.concatenate([np.cos(angle), np.sin(angle)], axis=1).astype(dtype)
+        return wound, np.full(len(X), X.shape[1], dtype), X.astype(dtype)
+
+    def fill(self, left: Operand, right: Operand, multiplier: float, out: Array) -> None:
+        _distances(left, right, 0.25 * multiplier, out)
+
+    def diagonal(self, operand: Operand) -> Array:
+        return np.zeros_like(operand[1])
+
+    def pull(self, left: Operand, right: Operand, weights: Array) -> Array:
+        """``d/dp sin^2(pi u / p) = -sin(2 pi u / p) pi u / p^2``, its sine expanded into products of the sides."""
+        (A, _, X), (B, _, Z) = left, right
+        d = X.shape[1]
+        (cos_x, sin_x), (cos_z, sin_z) = (A[:, :d], A[:, d:]), (B[:, :d], B[:, d:])
+        total = np.vdot(X * sin_x, weights @ cos_z) - np.vdot(X * cos_x, weights @ sin_z)
+        total += np.vdot(cos_x, weights @ (Z * sin_z)) - np.vdot(sin_x, weights @ (Z * cos_z))
+        return np.array([-np.pi / self.period**2 * total])
+
+    def pull_diagonal(self, operand: Operand, weights: Array) -> Array:
+        return np.zeros(1)
+
+
+class _ColumnWise(Statistic):
+    """A sum or product over columns that has no matrix product in it; dense input only."""
+
+    def prepare(self, side: Rows, center: Rows, dtype: np.dtype) -> Operand:
+        _check_columns(side, center)
+        X = side.vectors
+        if sp.issparse(X):
+            raise DataError(
+                f"{type(self).__name__} is not an inner product or a distance, so it needs dense rows; "
+                "pass X.toarray()."
+            )
+        self.check(X)
+        return (np.ascontiguousarray(self.scaled(X), dtype=dtype),)
+
+    def check(self, X: np.ndarray) -> None:
+        """Raise if the statistic makes no sense on these rows."""
+
+    def scaled(self, X: np.ndarray) -> np.ndarray:
+        """The rows in the units of the statistic."""
+        return X
+
+    def fill(self, left: Operand, right: Operand, multiplier: float, out: Array) -> None:
+        self.loop(left[0], np.ascontiguousarray(right[0].T), out.dtype.type(multiplier), out)
+
+    @abc.abstractmethod
+    def loop(self, A: Array, B: Array, multiplier: Any, out: Array) -> None:
+        """Fill a tile from rows ``A (r, d)`` and transposed rows ``B (d, c)``."""
+
+    def diagonal(self, operand: Operand) -> Array:
+        return np.zeros(len(operand[0]), operand[0].dtype)
+
+
+def _refuse_negative(X: np.ndarray, what: str) -> None:
+    if X.min() < 0:
+        row, column = np.argwhere(X < 0)[0]
+        raise DataError(
+            f"{what} is defined for values of at least 0, and X has {X.min():g} (first in row {row}, column "
+            f"{column}); scale the columns to [0, 1] first (sklearn.preprocessing.MinMaxScaler)."
+        )
+
+
+@dataclass(frozen=True)
+class ManhattanDistance(_ColumnWise):
+    """``sum_c |x_c - z_c| / scale_c``."""
+
+    scales: tuple[float, ...] = ()
+
+    def scaled(self, X: np.ndarray) -> np.ndarray:
+        return _scaled(X, self.scales)
+
+    def loop(self, A: Array, B: Array, multiplier: Any, out: Array) -> None:
+        distances.manhattan(A, B, multiplier, out)
+
+    def pull(self, left: Operand, right: Operand, weights: Array) -> Array:
+        if not self.scales:
+            return np.zeros(0)
+        sums = np.zeros(len(self.scales))
+        distances.pull_manhattan(left[0], np.ascontiguousarray(right[0].T), weights, sums)
+        return -sums / np.asarray(self.scales)
+
+    def pull_diagonal(self, operand: Operand, weights: Array) -> Array:
+        return np.zeros(len(self.scales))
+
+
+@dataclass(frozen=True)
+class ChiSquaredDistance(_ColumnWise):
+    """``sum_c (x_c - z_c)^2 / (x_c + z_c)`` on values of at least 0."""
+
+    def check(self, X: np.ndarray) -> None:
+        _refuse_negative(X, "ChiSquared")
+
+    def loop(self, A: Array, B: Array, multiplier: Any, out: Array) -> None:
+        distances.chi_squared(A, B, multiplier, out)
+
+
+@dataclass(frozen=True)
+class Intersection(_ColumnWise):
+    """``sum_c min(x_c, z_c)`` on values of at least 0."""
+
+    def check(self, X: np.ndarray) -> None:
+        _refuse_negative(X, "HistogramIntersection")
+
+    def loop(self, A: Array, B: Array, multiplier: Any, out: Array) -> None:
+        distances.intersection(A, B, multiplier, out)
+
+    def diagonal(self, operand: Operand) -> Array:
+        return operand[0].sum(axis=1)
+
+
+@dataclass(frozen=True)
+class Agreement(_ColumnWise):
+    """The share of the columns in which ``x`` and ``z`` are equal."""
+
+    def loop(self, A: Array, B: Array, multiplier: Any, out: Array) -> None:
+        distances.agreements(A, B, out.dtype.type(multiplier / A.shape[1]), out)
+
+    def diagonal(self, operand: Operand) -> Array:
+        return np.ones(len(operand[0]), operand[0].dtype)
+
+
+@dataclass(frozen=True)
+class SubsetProduct(_ColumnWise):
+    """``prod_c (1 + x_c z_c)``."""
+
+    def loop(self, A: Array, B: Array, multiplier: Any, out: Array) -> None:
+        distances.all_subsets(A, B, multiplier, out)
+
+    def diagonal(self, operand: Operand) -> Array:
+        return np.prod(1 + operand[0] ** 2, axis=1)
+
+
+@dataclass(frozen=True)
+class SameRow(Statistic):
+    """1 for a row with itself, else 0; equal rows of different number are different rows."""
+
+    def prepare(self, side: Rows, center: Rows, dtype: np.dtype) -> Operand:
+        # Rows of two different inputs are never the same row.
+        return (side.numbers if side.root is center.root else -1 - side.numbers,)
+
+    def fill(self, left: Operand, right: Operand, multiplier: float, out: Array) -> None:
+        distances.match(left[0], right[0], out.dtype.type(multiplier), out)
+
+    def diagonal(self, operand: Operand) -> Array:
+        return np.ones(len(operand[0]))

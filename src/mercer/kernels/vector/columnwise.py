@@ -1,0 +1,150 @@
+"""Kernels that are sums or products over the columns: histograms, categories, subsets."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from mercer.engine.tiles import Array
+from mercer.kernels.algebra import Kernel
+from mercer.kernels.base import Definiteness
+from mercer.kernels.inputs import Pairs, Scope
+from mercer.kernels.leaf import Slopes, StatisticKernel
+from mercer.kernels.parameters import number
+from mercer.kernels.statistics import (
+    Agreement,
+    ChiSquaredDistance,
+    Intersection,
+    SameRow,
+    Statistic,
+    SubsetProduct,
+)
+
+
+@dataclass(frozen=True, repr=False)
+class ChiSquared(StatisticKernel):
+    """``k(x, z) = exp(-gamma sum_c (x_c - z_c)^2 / (x_c + z_c))`` for histograms (values of at least 0).
+
+    Parameters
+    ----------
+    gamma : float, default 1.0
+        Above 0.
+
+    Raises
+    ------
+    DataError
+        If a value is negative (when evaluated).
+
+    Examples
+    --------
+    >>> ChiSquared(1.0)([[1.0, 0.0]], [[0.0, 1.0]]).round(6).tolist()
+    [[0.135335]]
+
+    References
+    ----------
+    Zhang et al. (2007), *Local features and kernels for classification of texture and object categories*.
+    """
+
+    gamma: float = number(1.0)
+
+    def _statistic(self) -> Statistic:
+        return ChiSquaredDistance()
+
+    def _multiplier(self) -> float:
+        return -self.gamma
+
+    def _multiplier_slopes(self) -> Slopes:
+        return {"gamma": -1.0}
+
+    def _finish(self, t: Array) -> None:
+        np.exp(t, out=t)
+
+    def _slopes(self, t: Array) -> tuple[Array, dict[str, Array]]:
+        np.exp(t, out=t)
+        return t, {}
+
+
+@dataclass(frozen=True, repr=False)
+class HistogramIntersection(StatisticKernel):
+    """``k(x, z) = sum_c min(x_c, z_c)`` for histograms (values of at least 0).
+
+    Examples
+    --------
+    >>> HistogramIntersection()([[1.0, 3.0]], [[2.0, 1.0]]).tolist()
+    [[2.0]]
+
+    References
+    ----------
+    Swain & Ballard (1991), *Color indexing*.
+    """
+
+    def _statistic(self) -> Statistic:
+        return Intersection()
+
+
+@dataclass(frozen=True, repr=False)
+class Hamming(StatisticKernel):
+    """``k(x, z)`` = the share of the columns in which ``x`` and ``z`` agree; for categories and codes.
+
+    Examples
+    --------
+    >>> Hamming()([[1, 2, 3, 4]], [[1, 2, 0, 0]]).tolist()
+    [[0.5]]
+    """
+
+    def _statistic(self) -> Statistic:
+        return Agreement()
+
+
+@dataclass(frozen=True, repr=False)
+class AllSubsets(StatisticKernel):
+    """``k(x, z) = prod_c (1 + x_c z_c)``: a feature for every subset of the columns, the product over it.
+
+    Examples
+    --------
+    >>> AllSubsets()([[1, 1, 0]], [[1, 1, 1]]).tolist()
+    [[4.0]]
+
+    References
+    ----------
+    Shawe-Taylor & Cristianini (2004), *Kernel Methods for Pattern Analysis*, section 9.2.
+    """
+
+    def _statistic(self) -> Statistic:
+        return SubsetProduct()
+
+
+@dataclass(frozen=True, repr=False)
+class White(Kernel):
+    """``k(x, z) = variance`` for a row with itself, else 0: independent noise on every row.
+
+    The rows are told apart by their place, so two equal rows are different ones, and ``k(X, Z)`` is 0.
+
+    Parameters
+    ----------
+    variance : float, default 1.0
+        Above 0.
+
+    Examples
+    --------
+    >>> White(0.5)([[1.0], [1.0]]).tolist()
+    [[0.5, 0.0], [0.0, 0.5]]
+    """
+
+    variance: float = number(1.0)
+
+    @property
+    def definiteness(self) -> Definiteness:
+        return "positive"
+
+    def _fill(self, pairs: Pairs, out: Array) -> None:
+        pairs.statistic(SameRow(), self.variance, out)
+
+    def _pull(self, pairs: Pairs, weights: Array, slopes: Array) -> None:
+        slopes[0] += np.vdot(weights, pairs.values(SameRow()))
+
+    def _uses(self, scope: Scope) -> Iterator[Hashable]:
+        # Through a map or a choice of columns a row is still the same row: nothing to share by scope.
+        return iter(())

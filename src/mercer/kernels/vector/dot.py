@@ -1,0 +1,262 @@
+"""Kernels that are functions of the inner product (and of the norms)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Hashable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from mercer._errors import ParameterError
+from mercer.engine.tiles import Array
+from mercer.kernels.algebra import Kernel, raise_to
+from mercer.kernels.base import Definiteness
+from mercer.kernels.inputs import Pairs, Rows, Scope
+from mercer.kernels.leaf import Slopes, StatisticKernel
+from mercer.kernels.parameters import number
+from mercer.kernels.plan import diagonal
+from mercer.kernels.statistics import Dot, Statistic
+
+
+@dataclass(frozen=True, repr=False)
+class DotKernel(StatisticKernel):
+    """A function of ``<x, z>``."""
+
+    def _statistic(self) -> Statistic:
+        return Dot()
+
+
+@dataclass(frozen=True, repr=False)
+class Linear(DotKernel):
+    """``k(x, z) = <x, z>``: linear functions of the columns.
+
+    Examples
+    --------
+    >>> Linear()([[1.0, 2.0], [3.0, 4.0]]).tolist()
+    [[5.0, 11.0], [11.0, 25.0]]
+    """
+
+
+@dataclass(frozen=True, repr=False)
+class Polynomial(DotKernel):
+    """``k(x, z) = (scale <x, z> + offset)^degree``: all products of up to ``degree`` columns.
+
+    Parameters
+    ----------
+    degree : int, default 3
+        A whole number of at least 1.
+    scale : float, default 1.0
+        Above 0.
+    offset : float, default 1.0
+        At least 0; at 0 only products of exactly ``degree`` columns remain.
+
+    Raises
+    ------
+    ParameterError
+        If a parameter is out of its range.
+
+    Examples
+    --------
+    >>> Polynomial(degree=2)([[1.0, 2.0]], [[3.0, 4.0]]).tolist()
+    [[144.0]]
+
+    References
+    ----------
+    Schoelkopf & Smola (2002), *Learning with Kernels*, section 2.1.
+    """
+
+    degree: int = 3
+    scale: float = number(1.0)
+    offset: float = number(1.0, closed=True)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if isinstance(self.degree, bool) or self.degree != int(self.degree) or self.degree < 1:
+            raise ParameterError(f"Polynomial: degree must be a whole number of at least 1, and is {self.degree!r}.")
+        if type(self.degree) is not int:
+            object.__setattr__(self, "degree", int(self.degree))
+
+    def _multiplier(self) -> float:
+        return self.scale
+
+    def _multiplier_slopes(self) -> Slopes:
+        return {"scale": 1.0}
+
+    def _finish(self, t: Array) -> None:
+        t += t.dtype.type(self.offset)
+        raise_to(t, self.degree)
+
+    def _slopes(self, t: Array) -> tuple[Array, dict[str, Array]]:
+        outer = t + self.offset
+        raise_to(outer, self.degree - 1) if self.degree > 1 else outer.fill(1)
+        outer *= self.degree
+        return outer, {"offset": outer}
+
+
+@dataclass(frozen=True, repr=False)
+class ExponentialDot(DotKernel):
+    """``k(x, z) = exp(scale <x, z>)``: the polynomial kernel of infinite degree.
+
+    Parameters
+    ----------
+    scale : float, default 1.0
+        Above 0. Values grow exponentially in it and in the norms of the rows: scale the columns first.
+
+    Examples
+    --------
+    >>> ExponentialDot()([[1.0, 0.0]], [[1.0, 2.0]]).round(4).tolist()
+    [[2.7183]]
+    """
+
+    scale: float = number(1.0)
+
+    def _multiplier(self) -> float:
+        return self.scale
+
+    def _multiplier_slopes(self) -> Slopes:
+        return {"scale": 1.0}
+
+    def _finish(self, t: Array) -> None:
+        with np.errstate(over="ignore"):
+            np.exp(t, out=t)
+
+    def _slopes(self, t: Array) -> tuple[Array, dict[str, Array]]:
+        self._finish(t)
+        return t, {}
+
+
+@dataclass(frozen=True, repr=False)
+class Sigmoid(DotKernel):
+    """``k(x, z) = tanh(scale <x, z> + offset)``, after a layer of neurons. Not positive semi-definite.
+
+    Parameters
+    ----------
+    scale : float, default 1.0
+        Any number.
+    offset : float, default 0.0
+        Any number.
+
+    Examples
+    --------
+    >>> Sigmoid(0.5).definiteness
+    'indefinite'
+
+    References
+    ----------
+    Lin & Lin (2003), *A study on sigmoid kernels for SVM and the training of non-PSD kernels by SMO-type methods*.
+    """
+
+    scale: float = number(1.0, bounds=(-1e3, 1e3), transform="identity", low=-math.inf)
+    offset: float = number(0.0, bounds=(-1e3, 1e3), transform="identity", low=-math.inf)
+
+    @property
+    def definiteness(self) -> Definiteness:
+        return "indefinite"
+
+    def _multiplier(self) -> float:
+        return self.scale
+
+    def _multiplier_slopes(self) -> Slopes:
+        return {"scale": 1.0}
+
+    def _finish(self, t: Array) -> None:
+        t += t.dtype.type(self.offset)
+        np.tanh(t, out=t)
+
+    def _slopes(self, t: Array) -> tuple[Array, dict[str, Array]]:
+        self._finish(t)
+        outer = 1 - t * t
+        return outer, {"offset": outer}
+
+
+def _squared_norms(rows: Rows) -> Array:
+    return diagonal(Linear(), rows)
+
+
+@dataclass(frozen=True, repr=False)
+class NormDotKernel(Kernel):
+    """A function of ``<x, z>``, ``|x|^2`` and ``|z|^2`` without tunable numbers."""
+
+    @property
+    def definiteness(self) -> Definiteness:
+        return "positive"
+
+    def _fill(self, pairs: Pairs, out: Array) -> None:
+        pairs.statistic(Dot(), 1.0, out)
+        self._combine(out, *pairs.vectors("squared norm", _squared_norms))
+
+    def _combine(self, dot: Array, left: Array, right: Array) -> None:
+        """Turn inner products into kernel values in place, given squared norms that broadcast."""
+        raise NotImplementedError(type(self).__name__)
+
+    def _pull(self, pairs: Pairs, weights: Array, slopes: Array) -> None:
+        """No parameters, no slopes."""
+
+    def _uses(self, scope: Scope) -> Iterator[Hashable]:
+        yield scope, Dot()
+
+
+@dataclass(frozen=True, repr=False)
+class ArcCosine(NormDotKernel):
+    """``k(x, z) = |x|^n |z|^n J_n(angle) / pi``: an infinitely wide layer of neurons, activated by ``max(0, u)^n``.
+
+    Parameters
+    ----------
+    order : {0, 1, 2}, default 1
+        The power ``n``; ``J_0 = pi - a``, ``J_1 = sin a + (pi - a) cos a``,
+        ``J_2 = 3 sin a cos a + (pi - a)(1 + 2 cos^2 a)``.
+
+    Examples
+    --------
+    >>> ArcCosine(1)([[3.0, 4.0]]).round(6).tolist()
+    [[25.0]]
+
+    References
+    ----------
+    Cho & Saul (2009), *Kernel methods for deep learning*, equations 3 to 6.
+    """
+
+    order: int = 1
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.order not in (0, 1, 2) or isinstance(self.order, bool):
+            raise ParameterError(f"ArcCosine: order must be 0, 1 or 2, and is {self.order!r}.")
+
+    def _combine(self, dot: Array, left: Array, right: Array) -> None:
+        norms = np.sqrt(left) * np.sqrt(right)
+        cosine = np.divide(dot, norms, out=np.zeros_like(dot), where=norms > 0)
+        np.clip(cosine, -1, 1, out=cosine)
+        rest = np.pi - np.arccos(cosine)
+        sine = np.sqrt(1 - cosine * cosine)
+        if self.order == 0:
+            dot[...] = rest
+        elif self.order == 1:
+            dot[...] = norms * (sine + rest * cosine)
+        else:
+            dot[...] = norms**2 * (3 * sine * cosine + rest * (1 + 2 * cosine * cosine))
+        dot /= np.pi
+
+
+@dataclass(frozen=True, repr=False)
+class Tanimoto(NormDotKernel):
+    """``k(x, z) = <x, z> / (|x|^2 + |z|^2 - <x, z>)``: for 0/1 columns, the share of common ones.
+
+    Two rows of zeros have the value 1.
+
+    Examples
+    --------
+    >>> Tanimoto()([[1, 1, 0]], [[0, 1, 1]]).round(4).tolist()
+    [[0.3333]]
+
+    References
+    ----------
+    Ralaivola et al. (2005), *Graph kernels for chemical informatics*. Positive semi-definite on all real rows, since
+    ``1 / u = int_0^inf exp(-t u) dt`` and ``exp(t <x, z>)`` is a kernel.
+    """
+
+    def _combine(self, dot: Array, left: Array, right: Array) -> None:
+        union = left + right - dot
+        np.divide(dot, union, out=dot, where=union > 0)
+        dot[union <= 0] = 1

@@ -1,0 +1,369 @@
+"""Kernels that are functions of a distance."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import ClassVar, Self
+
+import numpy as np
+from scipy.special import gamma, kv
+
+from mercer._errors import ParameterError
+from mercer.engine.tiles import Array
+from mercer.kernels.base import Definiteness
+from mercer.kernels.leaf import Slopes, StatisticKernel
+from mercer.kernels.parameters import number
+from mercer.kernels.statistics import ManhattanDistance, PeriodicDistance, SquaredDistance, Statistic
+
+
+@dataclass(frozen=True, repr=False)
+class StationaryKernel(StatisticKernel):
+    """A function of ``sum_c ((x_c - z_c) / length_scale_c)^2``."""
+
+    length_scale: float | tuple[float, ...] = number(1.0, per_column=True)
+
+    def _scales(self) -> tuple[float, ...]:
+        return self.length_scale if isinstance(self.length_scale, tuple) else ()
+
+    def _statistic(self) -> Statistic:
+        return SquaredDistance(self._scales())
+
+    def _constant(self) -> float:
+        """``t`` is this times the squared distance in units of the length scale."""
+        return 1.0
+
+    def _multiplier(self) -> float:
+        one = self.length_scale
+        return self._constant() if isinstance(one, tuple) else self._constant() / (one * one)
+
+    def _multiplier_slopes(self) -> Slopes:
+        return {"length_scale": -2 * self._multiplier() / self.length_scale}  # type: ignore[operator]
+
+
+@dataclass(frozen=True, repr=False)
+class RBF(StationaryKernel):
+    """``k(x, z) = exp(-|x - z|^2 / (2 length_scale^2))``: the Gaussian, smooth functions.
+
+    Parameters
+    ----------
+    length_scale : float or sequence of float, default 1.0
+        In the units of the columns, above 0; one number, or one a column (automatic relevance determination).
+
+    Raises
+    ------
+    ParameterError
+        If a length scale is not a finite number above 0.
+
+    Examples
+    --------
+    >>> RBF(2.0)([[0.0]], [[2.0]]).round(6).tolist()
+    [[0.606531]]
+    >>> RBF.from_gamma(0.125) == RBF(2.0)
+    True
+
+    References
+    ----------
+    Rasmussen & Williams (2006), *Gaussian Processes for Machine Learning*, equation 4.9.
+    """
+
+    @classmethod
+    def from_gamma(cls, gamma: float) -> Self:
+        """``exp(-gamma |x - z|^2)``, so ``length_scale = 1 / sqrt(2 gamma)``."""
+        if not (isinstance(gamma, (int, float, np.number)) and 0 < gamma < math.inf):
+            raise ParameterError(f"gamma must be a finite number above 0, and is {gamma!r}.")
+        return cls(math.sqrt(0.5 / float(gamma)))
+
+    def _constant(self) -> float:
+        return -0.5
+
+    def _finish(self, t: Array) -> None:
+        np.exp(t, out=t)
+
+    def _slopes(self, t: Array) -> tuple[Array, dict[str, Array]]:
+        np.exp(t, out=t)
+        return t, {}
+
+
+@dataclass(frozen=True, repr=False)
+class Matern(StationaryKernel):
+    """The Matern kernel: functions that are ``ceil(nu) - 1`` times differentiable.
+
+    ``k = 2^(1-nu) / Gamma(nu) u^nu K_nu(u)`` with ``u = sqrt(2 nu) |x - z| / length_scale``. For nu = 1/2, 3/2, 5/2:
+    ``exp(-u)``, ``(1 + u) exp(-u)``, ``(1 + u + u^2/3) exp(-u)``; nu = inf is the RBF.
+
+    Parameters
+    ----------
+    length_scale : float or sequence of float, default 1.0
+        One number, or one a column; above 0.
+    nu : float, default 1.5
+        Above 0; not tuned by gradient.
+
+    Examples
+    --------
+    >>> Matern(1.0, nu=0.5)([[0.0]], [[1.0]]).round(6).tolist()
+    [[0.367879]]
+
+    References
+    ----------
+    Rasmussen & Williams (2006), *Gaussian Processes for Machine Learning*, equations 4.14 to 4.17.
+    """
+
+    nu: float = 1.5
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if isinstance(self.nu, bool) or not isinstance(self.nu, (int, float, np.number)) or not self.nu > 0:
+            raise ParameterError(f"Matern: nu must be a number above 0 (inf is allowed), and is {self.nu!r}.")
+        if type(self.nu) is not float:
+            object.__setattr__(self, "nu", float(self.nu))
+
+    def _constant(self) -> float:
+        return 0.5 if self.nu == math.inf else 2 * self.nu
+
+    def _finish(self, t: Array) -> None:
+        if self.nu == math.inf:
+            np.exp(np.negative(t, out=t), out=t)
+            return
+        u = np.sqrt(t, out=t)
+        if self.nu == 0.5:
+            np.exp(np.negative(u, out=u), out=u)
+        elif self.nu in (1.5, 2.5):
+            decay = np.exp(-u)
+            t[...] = 1 + u if self.nu == 1.5 else 1 + u * (1 + u / 3)
+            t *= decay
+        else:
+            zero = u == 0
+            t[...] = 2 ** (1 - self.nu) / gamma(self.nu) * _bessel_product(u, self.nu, self.nu)
+            t[zero] = 1
+
+    def _slopes(self, t: Array) -> tuple[Array, dict[str, Array]]:
+        """``dk/dt = (dk/du) / (2u)``; at distance 0, where nu = 1/2 has a kink, 0 stands for it."""
+        if self.nu == math.inf:
+            return -np.exp(-t), {}
+        u = np.sqrt(t)
+        if self.nu == 1.5:
+            return -0.5 * np.exp(-u), {}
+        if self.nu == 2.5:
+            return -(1 + u) * np.exp(-u) / 6, {}
+        at_zero = u == 0
+        u[at_zero] = 1
+        if self.nu == 0.5:
+            slope = -np.exp(-u) / (2 * u)
+        else:
+            # d/du [u^nu K_nu(u)] = -u^nu K_(nu-1)(u)
+            slope = -(2 ** (-self.nu)) / gamma(self.nu) * _bessel_product(u, self.nu - 1, self.nu - 1)
+        slope[at_zero] = 0
+        return slope, {}
+
+
+def _bessel_product(u: Array, power: float, order: float) -> Array:
+    """``u^power K_order(u)``, 0 where the Bessel function has vanished."""
+    with np.errstate(invalid="ignore", over="ignore"):
+        return np.nan_to_num(u**power * kv(order, u), nan=0.0, posinf=0.0)
+
+
+@dataclass(frozen=True, repr=False)
+class RationalQuadratic(StationaryKernel):
+    """``k(x, z) = (1 + |x - z|^2 / (2 alpha length_scale^2))^(-alpha)``: RBFs of many length scales at once.
+
+    Parameters
+    ----------
+    length_scale : float or sequence of float, default 1.0
+        One number, or one a column; above 0.
+    alpha : float, default 1.0
+        How narrow the mixture is, above 0; the RBF is its limit.
+
+    Examples
+    --------
+    >>> RationalQuadratic(1.0, alpha=1.0)([[0.0]], [[1.0]]).round(6).tolist()
+    [[0.666667]]
+
+    References
+    ----------
+    Rasmussen & Williams (2006), *Gaussian Processes for Machine Learning*, equation 4.19.
+    """
+
+    alpha: float = number(1.0)
+
+    def _constant(self) -> float:
+        return 0.5 / self.alpha
+
+    def _multiplier_slopes(self) -> Slopes:
+        slopes = {"alpha": -self._multiplier() / self.alpha}
+        return slopes if self._scales() else slopes | super()._multiplier_slopes()
+
+    def _finish(self, t: Array) -> None:
+        # (1 + t)^(-alpha) by exp and log1p, which NumPy vectorises and pow is not.
+        np.log1p(t, out=t)
+        t *= t.dtype.type(-self.alpha)
+        np.exp(t, out=t)
+
+    def _slopes(self, t: Array) -> tuple[Array, dict[str, Array]]:
+        log = np.log1p(t)
+        value = np.exp(-self.alpha * log)
+        return -self.alpha * value / (1 + t), {"alpha": -log * value}
+
+
+@dataclass(frozen=True, repr=False)
+class Laplacian(StationaryKernel):
+    """``k(x, z) = exp(-sum_c |x_c - z_c| / length_scale_c)``: rough functions, robust to outlying columns.
+
+    Parameters
+    ----------
+    length_scale : float or sequence of float, default 1.0
+        One number (``1 / gamma`` in scikit-learn's ``laplacian_kernel``), or one a column; above 0.
+
+    Examples
+    --------
+    >>> Laplacian(2.0)([[0.0, 0.0]], [[1.0, 1.0]]).round(6).tolist()
+    [[0.367879]]
+    """
+
+    def _statistic(self) -> Statistic:
+        return ManhattanDistance(self._scales())
+
+    def _multiplier(self) -> float:
+        return -1.0 if isinstance(self.length_scale, tuple) else -1.0 / self.length_scale
+
+    def _multiplier_slopes(self) -> Slopes:
+        return {"length_scale": 1.0 / self.length_scale**2}  # type: ignore[operator]
+
+    def _finish(self, t: Array) -> None:
+        np.exp(t, out=t)
+
+    def _slopes(self, t: Array) -> tuple[Array, dict[str, Array]]:
+        np.exp(t, out=t)
+        return t, {}
+
+
+@dataclass(frozen=True, repr=False)
+class NegativeDistance(StatisticKernel):
+    """``k(x, z) = -|x - z|^exponent``: conditionally positive; scale-free, for learners with an intercept.
+
+    Parameters
+    ----------
+    exponent : float, default 1.0
+        Above 0 and at most 2.
+
+    Examples
+    --------
+    >>> NegativeDistance().definiteness
+    'conditional'
+
+    References
+    ----------
+    Schoelkopf (2001), *The kernel trick for distances*, proposition 2 and section 3.
+    """
+
+    exponent: float = 1.0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if isinstance(self.exponent, bool) or not 0 < self.exponent <= 2:
+            raise ParameterError(f"NegativeDistance: exponent must be above 0 and at most 2, and is {self.exponent!r}.")
+
+    def _statistic(self) -> Statistic:
+        return SquaredDistance()
+
+    def _finish(self, t: Array) -> None:
+        np.power(t, self.exponent / 2, out=t)
+        np.negative(t, out=t)
+
+    @property
+    def definiteness(self) -> Definiteness:
+        return "conditional"
+
+
+@dataclass(frozen=True, repr=False)
+class Periodic(StatisticKernel):
+    """``k(x, z) = exp(-2 sum_c sin^2(pi (x_c - z_c) / period) / length_scale^2)``: functions that repeat.
+
+    Parameters
+    ----------
+    length_scale : float, default 1.0
+        Relative to the amplitude of the sine, above 0.
+    period : float, default 1.0
+        In the units of the columns, above 0.
+
+    Examples
+    --------
+    >>> Periodic(1.0, period=2.0)([[0.0]], [[4.0]]).round(12).tolist()
+    [[1.0]]
+
+    References
+    ----------
+    MacKay (1998), *Introduction to Gaussian processes*, equation 47.
+    """
+
+    length_scale: float = number(1.0)
+    period: float = number(1.0)
+
+    _in_statistic: ClassVar[tuple[str, ...]] = ("period",)
+
+    def _statistic(self) -> Statistic:
+        return PeriodicDistance(self.period)
+
+    def _multiplier(self) -> float:
+        return -2 / self.length_scale**2
+
+    def _multiplier_slopes(self) -> Slopes:
+        return {"length_scale": 4 / self.length_scale**3}
+
+    def _finish(self, t: Array) -> None:
+        np.exp(t, out=t)
+
+    def _slopes(self, t: Array) -> tuple[Array, dict[str, Array]]:
+        np.exp(t, out=t)
+        return t, {}
+
+
+@dataclass(frozen=True, repr=False)
+class ExpSineSquared(StatisticKernel):
+    """``k(x, z) = exp(-2 sin^2(pi |x - z| / period) / length_scale^2)`` with the Euclidean distance.
+
+    scikit-learn's periodic kernel. It is positive semi-definite on one column only; :class:`Periodic` is on all.
+
+    Parameters
+    ----------
+    length_scale : float, default 1.0
+    period : float, default 1.0
+        In the units of the columns.
+
+    Examples
+    --------
+    >>> ExpSineSquared(1.0, period=2.0)([[0.0]], [[2.0]]).tolist()
+    [[1.0]]
+    """
+
+    length_scale: float = number(1.0)
+    period: float = number(1.0)
+
+    def _statistic(self) -> Statistic:
+        return SquaredDistance()
+
+    def _multiplier(self) -> float:
+        return (math.pi / self.period) ** 2
+
+    def _multiplier_slopes(self) -> Slopes:
+        return {"period": -2 * self._multiplier() / self.period}
+
+    def _finish(self, t: Array) -> None:
+        np.sqrt(t, out=t)
+        np.sin(t, out=t)
+        np.square(t, out=t)
+        t *= t.dtype.type(-2 / self.length_scale**2)
+        np.exp(t, out=t)
+
+    def _slopes(self, t: Array) -> tuple[Array, dict[str, Array]]:
+        u = np.sqrt(t)
+        sines = np.sin(u) ** 2
+        value = np.exp(-2 * sines / self.length_scale**2)
+        # d sin^2(u) / dt = sin(2u) / (2u), which is 1 at 0.
+        inner = np.sinc(2 * u / np.pi)
+        outer = value * (-2 / self.length_scale**2) * inner
+        return outer, {"length_scale": value * 4 * sines / self.length_scale**3}
+
+    @property
+    def definiteness(self) -> Definiteness:
+        return "indefinite"

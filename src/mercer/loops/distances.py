@@ -1,0 +1,157 @@
+"""Tiles of distances and similarities, finished or computed in place.
+
+Every function takes the rows of the left side ``A (r, d)`` and, where it loops over columns of X, the right side
+transposed ``B (d, c)``, so that the innermost loop runs over contiguous pairs and vectorises.
+"""
+
+import numpy as np
+
+from mercer.loops._jit import jit
+
+
+@jit
+def finish_squared_distances(tile, a, b, multiplier, threshold):
+    """Turn inner products into ``multiplier * max(a_i + b_j - 2 tile_ij, 0)``; count the entries lost to rounding.
+
+    An entry is lost where the distance is less than ``threshold`` of the squared norms: cancellation has then
+    eaten its digits. The caller repairs those.
+    """
+    zero = tile.dtype.type(0)
+    two = tile.dtype.type(2)
+    lost = 0
+    for i in range(tile.shape[0]):
+        ai = a[i]
+        row = tile[i]
+        for j in range(row.shape[0]):
+            size = ai + b[j]
+            distance = size - two * row[j]
+            lost += distance <= threshold * size
+            row[j] = multiplier * max(distance, zero)
+    return lost
+
+
+@jit
+def repair_squared_distances(tile, A, B, a, b, multiplier, threshold):
+    """Compute again, by differences, the entries that cancellation has spoilt (``B`` holds rows here)."""
+    for i in range(tile.shape[0]):
+        for j in range(tile.shape[1]):
+            if abs(tile[i, j]) <= abs(multiplier) * threshold * (a[i] + b[j]):
+                total = tile.dtype.type(0)
+                for c in range(A.shape[1]):
+                    difference = A[i, c] - B[j, c]
+                    total += difference * difference
+                tile[i, j] = multiplier * total
+
+
+@jit
+def manhattan(A, B, multiplier, out):
+    """``multiplier * sum_c |A_ic - B_cj|``."""
+    for i in range(A.shape[0]):
+        row = out[i]
+        row[:] = 0
+        for c in range(A.shape[1]):
+            x = A[i, c]
+            other = B[c]
+            for j in range(row.shape[0]):
+                row[j] += abs(x - other[j])
+        for j in range(row.shape[0]):
+            row[j] *= multiplier
+
+
+@jit
+def pull_manhattan(A, B, W, out):
+    """``out_c += sum_ij W_ij |A_ic - B_cj|``."""
+    for i in range(A.shape[0]):
+        for c in range(A.shape[1]):
+            x = A[i, c]
+            other = B[c]
+            total = W.dtype.type(0)
+            for j in range(W.shape[1]):
+                total += W[i, j] * abs(x - other[j])
+            out[c] += total
+
+
+@jit
+def chi_squared(A, B, multiplier, out):
+    """``multiplier * sum_c (A_ic - B_cj)^2 / (A_ic + B_cj)``, a term 0/0 counting 0."""
+    zero = out.dtype.type(0)
+    one = out.dtype.type(1)
+    for i in range(A.shape[0]):
+        row = out[i]
+        row[:] = 0
+        for c in range(A.shape[1]):
+            x = A[i, c]
+            other = B[c]
+            for j in range(row.shape[0]):
+                total = x + other[j]
+                difference = x - other[j]
+                row[j] += difference * difference / (total if total > zero else one)
+        for j in range(row.shape[0]):
+            row[j] *= multiplier
+
+
+@jit
+def intersection(A, B, multiplier, out):
+    """``multiplier * sum_c min(A_ic, B_cj)``."""
+    for i in range(A.shape[0]):
+        row = out[i]
+        row[:] = 0
+        for c in range(A.shape[1]):
+            x = A[i, c]
+            other = B[c]
+            for j in range(row.shape[0]):
+                row[j] += min(x, other[j])
+        for j in range(row.shape[0]):
+            row[j] *= multiplier
+
+
+@jit
+def agreements(A, B, multiplier, out):
+    """``multiplier * #{c: A_ic = B_cj}``."""
+    one = out.dtype.type(1)
+    zero = out.dtype.type(0)
+    for i in range(A.shape[0]):
+        row = out[i]
+        row[:] = 0
+        for c in range(A.shape[1]):
+            x = A[i, c]
+            other = B[c]
+            for j in range(row.shape[0]):
+                row[j] += one if x == other[j] else zero
+        for j in range(row.shape[0]):
+            row[j] *= multiplier
+
+
+@jit
+def all_subsets(A, B, multiplier, out):
+    """``multiplier * prod_c (1 + A_ic B_cj)``."""
+    one = out.dtype.type(1)
+    for i in range(A.shape[0]):
+        row = out[i]
+        row[:] = multiplier
+        for c in range(A.shape[1]):
+            x = A[i, c]
+            other = B[c]
+            for j in range(row.shape[0]):
+                row[j] *= one + x * other[j]
+
+
+@jit
+def sparse_products(a_data, a_columns, a_starts, b_data, b_rows, b_starts, out):
+    """Inner products of CSR rows (left) with the rows of a matrix in CSC form (right): Gustavson's order."""
+    for i in range(out.shape[0]):
+        row = out[i]
+        row[:] = 0
+        for p in range(a_starts[i], a_starts[i + 1]):
+            x = a_data[p]
+            c = a_columns[p]
+            for q in range(b_starts[c], b_starts[c + 1]):
+                row[b_rows[q]] += x * b_data[q]
+
+
+@jit
+def match(left, right, value, out):
+    """``value`` where the row numbers agree, else 0."""
+    for i in range(out.shape[0]):
+        for j in range(out.shape[1]):
+            out[i, j] = value if left[i] == right[j] else np.float64(0)

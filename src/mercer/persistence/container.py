@@ -1,0 +1,286 @@
+"""The file itself: text entries and arrays in one safetensors file, with a checksum over every byte.
+
+The layout is that of safetensors, so any of its readers opens the arrays: eight bytes with the length of the
+header, a JSON header, the bytes of the arrays one after another. Reading and writing are done here rather than by
+the package because the checksum is then taken in the pass that writes, and because the package maps the file and
+copies each array out of the map, which holds everything twice; here the bytes go straight into the arrays.
+
+The digest stands at a fixed place, first in ``__metadata__``. It is the SHA-256 of the whole file with the digest
+itself replaced by zeros, so a change of any byte is found, in the digest too.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import os
+import secrets
+import stat
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, BinaryIO, NoReturn
+
+import numpy as np
+
+from mercer._errors import ModelFileError
+from mercer.engine.memory import describe, require
+
+_DTYPES = {
+    "F64": np.dtype("<f8"), "I64": np.dtype("<i8"), "U64": np.dtype("<u8"),
+    "F32": np.dtype("<f4"), "I32": np.dtype("<i4"), "U32": np.dtype("<u4"),
+    "F16": np.dtype("<f2"), "I16": np.dtype("<i2"), "U16": np.dtype("<u2"),
+    "I8": np.dtype("i1"), "U8": np.dtype("u1"), "BOOL": np.dtype("?"),
+}  # fmt: skip
+_NAMES = {dtype: name for name, dtype in _DTYPES.items()}
+
+_PREFIX = b'{"__metadata__":{"format":"mercer-model","sha256":"'
+_DIGEST = slice(8 + len(_PREFIX), 8 + len(_PREFIX) + 64)
+_SIZE_KEY = b'","bytes":"'
+_SIZE = slice(_DIGEST.stop + len(_SIZE_KEY), _DIGEST.stop + len(_SIZE_KEY) + 20)
+_FIXED_KEYS = {"format", "sha256", "bytes"}
+_LARGEST_HEADER = 100_000_000  # what the readers of safetensors accept
+_CHUNK = 1 << 24
+
+STORABLE = frozenset(_NAMES)
+
+
+@dataclass(frozen=True)
+class _Entry:
+    name: str
+    dtype: np.dtype
+    shape: tuple[int, ...]
+    start: int
+    stop: int
+
+
+def write(path: Path, texts: Mapping[str, str], arrays: Mapping[str, np.ndarray]) -> None:
+    """Write the file in one stroke: whoever opens ``path`` finds what was there before, or all of the new file.
+
+    Raises
+    ------
+    ModelFileError
+        If the file cannot be written there; nothing is left behind.
+    """
+    # Wide numbers first, so that every array is aligned in the file for those who map it.
+    arrays = dict(sorted(arrays.items(), key=lambda item: -item[1].itemsize))
+    header = _header(texts, arrays)
+    target = Path(os.path.realpath(path))
+    if target.exists() and not target.is_file():
+        raise ModelFileError(f"{path} is a directory or a device, not a file; give the name of a file to write.")
+    if not target.parent.is_dir():
+        raise ModelFileError(f"the directory {target.parent} does not exist; make it first, or write elsewhere.")
+    # In the same directory, for only there can the last step replace the old file in one stroke.
+    draft = target.with_name(f".{target.name[:100]}.{secrets.token_hex(8)}.tmp")
+    try:
+        try:
+            with open(draft, "xb") as file:
+                _write_all(file, header, arrays)
+                file.flush()
+                os.fsync(file.fileno())
+            os.replace(draft, target)
+        except BaseException:
+            draft.unlink(missing_ok=True)
+            raise
+        _sync_directory(target.parent)
+    except OSError as error:
+        raise ModelFileError(
+            f"{path} cannot be written: {error.strerror or error}. Check the permissions and the free space there."
+        ) from error
+
+
+def _header(texts: Mapping[str, str], arrays: Mapping[str, np.ndarray]) -> bytearray:
+    entries: dict[str, Any] = {}
+    offset = 0
+    for name, array in arrays.items():
+        span = [offset, offset + array.nbytes]
+        entries[name] = {"dtype": _NAMES[array.dtype], "shape": list(array.shape), "data_offsets": span}
+        offset = span[1]
+    metadata = {"format": "mercer-model", "sha256": "0" * 64, "bytes": "0" * 20, **texts}
+    text = json.dumps({"__metadata__": metadata, **entries}, separators=(",", ":"), allow_nan=False).encode()
+    text += b" " * (-len(text) % 8)
+    if len(text) > _LARGEST_HEADER:
+        raise ModelFileError(
+            f"the model holds {describe(len(text))} of text and small objects, and a model file takes "
+            f"{describe(_LARGEST_HEADER)}; keep long lists of numbers or strings in NumPy arrays."
+        )
+    header = bytearray(len(text).to_bytes(8, "little") + text)
+    header[_SIZE] = b"%020d" % (len(header) + offset)
+    return header
+
+
+def _write_all(file: BinaryIO, header: bytearray, arrays: Mapping[str, np.ndarray]) -> None:
+    digest = hashlib.sha256(header)
+    file.write(header)
+    for array in arrays.values():
+        for chunk in _chunks(np.ascontiguousarray(array)):
+            digest.update(chunk)
+            file.write(chunk)
+    file.seek(_DIGEST.start)
+    file.write(digest.hexdigest().encode())
+
+
+def _sync_directory(directory: Path) -> None:
+    # The new name is durable once the directory is; systems that cannot open one (Windows) need no such step.
+    if hasattr(os, "O_DIRECTORY"):
+        handle = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
+
+
+def _chunks(array: np.ndarray) -> Iterator[memoryview]:
+    """The bytes of a C-contiguous array, a few at a time, so that Ctrl-C is heard between them."""
+    if array.nbytes == 0:
+        return
+    view = memoryview(array.reshape(-1).view(np.uint8))
+    for start in range(0, len(view), _CHUNK):
+        yield view[start : start + _CHUNK]
+
+
+def read(path: Path) -> tuple[dict[str, str], dict[str, np.ndarray]]:
+    """The text entries and the arrays of a file, once its checksum is found right.
+
+    Raises
+    ------
+    ModelFileError
+        If the file cannot be read, is no model file, is truncated or altered, or contradicts itself.
+    """
+    try:
+        if not stat.S_ISREG(os.stat(path).st_mode):
+            raise ModelFileError(f"{path} is a directory or a device, not a model file; give the name of a file.")
+        with open(path, "rb") as file:
+            header, data_size = _verified_header(file)
+            texts, entries = _parse(header, data_size)
+            require(data_size, f"loading the arrays of {path}", "Raise the budget with mercer.config(memory=...).")
+            start = 8 + len(header)
+            return texts, {entry.name: _read_array(file, start, entry) for entry in entries}
+    except FileNotFoundError as error:
+        raise ModelFileError(f"there is no file {path}; check the name and the directory.") from error
+    except OSError as error:
+        raise ModelFileError(f"{path} cannot be read: {error.strerror or error}. Check its permissions.") from error
+
+
+def malformed(what: str) -> NoReturn:
+    """Raise for a file whose checksum is right and whose content is nevertheless not what Mercer writes."""
+    raise ModelFileError(
+        f"the file was not written by mercer.save, or was tampered with: {what}. "
+        "Do not use it; get the model again from its author."
+    )
+
+
+def _verified_header(file: BinaryIO) -> tuple[bytes, int]:
+    size = os.fstat(file.fileno()).st_size
+    lead = file.read(_SIZE.stop)
+    if lead[8 : _DIGEST.start] != _PREFIX[: max(0, len(lead) - 8)] or not lead:
+        raise ModelFileError("this is not a model file (it does not begin as one); give a file that mercer.save wrote.")
+    if len(lead) < _SIZE.stop:
+        raise ModelFileError(f"the file is truncated: only {size} bytes are left. Copy or download it again.")
+    expected = lead[_DIGEST]
+    found = _digest(file, size).encode()
+    if found != expected:
+        _damaged(size, lead[_SIZE], expected, found)
+    length = int.from_bytes(lead[:8], "little")
+    if length > min(size - 8, _LARGEST_HEADER):
+        malformed(f"it claims a header of {length} bytes, and the file has {size}")
+    if lead[_DIGEST.stop : _SIZE.start] != _SIZE_KEY or lead[_SIZE] != b"%020d" % size:
+        malformed("it does not state its own size")
+    file.seek(8)
+    return file.read(length), size - 8 - length
+
+
+def _digest(file: BinaryIO, size: int) -> str:
+    """SHA-256 of the file, with zeros in the place of the digest."""
+    digest = hashlib.sha256()
+    file.seek(0)
+    digest.update(file.read(_DIGEST.start) + b"0" * 64)
+    file.seek(_DIGEST.stop)
+    buffer = memoryview(bytearray(min(_CHUNK, size)))
+    while count := file.readinto(buffer):  # type: ignore[attr-defined]
+        digest.update(buffer[:count])
+    return digest.hexdigest()
+
+
+def _damaged(size: int, stated: bytes, expected: bytes, found: bytes) -> NoReturn:
+    way_out = "Copy or download it again, or save the model again."
+    if stated.isdigit() and size < int(stated):
+        raise ModelFileError(f"the file is truncated: it has {size} of its {int(stated)} bytes. {way_out}")
+    raise ModelFileError(
+        f"the file was altered since it was written: its checksum is {found[:12].decode()}..., "
+        f"and {expected[:12].decode('ascii', 'replace')}... is written in it. {way_out}"
+    )
+
+
+def parse_json(text: str | bytes, what: str) -> Any:
+    """JSON as the standard has it: no duplicate keys, no NaN, and no nesting that would exhaust the stack."""
+    try:
+        return json.loads(text, object_pairs_hook=_unique_keys, parse_constant=_no_constant)
+    except RecursionError:
+        malformed(f"its {what} is nested too deeply")
+    except ValueError as error:
+        malformed(f"its {what} is not valid JSON ({error})")
+
+
+def _unique_keys(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
+    table = dict(pairs)
+    if len(table) != len(pairs):
+        raise ValueError("a key occurs twice in one object")
+    return table
+
+
+def _no_constant(name: str) -> NoReturn:
+    raise ValueError(f"{name} is not JSON")
+
+
+def _parse(header: bytes, data_size: int) -> tuple[dict[str, str], list[_Entry]]:
+    table = parse_json(header, "header")
+    if not isinstance(table, dict) or not isinstance(table.get("__metadata__"), dict):
+        malformed("its header has no metadata")
+    metadata = table.pop("__metadata__")
+    if not all(isinstance(text, str) for text in metadata.values()):
+        malformed("its metadata are not all text")
+    entries = sorted((_entry(name, row) for name, row in table.items()), key=lambda e: (e.start, e.stop))
+    offset = 0
+    for entry in entries:
+        if entry.start != offset:
+            malformed(f"the array {entry.name!r} overlaps another one or leaves a gap before it")
+        offset = entry.stop
+    if offset != data_size:
+        malformed(f"its arrays take {offset} bytes, and the file holds {data_size} for them")
+    return {key: text for key, text in metadata.items() if key not in _FIXED_KEYS}, entries
+
+
+def _entry(name: str, row: Any) -> _Entry:
+    if not isinstance(row, dict) or set(row) != {"dtype", "shape", "data_offsets"}:
+        malformed(f"the array {name!r} is not described by dtype, shape and data_offsets alone")
+    shape, offsets = row["shape"], row["data_offsets"]
+    if not isinstance(row["dtype"], str) or row["dtype"] not in _DTYPES:
+        malformed(f"the array {name!r} has the dtype {row['dtype']!r}")
+    if not _are_counts(shape) or len(shape) > 32:
+        malformed(f"the array {name!r} has the shape {shape!r}")
+    if not _are_counts(offsets) or len(offsets) != 2:
+        malformed(f"the array {name!r} has the offsets {offsets!r}")
+    dtype = _DTYPES[row["dtype"]]
+    if offsets[1] - offsets[0] != math.prod(shape) * dtype.itemsize:
+        malformed(f"the array {name!r} of shape {shape} does not fill its offsets {offsets}")
+    return _Entry(name, dtype, tuple(shape), offsets[0], offsets[1])
+
+
+def _are_counts(values: Any) -> bool:
+    return isinstance(values, list) and all(type(value) is int and 0 <= value < 2**62 for value in values)
+
+
+def _read_array(file: BinaryIO, start: int, entry: _Entry) -> np.ndarray:
+    try:
+        array = np.empty(entry.shape, entry.dtype)
+    except ValueError:
+        malformed(f"the array {entry.name!r} has the impossible shape {entry.shape}")
+    file.seek(start + entry.start)
+    for chunk in _chunks(array):
+        if file.readinto(chunk) != len(chunk):  # type: ignore[attr-defined]
+            raise ModelFileError("the file became shorter while it was read; read it when nobody writes it.")
+    if entry.dtype == np.bool_ and array.size and array.view(np.uint8).max() > 1:
+        malformed(f"the array {entry.name!r} holds bytes that are no truth values")
+    return array

@@ -1,0 +1,259 @@
+"""From the flat table back to objects; nothing in it is trusted, and nothing in it is run.
+
+A row may refer to earlier rows only, names are looked up in the registry, kernels and certificates are rebuilt by
+their constructors, and the attributes of an estimator are checked before they are set.
+"""
+
+from __future__ import annotations
+
+import inspect
+import math
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from mercer._errors import ModelFileError
+from mercer.persistence.container import malformed
+from mercer.persistence.registry import (
+    DEEPEST,
+    DTYPE,
+    NUMBERS,
+    SPARSE,
+    TYPES,
+    Names,
+    check_attribute,
+    check_field,
+    registry,
+)
+
+
+class Decoder:
+    """Rebuilds the rows of a table in their order."""
+
+    def __init__(self, arrays: Mapping[str, np.ndarray], written_by: str) -> None:
+        self._arrays = dict(arrays)
+        self._written_by = written_by
+        self._objects: list[Any] = []
+        self._depths: list[int] = []
+        self._deepest_child = 0
+
+    def decode(self, table: Any) -> Any:
+        """The object that the table describes."""
+        if not isinstance(table, dict) or set(table) != {"root", "nodes"} or not isinstance(table["nodes"], list):
+            malformed("its table of objects is not one")
+        for row, node in enumerate(table["nodes"]):
+            self._deepest_child = 0
+            try:
+                value = self._read(node)
+            except (ModelFileError, MemoryError):
+                raise
+            # Constructors check their own arguments; whatever they object to is a fault of the file.
+            except Exception as error:
+                malformed(f"row {row} of its table cannot be rebuilt ({type(error).__name__}: {error})")
+            if self._deepest_child + 1 > DEEPEST:
+                malformed(f"row {row} of its table is nested deeper than {DEEPEST} levels")
+            self._objects.append(value)
+            self._depths.append(self._deepest_child + 1)
+        if self._arrays:
+            malformed(f"the array {min(self._arrays)!r} belongs to no object")
+        return self._child(table["root"])
+
+    def _read(self, node: Any) -> Any:
+        kind = node.get("kind") if isinstance(node, dict) else None
+        if not isinstance(kind, str) or kind not in _READERS:
+            malformed(f"its table has a row of the unknown kind {kind!r}")
+        read, keys = _READERS[kind]
+        if set(node) != {"kind", *keys}:
+            malformed(f"a row of the kind {kind!r} has the entries {sorted(node)}")
+        return read(self, node)
+
+    def _child(self, value: Any) -> Any:
+        if not isinstance(value, (list, dict)):
+            return value
+        if isinstance(value, dict) or len(value) != 1 or type(value[0]) is not int:
+            malformed(f"a reference reads {str(value)[:60]}")
+        if not 0 <= value[0] < len(self._objects):
+            malformed(f"a reference points to the row {value[0]}, and {len(self._objects)} come before it")
+        self._deepest_child = max(self._deepest_child, self._depths[value[0]])
+        return self._objects[value[0]]
+
+    def _children(self, values: Any) -> list[Any]:
+        if not isinstance(values, list):
+            malformed("the items of a sequence are not a list")
+        return [self._child(value) for value in values]
+
+    def _take(self, name: Any) -> np.ndarray:
+        """An array of the file; each belongs to one object, so none is handed out twice."""
+        if not isinstance(name, str) or name not in self._arrays:
+            malformed(f"the array {str(name)[:60]!r} is missing or used twice")
+        return self._arrays.pop(name)
+
+    def _class(self, names: Names, node: Mapping[str, Any]) -> Any:
+        name = node["class"]
+        if not isinstance(name, str) or name not in names.classes:
+            raise ModelFileError(
+                f"the model holds an object of the class {str(name)[:100]!r}, which is not among those that a model "
+                f"file may hold. It was written by mercer {self._written_by}: if that is newer than the one "
+                "installed, upgrade with pip install -U mercer; else do not trust the file."
+            )
+        return names.classes[name]
+
+    # ---- plain values
+
+    def _float(self, node: Mapping[str, Any]) -> float:
+        if node["value"] not in ("nan", "inf", "-inf"):
+            malformed("a special number is neither nan nor infinite")
+        return float(node["value"])
+
+    def _list(self, node: Mapping[str, Any]) -> list[Any]:
+        return self._children(node["items"])
+
+    def _tuple(self, node: Mapping[str, Any]) -> tuple[Any, ...]:
+        return tuple(self._children(node["items"]))
+
+    def _dict(self, node: Mapping[str, Any]) -> dict[Any, Any]:
+        pairs = node["items"]
+        if not isinstance(pairs, list) or not all(isinstance(pair, list) and len(pair) == 2 for pair in pairs):
+            malformed("the items of a dict are not pairs")
+        return {self._child(key): self._child(value) for key, value in pairs}
+
+    def _slice(self, node: Mapping[str, Any]) -> slice:
+        parts = self._children(node["items"])
+        if len(parts) != 3 or not all(part is None or isinstance(part, (int, str, np.integer)) for part in parts):
+            malformed("a slice is not made of three positions or names")
+        return slice(*parts)
+
+    def _enum(self, node: Mapping[str, Any]) -> Any:
+        members = self._class(registry().enums, node).__members__
+        if not isinstance(node["member"], str) or node["member"] not in members:
+            malformed(f"{node['class']} has no member {str(node['member'])[:60]!r}")
+        return members[node["member"]]
+
+    def _number(self, node: Mapping[str, Any]) -> Any:
+        kind, value = self._class(NUMBERS, node), node["value"]
+        if not isinstance(value, str):
+            malformed("a number is not written as text")
+        if kind is np.str_:
+            return np.str_(value)
+        if kind is np.bool_:
+            return np.bool_({"True": True, "False": False}[value])
+        return kind(int(value) if issubclass(kind, np.integer) else float(value))
+
+    def _type(self, node: Mapping[str, Any]) -> type:
+        return self._class(TYPES, node)
+
+    def _dtype(self, node: Mapping[str, Any]) -> np.dtype:
+        if not isinstance(node["value"], str) or not DTYPE.fullmatch(node["value"]):
+            malformed(f"a type of array elements reads {str(node['value'])[:60]!r}")
+        return np.dtype(node["value"])
+
+    # ---- arrays
+
+    def _array(self, node: Mapping[str, Any]) -> np.ndarray:
+        data = self._take(node["data"])
+        return data.T if node["order"] == "F" else data
+
+    def _text(self, node: Mapping[str, Any]) -> np.ndarray:
+        codes = self._take(node["data"])
+        if codes.dtype != np.uint32 or codes.ndim < 1 or codes.shape[-1] < 1:
+            malformed("an array of text has no code points")
+        if codes.size and codes.max() > 0x10FFFF:
+            malformed("an array of text holds numbers that are no characters")
+        shape, width = codes.shape[:-1], codes.shape[-1]
+        return codes.reshape(-1).view(f"<U{width}").reshape(shape)
+
+    def _strings(self, node: Mapping[str, Any]) -> np.ndarray:
+        data, lengths = self._take(node["data"]), self._take(node["lengths"])
+        if data.dtype != np.uint8 or data.ndim != 1 or lengths.dtype != np.int64:
+            malformed("an array of strings is not made of bytes and lengths")
+        if (lengths.size and (lengths.min() < 0 or lengths.max() > data.size)) or lengths.sum() != data.size:
+            malformed("the lengths of an array of strings do not fit its bytes")
+        stops = np.cumsum(lengths.ravel()).tolist()
+        text = data.tobytes()
+        result = np.empty(lengths.size, object)
+        for i, (start, stop) in enumerate(zip([0, *stops], stops)):
+            result[i] = text[start:stop].decode("utf-8", "surrogatepass")
+        return result.reshape(lengths.shape)
+
+    def _objects_array(self, node: Mapping[str, Any]) -> np.ndarray:
+        items, shape = self._children(node["items"]), _shape(node["shape"])
+        if math.prod(shape) != len(items):
+            malformed(f"an array of the shape {shape} has {len(items)} items")
+        result = np.empty(len(items), object)
+        # Item by item: an assignment in one go would take sequences apart.
+        for i, item in enumerate(items):
+            result[i] = item
+        return result.reshape(shape)
+
+    def _sparse(self, node: Mapping[str, Any]) -> sp.csr_matrix | sp.csr_array:
+        parts = [self._child(node[name]) for name in SPARSE]
+        if not all(isinstance(part, np.ndarray) and part.ndim == 1 for part in parts):
+            malformed("a sparse matrix is not made of three vectors")
+        data, indices, indptr = parts
+        if data.dtype.kind not in "biuf" or indices.dtype.kind != "i" or indptr.dtype.kind != "i":
+            malformed("a sparse matrix is not made of numbers and whole numbers")
+        kind = sp.csr_matrix if node["kind"] == "csr_matrix" else sp.csr_array
+        matrix = kind((data, indices, indptr), shape=_shape(node["shape"]))
+        # SciPy's loops trust the indices, so a wrong one would read memory that is not ours.
+        matrix.check_format(full_check=True)
+        return matrix
+
+    # ---- objects
+
+    def _fields(self, node: Mapping[str, Any]) -> dict[str, Any]:
+        if not isinstance(node["fields"], dict):
+            malformed(f"the fields of {node['class']} are not named")
+        return {name: self._child(value) for name, value in node["fields"].items()}
+
+    def _record(self, node: Mapping[str, Any]) -> Any:
+        cls, fields = self._class(registry().records, node), self._fields(node)
+        for name, value in fields.items():
+            check_field(cls, name, value)
+        return cls(**fields)
+
+    def _estimator(self, node: Mapping[str, Any]) -> Any:
+        cls, fields = self._class(registry().estimators, node), self._fields(node)
+        for name, value in fields.items():
+            check_attribute(cls, name, value)
+        for name, parameter in inspect.signature(cls).parameters.items():
+            if name in fields or parameter.kind is parameter.VAR_KEYWORD:
+                continue
+            # A parameter that the installed version has and the writing one had not: its default is the old behaviour.
+            if parameter.default is parameter.empty:
+                malformed(f"{node['class']} lacks its parameter {name!r}")
+            fields[name] = parameter.default
+        model = cls.__new__(cls)
+        for name, value in fields.items():
+            setattr(model, name, value)
+        return model
+
+
+def _shape(value: Any) -> tuple[int, ...]:
+    if not isinstance(value, list) or len(value) > 32 or not all(type(v) is int and 0 <= v < 2**62 for v in value):
+        malformed(f"a shape reads {str(value)[:60]}")
+    return tuple(value)
+
+
+_Reader = Callable[[Decoder, Mapping[str, Any]], Any]
+
+_READERS: dict[str, tuple[_Reader, Sequence[str]]] = {
+    "float": (Decoder._float, ["value"]),
+    "list": (Decoder._list, ["items"]),
+    "tuple": (Decoder._tuple, ["items"]),
+    "dict": (Decoder._dict, ["items"]),
+    "slice": (Decoder._slice, ["items"]),
+    "enum": (Decoder._enum, ["class", "member"]),
+    "number": (Decoder._number, ["class", "value"]),
+    "type": (Decoder._type, ["class"]),
+    "dtype": (Decoder._dtype, ["value"]),
+    "array": (Decoder._array, ["order", "data"]),
+    "text": (Decoder._text, ["data"]),
+    "strings": (Decoder._strings, ["data", "lengths"]),
+    "objects": (Decoder._objects_array, ["shape", "items"]),
+    "csr_matrix": (Decoder._sparse, ["shape", *SPARSE]),
+    "csr_array": (Decoder._sparse, ["shape", *SPARSE]),
+    "record": (Decoder._record, ["class", "fields"]),
+    "estimator": (Decoder._estimator, ["class", "fields"]),
+}

@@ -1,0 +1,190 @@
+"""From objects to a flat table: every object after the ones it holds, and every array by its name in the file.
+
+A value in the table is either a JSON scalar, or a list with one number: the row of the table that holds it. So
+an object that is shared is written once, and what is read later can neither form a circle nor nest without limit.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from enum import Enum
+from types import BuiltinFunctionType, FunctionType, MethodType
+from typing import Any, NoReturn
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.base import BaseEstimator
+
+from mercer._errors import ModelFileError
+from mercer.persistence.container import STORABLE
+from mercer.persistence.registry import DEEPEST, DTYPE, NUMBERS, SPARSE, TYPES, record_fields, registry
+
+Scalar = str | int | float | bool | None
+Child = Scalar | list[int]
+Node = dict[str, Any]
+
+_FUNCTIONS = (FunctionType, BuiltinFunctionType, MethodType, np.ufunc)
+
+
+class Encoder:
+    """Fills ``nodes`` and ``arrays``; ``child`` is the one way in."""
+
+    def __init__(self) -> None:
+        self.nodes: list[Node] = []
+        self.arrays: dict[str, np.ndarray] = {}
+        self._rows: dict[int, int] = {}
+        self._open: set[int] = set()
+        # A row is found again by the address of its object, so no object may be freed while others are written.
+        self._alive: list[Any] = []
+
+    def child(self, value: Any, path: str, depth: int = 0) -> Child:
+        """The table's form of ``value``; ``path`` names it in messages."""
+        if value is None or type(value) in (str, bool):
+            return value
+        if type(value) is int and value.bit_length() <= 1024:
+            return value
+        if type(value) is float and math.isfinite(value):
+            return value
+        if id(value) in self._rows:
+            return [self._rows[id(value)]]
+        if id(value) in self._open:
+            raise ModelFileError(f"{path} holds itself, and a model file has no circles; remove that attribute.")
+        if depth > DEEPEST:
+            raise ModelFileError(f"{path} is nested {depth} levels deep, and a model file takes {DEEPEST}.")
+        self._open.add(id(value))
+        node = self._writer(value, path)(value, path, depth + 1)
+        self._open.remove(id(value))
+        self._alive.append(value)
+        self.nodes.append(node)
+        self._rows[id(value)] = len(self.nodes) - 1
+        return [len(self.nodes) - 1]
+
+    def _writer(self, value: Any, path: str) -> Callable[[Any, str, int], Node]:
+        kind = type(value)
+        known = registry()
+        plain: dict[type, Callable[[Any, str, int], Node]] = {
+            float: self._special_float, list: self._sequence, tuple: self._sequence, dict: self._dict,
+            slice: self._slice, np.ndarray: self._array, np.memmap: self._array,
+            sp.csr_matrix: self._sparse, sp.csr_array: self._sparse,
+        }  # fmt: skip
+        if kind in plain:
+            return plain[kind]
+        if kind in known.enums.names:
+            return self._enum
+        if kind in known.records.names:
+            return self._record
+        if kind in known.estimators.names:
+            return self._estimator
+        if kind in NUMBERS.names:
+            return self._number
+        if isinstance(value, type) and value in TYPES.names:
+            return self._type
+        if isinstance(value, np.dtype) and DTYPE.fullmatch(value.str):
+            return self._dtype
+        _refuse(value, path)
+
+    def _special_float(self, value: float, path: str, depth: int) -> Node:
+        return {"kind": "float", "value": repr(value)}
+
+    def _sequence(self, value: list[Any] | tuple[Any, ...], path: str, depth: int) -> Node:
+        items = [self.child(item, f"{path}[{i}]", depth) for i, item in enumerate(value)]
+        return {"kind": type(value).__name__, "items": items}
+
+    def _dict(self, value: dict[Any, Any], path: str, depth: int) -> Node:
+        items = [
+            [self.child(key, f"the key {key!r} of {path}", depth), self.child(item, f"{path}[{key!r}]", depth)]
+            for key, item in value.items()
+        ]
+        return {"kind": "dict", "items": items}
+
+    def _slice(self, value: slice, path: str, depth: int) -> Node:
+        items = [self.child(part, path, depth) for part in (value.start, value.stop, value.step)]
+        return {"kind": "slice", "items": items}
+
+    def _enum(self, value: Enum, path: str, depth: int) -> Node:
+        return {"kind": "enum", "class": registry().enums.names[type(value)], "member": value.name}
+
+    def _number(self, value: np.generic, path: str, depth: int) -> Node:
+        # Every float32 and float16 is a float64 as well, so the printed Python number loses nothing.
+        text = str(value) if isinstance(value, np.str_) else repr(value.item())
+        return {"kind": "number", "class": NUMBERS.names[type(value)], "value": text}
+
+    def _type(self, value: type, path: str, depth: int) -> Node:
+        return {"kind": "type", "class": TYPES.names[value]}
+
+    def _dtype(self, value: np.dtype, path: str, depth: int) -> Node:
+        return {"kind": "dtype", "value": value.str}
+
+    def _record(self, value: Any, path: str, depth: int) -> Node:
+        names = record_fields(type(value))
+        fields = {name: self.child(getattr(value, name), f"{path}.{name}", depth) for name in names}
+        return {"kind": "record", "class": registry().records.names[type(value)], "fields": fields}
+
+    def _estimator(self, value: BaseEstimator, path: str, depth: int) -> Node:
+        state = {**value.get_params(deep=False), **vars(value)} if hasattr(value, "get_params") else vars(value)
+        fields = {name: self.child(item, f"{path}.{name}", depth) for name, item in state.items()}
+        return {"kind": "estimator", "class": registry().estimators.names[type(value)], "fields": fields}
+
+    def _sparse(self, value: sp.csr_matrix, path: str, depth: int) -> Node:
+        parts = {name: self.child(getattr(value, name), f"{path}.{name}", depth) for name in SPARSE}
+        return {"kind": type(value).__name__, "shape": list(value.shape), **parts}
+
+    def _array(self, value: np.ndarray, path: str, depth: int) -> Node:
+        if value.dtype == object:
+            return self._objects(value, path, depth)
+        if value.dtype.kind == "U" and value.dtype.itemsize:
+            return self._text(value)
+        dtype = value.dtype.newbyteorder("<")
+        if dtype not in STORABLE:
+            raise ModelFileError(
+                f"{path} is an array of {value.dtype}, which a model file cannot hold; "
+                "convert it to float64, int64, bool or str first."
+            )
+        # Products of matrices give other bits for another order in memory, so the order is kept.
+        turned = value.flags.f_contiguous and not value.flags.c_contiguous
+        return {"kind": "array", "order": "F" if turned else "C", "data": self._store(value.T if turned else value)}
+
+    def _text(self, value: np.ndarray) -> Node:
+        """Fixed-width text as the code points that NumPy keeps."""
+        native = np.ascontiguousarray(value.astype(value.dtype.newbyteorder("="), copy=False))
+        codes = native.reshape(-1).view(np.uint32).reshape(*value.shape, value.dtype.itemsize // 4)
+        return {"kind": "text", "data": self._store(codes)}
+
+    def _objects(self, value: np.ndarray, path: str, depth: int) -> Node:
+        items = value.ravel().tolist()
+        if not all(type(item) is str for item in items):
+            rows = [self.child(item, f"{path}[{i}]", depth) for i, item in enumerate(items)]
+            return {"kind": "objects", "shape": list(value.shape), "items": rows}
+        encoded = [item.encode("utf-8", "surrogatepass") for item in items]
+        data = np.frombuffer(b"".join(encoded), np.uint8)
+        lengths = np.array([len(item) for item in encoded], np.int64).reshape(value.shape)
+        return {"kind": "strings", "data": self._store(data), "lengths": self._store(lengths)}
+
+    def _store(self, array: np.ndarray) -> str:
+        """Keep an array for the file, under a name that no other one has."""
+        name = f"a{len(self.arrays)}"
+        self.arrays[name] = array.astype(array.dtype.newbyteorder("<"), copy=False)
+        return name
+
+
+def _refuse(value: Any, path: str) -> NoReturn:
+    """Say which object cannot be saved, and what would do instead."""
+    if isinstance(value, _FUNCTIONS):
+        name = getattr(value, "__name__", "a function")
+        raise ModelFileError(
+            f"{path} is a Python function ({name}), and a model file holds data only, so that opening one never "
+            "runs code. Use a kernel of mercer.kernels instead, or keep the model with pickle for yourself."
+        )
+    if sp.issparse(value):
+        raise ModelFileError(f"{path} is a {type(value).__name__}, and a model file takes CSR; use its .tocsr().")
+    kind = value if isinstance(value, type) else type(value)
+    what = "the class" if isinstance(value, type) else "an object of the class"
+    way_out = {
+        "RandomState": "Pass a whole number as random_state.",
+        "Generator": "Pass a whole number as random_state.",
+    }.get(kind.__name__, "Replace it by a plain value, or keep the model with pickle for yourself.")
+    raise ModelFileError(
+        f"{path} is {what} {kind.__module__}.{kind.__qualname__}, which a model file cannot hold: "
+        f"it takes Mercer's own objects, scikit-learn's common transformers, arrays and plain values. {way_out}"
+    )

@@ -1,0 +1,177 @@
+"""What a model file may hold: names to classes, and what is checked before an attribute is set.
+
+Names in a file are looked up here and nowhere else; nothing is imported because a file says so.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import inspect
+import re
+import typing
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.base import BaseEstimator
+from sklearn.compose import ColumnTransformer
+from sklearn.gaussian_process import kernels as gaussian_process
+from sklearn.impute import MissingIndicator, SimpleImputer
+from sklearn.pipeline import FeatureUnion, Pipeline
+from sklearn.preprocessing import (
+    FunctionTransformer,
+    LabelEncoder,
+    MaxAbsScaler,
+    MinMaxScaler,
+    Normalizer,
+    OneHotEncoder,
+    OrdinalEncoder,
+    RobustScaler,
+    StandardScaler,
+)
+
+import mercer.estimators
+import mercer.kernels
+from mercer.kernels.base import Expression
+from mercer.kernels.modifiers import FrozenArray
+from mercer.persistence.container import malformed
+from mercer.solvers.solution import Certificate, Status
+
+DEEPEST = 100
+"""How deep objects may be nested: far more than any model needs, far less than the stack holds."""
+
+DTYPE = re.compile(r"[<|](?:[iu][1248]|f[248]|b1|O|U[0-9]{1,6})")
+"""Types of array elements that may be a value themselves, such as the ``_fit_dtype`` of an imputer."""
+
+SPARSE = ("data", "indices", "indptr")
+
+
+@dataclass(frozen=True)
+class Names:
+    """Classes by the name that a file gives them, and the other way round."""
+
+    classes: dict[str, type]
+    names: dict[type, str]
+
+    @classmethod
+    def of(cls, classes: Iterable[type]) -> Names:
+        """Names such as ``"mercer.RBF"``: the package and the class, which a move between modules does not change."""
+        table = {f"{c.__module__.partition('.')[0]}.{c.__name__}": c for c in classes}
+        return cls(table, {c: name for name, c in table.items()})
+
+
+@dataclass(frozen=True)
+class Registry:
+    """The classes by the way they are rebuilt: records by their constructor, estimators by their attributes."""
+
+    records: Names
+    estimators: Names
+    enums: Names
+
+
+_NUMBERS = (
+    np.bool_, np.int8, np.int16, np.int32, np.int64, np.uint8, np.uint16, np.uint32, np.uint64,
+    np.float16, np.float32, np.float64, np.str_,
+)  # fmt: skip
+NUMBERS = Names.of(_NUMBERS)
+TYPES = Names.of((*_NUMBERS, np.object_, bool, int, float, str, object))
+
+_SKLEARN = (
+    StandardScaler, MinMaxScaler, MaxAbsScaler, RobustScaler, Normalizer, OneHotEncoder, OrdinalEncoder,
+    LabelEncoder, SimpleImputer, MissingIndicator, FunctionTransformer, ColumnTransformer, Pipeline, FeatureUnion,
+)  # fmt: skip
+_SKLEARN_KERNELS = (
+    gaussian_process.ConstantKernel, gaussian_process.WhiteKernel, gaussian_process.RBF, gaussian_process.Matern,
+    gaussian_process.RationalQuadratic, gaussian_process.ExpSineSquared, gaussian_process.DotProduct,
+    gaussian_process.PairwiseKernel, gaussian_process.Sum, gaussian_process.Product, gaussian_process.Exponentiation,
+)  # fmt: skip
+
+
+@functools.cache
+def registry() -> Registry:
+    """Everything that a model file may hold beside plain values and arrays."""
+    kernels = [c for c in _concrete(Expression, mercer.kernels.__name__) if dataclasses.is_dataclass(c)]
+    estimators = _concrete(BaseEstimator, mercer.estimators.__name__)
+    return Registry(
+        records=Names.of([*kernels, FrozenArray, Certificate]),
+        estimators=Names.of([*estimators, *_SKLEARN, *_SKLEARN_KERNELS]),
+        enums=Names.of([Status]),
+    )
+
+
+def _concrete(base: type, package: str) -> Iterator[type]:
+    """Every public, concrete class below ``base`` that is defined in ``package``."""
+    for cls in base.__subclasses__():
+        yield from _concrete(cls, package)
+        if cls.__module__.startswith(package + ".") and not inspect.isabstract(cls) and cls.__name__[0] != "_":
+            yield cls
+
+
+def record_fields(cls: type) -> list[str]:
+    """Names of what the constructor of a record takes; the record keeps each under the same name."""
+    if dataclasses.is_dataclass(cls):
+        return [field.name for field in dataclasses.fields(cls) if field.init]
+    return list(inspect.signature(cls).parameters)
+
+
+# Attributes that mean the same wherever they occur, and what each may be.
+_Array = (np.ndarray,)
+_Count = (int, np.integer)
+_ATTRIBUTES: dict[str, tuple[type, ...]] = {
+    "array": _Array,
+    "certificate_": (Certificate, list, tuple),
+    "classes_": (np.ndarray, list),
+    "dual_coef_": _Array,
+    "categories_": (list,),
+    "data_max_": _Array,
+    "data_min_": _Array,
+    "feature_names_in_": _Array,
+    "kernel_": (Expression, str),
+    "loo_predictions_": _Array,
+    "mean_": (np.ndarray, type(None)),
+    "min_": _Array,
+    "n_features_in_": _Count,
+    "n_support_": _Array,
+    "scale_": (np.ndarray, type(None)),
+    "statistics_": _Array,
+    "steps": (list,),
+    "support_": _Array,
+    "support_vectors_": (np.ndarray, sp.csr_matrix, sp.csr_array, list),
+    "transformers": (list,),
+    "transformers_": (list,),
+    "var_": (np.ndarray, type(None)),
+}
+
+
+@functools.cache
+def _field_types(cls: type) -> dict[str, tuple[type, ...]]:
+    """Types of the fields of a record whose annotation is a plain class; NumPy's numbers count as numbers."""
+    wider = {float: (float, int, np.floating, np.integer), int: _Count}
+    hints = typing.get_type_hints(cls) if dataclasses.is_dataclass(cls) else {}
+    return {name: wider.get(hint, (hint,)) for name, hint in hints.items() if type(hint) is type}
+
+
+def check_field(cls: type, name: str, value: Any) -> None:
+    """Raise if a field of a record is of another type than its annotation says."""
+    if name not in record_fields(cls):
+        malformed(f"{cls.__name__} has no field {name[:60]!r}")
+    _check_type(cls, name, value, _field_types(cls).get(name) or _ATTRIBUTES.get(name))
+
+
+def check_attribute(cls: type, name: str, value: Any) -> None:
+    """Raise if an estimator's attribute has a name that it must not have, or a type that it never has."""
+    if not name.isidentifier() or name.startswith("__"):
+        malformed(f"{cls.__name__} has an attribute named {name[:60]!r}")
+    inherited = inspect.getattr_static(cls, name, None)
+    if callable(inherited) or hasattr(inherited, "__get__"):
+        malformed(f"{cls.__name__} has an attribute {name!r} in the place of a method")
+    _check_type(cls, name, value, _ATTRIBUTES.get(name))
+
+
+def _check_type(cls: type, name: str, value: Any, allowed: tuple[type, ...] | None) -> None:
+    if allowed is not None and not isinstance(value, allowed):
+        wanted = " or ".join(kind.__name__ for kind in allowed)
+        malformed(f"{cls.__name__}.{name} is of the type {type(value).__name__}, and must be {wanted}")

@@ -1,0 +1,140 @@
+"""Solving a :class:`BoxQP` by two-level decomposition, with a certificate in float64.
+
+Minimise ``a'Qa / 2 - p'a`` subject to ``y'a = const`` and ``0 <= a <= C``. Given the lazy matrix K, returns alpha,
+the offset b, and a certificate. The kernel work is done in float32 with the gradient summed in float64; the answer
+is then checked in float64, and if rounding has kept it from the tolerance, the solve goes on in float64.
+"""
+
+from __future__ import annotations
+
+import time
+
+import numpy as np
+
+from mercer.engine import memory
+from mercer.solvers.certify import check_gradient, objectives, refine_gradient
+from mercer.solvers.iterate import Iterate
+from mercer.solvers.problems import Array, BoxQP, BoxQPValue, GramMatrix, Vector
+from mercer.solvers.solution import Certificate, Solution, Status
+from mercer.solvers.working_set import by_working_sets, on_whole_matrix
+
+# Up to this size the whole matrix is one block, and the working set is everything.
+WHOLE = 2048
+# Up to this size steps cost next to nothing, and the answer is made as exact as float64 allows.
+EXACT = 512
+_EXACT_TOL = 1e-11
+_EXACT_STEPS = 200
+_WORKING_SET = 512
+# The part of the tolerance that is aimed at in float32, to leave room for its rounding.
+_FLOAT32_PART = 0.9
+
+
+def solve_box_qp(
+    problem: BoxQP,
+    *,
+    tol: float = 1e-3,
+    max_iter: int = -1,
+    cache_bytes: int | None = None,
+    n_jobs: int | None = None,
+    start: Vector | None = None,
+    matrix: Array | None = None,
+) -> Solution[BoxQPValue, Vector]:
+    """Solve a box-constrained quadratic programme with one equality.
+
+    Parameters
+    ----------
+    problem : BoxQP
+        The problem.
+    tol : float, default=1e-3
+        The violation of the optimality conditions (in units of the decision function) that is good enough.
+    max_iter : int, default=-1
+        The most inner steps, -1 for no limit.
+    cache_bytes : int, optional
+        The most memory for kept kernel rows; by default what the memory budget allows.
+    n_jobs : int, optional
+        Worker threads.
+    start : ndarray of shape (n,), optional
+        A feasible alpha to begin with.
+    matrix : ndarray of shape (n, n), optional
+        The kernel matrix, where the caller has it already.
+
+    Returns
+    -------
+    Solution
+        ``value`` is a :class:`BoxQPValue`; ``state`` is alpha, for ``start`` of a neighbouring problem.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer.gram import PrecomputedGram
+    >>> problem = BoxQP(PrecomputedGram(np.eye(2)), np.array([1.0, -1.0]), np.array([10.0, 10.0]))
+    >>> solve_box_qp(problem).value.alpha
+    array([1., 1.])
+    """
+    begun = time.perf_counter()
+    n = len(problem.y)
+    limit = max_iter if max_iter >= 0 else int(np.iinfo(np.int64).max)
+    exact = problem.gram.astype(np.float64)
+    point = Iterate.begin(problem, start)
+    with memory.track() as account:
+        if start is not None:
+            _renew_gradient(exact, point)
+        if n <= EXACT:
+            _solve_small(exact, point, tol, limit)
+        else:
+            room = memory.budget() // 2 if cache_bytes is None else cache_bytes
+            _solve_large(problem.gram, point, tol, limit, room, n_jobs, matrix)
+    primal, dual = objectives(point)
+    violation = point.violation()
+    status = _status(problem.convex, violation <= tol, point.steps >= limit)
+    seconds = time.perf_counter() - begun
+    certificate = Certificate(primal, dual, violation, point.steps, seconds, account.peak, status)
+    alpha = np.abs(point.beta)
+    return Solution(BoxQPValue(alpha, point.offset()), status, certificate, alpha)
+
+
+def _solve_small(gram: GramMatrix, point: Iterate, tol: float, limit: int) -> None:
+    """In float64, to its precision if some steps do it, else to ``tol``."""
+    n = gram.shape[0]
+    with memory.reserve(8 * n * n, "the kernel matrix"):
+        K = gram.block(None, None)
+        on_whole_matrix(K, point, min(tol, _EXACT_TOL), min(limit, _EXACT_STEPS * n))
+        on_whole_matrix(K, point, tol, limit)
+        point.F = point.linear - K @ point.beta
+    check_gradient(point)
+
+
+def _solve_large(
+    gram: GramMatrix, point: Iterate, tol: float, limit: int, room: int, n_jobs: int | None, matrix: Array | None
+) -> None:
+    """In float32, then in float64 if the float64 gradient shows that rounding kept it from ``tol``."""
+    n = gram.shape[0]
+    exact = gram.astype(np.float64)
+    for precise in (False, True):
+        work = exact if precise else gram.astype(np.float32)
+        target = tol if precise else _FLOAT32_PART * tol
+        if precise:
+            _renew_gradient(exact, point)
+        if n > WHOLE:
+            by_working_sets(work, point, target, limit, _WORKING_SET, room, n_jobs)
+        elif matrix is not None and not precise:
+            on_whole_matrix(matrix, point, target, limit)
+        else:
+            with memory.reserve(n * n * work.dtype.itemsize, "the kernel matrix"):
+                on_whole_matrix(work.block(None, None), point, target, limit)
+        refine_gradient(exact, point)
+        if point.violation() <= tol or point.steps >= limit:
+            return
+
+
+def _renew_gradient(gram: GramMatrix, point: Iterate) -> None:
+    support = point.support
+    point.F = point.linear.copy()
+    if len(support):
+        point.F -= gram.restrict(None, support) @ point.beta[support]
+
+
+def _status(convex: bool, converged: bool, out_of_steps: bool) -> Status:
+    if converged:
+        return Status.converged if convex else Status.stationary
+    return Status.iteration_limit if out_of_steps else Status.stalled
