@@ -1,7 +1,7 @@
 """The commands and their options.
 
-Nothing here imports NumPy, pandas or scikit-learn, so that ``mercer --help`` answers at once: a command's work stands
-in a module of its own, which :func:`_work` imports when the command is run.
+Nothing here imports NumPy, pandas or scikit-learn, so that ``mercer --help`` answers at once: a command's
+work stands in a module of its own, which :func:`_work` imports when the command is run.
 """
 
 from __future__ import annotations
@@ -88,9 +88,7 @@ def fit(
     ] = None,
     kernel: Annotated[
         str | None,
-        typer.Option(
-            "--kernel", "-k", metavar="EXPR", help='rbf, linear, poly, ... or "0.5*RBF(2.0) + Linear()".'
-        ),
+        typer.Option("--kernel", "-k", metavar="EXPR", help='rbf, linear, poly, ... or "0.5*RBF(2.0) + Linear()".'),
     ] = None,
     settings: Annotated[
         list[str] | None,
@@ -110,7 +108,7 @@ def fit(
     seed: Annotated[int, typer.Option(help="Seed of the choice of the held-out rows.")] = 0,
     out: Annotated[
         Path | None,
-        typer.Option("--out", "-o", metavar="FILE", help="The model file. [default: NAME.mercer]", show_default=False),
+        typer.Option("--out", "-o", metavar="FILE", help="The model file; by default named after DATA.", show_default=False),
     ] = None,
     memory: Memory = None,
     n_jobs: Jobs = None,
@@ -133,7 +131,11 @@ def predict(
     out: Annotated[
         Path | None,
         typer.Option(
-            "--out", "-o", metavar="FILE", help="A .csv, .tsv or .parquet file.  [default: print CSV]", show_default=False
+            "--out",
+            "-o",
+            metavar="FILE",
+            help="A .csv, .tsv or .parquet file; else printed.",
+            show_default=False,
         ),
     ] = None,
     drop: Drop = None,

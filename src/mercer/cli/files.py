@@ -21,7 +21,8 @@ def check_output(path: Path) -> None:
     directory = path.parent
     if not directory.is_dir():
         raise DataError(
-            f"cannot write {path}: the directory {directory} does not exist; create it (mkdir -p {directory}) or "
+            f"cannot write {path}: the directory {directory} does not exist; create it (mkdir -p "
+            f"{directory}) or "
             "choose another --out."
         )
     if path.is_dir():

@@ -16,7 +16,7 @@ from mercer._errors import MercerError
 OK, OUR_FAULT, USER_FAULT, INTERRUPTED = 0, 1, 2, 130
 
 # Of typer's errors only this branch is public under one name in all its versions; its base is what we catch.
-_USAGE = typer.BadParameter.__mro__[2]
+_USAGE: Any = typer.BadParameter.__mro__[2]
 
 
 def ending(command: Callable[[], Any]) -> int:
@@ -32,9 +32,10 @@ def ending(command: Callable[[], Any]) -> int:
     except (KeyboardInterrupt, typer.Abort):
         return _say("interrupted; nothing was written", INTERRUPTED)
     except _USAGE as error:
-        return _say(error.format_message(), USER_FAULT)  # type: ignore[attr-defined]
+        return _say(error.format_message(), USER_FAULT)
     except BrokenPipeError:
-        # The reader of our output has left, as in `mercer predict ... | head`; nothing more is to be said to it.
+        # The reader of our output has left, as in `mercer predict ... | head`; nothing more is to be said to
+        # it.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return OK
     except MercerError as error:

@@ -73,8 +73,8 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         self.normalize = normalize
         self.impute = impute
 
-    def fit(self, X: Any, y: Any = None, *, source: str = "the table", locate: Locate = _row) -> TableEncoder:
-        """Learn the schema and the scales from a data frame or a sparse matrix.
+    def check(self, X: Any, *, source: str = "the table", locate: Locate = _row) -> Schema:
+        """The schema of a whole table, with every value checked; ``fit`` on some of its rows can then use it.
 
         Raises
         ------
@@ -83,19 +83,31 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         """
         self._check_parameters()
         if sp.issparse(X):
-            return self._fit_sparse(X, source, locate)
-        self.schema_ = infer_schema(X, source, locate)
-        frame = self._prepare(X, source, locate)
-        self.transformer_ = self._transformer().fit(frame)
+            _check_sparse(X, source, locate)
+            return Schema(width=X.shape[1])
+        schema = infer_schema(X, source, locate)
+        self._prepare(X, schema, source, locate)
+        return schema
+
+    def fit(self, X: Any, y: Any = None, *, schema: Schema | None = None) -> TableEncoder:
+        """Learn the scales from a data frame or a sparse matrix, and its schema unless one is given.
+
+        Raises
+        ------
+        DataError
+            As ``check``.
+        """
+        self.schema_ = self.check(X) if schema is None else schema
+        if sp.issparse(X):
+            return self._fit_sparse(X)
+        self.transformer_ = self._transformer().fit(self._prepare(X, self.schema_, "the table", _row))
         one_hot = self.schema_.categories
         plain = [*self.schema_.of_kind("number"), *self.schema_.of_kind("boolean")]
         self.feature_names_ = plain + [f"{name}={value}" for name in one_hot for value in one_hot[name]]
         self.sources_ = plain + [name for name in one_hot for _ in one_hot[name]]
         return self
 
-    def transform(
-        self, X: Any, *, source: str = "the table", locate: Locate = _row
-    ) -> np.ndarray | sp.csr_matrix:
+    def transform(self, X: Any, *, source: str = "the table", locate: Locate = _row) -> np.ndarray | sp.csr_matrix:
         """The matrix of a table, float64 of shape (n, number of encoded columns).
 
         Raises
@@ -113,12 +125,10 @@ class TableEncoder(TransformerMixin, BaseEstimator):
                 "named columns; give it a libsvm file."
             )
         self.schema_.check_names([str(name) for name in X.columns], source)
-        frame = self._prepare(X, source, locate)
+        frame = self._prepare(X, self.schema_, source, locate)
         self._warn_of_unknown(frame, source)
         matrix = self.transformer_.transform(frame)
-        return (
-            sp.csr_matrix(matrix) if sp.issparse(matrix) else np.ascontiguousarray(matrix, dtype=np.float64)
-        )
+        return sp.csr_matrix(matrix) if sp.issparse(matrix) else np.ascontiguousarray(matrix, dtype=np.float64)
 
     def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
         """Names of the columns of the matrix."""
@@ -131,19 +141,17 @@ class TableEncoder(TransformerMixin, BaseEstimator):
 
     def _check_parameters(self) -> None:
         if self.normalize not in NORMALIZE:
-            raise ParameterError(
-                f"normalize={self.normalize!r} is unknown; choose one of {', '.join(NORMALIZE)}."
-            )
+            raise ParameterError(f"normalize={self.normalize!r} is unknown; choose one of {', '.join(NORMALIZE)}.")
         if self.impute is not None and self.impute not in IMPUTE:
             raise ParameterError(f"impute={self.impute!r} is unknown; choose one of {', '.join(IMPUTE)}.")
 
-    def _prepare(self, X: Any, source: str, locate: Locate) -> Any:
+    def _prepare(self, X: Any, schema: Schema, source: str, locate: Locate) -> Any:
         """A frame with the columns of the schema alone, in its order: floats, and text as objects."""
         pandas = optional("pandas", "encoding columns")
         frame = pandas.DataFrame(
-            {name: as_kind(X[name], name, kind, source, locate) for name, kind in self.schema_.kinds.items()}
+            {name: as_kind(X[name], name, kind, source, locate) for name, kind in schema.kinds.items()}
         )
-        for name in self.schema_.categories:
+        for name in schema.categories:
             frame[name] = frame[name].astype(object)
         if self.impute is None:
             _refuse_missing(frame, source, locate)
@@ -152,9 +160,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
     def _transformer(self) -> ColumnTransformer:
         schema = self.schema_
         frequent = (
-            []
-            if self.impute is None
-            else [("impute", SimpleImputer(strategy="most_frequent", missing_values=None))]
+            [] if self.impute is None else [("impute", SimpleImputer(strategy="most_frequent"))]
         )
         known = [np.array(values, dtype=object) for values in schema.categories.values()]
         encode = OneHotEncoder(categories=known, handle_unknown="ignore") if known else "drop"
@@ -174,9 +180,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
             "none": "passthrough",
         }[self.normalize]
         impute = (
-            []
-            if self.impute is None
-            else [("impute", SimpleImputer(strategy=self.impute, keep_empty_features=True))]
+            [] if self.impute is None else [("impute", SimpleImputer(strategy=self.impute, keep_empty_features=True))]
         )
         return Pipeline([*impute, ("scale", scaler)])
 
@@ -193,9 +197,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
                     stacklevel=4,
                 )
 
-    def _fit_sparse(self, X: sp.csr_matrix, source: str, locate: Locate) -> TableEncoder:
-        _check_sparse(X, source, locate)
-        self.schema_ = Schema(width=X.shape[1])
+    def _fit_sparse(self, X: sp.csr_matrix) -> TableEncoder:
         density = X.nnz / max(1, X.shape[0] * X.shape[1])
         self.dense_ = density >= _SPARSE_BELOW
         self.transformer_ = self._for_numbers(sparse=not self.dense_)
@@ -222,9 +224,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         # A file whose last features are all zero is read as narrower; the missing columns are zeros.
         X = sp.csr_matrix((X.data, X.indices, X.indptr), shape=(X.shape[0], width))
         matrix = self.transformer_.transform(X.toarray() if self.dense_ else X)
-        return (
-            sp.csr_matrix(matrix) if sp.issparse(matrix) else np.ascontiguousarray(matrix, dtype=np.float64)
-        )
+        return sp.csr_matrix(matrix) if sp.issparse(matrix) else np.ascontiguousarray(matrix, dtype=np.float64)
 
 
 def _check_sparse(X: sp.csr_matrix, source: str, locate: Locate) -> None:

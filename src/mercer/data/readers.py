@@ -64,8 +64,7 @@ def read_table(source: str | Path) -> Table:
     if reader is None:
         if not _looks_like_libsvm(path):
             raise DataError(
-                f"{path}: the format {suffix or 'of a file without a suffix'} is unknown; known are "
-                f"{_FORMATS}."
+                f"{path}: the format {suffix or 'of a file without a suffix'} is unknown; known are {_FORMATS}."
             )
         reader = _read_libsvm
     try:
@@ -85,14 +84,11 @@ def _check_file(path: Path) -> None:
     if path.is_dir():
         raise DataError(f"{path} is a directory, and a file is needed.")
     if not path.exists():
-        siblings = (
-            sorted(p.name for p in path.parent.iterdir() if p.is_file()) if path.parent.is_dir() else []
-        )
+        siblings = sorted(p.name for p in path.parent.iterdir() if p.is_file()) if path.parent.is_dir() else []
         near = [name for name in siblings if name.lower().startswith(path.stem.lower()[:4])]
         offer = f" {path.parent} holds {listing(near, 5)}." if near else ""
         raise DataError(
-            f"{path} does not exist.{offer} Sample data sets are named sample:NAME; mercer samples "
-            "lists them."
+            f"{path} does not exist.{offer} Sample data sets are named sample:NAME; mercer samples lists them."
         )
     if path.stat().st_size == 0:
         raise DataError(f"{path} is empty (0 bytes).")
@@ -138,9 +134,7 @@ def _first_lines(path: Path) -> tuple[str, str]:
     if not header:
         raise DataError(f"{path} is empty: it holds only blank lines.")
     if "\0" in header:
-        raise DataError(
-            f"{path}, line 1: this is not a text file (it holds zero bytes); the formats are {_FORMATS}."
-        )
+        raise DataError(f"{path}, line 1: this is not a text file (it holds zero bytes); the formats are {_FORMATS}.")
     return header, second
 
 
@@ -176,30 +170,23 @@ def _parser_fault(path: Path, separator: str, width: int, message: str) -> str:
     with _open_text(path) as lines:
         records = csv.reader(lines, delimiter=separator, skipinitialspace=True)
         for record in records:
-            if len(record) > width and any(field.strip() for field in record[width:]):
-                return (
-                    f"{path}, line {records.line_num}, column {width + 1}: the header has {width} "
-                    "columns, and this "
-                    f"line has {len(record)} ({record[width]!r} is the first too many). "
-                    'Fields that hold the separator must stand in quotation marks (").'
-                )
             if len(record) > width:
                 return (
-                    f"{path}, line {records.line_num}: the line ends in a separator that the header lacks; "
-                    "remove it, or name the column."
+                    f"{path}, line {records.line_num}, column {width + 1}: the header has {width} columns, and this "
+                    f"line has {len(record)} ({record[width]!r} is the first too many). Fields that hold the separator must "
+                    'stand in quotation marks (").'
                 )
     return f"{path} cannot be read as separated values: {message}."
 
 
 def _unclosed_quote(path: Path, separator: str) -> tuple[int, int]:
-    line = begun = 1
+    """Line and column where the record begins that runs to the end of the file: its last field holds the mark."""
+    begun, following, fields = 1, 1, 1
     with _open_text(path) as lines:
         records = csv.reader(lines, delimiter=separator, skipinitialspace=True)
-        record: list[str] = []
         for record in records:
-            begun, line = line, records.line_num + 1
-    # The record that runs to the end of the file holds the open quotation mark in its last field.
-    return begun, max(1, len(record))
+            begun, following, fields = following, records.line_num + 1, len(record)
+    return begun, fields
 
 
 def _line_finder(path: Path, separator: str) -> Callable[[int], str]:
@@ -218,7 +205,8 @@ def _line_finder(path: Path, separator: str) -> Callable[[int], str]:
 
 
 def _not_utf8(path: Path) -> str:
-    data = (gzip.open(path) if path.suffix.lower() == ".gz" else path.open("rb")).read()
+    with gzip.open(path) if path.suffix.lower() == ".gz" else path.open("rb") as file:
+        data = file.read()
     try:
         data.decode("utf-8")
     except UnicodeDecodeError as error:
@@ -272,9 +260,7 @@ def _libsvm_fault(path: Path, message: str) -> str:
             for position, match in enumerate(re.finditer(r"\S+", line.partition("#")[0])):
                 place = f"{path}, line {number}, column {match.start() + 1}"
                 if position == 0 and not _is_number(match[0]):
-                    return (
-                        f"{place}: the label {match[0]!r} is not a number; a line is 'label index:value ...'."
-                    )
+                    return f"{place}: the label {match[0]!r} is not a number; a line is 'label index:value ...'."
                 if position == 0 or match[0].startswith("qid:"):
                     continue
                 index, _, value = match[0].partition(":")
@@ -291,11 +277,10 @@ def _libsvm_fault(path: Path, message: str) -> str:
 
 def _read_npz(path: Path) -> Table:
     try:
-        with np.load(path, allow_pickle=False) as archive:
-            if not hasattr(archive, "files"):
-                raise DataError(
-                    f"{path} holds a single array; save a table with numpy.savez(path, X=..., y=...)."
-                )
+        archive = np.load(path, allow_pickle=False)
+        if isinstance(archive, np.ndarray):
+            raise DataError(f"{path} holds a single array; save a table with numpy.savez(path, X=..., y=...).")
+        with archive:
             arrays = {name: archive[name] for name in archive.files}
     except DataError:
         raise
@@ -310,9 +295,7 @@ def table_of_arrays(arrays: dict[str, np.ndarray], source: str) -> Table:
     shapes = ", ".join(f"{name} {array.shape}" for name, array in arrays.items()) or "none"
     tables = [name for name, array in arrays.items() if array.ndim == 2]
     if "X" not in arrays and len(tables) != 1:
-        raise DataError(
-            f"{source}: the columns are read from a two-dimensional array X; the arrays are {shapes}."
-        )
+        raise DataError(f"{source}: the columns are read from a two-dimensional array X; the arrays are {shapes}.")
     X = arrays["X" if "X" in arrays else tables[0]]
     if X.ndim != 2:
         raise DataError(f"{source}: X must be of shape (rows, columns), and is of shape {X.shape}.")
@@ -323,8 +306,8 @@ def table_of_arrays(arrays: dict[str, np.ndarray], source: str) -> Table:
         if key in arrays and arrays[key].shape == (X.shape[1],):
             names = [str(name) for name in arrays[key]]
     targets = {name: a for name, a in arrays.items() if a.shape == (len(X),) and name != "feature_names"}
-    usual = [name for name in ("y", "target", "label", "labels") if name in targets]
-    return Table(pandas.DataFrame(X, columns=names), source, targets, (usual or [None])[0])
+    usual = next((name for name in ("y", "target", "label", "labels") if name in targets), None)
+    return Table(pandas.DataFrame(X, columns=names), source, targets, usual)
 
 
 def _read_tsv(path: Path) -> Table:

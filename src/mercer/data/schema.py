@@ -203,7 +203,7 @@ def _text(value: Any) -> str:
 
 
 def as_kind(column: Any, name: str, kind: str, source: str, locate: Locate) -> np.ndarray:
-    """A column as floats (numbers and booleans, NaN where missing) or as an object array of text (None where missing).
+    """A column as floats (numbers and booleans, NaN where missing) or as an object array of text; NaN where missing.
 
     Raises
     ------
@@ -215,9 +215,7 @@ def as_kind(column: Any, name: str, kind: str, source: str, locate: Locate) -> n
     missing = column.isna().to_numpy()
     if kind == "category":
         values = column.to_numpy(dtype=object)
-        return np.array(
-            [None if gap else _text(v) for v, gap in zip(values, missing, strict=True)], dtype=object
-        )
+        return np.array([np.nan if gap else _text(v) for v, gap in zip(values, missing, strict=True)], dtype=object)
     if kind == "boolean":
         words = (None if gap else str(v).strip().lower() for v, gap in zip(column, missing, strict=True))
         numbers = np.array([np.nan if word is None else _TRUE.get(word, np.inf) for word in words])

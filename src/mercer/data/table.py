@@ -119,14 +119,10 @@ class Table:
             return self.columns, self.targets[target], target
         if target not in self.names:
             known = [*self.targets, *self.names]
-            raise DataError(
-                _no_column(f"{self.source} has no column {target!r} to be the target", target, known)
-            )
+            raise DataError(_no_column(f"{self.source} has no column {target!r} to be the target", target, known))
         rest = self.columns.drop(columns=[target])
         if rest.shape[1] == 0:
-            raise DataError(
-                f"{self.source} has no column beside the target {target!r}: nothing to learn from."
-            )
+            raise DataError(f"{self.source} has no column beside the target {target!r}: nothing to learn from.")
         return rest, self.columns[target], target
 
 

@@ -94,9 +94,7 @@ def read_target(
     return Target(name, found, why, array.astype(np.int64) if array.dtype.kind == "f" else array)
 
 
-def known_target(
-    values: Any, name: str, task: str, classes: list[Any], locate: Callable[[int], str]
-) -> np.ndarray:
+def known_target(values: Any, name: str, task: str, classes: list[Any], locate: Callable[[int], str]) -> np.ndarray:
     """The target of new data in the form that a fitted model predicts.
 
     Raises
@@ -107,9 +105,7 @@ def known_target(
     array = _plain(values, name, locate)
     if task == "regression":
         if array.dtype.kind == "U":
-            raise DataError(
-                f"the model predicts numbers, and {name!r} holds text ({str(array[0])!r} in {locate(0)})."
-            )
+            raise DataError(f"the model predicts numbers, and {name!r} holds text ({str(array[0])!r} in {locate(0)}).")
         return array.astype(np.float64)
     known = np.asarray(classes)
     if known.dtype.kind == "U" and array.dtype.kind != "U":
@@ -141,22 +137,35 @@ def _plain(values: Any, name: str, locate: Callable[[int], str]) -> np.ndarray:
         )
     if array.ndim != 1:
         raise DataError(f"the target {name!r} must be one column, and is of shape {array.shape}.")
-    if array.dtype.kind == "O":
-        if len(array) and all(isinstance(value, (bool, np.bool_)) for value in array):
-            return array.astype(bool)
-        return _texts(array)
+    if array.dtype.kind == "O" and len(array) and all(isinstance(value, (bool, np.bool_)) for value in array):
+        return array.astype(bool)
+    if array.dtype.kind in "OU":
+        array = _text_or_numbers(array, name, locate)
     if array.dtype.kind == "f" and not np.isfinite(array).all():
         row = int(np.flatnonzero(~np.isfinite(array))[0])
-        raise DataError(
-            f"the target {name!r} is infinite in {locate(row)}; correct the value or remove the row."
-        )
+        raise DataError(f"the target {name!r} is infinite in {locate(row)}; correct the value or remove the row.")
     if array.dtype.kind not in "Ubiuf":
         raise DataError(f"the target {name!r} holds {array.dtype}; a target is text, booleans or numbers.")
     return array.astype(np.int64) if array.dtype.kind == "u" else array
 
 
 def _texts(array: np.ndarray) -> np.ndarray:
-    return np.array([str(value) for value in array.tolist()], dtype=np.str_)
+    whole = (int(v) if isinstance(v, float) and v.is_integer() else v for v in array.tolist())
+    return np.array([str(value) for value in whole], dtype=np.str_)
+
+
+def _text_or_numbers(array: np.ndarray, name: str, locate: Callable[[int], str]) -> np.ndarray:
+    """Text as it is; as numbers if all of it are; an error if most of it are numbers and some is not."""
+    texts = _texts(array)
+    strange = [row for row, text in enumerate(texts) if not _is_number(text)]
+    if not strange:
+        return texts.astype(np.float64)
+    if len(strange) < 0.5 * len(texts):
+        raise DataError(
+            f"the target {name!r} holds text in {len(strange)} of {len(texts)} rows and numbers in the others; the "
+            f"first is {str(texts[strange[0]])!r} in {locate(strange[0])}. Correct those rows, or remove them."
+        )
+    return texts
 
 
 def _is_number(text: str) -> bool:

@@ -14,7 +14,7 @@ from mercer._errors import DataError
 from mercer.data.encoding import TableEncoder
 from mercer.data.schema import Locate, Schema
 from mercer.data.table import listing, nearest
-from mercer.kernels.algebra import Kernel
+from mercer.kernels.kernel import Kernel
 from mercer.kernels.modifiers import On
 
 
@@ -25,8 +25,8 @@ def _row(row: int) -> str:
 class TableModel(BaseEstimator):
     """Fit any estimator on the columns of a table, and predict for tables with the same columns.
 
-    Numbers are scaled and categories encoded by :class:`~mercer.data.encoding.TableEncoder`. In a regression the
-    target is learned with mean 0 and variance 1, so that a penalty such as ``alpha`` means the same in any unit,
+    Numbers are scaled and categories encoded by :class:`~mercer.data.encoding.TableEncoder`. In a regression
+    the target is learned with mean 0 and variance 1, so that a penalty such as ``alpha`` means the same in any unit,
     and predictions are in the target's own unit. A kernel may name columns of the table, as in
     ``RBF(2.0).on(["age", "town"])``.
 
@@ -70,7 +70,7 @@ class TableModel(BaseEstimator):
         self.impute = impute
         self.target = target
 
-    def fit(self, X: Any, y: Any, *, source: str = "the table", locate: Locate = _row) -> TableModel:
+    def fit(self, X: Any, y: Any, *, schema: Schema | None = None) -> TableModel:
         """Learn the encoding and fit the estimator.
 
         Parameters
@@ -78,19 +78,16 @@ class TableModel(BaseEstimator):
         X : pandas.DataFrame or scipy.sparse matrix, shape (n, d)
         y : array-like of shape (n,)
             Labels, or numbers for a regressor.
-        source : str
-            What messages call the table.
-        locate : callable
-            Row number to words, for messages.
+        schema : Schema, optional
+            The schema of the table that these rows are a part of; by default that of the rows.
 
         Raises
         ------
         DataError
             If columns cannot be encoded, or values are missing and ``impute`` is None.
         """
-        self.encoder_ = TableEncoder(self.normalize, self.impute)
-        self.encoder_.fit(X, source=source, locate=locate)
-        matrix = self.encoder_.transform(X, source=source, locate=locate)
+        self.encoder_ = TableEncoder(self.normalize, self.impute).fit(X, schema=schema)
+        matrix = self.encoder_.transform(X)
         y = np.asarray(y)
         estimator = clone(self.estimator)
         kernel = getattr(estimator, "kernel", None)

@@ -11,8 +11,8 @@ from scipy.sparse.linalg import LinearOperator
 from mercer._errors import DataError
 from mercer.engine import memory, tiles
 from mercer.engine.tiles import Array
-from mercer.kernels.algebra import Kernel
 from mercer.kernels.inputs import Index, Rows
+from mercer.kernels.kernel import Kernel
 from mercer.kernels.plan import Plan, check_finite, diagonal
 
 

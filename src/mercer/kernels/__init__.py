@@ -6,9 +6,10 @@
 (3,)
 """
 
-from mercer.kernels.algebra import Constant, Cost, Kernel, exp
+from mercer.kernels.algebra import Constant, exp
 from mercer.kernels.convert import as_kernel, from_sklearn
 from mercer.kernels.function import from_function
+from mercer.kernels.kernel import Cost, Kernel
 from mercer.kernels.modifiers import Centered, Normalized, On, ScaledBy, Warped
 from mercer.kernels.vector.columnwise import AllSubsets, ChiSquared, Hamming, HistogramIntersection, White
 from mercer.kernels.vector.dot import ArcCosine, ExponentialDot, Linear, Polynomial, Sigmoid, Tanimoto

@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn.gaussian_process import kernels as gp
 
 from mercer._errors import ParameterError
-from mercer.kernels.algebra import Constant, Kernel
+from mercer.kernels.algebra import Constant
 from mercer.kernels.function import from_function
+from mercer.kernels.kernel import Kernel
 from mercer.kernels.vector.columnwise import ChiSquared, White
 from mercer.kernels.vector.dot import Linear, Polynomial, Sigmoid
 from mercer.kernels.vector.stationary import RBF, ExpSineSquared, Laplacian, Matern, RationalQuadratic
@@ -48,7 +48,7 @@ def as_kernel(
     """
     if isinstance(kernel, Kernel):
         return kernel
-    if isinstance(kernel, gp.Kernel):
+    if _is_from_sklearn(kernel):
         return from_sklearn(kernel)
     if isinstance(kernel, str):
         return _named(kernel, gamma, degree, coef0, X)
@@ -113,7 +113,12 @@ def _scale(length_scale: Any) -> Any:
     return float(length_scale) if np.ndim(length_scale) == 0 else [float(v) for v in length_scale]
 
 
-def from_sklearn(kernel: gp.Kernel) -> Kernel:
+def _is_from_sklearn(kernel: Any) -> bool:
+    """Told by the names of its classes: importing scikit-learn's kernels only to ask would cost a second."""
+    return any(kind.__module__ == "sklearn.gaussian_process.kernels" for kind in type(kernel).__mro__)
+
+
+def from_sklearn(kernel: Any) -> Kernel:
     """The Mercer kernel equal to a kernel of ``sklearn.gaussian_process.kernels``.
 
     ``DotProduct(s)`` becomes ``Linear() + s^2``. Bounds and fixed parameters are taken over.
@@ -129,40 +134,34 @@ def from_sklearn(kernel: gp.Kernel) -> Kernel:
     >>> from_sklearn(2.0 * RBF(0.5) + WhiteKernel(0.1))
     2.0 * RBF(0.5) + White(0.1)
     """
-    k = kernel
-    if isinstance(k, gp.Sum):
-        return from_sklearn(k.k1) + from_sklearn(k.k2)
-    if isinstance(k, gp.Product):
-        return from_sklearn(k.k1) * from_sklearn(k.k2)
-    if isinstance(k, gp.Exponentiation):
-        return from_sklearn(k.kernel) ** k.exponent
-    for kind, make in _CONVERTERS.items():
-        # Exact classes first: Matern derives from RBF there.
-        if type(k) is kind:
-            return make(k)
-    if isinstance(k, gp.Kernel):
-        known = ", ".join(kind.__name__ for kind in _CONVERTERS)
+    if not _is_from_sklearn(kernel):
+        raise ParameterError(f"not a kernel of scikit-learn: {kernel!r}.")
+    name = type(kernel).__name__
+    if name not in _CONVERTERS or type(kernel).__module__ != "sklearn.gaussian_process.kernels":
         raise ParameterError(
-            f"{type(k).__name__} of scikit-learn has no equal here (known: {known}); "
-            "wrap it as from_function(kernel)."
+            f"{name} has no equal here (known: {', '.join(_CONVERTERS)}); wrap it as from_function(kernel)."
         )
-    raise ParameterError(f"not a kernel of scikit-learn: {kernel!r}.")
+    return _CONVERTERS[name](kernel)
 
 
-_CONVERTERS: dict[type, Callable[[Any], Kernel]] = {
-    gp.ConstantKernel: lambda k: _tuned(Constant(float(k.constant_value)), {"value": k.constant_value_bounds}),
-    gp.WhiteKernel: lambda k: _tuned(White(float(k.noise_level)), {"variance": k.noise_level_bounds}),
-    gp.RBF: lambda k: _tuned(RBF(_scale(k.length_scale)), {"length_scale": k.length_scale_bounds}),
-    gp.Matern: lambda k: _tuned(
+# By class name, so that scikit-learn's Gaussian processes are loaded by those who use them only.
+_CONVERTERS: dict[str, Callable[[Any], Kernel]] = {
+    "Sum": lambda k: from_sklearn(k.k1) + from_sklearn(k.k2),
+    "Product": lambda k: from_sklearn(k.k1) * from_sklearn(k.k2),
+    "Exponentiation": lambda k: from_sklearn(k.kernel) ** k.exponent,
+    "ConstantKernel": lambda k: _tuned(Constant(float(k.constant_value)), {"value": k.constant_value_bounds}),
+    "WhiteKernel": lambda k: _tuned(White(float(k.noise_level)), {"variance": k.noise_level_bounds}),
+    "RBF": lambda k: _tuned(RBF(_scale(k.length_scale)), {"length_scale": k.length_scale_bounds}),
+    "Matern": lambda k: _tuned(
         Matern(_scale(k.length_scale), nu=float(k.nu)), {"length_scale": k.length_scale_bounds}
     ),
-    gp.RationalQuadratic: lambda k: _tuned(
+    "RationalQuadratic": lambda k: _tuned(
         RationalQuadratic(float(k.length_scale), alpha=float(k.alpha)),
         {"length_scale": k.length_scale_bounds, "alpha": k.alpha_bounds},
     ),
-    gp.ExpSineSquared: lambda k: _tuned(
+    "ExpSineSquared": lambda k: _tuned(
         ExpSineSquared(float(k.length_scale), period=float(k.periodicity)),
         {"length_scale": k.length_scale_bounds, "period": k.periodicity_bounds},
     ),
-    gp.DotProduct: lambda k: Linear() + float(k.sigma_0) ** 2 if k.sigma_0 > 0 else Linear(),
+    "DotProduct": lambda k: Linear() + float(k.sigma_0) ** 2 if k.sigma_0 > 0 else Linear(),
 }

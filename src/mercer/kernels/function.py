@@ -10,9 +10,9 @@ import numpy as np
 
 from mercer._errors import KernelValueError, ParameterError
 from mercer.engine.tiles import Array
-from mercer.kernels.algebra import Kernel
 from mercer.kernels.base import Definiteness
 from mercer.kernels.inputs import Operand, Pairs, Rows, Scope
+from mercer.kernels.kernel import Kernel
 from mercer.kernels.plan import check_finite
 from mercer.kernels.statistics import Statistic
 

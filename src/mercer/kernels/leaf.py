@@ -10,9 +10,9 @@ from typing import ClassVar
 import numpy as np
 
 from mercer.engine.tiles import Array
-from mercer.kernels.algebra import Kernel
 from mercer.kernels.base import Definiteness
 from mercer.kernels.inputs import Pairs, Scope
+from mercer.kernels.kernel import Kernel
 from mercer.kernels.statistics import Statistic
 
 Slopes = dict[str, float]

@@ -11,9 +11,10 @@ import numpy as np
 from mercer._errors import DataError, ParameterError
 from mercer.data.vectors import as_vectors
 from mercer.engine.tiles import Array
-from mercer.kernels.algebra import MODIFIERS, Unary
+from mercer.kernels.algebra import Unary
 from mercer.kernels.base import ATOM, Definiteness
 from mercer.kernels.inputs import MatchedPairs, Pairs, Rows, Scope, TilePairs, scratch
+from mercer.kernels.kernel import OPERATIONS
 from mercer.kernels.plan import Plan, diagonal
 
 
@@ -255,4 +256,4 @@ class Centered(Unary):
         self.kernel._pull(pairs, np.repeat(sums[:, None] / reference.n, reference.n, axis=1), slopes)
 
 
-MODIFIERS.update(on=On, scaled_by=ScaledBy, normalized=Normalized, centered=Centered, warped=Warped)
+OPERATIONS.update(on=On, scaled_by=ScaledBy, normalized=Normalized, centered=Centered, warped=Warped)

@@ -1,8 +1,9 @@
 """Kernel expressions as text: ``"0.5 * RBF(2.0) + Linear()"`` to a kernel, without ever running code.
 
-The text is parsed by :mod:`ast`, and the tree is walked by a table of what is allowed: numbers, strings, lists and
-tuples, None, True, False; the names of the kernels; ``+``, ``*``, ``**``; a minus sign before a number; ``exp(k)``; and
-the methods that make a kernel of a kernel. Everything else is an error that names its place.
+The text is parsed by :mod:`ast`, and the tree is walked by a table of what is allowed: numbers, strings,
+lists and tuples, None, True, False; the names of the kernels; ``+``, ``*``, ``**``; a minus sign before a
+number; ``exp(k)``; and the methods that make a kernel of a kernel. Everything else is an error that names
+its place.
 """
 
 from __future__ import annotations
@@ -16,7 +17,8 @@ from typing import Any, NoReturn
 
 from mercer import kernels
 from mercer._errors import KernelSyntaxError, MercerError
-from mercer.kernels.algebra import Kernel, Unary, exp
+from mercer.kernels.algebra import Unary, exp
+from mercer.kernels.kernel import Kernel
 
 _LONGEST = 50_000
 _DEEPEST = 100
@@ -42,8 +44,8 @@ def parse_kernel(text: str) -> Kernel:
     Parameters
     ----------
     text : str
-        Such as ``"0.5 * RBF(2.0) + Linear()"``; what ``repr`` prints of a kernel that is made without functions
-        and data gives an equal kernel.
+        Such as ``"0.5 * RBF(2.0) + Linear()"``; what ``repr`` prints of a kernel that is made without
+        functions and data gives an equal kernel.
 
     Raises
     ------
@@ -144,7 +146,8 @@ class _Reader:
             if reader is None:
                 self._fail(
                     node,
-                    f"{self._source(node)!r} is not allowed here; an expression is made of kernels such as RBF(2.0), "
+                    f"{self._source(node)!r} is not allowed here; an expression is made of kernels such "
+                    "as RBF(2.0), "
                     "numbers, +, *, ** and exp().",
                 )
             return reader(self, node)

@@ -135,13 +135,13 @@ def smo_steps(K, diagonal, F, beta, lower, upper, rise, fall, work, bits, tolera
 
 
 @jit
-def subtract_rows(F, store, slots, weights, start, stop):
-    """``F[start:stop] -= sum_s weights[s] * store[slots[s], start:stop]``, summed in float64."""
-    for begin in range(start, stop, _COLUMNS):
-        end = min(begin + _COLUMNS, stop)
+def subtract_rows(F, rows, index, weights):
+    """``F -= sum_s weights[s] * rows[index[s]]``, summed in float64 over columns that stay in the cache."""
+    for begin in range(0, F.shape[0], _COLUMNS):
+        end = min(begin + _COLUMNS, F.shape[0])
         target = F[begin:end]
-        for s in range(slots.shape[0]):
-            row = store[slots[s], begin:end]
+        for s in range(index.shape[0]):
+            row = rows[index[s], begin:end]
             weight = weights[s]
             for k in range(end - begin):
                 target[k] -= weight * row[k]

@@ -1,8 +1,8 @@
 """Model files: one file that holds a fitted model, and that never runs anything when it is opened.
 
-The arrays are kept as safetensors keeps them, all else as JSON in the same file's metadata. Only classes of an
-allow-list can be in it: Mercer's kernels and estimators, scikit-learn's common transformers, arrays and plain
-values. The idea of a list of trusted types instead of pickle is that of skops (https://skops.readthedocs.io).
+The arrays are kept as safetensors keeps them, all else as JSON in the same file's metadata. Only classes of a
+list can be in it: Mercer's kernels and estimators, scikit-learn's common transformers, arrays and plain values.
+The idea of a list of trusted types instead of pickle is that of skops (https://skops.readthedocs.io).
 """
 
 from __future__ import annotations
@@ -10,12 +10,12 @@ from __future__ import annotations
 import json
 import os
 import warnings
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
 import sklearn
 
+from mercer import __version__
 from mercer._errors import MercerWarning, ModelFileError
 from mercer.persistence import container
 from mercer.persistence.decode import Decoder
@@ -29,9 +29,9 @@ FORMAT_VERSION = 1
 def save(model: Any, path: str | os.PathLike[str]) -> None:
     """Write a model to one file, in one stroke.
 
-    A fitted or unfitted estimator, a pipeline of scikit-learn's transformers with one, a kernel, or a certificate
-    can be saved; predictions of the loaded model are the same bit for bit. Either the whole file is written or
-    nothing is: a failure or Ctrl-C leaves the old file, if there was one, as it was.
+    A fitted or unfitted estimator, a pipeline of scikit-learn's transformers with one, a kernel, or a
+    certificate can be saved; predictions of the loaded model are the same bit for bit. Either the whole file is
+    written or nothing is: a failure or Ctrl-C leaves the old file, if there was one, as it was.
 
     Parameters
     ----------
@@ -43,8 +43,8 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
     Raises
     ------
     ModelFileError
-        If the model holds what a model file cannot (a Python function, an object of an unknown class), with the
-        attribute at fault; or if the file cannot be written. Nothing is written then.
+        If the model holds what a model file cannot (a Python function, an object of an unknown class), with
+        the attribute at fault; or if the file cannot be written. Nothing is written then.
 
     See Also
     --------
@@ -66,12 +66,13 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
     table = {"root": root, "nodes": encoder.nodes}
     try:
         # What cannot be read again is not written. The arrays are handed over as they are, not copied.
-        Decoder(encoder.arrays, _mercer_version()).decode(table)
+        Decoder(encoder.arrays, __version__).decode(table)
     except ModelFileError as error:
-        raise ModelFileError(f"this {type(model).__name__} could not be read again once saved: {error}") from error
+        name = type(model).__name__
+        raise ModelFileError(f"this {name} could not be read again, so it is not saved: {error}") from error
     texts = {
         "format_version": str(FORMAT_VERSION),
-        "mercer_version": _mercer_version(),
+        "mercer_version": __version__,
         "sklearn_version": sklearn.__version__,
         "model": json.dumps(table, separators=(",", ":"), allow_nan=False),
     }
@@ -81,9 +82,9 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
 def load(path: str | os.PathLike[str]) -> Any:
     """Read what :func:`save` wrote.
 
-    The checksum is verified before anything is built, and nothing in the file is ever executed. The arrays are
-    read straight to where they stay: beyond the model itself, loading takes a fixed amount of memory and the
-    text of the header.
+    The checksum is verified before anything is built, and nothing in the file is ever executed. The arrays
+    are read straight to where they stay: beyond the model itself, loading takes a fixed amount of memory and
+    the text of the header.
 
     Parameters
     ----------
@@ -132,23 +133,15 @@ def _check_versions(texts: dict[str, str]) -> None:
     if int(written) > FORMAT_VERSION:
         raise ModelFileError(
             f"the file has version {written} of the format and was written by mercer "
-            f"{texts.get('mercer_version', '')[:40]}; the mercer installed here ({_mercer_version()}) reads up to "
-            f"version {FORMAT_VERSION}. Upgrade with pip install -U mercer."
+            f"{texts.get('mercer_version', '')[:40]}; the mercer installed here ({__version__}) reads "
+            f"up to version {FORMAT_VERSION}. Upgrade with pip install -U mercer."
         )
     if set(texts) != expected or int(written) < 1:
         container.malformed(f"its metadata are {sorted(texts)}")
     if texts["sklearn_version"] != sklearn.__version__:
         warnings.warn(
-            f"the model was saved with scikit-learn {texts['sklearn_version'][:40]}, and {sklearn.__version__} is "
-            "installed: compare some predictions before you rely on it, or fit and save the model again.",
+            f"the model was saved with scikit-learn {texts['sklearn_version'][:40]}, and {sklearn.__version__} "
+            "is installed: compare some predictions before you rely on it, or fit and save the model again.",
             MercerWarning,
             stacklevel=3,
         )
-
-
-def _mercer_version() -> str:
-    try:
-        return version("mercer")
-    except PackageNotFoundError:
-        # Run from a source tree that was never installed.
-        return "unknown"

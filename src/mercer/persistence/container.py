@@ -1,12 +1,12 @@
 """The file itself: text entries and arrays in one safetensors file, with a checksum over every byte.
 
 The layout is that of safetensors, so any of its readers opens the arrays: eight bytes with the length of the
-header, a JSON header, the bytes of the arrays one after another. Reading and writing are done here rather than by
-the package because the checksum is then taken in the pass that writes, and because the package maps the file and
-copies each array out of the map, which holds everything twice; here the bytes go straight into the arrays.
+header, a JSON header, the bytes of the arrays one after another. Reading and writing are done here rather than
+by the package because the checksum is then taken in the pass that writes, and because the package maps the file
+and copies each array out of the map, which holds everything twice; here the bytes go straight into the arrays.
 
-The digest stands at a fixed place, first in ``__metadata__``. It is the SHA-256 of the whole file with the digest
-itself replaced by zeros, so a change of any byte is found, in the digest too.
+The digest stands at a fixed place, first in ``__metadata__``. It is the SHA-256 of the whole file with the
+digest itself replaced by zeros, so a change of any byte is found, in the digest too.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ import numpy as np
 from mercer._errors import ModelFileError
 from mercer.engine.memory import describe, require
 
-_DTYPES = {
+_DTYPES: dict[str, np.dtype[Any]] = {
     "F64": np.dtype("<f8"), "I64": np.dtype("<i8"), "U64": np.dtype("<u8"),
     "F32": np.dtype("<f4"), "I32": np.dtype("<i4"), "U32": np.dtype("<u4"),
     "F16": np.dtype("<f2"), "I16": np.dtype("<i2"), "U16": np.dtype("<u2"),
@@ -56,7 +56,7 @@ class _Entry:
 
 
 def write(path: Path, texts: Mapping[str, str], arrays: Mapping[str, np.ndarray]) -> None:
-    """Write the file in one stroke: whoever opens ``path`` finds what was there before, or all of the new file.
+    """Write the file in one stroke: whoever opens ``path`` finds the old file or all of the new one.
 
     Raises
     ------
@@ -68,9 +68,9 @@ def write(path: Path, texts: Mapping[str, str], arrays: Mapping[str, np.ndarray]
     header = _header(texts, arrays)
     target = Path(os.path.realpath(path))
     if target.exists() and not target.is_file():
-        raise ModelFileError(f"{path} is a directory or a device, not a file; give the name of a file to write.")
+        raise ModelFileError(f"{path} is a directory or a device, not a file; give the name of a file.")
     if not target.parent.is_dir():
-        raise ModelFileError(f"the directory {target.parent} does not exist; make it first, or write elsewhere.")
+        raise ModelFileError(f"there is no directory {target.parent}; make it first, or write elsewhere.")
     # In the same directory, for only there can the last step replace the old file in one stroke.
     draft = target.with_name(f".{target.name[:100]}.{secrets.token_hex(8)}.tmp")
     try:
@@ -86,7 +86,7 @@ def write(path: Path, texts: Mapping[str, str], arrays: Mapping[str, np.ndarray]
         _sync_directory(target.parent)
     except OSError as error:
         raise ModelFileError(
-            f"{path} cannot be written: {error.strerror or error}. Check the permissions and the free space there."
+            f"{path} cannot be written: {error.strerror or error}. Check the permissions and the free space."
         ) from error
 
 
@@ -135,7 +135,7 @@ def _chunks(array: np.ndarray) -> Iterator[memoryview]:
     """The bytes of a C-contiguous array, a few at a time, so that Ctrl-C is heard between them."""
     if array.nbytes == 0:
         return
-    view = memoryview(array.reshape(-1).view(np.uint8))
+    view = array.reshape(-1).view(np.uint8).data
     for start in range(0, len(view), _CHUNK):
         yield view[start : start + _CHUNK]
 
@@ -150,17 +150,17 @@ def read(path: Path) -> tuple[dict[str, str], dict[str, np.ndarray]]:
     """
     try:
         if not stat.S_ISREG(os.stat(path).st_mode):
-            raise ModelFileError(f"{path} is a directory or a device, not a model file; give the name of a file.")
+            raise ModelFileError("this is a directory or a device, not a file; give the name of a model file.")
         with open(path, "rb") as file:
             header, data_size = _verified_header(file)
             texts, entries = _parse(header, data_size)
-            require(data_size, f"loading the arrays of {path}", "Raise the budget with mercer.config(memory=...).")
+            require(data_size, f"loading {path}", "Raise the budget with mercer.config(memory=...).")
             start = 8 + len(header)
             return texts, {entry.name: _read_array(file, start, entry) for entry in entries}
     except FileNotFoundError as error:
-        raise ModelFileError(f"there is no file {path}; check the name and the directory.") from error
+        raise ModelFileError("there is no such file; check the name and the directory.") from error
     except OSError as error:
-        raise ModelFileError(f"{path} cannot be read: {error.strerror or error}. Check its permissions.") from error
+        raise ModelFileError(f"it cannot be read: {error.strerror or error}. Check its permissions.") from error
 
 
 def malformed(what: str) -> NoReturn:
@@ -175,7 +175,7 @@ def _verified_header(file: BinaryIO) -> tuple[bytes, int]:
     size = os.fstat(file.fileno()).st_size
     lead = file.read(_SIZE.stop)
     if lead[8 : _DIGEST.start] != _PREFIX[: max(0, len(lead) - 8)] or not lead:
-        raise ModelFileError("this is not a model file (it does not begin as one); give a file that mercer.save wrote.")
+        raise ModelFileError("this is not a model file: it does not begin as one. Give one that save() wrote.")
     if len(lead) < _SIZE.stop:
         raise ModelFileError(f"the file is truncated: only {size} bytes are left. Copy or download it again.")
     expected = lead[_DIGEST]
@@ -258,9 +258,9 @@ def _entry(name: str, row: Any) -> _Entry:
     shape, offsets = row["shape"], row["data_offsets"]
     if not isinstance(row["dtype"], str) or row["dtype"] not in _DTYPES:
         malformed(f"the array {name!r} has the dtype {row['dtype']!r}")
-    if not _are_counts(shape) or len(shape) > 32:
+    if not are_counts(shape) or len(shape) > 32:
         malformed(f"the array {name!r} has the shape {shape!r}")
-    if not _are_counts(offsets) or len(offsets) != 2:
+    if not are_counts(offsets) or len(offsets) != 2:
         malformed(f"the array {name!r} has the offsets {offsets!r}")
     dtype = _DTYPES[row["dtype"]]
     if offsets[1] - offsets[0] != math.prod(shape) * dtype.itemsize:
@@ -268,7 +268,7 @@ def _entry(name: str, row: Any) -> _Entry:
     return _Entry(name, dtype, tuple(shape), offsets[0], offsets[1])
 
 
-def _are_counts(values: Any) -> bool:
+def are_counts(values: Any) -> bool:
     return isinstance(values, list) and all(type(value) is int and 0 <= value < 2**62 for value in values)
 
 

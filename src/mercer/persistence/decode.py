@@ -1,7 +1,7 @@
 """From the flat table back to objects; nothing in it is trusted, and nothing in it is run.
 
-A row may refer to earlier rows only, names are looked up in the registry, kernels and certificates are rebuilt by
-their constructors, and the attributes of an estimator are checked before they are set.
+A row may refer to earlier rows only, names are looked up in the registry, kernels and certificates are rebuilt
+by their constructors, and the attributes of an estimator are checked before they are set.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from mercer._errors import ModelFileError
+from mercer.persistence import container
 from mercer.persistence.container import malformed
 from mercer.persistence.registry import (
     DEEPEST,
@@ -41,8 +42,10 @@ class Decoder:
 
     def decode(self, table: Any) -> Any:
         """The object that the table describes."""
-        if not isinstance(table, dict) or set(table) != {"root", "nodes"} or not isinstance(table["nodes"], list):
-            malformed("its table of objects is not one")
+        if not isinstance(table, dict) or set(table) != {"root", "nodes"}:
+            malformed("its table of objects has other parts than a root and nodes")
+        if not isinstance(table["nodes"], list):
+            malformed("its table of objects is not a list")
         for row, node in enumerate(table["nodes"]):
             self._deepest_child = 0
             try:
@@ -94,9 +97,9 @@ class Decoder:
         name = node["class"]
         if not isinstance(name, str) or name not in names.classes:
             raise ModelFileError(
-                f"the model holds an object of the class {str(name)[:100]!r}, which is not among those that a model "
-                f"file may hold. It was written by mercer {self._written_by}: if that is newer than the one "
-                "installed, upgrade with pip install -U mercer; else do not trust the file."
+                f"the model holds an object of the class {str(name)[:100]!r}, which is not among those that a "
+                f"model file may hold. It was written by mercer {self._written_by[:40]}: if that is newer than "
+                "the one installed, upgrade with pip install -U mercer; else do not trust the file."
             )
         return names.classes[name]
 
@@ -115,13 +118,13 @@ class Decoder:
 
     def _dict(self, node: Mapping[str, Any]) -> dict[Any, Any]:
         pairs = node["items"]
-        if not isinstance(pairs, list) or not all(isinstance(pair, list) and len(pair) == 2 for pair in pairs):
+        if not isinstance(pairs, list) or not all(isinstance(p, list) and len(p) == 2 for p in pairs):
             malformed("the items of a dict are not pairs")
         return {self._child(key): self._child(value) for key, value in pairs}
 
     def _slice(self, node: Mapping[str, Any]) -> slice:
         parts = self._children(node["items"])
-        if len(parts) != 3 or not all(part is None or isinstance(part, (int, str, np.integer)) for part in parts):
+        if len(parts) != 3 or not all(isinstance(p, (int, str, np.integer, type(None))) for p in parts):
             malformed("a slice is not made of three positions or names")
         return slice(*parts)
 
@@ -220,7 +223,7 @@ class Decoder:
         for name, parameter in inspect.signature(cls).parameters.items():
             if name in fields or parameter.kind is parameter.VAR_KEYWORD:
                 continue
-            # A parameter that the installed version has and the writing one had not: its default is the old behaviour.
+            # The version that wrote the file did not have this parameter; the default stands for that.
             if parameter.default is parameter.empty:
                 malformed(f"{node['class']} lacks its parameter {name!r}")
             fields[name] = parameter.default
@@ -231,7 +234,7 @@ class Decoder:
 
 
 def _shape(value: Any) -> tuple[int, ...]:
-    if not isinstance(value, list) or len(value) > 32 or not all(type(v) is int and 0 <= v < 2**62 for v in value):
+    if not container.are_counts(value) or len(value) > 32:
         malformed(f"a shape reads {str(value)[:60]}")
     return tuple(value)
 

@@ -1,15 +1,16 @@
-"""From objects to a flat table: every object after the ones it holds, and every array by its name in the file.
+"""From objects to a flat table: every object after the ones it holds, every array by its name in the file.
 
 A value in the table is either a JSON scalar, or a list with one number: the row of the table that holds it. So
-an object that is shared is written once, and what is read later can neither form a circle nor nest without limit.
+an object that is shared is written once, and what is read later can neither form a circle nor nest without
+limit.
 """
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable
 from enum import Enum
-from types import BuiltinFunctionType, FunctionType, MethodType
 from typing import Any, NoReturn
 
 import numpy as np
@@ -18,14 +19,19 @@ from sklearn.base import BaseEstimator
 
 from mercer._errors import ModelFileError
 from mercer.persistence.container import STORABLE
-from mercer.persistence.registry import DEEPEST, DTYPE, NUMBERS, SPARSE, TYPES, record_fields, registry
+from mercer.persistence.registry import (
+    DEEPEST,
+    DTYPE,
+    NUMBERS,
+    SPARSE,
+    TYPES,
+    record_fields,
+    registry,
+)
 
 Scalar = str | int | float | bool | None
 Child = Scalar | list[int]
 Node = dict[str, Any]
-
-_FUNCTIONS = (FunctionType, BuiltinFunctionType, MethodType, np.ufunc)
-
 
 class Encoder:
     """Fills ``nodes`` and ``arrays``; ``child`` is the one way in."""
@@ -35,7 +41,7 @@ class Encoder:
         self.arrays: dict[str, np.ndarray] = {}
         self._rows: dict[int, int] = {}
         self._open: set[int] = set()
-        # A row is found again by the address of its object, so no object may be freed while others are written.
+        # A row is found again by the address of its object, so none may be freed while others are written.
         self._alive: list[Any] = []
 
     def child(self, value: Any, path: str, depth: int = 0) -> Child:
@@ -49,9 +55,11 @@ class Encoder:
         if id(value) in self._rows:
             return [self._rows[id(value)]]
         if id(value) in self._open:
-            raise ModelFileError(f"{path} holds itself, and a model file has no circles; remove that attribute.")
+            raise ModelFileError(f"{path} holds itself, and a model file takes no circles; remove it.")
         if depth > DEEPEST:
-            raise ModelFileError(f"{path} is nested {depth} levels deep, and a model file takes {DEEPEST}.")
+            raise ModelFileError(
+                f"{path} is nested more than {DEEPEST} levels deep, which no model file is; make it flatter."
+            )
         self._open.add(id(value))
         node = self._writer(value, path)(value, path, depth + 1)
         self._open.remove(id(value))
@@ -92,11 +100,9 @@ class Encoder:
         return {"kind": type(value).__name__, "items": items}
 
     def _dict(self, value: dict[Any, Any], path: str, depth: int) -> Node:
-        items = [
-            [self.child(key, f"the key {key!r} of {path}", depth), self.child(item, f"{path}[{key!r}]", depth)]
-            for key, item in value.items()
-        ]
-        return {"kind": "dict", "items": items}
+        keys = [self.child(key, f"the key {key!r} of {path}", depth) for key in value]
+        items = [self.child(item, f"{path}[{key!r}]", depth) for key, item in value.items()]
+        return {"kind": "dict", "items": [list(pair) for pair in zip(keys, items)]}
 
     def _slice(self, value: slice, path: str, depth: int) -> Node:
         items = [self.child(part, path, depth) for part in (value.start, value.stop, value.step)]
@@ -122,7 +128,7 @@ class Encoder:
         return {"kind": "record", "class": registry().records.names[type(value)], "fields": fields}
 
     def _estimator(self, value: BaseEstimator, path: str, depth: int) -> Node:
-        state = {**value.get_params(deep=False), **vars(value)} if hasattr(value, "get_params") else vars(value)
+        state = {**value.get_params(deep=False), **vars(value)}
         fields = {name: self.child(item, f"{path}.{name}", depth) for name, item in state.items()}
         return {"kind": "estimator", "class": registry().estimators.names[type(value)], "fields": fields}
 
@@ -143,7 +149,8 @@ class Encoder:
             )
         # Products of matrices give other bits for another order in memory, so the order is kept.
         turned = value.flags.f_contiguous and not value.flags.c_contiguous
-        return {"kind": "array", "order": "F" if turned else "C", "data": self._store(value.T if turned else value)}
+        name = self._store(value.T if turned else value)
+        return {"kind": "array", "order": "F" if turned else "C", "data": name}
 
     def _text(self, value: np.ndarray) -> Node:
         """Fixed-width text as the code points that NumPy keeps."""
@@ -170,21 +177,25 @@ class Encoder:
 
 def _refuse(value: Any, path: str) -> NoReturn:
     """Say which object cannot be saved, and what would do instead."""
-    if isinstance(value, _FUNCTIONS):
-        name = getattr(value, "__name__", "a function")
+    named = callable(value) and hasattr(value, "__name__") and not isinstance(value, type)
+    if named or isinstance(value, functools.partial):
+        name = getattr(value, "__name__", "a functools.partial")
         raise ModelFileError(
-            f"{path} is a Python function ({name}), and a model file holds data only, so that opening one never "
-            "runs code. Use a kernel of mercer.kernels instead, or keep the model with pickle for yourself."
+            f"{path} is a Python function ({name}), and a model file holds data only, so that opening one "
+            "never runs code. Use a kernel of mercer.kernels instead, or keep the model with pickle."
         )
     if sp.issparse(value):
-        raise ModelFileError(f"{path} is a {type(value).__name__}, and a model file takes CSR; use its .tocsr().")
+        raise ModelFileError(
+            f"{path} is a {type(value).__name__}, and a model file takes CSR only; use its .tocsr()."
+        )
     kind = value if isinstance(value, type) else type(value)
     what = "the class" if isinstance(value, type) else "an object of the class"
     way_out = {
         "RandomState": "Pass a whole number as random_state.",
         "Generator": "Pass a whole number as random_state.",
-    }.get(kind.__name__, "Replace it by a plain value, or keep the model with pickle for yourself.")
+    }.get(kind.__name__, "Replace it by a plain value, or keep the model with pickle.")
     raise ModelFileError(
         f"{path} is {what} {kind.__module__}.{kind.__qualname__}, which a model file cannot hold: "
-        f"it takes Mercer's own objects, scikit-learn's common transformers, arrays and plain values. {way_out}"
+        "it takes Mercer's own objects, scikit-learn's common transformers, arrays and plain values. "
+        f"{way_out}"
     )

@@ -7,8 +7,11 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import importlib
 import inspect
+import pkgutil
 import re
+import types
 import typing
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -35,6 +38,8 @@ from sklearn.preprocessing import (
 
 import mercer.estimators
 import mercer.kernels
+from mercer.data.encoding import TableEncoder
+from mercer.data.schema import Schema
 from mercer.kernels.base import Expression
 from mercer.kernels.modifiers import FrozenArray
 from mercer.persistence.container import malformed
@@ -58,14 +63,14 @@ class Names:
 
     @classmethod
     def of(cls, classes: Iterable[type]) -> Names:
-        """Names such as ``"mercer.RBF"``: the package and the class, which a move between modules does not change."""
+        """Names such as ``"mercer.RBF"``: package and class, which a move between modules does not change."""
         table = {f"{c.__module__.partition('.')[0]}.{c.__name__}": c for c in classes}
         return cls(table, {c: name for name, c in table.items()})
 
 
 @dataclass(frozen=True)
 class Registry:
-    """The classes by the way they are rebuilt: records by their constructor, estimators by their attributes."""
+    """The classes by how they are rebuilt: records by their constructor, estimators by their attributes."""
 
     records: Names
     estimators: Names
@@ -81,32 +86,40 @@ TYPES = Names.of((*_NUMBERS, np.object_, bool, int, float, str, object))
 
 _SKLEARN = (
     StandardScaler, MinMaxScaler, MaxAbsScaler, RobustScaler, Normalizer, OneHotEncoder, OrdinalEncoder,
-    LabelEncoder, SimpleImputer, MissingIndicator, FunctionTransformer, ColumnTransformer, Pipeline, FeatureUnion,
+    LabelEncoder, SimpleImputer, MissingIndicator, FunctionTransformer, ColumnTransformer, Pipeline,
+    FeatureUnion,
 )  # fmt: skip
 _SKLEARN_KERNELS = (
-    gaussian_process.ConstantKernel, gaussian_process.WhiteKernel, gaussian_process.RBF, gaussian_process.Matern,
-    gaussian_process.RationalQuadratic, gaussian_process.ExpSineSquared, gaussian_process.DotProduct,
-    gaussian_process.PairwiseKernel, gaussian_process.Sum, gaussian_process.Product, gaussian_process.Exponentiation,
+    gaussian_process.ConstantKernel, gaussian_process.WhiteKernel, gaussian_process.RBF,
+    gaussian_process.Matern, gaussian_process.RationalQuadratic, gaussian_process.ExpSineSquared,
+    gaussian_process.DotProduct, gaussian_process.PairwiseKernel, gaussian_process.Sum,
+    gaussian_process.Product, gaussian_process.Exponentiation,
 )  # fmt: skip
 
 
 @functools.cache
 def registry() -> Registry:
     """Everything that a model file may hold beside plain values and arrays."""
+    # Classes are found by what is below their base, so every module of the two packages must have run.
+    for package in (mercer.kernels, mercer.estimators):
+        for module in pkgutil.walk_packages(package.__path__, package.__name__ + "."):
+            importlib.import_module(module.name)
     kernels = [c for c in _concrete(Expression, mercer.kernels.__name__) if dataclasses.is_dataclass(c)]
     estimators = _concrete(BaseEstimator, mercer.estimators.__name__)
     return Registry(
-        records=Names.of([*kernels, FrozenArray, Certificate]),
-        estimators=Names.of([*estimators, *_SKLEARN, *_SKLEARN_KERNELS]),
+        records=Names.of([*kernels, FrozenArray, Certificate, Schema]),
+        estimators=Names.of([*estimators, TableEncoder, *_SKLEARN, *_SKLEARN_KERNELS]),
         enums=Names.of([Status]),
     )
 
 
 def _concrete(base: type, package: str) -> Iterator[type]:
     """Every public, concrete class below ``base`` that is defined in ``package``."""
+    cls: type
     for cls in base.__subclasses__():
         yield from _concrete(cls, package)
-        if cls.__module__.startswith(package + ".") and not inspect.isabstract(cls) and cls.__name__[0] != "_":
+        public = cls.__module__.startswith(package + ".") and not cls.__name__.startswith("_")
+        if public and not inspect.isabstract(cls):
             yield cls
 
 
@@ -124,17 +137,19 @@ _ATTRIBUTES: dict[str, tuple[type, ...]] = {
     "array": _Array,
     "certificate_": (Certificate, list, tuple),
     "classes_": (np.ndarray, list),
-    "dual_coef_": _Array,
     "categories_": (list,),
     "data_max_": _Array,
     "data_min_": _Array,
+    "dual_coef_": _Array,
+    "encoder_": (TableEncoder,),
     "feature_names_in_": _Array,
-    "kernel_": (Expression, str),
+    "kernel_": (Expression, type(None)),
     "loo_predictions_": _Array,
     "mean_": (np.ndarray, type(None)),
     "min_": _Array,
     "n_features_in_": _Count,
     "n_support_": _Array,
+    "schema_": (Schema,),
     "scale_": (np.ndarray, type(None)),
     "statistics_": _Array,
     "steps": (list,),
@@ -148,16 +163,28 @@ _ATTRIBUTES: dict[str, tuple[type, ...]] = {
 
 @functools.cache
 def _field_types(cls: type) -> dict[str, tuple[type, ...]]:
-    """Types of the fields of a record whose annotation is a plain class; NumPy's numbers count as numbers."""
-    wider = {float: (float, int, np.floating, np.integer), int: _Count}
+    """Types of the fields of a record, where its annotations say them; NumPy's numbers count as numbers."""
     hints = typing.get_type_hints(cls) if dataclasses.is_dataclass(cls) else {}
-    return {name: wider.get(hint, (hint,)) for name, hint in hints.items() if type(hint) is type}
+    return {name: kinds for name, hint in hints.items() if (kinds := _plain_types(hint))}
+
+
+def _plain_types(hint: Any) -> tuple[type, ...]:
+    """The classes that an annotation allows; none if it does not come down to classes."""
+    if isinstance(hint, types.UnionType):
+        parts = [_plain_types(part) for part in typing.get_args(hint)]
+        return tuple(kind for part in parts for kind in part) if all(parts) else ()
+    kind = typing.get_origin(hint) or hint
+    if kind is Any or not isinstance(kind, type):
+        return ()
+    return {float: (float, int, np.floating, np.integer), int: _Count}.get(kind, (kind,))
 
 
 def check_field(cls: type, name: str, value: Any) -> None:
     """Raise if a field of a record is of another type than its annotation says."""
     if name not in record_fields(cls):
         malformed(f"{cls.__name__} has no field {name[:60]!r}")
+    if isinstance(value, type):
+        malformed(f"{cls.__name__}.{name} is a class, which could be called")
     _check_type(cls, name, value, _field_types(cls).get(name) or _ATTRIBUTES.get(name))
 
 

@@ -22,12 +22,12 @@ def refine_gradient(gram: GramMatrix, point: Iterate) -> None:
     support = point.support
     if len(support):
         beta = point.beta[support]
-        exact = point.linear[support] - gram.restrict(support, support) @ beta
+        exact = point.linear[support] - gram.restrict(support, support).astype(np.float64) @ beta
         error = float(np.abs(exact - point.F[support]).max())
         point.F[support] = exact
         near = np.flatnonzero(_near_margin(point, _TRUST * error))
         if len(near):
-            point.F[near] = point.linear[near] - gram.restrict(near, support) @ beta
+            point.F[near] = point.linear[near] - gram.restrict(near, support).astype(np.float64) @ beta
     check_gradient(point)
 
 

@@ -1,4 +1,4 @@
-"""Kernel rows kept in memory, made and used tile by tile."""
+"""The gradient update ``F -= K[:, index] @ weights``: rows are made tile by tile, and the latest are kept."""
 
 from __future__ import annotations
 
@@ -8,72 +8,86 @@ from contextlib import ExitStack
 import numpy as np
 
 from mercer.engine import memory, threads
+from mercer.engine.tiles import scratch_tile
 from mercer.loops.smo import subtract_rows
 from mercer.solvers.problems import GramMatrix, Vector
 
-# Columns that one task handles: long enough for a GEMM, short enough to share the work among threads.
+# Columns and rows of what one task makes at a time: it stays in the cache until the gradient has used it.
 _SPAN = 2048
-# Rows are charged to the memory budget in portions of this many bytes.
-_PORTION = 64 * 2**20
+_HEIGHT = 256
+_SCRATCH = 7
 
 
 class RowStore:
-    """Rows of ``gram`` that were needed once, kept as long as ``limit`` bytes (and the memory budget) allow.
+    """Keeps the rows of ``gram`` that were used last, in at most ``limit`` bytes.
 
-    Rows are appended and never dropped: those that come when the store is full are computed each time.
+    A weight that has just moved is likely to move again, so the row that was used longest ago makes room. New rows
+    are used while they are in the cache and copied into the store afterwards: most of the traffic is reading.
     """
 
     def __init__(self, gram: GramMatrix, limit: int, n_jobs: int | None) -> None:
         self._gram, self._n_jobs = gram, n_jobs
         n = gram.shape[0]
-        self._row_bytes = n * np.dtype(gram.dtype).itemsize
-        self._capacity = int(min(n, limit // self._row_bytes))
-        self._portion = max(1, _PORTION // self._row_bytes)
-        self._rows = np.empty((self._capacity, n), gram.dtype)
-        self._slot = np.full(n, -1)
-        self._used = self._charged = 0
+        self._dtype = np.dtype(gram.dtype)
+        row_bytes = n * self._dtype.itemsize
+        capacity = int(min(n, min(limit, memory.budget()) // row_bytes))
         self._held = ExitStack()
-        self.computed = 0
+        self._held.enter_context(memory.reserve(capacity * row_bytes, "kept kernel rows"))
+        self._rows = np.empty((capacity, n), self._dtype)
+        self._owner = np.full(capacity, -1)
+        self._used = np.zeros(capacity, dtype=np.int64)
+        self._slot = np.full(n, -1)
+        self._round = 0
+
+    @property
+    def nbytes(self) -> int:
+        """What the kept rows take at most."""
+        return self._rows.nbytes
 
     def __enter__(self) -> RowStore:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._rows = np.empty((0, 0))
+        del self._rows
         self._held.close()
 
     def subtract(self, F: Vector, index: np.ndarray, weights: Vector) -> None:
-        """``F -= K[:, index] @ weights``, making the rows that are not there yet."""
-        fresh = index[self._slot[index] < 0]
-        fits = fresh[: self._room(len(fresh))]
-        begin, end = self._used, self._used + len(fits)
-        self._slot[fits] = np.arange(begin, end)
-        self._used = end
-        self.computed += len(fresh)
+        """``F -= K[:, index] @ weights``, summed in float64."""
+        self._round += 1
         slots = self._slot[index]
-        kept = slots >= 0
-        make = self._gram.restrict(fits, None) if len(fits) else None
+        there = slots >= 0
+        self._used[slots[there]] = self._round
+        fresh = index[~there]
+        pieces = [slice(s, min(s + _HEIGHT, len(fresh))) for s in range(0, len(fresh), _HEIGHT)]
+        targets = self._make_room(fresh)
+        operands = [self._gram.restrict(fresh[piece], None) for piece in pieces]
 
         def work(columns: slice) -> Callable[[], None]:
             def task() -> None:
-                if make is not None:
-                    make.block(None, columns, out=self._rows[begin:end, columns])
-                subtract_rows(F, self._rows, slots[kept], weights[kept], columns.start, columns.stop)
+                subtract_rows(F[columns], self._rows[:, columns], slots[there], weights[there])
+                for piece, operand in zip(pieces, operands):
+                    count = piece.stop - piece.start
+                    tile = scratch_tile(_SCRATCH, (count, columns.stop - columns.start), self._dtype)
+                    operand.block(None, columns, out=tile)
+                    subtract_rows(F[columns], tile, np.arange(count), weights[~there][piece])
+                    keep = targets[piece]
+                    self._rows[keep, columns] = tile[: len(keep)]
 
             return task
 
         n = len(F)
         threads.run([work(slice(s, min(s + _SPAN, n))) for s in range(0, n, _SPAN)], self._n_jobs)
-        if not kept.all():
-            F -= self._gram.restrict(None, index[~kept]) @ weights[~kept]
 
-    def _room(self, wanted: int) -> int:
-        """How many of ``wanted`` new rows fit; the budget is charged as the store fills up."""
-        while self._used + wanted > self._charged and self._charged < self._capacity:
-            portion = min(self._portion, self._capacity - self._charged)
-            if portion * self._row_bytes > memory.budget():
-                self._capacity = self._charged
-                break
-            self._held.enter_context(memory.reserve(portion * self._row_bytes, "kept kernel rows"))
-            self._charged += portion
-        return min(wanted, self._capacity - self._used)
+    def _make_room(self, fresh: np.ndarray) -> np.ndarray:
+        """Slots for as many of the ``fresh`` rows as fit, taken from the rows that were used longest ago."""
+        idle = np.flatnonzero(self._used < self._round)
+        count = min(len(fresh), len(idle))
+        if count == 0:
+            return idle[:0]
+        chosen = idle[np.argsort(self._used[idle], kind="stable")[:count]]
+        evicted = self._owner[chosen]
+        self._slot[evicted[evicted >= 0]] = -1
+        self._owner[chosen] = fresh[:count]
+        self._slot[fresh[:count]] = chosen
+        self._used[chosen] = self._round
+        return chosen

@@ -24,7 +24,7 @@ WHOLE = 2048
 EXACT = 512
 _EXACT_TOL = 1e-11
 _EXACT_STEPS = 200
-_WORKING_SET = 512
+_WORKING_SET = 1024
 # The part of the tolerance that is aimed at in float32, to leave room for its rounding.
 _FLOAT32_PART = 0.9
 
@@ -34,7 +34,7 @@ def solve_box_qp(
     *,
     tol: float = 1e-3,
     max_iter: int = -1,
-    cache_bytes: int | None = None,
+    cache_bytes: int = 200 * 2**20,
     n_jobs: int | None = None,
     start: Vector | None = None,
     matrix: Array | None = None,
@@ -49,8 +49,8 @@ def solve_box_qp(
         The violation of the optimality conditions (in units of the decision function) that is good enough.
     max_iter : int, default=-1
         The most inner steps, -1 for no limit.
-    cache_bytes : int, optional
-        The most memory for kept kernel rows; by default what the memory budget allows.
+    cache_bytes : int, default=200 MiB
+        The most memory for kept kernel rows.
     n_jobs : int, optional
         Worker threads.
     start : ndarray of shape (n,), optional
@@ -82,19 +82,18 @@ def solve_box_qp(
         if n <= EXACT:
             _solve_small(exact, point, tol, limit)
         else:
-            room = memory.budget() // 2 if cache_bytes is None else cache_bytes
-            _solve_large(problem.gram, point, tol, limit, room, n_jobs, matrix)
+                        _solve_large(problem.gram, point, tol, limit, cache_bytes, n_jobs, matrix)
     primal, dual = objectives(point)
     violation = point.violation()
     status = _status(problem.convex, violation <= tol, point.steps >= limit)
     seconds = time.perf_counter() - begun
-    certificate = Certificate(primal, dual, violation, point.steps, seconds, account.peak, status)
+    certificate = Certificate(primal, dual, violation, point.steps, seconds, held, status)
     alpha = np.abs(point.beta)
     return Solution(BoxQPValue(alpha, point.offset()), status, certificate, alpha)
 
 
-def _solve_small(gram: GramMatrix, point: Iterate, tol: float, limit: int) -> None:
-    """In float64, to its precision if some steps do it, else to ``tol``."""
+def _solve_small(gram: GramMatrix, point: Iterate, tol: float, limit: int) -> int:
+    """In float64, to its precision if some steps do it, else to ``tol``; returns the bytes held."""
     n = gram.shape[0]
     with memory.reserve(8 * n * n, "the kernel matrix"):
         K = gram.block(None, None)
@@ -102,29 +101,37 @@ def _solve_small(gram: GramMatrix, point: Iterate, tol: float, limit: int) -> No
         on_whole_matrix(K, point, tol, limit)
         point.F = point.linear - K @ point.beta
     check_gradient(point)
+    return int(K.nbytes)
 
 
 def _solve_large(
     gram: GramMatrix, point: Iterate, tol: float, limit: int, room: int, n_jobs: int | None, matrix: Array | None
-) -> None:
-    """In float32, then in float64 if the float64 gradient shows that rounding kept it from ``tol``."""
+) -> int:
+    """In float32; again from the float64 gradient, whose changes float32 follows more closely; then in float64.
+
+    Returns the most bytes held at once.
+    """
     n = gram.shape[0]
-    exact = gram.astype(np.float64)
-    for precise in (False, True):
-        work = exact if precise else gram.astype(np.float32)
-        target = tol if precise else _FLOAT32_PART * tol
-        if precise:
-            _renew_gradient(exact, point)
+    held = 0
+    for dtype in (np.float32, np.float32, np.float64):
+        work = gram.astype(dtype)
+        target = tol if dtype == np.float64 else _FLOAT32_PART * tol
+        if dtype == np.float64:
+            _renew_gradient(work, point)
         if n > WHOLE:
-            by_working_sets(work, point, target, limit, _WORKING_SET, room, n_jobs)
-        elif matrix is not None and not precise:
+            nbytes = by_working_sets(work, point, target, limit, _WORKING_SET, room, n_jobs)
+        elif matrix is not None and dtype == np.float32:
+            nbytes = matrix.nbytes
             on_whole_matrix(matrix, point, target, limit)
         else:
-            with memory.reserve(n * n * work.dtype.itemsize, "the kernel matrix"):
+            nbytes = n * n * np.dtype(dtype).itemsize
+            with memory.reserve(nbytes, "the kernel matrix"):
                 on_whole_matrix(work.block(None, None), point, target, limit)
-        refine_gradient(exact, point)
+        held = max(held, nbytes)
+        refine_gradient(gram, point)
         if point.violation() <= tol or point.steps >= limit:
-            return
+            break
+    return held
 
 
 def _renew_gradient(gram: GramMatrix, point: Iterate) -> None:

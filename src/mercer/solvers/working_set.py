@@ -89,8 +89,11 @@ def _largest(values: np.ndarray, count: int) -> np.ndarray:
 
 def by_working_sets(
     gram: GramMatrix, point: Iterate, tol: float, max_iter: int, size: int, limit: int, n_jobs: int | None
-) -> None:
-    """Move ``point`` until its violation is at most ``tol``, the steps are used up, or rounding stops it."""
+) -> int:
+    """Move ``point`` until its violation is at most ``tol``, the steps are used up, or rounding stops it.
+
+    Returns the bytes held for the block and the kept rows.
+    """
     dtype = np.dtype(gram.dtype)
     block, progress = Block(size, dtype), Progress(dtype)
     K = np.empty((size, size), dtype)
@@ -106,7 +109,8 @@ def by_working_sets(
             moved = np.flatnonzero(change)
             store.subtract(point.F, rows[moved], change[moved])
             if progress.stalled(point.dual()):
-                return
+                break
+        return K.nbytes + store.nbytes
 
 
 def on_whole_matrix(K: Array, point: Iterate, tol: float, max_iter: int) -> None:

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from mercer.engine.tiles import Array
-from mercer.kernels.algebra import Kernel
 from mercer.kernels.base import Definiteness
 from mercer.kernels.inputs import Pairs, Scope
+from mercer.kernels.kernel import Kernel
 from mercer.kernels.leaf import Slopes, StatisticKernel
 from mercer.kernels.parameters import number
 from mercer.kernels.statistics import (

@@ -10,9 +10,10 @@ import numpy as np
 
 from mercer._errors import ParameterError
 from mercer.engine.tiles import Array
-from mercer.kernels.algebra import Kernel, raise_to
+from mercer.kernels.algebra import raise_to
 from mercer.kernels.base import Definiteness
 from mercer.kernels.inputs import Pairs, Rows, Scope
+from mercer.kernels.kernel import Kernel
 from mercer.kernels.leaf import Slopes, StatisticKernel
 from mercer.kernels.parameters import number
 from mercer.kernels.plan import diagonal

@@ -1,0 +1,61 @@
+"""Set-up and first steps in one command, with nothing but Python 3.11 or newer.
+
+    python3 bootstrap.py demo     installs Mercer beside this file and fits, scores and explains a model on real data
+    python3 bootstrap.py test     installs what the tests need and runs them
+    python3 bootstrap.py test --lowest      the same with the oldest supported version of every dependency
+"""
+
+import os
+import subprocess
+import sys
+import tomllib
+import venv
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent
+
+
+def lowest_versions() -> list[str]:
+    """Every lower bound of pyproject.toml as an exact version."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    extras = project["optional-dependencies"]
+    wanted = project["dependencies"] + [r for name, group in extras.items() if name != "bench" for r in group]
+    return sorted({r.replace(">=", "==") for r in wanted if not r.startswith("mercer[")})
+
+
+def environment(name: str, requirements: list[str]) -> Path:
+    """The interpreter of a virtual environment that has ``requirements``; made anew only when they change."""
+    folder = ROOT / name
+    python = folder / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
+    stamp = folder / "installed.txt"
+    wanted = "\n".join([*requirements, (ROOT / "pyproject.toml").read_text(encoding="utf-8")])
+    if not python.exists():
+        print(f"making the virtual environment {name}", flush=True)
+        venv.create(folder, with_pip=True)
+    if not stamp.exists() or stamp.read_text(encoding="utf-8") != wanted:
+        print("installing (a minute or two, once)", flush=True)
+        pip = [str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+        subprocess.run([*pip, *requirements], cwd=ROOT, check=True)
+        stamp.write_text(wanted, encoding="utf-8")
+    return python
+
+
+def main(arguments: list[str]) -> int:
+    if arguments[:1] == ["demo"]:
+        python = environment(".venv", ["-e", ".[all]"])
+        command = ["-m", "mercer.cli", "fit", "sample:breast_cancer", "--model", "svc", "--out", "breast_cancer.mercer"]
+        return subprocess.run([str(python), *command, *arguments[1:]], cwd=ROOT).returncode
+    if arguments[:1] == ["test"]:
+        lowest = "--lowest" in arguments
+        rest = [a for a in arguments[1:] if a != "--lowest"]
+        if lowest:
+            python = environment(".venv-lowest", ["-e", ".[test]", *lowest_versions()])
+        else:
+            python = environment(".venv", ["-e", ".[test]"])
+        return subprocess.run([str(python), "-m", "pytest", "-n", "auto", "-m", "not slow", *rest], cwd=ROOT).returncode
+    print(__doc__.strip())
+    return 2
+
+
+if __name__ == "__main__":
+    raise SystemExit(main(sys.argv[1:]))

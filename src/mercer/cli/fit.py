@@ -1,0 +1,259 @@
+"""``mercer fit``: from a file to a model file."""
+
+from __future__ import annotations
+
+import difflib
+import importlib.metadata
+import platform
+import sys
+import time
+import warnings
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from sklearn.base import clone
+from sklearn.model_selection import train_test_split
+
+from mercer import persistence
+from mercer._errors import DataError, MercerWarning, ParameterError
+from mercer.cli.files import check_output
+from mercer.cli.options import MODELS, FitOptions, parse_settings
+from mercer.cli.scores import baseline_scores, scores
+from mercer.cli.show import Printer
+from mercer.data.encoding import TableEncoder
+from mercer.data.readers import read_table
+from mercer.data.schema import Schema
+from mercer.data.table import Table
+from mercer.data.target import Target, read_target
+from mercer.engine.memory import track
+from mercer.engine.settings import config
+from mercer.estimators.kernel_ridge import KernelRidge
+from mercer.estimators.svc import SVC
+from mercer.estimators.table import TableModel
+from mercer.kernels.convert import NAMES
+from mercer.kernels.parse import parse_kernel
+
+_MAKERS: dict[str, Any] = {"svc": SVC, "ridge": KernelRidge}
+_ALPHAS = (1e-4, 1e-3, 1e-2, 1e-1, 1.0, 10.0)
+# Factors of the default gamma = 1 / columns.
+_WIDTHS = (1 / 64, 1 / 16, 1 / 4, 1.0, 4.0)
+_ROWS_FOR_PENALTY = 1000
+
+
+@dataclass(frozen=True)
+class _Job:
+    """All that a fit needs, read and checked: the columns, the target, the schema, and the rows of either part."""
+
+    columns: Any
+    target: Target
+    schema: Schema
+    train: np.ndarray
+    test: np.ndarray
+
+    def rows(self, chosen: np.ndarray) -> Any:
+        """Some rows of the columns."""
+        return self.columns.iloc[chosen] if hasattr(self.columns, "iloc") else self.columns[chosen]
+
+
+def fit(options: FitOptions) -> None:
+    """Read, encode, hold out, fit, score, print, and write the model."""
+    begun = time.perf_counter()
+    out = options.out or Path(_stem(options.data) + ".mercer")
+    check_output(out)
+    parameters = _parameters(options)
+    printer = Printer(options.quiet, options.json)
+    with config(memory=options.memory, n_jobs=options.n_jobs):
+        table = read_table(options.data).drop(options.drop)
+        job = _prepare(table, options)
+        model = TableModel(
+            _estimator(options.model, job.target.task, parameters), options.normalize, options.impute, job.target.name
+        )
+        chosen = _choose_penalty(model, job, parameters, options.seed)
+        printer.say(f"Fitting on {len(job.train)} of {table.n_rows} rows ...")
+        started = time.perf_counter()
+        with track() as account:
+            model.fit(job.rows(job.train), job.target.values[job.train], schema=job.schema)
+        seconds = time.perf_counter() - started
+        report = _report(model, job, options, chosen)
+        report["seconds"] = {"fit": seconds}
+        report["peak_bytes"] = account.peak
+        report["scores"] = _scores(model, job)
+        report["seconds"]["all"] = time.perf_counter() - begun
+        report["process_peak_bytes"] = _process_peak()
+        model.report_ = report
+        persistence.save(model, out)
+    printer.fitted({**report, "file": str(out), "file_bytes": out.stat().st_size})
+
+
+def _stem(data: str) -> str:
+    return data.removeprefix("sample:") if data.startswith("sample:") else Path(data).name.split(".")[0] or "model"
+
+
+def _parameters(options: FitOptions) -> dict[str, Any]:
+    """The parameters of the estimator that the command line sets, as far as they can be read without the data."""
+    if options.model is not None and options.model not in MODELS:
+        near = difflib.get_close_matches(options.model.lower(), MODELS, n=1)
+        offer = f"did you mean {near[0]}? " if near else ""
+        raise ParameterError(f"there is no model {options.model!r}; {offer}the models are {', '.join(MODELS)}.")
+    if not 0 <= options.test_size < 1:
+        raise ParameterError(f"--test-size must be a share from 0 up to but not 1, and is {options.test_size:g}.")
+    parameters = parse_settings(options.settings)
+    if "kernel" in parameters:
+        raise ParameterError("the kernel is set by --kernel, not by --set.")
+    if options.kernel is not None:
+        named = options.kernel.strip()
+        parameters["kernel"] = named if named in NAMES else parse_kernel(named)
+    if options.n_jobs is not None:
+        parameters["n_jobs"] = options.n_jobs
+    return parameters
+
+
+def _estimator(name: str | None, task: str, parameters: Mapping[str, Any]) -> Any:
+    """The estimator that ``--model`` or else the task names, with its parameters.
+
+    Raises
+    ------
+    ParameterError
+        If the model does not fit the task, or has no parameter of a name.
+    """
+    name = name or next(model for model, its_task in MODELS.items() if its_task == task)
+    if MODELS[name] != task:
+        raise ParameterError(
+            f"the model {name} is for {MODELS[name]}, and the task is {task}; change --model or --task."
+        )
+    estimator = _MAKERS[name]()
+    known = [parameter for parameter in estimator.get_params(deep=False) if parameter != "kernel"]
+    for parameter in parameters:
+        if parameter not in known and parameter != "kernel":
+            near = difflib.get_close_matches(parameter, known, n=2, cutoff=0.5)
+            offer = f"did you mean {' or '.join(near)}?" if near else f"its parameters are {', '.join(known)}."
+            raise ParameterError(f"{type(estimator).__name__} has no parameter {parameter!r}; {offer}")
+    return estimator.set_params(**parameters)
+
+
+def _prepare(table: Table, options: FitOptions) -> _Job:
+    columns, values, name = table.split(options.target)
+    task = options.task or (MODELS[options.model] if options.model else None)
+    target = read_target(values, name, task, table.locate)
+    schema = TableEncoder(options.normalize, options.impute).check(columns, source=table.source, locate=table.locate)
+    return _Job(columns, target, schema, *_hold_out(target, options.test_size, options.seed))
+
+
+def _hold_out(target: Target, share: float, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """Row numbers of the training and of the held-out part; of every class the same share is held out."""
+    n = len(target.values)
+    rows = np.arange(n)
+    if share == 0:
+        return rows, rows[:0]
+    if target.task == "regression":
+        if n < 4:
+            raise DataError(f"{n} rows are too few to hold some out; add rows, or pass --test-size 0.")
+        train, test = train_test_split(rows, test_size=max(share, 1 / n), random_state=seed)
+        return np.sort(train), np.sort(test)
+    _, codes, counts = np.unique(target.values, return_inverse=True, return_counts=True)
+    single = counts[codes] == 1
+    if single.any():
+        warnings.warn(
+            f"{int(single.sum())} classes of {target.name!r} have one row only, which stays in the training part.",
+            MercerWarning,
+            stacklevel=2,
+        )
+    several, classes = rows[~single], int((counts > 1).sum())
+    held = int(np.ceil(share * len(several)))
+    if classes == 0 or held < classes or len(several) - held < classes:
+        raise DataError(
+            f"{n} rows of {len(counts)} classes are too few to hold out a share of {share:g} with every "
+            "class in "
+            "both parts; add rows, change --test-size, or pass --test-size 0 for no score."
+        )
+    train, test = train_test_split(several, test_size=held, random_state=seed, stratify=codes[several])
+    return np.sort(np.concatenate([train, rows[single]])), np.sort(test)
+
+
+def _choose_penalty(model: TableModel, job: _Job, parameters: Mapping[str, Any], seed: int) -> str | None:
+    """Set what the user leaves open of a ridge regression, by exact leave-one-out; says what it did.
+
+    That is the penalty, and the width of the default kernel. No model is refitted for a left-out row, so the whole
+    grid on at most a thousand rows takes about as long as one fit on a few thousand.
+    """
+    if not isinstance(model.estimator, KernelRidge) or "alpha" in parameters:
+        return None
+    count = min(_ROWS_FOR_PENALTY, len(job.train))
+    some = np.sort(np.random.default_rng(seed).choice(job.train, count, replace=False))
+    X, y = job.rows(some), job.target.values[some]
+    if np.ptp(y) == 0:
+        return None
+    widths: list[dict[str, float]] = [{}]
+    if not {"kernel", "gamma"} & set(parameters):
+        columns = len(TableEncoder(model.normalize, model.impute).fit(X, schema=job.schema).feature_names_)
+        widths = [{"gamma": factor / columns} for factor in _WIDTHS]
+    scored = []
+    for trial in ({"alpha": alpha, **width} for alpha in _ALPHAS for width in widths):
+        candidate = clone(model)
+        candidate.estimator.set_params(**trial)
+        scored.append((candidate.fit(X, y, schema=job.schema).estimator_.loo_score_, trial))
+    best = max(scored, key=lambda pair: pair[0])[1]
+    model.estimator.set_params(**best)
+    words = ", ".join(f"{name}={value:.4g}" for name, value in best.items())
+    return f"{words} by exact leave-one-out on {count} training rows; or give them by --set"
+
+
+def _scores(model: TableModel, job: _Job) -> dict[str, dict[str, float]]:
+    if not len(job.test):
+        return {}
+    task, y = job.target.task, job.target.values
+    held = job.rows(job.test)
+    mine = scores(task, y[job.test], model.predict(held))
+    X, X_test = model.encoder_.transform(job.rows(job.train)), model.encoder_.transform(held)
+    return {
+        type(model.estimator_).__name__: mine,
+        **baseline_scores(task, X, y[job.train], X_test, y[job.test]),
+    }
+
+
+def _report(model: TableModel, job: _Job, options: FitOptions, chosen: str | None) -> dict[str, Any]:
+    """Everything that is printed of a fit, as plain values; kept in the model file for ``mercer inspect``."""
+    estimator, schema = model.estimator_, job.schema
+    given = {k: v for k, v in estimator.get_params(deep=False).items() if k not in ("kernel", "n_jobs")}
+    support = getattr(estimator, "support_", None)
+    return {
+        "model": type(estimator).__name__,
+        "kernel": repr(estimator.kernel_),
+        "parameters": {name: _plain(value) for name, value in given.items()},
+        "chosen": chosen,
+        "task": job.target.task,
+        "why": job.target.why,
+        "target": job.target.name,
+        "classes": [_plain(label) for label in getattr(model, "classes_", [])],
+        "data": options.data if options.data.startswith("sample:") else Path(options.data).name,
+        "columns": schema.describe(),
+        "left_out": dict(schema.left_out),
+        "encoded_columns": len(model.encoder_.feature_names_),
+        "normalize": options.normalize,
+        "impute": options.impute,
+        "rows": {"fitted": len(job.train), "held_out": len(job.test)},
+        "seed": options.seed,
+        "certificate": estimator.certificate_.as_dict(),
+        "certificate_text": estimator.certificate_.explain(),
+        "support_vectors": None if support is None else len(support),
+        "versions": {"mercer": importlib.metadata.version("mercer"), "python": platform.python_version()},
+    }
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, (np.ndarray, np.generic)):
+        return value.tolist()
+    return value if isinstance(value, (str, int, float, bool, list, dict, type(None))) else repr(value)
+
+
+def _process_peak() -> int | None:
+    """The most memory that the process has held, in bytes, where the system tells."""
+    try:
+        resource = importlib.import_module("resource")
+    except ImportError:
+        return None
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return int(peak) if sys.platform == "darwin" else int(peak) * 1024

@@ -1,0 +1,59 @@
+"""Scores of predictions, and the two simple models that every fit is compared with."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+from sklearn.dummy import DummyClassifier, DummyRegressor
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.linear_model import LogisticRegression, Ridge
+from sklearn.metrics import (
+    accuracy_score,
+    balanced_accuracy_score,
+    mean_absolute_error,
+    r2_score,
+    root_mean_squared_error,
+)
+
+Scores = dict[str, float]
+
+
+def scores(task: str, y: np.ndarray, predicted: np.ndarray) -> Scores:
+    """Accuracy and balanced accuracy; or R², root mean squared and mean absolute error.
+
+    >>> scores("classification", np.array(["a", "b"]), np.array(["a", "a"]))
+    {'accuracy': 0.5, 'balanced accuracy': 0.5}
+    """
+    if task == "classification":
+        with warnings.catch_warnings():
+            # A class that is predicted and does not occur among the rows is no fault of theirs.
+            warnings.simplefilter("ignore", UserWarning)
+            balanced = float(balanced_accuracy_score(y, predicted))
+        return {"accuracy": float(accuracy_score(y, predicted)), "balanced accuracy": balanced}
+    # R² compares with the spread of y, which a single row does not have.
+    r2 = float(r2_score(y, predicted)) if len(y) > 1 else float("nan")
+    return {
+        "R²": r2,
+        "RMSE": float(root_mean_squared_error(y, predicted)),
+        "MAE": float(mean_absolute_error(y, predicted)),
+    }
+
+
+def baseline_scores(task: str, X: Any, y: np.ndarray, X_test: Any, y_test: np.ndarray) -> dict[str, Scores]:
+    """Scores of a linear model and of a constant answer on the same encoding and the same rows."""
+    if task == "classification":
+        rivals = {
+            "logistic regression": LogisticRegression(max_iter=1000),
+            "most frequent class": DummyClassifier(strategy="most_frequent"),
+        }
+    else:
+        rivals = {"linear (ridge) regression": Ridge(), "mean of the target": DummyRegressor()}
+    found = {}
+    for name, rival in rivals.items():
+        with warnings.catch_warnings():
+            # The rival is a yardstick; where it stopped short of its optimum its score still is one.
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            found[name] = scores(task, y_test, rival.fit(X, y).predict(X_test))
+    return found

@@ -1,0 +1,199 @@
+"""What the commands print: tables for people, or one JSON object for machines."""
+
+from __future__ import annotations
+
+import json
+import math
+import sys
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from rich import box
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from mercer.engine.memory import describe
+
+
+class Printer:
+    """Prints for people, for machines (``json``), or not at all (``quiet``)."""
+
+    def __init__(self, quiet: bool = False, json: bool = False) -> None:
+        self._people = not quiet and not json
+        self._machines = json
+        # What users name (columns, files, classes) may hold brackets, which must not be read as markup.
+        self._console = Console(markup=False, highlight=False, emoji=False)
+
+    def say(self, text: str = "", style: str | None = None) -> None:
+        """A line for people."""
+        if self._people:
+            self._console.print(Text(text, style=style or ""))
+
+    def object(self, value: Mapping[str, Any]) -> None:
+        """The one JSON object, for machines; numbers that JSON lacks (NaN, infinity) become null."""
+        if self._machines:
+            sys.stdout.write(json.dumps(_finite(value), ensure_ascii=False, allow_nan=False) + "\n")
+
+    def fitted(self, report: Mapping[str, Any]) -> None:
+        """The outcome of a fit."""
+        self.object(report)
+        self._head(report)
+        self._scores(report)
+        self._facts("Certificate", _certificate(report["certificate"]))
+        self._facts("Size and cost", _cost(report))
+        self.say(f"\nWrote {report['file']} ({describe(report['file_bytes'])}).", "bold green")
+        self.say(f"Next: mercer predict {report['file']} NEW_DATA", "dim")
+
+    def inspected(self, report: Mapping[str, Any], columns: Mapping[str, str]) -> None:
+        """What a model file holds; ``columns`` are the names and the descriptions of its columns."""
+        self.object({**report, "schema": dict(columns)})
+        self.say(f"{report['file']} ({describe(report['file_bytes'])})", "bold")
+        self._head(report)
+        rows = [(name, _value(value)) for name, value in report["parameters"].items()]
+        self._facts("Parameters", rows)
+        shown = list(columns.items())[:30]
+        more = [("", f"and {len(columns) - 30} more")] if len(columns) > 30 else []
+        self._facts("Columns", [*shown, *more])
+        if report["classes"]:
+            self._facts("Classes", [(str(len(report["classes"])), ", ".join(map(str, report["classes"][:30])))])
+        self._scores(report)
+        self._facts("Certificate", [*_certificate(report["certificate"]), ("in words", report["certificate_text"])])
+        self._facts("Size and cost", _cost(report))
+
+    def evaluated(self, result: Mapping[str, Any]) -> None:
+        """The scores of a model on a table."""
+        self.object(result)
+        self.say(f"{result['model']} from {result['file']} on {result['data']}, {_rows(result['rows'])}", "bold")
+        self._table(
+            f"Scores for {result['target']}",
+            ["", *result["scores"]],
+            [[result["model"], *map(_number, result["scores"].values())]],
+        )
+        if result["classes"]:
+            rows = [
+                [str(label), str(row["rows"]), _number(row["precision"]), _number(row["recall"])]
+                for label, row in result["classes"].items()
+            ]
+            self._table("By class", ["class", "rows", "precision", "recall"], rows)
+
+    def listed(self, title: str, heads: list[str], rows: list[list[str]]) -> None:
+        """A table of anything."""
+        self._table(title, heads, rows, numbers_from=None)
+
+    def _head(self, report: Mapping[str, Any]) -> None:
+        rows, target = report["rows"], report["target"]
+        total = rows["fitted"] + rows["held_out"]
+        self._facts(
+            None,
+            [
+                ("data", f"{report['data']}: {_rows(total)}, {report['columns']}"),
+                ("target", f"{target} → {report['task']}, because {report['why']}"),
+                *[("left out", f"{name} ({why})") for name, why in report["left_out"].items()],
+                ("encoding", _encoding(report)),
+                ("model", _model(report)),
+                *([("chosen", report["chosen"])] if report["chosen"] else []),
+            ],
+        )
+
+    def _scores(self, report: Mapping[str, Any]) -> None:
+        scores, rows = report["scores"], report["rows"]
+        if not scores:
+            self.say("\nNo rows were held out, so there is no score.", "yellow")
+            return
+        how = "" if report["task"] == "regression" else "stratified, "
+        title = f"Score on {_rows(rows['held_out'])} held out ({how}seed {report['seed']})"
+        heads = ["model", *next(iter(scores.values()))]
+        self._table(title, heads, [[name, *map(_number, its.values())] for name, its in scores.items()], best=0)
+
+    def _table(
+        self, title: str, heads: list[str], rows: list[list[str]], best: int | None = None, numbers_from: int | None = 1
+    ) -> None:
+        if not self._people:
+            return
+        table = Table(title=Text(title, style="bold"), title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
+        for position, head in enumerate(heads):
+            right = numbers_from is not None and position >= numbers_from
+            table.add_column(Text(head), justify="right" if right else "left", overflow="fold")
+        for position, row in enumerate(rows):
+            table.add_row(*map(Text, row), style="bold" if position == best else None)
+        self._console.print()
+        self._console.print(table)
+
+    def _facts(self, title: str | None, facts: Iterable[tuple[str, str]]) -> None:
+        if not self._people:
+            return
+        grid = Table.grid(padding=(0, 2))
+        grid.add_column(style="cyan", no_wrap=True, max_width=28, overflow="ellipsis")
+        grid.add_column(overflow="fold")
+        for name, value in facts:
+            grid.add_row(Text(name), Text(value))
+        if title is not None:
+            self._console.print()
+            self._console.print(Text(title, style="bold"))
+        self._console.print(grid)
+
+
+def _rows(count: int) -> str:
+    return f"{count} row" if count == 1 else f"{count} rows"
+
+
+def _model(report: Mapping[str, Any]) -> str:
+    """The learner with the parameters that decide most: how strong the penalty is, and the kernel."""
+    shown = [f", {name}={report['parameters'][name]}" for name in ("C", "alpha") if name in report["parameters"]]
+    return f"{report['model']}{''.join(shown)}, kernel {report['kernel']}"
+
+
+def _encoding(report: Mapping[str, Any]) -> str:
+    words = {
+        "standard": "numbers to mean 0 and variance 1",
+        "minmax": "numbers to the range [0, 1]",
+        "unit": "rows of numbers to length 1",
+        "none": "numbers as they are",
+    }[report["normalize"]]
+    filled = f", missing values by {report['impute']}" if report["impute"] else ""
+    return f"{words}{filled}; {report['encoded_columns']} encoded"
+
+
+def _certificate(certificate: Mapping[str, Any]) -> list[tuple[str, str]]:
+    return [
+        ("status", certificate["status"]),
+        ("objective", f"primal {certificate['primal']:.8g}, dual {certificate['dual']:.8g}"),
+        ("gap", f"{certificate['gap']:.3g} ({certificate['relative_gap']:.2e} of the objective)"),
+        ("KKT violation", f"{certificate['kkt_violation']:.3g}"),
+        ("iterations", str(certificate["iterations"])),
+    ]
+
+
+def _cost(report: Mapping[str, Any]) -> list[tuple[str, str]]:
+    facts, fitted = [], report["rows"]["fitted"]
+    if report["support_vectors"] is not None:
+        count = report["support_vectors"]
+        facts.append(("support vectors", f"{count} of {fitted} rows ({count / fitted:.0%})"))
+    seconds = report["seconds"]
+    facts.append(("time", f"{seconds['fit']:.2f} s to fit, {seconds['all']:.2f} s in all"))
+    memory = f"{describe(report['peak_bytes'])} by the fit"
+    if report["process_peak_bytes"] is not None:
+        memory += f", {describe(report['process_peak_bytes'])} by the whole process"
+    facts.append(("memory", memory))
+    return facts
+
+
+def _number(value: float) -> str:
+    if math.isnan(value):
+        return "-"
+    return f"{value:.4f}" if abs(value) < 1000 else f"{value:.6g}"
+
+
+def _value(value: Any) -> str:
+    return value if isinstance(value, str) else repr(value)
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {str(key): _finite(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_finite(item) for item in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value

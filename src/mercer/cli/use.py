@@ -1,0 +1,132 @@
+"""``mercer predict`` and ``mercer evaluate``: a model file at work on a table."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from sklearn.metrics import precision_recall_fscore_support
+
+from mercer import persistence
+from mercer._errors import DataError, ModelFileError, ParameterError
+from mercer._optional import optional
+from mercer.cli.files import check_output, write_atomically
+from mercer.cli.options import UseOptions
+from mercer.cli.scores import scores
+from mercer.cli.show import Printer
+from mercer.data.readers import read_table
+from mercer.data.table import Table
+from mercer.data.target import known_target
+from mercer.engine.settings import config
+from mercer.estimators.table import TableModel
+
+_MOST_CLASSES_SHOWN = 30
+_WRITERS: dict[str, Callable[[Any, Path], None]] = {
+    ".csv": lambda frame, path: frame.to_csv(path, index=False),
+    ".tsv": lambda frame, path: frame.to_csv(path, index=False, sep="\t"),
+    ".parquet": lambda frame, path: frame.to_parquet(path, index=False, engine="pyarrow"),
+}
+
+
+def load_model(path: Path) -> TableModel:
+    """The model in a file that ``mercer fit`` wrote.
+
+    Raises
+    ------
+    ModelFileError
+        If the file holds another object.
+    """
+    model = persistence.load(path)
+    if not isinstance(model, TableModel) or not hasattr(model, "report_"):
+        raise ModelFileError(
+            f"{path} holds a {type(model).__name__} and no model of a table; the command line works "
+            "with files that "
+            "mercer fit wrote. Load it in Python with mercer.load."
+        )
+    return model
+
+
+def predict(options: UseOptions) -> None:
+    """Predict for every row of a table; write or print the predictions."""
+    printer = Printer(options.quiet, options.json)
+    writer = _writer(options.out)
+    model = load_model(options.model)
+    with config(memory=options.memory, n_jobs=options.n_jobs):
+        table = read_table(options.data).drop(options.drop)
+        predicted = model.predict(_columns(table, model), source=table.source, locate=table.locate)
+    printer.object(
+        {
+            "model": str(options.model),
+            "data": options.data,
+            "target": model.target,
+            "rows": len(predicted),
+            "out": None if options.out is None else str(options.out),
+            "predictions": predicted.tolist() if options.out is None else None,
+        }
+    )
+    frame = optional("pandas", "writing predictions").DataFrame({model.target: predicted})
+    if options.out is not None:
+        write_atomically(options.out, lambda draft: writer(frame, draft))
+        printer.say(f"Wrote {len(frame)} predictions of {model.target} to {options.out}.", "bold green")
+    elif not options.json and not options.quiet:
+        frame.to_csv(sys.stdout, index=False)
+
+
+def evaluate(options: UseOptions) -> None:
+    """Score the model on a table that holds the target."""
+    printer = Printer(options.quiet, options.json)
+    model = load_model(options.model)
+    task = model.report_["task"]
+    with config(memory=options.memory, n_jobs=options.n_jobs):
+        table = read_table(options.data).drop(options.drop)
+        target = model.target
+        if not table.has(target) and table.is_sparse and table.default_target is not None:
+            # The label of a libsvm file has no name of its own.
+            target = table.default_target
+        _, values, _ = table.split(target)
+        y = known_target(values, target, task, model.report_["classes"], table.locate)
+        predicted = model.predict(_columns(table, model), source=table.source, locate=table.locate)
+    printer.evaluated(
+        {
+            "model": model.report_["model"],
+            "file": str(options.model),
+            "data": table.source,
+            "target": target,
+            "rows": len(y),
+            "scores": scores(task, y, predicted),
+            "classes": _by_class(y, predicted) if task == "classification" else {},
+        }
+    )
+
+
+def _writer(out: Path | None) -> Callable[[Any, Path], None]:
+    """Checked before anything is read, since a long job must not end in a file that cannot be written."""
+    if out is None:
+        return _WRITERS[".csv"]
+    check_output(out)
+    if out.suffix.lower() not in _WRITERS:
+        raise ParameterError(f"--out {out}: predictions are written as {', '.join(_WRITERS)}; name such a file.")
+    if out.suffix.lower() == ".parquet":
+        optional("pyarrow", f"writing {out.name}")
+    return _WRITERS[out.suffix.lower()]
+
+
+def _columns(table: Table, model: TableModel) -> Any:
+    """The columns to predict from: without the target, should the table hold it."""
+    if table.is_sparse or model.target not in table.names:
+        return table.columns
+    if table.columns.shape[1] == 1:
+        raise DataError(f"{table.source} holds the target {model.target!r} and nothing to predict it from.")
+    return table.columns.drop(columns=[model.target])
+
+
+def _by_class(y: np.ndarray, predicted: np.ndarray) -> dict[str, dict[str, float]]:
+    labels = np.unique(y)[:_MOST_CLASSES_SHOWN]
+    precision, recall, _, rows = precision_recall_fscore_support(y, predicted, labels=labels, zero_division=np.nan)
+    return {
+        str(label): {"rows": int(n), "precision": float(p), "recall": float(r)}
+        for label, n, p, r in zip(labels, rows, precision, recall, strict=True)
+    }

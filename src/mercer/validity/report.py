@@ -1,0 +1,141 @@
+"""What is found about a Gram matrix, as a value that prints readably."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+import numpy as np
+
+
+class Verdict(Enum):
+    """Whether a matrix is one that a kernel can give. The values are the help texts."""
+
+    definite = "positive definite: every eigenvalue is above the tolerance"
+    semidefinite = "positive semi-definite, as far as rounding lets one see: no eigenvalue is below -tolerance"
+    conditional = (
+        "only conditionally positive: c'Kc >= 0 for all c that sum to 0, and not for others. It serves learners "
+        "with an intercept, such as SVC; kernel.centered(X) makes it positive"
+    )
+    indefinite = (
+        "indefinite: no inner product gives these values. Choose another kernel, let validity.nearest mend "
+        "the matrix, or use a learner that takes allow_indefinite=True"
+    )
+    asymmetric = (
+        "not symmetric, so it is no Gram matrix. If that is only inaccuracy, pass (K + K.T) / 2; what "
+        "follows is about that symmetric part"
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class ValidityReport:
+    """What :func:`mercer.validity.check` found; ``print`` it to read it.
+
+    Parameters
+    ----------
+    n : int
+        Rows and columns of the matrix.
+    dtype : str
+        Precision in which its entries were computed.
+    method : str
+        How the eigenvalues were found: ``"full spectrum"`` or ``"Lanczos"``.
+    verdict : Verdict
+        ``verdict.value`` says it in words.
+    symmetric : bool
+        Whether ``asymmetry`` is within ``n * eps * largest |K_ij|``.
+    asymmetry : float
+        The largest ``|K_ij - K_ji|`` (among those looked at, see ``notes``).
+    asymmetry_at : (int, int) or None
+        Where it is; None if it is 0.
+    smallest, largest : float
+        The range of the eigenvalues of ``(K + K') / 2``.
+    tolerance : float
+        Eigenvalues within ``[-tolerance, tolerance]`` cannot be told from 0.
+    tolerance_reason : str
+        Where the tolerance comes from.
+    witness : (n,) ndarray or None
+        A vector ``c`` of length 1 with ``c'Kc < -tolerance``, when there is one.
+    witness_value : float or None
+        ``c'Kc``, evaluated in float64.
+    conditionally_positive : bool
+        Whether no ``c`` that sums to 0 has ``c'Kc < -tolerance``.
+    conditional_smallest : float or None
+        The least ``c'Kc`` over ``c`` of length 1 that sum to 0; None where positivity makes it needless.
+    conditional_witness : (n,) ndarray or None
+        The ``c`` that attains it, if it is below ``-tolerance``.
+    rank : int or None
+        Number of eigenvalues beyond the tolerance in absolute value; None if not computed.
+    condition_number : float
+        Largest over smallest absolute eigenvalue; infinite if the latter is within the tolerance.
+    ridge : float
+        The ``lambda`` of ``effective_dimension``.
+    effective_dimension : float
+        ``sum_i s_i / (s_i + lambda)`` over the eigenvalues, negative ones taken as 0: the degrees of freedom of
+        ``KernelRidge(alpha=lambda)``.
+    effective_dimension_error : float
+        0 from a full spectrum; from Lanczos an estimate of the error.
+    declared : str or None
+        What the kernel says of itself (``kernel.definiteness``); None for a matrix.
+    notes : tuple of str
+        What to know besides.
+    """
+
+    n: int
+    dtype: str
+    method: str
+    verdict: Verdict
+    symmetric: bool
+    asymmetry: float
+    asymmetry_at: tuple[int, int] | None
+    smallest: float
+    largest: float
+    tolerance: float
+    tolerance_reason: str
+    witness: np.ndarray | None
+    witness_value: float | None
+    conditionally_positive: bool
+    conditional_smallest: float | None
+    conditional_witness: np.ndarray | None
+    rank: int | None
+    condition_number: float
+    ridge: float
+    effective_dimension: float
+    effective_dimension_error: float
+    declared: str | None
+    notes: tuple[str, ...]
+
+    @property
+    def valid(self) -> bool:
+        """Whether the matrix is symmetric and positive semi-definite within the tolerance."""
+        return self.verdict in (Verdict.definite, Verdict.semidefinite)
+
+    def __str__(self) -> str:
+        n = self.n
+        where = "" if self.asymmetry_at is None else f" at {list(self.asymmetry_at)}"
+        rank = "not computed" if self.rank is None else f"{self.rank} of {n}"
+        error = f" +- {self.effective_dimension_error:.2g}" if self.effective_dimension_error else ""
+        lines = [
+            f"Gram matrix, {n} x {n}, {self.dtype}, by {self.method}",
+            f"  verdict              {self.verdict.value}.",
+            f"  symmetric            {'yes' if self.symmetric else 'no'}, worst |K_ij - K_ji| = {self.asymmetry:.3g}{where}",
+            f"  eigenvalues          from {self.smallest:.6g} to {self.largest:.6g}",
+            f"  tolerance            {self.tolerance:.3g} = {self.tolerance_reason}",
+            *self._witness_lines(),
+            f"  numerical rank       {rank}",
+            f"  condition number     {self.condition_number:.3g}",
+            f"  effective dimension  {self.effective_dimension:.5g}{error} at lambda = {self.ridge:g}",
+        ]
+        if self.declared is not None:
+            lines.append(f"  the kernel declares  {self.declared}")
+        return "\n".join([*lines, *(f"  note: {note}" for note in self.notes)])
+
+    def _witness_lines(self) -> list[str]:
+        lines = []
+        if self.witness is not None:
+            heaviest = np.argsort(-np.abs(self.witness), kind="stable")[:3]
+            weights = ", ".join(f"c[{i}] = {self.witness[i]:.3g}" for i in heaviest)
+            more = ", ..." if self.n > 3 else ""
+            lines.append(f"  witness              c'Kc = {self.witness_value:.6g} with {weights}{more}")
+        if self.conditional_smallest is not None:
+            lines.append(f"  where c sums to 0    c'Kc >= {self.conditional_smallest:.6g}")
+        return lines

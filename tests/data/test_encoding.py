@@ -1,0 +1,202 @@
+"""From a table to a matrix, and the check of new tables against the schema."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse as sp
+from sklearn.base import clone
+from sklearn.preprocessing import MinMaxScaler, Normalizer, StandardScaler
+
+from mercer._errors import DataError, MercerWarning, ParameterError, SchemaError
+from mercer.data.encoding import TableEncoder
+
+
+@pytest.fixture
+def frame():
+    return pd.DataFrame(
+        {
+            "age": [20.0, 30.0, 40.0, 60.0],
+            "town": ["Ulm", "Zug", "Ulm", "Bonn"],
+            "new": [True, False, False, True],
+            "size": [1, 2, 3, 4],
+        }
+    )
+
+
+def test_columns_of_every_kind(frame):
+    encoder = TableEncoder().fit(frame)
+    assert encoder.schema_.kinds == {"age": "number", "town": "category", "new": "boolean", "size": "number"}
+    assert encoder.feature_names_ == ["age", "size", "new", "town=Bonn", "town=Ulm", "town=Zug"]
+    assert encoder.positions("town") == [3, 4, 5]
+    matrix = encoder.transform(frame)
+    assert np.allclose(matrix[:, :2], StandardScaler().fit_transform(frame[["age", "size"]]))
+    assert matrix[:, 2].tolist() == [1, 0, 0, 1]
+    assert matrix[:, 3:].tolist() == [[0, 1, 0], [0, 0, 1], [0, 1, 0], [1, 0, 0]]
+
+
+@pytest.mark.parametrize(
+    ("normalize", "scaler"), [("standard", StandardScaler()), ("minmax", MinMaxScaler()), ("unit", Normalizer())]
+)
+def test_numbers_are_scaled_as_asked(frame, normalize, scaler):
+    numbers = frame[["age", "size"]]
+    assert np.allclose(TableEncoder(normalize).fit(numbers).transform(numbers), scaler.fit_transform(numbers))
+
+
+def test_numbers_as_they_are(frame):
+    numbers = frame[["age", "size"]]
+    assert np.array_equal(TableEncoder("none").fit(numbers).transform(numbers), numbers.to_numpy())
+
+
+def test_parameters_are_checked(frame):
+    with pytest.raises(ParameterError, match=r"normalize='minmx' is unknown; choose one of standard, minmax"):
+        TableEncoder("minmx").fit(frame)
+    with pytest.raises(ParameterError, match=r"impute='zero' is unknown; choose one of mean, median"):
+        TableEncoder(impute="zero").fit(frame)
+
+
+def test_encoder_is_cloned_as_scikit_learn_expects():
+    encoder = clone(TableEncoder("unit", "median"))
+    assert (encoder.normalize, encoder.impute) == ("unit", "median")
+
+
+def test_missing_values_are_an_error_that_names_the_columns(frame):
+    frame.loc[[1, 2], "age"] = np.nan
+    frame.loc[3, "town"] = None
+    with pytest.raises(DataError) as caught:
+        TableEncoder().check(frame, source="a.csv", locate=lambda row: f"line {row + 2}")
+    for words in ("a.csv", "'age' (2)", "'town' (1)", "line 3, column 'age'", "--impute median"):
+        assert words in str(caught.value)
+
+
+def test_missing_values_are_filled_in(frame):
+    frame.loc[3, "age"] = np.nan
+    frame.loc[3, "town"] = None
+    frame["new"] = pd.Series([True, None, True, False], dtype=object)
+    encoder = TableEncoder("none", impute="mean").fit(frame)
+    matrix = encoder.transform(frame)
+    assert matrix[3, 0] == 30.0
+    assert matrix[1, 2] == 1.0
+    assert matrix[3, encoder.feature_names_.index("town=Ulm")] == 1.0
+    assert np.isfinite(matrix).all()
+
+
+def test_infinite_values_are_named(frame):
+    frame.loc[2, "age"] = np.inf
+    with pytest.raises(DataError, match=r"a.csv, row 3, column 'age': the value is infinite \(1 of 4 rows\)"):
+        TableEncoder().check(frame, source="a.csv")
+
+
+def test_text_among_numbers_is_named_with_its_place():
+    frame = pd.DataFrame({"age": ["20", "30", "x40", "50"]})
+    with pytest.raises(DataError, match=r"a.csv, line 4, column 'age': 'x40' is text, where most"):
+        TableEncoder().check(frame, source="a.csv", locate=lambda row: f"line {row + 2}")
+
+
+def test_numbers_that_came_as_text_are_numbers():
+    frame = pd.DataFrame({"age": pd.Series(["20", "30.5"], dtype=object)})
+    assert TableEncoder("none").fit(frame).transform(frame).tolist() == [[20.0], [30.5]]
+
+
+def test_dates_and_lists_are_refused():
+    dates = pd.DataFrame({"day": pd.to_datetime(["2020-01-01", "2020-01-02"])})
+    with pytest.raises(DataError, match=r"the column 'day' holds datetime64.*--drop day"):
+        TableEncoder().fit(dates)
+    with pytest.raises(DataError, match=r"the column 'the bag' holds list values.*--drop \"the bag\""):
+        TableEncoder().fit(pd.DataFrame({"the bag": [[1], [2]]}))
+
+
+def test_names_and_row_counters_are_left_out():
+    frame = pd.DataFrame(
+        {"Unnamed: 0": range(50), "name": [f"n{i}" for i in range(50)], "town": ["a", "b"] * 25, "x": range(50)}
+    )
+    schema = TableEncoder().check(frame)
+    assert set(schema.left_out) == {"Unnamed: 0", "name"}
+    assert "50 different values in 50 rows" in schema.left_out["name"]
+    assert list(schema.kinds) == ["town", "x"]
+    with pytest.raises(DataError, match=r"no column to learn from: 'name' is left out"):
+        TableEncoder().check(frame[["name"]])
+
+
+def test_columns_may_come_in_another_order(frame):
+    encoder = TableEncoder().fit(frame)
+    assert np.array_equal(encoder.transform(frame[["size", "new", "town", "age"]]), encoder.transform(frame))
+
+
+def test_renamed_missing_and_extra_columns(frame):
+    encoder = TableEncoder().fit(frame)
+    with pytest.raises(SchemaError) as caught:
+        encoder.transform(frame.rename(columns={"age": "Age"}).drop(columns="size"), source="new.csv")
+    for words in ("new.csv lacks 2 of the 4 columns", "'age' (did you mean 'Age', which is there?)", "'size'"):
+        assert words in str(caught.value)
+    with pytest.raises(SchemaError, match=r"has 1 column that the model was not fitted on: 'id'. Remove it, .*--drop"):
+        encoder.transform(frame.assign(id=1))
+
+
+def test_columns_that_were_left_out_may_come_again():
+    frame = pd.DataFrame({"name": [f"n{i}" for i in range(50)], "x": range(50)})
+    encoder = TableEncoder().fit(frame)
+    assert np.array_equal(encoder.transform(frame), encoder.transform(frame[["x"]]))
+
+
+def test_text_where_a_number_is_expected(frame):
+    encoder = TableEncoder().fit(frame)
+    new = frame.astype({"age": object})
+    new.loc[1, "age"] = "thirty"
+    with pytest.raises(SchemaError, match=r"new.csv, line 3, column 'age': a number is expected, and 'thirty' is there"):
+        encoder.transform(new, source="new.csv", locate=lambda row: f"line {row + 2}")
+    with pytest.raises(SchemaError, match=r"column 'new': true or false is expected, and 'maybe' is there"):
+        encoder.transform(frame.assign(new=["maybe", "true", "false", "true"]))
+
+
+def test_unknown_categories_are_zeros_and_are_said(frame):
+    encoder = TableEncoder().fit(frame)
+    with pytest.warns(MercerWarning, match=r"new.csv: column 'town' holds 'Rom' in 2 rows"):
+        matrix = encoder.transform(frame.assign(town=["Rom", "Ulm", "Rom", "Zug"]), source="new.csv")
+    assert matrix[:, 3:].sum(axis=1).tolist() == [0, 1, 0, 1]
+
+
+def test_whole_numbers_as_categories_read_the_same_with_gaps():
+    encoder = TableEncoder(impute="median").fit(pd.DataFrame({"zip": ["7", "7a", "8b", "7"], "x": [1, 2, 3, 4]}))
+    matrix = encoder.transform(pd.DataFrame({"zip": [7.0, np.nan], "x": [1, 2]}))
+    assert matrix[0, encoder.feature_names_.index("zip=7")] == 1.0
+
+
+def test_sparse_tables_keep_their_zeros():
+    X = sp.random(60, 200, density=0.02, format="csr", random_state=0)
+    encoder = TableEncoder().fit(X)
+    matrix = encoder.transform(X)
+    assert sp.issparse(matrix) and matrix.nnz == X.nnz
+    assert np.allclose(matrix.toarray(), StandardScaler(with_mean=False).fit_transform(X).toarray())
+
+
+def test_full_sparse_tables_become_dense():
+    X = sp.csr_matrix(np.random.default_rng(0).normal(size=(20, 3)))
+    matrix = TableEncoder().fit(X).transform(X)
+    assert np.allclose(matrix, StandardScaler().fit_transform(X.toarray()))
+
+
+def test_sparse_tables_are_checked_by_their_width():
+    X = sp.random(20, 6, density=0.1, format="csr", random_state=0)
+    encoder = TableEncoder().fit(X)
+    assert encoder.transform(X[:, :4]).shape == (20, 6)
+    wide = sp.csr_matrix(np.eye(8))
+    with pytest.raises(SchemaError, match=r"up to number 7, and the model was fitted on features up to number 5"):
+        encoder.transform(wide)
+    with pytest.raises(SchemaError, match=r"fitted on a libsvm file with 6 numbered columns"):
+        encoder.transform(pd.DataFrame({"a": [1.0]}))
+    with pytest.raises(SchemaError, match=r"fitted on named columns .1 number., and"):
+        TableEncoder().fit(pd.DataFrame({"a": [1.0, 2.0]})).transform(X)
+
+
+def test_sparse_tables_with_nan_are_refused():
+    X = sp.csr_matrix(np.array([[1.0, 0.0], [0.0, np.nan]]))
+    with pytest.raises(DataError, match=r"a.libsvm, row 2, feature 1: the value is nan"):
+        TableEncoder().check(X, source="a.libsvm")
+
+
+def test_a_category_that_only_held_out_rows_have_is_known(frame):
+    encoder = TableEncoder().fit(frame.iloc[:3], schema=TableEncoder().check(frame))
+    matrix = encoder.transform(frame)
+    assert matrix[3, encoder.feature_names_.index("town=Bonn")] == 1.0

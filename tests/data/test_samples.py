@@ -1,0 +1,31 @@
+"""Every sample data set is what its listing says."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from mercer._errors import DataError
+from mercer.data.readers import read_table
+from mercer.data.samples import load_sample, samples
+from mercer.data.target import read_target
+
+
+@pytest.mark.parametrize("sample", samples(), ids=lambda sample: sample.name)
+def test_sample_is_what_the_listing_says(sample):
+    table = read_table(f"sample:{sample.name}")
+    columns, values, name = table.split(None)
+    assert columns.shape == (sample.rows, sample.columns)
+    assert np.isfinite(columns.to_numpy()).all()
+    assert read_target(values, name).task == sample.task
+
+
+def test_samples_are_the_same_every_time():
+    first, second = load_sample("sinc"), load_sample("sinc")
+    assert first.columns.equals(second.columns)
+    assert np.array_equal(first.targets["y"], second.targets["y"])
+
+
+def test_unknown_sample_offers_the_nearest():
+    with pytest.raises(DataError, match=r"no sample 'irs'. Did you mean iris"):
+        load_sample("irs")

@@ -1,0 +1,83 @@
+"""Which task a target poses, and targets that pose none."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from mercer._errors import DataError, ParameterError
+from mercer.data.target import known_target, read_target
+
+
+@pytest.mark.parametrize(
+    ("values", "task", "why"),
+    [
+        (["a", "b", "a"], "classification", "holds text, 2 different values"),
+        ([True, False, True], "classification", "booleans"),
+        ([0, 1, 1], "classification", "whole numbers, 2 different values in 3 rows"),
+        ([-1.0, 1.0, 1.0], "classification", "whole numbers"),
+        (list(range(10)) * 5, "classification", "10 different values in 50 rows"),
+        (list(range(10)) * 4, "regression", "10 different values in 40 rows"),
+        (list(range(31)) * 10, "regression", "31 different values"),
+        ([0.5, 1.0, 2.0], "regression", "numbers with fractions"),
+    ],
+)
+def test_task_is_worked_out_and_explained(values, task, why):
+    target = read_target(values, "y")
+    assert target.task == task
+    assert why in target.why
+
+
+def test_values_come_in_the_form_that_estimators_take():
+    assert read_target(pd.Series(["b", "a"]), "y").values.dtype.kind == "U"
+    assert read_target([1.0, 2.0], "y").values.dtype == np.int64
+    assert read_target(np.array([1, 2], dtype=np.uint8), "y").values.dtype == np.int64
+    assert read_target([1, 2], "y", "regression").values.dtype == np.float64
+    assert read_target(pd.Series([True, False], dtype=object), "y").values.dtype == bool
+    assert read_target(pd.Series(["x", "y"], dtype="category"), "y").values.tolist() == ["x", "y"]
+
+
+def test_what_the_user_asks_for_is_taken():
+    target = read_target(list(range(10)) * 5, "y", "regression")
+    assert target.task == "regression" and "asked for" in target.why
+    assert read_target([1, 2, 3, 4], "y", "classification").task == "classification"
+    with pytest.raises(ParameterError, match=r"task='clustering'"):
+        read_target([1, 2], "y", "clustering")
+
+
+@pytest.mark.parametrize(
+    ("values", "task", "words"),
+    [
+        ([3.0, 3.0], None, "'y' is constant: it holds .*3.0 in all 2 rows"),
+        ([3.5, 3.5], None, "'y' is constant: it holds the same number everywhere"),
+        (["a", "a", "a"], None, "'y' is constant: it holds one class only .'a' in all 3 rows"),
+        (["a"], None, "there is 1 row"),
+        ([1.0, np.nan, 2.0], None, "'y' is missing .* in 1 of 3 rows, first in line 2"),
+        (pd.Series(["a", None, "b"]), None, "'y' is missing .* in 1 of 3 rows, first in line 2"),
+        ([1.0, 2.0, np.inf], None, "'y' is infinite in line 3"),
+        (["1", "x", "2"], None, "'y' holds text in 1 of 3 rows and numbers in the others; the first is 'x' in line 2"),
+        (["x", "y", "2"], "regression", "needs numbers .*'x' in line 1.*--task classification"),
+        ([0.5, 1.5, 2.0], "classification", "fractions.*--task regression"),
+    ],
+)
+def test_targets_that_cannot_be_learned(values, task, words):
+    with pytest.raises(DataError, match=words):
+        read_target(values, "y", task, lambda row: f"line {row + 1}")
+
+
+def test_numbers_that_came_as_text_are_numbers():
+    assert read_target(pd.Series(["1.5", "2"], dtype=object), "y").values.tolist() == [1.5, 2.0]
+
+
+def test_targets_of_new_data_are_matched_with_the_known_classes():
+    def place(row):
+        return f"line {row + 1}"
+
+    assert known_target([1.0, 2.0], "y", "classification", [1, 2, 3], place).tolist() == [1, 2]
+    assert known_target([1, 2], "y", "classification", ["1", "2"], place).tolist() == ["1", "2"]
+    assert known_target([1, 2], "y", "regression", [], place).tolist() == [1.0, 2.0]
+    with pytest.raises(DataError, match=r"'c' in line 2, which is none of the classes .*'a', 'b'"):
+        known_target(["a", "c"], "y", "classification", ["a", "b"], place)
+    with pytest.raises(DataError, match=r"predicts numbers, and 'y' holds text"):
+        known_target(["a", "c"], "y", "regression", [], place)

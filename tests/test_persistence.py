@@ -1,0 +1,466 @@
+"""Model files: everything comes back as it was, and nothing half-written is ever left behind."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse as sp
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+from safetensors import safe_open
+from sklearn.compose import ColumnTransformer
+from sklearn.gaussian_process import kernels as gaussian_process
+from sklearn.impute import SimpleImputer
+from sklearn.linear_model import LinearRegression
+from sklearn.pipeline import Pipeline, make_pipeline
+from sklearn.preprocessing import (
+    FunctionTransformer,
+    LabelEncoder,
+    MinMaxScaler,
+    Normalizer,
+    OneHotEncoder,
+    StandardScaler,
+)
+
+from mercer import load, save
+from mercer._errors import MemoryBudgetError, MercerWarning, ModelFileError
+from mercer.engine.settings import config
+from mercer.kernels import (
+    RBF,
+    AllSubsets,
+    ArcCosine,
+    ChiSquared,
+    Constant,
+    ExponentialDot,
+    ExpSineSquared,
+    Hamming,
+    HistogramIntersection,
+    Laplacian,
+    Linear,
+    Matern,
+    NegativeDistance,
+    Periodic,
+    Polynomial,
+    RationalQuadratic,
+    Sigmoid,
+    Tanimoto,
+    White,
+    exp,
+    from_function,
+)
+from mercer.kernels.kernel import Kernel
+from mercer.persistence import container
+from mercer.persistence.registry import registry
+from mercer.solvers.solution import Certificate, Status
+
+RNG = np.random.default_rng(0)
+X = RNG.random((12, 3))
+
+KERNELS = [
+    RBF(0.3),
+    RBF([1.0, 2.0, 0.1]),
+    0.7 * RBF([1.0, 3.0, 2.0]) + Linear(),
+    Laplacian(2.0) * Matern(1.5, 2.5),
+    Matern(0.4, 1.2),
+    RationalQuadratic(1.0, 0.3),
+    Periodic(1.0, 0.5),
+    ExpSineSquared(1.0, 0.5),
+    Polynomial(3, 0.5, 1.0) ** 2,
+    exp(0.1 * Linear()),
+    ExponentialDot(0.3),
+    Sigmoid(0.1, 0.2),
+    AllSubsets(),
+    ArcCosine(1),
+    ChiSquared(0.5),
+    HistogramIntersection(),
+    Hamming(),
+    Tanimoto(),
+    NegativeDistance(1.0),
+    Constant(2.0) + White(0.1),
+    RBF(1.0).on([0, 2]).normalized(),
+    RBF(1.0).on("age"),
+    Linear().centered(X[:4]),
+    RBF(2.0).fixed("length_scale") + Linear(),
+    RBF(2.0).bounded(length_scale=(0.5, 3.0)),
+]
+
+
+def round_trip(value, directory: Path):
+    path = directory / "model.mercer"
+    save(value, path)
+    return load(path)
+
+
+def parts(kernel: Kernel) -> set[type]:
+    return {type(kernel)}.union(*(parts(child) for _, child in kernel.children()))
+
+
+@pytest.mark.parametrize("kernel", KERNELS, ids=repr)
+def test_kernels_come_back_equal(kernel, tmp_path):
+    back = round_trip(kernel, tmp_path)
+    assert back == kernel
+    assert hash(back) == hash(kernel)
+    assert repr(back) == repr(kernel)
+    assert back.parameters == kernel.parameters
+
+
+def test_every_kernel_class_is_covered():
+    """A new kernel class must be added above, or be one that holds a function."""
+    seen = set().union(*(parts(kernel) for kernel in KERNELS))
+    names = {cls.__name__ for cls in registry().records.classes.values() if issubclass(cls, Kernel)}
+    bases = {"DotKernel", "NormDotKernel", "StationaryKernel"}
+    assert names - {cls.__name__ for cls in seen} - bases == {"FromFunction", "ScaledBy", "Warped"}
+
+
+def test_names_in_files_are_unique():
+    for names in (registry().records, registry().estimators):
+        assert len(names.classes) == len(names.names)
+
+
+PLAIN = [
+    None, True, 0, -(2**80), 1.5, -0.0, float("inf"), "", "é\ud800", b"".decode(), (), [], {},
+    (1, [2.5, (None,)], {"a": 1, 2: "b", (1, "x"): [3], None: 0}),
+    slice(1, None, 2), np.float32(0.1), np.float64(1 / 3), np.int8(-3), np.bool_(False), np.str_("a"),
+    np.float16(0.1), np.uint64(2**64 - 1), np.dtype("float32"), np.dtype("O"), np.dtype("<U7"), np.float64, float,
+    Status.converged, Certificate(1.5, 1.0, 1e-4, np.int64(10), 0.1, 800, Status.direct),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("value", PLAIN, ids=repr)
+def test_plain_values_come_back_equal(value, tmp_path):
+    back = round_trip(value, tmp_path)
+    assert type(back) is type(value)
+    assert back == value
+    assert repr(back) == repr(value)
+
+
+def test_nan_comes_back(tmp_path):
+    back = round_trip({"x": float("nan"), "y": np.float32("nan"), "z": np.array([np.nan, -0.0])}, tmp_path)
+    assert type(back["x"]) is float and np.isnan(back["x"])
+    assert type(back["y"]) is np.float32 and np.isnan(back["y"])
+    assert np.isnan(back["z"][0]) and np.signbit(back["z"][1])
+
+
+ARRAYS = [
+    np.zeros((0, 5)), np.array(2.5), np.array([True, False]), np.array(["a", "bbb", ""]), np.array("x"),
+    np.empty((2, 0), "<U3"), np.array([["α", "\U0001f600"]], dtype=object), np.array([], dtype=object),
+    np.array([1, None, "x", 2.5], dtype=object).reshape(2, 2), np.arange(6, dtype="f2"),
+    np.arange(4, dtype=">i4"), np.arange(6)[::2], np.arange(3, dtype=np.longlong), np.ones(3, np.uint8),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("array", ARRAYS, ids=repr)
+def test_arrays_come_back_equal(array, tmp_path):
+    back = round_trip(array, tmp_path)
+    assert type(back) is np.ndarray
+    assert back.shape == array.shape
+    assert back.dtype == array.dtype.newbyteorder("=")
+    assert back.tolist() == array.tolist()
+    assert back.flags.writeable
+
+
+def test_an_object_array_of_sequences_comes_back(tmp_path):
+    array = np.empty(2, dtype=object)
+    array[0], array[1] = np.arange(3.0), [1, 2]
+    back = round_trip(array, tmp_path)
+    assert back.shape == (2,)
+    assert back[0].tolist() == [0.0, 1.0, 2.0]
+    assert back[1] == [1, 2]
+
+
+@pytest.mark.parametrize("kind", [sp.csr_matrix, sp.csr_array])
+def test_sparse_matrices_come_back_equal(kind, tmp_path):
+    matrix = kind(sp.random(20, 30, 0.1, random_state=0, dtype=np.float32))
+    back = round_trip(matrix, tmp_path)
+    assert type(back) is kind
+    assert back.dtype == np.float32
+    assert (back != matrix).nnz == 0
+
+
+def test_the_order_in_memory_is_kept(tmp_path):
+    back = round_trip([np.asfortranarray(X), X, X.T], tmp_path)
+    assert [a.flags.f_contiguous for a in back] == [True, False, True]
+    assert all(np.array_equal(a, b) for a, b in zip(back, [X, X, X.T], strict=True))
+
+
+def test_shared_objects_stay_shared(tmp_path):
+    array, kernel, row = X.copy(), RBF(2.0), [1, 2]
+    back = round_trip({"a": array, "b": (array, row), "k": kernel, "s": [kernel + Linear(), row]}, tmp_path)
+    assert back["a"] is back["b"][0]
+    assert back["b"][1] is back["s"][1]
+    assert back["k"] is back["s"][0].children()[0][1]
+
+
+json_like = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(),
+    lambda inner: st.lists(inner, max_size=4)
+    | st.tuples(inner, inner)
+    | st.dictionaries(st.text() | st.integers(), inner, max_size=4),
+    max_leaves=12,
+)
+
+
+@settings(max_examples=60, deadline=None)
+@given(value=json_like)
+def test_any_nest_of_plain_values_comes_back(value, tmp_path_factory):
+    back = round_trip(value, tmp_path_factory.mktemp("files"))
+    assert repr(back) == repr(value)
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    array=hnp.arrays(
+        hnp.integer_dtypes() | hnp.floating_dtypes(sizes=(16, 32, 64)) | hnp.unicode_string_dtypes() | st.just("?"),
+        hnp.array_shapes(min_dims=0, min_side=0, max_dims=3, max_side=4),
+    )
+)
+def test_any_array_comes_back(array, tmp_path_factory):
+    back = round_trip(array, tmp_path_factory.mktemp("files"))
+    assert back.shape == array.shape
+    assert back.dtype == array.dtype.newbyteorder("=")
+    # Bytes, so that NaN with its payload and negative zero count too.
+    assert back.tobytes() == array.astype(back.dtype).tobytes()
+
+
+# ---- scikit-learn's transformers
+
+FRAME = pd.DataFrame(
+    {"age": [1.0, np.nan, 3.0, 9.0], "town": ["Ulm", "Zug", None, "Ulm"], "old": [True, False, True, True]}
+)
+
+
+def test_the_fitted_preprocessing_of_a_table_comes_back(tmp_path):
+    columns = ColumnTransformer(
+        [
+            ("numbers", make_pipeline(SimpleImputer(strategy="median", add_indicator=True), MinMaxScaler()), ["age"]),
+            ("words", OneHotEncoder(handle_unknown="infrequent_if_exist", min_frequency=2), ["town"]),
+            ("flags", "passthrough", slice(2, 3)),
+        ],
+        remainder=StandardScaler(),
+    ).fit(FRAME)
+    pipeline = Pipeline([("columns", columns), ("same", FunctionTransformer()), ("unit", Normalizer())]).fit(FRAME)
+    back = round_trip(pipeline, tmp_path)
+    assert np.array_equal(back.transform(FRAME), pipeline.transform(FRAME))
+    assert repr(back) == repr(pipeline)
+    assert back.named_steps["columns"].get_feature_names_out().tolist() == columns.get_feature_names_out().tolist()
+
+
+def test_transformers_that_keep_data_frames_come_back(tmp_path):
+    scaler = StandardScaler().set_output(transform="pandas").fit(FRAME[["age"]])
+    back = round_trip(scaler, tmp_path)
+    pd.testing.assert_frame_equal(back.transform(FRAME[["age"]]), scaler.transform(FRAME[["age"]]))
+
+
+def test_labels_and_unfitted_models_come_back(tmp_path):
+    labels = LabelEncoder().fit(["b", "a", "b"])
+    assert round_trip(labels, tmp_path).transform(["a", "b"]).tolist() == [0, 1]
+    assert round_trip(MinMaxScaler((1, 2)), tmp_path).get_params() == MinMaxScaler((1, 2)).get_params()
+    kernel = 2.0 * gaussian_process.RBF([1.0, 2.0]) + gaussian_process.WhiteKernel(0.1)
+    assert round_trip(kernel, tmp_path) == kernel
+
+
+# ---- what cannot be saved
+
+
+class Stranger:
+    pass
+
+
+class OwnKernel(RBF):
+    pass
+
+
+UNSAVABLE = [
+    (RBF().scaled_by(len) + Linear(), r"Sum\.terms\[0\]\.function is a Python function \(len\)"),
+    (from_function(np.inner), r"FromFunction\.function is a Python function"),
+    (Linear() * RBF().warped(lambda x: x), r"Product\.terms\[1\]\.map is a Python function \(<lambda>\)"),
+    (Pipeline([("log", FunctionTransformer(np.log1p))]), r"Pipeline\.steps\[0\]\[1\]\.func is a Python function"),
+    ({"model": [Stranger()]}, r"dict\['model'\]\[0\] is an object of the class .*Stranger"),
+    (Pipeline([("line", LinearRegression())]), r"Pipeline\.steps\[0\]\[1\] is an object of the class .*Linear"),
+    (OwnKernel(), "OwnKernel is an object of the class"),
+    (Stranger, "type is the class .*Stranger"),
+    (SimpleImputer(missing_values=np.random.RandomState(0)), "missing_values .*Pass a whole number"),
+    (sp.csc_matrix(np.eye(2)), r"csc_matrix is a csc_matrix, .*tocsr\(\)"),
+    (np.ones(2, complex), "ndarray is an array of complex128"),
+    (np.ones(2, "datetime64[s]"), "ndarray is an array of datetime64"),
+    (np.ones(2, "i4,f8"), "ndarray is an array of"),
+    (np.ma.masked_array([1.0]), "MaskedArray is an object of the class"),
+    (2**2000, "int is an object of the class builtins.int"),
+]
+
+
+@pytest.mark.parametrize(("model", "message"), UNSAVABLE, ids=[m for _, m in UNSAVABLE])
+def test_what_cannot_be_saved_is_named_before_anything_is_written(model, message, tmp_path):
+    with pytest.raises(ModelFileError, match=message):
+        save(model, tmp_path / "model.mercer")
+    assert os.listdir(tmp_path) == []
+
+
+def test_circles_and_bottomless_nesting_are_refused(tmp_path):
+    circle: list = [1]
+    circle.append({"me": circle})
+    with pytest.raises(ModelFileError, match=r"list\[1\]\['me'\] holds itself"):
+        save(circle, tmp_path / "model.mercer")
+    with pytest.raises(ModelFileError, match="nested more than 100 levels"):
+        save(deepen([], 5000), tmp_path / "model.mercer")
+    # Sharing can make things deeper than any path that is walked while saving.
+    deep = deepen([], 80)
+    with pytest.raises(ModelFileError, match="nested deeper than 100"):
+        save([deep, deepen(deep, 50)], tmp_path / "model.mercer")
+    assert os.listdir(tmp_path) == []
+
+
+def deepen(value: list, levels: int) -> list:
+    for _ in range(levels):
+        value = [value]
+    return value
+
+
+# ---- writing
+
+
+def test_the_file_is_a_safetensors_file(tmp_path):
+    path = tmp_path / "model.mercer"
+    arrays = [X, np.arange(7, dtype=np.int8), np.array([True]), X.astype(np.float32)]
+    save(arrays, path)
+    with safe_open(path, framework="numpy") as file:
+        tensors = [file.get_tensor(name) for name in [*file.offset_keys()]]
+        metadata = file.metadata()
+    assert sorted(t.tobytes() for t in tensors) == sorted(a.tobytes() for a in arrays)
+    assert metadata["format"] == "mercer-model"
+    assert metadata["format_version"] == "1"
+    assert json.loads(metadata["model"])["nodes"]
+
+
+def test_saving_replaces_the_file_and_respects_links_and_the_umask(tmp_path):
+    path, link = tmp_path / "model.mercer", tmp_path / "link.mercer"
+    link.symlink_to(path)
+    save(RBF(1.0), path)
+    save(RBF(2.0), str(link))
+    assert load(path) == load(link) == RBF(2.0)
+    assert link.is_symlink()
+    plain = tmp_path / "plain"
+    plain.write_bytes(b"")
+    assert path.stat().st_mode == plain.stat().st_mode
+    assert sorted(os.listdir(tmp_path)) == ["link.mercer", "model.mercer", "plain"]
+
+
+@pytest.mark.parametrize("step", ["write", "fsync", "replace"])
+@pytest.mark.parametrize("failure", [KeyboardInterrupt(), OSError(28, "No space left on device")])
+def test_a_failure_leaves_the_old_file_and_nothing_else(step, failure, tmp_path, monkeypatch):
+    path = tmp_path / "model.mercer"
+    save(RBF(1.0), path)
+
+    def fail(*_):
+        raise failure
+
+    target = {"write": (container, "_chunks"), "fsync": (os, "fsync"), "replace": (os, "replace")}[step]
+    monkeypatch.setattr(*target, fail)
+    expected = KeyboardInterrupt if isinstance(failure, KeyboardInterrupt) else ModelFileError
+    with pytest.raises(expected):
+        save([X, RBF(2.0)], path)
+    monkeypatch.undo()
+    assert os.listdir(tmp_path) == ["model.mercer"]
+    assert load(path) == RBF(1.0)
+
+
+BAD_PATHS = [
+    ("nowhere/model.mercer", "there is no directory .*nowhere; make it first"),
+    ("", "is a directory"),
+    ("a\0b", "is not the name of a file"),
+]
+
+
+@pytest.mark.parametrize(("name", "message"), BAD_PATHS)
+def test_places_that_cannot_be_written(name, message, tmp_path):
+    with pytest.raises(ModelFileError, match=message):
+        save(RBF(), f"{tmp_path}/{name}")
+    with pytest.raises(ModelFileError):
+        load(f"{tmp_path}/{name}")
+    assert os.listdir(tmp_path) == []
+
+
+@pytest.mark.parametrize("path", [3, None, b"model.mercer", ""])
+def test_paths_of_the_wrong_kind(path):
+    with pytest.raises(ModelFileError, match="is not the name of a file"):
+        save(RBF(), path)
+    with pytest.raises(ModelFileError, match="is not the name of a file"):
+        load(path)
+
+
+def test_too_much_text_for_a_header_is_refused(tmp_path, monkeypatch):
+    monkeypatch.setattr(container, "_LARGEST_HEADER", 10_000)
+    with pytest.raises(ModelFileError, match="keep long lists of numbers or strings in NumPy arrays"):
+        save(["word"] * 5000, tmp_path / "model.mercer")
+    assert os.listdir(tmp_path) == []
+
+
+# ---- loading
+
+
+def test_a_model_that_exceeds_the_memory_budget_is_refused(tmp_path):
+    path = tmp_path / "model.mercer"
+    save(np.zeros(100_000), path)
+    with config(memory="100KB"), pytest.raises(MemoryBudgetError, match=r"model\.mercer would take 781\.2 KiB"):
+        load(path)
+
+
+def test_another_version_of_scikit_learn_is_a_warning(tmp_path, monkeypatch):
+    monkeypatch.setattr("sklearn.__version__", "1.2.3")
+    save(StandardScaler().fit(X), tmp_path / "model.mercer")
+    monkeypatch.undo()
+    with pytest.warns(MercerWarning, match=r"saved with scikit-learn 1\.2\.3"):
+        back = load(tmp_path / "model.mercer")
+    assert back.mean_.tolist() == X.mean(axis=0).tolist()
+
+
+def test_a_parameter_that_the_writing_version_lacked_takes_its_default(tmp_path):
+    node = {"kind": "estimator", "class": "sklearn.StandardScaler", "fields": {"copy": True, "with_std": True}}
+    table = {"root": [0], "nodes": [node]}
+    texts = {"format_version": "1", "mercer_version": "0", "sklearn_version": "1.0", "model": json.dumps(table)}
+    container.write(tmp_path / "model.mercer", texts, {})
+    with pytest.warns(MercerWarning):
+        back = load(tmp_path / "model.mercer")
+    assert back.with_mean is True
+    assert repr(back) == "StandardScaler()"
+
+
+# The peak is that of a process, so a fresh one measures it.
+MEASURE = """
+import resource, sys
+import numpy as np
+from mercer import load, save
+
+def peak():
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+
+model = [np.ones((1000, 8000)), np.ones((4000, 4000), np.float32, order="F")]
+save([1.0], sys.argv[1])
+if sys.argv[2] == "save":
+    before = peak()
+    save(model, sys.argv[1])
+    print(peak() - before)
+else:
+    save(model, sys.argv[1])
+    size = sum(array.nbytes for array in model)
+    held = peak() - size
+    del model
+    model = load(sys.argv[1])
+    print(peak() - held - size)
+"""
+
+
+@pytest.mark.parametrize("direction", ["save", "load"])
+def test_the_arrays_are_held_once(direction, tmp_path):
+    command = [sys.executable, "-c", MEASURE, str(tmp_path / "model.mercer"), direction]
+    result = subprocess.run(command, capture_output=True, text=True, check=True, timeout=120)
+    # A second copy of the arrays would take 128 MB.
+    assert int(result.stdout) < 40_000_000
