@@ -108,7 +108,7 @@ def fit(
     seed: Annotated[int, typer.Option(help="Seed of the choice of the held-out rows.")] = 0,
     out: Annotated[
         Path | None,
-        typer.Option("--out", "-o", metavar="FILE", help="The model file; by default named after DATA.", show_default=False),
+        typer.Option("--out", "-o", metavar="FILE", help="The model file; else named after DATA.", show_default=False),
     ] = None,
     memory: Memory = None,
     n_jobs: Jobs = None,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import importlib.metadata
 import platform
 import sys
@@ -26,7 +25,7 @@ from mercer.cli.show import Printer
 from mercer.data.encoding import TableEncoder
 from mercer.data.readers import read_table
 from mercer.data.schema import Schema
-from mercer.data.table import Table
+from mercer.data.table import Table, listing, nearest
 from mercer.data.target import Target, read_target
 from mercer.engine.memory import track
 from mercer.engine.settings import config
@@ -71,13 +70,15 @@ def fit(options: FitOptions) -> None:
         model = TableModel(
             _estimator(options.model, job.target.task, parameters), options.normalize, options.impute, job.target.name
         )
+        report = _plan(job, options)
+        printer.planned(report)
+        printer.say(f"Fitting on {len(job.train)} rows ...", "dim")
         chosen = _choose_penalty(model, job, parameters, options.seed)
-        printer.say(f"Fitting on {len(job.train)} of {table.n_rows} rows ...")
         started = time.perf_counter()
-        with track() as account:
+        with track() as account, printer.progress():
             model.fit(job.rows(job.train), job.target.values[job.train], schema=job.schema)
         seconds = time.perf_counter() - started
-        report = _report(model, job, options, chosen)
+        report.update(_outcome(model, chosen))
         report["seconds"] = {"fit": seconds}
         report["peak_bytes"] = account.peak
         report["scores"] = _scores(model, job)
@@ -95,7 +96,7 @@ def _stem(data: str) -> str:
 def _parameters(options: FitOptions) -> dict[str, Any]:
     """The parameters of the estimator that the command line sets, as far as they can be read without the data."""
     if options.model is not None and options.model not in MODELS:
-        near = difflib.get_close_matches(options.model.lower(), MODELS, n=1)
+        near = nearest(options.model, MODELS, 1)
         offer = f"did you mean {near[0]}? " if near else ""
         raise ParameterError(f"there is no model {options.model!r}; {offer}the models are {', '.join(MODELS)}.")
     if not 0 <= options.test_size < 1:
@@ -128,7 +129,7 @@ def _estimator(name: str | None, task: str, parameters: Mapping[str, Any]) -> An
     known = [parameter for parameter in estimator.get_params(deep=False) if parameter != "kernel"]
     for parameter in parameters:
         if parameter not in known and parameter != "kernel":
-            near = difflib.get_close_matches(parameter, known, n=2, cutoff=0.5)
+            near = nearest(parameter, known, 2)
             offer = f"did you mean {' or '.join(near)}?" if near else f"its parameters are {', '.join(known)}."
             raise ParameterError(f"{type(estimator).__name__} has no parameter {parameter!r}; {offer}")
     return estimator.set_params(**parameters)
@@ -157,7 +158,8 @@ def _hold_out(target: Target, share: float, seed: int) -> tuple[np.ndarray, np.n
     single = counts[codes] == 1
     if single.any():
         warnings.warn(
-            f"{int(single.sum())} classes of {target.name!r} have one row only, which stays in the training part.",
+            f"classes of {target.name!r} with one row only stay in the training part: "
+            f"{listing(target.values[single])}.",
             MercerWarning,
             stacklevel=2,
         )
@@ -188,8 +190,7 @@ def _choose_penalty(model: TableModel, job: _Job, parameters: Mapping[str, Any],
         return None
     widths: list[dict[str, float]] = [{}]
     if not {"kernel", "gamma"} & set(parameters):
-        columns = len(TableEncoder(model.normalize, model.impute).fit(X, schema=job.schema).feature_names_)
-        widths = [{"gamma": factor / columns} for factor in _WIDTHS]
+        widths = [{"gamma": factor / job.schema.encoded_columns} for factor in _WIDTHS]
     scored = []
     for trial in ({"alpha": alpha, **width} for alpha in _ALPHAS for width in widths):
         candidate = clone(model)
@@ -214,9 +215,28 @@ def _scores(model: TableModel, job: _Job) -> dict[str, dict[str, float]]:
     }
 
 
-def _report(model: TableModel, job: _Job, options: FitOptions, chosen: str | None) -> dict[str, Any]:
-    """Everything that is printed of a fit, as plain values; kept in the model file for ``mercer inspect``."""
-    estimator, schema = model.estimator_, job.schema
+def _plan(job: _Job, options: FitOptions) -> dict[str, Any]:
+    """What was found in the data, as plain values; with the outcome, kept in the model file for ``mercer inspect``."""
+    schema = job.schema
+    return {
+        "data": options.data if options.data.startswith("sample:") else Path(options.data).name,
+        "rows": {"fitted": len(job.train), "held_out": len(job.test)},
+        "columns": schema.describe(),
+        "left_out": dict(schema.left_out),
+        "target": job.target.name,
+        "task": job.target.task,
+        "why": job.target.why,
+        "normalize": options.normalize,
+        "impute": options.impute,
+        "encoded_columns": schema.encoded_columns,
+        "seed": options.seed,
+        "versions": {"mercer": importlib.metadata.version("mercer"), "python": platform.python_version()},
+    }
+
+
+def _outcome(model: TableModel, chosen: str | None) -> dict[str, Any]:
+    """What the fit came to, as plain values."""
+    estimator = model.estimator_
     given = {k: v for k, v in estimator.get_params(deep=False).items() if k not in ("kernel", "n_jobs")}
     support = getattr(estimator, "support_", None)
     return {
@@ -224,22 +244,10 @@ def _report(model: TableModel, job: _Job, options: FitOptions, chosen: str | Non
         "kernel": repr(estimator.kernel_),
         "parameters": {name: _plain(value) for name, value in given.items()},
         "chosen": chosen,
-        "task": job.target.task,
-        "why": job.target.why,
-        "target": job.target.name,
         "classes": [_plain(label) for label in getattr(model, "classes_", [])],
-        "data": options.data if options.data.startswith("sample:") else Path(options.data).name,
-        "columns": schema.describe(),
-        "left_out": dict(schema.left_out),
-        "encoded_columns": len(model.encoder_.feature_names_),
-        "normalize": options.normalize,
-        "impute": options.impute,
-        "rows": {"fitted": len(job.train), "held_out": len(job.test)},
-        "seed": options.seed,
         "certificate": estimator.certificate_.as_dict(),
         "certificate_text": estimator.certificate_.explain(),
         "support_vectors": None if support is None else len(support),
-        "versions": {"mercer": importlib.metadata.version("mercer"), "python": platform.python_version()},
     }
 
 

@@ -15,6 +15,8 @@ from mercer._errors import MercerError
 
 OK, OUR_FAULT, USER_FAULT, INTERRUPTED = 0, 1, 2, 130
 
+_STOPPED = "interrupted; no file was written"
+
 # Of typer's errors only this branch is public under one name in all its versions; its base is what we catch.
 _USAGE: Any = typer.BadParameter.__mro__[2]
 
@@ -28,16 +30,18 @@ def ending(command: Callable[[], Any]) -> int:
         with warnings.catch_warnings():
             warnings.showwarning = _note
             code = command()
-        return code if isinstance(code, int) else OK
+        # typer itself turns Ctrl-C into this code.
+        return _say(_STOPPED, INTERRUPTED) if code == INTERRUPTED else OK
     except (KeyboardInterrupt, typer.Abort):
-        return _say("interrupted; nothing was written", INTERRUPTED)
+        return _say(_STOPPED, INTERRUPTED)
     except _USAGE as error:
         return _say(error.format_message(), USER_FAULT)
-    except BrokenPipeError:
-        # The reader of our output has left, as in `mercer predict ... | head`; nothing more is to be said to
-        # it.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return OK
+    except SystemExit as error:
+        if isinstance(error.__context__, BrokenPipeError):
+            # The reader of our output has left, as in `mercer predict ... | head`; nothing more is to be said to it.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+            return OK
+        raise
     except MercerError as error:
         return _say(str(error), USER_FAULT)
     except MemoryError:

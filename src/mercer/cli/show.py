@@ -5,15 +5,18 @@ from __future__ import annotations
 import json
 import math
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 from rich import box
 from rich.console import Console
+from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
 from rich.table import Table
 from rich.text import Text
 
 from mercer.engine.memory import describe
+from mercer.engine.progress import on_progress
 
 
 class Printer:
@@ -30,6 +33,27 @@ class Printer:
         if self._people:
             self._console.print(Text(text, style=style or ""))
 
+    @contextmanager
+    def progress(self) -> Iterator[None]:
+        """Bars for the steps of the work in the block, on standard error if that is a terminal; gone at its end."""
+        console = Console(stderr=True)
+        if not self._people or not console.is_terminal:
+            yield
+            return
+        bars = Progress(
+            TextColumn("{task.description}", markup=False), BarColumn(), TimeRemainingColumn(),
+            console=console, transient=True,
+        )  # fmt: skip
+        tasks: dict[str, TaskID] = {}
+
+        def show(what: str, done: int, total: int) -> None:
+            if what not in tasks:
+                tasks[what] = bars.add_task(what)
+            bars.update(tasks[what], completed=done, total=total)
+
+        with bars, on_progress(show):
+            yield
+
     def object(self, value: Mapping[str, Any]) -> None:
         """The one JSON object, for machines; numbers that JSON lacks (NaN, infinity) become null."""
         if self._machines:
@@ -38,7 +62,7 @@ class Printer:
     def fitted(self, report: Mapping[str, Any]) -> None:
         """The outcome of a fit."""
         self.object(report)
-        self._head(report)
+        self._model(report)
         self._scores(report)
         self._facts("Certificate", _certificate(report["certificate"]))
         self._facts("Size and cost", _cost(report))
@@ -49,7 +73,8 @@ class Printer:
         """What a model file holds; ``columns`` are the names and the descriptions of its columns."""
         self.object({**report, "schema": dict(columns)})
         self.say(f"{report['file']} ({describe(report['file_bytes'])})", "bold")
-        self._head(report)
+        self.planned(report)
+        self._model(report)
         rows = [(name, _value(value)) for name, value in report["parameters"].items()]
         self._facts("Parameters", rows)
         shown = list(columns.items())[:30]
@@ -81,20 +106,25 @@ class Printer:
         """A table of anything."""
         self._table(title, heads, rows, numbers_from=None)
 
-    def _head(self, report: Mapping[str, Any]) -> None:
-        rows, target = report["rows"], report["target"]
-        total = rows["fitted"] + rows["held_out"]
-        self._facts(
-            None,
-            [
-                ("data", f"{report['data']}: {_rows(total)}, {report['columns']}"),
-                ("target", f"{target} → {report['task']}, because {report['why']}"),
-                *[("left out", f"{name} ({why})") for name, why in report["left_out"].items()],
-                ("encoding", _encoding(report)),
-                ("model", _model(report)),
-                *([("chosen", report["chosen"])] if report["chosen"] else []),
-            ],
-        )
+    def planned(self, report: Mapping[str, Any]) -> None:
+        """What was found in the data, before the fit begins."""
+        rows = report["rows"]
+        facts = [
+            ("data", f"{report['data']}: {_rows(rows['fitted'] + rows['held_out'])}, {report['columns']}"),
+            ("target", f"{report['target']} → {report['task']}, because {report['why']}"),
+            *[("left out", f"{name} ({why})") for name, why in report["left_out"].items()],
+            ("encoding", _encoding(report)),
+        ]
+        self._facts(None, facts)
+
+    def _model(self, report: Mapping[str, Any]) -> None:
+        # The parameters that decide most are shown: how strong the penalty is, and the kernel.
+        parameters = report["parameters"]
+        shown = [f", {name}={parameters[name]}" for name in ("C", "alpha") if name in parameters]
+        facts = [("model", f"{report['model']}{''.join(shown)}, kernel {report['kernel']}")]
+        if report["chosen"]:
+            facts.append(("chosen", report["chosen"]))
+        self._facts(None, facts)
 
     def _scores(self, report: Mapping[str, Any]) -> None:
         scores, rows = report["scores"], report["rows"]
@@ -138,12 +168,6 @@ def _rows(count: int) -> str:
     return f"{count} row" if count == 1 else f"{count} rows"
 
 
-def _model(report: Mapping[str, Any]) -> str:
-    """The learner with the parameters that decide most: how strong the penalty is, and the kernel."""
-    shown = [f", {name}={report['parameters'][name]}" for name in ("C", "alpha") if name in report["parameters"]]
-    return f"{report['model']}{''.join(shown)}, kernel {report['kernel']}"
-
-
 def _encoding(report: Mapping[str, Any]) -> str:
     words = {
         "standard": "numbers to mean 0 and variance 1",
@@ -152,7 +176,8 @@ def _encoding(report: Mapping[str, Any]) -> str:
         "none": "numbers as they are",
     }[report["normalize"]]
     filled = f", missing values by {report['impute']}" if report["impute"] else ""
-    return f"{words}{filled}; {report['encoded_columns']} encoded"
+    count = report["encoded_columns"]
+    return f"{words}{filled}; {count} encoded column{'s' if count != 1 else ''}"
 
 
 def _certificate(certificate: Mapping[str, Any]) -> list[tuple[str, str]]:

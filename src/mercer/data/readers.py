@@ -173,8 +173,8 @@ def _parser_fault(path: Path, separator: str, width: int, message: str) -> str:
             if len(record) > width:
                 return (
                     f"{path}, line {records.line_num}, column {width + 1}: the header has {width} columns, and this "
-                    f"line has {len(record)} ({record[width]!r} is the first too many). Fields that hold the separator must "
-                    'stand in quotation marks (").'
+                    f"line has {len(record)} ({record[width]!r} is the first too many). Fields that hold the "
+                    'separator must stand in quotation marks (").'
                 )
     return f"{path} cannot be read as separated values: {message}."
 

@@ -46,6 +46,13 @@ class Schema:
         """Names of the columns of a kind."""
         return [name for name, its in self.kinds.items() if its == kind]
 
+    @property
+    def encoded_columns(self) -> int:
+        """Number of columns of the matrix that the table becomes: one for every number, boolean and known category."""
+        if self.width is not None:
+            return self.width
+        return sum(len(self.categories[name]) if kind == "category" else 1 for name, kind in self.kinds.items())
+
     def describe(self) -> str:
         """The columns in words.
 

@@ -34,14 +34,14 @@ def as_vectors(X: Any, name: str = "X") -> np.ndarray | sp.csr_matrix:
     if sp.issparse(X):
         X = sp.csr_matrix(X)
         if X.dtype not in (np.float32, np.float64):
+            _refuse_complex(X, name)
             X = X.astype(np.float64)
         _check(X.data, X.shape, name)
         return X
     try:
         array = np.asarray(X.to_numpy() if column_names(X) is not None else X)
         if array.dtype not in (np.float32, np.float64):
-            if np.iscomplexobj(array):
-                raise DataError(f"{name} holds complex numbers ({array.dtype}); pass their real features.")
+            _refuse_complex(array, name)
             array = array.astype(np.float64)
     except (TypeError, ValueError) as error:
         if isinstance(error, DataError):
@@ -55,6 +55,13 @@ def as_vectors(X: Any, name: str = "X") -> np.ndarray | sp.csr_matrix:
     return array
 
 
+def _refuse_complex(array: np.ndarray | sp.csr_matrix, name: str) -> None:
+    if np.iscomplexobj(array):
+        raise DataError(
+            f"{name} holds complex numbers ({array.dtype}); pass their real and imaginary parts as columns."
+        )
+
+
 def _check(values: np.ndarray, shape: tuple[int, ...], name: str) -> None:
     if len(shape) != 2:
         hint = f"{name}.reshape(-1, 1) for one column, {name}.reshape(1, -1) for one row"
@@ -62,7 +69,9 @@ def _check(values: np.ndarray, shape: tuple[int, ...], name: str) -> None:
     if shape[0] == 0 or shape[1] == 0:
         raise DataError(f"{name} is empty: its shape is {shape}. At least one row and one column are needed.")
     # The sum is finite whenever all values are, save for overflow, so the exact test runs only then.
-    if not np.isfinite(values.sum()) and not np.isfinite(values).all():
+    with np.errstate(over="ignore", invalid="ignore"):
+        total = values.sum()
+    if not np.isfinite(total) and not np.isfinite(values).all():
         bad = ~np.isfinite(values)
         kind = "NaN" if np.isnan(values).any() else "infinity"
         where = f", first in row {np.argwhere(bad)[0][0]}" if values.ndim == 2 else ""
@@ -76,6 +85,23 @@ def select_columns(
     X: np.ndarray | sp.csr_matrix, columns: tuple[int | str, ...], names: tuple[str, ...] | None
 ) -> np.ndarray | sp.csr_matrix:
     """The chosen columns of ``X``, by position or by name."""
+    chosen = X[:, column_positions(columns, names, X.shape[1])]
+    return chosen if sp.issparse(chosen) else np.ascontiguousarray(chosen)
+
+
+def column_positions(columns: tuple[int | str, ...], names: tuple[str, ...] | None, d: int) -> list[int]:
+    """Positions of the chosen columns among ``d``.
+
+    Raises
+    ------
+    DataError
+        If there is no such column, or no column has a name.
+
+    Examples
+    --------
+    >>> column_positions(("b", 0), ("a", "b"), 2)
+    [1, 0]
+    """
     positions = []
     for column in columns:
         if isinstance(column, str):
@@ -87,9 +113,8 @@ def select_columns(
             if column not in names:
                 raise DataError(f"there is no column {column!r}; the columns are {', '.join(names[:20])}.")
             positions.append(names.index(column))
-        elif not -X.shape[1] <= column < X.shape[1]:
-            raise DataError(f"the kernel asks for column {column}, and X has {X.shape[1]} columns.")
+        elif not -d <= column < d:
+            raise DataError(f"the kernel asks for column {column}, and X has {d} columns.")
         else:
             positions.append(column)
-    chosen = X[:, positions]
-    return chosen if sp.issparse(chosen) else np.ascontiguousarray(chosen)
+    return positions

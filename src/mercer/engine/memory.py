@@ -12,7 +12,7 @@ from mercer._errors import MemoryBudgetError
 from mercer.engine import settings
 
 
-@dataclass
+@dataclass(eq=False)
 class Account:
     """Bytes reserved now, and the most that were reserved at once."""
 
@@ -20,7 +20,7 @@ class Account:
     peak: int = 0
 
 
-_lock = threading.Lock()
+_lock = threading.RLock()
 _process = Account()
 _tracked: list[Account] = []
 
@@ -81,8 +81,8 @@ def reserve(nbytes: int, what: str, way_out: str = "") -> Iterator[None]:
     >>> account.peak
     24
     """
-    require(nbytes, what, way_out)
     with _lock:
+        require(nbytes, what, way_out)
         for account in (_process, *_tracked):
             account.held += nbytes
             account.peak = max(account.peak, account.held)

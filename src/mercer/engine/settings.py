@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numbers
 import os
 import re
 import threading
@@ -43,7 +44,7 @@ def parse_bytes(size: int | float | str) -> int:
         if match is None or match[2].upper() not in _UNITS:
             raise ParameterError(f"memory={size!r} is not a size; write for example '4GiB' or '500MB'.")
         size = float(match[1]) * _UNITS[match[2].upper()]
-    if not size > 0 or size == float("inf"):
+    if isinstance(size, bool) or not isinstance(size, numbers.Real) or not 0 < size < float("inf"):
         raise ParameterError(f"memory={size!r} is not a positive number of bytes; write for example '4GiB'.")
     return int(size)
 
@@ -59,7 +60,7 @@ def resolve_jobs(n_jobs: int | None = None) -> int:
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else (os.cpu_count() or 1)
     if n_jobs is None:
         return cores
-    if isinstance(n_jobs, bool) or int(n_jobs) != n_jobs or n_jobs == 0:
+    if isinstance(n_jobs, bool) or not isinstance(n_jobs, numbers.Integral) or n_jobs == 0:
         raise ParameterError(f"n_jobs={n_jobs!r} is not a number of threads; use a whole number, -1 for all cores.")
     return int(n_jobs) if n_jobs > 0 else max(1, cores + 1 + int(n_jobs))
 

@@ -71,8 +71,10 @@ def one_blas_thread() -> Iterator[None]:
         limiter.release()
 
 
-def _executor(workers: int) -> ThreadPoolExecutor:
+def _submit(work: Task, workers: int) -> list[Future[None]]:
+    """Start ``work`` on as many workers, in a pool that has at least that many."""
     global _pool, _pool_size
+    # Submitting under the lock: nobody may shut the pool down between its choice and its use.
     with _lock:
         if _pool is None or _pool_size < workers:
             # A smaller pool that is still in use finishes its tasks and then goes away.
@@ -80,7 +82,7 @@ def _executor(workers: int) -> ThreadPoolExecutor:
                 _pool.shutdown(wait=False)
             _pool = ThreadPoolExecutor(workers, thread_name_prefix="mercer")
             _pool_size = workers
-        return _pool
+        return [_pool.submit(work) for _ in range(workers)]
 
 
 def run(tasks: Iterable[Task], n_jobs: int | None = None) -> None:
@@ -126,8 +128,7 @@ def _run_on_pool(todo: list[Task], workers: int) -> None:
         finally:
             _inside.worker = False
 
-    pool = _executor(workers)
-    futures: list[Future[None]] = [pool.submit(work) for _ in range(workers)]
+    futures = _submit(work, workers)
     try:
         wait(futures, return_when=FIRST_EXCEPTION)
     finally:

@@ -8,7 +8,8 @@ threads.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Hashable, Iterator
+from contextlib import contextmanager
 
 import numpy as np
 from numpy.typing import NDArray
@@ -38,7 +39,7 @@ def spans(n: int, step: int = TILE) -> list[slice]:
     return [slice(start, min(start + step, n)) for start in range(0, n, step)]
 
 
-def scratch_tile(slot: int, shape: tuple[int, ...], dtype: np.dtype) -> Array:
+def scratch_tile(slot: Hashable, shape: tuple[int, ...], dtype: np.dtype) -> Array:
     """A contiguous work array of this thread; the same ``slot`` gives the same memory again."""
     store = _scratch.__dict__.setdefault("store", {})
     size = int(np.prod(shape))
@@ -46,6 +47,17 @@ def scratch_tile(slot: int, shape: tuple[int, ...], dtype: np.dtype) -> Array:
     if buffer is None or buffer.size < size:
         buffer = store[slot, dtype] = np.empty(max(size, TILE * TILE), dtype)
     return buffer[:size].reshape(shape)
+
+
+@contextmanager
+def scratch(shape: tuple[int, ...], dtype: np.dtype) -> Iterator[Array]:
+    """A work array for the length of the block; blocks within it, also in calls that come back here, get others."""
+    depth = getattr(_scratch, "depth", 0)
+    _scratch.depth = depth + 1
+    try:
+        yield scratch_tile(("depth", depth), shape, dtype)
+    finally:
+        _scratch.depth = depth
 
 
 def dense(fill: Fill, out: Array, symmetric: bool, n_jobs: int | None) -> None:
@@ -70,9 +82,9 @@ def dense(fill: Fill, out: Array, symmetric: bool, n_jobs: int | None) -> None:
 
 def _fill_into(fill: Fill, rows: slice, columns: slice, out: Array) -> None:
     """Fill one tile in cache, then store it: a strided target would cost every pass over the tile."""
-    tile = scratch_tile(0, (rows.stop - rows.start, columns.stop - columns.start), out.dtype)
-    fill(rows, columns, tile)
-    out[rows, columns] = tile
+    with scratch((rows.stop - rows.start, columns.stop - columns.start), out.dtype) as tile:
+        fill(rows, columns, tile)
+        out[rows, columns] = tile
 
 
 def product(
@@ -87,9 +99,9 @@ def product(
     def strip(rows: slice) -> Callable[[], None]:
         def work() -> None:
             for columns in spans(shape[1]):
-                tile = scratch_tile(0, (rows.stop - rows.start, columns.stop - columns.start), dtype)
-                fill(rows, columns, tile)
-                out[rows] += tile @ V[columns]
+                with scratch((rows.stop - rows.start, columns.stop - columns.start), dtype) as tile:
+                    fill(rows, columns, tile)
+                    out[rows] += tile @ V[columns]
             progress.advance()
 
         return work
@@ -115,11 +127,11 @@ def _symmetric_product(fill: Fill, n: int, dtype: np.dtype, V: Array, n_jobs: in
                 for columns in strips:
                     if columns.start < rows.start:
                         continue
-                    tile = scratch_tile(0, (rows.stop - rows.start, columns.stop - columns.start), dtype)
-                    fill(rows, columns, tile)
-                    sums[rows] += tile @ V[columns]
-                    if columns.start > rows.start:
-                        sums[columns] += tile.T @ V[rows]
+                    with scratch((rows.stop - rows.start, columns.stop - columns.start), dtype) as tile:
+                        fill(rows, columns, tile)
+                        sums[rows] += tile @ V[columns]
+                        if columns.start > rows.start:
+                            sums[columns] += tile.T @ V[rows]
                 progress.advance()
 
         return work

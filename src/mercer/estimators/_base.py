@@ -12,7 +12,7 @@ from mercer._errors import IndefiniteKernelError, ParameterError
 from mercer.gram import Gram, PrecomputedGram
 from mercer.gram.precomputed import check_square
 from mercer.kernels import Kernel, as_kernel
-from mercer.kernels.modifiers import On
+from mercer.kernels.modifiers import On, Warped
 
 
 class KernelEstimator(BaseEstimator):
@@ -90,15 +90,28 @@ class KernelEstimator(BaseEstimator):
 
 def bind_columns(kernel: Kernel, names: tuple[str, ...] | None) -> Kernel:
     """Column names in ``kernel.on([...])`` replaced by their positions, since estimators pass arrays on."""
-    parts = tuple(bind_columns(child, names) for _, child in kernel.children())  # type: ignore[arg-type]
+    if isinstance(kernel, On):
+        positions = _positions(kernel, names)
+        # A choice within a choice counts among what the outer one has left.
+        left = None if names is None else tuple(names[p] for p in positions)
+        return On(bind_columns(kernel.kernel, left), positions)
+    # What a map returns has columns of its own.
+    inside = None if isinstance(kernel, Warped) else names
+    parts = tuple(bind_columns(child, inside) for _, child in kernel.children())  # type: ignore[arg-type]
     bound: Kernel = kernel.with_children(parts) if parts else kernel
-    if not isinstance(bound, On) or not any(isinstance(c, str) for c in bound.columns):
-        return bound
+    return bound
+
+
+def _positions(kernel: On, names: tuple[str, ...] | None) -> tuple[int, ...]:
     if names is None:
-        raise ParameterError(
-            f"{kernel!r} names columns, and X has no column names; pass a pandas DataFrame or use positions."
-        )
-    unknown = [c for c in bound.columns if isinstance(c, str) and c not in names]
-    if unknown:
-        raise ParameterError(f"{kernel!r}: there is no column {unknown[0]!r}; the columns are {', '.join(names[:20])}.")
-    return On(bound.kernel, tuple(names.index(c) if isinstance(c, str) else c for c in bound.columns))
+        if any(isinstance(c, str) for c in kernel.columns):
+            raise ParameterError(
+                f"{kernel!r} names columns, and X has no column names; pass a pandas DataFrame or use positions."
+            )
+        return tuple(int(c) for c in kernel.columns)
+    for column in kernel.columns:
+        if column not in names if isinstance(column, str) else not -len(names) <= column < len(names):
+            raise ParameterError(
+                f"{kernel!r}: there is no column {column!r}; the columns are {', '.join(names[:20])}."
+            )
+    return tuple(names.index(c) if isinstance(c, str) else c for c in kernel.columns)

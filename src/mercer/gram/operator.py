@@ -9,7 +9,7 @@ from numpy.typing import DTypeLike
 from scipy.sparse.linalg import LinearOperator
 
 from mercer._errors import DataError
-from mercer.engine import memory, tiles
+from mercer.engine import tiles
 from mercer.engine.tiles import Array
 from mercer.kernels.inputs import Index, Rows
 from mercer.kernels.kernel import Kernel
@@ -24,11 +24,26 @@ def as_index(index: Any, n: int, what: str) -> Index:
         start, stop, step = index.indices(n)
         return slice(start, max(start, stop)) if step == 1 else np.arange(start, stop, step)
     positions = np.atleast_1d(np.asarray(index))
-    if positions.dtype == bool:
+    if positions.dtype == bool and positions.shape == (n,):
         positions = np.flatnonzero(positions)
+    if positions.ndim != 1 or (positions.size and positions.dtype.kind not in "iu"):
+        raise DataError(
+            f"{what} must be a slice, a list of whole numbers or a mask of length {n}, and are an array of "
+            f"{positions.dtype} of shape {positions.shape}."
+        )
     if positions.size and (positions.min() < -n or positions.max() >= n):
         raise DataError(f"{what} reach from {positions.min()} to {positions.max()}, and there are {n}.")
     return positions.astype(np.intp, copy=False)
+
+
+def check_factor(V: Any, m: int) -> np.ndarray:
+    """``V`` as an array of real numbers that a matrix with ``m`` columns can multiply."""
+    V = np.asarray(V)
+    if V.ndim not in (1, 2) or V.shape[0] != m:
+        raise DataError(f"K has {m} columns, so it cannot multiply an array of shape {V.shape}.")
+    if V.dtype.kind not in "fiub":
+        raise DataError(f"K multiplies arrays of real numbers, and was given one of {V.dtype}.")
+    return V
 
 
 class Gram:
@@ -94,12 +109,12 @@ class Gram:
 
     def __matmul__(self, V: Any) -> Array:
         """``K @ V`` for ``V`` of shape ``(m,)`` or ``(m, k)``; sums over tiles in float64."""
-        V = np.asarray(V)
-        if V.ndim not in (1, 2) or V.shape[0] != self.shape[1]:
-            raise DataError(f"K has {self.shape[1]} columns, so it cannot multiply an array of shape {V.shape}.")
+        V = check_factor(V, self.shape[1])
         result_dtype = np.result_type(self.dtype, V.dtype if V.dtype == np.float32 else np.float64)
-        columns = np.ascontiguousarray(V.reshape(len(V), -1), dtype=self.dtype)
+        columns = np.ascontiguousarray(V if V.ndim == 2 else V[:, None], dtype=self.dtype)
         out = tiles.product(self._plan.fill, self.shape, self.dtype, columns, self.symmetric, self.n_jobs)
+        if np.isfinite(columns).all():
+            check_finite(out, self.kernel)
         return out.reshape(self.shape[0], *V.shape[1:]).astype(result_dtype, copy=False)
 
     def dense(self, out: Array | None = None) -> Array:
@@ -110,12 +125,6 @@ class Gram:
         MemoryBudgetError
             If it would not fit the memory budget; raised before anything is allocated.
         """
-        if out is None:
-            memory.require(
-                self.nbytes, f"the {self.shape[0]} x {self.shape[1]} Gram matrix in {self.dtype}",
-                "Raise the budget with mercer.config(memory=...), use fewer rows, pass float32 data, "
-                "or multiply by it lazily with gram @ v.",
-            )  # fmt: skip
         return self._plan.dense(out, self.n_jobs)
 
     def block(self, rows: Any = None, columns: Any = None, out: Array | None = None) -> Array:

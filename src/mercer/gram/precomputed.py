@@ -10,7 +10,18 @@ from scipy.sparse.linalg import LinearOperator, aslinearoperator
 
 from mercer._errors import DataError
 from mercer.engine.tiles import Array
-from mercer.gram.operator import as_index
+from mercer.gram.operator import as_index, check_factor
+
+
+def _as_matrix(K: Any) -> Array:
+    """``K`` as a matrix of float32 or float64."""
+    array = np.asarray(K)
+    if array.ndim != 2 or array.dtype.kind not in "fiub":
+        raise DataError(
+            f"a precomputed kernel matrix must be a two-dimensional array of real numbers, and is {type(K).__name__} "
+            f"of {array.dtype} and shape {np.shape(K)}."
+        )
+    return array if array.dtype in (np.float32, np.float64) else array.astype(np.float64)
 
 
 def check_square(K: Any, name: str = "K") -> Array:
@@ -21,17 +32,19 @@ def check_square(K: Any, name: str = "K") -> Array:
     DataError
         If it is not; with the worst asymmetry and where it is.
     """
-    array = np.asarray(K)
-    if array.ndim != 2 or array.shape[0] != array.shape[1]:
+    array = _as_matrix(K)
+    if array.shape[0] != array.shape[1]:
         raise DataError(
             f"a precomputed {name} must be square, k(x_i, x_j) for all training rows, and has shape {array.shape}."
         )
+    if array.size == 0:
+        raise DataError(f"the precomputed {name} is empty: its shape is {array.shape}.")
     if not np.isfinite(array).all():
         i, j = np.argwhere(~np.isfinite(array))[0]
         raise DataError(f"the precomputed {name} has {array[i, j]} at [{i}, {j}]; every entry must be finite.")
     asymmetry = np.abs(array - array.T)
     i, j = np.unravel_index(asymmetry.argmax(), array.shape)
-    tolerance = 1e3 * np.finfo(array.dtype if array.dtype.kind == "f" else np.float64).eps
+    tolerance = 1e3 * np.finfo(array.dtype).eps
     if asymmetry[i, j] > tolerance * max(np.abs(array).max(), np.finfo(float).tiny):
         raise DataError(
             f"the precomputed {name} is not symmetric: {name}[{i}, {j}] = {array[i, j]:.6g} and "
@@ -51,9 +64,7 @@ class PrecomputedGram:
     """
 
     def __init__(self, K: Any, *, symmetric: bool = True) -> None:
-        self.matrix = np.asarray(K)
-        if self.matrix.dtype not in (np.float32, np.float64):
-            self.matrix = self.matrix.astype(np.float64)
+        self.matrix = _as_matrix(K)
         self.symmetric = symmetric
         self.n_jobs: int | None = None
 
@@ -70,12 +81,14 @@ class PrecomputedGram:
         return self.matrix.nbytes
 
     def __matmul__(self, V: Any) -> Array:
-        return self.matrix @ np.asarray(V)
+        return self.matrix @ check_factor(V, self.shape[1])
 
     def dense(self, out: Array | None = None) -> Array:
         """A copy of the matrix; into ``out`` if given."""
         if out is None:
             return self.matrix.copy()
+        if out.shape != self.shape:
+            raise DataError(f"out has shape {out.shape}, and the matrix has {self.shape}.")
         out[...] = self.matrix
         return out
 
@@ -97,6 +110,8 @@ class PrecomputedGram:
 
     def diagonal(self) -> Array:
         """``K_ii`` in float64."""
+        if not self.symmetric:
+            raise DataError("only the Gram matrix of rows with themselves has a diagonal of k(x, x).")
         return self.matrix.diagonal().astype(np.float64)
 
     def astype(self, dtype: DTypeLike) -> PrecomputedGram:

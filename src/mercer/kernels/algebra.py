@@ -23,7 +23,14 @@ from mercer.kernels.parameters import number
 
 
 def _as_term(other: Any) -> Kernel:
-    return other if isinstance(other, Kernel) else Constant(float(other))
+    if isinstance(other, Kernel):
+        return other
+    if not 0 < other < np.inf:
+        raise ParameterError(
+            f"kernels are added to, and multiplied by, finite numbers above 0, and {other!r} is not: "
+            "the result would not be a kernel."
+        )
+    return Constant(float(other))
 
 
 def worst(*parts: Definiteness) -> Definiteness:
@@ -95,6 +102,11 @@ class Scaled(Unary):
     def _expression(self) -> str:
         return f"{self.factor!r} * {self.kernel._inside(PRODUCT)}"
 
+    def with_children(self, kernels: tuple[Any, ...]) -> Any:
+        if self.tuning:
+            return super().with_children(kernels)
+        return _product(Constant(self.factor), *kernels)
+
     def _fill(self, pairs: Pairs, out: Array) -> None:
         self.kernel._fill(pairs, out)
         out *= out.dtype.type(self.factor)
@@ -118,9 +130,8 @@ class Power(Unary):
         super().__post_init__()
         e = self.exponent
         if isinstance(e, bool) or not isinstance(e, numbers.Real) or not 0 < e < np.inf:
-            raise ParameterError(f"a kernel's exponent must be a number above 0, and is {e!r}.")
-        if not isinstance(e, int) and float(e).is_integer():
-            object.__setattr__(self, "exponent", int(e))
+            raise ParameterError(f"a kernel's exponent must be a finite number above 0, and is {e!r}.")
+        object.__setattr__(self, "exponent", int(e) if float(e).is_integer() else float(e))
 
     def _expression(self) -> str:
         return f"{self.kernel._inside(ATOM)} ** {self.exponent!r}"
@@ -207,9 +218,6 @@ class Combination(Kernel):
             return ("left", self.terms[0]), ("right", self.terms[1])
         return tuple((f"terms[{i}]", term) for i, term in enumerate(self.terms))
 
-    def with_children(self, kernels: tuple[Any, ...]) -> Any:
-        return dataclasses.replace(self, terms=kernels)
-
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """The terms by their names, ``left`` and ``right`` or ``terms[0]`` ..., and with ``deep`` their parameters."""
         own = dict(self.children())
@@ -233,6 +241,9 @@ class Sum(Combination):
             repr(t.value) if is_number else t._inside(PRODUCT)
             for t, is_number in zip(self.terms, numbers, strict=True)
         )
+
+    def with_children(self, kernels: tuple[Any, ...]) -> Any:
+        return _sum(*kernels)
 
     @property
     def definiteness(self) -> Definiteness:
@@ -261,6 +272,9 @@ class Product(Combination):
 
     def _expression(self) -> str:
         return " * ".join(t._inside(POWER) for t in self.terms)
+
+    def with_children(self, kernels: tuple[Any, ...]) -> Any:
+        return _product(*kernels)
 
     @property
     def definiteness(self) -> Definiteness:

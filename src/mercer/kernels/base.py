@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import abc
 import dataclasses
-import math
+import re
 from collections.abc import Hashable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal, Self
@@ -102,9 +102,10 @@ class Expression(abc.ABC):
         if len(theta) != len(free) or not np.isfinite(theta).all():
             names = ", ".join(p.name for p in free) or "none"
             raise ParameterError(f"theta must be {len(free)} finite numbers ({names}), and is {theta.tolist()}.")
-        new = {
-            p.name: math.exp(t) if p.transform == "log" else float(t) for p, t in zip(free, theta, strict=True)
-        }
+        with np.errstate(over="ignore"):
+            new = {
+                p.name: float(np.exp(t) if p.transform == "log" else t) for p, t in zip(free, theta, strict=True)
+            }
         return self._with_values(new)
 
     def _with_values(self, values: Mapping[str, float]) -> Self:
@@ -142,17 +143,18 @@ class Expression(abc.ABC):
         return self._tuned({name: check_bounds(name, pair) for name, pair in bounds.items()})
 
     def _tuned(self, said: Mapping[str, Bounds | None]) -> Self:
-        known = {p.name for p in self.parameters}
-        known |= {name.split("[")[0] for name in known}
-        for name in said:
-            # 'terms[0].length_scale' names the whole vector of a part, so it is no prefix up to a bracket.
-            if name not in known and not any(k.startswith(name + "[") for k in known):
-                names = ", ".join(sorted(known)) or "none"
+        for name, bounds in said.items():
+            named = [p for p in self.parameters if name in (p.name, _whole_vector(p.name))]
+            if not named:
+                names = ", ".join(p.name for p in self.parameters) or "none"
                 raise ParameterError(f"{self!r} has no parameter {name!r}; it has {names}.")
+            if bounds is not None and named[0].transform == "log" and bounds[0] <= 0:
+                raise ParameterError(f"bounds of {name} must be above 0, since it is tuned as a logarithm: {bounds!r}.")
         parts = self.children()
         own = {n: b for n, b in said.items() if not any(n.startswith(part + ".") for part, _ in parts)}
-        merged = {**{n: b for n, b in self.tuning if n not in own}, **own}
-        changed = dataclasses.replace(self, tuning=tuple(merged.items())) if own else self
+        # What is said of a whole vector takes back what was said of its entries.
+        merged = {n: b for n, b in self.tuning if _whole_vector(n) not in own} | own
+        changed = dataclasses.replace(self, tuning=tuple(sorted(merged.items()))) if own else self
         kernels = []
         for part, child in parts:
             inside = {n[len(part) + 1 :]: b for n, b in said.items() if n.startswith(part + ".")}
@@ -245,6 +247,11 @@ class Expression(abc.ABC):
     @abc.abstractmethod
     def _uses(self, scope: Scope) -> Iterator[Hashable]:
         """The statistics that the kernel asks for, with the maps that it sees them through."""
+
+
+def _whole_vector(name: str) -> str:
+    """``"left.length_scale"`` for ``"left.length_scale[1]"``; any other name as it is."""
+    return re.sub(r"\[\d+\]$", "", name)
 
 
 def _print_value(value: Any) -> str:

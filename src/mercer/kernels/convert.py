@@ -52,6 +52,8 @@ def as_kernel(
         return from_sklearn(kernel)
     if isinstance(kernel, str):
         return _named(kernel, gamma, degree, coef0, X)
+    if isinstance(kernel, type):
+        raise ParameterError(f"kernel is the class {kernel.__name__}; pass a kernel, such as {kernel.__name__}().")
     if callable(kernel):
         return from_function(kernel)
     raise ParameterError(
@@ -103,10 +105,22 @@ def _tuned(kernel: Kernel, names: dict[str, Any]) -> Kernel:
     for name, bounds in names.items():
         if isinstance(bounds, str):
             kernel = kernel.fixed(name)
-        elif not np.array_equal(np.ravel(bounds), (1e-5, 1e5)):
-            pair = np.ravel(bounds)
-            kernel = kernel.bounded(**{name: (float(pair[0]), float(pair[1]))})
+            continue
+        pairs = np.atleast_2d(np.asarray(bounds, dtype=float))
+        if not (pairs == (1e-5, 1e5)).all():
+            names_of = [name] if len(pairs) == 1 else [f"{name}[{i}]" for i in range(len(pairs))]
+            said = {n: (float(low), float(high)) for n, (low, high) in zip(names_of, pairs, strict=True)}
+            kernel = kernel.bounded(**said)
     return kernel
+
+
+def _offset(k: Any) -> Kernel:
+    """The constant in a DotProduct, whose bounds are those of its square root."""
+    bounds = k.sigma_0_bounds
+    if not isinstance(bounds, str):
+        pair = np.ravel(bounds)
+        bounds = (1e-5, 1e5) if np.array_equal(pair, (1e-5, 1e5)) else pair**2
+    return _tuned(Constant(float(k.sigma_0) ** 2), {"value": bounds})
 
 
 def _scale(length_scale: Any) -> Any:
@@ -163,5 +177,5 @@ _CONVERTERS: dict[str, Callable[[Any], Kernel]] = {
         ExpSineSquared(float(k.length_scale), period=float(k.periodicity)),
         {"length_scale": k.length_scale_bounds, "period": k.periodicity_bounds},
     ),
-    "DotProduct": lambda k: Linear() + float(k.sigma_0) ** 2 if k.sigma_0 > 0 else Linear(),
+    "DotProduct": lambda k: Linear() + _offset(k) if k.sigma_0 > 0 else Linear(),
 }

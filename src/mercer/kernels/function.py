@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 
 from mercer._errors import KernelValueError, ParameterError
 from mercer.engine.tiles import Array
@@ -34,7 +35,9 @@ class _Called(Statistic):
     def diagonal(self, operand: Operand) -> Array:
         rows = operand[0].rows
         singles = (_Objects(rows)[slice(i, i + 1)].rows for i in range(_count(rows)))
-        return np.array([self.kernel.call(one, one)[0, 0] for one in singles])
+        values = np.array([self.kernel.call(one, one)[0, 0] for one in singles], dtype=np.float64)
+        check_finite(values, self.kernel)
+        return values
 
 
 class _Objects:
@@ -86,14 +89,30 @@ class FromFunction(Kernel):
         """The function's block between two sets of rows, checked for its shape."""
         shape = _count(X), _count(Z)
         if self.pairwise:
-            return np.array([[self.function(x, z) for z in _each(Z)] for x in _each(X)], dtype=float).reshape(shape)
-        block = np.asarray(self.function(X, Z))
+            block = np.array([[self._pair(x, z) for z in _each(Z)] for x in _each(X)])
+            return block.reshape(shape)
+        returned = self.function(X, Z)
+        block = np.asarray(returned.toarray() if sp.issparse(returned) else returned)
+        if block.dtype.kind not in "fiub":
+            raise KernelValueError(
+                f"{self!r} was called on {shape[0]} and {shape[1]} rows and returned {type(returned).__name__} "
+                f"({block.dtype}); it must return an array of real numbers, one for every pair."
+            )
         if block.shape != shape:
             raise KernelValueError(
                 f"{self!r} was called on {shape[0]} and {shape[1]} rows and returned an array of shape {block.shape}; "
                 "it must return one value for every pair. Use pairwise=True for a function of two single rows."
             )
         return block
+
+    def _pair(self, x: Any, z: Any) -> float:
+        value = self.function(x, z)
+        try:
+            return float(value)
+        except (TypeError, ValueError) as error:
+            raise KernelValueError(
+                f"{self!r} was called on a pair of rows and returned {value!r}; it must return one number."
+            ) from error
 
     def _fill(self, pairs: Pairs, out: Array) -> None:
         pairs.statistic(_Called(self), 1.0, out)

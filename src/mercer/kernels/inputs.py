@@ -8,15 +8,17 @@ A kernel asks both for *statistics* (inner products, distances), which terms on 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Hashable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Hashable
+from contextlib import AbstractContextManager
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
-from mercer.data.vectors import as_vectors, column_names, select_columns
-from mercer.engine.tiles import Array, scratch_tile
+from mercer._errors import DataError
+from mercer.data.vectors import as_vectors, column_names, column_positions, select_columns
+from mercer.engine import tiles
+from mercer.engine.tiles import Array
 
 Scope = tuple[Hashable, ...]
 Operand = tuple[Any, ...]
@@ -26,14 +28,17 @@ Index = slice | np.ndarray
 class Rows:
     """One side of a block. What is prepared from it is kept; a part of it (``take``) takes from what is kept."""
 
-    def __init__(self, X: Any, *, parent: Rows | None = None, index: Index | None = None) -> None:
-        self.raw = X
+    def __init__(
+        self, X: Any, *, names: tuple[str, ...] | None = None, parent: Rows | None = None, index: Index | None = None
+    ) -> None:
+        # CSR is the sparse form that rows can be picked from.
+        self.raw = sp.csr_matrix(X) if sp.issparse(X) else X
         self._parent, self._index = parent, index
         self._kept: dict[Hashable, Any] = {}
         self._lock = threading.RLock()
         if parent is None:
-            self.names = column_names(X)
-            self.n = X.shape[0] if hasattr(X, "shape") and len(X.shape) else len(X)
+            self.names = names or column_names(X)
+            self.n = _count(X)
             # Row numbers tell White which pairs are one and the same row.
             self.numbers = np.arange(self.n)
         else:
@@ -58,10 +63,11 @@ class Rows:
     @property
     def dtype(self) -> np.dtype:
         """float32 for float32 input, float64 for everything else."""
-        dtype = getattr(self.raw, "dtype", None)
         if self._parent is not None:
             return self._parent.dtype
-        return np.dtype(np.float32) if dtype == np.float32 else np.dtype(np.float64)
+        dtype = getattr(self.raw, "dtype", None)
+        single = isinstance(dtype, np.dtype) and dtype == np.float32
+        return np.dtype(np.float32) if single else np.dtype(np.float64)
 
     def take(self, index: Index) -> Rows:
         """The rows at ``index``; a slice costs nothing."""
@@ -79,7 +85,13 @@ class Rows:
 
     def on(self, columns: tuple[int | str, ...]) -> Rows:
         """The chosen columns, by position or name."""
-        return self.derived(("on", columns), lambda _: select_columns(self.root.vectors, columns, self.names))
+        return self.derived(("on", columns), lambda _: self.root._chosen(columns))
+
+    def _chosen(self, columns: tuple[int | str, ...]) -> Any:
+        # Of a data frame the rest may be text, so it is cut before it is read as numbers.
+        if hasattr(self.raw, "iloc"):
+            return self.raw.iloc[:, column_positions(columns, self.names, self.raw.shape[1])]
+        return select_columns(self.vectors, columns, self.names)
 
     @property
     def root(self) -> Rows:
@@ -116,18 +128,20 @@ def _pick(X: Any, index: Index) -> Any:
     return X[index] if isinstance(index, slice) else [X[i] for i in index]
 
 
-_slots = threading.local()
+def _count(X: Any) -> int:
+    """The number of rows of anything that has some."""
+    shape = getattr(X, "shape", None)
+    if shape == () or not (shape or hasattr(X, "__len__")):
+        raise DataError(f"X must be a table, or a sequence of rows, and is {X!r}.")
+    n = int(shape[0]) if shape else len(X)
+    if n == 0:
+        raise DataError(f"X is empty: {f'its shape is {shape}' if shape else 'it has no rows'}.")
+    return n
 
 
-@contextmanager
-def scratch(like: Array) -> Iterator[Array]:
+def scratch(like: Array) -> AbstractContextManager[Array]:
     """A work array of the shape of ``like``, given back at the end of the block."""
-    depth = getattr(_slots, "depth", 0) + 1
-    _slots.depth = depth
-    try:
-        yield scratch_tile(depth, like.shape, like.dtype)
-    finally:
-        _slots.depth = depth - 1
+    return tiles.scratch(like.shape, like.dtype)
 
 
 class TilePairs:

@@ -56,12 +56,11 @@ class Kernel(Expression):
         ------
         DataError
             If an input is not what the kernel is defined on, or ``out`` has another shape.
+        MemoryBudgetError
+            If the block would not fit the memory budget; raised before anything is allocated.
         """
         left = Rows(X)
-        plan = Plan(self, left, left if Z is None else Rows(Z), None if out is None else out.dtype)
-        if out is not None and out.shape != plan.shape:
-            raise DataError(f"out has shape {out.shape}, and the block has {plan.shape}.")
-        return plan.dense(out)
+        return Plan(self, left, left if Z is None else Rows(Z), None if out is None else out.dtype).dense(out)
 
     def diagonal(self, X: Any) -> Array:
         """``k(x_i, x_i)`` for every row of ``X``, shape ``(n,)``, without the rest of the Gram matrix."""
@@ -100,6 +99,9 @@ class Kernel(Expression):
         return OPERATIONS["sum"](self, other) if _is_operand(other) else NotImplemented
 
     def __radd__(self, other: Any) -> Kernel:
+        # Python's sum() begins with 0.
+        if isinstance(other, int) and other == 0:
+            return self
         return OPERATIONS["sum"](other, self) if _is_operand(other) else NotImplemented
 
     def __mul__(self, other: Any) -> Kernel:
@@ -113,6 +115,8 @@ class Kernel(Expression):
 
     def __sub__(self, other: Any) -> Kernel:
         raise ParameterError("a difference of kernels is not a kernel; kernels may be added and multiplied.")
+
+    __rsub__ = __sub__
 
     # NumPy scalars leave the multiplication to the kernel.
     __array_ufunc__ = None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Hashable, Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -9,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from mercer._errors import DataError, ParameterError
-from mercer.data.vectors import as_vectors
+from mercer.data.vectors import as_vectors, column_names
 from mercer.engine.tiles import Array
 from mercer.kernels.algebra import Unary
 from mercer.kernels.base import ATOM, Definiteness
@@ -30,8 +31,8 @@ class On(Unary):
         if isinstance(chosen, (str, int, np.integer)):
             chosen = (chosen,)
         try:
-            chosen = tuple(c if isinstance(c, str) else int(c) for c in chosen)
-        except (TypeError, ValueError) as error:
+            chosen = tuple(_column(c) for c in chosen)
+        except TypeError as error:
             raise ParameterError(f"columns must be positions or names, and are {self.columns!r}.") from error
         if not chosen:
             raise ParameterError("on() needs at least one column.")
@@ -55,11 +56,24 @@ class On(Unary):
         return self.kernel._uses((*scope, ("on", self.columns)))
 
 
+def _column(column: Any) -> int | str:
+    if isinstance(column, str):
+        return str(column)
+    if isinstance(column, (bool, np.bool_)):
+        # A mask would be read as the positions 0 and 1.
+        raise TypeError("a mask, not positions")
+    return operator.index(column)
+
+
 @dataclass(frozen=True, repr=False)
 class Warped(Unary):
     """``k(map(x), map(z))``."""
 
     map: Callable[[Any], Any]
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        _check_callable(self.map, "warped")
 
     def _expression(self) -> str:
         return f"{self.kernel._inside(ATOM)}.warped({_name(self.map)})"
@@ -87,6 +101,11 @@ class Warped(Unary):
         return self.kernel._uses((*scope, ("map", self.map)))
 
 
+def _check_callable(function: Any, method: str) -> None:
+    if not callable(function):
+        raise ParameterError(f"{method}() takes a function of the rows, and got {function!r}.")
+
+
 def _name(function: Any) -> str:
     return getattr(function, "__name__", None) or repr(function)
 
@@ -97,15 +116,20 @@ class ScaledBy(Unary):
 
     function: Callable[[Any], Any]
 
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        _check_callable(self.function, "scaled_by")
+
     def _expression(self) -> str:
         return f"{self.kernel._inside(ATOM)}.scaled_by({_name(self.function)})"
 
     def _values(self, rows: Rows) -> Array:
         values = np.asarray(self.function(rows.raw), dtype=np.float64)
         if values.shape != (rows.n,) or not np.isfinite(values).all():
+            seen = f"an array of shape {values.shape}" if values.shape != (rows.n,) else "NaN or an infinity"
             raise DataError(
                 f"the function {_name(self.function)} must return {rows.n} finite numbers, one a row, and returned "
-                f"an array of shape {values.shape}."
+                f"{seen}."
             )
         return values
 
@@ -174,16 +198,22 @@ class Normalized(Unary):
 
 
 class FrozenArray:
-    """An array as a value: read-only, compared and hashed by its content."""
+    """An array as a value: read-only, compared and hashed by its content; with the names of its columns, if any."""
 
-    def __init__(self, array: Any) -> None:
+    def __init__(self, array: Any, names: tuple[str, ...] | None = None) -> None:
         self.array = np.array(array, order="C")
         self.array.setflags(write=False)
+        self.names = names
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # Pickle forgets that an array is read-only.
+        return FrozenArray, (self.array, self.names)
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, FrozenArray):
             return NotImplemented
-        return self.array.dtype == other.array.dtype and np.array_equal(self.array, other.array)
+        same_type = self.array.dtype == other.array.dtype and self.names == other.names
+        return same_type and np.array_equal(self.array, other.array)
 
     def __hash__(self) -> int:
         return hash((self.array.shape, self.array.tobytes()))
@@ -208,7 +238,9 @@ class Centered(Unary):
         super().__post_init__()
         if not isinstance(self.reference, FrozenArray):
             X = as_vectors(self.reference, "the reference rows of centered()")
-            object.__setattr__(self, "reference", FrozenArray(X if isinstance(X, np.ndarray) else X.toarray()))
+            # float64, as the means are: what is printed then builds an equal kernel.
+            array = (X if isinstance(X, np.ndarray) else X.toarray()).astype(np.float64)
+            object.__setattr__(self, "reference", FrozenArray(array, column_names(self.reference)))
 
     def _expression(self) -> str:
         return f"{self.kernel._inside(ATOM)}.centered({self.reference!r})"
@@ -218,8 +250,12 @@ class Centered(Unary):
         # On vectors that sum to 0 is all that centring leaves: conditional kernels become positive ones.
         return "indefinite" if self.kernel.definiteness == "indefinite" else "positive"
 
-    def _means(self, rows: Rows) -> Array:
-        reference = Rows(self.reference.array)
+    def _anchors(self, rows: Rows) -> Rows:
+        """The reference rows, prepared once for all tiles of a matrix."""
+        return rows.root.keep(("reference", self), lambda: Rows(self.reference.array, names=self.reference.names))
+
+    def _means(self, rows: Rows, reference: Rows | None = None) -> Array:
+        reference = reference or self._anchors(rows)
         plan = Plan(self.kernel, rows, reference, np.dtype(np.float64))
         out = np.zeros(rows.n)
         # A plain loop: this runs inside a worker, where the pool is not to be asked again.
@@ -231,8 +267,8 @@ class Centered(Unary):
         return out
 
     def _grand_mean(self, pairs: Pairs) -> float:
-        anchor = pairs.right.root
-        return anchor.keep(("grand mean", self), lambda: float(self._means(Rows(self.reference.array)).mean()))
+        reference = self._anchors(pairs.right)
+        return reference.keep("grand mean", lambda: float(self._means(reference, reference).mean()))
 
     def _fill(self, pairs: Pairs, out: Array) -> None:
         left, right = pairs.vectors(("mean", self), self._means)
@@ -242,13 +278,18 @@ class Centered(Unary):
         out += out.dtype.type(self._grand_mean(pairs))
 
     def _pull(self, pairs: Pairs, weights: Array, slopes: Array) -> None:
-        reference = Rows(self.reference.array)
-        everything = slice(0, reference.n)
+        reference = self._anchors(pairs.right)
         self.kernel._pull(pairs, weights, slopes)
         for side, sums in zip(pairs.sides(), pairs.sums(weights), strict=True):
             self._pull_against(side.left, slice(0, side.left.n), reference, -np.asarray(sums), slopes)
-        share = np.full(reference.n, weights.sum() / reference.n)
-        self._pull_against(reference, everything, reference, share, slopes)
+        slopes += weights.sum() * reference.keep("grand slopes", lambda: self._grand_slopes(reference, slopes.size))
+
+    def _grand_slopes(self, reference: Rows, size: int) -> Array:
+        """Slopes of ``mean_rs k(r, s)``."""
+        slopes = np.zeros(size)
+        share = np.full(reference.n, 1 / reference.n)
+        self._pull_against(reference, slice(0, reference.n), reference, share, slopes)
+        return slopes
 
     def _pull_against(self, left: Rows, rows: slice, reference: Rows, sums: Array, slopes: Array) -> None:
         """Pull through ``sum_i sums_i mean_r k(x_i, r)``."""

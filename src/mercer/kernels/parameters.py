@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import numbers
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -65,26 +66,50 @@ def number(
 
 def check_number(kernel: str, name: str, value: Any, info: Mapping[str, Any]) -> float | tuple[float, ...]:
     """``value`` as a float, or as a tuple of floats for one number a column."""
-    if info["per_column"] and not isinstance(value, str) and np.ndim(value) > 0:
-        values = np.asarray(value).ravel()
-        if np.ndim(value) != 1 or values.size == 0:
+    if info["per_column"] and (isinstance(value, (list, tuple)) or np.ndim(value) > 0):
+        values = _real_numbers(value)
+        if values is None:
             raise ParameterError(
-                f"{kernel}: {name} must be a number or a list with one number a column, "
-                f"and has shape {np.shape(value)}."
+                f"{kernel}: {name} must be a number or a list with one number a column, and is {value!r}."
             )
         if type(value) is tuple and all(type(v) is float for v in value):
             # The very tuple comes back, so that scikit-learn's clone finds what it passed in.
             checked = value
         else:
-            checked = tuple(float(v) for v in values)
+            checked = tuple(values.astype(float).tolist())
         for v in checked:
             _check_range(kernel, name, v, info)
         return checked
-    if isinstance(value, bool) or not isinstance(value, (int, float, np.number)):
+    if isinstance(value, bool) or not isinstance(value, numbers.Real):
         raise ParameterError(f"{kernel}: {name} must be a number, and is {value!r}.")
     value = value if type(value) is float else float(value)
     _check_range(kernel, name, value, info)
     return value
+
+
+def _real_numbers(value: Any) -> np.ndarray | None:
+    """A sequence of numbers as an array; None if it is anything else."""
+    try:
+        values = np.asarray(value)
+    except ValueError:
+        # A ragged list.
+        return None
+    return values if values.ndim == 1 and values.size > 0 and values.dtype.kind in "fiu" else None
+
+
+def whole(kernel: str, name: str, value: Any, allowed: str, low: int = 1) -> int:
+    """``value`` as an int of at least ``low``; ``allowed`` says in words what it may be."""
+    real = isinstance(value, numbers.Real) and not isinstance(value, bool)
+    if not real or not low <= value < math.inf or value != int(value):
+        raise ParameterError(f"{kernel}: {name} must be {allowed}, and is {value!r}.")
+    return int(value)
+
+
+def positive(kernel: str, name: str, value: Any, allowed: str, high: float = math.inf) -> float:
+    """``value`` as a float above 0 and at most ``high``; ``allowed`` says in words what it may be."""
+    if isinstance(value, bool) or not isinstance(value, numbers.Real) or not 0 < value <= high:
+        raise ParameterError(f"{kernel}: {name} must be {allowed}, and is {value!r}.")
+    return float(value)
 
 
 def _check_range(kernel: str, name: str, value: float, info: Mapping[str, Any]) -> None:

@@ -6,8 +6,8 @@ from collections import Counter
 
 import numpy as np
 
-from mercer._errors import KernelValueError
-from mercer.engine import tiles
+from mercer._errors import DataError, KernelValueError, ParameterError
+from mercer.engine import memory, tiles
 from mercer.engine.tiles import Array
 from mercer.kernels.base import Expression
 from mercer.kernels.inputs import MatchedPairs, Rows, TilePairs
@@ -21,6 +21,8 @@ class Plan:
         self.symmetric = left is right
         both_float32 = left.dtype == np.float32 and right.dtype == np.float32
         self.dtype = np.dtype(dtype) if dtype is not None else np.dtype(np.float32 if both_float32 else np.float64)
+        if self.dtype not in (np.float32, np.float64):
+            raise ParameterError(f"kernels are evaluated in float32 or float64, and {self.dtype} was asked for.")
         uses = Counter(kernel._uses(()))
         self._repeated = frozenset(key for key, count in uses.items() if count > 1)
 
@@ -42,7 +44,16 @@ class Plan:
             self.fill(slice(0, 1), slice(0, 1), np.empty((1, 1), self.dtype))
 
     def dense(self, out: Array | None = None, n_jobs: int | None = None) -> Array:
-        """The whole block; into ``out`` if given."""
+        """The whole block; into ``out`` if given. What would not fit the memory budget is refused."""
+        if out is None:
+            n, m = self.shape
+            memory.require(
+                n * m * self.dtype.itemsize, f"the {n} x {m} kernel matrix in {self.dtype}",
+                "Raise the budget with mercer.config(memory=...), use fewer rows, pass float32 data, "
+                "or multiply by it lazily with mercer.Gram(kernel, X) @ v.",
+            )  # fmt: skip
+        elif out.shape != self.shape:
+            raise DataError(f"out has shape {out.shape}, and the block has {self.shape}.")
         self.prepare()
         if out is None:
             out = np.empty(self.shape, self.dtype)
@@ -76,9 +87,11 @@ def diagonal(kernel: Expression, rows: Rows) -> Array:
 
 def check_finite(block: Array, kernel: Expression) -> None:
     """Raise if a kernel returned NaN or an infinity."""
-    if not np.isfinite(block.sum()) and not np.isfinite(block).all():
-        where = np.argwhere(~np.isfinite(block))[0].tolist()
+    with np.errstate(over="ignore", invalid="ignore"):
+        total = block.sum()
+    if not np.isfinite(total) and not np.isfinite(block).all():
+        value = block[~np.isfinite(block)][0]
         raise KernelValueError(
-            f"the kernel {kernel!r} returned {block[tuple(where)]} for the pair {where}; scale the columns of X "
+            f"the kernel {kernel!r} returned {value}; scale the columns of X "
             "(sklearn.preprocessing.StandardScaler) or choose a kernel with smaller values."
         )

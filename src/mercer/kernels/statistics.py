@@ -108,9 +108,10 @@ class Dot(Statistic):
 
 
 def _squared_norms(A: Any, dtype: np.dtype) -> Array:
-    if sp.issparse(A):
-        return np.asarray(A.multiply(A).sum(axis=1)).ravel().astype(dtype)
-    return np.einsum("ij,ij->i", A, A)
+    with np.errstate(over="ignore"):
+        if sp.issparse(A):
+            return np.asarray(A.multiply(A).sum(axis=1)).ravel().astype(dtype)
+        return np.einsum("ij,ij->i", A, A)
 
 
 def _distances(left: Operand, right: Operand, multiplier: float, out: Array) -> None:
@@ -139,7 +140,13 @@ class SquaredDistance(Statistic):
             A = A - middle if middle is not None else A
         A = _scaled(A, self.scales).astype(dtype)
         A = A if sp.issparse(A) else np.ascontiguousarray(A)
-        return A, _squared_norms(A, dtype)
+        norms = _squared_norms(A, dtype)
+        if not np.isfinite(norms).all():
+            raise DataError(
+                f"the squared distances overflow {dtype}: row {int(np.argmin(np.isfinite(norms)))} lies too far from "
+                "the mean, in length scales; scale the columns (sklearn.preprocessing.StandardScaler)."
+            )
+        return A, norms
 
     def fill(self, left: Operand, right: Operand, multiplier: float, out: Array) -> None:
         _distances(left, right, multiplier, out)

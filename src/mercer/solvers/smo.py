@@ -11,7 +11,7 @@ import time
 
 import numpy as np
 
-from mercer.engine import memory
+from mercer.engine import memory, threads
 from mercer.solvers.certify import check_gradient, objectives, refine_gradient
 from mercer.solvers.iterate import Iterate
 from mercer.solvers.problems import Array, BoxQP, BoxQPValue, GramMatrix, Vector
@@ -72,17 +72,16 @@ def solve_box_qp(
     array([1., 1.])
     """
     begun = time.perf_counter()
-    n = len(problem.y)
     limit = max_iter if max_iter >= 0 else int(np.iinfo(np.int64).max)
-    exact = problem.gram.astype(np.float64)
     point = Iterate.begin(problem, start)
-    with memory.track() as account:
+    # Held for the whole solve: BLAS threads that wait for work between two tiled products take time from the tiles.
+    with threads.one_blas_thread():
         if start is not None:
-            _renew_gradient(exact, point)
-        if n <= EXACT:
-            _solve_small(exact, point, tol, limit)
+            _renew_gradient(problem.gram.astype(np.float64), point)
+        if len(point.beta) <= EXACT:
+            held = _solve_small(problem.gram.astype(np.float64), point, tol, limit)
         else:
-                        _solve_large(problem.gram, point, tol, limit, cache_bytes, n_jobs, matrix)
+            held = _solve_large(problem.gram, point, tol, limit, cache_bytes, n_jobs, matrix)
     primal, dual = objectives(point)
     violation = point.violation()
     status = _status(problem.convex, violation <= tol, point.steps >= limit)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import abc
 import math
 from collections.abc import Hashable, Iterator
 from dataclasses import dataclass
@@ -15,7 +16,7 @@ from mercer.kernels.base import Definiteness
 from mercer.kernels.inputs import Pairs, Rows, Scope
 from mercer.kernels.kernel import Kernel
 from mercer.kernels.leaf import Slopes, StatisticKernel
-from mercer.kernels.parameters import number
+from mercer.kernels.parameters import number, whole
 from mercer.kernels.plan import diagonal
 from mercer.kernels.statistics import Dot, Statistic
 
@@ -27,6 +28,10 @@ class DotKernel(StatisticKernel):
     def _statistic(self) -> Statistic:
         return Dot()
 
+    @abc.abstractmethod
+    def _finish(self, t: Array) -> None:
+        """Turn ``multiplier * <x, z>`` into the kernel's values in place."""
+
 
 @dataclass(frozen=True, repr=False)
 class Linear(DotKernel):
@@ -37,6 +42,9 @@ class Linear(DotKernel):
     >>> Linear()([[1.0, 2.0], [3.0, 4.0]]).tolist()
     [[5.0, 11.0], [11.0, 25.0]]
     """
+
+    def _finish(self, t: Array) -> None:
+        """Inner products are the values."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -73,10 +81,8 @@ class Polynomial(DotKernel):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if isinstance(self.degree, bool) or self.degree != int(self.degree) or self.degree < 1:
-            raise ParameterError(f"Polynomial: degree must be a whole number of at least 1, and is {self.degree!r}.")
-        if type(self.degree) is not int:
-            object.__setattr__(self, "degree", int(self.degree))
+        degree = whole("Polynomial", "degree", self.degree, "a whole number of at least 1")
+        object.__setattr__(self, "degree", degree)
 
     def _multiplier(self) -> float:
         return self.scale
@@ -187,9 +193,9 @@ class NormDotKernel(Kernel):
         pairs.statistic(Dot(), 1.0, out)
         self._combine(out, *pairs.vectors("squared norm", _squared_norms))
 
+    @abc.abstractmethod
     def _combine(self, dot: Array, left: Array, right: Array) -> None:
         """Turn inner products into kernel values in place, given squared norms that broadcast."""
-        raise NotImplementedError(type(self).__name__)
 
     def _pull(self, pairs: Pairs, weights: Array, slopes: Array) -> None:
         """No parameters, no slopes."""
@@ -222,8 +228,10 @@ class ArcCosine(NormDotKernel):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.order not in (0, 1, 2) or isinstance(self.order, bool):
-            raise ParameterError(f"ArcCosine: order must be 0, 1 or 2, and is {self.order!r}.")
+        order = whole("ArcCosine", "order", self.order, "0, 1 or 2", low=0)
+        if order > 2:
+            raise ParameterError(f"ArcCosine: order must be 0, 1 or 2, and is {order!r}.")
+        object.__setattr__(self, "order", order)
 
     def _combine(self, dot: Array, left: Array, right: Array) -> None:
         norms = np.sqrt(left) * np.sqrt(right)

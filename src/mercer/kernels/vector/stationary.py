@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import abc
 import math
 from dataclasses import dataclass
 from typing import ClassVar, Self
@@ -13,7 +14,7 @@ from mercer._errors import ParameterError
 from mercer.engine.tiles import Array
 from mercer.kernels.base import Definiteness
 from mercer.kernels.leaf import Slopes, StatisticKernel
-from mercer.kernels.parameters import number
+from mercer.kernels.parameters import number, positive
 from mercer.kernels.statistics import ManhattanDistance, PeriodicDistance, SquaredDistance, Statistic
 
 
@@ -32,6 +33,10 @@ class StationaryKernel(StatisticKernel):
     def _constant(self) -> float:
         """``t`` is this times the squared distance in units of the length scale."""
         return 1.0
+
+    @abc.abstractmethod
+    def _finish(self, t: Array) -> None:
+        """Turn ``t`` into the kernel's values in place."""
 
     def _multiplier(self) -> float:
         one = self.length_scale
@@ -113,10 +118,7 @@ class Matern(StationaryKernel):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if isinstance(self.nu, bool) or not isinstance(self.nu, (int, float, np.number)) or not self.nu > 0:
-            raise ParameterError(f"Matern: nu must be a number above 0 (inf is allowed), and is {self.nu!r}.")
-        if type(self.nu) is not float:
-            object.__setattr__(self, "nu", float(self.nu))
+        object.__setattr__(self, "nu", positive("Matern", "nu", self.nu, "a number above 0 (inf is allowed)"))
 
     def _constant(self) -> float:
         return 0.5 if self.nu == math.inf else 2 * self.nu
@@ -260,8 +262,8 @@ class NegativeDistance(StatisticKernel):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if isinstance(self.exponent, bool) or not 0 < self.exponent <= 2:
-            raise ParameterError(f"NegativeDistance: exponent must be above 0 and at most 2, and is {self.exponent!r}.")
+        exponent = positive("NegativeDistance", "exponent", self.exponent, "above 0 and at most 2", high=2)
+        object.__setattr__(self, "exponent", exponent)
 
     def _statistic(self) -> Statistic:
         return SquaredDistance()

@@ -1,0 +1,119 @@
+"""A symmetric matrix and a factor of it, both in one square array."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import blas, lapack
+
+# float32 or float64, as the array that the store was made from.
+Array = NDArray[Any]
+
+# Up to this many columns, one pass over the matrix for each column is faster than the blocked routine for many.
+_FEW = 4
+_SPAN = 512
+
+
+class SymmetricStore:
+    """Keeps ``A`` below the diagonal of an array and the factor of ``A + shift I`` above, the diagonals apart.
+
+    LAPACK reads one triangle only, so a factorisation needs no second matrix, and ``A`` stays at hand for
+    residuals. LAPACK's columns are NumPy's rows: the factor is lower triangular in ``array.T``.
+
+    Parameters
+    ----------
+    array : ndarray of shape (n, n), float32 or float64, C-ordered
+        The whole matrix; taken over and overwritten.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> store = SymmetricStore(np.array([[3.0, 1.0], [1.0, 3.0]]))
+    >>> store.factor_cholesky(1.0)
+    True
+    >>> b = np.array([[5.0], [5.0]])
+    >>> store.solve(b).ravel().round(12).tolist(), store.product(b).ravel().tolist()
+    ([1.0, 1.0], [20.0, 20.0])
+    """
+
+    def __init__(self, array: Array) -> None:
+        self._array = array
+        self._turned = array.T
+        self.diagonal: Array = array.diagonal().copy()
+        self._factor_diagonal: Array = self.diagonal
+        self._pivots: NDArray[np.integer] | None = None
+        self._prefix = "s" if array.dtype == np.float32 else "d"
+
+    def _blas(self, name: str, *arguments: Any, **options: Any) -> Array:
+        return getattr(blas, self._prefix + name)(*arguments, **options)
+
+    def _lapack(self, name: str, *arguments: Any, **options: Any) -> tuple:
+        return getattr(lapack, self._prefix + name)(*arguments, **options)
+
+    def _show(self, diagonal: Array) -> None:
+        """Put one of the two diagonals in place; a few microseconds beside any use of the matrix."""
+        np.fill_diagonal(self._array, diagonal)
+
+    def restore(self) -> Array:
+        """The whole matrix again, in the same array; the factor is gone."""
+        n = len(self._array)
+        for start in range(0, n, _SPAN):
+            stop = min(start + _SPAN, n)
+            self._array[start:stop, stop:] = self._array[stop:, start:stop].T
+            square = np.tril(self._array[start:stop, start:stop], -1)
+            self._array[start:stop, start:stop] = square + square.T
+        self._show(self.diagonal)
+        return self._array
+
+    def factor_cholesky(self, shift: float) -> bool:
+        """Factor ``A + shift I``; False if a pivot is not positive."""
+        self._pivots = None
+        self._show(self.diagonal + self._array.dtype.type(shift))
+        _, info = self._lapack("potrf", self._turned, lower=1, overwrite_a=1, clean=0)
+        self._factor_diagonal = self._array.diagonal().copy()
+        return info == 0 and bool(np.isfinite(self._factor_diagonal).all())
+
+    @property
+    def smallest_pivot(self) -> float:
+        """The smallest of the squares on the diagonal of the Cholesky factor."""
+        return float(self._factor_diagonal.min()) ** 2
+
+    def factor_ldl(self, shift: float) -> bool:
+        """Factor ``A + shift I`` as ``L D L^T`` with Bunch and Kaufman's pivots; False if it is singular."""
+        self._show(self.diagonal + self._array.dtype.type(shift))
+        work, _ = self._lapack("sytrf_lwork", len(self._array), lower=1)
+        _, self._pivots, info = self._lapack("sytrf", self._turned, lower=1, lwork=int(work), overwrite_a=1)
+        self._factor_diagonal = self._array.diagonal().copy()
+        return info == 0 and bool(np.isfinite(self._factor_diagonal).all())
+
+    def solve(self, B: Array) -> Array:
+        """``X`` with ``(A + shift I) X = B``, by the factor; ``B`` has shape (n, k)."""
+        self._show(self._factor_diagonal)
+        if self._pivots is not None:
+            return self._lapack("sytrs", self._turned, self._pivots, B, lower=1)[0]
+        if B.shape[1] > _FEW:
+            return self._lapack("potrs", self._turned, B, lower=1)[0]
+        columns = []
+        for b in B.T:
+            y = self._blas("trsv", self._turned, b, lower=1, trans=0)
+            columns.append(self._blas("trsv", self._turned, y, lower=1, trans=1, overwrite_x=1))
+        return np.stack(columns, axis=1)
+
+    def product(self, V: Array) -> Array:
+        """``A V``, without the shift."""
+        self._show(self.diagonal)
+        if V.shape[1] > _FEW:
+            return self._blas("symm", 1.0, self._turned, V, lower=0)
+        return np.stack([self._blas("symv", 1.0, self._turned, v, lower=0) for v in V.T], axis=1)
+
+    def inverse_diagonal(self) -> Array:
+        """The diagonal of ``(A + shift I)^-1``; the factor is overwritten by the inverse."""
+        self._show(self._factor_diagonal)
+        if self._pivots is not None:
+            self._lapack("sytri", self._turned, self._pivots, lower=1, overwrite_a=1)
+            return self._array.diagonal().copy()
+        self._lapack("trtri", self._turned, lower=1, overwrite_c=1)
+        # (A^-1)_ii is the squared length of column i of L^-1, which is row i of this array from the diagonal on.
+        return np.array([row[i:] @ row[i:] for i, row in enumerate(self._array)])

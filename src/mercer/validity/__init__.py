@@ -1,0 +1,219 @@
+"""Is it a kernel? The spectrum of a Gram matrix, a witness where it is none, and a near matrix that is one."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from mercer._errors import ParameterError
+from mercer.engine.memory import require
+from mercer.validity import spectrum as spectra
+from mercer.validity.mending import NearestMatrix, nearest
+from mercer.validity.operand import Asymmetry, Operand, worst_asymmetry
+from mercer.validity.report import ValidityReport, Verdict
+from mercer.validity.spectrum import Array, Spectrum
+
+__all__ = ["NearestMatrix", "ValidityReport", "Verdict", "check", "nearest"]
+
+
+@dataclass(frozen=True)
+class _Findings:
+    """What either way of looking at the spectrum has found; ``check`` turns it into the report."""
+
+    method: str
+    asymmetry: Asymmetry
+    symmetric: bool
+    spectrum: Spectrum
+    tolerance: float
+    reason: str
+    witness: tuple[float, Array] | None
+    conditional: tuple[float, Array] | None
+    rank: int | None
+    dimension: tuple[float, float]
+    notes: tuple[str, ...]
+
+
+def check(
+    kernel_or_gram: Any,
+    X: Any = None,
+    *,
+    tolerance: float | None = None,
+    ridge: float = 1.0,
+    full_spectrum_up_to: int = 3000,
+    random_state: int = 0,
+) -> ValidityReport:
+    """Whether a Gram matrix is symmetric and positive semi-definite, and what else its spectrum says.
+
+    A symmetric function ``k`` is a kernel if ``c'Kc >= 0`` for every ``c`` and the Gram matrix ``K`` of any
+    rows (Mercer's condition on a finite set). Rows can refute that, by a witness ``c`` with ``c'Kc < 0``; that
+    they do not refute it is no proof for other rows.
+
+    Up to ``full_spectrum_up_to`` rows all eigenvalues are computed. Beyond, Lanczos finds both ends of the
+    spectrum with products ``K @ v`` alone; a witness is then as certain, and a positive verdict means that no
+    negative direction was found.
+
+    Parameters
+    ----------
+    kernel_or_gram : Kernel, Gram, PrecomputedGram, or (n, n) array
+        A kernel in any form that the estimators take (also a name, a scikit-learn kernel, a function) needs ``X``.
+    X : (n, d) array or what the kernel takes, optional
+        The rows, for a kernel.
+    tolerance : float, optional
+        Eigenvalues no further than this from 0 count as 0. Default: ``n * eps * largest |eigenvalue|`` with the
+        ``eps`` of the precision of ``K``: as far as rounding of the entries can move them (Weyl's theorem).
+    ridge : float, default 1.0
+        The ``lambda`` of the effective dimension ``sum_i s_i / (s_i + lambda)``.
+    full_spectrum_up_to : int, default 3000
+        The most rows for which all eigenvalues are computed.
+    random_state : int, default 0
+        Seed of Lanczos' starting vectors.
+
+    Returns
+    -------
+    ValidityReport
+        Print it to read it.
+
+    Raises
+    ------
+    DataError
+        If there is no square, non-empty matrix of finite real numbers, or ``X`` is missing.
+    ParameterError
+        If ``ridge`` or ``tolerance`` is not a positive number.
+    MemoryBudgetError
+        If the whole matrix is needed and does not fit the memory budget.
+
+    References
+    ----------
+    Mercer (1909); Schoelkopf & Smola (2002), *Learning with Kernels*, definitions 2.3 to 2.5 and 2.21 (conditional).
+
+    Examples
+    --------
+    >>> from mercer import kernels, validity
+    >>> validity.check(kernels.RBF(1.0), [[0.0], [1.0], [3.0]]).verdict.name
+    'definite'
+    >>> report = validity.check([[1.0, 2.0], [2.0, 1.0]])
+    >>> report.verdict.name, round(report.witness_value, 12), report.valid
+    ('conditional', -1.0, False)
+    """
+    for name, value in (("ridge", ridge), ("tolerance", tolerance)):
+        if value is not None and not 0 < value < np.inf:
+            raise ParameterError(f"{name} must be a number above 0, and is {value!r}.")
+    operand = Operand.of(kernel_or_gram, X)
+    rng = np.random.default_rng(random_state)
+    # Lanczos needs a few rows to make a Krylov space of, whatever the limit says.
+    whole = operand.n <= max(full_spectrum_up_to, 64)
+    found = _by_full_spectrum(operand, tolerance, ridge) if whole else _by_lanczos(operand, tolerance, ridge, rng)
+    return _report(operand, found, ridge)
+
+
+def _by_full_spectrum(operand: Operand, tolerance: float | None, ridge: float) -> _Findings:
+    n = operand.n
+    require(4 * 8 * n * n, f"the eigenvalues of a {n} x {n} matrix", "Use fewer rows, or lower full_spectrum_up_to.")
+    K = operand.dense()
+    asymmetry = worst_asymmetry(K)
+    symmetric = asymmetry.worst <= _rounding(operand) * np.abs(K).max()
+    S = (K + K.T) / 2
+    del K
+    spectrum = spectra.full(S)
+    limit, reason = _tolerance(operand, spectrum, tolerance)
+    witness = conditional = None
+    if spectrum.smallest < -limit:
+        c = spectra.lowest(S)
+        witness = spectra.quadratic(S, c), c
+        if n > 1:
+            c = _summing_to_zero(spectra.lowest(spectra.off_constants(S, spectrum.scale)))
+            conditional = spectra.quadratic(S, c), c
+    positive = np.maximum(spectrum.values, 0.0)
+    return _Findings(
+        "full spectrum", asymmetry, symmetric, spectrum, limit, reason, witness, conditional,
+        rank=int((np.abs(spectrum.values) > limit).sum()),
+        dimension=(float((positive / (positive + ridge)).sum()), 0.0), notes=(),
+    )  # fmt: skip
+
+
+def _by_lanczos(operand: Operand, tolerance: float | None, ridge: float, rng: np.random.Generator) -> _Findings:
+    asymmetry = operand.asymmetry(rng)
+    operator = operand.operator(symmetric=asymmetry.worst == 0)
+    spectrum, c = spectra.ends(operator, rng)
+    # The largest entry of a positive semi-definite matrix stands on its diagonal.
+    largest_entry = max(float(np.abs(operand.gram.diagonal()).max()), spectrum.scale / operand.n)
+    symmetric = asymmetry.worst <= _rounding(operand) * largest_entry
+    limit, reason = _tolerance(operand, spectrum, tolerance)
+    notes = ["the numerical rank is not computed: it needs all eigenvalues; raise full_spectrum_up_to to have it."]
+    if asymmetry.sampled:
+        notes.append("symmetry was looked at on a random sample of the rows.")
+    witness = conditional = None
+    if spectrum.smallest < -limit:
+        witness = spectrum.smallest, c
+        off = spectra.off_constants_operator(operator, spectrum.scale)
+        c = _summing_to_zero(spectra.lowest_vector(off, spectrum.scale, rng.standard_normal(operand.n)))
+        conditional = spectra.quadratic(operator, c), c
+    else:
+        notes.append(
+            f"no negative direction was found by Lanczos, which is evidence and no proof; the smallest eigenvalue is "
+            f"known to within {spectrum.residual:.2g}."
+        )
+    dimension = spectra.effective_dimension(operator, ridge, rng)
+    return _Findings(
+        "Lanczos", asymmetry, symmetric, spectrum, limit, reason, witness, conditional,
+        rank=None, dimension=dimension, notes=tuple(notes),
+    )  # fmt: skip
+
+
+def _rounding(operand: Operand) -> float:
+    return operand.n * float(np.finfo(operand.dtype).eps)
+
+
+def _tolerance(operand: Operand, spectrum: Spectrum, given: float | None) -> tuple[float, str]:
+    if given is not None:
+        return float(given), "as given"
+    limit = _rounding(operand) * spectrum.scale
+    return limit, f"n * eps({operand.dtype}) * largest |eigenvalue|: as far as rounding of the entries can move one"
+
+
+def _summing_to_zero(c: Array) -> Array:
+    c = c - c.mean()
+    return c / np.linalg.norm(c)
+
+
+def _report(operand: Operand, found: _Findings, ridge: float) -> ValidityReport:
+    spectrum, limit = found.spectrum, found.tolerance
+    value, witness = found.witness or (None, None)
+    low, off = found.conditional or (None, None)
+    conditionally = low is None or low >= -limit
+    verdict = _verdict(found, conditionally)
+    magnitudes = [abs(spectrum.smallest)] if spectrum.values is None else np.abs(spectrum.values)
+    least = float(min(magnitudes))
+    return ValidityReport(
+        n=operand.n, dtype=str(operand.dtype), method=found.method, verdict=verdict, symmetric=found.symmetric,
+        asymmetry=found.asymmetry.worst, asymmetry_at=found.asymmetry.at,
+        smallest=spectrum.smallest, largest=spectrum.largest,
+        tolerance=limit, tolerance_reason=found.reason, witness=witness, witness_value=value,
+        conditionally_positive=conditionally, conditional_smallest=low,
+        conditional_witness=None if conditionally else off,
+        rank=found.rank, condition_number=spectrum.scale / least if least > limit else float("inf"),
+        ridge=float(ridge), effective_dimension=found.dimension[0], effective_dimension_error=found.dimension[1],
+        declared=operand.declared, notes=(*found.notes, *_remarks(operand.declared, verdict)),
+    )  # fmt: skip
+
+
+def _verdict(found: _Findings, conditionally: bool) -> Verdict:
+    if not found.symmetric:
+        return Verdict.asymmetric
+    if found.witness is None:
+        return Verdict.definite if found.spectrum.smallest > found.tolerance else Verdict.semidefinite
+    return Verdict.conditional if conditionally else Verdict.indefinite
+
+
+def _remarks(declared: str | None, verdict: Verdict) -> tuple[str, ...]:
+    """What the verdict says about the kernel's own declaration."""
+    if declared is None:
+        return ()
+    valid = verdict in (Verdict.definite, Verdict.semidefinite)
+    if (declared == "positive" and not valid) or (declared == "conditional" and verdict is Verdict.indefinite):
+        return (f"the kernel declares itself {declared!r}, and these rows refute it.",)
+    if declared != "positive" and valid:
+        return ("these rows do not refute that the kernel is positive; others may.",)
+    return ()

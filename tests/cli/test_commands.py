@@ -1,0 +1,220 @@
+"""The commands end to end, in this process: what they print, write and return."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.datasets import dump_svmlight_file, load_iris
+
+import mercer
+from mercer._errors import ParameterError
+from mercer.cli import main
+from mercer.cli.options import parse_settings
+
+
+@pytest.fixture(autouse=True)
+def _in_an_empty_directory(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("MERCER_DEBUG", raising=False)
+    monkeypatch.setenv("COLUMNS", "80")
+
+
+@pytest.fixture
+def houses(tmp_path):
+    rng = np.random.default_rng(0)
+    n = 90
+    frame = pd.DataFrame(
+        {
+            "id": [f"house {i}" for i in range(n)],
+            "size": rng.uniform(20, 200, n).round(1),
+            "town": rng.choice(["Ulm", "Zug", "Bonn"], n),
+            "new": rng.choice([True, False], n),
+        }
+    )
+    frame["price"] = frame["size"] * 3.5 + 100.0 * (frame["town"] == "Zug") + rng.normal(size=n).round(2)
+    frame["dear"] = np.where(frame["price"] > frame["price"].median(), "yes", "no")
+    frame.to_csv(tmp_path / "houses.csv", index=False)
+    return frame
+
+
+def run(capsys, *arguments):
+    code = main([str(argument) for argument in arguments])
+    captured = capsys.readouterr()
+    return code, captured.out, captured.err
+
+
+def run_json(capsys, *arguments):
+    code, out, err = run(capsys, *arguments, "--json")
+    assert (code, err) == (0, "")
+    return json.loads(out)
+
+
+def test_fit_prints_the_outcome_and_writes_the_model(capsys, tmp_path):
+    code, out, err = run(capsys, "fit", "sample:iris")
+    assert (code, err) == (0, "")
+    for words in (
+        "150 rows, 4 numbers", "species → classification", "'species' holds text, 3 different", "SVC, C=1.0",
+        "Score on 30 rows held out (stratified, seed 0)", "logistic regression", "most frequent class", "0.3333",
+        "Certificate", "converged", "KKT violation", "support vectors", "time", "memory", "Wrote iris.mercer",
+    ):  # fmt: skip
+        assert words in out
+    assert max(map(len, out.splitlines())) <= 80
+    assert [path.name for path in tmp_path.iterdir()] == ["iris.mercer"]
+
+
+def test_the_model_file_is_the_model_that_was_scored(capsys):
+    report = run_json(capsys, "fit", "sample:iris", "--out", "m.mercer")
+    assert report["file"] == "m.mercer" and report["rows"] == {"fitted": 120, "held_out": 30}
+    assert report["scores"]["SVC"]["accuracy"] > 0.9 > report["scores"]["most frequent class"]["accuracy"]
+    assert report["certificate"]["status"] == "converged"
+    model = mercer.load("m.mercer")
+    iris = load_iris(as_frame=True)
+    frame = iris.data
+    assert np.mean(model.predict(frame) == iris.target_names[iris.target]) > 0.95
+    assert model.estimator_.certificate_.primal == report["certificate"]["primal"]
+
+
+def test_regression_with_every_kind_of_column(capsys, houses):
+    report = run_json(capsys, "fit", "houses.csv", "--target", "price", "--drop", "dear")
+    assert report["task"] == "regression" and report["model"] == "KernelRidge"
+    assert report["columns"] == "1 number, 1 boolean, 1 category column (3 values)"
+    assert list(report["left_out"]) == ["id"]
+    assert "exact leave-one-out" in report["chosen"]
+    assert report["scores"]["KernelRidge"]["R²"] > 0.95
+    assert abs(report["scores"]["mean of the target"]["R²"]) < 0.3
+    assert run(capsys, "predict", "houses.mercer", "houses.csv", "--drop", "dear", "--out", "p.csv")[0] == 0
+    assert np.corrcoef(pd.read_csv("p.csv")["price"], houses["price"])[0, 1] > 0.99
+
+
+def test_same_seed_same_model(capsys):
+    first = run_json(capsys, "fit", "sample:moons", "--out", "a.mercer", "--seed", 3)
+    second = run_json(capsys, "fit", "sample:moons", "--out", "b.mercer", "--seed", 3)
+    other = run_json(capsys, "fit", "sample:moons", "--out", "c.mercer", "--seed", 4)
+    assert first["certificate"]["dual"] == second["certificate"]["dual"] != other["certificate"]["dual"]
+
+
+def test_kernel_parameters_and_encoding_are_what_was_asked(capsys, houses):
+    report = run_json(
+        capsys, "fit", "houses.csv", "-t", "dear", "--drop", "price", "--kernel", "0.5*RBF(2.0).on('size') + Linear()",
+        "--set", "C=10", "--set", "class_weight=balanced", "--normalize", "minmax",
+    )  # fmt: skip
+    assert report["kernel"] == "0.5 * RBF(2.0).on([0]) + Linear()"
+    assert report["parameters"]["C"] == 10 and report["parameters"]["class_weight"] == "balanced"
+    assert report["normalize"] == "minmax"
+    named = run_json(capsys, "fit", "sample:moons", "--kernel", "poly", "--set", "degree=2")
+    assert "Polynomial" in named["kernel"] or "**" in named["kernel"]
+
+
+def test_missing_values_are_filled_in_when_asked(capsys, houses):
+    houses.loc[5, "size"] = np.nan
+    houses.to_csv("gaps.csv", index=False)
+    code, _, err = run(capsys, "fit", "gaps.csv", "-t", "dear")
+    assert code == 2 and "'size' (1)" in err and "line 7" in err and "--impute median" in err
+    report = run_json(capsys, "fit", "gaps.csv", "-t", "dear", "--impute", "median")
+    assert report["impute"] == "median"
+    assert run(capsys, "predict", "gaps.mercer", "gaps.csv", "--quiet")[0] == 0
+
+
+def test_predict_prints_or_writes(capsys):
+    run(capsys, "fit", "sample:iris")
+    code, out, err = run(capsys, "predict", "iris.mercer", "sample:iris")
+    assert (code, err) == (0, "")
+    assert out.splitlines()[0] == "species" and len(out.splitlines()) == 151
+    for name, reader in (("p.csv", pd.read_csv), ("p.tsv", pd.read_table), ("p.parquet", pd.read_parquet)):
+        code, shown, _ = run(capsys, "predict", "iris.mercer", "sample:iris", "--out", name)
+        assert code == 0 and f"Wrote 150 predictions of species to {name}" in shown
+        assert reader(name)["species"].tolist() == out.split()[1:]
+    result = run_json(capsys, "predict", "iris.mercer", "sample:iris")
+    assert result["predictions"] == out.split()[1:] and result["rows"] == 150
+
+
+def test_evaluate(capsys):
+    run(capsys, "fit", "sample:iris")
+    code, out, _ = run(capsys, "evaluate", "iris.mercer", "sample:iris")
+    assert code == 0
+    for words in ("150 rows", "accuracy", "virginica", "recall"):
+        assert words in out
+    result = run_json(capsys, "evaluate", "iris.mercer", "sample:iris")
+    assert result["scores"]["accuracy"] > 0.95
+    assert result["classes"]["setosa"] == {"rows": 50, "precision": 1.0, "recall": 1.0}
+
+
+def test_evaluate_a_regression(capsys):
+    run(capsys, "fit", "sample:sinc")
+    result = run_json(capsys, "evaluate", "sinc.mercer", "sample:sinc")
+    assert result["scores"]["R²"] > 0.9 and result["scores"]["RMSE"] < 0.2 and result["classes"] == {}
+
+
+def test_inspect_shows_what_the_fit_printed(capsys):
+    run(capsys, "fit", "sample:iris")
+    code, out, _ = run(capsys, "inspect", "iris.mercer")
+    assert code == 0
+    for words in ("SVC", "RBF(", "gamma", "petal width (cm)", "setosa, versicolor, virginica", "accuracy", "converged"):
+        assert words in out
+    assert max(map(len, out.splitlines())) <= 80
+    assert run_json(capsys, "inspect", "iris.mercer")["schema"]["petal width (cm)"] == "number"
+
+
+def test_samples_are_listed(capsys):
+    code, out, _ = run(capsys, "samples")
+    assert code == 0 and "iris" in out and "friedman1" in out
+    assert run_json(capsys, "samples")["digits"]["columns"] == 64
+
+
+@pytest.mark.parametrize("name", ["train.libsvm", "a9a"])
+def test_libsvm_files(capsys, name):
+    rng = np.random.default_rng(0)
+    X = np.where(rng.random((80, 30)) < 0.1, 1.0, 0.0)
+    y = np.where(X[:, :5].sum(axis=1) > 0, 1, -1)
+    dump_svmlight_file(X, y, name, zero_based=False)
+    report = run_json(capsys, "fit", name, "--out", "m.mercer")
+    assert report["target"] == "label" and report["task"] == "classification"
+    assert run_json(capsys, "evaluate", "m.mercer", name)["scores"]["accuracy"] > 0.8
+
+
+def test_npz_files(capsys):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(60, 3))
+    np.savez("a.npz", X=X, y=X[:, 0] ** 2, other=np.arange(60))
+    assert run_json(capsys, "fit", "a.npz")["target"] == "y"
+    assert run_json(capsys, "fit", "a.npz", "-t", "other")["target"] == "other"
+
+
+def test_without_a_held_out_part_there_is_no_score(capsys):
+    code, out, _ = run(capsys, "fit", "sample:iris", "--test-size", "0")
+    assert code == 0 and "No rows were held out" in out
+    assert mercer.load("iris.mercer").report_["rows"] == {"fitted": 150, "held_out": 0}
+
+
+def test_quiet_prints_nothing(capsys):
+    assert run(capsys, "fit", "sample:iris", "--quiet") == (0, "", "")
+    assert run(capsys, "predict", "iris.mercer", "sample:iris", "-q", "--out", "p.csv") == (0, "", "")
+
+
+def test_notes_go_to_standard_error_without_a_traceback(capsys):
+    pd.DataFrame({"x": range(40), "y": ["a", "b"] * 19 + ["a", "c"]}).to_csv("rare.csv", index=False)
+    code, _, err = run(capsys, "fit", "rare.csv", "-t", "y")
+    assert code == 0 and "note: classes of 'y' with one row only stay in the training part: 'c'" in err
+    assert len(err.splitlines()) == 1
+
+
+def test_brackets_in_names_are_no_markup(capsys):
+    pd.DataFrame({"[bold]x": range(40), "[/y]": [0.5, 1.5] * 20}).to_csv("odd.csv", index=False)
+    code, out, err = run(capsys, "fit", "odd.csv", "-t", "[/y]")
+    assert (code, err) == (0, "") and "[/y] → regression" in out
+    assert "[bold]x" in run(capsys, "inspect", "odd.mercer")[1]
+
+
+def test_settings_are_literals_or_text():
+    assert parse_settings(["C=1e-2", "name=two words", "w={1: 2.0}", "s='3'"]) == {
+        "C": 0.01, "name": "two words", "w": {1: 2.0}, "s": "3",
+    }  # fmt: skip
+    assert parse_settings(["C=inf"]) == {"C": float("inf")}
+    for bad in ("C", "=3", "C=", "a b=1"):
+        with pytest.raises(ParameterError, match="--set takes NAME=VALUE"):
+            parse_settings([bad])
+    with pytest.raises(ParameterError, match="--set C is given twice"):
+        parse_settings(["C=1", "C=2"])

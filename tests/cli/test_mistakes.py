@@ -1,0 +1,212 @@
+"""A user's mistakes: exit code 2, one sentence that says what to do, no traceback, and nothing written."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import mercer
+from mercer.cli import fit as fit_module
+from mercer.cli import main
+from mercer.cli.files import write_atomically
+
+
+@pytest.fixture(autouse=True)
+def _in_an_empty_directory(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("MERCER_DEBUG", raising=False)
+
+
+@pytest.fixture(scope="module")
+def model_file(tmp_path_factory):
+    path = tmp_path_factory.mktemp("model") / "towns.mercer"
+    data = path.with_suffix(".csv")
+    frame = pd.DataFrame({"age": range(60), "town": ["Ulm", "Zug"] * 30, "dear": ["yes", "no", "no"] * 20})
+    frame.to_csv(data, index=False)
+    assert main(["fit", str(data), "-t", "dear", "--out", str(path), "--quiet"]) == 0
+    return path
+
+
+def fails(capsys, arguments, *words):
+    code = main([str(argument) for argument in arguments])
+    captured = capsys.readouterr()
+    assert code == 2 and "Wrote" not in captured.out
+    assert captured.err.startswith("mercer: ") and len(captured.err.splitlines()) == 1
+    assert "Traceback" not in captured.err
+    for word in words:
+        assert word in captured.err
+
+
+def table(rows, header="x,y"):
+    with open("data.csv", "w", encoding="utf-8") as file:
+        file.write("\n".join([header, *rows]) + "\n")
+    return "data.csv"
+
+
+GOOD = [f"{i},{'ab'[i % 2]}" for i in range(20)]
+
+
+@pytest.mark.parametrize(
+    ("rows", "words"),
+    [
+        (["inf,a", *GOOD], ["line 2, column 'x'", "infinite"]),
+        (["nan,a", *GOOD], ["missing values", "'x' (1)", "line 2", "--impute median"]),
+        ([*GOOD, "twenty,a"], ["line 22, column 'x'", "'twenty' is text", "--drop x"]),
+        ([], ["a header and no rows"]),
+        (["1,a"], ["there is 1 row"]),
+        (["1,a", "2,a", "3,a"], ["'y' is constant", "one class only", "'a'"]),
+        (["1,2.5", "2,2.5", "3,2.5"], ["'y' is constant", "same number"]),
+        ([*GOOD, "1,"], ["'y' is missing", "line 22"]),
+        ([*GOOD, "1,a,3"], ["line 22, column 3", "'3'"]),
+        (["1,a", "2,b", "3,c", "4,a", "5,b", "6,c"], ["too few to hold out", "--test-size 0"]),
+    ],
+)
+def test_data_that_cannot_be_learned(capsys, tmp_path, rows, words):
+    fails(capsys, ["fit", table(rows), "--target", "y"], *words)
+    assert [path.name for path in tmp_path.iterdir()] == ["data.csv"]
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (["-t", "yy"], ["no column 'yy' to be the target", "Did you mean 'y'"]),
+        ([], ["name it with --target COLUMN", "'x', 'y'"]),
+        (["-t", "y", "--kernel", "RBFF(1.0)"], ["column 1", "no kernel 'RBFF'", "did you mean RBF"]),
+        (["-t", "y", "--kernel", "rbff"], ["no kernel 'rbff'", "RBF"]),
+        (["-t", "y", "--kernel", "RBF(1).on('z')"], ["column 'z'", "'x'"]),
+        (["-t", "y", "--kernel", "Sigmoid()"], ["SVC needs a positive semi-definite kernel", "Sigmoid", "indefinite"]),
+        (["-t", "y", "--set", "C=0"], ["C must be", "above 0", "0"]),
+        (["-t", "y", "--set", "C=-1"], ["C must be", "-1"]),
+        (["-t", "y", "--set", "c=1"], ["SVC has no parameter 'c'", "did you mean C"]),
+        (["-t", "y", "--set", "gama=1"], ["no parameter 'gama'", "did you mean gamma"]),
+        (["-t", "y", "--set", "C"], ["--set takes NAME=VALUE", "'C'"]),
+        (["-t", "y", "--set", "kernel=rbf"], ["set by --kernel"]),
+        (["-t", "y", "--model", "svm"], ["no model 'svm'", "did you mean svc"]),
+        (["-t", "y", "--model", "ridge"], ["needs numbers", "'y' holds text", "line 2"]),
+        (["-t", "x", "--task", "regression", "--model", "svc"], ["svc is for classification"]),
+        (["-t", "y", "--task", "ranking"], ["task='ranking'", "classification and regression"]),
+        (["-t", "y", "--normalize", "max"], ["normalize='max'", "standard, minmax"]),
+        (["-t", "y", "--impute", "zero"], ["impute='zero'", "mean, median"]),
+        (["-t", "y", "--drop", "z"], ["no column 'z' to drop"]),
+        (["-t", "y", "--test-size", "1"], ["--test-size", "is 1"]),
+        (["-t", "y", "--test-size", "0.99"], ["too few to hold out"]),
+        (["-t", "y", "--memory", "much"], ["memory='much'", "4GiB"]),
+        (["-t", "y", "--memory", "100B"], ["memory budget", "100 bytes"]),
+        (["-t", "y", "--n-jobs", "0"], ["n_jobs=0"]),
+        (["-t", "y", "--out", "no/such/m.mercer"], ["cannot write no/such/m.mercer", "mkdir -p no/such"]),
+        (["-t", "y", "--out", "."], ["it is a directory"]),
+        (["-t", "y", "--seed", "x"], ["--seed", "integer"]),
+        (["-t", "y", "--kernal", "rbf"], ["No such option", "--kernal"]),
+    ],
+)
+def test_options_that_make_no_sense(capsys, tmp_path, options, words):
+    fails(capsys, ["fit", table(GOOD), *options], *words)
+    assert [path.name for path in tmp_path.iterdir()] == ["data.csv"]
+
+
+def test_output_is_checked_before_the_data_are_read(capsys, monkeypatch):
+    def refuse(source):
+        raise AssertionError("the data were read")
+
+    monkeypatch.setattr(fit_module, "read_table", refuse)
+    fails(capsys, ["fit", "sample:iris", "--out", "no/m.mercer"], "no/m.mercer")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["fit", "missing.csv", "-t", "y"], ["missing.csv does not exist"]),
+        (["fit", "sample:irs"], ["no sample 'irs'", "Did you mean iris"]),
+        (["fitt", "sample:iris"], ["No such command", "fitt"]),
+        (["fit"], ["Missing argument"]),
+        (["predict", "missing.mercer", "sample:iris"], ["missing.mercer"]),
+        (["inspect", "missing.mercer"], ["missing.mercer"]),
+    ],
+)
+def test_what_is_not_there(capsys, arguments, words):
+    fails(capsys, arguments, *words)
+
+
+def test_file_that_is_no_model(capsys):
+    fails(capsys, ["inspect", table(GOOD)], "not a model file")
+
+
+def test_model_file_of_something_else(capsys):
+    mercer.save(mercer.SVC().fit([[0.0], [1.0]], [0, 1]), "svc.mercer")
+    fails(capsys, ["predict", "svc.mercer", table(GOOD)], "holds a SVC", "mercer.load")
+
+
+@pytest.mark.parametrize(
+    ("header", "rows", "words"),
+    [
+        ("Age,town", ["30,Ulm"], ["lacks 1 of the 2 columns", "'age' (did you mean 'Age'"]),
+        ("age", ["30"], ["lacks 1 of the 2 columns", "'town'"]),
+        ("age,town,size", ["30,Ulm,3"], ["1 column that the model was not fitted on", "'size'", "--drop"]),
+        ("age,town", ["30,Ulm", "old,Zug"], ["line 3, column 'age'", "a number is expected", "'old'"]),
+        ("age,town", ["30,"], ["missing values", "'town' (1)"]),
+        ("age,town", ["inf,Ulm"], ["line 2, column 'age'", "infinite"]),
+    ],
+)
+def test_new_data_with_other_columns(capsys, model_file, header, rows, words):
+    fails(capsys, ["predict", model_file, table(rows, header)], "data.csv", *words)
+
+
+def test_new_data_for_a_score(capsys, model_file):
+    fails(capsys, ["evaluate", model_file, table(["30,Ulm"], "age,town")], "no column 'dear'")
+    strange = table(["30,Ulm,maybe"], "age,town,dear")
+    fails(capsys, ["evaluate", model_file, strange], "'maybe' in line 2", "'no', 'yes'")
+
+
+def test_predictions_to_a_place_that_cannot_be(capsys, model_file):
+    data = table(["30,Ulm"], "age,town")
+    fails(capsys, ["predict", model_file, data, "--out", "no/p.csv"], "the directory no does not exist")
+    fails(capsys, ["predict", model_file, data, "--out", "p.xlsx"], ".csv, .tsv, .parquet")
+
+
+def test_unknown_categories_are_noted(capsys, model_file):
+    code = main(["predict", str(model_file), table(["30,Rom"], "age,town")])
+    captured = capsys.readouterr()
+    assert code == 0 and len(captured.out.splitlines()) == 2
+    assert "note: data.csv: column 'town' holds 'Rom' in 1 row" in captured.err
+
+
+def test_our_own_mistakes_end_with_1_and_say_how_to_see_more(capsys, monkeypatch):
+    def fail(source):
+        raise RuntimeError("a bolt is loose")
+
+    monkeypatch.setattr(fit_module, "read_table", fail)
+    assert main(["fit", "sample:iris"]) == 1
+    err = capsys.readouterr().err
+    assert "RuntimeError: a bolt is loose" in err and "MERCER_DEBUG=1" in err and "Traceback" not in err
+    monkeypatch.setenv("MERCER_DEBUG", "1")
+    assert main(["fit", "sample:iris"]) == 1
+    assert "Traceback" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt, OSError(28, "No space left on device")])
+def test_a_write_that_is_broken_off_leaves_the_old_file(tmp_path, error):
+    path = tmp_path / "p.csv"
+    path.write_text("old")
+
+    def write(draft):
+        draft.write_text("ha")
+        raise error
+
+    with pytest.raises((KeyboardInterrupt, OSError)):
+        write_atomically(path, write)
+    assert path.read_text() == "old" and list(tmp_path.iterdir()) == [path]
+
+
+def test_a_full_write_replaces_the_old_file(tmp_path):
+    path = tmp_path / "p.csv"
+    path.write_text("old")
+    write_atomically(path, lambda draft: draft.write_text("new"))
+    assert path.read_text() == "new" and list(tmp_path.iterdir()) == [path]
+
+
+def test_numbers_with_many_rows_missing_from_a_class_are_not_split_badly(capsys):
+    rows = [f"{x},{'a' if i < 30 else 'b'}" for i, x in enumerate(np.linspace(0, 1, 36))]
+    assert main(["fit", table(rows), "-t", "y", "--quiet"]) == 0
+    assert mercer.load("data.mercer").report_["rows"]["held_out"] == 8
+    assert capsys.readouterr().out == ""

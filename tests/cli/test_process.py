@@ -1,0 +1,87 @@
+"""The command as a process of its own: start-up, exit codes, Ctrl-C."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+
+COMMAND = [sys.executable, "-m", "mercer.cli"]
+_HEAVY = ("numpy", "scipy", "sklearn", "pandas", "numba", "matplotlib")
+
+
+def _run(*arguments, cwd):
+    return subprocess.run([*COMMAND, *arguments], cwd=cwd, capture_output=True, text=True, timeout=120)
+
+
+def test_help_loads_no_numerical_package():
+    code = (
+        "import sys; from mercer.cli import main; assert main(['--help']) == 0; assert main(['fit', '--help']) == 0; "
+        f"sys.stderr.write(','.join(m for m in {_HEAVY!r} if m in sys.modules))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stderr) == (0, "")
+    for words in ("fit", "predict", "evaluate", "inspect", "samples", "--kernel", "--impute"):
+        assert words in done.stdout
+
+
+def test_help_answers_at_once(tmp_path):
+    best = float("inf")
+    for _ in range(3):
+        started = time.perf_counter()
+        assert _run("--help", cwd=tmp_path).returncode == 0
+        best = min(best, time.perf_counter() - started)
+    assert best < 0.5
+
+
+def test_no_command_shows_the_help(tmp_path):
+    done = _run(cwd=tmp_path)
+    assert done.returncode == 0 and "Usage: mercer" in done.stdout
+
+
+def test_version(tmp_path):
+    done = _run("--version", cwd=tmp_path)
+    assert done.returncode == 0 and done.stdout.startswith("mercer ")
+
+
+def test_from_data_to_predictions(tmp_path):
+    fitted = _run("fit", "sample:iris", "--json", cwd=tmp_path)
+    assert (fitted.returncode, len(fitted.stdout.splitlines())) == (0, 1)
+    assert json.loads(fitted.stdout)["scores"]["SVC"]["accuracy"] > 0.9
+    predicted = _run("predict", "iris.mercer", "sample:iris", cwd=tmp_path)
+    assert predicted.returncode == 0 and predicted.stdout.startswith("species\nsetosa\n")
+    mistaken = _run("predict", "iris.mercer", "sample:wine", cwd=tmp_path)
+    assert mistaken.returncode == 2 and mistaken.stdout == "" and "lacks 4 of the 4 columns" in mistaken.stderr
+
+
+def test_a_reader_that_leaves_is_no_error(tmp_path):
+    assert _run("fit", "sample:digits", "-q", "--kernel", "linear", cwd=tmp_path).returncode == 0
+    command = f"{sys.executable} -m mercer.cli predict digits.mercer sample:digits | head -n 1; exit ${{PIPESTATUS[0]}}"
+    done = subprocess.run(["bash", "-c", command], cwd=tmp_path, capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "digit\n", "")
+
+
+@pytest.mark.skipif(os.name == "nt", reason="signals are sent otherwise there")
+def test_ctrl_c_ends_with_130_and_leaves_no_file(tmp_path):
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(12_000, 30)).astype(np.float32), rng.integers(0, 2, 12_000)
+    np.savez(tmp_path / "noise.npz", X=X, y=y)
+    process = subprocess.Popen(
+        [*COMMAND, "fit", "noise.npz", "--set", "C=1000"], cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
+    try:
+        assert any(line.startswith(b"Fitting on") for line in process.stdout)
+        time.sleep(0.5)
+        process.send_signal(signal.SIGINT)
+        _, err = process.communicate(timeout=30)
+    finally:
+        process.kill()
+    assert process.returncode == 130
+    assert b"interrupted; no file was written" in err and b"Traceback" not in err
+    assert [path.name for path in tmp_path.iterdir()] == ["noise.npz"]
