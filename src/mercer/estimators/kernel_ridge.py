@@ -18,7 +18,6 @@ from mercer.kernels import Kernel, as_kernel
 from mercer.solvers import cholesky
 from mercer.solvers.leave_one_out import leave_one_out
 from mercer.solvers.linear_system import LinearSystem
-from mercer.solvers.problems import GramMatrix
 
 Vector = NDArray[np.float64]
 
@@ -206,7 +205,7 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelEstimator):
     def _system(self) -> tuple[NDArray[np.intp], LinearSystem]:
         """Rows with a weight, and the linear system over them."""
         n = len(self.y_fit_)
-        gram: GramMatrix = self._gram(self.X_fit_, dtype=None if self.kernel_ is None else np.float64)
+        gram: Any = self._gram(self.X_fit_, dtype=None if self.kernel_ is None else np.float64)
         targets = self.y_fit_.reshape(n, -1)
         weights = np.ones(n) if self.sample_weight_fit_ is None else self.sample_weight_fit_
         rows = np.flatnonzero(weights)

@@ -100,14 +100,14 @@ def _real_numbers(value: Any) -> np.ndarray | None:
 def whole(kernel: str, name: str, value: Any, allowed: str, low: int = 1) -> int:
     """``value`` as an int of at least ``low``; ``allowed`` says in words what it may be."""
     real = isinstance(value, numbers.Real) and not isinstance(value, bool)
-    if not real or not low <= value < math.inf or value != int(value):
+    if not real or not float(value).is_integer() or float(value) < low:
         raise ParameterError(f"{kernel}: {name} must be {allowed}, and is {value!r}.")
     return int(value)
 
 
 def positive(kernel: str, name: str, value: Any, allowed: str, high: float = math.inf) -> float:
     """``value`` as a float above 0 and at most ``high``; ``allowed`` says in words what it may be."""
-    if isinstance(value, bool) or not isinstance(value, numbers.Real) or not 0 < value <= high:
+    if isinstance(value, bool) or not isinstance(value, numbers.Real) or not 0 < float(value) <= high:
         raise ParameterError(f"{kernel}: {name} must be {allowed}, and is {value!r}.")
     return float(value)
 
