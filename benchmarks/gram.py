@@ -10,10 +10,10 @@ import os
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
-from harness import Row, in_turn
 from pykeops.numpy import Genred
 from sklearn.metrics.pairwise import rbf_kernel
 
+from harness import Row, in_turn
 from mercer import Gram, kernels
 
 TITLE = "Gram matrices, RBF, float32, n = 20,000"

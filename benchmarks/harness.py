@@ -68,7 +68,8 @@ def machine() -> str:
         # Elsewhere than on Linux the platform's own word has to do.
         model = platform.processor() or platform.machine()
     blas = {info["internal_api"] for info in threadpool_info() if info["user_api"] == "blas"}
-    return f"{model}, {os.cpu_count()} cores, Python {platform.python_version()}, NumPy {np.__version__} ({', '.join(blas)})"
+    software = f"Python {platform.python_version()}, NumPy {np.__version__} ({', '.join(blas)})"
+    return f"{model}, {os.cpu_count()} cores, {software}"
 
 
 def as_markdown(title: str, rows: list[Row]) -> str:

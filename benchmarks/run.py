@@ -29,7 +29,7 @@ def main(arguments: list[str]) -> int:
         print(as_markdown(module.TITLE, sections[module.TITLE]), flush=True)
     if write:
         head = (
-            "# Results\n\nMedians of runs in turn in one process; ratios above 1 mean that Mercer is the faster one.\n\n"
+            "# Results\n\nMedians of runs in turn in one process; a ratio above 1 means that Mercer is faster.\n\n"
             f"- machine: {machine()}\n- date: {datetime.date.today()}\n"
             f"- command: `python benchmarks/run.py {' '.join(arguments)}`\n"
         )

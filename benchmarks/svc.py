@@ -10,11 +10,11 @@ from itertools import combinations
 from typing import Any
 
 import numpy as np
-from harness import Row, data_folder, in_turn
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC as LibSVC
 from sklearnex.svm import SVC as IntelexSVC
 
+from harness import Row, data_folder, in_turn
 from mercer import SVC, Gram, kernels
 
 TITLE = "SVC, RBF, tol = 1e-3"

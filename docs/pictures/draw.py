@@ -28,16 +28,18 @@ def draw_svc() -> None:
 
     figure, (left, right) = plt.subplots(1, 2, figsize=(10, 4.4), width_ratios=(1.35, 1), layout="constrained")
     left.contourf(*grid, score, levels=[-99, -1, 0, 1, 99], colors=[SEPIA, SEPIA, TEAL, TEAL], alpha=0.18)
-    left.contour(*grid, score, levels=[-1, 0, 1], colors="black", linestyles=["dashed", "solid", "dashed"], linewidths=1)
+    styles = ["dashed", "solid", "dashed"]
+    left.contour(*grid, score, levels=[-1, 0, 1], colors="black", linestyles=styles, linewidths=1)
     for label, colour in ((0, SEPIA), (1, TEAL)):
         left.scatter(*X[y == label].T, s=16, color=colour, zorder=2)
     left.scatter(*X[model.support_].T, s=70, facecolors="none", edgecolors="black", linewidths=0.8, zorder=3)
-    left.set(title=f"SVC, {kernel!r}, C = 10: boundary, margins, {len(model.support_)} support vectors", xticks=[], yticks=[])
+    title = f"SVC with {kernel!r}, C = 10: {len(model.support_)} support vectors"
+    left.set(title=title, xticks=[], yticks=[])
     c = model.certificate_
     left.set_xlabel(f"certificate: primal {c.primal:.4f}, dual {c.dual:.4f}, relative gap {c.relative_gap:.1e}")
 
     image = right.imshow(kernel(X), cmap="cividis", vmin=0, vmax=1)
-    right.set(title="its Gram matrix, rows sorted by class, then from left to right", xticks=[], yticks=[])
+    right.set(title="its Gram matrix, rows by class and x", xticks=[], yticks=[])
     figure.colorbar(image, ax=right, shrink=0.85)
     figure.savefig(HERE / "svc.png", dpi=100)
 

@@ -97,6 +97,10 @@ def test_data_that_cannot_be_learned(capsys, tmp_path, rows, words):
         (["-t", "y", "--out", "no/such/m.mercer"], ["cannot write no/such/m.mercer", "mkdir -p no/such"]),
         (["-t", "y", "--out", "."], ["it is a directory"]),
         (["-t", "y", "--seed", "x"], ["--seed", "integer"]),
+        (["-t", "y", "--seed", "-1"], ["--seed"]),
+        (["-t", "y", "--set", "gamma=wide"], ["gamma", "wide"]),
+        (["-t", "y", "--set", "class_weight=fair"], ["class_weight", "fair"]),
+        (["-t", "y", "--set", "tol=small"], ["tol", "small"]),
         (["-t", "y", "--kernal", "rbf"], ["No such option", "--kernal"]),
     ],
 )
@@ -144,7 +148,7 @@ def test_model_file_of_something_else(capsys):
         ("age", ["30"], ["lacks 1 of the 2 columns", "'town'"]),
         ("age,town,size", ["30,Ulm,3"], ["1 column that the model was not fitted on", "'size'", "--drop"]),
         ("age,town", ["30,Ulm", "old,Zug"], ["line 3, column 'age'", "a number is expected", "'old'"]),
-        ("age,town", ["30,"], ["missing values", "'town' (1)"]),
+        ("age,town", ["30,"], ["missing values", "'town' (1)", "fit it again with --impute"]),
         ("age,town", ["inf,Ulm"], ["line 2, column 'age'", "infinite"]),
     ],
 )

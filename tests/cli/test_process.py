@@ -12,6 +12,8 @@ import time
 import numpy as np
 import pytest
 
+from mercer.cli import main
+
 COMMAND = [sys.executable, "-m", "mercer.cli"]
 _HEAVY = ("numpy", "scipy", "sklearn", "pandas", "numba", "matplotlib")
 
@@ -56,12 +58,23 @@ def test_from_data_to_predictions(tmp_path):
     assert json.loads(fitted.stdout)["scores"]["SVC"]["accuracy"] > 0.9
     predicted = _run("predict", "iris.mercer", "sample:iris", cwd=tmp_path)
     assert predicted.returncode == 0 and predicted.stdout.startswith("species\nsetosa\n")
-    mistaken = _run("predict", "iris.mercer", "sample:wine", cwd=tmp_path)
-    assert mistaken.returncode == 2 and mistaken.stdout == "" and "lacks 4 of the 4 columns" in mistaken.stderr
+
+
+def test_a_terminal_without_unicode_is_no_error(tmp_path):
+    environment = {**os.environ, "PYTHONIOENCODING": "ascii"}
+    done = subprocess.run(
+        [*COMMAND, "fit", "sample:sinc"], cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=60
+    )
+    assert (done.returncode, done.stderr) == (0, "") and "R?" in done.stdout
+
+
+def test_a_mistake(tmp_path):
+    done = _run("fit", "sample:iris", "--out", "no/m.mercer", cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (2, "") and done.stderr.startswith("mercer: cannot write no/m.mercer")
 
 
 def test_a_reader_that_leaves_is_no_error(tmp_path):
-    assert _run("fit", "sample:digits", "-q", "--kernel", "linear", cwd=tmp_path).returncode == 0
+    assert main(["fit", "sample:digits", "-q", "--kernel", "linear", "--out", str(tmp_path / "digits.mercer")]) == 0
     command = f"{sys.executable} -m mercer.cli predict digits.mercer sample:digits | head -n 1; exit ${{PIPESTATUS[0]}}"
     done = subprocess.run(["bash", "-c", command], cwd=tmp_path, capture_output=True, text=True, timeout=60)
     assert (done.returncode, done.stdout, done.stderr) == (0, "digit\n", "")

@@ -105,7 +105,9 @@ def fit(
     test_size: Annotated[
         float, typer.Option(metavar="SHARE", help="Share of the rows held out for the score; 0 for none.")
     ] = 0.2,
-    seed: Annotated[int, typer.Option(help="Seed of the choice of the held-out rows.")] = 0,
+    seed: Annotated[
+        int, typer.Option(min=0, max=2**32 - 1, metavar="SEED", help="Seed of the choice of the held-out rows.")
+    ] = 0,
     out: Annotated[
         Path | None,
         typer.Option("--out", "-o", metavar="FILE", help="The model file; else named after DATA.", show_default=False),

@@ -17,7 +17,7 @@ from sklearn.base import clone
 from sklearn.model_selection import train_test_split
 
 from mercer import persistence
-from mercer._errors import DataError, MercerWarning, ParameterError
+from mercer._errors import DataError, MercerError, MercerWarning, ParameterError
 from mercer.cli.files import check_output
 from mercer.cli.options import MODELS, FitOptions, parse_settings
 from mercer.cli.scores import baseline_scores, scores
@@ -27,7 +27,7 @@ from mercer.data.readers import read_table
 from mercer.data.schema import Schema
 from mercer.data.table import Table, listing, nearest
 from mercer.data.target import Target, read_target
-from mercer.engine.memory import track
+from mercer.engine.memory import budget, describe, track
 from mercer.engine.settings import config
 from mercer.estimators.kernel_ridge import KernelRidge
 from mercer.estimators.svc import SVC
@@ -72,11 +72,11 @@ def fit(options: FitOptions) -> None:
         )
         report = _plan(job, options)
         printer.planned(report)
-        printer.say(f"Fitting on {len(job.train)} rows ...", "dim")
+        printer.say(_announcement(len(job.train)), "dim")
         chosen = _choose_penalty(model, job, parameters, options.seed)
         started = time.perf_counter()
         with track() as account, printer.progress():
-            model.fit(job.rows(job.train), job.target.values[job.train], schema=job.schema)
+            _train(model, job, options)
         seconds = time.perf_counter() - started
         report.update(_outcome(model, chosen))
         report["seconds"] = {"fit": seconds}
@@ -87,6 +87,22 @@ def fit(options: FitOptions) -> None:
         model.report_ = report
         persistence.save(model, out)
     printer.fitted({**report, "file": str(out), "file_bytes": out.stat().st_size})
+
+
+def _train(model: TableModel, job: _Job, options: FitOptions) -> None:
+    try:
+        model.fit(job.rows(job.train), job.target.values[job.train], schema=job.schema)
+    except (TypeError, ValueError) as error:
+        # A value of --set that the checks of the estimator do not foresee ends in an error of Python or scikit-learn.
+        if isinstance(error, MercerError) or not options.settings:
+            raise
+        given = ", ".join(options.settings)
+        raise ParameterError(f"{type(model.estimator).__name__} cannot be fitted with {given}: {error}") from error
+
+
+def _announcement(n: int) -> str:
+    """What the fit has before it; a matrix that exceeds the budget is worked on in parts, or refused, by the solver."""
+    return f"Fitting on {n} rows (kernel matrix {describe(8.0 * n * n)}, memory budget {describe(budget())}) ..."
 
 
 def _stem(data: str) -> str:
@@ -169,8 +185,7 @@ def _hold_out(target: Target, share: float, seed: int) -> tuple[np.ndarray, np.n
     if classes == 0 or held < classes or len(several) - held < classes:
         raise DataError(
             f"{n} rows of {len(counts)} classes are too few to hold out a share of {share:g} with every "
-            "class in "
-            "both parts; add rows, change --test-size, or pass --test-size 0 for no score."
+            "class in both parts; add rows, change --test-size, or pass --test-size 0 for no score."
         )
     train, test = train_test_split(several, test_size=held, random_state=seed, stratify=codes[several])
     return np.sort(np.concatenate([train, rows[single]])), np.sort(test)

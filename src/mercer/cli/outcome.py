@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import sys
 import traceback
@@ -26,6 +27,10 @@ def ending(command: Callable[[], Any]) -> int:
 
     ``MERCER_DEBUG=1`` in the environment shows the traceback of whatever went wrong.
     """
+    for stream in (sys.stdout, sys.stderr):
+        # A terminal that lacks a letter of a column's name shows a question mark instead.
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")
     try:
         with warnings.catch_warnings():
             warnings.showwarning = _note
@@ -47,9 +52,8 @@ def ending(command: Callable[[], Any]) -> int:
     except MemoryError:
         return _say("the machine has no memory left for this; use fewer rows, or set a budget by --memory", USER_FAULT)
     except OSError as error:
-        if error.filename is None:
-            return _bug(error)
-        return _say(f"{error.filename}: {error.strerror}", USER_FAULT)
+        where = "" if error.filename is None else f"{error.filename}: "
+        return _say(f"{where}{error.strerror or error}", USER_FAULT)
     except Exception as error:
         return _bug(error)
 

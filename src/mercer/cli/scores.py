@@ -24,20 +24,20 @@ def scores(task: str, y: np.ndarray, predicted: np.ndarray) -> Scores:
     """Accuracy and balanced accuracy; or R², root mean squared and mean absolute error.
 
     >>> scores("classification", np.array(["a", "b"]), np.array(["a", "a"]))
-    {'accuracy': 0.5, 'balanced accuracy': 0.5}
+    {'accuracy': 0.5, 'balanced_accuracy': 0.5}
     """
     if task == "classification":
         with warnings.catch_warnings():
             # A class that is predicted and does not occur among the rows is no fault of theirs.
             warnings.simplefilter("ignore", UserWarning)
             balanced = float(balanced_accuracy_score(y, predicted))
-        return {"accuracy": float(accuracy_score(y, predicted)), "balanced accuracy": balanced}
+        return {"accuracy": float(accuracy_score(y, predicted)), "balanced_accuracy": balanced}
     # R² compares with the spread of y, which a single row does not have.
     r2 = float(r2_score(y, predicted)) if len(y) > 1 else float("nan")
     return {
-        "R²": r2,
-        "RMSE": float(root_mean_squared_error(y, predicted)),
-        "MAE": float(mean_absolute_error(y, predicted)),
+        "r2": r2,
+        "rmse": float(root_mean_squared_error(y, predicted)),
+        "mae": float(mean_absolute_error(y, predicted)),
     }
 
 

@@ -57,7 +57,7 @@ class Printer:
     def object(self, value: Mapping[str, Any]) -> None:
         """The one JSON object, for machines; numbers that JSON lacks (NaN, infinity) become null."""
         if self._machines:
-            sys.stdout.write(json.dumps(_finite(value), ensure_ascii=False, allow_nan=False) + "\n")
+            sys.stdout.write(json.dumps(_finite(value), allow_nan=False) + "\n")
 
     def fitted(self, report: Mapping[str, Any]) -> None:
         """The outcome of a fit."""
@@ -92,7 +92,7 @@ class Printer:
         self.say(f"{result['model']} from {result['file']} on {result['data']}, {_rows(result['rows'])}", "bold")
         self._table(
             f"Scores for {result['target']}",
-            ["", *result["scores"]],
+            ["", *map(_metric, result["scores"])],
             [[result["model"], *map(_number, result["scores"].values())]],
         )
         if result["classes"]:
@@ -111,7 +111,7 @@ class Printer:
         rows = report["rows"]
         facts = [
             ("data", f"{report['data']}: {_rows(rows['fitted'] + rows['held_out'])}, {report['columns']}"),
-            ("target", f"{report['target']} → {report['task']}, because {report['why']}"),
+            ("target", f"{report['target']}: {report['task']}, because {report['why']}"),
             *[("left out", f"{name} ({why})") for name, why in report["left_out"].items()],
             ("encoding", _encoding(report)),
         ]
@@ -133,7 +133,7 @@ class Printer:
             return
         how = "" if report["task"] == "regression" else "stratified, "
         title = f"Score on {_rows(rows['held_out'])} held out ({how}seed {report['seed']})"
-        heads = ["model", *next(iter(scores.values()))]
+        heads = ["model", *map(_metric, next(iter(scores.values())))]
         self._table(title, heads, [[name, *map(_number, its.values())] for name, its in scores.items()], best=0)
 
     def _table(
@@ -154,7 +154,7 @@ class Printer:
         if not self._people:
             return
         grid = Table.grid(padding=(0, 2))
-        grid.add_column(style="cyan", no_wrap=True, max_width=28, overflow="ellipsis")
+        grid.add_column(style="cyan", no_wrap=True, min_width=8, max_width=28, overflow="ellipsis")
         grid.add_column(overflow="fold")
         for name, value in facts:
             grid.add_row(Text(name), Text(value))
@@ -162,6 +162,10 @@ class Printer:
             self._console.print()
             self._console.print(Text(title, style="bold"))
         self._console.print(grid)
+
+
+def _metric(name: str) -> str:
+    return {"r2": "R²", "rmse": "RMSE", "mae": "MAE"}.get(name, name.replace("_", " "))
 
 
 def _rows(count: int) -> str:

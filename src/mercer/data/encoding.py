@@ -82,6 +82,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
             If values are missing and ``impute`` is None, infinite, or of a kind that cannot be encoded.
         """
         self._check_parameters()
+        X = as_table(X)
         if sp.issparse(X):
             _check_sparse(X, source, locate)
             return Schema(width=X.shape[1])
@@ -97,6 +98,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         DataError
             As ``check``.
         """
+        X = as_table(X)
         self.schema_ = self.check(X) if schema is None else schema
         if sp.issparse(X):
             return self._fit_sparse(X)
@@ -116,6 +118,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
             If columns are missing, extra or renamed, or hold text where numbers are expected.
         """
         check_is_fitted(self, "schema_")
+        X = as_table(X)
         if sp.issparse(X):
             return self._transform_sparse(X, source, locate)
         if self.schema_.width is not None:
@@ -154,14 +157,12 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         for name in schema.categories:
             frame[name] = frame[name].astype(object)
         if self.impute is None:
-            _refuse_missing(frame, source, locate)
+            _refuse_missing(frame, source, locate, fitted=hasattr(self, "transformer_"))
         return frame
 
     def _transformer(self) -> ColumnTransformer:
         schema = self.schema_
-        frequent = (
-            [] if self.impute is None else [("impute", SimpleImputer(strategy="most_frequent"))]
-        )
+        frequent = [] if self.impute is None else [("impute", SimpleImputer(strategy="most_frequent"))]
         known = [np.array(values, dtype=object) for values in schema.categories.values()]
         encode = OneHotEncoder(categories=known, handle_unknown="ignore") if known else "drop"
         truths = "passthrough" if self.impute is None else SimpleImputer(strategy="most_frequent")
@@ -227,6 +228,19 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         return sp.csr_matrix(matrix) if sp.issparse(matrix) else np.ascontiguousarray(matrix, dtype=np.float64)
 
 
+def as_table(X: Any) -> Any:
+    """A data frame as it is, any sparse matrix as CSR, an array (n, d) as a frame with columns x0, x1, ..."""
+    if sp.issparse(X):
+        return sp.csr_matrix(X)
+    if hasattr(X, "columns"):
+        return X
+    array = np.asarray(X)
+    if array.ndim != 2:
+        raise DataError(f"a table has rows and columns, and this array is of shape {array.shape}.")
+    names = [f"x{j}" for j in range(array.shape[1])]
+    return optional("pandas", "encoding columns").DataFrame(array, columns=names)
+
+
 def _check_sparse(X: sp.csr_matrix, source: str, locate: Locate) -> None:
     bad = np.flatnonzero(~np.isfinite(X.data))
     if bad.size:
@@ -237,7 +251,7 @@ def _check_sparse(X: sp.csr_matrix, source: str, locate: Locate) -> None:
         )
 
 
-def _refuse_missing(frame: Any, source: str, locate: Locate) -> None:
+def _refuse_missing(frame: Any, source: str, locate: Locate, fitted: bool) -> None:
     gaps = frame.isna()
     counts = gaps.sum()
     counts = counts[counts > 0]
@@ -246,10 +260,14 @@ def _refuse_missing(frame: Any, source: str, locate: Locate) -> None:
     name = counts.index[0]
     first = int(np.flatnonzero(gaps[name].to_numpy())[0])
     columns = ", ".join(f"{column!r} ({count})" for column, count in list(counts.items())[:6])
+    way_out = (
+        "The model was fitted without --impute: fit it again with --impute median, or remove those rows."
+        if fitted
+        else f"Fill them in with --impute median (or {' or '.join(IMPUTE[::2])}), or remove those rows."
+    )
     more = f" and {len(counts) - 6} more columns" if len(counts) > 6 else ""
     raise DataError(
         f"{source} has missing values (empty or NaN) in {len(counts)} of {frame.shape[1]} columns: "
         f"{columns}{more}; "
-        f"the first is in {locate(first)}, column {name!r}. Fill them in with --impute median "
-        f"(or {' or '.join(IMPUTE[::2])}), or remove those rows."
+        f"the first is in {locate(first)}, column {name!r}. {way_out}"
     )

@@ -75,7 +75,8 @@ class TableModel(BaseEstimator):
 
         Parameters
         ----------
-        X : pandas.DataFrame or scipy.sparse matrix, shape (n, d)
+        X : pandas.DataFrame, scipy.sparse matrix or array, shape (n, d)
+            The columns of an array are called x0, x1, ...
         y : array-like of shape (n,)
             Labels, or numbers for a regressor.
         schema : Schema, optional

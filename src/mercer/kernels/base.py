@@ -131,7 +131,7 @@ class Expression(abc.ABC):
         >>> (2.0 * RBF(3.0)).fixed("factor").theta.round(3).tolist()
         [1.099]
         """
-        names = names or tuple(p.name for p in self.parameters)
+        names = names or tuple(_whole_vector(p.name) for p in self.parameters)
         return self._tuned(dict.fromkeys(names))
 
     def bounded(self, **bounds: Bounds) -> Self:
@@ -161,6 +161,12 @@ class Expression(abc.ABC):
             kernels.append(child._tuned(inside) if inside else child)
         return changed.with_children(tuple(kernels)) if kernels else changed
 
+    def _without_lost_tuning(self) -> Self:
+        """Forget what was said of entries that a vector no longer has."""
+        there = {name for p in self._own() for name in (p.name, _whole_vector(p.name))}
+        kept = tuple(said for said in self.tuning if said[0] in there)
+        return self if kept == self.tuning else dataclasses.replace(self, tuning=kept)
+
     # ---- scikit-learn's protocol
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
@@ -180,7 +186,7 @@ class Expression(abc.ABC):
                 raise ParameterError(f"{self!r} has no parameter {key!r}; it has {', '.join(valid) or 'none'}.")
         parts = dict(self.children())
         own = {k: v for k, v in params.items() if "__" not in k and k not in parts}
-        changed = dataclasses.replace(self, **own) if own else self
+        changed = dataclasses.replace(self, **own)._without_lost_tuning() if own else self
         kernels = []
         for name, child in changed.children():
             child = params.get(name, child)

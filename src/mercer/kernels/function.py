@@ -12,8 +12,9 @@ import scipy.sparse as sp
 from mercer._errors import KernelValueError, ParameterError
 from mercer.engine.tiles import Array
 from mercer.kernels.base import Definiteness
-from mercer.kernels.inputs import Operand, Pairs, Rows, Scope
+from mercer.kernels.inputs import Frame, Operand, Pairs, Rows, Scope
 from mercer.kernels.kernel import Kernel
+from mercer.kernels.parameters import check_function
 from mercer.kernels.plan import check_finite
 from mercer.kernels.statistics import Statistic
 
@@ -24,7 +25,7 @@ class _Called(Statistic):
 
     kernel: FromFunction
 
-    def prepare(self, side: Rows, center: Rows, dtype: np.dtype) -> Operand:
+    def prepare(self, side: Rows, frame: Frame, dtype: np.dtype) -> Operand:
         return (_Objects(side.raw),)
 
     def fill(self, left: Operand, right: Operand, multiplier: float, out: Array) -> None:
@@ -68,8 +69,7 @@ class FromFunction(Kernel):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if not callable(self.function):
-            raise ParameterError(f"from_function takes a function, and got {self.function!r}.")
+        check_function("from_function", self.function)
         if self.declared not in ("positive", "conditional", "indefinite"):
             raise ParameterError(
                 f'definiteness must be "positive", "conditional" or "indefinite", and is {self.declared!r}.'

@@ -10,7 +10,8 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Hashable
 from contextlib import AbstractContextManager
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Literal
 
 import numpy as np
 import scipy.sparse as sp
@@ -106,13 +107,18 @@ class Rows:
         X = self.vectors
         return self.keep("center", lambda: None if sp.issparse(X) else X.mean(axis=0, dtype=np.float64))
 
-    def operand(self, statistic: Any, center: Rows, dtype: np.dtype) -> Operand:
-        """What ``statistic`` prepares from these rows, about the centre of ``center``."""
-        key = (statistic, center.root, dtype)
+    @property
+    def is_binary(self) -> bool:
+        """Whether all rows are of zeros and ones."""
+        return self.root.keep("is binary", lambda: _is_binary(self.root.vectors))
+
+    def operand(self, statistic: Any, frame: Frame, dtype: np.dtype) -> Operand:
+        """What ``statistic`` prepares from these rows as one side of ``frame``."""
+        key = (statistic, frame, dtype)
         if self._parent is not None:
             parent, index = self._parent, self._index
-            return self.keep(key, lambda: tuple(a[index] for a in parent.operand(statistic, center, dtype)))
-        return self.keep(key, lambda: statistic.prepare(self, center, dtype))
+            return self.keep(key, lambda: tuple(a[index] for a in parent.operand(statistic, frame, dtype)))
+        return self.keep(key, lambda: statistic.prepare(self, frame, dtype))
 
     def vector(self, key: Hashable, make: Callable[[Rows], Array]) -> Array:
         """One number a row, such as ``k(x, x)``."""
@@ -120,6 +126,52 @@ class Rows:
             parent, index = self._parent, self._index
             return self.keep(key, lambda: parent.vector(key, make)[index])
         return self.keep(key, lambda: make(self))
+
+
+def _is_binary(X: Any) -> bool:
+    values = X.data if sp.issparse(X) else X
+    # A look at a few rows tells most tables from binary ones without a pass over them.
+    return all(bool(((part == 0) | (part == 1)).all()) for part in (values[:16], values))
+
+
+# A sparse side is made dense where it then has at most this many numbers: a dense product is then the faster one.
+DENSE_ENTRIES = 2**25
+
+Layout = Literal["dense", "sparse", "bits"]
+
+
+@dataclass(frozen=True, eq=False)
+class Frame:
+    """What the two sides of a block have in common: where the rows are centred, and how they are held."""
+
+    left: Rows
+    right: Rows
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Frame) and self.left is other.left and self.right is other.right
+
+    def __hash__(self) -> int:
+        return hash((id(self.left), id(self.right)))
+
+    @property
+    def center(self) -> Array | None:
+        """The point about which distances are computed."""
+        return self.right.center
+
+    @property
+    def layout(self) -> Layout:
+        """``"bits"`` for zeros and ones, ``"sparse"`` for CSR too large to be made dense, else ``"dense"``."""
+        sides = self.left, self.right
+        if all(side.is_binary for side in sides):
+            return "bits"
+        small = all(side.vectors.shape[0] * side.vectors.shape[1] <= DENSE_ENTRIES for side in sides)
+        return "dense" if small or not any(sp.issparse(side.vectors) for side in sides) else "sparse"
+
+    def check_columns(self) -> None:
+        """Raise unless both sides have equally many columns."""
+        d, wanted = self.left.vectors.shape[1], self.right.vectors.shape[1]
+        if d != wanted:
+            raise DataError(f"the two sides of a kernel must have equally many columns, and have {d} and {wanted}.")
 
 
 def _pick(X: Any, index: Index) -> Any:
@@ -163,8 +215,9 @@ class TilePairs:
         return self.rows.stop - self.rows.start, self.columns.stop - self.columns.start
 
     def _operands(self, statistic: Any) -> tuple[Operand, Operand]:
-        left = self.left.operand(statistic, self.right, self.dtype)
-        right = self.right.operand(statistic, self.right, self.dtype)
+        frame = Frame(self.left.root, self.right.root)
+        left = self.left.operand(statistic, frame, self.dtype)
+        right = self.right.operand(statistic, frame, self.dtype)
         return tuple(a[self.rows] for a in left), tuple(a[self.columns] for a in right)
 
     def statistic(self, statistic: Any, multiplier: float, out: Array) -> None:
@@ -219,14 +272,17 @@ class MatchedPairs:
     def shape(self) -> tuple[int, ...]:
         return (self.left.n,)
 
+    def _operand(self, statistic: Any) -> Operand:
+        return self.left.operand(statistic, Frame(self.left.root, self.left.root), self.dtype)
+
     def statistic(self, statistic: Any, multiplier: float, out: Array) -> None:
         np.multiply(self.values(statistic), multiplier, out=out)
 
     def values(self, statistic: Any) -> Array:
-        return statistic.diagonal(self.left.operand(statistic, self.left, self.dtype))
+        return statistic.diagonal(self._operand(statistic))
 
     def pull(self, statistic: Any, weights: Array) -> Array:
-        return statistic.pull_diagonal(self.left.operand(statistic, self.left, self.dtype), weights)
+        return statistic.pull_diagonal(self._operand(statistic), weights)
 
     def seen(self, left: Rows, right: Rows, step: Hashable) -> MatchedPairs:
         return MatchedPairs(left, self.dtype, (*self.scope, step))

@@ -16,6 +16,7 @@ from mercer.kernels.algebra import Unary
 from mercer.kernels.base import ATOM, Definiteness
 from mercer.kernels.inputs import MatchedPairs, Pairs, Rows, Scope, TilePairs, scratch
 from mercer.kernels.kernel import OPERATIONS
+from mercer.kernels.parameters import check_function
 from mercer.kernels.plan import Plan, diagonal
 
 
@@ -73,7 +74,7 @@ class Warped(Unary):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        _check_callable(self.map, "warped")
+        check_function("warped", self.map)
 
     def _expression(self) -> str:
         return f"{self.kernel._inside(ATOM)}.warped({_name(self.map)})"
@@ -101,11 +102,6 @@ class Warped(Unary):
         return self.kernel._uses((*scope, ("map", self.map)))
 
 
-def _check_callable(function: Any, method: str) -> None:
-    if not callable(function):
-        raise ParameterError(f"{method}() takes a function of the rows, and got {function!r}.")
-
-
 def _name(function: Any) -> str:
     return getattr(function, "__name__", None) or repr(function)
 
@@ -118,7 +114,7 @@ class ScaledBy(Unary):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        _check_callable(self.function, "scaled_by")
+        check_function("scaled_by", self.function)
 
     def _expression(self) -> str:
         return f"{self.kernel._inside(ATOM)}.scaled_by({_name(self.function)})"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import math
 import numbers
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -110,6 +110,17 @@ def positive(kernel: str, name: str, value: Any, allowed: str, high: float = mat
     if isinstance(value, bool) or not isinstance(value, numbers.Real) or not 0 < float(value) <= high:
         raise ParameterError(f"{kernel}: {name} must be {allowed}, and is {value!r}.")
     return float(value)
+
+
+def check_function(method: str, function: Any) -> None:
+    """Raise unless ``function`` can be part of a kernel, which is a value: callable and hashable."""
+    if not callable(function):
+        raise ParameterError(f"{method}() takes a function, and got {function!r}.")
+    if not isinstance(function, Hashable):
+        raise ParameterError(
+            f"{method}() takes a function that can be hashed, since a kernel is a value, and {type(function).__name__} "
+            "cannot; wrap it in a function of your own."
+        )
 
 
 def _check_range(kernel: str, name: str, value: float, info: Mapping[str, Any]) -> None:

@@ -59,7 +59,7 @@ def parse_kernel(text: str) -> Kernel:
     >>> parse_kernel("RBFF(2.0)")
     Traceback (most recent call last):
         ...
-    mercer.KernelSyntaxError: kernel expression, column 1: there is no kernel 'RBFF'; did you mean RBF?
+    mercer._errors.KernelSyntaxError: kernel expression, column 1: there is no kernel 'RBFF'; did you mean RBF?
     """
     if not isinstance(text, str):
         raise KernelSyntaxError(f"a kernel expression is text, and {type(text).__name__} was given.")

@@ -16,21 +16,18 @@ import scipy.sparse as sp
 
 from mercer._errors import DataError
 from mercer.engine.tiles import Array
-from mercer.kernels.inputs import Operand, Rows
-from mercer.loops import distances
+from mercer.kernels.inputs import Frame, Operand, Rows
+from mercer.loops import bits, distances
 
 # Below this share of the squared norms, cancellation has eaten the digits of a squared distance.
 _CANCELLED = {np.dtype(np.float32): 1e-5, np.dtype(np.float64): 1e-10}
-
-# A sparse side is made dense where it then has at most this many bytes: a dense product is then the faster one.
-_DENSE_BYTES = 2**28
 
 
 class Statistic(abc.ABC):
     """One number for a pair of rows."""
 
     @abc.abstractmethod
-    def prepare(self, side: Rows, center: Rows, dtype: np.dtype) -> Operand:
+    def prepare(self, side: Rows, frame: Frame, dtype: np.dtype) -> Operand:
         """Arrays with one entry a row, from which tiles are filled."""
 
     @abc.abstractmethod
@@ -50,22 +47,29 @@ class Statistic(abc.ABC):
         return np.zeros(0)
 
 
-def _densified(side: Rows, other: Rows) -> Any:
-    """The rows as an array, or as CSR when both sides are too large to be made dense."""
+def _held(side: Rows, frame: Frame) -> Any:
+    """The rows as both sides of a block hold them: an array, or CSR."""
     X: Any = side.vectors
-    Z: Any = other.vectors
-    if not sp.issparse(X) and not sp.issparse(Z):
-        return X
-    limit = _DENSE_BYTES // 8
-    if X.shape[0] * X.shape[1] <= limit and Z.shape[0] * Z.shape[1] <= limit:
-        return X.toarray() if sp.issparse(X) else X
-    return X if sp.issparse(X) else sp.csr_matrix(X)
+    if frame.layout == "sparse":
+        return X if sp.issparse(X) else sp.csr_matrix(X)
+    return X.toarray() if sp.issparse(X) else X
 
 
-def _check_columns(side: Rows, center: Rows) -> None:
-    d, wanted = side.vectors.shape[1], center.vectors.shape[1]
-    if d != wanted:
-        raise DataError(f"the two sides of a kernel must have equally many columns, and have {d} and {wanted}.")
+def _words(side: Rows) -> np.ndarray:
+    """Rows of zeros and ones, (n, d), as (n, ceil(d / 64)) words."""
+    X: Any = side.vectors
+    n, d = X.shape
+    words = np.zeros((n, -(-d // 64) * 8), np.uint8)
+    # By parts, so that a sparse matrix is never dense as a whole.
+    for start in range(0, n, 4096):
+        part = X[start : start + 4096]
+        packed = np.packbits((part.toarray() if sp.issparse(part) else part).astype(bool), axis=1)
+        words[start : start + 4096, : packed.shape[1]] = packed
+    return words.view(np.uint64)
+
+
+def _count(loop: Any, A: np.ndarray, B: np.ndarray, multiplier: float, out: Array) -> None:
+    loop(A, np.ascontiguousarray(B.T), np.empty(len(B), np.int64), out.dtype.type(multiplier), out)
 
 
 def _scaled(X: Any, scales: tuple[float, ...]) -> Any:
@@ -93,12 +97,17 @@ def _products(A: Any, B: Any, out: Array) -> None:
 class Dot(Statistic):
     """The inner product ``<x, z>``."""
 
-    def prepare(self, side: Rows, center: Rows, dtype: np.dtype) -> Operand:
-        _check_columns(side, center)
-        A = _densified(side, center).astype(dtype, copy=False)
+    def prepare(self, side: Rows, frame: Frame, dtype: np.dtype) -> Operand:
+        frame.check_columns()
+        if frame.layout == "bits":
+            return _words(side), np.asarray(side.vectors.sum(axis=1), dtype).ravel()
+        A = _held(side, frame).astype(dtype, copy=False)
         return A, _squared_norms(A, dtype)
 
     def fill(self, left: Operand, right: Operand, multiplier: float, out: Array) -> None:
+        if left[0].dtype == np.uint64:
+            _count(bits.common_ones, left[0], right[0], multiplier, out)
+            return
         _products(left[0], right[0], out)
         if multiplier != 1.0:
             out *= out.dtype.type(multiplier)
@@ -131,11 +140,13 @@ class SquaredDistance(Statistic):
 
     scales: tuple[float, ...] = ()
 
-    def prepare(self, side: Rows, center: Rows, dtype: np.dtype) -> Operand:
-        _check_columns(side, center)
-        A = _densified(side, center)
+    def prepare(self, side: Rows, frame: Frame, dtype: np.dtype) -> Operand:
+        frame.check_columns()
+        if not self.scales and frame.layout == "bits":
+            return _words(side), np.zeros(side.n, dtype)
+        A = _held(side, frame)
         if not sp.issparse(A):
-            middle = center.center
+            middle = frame.center
             # Taken in float64 before any rounding to float32: far from the origin nothing else would be left.
             A = A - middle if middle is not None else A
         A = _scaled(A, self.scales).astype(dtype)
@@ -149,6 +160,9 @@ class SquaredDistance(Statistic):
         return A, norms
 
     def fill(self, left: Operand, right: Operand, multiplier: float, out: Array) -> None:
+        if left[0].dtype == np.uint64:
+            _count(bits.differing_bits, left[0], right[0], multiplier, out)
+            return
         _distances(left, right, multiplier, out)
 
     def diagonal(self, operand: Operand) -> Array:
@@ -176,12 +190,12 @@ class PeriodicDistance(Statistic):
 
     period: float = 1.0
 
-    def prepare(self, side: Rows, center: Rows, dtype: np.dtype) -> Operand:
-        _check_columns(side, center)
+    def prepare(self, side: Rows, frame: Frame, dtype: np.dtype) -> Operand:
+        frame.check_columns()
         X = side.vectors
         if sp.issparse(X):
             raise DataError("Periodic needs dense rows; pass X.toarray().")
-        X = X - center.center
+        X = X - frame.right.vectors.mean(axis=0, dtype=np.float64)
         angle = X * (2 * np.pi / self.period)
         wound = np.concatenate([np.cos(angle), np.sin(angle)], axis=1).astype(dtype)
         return wound, np.full(len(X), X.shape[1], dtype), X.astype(dtype)
@@ -208,8 +222,8 @@ class PeriodicDistance(Statistic):
 class _ColumnWise(Statistic):
     """A sum or product over columns that has no matrix product in it; dense input only."""
 
-    def prepare(self, side: Rows, center: Rows, dtype: np.dtype) -> Operand:
-        _check_columns(side, center)
+    def prepare(self, side: Rows, frame: Frame, dtype: np.dtype) -> Operand:
+        frame.check_columns()
         X = side.vectors
         if sp.issparse(X):
             raise DataError(
@@ -320,9 +334,9 @@ class SubsetProduct(_ColumnWise):
 class SameRow(Statistic):
     """1 for a row with itself, else 0; equal rows of different number are different rows."""
 
-    def prepare(self, side: Rows, center: Rows, dtype: np.dtype) -> Operand:
+    def prepare(self, side: Rows, frame: Frame, dtype: np.dtype) -> Operand:
         # Rows of two different inputs are never the same row.
-        return (side.numbers if side.root is center.root else -1 - side.numbers,)
+        return (side.numbers if side.root is frame.right else -1 - side.numbers,)
 
     def fill(self, left: Operand, right: Operand, multiplier: float, out: Array) -> None:
         distances.match(left[0], right[0], out.dtype.type(multiplier), out)

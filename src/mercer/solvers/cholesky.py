@@ -131,7 +131,7 @@ def blas_threads(n_jobs: int | None) -> AbstractContextManager[None]:
 
 
 def hold_matrix(held: ExitStack, n: int, bytes_per_entry: int, what: str) -> None:
-    """Reserve memory for an n x n array until ``held`` is closed."""
+    """Reserve memory for an n x n array until ``held`` is closed; refused before it is allocated."""
     held.enter_context(memory.reserve(
         bytes_per_entry * n * n, f"{what} ({n} x {n})",
         "Raise the budget with mercer.config(memory=...), or fit on fewer rows.",
@@ -158,13 +158,14 @@ def _solve_groups(system: LinearSystem) -> _Progress:
                 done.take(columns, refined, SINGLE)
                 left = left[1:]
         if left:
-            store = SymmetricStore(_dense(gram, held) if dense is None else dense)
+            store = SymmetricStore(_dense(gram, held, left[0][0]) if dense is None else dense)
             _solve_double(system, store, b, left, done)
     return done
 
 
-def _dense(gram: ScaledGram, held: ExitStack) -> NDArray:
-    hold_matrix(held, gram.gram.shape[0], 8, "the kernel matrix in float64")
+def _dense(gram: ScaledGram, held: ExitStack, beyond_single: float | None = None) -> NDArray:
+    why = "" if beyond_single is None else f", since alpha = {beyond_single:g} is too small for a float32 factor,"
+    hold_matrix(held, gram.gram.shape[0], 8, f"the kernel matrix in float64{why}")
     matrix = gram.dense(np.dtype(np.float64))
     check_finite(matrix)
     return matrix
@@ -172,7 +173,9 @@ def _dense(gram: ScaledGram, held: ExitStack) -> NDArray:
 
 def check_finite(matrix: NDArray) -> None:
     """Raise if an entry is NaN or infinite; the sum tells, unless it overflows."""
-    if not np.isfinite(matrix.sum()) and not np.isfinite(matrix).all():
+    with np.errstate(over="ignore", invalid="ignore"):
+        total = matrix.sum()
+    if not np.isfinite(total) and not np.isfinite(matrix).all():
         i, j = np.argwhere(~np.isfinite(matrix))[0]
         raise NumericalError(
             f"the kernel matrix has {matrix[i, j]} at [{i}, {j}]. Check the kernel for values that overflow, and "

@@ -49,11 +49,14 @@ class Iterate:
         """Indices of the rows with a weight that is not zero."""
         return np.flatnonzero(self.beta)
 
+    def sides(self) -> tuple[Vector, Vector]:
+        """F where beta may rise, and -F where it may fall; -inf elsewhere. Their largest values sum to the violation."""
+        return np.where(self.may_rise, self.F, -np.inf), np.where(self.may_fall, -self.F, -np.inf)
+
     def interval(self) -> tuple[float, float]:
         """The largest F that may rise and the smallest that may fall; b lies between them at a solution."""
-        top = np.max(self.F, where=self.may_rise, initial=-np.inf)
-        bottom = np.min(self.F, where=self.may_fall, initial=np.inf)
-        return float(top), float(bottom)
+        rising, falling = self.sides()
+        return float(rising.max()), -float(falling.max())
 
     def violation(self) -> float:
         """The worst violation of the optimality conditions, ``max F (may rise) - min F (may fall)``, 0 at the least."""

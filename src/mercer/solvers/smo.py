@@ -112,6 +112,7 @@ def _solve_large(
     """
     n = gram.shape[0]
     held = 0
+    begin = point.beta.copy()
     for dtype in (np.float32, np.float32, np.float64):
         work = gram.astype(dtype)
         target = tol if dtype == np.float64 else _FLOAT32_PART * tol
@@ -127,6 +128,10 @@ def _solve_large(
             with memory.reserve(nbytes, "the kernel matrix"):
                 on_whole_matrix(work.block(None, None), point, target, limit)
         held = max(held, nbytes)
+        if dtype == np.float32 and not (np.isfinite(point.F).all() and np.isfinite(point.beta).all()):
+            # The kernel overflows float32; float64 begins anew, from the gradient that it makes itself.
+            point.beta = begin.copy()
+            continue
         refine_gradient(gram, point)
         if point.violation() <= tol or point.steps >= limit:
             break

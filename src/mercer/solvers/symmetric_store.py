@@ -70,7 +70,8 @@ class SymmetricStore:
     def factor_cholesky(self, shift: float) -> bool:
         """Factor ``A + shift I``; False if a pivot is not positive."""
         self._pivots = None
-        self._show(self.diagonal + self._array.dtype.type(shift))
+        with np.errstate(over="ignore"):
+            self._show(self.diagonal + self._array.dtype.type(shift))
         _, info = self._lapack("potrf", self._turned, lower=1, overwrite_a=1, clean=0)
         self._factor_diagonal = self._array.diagonal().copy()
         return info == 0 and bool(np.isfinite(self._factor_diagonal).all())

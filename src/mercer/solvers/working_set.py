@@ -6,17 +6,24 @@ large working sets of which half is kept from round to round.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
-from mercer.loops.smo import set_masks, smo_steps
+from mercer.loops.smo import set_masks, smo_steps, subtract_rows
+from mercer.solvers.free_set import newton_change
 from mercer.solvers.iterate import Iterate
-from mercer.solvers.problems import Array, GramMatrix
+from mercer.solvers.problems import Array, GramMatrix, Vector
 from mercer.solvers.row_store import RowStore
 
 # A compiled call ends after about this many element updates (0.05 s), so that Ctrl-C is answered.
 _CALL = 10**8
 # The block is solved to this part of the violation that it began with.
 _INNER = 0.1
+# Steps for each row of a whole matrix before Newton steps are tried.
+_ROUND = 4
+# The most free rows for a Newton step: its cost grows with their cube.
+NEWTON_ROWS = 2048
 # Rounds without progress beyond rounding after which a solve is given up as stalled.
 _PATIENCE = 20
 
@@ -69,22 +76,30 @@ class Progress:
         return self._idle >= _PATIENCE
 
 
-def select(point: Iterate, size: int, previous: np.ndarray) -> np.ndarray:
-    """The next working set: up to half from ``previous``, the rest the worst violators of either side."""
-    rising = np.where(point.may_rise, point.F, -np.inf)
-    falling = np.where(point.may_fall, -point.F, -np.inf)
+def select(rising: np.ndarray, falling: np.ndarray, size: int, previous: np.ndarray) -> np.ndarray:
+    """The next working set: up to half from ``previous``, the rest the worst violators of either side.
+
+    ``rising`` and ``falling`` are the sides of the iterate; they are overwritten.
+    """
+    # Only rows that violate with the best of the other side can take part in a step.
+    least_rising, least_falling = -falling.max(), -rising.max()
     kept = previous[: size // 2]
     rising[kept] = falling[kept] = -np.inf
     each = (size - len(kept)) // 2
-    top = _largest(rising, each)
+    top = _largest(rising, least_rising, each)
     falling[top] = -np.inf
-    return np.concatenate([top, _largest(falling, each), kept])
+    return np.concatenate([top, _largest(falling, least_falling, each), kept])
 
 
-def _largest(values: np.ndarray, count: int) -> np.ndarray:
-    """Indices of the ``count`` largest finite values, in ascending order of the index."""
-    found = np.argpartition(values, -count)[-count:] if count < len(values) else np.arange(len(values))
-    return np.sort(found[values[found] > -np.inf])
+def _largest(values: np.ndarray, least: float, count: int) -> np.ndarray:
+    """Indices of the ``count`` largest values above ``least``, in ascending order of the index.
+
+    Without the rows that are masked by -inf: the partition takes quadratic time over many equal values.
+    """
+    found = np.flatnonzero(values > least)
+    if len(found) > count:
+        found = np.sort(found[np.argpartition(values[found], -count)[-count:]])
+    return found
 
 
 def by_working_sets(
@@ -100,8 +115,12 @@ def by_working_sets(
     diagonal = gram.diagonal().astype(dtype, copy=False)
     rows = np.empty(0, dtype=np.intp)
     with RowStore(gram, limit, n_jobs) as store:
-        while (gap := point.violation()) > tol and point.steps < max_iter:
-            rows = select(point, size, rows)
+        while point.steps < max_iter:
+            rising, falling = point.sides()
+            gap = rising.max() + falling.max()
+            if not gap > tol or not resolves(dtype, diagonal, point, tol):
+                break
+            rows = select(rising, falling, size, rows)
             square = K.reshape(-1)[: len(rows) ** 2].reshape(len(rows), len(rows))
             gram.block(rows, rows, out=square)
             inner = max(_INNER * gap, 0.5 * tol)
@@ -114,13 +133,37 @@ def by_working_sets(
 
 
 def on_whole_matrix(K: Array, point: Iterate, tol: float, max_iter: int) -> None:
-    """The same for a problem whose whole matrix is one block; the gradient is made anew after every round."""
+    """The same for a problem whose whole matrix is one block; the gradient is made anew after every round.
+
+    Where a round of steps does not end it, Newton steps on the free weights follow.
+    """
     block, progress = Block(len(K), K.dtype), Progress(K.dtype)
     diagonal = K.diagonal().copy()
     rows = np.arange(len(K))
-    while point.violation() > tol and point.steps < max_iter:
-        change = block.solve(K, diagonal, point, rows, 0.9 * tol, max_iter - point.steps)
+    while point.violation() > tol and point.steps < max_iter and resolves(K.dtype, diagonal, point, tol):
+        portion = min(_ROUND * len(K), max_iter - point.steps)
+        change = block.solve(K, diagonal, point, rows, 0.9 * tol, portion)
         moved = np.flatnonzero(change)
-        point.F -= change[moved] @ K[moved].astype(np.float64)
+        subtract_rows(point.F, K, moved, change[moved])
+        if point.violation() > tol:
+            free = np.flatnonzero(point.may_rise & point.may_fall)
+            if 2 <= len(free) <= NEWTON_ROWS:
+                newton_round(K[np.ix_(free, free)], point, free, lambda c: subtract_rows(point.F, K, free, c))
         if progress.stalled(point.dual()):
             return
+
+
+def newton_round(K: Array, point: Iterate, free: np.ndarray, subtract: Callable[[Vector], None]) -> None:
+    """Newton steps on the ``free`` rows; ``subtract`` takes their change to the gradient of all rows."""
+    change = newton_change(K, point.F[free], point.beta[free], point.lower[free], point.upper[free])
+    # Set, not added, so that a weight at its bound is exactly there.
+    moved = np.clip(point.beta[free] + change, point.lower[free], point.upper[free])
+    subtract(moved - point.beta[free])
+    point.beta[free] = moved
+    point.steps += 1
+
+
+def resolves(dtype: np.dtype, diagonal: Array, point: Iterate, tol: float) -> bool:
+    """Whether gradients in this precision can tell a violation of ``tol`` from rounding."""
+    rounding = 0.5 * float(np.finfo(dtype).eps) * float(np.abs(diagonal).max()) * float(np.linalg.norm(point.beta))
+    return rounding <= tol

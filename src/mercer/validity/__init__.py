@@ -31,7 +31,8 @@ class _Findings:
     witness: tuple[float, Array] | None
     conditional: tuple[float, Array] | None
     rank: int | None
-    dimension: tuple[float, float]
+    condition: float | None
+    dimension: tuple[float | None, float]
     notes: tuple[str, ...]
 
 
@@ -86,7 +87,7 @@ def check(
 
     References
     ----------
-    Mercer (1909); Schoelkopf & Smola (2002), *Learning with Kernels*, definitions 2.3 to 2.5 and 2.21 (conditional).
+    Mercer (1909); Schoelkopf & Smola (2002), *Learning with Kernels*, sections 2.2 and 2.4.
 
     Examples
     --------
@@ -95,7 +96,7 @@ def check(
     'definite'
     >>> report = validity.check([[1.0, 2.0], [2.0, 1.0]])
     >>> report.verdict.name, round(report.witness_value, 12), report.valid
-    ('conditional', -1.0, False)
+    ('indefinite', -1.0, False)
     """
     for name, value in (("ridge", ridge), ("tolerance", tolerance)):
         if value is not None and not 0 < value < np.inf:
@@ -116,7 +117,7 @@ def _by_full_spectrum(operand: Operand, tolerance: float | None, ridge: float) -
     symmetric = asymmetry.worst <= _rounding(operand) * np.abs(K).max()
     S = (K + K.T) / 2
     del K
-    spectrum = spectra.full(S)
+    spectrum, values = spectra.full(S)
     limit, reason = _tolerance(operand, spectrum, tolerance)
     witness = conditional = None
     if spectrum.smallest < -limit:
@@ -125,10 +126,11 @@ def _by_full_spectrum(operand: Operand, tolerance: float | None, ridge: float) -
         if n > 1:
             c = _summing_to_zero(spectra.lowest(spectra.off_constants(S, spectrum.scale)))
             conditional = spectra.quadratic(S, c), c
-    positive = np.maximum(spectrum.values, 0.0)
+    positive, sizes = np.maximum(values, 0.0), np.abs(values)
     return _Findings(
         "full spectrum", asymmetry, symmetric, spectrum, limit, reason, witness, conditional,
-        rank=int((np.abs(spectrum.values) > limit).sum()),
+        rank=int((sizes > limit).sum()),
+        condition=float(sizes.max() / sizes.min()) if sizes.min() > limit else float("inf"),
         dimension=(float((positive / (positive + ridge)).sum()), 0.0), notes=(),
     )  # fmt: skip
 
@@ -144,21 +146,27 @@ def _by_lanczos(operand: Operand, tolerance: float | None, ridge: float, rng: np
     notes = ["the numerical rank is not computed: it needs all eigenvalues; raise full_spectrum_up_to to have it."]
     if asymmetry.sampled:
         notes.append("symmetry was looked at on a random sample of the rows.")
-    witness = conditional = None
+    witness = conditional = condition = None
+    dimension: tuple[float | None, float] = (None, 0.0)
     if spectrum.smallest < -limit:
         witness = spectrum.smallest, c
         off = spectra.off_constants_operator(operator, spectrum.scale)
         c = _summing_to_zero(spectra.lowest_vector(off, spectrum.scale, rng.standard_normal(operand.n)))
         conditional = spectra.quadratic(operator, c), c
+        notes.append("condition number and effective dimension are computed for positive matrices only.")
     else:
+        dimension = spectra.effective_dimension(operator, ridge, rng)
         notes.append(
-            f"no negative direction was found by Lanczos, which is evidence and no proof; the smallest eigenvalue is "
-            f"known to within {spectrum.residual:.2g}."
+            "no negative direction was found by Lanczos, which is evidence and no proof; there is an eigenvalue "
+            f"within {spectrum.residual:.2g} of the smallest one found."
         )
-    dimension = spectra.effective_dimension(operator, ridge, rng)
+        if spectrum.smallest - spectrum.residual > limit:
+            condition = spectrum.scale / spectrum.smallest
+        elif spectrum.smallest + spectrum.residual <= limit:
+            condition = float("inf")
     return _Findings(
         "Lanczos", asymmetry, symmetric, spectrum, limit, reason, witness, conditional,
-        rank=None, dimension=dimension, notes=tuple(notes),
+        rank=None, condition=condition, dimension=dimension, notes=tuple(notes),
     )  # fmt: skip
 
 
@@ -184,8 +192,6 @@ def _report(operand: Operand, found: _Findings, ridge: float) -> ValidityReport:
     low, off = found.conditional or (None, None)
     conditionally = low is None or low >= -limit
     verdict = _verdict(found, conditionally)
-    magnitudes = [abs(spectrum.smallest)] if spectrum.values is None else np.abs(spectrum.values)
-    least = float(min(magnitudes))
     return ValidityReport(
         n=operand.n, dtype=str(operand.dtype), method=found.method, verdict=verdict, symmetric=found.symmetric,
         asymmetry=found.asymmetry.worst, asymmetry_at=found.asymmetry.at,
@@ -193,7 +199,7 @@ def _report(operand: Operand, found: _Findings, ridge: float) -> ValidityReport:
         tolerance=limit, tolerance_reason=found.reason, witness=witness, witness_value=value,
         conditionally_positive=conditionally, conditional_smallest=low,
         conditional_witness=None if conditionally else off,
-        rank=found.rank, condition_number=spectrum.scale / least if least > limit else float("inf"),
+        rank=found.rank, condition_number=found.condition,
         ridge=float(ridge), effective_dimension=found.dimension[0], effective_dimension_error=found.dimension[1],
         declared=operand.declared, notes=(*found.notes, *_remarks(operand.declared, verdict)),
     )  # fmt: skip
@@ -203,7 +209,8 @@ def _verdict(found: _Findings, conditionally: bool) -> Verdict:
     if not found.symmetric:
         return Verdict.asymmetric
     if found.witness is None:
-        return Verdict.definite if found.spectrum.smallest > found.tolerance else Verdict.semidefinite
+        surely = found.spectrum.smallest - found.spectrum.residual > found.tolerance
+        return Verdict.definite if surely else Verdict.semidefinite
     return Verdict.conditional if conditionally else Verdict.indefinite
 
 

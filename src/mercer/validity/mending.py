@@ -99,7 +99,7 @@ def nearest(K: Any, method: Method = "clip") -> NearestMatrix:
     References
     ----------
     Higham (1988), *Computing a nearest symmetric positive semidefinite matrix*, theorem 2.1; Chen et al. (2009),
-    *Similarity-based classification*, JMLR 10, section 4.1.
+    *Similarity-based classification*, JMLR 10, 747-776.
 
     Examples
     --------
@@ -118,17 +118,15 @@ different rows are as they were. The matrix moved by 1.41421 in the Frobenius no
     S = (before + before.T) / 2
     values, vectors = eigh(S)
     smallest = float(values[0])
-    negative = values < 0
     if smallest >= 0:
         after, changed, shift = S, 0, 0.0
     elif method == "shift":
         after, changed, shift = S - smallest * np.eye(operand.n), operand.n, -smallest
     else:
-        # Only what changes is added: the other eigenvalues keep their digits.
-        times = 1.0 if method == "clip" else 2.0
-        part = vectors[:, negative]
-        correction = (part * (-times * values[negative])) @ part.T
-        after, changed, shift = S + (correction + correction.T) / 2, int(negative.sum()), 0.0
+        kept = np.maximum(values, 0.0) if method == "clip" else np.abs(values)
+        # As a matrix times its transpose, which is positive to the rounding of its own size.
+        factor = vectors * np.sqrt(kept)
+        after, changed, shift = factor @ factor.T, int((values < 0).sum()), 0.0
     distance, size = float(np.linalg.norm(after - before)), float(np.linalg.norm(before))
     matrix = after.astype(operand.dtype, copy=False)
     return NearestMatrix(matrix, method, changed, smallest, shift, distance, distance / size if size else 0.0)

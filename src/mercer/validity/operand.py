@@ -48,7 +48,7 @@ class Operand:
         """
         if X is not None:
             if isinstance(source, (Gram, PrecomputedGram, np.ndarray)):
-                raise DataError(f"X goes with a kernel, and this {type(source).__name__} is a matrix already; leave X out.")
+                raise DataError(f"X goes with a kernel, and this {type(source).__name__} is a matrix; leave X out.")
             source = Gram(as_kernel(source, X=X), X)
         elif isinstance(source, Kernel) or callable(source) or isinstance(source, str):
             raise DataError(f"a kernel has a Gram matrix only on rows of data; pass X as well: check({source!r}, X).")
@@ -100,13 +100,17 @@ class Operand:
 
     def operator(self, symmetric: bool) -> LinearOperator:
         """Multiplication by ``(K + K') / 2`` in float64."""
-        lazy = isinstance(self.gram, Gram)
+        gram = self.gram
 
         def multiply(V: Array) -> Array:
             V = V.reshape(self.n, -1)
-            product = self.gram @ V if lazy else _product(self.gram.matrix, V, symmetric)
+            product = gram @ V if isinstance(gram, Gram) else _product(gram.matrix, V, symmetric)
             if not np.isfinite(product).all():
-                _check_finite(product)
+                i, j = np.argwhere(~np.isfinite(product))[0]
+                raise KernelValueError(
+                    f"the matrix holds NaN, an infinity or numbers too large to add up in row {i}: its product with "
+                    f"a vector is {product[i, j]}. Scale the columns of X (sklearn.preprocessing.StandardScaler)."
+                )
             return product
 
         return LinearOperator((self.n, self.n), matvec=multiply, matmat=multiply, dtype=np.float64)
@@ -156,6 +160,6 @@ def _check_finite(K: Array, first_row: int = 0) -> None:
     if not np.isfinite(K).all():
         i, j = np.argwhere(~np.isfinite(K))[0]
         raise KernelValueError(
-            f"the matrix has {K[i, j]} in row {i + first_row}, column {j}; every entry must be finite. Look at those two "
-            "rows of X, or scale its columns (sklearn.preprocessing.StandardScaler)."
+            f"the matrix has {K[i, j]} in row {i + first_row}, column {j}; every entry must be finite. Look at "
+            "those two rows of X, or scale its columns (sklearn.preprocessing.StandardScaler)."
         )

@@ -12,7 +12,7 @@ class Verdict(Enum):
     """Whether a matrix is one that a kernel can give. The values are the help texts."""
 
     definite = "positive definite: every eigenvalue is above the tolerance"
-    semidefinite = "positive semi-definite, as far as rounding lets one see: no eigenvalue is below -tolerance"
+    semidefinite = "positive semi-definite, as far as can be seen: no eigenvalue was found below -tolerance"
     conditional = (
         "only conditionally positive: c'Kc >= 0 for all c that sum to 0, and not for others. It serves learners "
         "with an intercept, such as SVC; kernel.centered(X) makes it positive"
@@ -65,15 +65,16 @@ class ValidityReport:
         The ``c`` that attains it, if it is below ``-tolerance``.
     rank : int or None
         Number of eigenvalues beyond the tolerance in absolute value; None if not computed.
-    condition_number : float
-        Largest over smallest absolute eigenvalue; infinite if the latter is within the tolerance.
+    condition_number : float or None
+        Largest over smallest absolute eigenvalue; infinite if the latter is within the tolerance, None if not
+        computed.
     ridge : float
         The ``lambda`` of ``effective_dimension``.
-    effective_dimension : float
+    effective_dimension : float or None
         ``sum_i s_i / (s_i + lambda)`` over the eigenvalues, negative ones taken as 0: the degrees of freedom of
-        ``KernelRidge(alpha=lambda)``.
+        ``KernelRidge(alpha=lambda)``. None if not computed.
     effective_dimension_error : float
-        0 from a full spectrum; from Lanczos an estimate of the error.
+        0 from a full spectrum; from Lanczos two standard errors of a random estimate.
     declared : str or None
         What the kernel says of itself (``kernel.definiteness``); None for a matrix.
     notes : tuple of str
@@ -97,9 +98,9 @@ class ValidityReport:
     conditional_smallest: float | None
     conditional_witness: np.ndarray | None
     rank: int | None
-    condition_number: float
+    condition_number: float | None
     ridge: float
-    effective_dimension: float
+    effective_dimension: float | None
     effective_dimension_error: float
     declared: str | None
     notes: tuple[str, ...]
@@ -111,19 +112,24 @@ class ValidityReport:
 
     def __str__(self) -> str:
         n = self.n
+        symmetric = f"{'yes' if self.symmetric else 'no'}, worst |K_ij - K_ji| = {self.asymmetry:.3g}"
         where = "" if self.asymmetry_at is None else f" at {list(self.asymmetry_at)}"
         rank = "not computed" if self.rank is None else f"{self.rank} of {n}"
-        error = f" +- {self.effective_dimension_error:.2g}" if self.effective_dimension_error else ""
+        condition = "not computed" if self.condition_number is None else f"{self.condition_number:.3g}"
+        dimension = "not computed"
+        if self.effective_dimension is not None:
+            error = f" +- {self.effective_dimension_error:.2g}" if self.effective_dimension_error else ""
+            dimension = f"{self.effective_dimension:.5g}{error} at lambda = {self.ridge:g}"
         lines = [
             f"Gram matrix, {n} x {n}, {self.dtype}, by {self.method}",
             f"  verdict              {self.verdict.value}.",
-            f"  symmetric            {'yes' if self.symmetric else 'no'}, worst |K_ij - K_ji| = {self.asymmetry:.3g}{where}",
+            f"  symmetric            {symmetric}{where}",
             f"  eigenvalues          from {self.smallest:.6g} to {self.largest:.6g}",
             f"  tolerance            {self.tolerance:.3g} = {self.tolerance_reason}",
             *self._witness_lines(),
             f"  numerical rank       {rank}",
-            f"  condition number     {self.condition_number:.3g}",
-            f"  effective dimension  {self.effective_dimension:.5g}{error} at lambda = {self.ridge:g}",
+            f"  condition number     {condition}",
+            f"  effective dimension  {dimension}",
         ]
         if self.declared is not None:
             lines.append(f"  the kernel declares  {self.declared}")

@@ -1,0 +1,21 @@
+"""Settings of the whole suite."""
+
+from __future__ import annotations
+
+import os
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, settings
+
+settings.register_profile(
+    "everyday", deadline=None, max_examples=25, derandomize=True, suppress_health_check=[HealthCheck.too_slow]
+)
+# Looks further than the everyday suite: HYPOTHESIS_PROFILE=explore pytest tests/properties
+settings.register_profile("explore", settings.get_profile("everyday"), max_examples=500, derandomize=False)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "everyday"))
+
+
+@pytest.fixture
+def rng() -> np.random.Generator:
+    return np.random.default_rng(20250701)

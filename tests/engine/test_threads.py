@@ -1,0 +1,169 @@
+"""The pool: errors, nesting, interruption, forks, concurrent callers, and the BLAS limit."""
+
+from __future__ import annotations
+
+import _thread
+import os
+import subprocess
+import sys
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+from threadpoolctl import ThreadpoolController
+
+import mercer
+from mercer import kernels
+from mercer.engine import settings, threads
+from mercer.gram import Gram
+
+X = np.random.default_rng(0).normal(size=(600, 3))
+
+
+def _blas_threads() -> list[int]:
+    return [lib["num_threads"] for lib in ThreadpoolController().select(user_api="blas").info()]
+
+
+@pytest.mark.parametrize("n_jobs", [1, 2, 5, -1, None])
+def test_every_task_runs_once(n_jobs: int | None) -> None:
+    done: list[int] = []
+    threads.run([lambda i=i: done.append(i) for i in range(40)], n_jobs)  # type: ignore[misc]
+    assert sorted(done) == list(range(40))
+    threads.run([], n_jobs)
+    threads.run(iter([lambda: done.append(99)]), n_jobs)
+    assert done[-1] == 99
+
+
+@pytest.mark.parametrize("n_jobs", [1, 2])
+@pytest.mark.parametrize("error", [ZeroDivisionError, KeyboardInterrupt, SystemExit])
+def test_an_error_stops_the_rest_and_is_raised(n_jobs: int, error: type[BaseException]) -> None:
+    done: list[int] = []
+
+    def task(i: int) -> None:
+        if i == 3:
+            raise error("task 3")
+        done.append(i)
+        time.sleep(0.002)
+
+    with pytest.raises(error, match="task 3"):
+        threads.run([lambda i=i: task(i) for i in range(500)], n_jobs)  # type: ignore[misc]
+    count = len(done)
+    assert count < 100
+    time.sleep(0.01)
+    assert len(done) == count, "nothing goes on after the call has ended"
+    threads.run([lambda: done.append(-1)] * 3, n_jobs)
+    assert done[count:] == [-1] * 3
+
+
+def test_ctrl_c_in_the_main_thread_ends_the_call_and_leaves_nothing_running() -> None:
+    done: list[int] = []
+    began = time.monotonic()
+
+    def task() -> None:
+        done.append(1)
+        time.sleep(0.005)
+
+    interrupt = threading.Timer(0.05, _thread.interrupt_main)
+    interrupt.start()
+    with pytest.raises(KeyboardInterrupt):
+        threads.run([task] * 4000, n_jobs=2)
+    interrupt.join()
+    count = len(done)
+    assert time.monotonic() - began < 5
+    assert count < 4000
+    time.sleep(0.02)
+    assert len(done) == count
+
+
+@pytest.mark.parametrize("n_jobs", [1, 2])
+def test_tasks_may_run_tasks(n_jobs: int) -> None:
+    seen: list[tuple[int, int]] = []
+
+    def outer(i: int) -> None:
+        threads.run([lambda j=j: seen.append((i, j)) for j in range(5)], n_jobs)  # type: ignore[misc]
+
+    threads.run([lambda i=i: outer(i) for i in range(8)], n_jobs)  # type: ignore[misc]
+    assert sorted(seen) == [(i, j) for i in range(8) for j in range(5)]
+
+
+def test_an_error_of_an_inner_run_comes_out() -> None:
+    def broken() -> None:
+        raise ValueError("inner")
+
+    with pytest.raises(ValueError, match="inner"):
+        threads.run([lambda: threads.run([broken] * 3, 2)] * 3, 2)
+
+
+def test_workers_take_over_the_settings_of_the_caller() -> None:
+    seen: list[settings.Settings] = []
+    with mercer.config(memory="3 MB", n_jobs=2) as wanted:
+        threads.run([lambda: seen.append(settings.current())] * 4)
+    assert seen == [wanted] * 4
+    assert settings.current() != wanted
+
+
+def test_concurrent_callers_get_their_own_results_while_the_pool_grows() -> None:
+    gram = Gram(kernels.RBF(), X)
+    V = X[:, :2]
+    wanted = gram @ V
+    barrier = threading.Barrier(6)
+
+    def call(n_jobs: int) -> bool:
+        barrier.wait()
+        results = [Gram(kernels.RBF(), X, n_jobs=n_jobs) @ V for _ in range(4)]
+        return all(np.array_equal(r, wanted) for r in results)
+
+    before = _blas_threads()
+    with ThreadPoolExecutor(6) as callers:
+        assert all(callers.map(call, [1, 2, 3, 6, 7, 8]))
+    assert _blas_threads() == before
+
+
+def test_one_gram_matrix_may_be_used_by_several_threads_at_once() -> None:
+    gram = Gram(kernels.RBF() + kernels.Linear().normalized(), X, n_jobs=2)
+    wanted = gram.dense()
+    picks = [np.arange(i, 600, 7) for i in range(7)]
+    with ThreadPoolExecutor(4) as callers:
+        blocks = list(callers.map(lambda pick: gram.restrict(pick, None).dense(), picks))
+    for pick, block in zip(picks, blocks, strict=True):
+        np.testing.assert_allclose(block, wanted[pick], rtol=1e-12, atol=1e-12)
+
+
+def test_blas_has_one_thread_inside_and_its_own_number_after() -> None:
+    before = _blas_threads()
+    inside: list[list[int]] = []
+    threads.run([lambda: inside.append(_blas_threads())] * 2, n_jobs=2)
+    assert inside == [[1] * len(before)] * 2
+    assert _blas_threads() == before
+    with threads.one_blas_thread():
+        with threads.one_blas_thread():
+            pass
+        assert _blas_threads() == [1] * len(before)
+    assert _blas_threads() == before
+    with pytest.raises(ZeroDivisionError):
+        threads.run([lambda: 1 // 0] * 2, n_jobs=2)
+    assert _blas_threads() == before
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_a_forked_child_computes_on_a_pool_of_its_own() -> None:
+    # In a process of its own: a fork of the test runner would take its threads' locks along.
+    code = """
+import os, signal
+import numpy as np
+from mercer import Gram, kernels
+X = np.random.default_rng(0).normal(size=(1100, 3))
+wanted = Gram(kernels.RBF(), X, n_jobs=2) @ X
+child = os.fork()
+if child == 0:
+    signal.alarm(30)
+    same = np.array_equal(Gram(kernels.RBF(), X, n_jobs=2) @ X, wanted)
+    os._exit(0 if same else 3)
+_, status = os.waitpid(child, 0)
+assert os.waitstatus_to_exitcode(status) == 0, status
+assert np.array_equal(Gram(kernels.RBF(), X, n_jobs=2) @ X, wanted)
+"""
+    result = subprocess.run([sys.executable, "-W", "ignore", "-c", code], capture_output=True, text=True, timeout=60)
+    assert result.returncode == 0, result.stderr

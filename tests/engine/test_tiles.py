@@ -1,0 +1,95 @@
+"""Tiles: shapes about their borders, symmetric or not, and the same bits for any number of threads."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from mercer.engine import tiles
+
+SIZES = [1, 511, 512, 513, 1025]
+
+
+def _fill(rows: slice, columns: slice, out: np.ndarray) -> None:
+    i, j = np.arange(rows.start, rows.stop)[:, None], np.arange(columns.start, columns.stop)
+    out[...] = np.cos(0.37 * i * 0.61 * j + 0.01 * (i + j))
+
+
+def _whole(n: int, m: int) -> np.ndarray:
+    K = np.empty((n, m))
+    _fill(slice(0, n), slice(0, m), K)
+    return K
+
+
+@pytest.mark.parametrize("n", SIZES)
+@pytest.mark.parametrize("m", SIZES)
+def test_every_entry_is_filled_once(n: int, m: int) -> None:
+    K = _whole(n, m)
+    V = np.sin(np.arange(2.0 * m)).reshape(m, 2)
+    for n_jobs in (1, 2):
+        out = np.full((n, m), np.nan)
+        tiles.dense(_fill, out, symmetric=False, n_jobs=n_jobs)
+        assert np.array_equal(out, K)
+        product = tiles.product(_fill, (n, m), K.dtype, V, symmetric=False, n_jobs=n_jobs)
+        np.testing.assert_allclose(product, K @ V, atol=1e-10)
+
+
+@pytest.mark.parametrize("n", SIZES)
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_symmetric_matrices_use_every_tile_twice(n: int, dtype: type) -> None:
+    K = _whole(n, n)
+    visited: list[tuple[int, int]] = []
+
+    def fill(rows: slice, columns: slice, out: np.ndarray) -> None:
+        visited.append((rows.start, columns.start))
+        _fill(rows, columns, out)
+
+    out = np.full((n, n), np.nan, dtype)
+    tiles.dense(fill, out, symmetric=True, n_jobs=1)
+    np.testing.assert_allclose(out, K, atol=1e-6)
+    assert all(row <= column for row, column in visited)
+    assert len(set(visited)) == len(visited)
+    V = np.sin(np.arange(3.0 * n)).reshape(n, 3).astype(dtype)
+    products = [tiles.product(_fill, (n, n), np.dtype(dtype), V, True, n_jobs) for n_jobs in (1, 2, 3, 7)]
+    np.testing.assert_allclose(products[0], K @ V, atol=1e-3 if dtype == np.float32 else 1e-10)
+    assert all(np.array_equal(p, products[0]) for p in products)
+
+
+def test_partial_sums_that_take_too_much_are_done_without(monkeypatch: pytest.MonkeyPatch) -> None:
+    K, V = _whole(1025, 1025), np.ones((1025, 2))
+    usual = tiles.product(_fill, K.shape, K.dtype, V, True, 2)
+    monkeypatch.setattr(tiles, "PARTIAL_BYTES", 100)
+    np.testing.assert_allclose(tiles.product(_fill, K.shape, K.dtype, V, True, 2), usual, rtol=1e-12)
+
+
+def test_reductions_visit_every_tile_and_keep_their_order() -> None:
+    def visit(rows: slice, columns: slice) -> np.ndarray:
+        tile = np.empty((rows.stop - rows.start, columns.stop - columns.start))
+        _fill(rows, columns, tile)
+        return np.array([tile.sum(), tile.size])
+
+    sums = [tiles.reduce(visit, (1025, 513), 2, n_jobs) for n_jobs in (1, 2, 3)]
+    assert sums[0][1] == 1025 * 513
+    assert sums[0][0] == pytest.approx(_whole(1025, 513).sum())
+    assert all(np.array_equal(s, sums[0]) for s in sums)
+
+
+def test_spans_cover_and_end_where_they_should() -> None:
+    assert tiles.spans(0) == []
+    assert tiles.spans(5, 5) == [slice(0, 5)]
+    assert [s.stop - s.start for s in tiles.spans(1025)] == [512, 512, 1]
+
+
+def test_work_arrays_of_nested_blocks_are_apart() -> None:
+    with tiles.scratch((4, 3), np.dtype(float)) as outer:
+        outer[...] = 1
+        with tiles.scratch((600, 600), np.dtype(float)) as inner:
+            inner[...] = 2
+            assert not np.shares_memory(outer, inner)
+        with tiles.scratch((4, 3), np.dtype(float)) as again:
+            assert np.shares_memory(again, inner) or again.size <= inner.size
+        assert (outer == 1).all()
+    with pytest.raises(ZeroDivisionError), tiles.scratch((2, 2), np.dtype(float)):
+        1 // 0  # noqa: B018
+    with tiles.scratch((4, 3), np.dtype(float)) as first_again:
+        assert np.shares_memory(first_again, outer)

@@ -1,0 +1,128 @@
+"""An example of every kernel class, with data that it is defined on: what exists is tested by existing."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from mercer import kernels as k
+from mercer.kernels import Kernel
+
+_rng = np.random.default_rng(7)
+
+VECTORS = _rng.normal(size=(14, 3)), _rng.normal(size=(9, 3))
+POSITIVE = _rng.gamma(1.0, size=(14, 3)), _rng.gamma(1.0, size=(9, 3))
+CODES = _rng.integers(0, 3, size=(14, 6)), _rng.integers(0, 3, size=(9, 6))
+BITS = _rng.integers(0, 2, size=(14, 12)), _rng.integers(0, 2, size=(9, 12))
+WORDS = ["kernel", "colonel", "gram", "grammar", "", "mercer", "merchant"], ["commerce", "gram", "ram"]
+
+Data = tuple[Any, Any]
+
+
+def one_plus_square(X: np.ndarray) -> np.ndarray:
+    return 1.0 + X[:, 0] ** 2
+
+
+def bent(X: np.ndarray) -> np.ndarray:
+    return np.tanh(X)
+
+
+def block_of_products(X: np.ndarray, Z: np.ndarray) -> np.ndarray:
+    return (X @ Z.T) ** 2
+
+
+def smaller(x: np.ndarray, z: np.ndarray) -> float:
+    return float(np.minimum(x, z).sum())
+
+
+def common_letters(x: str, z: str) -> float:
+    return float(len(set(x) & set(z)))
+
+
+EXAMPLES: list[tuple[Kernel, Data]] = [
+    # functions of the inner product
+    (k.Linear(), VECTORS),
+    (k.Polynomial(), VECTORS),
+    (k.Polynomial(1), VECTORS),
+    (k.Polynomial(3, scale=0.5, offset=0.7), VECTORS),
+    (k.Polynomial(2, offset=0.0), VECTORS),
+    (k.ExponentialDot(0.3), VECTORS),
+    (k.Sigmoid(0.3, offset=-0.2), VECTORS),
+    (k.ArcCosine(0), VECTORS),
+    (k.ArcCosine(1), VECTORS),
+    (k.ArcCosine(2), VECTORS),
+    (k.Tanimoto(), BITS),
+    (k.Tanimoto(), VECTORS),
+    # functions of a distance
+    (k.RBF(1.3), VECTORS),
+    (k.RBF([1.0, 2.0, 0.5]), VECTORS),
+    (k.RBF.from_gamma(0.7), VECTORS),
+    (k.Laplacian(1.5), VECTORS),
+    (k.Laplacian([1.0, 2.0, 0.5]), VECTORS),
+    (k.Matern(1.2, nu=0.5), VECTORS),
+    (k.Matern([1.0, 2.0, 0.5], nu=0.5), VECTORS),
+    (k.Matern([1.0, 2.0, 3.0]), VECTORS),
+    (k.Matern(1.1, nu=2.5), VECTORS),
+    (k.Matern(1.2, nu=0.8), VECTORS),
+    (k.Matern([1.2, 0.7, 2.0], nu=3.5), VECTORS),
+    (k.Matern(1.2, nu=float("inf")), VECTORS),
+    (k.RationalQuadratic(1.1, alpha=0.7), VECTORS),
+    (k.RationalQuadratic([1.0, 2.0, 0.5], alpha=2.0), VECTORS),
+    (k.Periodic(1.2, period=1.7), VECTORS),
+    (k.ExpSineSquared(1.2, period=1.7), VECTORS),
+    (k.NegativeDistance(), VECTORS),
+    (k.NegativeDistance(1.5), VECTORS),
+    (k.NegativeDistance(2), VECTORS),
+    # sums and products over columns
+    (k.AllSubsets(), VECTORS),
+    (k.ChiSquared(0.7), POSITIVE),
+    (k.HistogramIntersection(), POSITIVE),
+    (k.Hamming(), CODES),
+    (k.White(0.3), VECTORS),
+    # functions of one's own
+    (k.from_function(block_of_products), VECTORS),
+    (k.from_function(smaller, pairwise=True), POSITIVE),
+    (k.from_function(common_letters, pairwise=True, definiteness="positive"), WORDS),
+    (k.from_function(block_of_products, definiteness="indefinite"), VECTORS),
+    # the algebra
+    (k.Constant(2.0), VECTORS),
+    (0.7 * k.RBF([1.0, 3.0, 2.0]) + k.Linear(), VECTORS),
+    (0.5 * k.RBF(1.0) + k.RBF(2.0) * k.Linear() + 0.3, VECTORS),
+    (k.RBF(1.0) * k.Matern(2.0) * k.Linear(), VECTORS),
+    (2.0 * (k.RBF(1.0) * k.Linear()), VECTORS),
+    ((k.RBF(1.0) + k.Linear()) ** 3, VECTORS),
+    (k.RBF(1.0) ** 1, VECTORS),
+    (k.RBF(1.0) ** 0.5, VECTORS),
+    ((2.0 * k.RBF(1.0)) ** 2 + k.Linear() ** 2, VECTORS),
+    (k.exp(0.1 * k.Linear() + k.RBF(1.0)), VECTORS),
+    (k.exp(k.NegativeDistance()), VECTORS),
+    (k.NegativeDistance() + k.RBF(1.0), VECTORS),
+    (3.0 * k.NegativeDistance(), VECTORS),
+    (k.NegativeDistance() * k.RBF(1.0), VECTORS),
+    (k.RBF(1.0) + k.White(0.1), VECTORS),
+    # seen through something
+    (k.RBF(1.0).on([0, 2]) * k.Matern(1.0).on(1), VECTORS),
+    (k.RBF([1.0, 2.0]).on([-1, 0]) + k.RBF([1.0, 2.0]).on([0, 1]), VECTORS),
+    (k.Linear().on([1]).on([2, 0]), VECTORS),
+    (k.Polynomial(2).scaled_by(one_plus_square), VECTORS),
+    (k.RBF(1.2).warped(bent), VECTORS),
+    ((k.RBF(1.2).on([0]) + k.Linear()).warped(bent).scaled_by(one_plus_square), VECTORS),
+    ((k.Polynomial(2) + k.Constant(0.5)).normalized(), VECTORS),
+    ((k.Linear() + k.White(0.5)).normalized(), VECTORS),
+    (k.Linear().normalized().on([0, 1]) + k.Linear().on([0, 1]).normalized(), VECTORS),
+    (k.RBF(1.5).centered(VECTORS[0][:5]), VECTORS),
+    (k.RBF([1.5, 1.0, 2.0]).centered(VECTORS[0]), VECTORS),
+    ((k.RBF(1.5) + k.White(0.5)).centered(VECTORS[0][:5]), VECTORS),
+    (k.RBF(1.5).on([0, 1]).centered(VECTORS[0][:5]) * k.Linear().centered(VECTORS[0][:5, :2]).on([1, 2]), VECTORS),
+    (k.NegativeDistance().centered(VECTORS[1]), VECTORS),
+    ((0.5 * k.Polynomial(2) + k.RBF(2.0)).normalized().centered(VECTORS[1]), VECTORS),
+    (k.RBF(1.5).centered(VECTORS[0]).normalized().normalized(), VECTORS),
+    # tuned
+    (k.RBF(2.0).fixed(), VECTORS),
+    (k.RationalQuadratic().bounded(alpha=(1.0, 2.0)).fixed("length_scale"), VECTORS),
+    (k.RBF([1.0, 2.0, 3.0]).fixed("length_scale[1]").bounded(**{"length_scale[0]": (0.5, 9.0)}), VECTORS),
+    ((2.0 * k.RBF(1.0)).fixed("factor") + k.Constant(2.0).fixed() + 1.0, VECTORS),
+    ((2.0 * k.RBF(1.0)).bounded(factor=(0.1, 10.0)) * k.Linear() ** 2, VECTORS),
+    (0.5 * (k.Polynomial(2) * k.Sigmoid().bounded(offset=(-1.0, 1.0))), VECTORS),
+]

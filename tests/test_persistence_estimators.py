@@ -1,0 +1,151 @@
+"""Fitted models come back from files, pickle, joblib and copy with the same predictions, bit for bit."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import joblib
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse as sp
+from sklearn.base import BaseEstimator, clone
+from sklearn.gaussian_process.kernels import RBF as SklearnRBF
+from sklearn.gaussian_process.kernels import WhiteKernel
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+import mercer
+from mercer import SVC, KernelRidge, load, save
+from mercer._errors import ModelFileError
+from mercer.estimators.table import TableModel
+from mercer.kernels import RBF, Laplacian, Linear, Polynomial
+
+RNG = np.random.default_rng(0)
+X = RNG.standard_normal((40, 3))
+NEW = RNG.standard_normal((17, 3))
+Y = np.sin(X[:, 0]) + X[:, 1]
+LABELS = np.array(["no", "yes"])[(X[:, 0] + 0.3 * X[:, 2] > 0).astype(int)]
+THREE = np.array(["ash", "elm", "oak"])[np.digitize(X[:, 0], [-0.5, 0.5])]
+FRAME = pd.DataFrame({"size": X[:, 0], "old": X[:, 1] > 0, "town": np.where(X[:, 2] > 0, "Ulm", "Zug")})
+NEW_FRAME = pd.DataFrame({"size": NEW[:, 0], "old": NEW[:, 1] > 0, "town": np.where(NEW[:, 2] > 0, "Ulm", "Zug")})
+K, NEW_K = RBF(1.0)(X), RBF(1.0)(NEW, X)
+KERNEL = 0.5 * RBF([1.0, 2.0, 3.0]) + Linear()
+
+# name: fitted model, and what it predicts for
+MODELS: dict[str, tuple[Callable[[], BaseEstimator], Any]] = {
+    "ridge": (lambda: KernelRidge(kernel=KERNEL, alpha=0.1).fit(X, Y), NEW),
+    "ridge, float32": (lambda: KernelRidge(kernel=RBF(2.0)).fit(X.astype(np.float32), Y), NEW.astype(np.float32)),
+    "ridge, two targets": (lambda: KernelRidge(kernel=KERNEL, alpha=[0.1, 2.0]).fit(X, np.c_[Y, -Y]), NEW),
+    "ridge, weighted": (lambda: KernelRidge(kernel=Polynomial(2)).fit(X, Y, sample_weight=np.arange(40) + 1.0), NEW),
+    "ridge, precomputed": (lambda: KernelRidge(kernel="precomputed").fit(K, Y), NEW_K),
+    "ridge, centred": (lambda: KernelRidge(kernel=Linear().centered(X[:9])).fit(X, Y), NEW),
+    "ridge, scikit-learn's kernel": (
+        lambda: KernelRidge(kernel=2.0 * SklearnRBF(1.5) + WhiteKernel(0.1)).fit(X, Y), NEW
+    ),
+    "svc": (lambda: SVC(C=5.0).fit(X, LABELS), NEW),
+    "svc, three classes": (lambda: SVC(kernel=KERNEL, decision_function_shape="ovo").fit(X, THREE), NEW),
+    "svc, sparse": (lambda: SVC(kernel="linear").fit(sp.csr_matrix(X), THREE), sp.csr_matrix(NEW)),
+    "svc, precomputed": (lambda: SVC(kernel="precomputed").fit(K, LABELS), NEW_K),
+    "svc, class weights": (lambda: SVC(kernel=Laplacian(2.0), class_weight={"no": 2.0}).fit(X, LABELS), NEW),
+    "svc, data frame": (lambda: SVC().fit(FRAME[["size", "old"]], LABELS), NEW_FRAME[["size", "old"]]),
+    "pipeline": (lambda: make_pipeline(StandardScaler(), SVC(kernel="poly")).fit(X, LABELS), NEW),
+    "table, classes": (lambda: TableModel(SVC(), target="tree").fit(FRAME, THREE), NEW_FRAME),
+    "table, numbers": (lambda: TableModel(KernelRidge(kernel=KERNEL.on([0, 1, 2])), "minmax").fit(FRAME, Y), NEW_FRAME),
+    "table, imputed": (
+        lambda: TableModel(KernelRidge(kernel="rbf"), impute="median").fit(FRAME.mask(FRAME["size"] > 1), Y), NEW_FRAME
+    ),
+}  # fmt: skip
+
+
+def by_file(model: Any, directory: Path) -> Any:
+    save(model, directory / "model.mercer")
+    return load(directory / "model.mercer")
+
+
+def by_joblib(model: Any, directory: Path) -> Any:
+    joblib.dump(model, directory / "model.joblib")
+    return joblib.load(directory / "model.joblib")
+
+
+WAYS: dict[str, Callable[[Any, Path], Any]] = {
+    "file": by_file,
+    "pickle": lambda model, _: pickle.loads(pickle.dumps(model)),
+    "joblib": by_joblib,
+    "deepcopy": lambda model, _: copy.deepcopy(model),
+    "copy": lambda model, _: copy.copy(model),
+}
+
+
+def answers(model: Any, rows: Any) -> list[np.ndarray]:
+    methods = [name for name in ("predict", "decision_function") if hasattr(model, name)]
+    return [getattr(model, name)(rows) for name in methods]
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("name", MODELS)
+def test_predictions_are_the_same_bit_for_bit(name, way, tmp_path):
+    make, rows = MODELS[name]
+    model = make()
+    expected = answers(model, rows)
+    back = WAYS[way](model, tmp_path)
+    assert type(back) is type(model)
+    assert vars(back).keys() == vars(model).keys()
+    for found, wanted in zip(answers(back, rows), expected, strict=True):
+        assert found.dtype == wanted.dtype
+        assert found.tolist() == wanted.tolist()
+    assert repr(back) == repr(model)
+
+
+def test_every_exported_estimator_is_covered():
+    exported = (getattr(mercer, name) for name in mercer.__all__)
+    classes = {item for item in exported if isinstance(item, type) and issubclass(item, BaseEstimator)}
+    made = [make() for make, _ in MODELS.values()]
+    assert classes <= {type(model) for model in made}
+    assert KernelRidge in classes
+
+
+@pytest.mark.parametrize("name", ["ridge", "svc", "svc, three classes"])
+def test_the_certificate_and_the_attributes_come_back(name, tmp_path):
+    model = MODELS[name][0]()
+    back = by_file(model, tmp_path)
+    assert back.certificate_ == model.certificate_
+    assert back.kernel_ == model.kernel_
+    for attribute, value in vars(model).items():
+        if isinstance(value, np.ndarray):
+            assert getattr(back, attribute).dtype == value.dtype
+            assert getattr(back, attribute).tolist() == value.tolist()
+
+
+def test_a_loaded_model_can_be_fitted_again_and_cloned(tmp_path):
+    model = by_file(SVC(C=2.0, kernel=KERNEL).fit(X, LABELS), tmp_path)
+    fresh = clone(model).fit(X, LABELS)
+    assert fresh.decision_function(NEW).tolist() == model.decision_function(NEW).tolist()
+    model.set_params(C=3.0)
+    assert model.fit(X, THREE).classes_.tolist() == ["ash", "elm", "oak"]
+
+
+@pytest.mark.parametrize("model", [SVC(C=3.0), KernelRidge(kernel=KERNEL), TableModel(SVC())], ids=repr)
+def test_unfitted_models_come_back(model, tmp_path):
+    back = by_file(model, tmp_path)
+    assert vars(back).keys() == vars(model).keys()
+    assert repr(back) == repr(model)
+
+
+def test_a_function_as_the_kernel_is_named(tmp_path):
+    with pytest.raises(ModelFileError, match=r"SVC\.kernel is a Python function \(inner\)"):
+        save(SVC(kernel=np.inner), tmp_path / "model.mercer")
+    with pytest.raises(ModelFileError, match=r"TableModel\.estimator\.kernel\.function is a Python function"):
+        save(TableModel(KernelRidge(kernel=RBF().scaled_by(len))), tmp_path / "model.mercer")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_schema_of_a_table_model_comes_back_and_is_checked(tmp_path):
+    back = by_file(MODELS["table, classes"][0](), tmp_path)
+    assert back.schema_ == MODELS["table, classes"][0]().schema_
+    with pytest.raises(mercer._errors.SchemaError, match="size"):
+        back.predict(NEW_FRAME.drop(columns="size"))
