@@ -84,8 +84,7 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelEstimator):
 
     References
     ----------
-    C. Saunders, A. Gammerman and V. Vovk, "Ridge regression learning algorithm in dual variables", ICML 1998,
-    equation 8.
+    K. P. Murphy, "Machine Learning: A Probabilistic Perspective" (2012), section 14.4.3.
 
     Examples
     --------

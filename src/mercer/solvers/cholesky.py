@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from mercer._errors import IndefiniteKernelError, MercerWarning, NumericalError
 from mercer.engine import memory, settings, threads
-from mercer.solvers.linear_system import LinearSystem, LinearSystemState, Matrix, ScaledGram
+from mercer.solvers.linear_system import LinearSystem, LinearSystemState, Matrix, ScaledGram, Vector
 from mercer.solvers.refine import Map, Refined, lengths, refine
 from mercer.solvers.solution import Certificate, Solution, Status
 from mercer.solvers.symmetric_store import SymmetricStore
@@ -38,17 +38,21 @@ LEAST_SQUARES, LDL = "least squares", "float64 LDL^T"
 
 @dataclass
 class _Progress:
-    """What is known of the solution so far, over all columns; ``z`` is that of the scaled system."""
+    """What is known of the solution so far, over all columns; ``z`` is that of the scaled system.
+
+    ``violation`` is a column's relative residual or, for least squares, that of the normal equations.
+    """
 
     z: Matrix
     residual: Matrix
+    violation: Vector
     methods: list[str] = field(default_factory=list)
     steps: int = 0
-    normal_residual: float = 0.0
 
-    def take(self, columns: NDArray[np.intp], done: Refined, method: str) -> None:
+    def take(self, columns: NDArray[np.intp], done: Refined, method: str, violation: Vector) -> None:
         """Write the answer for some columns."""
         self.z[:, columns], self.residual[:, columns] = done.x, done.residual
+        self.violation[columns] = violation
         self.steps += done.steps
         if method not in self.methods:
             self.methods.append(method)
@@ -96,7 +100,7 @@ def solve(system: LinearSystem, *, n_jobs: int | None = None) -> Solution[Matrix
     References
     ----------
     E. Carson and N. J. Higham, "Accelerating the solution of linear systems by iterative refinement in three
-    precisions", SIAM J. Sci. Comput. 40 (2018), section 2.
+    precisions", SIAM J. Sci. Comput. 40 (2018), A817-A847.
 
     Examples
     --------
@@ -110,17 +114,16 @@ def solve(system: LinearSystem, *, n_jobs: int | None = None) -> Solution[Matrix
     with memory.track() as account, blas_threads(n_jobs):
         done = _solve_groups(system)
     state = _state(system, done)
-    singular = LEAST_SQUARES in done.methods
-    if state.relative_residual > _ILL_CONDITIONED and not singular:
+    violation = float(done.violation.max(initial=0.0))
+    if violation > _ILL_CONDITIONED:
         warnings.warn(
             f"the kernel matrix is so ill-conditioned that the linear system is solved to a relative residual of "
-            f"{state.relative_residual:.1e} only. Raise alpha, or scale the columns of X.",
+            f"{violation:.1e} only. Raise alpha, or scale the columns of X.",
             MercerWarning,
             stacklevel=2,
         )
     primal, dual = _objectives(system, done)
     status = Status.direct if system.convex else Status.stationary
-    violation = done.normal_residual if singular else state.relative_residual
     certificate = Certificate(primal, dual, violation, done.steps, time.perf_counter() - begun, account.peak, status)
     return Solution(system.scaled().apply_scale(done.z), status, certificate, state)
 
@@ -142,7 +145,7 @@ def _solve_groups(system: LinearSystem) -> _Progress:
     n, k = system.shape
     gram = system.scaled()
     b = gram.apply_scale(np.asarray(system.targets))
-    done = _Progress(np.zeros_like(b), b.copy())
+    done = _Progress(np.zeros_like(b), b.copy(), np.zeros(k))
     mixed = system.convex and n >= MIXED_FROM and k <= n * _COLUMNS_PER_ROW
     left = system.groups()
     with ExitStack() as held:
@@ -155,7 +158,7 @@ def _solve_groups(system: LinearSystem) -> _Progress:
             # The shifts fall: what float32 could not do for this one, it cannot do for the next.
             mixed = refined is not None and refined.converged
             if refined is not None and mixed:
-                done.take(columns, refined, SINGLE)
+                done.take(columns, refined, SINGLE, relative(refined.residual, b[:, columns]))
                 left = left[1:]
         if left:
             store = SymmetricStore(_dense(gram, held, left[0][0]) if dense is None else dense)
@@ -221,13 +224,12 @@ def _solve_double(
             store.restore()
         found = regular(store, shift, b[:, columns])
         if found is not None:
-            done.take(columns, found, DOUBLE if system.convex else LDL)
+            done.take(columns, found, DOUBLE if system.convex else LDL, relative(found.residual, b[:, columns]))
             continue
         with ExitStack() as more:
             hold_matrix(more, len(b), 24, "the eigenvectors of the singular kernel matrix")
             found, violation = _least_squares(store.restore(), shift, b[:, columns], system)
-        done.take(columns, found, LEAST_SQUARES)
-        done.normal_residual = max(done.normal_residual, violation)
+        done.take(columns, found, LEAST_SQUARES, violation)
 
 
 def _shifted(product: Map, shift: float) -> Map:
@@ -270,10 +272,10 @@ def _indefinite(store: SymmetricStore, shift: float, b: Matrix) -> Refined | Non
     return Refined(x, r, steps, True) if small else None
 
 
-def _least_squares(matrix: NDArray, shift: float, b: Matrix, system: LinearSystem) -> tuple[Refined, float]:
+def _least_squares(matrix: NDArray, shift: float, b: Matrix, system: LinearSystem) -> tuple[Refined, Vector]:
     """The solution of smallest norm among those of smallest residual, by eigenvectors.
 
-    Also the largest relative length of what is left of a column in the range of the matrix, which should be nothing.
+    Also the relative length of what is left of each column in the range of the matrix, which should be nothing.
     """
     n = len(b)
     values, vectors = scipy.linalg.eigh(matrix, check_finite=False, driver="evd")
@@ -297,15 +299,18 @@ def _least_squares(matrix: NDArray, shift: float, b: Matrix, system: LinearSyste
         stacklevel=2,
     )
     residual = b - basis @ part
-    violation = lengths(basis.T @ residual) / np.maximum(lengths(b), np.finfo(float).tiny)
-    return Refined(basis @ (part / values[kept, None]), residual, 0, True), float(violation.max())
+    return Refined(basis @ (part / values[kept, None]), residual, 0, True), relative(basis.T @ residual, b)
 
 
 def _state(system: LinearSystem, done: _Progress) -> LinearSystemState:
     b = system.scaled().apply_scale(np.asarray(system.targets))
+    return LinearSystemState("; ".join(done.methods), float(relative(done.residual, b).max(initial=0.0)))
+
+
+def relative(residual: Matrix, b: Matrix) -> Vector:
+    """``||residual|| / ||b||`` for every column; nothing for a column of zeros, which is solved by zeros."""
     size = lengths(b)
-    relative = np.divide(lengths(done.residual), size, out=np.zeros_like(size), where=size > 0)
-    return LinearSystemState("; ".join(done.methods), float(relative.max(initial=0.0)))
+    return np.divide(lengths(residual), size, out=np.zeros_like(size), where=size > 0)
 
 
 def _objectives(system: LinearSystem, done: _Progress) -> tuple[float, float]:

@@ -44,8 +44,8 @@ def leave_one_out(system: LinearSystem, coefficients: Matrix, *, n_jobs: int | N
 
     References
     ----------
-    G. S. Kimeldorf and G. Wahba; R. D. Cook and S. Weisberg, "Residuals and Influence in Regression" (1982),
-    equation 2.2.23, applied to the system of the dual.
+    C. E. Rasmussen and C. K. I. Williams, "Gaussian Processes for Machine Learning" (2006), equation 5.12, with
+    the matrix of the weighted problem.
 
     Examples
     --------

@@ -56,7 +56,7 @@ def refine(apply: Map, precondition: Map, b: Matrix, *, tol: float = 1e-12, limi
 
     References
     ----------
-    Y. Notay, "Flexible conjugate gradients", SIAM J. Sci. Comput. 22 (2000), equations 2 to 4.
+    Y. Notay, "Flexible conjugate gradients", SIAM J. Sci. Comput. 22 (2000), FCG(1).
 
     Examples
     --------
