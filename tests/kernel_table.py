@@ -54,8 +54,10 @@ EXAMPLES: list[tuple[Kernel, Data]] = [
     (k.ArcCosine(2), VECTORS),
     (k.Tanimoto(), BITS),
     (k.Tanimoto(), VECTORS),
+    (k.Linear() + k.ArcCosine(1), BITS),
     # functions of a distance
     (k.RBF(1.3), VECTORS),
+    (k.RBF(1.3) + k.Matern([1.0] * 12), BITS),
     (k.RBF([1.0, 2.0, 0.5]), VECTORS),
     (k.RBF.from_gamma(0.7), VECTORS),
     (k.Laplacian(1.5), VECTORS),

@@ -165,6 +165,17 @@ def test_shared_objects_stay_shared(tmp_path):
     assert back["k"] is back["s"][0].children()[0][1]
 
 
+def test_objects_that_exist_only_while_they_are_saved_are_not_taken_for_shared(tmp_path, monkeypatch):
+    scalers = [MinMaxScaler() for _ in range(30)]
+    original = MinMaxScaler.get_params
+    monkeypatch.setattr(
+        MinMaxScaler, "get_params",
+        lambda self, deep=True: {**original(self, deep), "extra": float("inf" if scalers.index(self) % 2 else "-inf")},
+    )  # fmt: skip
+    back = round_trip(scalers, tmp_path)
+    assert [vars(scaler)["extra"] for scaler in back] == [-np.inf, np.inf] * 15
+
+
 json_like = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(),
     lambda inner: st.lists(inner, max_size=4)
@@ -304,6 +315,19 @@ def test_the_file_is_a_safetensors_file(tmp_path):
     assert metadata["format"] == "mercer-model"
     assert metadata["format_version"] == "1"
     assert json.loads(metadata["model"])["nodes"]
+
+
+def test_every_array_is_aligned_in_the_file(tmp_path):
+    path = tmp_path / "model.mercer"
+    for length in range(8):
+        save([np.ones(3, np.int8), "x" * length, np.ones(3, np.int16), X], path)
+        content = path.read_bytes()
+        start = 8 + int.from_bytes(content[:8], "little")
+        header = json.loads(content[8:start])
+        del header["__metadata__"]
+        sizes = {"F64": 8, "I16": 2, "I8": 1}
+        assert len(header) == 3
+        assert all((start + e["data_offsets"][0]) % sizes[e["dtype"]] == 0 for e in header.values())
 
 
 def test_saving_replaces_the_file_and_respects_links_and_the_umask(tmp_path):

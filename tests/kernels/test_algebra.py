@@ -107,7 +107,7 @@ def test_numpy_numbers_join_and_arrays_do_not() -> None:
     assert k.RBF() * np.int64(2) == 2.0 * k.RBF()
     assert np.float64(2) + k.RBF() == 2.0 + k.RBF()
     for other in (np.ones(2), "2", None, True, 1j):
-        with pytest.raises(TypeError, match="unsupported operand|can't multiply"):
+        with pytest.raises(TypeError, match=r"unsupported operand|can't multiply"):
             other * k.RBF()  # type: ignore[operator]
 
 
@@ -173,13 +173,13 @@ def test_sum_of_a_list() -> None:
         (lambda: k.RBF().warped("tanh"), r"warped\(\) takes a function, and got 'tanh'"),
         (lambda: k.from_function(3), r"from_function\(\) takes a function, and got 3"),
         (lambda: k.from_function(len, definiteness="maybe"), "definiteness must be .* and is 'maybe'"),
-        (lambda: k.RBF().with_theta([1.0, 2.0]), r"theta must be 1 finite numbers \(length_scale\), and is \[1.0, 2.0\]"),
+        (lambda: k.RBF().with_theta([1.0, 2.0]), r"must be 1 finite numbers \(length_scale\), and is \[1.0, 2.0\]"),
         (lambda: k.Linear().with_theta([1.0]), r"theta must be 0 finite numbers \(none\)"),
         (lambda: k.RBF().with_theta([float("nan")]), "theta must be 1 finite numbers"),
         (lambda: k.RBF().with_theta([1000.0]), "length_scale must be finite and above 0, and is inf"),
         (lambda: k.RBF().with_theta([-1000.0]), "length_scale must be finite and above 0, and is 0.0"),
         (lambda: k.RBF().with_params(gamma=1.0), "has no parameter 'gamma'; it has length_scale"),
-        (lambda: (k.RBF() + k.Linear()).with_params(terms=()), "has no parameter 'terms'; it has left, left__length_scale"),
+        (lambda: (k.RBF() + k.Linear()).with_params(terms=()), "has no parameter 'terms'; it has left, left__len"),
         (lambda: k.RBF().fixed("gamma"), "has no parameter 'gamma'; it has length_scale"),
         (lambda: k.Linear().fixed("scale"), "it has none"),
         (lambda: k.RBF([1, 2]).fixed("length_scale[2]"), r"has no parameter 'length_scale\[2\]'"),
@@ -270,7 +270,7 @@ def test_replaced_parts_join_as_if_they_had_been_typed() -> None:
     assert total == 2.0 + k.Matern() + k.Linear()
     assert (2.0 * k.RBF()).with_params(kernel=3.0 * k.Linear()) == 6.0 * k.Linear()
     tuned = (2.0 * k.RBF()).fixed("factor")
-    assert parse_kernel(repr(tuned.with_params(kernel=3.0 * k.Linear()))).theta.size == 1
+    assert tuned.with_params(kernel=3.0 * k.Linear()) == (6.0 * k.Linear()).fixed("factor")
 
 
 # ---- definiteness

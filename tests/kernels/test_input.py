@@ -40,7 +40,6 @@ def _read_only(A: np.ndarray) -> np.ndarray:
         lambda A: A.astype(object),
         lambda A: A.astype(np.longdouble),
         lambda A: pd.DataFrame(A),
-        lambda A: np.matrix(A),
     ],
 )
 def test_the_form_of_the_rows_does_not_matter(form: Any) -> None:
@@ -127,7 +126,8 @@ def test_columns_by_name() -> None:
     assert centred == k.Linear().on("b").centered(numbers)
     gram = Gram(both, table)
     np.testing.assert_array_equal(gram.rows([3, 1]), both(table)[[3, 1]])
-    np.testing.assert_allclose(both.pullback(table, None, np.ones((8, 8))), k.RBF().pullback(X[:, [1, 0]], None, np.ones((8, 8))))
+    ones = np.ones((8, 8))
+    np.testing.assert_allclose(both.pullback(table, None, ones), k.RBF().pullback(X[:, [1, 0]], None, ones))
 
 
 def test_functions_see_the_table_itself() -> None:
@@ -242,14 +242,14 @@ def test_rows_that_are_refused(rows: Any, message: str, call: Any) -> None:
         (lambda: k.Sigmoid(-1.0).normalized()(X), DataError, "< 0 in row .*only positive semi-definite kernels can"),
         (lambda: k.RBF()(1e200 * X), DataError, "squared distances overflow float64: row 0 lies too far"),
         (lambda: k.RBF()((1e25 * X).astype("f4")), DataError, "squared distances overflow float32"),
-        (lambda: k.RBF().block(X, out=np.empty((3, 3))), DataError, r"out has shape \(3, 3\), and the block has \(8, 8\)"),
-        (lambda: k.RBF().block(X, out=np.empty((8, 8), int)), ParameterError, "float32 or float64, and int64 was asked"),
+        (lambda: k.RBF().block(X, out=np.empty((3, 3))), DataError, r"shape \(3, 3\), and the block has \(8, 8\)"),
+        (lambda: k.RBF().block(X, out=np.empty((8, 8), int)), ParameterError, "float32 or float64, and int64 was"),
         (lambda: k.RBF().pullback(X, None, np.ones(8)), DataError, r"dK must have the shape of the block, \(8, 8\)"),
         (lambda: k.RBF().warped(lambda A: A[:2])(X), DataError, "made 2 rows from 8"),
         (lambda: k.RBF().scaled_by(lambda A: A)(X), DataError, r"8 finite numbers, one a row, .* shape \(8, 3\)"),
         (lambda: k.RBF().scaled_by(lambda A: A[:, 0] / 0)(X), DataError, "returned NaN or an infinity"),
         (lambda: k.RBF().centered(X)(X[:, :2]), DataError, "equally many columns"),
-        (lambda: k.RBF().centered([1.0, 2.0]), DataError, r"the reference rows of centered\(\) must have two dimensions"),
+        (lambda: k.RBF().centered([1.0, 2.0]), DataError, r"reference rows of centered\(\) must have two dimensions"),
     ],
 )  # fmt: skip
 @pytest.mark.filterwarnings("ignore:divide by zero:RuntimeWarning", "ignore:invalid value:RuntimeWarning")
@@ -271,14 +271,15 @@ def test_evaluations_that_are_refused(evaluate: Any, error: type[Exception], mes
 )
 def test_functions_that_return_something_else(function: Any, message: str) -> None:
     kernel = k.from_function(function)
-    for evaluate in (lambda: kernel(X), lambda: Gram(kernel, X), lambda: kernel.diagonal(X), lambda: (kernel + k.RBF())(X)):
+    total = kernel + k.RBF()
+    for evaluate in (lambda: kernel(X), lambda: Gram(kernel, X), lambda: kernel.diagonal(X), lambda: total(X)):
         with pytest.raises(KernelValueError, match=message):
             evaluate()
 
 
 @pytest.mark.parametrize("value", [None, "a", [1.0, 2.0], np.ones(2)])
 def test_pair_functions_that_return_something_else(value: Any) -> None:
-    with pytest.raises(KernelValueError, match="called on a pair of rows and returned .* it must return one number"):
+    with pytest.raises(KernelValueError, match=r"called on a pair of rows and returned .* it must return one number"):
         k.from_function(lambda x, z: value, pairwise=True)(X)
 
 
@@ -302,14 +303,15 @@ def test_functions_may_return_integers_lists_and_sparse_blocks() -> None:
 def test_words_are_rows_for_a_function() -> None:
     kernel = k.from_function(lambda x, z: float(len(set(x) & set(z))), pairwise=True)
     words = ["gram", "mercer", "ram"]
-    assert kernel(words).tolist() == [[4, 2, 3], [2, 4, 1], [3, 1, 3]] or kernel(words)[0, 2] == 3
+    assert kernel(words).tolist() == [[4, 2, 3], [2, 4, 2], [3, 2, 3]]
     assert kernel(np.array(words)).shape == (3, 3)
     assert kernel.normalized()(words)[0, 0] == pytest.approx(1.0)
     assert Gram(kernel, words).block([2], [0])[0, 0] == 3.0
 
 
 def test_what_would_not_fit_is_refused_before_it_is_tried() -> None:
-    with mercer.config(memory="100 kB"), pytest.raises(MemoryBudgetError, match=r"200 x 200 kernel matrix in float64 .*312.5 KiB"):
+    message = r"the 200 x 200 kernel matrix in float64 would take 312.5 KiB"
+    with mercer.config(memory="100 kB"), pytest.raises(MemoryBudgetError, match=message):
         k.RBF()(np.zeros((200, 1)))
     with mercer.config(memory="100 kB"):
         assert k.RBF()(np.zeros((100, 1))).shape == (100, 100)

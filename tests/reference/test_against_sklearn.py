@@ -27,7 +27,8 @@ PAIRWISE: list[tuple[Kernel, Any, bool]] = [
     (as_kernel("laplacian", X=X), pairwise.laplacian_kernel, False),
     (as_kernel("chi2"), pairwise.chi2_kernel, True),
     (as_kernel("chi2", gamma=0.3), lambda A, B: pairwise.chi2_kernel(A, B, gamma=0.3), True),
-    (as_kernel("poly", gamma=0.4, degree=4, coef0=0.7), lambda A, B: pairwise.polynomial_kernel(A, B, 4, 0.4, 0.7), False),
+    (as_kernel("poly", gamma=0.4, degree=4, coef0=0.7), lambda A, B: pairwise.polynomial_kernel(A, B, 4, 0.4, 0.7),
+     False),
     (as_kernel("polynomial", X=X, coef0=1.0), pairwise.polynomial_kernel, False),
     (as_kernel("sigmoid", gamma=0.4, coef0=-0.3), lambda A, B: pairwise.sigmoid_kernel(A, B, 0.4, -0.3), False),
     (as_kernel("linear"), pairwise.linear_kernel, False),
@@ -121,7 +122,7 @@ def test_bounds_of_a_dot_product_are_those_of_its_variance() -> None:
 
 
 def test_what_has_no_equal_is_refused() -> None:
-    with pytest.raises(ParameterError, match="PairwiseKernel has no equal here.*from_function"):
+    with pytest.raises(ParameterError, match=r"PairwiseKernel has no equal here.*from_function"):
         from_sklearn(gp.PairwiseKernel())
     with pytest.raises(ParameterError, match="not a kernel of scikit-learn: 3"):
         from_sklearn(3)  # type: ignore[arg-type]
@@ -137,7 +138,8 @@ def test_wrapped_kernels_of_scikit_learn_work_as_functions() -> None:
     theirs = gp.PairwiseKernel(gamma=0.5, metric="rbf")
     with pytest.raises(ParameterError, match="can be hashed"):
         k.from_function(theirs)
-    np.testing.assert_allclose(k.from_function(lambda A, B: theirs(A, B))(X, Z), k.RBF.from_gamma(0.5)(X, Z), atol=1e-12)
+    ours = k.from_function(lambda A, B: theirs(A, B))
+    np.testing.assert_allclose(ours(X, Z), k.RBF.from_gamma(0.5)(X, Z), atol=1e-12)
 
 
 def test_protocol_of_scikit_learn() -> None:

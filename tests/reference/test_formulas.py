@@ -117,7 +117,7 @@ FORMULAS: list[tuple[Kernel, Formula, tuple[np.ndarray, np.ndarray]]] = [
     (0.5 * k.RBF() + 2.0 * k.Linear(), lambda x, z: 0.5 * math.exp(-squared(x, z) / 2) + 2 * dot(x, z), (X, Z)),
     (k.RBF() * k.Linear(), lambda x, z: math.exp(-squared(x, z) / 2) * dot(x, z), (X, Z)),
     (k.Linear().on([2, 0]), lambda x, z: x[2] * z[2] + x[0] * z[0], (X, Z)),
-    (k.Linear().scaled_by(lambda A: 1 + A[:, 0] ** 2), lambda x, z: (1 + x[0] ** 2) * dot(x, z) * (1 + z[0] ** 2), (X, Z)),
+    (k.Linear().scaled_by(lambda A: A[:, 0] ** 2), lambda x, z: x[0] ** 2 * dot(x, z) * z[0] ** 2, (X, Z)),
     (k.Linear().normalized(), lambda x, z: dot(x, z) / math.sqrt(dot(x, x) * dot(z, z)), (X, Z)),
     (k.Linear().warped(np.tanh), lambda x, z: dot(np.tanh(x), np.tanh(z)), (X, Z)),
     (k.Linear().centered(P), lambda x, z: dot(x - P.mean(axis=0), z - P.mean(axis=0)), (X, Z)),

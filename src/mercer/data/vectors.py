@@ -36,6 +36,10 @@ def as_vectors(X: Any, name: str = "X") -> np.ndarray | sp.csr_matrix:
         if X.dtype not in (np.float32, np.float64):
             _refuse_complex(X, name)
             X = X.astype(np.float64)
+        if not X.has_canonical_format:
+            # Entries given twice are summed, in a copy: the caller's matrix stays as it is.
+            X = X.copy()
+            X.sum_duplicates()
         _check(X.data, X.shape, name)
         return X
     try:

@@ -130,7 +130,9 @@ def _run_on_pool(todo: list[Task], workers: int) -> None:
 
     futures = _submit(work, workers)
     try:
-        wait(futures, return_when=FIRST_EXCEPTION)
+        # In short turns: not on every system does Ctrl-C end a wait.
+        while wait(futures, timeout=0.2, return_when=FIRST_EXCEPTION).not_done and not stop.is_set():
+            pass
     finally:
         # Also on Ctrl-C: nobody may write into the caller's arrays after the call has ended.
         stop.set()

@@ -21,9 +21,9 @@ from mercer.engine import memory
 from mercer.estimators._base import KernelEstimator
 from mercer.estimators._one_vs_one import Expansion, join, one_vs_rest, pair_values, total, votes
 from mercer.kernels.vector.dot import Linear
-from mercer.solvers.pairwise import solve_pairs
+from mercer.solvers.pairwise import Controls, solve_pairs
 from mercer.solvers.problems import Vector
-from mercer.solvers.solution import Certificate, Status
+from mercer.solvers.solution import Status
 
 _STOPPED = (Status.iteration_limit, Status.stalled)
 
@@ -189,10 +189,7 @@ class SVC(ClassifierMixin, KernelEstimator):
         identity = len(rows) == X.shape[0] and np.array_equal(rows, np.arange(len(rows)))
         gram = self._gram(X) if identity else self._gram(X).restrict(rows, rows)
         with memory.track() as account:
-            answers = solve_pairs(
-                gram, sizes, upper, tol=self.tol, max_iter=self.max_iter, cache_bytes=int(self.cache_size * 2**20),
-                n_jobs=self.n_jobs, convex=self._is_convex(), verbose=bool(self.verbose),
-            )  # fmt: skip
+            answers = solve_pairs(gram, sizes, upper, self._controls())
         expansion = join(answers, sizes)
         self._keep(X, rows, expansion)
         self.shape_fit_ = X.shape
@@ -257,8 +254,15 @@ class SVC(ClassifierMixin, KernelEstimator):
         view._fit_kernel(X, allow_indefinite=self.allow_indefinite, intercept=True)
         self.kernel_ = view.kernel_
 
-    def _is_convex(self) -> bool:
-        return self.kernel_ is None or self.kernel_.definiteness in ("positive", "conditional")
+    def _controls(self) -> Controls:
+        return Controls(
+            tol=self.tol,
+            max_iter=self.max_iter,
+            cache_bytes=int(self.cache_size * 2**20),
+            n_jobs=self.n_jobs,
+            convex=self.kernel_ is None or self.kernel_.definiteness in ("positive", "conditional"),
+            verbose=bool(self.verbose),
+        )
 
     def _keep(self, X: Any, rows: np.ndarray, expansion: Expansion) -> None:
         """Set the attributes that hold the expansion, with scikit-learn's sign for two classes."""
@@ -289,11 +293,6 @@ class SVC(ClassifierMixin, KernelEstimator):
         self.fit_status_ = int(status in _STOPPED)
         if self.fit_status_:
             warnings.warn(f"SVC: {status.value}", ConvergenceWarning, stacklevel=3)
-
-    @property
-    def certificate(self) -> Certificate:
-        """The same as ``certificate_``."""
-        return self.certificate_
 
 
 def _check_labels(y: Any, n: int) -> np.ndarray:

@@ -103,9 +103,8 @@ class Scaled(Unary):
         return f"{self.factor!r} * {self.kernel._inside(PRODUCT)}"
 
     def with_children(self, kernels: tuple[Any, ...]) -> Any:
-        if self.tuning:
-            return super().with_children(kernels)
-        return _product(Constant(self.factor), *kernels)
+        joined = _product(Constant(self.factor), *kernels)
+        return dataclasses.replace(joined, tuning=self.tuning) if isinstance(joined, Scaled) else joined
 
     def _fill(self, pairs: Pairs, out: Array) -> None:
         self.kernel._fill(pairs, out)

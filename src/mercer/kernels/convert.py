@@ -13,11 +13,11 @@ from mercer._errors import ParameterError
 from mercer.kernels.algebra import Constant
 from mercer.kernels.function import from_function
 from mercer.kernels.kernel import Kernel
-from mercer.kernels.vector.columnwise import ChiSquared, White
+from mercer.kernels.vector.columnwise import AdditiveChiSquared, ChiSquared, White
 from mercer.kernels.vector.dot import Linear, Polynomial, Sigmoid
 from mercer.kernels.vector.stationary import RBF, ExpSineSquared, Laplacian, Matern, RationalQuadratic
 
-NAMES = ("linear", "poly", "polynomial", "rbf", "sigmoid", "laplacian", "chi2", "cosine")
+NAMES = ("linear", "poly", "polynomial", "rbf", "sigmoid", "laplacian", "chi2", "additive_chi2", "cosine")
 
 
 def as_kernel(
@@ -28,7 +28,8 @@ def as_kernel(
     Parameters
     ----------
     kernel : Kernel, str, sklearn.gaussian_process.kernels.Kernel or callable
-        A name is one of ``"linear"``, ``"poly"``, ``"rbf"``, ``"sigmoid"``, ``"laplacian"``, ``"chi2"``, ``"cosine"``.
+        A name is one of ``"linear"``, ``"poly"``, ``"rbf"``, ``"sigmoid"``, ``"laplacian"``, ``"chi2"``,
+        ``"additive_chi2"``, ``"cosine"``.
     gamma : float, {"scale", "auto"} or None
         For names: ``"scale"`` is ``1 / (d * variance of X)``, ``"auto"`` and None are ``1 / d``.
     degree, coef0 : int, float
@@ -71,6 +72,8 @@ def _named(name: str, gamma: Any, degree: int, coef0: float, X: Any) -> Kernel:
         return Linear()
     if name == "cosine":
         return Linear().normalized()
+    if name == "additive_chi2":
+        return AdditiveChiSquared()
     if name == "chi2" and gamma is None:
         gamma = 1.0
     rate = _gamma(gamma, X)

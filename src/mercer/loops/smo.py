@@ -20,6 +20,7 @@ from mercer.loops._jit import jit
 _CHUNK = 64
 _CHECK_EVERY = 8
 _COLUMNS = 2048
+_AT_BOUND = 1e-13
 
 
 @jit
@@ -124,8 +125,9 @@ def smo_steps(K, diagonal, F, beta, lower, upper, rise, fall, work, bits, tolera
         room_i = upper[i] - beta[i]
         room_j = beta[j] - lower[j]
         moved = min(moved, room_i, room_j)
-        beta[i] = upper[i] if moved == room_i else beta[i] + moved
-        beta[j] = lower[j] if moved == room_j else beta[j] - moved
+        # A weight within rounding of its bound is at its bound: as a free one it would decide the offset.
+        beta[i] = upper[i] if room_i - moved <= _AT_BOUND * (upper[i] - lower[i]) else beta[i] + moved
+        beta[j] = lower[j] if room_j - moved <= _AT_BOUND * (upper[j] - lower[j]) else beta[j] - moved
         rise[i] = 0.0 if beta[i] < upper[i] else -np.inf
         fall[i] = 0.0
         rise[j] = 0.0

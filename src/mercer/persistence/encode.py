@@ -33,6 +33,7 @@ Scalar = str | int | float | bool | None
 Child = Scalar | list[int]
 Node = dict[str, Any]
 
+
 class Encoder:
     """Fills ``nodes`` and ``arrays``; ``child`` is the one way in."""
 
@@ -61,36 +62,12 @@ class Encoder:
                 f"{path} is nested more than {DEEPEST} levels deep, which no model file is; make it flatter."
             )
         self._open.add(id(value))
-        node = self._writer(value, path)(value, path, depth + 1)
+        node = _writer(value, path)(self, value, path, depth + 1)
         self._open.remove(id(value))
         self._alive.append(value)
         self.nodes.append(node)
         self._rows[id(value)] = len(self.nodes) - 1
         return [len(self.nodes) - 1]
-
-    def _writer(self, value: Any, path: str) -> Callable[[Any, str, int], Node]:
-        kind = type(value)
-        known = registry()
-        plain: dict[type, Callable[[Any, str, int], Node]] = {
-            float: self._special_float, list: self._sequence, tuple: self._sequence, dict: self._dict,
-            slice: self._slice, np.ndarray: self._array, np.memmap: self._array,
-            sp.csr_matrix: self._sparse, sp.csr_array: self._sparse,
-        }  # fmt: skip
-        if kind in plain:
-            return plain[kind]
-        if kind in known.enums.names:
-            return self._enum
-        if kind in known.records.names:
-            return self._record
-        if kind in known.estimators.names:
-            return self._estimator
-        if kind in NUMBERS.names:
-            return self._number
-        if isinstance(value, type) and value in TYPES.names:
-            return self._type
-        if isinstance(value, np.dtype) and DTYPE.fullmatch(value.str):
-            return self._dtype
-        _refuse(value, path)
 
     def _special_float(self, value: float, path: str, depth: int) -> Node:
         return {"kind": "float", "value": repr(value)}
@@ -173,6 +150,42 @@ class Encoder:
         name = f"a{len(self.arrays)}"
         self.arrays[name] = array.astype(array.dtype.newbyteorder("<"), copy=False)
         return name
+
+
+_Writer = Callable[[Encoder, Any, str, int], Node]
+
+# Functions of the class, not of an encoder: methods kept by their own object would keep the arrays alive.
+_WRITERS: dict[type, _Writer] = {
+    float: Encoder._special_float,
+    list: Encoder._sequence,
+    tuple: Encoder._sequence,
+    dict: Encoder._dict,
+    slice: Encoder._slice,
+    np.ndarray: Encoder._array,
+    np.memmap: Encoder._array,
+    sp.csr_matrix: Encoder._sparse,
+    sp.csr_array: Encoder._sparse,
+}
+
+
+def _writer(value: Any, path: str) -> _Writer:
+    kind = type(value)
+    known = registry()
+    if kind in _WRITERS:
+        return _WRITERS[kind]
+    if kind in known.enums.names:
+        return Encoder._enum
+    if kind in known.records.names:
+        return Encoder._record
+    if kind in known.estimators.names:
+        return Encoder._estimator
+    if kind in NUMBERS.names:
+        return Encoder._number
+    if isinstance(value, type) and value in TYPES.names:
+        return Encoder._type
+    if isinstance(value, np.dtype) and DTYPE.fullmatch(value.str):
+        return Encoder._dtype
+    _refuse(value, path)
 
 
 def _refuse(value: Any, path: str) -> NoReturn:

@@ -123,7 +123,7 @@ def solve(system: LinearSystem, *, n_jobs: int | None = None) -> Solution[Matrix
             stacklevel=2,
         )
     primal, dual = _objectives(system, done)
-    status = Status.direct if system.convex else Status.stationary
+    status = _status(system, state)
     certificate = Certificate(primal, dual, violation, done.steps, time.perf_counter() - begun, account.peak, status)
     return Solution(system.scaled().apply_scale(done.z), status, certificate, state)
 
@@ -305,6 +305,12 @@ def _least_squares(matrix: NDArray, shift: float, b: Matrix, system: LinearSyste
 def _state(system: LinearSystem, done: _Progress) -> LinearSystemState:
     b = system.scaled().apply_scale(np.asarray(system.targets))
     return LinearSystemState("; ".join(done.methods), float(relative(done.residual, b).max(initial=0.0)))
+
+
+def _status(system: LinearSystem, state: LinearSystemState) -> Status:
+    if not system.convex:
+        return Status.stationary
+    return Status.least_squares if "least squares" in state.method else Status.direct
 
 
 def relative(residual: Matrix, b: Matrix) -> Vector:

@@ -15,9 +15,10 @@ from mercer.solvers.problems import Array, Vector
 
 # Added to the diagonal, relative to its mean: the matrix of a smooth kernel is singular to rounding.
 _RIDGE = 1e-13
-_MOST_BOUNDS = 32
+_MOST_BOUNDS = 8
 
 
+@np.errstate(all="ignore")
 def newton_change(K: Array, F: Vector, beta: Vector, lower: Vector, upper: Vector) -> Vector:
     """The change of the free weights ``beta`` (m,) that makes their gradients ``F`` equal, kept inside the box.
 
@@ -32,15 +33,14 @@ def newton_change(K: Array, F: Vector, beta: Vector, lower: Vector, upper: Vecto
             break
         block = K[np.ix_(inside, inside)]
         step = _direction(block, F[inside])
-        if step is None:
+        if step is None or not np.isfinite(step).all():
             break
         curvature = step @ block @ step
         gain = step @ F[inside]
         best = gain / curvature if curvature > 0 else np.inf
         if not gain > 0:
             break
-        with np.errstate(divide="ignore", invalid="ignore"):
-            room = np.where(step > 0, upper[inside] - new[inside], lower[inside] - new[inside]) / step
+        room = np.where(step > 0, upper[inside] - new[inside], lower[inside] - new[inside]) / step
         room[step == 0] = np.inf
         length = min(best, room.min())
         if not np.isfinite(length):

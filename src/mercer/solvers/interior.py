@@ -19,10 +19,12 @@ _GAP = 1e-12
 _INSIDE = 0.995
 
 
+@np.errstate(all="ignore")
 def interior_point(K: Array, linear: Vector, lower: Vector, upper: Vector, total: float) -> Vector:
     """A near-optimal ``beta`` (n,) of ``min beta'K beta / 2 - linear'beta``, ``sum(beta) = total``, inside its box.
 
-    Weights that end next to a bound are put there. It ends early where the factorisation breaks down.
+    Weights that end next to a bound are put there. It ends early where the factorisation or the range of float64
+    breaks down, with the last point that was finite.
     """
     K = np.asarray(K, dtype=np.float64)
     n = len(linear)
@@ -49,6 +51,8 @@ def interior_point(K: Array, linear: Vector, lower: Vector, upper: Vector, total
         center = (max(after, 0.0) / gap) ** 3 * gap / (2 * n)
         d = _step(factor, t, v, below, above, residual, missing, center, (d[0] * d[1], -d[0] * d[2]))
         length = min(1.0, _INSIDE * _length(t, v, below, above, d))
+        if not (length > 0 and np.isfinite(length) and np.isfinite(d[0]).all()):
+            break
         beta, t, v = beta + length * d[0], t + length * d[0], v - length * d[0]
         below, above, offset = below + length * d[1], above + length * d[2], offset + length * d[3]
     at_lower, at_upper = t / width < 1e-3 * below, v / width < 1e-3 * above

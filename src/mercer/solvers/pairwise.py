@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import ExitStack
+from dataclasses import dataclass
 from itertools import combinations
 
 import numpy as np
@@ -16,26 +17,107 @@ import numpy as np
 from mercer.engine import memory, threads
 from mercer.engine.progress import Progress
 from mercer.engine.tiles import scratch_tile
+from mercer.gram import PrecomputedGram
 from mercer.solvers.problems import Array, BoxQP, BoxQPValue, GramMatrix, Vector
 from mercer.solvers.smo import EXACT, WHOLE, solve_box_qp
 from mercer.solvers.solution import Solution
 
 Answer = Solution[BoxQPValue, Vector]
-_SCRATCH = 8
+Pair = tuple[int, int]
+_SCRATCH = "assembled pair"
 
 
-def solve_pairs(
-    gram: GramMatrix,
-    sizes: np.ndarray,
-    upper: Vector,
-    *,
-    tol: float,
-    max_iter: int,
-    cache_bytes: int,
-    n_jobs: int | None,
-    convex: bool,
-    verbose: bool,
-) -> list[Answer]:
+@dataclass(frozen=True)
+class Controls:
+    """How the problems are solved; see :func:`mercer.solvers.smo.solve_box_qp`."""
+
+    tol: float
+    max_iter: int
+    cache_bytes: int
+    n_jobs: int | None
+    convex: bool
+    verbose: bool = False
+
+
+class _Pairs:
+    """The problems, and the parts of the kernel matrix that they share."""
+
+    def __init__(self, gram: GramMatrix, sizes: np.ndarray, upper: Vector, controls: Controls) -> None:
+        self.gram, self.upper, self.controls = gram, upper, controls
+        ends = np.cumsum(sizes)
+        self.parts = [slice(int(end - size), int(end)) for end, size in zip(ends, sizes)]
+        self.pairs = list(combinations(range(len(sizes)), 2))
+        self.rows = {(i, j): np.r_[self.parts[i], self.parts[j]] for i, j in self.pairs}
+        self.answers: dict[Pair, Answer] = {}
+        self.joint: Array | None = None
+        self.blocks: dict[int, Array] = {}
+        self._progress = Progress(len(self.pairs), "one-vs-one problems", controls.verbose)
+
+    def of_size(self, above: int, most: float) -> list[Pair]:
+        """The pairs with more than ``above`` and at most ``most`` rows."""
+        return [pair for pair in self.pairs if above < len(self.rows[pair]) <= most]
+
+    def task(self, pair: Pair) -> Callable[[], None]:
+        return lambda: self.solve(pair)
+
+    def solve(self, pair: Pair) -> None:
+        rows, controls = self.rows[pair], self.controls
+        first, second = self.parts[pair[0]], self.parts[pair[1]]
+        y = np.repeat([1.0, -1.0], [first.stop - first.start, second.stop - second.start])
+        gram = self.gram
+        if self.joint is not None:
+            gram = PrecomputedGram(self.joint[np.ix_(rows, rows)])
+        elif len(self.pairs) > 1:
+            gram = gram.restrict(rows, rows)
+        self.answers[pair] = solve_box_qp(
+            BoxQP(gram, y, self.upper[rows], convex=controls.convex),
+            tol=controls.tol, max_iter=controls.max_iter, cache_bytes=controls.cache_bytes, n_jobs=controls.n_jobs,
+            matrix=self._assembled(pair) if pair[0] in self.blocks and pair[1] in self.blocks else None,
+        )  # fmt: skip
+        self._progress.advance()
+
+    def share_joint_matrix(self, pairs: list[Pair], held: ExitStack) -> None:
+        """Make the whole matrix, in float64, where many tiny problems share a small one."""
+        n = self.gram.shape[0]
+        if len(pairs) < 2 or n > WHOLE or 8 * n * n > memory.budget() // 2:
+            return
+        held.enter_context(memory.reserve(8 * n * n, "the kernel matrix of all classes"))
+        self.joint = self.gram.astype(np.float64).block(None, None)
+        held.callback(setattr, self, "joint", None)
+
+    def share_own_blocks(self, pairs: list[Pair], held: ExitStack) -> None:
+        """Make the blocks of the classes with themselves, in float32, unless they serve once only or do not fit."""
+        needed = sorted({group for pair in pairs for group in pair})
+        lengths = {group: self.parts[group].stop - self.parts[group].start for group in needed}
+        nbytes = sum(4 * length**2 for length in lengths.values())
+        if len(pairs) < 2 or nbytes > memory.budget() // 2:
+            return
+        held.enter_context(memory.reserve(nbytes, "the kernel blocks of the classes"))
+        self.blocks = {group: np.empty((length, length), np.float32) for group, length in lengths.items()}
+        held.callback(setattr, self, "blocks", {})
+        work = self.gram.astype(np.float32)
+
+        def make(group: int) -> Callable[[], None]:
+            def fill() -> None:
+                work.block(self.parts[group], self.parts[group], out=self.blocks[group])
+
+            return fill
+
+        threads.run([make(group) for group in needed], self.controls.n_jobs)
+
+    def _assembled(self, pair: Pair) -> Array:
+        """The matrix of one pair, in this thread's work memory."""
+        own = [self.blocks[group] for group in pair]
+        a, n = len(own[0]), len(own[0]) + len(own[1])
+        K = scratch_tile(_SCRATCH, (n, n), np.dtype(np.float32))
+        K[:a, :a], K[a:, a:] = own
+        cross = K[:a, a:]
+        self.gram.astype(np.float32).block(self.parts[pair[0]], self.parts[pair[1]], out=cross)
+        K[a:, :a] = cross.T
+        return K
+
+
+def solve_pairs(gram: GramMatrix, sizes: np.ndarray, upper: Vector, controls: Controls) -> list[Answer]:
     """Solve the C-SVC of every pair of classes, in the order (0, 1), (0, 2), ..., (1, 2), ...
 
     Parameters
@@ -46,85 +128,22 @@ def solve_pairs(
         Rows of each class.
     upper : ndarray of shape (n,)
         Bounds of the rows.
-    tol, max_iter, cache_bytes, n_jobs : float, int, int, int
-        As for :func:`mercer.solvers.smo.solve_box_qp`.
-    convex : bool
-        Whether K is positive semi-definite on vectors that sum to zero.
-    verbose : bool
-        Whether to show progress.
+    controls : Controls
+        Tolerance, limits, threads.
 
     Returns
     -------
     list of Solution
         ``value.alpha`` has the rows of the pair's first class (y = +1), then those of its second (y = -1).
     """
-    ends = np.cumsum(sizes)
-    parts = [slice(int(end - size), int(end)) for end, size in zip(ends, sizes)]
-    pairs = list(combinations(range(len(sizes)), 2))
-    answers: dict[tuple[int, int], Answer] = {}
-    progress = Progress(len(pairs), "one-vs-one problems", verbose)
-
-    def solve(pair: tuple[int, int], blocks: dict[int, Array]) -> None:
-        first, second = parts[pair[0]], parts[pair[1]]
-        rows = np.r_[first, second]
-        part = gram if len(pairs) == 1 else gram.restrict(rows, rows)
-        y = np.repeat([1.0, -1.0], sizes[list(pair)])
-        problem = BoxQP(part, y, upper[rows], convex=convex)
-        matrix = _assemble(gram, first, second, blocks[pair[0]], blocks[pair[1]]) if blocks else None
-        answers[pair] = solve_box_qp(
-            problem, tol=tol, max_iter=max_iter, cache_bytes=cache_bytes, n_jobs=n_jobs, matrix=matrix
-        )
-        progress.advance()
-
-    def task(pair: tuple[int, int], blocks: dict[int, Array]) -> Callable[[], None]:
-        return lambda: solve(pair, blocks)
-
-    def size(pair: tuple[int, int]) -> int:
-        return int(sizes[pair[0]] + sizes[pair[1]])
-
-    tiny = [pair for pair in pairs if size(pair) <= EXACT]
-    small = [pair for pair in pairs if EXACT < size(pair) <= WHOLE]
-    threads.run([task(pair, {}) for pair in tiny], n_jobs)
+    problems = _Pairs(gram, sizes, upper, controls)
+    tiny, small = problems.of_size(0, EXACT), problems.of_size(EXACT, WHOLE)
     with ExitStack() as held:
-        blocks = _own_blocks(gram, parts, small, n_jobs, held)
-        threads.run([task(pair, blocks) for pair in small], n_jobs)
-    for pair in pairs:
-        if size(pair) > WHOLE:
-            solve(pair, {})
-    return [answers[pair] for pair in pairs]
-
-
-def _own_blocks(
-    gram: GramMatrix, parts: list[slice], pairs: list[tuple[int, int]], n_jobs: int | None, held: ExitStack
-) -> dict[int, Array]:
-    """The blocks of the classes with themselves; none if they do not fit the memory budget or serve once only."""
-    if len(pairs) < 2:
-        return {}
-    work = gram.astype(np.float32)
-    needed = sorted({group for pair in pairs for group in pair})
-    lengths = {group: parts[group].stop - parts[group].start for group in needed}
-    nbytes = sum(4 * length**2 for length in lengths.values())
-    if nbytes > memory.budget() // 2:
-        return {}
-    held.enter_context(memory.reserve(nbytes, "the kernel blocks of the classes"))
-    blocks = {group: np.empty((lengths[group], lengths[group]), np.float32) for group in needed}
-
-    def make(group: int) -> Callable[[], None]:
-        def fill() -> None:
-            work.block(parts[group], parts[group], out=blocks[group])
-
-        return fill
-
-    threads.run([make(group) for group in needed], n_jobs)
-    return blocks
-
-
-def _assemble(gram: GramMatrix, first: slice, second: slice, own_first: Array, own_second: Array) -> Array:
-    """The matrix of one pair, in this thread's work memory."""
-    a, b = len(own_first), len(own_second)
-    K = scratch_tile(_SCRATCH, (a + b, a + b), np.dtype(np.float32))
-    K[:a, :a] = own_first
-    K[a:, a:] = own_second
-    gram.astype(np.float32).block(first, second, out=K[:a, a:])
-    K[a:, :a] = K[:a, a:].T
-    return K
+        problems.share_joint_matrix(tiny, held)
+        threads.run([problems.task(pair) for pair in tiny], controls.n_jobs)
+    with ExitStack() as held:
+        problems.share_own_blocks(small, held)
+        threads.run([problems.task(pair) for pair in small], controls.n_jobs)
+    for pair in problems.of_size(WHOLE, np.inf):
+        problems.solve(pair)
+    return [problems.answers[pair] for pair in problems.pairs]

@@ -56,7 +56,7 @@ def solve_box_qp(
     start : ndarray of shape (n,), optional
         A feasible alpha to begin with.
     matrix : ndarray of shape (n, n), optional
-        The kernel matrix, where the caller has it already.
+        The kernel matrix, where the caller has it already: in float64 for at most ``EXACT`` rows, else in float32.
 
     Returns
     -------
@@ -79,7 +79,7 @@ def solve_box_qp(
         if start is not None:
             _renew_gradient(problem.gram.astype(np.float64), point)
         if len(point.beta) <= EXACT:
-            held = _solve_small(problem.gram.astype(np.float64), point, tol, limit)
+            held = _solve_small(problem.gram, point, tol, limit, matrix)
         else:
             held = _solve_large(problem.gram, point, tol, limit, cache_bytes, n_jobs, matrix)
     primal, dual = objectives(point)
@@ -91,11 +91,11 @@ def solve_box_qp(
     return Solution(BoxQPValue(alpha, point.offset()), status, certificate, alpha)
 
 
-def _solve_small(gram: GramMatrix, point: Iterate, tol: float, limit: int) -> int:
+def _solve_small(gram: GramMatrix, point: Iterate, tol: float, limit: int, matrix: Array | None) -> int:
     """In float64, to its precision if some steps do it, else to ``tol``; returns the bytes held."""
-    n = gram.shape[0]
+    n = len(point.beta)
     with memory.reserve(8 * n * n, "the kernel matrix"):
-        K = gram.block(None, None)
+        K = gram.astype(np.float64).block(None, None) if matrix is None else matrix
         on_whole_matrix(K, point, min(tol, _EXACT_TOL), min(limit, _EXACT_STEPS * n))
         on_whole_matrix(K, point, tol, limit)
         point.F = point.linear - K @ point.beta

@@ -15,6 +15,10 @@ class Status(Enum):
 
     converged = "The stopping rule was met: the answer is as good as was asked for."
     direct = "The answer comes from a factorisation; its quality is limited by rounding alone."
+    least_squares = (
+        "The system is singular, so the answer is its least-squares solution of smallest norm. "
+        "Raise alpha for a unique one."
+    )
     iteration_limit = (
         "max_iter was reached before the stopping rule was met. Raise max_iter, loosen tol, "
         "lower C, or scale the columns of X (see sklearn.preprocessing.StandardScaler)."

@@ -6,14 +6,13 @@ large working sets of which half is kept from round to round.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
 
 from mercer.loops.smo import set_masks, smo_steps, subtract_rows
 from mercer.solvers.free_set import newton_change
+from mercer.solvers.interior import interior_point
 from mercer.solvers.iterate import Iterate
-from mercer.solvers.problems import Array, GramMatrix, Vector
+from mercer.solvers.problems import Array, GramMatrix
 from mercer.solvers.row_store import RowStore
 
 # A compiled call ends after about this many element updates (0.05 s), so that Ctrl-C is answered.
@@ -23,7 +22,9 @@ _INNER = 0.1
 # Steps for each row of a whole matrix before Newton steps are tried.
 _ROUND = 4
 # The most free rows for a Newton step: its cost grows with their cube.
-NEWTON_ROWS = 2048
+_NEWTON_ROWS = 512
+# Steps for each row of a whole matrix after which pairs of weights are said to crawl.
+_CRAWL = 100
 # Rounds without progress beyond rounding after which a solve is given up as stalled.
 _PATIENCE = 20
 
@@ -41,6 +42,10 @@ class Block:
     ) -> np.ndarray:
         """Improve ``point.beta[rows]`` in place until the violation within ``rows`` is small; returns the change."""
         q = len(rows)
+        if not np.isfinite(K.sum()) and not np.isfinite(K).all():
+            # The gradient of these rows cannot be computed either: the caller tries float64, or raises.
+            point.F[rows] = np.nan
+            return np.zeros(q)
         F, rise, fall, work, bits = self._F[:q], self._rise[:q], self._fall[:q], self._work[:q], self._bits[:q]
         F[:] = point.F[rows]
         before = point.beta[rows]
@@ -135,31 +140,46 @@ def by_working_sets(
 def on_whole_matrix(K: Array, point: Iterate, tol: float, max_iter: int) -> None:
     """The same for a problem whose whole matrix is one block; the gradient is made anew after every round.
 
-    Where a round of steps does not end it, Newton steps on the free weights follow.
+    Where a round of steps does not end it, Newton steps on the free weights follow; where many do not, an interior
+    point method (in float64; in float32 the point is left to a solve in float64).
     """
     block, progress = Block(len(K), K.dtype), Progress(K.dtype)
     diagonal = K.diagonal().copy()
     rows = np.arange(len(K))
+    crawls = point.steps + _CRAWL * len(K)
     while point.violation() > tol and point.steps < max_iter and resolves(K.dtype, diagonal, point, tol):
         portion = min(_ROUND * len(K), max_iter - point.steps)
         change = block.solve(K, diagonal, point, rows, 0.9 * tol, portion)
         moved = np.flatnonzero(change)
         subtract_rows(point.F, K, moved, change[moved])
-        if point.violation() > tol:
-            free = np.flatnonzero(point.may_rise & point.may_fall)
-            if 2 <= len(free) <= NEWTON_ROWS:
-                newton_round(K[np.ix_(free, free)], point, free, lambda c: subtract_rows(point.F, K, free, c))
+        if point.violation() > tol and point.steps < max_iter:
+            _newton_round(K, point)
+        if point.steps >= crawls:
+            if K.dtype == np.float32:
+                return
+            _interior_round(K, point)
+            crawls = max_iter
         if progress.stalled(point.dual()):
             return
 
 
-def newton_round(K: Array, point: Iterate, free: np.ndarray, subtract: Callable[[Vector], None]) -> None:
-    """Newton steps on the ``free`` rows; ``subtract`` takes their change to the gradient of all rows."""
-    change = newton_change(K, point.F[free], point.beta[free], point.lower[free], point.upper[free])
-    # Set, not added, so that a weight at its bound is exactly there.
-    moved = np.clip(point.beta[free] + change, point.lower[free], point.upper[free])
-    subtract(moved - point.beta[free])
-    point.beta[free] = moved
+def _newton_round(K: Array, point: Iterate) -> None:
+    free = np.flatnonzero(point.may_rise & point.may_fall)
+    if not 2 <= len(free) <= _NEWTON_ROWS:
+        return
+    before = point.beta[free]
+    change = newton_change(K[np.ix_(free, free)], point.F[free], before, point.lower[free], point.upper[free])
+    point.beta[free] = np.clip(before + change, point.lower[free], point.upper[free])
+    subtract_rows(point.F, K, free, point.beta[free] - before)
+    point.steps += 1
+
+
+def _interior_round(K: Array, point: Iterate) -> None:
+    """Take the interior point method's answer if it is the better one."""
+    beta = interior_point(K, point.linear, point.lower, point.upper, float(point.beta.sum()))
+    F = point.linear - K @ beta
+    if 0.5 * (beta @ (point.linear + F)) > point.dual():
+        point.beta, point.F = beta, F
     point.steps += 1
 
 

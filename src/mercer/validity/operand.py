@@ -71,16 +71,13 @@ class Operand:
         return self.gram.dtype
 
     def dense(self) -> Array:
-        """The matrix in float64, with ``K_ij`` and ``K_ji`` evaluated apart."""
+        """The matrix in float64, with ``K_ij`` and ``K_ji`` evaluated apart; not to be written to."""
         if isinstance(self.gram, PrecomputedGram):
-            K = self.gram.matrix.astype(np.float64)
+            K = self.gram.matrix.astype(np.float64, copy=False)
         else:
             everything = np.arange(self.n)
             # Two arrays of positions: for one and the same the engine would mirror one half.
-            K = self.gram.block(everything, everything.copy()).astype(np.float64)
-            # Noise on the diagonal, such as that of White, belongs to a row with itself only.
-            if self.gram.symmetric:
-                np.fill_diagonal(K, self.gram.diagonal())
+            K = self.gram.block(everything, everything.copy()).astype(np.float64, copy=False)
         _check_finite(K)
         return K
 

@@ -1,0 +1,270 @@
+"""The lazy Gram matrix against the dense block, and the precomputed one with the same interface."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from scipy.sparse.linalg import LinearOperator, cg, eigsh
+
+from mercer import kernels
+from mercer._errors import DataError, KernelValueError, ParameterError
+from mercer.gram import Gram, PrecomputedGram
+from mercer.gram.precomputed import check_square
+
+RNG = np.random.default_rng(4)
+X, Z = RNG.normal(size=(40, 3)), RNG.normal(size=(23, 3))
+KERNEL = 0.5 * kernels.RBF([1.0, 2.0, 1.5]) + kernels.Linear().normalized() + kernels.White(0.3)
+
+
+def _lazy(symmetric: bool) -> Gram:
+    return Gram(KERNEL, X) if symmetric else Gram(KERNEL, X, Z)
+
+
+def _precomputed(symmetric: bool) -> PrecomputedGram:
+    return PrecomputedGram(KERNEL(X) if symmetric else KERNEL(X, Z), symmetric=symmetric)
+
+
+MAKERS = pytest.mark.parametrize("make", [_lazy, _precomputed], ids=["lazy", "precomputed"])
+SYMMETRIC = pytest.mark.parametrize("symmetric", [True, False], ids=["symmetric", "block"])
+
+INDEXES: list[Any] = [
+    None, slice(None), slice(3, 17), slice(None, None, 2), slice(None, None, -1), slice(-4, None), slice(9, 3),
+    slice(15, 2, -3), slice(5, 1000), 3, -2, [4], [7, 1, 1, -3], [], list(range(20, 0, -1)),
+]  # fmt: skip
+
+
+def _picked(K: np.ndarray, rows: Any, columns: Any) -> np.ndarray:
+    positions = []
+    for n, index in zip(K.shape, (rows, columns), strict=True):
+        index = slice(None) if index is None else index if isinstance(index, slice) else np.asarray(index, int)
+        positions.append(np.atleast_1d(np.arange(n)[index]))
+    return K[np.ix_(*positions)]
+
+
+def _id(index: Any) -> str:
+    return repr(index)[:30]
+
+
+@MAKERS
+@SYMMETRIC
+@pytest.mark.parametrize("rows", INDEXES, ids=_id)
+def test_parts(make: Any, symmetric: bool, rows: Any) -> None:
+    gram = make(symmetric)
+    K = gram.dense()
+    for columns in ([2, 0, 5], slice(1, 6), None, [], slice(None, None, -2)):
+        wanted = _picked(K, rows, columns)
+        part = gram.restrict(rows, columns)
+        assert part.shape == wanted.shape
+        assert part.nbytes == wanted.nbytes
+        np.testing.assert_allclose(part.dense(), wanted, atol=1e-14)
+        np.testing.assert_allclose(gram.block(rows, columns), wanted, atol=1e-14)
+        V = RNG.normal(size=(wanted.shape[1], 2))
+        np.testing.assert_allclose(part @ V, wanted @ V, atol=1e-12)
+        np.testing.assert_allclose(part @ V[:, 0], wanted @ V[:, 0], atol=1e-12)
+        out = np.full(wanted.shape, np.nan)
+        assert gram.block(rows, columns, out=out) is out
+        np.testing.assert_allclose(out, wanted, atol=1e-14)
+    np.testing.assert_allclose(gram.rows(rows), _picked(K, rows, None), atol=1e-14)
+
+
+@MAKERS
+def test_masks_and_integer_arrays(make: Any) -> None:
+    gram = make(True)
+    K = gram.dense()
+    mask = X[:, 0] > 0
+    np.testing.assert_allclose(gram.rows(mask), K[mask], atol=1e-14)
+    np.testing.assert_allclose(gram.block(mask, ~mask), K[np.ix_(mask, ~mask)], atol=1e-14)
+    np.testing.assert_allclose(gram.rows(np.uint8([3, 9])), K[[3, 9]], atol=1e-14)
+    np.testing.assert_allclose(gram.rows(mask.tolist()), K[mask], atol=1e-14)
+
+
+@MAKERS
+def test_parts_of_parts(make: Any) -> None:
+    gram = make(True)
+    K = gram.dense()
+    index = np.array([9, 3, 3, 30, 12])
+    part = gram.restrict(index, index)
+    assert part.symmetric
+    assert not gram.restrict(index, index.copy()).symmetric or make is _precomputed
+    again = part.restrict([4, 0, 1], slice(None, None, -1))
+    wanted = K[np.ix_(index, index)]
+    np.testing.assert_allclose(part.dense(), wanted, atol=1e-14)
+    np.testing.assert_allclose(part.diagonal(), wanted.diagonal(), atol=1e-14)
+    np.testing.assert_allclose(again.dense(), wanted[np.ix_([4, 0, 1], [4, 3, 2, 1, 0])], atol=1e-14)
+    np.testing.assert_allclose(gram.restrict(slice(4, 20), None).restrict([0, -1], [5]).dense(), K[[4, 19]][:, [5]])
+
+
+@MAKERS
+@SYMMETRIC
+def test_the_interface(make: Any, symmetric: bool) -> None:
+    gram = make(symmetric)
+    K = KERNEL(X) if symmetric else KERNEL(X, Z)
+    assert gram.shape == K.shape
+    assert gram.dtype == np.float64
+    assert gram.symmetric is symmetric
+    assert gram.nbytes == K.nbytes
+    np.testing.assert_array_equal(gram.dense(), K)
+    own = gram.dense()
+    own[...] = 0
+    np.testing.assert_array_equal(gram.dense(), K)
+    if symmetric:
+        np.testing.assert_allclose(gram.diagonal(), K.diagonal())
+        assert gram.diagonal().dtype == np.float64
+    else:
+        with pytest.raises(DataError, match="only the Gram matrix of rows with themselves has a diagonal"):
+            gram.diagonal()
+    single = gram.astype(np.float32)
+    assert single.dtype == np.float32
+    assert single.dense().dtype == np.float32
+    assert single.symmetric is symmetric
+    np.testing.assert_allclose(single.dense(), K, rtol=1e-5, atol=1e-5)
+    assert single.nbytes == K.nbytes // 2
+    np.testing.assert_array_equal(single.astype(np.float64).dense().dtype, np.float64)
+
+
+@MAKERS
+@SYMMETRIC
+def test_products(make: Any, symmetric: bool) -> None:
+    gram = make(symmetric)
+    K, m = gram.dense(), gram.shape[1]
+    V = RNG.normal(size=(m, 3))
+    forms = (V, V[:, 0], V[:, :0], np.asfortranarray(V), V[:, ::2], V.tolist(), np.ones(m, int), np.ones((m, 1), bool))
+    for form in forms:
+        np.testing.assert_allclose(gram @ form, K @ np.asarray(form), atol=1e-12)
+        assert (gram @ form).dtype == np.float64
+    single = gram.astype(np.float32)
+    assert (single @ V.astype(np.float32)).dtype == np.float32
+    assert (single @ V).dtype == np.float64
+    assert (gram @ V.astype(np.float32)).dtype == np.float64
+    np.testing.assert_allclose(single @ V, K @ V, rtol=1e-4, atol=1e-4)
+
+
+@MAKERS
+def test_linear_operators(make: Any) -> None:
+    gram, block = make(True), make(False)
+    K, B = gram.dense(), block.dense()
+    operator = block.as_linear_operator()
+    assert isinstance(operator, LinearOperator)
+    u, v = RNG.normal(size=40), RNG.normal(size=23)
+    np.testing.assert_allclose(operator @ v, B @ v, atol=1e-12)
+    np.testing.assert_allclose(operator.T @ u, B.T @ u, atol=1e-12)
+    np.testing.assert_allclose(operator @ np.column_stack([v, v]), np.column_stack([B @ v] * 2), atol=1e-12)
+    np.testing.assert_allclose(operator.H @ np.column_stack([u, u]), np.column_stack([B.T @ u] * 2), atol=1e-12)
+    solution, failed = cg(gram.as_linear_operator(), u, rtol=1e-10)
+    assert failed == 0
+    np.testing.assert_allclose(K @ solution, u, atol=1e-7)
+    largest = eigsh(gram.as_linear_operator(), k=2, return_eigenvectors=False)
+    np.testing.assert_allclose(np.sort(largest), np.linalg.eigvalsh(K)[-2:], rtol=1e-9)
+
+
+@pytest.mark.parametrize(
+    "kernel", [kernels.RBF(1.2), kernels.Laplacian() + kernels.Linear(), kernels.White()], ids=repr
+)
+def test_parts_and_products_across_tiles(kernel: kernels.Kernel) -> None:
+    A = RNG.normal(size=(1030, 2))
+    gram = Gram(kernel, A)
+    K, index, V = gram.dense(), RNG.permutation(1030)[:600], RNG.normal(size=(1030, 2))
+    np.testing.assert_allclose(gram @ V, K @ V, atol=1e-9)
+    part = gram.restrict(index, None)
+    np.testing.assert_allclose(part.dense(), K[index], atol=1e-12)
+    np.testing.assert_allclose(part @ V, K[index] @ V, atol=1e-9)
+    square = gram.restrict(index, index)
+    np.testing.assert_allclose(square @ V[:600], K[np.ix_(index, index)] @ V[:600], atol=1e-9)
+
+
+def test_sums_are_taken_in_float64() -> None:
+    """2^24 + 1, a term from either of two tiles, is no number of float32."""
+    A, V = np.zeros((1025, 1), np.float32), np.zeros(1025)
+    V[[0, 600]] = 2**24, 1
+    for gram in (Gram(kernels.Constant(1.0), A), Gram(kernels.Constant(1.0), A, A)):
+        assert gram.dtype == np.float32
+        np.testing.assert_array_equal(gram @ V, 2.0**24 + 1)
+
+
+@MAKERS
+@pytest.mark.parametrize(
+    ("use", "message"),
+    [
+        (lambda g: g @ np.ones(39), r"K has 40 columns, so it cannot multiply an array of shape \(39,\)"),
+        (lambda g: g @ np.ones((40, 1, 1)), "cannot multiply an array of shape"),
+        (lambda g: g @ 2.0, r"cannot multiply an array of shape \(\)"),
+        (lambda g: g @ (1j * np.ones(40)), "arrays of real numbers, and was given one of complex128"),
+        (lambda g: g @ np.array(["a"] * 40), "arrays of real numbers"),
+        (lambda g: g.rows([40]), "row positions reach from 40 to 40, and there are 40"),
+        (lambda g: g.rows([-41, 2]), "row positions reach from -41 to 2"),
+        (lambda g: g.restrict(None, [99]), "column positions reach from 99 to 99"),
+        (lambda g: g.rows([0.5]), "must be a slice, a list of whole numbers or a mask of length 40, .* float64"),
+        (lambda g: g.rows([True, False]), r"a mask of length 40, and are an array of bool of shape \(2,\)"),
+        (lambda g: g.rows([[1, 2]]), r"of shape \(1, 2\)"),
+        (lambda g: g.rows(["a"]), "must be a slice, a list of whole numbers"),
+        (lambda g: g.dense(np.empty((3, 3))), r"out has shape \(3, 3\), and the (block|matrix) has \(40, 40\)"),
+        (lambda g: g.block([1], [2], out=np.empty((2, 2))), r"out has shape \(2, 2\)"),
+    ],
+)  # fmt: skip
+def test_what_is_refused(make: Any, use: Any, message: str) -> None:
+    with pytest.raises(DataError, match=message):
+        use(make(True))
+
+
+def test_what_the_lazy_one_refuses() -> None:
+    with pytest.raises(ParameterError, match="float32 or float64, and float16 was asked for"):
+        Gram(KERNEL, X, dtype=np.float16)
+    with pytest.raises(DataError, match="equally many columns"):
+        Gram(KERNEL, X, Z[:, :2])
+    with pytest.raises(DataError, match="X contains NaN"):
+        Gram(KERNEL, [[np.nan, 1.0, 1.0]])
+    with np.errstate(over="ignore"), pytest.raises(KernelValueError, match=r"returned inf; scale the columns"):
+        Gram(kernels.ExponentialDot(), 100 * X) @ np.ones(40)
+    with np.errstate(over="ignore"), pytest.raises(KernelValueError, match="returned inf"):
+        Gram(kernels.ExponentialDot(), 100 * X).diagonal()
+    assert np.isnan(Gram(KERNEL, X) @ np.full(40, np.nan)).all()
+
+
+@pytest.mark.parametrize(
+    ("K", "message"),
+    [
+        (np.ones(3), "must be a two-dimensional array of real numbers, and is ndarray of float64 and shape"),
+        (np.ones((2, 3)), r"must be square, .* and has shape \(2, 3\)"),
+        (np.empty((0, 0)), r"is empty: its shape is \(0, 0\)"),
+        (1j * np.eye(2), "array of real numbers"),
+        ([["a"]], "array of real numbers"),
+        (sp.eye(2), "array of real numbers"),
+        (np.array([[1.0, np.nan], [np.nan, 1.0]]), r"has nan at \[0, 1\]; every entry must be finite"),
+        (np.array([[1.0, 2.0], [3.0, 1.0]]), r"not symmetric: K\[0, 1\] = 2 and K\[1, 0\] = 3; pass \(K \+ K.T\) / 2"),
+    ],
+)  # fmt: skip
+def test_precomputed_matrices_that_are_refused(K: Any, message: str) -> None:
+    with pytest.raises(DataError, match=message):
+        check_square(K)
+
+
+def test_precomputed_matrices_that_are_taken() -> None:
+    assert check_square([[1, 2], [2, 1]]).dtype == np.float64
+    assert check_square(np.eye(2, dtype=bool)).dtype == np.float64
+    assert check_square(np.zeros((2, 2))).shape == (2, 2)
+    K = kernels.RBF()(X.astype(np.float32))
+    assert check_square(K) is K
+    noisy = K + np.float32(1e-7) * RNG.normal(size=K.shape).astype(np.float32)
+    assert check_square(noisy) is noisy
+
+
+def test_other_kinds_of_rows() -> None:
+    words = ["gram", "mercer", "ram", "kernel"]
+    same = kernels.from_function(lambda x, z: float(len(set(x) & set(z))), pairwise=True)
+    gram = Gram(same, words)
+    np.testing.assert_array_equal(gram.block([3, 0], slice(None, None, -1)), same(words)[[3, 0], ::-1])
+    pd = pytest.importorskip("pandas")
+    table = pd.DataFrame({"a": X[:, 0], "b": X[:, 1], "word": "x"}, index=np.arange(40)[::-1] * 3)
+    kernel = kernels.RBF().on("b") + kernels.Linear().on(["a"]).scaled_by(lambda T: 1 + T["a"] ** 2)
+    named = Gram(kernel, table)
+    K = named.dense()
+    np.testing.assert_allclose(K, kernels.RBF()(X[:, [1]]) + np.outer(s := X[:, 0] * (1 + X[:, 0] ** 2), s))
+    np.testing.assert_allclose(named.block([5, 2], [7, 7, 0]), K[np.ix_([5, 2], [7, 7, 0])])
+    np.testing.assert_allclose(named.restrict([5, 2], None) @ X, K[[5, 2]] @ X, atol=1e-12)
+
+
+def test_prints_what_it_is() -> None:
+    assert repr(Gram(kernels.RBF(2.0), X, Z)) == "Gram(RBF(2.0), 40 x 23, float64)"

@@ -1,0 +1,69 @@
+import numpy as np
+import pytest
+
+from mercer.loops.smo import first_largest, order_bits, set_masks, smo_steps, subtract_rows
+
+FLOATS = [(np.float32, np.int32), (np.float64, np.int64)]
+
+
+@pytest.mark.parametrize("real, integer", FLOATS)
+def test_bits_are_ordered_as_the_floats_are(real, integer, rng):
+    values = np.concatenate([rng.standard_normal(200) * 10.0 ** rng.integers(-30, 30, 200), [0, np.inf, -np.inf]])
+    values = values.astype(real)
+    keys = values.view(integer).copy()
+    order_bits(keys)
+    assert (np.diff(keys[np.argsort(values, kind="stable")]) >= 0).all()
+
+
+@pytest.mark.parametrize("n", [1, 2, 63, 64, 65, 1000])
+def test_first_largest_is_argmax(n, rng):
+    for keys in (rng.integers(-5, 5, n).astype(np.int32), rng.integers(-(2**40), 2**40, n)):
+        assert first_largest(keys) == np.argmax(keys)
+
+
+@pytest.mark.parametrize("real", [np.float32, np.float64])
+def test_subtract_rows(real, rng):
+    rows = rng.standard_normal((7, 5000)).astype(real)
+    F, index, weights = rng.standard_normal(5000), np.array([6, 0, 3]), rng.standard_normal(3)
+    expected = F - weights @ rows[index].astype(np.float64)
+    subtract_rows(F, rows, index, weights)
+    np.testing.assert_allclose(F, expected, rtol=1e-12, atol=1e-12)
+
+
+def _problem(real, rng, n=60, C=5.0):
+    X = rng.standard_normal((n, 2))
+    y = np.where(X[:, 0] * X[:, 1] + 0.3 * rng.standard_normal(n) > 0, 1.0, -1.0)
+    K = np.exp(-((X[:, None] - X[None]) ** 2).sum(-1)).astype(real)
+    return K, y, np.where(y > 0, 0.0, -C), np.where(y > 0, C, 0.0)
+
+
+@pytest.mark.parametrize("real, integer", FLOATS)
+def test_steps_reach_the_tolerance_and_keep_the_constraints(real, integer, rng):
+    K, y, lower, upper = _problem(real, rng)
+    F, beta = y.astype(real), np.zeros(len(y))
+    rise, fall, work = np.empty((3, len(y)), real)
+    set_masks(beta, lower, upper, rise, fall)
+    diagonal = K.diagonal().copy()
+    steps, gap = smo_steps(
+        K, diagonal, F, beta, lower, upper, rise, fall, work, work.view(integer), 1e-3, 1e-7, 10**6
+    )
+    assert 0 < steps < 10**6
+    assert (lower <= beta).all() and (beta <= upper).all()
+    assert abs(beta.sum()) < 1e-9
+    gradient = y - K.astype(np.float64) @ beta
+    np.testing.assert_allclose(F, gradient, atol=2e-4)
+    violation = gradient[beta < upper].max() - gradient[beta > lower].min()
+    assert violation <= 1e-3 + 2e-4
+    assert gap <= 1e-3
+
+
+def test_a_nan_in_the_matrix_ends_the_steps(rng):
+    K, y, lower, upper = _problem(np.float64, rng)
+    K[:] = np.nan
+    F, beta = y.copy(), np.zeros(len(y))
+    rise, fall, work = np.empty((3, len(y)))
+    set_masks(beta, lower, upper, rise, fall)
+    steps, _ = smo_steps(
+        K, K.diagonal().copy(), F, beta, lower, upper, rise, fall, work, work.view(np.int64), 1e-3, 1e-7, 10**6
+    )
+    assert steps < 100
