@@ -79,6 +79,8 @@ EXAMPLES: list[tuple[Kernel, Data]] = [
     # sums and products over columns
     (k.AllSubsets(), VECTORS),
     (k.ChiSquared(0.7), POSITIVE),
+    (k.AdditiveChiSquared(), POSITIVE),
+    (k.exp(k.AdditiveChiSquared()), POSITIVE),
     (k.HistogramIntersection(), POSITIVE),
     (k.Hamming(), CODES),
     (k.White(0.3), VECTORS),

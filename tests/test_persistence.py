@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import json
 import os
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -15,11 +12,9 @@ import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
-from safetensors import safe_open
 from sklearn.compose import ColumnTransformer
 from sklearn.gaussian_process import kernels as gaussian_process
 from sklearn.impute import SimpleImputer
-from sklearn.linear_model import LinearRegression
 from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import (
     FunctionTransformer,
@@ -32,10 +27,8 @@ from sklearn.preprocessing import (
 
 from kernel_table import EXAMPLES
 from mercer import load, save
-from mercer._errors import MemoryBudgetError, MercerWarning, ModelFileError
-from mercer.engine.settings import config
-from mercer.kernels import RBF, Kernel, Linear, from_function
-from mercer.persistence import container
+from mercer._errors import ModelFileError
+from mercer.kernels import RBF, Kernel, Linear
 from mercer.persistence.registry import registry
 from mercer.solvers.solution import Certificate, Status
 
@@ -242,215 +235,3 @@ def test_labels_and_unfitted_models_come_back(tmp_path):
     assert round_trip(MinMaxScaler((1, 2)), tmp_path).get_params() == MinMaxScaler((1, 2)).get_params()
     kernel = 2.0 * gaussian_process.RBF([1.0, 2.0]) + gaussian_process.WhiteKernel(0.1)
     assert round_trip(kernel, tmp_path) == kernel
-
-
-# ---- what cannot be saved
-
-
-class Stranger:
-    pass
-
-
-class OwnKernel(RBF):
-    pass
-
-
-UNSAVABLE = [
-    (RBF().scaled_by(len) + Linear(), r"Sum\.terms\[0\]\.function is a Python function \(len\)"),
-    (from_function(np.inner), r"FromFunction\.function is a Python function"),
-    (Linear() * RBF().warped(lambda x: x), r"Product\.terms\[1\]\.map is a Python function \(<lambda>\)"),
-    (Pipeline([("log", FunctionTransformer(np.log1p))]), r"Pipeline\.steps\[0\]\[1\]\.func is a Python function"),
-    ({"model": [Stranger()]}, r"dict\['model'\]\[0\] is an object of the class .*Stranger"),
-    (Pipeline([("line", LinearRegression())]), r"Pipeline\.steps\[0\]\[1\] is an object of the class .*Linear"),
-    (OwnKernel(), "OwnKernel is an object of the class"),
-    (Stranger, "type is the class .*Stranger"),
-    (SimpleImputer(missing_values=np.random.RandomState(0)), "missing_values .*Pass a whole number"),
-    (sp.csc_matrix(np.eye(2)), r"csc_matrix is a csc_matrix, .*tocsr\(\)"),
-    (np.ones(2, complex), "ndarray is an array of complex128"),
-    (np.ones(2, "datetime64[s]"), "ndarray is an array of datetime64"),
-    (np.ones(2, "i4,f8"), "ndarray is an array of"),
-    (np.ma.masked_array([1.0]), "MaskedArray is an object of the class"),
-    (2**2000, "int is an object of the class builtins.int"),
-]
-
-
-@pytest.mark.parametrize(("model", "message"), UNSAVABLE, ids=[m for _, m in UNSAVABLE])
-def test_what_cannot_be_saved_is_named_before_anything_is_written(model, message, tmp_path):
-    with pytest.raises(ModelFileError, match=message):
-        save(model, tmp_path / "model.mercer")
-    assert os.listdir(tmp_path) == []
-
-
-def test_circles_and_bottomless_nesting_are_refused(tmp_path):
-    circle: list = [1]
-    circle.append({"me": circle})
-    with pytest.raises(ModelFileError, match=r"list\[1\]\['me'\] holds itself"):
-        save(circle, tmp_path / "model.mercer")
-    with pytest.raises(ModelFileError, match="nested more than 100 levels"):
-        save(deepen([], 5000), tmp_path / "model.mercer")
-    # Sharing can make things deeper than any path that is walked while saving.
-    deep = deepen([], 80)
-    with pytest.raises(ModelFileError, match="nested deeper than 100"):
-        save([deep, deepen(deep, 50)], tmp_path / "model.mercer")
-    assert os.listdir(tmp_path) == []
-
-
-def deepen(value: list, levels: int) -> list:
-    for _ in range(levels):
-        value = [value]
-    return value
-
-
-# ---- writing
-
-
-def test_the_file_is_a_safetensors_file(tmp_path):
-    path = tmp_path / "model.mercer"
-    arrays = [X, np.arange(7, dtype=np.int8), np.array([True]), X.astype(np.float32)]
-    save(arrays, path)
-    with safe_open(path, framework="numpy") as file:
-        tensors = [file.get_tensor(name) for name in [*file.offset_keys()]]
-        metadata = file.metadata()
-    assert sorted(t.tobytes() for t in tensors) == sorted(a.tobytes() for a in arrays)
-    assert metadata["format"] == "mercer-model"
-    assert metadata["format_version"] == "1"
-    assert json.loads(metadata["model"])["nodes"]
-
-
-def test_every_array_is_aligned_in_the_file(tmp_path):
-    path = tmp_path / "model.mercer"
-    for length in range(8):
-        save([np.ones(3, np.int8), "x" * length, np.ones(3, np.int16), X], path)
-        content = path.read_bytes()
-        start = 8 + int.from_bytes(content[:8], "little")
-        header = json.loads(content[8:start])
-        del header["__metadata__"]
-        sizes = {"F64": 8, "I16": 2, "I8": 1}
-        assert len(header) == 3
-        assert all((start + e["data_offsets"][0]) % sizes[e["dtype"]] == 0 for e in header.values())
-
-
-def test_saving_replaces_the_file_and_respects_links_and_the_umask(tmp_path):
-    path, link = tmp_path / "model.mercer", tmp_path / "link.mercer"
-    link.symlink_to(path)
-    save(RBF(1.0), path)
-    save(RBF(2.0), str(link))
-    assert load(path) == load(link) == RBF(2.0)
-    assert link.is_symlink()
-    plain = tmp_path / "plain"
-    plain.write_bytes(b"")
-    assert path.stat().st_mode == plain.stat().st_mode
-    assert sorted(os.listdir(tmp_path)) == ["link.mercer", "model.mercer", "plain"]
-
-
-@pytest.mark.parametrize("step", ["write", "fsync", "replace"])
-@pytest.mark.parametrize("failure", [KeyboardInterrupt(), OSError(28, "No space left on device")])
-def test_a_failure_leaves_the_old_file_and_nothing_else(step, failure, tmp_path, monkeypatch):
-    path = tmp_path / "model.mercer"
-    save(RBF(1.0), path)
-
-    def fail(*_):
-        raise failure
-
-    target = {"write": (container, "_chunks"), "fsync": (os, "fsync"), "replace": (os, "replace")}[step]
-    monkeypatch.setattr(*target, fail)
-    expected = KeyboardInterrupt if isinstance(failure, KeyboardInterrupt) else ModelFileError
-    with pytest.raises(expected):
-        save([X, RBF(2.0)], path)
-    monkeypatch.undo()
-    assert os.listdir(tmp_path) == ["model.mercer"]
-    assert load(path) == RBF(1.0)
-
-
-BAD_PATHS = [
-    ("nowhere/model.mercer", "there is no directory .*nowhere; make it first"),
-    ("", "is a directory"),
-    ("a\0b", "is not the name of a file"),
-]
-
-
-@pytest.mark.parametrize(("name", "message"), BAD_PATHS)
-def test_places_that_cannot_be_written(name, message, tmp_path):
-    with pytest.raises(ModelFileError, match=message):
-        save(RBF(), f"{tmp_path}/{name}")
-    with pytest.raises(ModelFileError):
-        load(f"{tmp_path}/{name}")
-    assert os.listdir(tmp_path) == []
-
-
-@pytest.mark.parametrize("path", [3, None, b"model.mercer", ""])
-def test_paths_of_the_wrong_kind(path):
-    with pytest.raises(ModelFileError, match="is not the name of a file"):
-        save(RBF(), path)
-    with pytest.raises(ModelFileError, match="is not the name of a file"):
-        load(path)
-
-
-def test_too_much_text_for_a_header_is_refused(tmp_path, monkeypatch):
-    monkeypatch.setattr(container, "_LARGEST_HEADER", 10_000)
-    with pytest.raises(ModelFileError, match="keep long lists of numbers or strings in NumPy arrays"):
-        save(["word"] * 5000, tmp_path / "model.mercer")
-    assert os.listdir(tmp_path) == []
-
-
-# ---- loading
-
-
-def test_a_model_that_exceeds_the_memory_budget_is_refused(tmp_path):
-    path = tmp_path / "model.mercer"
-    save(np.zeros(100_000), path)
-    with config(memory="100KB"), pytest.raises(MemoryBudgetError, match=r"model\.mercer would take 781\.2 KiB"):
-        load(path)
-
-
-def test_another_version_of_scikit_learn_is_a_warning(tmp_path, monkeypatch):
-    monkeypatch.setattr("sklearn.__version__", "1.2.3")
-    save(StandardScaler().fit(X), tmp_path / "model.mercer")
-    monkeypatch.undo()
-    with pytest.warns(MercerWarning, match=r"saved with scikit-learn 1\.2\.3"):
-        back = load(tmp_path / "model.mercer")
-    assert back.mean_.tolist() == X.mean(axis=0).tolist()
-
-
-def test_a_parameter_that_the_writing_version_lacked_takes_its_default(tmp_path):
-    node = {"kind": "estimator", "class": "sklearn.StandardScaler", "fields": {"copy": True, "with_std": True}}
-    table = {"root": [0], "nodes": [node]}
-    texts = {"format_version": "1", "mercer_version": "0", "sklearn_version": "1.0", "model": json.dumps(table)}
-    container.write(tmp_path / "model.mercer", texts, {})
-    with pytest.warns(MercerWarning):
-        back = load(tmp_path / "model.mercer")
-    assert back.with_mean is True
-    assert repr(back) == "StandardScaler()"
-
-
-# The peak is that of a process, so a fresh one measures it.
-MEASURE = """
-import resource, sys
-import numpy as np
-from mercer import load, save
-
-def peak():
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
-
-model = [np.ones((1000, 8000)), np.ones((4000, 4000), np.float32, order="F")]
-save([1.0], sys.argv[1])
-if sys.argv[2] == "save":
-    before = peak()
-    save(model, sys.argv[1])
-    print(peak() - before)
-else:
-    save(model, sys.argv[1])
-    size = sum(array.nbytes for array in model)
-    held = peak() - size
-    del model
-    model = load(sys.argv[1])
-    print(peak() - held - size)
-"""
-
-
-@pytest.mark.parametrize("direction", ["save", "load"])
-def test_the_arrays_are_held_once(direction, tmp_path):
-    command = [sys.executable, "-c", MEASURE, str(tmp_path / "model.mercer"), direction]
-    result = subprocess.run(command, capture_output=True, text=True, check=True, timeout=120)
-    # A second copy of the arrays would take 128 MB.
-    assert int(result.stdout) < 40_000_000

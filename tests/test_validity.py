@@ -17,26 +17,12 @@ from mercer.engine.settings import config
 from mercer.gram import Gram, PrecomputedGram
 from mercer.kernels import RBF, Constant, Linear, NegativeDistance, Sigmoid, White, from_function
 from mercer.validity import Verdict, check, nearest
+from spectra import planted, verify_witness
 
 RNG = np.random.default_rng(0)
 X = RNG.standard_normal((40, 3))
 MANY = RNG.standard_normal((300, 3))
 BY_LANCZOS = 64
-
-
-def planted(values, seed: int = 0) -> np.ndarray:
-    """A symmetric matrix with these eigenvalues and random eigenvectors."""
-    Q, _ = np.linalg.qr(np.random.default_rng(seed).standard_normal((len(values), len(values))))
-    K = (Q * values) @ Q.T
-    return (K + K.T) / 2
-
-
-def verify_witness(K: np.ndarray, report) -> None:
-    """What makes a witness one, by plain arithmetic."""
-    c = report.witness
-    assert np.linalg.norm(c) == pytest.approx(1.0)
-    assert c @ K @ c == pytest.approx(report.witness_value, rel=1e-6)
-    assert c @ K @ c < -report.tolerance
 
 
 # ---- verdicts
@@ -211,103 +197,6 @@ def test_the_smallest_matrices():
     assert check(White(1.0), [[1.0], [1.0]]).smallest == 1.0
 
 
-# ---- Lanczos
-
-
-@pytest.mark.parametrize("dtype", [np.float64, np.float32])
-def test_lanczos_agrees_with_the_full_spectrum_on_definite_kernels(dtype):
-    kernel = RBF(1.0) + White(0.1)
-    rows = MANY.astype(dtype)
-    values = np.linalg.eigvalsh(kernel(MANY))
-    report = check(kernel, rows, full_spectrum_up_to=BY_LANCZOS)
-    assert report.method == "Lanczos"
-    assert report.verdict is Verdict.definite
-    assert report.smallest == pytest.approx(values[0], rel=1e-2)
-    assert report.largest == pytest.approx(values[-1], rel=1e-5)
-    assert report.condition_number == pytest.approx(values[-1] / values[0], rel=1e-2)
-    expected = (values / (values + 1)).sum()
-    assert abs(report.effective_dimension - expected) < 2 * report.effective_dimension_error
-    assert 0 < report.effective_dimension_error < 0.05 * expected
-    assert report.rank is None
-    assert "not computed" in str(report) and "evidence and no proof" in str(report)
-
-
-def test_the_effective_dimension_of_a_low_rank_matrix_is_exact_by_lanczos_too():
-    report = check(Linear(), MANY, full_spectrum_up_to=BY_LANCZOS, ridge=10.0)
-    values = np.linalg.svd(MANY, compute_uv=False) ** 2
-    assert report.verdict is Verdict.semidefinite
-    assert report.effective_dimension == pytest.approx((values / (values + 10.0)).sum(), rel=1e-8)
-    assert report.condition_number == np.inf
-
-
-@pytest.mark.parametrize("kernel", [Sigmoid(1.0, -1.0), NegativeDistance(1.0)], ids=repr)
-def test_lanczos_finds_witnesses(kernel):
-    full, lazy = check(kernel, MANY), check(kernel, MANY, full_spectrum_up_to=BY_LANCZOS)
-    assert lazy.verdict is full.verdict
-    assert lazy.smallest == pytest.approx(full.smallest, rel=1e-6)
-    assert lazy.largest == pytest.approx(full.largest, rel=1e-3)
-    verify_witness(kernel(MANY), lazy)
-    assert lazy.conditional_smallest >= full.conditional_smallest - 1e-9
-    assert lazy.conditional_smallest == pytest.approx(full.conditional_smallest, abs=1e-3 * abs(full.smallest))
-    assert lazy.effective_dimension is None and lazy.condition_number is None
-
-
-def test_lanczos_measures_conditional_positivity_off_the_constants():
-    basis = np.linalg.svd(np.ones((1, 200)))[2][1:]
-    K = (basis.T * np.linspace(1.0, 2.0, 199)) @ basis - 5.0 / 200
-    report = check((K + K.T) / 2, full_spectrum_up_to=BY_LANCZOS)
-    assert report.verdict is Verdict.conditional
-    assert report.smallest == pytest.approx(-5.0, rel=1e-6)
-    assert report.conditional_smallest == pytest.approx(1.0, rel=1e-3)
-
-
-@pytest.mark.parametrize("negative", [-1.0, -1e-3, -20.0])
-@pytest.mark.parametrize("dtype", [np.float64, np.float32])
-def test_lanczos_finds_one_planted_negative_eigenvalue(negative, dtype):
-    values = np.r_[negative, np.geomspace(0.5, 10.0, 199)]
-    K = planted(values).astype(dtype)
-    report = check(K, full_spectrum_up_to=BY_LANCZOS)
-    assert report.smallest == pytest.approx(negative, rel=1e-3)
-    assert report.largest == pytest.approx(10.0, rel=1e-3)
-    verify_witness(K.astype(np.float64), report)
-
-
-def test_lanczos_on_an_asymmetric_array_looks_at_its_symmetric_part():
-    K = planted(np.linspace(1.0, 5.0, 150))
-    K[3, 100] += 1.0
-    report = check(K, full_spectrum_up_to=BY_LANCZOS)
-    assert report.verdict is Verdict.asymmetric
-    assert report.smallest == pytest.approx(np.linalg.eigvalsh((K + K.T) / 2)[0], rel=1e-3)
-
-
-SPECTRA = {
-    "identity": np.ones(200),
-    "near the identity": 1 + 0.01 * RNG.standard_normal(200),
-    "even": np.linspace(0.0, 1.0, 200),
-    "decaying": np.exp(-np.arange(200) / 5.0),
-    "zero": np.zeros(200),
-    "one large": np.r_[1e6, RNG.random(199)],
-    "all negative": -np.linspace(0.5, 1.0, 200),
-    "both signs": np.linspace(-1.0, 1.0, 200),
-}
-
-
-@pytest.mark.parametrize("name", SPECTRA)
-def test_lanczos_ends_well_on_every_kind_of_spectrum(name):
-    values = SPECTRA[name]
-    report = check(planted(values), full_spectrum_up_to=BY_LANCZOS)
-    scale = np.abs(values).max()
-    assert report.method == "Lanczos"
-    assert report.smallest == pytest.approx(values.min(), abs=1e-6 * scale)
-    assert report.largest == pytest.approx(values.max(), abs=1e-6 * scale)
-    assert report.valid == (values.min() >= 0)
-
-
-def test_lanczos_gives_the_same_report_twice():
-    one, two = (check(RBF(0.3), MANY, full_spectrum_up_to=BY_LANCZOS) for _ in range(2))
-    assert str(one) == str(two)
-
-
 # ---- bad input
 
 
@@ -375,68 +264,3 @@ def test_the_report_is_a_value():
         report.rank = 7
     assert {f.name for f in dataclasses.fields(report)} <= set(vars(report))
     assert validity.check is check
-
-
-# ---- nearest
-
-
-@settings(max_examples=40, deadline=None)
-@given(values=eigenvalues, method=st.sampled_from(["clip", "flip", "shift"]))
-def test_nearest_changes_the_spectrum_as_it_says(values, method):
-    values = np.sort(values)
-    K = planted(values)
-    result = nearest(K, method)
-    low = min(values[0], 0.0)
-    expected = {"clip": np.maximum(values, 0), "flip": np.sort(np.abs(values)), "shift": values - low}[method]
-    scale = max(np.abs(values).max(), 1.0)
-    assert np.allclose(np.linalg.eigvalsh(result.matrix), expected, atol=1e-12 * scale)
-    assert np.array_equal(result.matrix, result.matrix.T)
-    assert check(result.matrix, tolerance=1e-13 * scale).valid
-    assert result.distance == pytest.approx(np.linalg.norm(result.matrix - K))
-    assert result.smallest == pytest.approx(values[0], abs=1e-12 * scale)
-    assert result.shift == pytest.approx(-low if method == "shift" else 0.0, abs=1e-12 * scale)
-
-
-def test_clipping_is_nearest_in_the_frobenius_norm():
-    K = planted([-2.0, -0.5, 1.0, 3.0])
-    result = nearest(K)
-    assert result.distance == pytest.approx(np.hypot(2.0, 0.5))
-    for seed in range(20):
-        factor = np.random.default_rng(seed).standard_normal((4, 4)) * 0.3
-        other = result.matrix + factor @ factor.T - 0.1 * result.matrix
-        assert np.linalg.eigvalsh(other)[0] >= -1e-12
-        assert np.linalg.norm(other - K) > result.distance
-
-
-def test_nearest_leaves_what_is_positive_alone():
-    K = RBF(1.0)(X)
-    for method in ("clip", "flip", "shift"):
-        result = nearest(K, method)
-        assert np.array_equal(result.matrix, (K + K.T) / 2)
-        assert result.changed == 0
-        assert "left as they are" in str(result)
-
-
-def test_shifting_moves_the_diagonal_only():
-    K = planted([-2.0, 1.0, 3.0])
-    result = nearest(K, "shift")
-    off = ~np.eye(3, dtype=bool)
-    assert np.array_equal(result.matrix[off], K[off])
-    assert result.matrix.diagonal() - K.diagonal() == pytest.approx(2.0)
-    assert "2 was added to the diagonal, and so to all 3 eigenvalues" in str(result)
-    assert "1 of 3 eigenvalues" in str(nearest(K, "clip"))
-    assert "sign turned" in str(nearest(K, "flip"))
-
-
-def test_nearest_takes_lazy_matrices_keeps_the_dtype_and_refuses_nonsense():
-    gram = Gram(NegativeDistance(1.0), X.astype(np.float32))
-    result = nearest(gram)
-    assert result.matrix.dtype == np.float32
-    assert check(result.matrix).valid
-    assert np.allclose(nearest([[0, 2], [0, 0]]).matrix, 0.5)
-    with pytest.raises(ParameterError, match="one of 'clip', 'flip', 'shift', and is 'cut'"):
-        nearest(np.eye(2), "cut")
-    with pytest.raises(DataError, match="must be square"):
-        nearest(np.ones((2, 3)))
-    with pytest.raises(DataError, match="is empty"):
-        nearest(np.empty((0, 0)))

@@ -88,7 +88,7 @@ def test_parts_of_parts(make: Any) -> None:
     index = np.array([9, 3, 3, 30, 12])
     part = gram.restrict(index, index)
     assert part.symmetric
-    assert not gram.restrict(index, index.copy()).symmetric or make is _precomputed
+    assert not gram.restrict(index, index.copy()).symmetric
     again = part.restrict([4, 0, 1], slice(None, None, -1))
     wanted = K[np.ix_(index, index)]
     np.testing.assert_allclose(part.dense(), wanted, atol=1e-14)

@@ -131,6 +131,7 @@ def test_sum_of_a_list() -> None:
         (lambda: float("nan") * k.RBF(), "nan is not"),
         (lambda: float("inf") * k.RBF(), "inf is not"),
         (lambda: k.RBF(0.0), "RBF: length_scale must be finite and above 0, and is 0.0"),
+        (lambda: k.RBF(1e-200), "must lie between 1e-150 and 1e\\+150, .* and is 1e-200"),
         (lambda: k.RBF(float("nan")), "length_scale must be finite"),
         (lambda: k.RBF("wide"), "length_scale must be a number, and is 'wide'"),
         (lambda: k.RBF(None), "length_scale must be a number, and is None"),

@@ -83,6 +83,11 @@ def test_few_rows_and_many_columns(n: int, m: int, d: int) -> None:
         assert kernel(A).shape == (n, n)
 
 
+def test_codes_are_compared_in_full() -> None:
+    codes = np.array([[2.0**24, 0.0], [2.0**24 + 1, 0.0]])
+    assert Gram(k.Hamming(), codes, dtype=np.float32).dense().tolist() == [[1.0, 0.5], [0.5, 1.0]]
+
+
 def test_a_row_is_itself_only_in_one_matrix() -> None:
     kernel = k.White(0.5)
     np.testing.assert_array_equal(kernel(np.ones((3, 1))), 0.5 * np.eye(3))
@@ -128,6 +133,14 @@ def test_columns_by_name() -> None:
     np.testing.assert_array_equal(gram.rows([3, 1]), both(table)[[3, 1]])
     ones = np.ones((8, 8))
     np.testing.assert_allclose(both.pullback(table, None, ones), k.RBF().pullback(X[:, [1, 0]], None, ones))
+
+
+def test_functions_see_lists_as_arrays() -> None:
+    rows = [[1.0, 2.0], [3.0, 4.0]]
+    assert k.Linear().scaled_by(lambda A: A[:, 0])(rows).tolist() == [[5.0, 33.0], [33.0, 225.0]]
+    assert k.Linear().warped(lambda A: A[:, :1])(tuple(rows)).tolist() == [[1.0, 3.0], [3.0, 9.0]]
+    lengths = k.from_function(lambda x, z: float(len(x) * len(z)), pairwise=True)
+    assert lengths([[1.0], [1.0, 2.0]]).tolist() == [[1.0, 2.0], [2.0, 4.0]]
 
 
 def test_functions_see_the_table_itself() -> None:
@@ -215,6 +228,9 @@ def test_kernels_that_need_dense_rows_say_so(kernel: Kernel) -> None:
         (np.ones((2, 3, 4)), r"must have two dimensions .* shape \(2, 3, 4\)"),
         (np.ones((2, 3)) + 1j, "X holds complex numbers"),
         (sp.csr_matrix(np.ones((2, 3)) + 1j), "X holds complex numbers"),
+        (np.full((2, 3), np.datetime64("2020-01-01")), r"X holds dates or times \(datetime64"),
+        (pd.DataFrame({"a": pd.to_datetime(["2020-01-01"])}), "X holds dates or times"),
+        (np.ma.masked_greater(np.ones((2, 3)), 0.5), "X has masked entries; fill them in"),
         ([["a", "b", "c"]], "must be a table of numbers, and it is not: .*Encode text and categories"),
         ("text", "must be a table of numbers"),
         ([[1, 2], [3]], "must be a table of numbers"),

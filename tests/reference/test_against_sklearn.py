@@ -27,6 +27,7 @@ PAIRWISE: list[tuple[Kernel, Any, bool]] = [
     (as_kernel("laplacian", X=X), pairwise.laplacian_kernel, False),
     (as_kernel("chi2"), pairwise.chi2_kernel, True),
     (as_kernel("chi2", gamma=0.3), lambda A, B: pairwise.chi2_kernel(A, B, gamma=0.3), True),
+    (as_kernel("additive_chi2"), pairwise.additive_chi2_kernel, True),
     (as_kernel("poly", gamma=0.4, degree=4, coef0=0.7), lambda A, B: pairwise.polynomial_kernel(A, B, 4, 0.4, 0.7),
      False),
     (as_kernel("polynomial", X=X, coef0=1.0), pairwise.polynomial_kernel, False),

@@ -106,6 +106,7 @@ FORMULAS: list[tuple[Kernel, Formula, tuple[np.ndarray, np.ndarray]]] = [
     (k.NegativeDistance(), lambda x, z: -distance(x, z), (X, Z)),
     (k.NegativeDistance(1.5), lambda x, z: -(distance(x, z) ** 1.5), (X, Z)),
     (k.ChiSquared(0.7), lambda x, z: math.exp(-0.7 * sum((x - z) ** 2 / (x + z))), (P, Q)),
+    (k.AdditiveChiSquared(), lambda x, z: -sum((x - z) ** 2 / (x + z)), (P, Q)),
     (k.HistogramIntersection(), lambda x, z: float(sum(np.minimum(x, z))), (P, Q)),
     *[(k.ArcCosine(n), lambda x, z, n=n: arc_cosine(x, z, n), (X, Z)) for n in (0, 1, 2)],
     (k.Tanimoto(), lambda x, z: dot(x, z) / (dot(x, x) + dot(z, z) - dot(x, z)), (X, Z)),
@@ -157,6 +158,37 @@ def test_arc_cosine_is_the_expectation_over_a_layer_of_neurons(order: int) -> No
     breaks = sorted(math.atan2(v[1], v[0]) + s * math.pi / 2 for v in (x, z) for s in (-1, 1))
     value = quad(along, -math.pi, 2 * math.pi - math.pi, points=breaks, limit=200)[0] / (2 * math.pi)
     assert k.ArcCosine(order)([x], [z])[0, 0] == pytest.approx(2 * radial * value, rel=1e-6)
+
+
+@pytest.mark.parametrize("nu", [0.7, 3.0, 10.0, 30.0, 49.9, 50.0, 60.0, 80.0, 120.0])
+def test_matern_of_any_smoothness(nu: float) -> None:
+    """Where the factors of the formula are floats at all."""
+    distances = np.array([0.5, 0.8, 1.0, 1.7, 3.0])
+    wanted = [matern(r, nu) for r in distances]
+    np.testing.assert_allclose(k.Matern(nu=nu)([[0.0]], distances[:, None])[0], wanted, rtol=1e-8)
+
+
+@pytest.mark.parametrize("nu", [0.7, 5.0, 30.0, 60.0, 171.0, 172.0, 1e4, 1e12])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_matern_is_1_at_0_and_falls_from_there(nu: float, dtype: type) -> None:
+    distances = np.array([0.0, 1e-30, 1e-12, 1e-8, 1e-4, 1e-2, 0.1, 1.0, 10.0, 1e3], dtype)
+    values = k.Matern(nu=nu)(np.zeros((1, 1), dtype), distances[:, None])[0]
+    assert values[0] == 1
+    assert (np.diff(values) <= 1e-7).all()
+    # (1 - k) is about r^2 nu / (2 (nu - 1)) for nu > 1, next to 0.
+    assert values[4] == pytest.approx(1.0, abs=1e-6 if nu > 1 else 1e-3)
+    if nu >= 1e4:
+        rbf = k.RBF()(np.zeros((1, 1), dtype), distances[:, None])[0]
+        np.testing.assert_allclose(values, rbf, atol=2e-4)
+
+
+@pytest.mark.parametrize("nu", [0.3, 0.7, 1.0, 1.2, 3.0, 49.0, 50.5, 60.0, 300.0])
+def test_slope_of_matern(nu: float) -> None:
+    rows = np.array([0.0, 1e-9, 0.3, 0.5, 2.0, 7.0])[:, None]
+    kernel, weights = k.Matern(1.3, nu=nu), np.sin(np.arange(36.0)).reshape(6, 6)
+    up, down = (kernel.with_theta(kernel.theta + s)(rows) for s in (1e-5, -1e-5))
+    slope = (weights * (up - down)).sum() / 2e-5
+    assert kernel.pullback(rows, None, weights)[0] == pytest.approx(slope, rel=1e-5)
 
 
 # ---- explicit feature maps

@@ -5,7 +5,7 @@ from scipy.optimize import minimize
 from mercer._errors import DataError, NumericalError, ParameterError
 from mercer.gram import Gram, PrecomputedGram
 from mercer.kernels import RBF
-from mercer.solvers import smo
+from mercer.solvers import smo, working_set
 from mercer.solvers.certify import objectives, refine_gradient
 from mercer.solvers.free_set import newton_change
 from mercer.solvers.interior import interior_point
@@ -230,8 +230,6 @@ def test_interior_point_agrees_with_smo(C, rng):
 
 
 def test_the_interior_point_method_takes_over_where_pairs_crawl(rng, monkeypatch):
-    from mercer.solvers import working_set
-
     calls = []
 
     def counted(*args):

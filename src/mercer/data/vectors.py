@@ -34,7 +34,7 @@ def as_vectors(X: Any, name: str = "X") -> np.ndarray | sp.csr_matrix:
     if sp.issparse(X):
         X = sp.csr_matrix(X)
         if X.dtype not in (np.float32, np.float64):
-            _refuse_complex(X, name)
+            _refuse_unreal(X, name)
             X = X.astype(np.float64)
         if not X.has_canonical_format:
             # Entries given twice are summed, in a copy: the caller's matrix stays as it is.
@@ -42,10 +42,12 @@ def as_vectors(X: Any, name: str = "X") -> np.ndarray | sp.csr_matrix:
             X.sum_duplicates()
         _check(X.data, X.shape, name)
         return X
+    if np.ma.is_masked(X):
+        raise DataError(f"{name} has masked entries; fill them in (X.filled(...), sklearn.impute.SimpleImputer).")
     try:
         array = np.asarray(X.to_numpy() if column_names(X) is not None else X)
         if array.dtype not in (np.float32, np.float64):
-            _refuse_complex(array, name)
+            _refuse_unreal(array, name)
             array = array.astype(np.float64)
     except (TypeError, ValueError) as error:
         if isinstance(error, DataError):
@@ -59,11 +61,14 @@ def as_vectors(X: Any, name: str = "X") -> np.ndarray | sp.csr_matrix:
     return array
 
 
-def _refuse_complex(array: np.ndarray | sp.csr_matrix, name: str) -> None:
-    if np.iscomplexobj(array):
+def _refuse_unreal(array: np.ndarray | sp.csr_matrix, name: str) -> None:
+    """Raise for what NumPy would turn into numbers in silence, and not into those that are meant."""
+    if array.dtype.kind == "c":
         raise DataError(
             f"{name} holds complex numbers ({array.dtype}); pass their real and imaginary parts as columns."
         )
+    if array.dtype.kind in "mM":
+        raise DataError(f"{name} holds dates or times ({array.dtype}); pass numbers, such as days since a date.")
 
 
 def _check(values: np.ndarray, shape: tuple[int, ...], name: str) -> None:

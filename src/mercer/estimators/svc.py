@@ -236,7 +236,7 @@ class SVC(ClassifierMixin, KernelEstimator):
     def _check_parameters(self) -> None:
         for name, kind, low in (("C", Real, 0), ("tol", Real, 0), ("cache_size", Real, 0)):
             value = getattr(self, name)
-            if not isinstance(value, kind) or isinstance(value, bool) or not low < value < np.inf:
+            if not isinstance(value, kind) or isinstance(value, bool) or not low < float(value) < np.inf:
                 raise ParameterError(f"{name} must be a finite number above {low}, and is {value!r}.")
         if not isinstance(self.max_iter, Integral) or self.max_iter < -1:
             raise ParameterError(f"max_iter must be a whole number, -1 for no limit, and is {self.max_iter!r}.")

@@ -12,7 +12,14 @@ from mercer.kernels.function import from_function
 from mercer.kernels.kernel import Cost, Kernel
 from mercer.kernels.modifiers import Centered, Normalized, On, ScaledBy, Warped
 from mercer.kernels.parse import parse_kernel
-from mercer.kernels.vector.columnwise import AdditiveChiSquared, AllSubsets, ChiSquared, Hamming, HistogramIntersection, White
+from mercer.kernels.vector.columnwise import (
+    AdditiveChiSquared,
+    AllSubsets,
+    ChiSquared,
+    Hamming,
+    HistogramIntersection,
+    White,
+)
 from mercer.kernels.vector.dot import ArcCosine, ExponentialDot, Linear, Polynomial, Sigmoid, Tanimoto
 from mercer.kernels.vector.stationary import (
     RBF,
@@ -25,8 +32,8 @@ from mercer.kernels.vector.stationary import (
 )
 
 __all__ = [
-    "RBF", "AdditiveChiSquared", "AllSubsets", "ArcCosine", "Centered", "ChiSquared", "Constant", "Cost", "ExpSineSquared",
-    "ExponentialDot", "Hamming", "HistogramIntersection", "Kernel", "Laplacian", "Linear", "Matern",
+    "RBF", "AdditiveChiSquared", "AllSubsets", "ArcCosine", "Centered", "ChiSquared", "Constant", "Cost",
+    "ExpSineSquared", "ExponentialDot", "Hamming", "HistogramIntersection", "Kernel", "Laplacian", "Linear", "Matern",
     "NegativeDistance", "Normalized", "On", "Periodic", "Polynomial", "RationalQuadratic", "ScaledBy", "Sigmoid",
     "Tanimoto", "Warped", "White", "as_kernel", "exp", "from_function", "from_sklearn", "parse_kernel",
 ]  # fmt: skip

@@ -156,7 +156,8 @@ def from_sklearn(kernel: Any) -> Kernel:
     name = type(kernel).__name__
     if name not in _CONVERTERS or type(kernel).__module__ != "sklearn.gaussian_process.kernels":
         raise ParameterError(
-            f"{name} has no equal here (known: {', '.join(_CONVERTERS)}); wrap it as from_function(lambda X, Z: kernel(X, Z))."
+            f"{name} has no equal here (known: {', '.join(_CONVERTERS)}); "
+            "wrap it as from_function(lambda X, Z: kernel(X, Z))."
         )
     return _CONVERTERS[name](kernel)
 

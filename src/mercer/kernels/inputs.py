@@ -33,7 +33,7 @@ class Rows:
         self, X: Any, *, names: tuple[str, ...] | None = None, parent: Rows | None = None, index: Index | None = None
     ) -> None:
         # CSR is the sparse form that rows can be picked from.
-        self.raw = sp.csr_matrix(X) if sp.issparse(X) else X
+        self.raw = sp.csr_matrix(X) if sp.issparse(X) else _as_table(X)
         self._parent, self._index = parent, index
         self._kept: dict[Hashable, Any] = {}
         self._lock = threading.RLock()
@@ -178,6 +178,18 @@ def _pick(X: Any, index: Index) -> Any:
     if hasattr(X, "shape"):
         return X[index]
     return X[index] if isinstance(index, slice) else [X[i] for i in index]
+
+
+def _as_table(X: Any) -> Any:
+    """A list of rows of numbers as an array, which functions of the rows expect; anything else as it is."""
+    if not isinstance(X, (list, tuple)) or not X or not isinstance(X[0], (list, tuple, np.ndarray)):
+        return X
+    try:
+        array = np.asarray(X)
+    except ValueError:
+        # Rows of different lengths, such as series.
+        return X
+    return array if array.ndim == 2 and array.dtype.kind in "fiub" else X
 
 
 def _count(X: Any) -> int:

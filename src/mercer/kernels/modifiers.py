@@ -200,6 +200,8 @@ class FrozenArray:
         self.array = np.array(array, order="C")
         self.array.setflags(write=False)
         self.names = names
+        # Kernels are keys of what is kept for every tile, so the bytes are read once only.
+        self._hash = hash((self.array.shape, self.array.tobytes()))
 
     def __reduce__(self) -> tuple[Any, ...]:
         # Pickle forgets that an array is read-only.
@@ -212,7 +214,7 @@ class FrozenArray:
         return same_type and np.array_equal(self.array, other.array)
 
     def __hash__(self) -> int:
-        return hash((self.array.shape, self.array.tobytes()))
+        return self._hash
 
     def __repr__(self) -> str:
         return repr(self.array.tolist())

@@ -16,6 +16,8 @@ from mercer._errors import ParameterError
 Transform = Literal["log", "identity"]
 Bounds = tuple[float, float]
 
+_SMALLEST = 1e-150
+
 
 @dataclass(frozen=True)
 class Parameter:
@@ -128,6 +130,11 @@ def _check_range(kernel: str, name: str, value: float, info: Mapping[str, Any]) 
     if not math.isfinite(value) or value < low or (value == low and not closed):
         wanted = "finite" if low == -math.inf else f"finite and {'at least' if closed else 'above'} {low:g}"
         raise ParameterError(f"{kernel}: {name} must be {wanted}, and is {value!r}.")
+    if value and info["transform"] == "log" and not _SMALLEST < value < 1 / _SMALLEST:
+        raise ParameterError(
+            f"{kernel}: {name} must lie between {_SMALLEST:g} and {1 / _SMALLEST:g}, where its square is a number, "
+            f"and is {value!r}."
+        )
 
 
 def check_bounds(name: str, bounds: Any) -> Bounds:

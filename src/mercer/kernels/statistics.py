@@ -312,6 +312,10 @@ class Intersection(_ColumnWise):
 class Agreement(_ColumnWise):
     """The share of the columns in which ``x`` and ``z`` are equal."""
 
+    def prepare(self, side: Rows, frame: Frame, dtype: np.dtype) -> Operand:
+        # Codes are compared in full: rounded to float32, different ones may become equal.
+        return super().prepare(side, frame, np.dtype(np.float64))
+
     def loop(self, A: Array, B: Array, multiplier: Any, out: Array) -> None:
         distances.agreements(A, B, out.dtype.type(multiplier / A.shape[1]), out)
 

@@ -36,7 +36,7 @@ def interior_point(K: Array, linear: Vector, lower: Vector, upper: Vector, total
     # The distances to the bounds are variables of their own: next to a bound, a difference has no digits left.
     t, v = beta - lower, upper - beta
     for _ in range(_MOST):
-        gap = below @ t + above @ v
+        gap = float(below @ t + above @ v)
         residual = K @ beta - linear + offset - below + above
         missing = total - beta.sum()
         size = abs(linear @ beta)
@@ -47,8 +47,8 @@ def interior_point(K: Array, linear: Vector, lower: Vector, upper: Vector, total
             break
         d = _step(factor, t, v, below, above, residual, missing, 0.0, (0.0, 0.0))
         length = _length(t, v, below, above, d)
-        after = (below + length * d[1]) @ (t + length * d[0]) + (above + length * d[2]) @ (v - length * d[0])
-        center = (max(after, 0.0) / gap) ** 3 * gap / (2 * n)
+        after = float((below + length * d[1]) @ (t + length * d[0]) + (above + length * d[2]) @ (v - length * d[0]))
+        center = float((max(after, 0.0) / gap) ** 3 * gap / (2 * n))
         d = _step(factor, t, v, below, above, residual, missing, center, (d[0] * d[1], -d[0] * d[2]))
         length = min(1.0, _INSIDE * _length(t, v, below, above, d))
         if not (length > 0 and np.isfinite(length) and np.isfinite(d[0]).all()):

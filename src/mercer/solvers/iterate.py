@@ -50,7 +50,7 @@ class Iterate:
         return np.flatnonzero(self.beta)
 
     def sides(self) -> tuple[Vector, Vector]:
-        """F where beta may rise, and -F where it may fall; -inf elsewhere. Their largest values sum to the violation."""
+        """F where beta may rise, and -F where it may fall, -inf elsewhere: their maxima sum to the violation."""
         return np.where(self.may_rise, self.F, -np.inf), np.where(self.may_fall, -self.F, -np.inf)
 
     def interval(self) -> tuple[float, float]:
@@ -59,7 +59,7 @@ class Iterate:
         return float(rising.max()), -float(falling.max())
 
     def violation(self) -> float:
-        """The worst violation of the optimality conditions, ``max F (may rise) - min F (may fall)``, 0 at the least."""
+        """The worst violation of the optimality conditions: ``max F (may rise) - min F (may fall)``, or 0."""
         top, bottom = self.interval()
         return max(top - bottom, 0.0) if np.isfinite(top) and np.isfinite(bottom) else 0.0
 

@@ -14,7 +14,7 @@ from mercer.solvers.problems import GramMatrix, Vector
 
 # Columns and rows of what one task makes at a time: it stays in the cache until the gradient has used it.
 _SPAN = 4096
-_HEIGHT = 256
+_HEIGHT = 512
 _SCRATCH = "fresh kernel rows"
 
 

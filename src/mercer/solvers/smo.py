@@ -24,7 +24,7 @@ WHOLE = 2048
 EXACT = 512
 _EXACT_TOL = 1e-11
 _EXACT_STEPS = 200
-_WORKING_SET = 1024
+_WORKING_SET = 1536
 # The part of the tolerance that is aimed at in float32, to leave room for its rounding.
 _FLOAT32_PART = 0.9
 
@@ -114,7 +114,9 @@ def _solve_large(
     held = 0
     begin = point.beta.copy()
     for dtype in (np.float32, np.float32, np.float64):
-        work = gram.astype(dtype)
+        # What overflows float32 becomes infinite, which is seen below.
+        with np.errstate(over="ignore"):
+            work = gram.astype(dtype)
         target = tol if dtype == np.float64 else _FLOAT32_PART * tol
         if dtype == np.float64:
             _renew_gradient(work, point)

@@ -186,4 +186,5 @@ def _interior_round(K: Array, point: Iterate) -> None:
 def resolves(dtype: np.dtype, diagonal: Array, point: Iterate, tol: float) -> bool:
     """Whether gradients in this precision can tell a violation of ``tol`` from rounding."""
     rounding = 0.5 * float(np.finfo(dtype).eps) * float(np.abs(diagonal).max()) * float(np.linalg.norm(point.beta))
-    return rounding <= tol
+    # A NaN goes on, to be found where the block is made.
+    return not rounding > tol

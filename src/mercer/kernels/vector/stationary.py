@@ -16,6 +16,7 @@ from mercer.kernels.base import Definiteness
 from mercer.kernels.leaf import Slopes, StatisticKernel
 from mercer.kernels.parameters import number, positive
 from mercer.kernels.statistics import ManhattanDistance, PeriodicDistance, SquaredDistance, Statistic
+from mercer.kernels.vector.bessel import matern_function
 
 
 @dataclass(frozen=True, repr=False)
@@ -135,9 +136,7 @@ class Matern(StationaryKernel):
             t[...] = 1 + u if self.nu == 1.5 else 1 + u * (1 + u / 3)
             t *= decay
         else:
-            zero = u == 0
-            t[...] = 2 ** (1 - self.nu) / gamma(self.nu) * _bessel_product(u, self.nu, self.nu)
-            t[zero] = 1
+            t[...] = matern_function(u, self.nu)
 
     def _slopes(self, t: Array) -> tuple[Array, dict[str, Array]]:
         """``dk/dt = (dk/du) / (2u)``; at distance 0, where nu = 1/2 has a kink, 0 stands for it."""
@@ -148,21 +147,17 @@ class Matern(StationaryKernel):
             return -0.5 * np.exp(-u), {}
         if self.nu == 2.5:
             return -(1 + u) * np.exp(-u) / 6, {}
+        # d/du [u^nu K_nu(u)] = -u^nu K_(nu-1)(u)
+        if self.nu > 1:
+            return -matern_function(u, self.nu - 1) / (4 * (self.nu - 1)), {}
         at_zero = u == 0
         u[at_zero] = 1
         if self.nu == 0.5:
             slope = -np.exp(-u) / (2 * u)
         else:
-            # d/du [u^nu K_nu(u)] = -u^nu K_(nu-1)(u)
-            slope = -(2 ** (-self.nu)) / gamma(self.nu) * _bessel_product(u, self.nu - 1, self.nu - 1)
+            slope = -(2 ** (-self.nu)) / gamma(self.nu) * u ** (self.nu - 1) * kv(1 - self.nu, u)
         slope[at_zero] = 0
         return slope, {}
-
-
-def _bessel_product(u: Array, power: float, order: float) -> Array:
-    """``u^power K_order(u)``, 0 where the Bessel function has vanished."""
-    with np.errstate(invalid="ignore", over="ignore"):
-        return np.nan_to_num(u**power * kv(order, u), nan=0.0, posinf=0.0)
 
 
 @dataclass(frozen=True, repr=False)
