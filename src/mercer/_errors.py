@@ -40,7 +40,7 @@ class KernelValueError(DataError, NumericalError):
 
 
 class ModelFileError(MercerError, ValueError):
-    """A model file is truncated, altered, of a newer version, or not a model file at all."""
+    """A model file is truncated, altered, of a newer version, or no model file at all; or a model cannot be written."""
 
 
 class MissingDependencyError(MercerError, ImportError):

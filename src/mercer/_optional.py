@@ -13,7 +13,6 @@ _EXTRA = {
     "pandas": "tables",
     "pyarrow": "tables",
     "rich": "cli",
-    "safetensors": "files",
     "typer": "cli",
 }
 

@@ -92,7 +92,14 @@ class PrecomputedGram:
         return self.matrix.nbytes
 
     def __matmul__(self, V: Any) -> Array:
-        return self.matrix @ check_factor(V, self.shape[1])
+        V = check_factor(V, self.shape[1])
+        if V.dtype == self.dtype:
+            return self.matrix @ V
+        # By strips: NumPy would make a copy of the whole matrix in the other precision.
+        out = np.empty((self.shape[0], *V.shape[1:]), np.result_type(self.dtype, V.dtype))
+        for rows in tiles.spans(self.shape[0]):
+            out[rows] = self.matrix[rows] @ V
+        return out
 
     def dense(self, out: Array | None = None) -> Array:
         """A copy of the matrix; into ``out`` if given."""
