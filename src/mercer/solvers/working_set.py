@@ -42,7 +42,9 @@ class Block:
     ) -> np.ndarray:
         """Improve ``point.beta[rows]`` in place until the violation within ``rows`` is small; returns the change."""
         q = len(rows)
-        if not np.isfinite(K.sum()) and not np.isfinite(K).all():
+        with np.errstate(over="ignore"):
+            finite = np.isfinite(K.sum()) or np.isfinite(K).all()
+        if not finite:
             # The gradient of these rows cannot be computed either: the caller tries float64, or raises.
             point.F[rows] = np.nan
             return np.zeros(q)
