@@ -7,6 +7,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 
 from mercer._errors import MemoryBudgetError
 from mercer.engine import settings
@@ -26,7 +27,21 @@ _tracked: list[Account] = []
 
 
 def available() -> int:
-    """Bytes of memory that the machine can still give, as far as the system tells."""
+    """Bytes of memory that this process can still get, as far as the system tells."""
+    return int(min(_free_on_machine(), _free_in_container()))
+
+
+def _free_in_container() -> float:
+    """What is left under the limit of a control group (Linux containers); infinite without one."""
+    try:
+        limit, used = (Path("/sys/fs/cgroup", name).read_text() for name in ("memory.max", "memory.current"))
+        return max(0, int(limit) - int(used))
+    except (OSError, ValueError):
+        # No control group, or the limit is "max".
+        return float("inf")
+
+
+def _free_on_machine() -> int:
     try:
         with open("/proc/meminfo", encoding="ascii") as lines:
             for line in lines:

@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-Hook = Callable[[str, int, int], None]
+Hook = Callable[[str, int, int | None], None]
 
 _hooks: list[Hook] = []
 
@@ -29,13 +29,13 @@ def on_progress(hook: Hook) -> Iterator[None]:
 
 
 class Progress:
-    """Counts steps done out of ``total`` and tells the hooks.
+    """Counts steps done out of ``total`` (None if nobody can say) and tells the hooks.
 
     With ``verbose`` it also writes a line to standard error, at most twice a second and only for work that lasts
     longer than two seconds: short jobs stay silent.
     """
 
-    def __init__(self, total: int, what: str, verbose: bool | int = False) -> None:
+    def __init__(self, total: int | None, what: str, verbose: bool | int = False) -> None:
         self.total, self.what, self.done = total, what, 0
         self._verbose = bool(verbose)
         self._begun = self._said = time.monotonic()
@@ -52,5 +52,10 @@ class Progress:
             now = time.monotonic()
             if self._verbose and now - self._begun > 2.0 and now - self._said > 0.5:
                 self._said = now
-                left = (now - self._begun) * (self.total - self.done) / max(self.done, 1)
-                sys.stderr.write(f"mercer: {self.what}: {self.done}/{self.total}, about {left:.0f} s left\n")
+                sys.stderr.write(f"mercer: {self.what}: {self._standing(now - self._begun)}\n")
+
+    def _standing(self, seconds: float) -> str:
+        if self.total is None:
+            return f"{self.done} in {seconds:.0f} s"
+        left = seconds * (self.total - self.done) / max(self.done, 1)
+        return f"{self.done}/{self.total}, about {left:.0f} s left"

@@ -44,6 +44,7 @@ def check(
     ridge: float = 1.0,
     full_spectrum_up_to: int = 3000,
     random_state: int = 0,
+    verbose: bool = False,
 ) -> ValidityReport:
     """Whether a Gram matrix is symmetric and positive semi-definite, and what else its spectrum says.
 
@@ -70,6 +71,8 @@ def check(
         The most rows for which all eigenvalues are computed.
     random_state : int, default 0
         Seed of Lanczos' starting vectors.
+    verbose : bool, default False
+        Show progress on standard error.
 
     Returns
     -------
@@ -105,7 +108,7 @@ def check(
     rng = np.random.default_rng(random_state)
     # Lanczos needs a few rows to make a Krylov space of, whatever the limit says.
     whole = operand.n <= max(full_spectrum_up_to, 64)
-    found = _by_full_spectrum(operand, tolerance, ridge) if whole else _by_lanczos(operand, tolerance, ridge, rng)
+    found = _by_full_spectrum(operand, tolerance, ridge) if whole else _by_lanczos(operand, tolerance, ridge, rng, verbose)
     return _report(operand, found, ridge)
 
 
@@ -135,9 +138,11 @@ def _by_full_spectrum(operand: Operand, tolerance: float | None, ridge: float) -
     )  # fmt: skip
 
 
-def _by_lanczos(operand: Operand, tolerance: float | None, ridge: float, rng: np.random.Generator) -> _Findings:
+def _by_lanczos(
+    operand: Operand, tolerance: float | None, ridge: float, rng: np.random.Generator, verbose: bool
+) -> _Findings:
     asymmetry = operand.asymmetry(rng)
-    operator = operand.operator(symmetric=asymmetry.worst == 0)
+    operator = operand.operator(symmetric=asymmetry.worst == 0, verbose=verbose)
     spectrum, c = spectra.ends(operator, rng)
     # The largest entry of a positive semi-definite matrix stands on its diagonal.
     largest_entry = max(float(np.abs(operand.gram.diagonal()).max()), spectrum.scale / operand.n)

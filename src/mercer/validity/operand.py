@@ -11,7 +11,8 @@ import scipy.sparse as sp
 from scipy.sparse.linalg import LinearOperator
 
 from mercer._errors import DataError, KernelValueError
-from mercer.gram import Gram, PrecomputedGram
+from mercer.engine.progress import Progress
+from mercer.gram import Gram, PrecomputedGram, precomputed
 from mercer.kernels import Kernel, as_kernel
 
 Array = np.ndarray
@@ -95,9 +96,10 @@ class Operand:
         worst = float(difference[i, j])
         return Asymmetry(worst, (int(rows[i]), int(columns[j])) if worst else None, True)
 
-    def operator(self, symmetric: bool) -> LinearOperator:
+    def operator(self, symmetric: bool, verbose: bool = False) -> LinearOperator:
         """Multiplication by ``(K + K') / 2`` in float64."""
         gram = self.gram
+        progress = Progress(None, "products with the Gram matrix", verbose)
 
         def multiply(V: Array) -> Array:
             V = V.reshape(self.n, -1)
@@ -108,20 +110,16 @@ class Operand:
                     f"the matrix holds NaN, an infinity or numbers too large to add up in row {i}: its product with "
                     f"a vector is {product[i, j]}. Scale the columns of X (sklearn.preprocessing.StandardScaler)."
                 )
+            progress.advance()
             return product
 
         return LinearOperator((self.n, self.n), matvec=multiply, matmat=multiply, dtype=np.float64)
 
 
 def worst_asymmetry(K: Array) -> Asymmetry:
-    """Of an array, a few rows at a time."""
-    worst, at = 0.0, None
-    for rows in _strips(len(K)):
-        difference = np.abs(K[rows] - K[:, rows].T)
-        i, j = np.unravel_index(difference.argmax(), difference.shape)
-        if difference[i, j] > worst:
-            worst, at = float(difference[i, j]), (int(rows.start + i), int(j))
-    return Asymmetry(worst, at, False)
+    """Of an array."""
+    worst, i, j = precomputed.worst_asymmetry(K)
+    return Asymmetry(worst, (i, j) if worst else None, False)
 
 
 def _strips(n: int) -> Iterator[slice]:
