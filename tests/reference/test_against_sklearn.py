@@ -37,7 +37,7 @@ PAIRWISE: list[tuple[Kernel, Any, bool]] = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("kernel", "function", "histograms"), PAIRWISE, ids=lambda v: f"{v!r:.40}" if isinstance(v, Kernel) else "")
+@pytest.mark.parametrize(("kernel", "function", "histograms"), PAIRWISE, ids=[f"{p[0]!r:.40}" for p in PAIRWISE])
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 def test_pairwise(kernel: Kernel, function: Any, histograms: bool, dtype: type) -> None:
     A, B = (M.astype(dtype) for M in ((P, Q) if histograms else (X, Z)))

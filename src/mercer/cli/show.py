@@ -46,7 +46,7 @@ class Printer:
         )  # fmt: skip
         tasks: dict[str, TaskID] = {}
 
-        def show(what: str, done: int, total: int) -> None:
+        def show(what: str, done: int, total: int | None) -> None:
             if what not in tasks:
                 tasks[what] = bars.add_task(what)
             bars.update(tasks[what], completed=done, total=total)

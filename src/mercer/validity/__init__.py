@@ -108,7 +108,10 @@ def check(
     rng = np.random.default_rng(random_state)
     # Lanczos needs a few rows to make a Krylov space of, whatever the limit says.
     whole = operand.n <= max(full_spectrum_up_to, 64)
-    found = _by_full_spectrum(operand, tolerance, ridge) if whole else _by_lanczos(operand, tolerance, ridge, rng, verbose)
+    if whole:
+        found = _by_full_spectrum(operand, tolerance, ridge)
+    else:
+        found = _by_lanczos(operand, tolerance, ridge, rng, verbose)
     return _report(operand, found, ridge)
 
 
