@@ -167,3 +167,25 @@ assert np.array_equal(Gram(kernels.RBF(), X, n_jobs=2) @ X, wanted)
 """
     result = subprocess.run([sys.executable, "-W", "ignore", "-c", code], capture_output=True, text=True, timeout=60)
     assert result.returncode == 0, result.stderr
+
+
+def test_a_long_task_ends_at_its_next_checkpoint_when_another_fails():
+    rounds = []
+
+    def long() -> None:
+        while len(rounds) < 10**4:
+            rounds.append(1)
+            time.sleep(0.001)
+            threads.checkpoint()
+
+    def fails() -> None:
+        time.sleep(0.05)
+        raise ValueError("the other task")
+
+    with pytest.raises(ValueError, match="the other task"):
+        threads.run([long, fails], n_jobs=2)
+    assert 0 < len(rounds) < 10**4
+
+
+def test_a_checkpoint_outside_of_a_run_does_nothing():
+    assert threads.checkpoint() is None

@@ -15,9 +15,9 @@ from sklearn.svm import SVC as Reference
 from sklearn.utils.estimator_checks import check_estimator
 
 from mercer._errors import DataError, IndefiniteKernelError, ParameterError
-from mercer.engine import threads
+from mercer.engine import memory
 from mercer.estimators.svc import SVC
-from mercer.kernels import RBF, Linear
+from mercer.kernels import RBF, Linear, from_function
 from mercer.solvers import pairwise
 from mercer.solvers.solution import Certificate, Status
 
@@ -310,15 +310,17 @@ def test_copies_and_grid_parameters():
     assert clone(model).get_params()["C"] == 2.0
 
 
-def test_interrupt_reaches_the_caller(monkeypatch):
-    X, y = iris()
+@pytest.mark.parametrize("n", [300, 3000])
+def test_interrupt_reaches_the_caller_and_leaves_nothing_behind(n):
+    X, y = two_classes(n, seed=2)
+    fitted = SVC().fit(X, y)
 
-    def interrupted(*args, **kwargs):
+    def interrupt(X, Z):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(threads, "run", interrupted)
     with pytest.raises(KeyboardInterrupt):
-        SVC().fit(X, y)
+        SVC(kernel=from_function(interrupt)).fit(X, y)
+    assert memory.budget() > 0 and np.array_equal(SVC().fit(X, y).dual_coef_, fitted.dual_coef_)
 
 
 @pytest.mark.slow

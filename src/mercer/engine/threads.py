@@ -85,6 +85,17 @@ def _submit(work: Task, workers: int) -> list[Future[None]]:
         return [_pool.submit(work) for _ in range(workers)]
 
 
+class _Cancelled(BaseException):
+    """Ends a task whose run is over; nobody outside this module sees it."""
+
+
+def checkpoint() -> None:
+    """To be called now and then by a task that takes long: ends it if the run has failed or was interrupted."""
+    stop = getattr(_inside, "stop", None)
+    if stop is not None and stop.is_set():
+        raise _Cancelled
+
+
 def run(tasks: Iterable[Task], n_jobs: int | None = None) -> None:
     """Run the tasks on the pool and return when all are done.
 
@@ -113,7 +124,7 @@ def _run_on_pool(todo: list[Task], workers: int) -> None:
     caller = settings.current()
 
     def work() -> None:
-        _inside.worker = True
+        _inside.worker, _inside.stop = True, stop
         try:
             with settings.inherited(caller):
                 while not stop.is_set():
@@ -122,11 +133,13 @@ def _run_on_pool(todo: list[Task], workers: int) -> None:
                     if task is None:
                         return
                     task()
+        except _Cancelled:
+            return
         except BaseException:
             stop.set()
             raise
         finally:
-            _inside.worker = False
+            _inside.worker, _inside.stop = False, None
 
     futures = _submit(work, workers)
     try:

@@ -187,7 +187,8 @@ class SVC(ClassifierMixin, KernelEstimator):
         rows, codes = used[order], codes[order]
         upper = self.C * weight[rows] * self.class_weight_[codes]
         identity = len(rows) == X.shape[0] and np.array_equal(rows, np.arange(len(rows)))
-        gram = self._gram(X) if identity else self._gram(X).restrict(rows, rows)
+        gram = self._gram(X, dtype=None if self.kernel_ is None else np.float64)
+        gram = gram if identity else gram.restrict(rows, rows)
         with memory.track() as account:
             answers = solve_pairs(gram, sizes, upper, self._controls())
         expansion = join(answers, sizes)

@@ -6,29 +6,38 @@ import numpy as np
 
 from mercer._errors import NumericalError
 from mercer.solvers.iterate import Iterate
-from mercer.solvers.problems import GramMatrix
+from mercer.solvers.problems import GramMatrix, Vector
 
-# A row's sign of slack in float32 is trusted beyond this many times the largest error seen on the support vectors.
+# Whether a row is beyond the margin is taken from float32 only if it is so by this many times the largest error
+# that float32 made on any support vector, in units of the length of the row in feature space.
 _TRUST = 16.0
 
 
 def refine_gradient(gram: GramMatrix, point: Iterate) -> None:
-    """Replace ``point.F`` by its float64 values wherever they can matter.
+    """Replace ``point.F`` by its float64 values wherever they matter.
 
-    Rows with a weight are all computed again in float64. Their largest correction shows the size of the rounding;
-    rows without weight are computed again if they are within many times that size of the margin. What is left is
-    beyond the margin whatever the rounding, so that its hinge loss and its violation are zero in float64, too.
+    Rows with a weight are all computed again in float64. Their largest correction, relative to ``sqrt(k(x, x))``,
+    shows the size of the rounding; rows without weight are computed again if they are within many times that size
+    of the margin. What is left counts for nothing if it is beyond the margin in float64, too: it has no loss and
+    no violation. That it is, is inferred from an error 16 times the largest seen, not proved.
     """
     support = point.support
     if len(support):
         beta = point.beta[support]
-        exact = point.linear[support] - gram.restrict(support, support).astype(np.float64) @ beta
-        error = float(np.abs(exact - point.F[support]).max())
+        exact = point.linear[support] - _in_float64(gram.restrict(support, support)) @ beta
+        # Rounding of <phi(x), phi(z)> grows with the lengths of both.
+        lengths = np.sqrt(np.abs(gram.diagonal()))
+        floor = max(float(lengths.max()), np.finfo(float).tiny) * np.finfo(np.float32).eps
+        error = float((np.abs(exact - point.F[support]) / np.maximum(lengths[support], floor)).max())
         point.F[support] = exact
-        near = np.flatnonzero(_near_margin(point, _TRUST * error))
+        near = np.flatnonzero(_near_margin(point, _TRUST * error * lengths))
         if len(near):
-            point.F[near] = point.linear[near] - gram.restrict(near, support).astype(np.float64) @ beta
+            point.F[near] = point.linear[near] - _in_float64(gram.restrict(near, support)) @ beta
     check_gradient(point)
+
+
+def _in_float64(gram: GramMatrix) -> GramMatrix:
+    return gram if gram.dtype == np.float64 else gram.astype(np.float64)
 
 
 def check_gradient(point: Iterate) -> None:
@@ -40,7 +49,7 @@ def check_gradient(point: Iterate) -> None:
         )
 
 
-def _near_margin(point: Iterate, slack: float) -> np.ndarray:
+def _near_margin(point: Iterate, slack: Vector) -> np.ndarray:
     """Rows without weight that might be inside the margin, or might decide the interval of the offset."""
     top, bottom = point.interval()
     offset = point.offset()

@@ -51,6 +51,7 @@ class _Pairs:
         self.answers: dict[Pair, Answer] = {}
         self.joint: Array | None = None
         self.blocks: dict[int, Array] = {}
+        self._work = gram
         self._progress = Progress(len(self.pairs), "one-vs-one problems", controls.verbose)
 
     def of_size(self, above: int, most: float) -> list[Pair]:
@@ -95,11 +96,11 @@ class _Pairs:
         held.enter_context(memory.reserve(nbytes, "the kernel blocks of the classes"))
         self.blocks = {group: np.empty((length, length), np.float32) for group, length in lengths.items()}
         held.callback(setattr, self, "blocks", {})
-        work = self.gram.astype(np.float32)
+        self._work = self.gram.astype(np.float32)
 
         def make(group: int) -> Callable[[], None]:
             def fill() -> None:
-                work.block(self.parts[group], self.parts[group], out=self.blocks[group])
+                self._work.block(self.parts[group], self.parts[group], out=self.blocks[group])
 
             return fill
 
@@ -112,7 +113,7 @@ class _Pairs:
         K = scratch_tile(_SCRATCH, (n, n), np.dtype(np.float32))
         K[:a, :a], K[a:, a:] = own
         cross = K[:a, a:]
-        self.gram.astype(np.float32).block(self.parts[pair[0]], self.parts[pair[1]], out=cross)
+        self._work.block(self.parts[pair[0]], self.parts[pair[1]], out=cross)
         K[a:, :a] = cross.T
         return K
 

@@ -110,25 +110,15 @@ def _solve_large(
 
     Returns the most bytes held at once.
     """
-    n = gram.shape[0]
     held = 0
     begin = point.beta.copy()
     for dtype in (np.float32, np.float32, np.float64):
+        if dtype == np.float64:
+            _renew_gradient(gram.astype(dtype), point)
+        target = tol if dtype == np.float64 else _FLOAT32_PART * tol
         # What overflows float32 becomes infinite, which is seen below.
         with np.errstate(over="ignore"):
-            work = gram.astype(dtype)
-        target = tol if dtype == np.float64 else _FLOAT32_PART * tol
-        if dtype == np.float64:
-            _renew_gradient(work, point)
-        if n > WHOLE:
-            nbytes = by_working_sets(work, point, target, limit, _WORKING_SET, room, n_jobs)
-        elif matrix is not None and dtype == np.float32:
-            nbytes = matrix.nbytes
-            on_whole_matrix(matrix, point, target, limit)
-        else:
-            nbytes = n * n * np.dtype(dtype).itemsize
-            with memory.reserve(nbytes, "the kernel matrix"):
-                on_whole_matrix(work.block(None, None), point, target, limit)
+            nbytes = _attempt(gram, dtype, point, target, limit, room, n_jobs, matrix)
         held = max(held, nbytes)
         if dtype == np.float32 and not (np.isfinite(point.F).all() and np.isfinite(point.beta).all()):
             # The kernel overflows float32; float64 begins anew, from the gradient that it makes itself.
@@ -138,6 +128,23 @@ def _solve_large(
         if point.violation() <= tol or point.steps >= limit:
             break
     return held
+
+
+def _attempt(
+    gram: GramMatrix, dtype: type[np.floating], point: Iterate, tol: float, limit: int, room: int,
+    n_jobs: int | None, matrix: Array | None,
+) -> int:  # fmt: skip
+    """One solve in the precision ``dtype``; returns the bytes held."""
+    n = gram.shape[0]
+    if n > WHOLE:
+        return by_working_sets(gram.astype(dtype), point, tol, limit, _WORKING_SET, room, n_jobs)
+    if matrix is not None and dtype == np.float32:
+        on_whole_matrix(matrix, point, tol, limit)
+        return matrix.nbytes
+    nbytes = n * n * np.dtype(dtype).itemsize
+    with memory.reserve(nbytes, "the kernel matrix"):
+        on_whole_matrix(gram.astype(dtype).block(None, None), point, tol, limit)
+    return nbytes
 
 
 def _renew_gradient(gram: GramMatrix, point: Iterate) -> None:

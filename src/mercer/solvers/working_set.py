@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from mercer.engine import memory, threads
 from mercer.loops.smo import set_masks, smo_steps, subtract_rows
 from mercer.solvers.free_set import newton_change
 from mercer.solvers.interior import interior_point
@@ -63,6 +64,7 @@ class Block:
             max_steps -= steps
             if steps < portion:
                 break
+            threads.checkpoint()
         point.beta[rows] = beta
         return beta - before
 
@@ -121,7 +123,7 @@ def by_working_sets(
     K = np.empty((size, size), dtype)
     diagonal = gram.diagonal().astype(dtype, copy=False)
     rows = np.empty(0, dtype=np.intp)
-    with RowStore(gram, limit, n_jobs) as store:
+    with memory.reserve(K.nbytes, "the kernel block of a working set"), RowStore(gram, limit, n_jobs) as store:
         while point.steps < max_iter:
             rising, falling = point.sides()
             gap = rising.max() + falling.max()

@@ -162,6 +162,7 @@ def _tridiagonal(operator: LinearOperator, V: Array) -> tuple[Array, Array]:
 
 
 def _quadrature(alpha: Array, beta: Array, ridge: float) -> float:
-    nodes, vectors = eigh_tridiagonal(alpha, beta)
+    # The default driver fails on some matrices of repeated eigenvalues.
+    nodes, vectors = eigh_tridiagonal(alpha, beta, lapack_driver="stev")
     nodes = np.maximum(nodes, 0.0)
     return float(vectors[0] ** 2 @ (nodes / (nodes + ridge)))
