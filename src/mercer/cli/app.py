@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import importlib
 import importlib.metadata
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
@@ -29,8 +30,8 @@ _FILE = "A .csv, .tsv, .parquet, .libsvm or .npz file, or sample:NAME (see: merc
 
 def run(arguments: Sequence[str] | None = None) -> int:
     """Run the command line and return the exit code."""
-    given = None if arguments is None else list(arguments)
-    return ending(lambda: app(args=given, prog_name="mercer", standalone_mode=False))
+    given = sys.argv[1:] if arguments is None else list(arguments)
+    return ending(lambda: app(args=given, prog_name="mercer", standalone_mode=False), json="--json" in given)
 
 
 def _work(module: str) -> Any:
@@ -68,7 +69,7 @@ Jobs = Annotated[
     int | None, typer.Option("--n-jobs", metavar="N", help="Worker threads; all cores by default.", show_default=False)
 ]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but errors.")]
-Json = Annotated[bool, typer.Option("--json", help="Print one JSON object and nothing else.")]
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON object; of a failure: error, exit_code.")]
 
 
 @app.command()

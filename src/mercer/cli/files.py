@@ -4,31 +4,42 @@ from __future__ import annotations
 
 import os
 import secrets
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from mercer._errors import DataError
 
 
-def check_output(path: Path) -> None:
-    """Raise if ``path`` cannot be written; called before any long work.
+def check_output(path: Path, inputs: Iterable[str | Path] = ()) -> None:
+    """Raise if ``path`` cannot be written, or is one of the files that are read; called before any long work.
 
     Raises
     ------
     DataError
-        If its directory does not exist or may not be written to, or if it is a directory itself.
+        If its directory does not exist or may not be written to, or if it is a directory, a device or an input.
     """
     directory = path.parent
     if not directory.is_dir():
         raise DataError(
-            f"cannot write {path}: the directory {directory} does not exist; create it (mkdir -p "
-            f"{directory}) or "
+            f"cannot write {path}: the directory {directory} does not exist; create it (mkdir -p {directory}) or "
             "choose another --out."
         )
     if path.is_dir():
         raise DataError(f"cannot write {path}: it is a directory; name a file in it, such as {path / 'model.mercer'}.")
-    if not os.access(directory, os.W_OK) or (path.exists() and not os.access(path, os.W_OK)):
-        raise DataError(f"cannot write {path}: permission denied; choose another --out.")
+    try:
+        existed = path.exists()
+        if existed and not path.is_file():
+            raise DataError(f"cannot write {path}: it is a pipe or a device; choose another --out.")
+        if any(existed and Path(source).exists() and path.samefile(source) for source in inputs):
+            raise DataError(f"cannot write {path}: it is a file that is read, and would be lost; choose another --out.")
+        if not os.access(directory, os.W_OK) or (existed and not os.access(path, os.W_OK)):
+            raise DataError(f"cannot write {path}: permission denied; choose another --out.")
+        if not existed:
+            # Only a trial tells of names that are too long and of file systems that cannot be written to.
+            path.touch(exist_ok=False)
+            path.unlink()
+    except OSError as error:
+        raise DataError(f"cannot write {path}: {error.strerror}; choose another --out.") from error
 
 
 def write_atomically(path: Path, write: Callable[[Path], None]) -> None:

@@ -40,6 +40,7 @@ _ALPHAS = (1e-4, 1e-3, 1e-2, 1e-1, 1.0, 10.0)
 # Factors of the default gamma = 1 / columns.
 _WIDTHS = (1 / 64, 1 / 16, 1 / 4, 1.0, 4.0)
 _ROWS_FOR_PENALTY = 1000
+_MANY_ROWS = 50_000
 
 
 @dataclass(frozen=True)
@@ -61,10 +62,12 @@ def fit(options: FitOptions) -> None:
     """Read, encode, hold out, fit, score, print, and write the model."""
     begun = time.perf_counter()
     out = options.out or Path(_stem(options.data) + ".mercer")
-    check_output(out)
+    check_output(out, [options.data])
     parameters = _parameters(options)
     printer = Printer(options.quiet, options.json)
     with config(memory=options.memory, n_jobs=options.n_jobs):
+        if options.target is not None and options.target in options.drop:
+            raise ParameterError(f"the target {options.target!r} cannot be left out by --drop; remove one of the two.")
         table = read_table(options.data).drop(options.drop)
         job = _prepare(table, options)
         model = TableModel(
@@ -102,7 +105,10 @@ def _train(model: TableModel, job: _Job, options: FitOptions) -> None:
 
 def _announcement(n: int) -> str:
     """What the fit has before it; a matrix that exceeds the budget is worked on in parts, or refused, by the solver."""
-    return f"Fitting on {n} rows (kernel matrix {describe(8.0 * n * n)}, memory budget {describe(budget())}) ..."
+    cost = f"Fitting on {n} rows (kernel matrix {describe(8.0 * n * n)}, memory budget {describe(budget())}) ..."
+    if n <= _MANY_ROWS:
+        return cost
+    return f"{cost}\nThe time grows with the square of the rows, or faster, and may be hours; Ctrl-C ends it."
 
 
 def _stem(data: str) -> str:
@@ -167,25 +173,29 @@ def _hold_out(target: Target, share: float, seed: int) -> tuple[np.ndarray, np.n
     if share == 0:
         return rows, rows[:0]
     if target.task == "regression":
-        if n < 4:
-            raise DataError(f"{n} rows are too few to hold some out; add rows, or pass --test-size 0.")
-        train, test = train_test_split(rows, test_size=max(share, 1 / n), random_state=seed)
+        held = int(np.ceil(share * n))
+        if n - held < 2:
+            raise DataError(
+                f"{n} rows are too few to hold out a share of {share:g} and fit on two or more; add rows, change "
+                "--test-size, or pass --test-size 0 for no score."
+            )
+        train, test = train_test_split(rows, test_size=held, random_state=seed)
         return np.sort(train), np.sort(test)
     _, codes, counts = np.unique(target.values, return_inverse=True, return_counts=True)
     single = counts[codes] == 1
-    if single.any():
-        warnings.warn(
-            f"classes of {target.name!r} with one row only stay in the training part: "
-            f"{listing(target.values[single])}.",
-            MercerWarning,
-            stacklevel=2,
-        )
     several, classes = rows[~single], int((counts > 1).sum())
     held = int(np.ceil(share * len(several)))
     if classes == 0 or held < classes or len(several) - held < classes:
         raise DataError(
             f"{n} rows of {len(counts)} classes are too few to hold out a share of {share:g} with every "
             "class in both parts; add rows, change --test-size, or pass --test-size 0 for no score."
+        )
+    if single.any():
+        warnings.warn(
+            f"classes of {target.name!r} with one row only stay in the training part: "
+            f"{listing(target.values[single])}.",
+            MercerWarning,
+            stacklevel=2,
         )
     train, test = train_test_split(several, test_size=held, random_state=seed, stratify=codes[several])
     return np.sort(np.concatenate([train, rows[single]])), np.sort(test)

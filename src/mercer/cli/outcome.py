@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import functools
 import io
 import os
 import sys
 import traceback
 import warnings
 from collections.abc import Callable
+from json import dumps
 from typing import Any
 
 import typer
@@ -18,12 +20,19 @@ OK, OUR_FAULT, USER_FAULT, INTERRUPTED = 0, 1, 2, 130
 
 _STOPPED = "interrupted; no file was written"
 
+_OPTIONS = {
+    "mercer.config(memory=...)": "--memory",
+    "allow_indefinite=True": "--set allow_indefinite=True",
+    "(sklearn.preprocessing.MinMaxScaler)": "(--normalize minmax)",
+    ", or pass float32 data": "",
+}
+
 # Of typer's errors only this branch is public under one name in all its versions; its base is what we catch.
 _USAGE: Any = typer.BadParameter.__mro__[2]
 
 
-def ending(command: Callable[[], Any]) -> int:
-    """Run a command and turn how it ends into an exit code.
+def ending(command: Callable[[], Any], json: bool = False) -> int:
+    """Run a command and turn how it ends into an exit code; with ``json`` its failure is told as an object too.
 
     ``MERCER_DEBUG=1`` in the environment shows the traceback of whatever went wrong.
     """
@@ -31,16 +40,17 @@ def ending(command: Callable[[], Any]) -> int:
         # A terminal that lacks a letter of a column's name shows a question mark instead.
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")
+    say = functools.partial(_say, json)
     try:
         with warnings.catch_warnings():
             warnings.showwarning = _note
             code = command()
         # typer itself turns Ctrl-C into this code.
-        return _say(_STOPPED, INTERRUPTED) if code == INTERRUPTED else OK
+        return say(_STOPPED, INTERRUPTED) if code == INTERRUPTED else OK
     except (KeyboardInterrupt, typer.Abort):
-        return _say(_STOPPED, INTERRUPTED)
+        return say(_STOPPED, INTERRUPTED)
     except _USAGE as error:
-        return _say(error.format_message(), USER_FAULT)
+        return say(error.format_message(), USER_FAULT)
     except SystemExit as error:
         if isinstance(error.__context__, BrokenPipeError):
             # The reader of our output has left, as in `mercer predict ... | head`; nothing more is to be said to it.
@@ -48,25 +58,32 @@ def ending(command: Callable[[], Any]) -> int:
             return OK
         raise
     except MercerError as error:
-        return _say(str(error), USER_FAULT)
+        return say(_in_options(str(error)), USER_FAULT)
     except MemoryError:
-        return _say("the machine has no memory left for this; use fewer rows, or set a budget by --memory", USER_FAULT)
+        return say("the machine has no memory left for this; use fewer rows, or set a budget by --memory", USER_FAULT)
     except OSError as error:
         where = "" if error.filename is None else f"{error.filename}: "
-        return _say(f"{where}{error.strerror or error}", USER_FAULT)
+        return say(f"{where}{error.strerror or error}", USER_FAULT)
     except Exception as error:
-        return _bug(error)
+        return say(
+            f"internal error ({type(error).__name__}: {error}); run again with MERCER_DEBUG=1 to see where, and "
+            "please report it",
+            OUR_FAULT,
+        )
 
 
-def _bug(error: BaseException) -> int:
-    kind = type(error).__name__
-    text = f"internal error ({kind}: {error}); run again with MERCER_DEBUG=1 to see where, and please report it"
-    return _say(text, OUR_FAULT)
+def _in_options(message: str) -> str:
+    """The message with what is written otherwise on the command line than in Python."""
+    for python, option in _OPTIONS.items():
+        message = message.replace(python, option)
+    return message
 
 
-def _say(text: str, code: int) -> int:
+def _say(json: bool, text: str, code: int) -> int:
     if os.environ.get("MERCER_DEBUG", "0") not in ("", "0"):
         traceback.print_exc()
+    if json:
+        sys.stdout.write(dumps({"error": text, "exit_code": code}) + "\n")
     sys.stderr.write(f"mercer: {text}\n")
     return code
 

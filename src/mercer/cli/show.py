@@ -11,7 +11,7 @@ from typing import Any
 
 from rich import box
 from rich.console import Console
-from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
+from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 from rich.table import Table
 from rich.text import Text
 
@@ -41,7 +41,7 @@ class Printer:
             yield
             return
         bars = Progress(
-            TextColumn("{task.description}", markup=False), BarColumn(), TimeRemainingColumn(),
+            TextColumn("{task.description}", markup=False), BarColumn(), TimeElapsedColumn(), TimeRemainingColumn(),
             console=console, transient=True,
         )  # fmt: skip
         tasks: dict[str, TaskID] = {}
@@ -51,6 +51,8 @@ class Printer:
                 tasks[what] = bars.add_task(what)
             bars.update(tasks[what], completed=done, total=total)
 
+        # Steps are not known of every fit; the clock of this line shows that it goes on.
+        bars.add_task("fit", total=None)
         with bars, on_progress(show):
             yield
 

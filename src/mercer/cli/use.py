@@ -42,8 +42,7 @@ def load_model(path: Path) -> TableModel:
     model = persistence.load(path)
     if not isinstance(model, TableModel) or not hasattr(model, "report_"):
         raise ModelFileError(
-            f"{path} holds a {type(model).__name__} and no model of a table; the command line works "
-            "with files that "
+            f"{path} holds a {type(model).__name__} and no model of a table; the command line works with files that "
             "mercer fit wrote. Load it in Python with mercer.load."
         )
     return model
@@ -52,11 +51,14 @@ def load_model(path: Path) -> TableModel:
 def predict(options: UseOptions) -> None:
     """Predict for every row of a table; write or print the predictions."""
     printer = Printer(options.quiet, options.json)
-    writer = _writer(options.out)
+    writer = _writer(options.out, options.data)
     model = load_model(options.model)
     with config(memory=options.memory, n_jobs=options.n_jobs):
         table = read_table(options.data).drop(options.drop)
         predicted = model.predict(_columns(table, model), source=table.source, locate=table.locate)
+    frame = optional("pandas", "writing predictions").DataFrame({model.target: predicted})
+    if options.out is not None:
+        write_atomically(options.out, lambda draft: writer(frame, draft))
     printer.object(
         {
             "model": str(options.model),
@@ -67,9 +69,7 @@ def predict(options: UseOptions) -> None:
             "predictions": predicted.tolist() if options.out is None else None,
         }
     )
-    frame = optional("pandas", "writing predictions").DataFrame({model.target: predicted})
     if options.out is not None:
-        write_atomically(options.out, lambda draft: writer(frame, draft))
         printer.say(f"Wrote {len(frame)} predictions of {model.target} to {options.out}.", "bold green")
     elif not options.json and not options.quiet:
         frame.to_csv(sys.stdout, index=False)
@@ -102,11 +102,11 @@ def evaluate(options: UseOptions) -> None:
     )
 
 
-def _writer(out: Path | None) -> Callable[[Any, Path], None]:
+def _writer(out: Path | None, data: str) -> Callable[[Any, Path], None]:
     """Checked before anything is read, since a long job must not end in a file that cannot be written."""
     if out is None:
         return _WRITERS[".csv"]
-    check_output(out)
+    check_output(out, [data])
     if out.suffix.lower() not in _WRITERS:
         raise ParameterError(f"--out {out}: predictions are written as {', '.join(_WRITERS)}; name such a file.")
     if out.suffix.lower() == ".parquet":

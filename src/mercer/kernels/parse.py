@@ -146,8 +146,7 @@ class _Reader:
             if reader is None:
                 self._fail(
                     node,
-                    f"{self._source(node)!r} is not allowed here; an expression is made of kernels such "
-                    "as RBF(2.0), "
+                    f"{self._source(node)!r} is not allowed here; an expression is made of kernels such as RBF(2.0), "
                     "numbers, +, *, ** and exp().",
                 )
             return reader(self, node)
@@ -265,10 +264,10 @@ class _Reader:
         arguments = [self._value(item) for item in node.args]
         keywords: dict[str, Any] = {}
         for keyword in node.keywords:
-            if keyword.arg is not None:
-                keywords[keyword.arg] = self._value(keyword.value)
-            else:
-                keywords.update(self._named(keyword.value))
+            given = self._named(keyword.value) if keyword.arg is None else {keyword.arg: self._value(keyword.value)}
+            for twice in given.keys() & keywords.keys():
+                self._fail(keyword.value, f"{name}: {twice} is given twice.")
+            keywords.update(given)
         for item, value in zip(node.args, arguments, strict=True):
             if inspect.isclass(value):
                 self._fail(item, f"{self._source(item)} is the name of a kernel; write {self._source(item)}().")
