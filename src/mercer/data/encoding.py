@@ -17,7 +17,8 @@ from sklearn.utils.validation import check_is_fitted
 from mercer._errors import DataError, MercerWarning, ParameterError, SchemaError
 from mercer._optional import optional
 from mercer.data.schema import Locate, Schema, as_kind, infer_schema
-from mercer.data.table import listing
+from mercer.data.table import LARGEST, MISSING, listing
+from mercer.engine.memory import require
 
 NORMALIZE = ("standard", "minmax", "unit", "none")
 IMPUTE = ("mean", "median", "most_frequent")
@@ -25,6 +26,9 @@ IMPUTE = ("mean", "median", "most_frequent")
 # Below this share of entries that are not zero, a matrix stays sparse: products of dense tiles are that much
 # faster.
 _SPARSE_BELOW = 0.1
+# Of a sparse matrix: mean, variance and scale of a feature, and its name.
+_BYTES_PER_FEATURE = 300
+_FEWER_COLUMNS = "Use fewer columns, or raise the budget with mercer.config(memory=...)."
 
 
 def _row(row: int) -> str:
@@ -80,13 +84,17 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         ------
         DataError
             If values are missing and ``impute`` is None, infinite, or of a kind that cannot be encoded.
+        MemoryBudgetError
+            If the matrix that the table becomes would not fit the memory budget.
         """
         self._check_parameters()
         X = as_table(X)
         if sp.issparse(X):
             _check_sparse(X, source, locate)
+            require(_BYTES_PER_FEATURE * X.shape[1], f"the scales of {X.shape[1]} columns", _FEWER_COLUMNS)
             return Schema(width=X.shape[1])
         schema = infer_schema(X, source, locate)
+        _require_matrix(len(X), schema)
         self._prepare(X, schema, source, locate)
         return schema
 
@@ -123,11 +131,11 @@ class TableEncoder(TransformerMixin, BaseEstimator):
             return self._transform_sparse(X, source, locate)
         if self.schema_.width is not None:
             raise SchemaError(
-                f"the model was fitted on a libsvm file with {self.schema_.width} numbered columns, and "
-                f"{source} has "
+                f"the model was fitted on a libsvm file with {self.schema_.width} numbered columns, and {source} has "
                 "named columns; give it a libsvm file."
             )
         self.schema_.check_names([str(name) for name in X.columns], source)
+        _require_matrix(len(X), self.schema_)
         frame = self._prepare(X, self.schema_, source, locate)
         self._warn_of_unknown(frame, source)
         matrix = self.transformer_.transform(frame)
@@ -162,10 +170,12 @@ class TableEncoder(TransformerMixin, BaseEstimator):
 
     def _transformer(self) -> ColumnTransformer:
         schema = self.schema_
-        frequent = [] if self.impute is None else [("impute", SimpleImputer(strategy="most_frequent"))]
+        frequent = []
+        if self.impute is not None:
+            frequent = [("impute", SimpleImputer(strategy="most_frequent", keep_empty_features=True))]
         known = [np.array(values, dtype=object) for values in schema.categories.values()]
         encode = OneHotEncoder(categories=known, handle_unknown="ignore") if known else "drop"
-        truths = "passthrough" if self.impute is None else SimpleImputer(strategy="most_frequent")
+        truths = "passthrough" if self.impute is None else frequent[0][1]
         steps = [
             ("numbers", self._for_numbers(sparse=False), schema.of_kind("number")),
             ("booleans", truths, schema.of_kind("boolean")),
@@ -191,9 +201,8 @@ class TableEncoder(TransformerMixin, BaseEstimator):
             if strange:
                 rows = int(frame[name].isin(strange).sum())
                 warnings.warn(
-                    f"{source}: column {name!r} holds {listing(strange, 3)} in {rows} rows, which the "
-                    "model has never "
-                    "seen; they count as none of the known categories.",
+                    f"{source}: column {name!r} holds {listing(strange, 3)} in {rows} row{'s' if rows > 1 else ''}, "
+                    "which the model has never seen; they count as none of the known categories.",
                     MercerWarning,
                     stacklevel=4,
                 )
@@ -211,16 +220,14 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         width = self.schema_.width
         if width is None:
             raise SchemaError(
-                f"the model was fitted on named columns ({self.schema_.describe()}), and {source} is a "
-                "libsvm file, "
+                f"the model was fitted on named columns ({self.schema_.describe()}), and {source} is a libsvm file, "
                 "whose columns have no names; give it a CSV, TSV or Parquet file."
             )
         _check_sparse(X, source, locate)
         if X.shape[1] > width:
             raise SchemaError(
-                f"{source} has features up to number {X.shape[1] - 1}, and the model was fitted on "
-                "features up to number "
-                f"{width - 1}; it is another data set, or its features are numbered otherwise."
+                f"{source} has features up to number {X.shape[1] - 1}, and the model was fitted on features up to "
+                f"number {width - 1}; it is another data set, or its features are numbered otherwise."
             )
         # A file whose last features are all zero is read as narrower; the missing columns are zeros.
         X = sp.csr_matrix((X.data, X.indices, X.indptr), shape=(X.shape[0], width))
@@ -241,13 +248,20 @@ def as_table(X: Any) -> Any:
     return optional("pandas", "encoding columns").DataFrame(array, columns=names)
 
 
+def _require_matrix(n: int, schema: Schema) -> None:
+    """Raise if the matrix of n rows does not fit the budget: one-hot columns are many, and mostly zeros."""
+    width, filled = schema.encoded_columns, len(schema.kinds)
+    nbytes = 12 * n * filled if filled < _SPARSE_BELOW * width else 8 * n * width
+    require(nbytes, f"the encoded table ({n} rows, {width} columns)", _FEWER_COLUMNS)
+
+
 def _check_sparse(X: sp.csr_matrix, source: str, locate: Locate) -> None:
-    bad = np.flatnonzero(~np.isfinite(X.data))
+    bad = np.flatnonzero(~(np.abs(X.data) <= LARGEST))
     if bad.size:
         row = int(np.searchsorted(X.indptr, bad[0], side="right")) - 1
         raise DataError(
             f"{source}, {locate(row)}, feature {int(X.indices[bad[0]])}: the value is {X.data[bad[0]]}; "
-            "every value must be a finite number."
+            f"every value must be a finite number, of at most {LARGEST:g}."
         )
 
 
@@ -267,7 +281,6 @@ def _refuse_missing(frame: Any, source: str, locate: Locate, fitted: bool) -> No
     )
     more = f" and {len(counts) - 6} more columns" if len(counts) > 6 else ""
     raise DataError(
-        f"{source} has missing values (empty or NaN) in {len(counts)} of {frame.shape[1]} columns: "
-        f"{columns}{more}; "
+        f"{source} has missing values ({MISSING}) in {len(counts)} of {frame.shape[1]} columns: {columns}{more}; "
         f"the first is in {locate(first)}, column {name!r}. {way_out}"
     )

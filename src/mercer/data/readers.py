@@ -13,6 +13,7 @@ import warnings
 import zipfile
 from collections import Counter
 from collections.abc import Callable
+from itertools import islice
 from pathlib import Path
 from typing import TextIO
 
@@ -23,9 +24,11 @@ from sklearn.datasets import load_svmlight_file
 from mercer._errors import DataError
 from mercer._optional import optional
 from mercer.data.samples import load_sample
-from mercer.data.table import Table, listing
+from mercer.data.table import Table, is_number, listing
 
 _SAMPLE = "sample:"
+# Lines from which the dialect of a text file is told.
+_HEAD = 200
 _FORMATS = ".csv, .tsv, .parquet, .libsvm (or .svmlight, .svm) and .npz; .csv, .tsv and .libsvm also with .gz"
 _LIBSVM_LINE = re.compile(r"[-+.\deE]+(\s+qid:\d+)?(\s+\d+:[-+.\deE]+)+\s*(#.*)?")
 
@@ -38,9 +41,9 @@ def read_table(source: str | Path) -> Table:
     source : str or pathlib.Path
         A ``.csv``, ``.tsv``, ``.parquet``, ``.libsvm`` (``.svmlight``, ``.svm``) or ``.npz`` file, or
         ``"sample:NAME"`` with a name of :func:`mercer.data.samples.sample_names`. In CSV files the separator
-        may be a comma, a semicolon, a tab or a bar; an empty field, ``?`` and ``NA`` are missing values. A
-        ``.npz`` file holds a two-dimensional array ``X`` and one-dimensional arrays that can be the target,
-        ``y`` by default.
+        may be a comma, a semicolon, a tab or a bar; an empty field, ``?``, ``NA``, ``None``, ``null`` and
+        ``NaN`` are missing values. A ``.npz`` file holds a two-dimensional array ``X`` and one-dimensional
+        arrays that can be the target, ``y`` by default.
 
     Raises
     ------
@@ -73,8 +76,10 @@ def read_table(source: str | Path) -> Table:
         raise DataError(f"{path}: the file is damaged or was cut short: {error}.") from error
     except UnicodeDecodeError as error:
         raise DataError(_not_utf8(path)) from error
+    except csv.Error as error:
+        raise DataError(f"{path} cannot be read as separated values: {error}.") from error
     if table.n_rows == 0:
-        raise DataError(f"{path} has a header and no rows; at least two rows of data are needed.")
+        raise DataError(f"{path} has no rows of data; at least one is needed to predict, and more to learn.")
     if table.columns.shape[1] == 0:
         raise DataError(f"{path} has no columns of data.")
     return table
@@ -90,6 +95,8 @@ def _check_file(path: Path) -> None:
         raise DataError(
             f"{path} does not exist.{offer} Sample data sets are named sample:NAME; mercer samples lists them."
         )
+    if not path.is_file():
+        raise DataError(f"{path} is a pipe or a device, and files are read more than once; save it to a file first.")
     if path.stat().st_size == 0:
         raise DataError(f"{path} is empty (0 bytes).")
 
@@ -105,13 +112,14 @@ def _open_text(path: Path) -> TextIO:
 
 def _read_separated(path: Path, separator: str | None = None) -> Table:
     pandas = optional("pandas", f"reading {path.name}")
-    header, second = _first_lines(path)
+    header, *rows = _first_lines(path)
     if separator is None:
-        separator = max(",;\t|", key=header.count)
-    names = next(csv.reader([header], delimiter=separator, skipinitialspace=True))
+        separator = max(",;\t|", key=lambda mark: len(_fields(header, mark)))
+    names = _fields(header, separator)
     _check_header(path, names)
     # Files with semicolons mostly come from where the decimal point is a comma.
-    decimal = "," if separator == ";" and re.search(r"\d,\d", second) else "."
+    fields = [field for row in rows for field in _fields(row, separator)] if separator == ";" else []
+    decimal = "," if any(re.fullmatch(r"[-+]?\d*,\d+", field) for field in fields) else "."
     try:
         with warnings.catch_warnings():
             # pandas warns where a line has more fields than the header, and then drops them.
@@ -124,42 +132,38 @@ def _read_separated(path: Path, separator: str | None = None) -> Table:
         raise DataError(_parser_fault(path, separator, len(names), str(error))) from error
     except pandas.errors.EmptyDataError as error:
         raise DataError(f"{path} is empty: it has no header line.") from error
+    frame.columns = frame.columns.str.strip()
     return Table(frame, path.name, locate=_line_finder(path, separator))
 
 
-def _first_lines(path: Path) -> tuple[str, str]:
+def _fields(line: str, separator: str) -> list[str]:
+    return [field.strip() for field in next(csv.reader([line], delimiter=separator, skipinitialspace=True))]
+
+
+def _first_lines(path: Path) -> list[str]:
+    """The header and what follows, as much as the dialect is told by; blank lines do not count."""
     with _open_text(path) as lines:
-        full = (line.rstrip("\r\n") for line in lines if line.strip())
-        header, second = next(full, ""), next(full, "")
-    if not header:
+        first = list(islice((line.rstrip("\r\n") for line in lines if line.strip()), _HEAD))
+    if not first:
         raise DataError(f"{path} is empty: it holds only blank lines.")
-    if "\0" in header:
+    if "\0" in first[0]:
         raise DataError(f"{path}, line 1: this is not a text file (it holds zero bytes); the formats are {_FORMATS}.")
-    return header, second
+    return first
 
 
 def _check_header(path: Path, names: list[str]) -> None:
     twice = [name for name, count in Counter(names).items() if count > 1]
-    if all(_is_number(name) for name in names):
+    if all(is_number(name) for name in names) or any(is_number(name) for name in twice):
         raise DataError(
-            f"{path}, line 1: {listing(names, 4)} are numbers, where the names of the columns should stand; "
+            f"{path}, line 1: {listing(names, 4)} stand where the names of the columns should; "
             "add a first line with a name for every column."
         )
     if twice:
         position = [i + 1 for i, name in enumerate(names) if name == twice[0]]
         raise DataError(
-            f"{path}, line 1: the column name {twice[0]!r} stands in columns {position[0]} and "
-            f"{position[1]}; "
+            f"{path}, line 1: the column name {twice[0]!r} stands in columns {position[0]} and {position[1]}; "
             "give every column a name of its own."
         )
-
-
-def _is_number(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True
 
 
 def _parser_fault(path: Path, separator: str, width: int, message: str) -> str:
@@ -207,6 +211,8 @@ def _line_finder(path: Path, separator: str) -> Callable[[int], str]:
 def _not_utf8(path: Path) -> str:
     with gzip.open(path) if path.suffix.lower() == ".gz" else path.open("rb") as file:
         data = file.read()
+    if data.startswith((b"\x1f\x8b", b"PK")):
+        return f"{path} is a compressed file or a workbook, and not text; save it as CSV, or name it .csv.gz if it is."
     try:
         data.decode("utf-8")
     except UnicodeDecodeError as error:
@@ -229,8 +235,10 @@ def _read_parquet(path: Path) -> Table:
         frame = pandas.read_parquet(path, engine="pyarrow")
     except (arrow.ArrowException, OSError) as error:
         raise DataError(f"{path} cannot be read as Parquet: {str(error).splitlines()[0]}") from error
+    # An index with a name is a column that pandas set apart; one without is the number of the row.
+    frame = frame.reset_index(drop=frame.index.names == [None])
     frame.columns = [str(name) for name in frame.columns]
-    return Table(frame.reset_index(drop=True), path.name)
+    return Table(frame, path.name)
 
 
 # --- libsvm -------------------------------------------------------------------------------------------------
@@ -259,12 +267,12 @@ def _libsvm_fault(path: Path, message: str) -> str:
             last = -1
             for position, match in enumerate(re.finditer(r"\S+", line.partition("#")[0])):
                 place = f"{path}, line {number}, column {match.start() + 1}"
-                if position == 0 and not _is_number(match[0]):
+                if position == 0 and not is_number(match[0]):
                     return f"{place}: the label {match[0]!r} is not a number; a line is 'label index:value ...'."
                 if position == 0 or match[0].startswith("qid:"):
                     continue
                 index, _, value = match[0].partition(":")
-                if not index.isdigit() or not _is_number(value):
+                if not index.isdigit() or not is_number(value):
                     return f"{place}: {match[0]!r} is not of the form index:value with two numbers."
                 if int(index) <= last:
                     return f"{place}: the index {index} follows {last}; within a line indices must grow."
@@ -281,15 +289,20 @@ def _read_npz(path: Path) -> Table:
         if isinstance(archive, np.ndarray):
             raise DataError(f"{path} holds a single array; save a table with numpy.savez(path, X=..., y=...).")
         with archive:
-            arrays = {name: archive[name] for name in archive.files}
+            # Arrays of the other byte order are legal in a file, and no array to compiled code.
+            arrays = {name: _native(archive[name]) for name in archive.files}
     except DataError:
         raise
     except (ValueError, OSError) as error:
         raise DataError(f"{path} cannot be read as a NumPy archive: {error}") from error
-    return table_of_arrays(arrays, path.name)
+    return _table_of_arrays(arrays, path.name)
 
 
-def table_of_arrays(arrays: dict[str, np.ndarray], source: str) -> Table:
+def _native(array: np.ndarray) -> np.ndarray:
+    return array.astype(array.dtype.newbyteorder("="), copy=False)
+
+
+def _table_of_arrays(arrays: dict[str, np.ndarray], source: str) -> Table:
     """The table of a NumPy archive: the columns from ``X``, every array of one number a row as a possible target."""
     pandas = optional("pandas", f"reading {source}")
     shapes = ", ".join(f"{name} {array.shape}" for name, array in arrays.items()) or "none"
@@ -305,6 +318,8 @@ def table_of_arrays(arrays: dict[str, np.ndarray], source: str) -> Table:
     for key in ("columns", "feature_names", "names"):
         if key in arrays and arrays[key].shape == (X.shape[1],):
             names = [str(name) for name in arrays[key]]
+    if len(set(names)) < len(names):
+        raise DataError(f"{source}: every column needs a name of its own, and the names are {listing(names)}.")
     targets = {name: a for name, a in arrays.items() if a.shape == (len(X),) and name != "feature_names"}
     usual = next((name for name in ("y", "target", "label", "labels") if name in targets), None)
     return Table(pandas.DataFrame(X, columns=names), source, targets, usual)

@@ -11,7 +11,7 @@ import numpy as np
 
 from mercer._errors import DataError, SchemaError
 from mercer._optional import optional
-from mercer.data.table import listing, nearest
+from mercer.data.table import LARGEST, listing, nearest
 
 Locate = Callable[[int], str]
 
@@ -19,6 +19,11 @@ _TRUE = {"true": 1.0, "false": 0.0, "1": 1.0, "0": 0.0, "1.0": 1.0, "0.0": 0.0}
 # A text column in which nearly every row is different (a name, an identifier) says nothing about other rows.
 _MOST_DIFFERENT = 0.5
 _FEW_CATEGORIES = 20
+# Quantities that were read as text: as categories they would say nothing about values in between.
+_NO_CATEGORIES = {
+    r"[-+]?[$€£¥]?\s*(\d{1,3}([,.' ]\d{3})+([.,]\d+)?|\d*[.,]?\d+)\s*[%$€£¥]?": "numbers in another notation",
+    r"\d{4}-\d\d?-\d\d?([T ].*)?|\d\d?[./]\d\d?[./]\d{4}( .*)?": "dates",
+}
 
 
 @dataclass(frozen=True)
@@ -92,16 +97,14 @@ class Schema:
             more = f" and {len(missing) - 5} more" if len(missing) > 5 else ""
             also = f" It also has {listing(extra, 5)}, which the model does not know." if extra else ""
             raise SchemaError(
-                f"{source} lacks {len(missing)} of the {len(self.kinds)} columns that the model was "
-                "fitted on: "
+                f"{source} lacks {len(missing)} of the {len(self.kinds)} columns that the model was fitted on: "
                 f"{', '.join(pairs)}{more}.{also} Rename the columns, or add them."
             )
         if extra:
+            columns, them = ("columns", "them") if len(extra) > 1 else ("column", "it")
             raise SchemaError(
-                f"{source} has {len(extra)} column{'s' if len(extra) > 1 else ''} that the model was "
-                "not fitted on: "
-                f"{listing(extra, 5)}. Remove {'them' if len(extra) > 1 else 'it'}, or leave "
-                f"{'them' if len(extra) > 1 else 'it'} out with --drop."
+                f"{source} has {len(extra)} {columns} that the model was not fitted on: {listing(extra, 5)}. "
+                f"Remove {them}, or leave {them} out with --drop."
             )
 
 
@@ -109,7 +112,7 @@ def infer_schema(frame: Any, source: str, locate: Locate) -> Schema:
     """The schema of a data frame.
 
     Numbers are numbers, booleans are booleans, text is a category; text in which more than half of the rows
-    (and more than 20) are different is left out, as is an unnamed column that counts the rows.
+    (and more than 20) are different is left out, as are empty columns and an unnamed one that counts the rows.
 
     Raises
     ------
@@ -124,6 +127,9 @@ def infer_schema(frame: Any, source: str, locate: Locate) -> Schema:
         column = frame[name]
         if re.fullmatch(r"Unnamed: \d+", str(name)) and _counts_rows(pandas, column):
             left_out[name] = "unnamed, counts the rows"
+            continue
+        if column.isna().all():
+            left_out[name] = "empty in every row"
             continue
         kind = column_kind(column, str(name), source, locate)
         if kind == "category":
@@ -189,12 +195,18 @@ def _number_or_category(column: Any, name: str, source: str, locate: Locate) -> 
     if present.any() and text.size < 0.5 * present.sum():
         row = int(text[0])
         raise DataError(
-            f"{source}, {locate(row)}, column {name!r}: {_text(column.iloc[row])!r} is text, where most "
-            "of the column "
-            f"({int(present.sum()) - text.size} of {int(present.sum())} values) are numbers. Correct "
-            "it, leave the field "
-            f"empty if it is unknown, or leave the column out with --drop {_shell(name)}."
+            f"{source}, {locate(row)}, column {name!r}: {_text(column.iloc[row])!r} is text, where most of the column "
+            f"({int(present.sum()) - text.size} of {int(present.sum())} values) are numbers. Correct it, leave the "
+            f"field empty if it is unknown, or leave the column out with --drop {_shell(name)}."
         )
+    written = column.iloc[text].astype(str).str.strip()
+    for pattern, what in _NO_CATEGORIES.items():
+        if text.size and written.str.fullmatch(pattern).all():
+            raise DataError(
+                f"{source}, {locate(int(text[0]))}, column {name!r}: the column holds {what} such as "
+                f"{written.iloc[0]!r}. Write numbers with digits and a decimal point alone, as in 1234.5, or leave the "
+                f"column out with --drop {_shell(name)}."
+            )
     return "category"
 
 
@@ -217,7 +229,7 @@ def as_kind(column: Any, name: str, kind: str, source: str, locate: Locate) -> n
     SchemaError
         If there is text where numbers or booleans are expected, with its place.
     DataError
-        If a number is infinite.
+        If a number is infinite, or so large that its square is.
     """
     missing = column.isna().to_numpy()
     if kind == "category":
@@ -234,14 +246,15 @@ def as_kind(column: Any, name: str, kind: str, source: str, locate: Locate) -> n
     if bad.size:
         row = int(bad[0])
         raise SchemaError(
-            f"{source}, {locate(row)}, column {name!r}: {expected} expected, and "
-            f"{_text(column.iloc[row])!r} is there "
-            f"({bad.size} of {len(numbers)} rows)."
+            f"{source}, {locate(row)}, column {name!r}: {expected} expected, and {_text(column.iloc[row])!r} is there "
+            f"({bad.size} of {len(numbers)} rows). Correct it."
         )
-    infinite = np.flatnonzero(np.isinf(numbers))
-    if infinite.size:
+    large = np.flatnonzero(np.abs(numbers) > LARGEST)
+    if large.size:
+        value = numbers[large[0]]
+        what = "infinite" if np.isinf(value) else f"{value:g}, and {LARGEST:g} is the largest that can be scaled"
         raise DataError(
-            f"{source}, {locate(int(infinite[0]))}, column {name!r}: the value is infinite "
-            f"({infinite.size} of {len(numbers)} rows). Correct it, or remove the row."
+            f"{source}, {locate(int(large[0]))}, column {name!r}: the value is {what} "
+            f"({large.size} of {len(numbers)} rows). Correct it, or remove the row."
         )
     return numbers

@@ -14,6 +14,24 @@ from mercer._errors import DataError
 
 TASKS = ("classification", "regression")
 
+# Squares of larger numbers are no numbers of 64 bits, and scales are found from squares.
+LARGEST = 1e150
+
+MISSING = "empty, NaN, NA, None, null or ?"
+
+
+def is_number(text: str) -> bool:
+    """Whether a text is a number to Python.
+
+    >>> is_number("1e-3"), is_number("1,000")
+    (True, False)
+    """
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
 
 def nearest(name: str, names: Iterable[object], count: int = 3) -> list[str]:
     """Those of ``names`` that look most like ``name``, upper and lower case being the same.
@@ -92,6 +110,8 @@ class Table:
         names = list(names)
         for name in names:
             if name not in self.names:
+                if self.is_sparse:
+                    raise DataError(f"{self.source} has no named columns, so {name!r} cannot be dropped.")
                 raise DataError(_no_column(f"{self.source} has no column {name!r} to drop", name, self.names))
         return self if not names else replace(self, columns=self.columns.drop(columns=names))
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from numbers import Number
 from typing import Any
 
 import numpy as np
 
 from mercer._errors import DataError, ParameterError
-from mercer.data.table import TASKS, listing
+from mercer.data.table import LARGEST, MISSING, TASKS, is_number, listing
 
 _MOST_CLASSES = 30
 _ROWS_PER_CLASS = 5
@@ -70,7 +71,7 @@ def read_target(
     if task is not None:
         found, why = task, f"asked for; '{name}' holds {_kind(array)}, {len(different)} different values"
     if found == "regression" and array.dtype.kind == "U":
-        row = next((i for i, text in enumerate(array) if not _is_number(text)), 0)
+        row = next((i for i, text in enumerate(array) if not is_number(text)), 0)
         raise DataError(
             f"a regression needs numbers as its target, and {name!r} holds text ({str(array[row])!r} in "
             f"{locate(row)}); "
@@ -117,7 +118,7 @@ def known_target(values: Any, name: str, task: str, classes: list[Any], locate: 
         value, place = array[strange[0]].item(), locate(int(strange[0]))
         raise DataError(
             f"{name!r} holds {value!r} in {place}, which is none of the classes that the model knows: "
-            f"{listing(classes)}. ({strange.size} rows hold such values.)"
+            f"{listing(classes)} ({strange.size} of {len(array)} rows)."
         )
     return array.astype(known.dtype)
 
@@ -132,7 +133,7 @@ def _plain(values: Any, name: str, locate: Callable[[int], str]) -> np.ndarray:
         missing = np.flatnonzero(np.isnan(array)) if array.dtype.kind == "f" else np.empty(0, dtype=int)
     if missing.size:
         raise DataError(
-            f"the target {name!r} is missing (empty or NaN) in {missing.size} of {len(array)} rows, first in "
+            f"the target {name!r} is missing ({MISSING}) in {missing.size} of {len(array)} rows, first in "
             f"{locate(int(missing[0]))}; remove those rows, since a missing target cannot be filled in."
         )
     if array.ndim != 1:
@@ -141,9 +142,10 @@ def _plain(values: Any, name: str, locate: Callable[[int], str]) -> np.ndarray:
         return array.astype(bool)
     if array.dtype.kind in "OU":
         array = _text_or_numbers(array, name, locate)
-    if array.dtype.kind == "f" and not np.isfinite(array).all():
-        row = int(np.flatnonzero(~np.isfinite(array))[0])
-        raise DataError(f"the target {name!r} is infinite in {locate(row)}; correct the value or remove the row.")
+    if array.dtype.kind == "f" and not (np.abs(array) <= LARGEST).all():
+        row = int(np.flatnonzero(np.abs(array) > LARGEST)[0])
+        what = f"is {array[row]:g}, too large to be learned," if np.isfinite(array[row]) else "is infinite"
+        raise DataError(f"the target {name!r} {what} in {locate(row)}; correct the value or remove the row.")
     if array.dtype.kind not in "Ubiuf":
         raise DataError(f"the target {name!r} holds {array.dtype}; a target is text, booleans or numbers.")
     return array.astype(np.int64) if array.dtype.kind == "u" else array
@@ -156,8 +158,14 @@ def _texts(array: np.ndarray) -> np.ndarray:
 
 def _text_or_numbers(array: np.ndarray, name: str, locate: Callable[[int], str]) -> np.ndarray:
     """Text as it is; as numbers if all of it are; an error if most of it are numbers and some is not."""
+    odd = next((row for row, value in enumerate(array) if not isinstance(value, (str, Number))), None)
+    if odd is not None:
+        raise DataError(
+            f"the target {name!r} holds {type(array[odd]).__name__} values such as {str(array[odd])[:40]!r} in "
+            f"{locate(odd)}; a target is text, booleans or numbers."
+        )
     texts = _texts(array)
-    strange = [row for row, text in enumerate(texts) if not _is_number(text)]
+    strange = [row for row, text in enumerate(texts) if not is_number(text)]
     if not strange:
         return texts.astype(np.float64)
     if len(strange) < 0.5 * len(texts):
@@ -166,14 +174,6 @@ def _text_or_numbers(array: np.ndarray, name: str, locate: Callable[[int], str])
             f"first is {str(texts[strange[0]])!r} in {locate(strange[0])}. Correct those rows, or remove them."
         )
     return texts
-
-
-def _is_number(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True
 
 
 def _kind(array: np.ndarray) -> str:

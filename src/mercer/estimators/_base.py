@@ -59,13 +59,13 @@ class KernelEstimator(BaseEstimator):
             dtype=[np.float64, np.float32], order="C",
         )  # fmt: skip
 
-    def _fit_kernel(self, X: Any, *, allow_indefinite: bool, intercept: bool) -> None:
-        """Set ``kernel_``; refuse a kernel that the learner cannot use."""
+    def _fit_kernel(self, X: Any, *, allow_indefinite: bool, intercept: bool, gamma: Any = None) -> None:
+        """Set ``kernel_``; refuse a kernel that the learner cannot use. ``gamma`` stands in for the parameter."""
         if self._is_precomputed:
             check_square(X)
             self.kernel_ = None
             return
-        kernel = as_kernel(self.kernel, gamma=self.gamma, degree=self.degree, coef0=self.coef0, X=X)
+        kernel = self._make_kernel(X, self.gamma if gamma is None else gamma)
         names = getattr(self, "feature_names_in_", None)
         self.kernel_ = bind_columns(kernel, None if names is None else tuple(names))
         usable = ("positive", "conditional") if intercept else ("positive",)
@@ -79,6 +79,10 @@ class KernelEstimator(BaseEstimator):
             "Choose another kernel, or pass allow_indefinite=True to get a stationary point without a guarantee."
             + (" kernel.centered(X) makes it positive." if kernel.definiteness == "conditional" else "")
         )
+
+    def _make_kernel(self, X: Any, gamma: Any) -> Kernel:
+        """The kernel that the parameters describe."""
+        return as_kernel(self.kernel, gamma=gamma, degree=self.degree, coef0=self.coef0, X=X)
 
     def _gram(self, X: Any, Z: Any = None, dtype: Any = None) -> Gram | PrecomputedGram:
         """The Gram matrix of the fitted kernel; for ``"precomputed"``, ``X`` is the matrix."""

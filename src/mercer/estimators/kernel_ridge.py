@@ -194,12 +194,10 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelEstimator):
         check_is_fitted(self)
         return float(r2_score(self.y_fit_, self.loo_predictions_, sample_weight=self.sample_weight_fit_))
 
-    def _fit_kernel(self, X: Any, *, allow_indefinite: bool, intercept: bool) -> None:
-        function = callable(self.kernel) and not isinstance(self.kernel, Kernel)
-        if function and self.kernel_params:
-            self.kernel_ = as_kernel(partial(self.kernel, **self.kernel_params))
-        else:
-            super()._fit_kernel(X, allow_indefinite=allow_indefinite, intercept=intercept)
+    def _make_kernel(self, X: Any, gamma: Any) -> Kernel:
+        if self.kernel_params and callable(self.kernel) and not isinstance(self.kernel, Kernel):
+            return as_kernel(partial(self.kernel, **self.kernel_params))
+        return super()._make_kernel(X, gamma)
 
     def _system(self) -> tuple[NDArray[np.intp], LinearSystem]:
         """Rows with a weight, and the linear system over them."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import time
 import warnings
 from numbers import Integral, Real
@@ -248,12 +247,9 @@ class SVC(ClassifierMixin, KernelEstimator):
 
     def _fit_weighted_kernel(self, X: Any, weight: Vector) -> None:
         """Fit the kernel; ``gamma="scale"`` takes the variance of the rows as often as they count."""
-        view = self
-        if isinstance(self.kernel, str) and isinstance(self.gamma, str) and self.gamma == "scale":
-            view = copy.copy(self)
-            view.gamma = _weighted_scale(X, weight)
-        view._fit_kernel(X, allow_indefinite=self.allow_indefinite, intercept=True)
-        self.kernel_ = view.kernel_
+        relative = isinstance(self.kernel, str) and isinstance(self.gamma, str) and self.gamma == "scale"
+        gamma = _weighted_scale(X, weight) if relative and not self._is_precomputed else None
+        self._fit_kernel(X, allow_indefinite=self.allow_indefinite, intercept=True, gamma=gamma)
 
     def _controls(self) -> Controls:
         return Controls(

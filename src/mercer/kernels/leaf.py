@@ -79,3 +79,16 @@ class StatisticKernel(Kernel):
 
     def _uses(self, scope: Scope) -> Iterator[Hashable]:
         yield scope, self._statistic()
+
+
+class Exponential:
+    """Mixed in where ``f`` is the exponential function, which is its own derivative."""
+
+    def _finish(self, t: Array) -> None:
+        # An overflow shows as an infinity, and learners refuse that with a message of their own.
+        with np.errstate(over="ignore"):
+            np.exp(t, out=t)
+
+    def _slopes(self, t: Array) -> tuple[Array, dict[str, Array]]:
+        self._finish(t)
+        return t, {}

@@ -11,7 +11,7 @@ from mercer.engine.tiles import Array
 from mercer.kernels.base import Definiteness
 from mercer.kernels.inputs import Pairs, Scope
 from mercer.kernels.kernel import Kernel
-from mercer.kernels.leaf import Slopes, StatisticKernel
+from mercer.kernels.leaf import Exponential, Slopes, StatisticKernel
 from mercer.kernels.parameters import number
 from mercer.kernels.statistics import (
     Agreement,
@@ -24,7 +24,7 @@ from mercer.kernels.statistics import (
 
 
 @dataclass(frozen=True, repr=False)
-class ChiSquared(StatisticKernel):
+class ChiSquared(Exponential, StatisticKernel):
     """``k(x, z) = exp(-gamma sum_c (x_c - z_c)^2 / (x_c + z_c))`` for histograms (values of at least 0).
 
     Parameters
@@ -57,13 +57,6 @@ class ChiSquared(StatisticKernel):
 
     def _multiplier_slopes(self) -> Slopes:
         return {"gamma": -1.0}
-
-    def _finish(self, t: Array) -> None:
-        np.exp(t, out=t)
-
-    def _slopes(self, t: Array) -> tuple[Array, dict[str, Array]]:
-        np.exp(t, out=t)
-        return t, {}
 
 
 @dataclass(frozen=True, repr=False)

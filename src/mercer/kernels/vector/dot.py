@@ -15,7 +15,7 @@ from mercer.kernels.algebra import raise_to
 from mercer.kernels.base import Definiteness
 from mercer.kernels.inputs import Pairs, Rows, Scope
 from mercer.kernels.kernel import Kernel
-from mercer.kernels.leaf import Slopes, StatisticKernel
+from mercer.kernels.leaf import Exponential, Slopes, StatisticKernel
 from mercer.kernels.parameters import number, whole
 from mercer.kernels.plan import diagonal
 from mercer.kernels.statistics import Dot, Statistic
@@ -102,7 +102,7 @@ class Polynomial(DotKernel):
 
 
 @dataclass(frozen=True, repr=False)
-class ExponentialDot(DotKernel):
+class ExponentialDot(Exponential, DotKernel):
     """``k(x, z) = exp(scale <x, z>)``: the polynomial kernel of infinite degree.
 
     Parameters
@@ -123,14 +123,6 @@ class ExponentialDot(DotKernel):
 
     def _multiplier_slopes(self) -> Slopes:
         return {"scale": 1.0}
-
-    def _finish(self, t: Array) -> None:
-        with np.errstate(over="ignore"):
-            np.exp(t, out=t)
-
-    def _slopes(self, t: Array) -> tuple[Array, dict[str, Array]]:
-        self._finish(t)
-        return t, {}
 
 
 @dataclass(frozen=True, repr=False)

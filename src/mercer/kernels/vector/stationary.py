@@ -13,7 +13,7 @@ from scipy.special import gamma, kv
 from mercer._errors import ParameterError
 from mercer.engine.tiles import Array
 from mercer.kernels.base import Definiteness
-from mercer.kernels.leaf import Slopes, StatisticKernel
+from mercer.kernels.leaf import Exponential, Slopes, StatisticKernel
 from mercer.kernels.parameters import number, positive
 from mercer.kernels.statistics import ManhattanDistance, PeriodicDistance, SquaredDistance, Statistic
 from mercer.kernels.vector.bessel import matern_function
@@ -48,7 +48,7 @@ class StationaryKernel(StatisticKernel):
 
 
 @dataclass(frozen=True, repr=False)
-class RBF(StationaryKernel):
+class RBF(Exponential, StationaryKernel):
     """``k(x, z) = exp(-|x - z|^2 / (2 length_scale^2))``: the Gaussian, smooth functions.
 
     Parameters
@@ -82,13 +82,6 @@ class RBF(StationaryKernel):
 
     def _constant(self) -> float:
         return -0.5
-
-    def _finish(self, t: Array) -> None:
-        np.exp(t, out=t)
-
-    def _slopes(self, t: Array) -> tuple[Array, dict[str, Array]]:
-        np.exp(t, out=t)
-        return t, {}
 
 
 @dataclass(frozen=True, repr=False)
@@ -203,7 +196,7 @@ class RationalQuadratic(StationaryKernel):
 
 
 @dataclass(frozen=True, repr=False)
-class Laplacian(StationaryKernel):
+class Laplacian(Exponential, StationaryKernel):
     """``k(x, z) = exp(-sum_c |x_c - z_c| / length_scale_c)``: rough functions, robust to outlying columns.
 
     Parameters
@@ -225,13 +218,6 @@ class Laplacian(StationaryKernel):
 
     def _multiplier_slopes(self) -> Slopes:
         return {"length_scale": 1.0 / self.length_scale**2}  # type: ignore[operator]
-
-    def _finish(self, t: Array) -> None:
-        np.exp(t, out=t)
-
-    def _slopes(self, t: Array) -> tuple[Array, dict[str, Array]]:
-        np.exp(t, out=t)
-        return t, {}
 
 
 @dataclass(frozen=True, repr=False)
@@ -273,7 +259,7 @@ class NegativeDistance(StatisticKernel):
 
 
 @dataclass(frozen=True, repr=False)
-class Periodic(StatisticKernel):
+class Periodic(Exponential, StatisticKernel):
     """``k(x, z) = exp(-2 sum_c sin^2(pi (x_c - z_c) / period) / length_scale^2)``: functions that repeat.
 
     Parameters
@@ -306,13 +292,6 @@ class Periodic(StatisticKernel):
 
     def _multiplier_slopes(self) -> Slopes:
         return {"length_scale": 4 / self.length_scale**3}
-
-    def _finish(self, t: Array) -> None:
-        np.exp(t, out=t)
-
-    def _slopes(self, t: Array) -> tuple[Array, dict[str, Array]]:
-        np.exp(t, out=t)
-        return t, {}
 
 
 @dataclass(frozen=True, repr=False)
