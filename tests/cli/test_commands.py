@@ -11,6 +11,7 @@ from sklearn.datasets import dump_svmlight_file, load_iris
 
 import mercer
 from mercer._errors import ParameterError
+from mercer.cli import fit as fit_module
 from mercer.cli import main
 from mercer.cli.options import parse_settings
 
@@ -187,6 +188,17 @@ def test_without_a_held_out_part_there_is_no_score(capsys):
     code, out, _ = run(capsys, "fit", "sample:iris", "--test-size", "0")
     assert code == 0 and "No rows were held out" in out
     assert mercer.load("iris.mercer").report_["rows"] == {"fitted": 150, "held_out": 0}
+
+
+def test_a_terminal_shows_that_the_fit_goes_on(capsys, monkeypatch):
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    code, _, err = run(capsys, "fit", "sample:iris")
+    assert code == 0 and "fit " in err and "0:00:0" in err
+
+
+def test_many_rows_are_announced_with_what_they_cost():
+    assert "hours" not in fit_module._announcement(50_000)
+    assert "kernel matrix 26.8 GiB" in fit_module._announcement(60_000) and "hours" in fit_module._announcement(60_000)
 
 
 def test_quiet_prints_nothing(capsys):

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+import os
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -9,6 +12,7 @@ import pytest
 import mercer
 from mercer.cli import fit as fit_module
 from mercer.cli import main
+from mercer.cli import use as use_module
 from mercer.cli.files import write_atomically
 
 
@@ -53,13 +57,19 @@ GOOD = [f"{i},{'ab'[i % 2]}" for i in range(20)]
         (["inf,a", *GOOD], ["line 2, column 'x'", "infinite"]),
         (["nan,a", *GOOD], ["missing values", "'x' (1)", "line 2", "--impute median"]),
         ([*GOOD, "twenty,a"], ["line 22, column 'x'", "'twenty' is text", "--drop x"]),
-        ([], ["a header and no rows"]),
+        ([], ["has no rows of data"]),
         (["1,a"], ["there is 1 row"]),
         (["1,a", "2,a", "3,a"], ["'y' is constant", "one class only", "'a'"]),
         (["1,2.5", "2,2.5", "3,2.5"], ["'y' is constant", "same number"]),
         ([*GOOD, "1,"], ["'y' is missing", "line 22"]),
         ([*GOOD, "1,a,3"], ["line 22, column 3", "'3'"]),
         (["1,a", "2,b", "3,c", "4,a", "5,b", "6,c"], ["too few to hold out", "--test-size 0"]),
+        (["1,a", "2,b", "3,c"], ["too few to hold out", "--test-size 0"]),
+        (["1,0.5", "2,1.5"], ["too few to hold out a share of 0.2"]),
+        (["1e200,a", *GOOD], ["line 2, column 'x'", "1e+200", "largest that can be scaled"]),
+        (["1,1e200", "2,0.5"], ["'y' is 1e+200 in line 2", "at most 1e+150"]),
+        ([f'"1,{i}00",{i % 2}' for i in range(30)], ["line 2, column 'x'", "another notation such as '1,000'"]),
+        ([f"2020-01-{i + 1:02d},{i % 2}" for i in range(9)] * 3, ["line 2, column 'x'", "dates such as '2020-01-01'"]),
     ],
 )
 def test_data_that_cannot_be_learned(capsys, tmp_path, rows, words):
@@ -102,6 +112,12 @@ def test_data_that_cannot_be_learned(capsys, tmp_path, rows, words):
         (["-t", "y", "--set", "class_weight=fair"], ["class_weight", "fair"]),
         (["-t", "y", "--set", "tol=small"], ["tol", "small"]),
         (["-t", "y", "--kernal", "rbf"], ["No such option", "--kernal"]),
+        (["-t", "y", "--drop", "y"], ["target 'y' cannot be left out by --drop"]),
+        (["-t", "y", "--out", "data.csv"], ["cannot write data.csv", "a file that is read"]),
+        (["-t", "y", "--out", "n" * 300], ["File name too long"]),
+        (["-t", "y", "--kernel", "Sigmoid()"], ["--set allow_indefinite=True"]),
+        (["-t", "x", "--memory", "100B"], ["the budget with --memory"]),
+        (["-t", "x", "--test-size", "0.999"], ["too few to hold out a share of 0.999"]),
     ],
 )
 def test_options_that_make_no_sense(capsys, tmp_path, options, words):
@@ -166,6 +182,40 @@ def test_predictions_to_a_place_that_cannot_be(capsys, model_file):
     data = table(["30,Ulm"], "age,town")
     fails(capsys, ["predict", model_file, data, "--out", "no/p.csv"], "the directory no does not exist")
     fails(capsys, ["predict", model_file, data, "--out", "p.xlsx"], ".csv, .tsv, .parquet")
+
+
+def test_predictions_do_not_replace_their_own_data(capsys, model_file):
+    data = table(["30,Ulm"], "age,town")
+    fails(capsys, ["predict", model_file, data, "--out", data], "a file that is read")
+    with open(data, encoding="utf-8") as file:
+        assert file.read() == "age,town\n30,Ulm\n"
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="named pipes are of other systems")
+def test_pipes_are_neither_read_nor_replaced(capsys, tmp_path, model_file):
+    os.mkfifo(tmp_path / "pipe.csv")
+    fails(capsys, ["predict", model_file, "pipe.csv"], "pipe.csv is a pipe or a device")
+    fails(capsys, ["fit", table(GOOD), "-t", "y", "--out", "pipe.csv"], "it is a pipe or a device")
+    assert (tmp_path / "pipe.csv").is_fifo()
+
+
+@pytest.mark.parametrize(
+    "arguments", [["fit", "missing.csv"], ["fit"], ["fit", "sample:iris", "--set", "C=0"], ["predict", "a", "b"]]
+)
+def test_failures_are_one_json_object_for_machines(capsys, arguments):
+    code = main([*arguments, "--json"])
+    captured = capsys.readouterr()
+    told = json.loads(captured.out)
+    assert (code, told["exit_code"]) == (2, 2) and captured.err == f"mercer: {told['error']}\n"
+
+
+def test_predictions_that_cannot_be_written_are_one_json_object(capsys, monkeypatch, model_file):
+    def refuse(path, write):
+        raise OSError(28, "No space left on device", str(path))
+
+    monkeypatch.setattr(use_module, "write_atomically", refuse)
+    assert main(["predict", str(model_file), table(["30,Ulm"], "age,town"), "--out", "p.csv", "--json"]) == 2
+    assert json.loads(capsys.readouterr().out)["error"].startswith("p.csv: No space left on device; check")
 
 
 def test_unknown_categories_are_noted(capsys, model_file):

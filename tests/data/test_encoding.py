@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import pickle
+import re
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -9,8 +12,9 @@ import scipy.sparse as sp
 from sklearn.base import clone
 from sklearn.preprocessing import MinMaxScaler, Normalizer, StandardScaler
 
-from mercer._errors import DataError, MercerWarning, ParameterError, SchemaError
+from mercer._errors import DataError, MemoryBudgetError, MercerWarning, ParameterError, SchemaError
 from mercer.data.encoding import TableEncoder
+from mercer.engine.settings import config
 
 
 @pytest.fixture
@@ -80,6 +84,55 @@ def test_missing_values_are_filled_in(frame):
     assert matrix[1, 2] == 1.0
     assert matrix[3, encoder.feature_names_.index("town=Ulm")] == 1.0
     assert np.isfinite(matrix).all()
+
+
+def test_empty_columns_are_left_out(frame):
+    encoder = TableEncoder(impute="median").fit(frame.assign(notes=None, score=np.nan))
+    assert encoder.schema_.left_out == {"notes": "empty in every row", "score": "empty in every row"}
+    assert encoder.transform(frame.assign(notes="late", score=1.0)).shape == (4, 6)
+
+
+def test_categories_that_only_other_rows_have_are_filled_in(frame):
+    whole = frame.assign(town=[None, None, None, "Bonn"])
+    encoder = TableEncoder(impute="median")
+    encoder.fit(whole.iloc[:3], schema=encoder.check(whole))
+    assert encoder.transform(whole)[:, encoder.positions("town")].ravel().tolist() == [0, 0, 0, 1]
+
+
+def test_matrix_that_does_not_fit_the_budget_is_refused_before_it_is_made(frame):
+    with config(memory="100B"), pytest.raises(MemoryBudgetError, match=r"encoded table \(4 rows, 6 columns\)"):
+        TableEncoder().check(frame)
+    wide = sp.csr_matrix(([1.0], ([0], [2**31 - 2])), shape=(2, 2**31 - 1))
+    with config(memory="1GiB"), pytest.raises(MemoryBudgetError, match=r"scales of 2147483647 columns"):
+        TableEncoder().check(wide)
+
+
+@pytest.mark.parametrize(
+    ("values", "what"),
+    [
+        (["1,100", "2,200"], "numbers in another notation such as '1,100'"),
+        (["1.100,5", "2,5"], "numbers in another notation"),
+        (["1 100", "$ 2"], "numbers in another notation"),
+        (["€ .5", "+12"], "numbers in another notation"),
+        (["5%", "10 %"], "numbers in another notation"),
+        (["2020-01-31", "2020-1-2 10:00"], "dates such as '2020-01-31'"),
+        (["31.01.2020", "1/2/2021"], "dates such as '31.01.2020'"),
+    ],
+)
+def test_quantities_written_as_text_are_no_categories(values, what):
+    with pytest.raises(DataError, match=rf"row 1, column 'a': the column holds {re.escape(what)}.*--drop a"):
+        TableEncoder().check(pd.DataFrame({"a": values}))
+
+
+@pytest.mark.parametrize("values", [["18-25", "26-35"], ["1.2.3", "1.2.4"], ["A1", "10 km"], ["1,2,3", "4,5"]])
+def test_text_with_digits_is_a_category(values):
+    assert TableEncoder().check(pd.DataFrame({"a": values})).kinds == {"a": "category"}
+
+
+def test_numbers_too_large_to_be_squared_are_named(frame):
+    frame.loc[2, "age"] = -1e200
+    with pytest.raises(DataError, match=r"row 3, column 'age': the value is -1e\+200, and 1e\+150 is the largest"):
+        TableEncoder().check(frame)
 
 
 def test_infinite_values_are_named(frame):
@@ -169,6 +222,13 @@ def test_sparse_tables_keep_their_zeros():
     matrix = encoder.transform(X)
     assert sp.issparse(matrix) and matrix.nnz == X.nnz
     assert np.allclose(matrix.toarray(), StandardScaler(with_mean=False).fit_transform(X).toarray())
+
+
+def test_features_without_names_take_no_room_in_a_model():
+    X = sp.random(20, 100_000, density=0.001, format="csr", random_state=0)
+    encoder = TableEncoder("none").fit(X)
+    assert encoder.feature_names_[-1] == "99999" and encoder.positions("7") == [7]
+    assert len(pickle.dumps(encoder)) < 10_000
 
 
 def test_full_sparse_tables_become_dense():

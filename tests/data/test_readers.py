@@ -45,6 +45,7 @@ def test_csv(tmp_path):
         ("crlf.csv", "a,b\r\n1.5,x\r\n2.5,y\r\n"),
         ("blank_lines.csv", "a,b\n\n1.5,x\n\n2.5,y\n\n"),
         ("trailing.csv", "a,b\n1.5,x,\n2.5,y,\n"),
+        ("spaces_in_names.csv", " a , b \n1.5,x\n2.5,y\n"),
         ("quotes.csv", '"a","b"\n"1.5","x"\n"2.5","y"\n'),
     ],
 )
@@ -53,6 +54,16 @@ def test_separated_values_in_their_dialects(tmp_path, name, text):
     assert table.names == ["a", "b"]
     assert table.columns["a"].tolist() == [1.5, 2.5]
     assert table.columns["b"].tolist() == ["x", "y"]
+
+
+def test_decimal_commas_may_begin_in_a_later_row(tmp_path):
+    table = read_table(_write(tmp_path / "a.csv", 'a;b\n1;"x,1,y"\n2,5;y\n'))
+    assert table.columns["a"].tolist() == [1.0, 2.5] and table.columns["b"].tolist() == ["x,1,y", "y"]
+
+
+def test_separators_within_quotes_do_not_count(tmp_path):
+    table = read_table(_write(tmp_path / "a.csv", '"a;b;c",y\n1,2\n3,4\n'))
+    assert table.names == ["a;b;c", "y"]
 
 
 def test_compressed_csv(tmp_path):
@@ -66,6 +77,11 @@ def test_missing_values_stay_missing(tmp_path):
     assert table.columns.isna().to_numpy().tolist() == [[False, True], [True, False], [True, False]]
 
 
+def test_rows_behind_very_long_fields_are_located_by_number(tmp_path):
+    table = read_table(_write(tmp_path / "a.csv", f"a,b\n{'x' * 200_000},1\ny,\n"))
+    assert table.locate(1) == "row 2"
+
+
 def test_rows_are_located_by_the_line_where_their_record_ends(tmp_path):
     table = read_table(_write(tmp_path / "a.csv", 'a,b\n1,"two\nlines"\n\n3,x\n'))
     assert [table.locate(0), table.locate(1)] == ["line 3", "line 5"]
@@ -76,12 +92,14 @@ def test_rows_are_located_by_the_line_where_their_record_ends(tmp_path):
     [
         ("", ["is empty (0 bytes)"]),
         ("\n\n  \n", ["only blank lines"]),
-        ("a,b\n", ["a header and no rows"]),
+        ("a,b\n", ["has no rows of data"]),
         ("a,b\n1,2\n3,4,5\n", ["line 3, column 3", "the header has 2 columns", "'5'"]),
         ("a,b\n1,2,3\n4,5,6\n", ["line 2, column 3", "the header has 2 columns", "'3'"]),
         ('a,b\n1,2\n3,"open\n5,6\n', ["line 3, column 2", "never closed"]),
         ("1.0,2.0\n3.0,4.0\n", ["line 1", "names of the columns"]),
         ("a,b,a\n1,2,3\n", ["line 1", "'a' stands in columns 1 and 3"]),
+        ("a,b, a \n1,2,3\n", ["line 1", "'a' stands in columns 1 and 3"]),
+        ("0,0,x\n1,1,y\n", ["line 1", "names of the columns"]),
     ],
 )
 def test_unreadable_csv(tmp_path, text, words):
@@ -99,6 +117,13 @@ def test_binary_file_under_the_name_of_a_text_file(tmp_path):
     _fails(path, "line 1", "not a text file")
 
 
+@pytest.mark.parametrize("begin", [b"\x1f\x8b\x08\x00", b"PK\x03\x04\xff"])
+def test_compressed_file_under_the_name_of_a_text_file(tmp_path, begin):
+    path = tmp_path / "a.csv"
+    path.write_bytes(begin + b"\xff\n1,2\n")
+    _fails(path, "a compressed file or a workbook")
+
+
 def test_truncated_gzip(tmp_path):
     path = tmp_path / "cut.csv.gz"
     path.write_bytes(gzip.compress(b"a,b\n" + b"1,2\n" * 1000)[:-20])
@@ -112,6 +137,11 @@ def test_parquet(tmp_path):
     assert table.columns["a"].tolist() == [1.0, 2.0]
     assert table.columns["b"].isna().tolist() == [False, True]
     assert table.locate(1) == "row 2"
+
+
+def test_named_index_of_a_parquet_file_is_a_column(tmp_path):
+    pd.DataFrame({"a": [1.0, 2.0], "b": ["x", "y"]}).set_index("a").to_parquet(tmp_path / "a.parquet")
+    assert read_table(tmp_path / "a.parquet").names == ["a", "b"]
 
 
 def test_parquet_that_is_none(tmp_path):
@@ -161,12 +191,21 @@ def test_npz(tmp_path):
         ({"X": np.zeros((2, 2, 2))}, ["shape (rows, columns)", "(2, 2, 2)"]),
         ({"a": np.zeros((2, 2)), "b": np.zeros((2, 3))}, ["two-dimensional array X", "a (2, 2), b (2, 3)"]),
         ({"X": np.array([["a"], ["b"]])}, ["must hold numbers"]),
+        ({"X": np.zeros((4, 2)), "columns": ["a", "a"]}, ["a name of its own", "'a', 'a'"]),
+        ({"X": np.zeros((2, 2)), "y": np.array([print, 1], dtype=object)}, ["allow_pickle=False"]),
         ({"X": np.array([[None], [1]], dtype=object)}, ["cannot be read as a NumPy archive"]),
     ],
 )
 def test_unreadable_npz(tmp_path, arrays, words):
     np.savez(tmp_path / "a.npz", **arrays)
     _fails(tmp_path / "a.npz", *words)
+
+
+def test_npz_of_the_other_byte_order(tmp_path):
+    np.savez(tmp_path / "a.npz", X=np.eye(3, dtype=">f4"), y=np.arange(3, dtype=">i4"))
+    table = read_table(tmp_path / "a.npz")
+    assert table.columns["x0"].dtype.isnative and table.targets["y"].dtype.isnative
+    assert table.columns.to_numpy().tolist() == np.eye(3).tolist()
 
 
 def test_npz_that_is_none(tmp_path):
@@ -214,3 +253,5 @@ def test_columns_can_be_dropped(tmp_path):
     assert table.drop(["id"]).names == ["size", "price"]
     with pytest.raises(DataError, match=r"no column 'idd' to drop. Did you mean 'id'"):
         table.drop(["idd"])
+    with pytest.raises(DataError, match=r"has no named columns, so '3' cannot be dropped"):
+        read_table(_write(tmp_path / "a.libsvm", "1 3:1\n")).drop(["3"])

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import threading
+import time
+
 import numpy as np
 import pytest
 
 from mercer.engine import tiles
+from mercer.engine.progress import on_progress
 
 SIZES = [1, 511, 512, 513, 1025]
 
@@ -93,3 +97,45 @@ def test_work_arrays_of_nested_blocks_are_apart() -> None:
         1 // 0  # noqa: B018
     with tiles.scratch((4, 3), np.dtype(float)) as first_again:
         assert np.shares_memory(first_again, outer)
+
+
+@pytest.mark.parametrize("way", ["dense", "product", "symmetric product", "reduce"])
+def test_a_failure_ends_the_work_of_others_at_their_next_tile(way: str) -> None:
+    failed = threading.Event()
+    begun_after: list[int] = []
+
+    def fill(rows: slice, columns: slice, out: np.ndarray) -> None:
+        if failed.is_set():
+            begun_after.append(columns.start)
+        if rows.start == 0:
+            time.sleep(0.02)
+            failed.set()
+            raise ValueError("a broken kernel")
+        time.sleep(0.002)
+        out[...] = 0.0
+
+    def visit(rows: slice, columns: slice) -> np.ndarray:
+        fill(rows, columns, np.zeros(1))
+        return np.zeros(1)
+
+    wide, square = (1024, 40 * 512), 24 * 512
+    single = np.dtype(np.float32)
+    work = {
+        "dense": lambda: tiles.dense(fill, np.empty(wide, single), symmetric=False, n_jobs=2),
+        "product": lambda: tiles.product(fill, wide, single, np.ones((wide[1], 1)), symmetric=False, n_jobs=2),
+        "symmetric product": lambda: tiles.product(
+            fill, (square, square), single, np.ones((square, 1)), symmetric=True, n_jobs=2
+        ),
+        "reduce": lambda: tiles.reduce(visit, wide, 1, n_jobs=2),
+    }[way]
+    with pytest.raises(ValueError, match="a broken kernel"):
+        work()
+    # A few may slip in between the failure and the word of it; a whole strip has 40 tiles.
+    assert len(begun_after) < 10
+
+
+def test_a_gradient_tells_how_far_it_is() -> None:
+    heard: list[tuple[str, int, int | None]] = []
+    with on_progress(lambda *what: heard.append(what)):
+        tiles.reduce(lambda rows, columns: np.ones(1), (1025, 513), 1, n_jobs=1)
+    assert heard == [("kernel gradient", i, 3) for i in (1, 2, 3)]

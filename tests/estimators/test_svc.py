@@ -16,6 +16,7 @@ from sklearn.utils.estimator_checks import check_estimator
 
 from mercer._errors import DataError, IndefiniteKernelError, ParameterError
 from mercer.engine import memory
+from mercer.engine.progress import on_progress
 from mercer.estimators.svc import SVC
 from mercer.kernels import RBF, Linear, from_function
 from mercer.solvers import pairwise
@@ -308,6 +309,15 @@ def test_copies_and_grid_parameters():
     for twin in (copy.deepcopy(model), pickle.loads(pickle.dumps(model))):
         np.testing.assert_array_equal(twin.decision_function(X), model.decision_function(X))
     assert clone(model).get_params()["C"] == 2.0
+
+
+def test_progress_is_told():
+    X, y = two_classes(3000, seed=2)
+    said = []
+    with on_progress(lambda *news: said.append(news)):
+        SVC().fit(X, y)
+    rounds = [done for what, done, total in said if what == "working sets"]
+    assert rounds and rounds == sorted(rounds)
 
 
 @pytest.mark.parametrize("n", [300, 3000])

@@ -93,7 +93,9 @@ def fit(
     ] = None,
     settings: Annotated[
         list[str] | None,
-        typer.Option("--set", metavar="NAME=VALUE", help="A parameter of the model, as in --set C=10."),
+        typer.Option(
+            "--set", metavar="NAME=VALUE", help="A parameter of the model, as in --set C=10; may be repeated."
+        ),
     ] = None,
     normalize: Annotated[
         str, typer.Option(metavar="standard|minmax|unit|none", help="How numbers are scaled.")

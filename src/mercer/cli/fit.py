@@ -29,6 +29,7 @@ from mercer.data.table import Table, listing, nearest
 from mercer.data.target import Target, read_target
 from mercer.engine.memory import budget, describe, track
 from mercer.engine.settings import config
+from mercer.engine.threads import one_blas_thread
 from mercer.estimators.kernel_ridge import KernelRidge
 from mercer.estimators.svc import SVC
 from mercer.estimators.table import TableModel
@@ -218,10 +219,12 @@ def _choose_penalty(model: TableModel, job: _Job, parameters: Mapping[str, Any],
     if not {"kernel", "gamma"} & set(parameters):
         widths = [{"gamma": factor / job.schema.encoded_columns} for factor in _WIDTHS]
     scored = []
-    for trial in ({"alpha": alpha, **width} for alpha in _ALPHAS for width in widths):
-        candidate = clone(model)
-        candidate.estimator.set_params(**trial)
-        scored.append((candidate.fit(X, y, schema=job.schema).estimator_.loo_score_, trial))
+    # On matrices this small several threads gain nothing, and on a busy machine they wait for one another.
+    with one_blas_thread():
+        for trial in ({"alpha": alpha, **width} for alpha in _ALPHAS for width in widths):
+            candidate = clone(model)
+            candidate.estimator.set_params(**trial)
+            scored.append((candidate.fit(X, y, schema=job.schema).estimator_.loo_score_, trial))
     best = max(scored, key=lambda pair: pair[0])[1]
     model.estimator.set_params(**best)
     words = ", ".join(f"{name}={value:.4g}" for name, value in best.items())

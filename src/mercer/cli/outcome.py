@@ -63,7 +63,7 @@ def ending(command: Callable[[], Any], json: bool = False) -> int:
         return say("the machine has no memory left for this; use fewer rows, or set a budget by --memory", USER_FAULT)
     except OSError as error:
         where = "" if error.filename is None else f"{error.filename}: "
-        return say(f"{where}{error.strerror or error}", USER_FAULT)
+        return say(f"{where}{error.strerror or error}; check the name, its permissions and the free space", USER_FAULT)
     except Exception as error:
         return say(
             f"internal error ({type(error).__name__}: {error}); run again with MERCER_DEBUG=1 to see where, and "

@@ -17,7 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 from mercer._errors import DataError, MercerWarning, ParameterError, SchemaError
 from mercer._optional import optional
 from mercer.data.schema import Locate, Schema, as_kind, infer_schema
-from mercer.data.table import LARGEST, MISSING, listing
+from mercer.data.table import LARGEST, MISSING, listing, row_place
 from mercer.engine.memory import require
 
 NORMALIZE = ("standard", "minmax", "unit", "none")
@@ -26,13 +26,9 @@ IMPUTE = ("mean", "median", "most_frequent")
 # Below this share of entries that are not zero, a matrix stays sparse: products of dense tiles are that much
 # faster.
 _SPARSE_BELOW = 0.1
-# Of a sparse matrix: mean, variance and scale of a feature, and its name.
-_BYTES_PER_FEATURE = 300
+# Of a sparse matrix: mean, variance and scale of a feature, while they are found, and of a linear model for comparison.
+_BYTES_PER_FEATURE = 100
 _FEWER_COLUMNS = "Use fewer columns, or raise the budget with mercer.config(memory=...)."
-
-
-def _row(row: int) -> str:
-    return f"row {row + 1}"
 
 
 class TableEncoder(TransformerMixin, BaseEstimator):
@@ -77,7 +73,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         self.normalize = normalize
         self.impute = impute
 
-    def check(self, X: Any, *, source: str = "the table", locate: Locate = _row) -> Schema:
+    def check(self, X: Any, *, source: str = "the table", locate: Locate = row_place) -> Schema:
         """The schema of a whole table, with every value checked; ``fit`` on some of its rows can then use it.
 
         Raises
@@ -110,14 +106,22 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         self.schema_ = self.check(X) if schema is None else schema
         if sp.issparse(X):
             return self._fit_sparse(X)
-        self.transformer_ = self._transformer().fit(self._prepare(X, self.schema_, "the table", _row))
-        one_hot = self.schema_.categories
-        plain = [*self.schema_.of_kind("number"), *self.schema_.of_kind("boolean")]
-        self.feature_names_ = plain + [f"{name}={value}" for name in one_hot for value in one_hot[name]]
-        self.sources_ = plain + [name for name in one_hot for _ in one_hot[name]]
+        self.transformer_ = self._transformer().fit(self._prepare(X, self.schema_, "the table", row_place))
         return self
 
-    def transform(self, X: Any, *, source: str = "the table", locate: Locate = _row) -> np.ndarray | sp.csr_matrix:
+    @property
+    def feature_names_(self) -> list[str]:
+        """Names of the columns of the matrix."""
+        check_is_fitted(self, "schema_")
+        return self.schema_.encoded_names()
+
+    @property
+    def sources_(self) -> list[str]:
+        """The column of the table that each column of the matrix comes from."""
+        check_is_fitted(self, "schema_")
+        return self.schema_.encoded_sources()
+
+    def transform(self, X: Any, *, source: str = "the table", locate: Locate = row_place) -> np.ndarray | sp.csr_matrix:
         """The matrix of a table, float64 of shape (n, number of encoded columns).
 
         Raises
@@ -142,8 +146,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         return sp.csr_matrix(matrix) if sp.issparse(matrix) else np.ascontiguousarray(matrix, dtype=np.float64)
 
     def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
-        """Names of the columns of the matrix."""
-        check_is_fitted(self, "schema_")
+        """Names of the columns of the matrix, as scikit-learn asks for them."""
         return np.array(self.feature_names_, dtype=object)
 
     def positions(self, column: str) -> list[int]:
@@ -170,16 +173,15 @@ class TableEncoder(TransformerMixin, BaseEstimator):
 
     def _transformer(self) -> ColumnTransformer:
         schema = self.schema_
-        frequent = []
-        if self.impute is not None:
-            frequent = [("impute", SimpleImputer(strategy="most_frequent", keep_empty_features=True))]
+        frequent = SimpleImputer(strategy="most_frequent", keep_empty_features=True)
+        fill = [] if self.impute is None else [("impute", frequent)]
         known = [np.array(values, dtype=object) for values in schema.categories.values()]
         encode = OneHotEncoder(categories=known, handle_unknown="ignore") if known else "drop"
-        truths = "passthrough" if self.impute is None else frequent[0][1]
+        truths = "passthrough" if self.impute is None else frequent
         steps = [
             ("numbers", self._for_numbers(sparse=False), schema.of_kind("number")),
             ("booleans", truths, schema.of_kind("boolean")),
-            ("categories", Pipeline([*frequent, ("encode", encode)]), list(schema.categories)),
+            ("categories", Pipeline([*fill, ("encode", encode)]), list(schema.categories)),
         ]
         return ColumnTransformer([step for step in steps if step[2]], sparse_threshold=_SPARSE_BELOW)
 
@@ -212,8 +214,6 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         self.dense_ = density >= _SPARSE_BELOW
         self.transformer_ = self._for_numbers(sparse=not self.dense_)
         self.transformer_.fit(X.toarray() if self.dense_ else X)
-        self.feature_names_ = [str(j) for j in range(X.shape[1])]
-        self.sources_ = self.feature_names_
         return self
 
     def _transform_sparse(self, X: sp.csr_matrix, source: str, locate: Locate) -> np.ndarray | sp.csr_matrix:

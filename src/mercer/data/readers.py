@@ -13,6 +13,7 @@ import warnings
 import zipfile
 from collections import Counter
 from collections.abc import Callable
+from contextlib import suppress
 from itertools import islice
 from pathlib import Path
 from typing import TextIO
@@ -40,7 +41,7 @@ def read_table(source: str | Path) -> Table:
     ----------
     source : str or pathlib.Path
         A ``.csv``, ``.tsv``, ``.parquet``, ``.libsvm`` (``.svmlight``, ``.svm``) or ``.npz`` file, or
-        ``"sample:NAME"`` with a name of :func:`mercer.data.samples.sample_names`. In CSV files the separator
+        ``"sample:NAME"`` with a name of :func:`mercer.data.samples.samples`. In CSV files the separator
         may be a comma, a semicolon, a tab or a bar; an empty field, ``?``, ``NA``, ``None``, ``null`` and
         ``NaN`` are missing values. A ``.npz`` file holds a two-dimensional array ``X`` and one-dimensional
         arrays that can be the target, ``y`` by default.
@@ -196,7 +197,8 @@ def _unclosed_quote(path: Path, separator: str) -> tuple[int, int]:
 def _line_finder(path: Path, separator: str) -> Callable[[int], str]:
     def locate(row: int) -> str:
         """The line of the record: quoted fields may hold line breaks, and blank lines do not count as records."""
-        with _open_text(path) as lines:
+        # Python's reader, unlike pandas', refuses fields of more than 128 KiB.
+        with _open_text(path) as lines, suppress(csv.Error):
             records = csv.reader(lines, delimiter=separator, skipinitialspace=True)
             filled = -1
             for record in records:

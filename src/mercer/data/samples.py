@@ -79,15 +79,6 @@ _SAMPLES = {
 }  # fmt: skip
 
 
-def sample_names() -> tuple[str, ...]:
-    """Names of the sample data sets.
-
-    >>> sample_names()[:3]
-    ('iris', 'wine', 'breast_cancer')
-    """
-    return tuple(_SAMPLES)
-
-
 def samples() -> tuple[Sample, ...]:
     """Every sample data set with its task, size and description; nothing is loaded.
 

@@ -21,7 +21,7 @@ _MOST_DIFFERENT = 0.5
 _FEW_CATEGORIES = 20
 # Quantities that were read as text: as categories they would say nothing about values in between.
 _NO_CATEGORIES = {
-    r"[-+]?[$€£¥]?\s*(\d{1,3}([,.' ]\d{3})+([.,]\d+)?|\d*[.,]?\d+)\s*[%$€£¥]?": "numbers in another notation",
+    r"[-+]?[$€£¥]?\s*(\d{1,3}([,.' ]\d{3})+([.,]\d+)?|\d+([.,]\d+)?|[.,]\d+)\s*[%$€£¥]?": "numbers in another notation",
     r"\d{4}-\d\d?-\d\d?([T ].*)?|\d\d?[./]\d\d?[./]\d{4}( .*)?": "dates",
 }
 
@@ -57,6 +57,21 @@ class Schema:
         if self.width is not None:
             return self.width
         return sum(len(self.categories[name]) if kind == "category" else 1 for name, kind in self.kinds.items())
+
+    def encoded_names(self) -> list[str]:
+        """Names of the columns of that matrix: numbers, booleans, and ``"town=Ulm"`` for every category."""
+        if self.width is not None:
+            return [str(j) for j in range(self.width)]
+        return self._plain() + [f"{name}={value}" for name, values in self.categories.items() for value in values]
+
+    def encoded_sources(self) -> list[str]:
+        """The column of the table that each column of the matrix comes from."""
+        if self.width is not None:
+            return self.encoded_names()
+        return self._plain() + [name for name, values in self.categories.items() for _ in values]
+
+    def _plain(self) -> list[str]:
+        return [*self.of_kind("number"), *self.of_kind("boolean")]
 
     def describe(self) -> str:
         """The columns in words.

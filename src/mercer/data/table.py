@@ -55,7 +55,12 @@ def listing(names: Iterable[object], most: int = 10) -> str:
     return ", ".join(quoted) if rest <= 0 else f"{', '.join(quoted[:most])} and {rest} more"
 
 
-def _row(row: int) -> str:
+def row_place(row: int) -> str:
+    """The words for a row, counted from 0, of a table that has no lines.
+
+    >>> row_place(0)
+    'row 1'
+    """
     return f"row {row + 1}"
 
 
@@ -82,7 +87,7 @@ class Table:
     source: str
     targets: dict[str, np.ndarray] = field(default_factory=dict)
     default_target: str | None = None
-    locate: Callable[[int], str] = _row
+    locate: Callable[[int], str] = row_place
 
     @property
     def is_sparse(self) -> bool:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from mercer._errors import DataError, ParameterError
-from mercer.data.table import LARGEST, MISSING, TASKS, is_number, listing
+from mercer.data.table import LARGEST, MISSING, TASKS, is_number, listing, row_place
 
 _MOST_CLASSES = 30
 _ROWS_PER_CLASS = 5
@@ -26,9 +26,7 @@ class Target:
     values: np.ndarray
 
 
-def read_target(
-    values: Any, name: str, task: str | None = None, locate: Callable[[int], str] = "row {}".format
-) -> Target:
+def read_target(values: Any, name: str, task: str | None = None, locate: Callable[[int], str] = row_place) -> Target:
     """Work out the task that a target poses, and check its values.
 
     Text and booleans are classes. Numbers are classes if they are whole and there are just two of them, or
@@ -142,10 +140,12 @@ def _plain(values: Any, name: str, locate: Callable[[int], str]) -> np.ndarray:
         return array.astype(bool)
     if array.dtype.kind in "OU":
         array = _text_or_numbers(array, name, locate)
-    if array.dtype.kind == "f" and not (np.abs(array) <= LARGEST).all():
-        row = int(np.flatnonzero(np.abs(array) > LARGEST)[0])
-        what = f"is {array[row]:g}, too large to be learned," if np.isfinite(array[row]) else "is infinite"
-        raise DataError(f"the target {name!r} {what} in {locate(row)}; correct the value or remove the row.")
+    bad = np.flatnonzero(~(np.abs(array) <= LARGEST)) if array.dtype.kind == "f" else missing
+    if bad.size:
+        raise DataError(
+            f"the target {name!r} is {array[bad[0]]:g} in {locate(int(bad[0]))}, and must be a finite number of at "
+            f"most {LARGEST:g} in size; correct the value or remove the row."
+        )
     if array.dtype.kind not in "Ubiuf":
         raise DataError(f"the target {name!r} holds {array.dtype}; a target is text, booleans or numbers.")
     return array.astype(np.int64) if array.dtype.kind == "u" else array

@@ -70,6 +70,7 @@ def dense(fill: Fill, out: Array, symmetric: bool, n_jobs: int | None) -> None:
             for columns in spans(m):
                 if symmetric and columns.start < rows.start:
                     continue
+                threads.checkpoint()
                 _fill_into(fill, rows, columns, out)
                 if symmetric and columns.start > rows.start:
                     out[columns, rows] = out[rows, columns].T
@@ -99,6 +100,7 @@ def product(
     def strip(rows: slice) -> Callable[[], None]:
         def work() -> None:
             for columns in spans(shape[1]):
+                threads.checkpoint()
                 with scratch((rows.stop - rows.start, columns.stop - columns.start), dtype) as tile:
                     fill(rows, columns, tile)
                     out[rows] += tile @ V[columns]
@@ -127,6 +129,7 @@ def _symmetric_product(fill: Fill, n: int, dtype: np.dtype, V: Array, n_jobs: in
                 for columns in strips:
                     if columns.start < rows.start:
                         continue
+                    threads.checkpoint()
                     with scratch((rows.stop - rows.start, columns.stop - columns.start), dtype) as tile:
                         fill(rows, columns, tile)
                         sums[rows] += tile @ V[columns]
@@ -146,11 +149,14 @@ def reduce(
     """The sum of ``visit(rows, columns)``, vectors of length ``size``, over all tiles in a fixed order."""
     strips = spans(shape[0])
     partial = np.zeros((len(strips), size))
+    progress = Progress(len(strips), "kernel gradient")
 
     def strip(number: int) -> Callable[[], None]:
         def work() -> None:
             for columns in spans(shape[1]):
+                threads.checkpoint()
                 partial[number] += visit(strips[number], columns)
+            progress.advance()
 
         return work
 

@@ -9,6 +9,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import validate_data
 
 from mercer._errors import IndefiniteKernelError, ParameterError
+from mercer.estimators._advice import advised
 from mercer.gram import Gram, PrecomputedGram
 from mercer.gram.precomputed import check_square
 from mercer.kernels import Kernel, as_kernel
@@ -54,10 +55,11 @@ class KernelEstimator(BaseEstimator):
 
     def _check_X(self, X: Any, *, reset: bool) -> Any:
         """``X`` as a C-ordered array or CSR of float32 or float64, checked as scikit-learn does."""
-        return validate_data(
-            self, X, reset=reset, accept_sparse=False if self._is_precomputed else "csr",
-            dtype=[np.float64, np.float32], order="C",
-        )  # fmt: skip
+        with advised():
+            return validate_data(
+                self, X, reset=reset, accept_sparse=False if self._is_precomputed else "csr",
+                dtype=[np.float64, np.float32], order="C",
+            )  # fmt: skip
 
     def _fit_kernel(self, X: Any, *, allow_indefinite: bool, intercept: bool, gamma: Any = None) -> None:
         """Set ``kernel_``; refuse a kernel that the learner cannot use. ``gamma`` stands in for the parameter."""

@@ -13,6 +13,7 @@ from sklearn.metrics import r2_score
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
 from mercer._errors import DataError, MercerWarning, ParameterError
+from mercer.estimators._advice import advised
 from mercer.estimators._base import KernelEstimator
 from mercer.kernels import Kernel, as_kernel
 from mercer.solvers import cholesky
@@ -135,11 +136,12 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelEstimator):
         DataError, ParameterError, IndefiniteKernelError, MemoryBudgetError
             If the data or a parameter cannot be used, or the job is too large; see the messages.
         """
-        X, y = validate_data(
-            self, X, y, accept_sparse=False if self._is_precomputed else "csr", dtype=[np.float64, np.float32],
-            order="C", multi_output=True, y_numeric=True,
-        )  # fmt: skip
-        y = np.asarray(y, dtype=np.float64)
+        with advised():
+            X, y = validate_data(
+                self, X, y, accept_sparse=False if self._is_precomputed else "csr", dtype=[np.float64, np.float32],
+                order="C", multi_output=True, y_numeric=True,
+            )  # fmt: skip
+            y = np.asarray(y, dtype=np.float64)
         weights = None if sample_weight is None else self._check_weights(sample_weight, X)
         self._penalties(1 if y.ndim == 1 else y.shape[1])
         _warn_of_constant(y, weights)

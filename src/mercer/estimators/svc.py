@@ -17,9 +17,11 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, colu
 
 from mercer._errors import DataError, ParameterError
 from mercer.engine import memory
+from mercer.estimators._advice import advised
 from mercer.estimators._base import KernelEstimator
 from mercer.estimators._one_vs_one import Expansion, join, one_vs_rest, pair_values, total, votes
 from mercer.kernels.vector.dot import Linear
+from mercer.solvers.curvature import require_conditionally_positive
 from mercer.solvers.pairwise import Controls, solve_pairs
 from mercer.solvers.problems import Vector
 from mercer.solvers.solution import Status
@@ -70,7 +72,8 @@ class SVC(ClassifierMixin, KernelEstimator):
     n_jobs : int, optional
         Worker threads, all cores by default. The answer has the same bits for any number of them.
     allow_indefinite : bool, default=False
-        Accept a kernel that is not positive semi-definite; the answer is then a stationary point.
+        Accept a kernel that is not positive semi-definite; the answer is then a stationary point. A precomputed
+        matrix counts as indefinite if this is set.
 
     Attributes
     ----------
@@ -188,6 +191,8 @@ class SVC(ClassifierMixin, KernelEstimator):
         identity = len(rows) == X.shape[0] and np.array_equal(rows, np.arange(len(rows)))
         gram = self._gram(X, dtype=None if self.kernel_ is None else np.float64)
         gram = gram if identity else gram.restrict(rows, rows)
+        if self.kernel_ is None and not self.allow_indefinite:
+            require_conditionally_positive(gram)
         with memory.track() as account:
             answers = solve_pairs(gram, sizes, upper, self._controls())
         expansion = join(answers, sizes)
@@ -257,7 +262,7 @@ class SVC(ClassifierMixin, KernelEstimator):
             max_iter=self.max_iter,
             cache_bytes=int(self.cache_size * 2**20),
             n_jobs=self.n_jobs,
-            convex=self.kernel_ is None or self.kernel_.definiteness in ("positive", "conditional"),
+            convex=not self.allow_indefinite if self.kernel_ is None else self.kernel_.definiteness != "indefinite",
             verbose=bool(self.verbose),
         )
 
@@ -293,8 +298,11 @@ class SVC(ClassifierMixin, KernelEstimator):
 
 
 def _check_labels(y: Any, n: int) -> np.ndarray:
-    y = column_or_1d(y, warn=True)
-    check_classification_targets(y)
+    if y is None:
+        raise DataError("SVC requires y to be passed, but the target y is None; pass one label for each row of X.")
+    with advised():
+        y = column_or_1d(y, warn=True)
+        check_classification_targets(y)
     if len(y) != n:
         raise DataError(f"X has {n} rows and y has {len(y)} labels; there must be one label a row.")
     return y

@@ -13,13 +13,9 @@ from sklearn.utils.validation import check_is_fitted
 from mercer._errors import DataError
 from mercer.data.encoding import TableEncoder
 from mercer.data.schema import Locate, Schema
-from mercer.data.table import listing, nearest
+from mercer.data.table import listing, nearest, row_place
 from mercer.kernels.kernel import Kernel
 from mercer.kernels.modifiers import On
-
-
-def _row(row: int) -> str:
-    return f"row {row + 1}"
 
 
 class TableModel(BaseEstimator):
@@ -110,7 +106,7 @@ class TableModel(BaseEstimator):
         check_is_fitted(self, "estimator_")
         return self.encoder_.schema_
 
-    def predict(self, X: Any, *, source: str = "the table", locate: Locate = _row) -> np.ndarray:
+    def predict(self, X: Any, *, source: str = "the table", locate: Locate = row_place) -> np.ndarray:
         """Labels, or numbers in the target's own unit, shape (n,).
 
         Raises

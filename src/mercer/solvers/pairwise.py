@@ -73,6 +73,7 @@ class _Pairs:
         self.answers[pair] = solve_box_qp(
             BoxQP(gram, y, self.upper[rows], convex=controls.convex),
             tol=controls.tol, max_iter=controls.max_iter, cache_bytes=controls.cache_bytes, n_jobs=controls.n_jobs,
+            verbose=controls.verbose,
             matrix=self._assembled(pair) if pair[0] in self.blocks and pair[1] in self.blocks else None,
         )  # fmt: skip
         self._progress.advance()

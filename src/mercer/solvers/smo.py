@@ -38,6 +38,7 @@ def solve_box_qp(
     n_jobs: int | None = None,
     start: Vector | None = None,
     matrix: Array | None = None,
+    verbose: bool = False,
 ) -> Solution[BoxQPValue, Vector]:
     """Solve a box-constrained quadratic programme with one equality.
 
@@ -57,6 +58,8 @@ def solve_box_qp(
         A feasible alpha to begin with.
     matrix : ndarray of shape (n, n), optional
         The kernel matrix, where the caller has it already: in float64 for at most ``EXACT`` rows, else in float32.
+    verbose : bool, default=False
+        Show progress on standard error.
 
     Returns
     -------
@@ -81,7 +84,7 @@ def solve_box_qp(
         if len(point.beta) <= EXACT:
             held = _solve_small(problem.gram, point, tol, limit, matrix)
         else:
-            held = _solve_large(problem.gram, point, tol, limit, cache_bytes, n_jobs, matrix)
+            held = _solve_large(problem.gram, point, tol, limit, cache_bytes, n_jobs, matrix, verbose)
     primal, dual = objectives(point)
     violation = point.violation()
     status = _status(problem.convex, violation <= tol, point.steps >= limit)
@@ -104,7 +107,8 @@ def _solve_small(gram: GramMatrix, point: Iterate, tol: float, limit: int, matri
 
 
 def _solve_large(
-    gram: GramMatrix, point: Iterate, tol: float, limit: int, room: int, n_jobs: int | None, matrix: Array | None
+    gram: GramMatrix, point: Iterate, tol: float, limit: int, room: int, n_jobs: int | None, matrix: Array | None,
+    verbose: bool,
 ) -> int:
     """In float32; again from the float64 gradient, whose changes float32 follows more closely; then in float64.
 
@@ -118,7 +122,7 @@ def _solve_large(
         target = tol if dtype == np.float64 else _FLOAT32_PART * tol
         # What overflows float32 becomes infinite, which is seen below.
         with np.errstate(over="ignore"):
-            nbytes = _attempt(gram, dtype, point, target, limit, room, n_jobs, matrix)
+            nbytes = _attempt(gram, dtype, point, target, limit, room, n_jobs, matrix, verbose)
         held = max(held, nbytes)
         if dtype == np.float32 and not (np.isfinite(point.F).all() and np.isfinite(point.beta).all()):
             # The kernel overflows float32; float64 begins anew, from the gradient that it makes itself.
@@ -132,12 +136,12 @@ def _solve_large(
 
 def _attempt(
     gram: GramMatrix, dtype: type[np.floating], point: Iterate, tol: float, limit: int, room: int,
-    n_jobs: int | None, matrix: Array | None,
+    n_jobs: int | None, matrix: Array | None, verbose: bool,
 ) -> int:  # fmt: skip
     """One solve in the precision ``dtype``; returns the bytes held."""
     n = gram.shape[0]
     if n > WHOLE:
-        return by_working_sets(gram.astype(dtype), point, tol, limit, _WORKING_SET, room, n_jobs)
+        return by_working_sets(gram.astype(dtype), point, tol, limit, _WORKING_SET, room, n_jobs, verbose)
     if matrix is not None and dtype == np.float32:
         on_whole_matrix(matrix, point, tol, limit)
         return matrix.nbytes

@@ -9,6 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from mercer.engine import memory, threads
+from mercer.engine.progress import Progress
 from mercer.loops.smo import set_masks, smo_steps, subtract_rows
 from mercer.solvers.free_set import newton_change
 from mercer.solvers.interior import interior_point
@@ -43,12 +44,6 @@ class Block:
     ) -> np.ndarray:
         """Improve ``point.beta[rows]`` in place until the violation within ``rows`` is small; returns the change."""
         q = len(rows)
-        with np.errstate(over="ignore"):
-            finite = np.isfinite(K.sum()) or np.isfinite(K).all()
-        if not finite:
-            # The gradient of these rows cannot be computed either: the caller tries float64, or raises.
-            point.F[rows] = np.nan
-            return np.zeros(q)
         F, rise, fall, work, bits = self._F[:q], self._rise[:q], self._fall[:q], self._work[:q], self._bits[:q]
         F[:] = point.F[rows]
         before = point.beta[rows]
@@ -65,18 +60,22 @@ class Block:
             if steps < portion:
                 break
             threads.checkpoint()
+        if not np.isfinite(F).all():
+            # A row of the block that was used is not finite. The caller tries float64, or raises.
+            point.F[rows] = np.nan
+            return np.zeros(q)
         point.beta[rows] = beta
         return beta - before
 
 
-class Progress:
+class Stall:
     """Notices when the dual objective has stopped growing."""
 
     def __init__(self, dtype: np.dtype) -> None:
         self._eps = float(np.finfo(dtype).eps)
         self._best, self._idle = -np.inf, 0
 
-    def stalled(self, dual: float) -> bool:
+    def reached(self, dual: float) -> bool:
         """Whether the last rounds together did not raise the objective by more than rounding."""
         if dual > self._best + self._eps * abs(dual):
             self._best, self._idle = dual, 0
@@ -112,15 +111,17 @@ def _largest(values: np.ndarray, least: float, count: int) -> np.ndarray:
 
 
 def by_working_sets(
-    gram: GramMatrix, point: Iterate, tol: float, max_iter: int, size: int, limit: int, n_jobs: int | None
-) -> int:
+    gram: GramMatrix, point: Iterate, tol: float, max_iter: int, size: int, limit: int, n_jobs: int | None,
+    verbose: bool,
+) -> int:  # fmt: skip
     """Move ``point`` until its violation is at most ``tol``, the steps are used up, or rounding stops it.
 
     Returns the bytes held for the block and the kept rows.
     """
     dtype = np.dtype(gram.dtype)
-    block, progress = Block(size, dtype), Progress(dtype)
+    block, stall = Block(size, dtype), Stall(dtype)
     K = np.empty((size, size), dtype)
+    progress = Progress(None, "working sets", verbose)
     diagonal = gram.diagonal().astype(dtype, copy=False)
     rows = np.empty(0, dtype=np.intp)
     with memory.reserve(K.nbytes, "the kernel block of a working set"), RowStore(gram, limit, n_jobs) as store:
@@ -136,7 +137,8 @@ def by_working_sets(
             change = block.solve(square, diagonal[rows], point, rows, inner, max_iter - point.steps)
             moved = np.flatnonzero(change)
             store.subtract(point.F, rows[moved], change[moved])
-            if progress.stalled(point.dual()):
+            progress.advance()
+            if stall.reached(point.dual()):
                 break
         return K.nbytes + store.nbytes
 
@@ -147,7 +149,7 @@ def on_whole_matrix(K: Array, point: Iterate, tol: float, max_iter: int) -> None
     Where a round of steps does not end it, Newton steps on the free weights follow; where many do not, an interior
     point method (in float64; in float32 the point is left to a solve in float64).
     """
-    block, progress = Block(len(K), K.dtype), Progress(K.dtype)
+    block, stall = Block(len(K), K.dtype), Stall(K.dtype)
     diagonal = K.diagonal().copy()
     rows = np.arange(len(K))
     crawls = point.steps + _CRAWL * len(K)
@@ -163,7 +165,7 @@ def on_whole_matrix(K: Array, point: Iterate, tol: float, max_iter: int) -> None
                 return
             _interior_round(K, point)
             crawls = max_iter
-        if progress.stalled(point.dual()):
+        if stall.reached(point.dual()):
             return
 
 

@@ -1,0 +1,314 @@
+"""What holds for every estimator that learns from rows: scikit-learn's contract, threads, processes, bad input."""
+
+from __future__ import annotations
+
+import copy
+import multiprocessing
+import pickle
+import threading
+import warnings
+from typing import Any
+
+import joblib
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse as sp
+from sklearn.base import clone
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils.estimator_checks import check_estimator
+
+import mercer
+from mercer import SVC, KernelRidge, kernels
+from mercer._errors import DataError, KernelValueError, MemoryBudgetError, MercerError, ParameterError
+from mercer.engine import memory
+from mercer.kernels import RBF, Linear, Matern, NegativeDistance
+
+X = np.random.default_rng(0).normal(size=(90, 3))
+CLASSES = np.where(X[:, 0] * X[:, 1] > 0, "same", "other")
+NUMBERS = np.sin(X[:, 0])
+CASES = [pytest.param(SVC(), CLASSES, id="SVC"), pytest.param(KernelRidge(kernel="rbf"), NUMBERS, id="KernelRidge")]
+
+every_estimator = pytest.mark.parametrize(("model", "y"), CASES)
+
+
+def bits(model: Any, rows: Any = X) -> tuple[np.ndarray, np.ndarray]:
+    return model.dual_coef_, getattr(model, "decision_function", model.predict)(rows)
+
+
+def assert_same_bits(model: Any, other: Any) -> None:
+    for a, b in zip(bits(model), bits(other), strict=True):
+        np.testing.assert_array_equal(a, b)
+
+
+def refitted(model: Any, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    return bits(clone(model).fit(X, y))
+
+
+def test_the_list_is_complete() -> None:
+    public = {name for name in mercer.__all__ if hasattr(getattr(mercer, name), "fit")}
+    assert public - {"TableModel"} == {type(case.values[0]).__name__ for case in CASES}
+
+
+@every_estimator
+@pytest.mark.parametrize("kernel", [None, "linear", 2.0 * RBF(2.0) + Linear()], ids=repr)
+def test_scikit_learns_own_checks(model: Any, y: np.ndarray, kernel: Any) -> None:
+    checked = clone(model) if kernel is None else clone(model).set_params(kernel=kernel)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        results = check_estimator(checked, on_skip=None, on_fail=None)
+    others = {r["check_name"]: str(r["exception"]) for r in results if r["status"] != "passed"}
+    # The one check that scikit-learn itself leaves out unless SciPy is told to take arrays of other libraries.
+    others.pop("check_array_api_input", None)
+    assert len(results) > 50 and others == {}
+
+
+@every_estimator
+def test_a_grid_over_the_kernels_parameters(model: Any, y: np.ndarray) -> None:
+    scales = [0.5, 2.0]
+    search = GridSearchCV(clone(model).set_params(kernel=RBF(1.0)), {"kernel__length_scale": scales}, cv=3)
+    search.fit(X, y)
+    best = search.best_params_["kernel__length_scale"]
+    assert search.best_estimator_.kernel_ == RBF(best)
+    alone = [GridSearchCV(clone(model), {"kernel": [RBF(s)]}, cv=3).fit(X, y).best_score_ for s in scales]
+    np.testing.assert_array_equal(search.cv_results_["mean_test_score"], alone)
+    name = type(model).__name__.lower()
+    steps = make_pipeline(StandardScaler(), clone(model).set_params(kernel=2.0 * RBF(1.0) + Linear()))
+    grid = {f"{name}__kernel__left__kernel__length_scale": scales, f"{name}__kernel__left__factor": [1.0, 3.0]}
+    found = GridSearchCV(steps, grid, cv=3).fit(X, y)
+    assert len(found.cv_results_["params"]) == 4
+    assert found.best_estimator_[-1].kernel_.terms[1] == Linear()
+
+
+@every_estimator
+def test_named_columns_reach_the_kernel(model: Any, y: np.ndarray) -> None:
+    table = pd.DataFrame(X, columns=["age", "size", "mass"])
+    named = clone(model).set_params(kernel=RBF().on("size") * Linear().on(["mass", "age"]) + 1.0).fit(table, y)
+    placed = clone(model).set_params(kernel=RBF().on(1) * Linear().on([2, 0]) + 1.0).fit(X, y)
+    np.testing.assert_array_equal(bits(named, table)[1], bits(placed)[1])
+    with pytest.raises(ParameterError, match="no column 'hight'; the columns are age, size, mass"):
+        clone(model).set_params(kernel=RBF().on("hight")).fit(table, y)
+
+
+@every_estimator
+def test_the_form_of_the_input_does_not_matter(model: Any, y: np.ndarray) -> None:
+    fitted = clone(model).fit(X, y)
+    fixed, targets = X.copy(), y.copy()
+    fixed.setflags(write=False)
+    targets.setflags(write=False)
+    for rows in (fixed, np.asfortranarray(X), np.repeat(X, 2, axis=0)[::2], X.astype(object), X.tolist()):
+        assert_same_bits(clone(model).fit(rows, targets), fitted)
+    for form in (sp.csr_matrix, sp.csr_array, sp.csc_matrix, sp.coo_array):
+        sparse = clone(model).fit(form(X), y)
+        np.testing.assert_allclose(bits(sparse, form(X))[1], bits(fitted)[1], rtol=1e-8, atol=1e-8)
+
+
+@every_estimator
+@pytest.mark.parametrize("survive", [copy.copy, copy.deepcopy, lambda m: pickle.loads(pickle.dumps(m))])
+def test_copies(model: Any, y: np.ndarray, survive: Any) -> None:
+    fitted = clone(model).set_params(kernel=Matern(nu=1.5) + Linear()).fit(X, y)
+    assert_same_bits(survive(fitted), fitted)
+
+
+@every_estimator
+def test_joblib_files(model: Any, y: np.ndarray, tmp_path: Any) -> None:
+    fitted = clone(model).fit(X, y)
+    joblib.dump(fitted, tmp_path / "model.joblib")
+    assert_same_bits(joblib.load(tmp_path / "model.joblib", mmap_mode="r"), fitted)
+
+
+@every_estimator
+def test_fits_at_the_same_time_do_not_disturb_each_other(model: Any, y: np.ndarray) -> None:
+    expected = clone(model).fit(X, y)
+    fitted: list[Any] = [clone(model) for _ in range(6)]
+    threads = [threading.Thread(target=lambda m=m: m.fit(X, y)) for m in fitted]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    for other in fitted:
+        assert_same_bits(other, expected)
+
+
+@every_estimator
+def test_other_processes_after_a_fit_in_this_one(model: Any, y: np.ndarray) -> None:
+    rows, targets = np.tile(X, (7, 1)), np.tile(y, 7)
+    clone(model).fit(rows, targets).predict(rows)
+    expected = refitted(model, y)
+    found = joblib.Parallel(n_jobs=2)(joblib.delayed(refitted)(model, y) for _ in range(2))
+    if "fork" in multiprocessing.get_all_start_methods():
+        with multiprocessing.get_context("fork").Pool(2) as pool:
+            found += pool.starmap_async(refitted, [(model, y)] * 2).get(60)
+    for there in found:
+        for a, b in zip(expected, there, strict=True):
+            np.testing.assert_array_equal(a, b)
+
+
+@every_estimator
+def test_one_job_stays_in_the_thread_of_the_caller(model: Any, y: np.ndarray) -> None:
+    seen: set[int] = set()
+
+    def kernel(A: np.ndarray, B: np.ndarray) -> np.ndarray:
+        seen.add(threading.get_ident())
+        return np.exp(A @ B.T)
+
+    rows, targets = np.tile(X, (7, 1)), np.tile(y, 7)
+    one = clone(model).set_params(kernel=kernel, n_jobs=1).fit(rows, targets)
+    one.predict(rows)
+    assert seen == {threading.get_ident()}
+    seen.clear()
+    several = clone(one).set_params(n_jobs=3).fit(rows, targets)
+    assert len(seen) > 1
+    np.testing.assert_allclose(several.dual_coef_, one.dual_coef_, rtol=1e-6, atol=1e-8)
+
+
+@every_estimator
+def test_a_function_is_called_on_blocks(model: Any, y: np.ndarray) -> None:
+    sizes: list[tuple[int, int]] = []
+
+    def kernel(A: np.ndarray, B: np.ndarray) -> np.ndarray:
+        sizes.append((len(A), len(B)))
+        return np.exp(A @ B.T)
+
+    rows, targets = np.tile(X, (7, 1)), np.tile(y, 7)
+    clone(model).set_params(kernel=kernel).fit(rows, targets).predict(rows)
+    assert len(sizes) < 60 and (512, 512) in sizes
+
+
+@every_estimator
+def test_a_hook_hears_of_the_work_and_may_cancel_it(model: Any, y: np.ndarray) -> None:
+    rows, targets = np.tile(X, (7, 1)) + np.linspace(0, 1, 630)[:, None], np.tile(y, 7)
+    heard = []
+    with mercer.on_progress(lambda *what: heard.append(what)):
+        fitted = clone(model).fit(rows, targets)
+    assert heard and all(done <= total for _, done, total in heard)
+
+    class Cancelled(Exception):
+        pass
+
+    def cancel(*what: Any) -> None:
+        raise Cancelled
+
+    before = memory._process.held
+    with mercer.on_progress(cancel), pytest.raises(Cancelled):
+        clone(model).fit(rows, targets)
+    assert memory._process.held == before
+    assert_same_bits(clone(model).fit(rows, targets), fitted)
+
+
+def _broken(A: np.ndarray, B: np.ndarray) -> np.ndarray:
+    return np.where(A @ B.T > 2, np.nan, 1.0)
+
+
+def _with(value: Any, dtype: Any = float) -> np.ndarray:
+    rows = X.astype(dtype)
+    rows[4, 1] = value
+    return rows
+
+
+@every_estimator
+@pytest.mark.parametrize(
+    ("rows", "words"),
+    [
+        (_with(np.nan), r"Input X contains NaN.*HistGradientBoosting|Input X contains NaN.*imputer"),
+        (sp.csr_matrix(_with(np.nan)), "Input X contains NaN"),
+        (_with(np.inf), r"Input X contains infinity.*Drop those rows or replace"),
+        (_with("tall", object), r"could not convert string to float: 'tall'.*OneHotEncoder.*TableModel"),
+        (pd.DataFrame({"a": ["tall"] * 90}), r"could not convert string to float.*OneHotEncoder"),
+        (np.empty((0, 3)), r"0 sample\(s\).*rows and columns are needed"),
+        (np.empty((90, 0)), r"0 feature\(s\).*rows and columns are needed"),
+        (X[:, 0], r"Expected 2D array.*reshape"),
+        (X[:40], r"40.*90.*(one target for each row|one label a row)|(one target for each row|one label a row)"),
+        (X + 1j, "Complex data not supported"),
+    ],
+)
+def test_rows_that_cannot_be_used(model: Any, y: np.ndarray, rows: Any, words: str) -> None:
+    with pytest.raises(DataError, match=f"(?s){words}"):
+        clone(model).fit(rows, [] if rows.shape[0] == 0 else y)
+
+
+@every_estimator
+def test_targets_that_cannot_be_used(model: Any, y: np.ndarray) -> None:
+    with pytest.raises(DataError, match="requires y to be passed, but the target y is None"):
+        clone(model).fit(X, None)
+    with pytest.raises(DataError, match="Input y contains NaN"):
+        clone(model).fit(X, np.where(NUMBERS > 0.5, np.nan, 1.0))
+
+
+@pytest.mark.filterwarnings("ignore:X does not have valid feature names")
+@every_estimator
+def test_other_columns_at_predict(model: Any, y: np.ndarray) -> None:
+    table = pd.DataFrame(X, columns=["age", "size", "mass"])
+    fitted = clone(model).fit(table, y)
+    with pytest.raises(DataError, match=r"X has 2 features.*expecting 3.*that the model was fitted on"):
+        fitted.predict(table[["age", "size"]].to_numpy())
+    with pytest.raises(DataError, match=r"(?s)names should match.*unseen at fit time.*- weight.*feature_names_in_"):
+        fitted.predict(table.rename(columns={"mass": "weight"}))
+    with pytest.raises(DataError, match=r"(?s)same order.*feature_names_in_"):
+        fitted.predict(table[["mass", "size", "age"]])
+    np.testing.assert_array_equal(
+        fitted.predict(table[["mass", "size", "age"]][list(fitted.feature_names_in_)]), fitted.predict(table)
+    )
+
+
+@every_estimator
+@pytest.mark.parametrize(
+    ("parameters", "error", "words"),
+    [
+        ({"kernel": "rbff"}, ParameterError, "there is no kernel 'rbff'; did you mean 'rbf'"),
+        ({"kernel": 3}, ParameterError, "and is 3; names are linear"),
+        ({"kernel": RBF}, ParameterError, r"the class RBF; pass a kernel, such as RBF\(\)"),
+        ({"kernel": kernels.Sigmoid()}, ParameterError, r"Sigmoid\(1.0\) is indefinite.*allow_indefinite=True"),
+        ({"kernel": _broken}, KernelValueError, r"_broken\) returned nan"),
+        ({"kernel": lambda A, B: A[:, 0]}, KernelValueError, "one value for every pair"),
+        ({"kernel": RBF([1.0, 2.0])}, DataError, "2 length scales, and X has 3 columns"),
+        ({"gamma": -1.0, "kernel": "rbf"}, ParameterError, "gamma must be a finite number above 0.*is -1.0"),
+        ({"n_jobs": 0}, ParameterError, "n_jobs=0 is not a number of threads"),
+        ({"kernel": "precomputed"}, DataError, r"must be square.*shape \(90, 3\)"),
+    ],
+)
+def test_kernels_and_parameters_that_are_refused(
+    model: Any, y: np.ndarray, parameters: dict, error: type[MercerError], words: str
+) -> None:
+    with pytest.raises(error, match=words):
+        clone(model).set_params(**parameters).fit(X, y)
+
+
+@every_estimator
+def test_a_precomputed_matrix_that_is_no_kernel_matrix(model: Any, y: np.ndarray) -> None:
+    K = RBF(1.0)(X)
+    K[3, 8] += 0.5
+    given = clone(model).set_params(kernel="precomputed")
+    with pytest.raises(DataError, match=r"not symmetric: K\[(3, 8|8, 3)\] = .*K \+ K.T"):
+        given.fit(K, y)
+    with pytest.raises(ParameterError, match=r"(?s)(indefinite|not positive semi-definite).*allow_indefinite=True"):
+        given.fit(np.tanh(X @ X.T - 1.0) - 2.0 * np.eye(90), y)
+
+
+@every_estimator
+def test_a_budget_that_is_too_small(model: Any, y: np.ndarray) -> None:
+    evaluated: list[int] = []
+
+    def kernel(A: np.ndarray, B: np.ndarray) -> np.ndarray:
+        evaluated.append(len(A) * len(B))
+        return A @ B.T
+
+    with mercer.config(memory="10KiB"), pytest.raises(MemoryBudgetError, match=r"KiB.*10\.0 KiB left.*mercer\.config"):
+        clone(model).set_params(kernel=kernel).fit(X, y)
+    # Single entries, to see that kernel and rows go together, are all that comes before the refusal.
+    assert max(evaluated, default=0) <= 1 and len(evaluated) <= 2
+
+
+def test_conditionally_positive_kernels_where_the_constraint_makes_them_valid() -> None:
+    plain = SVC(kernel=NegativeDistance()).fit(X, CLASSES)
+    centred = SVC(kernel=NegativeDistance().centered(X)).fit(X, CLASSES)
+    np.testing.assert_allclose(plain.decision_function(X), centred.decision_function(X), atol=1e-8)
+    assert plain.certificate_.status.name == "converged"
+    assert plain.certificate_.primal == pytest.approx(centred.certificate_.primal, rel=1e-9)
+    given = SVC(kernel="precomputed").fit(NegativeDistance()(X), CLASSES)
+    np.testing.assert_array_equal(given.support_, plain.support_)
+    with pytest.raises(ParameterError, match=r"only conditionally positive.*kernel\.centered\(X\)"):
+        KernelRidge(kernel=NegativeDistance()).fit(X, NUMBERS)
+    assert KernelRidge(kernel=NegativeDistance().centered(X)).fit(X, NUMBERS).score(X, NUMBERS) > 0.5
