@@ -37,16 +37,23 @@ class Row:
 
 
 def in_turn(contenders: dict[str, Callable[[], object]], repeats: int = 5) -> dict[str, float]:
-    """Median seconds of each; they take turns, so that a machine whose speed drifts is unfair to nobody."""
-    for run in contenders.values():
-        run()
+    """Median seconds of each after a warm-up; they take turns, so that a machine whose speed drifts is fair to all.
+
+    Who takes over 20 seconds is run once more after the warm-up, and not ``repeats`` times.
+    """
+    slow = {name for name, run in contenders.items() if _seconds(run) > 20}
     times: dict[str, list[float]] = {name: [] for name in contenders}
-    for _ in range(repeats):
+    for turn in range(repeats):
         for name, run in contenders.items():
-            begun = time.perf_counter()
-            run()
-            times[name].append(time.perf_counter() - begun)
+            if turn == 0 or name not in slow:
+                times[name].append(_seconds(run))
     return {name: statistics.median(values) for name, values in times.items()}
+
+
+def _seconds(run: Callable[[], object]) -> float:
+    begun = time.perf_counter()
+    run()
+    return time.perf_counter() - begun
 
 
 def data_folder() -> Path | None:

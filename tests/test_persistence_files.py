@@ -87,7 +87,8 @@ def test_the_file_is_a_safetensors_file(tmp_path):
     arrays = [X, np.arange(7, dtype=np.int8), np.array([True]), X.astype(np.float32)]
     save(arrays, path)
     with safe_open(path, framework="numpy") as file:
-        tensors = [file.get_tensor(name) for name in file.keys()]
+        names = file.keys()
+        tensors = [file.get_tensor(name) for name in names]
         metadata = file.metadata()
     assert sorted(t.tobytes() for t in tensors) == sorted(a.tobytes() for a in arrays)
     assert metadata["format"] == "mercer-model"

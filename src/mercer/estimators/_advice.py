@@ -28,10 +28,10 @@ def advised() -> Iterator[None]:
     """Raise what scikit-learn finds wrong with the input as a DataError that also says what to do.
 
     >>> with advised():
-    ...     raise ValueError("y should be a 1d array, got an array of shape (3, 2) instead.")
+    ...     raise ValueError("y should be a 1d array.")
     Traceback (most recent call last):
         ...
-    mercer._errors.DataError: y should be a 1d array, got an array of shape (3, 2) instead. Pass one label for each row of X.
+    mercer._errors.DataError: y should be a 1d array. Pass one label for each row of X.
     """
     try:
         yield
