@@ -43,7 +43,7 @@ def environment(name: str, requirements: list[str]) -> Path:
 def main(arguments: list[str]) -> int:
     if arguments[:1] == ["demo"]:
         python = environment(".venv", ["-e", ".[all]"])
-        command = ["-m", "mercer.cli", "fit", "sample:breast_cancer", "--model", "svc", "--out", "breast_cancer.mercer"]
+        command = ["-m", "mercer.cli", "fit", "sample:digits", "--model", "svc", "--out", "digits.mercer"]
         return subprocess.run([str(python), *command, *arguments[1:]], cwd=ROOT).returncode
     if arguments[:1] == ["test"]:
         lowest = "--lowest" in arguments

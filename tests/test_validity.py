@@ -260,6 +260,7 @@ def test_the_report_reads_as_text():
 
 def test_the_report_is_a_value():
     report = check(np.eye(2))
+    assert report.symmetric is True and check([[1.0, 2.0], [0.0, 1.0]]).symmetric is False
     with pytest.raises(dataclasses.FrozenInstanceError):
         report.rank = 7
     assert {f.name for f in dataclasses.fields(report)} <= set(vars(report))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import dataclasses
 import multiprocessing
 import pickle
 import threading
@@ -63,6 +64,18 @@ def test_scikit_learns_own_checks(model: Any, y: np.ndarray, kernel: Any) -> Non
     # The one check that scikit-learn itself leaves out unless SciPy is told to take arrays of other libraries.
     others.pop("check_array_api_input", None)
     assert len(results) > 50 and others == {}
+
+
+@every_estimator
+def test_certificates(model: Any, y: np.ndarray) -> None:
+    certificate = clone(model).fit(X, y).certificate_
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        certificate.primal = 0.0
+    assert certificate.gap == certificate.primal - certificate.dual
+    assert 0 <= certificate.gap < 1e-6 and certificate.relative_gap < 1e-6 and certificate.kkt_violation < 1e-6
+    assert certificate.iterations >= 0 and certificate.seconds > 0
+    assert certificate.peak_bytes >= 8 * len(X) ** 2
+    assert certificate.status.name in ("converged", "direct")
 
 
 @every_estimator
@@ -229,6 +242,7 @@ def test_rows_that_cannot_be_used(model: Any, y: np.ndarray, rows: Any, words: s
         clone(model).fit(rows, [] if rows.shape[0] == 0 else y)
 
 
+@pytest.mark.filterwarnings("ignore:invalid value encountered in cast:RuntimeWarning")
 @every_estimator
 def test_targets_that_cannot_be_used(model: Any, y: np.ndarray) -> None:
     with pytest.raises(DataError, match="requires y to be passed, but the target y is None"):

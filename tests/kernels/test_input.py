@@ -277,7 +277,10 @@ def test_evaluations_that_are_refused(evaluate: Any, error: type[Exception], mes
 @pytest.mark.parametrize(
     ("function", "message"),
     [
-        (lambda A, B: np.ones(3), r"called on (\d+) and \1 rows and returned an array of shape \(3,\); .* pairwise=True"),
+        (
+            lambda A, B: np.ones(3),
+            r"called on (\d+) and \1 rows and returned an array of shape \(3,\); .* pairwise=True",
+        ),
         (lambda A, B: None, "returned NoneType .* it must return an array of real numbers"),
         (lambda A, B: A @ B.T + 1j, "complex128"),
         (lambda A, B: [["a"] * len(B)] * len(A), "it must return an array of real numbers"),

@@ -120,7 +120,7 @@ def _by_full_spectrum(operand: Operand, tolerance: float | None, ridge: float) -
     require(4 * 8 * n * n, f"the eigenvalues of a {n} x {n} matrix", "Use fewer rows, or lower full_spectrum_up_to.")
     K = operand.dense()
     asymmetry = worst_asymmetry(K)
-    symmetric = asymmetry.worst <= _rounding(operand) * np.abs(K).max()
+    symmetric = bool(asymmetry.worst <= _rounding(operand) * np.abs(K).max())
     S = (K + K.T) / 2
     del K
     spectrum, values = spectra.full(S)
@@ -149,7 +149,7 @@ def _by_lanczos(
     spectrum, c = spectra.ends(operator, rng)
     # The largest entry of a positive semi-definite matrix stands on its diagonal.
     largest_entry = max(float(np.abs(operand.gram.diagonal()).max()), spectrum.scale / operand.n)
-    symmetric = asymmetry.worst <= _rounding(operand) * largest_entry
+    symmetric = bool(asymmetry.worst <= _rounding(operand) * largest_entry)
     limit, reason = _tolerance(operand, spectrum, tolerance)
     notes = ["the numerical rank is not computed: it needs all eigenvalues; raise full_spectrum_up_to to have it."]
     if asymmetry.sampled:
