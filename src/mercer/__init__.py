@@ -15,7 +15,6 @@ _HOME = {
     "KernelRidge": "mercer.estimators.kernel_ridge",
     "PrecomputedGram": "mercer.gram",
     "SVC": "mercer.estimators.svc",
-    "TableModel": "mercer.estimators.table",
     "config": "mercer.engine.settings",
     "load": "mercer.persistence",
     "on_progress": "mercer.engine.progress",
@@ -33,7 +32,6 @@ if TYPE_CHECKING:
     from mercer.engine.settings import config as config
     from mercer.estimators.kernel_ridge import KernelRidge as KernelRidge
     from mercer.estimators.svc import SVC as SVC
-    from mercer.estimators.table import TableModel as TableModel
     from mercer.gram import Gram as Gram
     from mercer.gram import PrecomputedGram as PrecomputedGram
     from mercer.persistence import load as load

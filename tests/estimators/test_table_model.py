@@ -84,3 +84,9 @@ def test_arrays_are_tables_too():
     assert model.score(X, X[:, 0] > 0) > 0.9
     with pytest.raises(DataError, match=r"shape \(30,\)"):
         model.predict(X[:, 0])
+
+
+def test_columns_that_are_numbered_are_found_again():
+    X = pd.DataFrame(np.random.default_rng(0).normal(size=(40, 2)))
+    y = np.where(X[0] > 0, "up", "down")
+    assert (TableModel(SVC()).fit(X, y).predict(X) == y).mean() > 0.9

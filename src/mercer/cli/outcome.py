@@ -24,7 +24,10 @@ _OPTIONS = {
     "mercer.config(memory=...)": "--memory",
     "allow_indefinite=True": "--set allow_indefinite=True",
     "(sklearn.preprocessing.MinMaxScaler)": "(--normalize minmax)",
-    ", or pass float32 data": "",
+    # The way out that programs have, and the command line has not.
+    ", use fewer rows, pass float32 data, or multiply by it lazily with mercer.Gram(kernel, X) @ v": (
+        " or use fewer rows"
+    ),
 }
 
 # Of typer's errors only this branch is public under one name in all its versions; its base is what we catch.

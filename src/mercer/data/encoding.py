@@ -236,11 +236,11 @@ class TableEncoder(TransformerMixin, BaseEstimator):
 
 
 def as_table(X: Any) -> Any:
-    """A data frame as it is, any sparse matrix as CSR, an array (n, d) as a frame with columns x0, x1, ..."""
+    """A data frame with names as text, any sparse matrix as CSR, an array (n, d) as a frame with columns x0, x1, ..."""
     if sp.issparse(X):
         return sp.csr_matrix(X)
     if hasattr(X, "columns"):
-        return X
+        return X if all(isinstance(name, str) for name in X.columns) else X.rename(columns=str)
     array = np.asarray(X)
     if array.ndim != 2:
         raise DataError(f"a table has rows and columns, and this array is of shape {array.shape}.")

@@ -82,7 +82,7 @@ def require(nbytes: int, what: str, way_out: str = "") -> None:
     if nbytes > free:
         raise MemoryBudgetError(
             f"{what} would take {describe(nbytes)}, and the memory budget has {describe(free)} left. "
-            + (way_out or "Raise the budget with mercer.config(memory=...), use fewer rows, or pass float32 data.")
+            + (way_out or "Raise the budget with mercer.config(memory=...), or use fewer rows.")
         )
 
 

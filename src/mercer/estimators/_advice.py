@@ -12,8 +12,7 @@ _ADVICE = (
     ("contains infinity", "Drop those rows or replace the values; numpy.isfinite shows where they are."),
     (
         "could not convert string to float",
-        "Encode text and categories first (sklearn.preprocessing.OneHotEncoder), "
-        "or fit a mercer.TableModel, which encodes them.",
+        "Encode text and categories first (sklearn.preprocessing.OneHotEncoder); `mercer fit` does it for files.",
     ),
     ("feature names should match", "Pass the columns of the fit in their order: X[list(model.feature_names_in_)]."),
     ("features as input", "Pass the columns that the model was fitted on."),
