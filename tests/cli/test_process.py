@@ -8,11 +8,13 @@ import signal
 import subprocess
 import sys
 import time
+import warnings
 
 import numpy as np
 import pytest
 
 from mercer.cli import main
+from mercer.cli.outcome import ending
 
 COMMAND = [sys.executable, "-m", "mercer.cli"]
 _HEAVY = ("numpy", "scipy", "sklearn", "pandas", "numba", "matplotlib")
@@ -98,3 +100,13 @@ def test_ctrl_c_ends_with_130_and_leaves_no_file(tmp_path):
     assert process.returncode == 130
     assert b"interrupted; no file was written" in err and b"Traceback" not in err
     assert [path.name for path in tmp_path.iterdir()] == ["noise.npz"]
+
+
+def test_warnings_for_programmers_are_kept_from_users(capsys):
+    def command() -> int:
+        for kind in (DeprecationWarning, FutureWarning, UserWarning):
+            warnings.warn(f"a {kind.__name__}", kind, stacklevel=1)
+        return 0
+
+    assert ending(command) == 0
+    assert capsys.readouterr().err == "mercer: note: a UserWarning\n"

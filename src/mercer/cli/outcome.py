@@ -47,6 +47,9 @@ def ending(command: Callable[[], Any], json: bool = False) -> int:
     try:
         with warnings.catch_warnings():
             warnings.showwarning = _note
+            # Of use to those who write programs against a library, not to those who run one.
+            for kind in (DeprecationWarning, PendingDeprecationWarning, FutureWarning):
+                warnings.simplefilter("ignore", kind)
             code = command()
         # typer itself turns Ctrl-C into this code.
         return say(_STOPPED, INTERRUPTED) if code == INTERRUPTED else OK

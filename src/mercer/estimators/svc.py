@@ -92,7 +92,9 @@ class SVC(ClassifierMixin, KernelEstimator):
     coef_ : ndarray of shape (k (k - 1) / 2, d)
         w of each pair; for the linear kernel only.
     certificate_ : Certificate
-        Primal and dual objective (sums over the pairs), worst violation, steps, time and memory.
+        Primal and dual objective (sums over the pairs), worst violation, steps, time and memory. The gradient behind
+        them is computed in float64 for the support vectors and for all rows that are anywhere near the margin; see
+        :mod:`mercer.solvers.certify`.
     certificates_ : list of Certificate
         One for each pair of classes.
     n_iter_ : ndarray of shape (k (k - 1) / 2,)

@@ -43,7 +43,7 @@ class Certificate:
     Parameters
     ----------
     primal, dual : float
-        Objective values, computed in float64 over all training rows.
+        Objective values, in float64.
     kkt_violation : float
         The worst violation of an optimality condition (the residual of the linear system for direct solvers).
     iterations : int
