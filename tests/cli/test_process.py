@@ -110,3 +110,17 @@ def test_warnings_for_programmers_are_kept_from_users(capsys):
 
     assert ending(command) == 0
     assert capsys.readouterr().err == "mercer: note: a UserWarning\n"
+
+
+def test_an_interrupt_that_a_library_swallows_is_still_one(capsys):
+    class Swallows:
+        def __del__(self) -> None:
+            signal.raise_signal(signal.SIGINT)
+
+    def command() -> int:
+        Swallows()
+        raise RuntimeError("half done")
+
+    assert ending(command) == 130
+    assert capsys.readouterr().err == "mercer: interrupted; no file was written\n"
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler

@@ -5,7 +5,9 @@ from __future__ import annotations
 import functools
 import io
 import os
+import signal
 import sys
+import threading
 import traceback
 import warnings
 from collections.abc import Callable
@@ -44,38 +46,79 @@ def ending(command: Callable[[], Any], json: bool = False) -> int:
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")
     say = functools.partial(_say, json)
-    try:
-        with warnings.catch_warnings():
-            warnings.showwarning = _note
-            # Of use to those who write programs against a library, not to those who run one.
-            for kind in (DeprecationWarning, PendingDeprecationWarning, FutureWarning):
-                warnings.simplefilter("ignore", kind)
-            code = command()
-        # typer itself turns Ctrl-C into this code.
-        return say(_STOPPED, INTERRUPTED) if code == INTERRUPTED else OK
-    except (KeyboardInterrupt, typer.Abort):
-        return say(_STOPPED, INTERRUPTED)
-    except _USAGE as error:
-        return say(error.format_message(), USER_FAULT)
-    except SystemExit as error:
-        if isinstance(error.__context__, BrokenPipeError):
-            # The reader of our output has left, as in `mercer predict ... | head`; nothing more is to be said to it.
-            os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
-            return OK
-        raise
-    except MercerError as error:
-        return say(_in_options(str(error)), USER_FAULT)
-    except MemoryError:
-        return say("the machine has no memory left for this; use fewer rows, or set a budget by --memory", USER_FAULT)
-    except OSError as error:
-        where = "" if error.filename is None else f"{error.filename}: "
-        return say(f"{where}{error.strerror or error}; check the name, its permissions and the free space", USER_FAULT)
-    except Exception as error:
-        return say(
-            f"internal error ({type(error).__name__}: {error}); run again with MERCER_DEBUG=1 to see where, and "
-            "please report it",
-            OUR_FAULT,
+    with _Interrupt() as interrupt:
+        try:
+            with warnings.catch_warnings():
+                warnings.showwarning = _note
+                # Of use to those who write programs against a library, not to those who run one.
+                for kind in (DeprecationWarning, PendingDeprecationWarning, FutureWarning):
+                    warnings.simplefilter("ignore", kind)
+                code = command()
+            # typer itself turns Ctrl-C into this code.
+            return say(_STOPPED, INTERRUPTED) if code == INTERRUPTED else OK
+        except (KeyboardInterrupt, typer.Abort):
+            return say(_STOPPED, INTERRUPTED)
+        except SystemExit as error:
+            if isinstance(error.__context__, BrokenPipeError):
+                # The reader of our output has left, as in `mercer predict ... | head`; it is to be told no more.
+                os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+                return OK
+            raise
+        except Exception as error:
+            return say(*((_STOPPED, INTERRUPTED) if interrupt.seen else _explained(error)))
+
+
+class _Interrupt:
+    """Remembers Ctrl-C while a command runs, also where it falls into a callback of a library that swallows it.
+
+    While numba compiles or loads loops, LLVM calls Python back and drops what is raised there; the command then
+    fails with another error, which is no fault of anybody's.
+    """
+
+    def __init__(self) -> None:
+        self.seen = False
+
+    def __enter__(self) -> _Interrupt:
+        self._handler, self._hook = signal.getsignal(signal.SIGINT), sys.unraisablehook
+        # Not where somebody has said otherwise: background jobs ignore Ctrl-C.
+        self._ours = (
+            threading.current_thread() is threading.main_thread() and self._handler is signal.default_int_handler
         )
+        if self._ours:
+            signal.signal(signal.SIGINT, self._notice)
+            sys.unraisablehook = self._dropped
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._ours:
+            signal.signal(signal.SIGINT, self._handler)
+            sys.unraisablehook = self._hook
+
+    def _notice(self, *_: object) -> None:
+        self.seen = True
+        raise KeyboardInterrupt
+
+    def _dropped(self, what: Any) -> None:
+        if not (self.seen and what.exc_type is KeyboardInterrupt):
+            self._hook(what)
+
+
+def _explained(error: Exception) -> tuple[str, int]:
+    """What is said of an error, and the exit code."""
+    if isinstance(error, _USAGE):
+        return error.format_message(), USER_FAULT
+    if isinstance(error, MercerError):
+        return _in_options(str(error)), USER_FAULT
+    if isinstance(error, MemoryError):
+        return "the machine has no memory left for this; use fewer rows, or set a budget by --memory", USER_FAULT
+    if isinstance(error, OSError):
+        where = "" if error.filename is None else f"{error.filename}: "
+        return f"{where}{error.strerror or error}; check the name, its permissions and the free space", USER_FAULT
+    return (
+        f"internal error ({type(error).__name__}: {error}); run again with MERCER_DEBUG=1 to see where, and "
+        "please report it",
+        OUR_FAULT,
+    )
 
 
 def _in_options(message: str) -> str:
