@@ -37,21 +37,16 @@ def _lazy(X: np.ndarray, pool: ThreadPoolExecutor) -> list[Row]:
     g = np.array([0.5 / length_scale**2], np.float32)
     Y, b = X.copy(), v[:, None]
     small = X / np.float32(4 * np.sqrt(d))
-    times = in_turn(
-        {
-            "ours": lambda: gram @ v,
-            "keops": lambda: keops(X, Y, b, g, backend="CPU"),
-            "floor": lambda: _floor(small, pool),
-        },
-        repeats=3,
-    )
+    # Apart from KeOps, whose threads go on spinning for a while and would slow the floor down.
+    against_floor = in_turn({"ours": lambda: gram @ v, "floor": lambda: _floor(small, pool)}, repeats=3)
+    times = in_turn({"ours": lambda: gram @ v, "keops": lambda: keops(X, Y, b, g, backend="CPU")}, repeats=3)
     error = np.abs((gram @ v) - keops(X, Y, b, g, backend="CPU")[:, 0]).max() / np.abs(gram @ v).max()
     case = f"lazy K @ v, d = {d}"
-    ratio, share = times["keops"] / times["ours"], times["ours"] / times["floor"]
+    ratio, share = times["keops"] / times["ours"], against_floor["ours"] / against_floor["floor"]
     note = f"largest difference {error:.0e}"
     return [
         Row(case, "KeOps, CPU", times["ours"], times["keops"], ">= 5", ratio >= 5, note),
-        Row(case, "floor", times["ours"], times["floor"], ">= 1/1.5", share <= 1.5),
+        Row(case, "floor", against_floor["ours"], against_floor["floor"], ">= 1/1.5", share <= 1.5),
     ]
 
 

@@ -1,7 +1,7 @@
 """Cutting a matrix into tiles that stay in the cache, and visiting them in an order that never changes the sums.
 
 A visitor is called as ``visit(rows, columns, out)`` with two slices and a tile to fill. Every result is a sum over
-tiles in one fixed order, and every worker owns the rows that it writes: the bits do not depend on the number of
+tiles in one fixed order, and no two workers write to the same entries: the bits do not depend on the number of
 threads.
 """
 
