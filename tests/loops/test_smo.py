@@ -23,8 +23,8 @@ def test_first_largest_is_argmax(n, rng):
 
 @pytest.mark.parametrize("real", [np.float32, np.float64])
 def test_subtract_rows(real, rng):
-    rows = rng.standard_normal((7, 5000)).astype(real)
-    F, index, weights = rng.standard_normal(5000), np.array([6, 0, 3]), rng.standard_normal(3)
+    rows = rng.standard_normal((9, 5000)).astype(real)
+    F, index, weights = rng.standard_normal(5000), np.array([6, 0, 3, 8, 1, 7]), rng.standard_normal(6)
     expected = F - weights @ rows[index].astype(np.float64)
     subtract_rows(F, rows, index, weights)
     np.testing.assert_allclose(F, expected, rtol=1e-12, atol=1e-12)
@@ -42,10 +42,11 @@ def test_steps_reach_the_tolerance_and_keep_the_constraints(real, integer, rng):
     K, y, lower, upper = _problem(real, rng)
     F, beta = y.astype(real), np.zeros(len(y))
     rise, fall, work = np.empty((3, len(y)), real)
-    set_masks(beta, lower, upper, rise, fall)
+    tube = np.zeros(len(y))
+    set_masks(beta, lower, upper, tube, rise, fall)
     diagonal = K.diagonal().copy()
     steps, gap = smo_steps(
-        K, diagonal, F, beta, lower, upper, rise, fall, work, work.view(integer), 1e-3, 1e-7, 10**6
+        K, diagonal, F, beta, lower, upper, tube, rise, fall, work, work.view(integer), 1e-3, 1e-7, 10**6
     )
     assert 0 < steps < 10**6
     assert (lower <= beta).all() and (beta <= upper).all()
@@ -62,8 +63,9 @@ def test_a_nan_in_the_matrix_ends_the_steps(rng):
     K[:] = np.nan
     F, beta = y.copy(), np.zeros(len(y))
     rise, fall, work = np.empty((3, len(y)))
-    set_masks(beta, lower, upper, rise, fall)
+    tube = np.zeros(len(y))
+    set_masks(beta, lower, upper, tube, rise, fall)
     steps, _ = smo_steps(
-        K, K.diagonal().copy(), F, beta, lower, upper, rise, fall, work, work.view(np.int64), 1e-3, 1e-7, 10**6
+        K, K.diagonal().copy(), F, beta, lower, upper, tube, rise, fall, work, work.view(np.int64), 1e-3, 1e-7, 10**6
     )
     assert steps < 100

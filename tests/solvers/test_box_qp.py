@@ -5,8 +5,8 @@ from scipy.optimize import minimize
 from mercer._errors import DataError, NumericalError, ParameterError
 from mercer.gram import Gram, PrecomputedGram
 from mercer.kernels import RBF
-from mercer.solvers import smo, working_set
-from mercer.solvers.certify import objectives, refine_gradient
+from mercer.solvers import smo, whole_matrix
+from mercer.solvers.certify import objectives, renew_gradient, violations
 from mercer.solvers.free_set import newton_change
 from mercer.solvers.interior import interior_point
 from mercer.solvers.iterate import Iterate
@@ -53,7 +53,7 @@ def test_agrees_with_a_general_solver_on_small_problems(linear_term, rng):
     p = rng.uniform(0.2, 2.0, len(y)) if linear_term else np.ones(len(y))
     K = Gram(RBF(1.0), X).dense()
     alpha, best = by_slsqp(K, y, upper, p)
-    solution = smo.solve_box_qp(BoxQP(Gram(RBF(1.0), X), y, upper, p))
+    solution = smo.solve_box_qp(BoxQP.classification(Gram(RBF(1.0), X), y, upper, p))
     assert solution.status is Status.converged
     assert solution.certificate.dual == pytest.approx(best, rel=1e-9)
     assert solution.certificate.dual >= best - 1e-9
@@ -68,7 +68,7 @@ def test_conditions_and_certificate_hold_for_larger_problems(whole, C, rng, monk
     monkeypatch.setattr(smo, "_WORKING_SET", 128)
     X, y, upper = make(rng, n=900, C=C)
     K = Gram(RBF(1.0), X).dense()
-    solution = smo.solve_box_qp(BoxQP(Gram(RBF(1.0), X), y, upper))
+    solution = smo.solve_box_qp(BoxQP.classification(Gram(RBF(1.0), X), y, upper))
     alpha, c = solution.value.alpha, solution.certificate
     assert c.status is Status.converged
     assert (alpha >= 0).all() and (alpha <= upper).all() and abs(y @ alpha) < 1e-9 * upper.sum()
@@ -83,7 +83,7 @@ def test_conditions_and_certificate_hold_for_larger_problems(whole, C, rng, monk
 
 def test_working_sets_and_whole_matrix_find_the_same_objective(rng, monkeypatch):
     X, y, upper = make(rng, n=900, C=5.0)
-    problem = BoxQP(Gram(RBF(1.0), X), y, upper)
+    problem = BoxQP.classification(Gram(RBF(1.0), X), y, upper)
     whole = smo.solve_box_qp(problem, tol=1e-4).certificate
     monkeypatch.setattr(smo, "WHOLE", 1)
     monkeypatch.setattr(smo, "_WORKING_SET", 64)
@@ -94,14 +94,14 @@ def test_working_sets_and_whole_matrix_find_the_same_objective(rng, monkeypatch)
 def test_same_bits_for_any_number_of_threads(rng, monkeypatch):
     monkeypatch.setattr(smo, "WHOLE", 1)
     X, y, upper = make(rng, n=5000, C=1.0)
-    alphas = [smo.solve_box_qp(BoxQP(Gram(RBF(1.0), X, n_jobs=k), y, upper), n_jobs=k).value.alpha for k in (1, 2)]
+    alphas = [smo.solve_box_qp(BoxQP.classification(Gram(RBF(1.0), X, n_jobs=k), y, upper), n_jobs=k).value.alpha for k in (1, 2)]
     np.testing.assert_array_equal(*alphas)
 
 
 def test_float64_takes_over_where_float32_cannot_tell_the_tolerance(rng):
     X, y, upper = make(rng, n=700, C=1e4)
     K = Gram(RBF(1.0), X).dense()
-    solution = smo.solve_box_qp(BoxQP(Gram(RBF(1.0), X), y, upper), tol=1e-6)
+    solution = smo.solve_box_qp(BoxQP.classification(Gram(RBF(1.0), X), y, upper), tol=1e-6)
     assert solution.status is Status.converged
     assert violation(K, y, solution.value.alpha, upper, 1.0) <= 1e-6 + 1e-8
 
@@ -109,14 +109,14 @@ def test_float64_takes_over_where_float32_cannot_tell_the_tolerance(rng):
 def test_a_kernel_that_overflows_float32_is_solved_in_float64(rng):
     X, y, upper = make(rng, n=600)
     K = 1e40 * Gram(RBF(1.0), X).dense()
-    solution = smo.solve_box_qp(BoxQP(PrecomputedGram(K), y, upper * 1e-40))
-    unscaled = smo.solve_box_qp(BoxQP(PrecomputedGram(K / 1e40), y, upper))
+    solution = smo.solve_box_qp(BoxQP.classification(PrecomputedGram(K), y, upper * 1e-40))
+    unscaled = smo.solve_box_qp(BoxQP.classification(PrecomputedGram(K / 1e40), y, upper))
     assert solution.certificate.dual == pytest.approx(1e-40 * unscaled.certificate.dual, rel=1e-5)
 
 
 def test_iterations_are_limited(rng):
     X, y, upper = make(rng, n=800)
-    solution = smo.solve_box_qp(BoxQP(Gram(RBF(1.0), X), y, upper), max_iter=7)
+    solution = smo.solve_box_qp(BoxQP.classification(Gram(RBF(1.0), X), y, upper), max_iter=7)
     assert solution.status is Status.iteration_limit
     assert solution.certificate.iterations == 7
     assert solution.certificate.gap > 0
@@ -124,17 +124,17 @@ def test_iterations_are_limited(rng):
 
 def test_start_from_the_answer_takes_no_steps(rng):
     X, y, upper = make(rng, n=800)
-    problem = BoxQP(Gram(RBF(1.0), X), y, upper)
+    problem = BoxQP.classification(Gram(RBF(1.0), X), y, upper)
     first = smo.solve_box_qp(problem)
     again = smo.solve_box_qp(problem, start=first.state)
     assert again.certificate.iterations == 0
-    np.testing.assert_array_equal(again.value.alpha, first.value.alpha)
+    np.testing.assert_array_equal(again.value.beta, first.value.beta)
 
 
 @pytest.mark.parametrize("C", [1e-6, 1.0, 1e5, 1e8])
 def test_extreme_prices_end_well(C, rng):
     X, y, _ = make(rng, n=300, noise=0.7)
-    solution = smo.solve_box_qp(BoxQP(Gram(RBF(1.0), X), y, np.full(300, C)))
+    solution = smo.solve_box_qp(BoxQP.classification(Gram(RBF(1.0), X), y, np.full(300, C)))
     assert solution.status is Status.converged
     assert solution.certificate.kkt_violation <= 1e-3
 
@@ -142,7 +142,7 @@ def test_extreme_prices_end_well(C, rng):
 def test_opposite_labels_on_equal_rows_go_to_the_bound(rng):
     X = np.repeat(rng.standard_normal((20, 2)), 2, axis=0)
     y = np.tile([1.0, -1.0], 20)
-    solution = smo.solve_box_qp(BoxQP(Gram(RBF(1.0), X), y, np.full(40, 3.0)))
+    solution = smo.solve_box_qp(BoxQP.classification(Gram(RBF(1.0), X), y, np.full(40, 3.0)))
     np.testing.assert_allclose(solution.value.alpha, 3.0)
     assert solution.certificate.gap == pytest.approx(0, abs=1e-9)
 
@@ -150,7 +150,7 @@ def test_opposite_labels_on_equal_rows_go_to_the_bound(rng):
 def test_indefinite_matrix_gives_a_stationary_point(rng):
     X, y, upper = make(rng, n=100)
     K = np.tanh(X @ X.T - 1.0)
-    solution = smo.solve_box_qp(BoxQP(PrecomputedGram(K), y, upper, convex=False))
+    solution = smo.solve_box_qp(BoxQP.classification(PrecomputedGram(K), y, upper, convex=False))
     assert solution.status is Status.stationary
     assert violation(K, y, solution.value.alpha, upper, 1.0) <= 1e-3
 
@@ -160,7 +160,7 @@ def test_nan_in_the_kernel_is_an_error(rng):
     K = Gram(RBF(1.0), X).dense()
     K[:] = np.nan
     with pytest.raises(NumericalError, match="NaN or infinity in"):
-        smo.solve_box_qp(BoxQP(PrecomputedGram(K), y, upper))
+        smo.solve_box_qp(BoxQP.classification(PrecomputedGram(K), y, upper))
 
 
 @pytest.mark.parametrize(
@@ -169,13 +169,13 @@ def test_nan_in_the_kernel_is_an_error(rng):
         ([1.0, -1.0, 0.0], [1.0] * 3, DataError, "both signs"),
         ([1.0, 1.0, 1.0], [1.0] * 3, DataError, "both signs"),
         ([1.0, -1.0], [1.0] * 3, DataError, "shape"),
-        ([1.0, -1.0, 1.0], [1.0, 0.0, 1.0], ParameterError, "smallest is 0.0"),
+        ([1.0, -1.0, 1.0], [1.0, 0.0, 1.0], ParameterError, "row 1 has -0.0 and 0.0"),
         ([1.0, -1.0, 1.0], [1.0, np.inf, 1.0], ParameterError, "finite"),
     ],
 )
 def test_a_problem_that_makes_no_sense_is_refused(y, upper, error, words):
     with pytest.raises(error, match=words):
-        BoxQP(PrecomputedGram(np.eye(3)), np.array(y), np.array(upper))
+        BoxQP.classification(PrecomputedGram(np.eye(3)), np.array(y), np.array(upper))
 
 
 @pytest.mark.parametrize("room", [0, 3, 100])
@@ -205,7 +205,7 @@ def test_selection_takes_the_worst_of_both_sides_and_keeps_half():
 def test_newton_change_equalises_the_gradient_inside_a_wide_box(rng):
     A = rng.standard_normal((6, 10))
     K, F = A @ A.T, rng.standard_normal(6)
-    change = newton_change(K, F, np.zeros(6), np.full(6, -1e6), np.full(6, 1e6))
+    change = newton_change(K, F, np.zeros(6), np.full(6, -1e6), np.full(6, 1e6), np.ones((6, 1)))
     after = F - K @ change
     assert abs(change.sum()) < 1e-9
     assert np.ptp(after) < 1e-8
@@ -214,7 +214,7 @@ def test_newton_change_equalises_the_gradient_inside_a_wide_box(rng):
 def test_newton_change_stays_in_the_box_and_gains(rng):
     A = rng.standard_normal((6, 10))
     K, F = A @ A.T, 100 * rng.standard_normal(6)
-    change = newton_change(K, F, np.zeros(6), np.full(6, -0.1), np.full(6, 0.1))
+    change = newton_change(K, F, np.zeros(6), np.full(6, -0.1), np.full(6, 0.1), np.ones((6, 1)))
     assert np.abs(change).max() <= 0.1 + 1e-12
     assert F @ change - 0.5 * change @ K @ change > 0
 
@@ -223,8 +223,8 @@ def test_newton_change_stays_in_the_box_and_gains(rng):
 def test_interior_point_agrees_with_smo(C, rng):
     X, y, _ = make(rng, n=60)
     K = Gram(RBF(1.0), X).dense()
-    beta = interior_point(K, y, np.where(y > 0, 0, -C), np.where(y > 0, C, 0), 0.0)
-    best = smo.solve_box_qp(BoxQP(PrecomputedGram(K), y, np.full(60, C))).certificate.dual
+    beta = interior_point(K, y, np.where(y > 0, 0, -C), np.where(y > 0, C, 0), np.ones((60, 1)), np.zeros(1))
+    best = smo.solve_box_qp(BoxQP.classification(PrecomputedGram(K), y, np.full(60, C))).certificate.dual
     assert y @ beta - 0.5 * beta @ K @ beta == pytest.approx(best, rel=1e-7)
     assert abs(beta.sum()) < 1e-8 * C
 
@@ -236,23 +236,26 @@ def test_the_interior_point_method_takes_over_where_pairs_crawl(rng, monkeypatch
         calls.append(1)
         return interior_point(*args)
 
-    monkeypatch.setattr(working_set, "interior_point", counted)
-    monkeypatch.setattr(working_set, "_CRAWL", 5)
+    monkeypatch.setattr(whole_matrix, "interior_point", counted)
+    monkeypatch.setattr(whole_matrix, "_CRAWL", 5)
     X, y, _ = make(rng, n=600, noise=0.7)
-    solution = smo.solve_box_qp(BoxQP(Gram(RBF(1.0), X), y, np.full(600, 1e5)))
+    solution = smo.solve_box_qp(BoxQP.classification(Gram(RBF(1.0), X), y, np.full(600, 1e5)))
     assert calls
     assert solution.status is Status.converged
 
 
-def test_refined_gradient_is_the_float64_one_where_it_counts(rng):
+def test_the_gradient_of_the_certificate_is_the_float64_one_on_all_rows(rng):
     X, y, upper = make(rng, n=500)
     K = Gram(RBF(1.0), X).dense()
-    problem = BoxQP(PrecomputedGram(K), y, upper)
-    alpha = smo.solve_box_qp(problem).value.alpha
-    point = Iterate.begin(problem, alpha)
-    exact = y - K @ point.beta
-    point.F = exact + 1e-6 * rng.standard_normal(500)
-    refine_gradient(problem.gram, point)
-    np.testing.assert_allclose(point.F[alpha > 0], exact[alpha > 0], atol=1e-12)
-    primal, dual = naive_objectives(K, y, alpha, upper, 1.0, point.offset())
+    problem = BoxQP.classification(PrecomputedGram(K), y, upper)
+    beta = smo.solve_box_qp(problem).value.beta
+    point = Iterate.begin(problem, beta)
+    renew_gradient(problem.gram, point)
+    np.testing.assert_allclose(point.F, y - K @ beta, atol=1e-12)
+    primal, dual = naive_objectives(K, y, np.abs(beta), upper, 1.0, point.offsets()[0])
     assert objectives(point) == pytest.approx((primal, dual), rel=1e-12)
+    found = violations(point, problem.totals)
+    assert found["stationarity"] == pytest.approx(max(violation(K, y, np.abs(beta), upper, 1.0), 0), abs=1e-12)
+    assert found["box"] == 0 and found["sum"] < 1e-9
+    loss = upper * np.maximum(0, 1 - y * (K @ beta + point.offsets()[0]))
+    assert found["complementary slackness"] == pytest.approx((loss - point.residual() * beta).max(), abs=1e-12)

@@ -7,6 +7,7 @@ threads.
 
 from __future__ import annotations
 
+import math
 import threading
 from collections.abc import Callable, Hashable, Iterator
 from contextlib import contextmanager
@@ -16,6 +17,7 @@ from numpy.typing import NDArray
 
 from mercer.engine import threads
 from mercer.engine.progress import Progress
+from mercer.loops.transpose import transpose
 
 # 512 x 512 in float32 is 1 MiB, the L2 cache of a core; measured best in both precisions among sides 128 to 2048.
 TILE = 512
@@ -42,7 +44,7 @@ def spans(n: int, step: int = TILE) -> list[slice]:
 def scratch_tile(slot: Hashable, shape: tuple[int, ...], dtype: np.dtype) -> Array:
     """A contiguous work array of this thread; the same ``slot`` gives the same memory again."""
     store = _scratch.__dict__.setdefault("store", {})
-    size = int(np.prod(shape))
+    size = math.prod(shape)
     buffer = store.get((slot, dtype))
     if buffer is None or buffer.size < size:
         buffer = store[slot, dtype] = np.empty(max(size, TILE * TILE), dtype)
@@ -71,9 +73,7 @@ def dense(fill: Fill, out: Array, symmetric: bool, n_jobs: int | None) -> None:
                 if symmetric and columns.start < rows.start:
                     continue
                 threads.checkpoint()
-                _fill_into(fill, rows, columns, out)
-                if symmetric and columns.start > rows.start:
-                    out[columns, rows] = out[rows, columns].T
+                _fill_into(fill, rows, columns, out, mirror=symmetric and columns.start > rows.start)
             progress.advance()
 
         return work
@@ -81,11 +81,13 @@ def dense(fill: Fill, out: Array, symmetric: bool, n_jobs: int | None) -> None:
     threads.run([strip(rows) for rows in spans(n)], n_jobs)
 
 
-def _fill_into(fill: Fill, rows: slice, columns: slice, out: Array) -> None:
+def _fill_into(fill: Fill, rows: slice, columns: slice, out: Array, mirror: bool) -> None:
     """Fill one tile in cache, then store it: a strided target would cost every pass over the tile."""
     with scratch((rows.stop - rows.start, columns.stop - columns.start), out.dtype) as tile:
         fill(rows, columns, tile)
         out[rows, columns] = tile
+        if mirror:
+            transpose(tile, out[columns, rows])
 
 
 def product(

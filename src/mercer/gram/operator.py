@@ -131,6 +131,10 @@ class Gram:
         """The dense part of the matrix at ``rows`` and ``columns``: slices, positions, or None for all."""
         return self.restrict(rows, columns).dense(out)
 
+    def fill(self, rows: slice, columns: slice, out: Array) -> None:
+        """Write the part at two slices into ``out``, in this thread and as one tile: nothing is checked or cut."""
+        self._plan.fill(rows, columns, out)
+
     def rows(self, index: Any) -> Array:
         """Whole rows, shape ``(len(index), m)``."""
         return self.block(index, None)

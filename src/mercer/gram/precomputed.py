@@ -114,6 +114,10 @@ class PrecomputedGram:
         """The part of the matrix at ``rows`` and ``columns``."""
         return self.restrict(rows, columns).dense(out)
 
+    def fill(self, rows: slice, columns: slice, out: Array) -> None:
+        """Write the part at two slices into ``out``."""
+        out[...] = self.matrix[rows, columns]
+
     def rows(self, index: Any) -> Array:
         """Whole rows."""
         return self.block(index, None)

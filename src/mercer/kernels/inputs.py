@@ -239,6 +239,22 @@ class TilePairs:
         else:
             statistic.fill(*self._operands(statistic), multiplier, out)
 
+    def by_table(self, statistic: Any, multiplier: float, finish: Callable[[Array], None], out: Array) -> bool:
+        """Write ``finish(multiplier * statistic)`` from a table where the statistic is a count; else say no.
+
+        A count has few values, and looking one up costs less than most functions.
+        """
+        if (self.scope, statistic) in self.repeated:
+            return False
+        left, right = self._operands(statistic)
+        largest = statistic.largest_count(left)
+        if largest is None or out.size < largest:
+            return False
+        table = (multiplier * np.arange(largest + 1)).astype(out.dtype)
+        finish(table)
+        statistic.look_up(left, right, table, out)
+        return True
+
     def values(self, statistic: Any) -> Array:
         """The statistic itself, kept for the life of the tile; not to be written to."""
         key = (self.scope, statistic)
@@ -289,6 +305,10 @@ class MatchedPairs:
 
     def statistic(self, statistic: Any, multiplier: float, out: Array) -> None:
         np.multiply(self.values(statistic), multiplier, out=out)
+
+    def by_table(self, statistic: Any, multiplier: float, finish: Callable[[Array], None], out: Array) -> bool:
+        """There is nothing to gain for one number a row."""
+        return False
 
     def values(self, statistic: Any) -> Array:
         return statistic.diagonal(self._operand(statistic))

@@ -53,8 +53,9 @@ class StatisticKernel(Kernel):
         return "positive"
 
     def _fill(self, pairs: Pairs, out: Array) -> None:
-        pairs.statistic(self._statistic(), self._multiplier(), out)
-        self._finish(out)
+        if not pairs.by_table(self._statistic(), self._multiplier(), self._finish, out):
+            pairs.statistic(self._statistic(), self._multiplier(), out)
+            self._finish(out)
 
     def _pull(self, pairs: Pairs, weights: Array, slopes: Array) -> None:
         if not slopes.size:

@@ -34,6 +34,14 @@ class Statistic(abc.ABC):
     def fill(self, left: Operand, right: Operand, multiplier: float, out: Array) -> None:
         """Write ``multiplier * statistic`` of all pairs into ``out``."""
 
+    def largest_count(self, operand: Operand) -> int | None:
+        """Where the statistic is a whole number between 0 and a bound, the bound: a function of it is a table."""
+        return None
+
+    def look_up(self, left: Operand, right: Operand, table: Array, out: Array) -> None:
+        """Write ``table[statistic]`` of all pairs; only where :meth:`largest_count` gives a bound."""
+        raise NotImplementedError(f"{type(self).__name__} is not a count.")
+
     @abc.abstractmethod
     def diagonal(self, operand: Operand) -> Array:
         """The statistic of every row with itself."""
@@ -68,8 +76,13 @@ def _words(side: Rows) -> np.ndarray:
     return words.view(np.uint64)
 
 
-def _count(loop: Any, A: np.ndarray, B: np.ndarray, multiplier: float, out: Array) -> None:
-    loop(A, np.ascontiguousarray(B.T), np.empty(len(B), np.int64), out.dtype.type(multiplier), out)
+def _largest_count(operand: Operand) -> int | None:
+    return 64 * operand[0].shape[1] if operand[0].dtype == np.uint64 else None
+
+
+def _multiples(operand: Operand, multiplier: float, dtype: np.dtype) -> Array:
+    """The table of ``multiplier * count``."""
+    return (multiplier * np.arange(64 * operand[0].shape[1] + 1)).astype(dtype)
 
 
 def _scaled(X: Any, scales: tuple[float, ...]) -> Any:
@@ -106,11 +119,17 @@ class Dot(Statistic):
 
     def fill(self, left: Operand, right: Operand, multiplier: float, out: Array) -> None:
         if left[0].dtype == np.uint64:
-            _count(bits.common_ones, left[0], right[0], multiplier, out)
+            self.look_up(left, right, _multiples(left, multiplier, out.dtype), out)
             return
         _products(left[0], right[0], out)
         if multiplier != 1.0:
             out *= out.dtype.type(multiplier)
+
+    def largest_count(self, operand: Operand) -> int | None:
+        return _largest_count(operand)
+
+    def look_up(self, left: Operand, right: Operand, table: Array, out: Array) -> None:
+        bits.common_ones(left[0], np.ascontiguousarray(right[0].T), np.empty(len(right[0]), np.int64), table, out)
 
     def diagonal(self, operand: Operand) -> Array:
         return operand[1]
@@ -128,10 +147,11 @@ def _distances(left: Operand, right: Operand, multiplier: float, out: Array) -> 
     (A, a, *_), (B, b, *_) = left, right
     _products(A, B, out)
     threshold, factor = out.dtype.type(_CANCELLED[out.dtype]), out.dtype.type(multiplier)
-    lost = distances.finish_squared_distances(out, a, b, factor, threshold)
+    lost = np.empty(len(out), np.int64)
+    distances.finish_squared_distances(out, a, b, factor, threshold, lost)
     # Sparse rows are not repaired: what cancellation leaves of the distance of equal rows is rounding.
-    if lost and not sp.issparse(A):
-        distances.repair_squared_distances(out, A, B, a, b, factor, threshold)
+    if lost.any() and not sp.issparse(A):
+        distances.repair_squared_distances(out, A, B, a, b, factor, threshold, lost)
 
 
 @dataclass(frozen=True)
@@ -161,9 +181,15 @@ class SquaredDistance(Statistic):
 
     def fill(self, left: Operand, right: Operand, multiplier: float, out: Array) -> None:
         if left[0].dtype == np.uint64:
-            _count(bits.differing_bits, left[0], right[0], multiplier, out)
+            self.look_up(left, right, _multiples(left, multiplier, out.dtype), out)
             return
         _distances(left, right, multiplier, out)
+
+    def largest_count(self, operand: Operand) -> int | None:
+        return _largest_count(operand)
+
+    def look_up(self, left: Operand, right: Operand, table: Array, out: Array) -> None:
+        bits.differing_bits(left[0], np.ascontiguousarray(right[0].T), np.empty(len(right[0]), np.int64), table, out)
 
     def diagonal(self, operand: Operand) -> Array:
         return np.zeros_like(operand[1])

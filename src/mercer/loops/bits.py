@@ -1,4 +1,4 @@
-"""Rows of zeros and ones, 64 columns to a word: inner products and distances by counting bits."""
+"""Rows of zeros and ones, 64 columns to a word: functions of inner products and distances by counting bits."""
 
 import numpy as np
 from numba.extending import intrinsic
@@ -17,8 +17,8 @@ def _ones(typing_context, word):
 
 
 @jit
-def common_ones(A, B, counts, multiplier, out):
-    """``multiplier * #{c: A_ic = B_cj = 1}`` for words ``A (r, w)``, ``B (w, c)``; ``counts (c,)`` is work memory."""
+def common_ones(A, B, counts, table, out):
+    """``table[#{c: A_ic = B_cj = 1}]`` for words ``A (r, w)``, ``B (w, c)``; ``counts (c,)`` is work memory."""
     for i in range(A.shape[0]):
         row = out[i]
         counts[:] = 0
@@ -28,12 +28,12 @@ def common_ones(A, B, counts, multiplier, out):
             for j in range(row.shape[0]):
                 counts[j] += np.int64(_ones(word & other[j]))
         for j in range(row.shape[0]):
-            row[j] = multiplier * np.int32(counts[j])
+            row[j] = table[counts[j]]
 
 
 @jit
-def differing_bits(A, B, counts, multiplier, out):
-    """``multiplier * #{c: A_ic != B_cj}``, which for zeros and ones is the squared distance."""
+def differing_bits(A, B, counts, table, out):
+    """``table[#{c: A_ic != B_cj}]``; for zeros and ones that number is the squared distance."""
     for i in range(A.shape[0]):
         row = out[i]
         counts[:] = 0
@@ -43,4 +43,4 @@ def differing_bits(A, B, counts, multiplier, out):
             for j in range(row.shape[0]):
                 counts[j] += np.int64(_ones(word ^ other[j]))
         for j in range(row.shape[0]):
-            row[j] = multiplier * np.int32(counts[j])
+            row[j] = table[counts[j]]

@@ -10,30 +10,32 @@ from mercer.loops._jit import jit
 
 
 @jit
-def finish_squared_distances(tile, a, b, multiplier, threshold):
-    """Turn inner products into ``multiplier * max(a_i + b_j - 2 tile_ij, 0)``; count the entries lost to rounding.
+def finish_squared_distances(tile, a, b, multiplier, threshold, lost):
+    """Turn inner products into ``multiplier * max(a_i + b_j - 2 tile_ij, 0)``; ``lost_i`` counts what rounding spoilt.
 
-    An entry is lost where the distance is less than ``threshold`` of the squared norms: cancellation has then
-    eaten its digits. The caller repairs those.
+    An entry is spoilt where the distance is less than ``threshold`` of the squared norms: cancellation has then
+    eaten its digits. The caller repairs those rows.
     """
     zero = tile.dtype.type(0)
     two = tile.dtype.type(2)
-    lost = 0
     for i in range(tile.shape[0]):
         ai = a[i]
         row = tile[i]
+        count = 0
         for j in range(row.shape[0]):
             size = ai + b[j]
             distance = size - two * row[j]
-            lost += distance <= threshold * size
+            count += distance <= threshold * size
             row[j] = multiplier * max(distance, zero)
-    return lost
+        lost[i] = count
 
 
 @jit
-def repair_squared_distances(tile, A, B, a, b, multiplier, threshold):
+def repair_squared_distances(tile, A, B, a, b, multiplier, threshold, lost):
     """Compute again, by differences, the entries that cancellation has spoilt (``B`` holds rows here)."""
     for i in range(tile.shape[0]):
+        if lost[i] == 0:
+            continue
         for j in range(tile.shape[1]):
             if abs(tile[i, j]) <= abs(multiplier) * threshold * (a[i] + b[j]):
                 total = tile.dtype.type(0)

@@ -1,11 +1,12 @@
 """Steps of sequential minimal optimisation on one dense block, and the gradient update from stored rows.
 
-The problem in signed variables ``beta_i = y_i alpha_i``::
+The problem::
 
-    max  c'beta - beta' K beta / 2    subject to  lower <= beta <= upper,  sum(beta) = constant
+    max  c'beta - sum_i tube_i |beta_i| - beta' K beta / 2   subject to  lower <= beta <= upper,  sum(beta) = constant
 
-with the gradient ``F = c - K beta``. A pair ``(i, j)`` with ``F_i > F_j``, ``beta_i < upper_i`` and
-``beta_j > lower_j`` can be improved by moving weight from ``j`` to ``i``.
+with the gradient ``F = c - K beta`` of its smooth part. A pair ``(i, j)`` with ``F_i + rise_i > F_j - fall_j`` can be
+improved by moving weight from ``j`` to ``i``, where ``rise`` and ``fall`` hold the slope of ``tube |beta|`` in the
+direction of the move, and minus infinity at a bound.
 
 Every pass over the block is a loop of its own because only simple loops become vector code. The largest value is
 sought among the bits of the floats read as integers, as a ``float`` reduction is not vectorised.
@@ -77,28 +78,45 @@ def _gains(F, top, mask, row, diagonal, own, least, out):
 
 @jit
 def _lowest(F, mask, out, bits):
-    """The smallest ``F`` among the rows that may fall."""
+    """The smallest value among the rows that may fall."""
     for k in range(F.shape[0]):
         out[k] = mask[k] - F[k]
     order_bits(bits)
-    return F[first_largest(bits)]
+    lowest = first_largest(bits)
+    return F[lowest] - mask[lowest]
 
 
 @jit
-def set_masks(beta, lower, upper, rise, fall):
-    """0 where ``beta`` may rise (may fall), minus infinity where it is at its bound."""
+def _slope_up(beta, upper, tube):
+    """What a rise of ``beta`` does to ``-tube |beta|``; minus infinity at the bound."""
+    if beta >= upper:
+        return -np.inf
+    return -tube if beta >= 0 else tube
+
+
+@jit
+def _slope_down(beta, lower, tube):
+    """What a fall of ``beta`` does to ``-tube |beta|``; minus infinity at the bound."""
+    if beta <= lower:
+        return -np.inf
+    return tube if beta > 0 else -tube
+
+
+@jit
+def set_masks(beta, lower, upper, tube, rise, fall):
+    """The slopes of ``-tube |beta|`` for a rise and for a fall; minus infinity where ``beta`` is at its bound."""
     for k in range(beta.shape[0]):
-        rise[k] = 0.0 if beta[k] < upper[k] else -np.inf
-        fall[k] = 0.0 if beta[k] > lower[k] else -np.inf
+        rise[k] = _slope_up(beta[k], upper[k], tube[k])
+        fall[k] = _slope_down(beta[k], lower[k], tube[k])
 
 
 @jit
-def smo_steps(K, diagonal, F, beta, lower, upper, rise, fall, work, bits, tolerance, least, max_steps):
+def smo_steps(K, diagonal, F, beta, lower, upper, tube, rise, fall, work, bits, tolerance, least, max_steps):
     """At most ``max_steps`` steps of second-order SMO on the block ``K``, in place; returns (steps, gap).
 
     ``K`` (q, q), ``diagonal``, ``F``, ``rise``, ``fall`` (see ``set_masks``) and ``work`` (q,) are of one float
-    type, ``bits`` is the integer view of ``work``; ``beta``, ``lower`` and ``upper`` (q,) are float64. It ends when
-    the largest violation ``max F - min F`` over the rows that may rise and fall is at most ``tolerance``.
+    type, ``bits`` is the integer view of ``work``; ``beta``, ``lower``, ``upper`` and ``tube`` (q,) are float64. It
+    ends when the largest violation ``max (F + rise) - min (F - fall)`` is at most ``tolerance``.
 
     Source: Fan, Chen and Lin (2005), "Working set selection using second order information for training support
     vector machines", JMLR 6, WSS 2.
@@ -110,40 +128,63 @@ def smo_steps(K, diagonal, F, beta, lower, upper, rise, fall, work, bits, tolera
     for step in range(max_steps):
         order_bits(bits)
         i = first_largest(bits)
-        top = F[i]
+        top = F[i] + rise[i]
         if step % _CHECK_EVERY == 0:
             gap = np.float64(top) - np.float64(_lowest(F, fall, work, bits))
             # Written so that a NaN ends the loop as well.
-            if not gap > tolerance or rise[i] < 0:
+            if not gap > tolerance or beta[i] >= upper[i]:
                 return step, gap
         _gains(F, top, fall, K[i], diagonal, diagonal[i], floor, work)
         j = first_largest(bits)
         if not work[j] > 0:
             return step, 0.0
         curvature = np.float64(max(diagonal[i] + diagonal[j] - real(2) * K[i, j], floor))
-        moved = (np.float64(top) - np.float64(F[j])) / curvature
-        room_i = upper[i] - beta[i]
-        room_j = beta[j] - lower[j]
+        moved = (np.float64(top) - np.float64(F[j] - fall[j])) / curvature
+        # With a tube a weight stops at zero, where the slope changes.
+        end_i = 0.0 if tube[i] > 0 and beta[i] < 0 else upper[i]
+        end_j = 0.0 if tube[j] > 0 and beta[j] > 0 else lower[j]
+        room_i = end_i - beta[i]
+        room_j = beta[j] - end_j
         moved = min(moved, room_i, room_j)
         # A weight within rounding of its bound is at its bound: as a free one it would decide the offset.
-        beta[i] = upper[i] if room_i - moved <= _AT_BOUND * (upper[i] - lower[i]) else beta[i] + moved
-        beta[j] = lower[j] if room_j - moved <= _AT_BOUND * (upper[j] - lower[j]) else beta[j] - moved
-        rise[i] = 0.0 if beta[i] < upper[i] else -np.inf
-        fall[i] = 0.0
-        rise[j] = 0.0
-        fall[j] = 0.0 if beta[j] > lower[j] else -np.inf
+        beta[i] = end_i if room_i - moved <= _AT_BOUND * (upper[i] - lower[i]) else beta[i] + moved
+        beta[j] = end_j if room_j - moved <= _AT_BOUND * (upper[j] - lower[j]) else beta[j] - moved
+        rise[i] = _slope_up(beta[i], upper[i], tube[i])
+        fall[i] = _slope_down(beta[i], lower[i], tube[i])
+        rise[j] = _slope_up(beta[j], upper[j], tube[j])
+        fall[j] = _slope_down(beta[j], lower[j], tube[j])
         _move(F, K[i], K[j], real(moved), rise, work)
     return max_steps, gap
 
 
 @jit
 def subtract_rows(F, rows, index, weights):
-    """``F -= sum_s weights[s] * rows[index[s]]``, summed in float64 over columns that stay in the cache."""
+    """``F -= sum_s weights[s] * rows[index[s]]``, summed in float64 over columns that stay in the cache.
+
+    Four rows at a time: one pass over F for the four, and four streams from memory side by side.
+    """
+    fours = index.shape[0] - index.shape[0] % 4
     for begin in range(0, F.shape[0], _COLUMNS):
         end = min(begin + _COLUMNS, F.shape[0])
         target = F[begin:end]
-        for s in range(index.shape[0]):
+        for s in range(0, fours, 4):
+            a, b = rows[index[s], begin:end], rows[index[s + 1], begin:end]
+            c, d = rows[index[s + 2], begin:end], rows[index[s + 3], begin:end]
+            u, v, x, y = weights[s], weights[s + 1], weights[s + 2], weights[s + 3]
+            for k in range(end - begin):
+                target[k] -= (u * a[k] + v * b[k]) + (x * c[k] + y * d[k])
+        for s in range(fours, index.shape[0]):
             row = rows[index[s], begin:end]
             weight = weights[s]
             for k in range(end - begin):
                 target[k] -= weight * row[k]
+
+
+@jit
+def copy_rows(tile, targets, rows):
+    """``rows[targets[s]] = tile[s]`` for as many rows of the tile as there are targets."""
+    for s in range(targets.shape[0]):
+        row = rows[targets[s]]
+        source = tile[s]
+        for k in range(source.shape[0]):
+            row[k] = source[k]

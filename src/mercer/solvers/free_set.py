@@ -1,7 +1,8 @@
 """Newton steps on the free weights of a support vector machine, where pairs of weights move too slowly.
 
-With the set of weights inside their box held fixed, the optimality conditions are linear: ``K d + b 1 = F`` and
-``1'd = 0`` over the free set. A step that leaves the box is cut at the first bound, whose weight leaves the set.
+With the set of weights inside their box held fixed, the optimality conditions are linear: ``K d + A b = F`` and
+``A'd = 0`` over the free set, where the columns of A mark the groups whose sums are kept. A step that leaves the box
+is cut at the first bound, whose weight leaves the set.
 
 Source: Scheinberg (2006), "An efficient implementation of an active set method for SVMs", JMLR 7.
 """
@@ -9,7 +10,7 @@ Source: Scheinberg (2006), "An efficient implementation of an active set method 
 from __future__ import annotations
 
 import numpy as np
-from scipy.linalg import LinAlgError, cho_factor, cho_solve
+from scipy.linalg import LinAlgError, cho_factor, cho_solve, solve
 
 from mercer.solvers.problems import Array, Vector
 
@@ -19,10 +20,11 @@ _MOST_BOUNDS = 8
 
 
 @np.errstate(all="ignore")
-def newton_change(K: Array, F: Vector, beta: Vector, lower: Vector, upper: Vector) -> Vector:
+def newton_change(K: Array, F: Vector, beta: Vector, lower: Vector, upper: Vector, A: Vector) -> Vector:
     """The change of the free weights ``beta`` (m,) that makes their gradients ``F`` equal, kept inside the box.
 
-    ``K`` (m, m) is their block of the kernel matrix. The dual objective never falls.
+    ``K`` (m, m) is their block of the kernel matrix; the columns of ``A`` (m, s) are one where a weight belongs to the
+    sum and zero elsewhere. The dual objective never falls.
     """
     K = np.asarray(K, dtype=np.float64)
     F = F.copy()
@@ -32,7 +34,7 @@ def newton_change(K: Array, F: Vector, beta: Vector, lower: Vector, upper: Vecto
         if len(inside) < 2:
             break
         block = K[np.ix_(inside, inside)]
-        step = _direction(block, F[inside])
+        step = _direction(block, F[inside], A[inside])
         if step is None or not np.isfinite(step).all():
             break
         curvature = step @ block @ step
@@ -56,14 +58,22 @@ def newton_change(K: Array, F: Vector, beta: Vector, lower: Vector, upper: Vecto
     return new - beta
 
 
-def _direction(K: Array, F: Vector) -> Vector | None:
-    """The Newton direction that keeps the sum of the weights; None where the matrix is not positive definite."""
+def _direction(K: Array, F: Vector, A: Vector) -> Vector | None:
+    """The Newton direction that keeps the sums; None where the matrix is not positive definite."""
     ridge = _RIDGE * np.trace(K) / len(K)
+    A = A[:, A.any(axis=0)]
     try:
         factor = cho_factor(K + ridge * np.eye(len(K)), lower=True, check_finite=False)
-    except LinAlgError:
+        # The part of F in the span of A changes the multipliers alone.
+        solved = cho_solve(factor, np.column_stack([_without(A, F), A]), check_finite=False)
+        step, columns = solved[:, 0], solved[:, 1:]
+        if A.size:
+            step = step - columns @ solve(A.T @ columns, A.T @ step)
+    except (LinAlgError, ValueError):
         return None
-    ones = cho_solve(factor, np.ones(len(K)), check_finite=False)
-    step = cho_solve(factor, F - F.mean(), check_finite=False)
-    step -= ones * (step.sum() / ones.sum())
-    return step - step.mean()
+    return _without(A, step)
+
+
+def _without(A: Vector, v: Vector) -> Vector:
+    """``v`` less its mean over each group."""
+    return v - A @ ((A.T @ v) / A.sum(axis=0)) if A.size else v

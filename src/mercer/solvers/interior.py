@@ -20,43 +20,46 @@ _INSIDE = 0.995
 
 
 @np.errstate(all="ignore")
-def interior_point(K: Array, linear: Vector, lower: Vector, upper: Vector, total: float) -> Vector:
-    """A near-optimal ``beta`` (n,) of ``min beta'K beta / 2 - linear'beta``, ``sum(beta) = total``, inside its box.
+def interior_point(K: Array, linear: Vector, lower: Vector, upper: Vector, A: Vector, totals: Vector) -> Vector:
+    """A near-optimal ``beta`` (n,) of ``min beta'K beta / 2 - linear'beta``, ``A'beta = totals``, inside its box.
 
-    Weights that end next to a bound are put there. It ends early where the factorisation or the range of float64
-    breaks down, with the last point that was finite.
+    The columns of ``A`` (n, s) are one where a weight belongs to the sum and zero elsewhere. Weights that end next to
+    a bound are put there. It ends early where the factorisation or the range of float64 breaks down, with the last
+    point that was finite.
     """
     K = np.asarray(K, dtype=np.float64)
     n = len(linear)
     width = upper - lower
     beta = 0.5 * (lower + upper)
-    beta += (total - beta.sum()) * (width / width.sum()) * 0.5
+    shares = A * width[:, None]
+    beta += shares @ ((totals - A.T @ beta) / shares.sum(axis=0)) * 0.5
     below, above = np.ones(n), np.ones(n)
-    offset = 0.0
+    offset = np.zeros(len(totals))
     # The distances to the bounds are variables of their own: next to a bound, a difference has no digits left.
     t, v = beta - lower, upper - beta
     for _ in range(_MOST):
         gap = float(below @ t + above @ v)
-        residual = K @ beta - linear + offset - below + above
-        missing = total - beta.sum()
+        residual = K @ beta - linear + A @ offset - below + above
+        missing = totals - A.T @ beta
         size = abs(linear @ beta)
-        if gap <= _GAP * size and np.abs(residual).max() <= 1e-9 and abs(missing) <= _GAP * width.sum():
+        astray = np.abs(missing).max(initial=0.0)
+        if gap <= _GAP * size and np.abs(residual).max() <= 1e-9 and astray <= _GAP * width.sum():
             break
         factor = _factor(K, below / t + above / v)
         if factor is None:
             break
-        d = _step(factor, t, v, below, above, residual, missing, 0.0, (0.0, 0.0))
+        d = _step(factor, A, t, v, below, above, residual, missing, 0.0, (0.0, 0.0))
         length = _length(t, v, below, above, d)
         after = float((below + length * d[1]) @ (t + length * d[0]) + (above + length * d[2]) @ (v - length * d[0]))
         center = float((max(after, 0.0) / gap) ** 3 * gap / (2 * n))
-        d = _step(factor, t, v, below, above, residual, missing, center, (d[0] * d[1], -d[0] * d[2]))
+        d = _step(factor, A, t, v, below, above, residual, missing, center, (d[0] * d[1], -d[0] * d[2]))
         length = min(1.0, _INSIDE * _length(t, v, below, above, d))
         if not (length > 0 and np.isfinite(length) and np.isfinite(d[0]).all()):
             break
         beta, t, v = beta + length * d[0], t + length * d[0], v - length * d[0]
         below, above, offset = below + length * d[1], above + length * d[2], offset + length * d[3]
     at_lower, at_upper = t / width < 1e-3 * below, v / width < 1e-3 * above
-    return _on_bounds(beta, at_lower, at_upper, lower, upper, total)
+    return _on_bounds(beta, at_lower, at_upper, lower, upper, A, totals)
 
 
 def _factor(K: Array, diagonal: Vector) -> tuple[Array, bool] | None:
@@ -69,20 +72,20 @@ def _factor(K: Array, diagonal: Vector) -> tuple[Array, bool] | None:
 
 
 def _step(
-    factor: tuple[Array, bool], t: Vector, v: Vector, below: Vector, above: Vector, residual: Vector, missing: float,
-    center: float, corrections: tuple[Vector | float, Vector | float],
-) -> tuple[Vector, Vector, Vector, float]:  # fmt: skip
-    """The Newton step of the perturbed conditions: changes of beta, of both multipliers, and of the offset."""
+    factor: tuple[Array, bool], A: Vector, t: Vector, v: Vector, below: Vector, above: Vector, residual: Vector,
+    missing: Vector, center: float, corrections: tuple[Vector | float, Vector | float],
+) -> tuple[Vector, Vector, Vector, Vector]:  # fmt: skip
+    """The Newton step of the perturbed conditions: changes of beta, of both multipliers, and of the offsets."""
     from_below = (center - corrections[0]) / t - below
     from_above = (center - corrections[1]) / v - above
-    both = np.column_stack([from_below - from_above - residual, np.ones(len(t))])
-    solved = cho_solve(factor, both, check_finite=False)
-    offset = float((solved[:, 0].sum() - missing) / solved[:, 1].sum())
-    change = solved[:, 0] - offset * solved[:, 1]
+    solved = cho_solve(factor, np.column_stack([from_below - from_above - residual, A]), check_finite=False)
+    change, columns = solved[:, 0], solved[:, 1:]
+    offset = np.linalg.pinv(A.T @ columns) @ (A.T @ change - missing) if A.size else missing
+    change = change - columns @ offset
     return change, from_below - below * change / t, from_above + above * change / v, offset
 
 
-def _length(t: Vector, v: Vector, below: Vector, above: Vector, d: tuple[Vector, Vector, Vector, float]) -> float:
+def _length(t: Vector, v: Vector, below: Vector, above: Vector, d: tuple[Vector, Vector, Vector, Vector]) -> float:
     """How far the step may go before anything that must be positive reaches zero; 1 at the most."""
     values, changes = np.concatenate([t, v, below, above]), np.concatenate([d[0], -d[0], d[1], d[2]])
     falling = changes < 0
@@ -90,14 +93,15 @@ def _length(t: Vector, v: Vector, below: Vector, above: Vector, d: tuple[Vector,
 
 
 def _on_bounds(
-    beta: Vector, at_lower: np.ndarray, at_upper: np.ndarray, lower: Vector, upper: Vector, total: float
+    beta: Vector, at_lower: np.ndarray, at_upper: np.ndarray, lower: Vector, upper: Vector, A: Vector, totals: Vector
 ) -> Vector:
-    """Put weights on their bounds, and let the free ones take up the difference."""
+    """Put weights on their bounds, and let the free ones of each sum take up the difference."""
     beta = np.clip(np.where(at_lower, lower, np.where(at_upper, upper, beta)), lower, upper)
-    for _ in range(8):
-        missing = total - beta.sum()
-        room = np.where(at_lower | at_upper, 0.0, upper - beta if missing > 0 else beta - lower)
-        if missing == 0 or room.sum() == 0:
-            break
-        beta = np.clip(beta + np.sign(missing) * room * min(1.0, abs(missing) / room.sum()), lower, upper)
+    for column, total in zip(A.T, totals):
+        for _ in range(8):
+            missing = total - column @ beta
+            room = np.where(at_lower | at_upper, 0.0, upper - beta if missing > 0 else beta - lower) * column
+            if missing == 0 or room.sum() == 0:
+                break
+            beta = np.clip(beta + np.sign(missing) * room * min(1.0, abs(missing) / room.sum()), lower, upper)
     return beta

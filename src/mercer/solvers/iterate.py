@@ -1,20 +1,24 @@
-"""The point that a support vector solver moves: signed variables, their box, and the gradient."""
+"""The point that a support vector solver moves: the weights, their box, and the gradient."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
+from numpy.typing import NDArray
 
 from mercer.solvers.problems import BoxQP, Vector
+
+Interval = tuple[float, float]
 
 
 @dataclass
 class Iterate:
-    """``beta_i = y_i alpha_i`` in ``[lower, upper]`` and the gradient ``F = linear - K beta`` of the dual, (n,) each.
+    """Weights ``beta`` in ``[lower, upper]`` and the gradient ``F = linear - K beta`` of the dual, (n,) each.
 
-    ``F_i = b`` for every row strictly inside its box at the solution, ``F_i <= b`` where beta may only rise and
-    ``F_i >= b`` where it may only fall.
+    The value of a row is F less the slope of ``tube |beta|``. At the solution it is b for every row strictly inside
+    its box, at most b where beta may only rise, and at least b where it may only fall; where there is no sum that
+    the weights must keep (``sums = 0``), b is 0.
     """
 
     linear: Vector
@@ -22,17 +26,30 @@ class Iterate:
     upper: Vector
     beta: Vector
     F: Vector
+    tube: float = 0.0
+    sums: int = 1
+    groups: NDArray[np.int8] | None = None
     steps: int = 0
 
     @classmethod
     def begin(cls, problem: BoxQP, start: Vector | None) -> Iterate:
-        """At ``start`` (alpha, clipped to its box by the caller), or at zero; ``F`` is right only at zero."""
-        assert problem.p is not None
-        beta = np.zeros(len(problem.y)) if start is None else problem.y * start
-        lower = np.where(problem.y > 0, 0.0, -problem.upper)
-        upper = np.where(problem.y > 0, problem.upper, 0.0)
-        linear = problem.y * problem.p
-        return cls(linear, lower, upper, beta, linear.copy())
+        """At ``start``, or at zero, or where that has not the sums asked for, at rows filled in their order.
+
+        ``F`` is right only at zero.
+        """
+        beta = _filled(problem) if start is None else np.clip(start, problem.lower, problem.upper)
+        return cls(
+            problem.linear, problem.lower, problem.upper, beta, problem.linear.copy(), problem.tube,
+            len(problem.totals), problem.groups,
+        )  # fmt: skip
+
+    def take(self, rows: np.ndarray) -> Iterate:
+        """The part of the point at ``rows``, in arrays of its own."""
+        groups = None if self.groups is None else self.groups[rows]
+        return replace(
+            self, linear=self.linear[rows], lower=self.lower[rows], upper=self.upper[rows], beta=self.beta[rows],
+            F=self.F[rows], groups=groups,
+        )  # fmt: skip
 
     @property
     def may_rise(self) -> np.ndarray:
@@ -45,34 +62,79 @@ class Iterate:
         return self.beta > self.lower
 
     @property
+    def free(self) -> np.ndarray:
+        """Rows whose beta may move either way with one and the same slope."""
+        inside = self.may_rise & self.may_fall
+        return inside & (self.beta != 0) if self.tube else inside
+
+    @property
     def support(self) -> np.ndarray:
         """Indices of the rows with a weight that is not zero."""
         return np.flatnonzero(self.beta)
 
-    def sides(self) -> tuple[Vector, Vector]:
-        """F where beta may rise, and -F where it may fall, -inf elsewhere: their maxima sum to the violation."""
-        return np.where(self.may_rise, self.F, -np.inf), np.where(self.may_fall, -self.F, -np.inf)
+    def parts(self) -> list[slice | np.ndarray]:
+        """The rows of each sum; all rows where there is none."""
+        return [slice(None)] if self.groups is None else [np.flatnonzero(self.groups == g) for g in (0, 1)]
 
-    def interval(self) -> tuple[float, float]:
-        """The largest F that may rise and the smallest that may fall; b lies between them at a solution."""
+    def membership(self) -> Vector:
+        """One where a row belongs to a sum, zero elsewhere, (n, sums)."""
+        if self.groups is None:
+            return np.ones((len(self.F), self.sums))
+        return np.column_stack([self.groups == 0, self.groups == 1]).astype(np.float64)
+
+    def sides(self) -> tuple[Vector, Vector]:
+        """The value of rows that may rise, and minus that of rows that may fall, -inf elsewhere."""
+        rising, falling = np.where(self.may_rise, self.F, -np.inf), np.where(self.may_fall, -self.F, -np.inf)
+        if self.tube:
+            rising -= np.where(self.beta >= 0, self.tube, -self.tube)
+            falling += np.where(self.beta > 0, self.tube, -self.tube)
+        return rising, falling
+
+    def intervals(self) -> list[Interval]:
+        """For each sum the largest value that may rise and the smallest that may fall; b lies between them."""
         rising, falling = self.sides()
-        return float(rising.max()), -float(falling.max())
+        found = [(float(rising[part].max()), -float(falling[part].max())) for part in self.parts()]
+        return found if self.sums else [(max(found[0][0], 0.0), min(found[0][1], 0.0))]
 
     def violation(self) -> float:
-        """The worst violation of the optimality conditions: ``max F (may rise) - min F (may fall)``, or 0."""
-        top, bottom = self.interval()
-        return max(top - bottom, 0.0) if np.isfinite(top) and np.isfinite(bottom) else 0.0
+        """The worst violation of the optimality conditions: ``max (may rise) - min (may fall)``, or 0."""
+        gaps = [top - bottom for top, bottom in self.intervals() if np.isfinite(top) and np.isfinite(bottom)]
+        return max([0.0, *gaps])
 
-    def offset(self) -> float:
-        """The multiplier b: the mean of F over the free rows, or the middle of the interval if there are none."""
-        free = self.may_rise & self.may_fall
-        if free.any():
-            return float(self.F[free].mean())
-        top, bottom = self.interval()
-        if np.isfinite(top) and np.isfinite(bottom):
-            return 0.5 * (top + bottom)
-        return top if np.isfinite(top) else bottom
+    def offsets(self) -> tuple[float, ...]:
+        """The multiplier b of each sum: the mean value of its free rows, or the middle of the interval."""
+        if not self.sums:
+            return ()
+        free, values = self.free, self.F - self.tube * np.sign(self.beta) if self.tube else self.F
+        found = []
+        for part, (top, bottom) in zip(self.parts(), self.intervals()):
+            if free[part].any():
+                found.append(float(values[part][free[part]].mean()))
+            elif np.isfinite(top) and np.isfinite(bottom):
+                found.append(0.5 * (top + bottom))
+            else:
+                found.append(top if np.isfinite(top) else bottom)
+        return tuple(found)
+
+    def residual(self) -> Vector:
+        """``F - b``, each row with the b of its sum."""
+        offsets = self.offsets()
+        if self.groups is not None:
+            return self.F - np.asarray(offsets)[self.groups]
+        return self.F - offsets[0] if offsets else self.F
 
     def dual(self) -> float:
-        """The dual objective ``linear'beta - beta'K beta / 2``."""
-        return float(0.5 * (self.beta @ (self.linear + self.F)))
+        """The dual objective ``linear'beta - tube |beta| - beta'K beta / 2``."""
+        value = 0.5 * (self.beta @ (self.linear + self.F))
+        return float(value - self.tube * np.abs(self.beta).sum() if self.tube else value)
+
+
+def _filled(problem: BoxQP) -> Vector:
+    """Weights with the sums of the problem: zero, or the first rows at their bounds."""
+    beta = np.zeros(len(problem.linear))
+    for number, total in enumerate(problem.totals):
+        among = np.arange(len(beta)) if problem.groups is None else np.flatnonzero(problem.groups == number)
+        bound = np.abs(problem.upper[among] if total >= 0 else problem.lower[among])
+        before = np.concatenate([[0.0], np.cumsum(bound)[:-1]])
+        beta[among] = np.sign(total) * np.clip(abs(total) - before, 0.0, bound)
+    return beta

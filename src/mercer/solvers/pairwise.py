@@ -11,6 +11,7 @@ from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass
 from itertools import combinations
+from typing import Literal, Protocol
 
 import numpy as np
 
@@ -27,9 +28,32 @@ Pair = tuple[int, int]
 _SCRATCH = "assembled pair"
 
 
+class Method(Protocol):
+    """Solves the problem of one pair; ``matrix`` is as in :func:`mercer.solvers.smo.solve_box_qp`."""
+
+    def __call__(
+        self, gram: GramMatrix, y: Vector, upper: Vector, *, controls: Controls, start: Vector | None,
+        matrix: Array | None,
+    ) -> Answer: ...  # fmt: skip
+
+
+def c_svc(
+    gram: GramMatrix, y: Vector, upper: Vector, *, controls: Controls, start: Vector | None, matrix: Array | None
+) -> Answer:
+    """The C-SVC of one pair of classes, by sequential minimal optimisation."""
+    return solve_box_qp(
+        BoxQP.classification(gram, y, upper, intercept=controls.intercept, convex=controls.convex),
+        tol=controls.tol, stop=controls.stop, max_iter=controls.max_iter, cache_bytes=controls.cache_bytes,
+        n_jobs=controls.n_jobs, start=start, matrix=matrix, verbose=controls.verbose,
+    )  # fmt: skip
+
+
 @dataclass(frozen=True)
 class Controls:
-    """How the problems are solved; see :func:`mercer.solvers.smo.solve_box_qp`."""
+    """How the problems are solved; see :func:`mercer.solvers.smo.solve_box_qp`.
+
+    ``starts`` holds a feasible beta for each pair; ``method`` solves the problem of a pair.
+    """
 
     tol: float
     max_iter: int
@@ -37,6 +61,10 @@ class Controls:
     n_jobs: int | None
     convex: bool
     verbose: bool = False
+    stop: Literal["kkt", "gap"] = "kkt"
+    intercept: bool = True
+    starts: list[Vector] | None = None
+    method: Method = c_svc
 
 
 class _Pairs:
@@ -47,6 +75,7 @@ class _Pairs:
         ends = np.cumsum(sizes)
         self.parts = [slice(int(end - size), int(end)) for end, size in zip(ends, sizes)]
         self.pairs = list(combinations(range(len(sizes)), 2))
+        self.number = {pair: number for number, pair in enumerate(self.pairs)}
         self.rows = {(i, j): np.r_[self.parts[i], self.parts[j]] for i, j in self.pairs}
         self.answers: dict[Pair, Answer] = {}
         self.joint: Array | None = None
@@ -70,10 +99,9 @@ class _Pairs:
             gram = PrecomputedGram(self.joint[np.ix_(rows, rows)])
         elif len(self.pairs) > 1:
             gram = gram.restrict(rows, rows)
-        self.answers[pair] = solve_box_qp(
-            BoxQP(gram, y, self.upper[rows], convex=controls.convex),
-            tol=controls.tol, max_iter=controls.max_iter, cache_bytes=controls.cache_bytes, n_jobs=controls.n_jobs,
-            verbose=controls.verbose,
+        self.answers[pair] = controls.method(
+            gram, y, self.upper[rows], controls=controls,
+            start=None if controls.starts is None else controls.starts[self.number[pair]],
             matrix=self._assembled(pair) if pair[0] in self.blocks and pair[1] in self.blocks else None,
         )  # fmt: skip
         self._progress.advance()

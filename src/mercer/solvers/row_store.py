@@ -8,13 +8,12 @@ from contextlib import ExitStack
 import numpy as np
 
 from mercer.engine import memory, threads
-from mercer.engine.tiles import scratch_tile
-from mercer.loops.smo import subtract_rows
+from mercer.engine.tiles import TILE, scratch_tile, spans
+from mercer.loops.smo import copy_rows, subtract_rows
 from mercer.solvers.problems import GramMatrix, Vector
 
-# Columns and rows of what one task makes at a time: it stays in the cache until the gradient has used it.
-_SPAN = 4096
-_HEIGHT = 512
+# Columns of one task: kept rows are read in long runs, fresh ones are made in tiles within it.
+_SPAN = 2048
 _SCRATCH = "fresh kernel rows"
 
 
@@ -57,26 +56,24 @@ class RowStore:
         slots = self._slot[index]
         there = slots >= 0
         self._used[slots[there]] = self._round
-        fresh = index[~there]
-        pieces = [slice(s, min(s + _HEIGHT, len(fresh))) for s in range(0, len(fresh), _HEIGHT)]
+        fresh, of_fresh = index[~there], weights[~there]
         targets = self._make_room(fresh)
-        operands = [self._gram.restrict(fresh[piece], None) for piece in pieces]
+        operand = self._gram.restrict(fresh, None)
 
         def work(columns: slice) -> Callable[[], None]:
             def task() -> None:
+                threads.checkpoint()
                 subtract_rows(F[columns], self._rows[:, columns], slots[there], weights[there])
-                for piece, operand in zip(pieces, operands):
-                    count = piece.stop - piece.start
-                    tile = scratch_tile(_SCRATCH, (count, columns.stop - columns.start), self._dtype)
-                    operand.block(None, columns, out=tile)
-                    subtract_rows(F[columns], tile, np.arange(count), weights[~there][piece])
-                    keep = targets[piece]
-                    self._rows[keep, columns] = tile[: len(keep)]
+                for part in _within(columns) if len(fresh) else ():
+                    for piece in spans(len(fresh)):
+                        tile = scratch_tile(_SCRATCH, (piece.stop - piece.start, part.stop - part.start), self._dtype)
+                        operand.fill(piece, part, tile)
+                        subtract_rows(F[part], tile, np.arange(len(tile)), of_fresh[piece])
+                        copy_rows(tile, targets[piece], self._rows[:, part])
 
             return task
 
-        n = len(F)
-        threads.run([work(slice(s, min(s + _SPAN, n))) for s in range(0, n, _SPAN)], self._n_jobs)
+        threads.run([work(columns) for columns in spans(len(F), _SPAN)], self._n_jobs)
 
     def _make_room(self, fresh: np.ndarray) -> np.ndarray:
         """Slots for as many of the ``fresh`` rows as fit, taken from the rows that were used longest ago."""
@@ -91,3 +88,7 @@ class RowStore:
         self._slot[fresh[:count]] = chosen
         self._used[chosen] = self._round
         return chosen
+
+
+def _within(columns: slice) -> list[slice]:
+    return [slice(columns.start + s.start, columns.start + s.stop) for s in spans(columns.stop - columns.start, TILE)]

@@ -1,22 +1,25 @@
-"""Solving a :class:`BoxQP` by two-level decomposition, with a certificate in float64.
+"""Solving a :class:`BoxQP` by sequential minimal optimisation on three levels, with a certificate in float64.
 
-Minimise ``a'Qa / 2 - p'a`` subject to ``y'a = const`` and ``0 <= a <= C``. Given the lazy matrix K, returns alpha,
-the offset b, and a certificate. The kernel work is done in float32 with the gradient summed in float64; the answer
-is then checked in float64, and if rounding has kept it from the tolerance, the solve goes on in float64.
+Minimise ``beta'K beta / 2 - c'beta + tube |beta|`` subject to ``l <= beta <= u`` and the sums of groups of weights.
+Given the lazy matrix K, returns beta, the offsets, and a certificate. The kernel work is done in float32 with the
+gradient summed in float64; the answer is then checked in float64 over all rows, and if rounding has kept it from the
+tolerance, the solve goes on from there, in the end in float64.
 """
 
 from __future__ import annotations
 
 import time
+from typing import Literal
 
 import numpy as np
 
 from mercer.engine import memory, threads
-from mercer.solvers.certify import check_gradient, objectives, refine_gradient
+from mercer.solvers.active_set import by_active_sets
+from mercer.solvers.certify import check_gradient, objectives, renew_gradient, violations
 from mercer.solvers.iterate import Iterate
 from mercer.solvers.problems import Array, BoxQP, BoxQPValue, GramMatrix, Vector
 from mercer.solvers.solution import Certificate, Solution, Status
-from mercer.solvers.working_set import by_working_sets, on_whole_matrix
+from mercer.solvers.whole_matrix import on_whole_matrix
 
 # Up to this size the whole matrix is one block, and the working set is everything.
 WHOLE = 2048
@@ -27,12 +30,16 @@ _EXACT_STEPS = 200
 _WORKING_SET = 1536
 # The part of the tolerance that is aimed at in float32, to leave room for its rounding.
 _FLOAT32_PART = 0.9
+# Where the gap is asked for, a round aims at this part of the violation that would do if the two were in proportion.
+_GAP_PART = 0.5
+_GAP_ROUNDS = 12
 
 
 def solve_box_qp(
     problem: BoxQP,
     *,
     tol: float = 1e-3,
+    stop: Literal["kkt", "gap"] = "kkt",
     max_iter: int = -1,
     cache_bytes: int = 200 * 2**20,
     n_jobs: int | None = None,
@@ -40,7 +47,7 @@ def solve_box_qp(
     matrix: Array | None = None,
     verbose: bool = False,
 ) -> Solution[BoxQPValue, Vector]:
-    """Solve a box-constrained quadratic programme with one equality.
+    """Solve the dual of a support vector machine.
 
     Parameters
     ----------
@@ -48,6 +55,8 @@ def solve_box_qp(
         The problem.
     tol : float, default=1e-3
         The violation of the optimality conditions (in units of the decision function) that is good enough.
+    stop : {"kkt", "gap"}, default="kkt"
+        With ``"gap"`` it goes on until the relative duality gap is at most ``tol``, too.
     max_iter : int, default=-1
         The most inner steps, -1 for no limit.
     cache_bytes : int, default=200 MiB
@@ -55,7 +64,7 @@ def solve_box_qp(
     n_jobs : int, optional
         Worker threads.
     start : ndarray of shape (n,), optional
-        A feasible alpha to begin with.
+        A feasible beta to begin with.
     matrix : ndarray of shape (n, n), optional
         The kernel matrix, where the caller has it already: in float64 for at most ``EXACT`` rows, else in float32.
     verbose : bool, default=False
@@ -64,98 +73,115 @@ def solve_box_qp(
     Returns
     -------
     Solution
-        ``value`` is a :class:`BoxQPValue`; ``state`` is alpha, for ``start`` of a neighbouring problem.
+        ``value`` is a :class:`BoxQPValue`; ``state`` is beta, for ``start`` of a neighbouring problem.
 
     Examples
     --------
     >>> import numpy as np
     >>> from mercer.gram import PrecomputedGram
-    >>> problem = BoxQP(PrecomputedGram(np.eye(2)), np.array([1.0, -1.0]), np.array([10.0, 10.0]))
-    >>> solve_box_qp(problem).value.alpha
-    array([1., 1.])
+    >>> problem = BoxQP.classification(PrecomputedGram(np.eye(2)), np.array([1.0, -1.0]), np.array([10.0, 10.0]))
+    >>> solve_box_qp(problem).value.beta
+    array([ 1., -1.])
     """
     begun = time.perf_counter()
     limit = max_iter if max_iter >= 0 else int(np.iinfo(np.int64).max)
     point = Iterate.begin(problem, start)
+    solver = _Solver(problem.gram, limit, cache_bytes, n_jobs, matrix, verbose)
     # Held for the whole solve: BLAS threads that wait for work between two tiled products take time from the tiles.
     with threads.one_blas_thread():
-        if start is not None:
-            _renew_gradient(problem.gram.astype(np.float64), point)
-        if len(point.beta) <= EXACT:
-            held = _solve_small(problem.gram, point, tol, limit, matrix)
-        else:
-            held = _solve_large(problem.gram, point, tol, limit, cache_bytes, n_jobs, matrix, verbose)
-    primal, dual = objectives(point)
+        if point.beta.any():
+            renew_gradient(problem.gram, point)
+        solver.solve(point, tol)
+        primal, dual = objectives(point)
+        if stop == "gap":
+            primal, dual = _close_gap(solver, point, tol, primal, dual)
     violation = point.violation()
-    status = _status(problem.convex, violation <= tol, point.steps >= limit)
-    seconds = time.perf_counter() - begun
-    certificate = Certificate(primal, dual, violation, point.steps, seconds, held, status)
-    alpha = np.abs(point.beta)
-    return Solution(BoxQPValue(alpha, point.offset()), status, certificate, alpha)
+    converged = violation <= tol and (stop == "kkt" or _relative(primal, dual) <= tol)
+    status = _status(problem.convex, converged, point.steps >= limit)
+    certificate = Certificate(
+        primal, dual, violation, point.steps, time.perf_counter() - begun, solver.held, status,
+        violations(point, problem.totals),
+    )  # fmt: skip
+    return Solution(BoxQPValue(point.beta, point.offsets(), point.F), status, certificate, point.beta)
 
 
-def _solve_small(gram: GramMatrix, point: Iterate, tol: float, limit: int, matrix: Array | None) -> int:
-    """In float64, to its precision if some steps do it, else to ``tol``; returns the bytes held."""
-    n = len(point.beta)
-    with memory.reserve(8 * n * n, "the kernel matrix"):
-        K = gram.astype(np.float64).block(None, None) if matrix is None else matrix
-        on_whole_matrix(K, point, min(tol, _EXACT_TOL), min(limit, _EXACT_STEPS * n))
-        on_whole_matrix(K, point, tol, limit)
-        point.F = point.linear - K @ point.beta
-    check_gradient(point)
-    return int(K.nbytes)
+def _relative(primal: float, dual: float) -> float:
+    size = max(abs(primal), abs(dual))
+    return (primal - dual) / size if size > 0 else 0.0
 
 
-def _solve_large(
-    gram: GramMatrix, point: Iterate, tol: float, limit: int, room: int, n_jobs: int | None, matrix: Array | None,
-    verbose: bool,
-) -> int:
-    """In float32; again from the float64 gradient, whose changes float32 follows more closely; then in float64.
-
-    Returns the most bytes held at once.
-    """
-    held = 0
-    begin = point.beta.copy()
-    for dtype in (np.float32, np.float32, np.float64):
-        if dtype == np.float64:
-            _renew_gradient(gram.astype(dtype), point)
-        target = tol if dtype == np.float64 else _FLOAT32_PART * tol
-        # What overflows float32 becomes infinite, which is seen below.
-        with np.errstate(over="ignore"):
-            nbytes = _attempt(gram, dtype, point, target, limit, room, n_jobs, matrix, verbose)
-        held = max(held, nbytes)
-        if dtype == np.float32 and not (np.isfinite(point.F).all() and np.isfinite(point.beta).all()):
-            # The kernel overflows float32; float64 begins anew, from the gradient that it makes itself.
-            point.beta = begin.copy()
-            continue
-        refine_gradient(gram, point)
-        if point.violation() <= tol or point.steps >= limit:
+def _close_gap(solver: _Solver, point: Iterate, tol: float, primal: float, dual: float) -> tuple[float, float]:
+    """Go on with smaller tolerances until the relative gap is at most ``tol``, or nothing moves any more."""
+    aim = tol
+    for _ in range(_GAP_ROUNDS):
+        gap = _relative(primal, dual)
+        if gap <= tol or point.steps >= solver.limit:
             break
-    return held
+        aim *= max(0.1, min(_GAP_PART, _GAP_PART * tol / gap))
+        solver.solve(point, aim)
+        primal, dual = objectives(point)
+    return primal, dual
 
 
-def _attempt(
-    gram: GramMatrix, dtype: type[np.floating], point: Iterate, tol: float, limit: int, room: int,
-    n_jobs: int | None, matrix: Array | None, verbose: bool,
-) -> int:  # fmt: skip
-    """One solve in the precision ``dtype``; returns the bytes held."""
-    n = gram.shape[0]
-    if n > WHOLE:
-        return by_working_sets(gram.astype(dtype), point, tol, limit, _WORKING_SET, room, n_jobs, verbose)
-    if matrix is not None and dtype == np.float32:
-        on_whole_matrix(matrix, point, tol, limit)
-        return matrix.nbytes
-    nbytes = n * n * np.dtype(dtype).itemsize
-    with memory.reserve(nbytes, "the kernel matrix"):
-        on_whole_matrix(gram.astype(dtype).block(None, None), point, tol, limit)
-    return nbytes
+class _Solver:
+    """Moves an iterate whose gradient is right; ``held`` is the most bytes held at once."""
 
+    def __init__(
+        self, gram: GramMatrix, limit: int, room: int, n_jobs: int | None, matrix: Array | None, verbose: bool
+    ) -> None:
+        self.gram, self.limit, self.room, self.n_jobs = gram, limit, room, n_jobs
+        self.matrix, self.verbose = matrix, verbose
+        self.held = 0
 
-def _renew_gradient(gram: GramMatrix, point: Iterate) -> None:
-    support = point.support
-    point.F = point.linear.copy()
-    if len(support):
-        point.F -= gram.restrict(None, support) @ point.beta[support]
+    def solve(self, point: Iterate, tol: float) -> None:
+        """Until the violation is at most ``tol``, the steps are used up, or rounding stops it."""
+        if len(point.beta) <= EXACT:
+            self._small(point, tol)
+        else:
+            self._large(point, tol)
+
+    def _small(self, point: Iterate, tol: float) -> None:
+        """In float64, to its precision if some steps do it, else to ``tol``."""
+        n = len(point.beta)
+        with memory.reserve(8 * n * n, "the kernel matrix"):
+            K = self.gram.astype(np.float64).block(None, None) if self.matrix is None else self.matrix
+            on_whole_matrix(K, point, min(tol, _EXACT_TOL), min(self.limit, point.steps + _EXACT_STEPS * n))
+            on_whole_matrix(K, point, tol, self.limit)
+            point.F = point.linear - K @ point.beta
+        check_gradient(point)
+        self.held = max(self.held, int(K.nbytes))
+
+    def _large(self, point: Iterate, tol: float) -> None:
+        """In float32; again from the float64 gradient, whose changes float32 follows more closely; then in float64."""
+        begin = point.beta.copy()
+        for dtype in (np.float32, np.float32, np.float64):
+            # What overflows float32 becomes infinite, which is seen below.
+            with np.errstate(over="ignore"):
+                self._attempt(dtype, point, tol if dtype == np.float64 else _FLOAT32_PART * tol)
+            if dtype == np.float32 and not (np.isfinite(point.F).all() and np.isfinite(point.beta).all()):
+                # The kernel overflows float32; float64 begins anew.
+                point.beta = begin.copy()
+                renew_gradient(self.gram, point)
+                continue
+            check_gradient(point)
+            renew_gradient(self.gram, point)
+            if point.violation() <= tol or point.steps >= self.limit:
+                break
+
+    def _attempt(self, dtype: type[np.floating], point: Iterate, tol: float) -> None:
+        """One solve in the precision ``dtype``."""
+        n = len(point.beta)
+        if n > WHOLE:
+            gram = self.gram.astype(dtype)
+            held = by_active_sets(gram, point, tol, self.limit, _WORKING_SET, self.room, self.n_jobs, self.verbose)
+        elif self.matrix is not None and dtype == np.float32:
+            on_whole_matrix(self.matrix, point, tol, self.limit)
+            held = self.matrix.nbytes
+        else:
+            held = n * n * np.dtype(dtype).itemsize
+            with memory.reserve(held, "the kernel matrix"):
+                on_whole_matrix(self.gram.astype(dtype).block(None, None), point, tol, self.limit)
+        self.held = max(self.held, held)
 
 
 def _status(convex: bool, converged: bool, out_of_steps: bool) -> Status:

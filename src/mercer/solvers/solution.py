@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from enum import Enum
 from typing import Any, Generic, TypeVar
 
@@ -54,6 +54,8 @@ class Certificate:
         The most memory that the solver held at once in its own arrays, in bytes.
     status : Status
         How the solve ended; ``status.value`` says it in words.
+    violations : dict of str to float
+        The worst violation of each optimality condition, by name, where the solver tells them apart.
 
     Examples
     --------
@@ -69,6 +71,7 @@ class Certificate:
     seconds: float
     peak_bytes: int
     status: Status
+    violations: dict[str, float] = field(default_factory=dict)
 
     @property
     def gap(self) -> float:

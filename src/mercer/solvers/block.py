@@ -1,0 +1,126 @@
+"""Inner steps on a dense block of the kernel matrix."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from mercer.engine import threads
+from mercer.loops.smo import set_masks, smo_steps
+from mercer.solvers.iterate import Iterate
+from mercer.solvers.problems import Array, Vector
+
+# A compiled call ends after about this many element updates (0.05 s), so that Ctrl-C is answered.
+_CALL = 10**8
+# Where weights may not leave their group, steps go to one group and then to the other; so many for each row.
+_TURN = 1
+# Rounds without progress beyond rounding after which a solve is given up as stalled.
+_PATIENCE = 20
+# The box of the row that stands for the offset: wider than any weight, and its width can still be multiplied.
+_WIDE = 1e150
+
+
+def padded(q: int, pad: bool, room: Array) -> tuple[Array, Array]:
+    """A matrix with, if ``pad``, one more row and column of zeros; and its part of shape (q, q).
+
+    The row of zeros stands for the offset where that is 0: a step that pairs a weight with it moves one weight alone.
+    """
+    size = q + pad
+    whole = room[: size * size].reshape(size, size)
+    if pad:
+        whole[q] = 0
+        whole[:, q] = 0
+    return whole, whole[:q, :q]
+
+
+class Block:
+    """Work arrays for inner steps on at most ``size`` rows."""
+
+    def __init__(self, size: int, dtype: np.dtype) -> None:
+        self.dtype = np.dtype(dtype)
+        self._F, self._rise, self._fall, self._work, self._diagonal = np.empty((5, size + 1), self.dtype)
+        self._bits = self._work.view(f"i{self.dtype.itemsize}")
+
+    def solve(
+        self, K: Array, diagonal: Array, point: Iterate, rows: np.ndarray, tolerance: float, max_steps: int
+    ) -> np.ndarray:
+        """Improve ``point.beta[rows]`` in place until the violation within ``rows`` is small; returns the change.
+
+        ``K`` is the block, with the row of zeros of :func:`padded` if there is no sum to keep.
+        """
+        q = len(rows)
+        pad = len(K) - q
+        self._F[:q], self._diagonal[:q] = point.F[rows], diagonal
+        self._F[q], self._diagonal[q] = 0, 0
+        before = point.beta[rows]
+        beta, lower, upper = (np.append(v, w)[: q + pad] for v, w in (
+            (before, 0.0), (point.lower[rows], -_WIDE), (point.upper[rows], _WIDE),
+        ))  # fmt: skip
+        if point.groups is None:
+            self._steps(K, point, beta, lower, upper, tolerance, max_steps)
+        else:
+            self._in_turn(K, point, point.groups[rows], beta, lower, upper, tolerance, max_steps)
+        if not np.isfinite(self._F[:q]).all():
+            # A row of the block that was used is not finite. The caller tries float64, or raises.
+            point.F[rows] = np.nan
+            return np.zeros(q)
+        point.beta[rows] = beta[:q]
+        return beta[:q] - before
+
+    def _in_turn(
+        self, K: Array, point: Iterate, groups: np.ndarray, beta: Vector, lower: Vector, upper: Vector,
+        tolerance: float, max_steps: int,
+    ) -> None:  # fmt: skip
+        """Steps within one group and then within the other, until neither has one left."""
+        end = point.steps + max_steps
+        idle = 0
+        number = 0
+        while idle < 2 and point.steps < end:
+            begun = point.steps
+            still = groups != number
+            low, high = np.where(still, beta, lower), np.where(still, beta, upper)
+            self._steps(K, point, beta, low, high, tolerance, min(_TURN * len(beta) + 1, end - point.steps))
+            idle = idle + 1 if point.steps == begun else 0
+            number = 1 - number
+
+    def _steps(
+        self, K: Array, point: Iterate, beta: Vector, lower: Vector, upper: Vector, tolerance: float, max_steps: int
+    ) -> None:
+        q = len(beta)
+        F, rise, fall, work, bits = self._F[:q], self._rise[:q], self._fall[:q], self._work[:q], self._bits[:q]
+        diagonal = self._diagonal[:q]
+        tube = np.where(upper < _WIDE, point.tube, 0.0)
+        set_masks(beta, lower, upper, tube, rise, fall)
+        least = float(np.finfo(self.dtype).eps * max(diagonal.max(), np.finfo(np.float32).tiny))
+        while max_steps > 0:
+            portion = min(max_steps, max(_CALL // q, 100))
+            steps, _ = smo_steps(
+                K, diagonal, F, beta, lower, upper, tube, rise, fall, work, bits, tolerance, least, portion
+            )
+            point.steps += steps
+            max_steps -= steps
+            if steps < portion:
+                break
+            threads.checkpoint()
+
+
+class Stall:
+    """Notices when the dual objective has stopped growing."""
+
+    def __init__(self, dtype: np.dtype) -> None:
+        self._eps = float(np.finfo(dtype).eps)
+        self._best, self._idle = -np.inf, 0
+
+    def reached(self, dual: float) -> bool:
+        """Whether the last rounds together did not raise the objective by more than rounding."""
+        if dual > self._best + self._eps * abs(dual):
+            self._best, self._idle = dual, 0
+        else:
+            self._idle += 1
+        return self._idle >= _PATIENCE
+
+
+def resolves(dtype: np.dtype, diagonal: Array, point: Iterate, tol: float) -> bool:
+    """Whether gradients in this precision can tell a violation of ``tol`` from rounding."""
+    rounding = 0.5 * float(np.finfo(dtype).eps) * float(np.abs(diagonal).max()) * float(np.linalg.norm(point.beta))
+    # A NaN goes on, to be found where the block is made.
+    return not rounding > tol
