@@ -20,7 +20,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import mercer
-from mercer import SVC, KernelRidge, load, save
+from mercer import SVC, SVR, KernelRidge, KernelSGDClassifier, NuSVC, NuSVR, OneClassSVM, load, save
 from mercer._errors import ModelFileError
 from mercer.estimators.table import TableModel
 from mercer.kernels import RBF, Laplacian, Linear, Polynomial
@@ -53,6 +53,16 @@ MODELS: dict[str, tuple[Callable[[], BaseEstimator], Any]] = {
     "svc, precomputed": (lambda: SVC(kernel="precomputed").fit(K, LABELS), NEW_K),
     "svc, class weights": (lambda: SVC(kernel=Laplacian(2.0), class_weight={"no": 2.0}).fit(X, LABELS), NEW),
     "svc, data frame": (lambda: SVC().fit(FRAME[["size", "old"]], LABELS), NEW_FRAME[["size", "old"]]),
+    "svc, hard margin": (lambda: SVC(C=np.inf, gamma=5.0, fit_intercept=False).fit(X, THREE), NEW),
+    "nu-svc": (lambda: NuSVC(nu=0.2, class_weight="balanced").fit(sp.csr_matrix(X), LABELS), sp.csr_matrix(NEW)),
+    "svr": (lambda: SVR(kernel=KERNEL).fit(X, Y, np.arange(40)), NEW),
+    "svr, precomputed": (lambda: SVR(kernel="precomputed", fit_intercept=False).fit(K, Y), NEW_K),
+    "nu-svr": (lambda: NuSVR(nu=0.3).fit(sp.csr_matrix(X), Y), sp.csr_matrix(NEW)),
+    "one class": (lambda: OneClassSVM(nu=0.3).fit(X), NEW),
+    "sgd": (lambda: KernelSGDClassifier(alpha=0.1, random_state=0).fit(X, LABELS, np.arange(40)), NEW),
+    "sgd, explicit map": (
+        lambda: KernelSGDClassifier(kernel="linear", alpha=0.1, fit_intercept=True, random_state=0).fit(X, THREE), NEW
+    ),
     "pipeline": (lambda: make_pipeline(StandardScaler(), SVC(kernel="poly")).fit(X, LABELS), NEW),
     "table, classes": (lambda: TableModel(SVC(), target="tree").fit(FRAME, THREE), NEW_FRAME),
     "table, numbers": (lambda: TableModel(KernelRidge(kernel=KERNEL.on([0, 1, 2])), "minmax").fit(FRAME, Y), NEW_FRAME),

@@ -13,8 +13,13 @@ __version__ = "0.1.0"
 _HOME = {
     "Gram": "mercer.gram",
     "KernelRidge": "mercer.estimators.kernel_ridge",
+    "KernelSGDClassifier": "mercer.estimators.kernel_sgd",
+    "NuSVC": "mercer.estimators.nu_svc",
+    "NuSVR": "mercer.estimators.nu_svr",
+    "OneClassSVM": "mercer.estimators.one_class_svm",
     "PrecomputedGram": "mercer.gram",
     "SVC": "mercer.estimators.svc",
+    "SVR": "mercer.estimators.svr",
     "config": "mercer.engine.settings",
     "load": "mercer.persistence",
     "on_progress": "mercer.engine.progress",
@@ -31,7 +36,12 @@ if TYPE_CHECKING:
     from mercer.engine.progress import on_progress as on_progress
     from mercer.engine.settings import config as config
     from mercer.estimators.kernel_ridge import KernelRidge as KernelRidge
+    from mercer.estimators.kernel_sgd import KernelSGDClassifier as KernelSGDClassifier
+    from mercer.estimators.nu_svc import NuSVC as NuSVC
+    from mercer.estimators.nu_svr import NuSVR as NuSVR
+    from mercer.estimators.one_class_svm import OneClassSVM as OneClassSVM
     from mercer.estimators.svc import SVC as SVC
+    from mercer.estimators.svr import SVR as SVR
     from mercer.gram import Gram as Gram
     from mercer.gram import PrecomputedGram as PrecomputedGram
     from mercer.persistence import load as load

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 
 class MercerError(Exception):
     """Base of every error that Mercer raises on purpose."""
@@ -25,6 +27,34 @@ class KernelSyntaxError(ParameterError):
 
 class IndefiniteKernelError(ParameterError):
     """A learner that needs a positive semi-definite kernel was given one that is not."""
+
+
+class InfeasibleError(MercerError, ValueError):
+    """No function of the feature space separates the classes, so that a hard margin does not exist.
+
+    Attributes
+    ----------
+    multipliers : ndarray of shape (n,)
+        The proof: a mixture of the rows of each class (shares of 0 or more that sum to 1), the same point of the
+        feature space. Without an intercept, one mixture of ``y_i phi(x_i)`` that is zero.
+    distance : float
+        How far apart the two mixtures are in the feature space: not more than rounding.
+    least_slack : tuple of float
+        A lower and an upper bound of the least sum of slacks that any function needs.
+    pair : tuple of int, optional
+        The numbers of the two classes, where there are several.
+    """
+
+    pair: tuple[int, int] | None = None
+
+    def __init__(
+        self, message: str, *, multipliers: Any = None, distance: float = 0.0,
+        least_slack: tuple[float, float] = (0.0, float("inf")),
+    ) -> None:  # fmt: skip
+        super().__init__(message)
+        self.multipliers = multipliers
+        self.distance = distance
+        self.least_slack = least_slack
 
 
 class MemoryBudgetError(MercerError, MemoryError):

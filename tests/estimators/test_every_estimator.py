@@ -22,7 +22,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import check_estimator
 
 import mercer
-from mercer import SVC, KernelRidge, kernels
+from mercer import SVC, SVR, KernelRidge, KernelSGDClassifier, NuSVC, NuSVR, OneClassSVM, kernels
 from mercer._errors import DataError, KernelValueError, MemoryBudgetError, MercerError, ParameterError
 from mercer.engine import memory
 from mercer.kernels import RBF, Linear, Matern, NegativeDistance
@@ -30,9 +30,20 @@ from mercer.kernels import RBF, Linear, Matern, NegativeDistance
 X = np.random.default_rng(0).normal(size=(90, 3))
 CLASSES = np.where(X[:, 0] * X[:, 1] > 0, "same", "other")
 NUMBERS = np.sin(X[:, 0])
-CASES = [pytest.param(SVC(), CLASSES, id="SVC"), pytest.param(KernelRidge(kernel="rbf"), NUMBERS, id="KernelRidge")]
+SUPERVISED = [
+    pytest.param(SVC(), CLASSES, id="SVC"),
+    pytest.param(NuSVC(nu=0.3, gamma=0.1), CLASSES, id="NuSVC"),
+    pytest.param(KernelRidge(kernel="rbf"), NUMBERS, id="KernelRidge"),
+    pytest.param(
+        KernelSGDClassifier(alpha=0.01, fit_intercept=True, random_state=0), CLASSES, id="KernelSGDClassifier"
+    ),
+    pytest.param(SVR(), NUMBERS, id="SVR"),
+    pytest.param(NuSVR(), NUMBERS, id="NuSVR"),
+]
+CASES = [*SUPERVISED, pytest.param(OneClassSVM(), NUMBERS, id="OneClassSVM")]
 
 every_estimator = pytest.mark.parametrize(("model", "y"), CASES)
+supervised = pytest.mark.parametrize(("model", "y"), SUPERVISED)
 
 
 def bits(model: Any, rows: Any = X) -> tuple[np.ndarray, np.ndarray]:
@@ -63,6 +74,9 @@ def test_scikit_learns_own_checks(model: Any, y: np.ndarray, kernel: Any) -> Non
     others = {r["check_name"]: str(r["exception"]) for r in results if r["status"] != "passed"}
     # The one check that scikit-learn itself leaves out unless SciPy is told to take arrays of other libraries.
     others.pop("check_array_api_input", None)
+    if isinstance(model, NuSVC) and kernel == "linear":
+        # Classes that overlap by far and a nu below what they need: the best margin is zero, as a warning says.
+        assert others.pop("check_class_weight_classifiers") == ""
     assert len(results) > 50 and others == {}
 
 
@@ -72,13 +86,15 @@ def test_certificates(model: Any, y: np.ndarray) -> None:
     with pytest.raises(dataclasses.FrozenInstanceError):
         certificate.primal = 0.0
     assert certificate.gap == certificate.primal - certificate.dual
-    assert 0 <= certificate.gap < 1e-6 and certificate.relative_gap < 1e-6 and certificate.kkt_violation < 1e-6
+    stochastic = isinstance(model, KernelSGDClassifier)
+    assert certificate.gap >= 0 and certificate.relative_gap < (model.tol if stochastic else 1e-6)
+    assert stochastic or (certificate.gap < 1e-6 and certificate.kkt_violation < 1e-6)
     assert certificate.iterations >= 0 and certificate.seconds > 0
     assert certificate.peak_bytes >= 8 * len(X) ** 2
     assert certificate.status.name in ("converged", "direct")
 
 
-@every_estimator
+@supervised
 def test_a_grid_over_the_kernels_parameters(model: Any, y: np.ndarray) -> None:
     scales = [0.5, 2.0]
     search = GridSearchCV(clone(model).set_params(kernel=RBF(1.0)), {"kernel__length_scale": scales}, cv=3)
@@ -167,7 +183,7 @@ def test_one_job_stays_in_the_thread_of_the_caller(model: Any, y: np.ndarray) ->
         seen.add(threading.get_ident())
         return np.exp(A @ B.T)
 
-    rows, targets = np.tile(X, (7, 1)), np.tile(y, 7)
+    rows, targets = np.tile(X, (7, 1)) + np.linspace(0, 1e-3, 630)[:, None], np.tile(y, 7)
     one = clone(model).set_params(kernel=kernel, n_jobs=1).fit(rows, targets)
     one.predict(rows)
     assert seen == {threading.get_ident()}
@@ -185,7 +201,7 @@ def test_a_function_is_called_on_blocks(model: Any, y: np.ndarray) -> None:
         sizes.append((len(A), len(B)))
         return np.exp(A @ B.T)
 
-    rows, targets = np.tile(X, (7, 1)), np.tile(y, 7)
+    rows, targets = np.tile(X, (7, 1)) + np.linspace(0, 1e-3, 630)[:, None], np.tile(y, 7)
     clone(model).set_params(kernel=kernel).fit(rows, targets).predict(rows)
     assert len(sizes) < 60 and (512, 512) in sizes
 
@@ -233,7 +249,6 @@ def _with(value: Any, dtype: Any = float) -> np.ndarray:
         (np.empty((0, 3)), r"0 sample\(s\).*rows and columns are needed"),
         (np.empty((90, 0)), r"0 feature\(s\).*rows and columns are needed"),
         (X[:, 0], r"Expected 2D array.*reshape"),
-        (X[:40], r"40.*90.*(one target for each row|one label a row)|(one target for each row|one label a row)"),
         (X + 1j, "Complex data not supported"),
     ],
 )
@@ -243,12 +258,14 @@ def test_rows_that_cannot_be_used(model: Any, y: np.ndarray, rows: Any, words: s
 
 
 @pytest.mark.filterwarnings("ignore:invalid value encountered in cast:RuntimeWarning")
-@every_estimator
+@supervised
 def test_targets_that_cannot_be_used(model: Any, y: np.ndarray) -> None:
     with pytest.raises(DataError, match="requires y to be passed, but the target y is None"):
         clone(model).fit(X, None)
     with pytest.raises(DataError, match="Input y contains NaN"):
         clone(model).fit(X, np.where(NUMBERS > 0.5, np.nan, 1.0))
+    with pytest.raises(DataError, match=r"(40.*90.*)?(one target for each row|one label a row)"):
+        clone(model).fit(X[:40], y)
 
 
 @pytest.mark.filterwarnings("ignore:X does not have valid feature names")

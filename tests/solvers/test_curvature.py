@@ -8,7 +8,7 @@ import pytest
 from mercer._errors import IndefiniteKernelError
 from mercer.gram import PrecomputedGram
 from mercer.kernels import RBF, Linear, NegativeDistance, Sigmoid
-from mercer.solvers.curvature import require_conditionally_positive
+from mercer.solvers.curvature import require_conditionally_positive, require_positive
 
 X = np.random.default_rng(0).normal(size=(150, 3))
 
@@ -59,3 +59,12 @@ def test_what_is_conditionally_positive_up_to_rounding_is_taken(K: np.ndarray) -
     require_conditionally_positive(PrecomputedGram((K + K.T) / 2))
     centring = np.eye(len(K)) - 1 / len(K)
     assert np.linalg.eigvalsh(centring @ K @ centring)[0] > -1e-4 * max(np.abs(K).max() * len(K), 1e-300)
+
+
+def test_without_the_sum_every_direction_counts() -> None:
+    for K in (RBF(1.0)(X), Linear()(X), np.zeros((5, 5)), np.ones((1, 1)), planted(np.logspace(-16, 3, 60))):
+        require_positive(PrecomputedGram((K + K.T) / 2))
+    for K in (-np.ones((5, 5)), -np.ones((1, 1)), NegativeDistance()(X), RBF(1.0)(X) - 0.5):
+        require_conditionally_positive(PrecomputedGram(K))
+        with pytest.raises(IndefiniteKernelError, match=r"c'Kc = -.*unit vector c, and.*validity\.nearest"):
+            require_positive(PrecomputedGram(K))

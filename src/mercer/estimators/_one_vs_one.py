@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from itertools import combinations
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from mercer.solvers.pairwise import Answer
 from mercer.solvers.problems import Vector
@@ -28,17 +29,37 @@ class Expansion:
     intercept: Vector
 
 
+def spread(parts: Iterable[np.ndarray], sizes: np.ndarray, dtype: DTypeLike = np.float64) -> np.ndarray:
+    """Values of the rows of each pair of classes with ``sizes`` rows as one array (k - 1, n), rows sorted by class.
+
+    Row j of a row of class c is against the j-th class that is not c.
+
+    >>> spread([np.array([1, 2]), np.array([3, 4]), np.array([5, 6])], np.array([1, 1, 1]), int).tolist()
+    [[1, 2, 4], [3, 5, 6]]
+    """
+    k = len(sizes)
+    ends = np.cumsum(sizes)
+    values = np.zeros((k - 1, int(sizes.sum())), dtype)
+    for (i, j), part in zip(combinations(range(k), 2), parts):
+        values[j - 1, ends[i] - sizes[i] : ends[i]] = part[: sizes[i]]
+        values[i, ends[j] - sizes[j] : ends[j]] = part[sizes[i] :]
+    return values
+
+
+def gather(values: np.ndarray, sizes: np.ndarray) -> list[np.ndarray]:
+    """The values of each pair of classes; what :func:`spread` made one array of."""
+    ends = np.cumsum(sizes)
+    return [
+        np.concatenate([values[j - 1, ends[i] - sizes[i] : ends[i]], values[i, ends[j] - sizes[j] : ends[j]]])
+        for i, j in combinations(range(len(sizes)), 2)
+    ]
+
+
 def join(answers: list[Answer], sizes: np.ndarray) -> Expansion:
     """Join the answers of all pairs of classes with ``sizes`` rows, sorted by class."""
-    k, n = len(sizes), int(sizes.sum())
-    ends = np.cumsum(sizes)
-    weights = np.zeros((k - 1, n))
-    for (i, j), answer in zip(combinations(range(k), 2), answers):
-        alpha = answer.value.alpha
-        weights[j - 1, ends[i] - sizes[i] : ends[i]] = alpha[: sizes[i]]
-        weights[i, ends[j] - sizes[j] : ends[j]] = -alpha[sizes[i] :]
+    weights = spread((answer.value.beta for answer in answers), sizes)
     support = np.flatnonzero(weights.any(axis=0))
-    n_support = np.histogram(support, bins=np.concatenate([[0], ends]))[0].astype(np.int32)
+    n_support = np.histogram(support, bins=np.concatenate([[0], np.cumsum(sizes)]))[0].astype(np.int32)
     offsets = np.array([answer.value.offset for answer in answers])
     return Expansion(support, n_support, np.ascontiguousarray(weights[:, support]), offsets)
 
@@ -46,6 +67,7 @@ def join(answers: list[Answer], sizes: np.ndarray) -> Expansion:
 def total(answers: list[Answer], seconds: float, peak_bytes: int) -> Certificate:
     """One certificate for all pairs: objectives and steps add up, the worst violation and status stand for all."""
     parts = [answer.certificate for answer in answers]
+    names = {name for part in parts for name in part.violations}
     return Certificate(
         primal=float(sum(part.primal for part in parts)),
         dual=float(sum(part.dual for part in parts)),
@@ -54,6 +76,7 @@ def total(answers: list[Answer], seconds: float, peak_bytes: int) -> Certificate
         seconds=seconds,
         peak_bytes=peak_bytes,
         status=max((part.status for part in parts), key=_WORST.index),
+        violations={name: max(part.violations.get(name, 0.0) for part in parts) for name in sorted(names)},
     )
 
 

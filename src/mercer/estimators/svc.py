@@ -2,34 +2,23 @@
 
 from __future__ import annotations
 
-import time
-import warnings
-from numbers import Integral, Real
-from typing import Any, Self
+from functools import partial
+from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
-from sklearn.base import ClassifierMixin
-from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils.class_weight import compute_class_weight
-from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted, column_or_1d
 
-from mercer._errors import DataError, ParameterError
-from mercer.engine import memory
-from mercer.estimators._advice import advised
-from mercer.estimators._base import KernelEstimator
-from mercer.estimators._one_vs_one import Expansion, join, one_vs_rest, pair_values, total, votes
-from mercer.kernels.vector.dot import Linear
-from mercer.solvers.curvature import require_conditionally_positive
-from mercer.solvers.pairwise import Controls, solve_pairs
-from mercer.solvers.problems import Vector
-from mercer.solvers.solution import Status
+from mercer._errors import InfeasibleError, ParameterError
+from mercer.estimators._pair_classifier import ClassRows, PairClassifier
+from mercer.estimators._single_expansion import require_number
+from mercer.solvers.hard_margin import solve_hard_margin
+from mercer.solvers.pairwise import Answer, Controls, Method, Pair, c_svc
+from mercer.solvers.problems import Array, BoxQP, GramMatrix, Vector
+from mercer.solvers.projected import solve_by_projected_gradient
 
-_STOPPED = (Status.iteration_limit, Status.stalled)
+_SOLVERS = ("smo", "projected-gradient", "accelerated-projected-gradient")
 
 
-class SVC(ClassifierMixin, KernelEstimator):
+class SVC(PairClassifier):
     r"""Support vector classification with any kernel, each answer with its certificate.
 
     For every pair of classes (y = +1 for the first, -1 for the second) it solves
@@ -43,7 +32,8 @@ class SVC(ClassifierMixin, KernelEstimator):
     Parameters
     ----------
     C : float, default=1.0
-        Price of a violated margin, above 0.
+        Price of a violated margin, above 0. ``inf`` asks for a hard margin, which no row may violate; where the
+        classes cannot be separated, fit raises an error that holds the proof.
     kernel : str, Kernel, sklearn GP kernel or callable, default="rbf"
         A name (``"linear"``, ``"poly"``, ``"rbf"``, ``"sigmoid"``, ...), a kernel of :mod:`mercer.kernels`, a
         function ``(X, Z) -> block``, or ``"precomputed"``.
@@ -52,6 +42,9 @@ class SVC(ClassifierMixin, KernelEstimator):
         is ``1 / d``.
     shrinking : bool, default=True
         Taken for compatibility; the solver chooses its working sets by itself.
+    probability : bool, default="deprecated"
+        As scikit-learn deprecates it; ``True`` is refused. ``SVC(...).calibrated()`` is a classifier with
+        ``predict_proba`` that agrees with its ``predict``.
     tol : float, default=1e-3
         The violation of the optimality conditions, in units of the decision function, that is good enough.
         Small problems are solved to the precision of float64 whatever ``tol`` is.
@@ -62,7 +55,7 @@ class SVC(ClassifierMixin, KernelEstimator):
     verbose : bool, default=False
         Show progress on standard error.
     max_iter : int, default=-1
-        The most steps for each pair of classes; -1 for no limit.
+        The most steps for each pair of classes; -1 for no limit (with a hard margin, 2000 a row).
     decision_function_shape : {"ovr", "ovo"}, default="ovr"
         One column a class (votes, with ties broken by the decision values) or one a pair of classes.
     break_ties : bool, default=False
@@ -74,6 +67,16 @@ class SVC(ClassifierMixin, KernelEstimator):
     allow_indefinite : bool, default=False
         Accept a kernel that is not positive semi-definite; the answer is then a stationary point. A precomputed
         matrix counts as indefinite if this is set.
+    fit_intercept : bool, default=True
+        Without it b is 0: the homogeneous problem, in which the weight of every row may move by itself.
+    warm_start : bool, default=False
+        Start from the solution of the last fit, if that was to as many rows with the same classes in the same places;
+        else from zero. The answer is the same to the tolerance, except with an indefinite kernel.
+    stop : {"kkt", "gap"}, default="kkt"
+        What must be at most ``tol``: the violation of the optimality conditions; with ``"gap"`` also the relative
+        duality gap of every pair.
+    solver : {"smo", "projected-gradient", "accelerated-projected-gradient"}, default="smo"
+        The projected gradients are for study: they reach the same answer, far more slowly.
 
     Attributes
     ----------
@@ -97,6 +100,13 @@ class SVC(ClassifierMixin, KernelEstimator):
         :mod:`mercer.solvers.certify`.
     certificates_ : list of Certificate
         One for each pair of classes.
+    margins_ : ndarray of shape (n,), or (k - 1, n) for more than two classes
+        ``y_i f(x_i)`` of each training row, NaN for rows of weight 0. For more than two classes laid out as
+        ``dual_coef_``: row j of a row of class c is against the j-th class that is not c.
+    slacks_ : ndarray, shaped as ``margins_``
+        ``max(0, 1 - margins_)``.
+    roles_ : ndarray of str, shaped as ``margins_``
+        ``"outside"`` for rows of weight 0 in the expansion, ``"free"`` between 0 and C, ``"bounded"`` at C.
     n_iter_ : ndarray of shape (k (k - 1) / 2,)
         Steps of each pair.
     class_weight_ : ndarray of shape (k,)
@@ -110,9 +120,9 @@ class SVC(ClassifierMixin, KernelEstimator):
 
     Raises
     ------
-    DataError, ParameterError, IndefiniteKernelError, MemoryBudgetError
+    DataError, ParameterError, IndefiniteKernelError, InfeasibleError, MemoryBudgetError
         From ``fit``: one class only or bad weights, a parameter that makes no sense, a kernel that is not
-        positive semi-definite, a job that does not fit.
+        positive semi-definite, classes that no hard margin separates, a job that does not fit.
 
     Notes
     -----
@@ -137,6 +147,7 @@ class SVC(ClassifierMixin, KernelEstimator):
         gamma: float | str = "scale",
         coef0: float = 0.0,
         shrinking: bool = True,
+        probability: bool | str = "deprecated",
         tol: float = 1e-3,
         cache_size: float = 200,
         class_weight: dict[Any, float] | str | None = None,
@@ -147,6 +158,10 @@ class SVC(ClassifierMixin, KernelEstimator):
         random_state: Any = None,
         n_jobs: int | None = None,
         allow_indefinite: bool = False,
+        fit_intercept: bool = True,
+        warm_start: bool = False,
+        stop: str = "kkt",
+        solver: str = "smo",
     ) -> None:
         self.C = C
         self.kernel = kernel
@@ -154,6 +169,7 @@ class SVC(ClassifierMixin, KernelEstimator):
         self.gamma = gamma
         self.coef0 = coef0
         self.shrinking = shrinking
+        self.probability = probability
         self.tol = tol
         self.cache_size = cache_size
         self.class_weight = class_weight
@@ -164,181 +180,64 @@ class SVC(ClassifierMixin, KernelEstimator):
         self.random_state = random_state
         self.n_jobs = n_jobs
         self.allow_indefinite = allow_indefinite
-
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Fit to ``X`` (n, d), or (n, n) for ``"precomputed"``, and labels ``y`` (n,).
-
-        ``sample_weight`` (n,) multiplies C row by row.
-        """
-        begun = time.perf_counter()
-        self._check_parameters()
-        X = self._check_X(X, reset=True)
-        y = _check_labels(y, X.shape[0])
-        weight = _check_weight(sample_weight, X)
-        used = np.flatnonzero(weight)
-        self.classes_, codes = np.unique(y[used], return_inverse=True)
-        if len(self.classes_) < 2:
-            raise DataError(
-                f"SVC needs two classes at least, and y has {len(self.classes_)} class(es): "
-                f"{self.classes_[:1].tolist()}"
-                + (", not counting rows of weight 0" if len(used) < len(y) else "")
-                + "; pass rows of another class, too."
-            )
-        self._fit_weighted_kernel(X, weight)
-        self.class_weight_ = _class_weights(self.class_weight, self.classes_, codes, weight[used])
-        order = np.argsort(codes, kind="stable")
-        sizes = np.bincount(codes)
-        rows, codes = used[order], codes[order]
-        upper = self.C * weight[rows] * self.class_weight_[codes]
-        identity = len(rows) == X.shape[0] and np.array_equal(rows, np.arange(len(rows)))
-        gram = self._gram(X, dtype=None if self.kernel_ is None else np.float64)
-        gram = gram if identity else gram.restrict(rows, rows)
-        if self.kernel_ is None and not self.allow_indefinite:
-            require_conditionally_positive(gram)
-        with memory.track() as account:
-            answers = solve_pairs(gram, sizes, upper, self._controls())
-        expansion = join(answers, sizes)
-        self._keep(X, rows, expansion)
-        self.shape_fit_ = X.shape
-        self.certificates_ = [answer.certificate for answer in answers]
-        self.n_iter_ = np.array([part.iterations for part in self.certificates_], dtype=np.int32)
-        self.certificate_ = total(answers, time.perf_counter() - begun, account.peak)
-        self._report()
-        return self
-
-    def decision_function(self, X: Any) -> Vector:
-        """Decision values: (m,) for two classes, positive for ``classes_[1]``; else as ``decision_function_shape``."""
-        values = self._pair_values(X)
-        if len(self.classes_) == 2:
-            return -values[:, 0]
-        return values if self.decision_function_shape == "ovo" else one_vs_rest(values, len(self.classes_))
-
-    def predict(self, X: Any) -> np.ndarray:
-        """The class of each row of ``X``, (m,)."""
-        k = len(self.classes_) if hasattr(self, "classes_") else 0
-        if self.break_ties and self.decision_function_shape == "ovo":
-            raise ParameterError("break_ties must be False when decision_function_shape is 'ovo'; use 'ovr'.")
-        values = self._pair_values(X)
-        by_value = self.break_ties and k > 2
-        winners = one_vs_rest(values, k).argmax(axis=1) if by_value else votes(values, k)
-        return self.classes_[winners]
+        self.fit_intercept = fit_intercept
+        self.warm_start = warm_start
+        self.stop = stop
+        self.solver = solver
 
     @property
-    def coef_(self) -> Vector:
-        """w of each pair of classes, (k (k - 1) / 2, d); for the linear kernel only."""
-        check_is_fitted(self)
-        if self.kernel_ != Linear():
-            raise AttributeError(f"coef_ exists for the linear kernel only, and the kernel is {self.kernel_!r}.")
-        vectors = self.support_vectors_
-
-        def product(part: slice, V: Vector) -> Vector:
-            return np.asarray(vectors[part].T @ V)
-
-        sign = -1.0 if len(self.classes_) == 2 else 1.0
-        expansion = Expansion(
-            self.support_, self.n_support_, sign * self.dual_coef_, np.zeros(len(self.intercept_))
-        )
-        return sign * pair_values(product, expansion, vectors.shape[1]).T
+    def _has_intercept(self) -> bool:
+        return bool(self.fit_intercept)
 
     def _check_parameters(self) -> None:
-        for name, kind, low in (("C", Real, 0), ("tol", Real, 0), ("cache_size", Real, 0)):
-            value = getattr(self, name)
-            if not isinstance(value, kind) or isinstance(value, bool) or not low < float(value) < np.inf:
-                raise ParameterError(f"{name} must be a finite number above {low}, and is {value!r}.")
-        if not isinstance(self.max_iter, Integral) or self.max_iter < -1:
-            raise ParameterError(f"max_iter must be a whole number, -1 for no limit, and is {self.max_iter!r}.")
-        if self.decision_function_shape not in ("ovr", "ovo"):
-            raise ParameterError(
-                f"decision_function_shape must be 'ovr' or 'ovo', and is {self.decision_function_shape!r}."
-            )
+        super()._check_parameters()
+        require_number(self, "C", "a number above 0, or inf for a hard margin", lambda value: value > 0)
+        if self.solver not in _SOLVERS:
+            raise ParameterError(f"solver must be one of {', '.join(map(repr, _SOLVERS))}, and is {self.solver!r}.")
+        if np.isinf(self.C) and self.solver != "smo":
+            raise ParameterError(f"C=inf is solved by solver='smo' only, and solver is {self.solver!r}; change one.")
 
-    def _fit_weighted_kernel(self, X: Any, weight: Vector) -> None:
-        """Fit the kernel; ``gamma="scale"`` takes the variance of the rows as often as they count."""
-        relative = isinstance(self.kernel, str) and isinstance(self.gamma, str) and self.gamma == "scale"
-        gamma = _weighted_scale(X, weight) if relative and not self._is_precomputed else None
-        self._fit_kernel(X, allow_indefinite=self.allow_indefinite, intercept=True, gamma=gamma)
+    def _bounds(self, data: ClassRows) -> Vector:
+        return float(self.C) * data.weight * self.class_weight_[data.codes]
 
-    def _controls(self) -> Controls:
-        return Controls(
-            tol=self.tol,
-            max_iter=self.max_iter,
-            cache_bytes=int(self.cache_size * 2**20),
-            n_jobs=self.n_jobs,
-            convex=not self.allow_indefinite if self.kernel_ is None else self.kernel_.definiteness != "indefinite",
-            verbose=bool(self.verbose),
-        )
+    def _method(self, data: ClassRows) -> Method:
+        if self.solver != "smo":
+            return partial(_projected, accelerated=self.solver.startswith("accelerated"))
+        return _hard_margin if np.isinf(self.C) else c_svc
 
-    def _keep(self, X: Any, rows: np.ndarray, expansion: Expansion) -> None:
-        """Set the attributes that hold the expansion, with scikit-learn's sign for two classes."""
-        sign = -1.0 if len(self.classes_) == 2 else 1.0
-        self.support_ = rows[expansion.support].astype(np.int32)
-        self.n_support_ = expansion.n_support
-        self.dual_coef_ = sign * expansion.dual_coef
-        self.intercept_ = sign * expansion.intercept
-        self.support_vectors_ = np.empty((0, 0)) if self.kernel_ is None else X[self.support_]
-
-    def _pair_values(self, X: Any) -> Vector:
-        check_is_fitted(self)
-        X = self._check_X(X, reset=False)
-        sign = -1.0 if len(self.classes_) == 2 else 1.0
-        if self.kernel_ is None:
-            gram: Any = self._gram(X[:, self.support_], X)
-        else:
-            gram = self._gram(X, self.support_vectors_)
-
-        def product(part: slice, V: Vector) -> Vector:
-            return np.asarray(gram.restrict(None, part) @ V, dtype=np.float64)
-
-        expansion = Expansion(self.support_, self.n_support_, sign * self.dual_coef_, sign * self.intercept_)
-        return pair_values(product, expansion, X.shape[0])
-
-    def _report(self) -> None:
-        status = self.certificate_.status
-        self.fit_status_ = int(status in _STOPPED)
-        if self.fit_status_:
-            warnings.warn(f"SVC: {status.value}", ConvergenceWarning, stacklevel=3)
+    def _start(self, beta: Vector, bounds: Vector) -> Vector:
+        """Scaled into the box; also upwards if there were weights at their bounds, which then are again."""
+        if np.isinf(self.C):
+            return beta
+        sizes = np.abs(beta)
+        support = sizes > 0
+        scale = float((bounds[support] / sizes[support]).min(initial=np.inf))
+        if not (self._role_codes == 2).any():
+            scale = min(scale, 1.0)
+        scaled = beta * scale if support.any() else beta
+        # What rounding has left next to a bound would count as free.
+        return np.where(np.abs(scaled) > (1.0 - 1e-12) * bounds, np.sign(beta) * bounds, scaled)
 
 
-def _check_labels(y: Any, n: int) -> np.ndarray:
-    if y is None:
-        raise DataError("SVC requires y to be passed, but the target y is None; pass one label for each row of X.")
-    with advised():
-        y = column_or_1d(y, warn=True)
-        check_classification_targets(y)
-    if len(y) != n:
-        raise DataError(f"X has {n} rows and y has {len(y)} labels; there must be one label a row.")
-    return y
+def _hard_margin(
+    gram: GramMatrix, y: Vector, upper: Vector, *, controls: Controls, start: Vector | None, matrix: Array | None,
+    pair: Pair = (0, 1),
+) -> Answer:  # fmt: skip
+    """The hard margin of one pair of classes; an error says which pair."""
+    try:
+        return solve_hard_margin(gram, y, controls=controls, start=start, matrix=matrix)
+    except InfeasibleError as error:
+        error.pair = pair
+        raise
 
 
-def _check_weight(sample_weight: Any, X: Any) -> Vector:
-    weight = np.asarray(_check_sample_weight(sample_weight, X, dtype=np.float64), dtype=np.float64)
-    if (weight < 0).any():
-        raise DataError(
-            f"sample_weight has {int((weight < 0).sum())} negative values (the least is {weight.min()}); "
-            "weights count rows, so they must be 0 or more."
-        )
-    return weight
-
-
-def _class_weights(class_weight: Any, classes: np.ndarray, codes: np.ndarray, weight: Vector) -> Vector:
-    """Factors of C by class; "balanced" counts rows by their weight."""
-    if isinstance(class_weight, str) and class_weight == "balanced":
-        counts = np.bincount(codes, weights=weight)
-        return weight.sum() / (len(classes) * counts)
-    factors = np.asarray(compute_class_weight(class_weight, classes=classes, y=classes[codes]), dtype=np.float64)
-    if not (np.isfinite(factors) & (factors > 0)).all():
-        raise ParameterError(f"class_weight must be finite numbers above 0, and gives {factors.tolist()}.")
-    return factors
-
-
-def _weighted_scale(X: Any, weight: Vector) -> float:
-    """``1 / (d * variance)`` over all entries of X, each row counted as often as its weight."""
-    if (weight == weight[0]).all():
-        variance = X.multiply(X).mean() - X.mean() ** 2 if sp.issparse(X) else X.var()
-    else:
-        share = weight / (weight.sum() * X.shape[1])
-        if sp.issparse(X):
-            variance = (share @ X.multiply(X)).sum() - (share @ X).sum() ** 2
-        else:
-            variance = share @ np.square(X - (share @ X).sum()).sum(axis=1)
-    return 1.0 / (X.shape[1] * float(variance)) if variance > 0 else 1.0
+def _projected(
+    gram: GramMatrix, y: Vector, upper: Vector, *, controls: Controls, start: Vector | None, matrix: Array | None,
+    pair: Pair = (0, 1), accelerated: bool,
+) -> Answer:  # fmt: skip
+    """The C-SVC of one pair of classes, by projected gradient."""
+    problem = BoxQP.classification(gram, y, upper, intercept=controls.intercept, convex=controls.convex)
+    return solve_by_projected_gradient(
+        problem, tol=controls.tol, stop=controls.stop, max_iter=controls.max_iter, accelerated=accelerated,
+        n_jobs=controls.n_jobs, start=start, verbose=controls.verbose,
+    )  # fmt: skip

@@ -16,6 +16,10 @@ from mercer.kernels.kernel import Kernel
 from mercer.kernels.plan import Plan, check_finite, diagonal
 
 
+# From so many columns on the product of two rows takes longer than all the rest that is done to an entry.
+_DEAR_COLUMNS = 64
+
+
 def as_index(index: Any, n: int, what: str) -> Index:
     """A slice with bounds, or an array of positions."""
     if index is None:
@@ -103,6 +107,11 @@ class Gram:
     def nbytes(self) -> int:
         """What the whole matrix would take, in bytes."""
         return self.shape[0] * self.shape[1] * self.dtype.itemsize
+
+    @property
+    def dear(self) -> bool:
+        """Whether an entry takes much longer to compute than to read again from memory."""
+        return self._plan.left.width >= _DEAR_COLUMNS
 
     def __repr__(self) -> str:
         return f"Gram({self.kernel!r}, {self.shape[0]} x {self.shape[1]}, {self.dtype})"

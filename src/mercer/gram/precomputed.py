@@ -91,6 +91,11 @@ class PrecomputedGram:
     def nbytes(self) -> int:
         return self.matrix.nbytes
 
+    @property
+    def dear(self) -> bool:
+        """An entry is there already."""
+        return False
+
     def __matmul__(self, V: Any) -> Array:
         V = check_factor(V, self.shape[1])
         if V.dtype == self.dtype:

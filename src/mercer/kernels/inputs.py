@@ -32,12 +32,12 @@ class Rows:
     def __init__(
         self, X: Any, *, names: tuple[str, ...] | None = None, parent: Rows | None = None, index: Index | None = None
     ) -> None:
-        # CSR is the sparse form that rows can be picked from.
-        self.raw = sp.csr_matrix(X) if sp.issparse(X) else _as_table(X)
         self._parent, self._index = parent, index
         self._kept: dict[Hashable, Any] = {}
         self._lock = threading.RLock()
         if parent is None:
+            # CSR is the sparse form that rows can be picked from.
+            self._kept["raw"] = sp.csr_matrix(X) if sp.issparse(X) else _as_table(X)
             self.names = names or column_names(X)
             self.n = _count(X)
             # Row numbers tell White which pairs are one and the same row.
@@ -53,6 +53,11 @@ class Rows:
             if key not in self._kept:
                 self._kept[key] = make()
             return self._kept[key]
+
+    @property
+    def raw(self) -> Any:
+        """The rows as they were given; those of a part are picked when something asks for them."""
+        return self.keep("raw", lambda: _pick(self._parent.raw, self._index))  # type: ignore[union-attr,arg-type]
 
     @property
     def vectors(self) -> np.ndarray | sp.csr_matrix:
@@ -72,10 +77,7 @@ class Rows:
 
     def take(self, index: Index) -> Rows:
         """The rows at ``index``; a slice costs nothing."""
-        raw = self.raw.iloc[index] if hasattr(self.raw, "iloc") else self.raw
-        if raw is self.raw:
-            raw = _pick(self.raw, index)
-        return Rows(raw, parent=self, index=index)
+        return Rows(None, parent=self, index=index)
 
     def derived(self, key: Hashable, make: Callable[[Any], Any]) -> Rows:
         """The rows after a map or a choice of columns, shared by all kernels that ask for the same."""
@@ -106,6 +108,15 @@ class Rows:
             return self._parent.center
         X = self.vectors
         return self.keep("center", lambda: None if sp.issparse(X) else X.mean(axis=0, dtype=np.float64))
+
+    @property
+    def width(self) -> float:
+        """Numbers in a row, in words of 64 bits where they are zeros and ones; infinite for what is no table."""
+        try:
+            columns = self.root.vectors.shape[1]
+        except DataError:
+            return np.inf
+        return columns / 64 if self.is_binary else columns
 
     @property
     def is_binary(self) -> bool:
@@ -175,6 +186,8 @@ class Frame:
 
 
 def _pick(X: Any, index: Index) -> Any:
+    if hasattr(X, "iloc"):
+        return X.iloc[index]
     if hasattr(X, "shape"):
         return X[index]
     return X[index] if isinstance(index, slice) else [X[i] for i in index]
@@ -211,15 +224,18 @@ def scratch(like: Array) -> AbstractContextManager[Array]:
 class TilePairs:
     """The pairs ``(x_i, z_j)`` of one tile, as a kernel sees them.
 
-    ``repeated`` names the statistics that more than one term asks for: those are computed once a tile.
+    ``held`` keeps the operands of the sides, for all tiles of a block. ``repeated`` names the statistics that more
+    than one term asks for: those are computed once a tile.
     """
 
     def __init__(
         self, left: Rows, right: Rows, rows: slice, columns: slice, dtype: np.dtype,
-        repeated: frozenset[Hashable] = frozenset(), scope: Scope = (), cache: dict[Hashable, Array] | None = None,
+        held: dict[Hashable, tuple[Operand, Operand]], repeated: frozenset[Hashable] = frozenset(), scope: Scope = (),
+        cache: dict[Hashable, Array] | None = None,
     ) -> None:  # fmt: skip
         self.left, self.right, self.rows, self.columns = left, right, rows, columns
         self.dtype, self.repeated, self.scope = dtype, repeated, scope
+        self._held = held
         self._cache: dict[Hashable, Array] = {} if cache is None else cache
 
     @property
@@ -227,10 +243,13 @@ class TilePairs:
         return self.rows.stop - self.rows.start, self.columns.stop - self.columns.start
 
     def _operands(self, statistic: Any) -> tuple[Operand, Operand]:
-        frame = Frame(self.left.root, self.right.root)
-        left = self.left.operand(statistic, frame, self.dtype)
-        right = self.right.operand(statistic, frame, self.dtype)
-        return tuple(a[self.rows] for a in left), tuple(a[self.columns] for a in right)
+        key = (id(self.left), id(self.right), statistic, self.dtype)
+        both = self._held.get(key)
+        if both is None:
+            frame = Frame(self.left.root, self.right.root)
+            sides = self.left, self.right
+            both = self._held[key] = tuple(side.operand(statistic, frame, self.dtype) for side in sides)
+        return tuple([a[self.rows] for a in both[0]]), tuple([a[self.columns] for a in both[1]])
 
     def statistic(self, statistic: Any, multiplier: float, out: Array) -> None:
         """Write ``multiplier * statistic`` into ``out``."""
@@ -271,7 +290,7 @@ class TilePairs:
     def seen(self, left: Rows, right: Rows, step: Hashable) -> TilePairs:
         """The same pairs through a map or a choice of columns."""
         scope = (*self.scope, step)
-        return TilePairs(left, right, self.rows, self.columns, self.dtype, self.repeated, scope, self._cache)
+        return TilePairs(left, right, self.rows, self.columns, self.dtype, self._held, self.repeated, scope, self._cache)
 
     def vectors(self, key: Hashable, make: Callable[[Rows], Array]) -> tuple[Array, Array]:
         """One number a row of either side, shaped to broadcast over the tile."""

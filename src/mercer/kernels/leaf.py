@@ -14,6 +14,7 @@ from mercer.kernels.base import Definiteness
 from mercer.kernels.inputs import Pairs, Scope
 from mercer.kernels.kernel import Kernel
 from mercer.kernels.statistics import Statistic
+from mercer.loops.exponential import exponential
 
 Slopes = dict[str, float]
 
@@ -87,6 +88,9 @@ class Exponential:
 
     def _finish(self, t: Array) -> None:
         # An overflow shows as an infinity, and learners refuse that with a message of their own.
+        if t.dtype == np.float32 and t.flags.c_contiguous:
+            exponential(t)
+            return
         with np.errstate(over="ignore"):
             np.exp(t, out=t)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Hashable
 
 import numpy as np
 
@@ -10,7 +11,7 @@ from mercer._errors import DataError, KernelValueError, ParameterError
 from mercer.engine import memory, tiles
 from mercer.engine.tiles import Array
 from mercer.kernels.base import Expression
-from mercer.kernels.inputs import MatchedPairs, Rows, TilePairs
+from mercer.kernels.inputs import MatchedPairs, Operand, Rows, TilePairs
 
 
 class Plan:
@@ -25,6 +26,8 @@ class Plan:
             raise ParameterError(f"kernels are evaluated in float32 or float64, and {self.dtype} was asked for.")
         uses = Counter(kernel._uses(()))
         self._repeated = frozenset(key for key, count in uses.items() if count > 1)
+        # For all tiles; the sides that its keys name live as long as the plan does.
+        self._held: dict[Hashable, tuple[Operand, Operand]] = {}
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -32,7 +35,7 @@ class Plan:
 
     def pairs(self, rows: slice, columns: slice, dtype: np.dtype) -> TilePairs:
         """The pairs of one tile."""
-        return TilePairs(self.left, self.right, rows, columns, dtype, self._repeated)
+        return TilePairs(self.left, self.right, rows, columns, dtype, self._held, self._repeated)
 
     def fill(self, rows: slice, columns: slice, out: Array) -> None:
         """Write one tile."""

@@ -1,4 +1,4 @@
-"""The one decorator for compiled loops.
+"""The decorator for compiled loops, and one for those that must not be reordered.
 
 ``jit`` releases the GIL, caches on disk, follows NumPy's rules for division, and allows the compiler to reorder
 sums but never to assume that NaN and infinities do not occur: a NaN in the data must stay a NaN.
@@ -11,12 +11,10 @@ import logging
 import numba
 from numba.core import event
 
-jit = numba.njit(
-    nogil=True,
-    cache=True,
-    error_model="numpy",
-    fastmath={"reassoc", "contract", "arcp", "nsz", "afn"},
-)
+_OPTIONS = {"nogil": True, "cache": True, "error_model": "numpy"}
+jit = numba.njit(fastmath={"reassoc", "contract", "arcp", "nsz", "afn"}, **_OPTIONS)
+# For what only holds if sums are taken in the order that is written.
+jit_in_order = numba.njit(fastmath={"contract"}, **_OPTIONS)
 
 
 class _CompilationNotice(event.Listener):

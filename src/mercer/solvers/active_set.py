@@ -12,10 +12,11 @@ from __future__ import annotations
 
 import numpy as np
 
+from mercer.engine import memory
 from mercer.engine.progress import Progress
 from mercer.solvers.block import Stall, resolves
 from mercer.solvers.iterate import Iterate
-from mercer.solvers.problems import GramMatrix
+from mercer.solvers.problems import Array, GramMatrix
 from mercer.solvers.row_store import RowStore
 from mercer.solvers.working_set import by_working_sets
 
@@ -23,8 +24,14 @@ FIRST = 2048
 GROWTH = 4
 # Among part of the rows, the problem is solved to this violation (or to this part of the first one).
 _COARSE = 0.3
-# A round solves its part to this share of the violation that the round began with.
+# Working sets go on to this share of the violation before rows are looked at anew, active sets to this one: to bring
+# all the other rows up to date costs more than steps.
 _INNER = 0.1
+_DEEP = 0.1
+# With more than this share of the rows active there is nothing to gain from leaving out the others.
+_MOST = 0.7
+# Where rows of the whole matrix are kept, rows of active sets get this part of the room.
+_SHARE = 4
 # Rows that are no further than this share of the violation from taking part take part.
 _NEAR = 0.5
 _WIDEST = 0.2
@@ -61,63 +68,108 @@ def by_active_sets(
 ) -> int:  # fmt: skip
     """Move ``point`` until its violation is at most ``tol``, the steps are used up, or rounding stops it.
 
-    Returns the most bytes held at once.
+    ``limit`` is in bytes and for kept rows. Returns the bytes held.
     """
-    dtype = np.dtype(gram.dtype)
-    diagonal, stall = gram.diagonal(), Stall(dtype)
-    progress = Progress(None, "active sets", verbose)
-    held = 0
-    fresh = not point.beta.any()
-    known = np.empty(0, dtype=np.intp)
-    for scope in scopes(len(point.F)) if fresh else [np.arange(len(point.F))]:
-        last = len(scope) == len(point.F)
-        if fresh:
-            extend(gram, point, np.setdiff1d(scope, known, assume_unique=True), n_jobs)
-        known = scope
-        part = point.take(scope)
-        goal = tol
-        if not last:
-            goal = max(tol, _COARSE)
-        while part.steps < max_iter:
-            gap = part.violation()
-            if not gap > goal or not resolves(dtype, diagonal, part, tol):
+    n, dtype = len(point.F), np.dtype(gram.dtype)
+    shared = gram.dear
+    rows = min(n * n, min(limit, memory.budget()) // dtype.itemsize)
+    nbytes = ((size + 1) ** 2 + rows) * dtype.itemsize
+    with memory.reserve(nbytes, "a kernel block and kept kernel rows"):
+        block, kept = np.split(np.empty(nbytes // dtype.itemsize, dtype), [(size + 1) ** 2])
+        kept, whole = np.split(kept, [rows // _SHARE if shared else rows])
+        progress = Progress(None, "working sets", verbose)
+        solver = _ActiveSets(gram, tol, max_iter, block, kept, progress, n_jobs)
+        if shared:
+            solver.whole = RowStore(gram, whole, n_jobs)
+        _solve(solver, point)
+    return nbytes
+
+
+def _solve(solver: _ActiveSets, point: Iterate) -> None:
+    """First among samples of the rows, unless there are weights to begin with, and then among all."""
+    n = len(point.F)
+    everything = np.arange(n)
+    if not point.beta.any():
+        known = np.empty(0, dtype=np.intp)
+        for scope in scopes(n)[:-1]:
+            solver.extend(point, np.setdiff1d(scope, known, assume_unique=True))
+            part = point.take(scope)
+            solver.solve(scope, part, max(solver.tol, _COARSE))
+            point.beta[scope], point.F[scope], point.steps = part.beta, part.F, part.steps
+            known = scope
+        solver.extend(point, np.setdiff1d(everything, known, assume_unique=True))
+    solver.solve(everything, point, solver.tol)
+
+
+class _ActiveSets:
+    """The rounds; ``whole`` keeps rows of the whole matrix where they are dear.
+
+    ``block`` and ``kept`` are memory for working sets and for kept rows of one set of active rows after the other:
+    memory that was never touched is paid for at its first use.
+    """
+
+    def __init__(
+        self, gram: GramMatrix, tol: float, max_iter: int, block: Array, kept: Array, progress: Progress,
+        n_jobs: int | None,
+    ) -> None:  # fmt: skip
+        self.gram, self.tol, self.max_iter, self.n_jobs = gram, tol, max_iter, n_jobs
+        self.whole: RowStore | None = None
+        self._block, self._kept, self._progress = block, kept, progress
+        self._diagonal = gram.diagonal()
+        self._nothing = np.empty(0, gram.dtype)
+        self._last: tuple[np.ndarray, GramMatrix, RowStore] | None = None
+
+    def solve(self, rows: np.ndarray, point: Iterate, goal: float) -> None:
+        """The problem over ``rows``, of which ``point`` is the part, until its violation is at most ``goal``."""
+        stall = Stall(self.gram.dtype)
+        while point.steps < self.max_iter:
+            gap = point.violation()
+            if not gap > goal or not resolves(self.gram.dtype, self._diagonal, point, self.tol) or stall.reached(
+                point.dual()
+            ):
                 break
-            chosen = active_rows(part, min(_NEAR * gap, _WIDEST))
-            active = part.take(chosen)
-            before = active.beta.copy()
-            rows = scope[chosen]
-            inner = max(_INNER * gap, 0.5 * goal) if len(rows) < len(scope) else goal
-            held = max(held, by_working_sets(
-                gram.restrict(rows, rows), active, inner, max_iter, size, limit, n_jobs, False
-            ))
-            part.steps = active.steps
-            moved = np.flatnonzero(active.beta != before)
-            others = np.setdiff1d(np.arange(len(scope)), chosen, assume_unique=True)
-            if len(others) and len(moved):
-                delta = part.F[others]
-                subtract(gram, delta, scope[others], rows[moved], (active.beta - before)[moved], n_jobs)
-                part.F[others] = delta
-            part.F[chosen], part.beta[chosen] = active.F, active.beta
-            progress.advance()
-            if stall.reached(part.dual()):
-                break
-        point.beta[scope], point.F[scope], point.steps = part.beta, part.F, part.steps
-    return held
+            chosen = active_rows(point, min(_NEAR * gap, _WIDEST))
+            if len(chosen) > _MOST * len(rows):
+                self._by_working_sets(rows, point, max(_INNER * gap, goal))
+                continue
+            active = point.take(chosen)
+            self.solve(rows[chosen], active, max(_DEEP * gap, 0.5 * goal))
+            self._keep(rows, point, chosen, active)
 
+    def _by_working_sets(self, rows: np.ndarray, point: Iterate, goal: float) -> None:
+        if self._last is None or self._last[0] is not rows:
+            if len(rows) == self.gram.shape[0]:
+                self._last = rows, self.gram, self.whole or RowStore(self.gram, self._kept, self.n_jobs)
+            else:
+                part = self.gram.restrict(rows, rows)
+                self._last = rows, part, RowStore(part, self._kept, self.n_jobs)
+        _, gram, store = self._last
+        by_working_sets(gram, point, goal, self.max_iter, self._block, store, self._progress)
 
-def extend(gram: GramMatrix, point: Iterate, rows: np.ndarray, n_jobs: int | None) -> None:
-    """The gradients of ``rows``, which have no weight yet, at the weights of the others."""
-    F = point.linear[rows]
-    support = point.support
-    if len(support):
-        subtract(gram, F, rows, support, point.beta[support], n_jobs)
-    point.F[rows] = F
+    def _keep(self, rows: np.ndarray, point: Iterate, chosen: np.ndarray, active: Iterate) -> None:
+        """Take over the answer of the active rows, and bring the gradients of the others up to date."""
+        change = active.beta - point.beta[chosen]
+        moved = np.flatnonzero(change)
+        if self.whole is not None and len(rows) == self.gram.shape[0]:
+            self.whole.subtract(point.F, chosen[moved], change[moved])
+        elif len(moved):
+            others = np.ones(len(rows), dtype=bool)
+            others[chosen] = False
+            F = point.F[others]
+            self._subtract(F, rows[others], rows[chosen[moved]], change[moved])
+            point.F[others] = F
+        point.F[chosen], point.beta[chosen], point.steps = active.F, active.beta, active.steps
 
+    def extend(self, point: Iterate, rows: np.ndarray) -> None:
+        """The gradients of ``rows``, which have no weight yet, at the weights of the others."""
+        F = point.linear[rows]
+        support = point.support
+        if len(support):
+            self._subtract(F, rows, support, point.beta[support])
+        point.F[rows] = F
 
-def subtract(
-    gram: GramMatrix, F: np.ndarray, rows: np.ndarray, columns: np.ndarray, weights: np.ndarray, n_jobs: int | None
-) -> None:
-    """``F -= K[rows, columns] @ weights``; nothing is kept."""
-    part = gram.restrict(columns, rows)
-    with RowStore(part, 0, n_jobs) as store:
-        store.subtract(F, np.arange(len(columns)), weights)
+    def _subtract(self, F: np.ndarray, rows: np.ndarray, columns: np.ndarray, weights: np.ndarray) -> None:
+        """``F -= K[rows, columns] @ weights``; nothing is kept."""
+        if len(F):
+            part = RowStore(self.gram.restrict(columns, rows), self._nothing, self.n_jobs)
+            part.subtract(F, np.arange(len(columns)), weights)

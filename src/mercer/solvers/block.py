@@ -5,14 +5,12 @@ from __future__ import annotations
 import numpy as np
 
 from mercer.engine import threads
-from mercer.loops.smo import set_masks, smo_steps
+from mercer.loops.smo import set_masks, smo_steps, smo_steps_in_groups
 from mercer.solvers.iterate import Iterate
 from mercer.solvers.problems import Array, Vector
 
 # A compiled call ends after about this many element updates (0.05 s), so that Ctrl-C is answered.
 _CALL = 10**8
-# Where weights may not leave their group, steps go to one group and then to the other; so many for each row.
-_TURN = 1
 # Rounds without progress beyond rounding after which a solve is given up as stalled.
 _PATIENCE = 20
 # The box of the row that stands for the offset: wider than any weight, and its width can still be multiplied.
@@ -55,10 +53,8 @@ class Block:
         beta, lower, upper = (np.append(v, w)[: q + pad] for v, w in (
             (before, 0.0), (point.lower[rows], -_WIDE), (point.upper[rows], _WIDE),
         ))  # fmt: skip
-        if point.groups is None:
-            self._steps(K, point, beta, lower, upper, tolerance, max_steps)
-        else:
-            self._in_turn(K, point, point.groups[rows], beta, lower, upper, tolerance, max_steps)
+        groups = None if point.groups is None else point.groups[rows]
+        self._steps(K, point, groups, beta, lower, upper, tolerance, max_steps)
         if not np.isfinite(self._F[:q]).all():
             # A row of the block that was used is not finite. The caller tries float64, or raises.
             point.F[rows] = np.nan
@@ -66,36 +62,26 @@ class Block:
         point.beta[rows] = beta[:q]
         return beta[:q] - before
 
-    def _in_turn(
-        self, K: Array, point: Iterate, groups: np.ndarray, beta: Vector, lower: Vector, upper: Vector,
+    def _steps(
+        self, K: Array, point: Iterate, groups: np.ndarray | None, beta: Vector, lower: Vector, upper: Vector,
         tolerance: float, max_steps: int,
     ) -> None:  # fmt: skip
-        """Steps within one group and then within the other, until neither has one left."""
-        end = point.steps + max_steps
-        idle = 0
-        number = 0
-        while idle < 2 and point.steps < end:
-            begun = point.steps
-            still = groups != number
-            low, high = np.where(still, beta, lower), np.where(still, beta, upper)
-            self._steps(K, point, beta, low, high, tolerance, min(_TURN * len(beta) + 1, end - point.steps))
-            idle = idle + 1 if point.steps == begun else 0
-            number = 1 - number
-
-    def _steps(
-        self, K: Array, point: Iterate, beta: Vector, lower: Vector, upper: Vector, tolerance: float, max_steps: int
-    ) -> None:
         q = len(beta)
         F, rise, fall, work, bits = self._F[:q], self._rise[:q], self._fall[:q], self._work[:q], self._bits[:q]
         diagonal = self._diagonal[:q]
         tube = np.where(upper < _WIDE, point.tube, 0.0)
-        set_masks(beta, lower, upper, tube, rise, fall)
         least = float(np.finfo(self.dtype).eps * max(diagonal.max(), np.finfo(np.float32).tiny))
         while max_steps > 0:
             portion = min(max_steps, max(_CALL // q, 100))
-            steps, _ = smo_steps(
-                K, diagonal, F, beta, lower, upper, tube, rise, fall, work, bits, tolerance, least, portion
-            )
+            if groups is None:
+                set_masks(beta, lower, upper, tube, rise, fall)
+                steps, _ = smo_steps(
+                    K, diagonal, F, beta, lower, upper, tube, rise, fall, work, bits, tolerance, least, portion
+                )
+            else:
+                steps, _ = smo_steps_in_groups(
+                    K, diagonal, F, beta, lower, upper, tube, groups, rise, fall, work, bits, tolerance, least, portion
+                )
             point.steps += steps
             max_steps -= steps
             if steps < portion:

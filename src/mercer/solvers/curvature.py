@@ -42,27 +42,60 @@ def require_conditionally_positive(gram: Any) -> None:
         ...
     mercer._errors.IndefiniteKernelError: the kernel matrix is indefinite: c'Kc = -1 for a unit vector c ...
     """
-    values = _ritz_values(gram)
+    _require(gram, balanced=True)
+
+
+def require_positive(gram: Any) -> None:
+    r"""Refuse K if :math:`c^\top K c < 0` is found for any c, beyond what rounding can do.
+
+    For machines without an offset, whose weights need not sum to 0; else as
+    :func:`require_conditionally_positive`.
+
+    Parameters
+    ----------
+    gram : GramMatrix
+        K, symmetric, (n, n).
+
+    Raises
+    ------
+    IndefiniteKernelError
+        With the Rayleigh quotient that was found.
+
+    Examples
+    --------
+    >>> from mercer.gram import PrecomputedGram
+    >>> require_positive(PrecomputedGram(-np.ones((2, 2))))
+    Traceback (most recent call last):
+        ...
+    mercer._errors.IndefiniteKernelError: the kernel matrix is indefinite: c'Kc = -2 for a unit vector c, ...
+    """
+    _require(gram, balanced=False)
+
+
+def _require(gram: Any, balanced: bool) -> None:
+    values = _ritz_values(gram, balanced)
     low, largest = float(values.min()), float(np.abs(values).max())
     rounding = gram.shape[0] * float(np.finfo(gram.dtype).eps) * float(np.abs(gram.diagonal()).max())
     if low < -max(_ROUNDING * largest, rounding):
+        among = " that sums to 0" if balanced else ""
         raise IndefiniteKernelError(
-            f"the kernel matrix is indefinite: c'Kc = {low:.3g} for a unit vector c that sums to 0, and eigenvalues "
+            f"the kernel matrix is indefinite: c'Kc = {low:.3g} for a unit vector c{among}, and eigenvalues "
             f"reach up to {largest:.3g}. Mend it by mercer.validity.nearest(K), take another kernel, or pass "
             "allow_indefinite=True to get a stationary point without a guarantee."
         )
 
 
-def _ritz_values(gram: Any) -> np.ndarray:
-    """Rayleigh quotients of K on the vectors that sum to 0, from both ends of its spectrum inwards."""
+def _ritz_values(gram: Any, balanced: bool) -> np.ndarray:
+    """Rayleigh quotients of K (if balanced, on the vectors that sum to 0) from both ends of its spectrum inwards."""
     n = gram.shape[0]
-    basis = np.zeros((min(_STEPS, max(n - 1, 1)), n))
+    basis = np.zeros((min(_STEPS, max(n - balanced, 1)), n))
     products = np.zeros_like(basis)
     step = np.random.default_rng(0).standard_normal(n)
     for k in range(len(basis)):
         # Twice, since what the first time leaves may be rounding.
         for _ in range(2):
-            step -= step.mean()
+            if balanced:
+                step -= step.mean()
             step -= basis[:k].T @ (basis[:k] @ step)
             length = float(np.linalg.norm(step))
             if length == 0.0:

@@ -19,6 +19,7 @@ from mercer.engine import memory, threads
 from mercer.engine.progress import Progress
 from mercer.engine.tiles import scratch_tile
 from mercer.gram import PrecomputedGram
+from mercer.loops.transpose import transpose
 from mercer.solvers.problems import Array, BoxQP, BoxQPValue, GramMatrix, Vector
 from mercer.solvers.smo import EXACT, WHOLE, solve_box_qp
 from mercer.solvers.solution import Solution
@@ -143,7 +144,7 @@ class _Pairs:
         K[:a, :a], K[a:, a:] = own
         cross = K[:a, a:]
         self._work.block(self.parts[pair[0]], self.parts[pair[1]], out=cross)
-        K[a:, :a] = cross.T
+        transpose(cross, K[a:, :a])
         return K
 
 

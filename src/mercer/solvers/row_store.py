@@ -3,52 +3,39 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import ExitStack
 
 import numpy as np
 
-from mercer.engine import memory, threads
+from mercer.engine import threads
 from mercer.engine.tiles import TILE, scratch_tile, spans
 from mercer.loops.smo import copy_rows, subtract_rows
-from mercer.solvers.problems import GramMatrix, Vector
+from mercer.solvers.problems import Array, GramMatrix, Vector
 
 # Columns of one task: kept rows are read in long runs, fresh ones are made in tiles within it.
 _SPAN = 2048
 _SCRATCH = "fresh kernel rows"
+# A row is given up when so many rounds have not used it. To give up the row that was used longest ago whenever a new
+# one comes would, where all rows take their turn, give up each just before it is needed.
+_IDLE = 30
 
 
 class RowStore:
-    """Keeps the rows of ``gram`` that were used last, in at most ``limit`` bytes.
+    """Keeps rows of ``gram`` that were used of late, as many as fit in ``room``, a flat array of its dtype.
 
-    A weight that has just moved is likely to move again, so the row that was used longest ago makes room. New rows
-    are used while they are in the cache and copied into the store afterwards: most of the traffic is reading.
+    A weight that has just moved is likely to move again. New rows are used while they are in the cache and copied
+    into the store afterwards: most of the traffic is reading.
     """
 
-    def __init__(self, gram: GramMatrix, limit: int, n_jobs: int | None) -> None:
+    def __init__(self, gram: GramMatrix, room: Array, n_jobs: int | None) -> None:
         self._gram, self._n_jobs = gram, n_jobs
         n = gram.shape[0]
         self._dtype = np.dtype(gram.dtype)
-        row_bytes = n * self._dtype.itemsize
-        capacity = int(min(n, min(limit, memory.budget()) // row_bytes))
-        self._held = ExitStack()
-        self._held.enter_context(memory.reserve(capacity * row_bytes, "kept kernel rows"))
-        self._rows = np.empty((capacity, n), self._dtype)
+        capacity = min(n, room.size // n)
+        self._rows = room[: capacity * n].reshape(capacity, n)
         self._owner = np.full(capacity, -1)
-        self._used = np.zeros(capacity, dtype=np.int64)
+        self._used = np.full(capacity, -_IDLE - 1)
         self._slot = np.full(n, -1)
         self._round = 0
-
-    @property
-    def nbytes(self) -> int:
-        """What the kept rows take at most."""
-        return self._rows.nbytes
-
-    def __enter__(self) -> RowStore:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        del self._rows
-        self._held.close()
 
     def subtract(self, F: Vector, index: np.ndarray, weights: Vector) -> None:
         """``F -= K[:, index] @ weights``, summed in float64."""
@@ -76,8 +63,8 @@ class RowStore:
         threads.run([work(columns) for columns in spans(len(F), _SPAN)], self._n_jobs)
 
     def _make_room(self, fresh: np.ndarray) -> np.ndarray:
-        """Slots for as many of the ``fresh`` rows as fit, taken from the rows that were used longest ago."""
-        idle = np.flatnonzero(self._used < self._round)
+        """Slots for as many of the ``fresh`` rows as fit: empty ones, and those of rows that have long been idle."""
+        idle = np.flatnonzero(self._used < self._round - _IDLE)
         count = min(len(fresh), len(idle))
         if count == 0:
             return idle[:0]

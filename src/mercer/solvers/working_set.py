@@ -6,13 +6,14 @@ large working sets of which half is kept from round to round.
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
-from mercer.engine import memory
 from mercer.engine.progress import Progress
 from mercer.solvers.block import Block, Stall, padded, resolves
 from mercer.solvers.iterate import Iterate
-from mercer.solvers.problems import GramMatrix
+from mercer.solvers.problems import Array, GramMatrix
 from mercer.solvers.row_store import RowStore
 
 # The block is solved to this part of the violation that it began with.
@@ -63,33 +64,27 @@ def _select(point: Iterate, size: int, previous: np.ndarray) -> np.ndarray:
 
 
 def by_working_sets(
-    gram: GramMatrix, point: Iterate, tol: float, max_iter: int, size: int, limit: int, n_jobs: int | None,
-    verbose: bool,
-) -> int:  # fmt: skip
+    gram: GramMatrix, point: Iterate, tol: float, max_iter: int, room: Array, store: RowStore, progress: Progress
+) -> None:
     """Move ``point`` until its violation is at most ``tol``, the steps are used up, or rounding stops it.
 
-    Returns the bytes held for the block and the kept rows.
+    The block of a working set has its place in ``room``, a flat array; ``store`` keeps rows of ``gram``.
     """
-    dtype = np.dtype(gram.dtype)
+    dtype, size = np.dtype(gram.dtype), math.isqrt(room.size) - 1
     block, stall = Block(size, dtype), Stall(dtype)
-    room = np.empty((size + 1) ** 2, dtype)
-    progress = Progress(None, "working sets", verbose)
     diagonal = gram.diagonal().astype(dtype, copy=False)
     rows = np.empty(0, dtype=np.intp)
-    with memory.reserve(room.nbytes, "the kernel block of a working set"), RowStore(gram, limit, n_jobs) as store:
-        while point.steps < max_iter:
-            gap = point.violation()
-            if not gap > tol or not resolves(dtype, diagonal, point, tol):
-                break
-            # Of the last set, weights at a bound have found their place; the free ones go on.
-            rows = _select(point, size, rows[point.free[rows]])
-            square, inside = padded(len(rows), point.sums == 0, room)
-            gram.block(rows, rows, out=inside)
-            inner = max(_INNER * gap, 0.5 * tol)
-            change = block.solve(square, diagonal[rows], point, rows, inner, max_iter - point.steps)
-            moved = np.flatnonzero(change)
-            store.subtract(point.F, rows[moved], change[moved])
-            progress.advance()
-            if stall.reached(point.dual()):
-                break
-        return room.nbytes + store.nbytes
+    while point.steps < max_iter:
+        gap = point.violation()
+        if not gap > tol or not resolves(dtype, diagonal, point, tol):
+            break
+        rows = _select(point, size, rows)
+        square, inside = padded(len(rows), point.sums == 0, room)
+        gram.block(rows, rows, out=inside)
+        inner = max(_INNER * gap, 0.5 * tol)
+        change = block.solve(square, diagonal[rows], point, rows, inner, max_iter - point.steps)
+        moved = np.flatnonzero(change)
+        store.subtract(point.F, rows[moved], change[moved])
+        progress.advance()
+        if stall.reached(point.dual()):
+            break

@@ -1,0 +1,79 @@
+"""Equal rows found and counted, in an order that comes from their contents alone."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from mercer.engine.tiles import spans
+from mercer.solvers.problems import Vector
+
+Keys = NDArray[np.uint64]
+_ROWS = 4096
+_GOLDEN = np.uint64(0x9E3779B97F4A7C15)
+
+
+def distinct_rows(X: Any, codes: NDArray[np.integer], weight: Vector) -> tuple[NDArray[np.intp], Vector]:
+    """The first of all rows that are equal in ``X`` and ``codes``, and their weights added up.
+
+    The order of the answer depends on the rows alone, not on the order in which they come, and is the same for arrays
+    and sparse matrices.
+
+    Examples
+    --------
+    >>> X = np.array([[1.0, 2.0], [0.0, 3.0], [1.0, 2.0]])
+    >>> rows, weight = distinct_rows(X, np.array([0, 0, 0]), np.array([1.0, 1.0, 2.0]))
+    >>> sorted(zip(rows.tolist(), weight.tolist()))
+    [(0, 3.0), (1, 1.0)]
+    """
+    keys = row_keys(X)
+    order = np.lexsort((np.arange(len(keys)), codes, keys))
+    keys, codes = keys[order], codes[order]
+    alike = np.flatnonzero((keys[1:] == keys[:-1]) & (codes[1:] == codes[:-1]))
+    alike = alike[same_rows(X[order[alike]], X[order[alike + 1]])]
+    first = np.ones(len(order), dtype=bool)
+    first[alike + 1] = False
+    return order[first], np.add.reduceat(weight[order], np.flatnonzero(first))
+
+
+def row_keys(X: Any) -> Keys:
+    """A number for each row of an array or CSR matrix, (n,); rows with equal entries have the same.
+
+    Examples
+    --------
+    >>> keys = row_keys(np.array([[1.0, 0.0], [0.0, 1.0], [1.0, -0.0]]))
+    >>> bool(keys[0] == keys[2]), bool(keys[0] == keys[1])
+    (True, False)
+    """
+    columns = _mixed(np.arange(1, X.shape[1] + 1, dtype=np.uint64) * _GOLDEN)
+    if sp.issparse(X):
+        terms = _terms(X.data, columns[X.indices])
+        sums = np.concatenate([np.zeros(1, dtype=np.uint64), np.cumsum(terms, dtype=np.uint64)])
+        return sums[X.indptr[1:]] - sums[X.indptr[:-1]]
+    keys = np.empty(len(X), dtype=np.uint64)
+    for rows in spans(len(X), _ROWS):
+        keys[rows] = _terms(X[rows], columns).sum(axis=1, dtype=np.uint64)
+    return keys
+
+
+def _terms(values: NDArray[np.floating], columns: Keys) -> Keys:
+    """What each entry adds to the key of its row: nothing if it is zero."""
+    bits = np.ascontiguousarray(values, dtype=np.float64).view(np.uint64)
+    return np.where(values != 0, _mixed(bits ^ columns), np.uint64(0))
+
+
+def _mixed(bits: Keys) -> Keys:
+    """The finaliser of SplitMix64 (Steele, Lea and Flood, 2014): every bit decides about every other."""
+    bits = (bits ^ (bits >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    bits = (bits ^ (bits >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return bits ^ (bits >> np.uint64(31))
+
+
+def same_rows(A: Any, B: Any) -> NDArray[np.bool_]:
+    """Whether each row of ``A`` is equal to the row of ``B`` in its place, (n,)."""
+    if sp.issparse(A):
+        return np.asarray((A != B).sum(axis=1)).ravel() == 0
+    return np.asarray((A == B).all(axis=1))

@@ -1,0 +1,366 @@
+"""What the support vector classifiers share: one problem for each pair of classes, and votes."""
+
+from __future__ import annotations
+
+import time
+import warnings
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from itertools import combinations
+from numbers import Integral
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import ClassifierMixin, clone
+from sklearn.calibration import CalibratedClassifierCV
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils.class_weight import compute_class_weight
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_is_fitted, column_or_1d
+
+from mercer._errors import DataError, InfeasibleError, ParameterError
+from mercer.engine import memory
+from mercer.estimators._advice import advised
+from mercer.estimators._base import KernelEstimator
+from mercer.estimators._one_vs_one import Expansion, gather, join, one_vs_rest, pair_values, spread, total, votes
+from mercer.estimators._single_expansion import require_number
+from mercer.estimators._weights import check_sample_weight, fit_weighted_kernel
+from mercer.kernels.vector.dot import Linear
+from mercer.solvers.curvature import require_conditionally_positive, require_positive
+from mercer.solvers.pairwise import Answer, Controls, Method, solve_pairs
+from mercer.solvers.problems import Vector
+from mercer.solvers.solution import Certificate, Status
+
+_STOPPED = (Status.iteration_limit, Status.stalled)
+ROLES = np.array(["outside", "free", "bounded"])
+
+
+@dataclass(frozen=True, eq=False)
+class ClassRows:
+    """The rows with a weight, those of the first class first: positions in X, numbers of classes, and weights."""
+
+    names: np.ndarray
+    rows: NDArray[np.intp]
+    codes: NDArray[np.intp]
+    weight: Vector
+
+    @classmethod
+    def of(cls, y: np.ndarray, weight: Vector) -> ClassRows:
+        """From labels and weights of all rows."""
+        used = np.flatnonzero(weight)
+        names, codes = np.unique(y[used], return_inverse=True)
+        order = np.argsort(codes, kind="stable")
+        return cls(names, used[order], codes[order], weight[used[order]])
+
+    @property
+    def sizes(self) -> NDArray[np.intp]:
+        """The number of rows of each class."""
+        return np.bincount(self.codes)
+
+
+class PairClassifier(ClassifierMixin, KernelEstimator, ABC):
+    """Base of the classifiers by pairs of classes; a subclass says what is solved for a pair.
+
+    Besides the parameters of :class:`KernelEstimator` the constructor must have ``tol, cache_size, class_weight,
+    verbose, max_iter, decision_function_shape, break_ties, probability, allow_indefinite, warm_start, stop``.
+    """
+
+    tol: Any
+    cache_size: Any
+    class_weight: Any
+    verbose: Any
+    max_iter: Any
+    decision_function_shape: Any
+    break_ties: Any
+    probability: Any
+    allow_indefinite: Any
+    warm_start: Any
+    stop: Any
+    classes_: np.ndarray
+    support_: NDArray[np.int32]
+    n_support_: NDArray[np.int32]
+    dual_coef_: Vector
+    intercept_: Vector
+    certificate_: Certificate
+    _role_codes: NDArray[np.int8]
+
+    @abstractmethod
+    def _bounds(self, data: ClassRows) -> Vector:
+        """The upper bounds of the sizes of the weights, one a row of ``data``."""
+
+    @abstractmethod
+    def _method(self, data: ClassRows) -> Method:
+        """What solves the problem of a pair."""
+
+    @abstractmethod
+    def _start(self, beta: Vector, bounds: Vector) -> Vector:
+        """Weights of the last fit as a start for the problem of a pair."""
+
+    @property
+    def _has_intercept(self) -> bool:
+        return True
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Fit to ``X`` (n, d), or (n, n) for ``"precomputed"``, and labels ``y`` (n,).
+
+        ``sample_weight`` (n,) says how often each row counts.
+        """
+        begun = time.perf_counter()
+        self._check_parameters()
+        X = self._check_X(X, reset=True)
+        y = _check_labels(type(self).__name__, y, X.shape[0])
+        weight = check_sample_weight(sample_weight, X)
+        data = ClassRows.of(y, weight)
+        self._require_two(data, X.shape[0])
+        last = self._last_weights(data, X.shape[0])
+        self.classes_ = data.names
+        fit_weighted_kernel(
+            self, X, weight, allow_indefinite=self.allow_indefinite, intercept=self._has_intercept
+        )
+        self.class_weight_ = _class_weights(self.class_weight, data)
+        bounds = self._bounds(data)
+        with memory.track() as account:
+            answers = self._solve(X, data, bounds, last)
+        self._keep(X, data, answers)
+        self._keep_rows(X.shape[0], data, answers, bounds)
+        self.certificates_ = [answer.certificate for answer in answers]
+        self.n_iter_ = np.array([part.iterations for part in self.certificates_], dtype=np.int32)
+        self.certificate_ = total(answers, time.perf_counter() - begun, account.peak)
+        self._report()
+        return self
+
+    def decision_function(self, X: Any) -> Vector:
+        """Decision values: (m,) for two classes, positive for ``classes_[1]``; else as ``decision_function_shape``."""
+        values = self._pair_values(X)
+        if len(self.classes_) == 2:
+            return -values[:, 0]
+        return values if self.decision_function_shape == "ovo" else one_vs_rest(values, len(self.classes_))
+
+    def predict(self, X: Any) -> np.ndarray:
+        """The class of each row of ``X``, (m,)."""
+        k = len(self.classes_) if hasattr(self, "classes_") else 0
+        if self.break_ties and self.decision_function_shape == "ovo":
+            raise ParameterError("break_ties must be False when decision_function_shape is 'ovo'; use 'ovr'.")
+        values = self._pair_values(X)
+        by_value = self.break_ties and k > 2
+        winners = one_vs_rest(values, k).argmax(axis=1) if by_value else votes(values, k)
+        return self.classes_[winners]
+
+    def calibrated(self, cv: Any = 5, method: str = "sigmoid") -> CalibratedClassifierCV:
+        """A classifier with probabilities, not yet fitted: this one with its decision values calibrated.
+
+        The calibration is learned from decision values of rows that were left out (cross-fitting by ``cv``), and its
+        classes are the most probable ones, so that ``predict`` and ``predict_proba`` always agree.
+
+        Parameters
+        ----------
+        cv : int, splitter or iterable, default=5
+            Folds.
+        method : {"sigmoid", "isotonic", "temperature"}, default="sigmoid"
+            From decision values to probabilities; ``"isotonic"`` needs about 1000 rows.
+
+        Returns
+        -------
+        sklearn.calibration.CalibratedClassifierCV
+            With a copy of this classifier inside.
+
+        References
+        ----------
+        Platt (2000), "Probabilistic outputs for support vector machines"; Zadrozny and Elkan (2002), "Transforming
+        classifier scores into accurate multiclass probability estimates", for more than two classes.
+
+        Examples
+        --------
+        >>> from mercer import SVC
+        >>> X = np.linspace(-1, 1, 40)[:, None]
+        >>> model = SVC(C=10.0).calibrated().fit(X, X[:, 0] > 0)
+        >>> model.predict_proba([[-1.0], [1.0]]).argmax(axis=1), model.predict([[-1.0], [1.0]])
+        (array([0, 1]), array([False,  True]))
+        """
+        inner = clone(self).set_params(decision_function_shape="ovr")
+        return CalibratedClassifierCV(inner, method=method, cv=cv, ensemble=False)
+
+    @property
+    def coef_(self) -> Vector:
+        """w of each pair of classes, (k (k - 1) / 2, d); for the linear kernel only."""
+        check_is_fitted(self)
+        if self.kernel_ != Linear():
+            raise AttributeError(f"coef_ exists for the linear kernel only, and the kernel is {self.kernel_!r}.")
+        vectors = self.support_vectors_
+
+        def product(part: slice, V: Vector) -> Vector:
+            return np.asarray(vectors[part].T @ V)
+
+        expansion = Expansion(
+            self.support_, self.n_support_, self._sign * self.dual_coef_, np.zeros(len(self.intercept_))
+        )
+        return self._sign * pair_values(product, expansion, vectors.shape[1]).T
+
+    @property
+    def slacks_(self) -> Vector:
+        """``max(0, 1 - margins_)``: how far each training row is on the wrong side of its margin."""
+        check_is_fitted(self)
+        return np.maximum(0.0, 1.0 - self.margins_)
+
+    @property
+    def roles_(self) -> np.ndarray:
+        """``"outside"`` (weight 0), ``"free"`` (between the bounds) or ``"bounded"`` (at C); shaped as ``margins_``."""
+        check_is_fitted(self)
+        return ROLES[self._role_codes]
+
+    @property
+    def _sign(self) -> float:
+        """Scikit-learn's sign: for two classes, positive values stand for the second one."""
+        return -1.0 if len(self.classes_) == 2 else 1.0
+
+    def _check_parameters(self) -> None:
+        for name in ("tol", "cache_size"):
+            require_number(self, name, "a finite number above 0", lambda value: 0 < value < np.inf)
+        if not isinstance(self.max_iter, Integral) or self.max_iter < -1:
+            raise ParameterError(f"max_iter must be a whole number, -1 for no limit, and is {self.max_iter!r}.")
+        for name, choices in (("decision_function_shape", ("ovr", "ovo")), ("stop", ("kkt", "gap"))):
+            value = getattr(self, name)
+            if value not in choices:
+                raise ParameterError(f"{name} must be {' or '.join(map(repr, choices))}, and is {value!r}.")
+        if self.probability not in (False, "deprecated"):
+            name = type(self).__name__
+            raise ParameterError(
+                f"probability={self.probability!r} is not offered, since such probabilities may disagree with predict. "
+                f"For probabilities that agree, use {name}(...).calibrated(), a classifier with predict_proba; else "
+                "leave the parameter out."
+            )
+
+    def _require_two(self, data: ClassRows, n: int) -> None:
+        if len(data.names) < 2:
+            raise DataError(
+                f"{type(self).__name__} needs two classes at least, and y has {len(data.names)} class(es): "
+                f"{data.names[:1].tolist()}"
+                + (", not counting rows of weight 0" if len(data.rows) < n else "")
+                + "; pass rows of another class, too."
+            )
+
+    def _last_weights(self, data: ClassRows, n: int) -> Vector | None:
+        """The weights of the last fit, laid out as by ``spread``, where this one may start from them."""
+        if not self.warm_start or not hasattr(self, "dual_coef_"):
+            return None
+        if self.shape_fit_[0] != n or not np.array_equal(self.classes_, data.names):
+            return None
+        codes = np.full(n, -1)
+        codes[data.rows] = data.codes
+        if not np.array_equal(codes[self.support_], np.repeat(np.arange(len(data.names)), self.n_support_)):
+            return None
+        weights = np.zeros((len(data.names) - 1, n))
+        weights[:, self.support_] = self._sign * self.dual_coef_
+        return weights[:, data.rows]
+
+    def _solve(self, X: Any, data: ClassRows, bounds: Vector, last: Vector | None) -> list[Answer]:
+        gram: Any = self._gram(X, dtype=None if self.kernel_ is None else np.float64)
+        if not np.array_equal(data.rows, np.arange(X.shape[0])):
+            gram = gram.restrict(data.rows, data.rows)
+        if self.kernel_ is None and not self.allow_indefinite:
+            (require_conditionally_positive if self._has_intercept else require_positive)(gram)
+        starts = None
+        if last is not None:
+            parts = np.split(bounds, np.cumsum(data.sizes)[:-1])
+            of_pairs = (np.concatenate([parts[i], parts[j]]) for i, j in combinations(range(len(parts)), 2))
+            starts = [self._start(beta, bound) for beta, bound in zip(gather(last, data.sizes), of_pairs)]
+        controls = Controls(
+            tol=self.tol, max_iter=self.max_iter, cache_bytes=int(self.cache_size * 2**20), n_jobs=self.n_jobs,
+            convex=self._is_convex(), verbose=bool(self.verbose), stop=self.stop, intercept=self._has_intercept,
+            starts=starts, method=self._method(data),
+        )  # fmt: skip
+        try:
+            return solve_pairs(gram, data.sizes, bounds, controls)
+        except InfeasibleError as error:
+            raise self._located(error, data, X.shape[0]) from None
+
+    def _is_convex(self) -> bool:
+        if self.kernel_ is None:
+            return not self.allow_indefinite
+        return self.kernel_.definiteness in (("positive", "conditional") if self._has_intercept else ("positive",))
+
+    def _located(self, error: InfeasibleError, data: ClassRows, n: int) -> InfeasibleError:
+        """The error with the names of the classes, and multipliers for the rows of X."""
+        pair = error.pair or (0, 1)
+        names = " and ".join(repr(self.classes_[number].item()) for number in pair)
+        multipliers = np.zeros(n)
+        multipliers[data.rows[np.isin(data.codes, pair)]] = error.multipliers
+        located = InfeasibleError(
+            str(error).replace("the classes", f"the classes {names}", 1), multipliers=multipliers,
+            distance=error.distance, least_slack=error.least_slack,
+        )  # fmt: skip
+        located.pair = pair
+        return located
+
+    def _keep(self, X: Any, data: ClassRows, answers: list[Answer]) -> None:
+        """Set the attributes that hold the expansion, with scikit-learn's sign for two classes."""
+        expansion = join(answers, data.sizes)
+        self.support_ = data.rows[expansion.support].astype(np.int32)
+        self.n_support_ = expansion.n_support
+        self.dual_coef_ = self._sign * expansion.dual_coef
+        self.intercept_ = self._sign * expansion.intercept
+        self.support_vectors_ = np.empty((0, 0)) if self.kernel_ is None else X[self.support_]
+        self.shape_fit_ = X.shape
+
+    def _keep_rows(self, n: int, data: ClassRows, answers: list[Answer], bounds: Vector) -> None:
+        """Set what is told of the training rows: margins, and roles in a byte each."""
+        residual = spread((answer.value.gradient - answer.value.offset for answer in answers), data.sizes)
+        # Against later classes a row is of the first class of the pair.
+        signs = np.where(np.arange(len(residual))[:, None] >= data.codes, 1.0, -1.0)
+        margins = np.full((len(residual), n), np.nan)
+        margins[:, data.rows] = 1.0 - signs * residual
+        states = np.abs(spread((answer.state for answer in answers), data.sizes))
+        codes = np.zeros(margins.shape, dtype=np.int8)
+        codes[:, data.rows] = (states > 0).astype(np.int8) + (states >= bounds * (1.0 - 1e-12))
+        two = len(self.classes_) == 2
+        self.margins_ = margins[0] if two else margins
+        self._role_codes = codes[0] if two else codes
+
+    def _pair_values(self, X: Any) -> Vector:
+        check_is_fitted(self)
+        X = self._check_X(X, reset=False)
+        if self.kernel_ is None:
+            gram: Any = self._gram(X[:, self.support_], X)
+        else:
+            gram = self._gram(X, self.support_vectors_)
+
+        def product(part: slice, V: Vector) -> Vector:
+            return np.asarray(gram.restrict(None, part) @ V, dtype=np.float64)
+
+        expansion = Expansion(
+            self.support_, self.n_support_, self._sign * self.dual_coef_, self._sign * self.intercept_
+        )
+        return pair_values(product, expansion, X.shape[0])
+
+    def _report(self) -> None:
+        status = self.certificate_.status
+        self.fit_status_ = int(status in _STOPPED)
+        if self.fit_status_:
+            warnings.warn(f"{type(self).__name__}: {status.value}", ConvergenceWarning, stacklevel=3)
+
+
+def _check_labels(learner: str, y: Any, n: int) -> np.ndarray:
+    if y is None:
+        raise DataError(
+            f"{learner} requires y to be passed, but the target y is None; pass one label for each row of X."
+        )
+    with advised():
+        y = column_or_1d(y, warn=True)
+        check_classification_targets(y)
+    if len(y) != n:
+        raise DataError(f"X has {n} rows and y has {len(y)} labels; there must be one label a row.")
+    return y
+
+
+def _class_weights(class_weight: Any, data: ClassRows) -> Vector:
+    """Factors by class; "balanced" counts rows by their weight."""
+    if isinstance(class_weight, str) and class_weight == "balanced":
+        counts = np.bincount(data.codes, weights=data.weight)
+        return data.weight.sum() / (len(data.names) * counts)
+    factors = np.asarray(
+        compute_class_weight(class_weight, classes=data.names, y=data.names[data.codes]), dtype=np.float64
+    )
+    if not (np.isfinite(factors) & (factors > 0)).all():
+        raise ParameterError(f"class_weight must be finite numbers above 0, and gives {factors.tolist()}.")
+    return factors

@@ -1,0 +1,197 @@
+"""The two forms of a model that stochastic descent learns: features and w, or kernel rows and their weights."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+from sklearn.base import clone
+from sklearn.utils.validation import check_array
+
+from mercer._errors import ParameterError
+from mercer.estimators._advice import advised
+from mercer.estimators._base import KernelEstimator
+from mercer.estimators._distinct import row_keys, same_rows
+from mercer.estimators._weights import fit_weighted_kernel
+from mercer.gram import PrecomputedGram
+from mercer.kernels.vector.dot import Linear
+from mercer.solvers.curvature import require_positive
+from mercer.solvers.problems import Vector
+from mercer.solvers.stochastic_rows import FeatureRows, KernelRows, StochasticRows, Walk
+
+
+@dataclass
+class Training:
+    """Rows to learn from, the walk over them, and what its coefficients belong to.
+
+    In the kernel form ``vectors`` are the p rows of the expansion and ``positions`` (p,) where they are in X, -1 for
+    those that are not there; both are None in the primal form.
+    """
+
+    rows: StochasticRows
+    walk: Walk
+    vectors: Any = None
+    positions: NDArray[np.intp] | None = None
+
+
+class SGDForms(KernelEstimator):
+    """Base of the classifier: what its parameters ``feature_map``, ``fit_intercept`` and ``kernel`` come to.
+
+    ``_walk`` holds the fields of the walk so far; its coefficients belong to the features, or to
+    ``support_vectors_``.
+    """
+
+    feature_map: Any
+    fit_intercept: Any
+    average: Any
+    allow_indefinite: Any
+    classes_: np.ndarray
+    support_: NDArray[np.intp]
+    support_vectors_: Any
+    dual_coef_: Vector
+
+    def _check_X(self, X: Any, *, reset: bool) -> Any:
+        X = super()._check_X(X, reset=reset)
+        if sp.issparse(X) and not X.has_canonical_format:
+            X = X.copy()
+            X.sum_duplicates()
+        return X
+
+    @property
+    def _outputs(self) -> int:
+        return 1 if len(self.classes_) == 2 else len(self.classes_)
+
+    def _begin(self, X: Any, rows: NDArray[np.intp], weight: Vector) -> None:
+        """Choose the form, fit the kernel or the map to ``X[rows]``, and forget what was learned."""
+        for name in ("_walk", "coef_", "dual_coef_", "support_", "support_vectors_", "certificate_", "feature_map_"):
+            if hasattr(self, name):
+                delattr(self, name)
+        named = isinstance(self.feature_map, str)
+        if self.feature_map is not None and not (named and self.feature_map == "auto"):
+            if self._is_precomputed:
+                raise ParameterError(
+                    f'feature_map={self.feature_map!r} maps rows, and kernel="precomputed" has none; leave out one.'
+                )
+            self._primal, self.kernel_ = True, None
+            if not named:
+                self.feature_map_ = clone(self.feature_map).fit(X[rows])
+            return
+        learned_from = X if self._is_precomputed else X[rows]
+        fit_weighted_kernel(self, learned_from, weight, allow_indefinite=self.allow_indefinite, intercept=False)
+        if self.kernel_ is None and not self.allow_indefinite:
+            require_positive(PrecomputedGram(X))
+        self._primal = self.feature_map is not None and self.kernel_ == Linear()
+
+    def _training(self, X: Any, rows: NDArray[np.intp]) -> Training:
+        """The rows ``X[rows]`` in the form of the model, with the walk so far carried over to them."""
+        if self._primal:
+            features = self._mapped(X[rows])
+            if self.fit_intercept:
+                ones = np.ones((features.shape[0], 1), dtype=features.dtype)
+                features = sp.hstack([features, ones], format="csr") if sp.issparse(features) else np.hstack(
+                    [features, ones]
+                )  # fmt: skip
+            return Training(FeatureRows(features), self._carried(features.shape[1], None))
+        if self.kernel_ is None:
+            places, others = self._places_among(rows)
+            union = np.concatenate([rows, self.support_[others]]) if len(others) else rows
+            gram, vectors, positions = self._gram(X[np.ix_(union, union)]), None, union
+        else:
+            vectors = X[rows]
+            places, others = self._places_of_equals(vectors)
+            if len(others):
+                vectors = _stacked(vectors, self.support_vectors_[others])
+            gram = self._gram(vectors)
+            positions = np.concatenate([rows, np.full(len(others), -1)])
+        constant = 1.0 if self.fit_intercept else 0.0
+        operand = KernelRows(gram, len(rows), constant)
+        return Training(operand, self._carried(operand.shape[1], places), vectors, positions)
+
+    def _carried(self, p: int, places: NDArray[np.intp] | None) -> Walk:
+        """The walk so far with its coefficients at ``places`` of p; one that has not begun if there is none."""
+        before = getattr(self, "_walk", None)
+        if before is None:
+            zeros = np.zeros((self._outputs, p))
+            return Walk(zeros, zeros.copy(), float(self.alpha))
+        walk = Walk(**before)
+        if places is None:
+            walk.theta, walk.lagged = walk.theta.copy(), walk.lagged.copy()
+            return walk
+        for name in ("theta", "lagged"):
+            moved = np.zeros((self._outputs, p))
+            moved[:, places] = before[name]
+            setattr(walk, name, moved)
+        return walk
+
+    def _places_among(self, rows: NDArray[np.intp]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+        """Where the support vectors of a precomputed matrix go: to their places in ``rows``, the others behind."""
+        support = getattr(self, "support_", np.empty(0, dtype=np.intp))
+        place = np.full(max(rows.max(), support.max(initial=0)) + 1, -1)
+        place[rows] = np.arange(len(rows))
+        return _behind(place[support], len(rows))
+
+    def _places_of_equals(self, vectors: Any) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+        """Where the support vectors so far go: to rows equal to them, the others behind."""
+        n = vectors.shape[0]
+        if not hasattr(self, "support_vectors_"):
+            return _behind(np.empty(0, dtype=np.intp), n)
+        keys, old = row_keys(vectors), row_keys(self.support_vectors_)
+        order = np.argsort(keys, kind="stable")
+        at = order[np.minimum(np.searchsorted(keys[order], old), n - 1)]
+        hit = np.flatnonzero(keys[at] == old)
+        hit = hit[same_rows(_stacked(vectors[:0], self.support_vectors_[hit]), vectors[at[hit]])]
+        places = np.full(len(old), -1)
+        # Of support vectors that are equal themselves, only the first goes to the row equal to them.
+        taken, first = np.unique(at[hit], return_index=True)
+        places[hit[first]] = taken
+        return _behind(places, n)
+
+    def _mapped(self, X: Any) -> Any:
+        """The features of the primal form, without the constant one."""
+        if not hasattr(self, "feature_map_"):
+            return X
+        with advised():
+            return check_array(
+                self.feature_map_.transform(X), accept_sparse="csr", dtype=[np.float64, np.float32], order="C",
+                input_name="the output of feature_map",
+            )  # fmt: skip
+
+    def _keep(self, training: Training, *, sort: bool) -> None:
+        """Set the attributes that hold what was learned; ``sort`` the support vectors by their places in X."""
+        walk = training.walk
+        coefficients = walk.mean() if self.average else walk.last()
+        if training.positions is None:
+            p = coefficients.shape[1] - int(self.fit_intercept)
+            self.coef_ = coefficients[:, :p]
+            self.intercept_ = coefficients[:, p] if self.fit_intercept else np.zeros(self._outputs)
+        else:
+            kept = np.flatnonzero(walk.theta.any(axis=0) | walk.lagged.any(axis=0))
+            if sort:
+                kept = kept[np.argsort(training.positions[kept], kind="stable")]
+                self.support_ = training.positions[kept]
+            elif hasattr(self, "support_"):
+                del self.support_
+            self.support_vectors_ = np.empty((0, 0)) if training.vectors is None else training.vectors[kept]
+            self.dual_coef_ = coefficients[:, kept]
+            self.intercept_ = self.dual_coef_.sum(axis=1) * float(bool(self.fit_intercept))
+            walk.theta, walk.lagged = walk.theta[:, kept], walk.lagged[:, kept]
+        self._walk = dict(vars(walk))
+        self.t_ = walk.steps
+
+
+def _behind(places: NDArray[np.intp], n: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """The places with those of -1 replaced by n, n + 1, ..., and which these are."""
+    others = np.flatnonzero(places < 0)
+    places = places.copy()
+    places[others] = n + np.arange(len(others))
+    return places, others
+
+
+def _stacked(X: Any, more: Any) -> Any:
+    """Both one below the other, in the layout of ``X``."""
+    if sp.issparse(X):
+        return sp.vstack([X, sp.csr_array(more)], format="csr")
+    return np.vstack([X, more.toarray() if sp.issparse(more) else more])

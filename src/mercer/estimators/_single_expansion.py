@@ -1,0 +1,213 @@
+"""What the machines with one expansion share: ``f(x) = sum_i beta_i k(x_i, x) + b``."""
+
+from __future__ import annotations
+
+import time
+import warnings
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils.validation import check_is_fitted
+
+from mercer._errors import ParameterError
+from mercer.engine import memory
+from mercer.estimators._base import KernelEstimator
+from mercer.estimators._weights import fit_weighted_kernel
+from mercer.kernels.vector.dot import Linear
+from mercer.solvers.curvature import require_conditionally_positive, require_positive
+from mercer.solvers.problems import BoxQP, GramMatrix, Vector
+from mercer.solvers.smo import solve_box_qp
+from mercer.solvers.solution import Certificate, Status
+
+_STOPPED = (Status.iteration_limit, Status.stalled)
+
+
+@dataclass(frozen=True, eq=False)
+class Learned:
+    """What a fit tells of its rows, those of weight 0 included: ``weights`` beta and ``residual`` ``y - f``, (n,).
+
+    ``offsets`` are the multipliers of the sums.
+    """
+
+    weights: Vector
+    residual: Vector
+    offsets: tuple[float, ...]
+
+
+class SingleExpansion(KernelEstimator, ABC):
+    """Base of the machines with one expansion; a subclass states its problem, and reads what was learned.
+
+    Besides the parameters of :class:`KernelEstimator` the constructor must have ``tol, cache_size, max_iter, verbose,
+    allow_indefinite, warm_start, stop``.
+    """
+
+    tol: Any
+    cache_size: Any
+    max_iter: Any
+    verbose: Any
+    allow_indefinite: Any
+    warm_start: Any
+    stop: Any
+    support_: NDArray[np.int32]
+    dual_coef_: Vector
+    intercept_: Vector
+    certificate_: Certificate
+
+    @abstractmethod
+    def _problem(self, gram: GramMatrix, targets: Vector, weight: Vector, convex: bool) -> BoxQP:
+        """The dual over the rows with a weight: over each row once, or over all of them twice."""
+
+    def _check_controls(self) -> None:
+        """Raise if a parameter of the solver makes no sense."""
+        for name in ("tol", "cache_size"):
+            require_number(self, name, "a finite number above 0", lambda value: 0 < value < np.inf)
+        if not isinstance(self.max_iter, Integral) or self.max_iter < -1:
+            raise ParameterError(f"max_iter must be a whole number, -1 for no limit, and is {self.max_iter!r}.")
+        if self.stop not in ("kkt", "gap"):
+            raise ParameterError(f"stop must be 'kkt' or 'gap', and is {self.stop!r}.")
+
+    def _learn(self, X: Any, targets: Vector, weight: Vector, *, intercept: bool = True) -> Learned:
+        """Fit the kernel, solve, and set every attribute that the machines share."""
+        begun = time.perf_counter()
+        last = self._last_weights(X.shape[0])
+        used = np.flatnonzero(weight)
+        fit_weighted_kernel(self, X, weight, allow_indefinite=self.allow_indefinite, intercept=intercept)
+        whole: Any = self._gram(X, dtype=None if self.kernel_ is None else np.float64)
+        gram = whole if len(used) == X.shape[0] else whole.restrict(used, used)
+        if self.kernel_ is None and not self.allow_indefinite:
+            check = require_conditionally_positive if intercept else require_positive
+            check(gram)
+        with memory.track() as account:
+            problem = self._problem(gram, targets[used], weight[used], self._is_convex(intercept))
+            solution = solve_box_qp(
+                problem, tol=self.tol, stop=self.stop, max_iter=self.max_iter, n_jobs=self.n_jobs,
+                cache_bytes=int(self.cache_size * 2**20), verbose=bool(self.verbose),
+                start=None if last is None else feasible(last[used], problem),
+            )  # fmt: skip
+        value = solution.value
+        offset = sum(value.offsets) / len(value.offsets) if value.offsets else 0.0
+        weights = np.zeros(X.shape[0])
+        # A problem that states each row twice shares the row's weight between the two.
+        weights[used] = value.beta.reshape(-1, len(used)).sum(axis=0)
+        self._keep(X, weights, offset)
+        residual = np.empty(X.shape[0])
+        residual[used] = value.gradient[: len(used)] - offset
+        idle = np.flatnonzero(weight == 0)
+        if len(idle):
+            residual[idle] = targets[idle] - whole.restrict(idle, self.support_) @ self.dual_coef_[0] - offset
+        self.n_iter_ = solution.certificate.iterations
+        self.certificate_ = replace(solution.certificate, seconds=time.perf_counter() - begun, peak_bytes=account.peak)
+        return Learned(weights, residual, value.offsets)
+
+    def _last_weights(self, n: int) -> Vector | None:
+        """The weights of the last fit, (n,), where this one is to start from them."""
+        if not self.warm_start or not hasattr(self, "dual_coef_") or self.shape_fit_[0] != n:
+            return None
+        weights = np.zeros(n)
+        weights[self.support_] = self.dual_coef_[0]
+        return weights
+
+    def _is_convex(self, intercept: bool) -> bool:
+        if self.kernel_ is None:
+            return not self.allow_indefinite
+        return self.kernel_.definiteness in (("positive", "conditional") if intercept else ("positive",))
+
+    def _keep(self, X: Any, weights: Vector, offset: float) -> None:
+        """Set the attributes that hold the expansion."""
+        self.support_ = np.flatnonzero(weights).astype(np.int32)
+        self.support_vectors_ = np.empty((0, 0)) if self.kernel_ is None else X[self.support_]
+        self.n_support_ = np.array([len(self.support_)], dtype=np.int32)
+        self.dual_coef_ = weights[None, self.support_]
+        self.intercept_ = np.array([offset])
+        self.shape_fit_ = X.shape
+
+    def _report(self) -> None:
+        """Set ``fit_status_``; warn, in the name of the caller's caller, if the solver stopped early."""
+        status = self.certificate_.status
+        self.fit_status_ = int(status in _STOPPED)
+        if self.fit_status_:
+            warnings.warn(f"{type(self).__name__}: {status.value}", ConvergenceWarning, stacklevel=3)
+
+    def _values(self, X: Any) -> Vector:
+        """f at the rows of ``X``, (m,), in float64."""
+        check_is_fitted(self)
+        X = self._check_X(X, reset=False)
+        if not len(self.support_):
+            return np.full(X.shape[0], self.intercept_[0])
+        if self.kernel_ is None:
+            gram: Any = self._gram(X[:, self.support_], X)
+        else:
+            gram = self._gram(X, self.support_vectors_)
+        return np.asarray(gram @ self.dual_coef_[0], dtype=np.float64) + self.intercept_[0]
+
+    @property
+    def coef_(self) -> Vector:
+        """w, (1, d); for the linear kernel only."""
+        check_is_fitted(self)
+        if self.kernel_ != Linear():
+            raise AttributeError(f"coef_ exists for the linear kernel only, and the kernel is {self.kernel_!r}.")
+        return np.asarray(self.support_vectors_.T @ self.dual_coef_[0])[None, :]
+
+
+def require_number(learner: Any, name: str, wanted: str, accepts: Callable[[float], bool], advice: str = "") -> None:
+    """Raise unless the parameter ``name`` is a number that ``accepts`` takes, which ``wanted`` says in words.
+
+    Raises
+    ------
+    ParameterError
+        With what is wanted, the value, and the advice.
+    """
+    value = getattr(learner, name)
+    if not isinstance(value, Real) or isinstance(value, bool) or not accepts(float(value)):
+        raise ParameterError(f"{name} must be {wanted}, and is {value!r}." + (f" {advice}" if advice else ""))
+
+
+def roles(weights: Vector, bound: Vector, slack: Vector) -> NDArray[np.str_]:
+    """``"outside"`` where a weight is at its bound with positive slack, else ``"inside"`` if it is 0, or ``"on"``.
+
+    Examples
+    --------
+    >>> roles(np.array([0.0, 0.5, -1.0]), np.ones(3), np.array([0.0, 0.0, 0.2])).tolist()
+    ['inside', 'on', 'outside']
+    """
+    outside = (np.abs(weights) >= bound) & (slack > 0)
+    return np.where(outside, "outside", np.where(weights == 0, "inside", "on"))
+
+
+def feasible(weights: Vector, problem: BoxQP) -> Vector:
+    """``weights`` (n,) of an earlier fit moved into the box and to the sums of a problem over the rows once or twice.
+
+    They are clipped. What a sum then has too much is taken from the weights of that sign, in proportion, and what it
+    has too little is added to the weights in proportion to the room that they have, those that are not zero first.
+
+    Examples
+    --------
+    >>> from mercer.gram import PrecomputedGram
+    >>> problem = BoxQP(PrecomputedGram(np.eye(3)), np.zeros(3), -np.ones(3), np.ones(3))
+    >>> feasible(np.array([3.0, -0.5, 0.25]), problem)
+    array([ 0.4, -0.5,  0.1])
+    """
+    beta = np.clip(np.tile(weights, len(problem.linear) // len(weights)), problem.lower, problem.upper)
+    for number, total in enumerate(problem.totals):
+        rows = slice(None) if problem.groups is None else problem.groups == number
+        beta[rows] = _with_sum(beta[rows], problem.lower[rows], problem.upper[rows], total)
+    return beta
+
+
+def _with_sum(beta: Vector, lower: Vector, upper: Vector, total: float) -> Vector:
+    missing = total - float(beta.sum())
+    if missing < 0:
+        return -_with_sum(-beta, -upper, -lower, -total)
+    room = upper - beta
+    # Back towards zero keeps zeros; then weights that exist; then all.
+    for part in (np.maximum(-beta, 0.0), np.where(beta != 0, room, 0.0), room):
+        capacity = float(part.sum())
+        if capacity >= missing:
+            return beta + part * (missing / capacity) if missing > 0 else beta
+    return upper.copy()

@@ -1,0 +1,47 @@
+"""What the regressions with an epsilon-tube share."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import RegressorMixin
+from sklearn.utils.validation import validate_data
+
+from mercer.estimators._advice import advised
+from mercer.estimators._single_expansion import Learned, SingleExpansion, require_number, roles
+from mercer.solvers.problems import Vector
+
+
+class TubeRegressor(RegressorMixin, SingleExpansion):
+    """Base of the regressions by support vectors; the constructor must have ``C``, too."""
+
+    C: Any
+    slacks_above_: Vector
+    slacks_below_: Vector
+    roles_: NDArray[np.str_]
+
+    def predict(self, X: Any) -> Vector:
+        """The prediction for each row of ``X``, (m,), in float64; ``X`` is (m, n) for ``"precomputed"``."""
+        return self._values(X)
+
+    def _check_C(self) -> None:
+        advice = ""
+        if isinstance(self.C, float) and np.isposinf(self.C):
+            advice = "Take a large C, such as 1e6, for residuals that hardly leave the tube."
+        require_number(self, "C", "a finite number above 0", lambda value: 0 < value < np.inf, advice)
+
+    def _check_rows_and_targets(self, X: Any, y: Any) -> tuple[Any, Vector]:
+        with advised():
+            X, y = validate_data(
+                self, X, y, accept_sparse=False if self._is_precomputed else "csr", dtype=[np.float64, np.float32],
+                order="C", y_numeric=True,
+            )  # fmt: skip
+            return X, np.asarray(y, dtype=np.float64)
+
+    def _describe_tube(self, learned: Learned, width: float, weight: Vector) -> None:
+        """Set the slacks and the roles of the rows."""
+        self.slacks_above_ = np.maximum(learned.residual - width, 0.0)
+        self.slacks_below_ = np.maximum(-learned.residual - width, 0.0)
+        self.roles_ = roles(learned.weights, self.C * weight, self.slacks_above_ + self.slacks_below_)

@@ -1,0 +1,78 @@
+"""Sample weights: checked, and what of a kernel depends on them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.utils.validation import _check_sample_weight
+
+from mercer._errors import DataError
+from mercer.estimators._advice import advised
+from mercer.estimators._base import KernelEstimator
+from mercer.solvers.problems import Vector
+
+
+def check_sample_weight(sample_weight: Any, X: Any) -> Vector:
+    """One weight for each row of ``X``, (n,), in float64: ones for None; zero or more each, and not all zero.
+
+    Raises
+    ------
+    DataError
+        If there are more or fewer weights than rows, or one is negative or not finite, or all are zero.
+
+    Examples
+    --------
+    >>> check_sample_weight(None, np.eye(2)), check_sample_weight([0, 3], np.eye(2))
+    (array([1., 1.]), array([0., 3.]))
+    """
+    with advised():
+        given = np.asarray(sample_weight)
+        if given.ndim == 1 and len(given) != X.shape[0]:
+            raise DataError(
+                f"sample_weight has {len(given)} values, and X has {X.shape[0]} rows; pass one weight for each row."
+            )
+        if given.ndim < 2 and given.dtype.kind in "biuf" and not given.any():
+            raise DataError(
+                f"sample_weight is zero for each of the {X.shape[0]} rows, so there is nothing to fit to; "
+                "give weights above 0 to the rows that count."
+            )
+        weight = np.asarray(_check_sample_weight(sample_weight, X, dtype=np.float64), dtype=np.float64)
+    if (weight < 0).any():
+        raise DataError(
+            f"sample_weight has {int((weight < 0).sum())} negative values (the least is {weight.min()}); "
+            "weights count rows, so they must be 0 or more."
+        )
+    return weight
+
+
+def weighted_scale(X: Any, weight: Vector) -> float:
+    """``1 / (d * variance)`` over all entries of ``X`` (n, d), each row counted as often as its weight.
+
+    This is what ``gamma="scale"`` stands for; 1 where all entries are equal.
+
+    Examples
+    --------
+    >>> weighted_scale(np.array([[0.0], [4.0], [9.0]]), np.array([1.0, 1.0, 0.0]))
+    0.25
+    """
+    if (weight == weight[0]).all():
+        variance = X.multiply(X).mean() - X.mean() ** 2 if sp.issparse(X) else X.var()
+    else:
+        share = weight / (weight.sum() * X.shape[1])
+        if sp.issparse(X):
+            variance = (share @ X.multiply(X)).sum() - (share @ X).sum() ** 2
+        else:
+            variance = share @ np.square(X - (share @ X).sum()).sum(axis=1)
+    return 1.0 / (X.shape[1] * float(variance)) if variance > 0 else 1.0
+
+
+def fit_weighted_kernel(
+    learner: KernelEstimator, X: Any, weight: Vector, *, allow_indefinite: bool, intercept: bool
+) -> None:
+    """Set ``learner.kernel_``; ``gamma="scale"`` takes the variance of the rows as often as they count."""
+    by_scale = isinstance(learner.gamma, str) and learner.gamma == "scale"
+    named = isinstance(learner.kernel, str) and not learner._is_precomputed
+    gamma = weighted_scale(X, weight) if by_scale and named else None
+    learner._fit_kernel(X, allow_indefinite=allow_indefinite, intercept=intercept, gamma=gamma)

@@ -1,0 +1,375 @@
+"""Classification by stochastic subgradient descent, in a feature space and with kernels."""
+
+from __future__ import annotations
+
+import warnings
+from numbers import Integral, Real
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import ClassifierMixin
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import check_random_state
+from sklearn.utils.class_weight import compute_class_weight
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_is_fitted, column_or_1d
+
+from mercer._errors import DataError, ParameterError
+from mercer.estimators._advice import advised
+from mercer.estimators._distinct import distinct_rows
+from mercer.estimators._sgd_forms import SGDForms, Training
+from mercer.estimators._weights import check_sample_weight
+from mercer.solvers.margin_losses import LOSSES
+from mercer.solvers.problems import Vector
+from mercer.solvers.solution import Status
+from mercer.solvers.stochastic import MarginRisk, pass_once, solve_by_sgd
+
+_ORDER = {True: "shuffled", False: "given", "uniform": "uniform"}
+
+
+class KernelSGDClassifier(ClassifierMixin, SGDForms):
+    r"""Linear classification in a feature space by stochastic subgradient descent, with or without kernels.
+
+    For each class against the rest (for two classes, once) it solves
+
+    .. math:: \min_w \tfrac{\alpha}{2} \|w\|^2 + \frac{1}{\sum_i s_i} \sum_i s_i \, \ell(y_i \langle w, \phi(x_i)
+              \rangle)
+
+    (:math:`s_i` is the weight of a row) by steps of length :math:`1 / (\alpha (t + t_0))` at single rows, and takes the
+    mean of all iterates. In the primal form w is a vector in the space of an explicit map :math:`\phi`; in the kernel
+    form it is :math:`\sum_j a_j \phi(x_j)`, and only kernel values appear. Both make the same steps. With the hinge and
+    :math:`C = 1 / (\alpha n)` it is the support vector machine without offset (``SVC(fit_intercept=False)``); where a
+    text has :math:`\lambda \|w\|^2`, :math:`\alpha = 2 \lambda`.
+
+    Parameters
+    ----------
+    loss : {"hinge", "squared_hinge", "log_loss", "modified_huber"}, default="hinge"
+        The loss :math:`\ell` of the margin.
+    kernel : str, Kernel, sklearn GP kernel or callable, default="rbf"
+        As in :class:`mercer.SVC`; also ``"precomputed"``. Not used where ``feature_map`` is a map.
+    gamma, degree, coef0 : float or {"scale", "auto"}, int, float, defaults "scale", 3, 0.0
+        For named kernels.
+    feature_map : transformer, "identity", "auto" or None, default="auto"
+        The map of the primal form: anything with ``fit`` and ``transform``, or ``"identity"`` for the columns of X.
+        None asks for the kernel form; ``"auto"`` as well, but for the linear kernel, whose map is the identity.
+    alpha : float, default=1e-4
+        The regulariser, above 0.
+    fit_intercept : bool, default=False
+        Whether to add a feature of value 1 (in the kernel form, 1 to the kernel). Its coefficient is the offset and
+        is regularised as all others are, which keeps the problem strongly convex.
+    learning_rate : {"damped", "pegasos"}, default="damped"
+        ``"pegasos"``: steps :math:`1/(\alpha t)`. The first iterates are then of size :math:`1/\alpha`, and many passes
+        go by until the mean has forgotten them; the squared hinge may overflow. ``"damped"``: :math:`t_0 = \max_i
+        k(x_i, x_i) / \alpha` times the largest weight (of mean 1) and the steepness of the loss (1 for the hinge), so
+        that no step overshoots.
+    max_iter : int, default=1000
+        The most passes over the rows.
+    tol : float, default=1e-2
+        The relative duality gap that is good enough. It is looked at after 1, 2, 4, 8, ... passes.
+    average : bool, default=True
+        Whether to take the mean of all iterates; if not, the last one.
+    shuffle : bool or "uniform", default=True
+        True: equal rows are made one with their weights added up, and each pass takes them in a new random order, so
+        that neither the order of the rows nor repeated rows matter. ``"uniform"``: the same rows, each drawn by itself
+        in proportion to its weight. False: all rows in the order in which they come.
+    random_state : int, RandomState or None, default=None
+        Draws the orders.
+    class_weight : dict or "balanced", optional
+        Factors of :math:`s_i` by class, in each of the problems: rows of a class with factor 2 count twice.
+    warm_start : bool, default=False
+        Whether ``fit`` goes on from the last fit: its kernel or map, its w and its count of steps.
+    verbose : bool, default=False
+        Show progress on standard error.
+    n_jobs : int, optional
+        Worker threads for kernel values; the steps themselves come one after the other.
+    allow_indefinite : bool, default=False
+        Accept a kernel that is not positive semi-definite; there is then no bound on the objective.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (k,)
+        The classes, sorted.
+    coef_ : ndarray of shape (1 or k, p)
+        w; in the primal form only. One row for two classes.
+    dual_coef_ : ndarray of shape (1 or k, n_sv)
+        The :math:`a_j`; in the kernel form only.
+    support_ : ndarray of shape (n_sv,)
+        Positions of their rows in X, of equal rows the first; after ``fit`` in the kernel form.
+    support_vectors_ : array or CSR of shape (n_sv, d)
+        The rows; in the kernel form, empty for ``"precomputed"``.
+    intercept_ : ndarray of shape (1 or k,)
+        Offsets; 0 without ``fit_intercept``.
+    certificate_ : Certificate
+        Primal objective of the answer and a dual bound, both summed over the problems, computed in float64 over all
+        rows; after ``fit``, not after ``partial_fit``, which does not see all rows. The bound comes from the slopes
+        of the loss that the steps met; see :func:`mercer.solvers.stochastic.solve_by_sgd`.
+    n_iter_ : int
+        Passes of the last fit.
+    t_ : int
+        Steps so far, over all calls.
+    kernel_ : Kernel
+        The kernel with its parameters (None for ``"precomputed"`` and where there is a map in its place).
+    feature_map_ : transformer
+        The fitted map, if one was given.
+
+    Raises
+    ------
+    DataError, ParameterError, IndefiniteKernelError, MemoryBudgetError, NumericalError
+        From ``fit`` and ``partial_fit``: bad data or weights, a parameter that makes no sense, a kernel that is not
+        positive semi-definite, a job that does not fit, numbers that overflow.
+
+    Notes
+    -----
+    Sources: Shalev-Shwartz, Singer, Srebro and Cotter (2011), "Pegasos: primal estimated sub-gradient solver for
+    SVM"; Baros, "Kernel methods", section 5.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer import KernelSGDClassifier
+    >>> X = np.random.default_rng(0).normal(size=(200, 2))
+    >>> y = np.where(X[:, 0] * X[:, 1] > 0, "same", "other")
+    >>> model = KernelSGDClassifier(alpha=0.01, random_state=0).fit(X, y)
+    >>> model.predict([[1.0, 1.0], [1.0, -1.0]]).tolist(), model.certificate_.relative_gap <= 1e-2
+    (['same', 'other'], True)
+    """
+
+    def __init__(
+        self,
+        loss: str = "hinge",
+        *,
+        kernel: Any = "rbf",
+        gamma: float | str = "scale",
+        degree: int = 3,
+        coef0: float = 0.0,
+        feature_map: Any = "auto",
+        alpha: float = 1e-4,
+        fit_intercept: bool = False,
+        learning_rate: str = "damped",
+        max_iter: int = 1000,
+        tol: float = 1e-2,
+        average: bool = True,
+        shuffle: bool | str = True,
+        random_state: Any = None,
+        class_weight: dict[Any, float] | str | None = None,
+        warm_start: bool = False,
+        verbose: bool = False,
+        n_jobs: int | None = None,
+        allow_indefinite: bool = False,
+    ) -> None:
+        self.loss = loss
+        self.kernel = kernel
+        self.gamma = gamma
+        self.degree = degree
+        self.coef0 = coef0
+        self.feature_map = feature_map
+        self.alpha = alpha
+        self.fit_intercept = fit_intercept
+        self.learning_rate = learning_rate
+        self.max_iter = max_iter
+        self.tol = tol
+        self.average = average
+        self.shuffle = shuffle
+        self.random_state = random_state
+        self.class_weight = class_weight
+        self.warm_start = warm_start
+        self.verbose = verbose
+        self.n_jobs = n_jobs
+        self.allow_indefinite = allow_indefinite
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Fit to ``X`` (n, d), or (n, n) for ``"precomputed"``, and labels ``y`` (n,).
+
+        ``sample_weight`` (n,) says how often each row counts: but for ``shuffle=False`` and ``"precomputed"`` a row of
+        weight 3 makes the same steps as the row three times.
+        """
+        self._check_parameters()
+        X = self._check_X(X, reset=True)
+        y, weight = _check_labels(y, X.shape[0]), check_sample_weight(sample_weight, X)
+        go_on = self.warm_start and hasattr(self, "_walk")
+        used = np.flatnonzero(weight)
+        classes, codes = np.unique(y[used], return_inverse=True)
+        self._check_classes(classes, len(used) < len(y), go_on)
+        self.classes_ = classes
+        rows, weight = used, weight[used]
+        if self.shuffle and not self._is_precomputed:
+            first, weight = distinct_rows(X[used], codes, weight)
+            rows, codes = used[first], codes[first]
+        factors = self._class_factors(codes, weight)
+        if not go_on:
+            self._begin(X, rows, weight)
+        weight = weight * factors[codes]
+        self._descend(self._training(X, rows), codes, weight * (len(rows) / weight.sum()))
+        return self
+
+    def _descend(self, training: Training, codes: NDArray[np.integer], weights: Vector) -> None:
+        """Solve over all rows, and set what a fit sets."""
+        solution = solve_by_sgd(
+            self._risk(training, codes, weights), max_epochs=self.max_iter, tol=self.tol, average=self.average,
+            damped=self.learning_rate == "damped", order=_ORDER[self.shuffle],
+            rng=check_random_state(self.random_state), start=training.walk, verbose=bool(self.verbose),
+        )  # fmt: skip
+        self._keep(training, sort=True)
+        self.n_iter_ = solution.value.epochs
+        self.certificate_ = solution.certificate
+        if solution.status is Status.iteration_limit:
+            warnings.warn(
+                f"KernelSGDClassifier: {solution.status.value} Here C is 1 / (alpha n).", ConvergenceWarning,
+                stacklevel=3,
+            )  # fmt: skip
+
+    def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
+        """One pass over the rows ``X`` (n, d) with labels ``y`` (n,), from where the last call has ended.
+
+        The kernel or map, and ``gamma="scale"``, come from the rows of the first call. As more rows may come, weights
+        are plain factors of the loss, and equal rows are not made one.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n, d)
+        y : array-like of shape (n,)
+        classes : array-like of shape (k,), optional
+            All classes that will ever occur; needed in the first call.
+        sample_weight : array-like of shape (n,), optional
+        """
+        self._check_parameters()
+        self._check_partial()
+        first = not hasattr(self, "_walk")
+        X = self._check_X(X, reset=first)
+        y, weight = _check_labels(y, X.shape[0]), check_sample_weight(sample_weight, X)
+        if first or classes is not None:
+            self._set_classes(classes, first)
+        rows = np.flatnonzero(weight)
+        codes = self._codes(y[rows])
+        if first:
+            self._begin(X, rows, weight[rows])
+        training = self._training(X, rows)
+        factors = self._class_factors(codes, weight[rows])
+        pass_once(
+            self._risk(training, codes, weight[rows] * factors[codes]), training.walk,
+            damped=self.learning_rate == "damped", order=_ORDER[self.shuffle],
+            rng=check_random_state(self.random_state),
+        )  # fmt: skip
+        self._keep(training, sort=False)
+        self.n_iter_ = 1
+        if hasattr(self, "certificate_"):
+            del self.certificate_
+        return self
+
+    def decision_function(self, X: Any) -> Vector:
+        """Decision values: (m,) for two classes, positive for ``classes_[1]``; else (m, k)."""
+        check_is_fitted(self, "classes_")
+        X = self._check_X(X, reset=False)
+        if hasattr(self, "coef_"):
+            values = self._mapped(X) @ self.coef_.T
+        elif self.kernel_ is None:
+            values = X[:, self.support_] @ self.dual_coef_.T
+        else:
+            values = self._gram(X, self.support_vectors_) @ self.dual_coef_.T
+        values = np.asarray(values, dtype=np.float64) + self.intercept_
+        return values.ravel() if len(self.classes_) == 2 else values
+
+    def predict(self, X: Any) -> np.ndarray:
+        """The class of each row of ``X``, (m,)."""
+        values = self.decision_function(X)
+        winners = (values > 0).astype(np.intp) if values.ndim == 1 else values.argmax(axis=1)
+        return self.classes_[winners]
+
+    def _risk(self, training: Training, codes: NDArray[np.integer], weights: Vector) -> MarginRisk:
+        positive = np.array([1]) if self._outputs == 1 else np.arange(self._outputs)
+        indefinite = self.allow_indefinite if self.kernel_ is None else self.kernel_.definiteness != "positive"
+        return MarginRisk(
+            training.rows, codes, positive, weights, float(self.alpha), self.loss, self._primal or not indefinite
+        )
+
+    def _check_parameters(self) -> None:
+        for name, low in (("alpha", 0), ("tol", 0)):
+            value = getattr(self, name)
+            if not isinstance(value, Real) or isinstance(value, bool) or not low < float(value) < np.inf:
+                raise ParameterError(f"{name} must be a finite number above {low}, and is {value!r}.")
+        if not isinstance(self.max_iter, Integral) or self.max_iter < 1:
+            raise ParameterError(f"max_iter must be a whole number of passes, at least 1, and is {self.max_iter!r}.")
+        if self.loss not in LOSSES:
+            raise ParameterError(f"there is no loss {self.loss!r}; the losses are {', '.join(LOSSES)}.")
+        if self.learning_rate not in ("damped", "pegasos"):
+            raise ParameterError(f"learning_rate must be 'damped' or 'pegasos', and is {self.learning_rate!r}.")
+        if self.shuffle not in _ORDER:
+            raise ParameterError(f"shuffle must be True, False or 'uniform', and is {self.shuffle!r}.")
+        map_ = self.feature_map
+        if map_ not in ("auto", "identity", None) if isinstance(map_, str | None) else not hasattr(map_, "transform"):
+            raise ParameterError(
+                f"feature_map must have fit and transform, or be 'identity', 'auto' or None, and is {map_!r}."
+            )
+
+    def _check_partial(self) -> None:
+        if self._is_precomputed:
+            raise ParameterError(
+                'partial_fit needs kernel values between new and earlier rows, which kernel="precomputed" cannot give; '
+                "pass a kernel, or use fit."
+            )
+        if isinstance(self.class_weight, str):
+            raise ParameterError(
+                f"class_weight={self.class_weight!r} needs all rows at once, and partial_fit sees a part of them; pass "
+                "a dict of factors, or sample_weight."
+            )
+
+    def _check_classes(self, classes: np.ndarray, some_unused: bool, go_on: bool) -> None:
+        if len(classes) < 2:
+            raise DataError(
+                f"KernelSGDClassifier needs two classes at least, and y has {len(classes)} class(es): "
+                f"{classes[:1].tolist()}{', not counting rows of weight 0' if some_unused else ''}; pass rows of "
+                "another class, too."
+            )
+        if go_on and not np.array_equal(classes, self.classes_):
+            raise DataError(
+                f"with warm_start, y must have the classes of the last fit, {self.classes_[:10].tolist()}, and has "
+                f"{classes[:10].tolist()}; set warm_start=False to begin anew."
+            )
+
+    def _set_classes(self, classes: Any, first: bool) -> None:
+        if classes is None:
+            raise DataError("the first call of partial_fit needs classes, all labels that will ever occur.")
+        found = np.unique(np.asarray(classes))
+        if first and len(found) < 2:
+            raise DataError(f"KernelSGDClassifier needs two classes at least, and classes is {found.tolist()}.")
+        if not first and not np.array_equal(found, self.classes_):
+            raise DataError(
+                f"classes must stay what they were in the first call, {self.classes_[:10].tolist()}, and are "
+                f"{found[:10].tolist()}."
+            )
+        self.classes_ = found
+
+    def _codes(self, y: np.ndarray) -> NDArray[np.intp]:
+        codes = np.minimum(np.searchsorted(self.classes_, y), len(self.classes_) - 1)
+        unknown = np.flatnonzero(self.classes_[codes] != y)
+        if len(unknown):
+            raise DataError(
+                f"y has the label {y[unknown].tolist()[0]!r}, which is not among the classes, "
+                f"{self.classes_[:10].tolist()}; name all classes in the first call of partial_fit."
+            )
+        return codes
+
+    def _class_factors(self, codes: NDArray[np.integer], weight: Vector) -> Vector:
+        """Factors of the loss by class, (k,); "balanced" counts rows by their weight."""
+        if isinstance(self.class_weight, str) and self.class_weight == "balanced":
+            counts = np.bincount(codes, weights=weight)
+            return weight.sum() / (len(counts) * counts)
+        classes = self.classes_
+        factors = np.asarray(compute_class_weight(self.class_weight, classes=classes, y=classes), dtype=np.float64)
+        if not (np.isfinite(factors) & (factors > 0)).all():
+            raise ParameterError(f"class_weight must be finite numbers above 0, and gives {factors.tolist()}.")
+        return factors
+
+
+def _check_labels(y: Any, n: int) -> np.ndarray:
+    if y is None:
+        raise DataError(
+            "KernelSGDClassifier requires y to be passed, but the target y is None; pass one label for each row of X."
+        )
+    with advised():
+        y = column_or_1d(y, warn=True)
+        check_classification_targets(y)
+    if len(y) != n:
+        raise DataError(f"X has {n} rows and y has {len(y)} labels; there must be one label a row.")
+    return y

@@ -1,0 +1,270 @@
+"""nu-support vector classification."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import replace
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+
+from mercer._errors import MercerWarning, ParameterError
+from mercer.estimators._pair_classifier import ClassRows, PairClassifier
+from mercer.estimators._single_expansion import feasible, require_number
+from mercer.solvers.nu_margin import nu_problem, solve_nu_margin
+from mercer.solvers.pairwise import Answer, Controls, Method, Pair
+from mercer.solvers.problems import Array, BoxQP, GramMatrix, Vector
+from mercer.solvers.smo import solve_box_qp
+
+# What rounding may do to a nu that is as large as can be.
+_ROUNDING = 1e-12
+
+
+class NuSVC(PairClassifier):
+    r"""Support vector classification in which nu, a share of the rows, takes the place of C.
+
+    For every pair of classes (y = +1 for the first, -1 for the second) it solves
+
+    .. math:: \min_{w, b, \rho} \tfrac12 \|w\|^2 - \nu \rho \sum_i w_i
+              + \sum_i w_i \max(0, \rho - y_i (\langle w, \phi(x_i) \rangle + b)),
+              \qquad w_i = \text{sample\_weight}_i
+
+    through its dual, and divides by the margin :math:`\rho`. At most the share nu of all rows is inside the margin,
+    and at least that share are support vectors. The answer is that of SVC with :math:`C = 1 / \rho`. Weights mean
+    repetition, exactly.
+
+    Parameters
+    ----------
+    nu : float, default=0.5
+        The share, above 0 and at most 1. For classes of different sizes the most that is possible is twice the share
+        of the smaller one among the two.
+    kernel : str, Kernel, sklearn GP kernel or callable, default="rbf"
+        A name (``"linear"``, ``"poly"``, ``"rbf"``, ``"sigmoid"``, ...), a kernel of :mod:`mercer.kernels`, a
+        function ``(X, Z) -> block``, or ``"precomputed"``.
+    degree, gamma, coef0 : int, float or {"scale", "auto"}, float, defaults 3, "scale", 0.0
+        For named kernels. ``"scale"`` is ``1 / (d * variance of X)`` (weighted by ``sample_weight``), ``"auto"``
+        is ``1 / d``.
+    shrinking : bool, default=True
+        Taken for compatibility; the solver chooses its working sets by itself.
+    probability : bool, default="deprecated"
+        As scikit-learn deprecates it; ``True`` is refused. ``NuSVC(...).calibrated()`` is a classifier with
+        ``predict_proba`` that agrees with its ``predict``.
+    tol : float, default=1e-3
+        The violation of the optimality conditions, in units of the decision function, that is good enough.
+        Small problems are solved to the precision of float64 whatever ``tol`` is.
+    cache_size : float, default=200
+        Memory for kernel rows that are kept, in MB (of 2^20 bytes).
+    class_weight : dict or "balanced", optional
+        Factors of C by class, where C is the ``1 / rho`` that nu leads to without them; ``"balanced"`` makes them
+        inversely proportional to the weight of the class. (scikit-learn takes this parameter and ignores it.)
+    verbose : bool, default=False
+        Show progress on standard error.
+    max_iter : int, default=-1
+        The most steps for each pair of classes; -1 for 2000 a row.
+    decision_function_shape : {"ovr", "ovo"}, default="ovr"
+        One column a class (votes, with ties broken by the decision values) or one a pair of classes.
+    break_ties : bool, default=False
+        With ``"ovr"`` and more than two classes: predict by the decision function instead of votes alone.
+    random_state : int, optional
+        Taken for compatibility; nothing here is random.
+    n_jobs : int, optional
+        Worker threads, all cores by default. The answer has the same bits for any number of them.
+    allow_indefinite : bool, default=False
+        Accept a kernel that is not positive semi-definite; the answer is then a stationary point. A precomputed
+        matrix counts as indefinite if this is set.
+    warm_start : bool, default=False
+        Start from the solution of the last fit, if that was to as many rows with the same classes in the same places;
+        else from zero. The answer is the same to the tolerance, except with an indefinite kernel.
+    stop : {"kkt", "gap"}, default="kkt"
+        What must be at most ``tol``: the violation of the optimality conditions; with ``"gap"`` also the relative
+        duality gap of every pair.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (k,)
+        The classes, sorted.
+    support_ : ndarray of shape (n_sv,)
+        Positions of the support vectors, by class.
+    support_vectors_ : array or CSR of shape (n_sv, d)
+        Their rows; empty for ``"precomputed"``.
+    n_support_ : ndarray of shape (k,)
+        Their numbers, by class.
+    dual_coef_ : ndarray of shape (k - 1, n_sv)
+        ``y_i alpha_i / rho`` of each against each other class, laid out as scikit-learn does.
+    intercept_ : ndarray of shape (k (k - 1) / 2,)
+        b of each pair.
+    coef_ : ndarray of shape (k (k - 1) / 2, d)
+        w of each pair; for the linear kernel only.
+    certificate_ : Certificate
+        Primal and dual objective (sums over the pairs, before the division by rho; with class weights those of the
+        SVC with C = 1 / rho), worst violation, steps, time and memory. The gradient behind
+        them is computed in float64 for the support vectors and for all rows that are anywhere near the margin; see
+        :mod:`mercer.solvers.certify`.
+    certificates_ : list of Certificate
+        One for each pair of classes.
+    margins_ : ndarray of shape (n,), or (k - 1, n) for more than two classes
+        ``y_i f(x_i)`` of each training row, NaN for rows of weight 0. For more than two classes laid out as
+        ``dual_coef_``: row j of a row of class c is against the j-th class that is not c.
+    slacks_ : ndarray, shaped as ``margins_``
+        ``max(0, 1 - margins_)``.
+    roles_ : ndarray of str, shaped as ``margins_``
+        ``"outside"`` for rows of weight 0 in the expansion, ``"free"`` between the bounds, ``"bounded"`` at its bound.
+    n_iter_ : ndarray of shape (k (k - 1) / 2,)
+        Steps of each pair.
+    class_weight_ : ndarray of shape (k,)
+        Factors of slack by class.
+    fit_status_ : int
+        0 if the tolerance was met, else 1.
+    shape_fit_ : tuple
+        Shape of X.
+    kernel_ : Kernel
+        The kernel with its parameters (None for ``"precomputed"``).
+
+    Raises
+    ------
+    DataError, ParameterError, IndefiniteKernelError, MemoryBudgetError
+        From ``fit``: one class only or bad weights, a parameter that makes no sense (such as a nu that is too large
+        for the classes), a kernel that is not positive semi-definite, a job that does not fit.
+
+    Notes
+    -----
+    Source: Schoelkopf, Smola, Williamson and Bartlett (2000), "New support vector algorithms", equations 32 to 41.
+    Where nu is so small that :math:`\rho = 0` is best, which only happens to classes that are not separable, there
+    is no answer worth having, and a warning says so.
+
+    Examples
+    --------
+    >>> from mercer import NuSVC
+    >>> model = NuSVC(nu=0.5, kernel="linear").fit([[0.0], [1.0], [3.0], [4.0]], [0, 0, 1, 1])
+    >>> model.predict([[1.5], [2.5]]).tolist()
+    [0, 1]
+    """
+
+    def __init__(
+        self,
+        *,
+        nu: float = 0.5,
+        kernel: Any = "rbf",
+        degree: int = 3,
+        gamma: float | str = "scale",
+        coef0: float = 0.0,
+        shrinking: bool = True,
+        probability: bool | str = "deprecated",
+        tol: float = 1e-3,
+        cache_size: float = 200,
+        class_weight: dict[Any, float] | str | None = None,
+        verbose: bool = False,
+        max_iter: int = -1,
+        decision_function_shape: str = "ovr",
+        break_ties: bool = False,
+        random_state: Any = None,
+        n_jobs: int | None = None,
+        allow_indefinite: bool = False,
+        warm_start: bool = False,
+        stop: str = "kkt",
+    ) -> None:
+        self.nu = nu
+        self.kernel = kernel
+        self.degree = degree
+        self.gamma = gamma
+        self.coef0 = coef0
+        self.shrinking = shrinking
+        self.probability = probability
+        self.tol = tol
+        self.cache_size = cache_size
+        self.class_weight = class_weight
+        self.verbose = verbose
+        self.max_iter = max_iter
+        self.decision_function_shape = decision_function_shape
+        self.break_ties = break_ties
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+        self.allow_indefinite = allow_indefinite
+        self.warm_start = warm_start
+        self.stop = stop
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        require_number(self, "nu", "a number above 0 and at most 1", lambda value: 0 < value <= 1)
+
+    def _bounds(self, data: ClassRows) -> Vector:
+        self._require_feasible(data)
+        return data.weight * self.class_weight_[data.codes]
+
+    def _require_feasible(self, data: ClassRows) -> None:
+        """Raise if the weights of some class cannot add up to what nu asks of them."""
+        most, pair = min(self._most(data, *pair) for pair in combinations(range(len(data.names)), 2))
+        if float(self.nu) > most * (1.0 + _ROUNDING):
+            rows = [float(data.weight[data.codes == number].sum()) for number in pair]
+            names = [repr(data.names[number].item()) for number in pair]
+            raise ParameterError(
+                f"nu={self.nu!r} is infeasible: for the classes {names[0]} and {names[1]}, with rows of weight "
+                f"{rows[0]:g} and {rows[1]:g}, nu can be {most:.6g} at most, twice the share of the smaller one. "
+                f"Choose nu <= {np.floor(most * 1e6) / 1e6:g}, or SVC."
+            )
+
+    def _most(self, data: ClassRows, i: int, j: int) -> tuple[float, Pair]:
+        """The largest nu that is possible for a pair of classes."""
+        weights = np.bincount(data.codes, weights=data.weight)[[i, j]]
+        return 2.0 * float(weights.min() / weights.sum()), (i, j)
+
+    def _method(self, data: ClassRows) -> Method:
+        factors, names = self.class_weight_, data.names
+
+        def solve(
+            gram: GramMatrix, y: Vector, upper: Vector, *, controls: Controls, start: Vector | None,
+            matrix: Array | None, pair: Pair = (0, 1),
+        ) -> Answer:  # fmt: skip
+            first, second = factors[list(pair)]
+            factor = np.where(y > 0, first, second)
+            weight = upper / factor
+            problem = nu_problem(gram, y, weight, 0.5 * float(self.nu) * float(weight.sum()), convex=controls.convex)
+            start = None if start is None else feasible(_summing(start, problem), problem)
+            answer, rho = solve_nu_margin(problem, controls=controls, start=start, matrix=matrix)
+            if rho == 0.0:
+                _warn_of_no_margin(self.nu, *names[list(pair)].tolist())
+                return answer
+            if first == second == 1.0:
+                return answer
+            return _reweighted(answer, rho, gram, y, upper, controls, matrix, min(1.0, first, second))
+
+        return solve
+
+    def _start(self, beta: Vector, bounds: Vector) -> Vector:
+        """As it is: where the weights may be is known when the problem is stated."""
+        return beta
+
+
+def _summing(beta: Vector, problem: BoxQP) -> Vector:
+    """The weights of the last fit, which were divided by its rho, scaled to the sum that those of a class must have."""
+    beta = beta.copy()
+    for part in (problem.upper > 0, problem.lower < 0):
+        size = float(np.abs(beta[part]).sum())
+        beta[part] *= problem.totals[0] / size if size > 0 else 0.0
+    return beta
+
+
+def _reweighted(
+    answer: Answer, rho: float, gram: GramMatrix, y: Vector, upper: Vector, controls: Controls,
+    matrix: Array | None, shrink: float,
+) -> Answer:  # fmt: skip
+    """The C-SVC at ``C = 1 / rho`` times the factors of the classes, from the answer without them."""
+    steps = answer.certificate.iterations
+    problem = BoxQP.classification(gram, y, upper / rho, convex=controls.convex)
+    weighted = solve_box_qp(
+        problem, tol=controls.tol, stop=controls.stop, cache_bytes=controls.cache_bytes, n_jobs=controls.n_jobs,
+        max_iter=max(controls.max_iter - steps, 0) if controls.max_iter >= 0 else -1,
+        start=shrink * answer.value.beta, matrix=matrix, verbose=controls.verbose,
+    )  # fmt: skip
+    certificate = replace(weighted.certificate, iterations=weighted.certificate.iterations + steps)
+    return replace(weighted, certificate=certificate, state=rho * weighted.state)
+
+
+def _warn_of_no_margin(nu: float, first: Any, second: Any) -> None:
+    warnings.warn(
+        f"nu={nu!r} is so small that the best margin between the classes {first!r} and {second!r} is zero, to "
+        "rounding, and predictions between the two mean nothing. Raise nu, take a kernel that separates more, or SVC.",
+        MercerWarning,
+        stacklevel=2,
+    )

@@ -1,0 +1,209 @@
+"""Support vector regression that finds the width of its tube."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+
+from mercer.engine import memory
+from mercer.estimators._single_expansion import require_number
+from mercer.estimators._targets import warn_of_constant
+from mercer.estimators._tube import TubeRegressor
+from mercer.estimators._weights import check_sample_weight
+from mercer.solvers.problems import BoxQP, GramMatrix, Vector
+
+
+class NuSVR(TubeRegressor):
+    r"""Support vector regression that finds the width of its tube, with any kernel; each answer has its certificate.
+
+    It solves, with :math:`C_i = C \cdot \text{sample\_weight}_i`,
+
+    .. math:: \min_{w, b, \varepsilon \ge 0, \xi^\pm \ge 0} \tfrac12 \|w\|^2
+              + \nu \varepsilon \sum_i C_i + \sum_i C_i (\xi^+_i + \xi^-_i) \quad\text{s.t.}\quad
+              -\varepsilon - \xi^-_i \le y_i - \langle w, \phi(x_i) \rangle - b \le \varepsilon + \xi^+_i
+
+    through its dual, in which only the kernel appears:
+
+    .. math:: \min_{\alpha, \alpha^*} \tfrac12 \beta^\top K \beta - y^\top \beta, \quad \beta = \alpha - \alpha^*
+              \quad\text{s.t.}\quad 0 \le \alpha_i, \alpha^*_i \le C_i,\;
+              \sum_i \alpha_i = \sum_i \alpha^*_i = \tfrac{\nu}{2} \sum_i C_i
+
+    At most the share nu of the rows lies outside the tube, and at least the share nu are support vectors. Weights mean
+    repetition, exactly: a row of weight 3 gives the same function as the row three times, and a row of weight 0 as
+    no row.
+
+    Parameters
+    ----------
+    nu : float, default=0.5
+        Above 0 and at most 1.
+    C : float, default=1.0
+        Price of a unit of error beyond epsilon, above 0.
+    kernel : str, Kernel, sklearn GP kernel or callable, default="rbf"
+        A name (``"linear"``, ``"poly"``, ``"rbf"``, ``"sigmoid"``, ...), a kernel of :mod:`mercer.kernels`, a
+        function ``(X, Z) -> block``, or ``"precomputed"``.
+    degree, gamma, coef0 : int, float or {"scale", "auto"}, float, defaults 3, "scale", 0.0
+        For named kernels. ``"scale"`` is ``1 / (d * variance of X)`` (weighted by ``sample_weight``), ``"auto"``
+        is ``1 / d``.
+    shrinking : bool, default=True
+        Taken for compatibility; the solver chooses its working sets by itself.
+    tol : float, default=1e-3
+        The violation of the optimality conditions, in units of y, that is good enough; with
+        ``stop="gap"`` also the relative duality gap. Small problems are solved to the precision of float64 whatever
+        ``tol`` is.
+    cache_size : float, default=200
+        Memory for kernel rows that are kept, in MB (of 2^20 bytes).
+    verbose : bool, default=False
+        Show progress on standard error.
+    max_iter : int, default=-1
+        The most steps; -1 for no limit.
+    n_jobs : int, optional
+        Worker threads, all cores by default. The answer has the same bits for any number of them.
+    allow_indefinite : bool, default=False
+        Accept a kernel that is not positive semi-definite; the answer is then a stationary point. A precomputed
+        matrix counts as indefinite if this is set.
+    warm_start : bool, default=False
+        Start from the weights of the last fit if it had as many rows, row by row: they are clipped to the new bounds
+        and moved to the sums that the problem asks for, in proportion. Parameters, targets and rows may have changed.
+        The answer is the same within ``tol``; it is found sooner where the problems are alike.
+    stop : {"kkt", "gap"}, default="kkt"
+        Whether ``tol`` bounds the violation of the optimality conditions alone, or the relative duality gap as well.
+
+    Attributes
+    ----------
+    epsilon_ : float
+        Half the width of the tube that was found, in units of y.
+    support_ : ndarray of shape (n_sv,)
+        Positions of the support vectors.
+    support_vectors_ : array or CSR of shape (n_sv, d)
+        Their rows; empty for ``"precomputed"``.
+    n_support_ : ndarray of shape (1,)
+        Their number.
+    dual_coef_ : ndarray of shape (1, n_sv)
+        The weights of the expansion, :math:`\beta_i`.
+    intercept_ : ndarray of shape (1,)
+        b.
+    coef_ : ndarray of shape (1, d)
+        w; for the linear kernel only.
+    slacks_above_, slacks_below_ : ndarray of shape (n,)
+        :math:`\xi^+` and :math:`\xi^-`: how far each training target lies above and below the tube, in units of y.
+    roles_ : ndarray of str of shape (n,)
+        ``"inside"`` the tube (weight zero), ``"on"`` its edge, or ``"outside"`` (weight at its bound, with positive
+        slack). A row of sample weight 0 is outside if its target is, else inside.
+    certificate_ : Certificate
+        Primal and dual objective, worst violation, steps, time and memory.
+    n_iter_ : int
+        Steps.
+    fit_status_ : int
+        0 if the tolerance was met, else 1.
+    shape_fit_ : tuple
+        Shape of X.
+    kernel_ : Kernel
+        The kernel with its parameters (None for ``"precomputed"``).
+
+    Raises
+    ------
+    DataError, ParameterError, IndefiniteKernelError, MemoryBudgetError
+        From ``fit``: targets or weights that cannot be used, a parameter that makes no sense, a kernel that is not
+        positive semi-definite, a job that does not fit.
+
+    Warns
+    -----
+    MercerWarning
+        If all targets are equal.
+    ConvergenceWarning
+        If ``max_iter`` or rounding ended the fit before ``tol`` was met.
+
+    See Also
+    --------
+    SVR : With ``epsilon`` set to the ``epsilon_`` found here it gives the same function.
+
+    Notes
+    -----
+    Sources: Schoelkopf, Smola, Williamson and Bartlett (2000), "New support vector algorithms", section 3; Chang and
+    Lin (2002), "Training nu-support vector regression", for the sums as equations. C is the price of one row, as in
+    LIBSVM, and not of all rows together, as in the first paper.
+
+    Examples
+    --------
+    >>> from mercer import NuSVR
+    >>> X, y = [[0.0], [1.0], [2.0], [3.0], [4.0]], [0.0, 1.2, 1.9, 9.0, 4.0]
+    >>> model = NuSVR(nu=0.5, kernel="linear", C=10.0).fit(X, y)
+    >>> model.predict([[1.0], [4.0]]).round(6).tolist()
+    [1.025, 4.175]
+    >>> round(model.epsilon_, 6), model.roles_.tolist()
+    (0.175, ['inside', 'on', 'on', 'outside', 'on'])
+    """
+
+    def __init__(
+        self,
+        *,
+        nu: float = 0.5,
+        C: float = 1.0,
+        kernel: Any = "rbf",
+        degree: int = 3,
+        gamma: float | str = "scale",
+        coef0: float = 0.0,
+        shrinking: bool = True,
+        tol: float = 1e-3,
+        cache_size: float = 200,
+        verbose: bool = False,
+        max_iter: int = -1,
+        n_jobs: int | None = None,
+        allow_indefinite: bool = False,
+        warm_start: bool = False,
+        stop: str = "kkt",
+    ) -> None:
+        self.nu = nu
+        self.C = C
+        self.kernel = kernel
+        self.degree = degree
+        self.gamma = gamma
+        self.coef0 = coef0
+        self.shrinking = shrinking
+        self.tol = tol
+        self.cache_size = cache_size
+        self.verbose = verbose
+        self.max_iter = max_iter
+        self.n_jobs = n_jobs
+        self.allow_indefinite = allow_indefinite
+        self.warm_start = warm_start
+        self.stop = stop
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Fit to ``X`` (n, d), or (n, n) for ``"precomputed"``, and targets ``y`` (n,).
+
+        ``sample_weight`` (n,) multiplies C row by row.
+        """
+        self._check_controls()
+        self._check_C()
+        require_number(self, "nu", "above 0 and at most 1", lambda value: 0 < value <= 1)
+        X, y = self._check_rows_and_targets(X, y)
+        weight = check_sample_weight(sample_weight, X)
+        warn_of_constant(y, weight)
+        learned = self._learn(X, y, weight)
+        above, below = learned.offsets
+        # Below zero by rounding only: a tube of negative width costs more than it saves.
+        self.epsilon_ = max((above - below) / 2, 0.0)
+        self._describe_tube(learned, self.epsilon_, weight)
+        self._report()
+        return self
+
+    def _problem(self, gram: GramMatrix, targets: Vector, weight: Vector, convex: bool) -> BoxQP:
+        """Each row twice, once for alpha and once for -alpha*, with a sum and an offset for each of the two."""
+        n = len(weight)
+        if self.kernel_ is None:
+            # A given matrix is copied; a lazy one is not.
+            memory.require(4 * n * n * gram.dtype.itemsize, "the kernel matrix with each row twice")
+        twice = np.tile(np.arange(n), 2)
+        bound, zero = self.C * weight, np.zeros(n)
+        total = 0.5 * self.nu * float(bound.sum())
+        return BoxQP(
+            gram.restrict(twice, twice),
+            np.tile(targets, 2),
+            np.concatenate([zero, -bound]),
+            np.concatenate([bound, zero]),
+            totals=(total, -total),
+            groups=np.repeat(np.array([0, 1], dtype=np.int8), n),
+            convex=convex,
+        )

@@ -1,0 +1,210 @@
+"""Estimation of where a distribution lives, by one class alone."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import OutlierMixin
+
+from mercer.estimators._single_expansion import Learned, SingleExpansion, require_number, roles
+from mercer.estimators._weights import check_sample_weight
+from mercer.solvers.problems import BoxQP, GramMatrix, Vector
+
+# Roundings that add up in a decision value.
+_ROUNDING = 16.0
+
+
+class OneClassSVM(OutlierMixin, SingleExpansion):
+    r"""The region where most rows lie, with any kernel: what is outside is an outlier; each answer has its certificate.
+
+    With :math:`v_i` the sample weights it solves
+
+    .. math:: \min_{w, \rho, \xi \ge 0} \tfrac12 \|w\|^2 - \nu \rho \sum_i v_i + \sum_i v_i \xi_i
+              \quad\text{s.t.}\quad \langle w, \phi(x_i) \rangle \ge \rho - \xi_i
+
+    through its dual, in which only the kernel appears:
+
+    .. math:: \min_\alpha \tfrac12 \alpha^\top K \alpha
+              \quad\text{s.t.}\quad 0 \le \alpha_i \le v_i,\; \sum_i \alpha_i = \nu \sum_i v_i,
+              \qquad f(x) = \sum_i \alpha_i k(x_i, x) - \rho
+
+    At most the share nu of the rows are outside, and at least the share nu are support vectors. Weights mean
+    repetition, exactly: a row of weight 3 gives the same region as the row three times, and a row of weight 0 as no
+    row.
+
+    Parameters
+    ----------
+    kernel : str, Kernel, sklearn GP kernel or callable, default="rbf"
+        A name (``"linear"``, ``"poly"``, ``"rbf"``, ``"sigmoid"``, ...), a kernel of :mod:`mercer.kernels`, a
+        function ``(X, Z) -> block``, or ``"precomputed"``.
+    degree, gamma, coef0 : int, float or {"scale", "auto"}, float, defaults 3, "scale", 0.0
+        For named kernels. ``"scale"`` is ``1 / (d * variance of X)`` (weighted by ``sample_weight``), ``"auto"``
+        is ``1 / d``.
+    tol : float, default=1e-3
+        The violation of the optimality conditions, in units of the decision function, that is good enough; with
+        ``stop="gap"`` also the relative duality gap. Small problems are solved to the precision of float64 whatever
+        ``tol`` is.
+    nu : float, default=0.5
+        Above 0 and at most 1.
+    shrinking : bool, default=True
+        Taken for compatibility; the solver chooses its working sets by itself.
+    cache_size : float, default=200
+        Memory for kernel rows that are kept, in MB (of 2^20 bytes).
+    verbose : bool, default=False
+        Show progress on standard error.
+    max_iter : int, default=-1
+        The most steps; -1 for no limit.
+    n_jobs : int, optional
+        Worker threads, all cores by default. The answer has the same bits for any number of them.
+    allow_indefinite : bool, default=False
+        Accept a kernel that is not positive semi-definite; the answer is then a stationary point. A precomputed
+        matrix counts as indefinite if this is set.
+    warm_start : bool, default=False
+        Start from the weights of the last fit if it had as many rows, row by row: they are clipped to the new bounds
+        and moved to the sums that the problem asks for, in proportion. Parameters, targets and rows may have changed.
+        The answer is the same within ``tol``; it is found sooner where the problems are alike.
+    stop : {"kkt", "gap"}, default="kkt"
+        Whether ``tol`` bounds the violation of the optimality conditions alone, or the relative duality gap as well.
+
+    Attributes
+    ----------
+    support_ : ndarray of shape (n_sv,)
+        Positions of the support vectors.
+    support_vectors_ : array or CSR of shape (n_sv, d)
+        Their rows; empty for ``"precomputed"``.
+    n_support_ : ndarray of shape (1,)
+        Their number.
+    dual_coef_ : ndarray of shape (1, n_sv)
+        The weights of the expansion, :math:`\alpha_i`.
+    intercept_ : ndarray of shape (1,)
+        :math:`-\rho`.
+    coef_ : ndarray of shape (1, d)
+        w; for the linear kernel only.
+    offset_ : ndarray of shape (1,)
+        :math:`\rho`, so that ``decision_function = score_samples - offset_``.
+    slacks_ : ndarray of shape (n,)
+        :math:`\xi`: how far each training row is outside, in units of the decision function.
+    roles_ : ndarray of str of shape (n,)
+        ``"inside"`` (weight zero), ``"on"`` the boundary, or ``"outside"`` (weight at its bound, with positive slack).
+        A row of sample weight 0 is outside if its decision value is negative, else inside.
+    certificate_ : Certificate
+        Primal and dual objective, worst violation, steps, time and memory.
+    n_iter_ : int
+        Steps.
+    fit_status_ : int
+        0 if the tolerance was met, else 1.
+    shape_fit_ : tuple
+        Shape of X.
+    kernel_ : Kernel
+        The kernel with its parameters (None for ``"precomputed"``).
+
+    Raises
+    ------
+    DataError, ParameterError, IndefiniteKernelError, MemoryBudgetError
+        From ``fit``: rows or weights that cannot be used, a parameter that makes no sense, a kernel that is not
+        positive semi-definite, a job that does not fit.
+
+    Warns
+    -----
+    ConvergenceWarning
+        If ``max_iter`` or rounding ended the fit before ``tol`` was met.
+
+    Notes
+    -----
+    The scores of free support vectors are rho but for ``tol`` and rounding. The lowest of them is taken for rho, so
+    that rows on the boundary count as inside and at most the share nu of the training rows is predicted as -1. With
+    ``nu=1`` every row is at its bound, any rho that is no smaller than all scores is optimal, and rho is the largest
+    score.
+
+    Source: Schoelkopf, Platt, Shawe-Taylor, Smola and Williamson (2001), "Estimating the support of a
+    high-dimensional distribution", equations (5) to (11). The sum of the weights is nu n, as in LIBSVM, and not 1.
+
+    Examples
+    --------
+    >>> from mercer import OneClassSVM
+    >>> model = OneClassSVM(nu=0.4, gamma=0.1).fit([[0.0], [1.0], [1.5], [2.0], [2.5], [9.0]])
+    >>> model.predict([[1.2], [7.0]]).tolist()
+    [1, -1]
+    >>> model.roles_.tolist()
+    ['on', 'inside', 'inside', 'inside', 'on', 'outside']
+    """
+
+    def __init__(
+        self,
+        *,
+        kernel: Any = "rbf",
+        degree: int = 3,
+        gamma: float | str = "scale",
+        coef0: float = 0.0,
+        tol: float = 1e-3,
+        nu: float = 0.5,
+        shrinking: bool = True,
+        cache_size: float = 200,
+        verbose: bool = False,
+        max_iter: int = -1,
+        n_jobs: int | None = None,
+        allow_indefinite: bool = False,
+        warm_start: bool = False,
+        stop: str = "kkt",
+    ) -> None:
+        self.kernel = kernel
+        self.degree = degree
+        self.gamma = gamma
+        self.coef0 = coef0
+        self.tol = tol
+        self.nu = nu
+        self.shrinking = shrinking
+        self.cache_size = cache_size
+        self.verbose = verbose
+        self.max_iter = max_iter
+        self.n_jobs = n_jobs
+        self.allow_indefinite = allow_indefinite
+        self.warm_start = warm_start
+        self.stop = stop
+
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+        """Fit to ``X`` (n, d), or (n, n) for ``"precomputed"``; ``y`` is ignored.
+
+        ``sample_weight`` (n,) says how often each row counts.
+        """
+        self._check_controls()
+        require_number(self, "nu", "above 0 and at most 1", lambda value: 0 < value <= 1)
+        X = self._check_X(X, reset=True)
+        weight = check_sample_weight(sample_weight, X)
+        learned = self._learn(X, np.zeros(X.shape[0]), weight)
+        margin = self._margin(X, learned, weight)
+        self.intercept_ = self.intercept_ + margin
+        self.offset_ = -self.intercept_
+        self.slacks_ = np.maximum(learned.residual - margin, 0.0)
+        self.roles_ = roles(learned.weights, weight, self.slacks_)
+        self._report()
+        return self
+
+    def decision_function(self, X: Any) -> Vector:
+        """Decision values of the rows of ``X``, (m,): positive inside, negative outside."""
+        return self._values(X)
+
+    def score_samples(self, X: Any) -> Vector:
+        """Decision values before the offset is taken away, (m,)."""
+        return self._values(X) + self.offset_
+
+    def predict(self, X: Any) -> NDArray[np.intp]:
+        """+1 for rows of ``X`` that are inside or on the boundary, -1 for the others, (m,)."""
+        return np.where(self._values(X) >= 0, 1, -1).astype(np.intp)
+
+    def _margin(self, X: Any, learned: Learned, weight: Vector) -> float:
+        """By how much rho is lowered, so that rows on the boundary count as inside.
+
+        Their decision values are zero but for the tolerance and for rounding, whose sign means nothing.
+        """
+        may_rise = learned.weights < weight
+        left_open = min(float(learned.residual[may_rise].max(initial=0.0)), self.tol)
+        # Sums of alpha_i k(x_i, x) are rounded in units of their largest terms, those of float32 rows in float32.
+        largest = float(np.abs(self._gram(X).diagonal()).max()) * float(learned.weights.sum())
+        return left_open + _ROUNDING * float(np.finfo(X.dtype).eps) * largest
+
+    def _problem(self, gram: GramMatrix, targets: Vector, weight: Vector, convex: bool) -> BoxQP:
+        total = float(self.nu * weight.sum())
+        return BoxQP(gram, targets, np.zeros(len(weight)), weight, totals=(total,), convex=convex)

@@ -1,0 +1,110 @@
+"""Steps of stochastic subgradient descent on a regularised risk, in a feature space and with kernel values.
+
+Each step at a row with the features ``x``, for every output of its own::
+
+    w = theta / (alpha (t + shift)),   u = -loss'(y <w, x>),   theta += price * u * y * x
+
+The mean of ``w`` over the steps needs no sum over all of them: what is added to ``theta`` at step t is in ``w`` from
+the next step on, so the sum is ``clock * theta - lagged``, where ``clock`` adds up ``1 / (alpha (t + shift))`` and
+``lagged`` what was added times the clock at that time.
+
+Arrays: ``theta`` and ``lagged`` (k, p), ``gathered`` (k, n) the sum of u of each row, ``codes`` (n,) the class of a
+row, ``positive`` (k,) the class for which y = +1, ``price`` (n,).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from mercer.loops._jit import jit
+
+HINGE, SQUARED_HINGE, LOG, MODIFIED_HUBER = range(4)
+
+
+@jit
+def slope(loss, z):
+    """Minus the derivative of a loss at the margin ``z``."""
+    if loss == HINGE:
+        return 1.0 if z < 1.0 else 0.0
+    if loss == SQUARED_HINGE:
+        return 2.0 * max(1.0 - z, 0.0)
+    if loss == LOG:
+        if z > 0.0:
+            small = np.exp(-z)
+            return small / (1.0 + small)
+        return 1.0 / (1.0 + np.exp(z))
+    return min(2.0 * max(1.0 - z, 0.0), 4.0)
+
+
+@jit
+def dense_steps(X, order, codes, positive, price, theta, lagged, gathered, t, shift, clock, alpha, loss):
+    """A step at each row of ``X`` (n, p) in ``order``, after ``t`` steps before; returns the clock."""
+    for s in range(order.shape[0]):
+        i = order[s]
+        scale = 1.0 / (alpha * (t + s + 1.0 + shift))
+        clock += scale
+        for c in range(theta.shape[0]):
+            value = 0.0
+            for k in range(X.shape[1]):
+                value += theta[c, k] * X[i, k]
+            y = 1.0 if codes[i] == positive[c] else -1.0
+            u = slope(loss, y * scale * value)
+            if u != 0.0:
+                gathered[c, i] += u
+                change = price[i] * u * y
+                late = change * clock
+                for k in range(X.shape[1]):
+                    theta[c, k] += change * X[i, k]
+                    lagged[c, k] += late * X[i, k]
+    return clock
+
+
+@jit
+def sparse_steps(
+    data, indices, starts, order, codes, positive, price, theta, lagged, gathered, t, shift, clock, alpha, loss
+):
+    """The same for rows in compressed form: ``data``, ``indices`` and ``starts`` of a CSR matrix."""
+    for s in range(order.shape[0]):
+        i = order[s]
+        scale = 1.0 / (alpha * (t + s + 1.0 + shift))
+        clock += scale
+        for c in range(theta.shape[0]):
+            value = 0.0
+            for e in range(starts[i], starts[i + 1]):
+                value += theta[c, indices[e]] * data[e]
+            y = 1.0 if codes[i] == positive[c] else -1.0
+            u = slope(loss, y * scale * value)
+            if u != 0.0:
+                gathered[c, i] += u
+                change = price[i] * u * y
+                late = change * clock
+                for e in range(starts[i], starts[i + 1]):
+                    theta[c, indices[e]] += change * data[e]
+                    lagged[c, indices[e]] += late * data[e]
+    return clock
+
+
+@jit
+def kernel_steps(
+    rows, where, order, codes, positive, price, constant, theta, lagged, gathered, values, t, shift, clock, alpha, loss
+):
+    """The same with kernel values: ``theta`` weighs the expansion, ``values`` (k, p) is ``theta (K + constant)``.
+
+    ``rows[where[s]]`` is the row of K that belongs to the row ``order[s]``.
+    """
+    for s in range(order.shape[0]):
+        i = order[s]
+        row = rows[where[s]]
+        scale = 1.0 / (alpha * (t + s + 1.0 + shift))
+        clock += scale
+        for c in range(theta.shape[0]):
+            y = 1.0 if codes[i] == positive[c] else -1.0
+            u = slope(loss, y * scale * values[c, i])
+            if u != 0.0:
+                gathered[c, i] += u
+                change = price[i] * u * y
+                theta[c, i] += change
+                lagged[c, i] += change * clock
+                for k in range(row.shape[0]):
+                    values[c, k] += change * (row[k] + constant)
+    return clock

@@ -1,0 +1,11 @@
+import numpy as np
+import pytest
+
+from mercer.loops.transpose import transpose
+
+
+@pytest.mark.parametrize("shape", [(1, 1), (8, 8), (7, 17), (64, 3)])
+def test_is_the_transposed_matrix(shape, rng):
+    tile, out = rng.standard_normal(shape), np.zeros(shape[::-1])
+    transpose(tile, out)
+    np.testing.assert_array_equal(out, tile.T)
