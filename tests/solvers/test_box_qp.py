@@ -94,7 +94,8 @@ def test_working_sets_and_whole_matrix_find_the_same_objective(rng, monkeypatch)
 def test_same_bits_for_any_number_of_threads(rng, monkeypatch):
     monkeypatch.setattr(smo, "WHOLE", 1)
     X, y, upper = make(rng, n=5000, C=1.0)
-    alphas = [smo.solve_box_qp(BoxQP.classification(Gram(RBF(1.0), X, n_jobs=k), y, upper), n_jobs=k).value.alpha for k in (1, 2)]
+    problems = {k: BoxQP.classification(Gram(RBF(1.0), X, n_jobs=k), y, upper) for k in (1, 2)}
+    alphas = [smo.solve_box_qp(problem, n_jobs=k).value.alpha for k, problem in problems.items()]
     np.testing.assert_array_equal(*alphas)
 
 

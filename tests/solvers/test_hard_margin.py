@@ -9,6 +9,7 @@ from scipy.optimize import linprog, minimize
 from mercer._errors import InfeasibleError, ParameterError
 from mercer.gram import Gram, PrecomputedGram
 from mercer.kernels import RBF, Linear, NegativeDistance
+from mercer.solvers import rescaled
 from mercer.solvers.hard_margin import solve_hard_margin
 from mercer.solvers.pairwise import Controls
 from mercer.solvers.signed import SignedGram
@@ -157,6 +158,28 @@ def test_the_scale_of_the_matrix_does_not_matter():
         )
         with pytest.raises(InfeasibleError):
             solve_hard_margin(gram, mixed, controls=controls())
+
+
+def test_entries_beyond_float32():
+    X, y = separable(600)
+    K = Linear()(X)
+    huge = solve_hard_margin(PrecomputedGram(1e60 * K), y, controls=controls())
+    assert 1e60 * huge.certificate.dual == pytest.approx(
+        solve_hard_margin(PrecomputedGram(K), y, controls=controls()).certificate.dual, rel=1e-3
+    )
+
+
+def test_where_steps_crawl_an_interior_point_method_goes_on(monkeypatch):
+    X, y = separable(700)
+    gram = Gram(RBF(1.5), X)
+    expected = solve_hard_margin(gram, y, controls=controls(tol=1e-6)).certificate.dual
+    monkeypatch.setattr(rescaled, "_DENSE_PATIENCE", 1)
+    answer = solve_hard_margin(gram, y, controls=controls(tol=1e-6))
+    assert answer.status is Status.converged
+    assert answer.certificate.dual == pytest.approx(expected, rel=1e-5)
+    monkeypatch.setattr(rescaled, "_DENSE", 0)
+    monkeypatch.setattr(rescaled, "_PATIENCE", 1)
+    assert solve_hard_margin(gram, y, controls=controls(tol=1e-6)).status is Status.iteration_limit
 
 
 def test_indefinite_kernels_prove_nothing():

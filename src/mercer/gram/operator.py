@@ -15,7 +15,6 @@ from mercer.kernels.inputs import Index, Rows
 from mercer.kernels.kernel import Kernel
 from mercer.kernels.plan import Plan, check_finite, diagonal
 
-
 # From so many columns on the product of two rows takes longer than all the rest that is done to an entry.
 _DEAR_COLUMNS = 64
 

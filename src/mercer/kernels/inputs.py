@@ -247,8 +247,10 @@ class TilePairs:
         both = self._held.get(key)
         if both is None:
             frame = Frame(self.left.root, self.right.root)
-            sides = self.left, self.right
-            both = self._held[key] = tuple(side.operand(statistic, frame, self.dtype) for side in sides)
+            both = (
+                self.left.operand(statistic, frame, self.dtype), self.right.operand(statistic, frame, self.dtype)
+            )  # fmt: skip
+            self._held[key] = both
         return tuple([a[self.rows] for a in both[0]]), tuple([a[self.columns] for a in both[1]])
 
     def statistic(self, statistic: Any, multiplier: float, out: Array) -> None:
@@ -290,7 +292,9 @@ class TilePairs:
     def seen(self, left: Rows, right: Rows, step: Hashable) -> TilePairs:
         """The same pairs through a map or a choice of columns."""
         scope = (*self.scope, step)
-        return TilePairs(left, right, self.rows, self.columns, self.dtype, self._held, self.repeated, scope, self._cache)
+        return TilePairs(
+            left, right, self.rows, self.columns, self.dtype, self._held, self.repeated, scope, self._cache
+        )
 
     def vectors(self, key: Hashable, make: Callable[[Rows], Array]) -> tuple[Array, Array]:
         """One number a row of either side, shaped to broadcast over the tile."""

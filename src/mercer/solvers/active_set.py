@@ -16,7 +16,7 @@ from mercer.engine import memory
 from mercer.engine.progress import Progress
 from mercer.solvers.block import Stall, resolves
 from mercer.solvers.iterate import Iterate
-from mercer.solvers.problems import Array, GramMatrix
+from mercer.solvers.problems import Array, GramMatrix, Vector
 from mercer.solvers.row_store import RowStore
 from mercer.solvers.working_set import by_working_sets
 
@@ -63,8 +63,8 @@ def active_rows(point: Iterate, near: float) -> np.ndarray:
 
 
 def by_active_sets(
-    gram: GramMatrix, point: Iterate, tol: float, max_iter: int, size: int, limit: int, n_jobs: int | None,
-    verbose: bool,
+    gram: GramMatrix, totals: Vector, point: Iterate, tol: float, max_iter: int, size: int, limit: int,
+    n_jobs: int | None, verbose: bool,
 ) -> int:  # fmt: skip
     """Move ``point`` until its violation is at most ``tol``, the steps are used up, or rounding stops it.
 
@@ -81,24 +81,33 @@ def by_active_sets(
         solver = _ActiveSets(gram, tol, max_iter, block, kept, progress, n_jobs)
         if shared:
             solver.whole = RowStore(gram, whole, n_jobs)
-        _solve(solver, point)
+        _solve(solver, point, totals)
     return nbytes
 
 
-def _solve(solver: _ActiveSets, point: Iterate) -> None:
+def _solve(solver: _ActiveSets, point: Iterate, totals: Vector) -> None:
     """First among samples of the rows, unless there are weights to begin with, and then among all."""
     n = len(point.F)
+    capacity = _capacity(point, totals)
+    known = np.empty(0, dtype=np.intp)
+    for scope in scopes(n)[:-1] if not point.beta.any() else []:
+        solver.extend(point, np.setdiff1d(scope, known, assume_unique=True))
+        part = point.take(scope)
+        solver.fill(scope, part, totals * _capacity(part, totals) / capacity)
+        solver.solve(scope, part, max(solver.tol, _COARSE))
+        point.beta[scope], point.F[scope], point.steps = part.beta, part.F, part.steps
+        known = scope
     everything = np.arange(n)
-    if not point.beta.any():
-        known = np.empty(0, dtype=np.intp)
-        for scope in scopes(n)[:-1]:
-            solver.extend(point, np.setdiff1d(scope, known, assume_unique=True))
-            part = point.take(scope)
-            solver.solve(scope, part, max(solver.tol, _COARSE))
-            point.beta[scope], point.F[scope], point.steps = part.beta, part.F, part.steps
-            known = scope
+    if len(known):
         solver.extend(point, np.setdiff1d(everything, known, assume_unique=True))
+    solver.fill(everything, point, totals)
     solver.solve(everything, point, solver.tol)
+
+
+def _capacity(point: Iterate, totals: Vector) -> Vector:
+    """The most that the weights of each sum can add up to, on the side of its total."""
+    parts = zip(point.parts(), totals)
+    return np.array([(point.upper if total >= 0 else point.lower)[part].sum() for part, total in parts])
 
 
 class _ActiveSets:
@@ -159,6 +168,12 @@ class _ActiveSets:
             self._subtract(F, rows[others], rows[chosen[moved]], change[moved])
             point.F[others] = F
         point.F[chosen], point.beta[chosen], point.steps = active.F, active.beta, active.steps
+
+    def fill(self, rows: np.ndarray, point: Iterate, totals: Vector) -> None:
+        """Bring the sums of the weights up to ``totals``."""
+        moved = np.flatnonzero(change := point.fill(totals))
+        if len(moved):
+            self._subtract(point.F, rows, rows[moved], change[moved])
 
     def extend(self, point: Iterate, rows: np.ndarray) -> None:
         """The gradients of ``rows``, which have no weight yet, at the weights of the others."""

@@ -10,6 +10,8 @@ from numpy.typing import NDArray
 from mercer.solvers.problems import BoxQP, Vector
 
 Interval = tuple[float, float]
+# A sum that is this close to its total, relative to the weights in it, has it.
+_ROUNDING = 1e-10
 
 
 @dataclass
@@ -33,15 +35,30 @@ class Iterate:
 
     @classmethod
     def begin(cls, problem: BoxQP, start: Vector | None) -> Iterate:
-        """At ``start``, or at zero, or where that has not the sums asked for, at rows filled in their order.
-
-        ``F`` is right only at zero.
-        """
-        beta = _filled(problem) if start is None else np.clip(start, problem.lower, problem.upper)
+        """At ``start``, or at zero, which need not have the sums of the problem; ``F`` is right only at zero."""
+        beta = np.zeros(len(problem.linear)) if start is None else np.clip(start, problem.lower, problem.upper)
         return cls(
             problem.linear, problem.lower, problem.upper, beta, problem.linear.copy(), problem.tube,
             len(problem.totals), problem.groups,
         )  # fmt: skip
+
+    def fill(self, totals: Vector) -> np.ndarray:
+        """Bring each sum up to its total by the weights that gain most; returns the change, which F does not know.
+
+        Weights that are there already must not be beyond the totals.
+        """
+        change = np.zeros(len(self.beta))
+        for part, total in zip(self.parts(), totals):
+            rows = np.arange(len(change))[part]
+            missing = total - float(self.beta[rows].sum())
+            if abs(missing) <= _ROUNDING * max(abs(total), float(np.abs(self.beta[rows]).sum())):
+                continue
+            room = self.upper[rows] - self.beta[rows] if missing > 0 else self.beta[rows] - self.lower[rows]
+            order = np.argsort(-np.sign(missing) * self.F[rows], kind="stable")
+            before = np.concatenate([[0.0], np.cumsum(room[order])[:-1]])
+            change[rows[order]] = np.sign(missing) * np.clip(abs(missing) - before, 0.0, room[order])
+        self.beta = self.beta + change
+        return change
 
     def take(self, rows: np.ndarray) -> Iterate:
         """The part of the point at ``rows``, in arrays of its own."""
@@ -128,13 +145,3 @@ class Iterate:
         value = 0.5 * (self.beta @ (self.linear + self.F))
         return float(value - self.tube * np.abs(self.beta).sum() if self.tube else value)
 
-
-def _filled(problem: BoxQP) -> Vector:
-    """Weights with the sums of the problem: zero, or the first rows at their bounds."""
-    beta = np.zeros(len(problem.linear))
-    for number, total in enumerate(problem.totals):
-        among = np.arange(len(beta)) if problem.groups is None else np.flatnonzero(problem.groups == number)
-        bound = np.abs(problem.upper[among] if total >= 0 else problem.lower[among])
-        before = np.concatenate([[0.0], np.cumsum(bound)[:-1]])
-        beta[among] = np.sign(total) * np.clip(abs(total) - before, 0.0, bound)
-    return beta

@@ -108,7 +108,9 @@ def solve_by_projected_gradient(
     with settings.inherited(here), memory.track() as account, vectors:
         if start is not None:
             start = project(problem, np.asarray(start, dtype=np.float64))
-        walk = _Walk(problem, gram, Iterate.begin(problem, start), accelerated and problem.convex)
+        point = Iterate.begin(problem, start)
+        point.fill(np.asarray(problem.totals))
+        walk = _Walk(problem, gram, point, accelerated and problem.convex)
         progress = Progress(None, "projected gradient steps", verbose)
         done = _done(walk.point, tol, stop)
         while not done and walk.point.steps < limit and walk.idle < _PATIENCE:

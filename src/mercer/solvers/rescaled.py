@@ -80,7 +80,10 @@ def solve_in_rounds(
     with ExitStack() as held:
         if matrix is None and len(problem.linear) <= WHOLE:
             matrix = held.enter_context(_whole(problem))
-        entry = _largest(matrix.diagonal(), matrix[:1], matrix[-1:]) if matrix is not None else largest_entry(problem.gram)
+        entry = np.inf if matrix is None else _largest(matrix.diagonal(), matrix[:1], matrix[-1:])
+        if not np.isfinite(entry):
+            # Also where the matrix overflows float32.
+            entry = largest_entry(problem.gram)
         return _rounds(problem, margin, controls, start, matrix, size, gap, entry)
 
 

@@ -14,6 +14,7 @@ from typing import Literal
 import numpy as np
 
 from mercer.engine import memory, threads
+from mercer.loops.smo import subtract_rows
 from mercer.solvers.active_set import by_active_sets
 from mercer.solvers.certify import check_gradient, objectives, renew_gradient, violations
 from mercer.solvers.iterate import Iterate
@@ -86,7 +87,7 @@ def solve_box_qp(
     begun = time.perf_counter()
     limit = max_iter if max_iter >= 0 else int(np.iinfo(np.int64).max)
     point = Iterate.begin(problem, start)
-    solver = _Solver(problem.gram, limit, cache_bytes, n_jobs, matrix, verbose)
+    solver = _Solver(problem.gram, problem.totals, limit, cache_bytes, n_jobs, matrix, verbose)
     # Held for the whole solve: BLAS threads that wait for work between two tiled products take time from the tiles.
     with threads.one_blas_thread():
         if point.beta.any():
@@ -127,8 +128,10 @@ class _Solver:
     """Moves an iterate whose gradient is right; ``held`` is the most bytes held at once."""
 
     def __init__(
-        self, gram: GramMatrix, limit: int, room: int, n_jobs: int | None, matrix: Array | None, verbose: bool
-    ) -> None:
+        self, gram: GramMatrix, totals: tuple[float, ...], limit: int, room: int, n_jobs: int | None,
+        matrix: Array | None, verbose: bool,
+    ) -> None:  # fmt: skip
+        self.totals = np.asarray(totals)
         self.gram, self.limit, self.room, self.n_jobs = gram, limit, room, n_jobs
         self.matrix, self.verbose = matrix, verbose
         self.held = 0
@@ -145,6 +148,8 @@ class _Solver:
         n = len(point.beta)
         with memory.reserve(8 * n * n, "the kernel matrix"):
             K = self.gram.astype(np.float64).block(None, None) if self.matrix is None else self.matrix
+            point.fill(self.totals)
+            point.F = point.linear - K @ point.beta
             on_whole_matrix(K, point, min(tol, _EXACT_TOL), min(self.limit, point.steps + _EXACT_STEPS * n))
             on_whole_matrix(K, point, tol, self.limit)
             point.F = point.linear - K @ point.beta
@@ -172,16 +177,23 @@ class _Solver:
         """One solve in the precision ``dtype``."""
         n = len(point.beta)
         if n > WHOLE:
-            gram = self.gram.astype(dtype)
-            held = by_active_sets(gram, point, tol, self.limit, _WORKING_SET, self.room, self.n_jobs, self.verbose)
+            held = by_active_sets(
+                self.gram.astype(dtype), self.totals, point, tol, self.limit, _WORKING_SET, self.room, self.n_jobs,
+                self.verbose,
+            )  # fmt: skip
         elif self.matrix is not None and dtype == np.float32:
-            on_whole_matrix(self.matrix, point, tol, self.limit)
+            self._whole(self.matrix, point, tol)
             held = self.matrix.nbytes
         else:
             held = n * n * np.dtype(dtype).itemsize
             with memory.reserve(held, "the kernel matrix"):
-                on_whole_matrix(self.gram.astype(dtype).block(None, None), point, tol, self.limit)
+                self._whole(self.gram.astype(dtype).block(None, None), point, tol)
         self.held = max(self.held, held)
+
+    def _whole(self, K: Array, point: Iterate, tol: float) -> None:
+        moved = np.flatnonzero(change := point.fill(self.totals))
+        subtract_rows(point.F, K, moved, change[moved])
+        on_whole_matrix(K, point, tol, self.limit)
 
 
 def _status(convex: bool, converged: bool, out_of_steps: bool) -> Status:
