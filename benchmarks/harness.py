@@ -1,4 +1,8 @@
-"""How the benchmarks measure: contenders in turn in one process, medians, ratios; rows of one table."""
+"""How the benchmarks measure: contenders in turn in one process, medians, ratios; rows of one table a benchmark.
+
+The results of every benchmark stand in ``results.json`` with the date, the machine and the command of its last run;
+``RESULTS.md`` is written from there.
+"""
 
 from __future__ import annotations
 
@@ -9,51 +13,94 @@ import statistics
 import sys
 import time
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 import numpy as np
 from threadpoolctl import threadpool_info
 
 HERE = Path(__file__).resolve().parent
+HEAD = (
+    "# Results\n\nMedians of runs in turn in one process, if not said otherwise; a ratio above 1 means that Mercer is "
+    "faster.\n"
+)
+# Seconds from which a run is not repeated.
+SLOW = 20.0
 
 
 @dataclass(frozen=True)
 class Row:
-    """One comparison: what was run, by whom, how long it took, and how it stands to the demand."""
+    """One comparison: what was run, by whom, how long it took, and how it stands to the demand.
+
+    ``facts`` holds what the note says in numbers. Seconds are None where nothing was timed.
+    """
 
     case: str
     peer: str
-    ours_seconds: float
-    peer_seconds: float
+    ours_seconds: float | None
+    peer_seconds: float | None
     demand: str
     met: bool
     note: str = ""
+    facts: dict[str, float] = field(default_factory=dict)
 
     @property
-    def ratio(self) -> float:
+    def ratio(self) -> float | None:
         """How many times faster than the peer."""
+        if self.ours_seconds is None or self.peer_seconds is None:
+            return None
         return self.peer_seconds / self.ours_seconds
 
 
-def in_turn(contenders: dict[str, Callable[[], object]], repeats: int = 5) -> dict[str, float]:
+@dataclass(frozen=True)
+class Section:
+    """All rows of one benchmark, and how they came about."""
+
+    title: str
+    machine: str
+    date: str
+    command: str
+    rows: list[Row]
+
+
+def in_turn(
+    contenders: dict[str, Callable[[], object]], repeats: int = 5, warm_up: Callable[[str], object] | None = None
+) -> dict[str, float]:
     """Median seconds of each after a warm-up; they take turns, so that a machine whose speed drifts is fair to all.
 
-    Who takes over 20 seconds is run once more after the warm-up, and not ``repeats`` times.
+    ``warm_up`` does a small run of the contender of that name; without it each is run once before. Who takes over
+    20 seconds is timed once, and not ``repeats`` times.
     """
-    slow = {name for name, run in contenders.items() if _seconds(run) > 20}
+    for name, run in contenders.items():
+        if warm_up is None:
+            run()
+        else:
+            warm_up(name)
     times: dict[str, list[float]] = {name: [] for name in contenders}
     for turn in range(repeats):
         for name, run in contenders.items():
-            if turn == 0 or name not in slow:
-                times[name].append(_seconds(run))
+            if turn == 0 or times[name][0] <= SLOW:
+                times[name].append(seconds_of(run))
     return {name: statistics.median(values) for name, values in times.items()}
 
 
-def _seconds(run: Callable[[], object]) -> float:
+def seconds_of(run: Callable[[], object]) -> float:
+    """Seconds that one call takes."""
     begun = time.perf_counter()
     run()
     return time.perf_counter() - begun
+
+
+def tell(text: str) -> None:
+    """Say on standard error what a long run is doing."""
+    sys.stderr.write(f"{time.strftime('%H:%M:%S')} {text}\n")
+    sys.stderr.flush()
+
+
+def peak_so_far() -> int:
+    """The most bytes that this process ever held; getrusage would count what the parent held before the fork, too."""
+    lines = Path("/proc/self/status").read_text(encoding="ascii").splitlines()
+    return next(int(line.split()[1]) * 1024 for line in lines if line.startswith("VmHWM:"))
 
 
 def data_folder() -> Path | None:
@@ -79,20 +126,42 @@ def machine() -> str:
     return f"{model}, {os.cpu_count()} cores, {software}"
 
 
-def as_markdown(title: str, rows: list[Row]) -> str:
+def as_markdown(section: Section) -> str:
     """A section of the table."""
     lines = [
-        f"## {title}", "", "| case | peer | Mercer, s | peer, s | peer / Mercer | demand | met | note |",
+        f"## {section.title}", "", f"{section.date}, {section.machine}; `{section.command}`", "",
+        "| case | peer | Mercer, s | peer, s | peer / Mercer | demand | met | note |",
         "|---|---|---|---|---|---|---|---|",
     ]  # fmt: skip
-    for r in rows:
+    for r in section.rows:
         lines.append(
-            f"| {r.case} | {r.peer} | {r.ours_seconds:.3g} | {r.peer_seconds:.3g} | {r.ratio:.2f} | {r.demand} "
-            f"| {'yes' if r.met else '**no**'} | {r.note} |"
+            f"| {r.case} | {r.peer} | {_figure(r.ours_seconds, '.3g')} | {_figure(r.peer_seconds, '.3g')} "
+            f"| {_figure(r.ratio, '.2f')} | {r.demand} | {'yes' if r.met else '**no**'} | {r.note} |"
         )
     return "\n".join(lines) + "\n"
 
 
-def as_json(sections: dict[str, list[Row]]) -> str:
-    """All rows for machines."""
-    return json.dumps({t: [asdict(r) | {"ratio": r.ratio} for r in rows] for t, rows in sections.items()}, indent=1)
+def _figure(value: float | None, form: str) -> str:
+    return "" if value is None else format(value, form)
+
+
+def read_sections(path: Path = HERE / "results.json") -> dict[str, Section]:
+    """The last results of every benchmark, by its name."""
+    if not path.exists():
+        return {}
+    sections = {}
+    for name, kept in json.loads(path.read_text(encoding="utf-8")).items():
+        rows = [Row(**{key: value for key, value in row.items() if key != "ratio"}) for row in kept.pop("rows")]
+        sections[name] = Section(**kept, rows=rows)
+    return sections
+
+
+def write_sections(sections: dict[str, Section], folder: Path = HERE) -> None:
+    """Write results.json and RESULTS.md."""
+    kept = {
+        name: asdict(section) | {"rows": [asdict(row) | {"ratio": row.ratio} for row in section.rows]}
+        for name, section in sections.items()
+    }
+    (folder / "results.json").write_text(json.dumps(kept, indent=1) + "\n", encoding="utf-8")
+    parts = [HEAD, *(as_markdown(section) for section in sections.values())]
+    (folder / "RESULTS.md").write_text("\n".join(parts), encoding="utf-8")

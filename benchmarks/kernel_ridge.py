@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from pathlib import Path
 
 import numpy as np
 from sklearn.kernel_ridge import KernelRidge as Peer
@@ -24,13 +23,13 @@ REPEATS = 3
 PEAK = """
 import sys
 sys.path.insert(0, sys.argv[2])
-import kernel_ridge
+import harness, kernel_ridge
 X, y = kernel_ridge.problem(sys.argv[3])
 model = kernel_ridge.contender(sys.argv[1])
 model.fit(X[:200], y[:200])
-before = kernel_ridge.peak_so_far()
+before = harness.peak_so_far()
 model.fit(X, y)
-print(kernel_ridge.peak_so_far() - before)
+print(harness.peak_so_far() - before)
 """
 
 
@@ -45,12 +44,6 @@ def problem(dtype: str) -> tuple[np.ndarray, np.ndarray]:
 def contender(name: str) -> KernelRidge | Peer:
     """``"ours"`` or ``"peer"``."""
     return (KernelRidge if name == "ours" else Peer)(alpha=ALPHA, kernel="rbf", gamma=GAMMA)
-
-
-def peak_so_far() -> int:
-    """The most bytes that this process ever held; getrusage would count what the parent held before the fork, too."""
-    lines = Path("/proc/self/status").read_text(encoding="ascii").splitlines()
-    return next(int(line.split()[1]) * 1024 for line in lines if line.startswith("VmHWM:"))
 
 
 def _peak_bytes(name: str, dtype: str) -> int:

@@ -1,7 +1,9 @@
-"""All benchmarks, or some: ``python benchmarks/run.py [--write] [gram] [kernel_ridge] [svc] [startup]``.
+"""All benchmarks, or some: ``python benchmarks/run.py [--write] [name ...]``.
 
-Prints a table; with ``--write`` it also goes to RESULTS.md and results.json beside this file. Peers come with
-``pip install -e '.[bench]'``; data sets are looked for in ``$MERCER_DATA``.
+The names are those of the modules beside this file: startup, gram, kernel_ridge, golden, svc, svc_hard, svc_predict,
+svm_growth, svm_path, svr. Prints a table for each; with ``--write`` it also takes the place of that benchmark's last
+table in RESULTS.md and results.json. Peers come with ``pip install -e '.[bench]'``; data sets are looked for in
+``$MERCER_DATA``.
 """
 
 from __future__ import annotations
@@ -10,33 +12,38 @@ import datetime
 import importlib
 import sys
 
-from harness import HERE, as_json, as_markdown, machine
+from harness import Section, as_markdown, machine, read_sections, tell, write_sections
 
-ALL = ("startup", "gram", "kernel_ridge", "svc")
+ALL = (
+    "startup", "gram", "kernel_ridge", "golden", "svc", "svc_hard", "svc_predict", "svm_growth", "svm_path", "svr",
+)  # fmt: skip
 
 
 def main(arguments: list[str]) -> int:
+    """Run what is asked for; 1 if a demand is not met, 2 if there is no such benchmark."""
     write = "--write" in arguments
     names = [a for a in arguments if not a.startswith("--")] or list(ALL)
     unknown = [n for n in names if n not in ALL]
     if unknown:
         print(f"no benchmark {unknown[0]!r}; there are {', '.join(ALL)}")
         return 2
-    sections = {}
+    all_met = True
     for name in names:
-        module = importlib.import_module(name)
-        sections[module.TITLE] = module.run()
-        print(as_markdown(module.TITLE, sections[module.TITLE]), flush=True)
-    if write:
-        head = (
-            "# Results\n\nMedians of runs in turn in one process; a ratio above 1 means that Mercer is faster.\n\n"
-            f"- machine: {machine()}\n- date: {datetime.date.today()}\n"
-            f"- command: `python benchmarks/run.py {' '.join(arguments)}`\n"
-        )
-        parts = [head, *(as_markdown(title, rows) for title, rows in sections.items())]
-        (HERE / "RESULTS.md").write_text("\n".join(parts), encoding="utf-8")
-        (HERE / "results.json").write_text(as_json(sections) + "\n", encoding="utf-8")
-    return 0 if all(row.met for rows in sections.values() for row in rows) else 1
+        tell(name)
+        section = _measured(name)
+        print(as_markdown(section), flush=True)
+        all_met &= all(row.met for row in section.rows)
+        # After each, so that what was measured is kept whatever comes next; a benchmark without its data has no rows.
+        if write and section.rows:
+            sections = read_sections() | {name: section}
+            write_sections({key: sections[key] for key in ALL if key in sections})
+    return 0 if all_met else 1
+
+
+def _measured(name: str) -> Section:
+    module = importlib.import_module(name)
+    command = f"python benchmarks/run.py {name}"
+    return Section(module.TITLE, machine(), str(datetime.date.today()), command, module.run())
 
 
 if __name__ == "__main__":

@@ -1,5 +1,7 @@
-"""Draws the pictures of the documents: ``python docs/pictures/draw.py``."""
+"""Draws the pictures of the documents: ``python docs/pictures/draw.py [svc] [svm_growth]``, all by default."""
 
+import json
+import sys
 from pathlib import Path
 
 import matplotlib
@@ -13,7 +15,8 @@ from sklearn.datasets import make_moons
 from mercer import SVC, kernels
 
 HERE = Path(__file__).resolve().parent
-SEPIA, TEAL = "#b5542b", "#1f6f78"
+RESULTS = HERE.parents[1] / "benchmarks" / "results.json"
+SEPIA, TEAL, GREY = "#b5542b", "#1f6f78", "#6b6b6b"
 
 
 def draw_svc() -> None:
@@ -44,5 +47,33 @@ def draw_svc() -> None:
     figure.savefig(HERE / "svc.png", dpi=100)
 
 
+def draw_svm_growth() -> None:
+    """Time of SVC.fit against the number of rows, for Mercer and its peers, from the measured results."""
+    section = json.loads(RESULTS.read_text(encoding="utf-8"))["svm_growth"]
+    rows = [row for row in section["rows"] if row["case"].startswith("ijcnn1, n = ")]
+    times = {"Mercer": {row["facts"]["n"]: row["ours_seconds"] for row in rows}}
+    for row in rows:
+        if row["peer_seconds"] is not None:
+            times.setdefault(row["peer"], {})[row["facts"]["n"]] = row["peer_seconds"]
+
+    figure, axes = plt.subplots(figsize=(6.4, 4.4), layout="constrained")
+    for (name, taken), colour in zip(times.items(), (SEPIA, TEAL, GREY)):
+        sizes = np.array(sorted(taken))
+        seconds = np.array([taken[n] for n in sizes])
+        slope, _ = np.polyfit(np.log(sizes), np.log(seconds), 1)
+        axes.loglog(sizes, seconds, marker="o", color=colour, label=f"{name}: grows as $n^{{{slope:.2f}}}$")
+    sizes = sorted(times["Mercer"])
+    axes.set_xticks(sizes, [f"{n / 1000:g}k" for n in sizes])
+    axes.set_xticks([], minor=True)
+    axes.set(xlabel="rows n", ylabel="seconds", title="SVC.fit on ijcnn1, RBF, C = 32, gamma = 2, memory inside 8 GiB")
+    axes.grid(alpha=0.25)
+    axes.legend(frameon=False)
+    axes.text(0.99, 0.01, f"{section['date']}, {section['machine']}", transform=axes.transAxes, ha="right", fontsize=5)
+    figure.savefig(HERE / "svm_growth.png", dpi=100)
+
+
+DRAWINGS = {"svc": draw_svc, "svm_growth": draw_svm_growth}
+
 if __name__ == "__main__":
-    draw_svc()
+    for picture in sys.argv[1:] or DRAWINGS:
+        DRAWINGS[picture]()

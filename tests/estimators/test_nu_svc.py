@@ -11,7 +11,6 @@ import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.base import clone
-from sklearn.datasets import load_iris, make_classification
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.svm import NuSVC as Reference
@@ -21,23 +20,7 @@ from mercer._errors import IndefiniteKernelError, MercerWarning, ParameterError
 from mercer.estimators.nu_svc import NuSVC
 from mercer.estimators.svc import SVC
 from mercer.solvers.solution import Status
-
-
-def iris():
-    X, y = load_iris(return_X_y=True)
-    once = np.sort(np.unique(X, axis=0, return_index=True)[1])
-    X, y = X[once], y[once]
-    return (X - X.mean(axis=0)) / X.std(axis=0), y
-
-
-def two_classes(n=200, seed=0):
-    return make_classification(n, 6, n_informative=4, flip_y=0.1, random_state=seed)
-
-
-def full_coef(model, n):
-    coef = np.zeros((len(model.dual_coef_), n))
-    coef[:, model.support_] = model.dual_coef_
-    return coef
+from svm_cases import full_coef, iris, two_classes
 
 
 @pytest.mark.parametrize(

@@ -72,8 +72,8 @@ def solve_hard_margin(
     >>> x = np.array([[0.0], [1.0], [3.0], [5.0]])
     >>> controls = Controls(tol=1e-3, max_iter=-1, cache_bytes=2**20, n_jobs=1, convex=True)
     >>> answer = solve_hard_margin(PrecomputedGram(x @ x.T), np.array([1.0, 1.0, -1.0, -1.0]), controls=controls)
-    >>> answer.value.beta.round(6), round(answer.value.offset, 6)
-    (array([ 0. ,  0.5, -0.5, -0. ]), 2.0)
+    >>> answer.value.alpha.round(6), round(answer.value.offset, 6)
+    (array([0. , 0.5, 0.5, 0. ]), 2.0)
     """
     begun = time.perf_counter()
     if not controls.convex:

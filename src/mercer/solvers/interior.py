@@ -39,9 +39,10 @@ def interior_point(K: Array, linear: Vector, lower: Vector, upper: Vector, A: Ve
     t, v = beta - lower, upper - beta
     for _ in range(_MOST):
         gap = float(below @ t + above @ v)
-        residual = K @ beta - linear + A @ offset - below + above
+        product = K @ beta
+        residual = product - linear + A @ offset - below + above
         missing = totals - A.T @ beta
-        size = abs(linear @ beta)
+        size = max(abs(linear @ beta), abs(beta @ product))
         astray = np.abs(missing).max(initial=0.0)
         if gap <= _GAP * size and np.abs(residual).max() <= 1e-9 and astray <= _GAP * width.sum():
             break

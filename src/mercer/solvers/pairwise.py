@@ -34,12 +34,13 @@ class Method(Protocol):
 
     def __call__(
         self, gram: GramMatrix, y: Vector, upper: Vector, *, controls: Controls, start: Vector | None,
-        matrix: Array | None,
+        matrix: Array | None, pair: Pair,
     ) -> Answer: ...  # fmt: skip
 
 
 def c_svc(
-    gram: GramMatrix, y: Vector, upper: Vector, *, controls: Controls, start: Vector | None, matrix: Array | None
+    gram: GramMatrix, y: Vector, upper: Vector, *, controls: Controls, start: Vector | None, matrix: Array | None,
+    pair: Pair,
 ) -> Answer:
     """The C-SVC of one pair of classes, by sequential minimal optimisation."""
     return solve_box_qp(
@@ -101,7 +102,7 @@ class _Pairs:
         elif len(self.pairs) > 1:
             gram = gram.restrict(rows, rows)
         self.answers[pair] = controls.method(
-            gram, y, self.upper[rows], controls=controls,
+            gram, y, self.upper[rows], pair=pair, controls=controls,
             start=None if controls.starts is None else controls.starts[self.number[pair]],
             matrix=self._assembled(pair) if pair[0] in self.blocks and pair[1] in self.blocks else None,
         )  # fmt: skip

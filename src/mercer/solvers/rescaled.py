@@ -23,7 +23,7 @@ _ROUNDING = 64.0
 # Without max_iter, the most steps for each row: where a margin is next to nothing, pairs of weights crawl without end.
 _PATIENCE = 2000
 # Up to this size the whole matrix is made after fewer steps, and an interior point method goes on from there.
-_DENSE = 5000
+_DENSE = 4000
 _DENSE_PATIENCE = 200
 
 
@@ -60,7 +60,7 @@ def solve_in_rounds(
 
     Each round starts from the last one, so that the work is about that of a single solve. It ends earlier where the
     steps are used up or rounding stops it, and where the tolerance has come down to rounding. Without ``max_iter``
-    there are 2000 steps for each row; up to 5000 rows 200, and an interior point method after them.
+    there are 2000 steps for each row; up to 4000 rows 200, and an interior point method after them.
 
     Parameters
     ----------

@@ -45,6 +45,7 @@ def solve_box_qp(
     cache_bytes: int = 200 * 2**20,
     n_jobs: int | None = None,
     start: Vector | None = None,
+    start_gradient: Vector | None = None,
     matrix: Array | None = None,
     verbose: bool = False,
 ) -> Solution[BoxQPValue, Vector]:
@@ -66,6 +67,8 @@ def solve_box_qp(
         Worker threads.
     start : ndarray of shape (n,), optional
         A feasible beta to begin with.
+    start_gradient : ndarray of shape (n,), optional
+        ``linear - K start`` in float64, where the caller knows it.
     matrix : ndarray of shape (n, n), optional
         The kernel matrix, where the caller has it already: in float64 for at most ``EXACT`` rows, else in float32.
     verbose : bool, default=False
@@ -90,7 +93,9 @@ def solve_box_qp(
     solver = _Solver(problem.gram, problem.totals, limit, cache_bytes, n_jobs, matrix, verbose)
     # Held for the whole solve: BLAS threads that wait for work between two tiled products take time from the tiles.
     with threads.one_blas_thread():
-        if point.beta.any():
+        if start is not None and start_gradient is not None:
+            point.F = start_gradient.copy()
+        elif point.beta.any():
             renew_gradient(problem.gram, point)
         solver.solve(point, tol)
         primal, dual = objectives(point)
