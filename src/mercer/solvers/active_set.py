@@ -18,6 +18,7 @@ from mercer.solvers.block import Stall, resolves
 from mercer.solvers.iterate import Iterate
 from mercer.solvers.problems import Array, GramMatrix, Vector
 from mercer.solvers.row_store import RowStore
+from mercer.solvers.whole_matrix import interior_round
 from mercer.solvers.working_set import by_working_sets
 
 FIRST = 2048
@@ -32,6 +33,10 @@ _DEEP = 0.1
 _MOST = 0.7
 # Where rows of the whole matrix are kept, rows of active sets get this part of the room.
 _SHARE = 4
+# After so many steps for each row pairs of weights are said to crawl; up to so many rows, an interior point method
+# takes over, whose cost grows with their cube.
+_CRAWL = 100
+_INTERIOR_ROWS = 6000
 # Rows that are no further than this share of the violation from taking part take part.
 _NEAR = 0.5
 _WIDEST = 0.2
@@ -139,7 +144,10 @@ class _ActiveSets:
                 break
             chosen = active_rows(point, min(_NEAR * gap, _WIDEST))
             if len(chosen) > _MOST * len(rows):
+                begun = point.steps
                 self._by_working_sets(rows, point, max(_INNER * gap, goal))
+                if point.steps - begun >= _CRAWL * len(rows):
+                    self._inside(rows, point)
                 continue
             active = point.take(chosen)
             self.solve(rows[chosen], active, max(_DEEP * gap, 0.5 * goal))
@@ -153,7 +161,17 @@ class _ActiveSets:
                 part = self.gram.restrict(rows, rows)
                 self._last = rows, part, RowStore(part, self._kept, self.n_jobs)
         _, gram, store = self._last
-        by_working_sets(gram, point, goal, self.max_iter, self._block, store, self._progress)
+        steps = min(self.max_iter, point.steps + _CRAWL * len(rows))
+        by_working_sets(gram, point, goal, steps, self._block, store, self._progress)
+
+    def _inside(self, rows: np.ndarray, point: Iterate) -> None:
+        """The interior point method, where pairs of weights crawl and two float64 matrices fit."""
+        n = len(rows)
+        if n > _INTERIOR_ROWS or 16 * n * n > memory.budget() // 2:
+            return
+        with memory.reserve(16 * n * n, "the kernel matrix of the active rows and a factor"):
+            K = self.gram.restrict(rows, rows).astype(np.float64).block(None, None)
+            interior_round(K, point)
 
     def _keep(self, rows: np.ndarray, point: Iterate, chosen: np.ndarray, active: Iterate) -> None:
         """Take over the answer of the active rows, and bring the gradients of the others up to date."""

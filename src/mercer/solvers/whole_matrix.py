@@ -43,8 +43,7 @@ def on_whole_matrix(K: Array, point: Iterate, tol: float, max_iter: int) -> None
         if point.steps >= crawls:
             if K.dtype == np.float32:
                 return
-            if not point.tube:
-                _interior_round(K, point)
+            interior_round(K, point)
             crawls = max_iter
         if stall.reached(point.dual()):
             return
@@ -66,11 +65,24 @@ def _newton_round(K: Array, point: Iterate) -> None:
     point.steps += 1
 
 
-def _interior_round(K: Array, point: Iterate) -> None:
-    """Take the interior point method's answer if it is the better one."""
-    A = point.membership()
-    beta = interior_point(K, point.linear, point.lower, point.upper, A, A.T @ point.beta)
-    F = point.linear - K @ beta
-    if 0.5 * (beta @ (point.linear + F)) > point.dual():
-        point.beta, point.F = beta, F
+def interior_round(K: Array, point: Iterate) -> None:
+    """Take the interior point method's answer if it is the better one.
+
+    With a tube, weights that are not zero keep their signs, on which the objective is smooth, and the others stay.
+    """
+    rows = np.flatnonzero(point.beta) if point.tube else np.arange(len(point.beta))
+    if not len(rows):
+        return
+    before, sign = point.beta[rows], np.sign(point.beta[rows]) * (point.tube > 0)
+    block = np.asarray(K[np.ix_(rows, rows)] if point.tube else K, dtype=np.float64)
+    slope = point.F[rows] - point.tube * sign
+    A = point.membership()[rows]
+    after = interior_point(
+        block, slope + block @ before, np.where(sign > 0, 0.0, point.lower[rows]),
+        np.where(sign < 0, 0.0, point.upper[rows]), A, A.T @ before,
+    )  # fmt: skip
+    change = after - before
+    if change @ slope - 0.5 * (change @ block @ change) > 0:
+        point.beta[rows] = after
+        subtract_rows(point.F, K, rows, change)
     point.steps += 1
