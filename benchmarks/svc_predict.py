@@ -46,7 +46,7 @@ def compare_predictions(
     dtypes = {label: dtype for label, (_, dtype) in labels(KINDS).items()}
     models, predicted = {}, {}
     for label, (name, dtype) in labels(KINDS).items():
-        models[label] = KINDS[name](**options).fit(X.astype(dtype), y)
+        models[label] = KINDS[name](**options).fit(X.astype(dtype, copy=False), y)
         tell(f"  {label} fitted")
 
     def predict(label: str) -> None:

@@ -51,7 +51,7 @@ def labels(kinds: dict[str, Any]) -> dict[str, tuple[str, str]]:
 
 def compare_fits(kinds: dict[str, Any], options: dict[str, Any], X: np.ndarray, y: np.ndarray) -> Comparison:
     """Fit each of ``kinds``, estimators by the name of their library, in turn: medians of 3, or one run if slow."""
-    rows = {dtype: X.astype(dtype) for dtype in ("float64", "float32")}
+    rows = {dtype: X.astype(dtype, copy=False) for dtype in ("float64", "float32")}
     few = some_rows(len(X), _WARM_UP_ROWS)
     models: dict[str, Any] = {}
 

@@ -90,6 +90,17 @@ def test_regression_with_every_kind_of_column(capsys, houses):
     assert np.corrcoef(pd.read_csv("p.csv")["price"], houses["price"])[0, 1] > 0.99
 
 
+@pytest.mark.parametrize(("model", "name"), [("svr", "SVR"), ("nu-svr", "NuSVR")])
+def test_support_vector_regression_sees_a_standardised_target(capsys, houses, model, name):
+    report = run_json(capsys, "fit", "houses.csv", "--target", "price", "--drop", "dear", "--model", model, "--set", "C=10")
+    assert report["model"] == name and report["scores"][name]["r2"] > 0.9
+
+
+def test_nu_svc(capsys):
+    report = run_json(capsys, "fit", "sample:moons", "--model", "nu-svc", "--set", "nu=0.2")
+    assert report["model"] == "NuSVC" and report["certificate"]["status"] == "converged"
+
+
 def test_same_seed_same_model(capsys):
     first = run_json(capsys, "fit", "sample:moons", "--out", "a.mercer", "--seed", 3)
     second = run_json(capsys, "fit", "sample:moons", "--out", "b.mercer", "--seed", 3)

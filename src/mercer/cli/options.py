@@ -9,7 +9,10 @@ from typing import Any
 
 from mercer._errors import ParameterError
 
-MODELS = {"svc": "classification", "ridge": "regression"}
+MODELS = {
+    "svc": "classification", "nu-svc": "classification",
+    "ridge": "regression", "svr": "regression", "nu-svr": "regression",
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
