@@ -24,6 +24,7 @@ _HOME = {
     "load": "mercer.persistence",
     "on_progress": "mercer.engine.progress",
     "save": "mercer.persistence",
+    "svm_path": "mercer.selection.path",
 }
 _MODULES = ("kernels", "validity", "testing")
 
@@ -46,6 +47,7 @@ if TYPE_CHECKING:
     from mercer.gram import PrecomputedGram as PrecomputedGram
     from mercer.persistence import load as load
     from mercer.persistence import save as save
+    from mercer.selection.path import svm_path as svm_path
 
 
 def __getattr__(name: str) -> Any:

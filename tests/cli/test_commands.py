@@ -92,7 +92,8 @@ def test_regression_with_every_kind_of_column(capsys, houses):
 
 @pytest.mark.parametrize(("model", "name"), [("svr", "SVR"), ("nu-svr", "NuSVR")])
 def test_support_vector_regression_sees_a_standardised_target(capsys, houses, model, name):
-    report = run_json(capsys, "fit", "houses.csv", "--target", "price", "--drop", "dear", "--model", model, "--set", "C=10")
+    data = ("houses.csv", "--target", "price", "--drop", "dear")
+    report = run_json(capsys, "fit", *data, "--model", model, "--set", "C=10")
     assert report["model"] == name and report["scores"][name]["r2"] > 0.9
 
 

@@ -2,18 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
-from itertools import combinations
 
 import numpy as np
-from numpy.typing import DTypeLike
 
-from mercer.solvers.pairwise import Answer
+from mercer.engine import memory, threads
+from mercer.engine.tiles import TILE
+from mercer.gram import Gram, PrecomputedGram
+from mercer.kernels.plan import check_finite
+from mercer.loops.pairs import tally_pairs
+from mercer.solvers.pair_answers import STATUSES, Certificates, PairAnswers, PairLayout
 from mercer.solvers.problems import Vector
 from mercer.solvers.solution import Certificate, Status
 
 _WORST = (Status.converged, Status.direct, Status.stationary, Status.stalled, Status.iteration_limit)
+# Up to so many support vectors a class, a loop over the pairs is faster than a product for each class.
+_TINY = 64
+# Rows of a task of that loop: their values of a pair are in the L1 cache, and of all support vectors in L2.
+_ROWS = 64
+# The most memory that decision values of all pairs take at once.
+_BLOCK = 256 * 2**20
 
 
 @dataclass(frozen=True)
@@ -29,54 +38,26 @@ class Expansion:
     intercept: Vector
 
 
-def spread(parts: Iterable[np.ndarray], sizes: np.ndarray, dtype: DTypeLike = np.float64) -> np.ndarray:
-    """Values of the rows of each pair of classes with ``sizes`` rows as one array (k - 1, n), rows sorted by class.
-
-    Row j of a row of class c is against the j-th class that is not c.
-
-    >>> spread([np.array([1, 2]), np.array([3, 4]), np.array([5, 6])], np.array([1, 1, 1]), int).tolist()
-    [[1, 2, 4], [3, 5, 6]]
-    """
-    k = len(sizes)
-    ends = np.cumsum(sizes)
-    values = np.zeros((k - 1, int(sizes.sum())), dtype)
-    for (i, j), part in zip(combinations(range(k), 2), parts):
-        values[j - 1, ends[i] - sizes[i] : ends[i]] = part[: sizes[i]]
-        values[i, ends[j] - sizes[j] : ends[j]] = part[sizes[i] :]
-    return values
+def join(answers: PairAnswers) -> Expansion:
+    """Join the answers of all pairs of classes."""
+    layout = answers.layout
+    used = answers.beta.any(axis=0)
+    n_support = np.add.reduceat(used, layout.starts[:-1], dtype=np.int32)
+    return Expansion(np.flatnonzero(used), n_support, np.ascontiguousarray(answers.beta[:, used]), answers.offsets)
 
 
-def gather(values: np.ndarray, sizes: np.ndarray) -> list[np.ndarray]:
-    """The values of each pair of classes; what :func:`spread` made one array of."""
-    ends = np.cumsum(sizes)
-    return [
-        np.concatenate([values[j - 1, ends[i] - sizes[i] : ends[i]], values[i, ends[j] - sizes[j] : ends[j]]])
-        for i, j in combinations(range(len(sizes)), 2)
-    ]
-
-
-def join(answers: list[Answer], sizes: np.ndarray) -> Expansion:
-    """Join the answers of all pairs of classes with ``sizes`` rows, sorted by class."""
-    weights = spread((answer.value.beta for answer in answers), sizes)
-    support = np.flatnonzero(weights.any(axis=0))
-    n_support = np.histogram(support, bins=np.concatenate([[0], np.cumsum(sizes)]))[0].astype(np.int32)
-    offsets = np.array([answer.value.offset for answer in answers])
-    return Expansion(support, n_support, np.ascontiguousarray(weights[:, support]), offsets)
-
-
-def total(answers: list[Answer], seconds: float, peak_bytes: int) -> Certificate:
+def total(parts: Certificates, seconds: float, peak_bytes: int) -> Certificate:
     """One certificate for all pairs: objectives and steps add up, the worst violation and status stand for all."""
-    parts = [answer.certificate for answer in answers]
-    names = {name for part in parts for name in part.violations}
     return Certificate(
-        primal=float(sum(part.primal for part in parts)),
-        dual=float(sum(part.dual for part in parts)),
-        kkt_violation=max(part.kkt_violation for part in parts),
-        iterations=sum(part.iterations for part in parts),
+        primal=float(parts.primal.sum()),
+        dual=float(parts.dual.sum()),
+        kkt_violation=float(parts.kkt_violation.max()),
+        iterations=int(parts.iterations.sum()),
         seconds=seconds,
         peak_bytes=peak_bytes,
-        status=max((part.status for part in parts), key=_WORST.index),
-        violations={name: max(part.violations.get(name, 0.0) for part in parts) for name in sorted(names)},
+        status=max((STATUSES[code] for code in np.unique(parts.status)), key=_WORST.index),
+        violations={name: float(np.nanmax(parts.violations[name])) for name in sorted(parts.violations)},
+        convex=bool(parts.convex.all()),
     )
 
 
@@ -86,38 +67,81 @@ def pair_values(product: Callable[[slice, Vector], Vector], expansion: Expansion
     ``product(part, V)`` is ``K(X, support[part]) @ V``: each class is multiplied by its own weights only.
     """
     k = len(expansion.n_support)
-    ends = np.cumsum(expansion.n_support)
+    layout = PairLayout(expansion.n_support)
     values = np.tile(expansion.intercept, (m, 1))
-    column = {pair: number for number, pair in enumerate(combinations(range(k), 2))}
     for i in range(k):
-        part = slice(int(ends[i] - expansion.n_support[i]), int(ends[i]))
+        part = layout.part(i)
         if part.start == part.stop:
             continue
         sums = product(part, expansion.dual_coef[:, part].T)
-        for j in range(k):
-            if j != i:
-                values[:, column[min(i, j), max(i, j)]] += sums[:, j - 1 if j > i else j]
+        values[:, layout.number(np.arange(i), i)] += sums[:, :i]
+        values[:, layout.against_later(i)] += sums[:, i:]
     return values
 
 
-def votes(values: Vector, k: int) -> np.ndarray:
-    """The class with most votes, (m,); of equals, the first."""
-    counts = np.zeros((len(values), k), dtype=np.int64)
-    for number, (i, j) in enumerate(combinations(range(k), 2)):
-        first = values[:, number] > 0
-        counts[:, i] += first
-        counts[:, j] += ~first
-    return counts.argmax(axis=1)
+def tally(values: Vector, k: int, *, strict: bool) -> tuple[Vector, Vector]:
+    """The votes for each class and the sums of its decision values, (m, k) each, from the values of all pairs.
+
+    A value of zero is a vote for the second class of a pair if ``strict``, else for the first.
+    """
+    won, sums = np.zeros((2, len(values), k))
+    layout = PairLayout(np.ones(k, dtype=np.intp))
+    for i in range(k - 1):
+        against = values[:, layout.against_later(i)]
+        first = against > 0 if strict else against >= 0
+        won[:, i] += first.sum(axis=1)
+        won[:, i + 1 :] += ~first
+        sums[:, i] += against.sum(axis=1)
+        sums[:, i + 1 :] -= against
+    return won, sums
 
 
-def one_vs_rest(values: Vector, k: int) -> Vector:
+def tally_rows(gram: Gram | PrecomputedGram, expansion: Expansion, *, strict: bool) -> tuple[Vector, Vector]:
+    """What :func:`tally` returns for the rows of ``gram`` (m, n_sv), some rows at a time."""
+    k, m = len(expansion.n_support), gram.shape[0]
+    tiny = k > 2 and len(expansion.support) <= _TINY * k
+    each = 16 * len(expansion.support) if tiny else 8 * len(expansion.intercept)
+    # Whole tiles, so that the memory budget does not change the bits.
+    step = max(min(_BLOCK, memory.budget() // 4) // max(each, 1) // TILE, 1) * TILE
+    won, sums = np.zeros((2, m, k))
+    for begin in range(0, m, step):
+        rows = slice(begin, min(begin + step, m))
+        part = gram if step >= m else gram.restrict(rows, None)
+        with memory.reserve(each * (rows.stop - begin), "decision values of the pairs of classes"):
+            if tiny:
+                _tally_tiny(part, expansion, strict, won[rows], sums[rows])
+            else:
+                values = pair_values(multiplier(part), expansion, part.shape[0])
+                won[rows], sums[rows] = tally(values, k, strict=strict)
+    return won, sums
+
+
+def multiplier(gram: Gram | PrecomputedGram) -> Callable[[slice, Vector], Vector]:
+    """The ``product`` of :func:`pair_values` by a kernel matrix (m, n_sv)."""
+    return lambda part, V: np.asarray(gram.restrict(None, part) @ V, dtype=np.float64)
+
+
+def _tally_tiny(
+    gram: Gram | PrecomputedGram, expansion: Expansion, strict: bool, won: Vector, sums: Vector
+) -> None:
+    """Where classes have few support vectors, a loop over the pairs that keeps no value."""
+    K = gram.block(None, None)
+    if isinstance(gram, Gram):
+        check_finite(K, gram.kernel)
+    ends = np.cumsum(expansion.n_support)
+
+    def task(rows: slice) -> Callable[[], None]:
+        def add() -> None:
+            columns = np.ascontiguousarray(K[rows].T, dtype=np.float64)
+            of_class = np.zeros((2, len(ends), columns.shape[1]))
+            tally_pairs(columns, expansion.dual_coef, ends, expansion.intercept, strict, *of_class)
+            won[rows], sums[rows] = of_class[0].T, of_class[1].T
+
+        return add
+
+    threads.run([task(slice(begin, begin + _ROWS)) for begin in range(0, len(K), _ROWS)], gram.n_jobs)
+
+
+def one_vs_rest(won: Vector, sums: Vector) -> Vector:
     """Votes of each class, (m, k), with ties broken by the sum of its decision values ``s`` as ``s / (3 |s| + 3)``."""
-    counts = np.zeros((len(values), k))
-    sums = np.zeros((len(values), k))
-    for number, (i, j) in enumerate(combinations(range(k), 2)):
-        value = values[:, number]
-        counts[:, i] += value >= 0
-        counts[:, j] += value < 0
-        sums[:, i] += value
-        sums[:, j] -= value
-    return counts + sums / (3.0 * (np.abs(sums) + 1.0))
+    return won + sums / (3.0 * (np.abs(sums) + 1.0))

@@ -5,8 +5,7 @@ from __future__ import annotations
 import time
 import warnings
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
-from itertools import combinations
+from dataclasses import dataclass, replace
 from numbers import Integral
 from typing import Any, Self
 
@@ -23,12 +22,22 @@ from mercer._errors import DataError, InfeasibleError, ParameterError
 from mercer.engine import memory
 from mercer.estimators._advice import advised
 from mercer.estimators._base import KernelEstimator
-from mercer.estimators._one_vs_one import Expansion, gather, join, one_vs_rest, pair_values, spread, total, votes
+from mercer.estimators._one_vs_one import (
+    Expansion,
+    join,
+    multiplier,
+    one_vs_rest,
+    pair_values,
+    tally_rows,
+    total,
+)
 from mercer.estimators._single_expansion import require_number
 from mercer.estimators._weights import check_sample_weight, fit_weighted_kernel
+from mercer.gram import Gram, PrecomputedGram
 from mercer.kernels.vector.dot import Linear
 from mercer.solvers.curvature import require_conditionally_positive, require_positive
-from mercer.solvers.pairwise import Answer, Controls, Method, solve_pairs
+from mercer.solvers.pair_answers import Certificates, PairAnswers
+from mercer.solvers.pairwise import Controls, Method, solve_pairs
 from mercer.solvers.problems import Vector
 from mercer.solvers.solution import Certificate, Status
 
@@ -83,6 +92,7 @@ class PairClassifier(ClassifierMixin, KernelEstimator, ABC):
     dual_coef_: Vector
     intercept_: Vector
     certificate_: Certificate
+    certificates_: Certificates
     _role_codes: NDArray[np.int8]
 
     @abstractmethod
@@ -94,8 +104,8 @@ class PairClassifier(ClassifierMixin, KernelEstimator, ABC):
         """What solves the problem of a pair."""
 
     @abstractmethod
-    def _start(self, beta: Vector, bounds: Vector) -> Vector:
-        """Weights of the last fit as a start for the problem of a pair."""
+    def _start(self, weights: Vector, bounds: Vector, sizes: NDArray[np.intp]) -> Vector:
+        """Weights of the last fit as a start, both laid out as by ``PairLayout(sizes)``."""
 
     @property
     def _has_intercept(self) -> bool:
@@ -107,6 +117,16 @@ class PairClassifier(ClassifierMixin, KernelEstimator, ABC):
         ``sample_weight`` (n,) says how often each row counts.
         """
         begun = time.perf_counter()
+        X, data, last = self._prepare(X, y, sample_weight)
+        bounds = self._bounds(data)
+        with memory.track() as account:
+            answers = self._solve(X, data, bounds, last, self._method(data))
+        self._finish(X, data, answers, time.perf_counter() - begun, account.peak)
+        self._report()
+        return self
+
+    def _prepare(self, X: Any, y: Any, sample_weight: Any) -> tuple[Any, ClassRows, Vector | None]:
+        """Check all that was given and fit the kernel; X, its rows by class, and the weights of the last fit."""
         self._check_parameters()
         X = self._check_X(X, reset=True)
         y = _check_labels(type(self).__name__, y, X.shape[0])
@@ -119,33 +139,32 @@ class PairClassifier(ClassifierMixin, KernelEstimator, ABC):
             self, X, weight, allow_indefinite=self.allow_indefinite, intercept=self._has_intercept
         )
         self.class_weight_ = _class_weights(self.class_weight, data)
-        bounds = self._bounds(data)
-        with memory.track() as account:
-            answers = self._solve(X, data, bounds, last)
+        return X, data, last
+
+    def _finish(self, X: Any, data: ClassRows, answers: PairAnswers, seconds: float, peak_bytes: int) -> None:
+        """Set the attributes that tell of the answers."""
         self._keep(X, data, answers)
-        self._keep_rows(X.shape[0], data, answers, bounds)
-        self.certificates_ = [answer.certificate for answer in answers]
-        self.n_iter_ = np.array([part.iterations for part in self.certificates_], dtype=np.int32)
-        self.certificate_ = total(answers, time.perf_counter() - begun, account.peak)
-        self._report()
-        return self
+        self._keep_rows(X.shape[0], data, answers, self._bounds(data))
+        self.certificates_ = answers.certificates
+        self.n_iter_ = self.certificates_.iterations.astype(np.int32)
+        self.certificate_ = total(self.certificates_, seconds, peak_bytes)
 
     def decision_function(self, X: Any) -> Vector:
         """Decision values: (m,) for two classes, positive for ``classes_[1]``; else as ``decision_function_shape``."""
-        values = self._pair_values(X)
-        if len(self.classes_) == 2:
-            return -values[:, 0]
-        return values if self.decision_function_shape == "ovo" else one_vs_rest(values, len(self.classes_))
+        gram = self._gram_to_support(X)
+        if len(self.classes_) > 2 and self.decision_function_shape == "ovr":
+            return one_vs_rest(*tally_rows(gram, self._expansion, strict=False))
+        values = pair_values(multiplier(gram), self._expansion, gram.shape[0])
+        return -values[:, 0] if len(self.classes_) == 2 else values
 
     def predict(self, X: Any) -> np.ndarray:
         """The class of each row of ``X``, (m,)."""
-        k = len(self.classes_) if hasattr(self, "classes_") else 0
         if self.break_ties and self.decision_function_shape == "ovo":
             raise ParameterError("break_ties must be False when decision_function_shape is 'ovo'; use 'ovr'.")
-        values = self._pair_values(X)
-        by_value = self.break_ties and k > 2
-        winners = one_vs_rest(values, k).argmax(axis=1) if by_value else votes(values, k)
-        return self.classes_[winners]
+        gram = self._gram_to_support(X)
+        by_value = self.break_ties and len(self.classes_) > 2
+        won, sums = tally_rows(gram, self._expansion, strict=not by_value)
+        return self.classes_[(one_vs_rest(won, sums) if by_value else won).argmax(axis=1)]
 
     def calibrated(self, cv: Any = 5, method: str = "sigmoid") -> CalibratedClassifierCV:
         """A classifier with probabilities, not yet fitted: this one with its decision values calibrated.
@@ -192,9 +211,7 @@ class PairClassifier(ClassifierMixin, KernelEstimator, ABC):
         def product(part: slice, V: Vector) -> Vector:
             return np.asarray(vectors[part].T @ V)
 
-        expansion = Expansion(
-            self.support_, self.n_support_, self._sign * self.dual_coef_, np.zeros(len(self.intercept_))
-        )
+        expansion = replace(self._expansion, intercept=np.zeros(len(self.intercept_)))
         return self._sign * pair_values(product, expansion, vectors.shape[1]).T
 
     @property
@@ -241,7 +258,7 @@ class PairClassifier(ClassifierMixin, KernelEstimator, ABC):
             )
 
     def _last_weights(self, data: ClassRows, n: int) -> Vector | None:
-        """The weights of the last fit, laid out as by ``spread``, where this one may start from them."""
+        """The weights of the last fit, laid out as by ``PairLayout``, where this one may start from them."""
         if not self.warm_start or not hasattr(self, "dual_coef_"):
             return None
         if self.shape_fit_[0] != n or not np.array_equal(self.classes_, data.names):
@@ -254,21 +271,18 @@ class PairClassifier(ClassifierMixin, KernelEstimator, ABC):
         weights[:, self.support_] = self._sign * self.dual_coef_
         return weights[:, data.rows]
 
-    def _solve(self, X: Any, data: ClassRows, bounds: Vector, last: Vector | None) -> list[Answer]:
+    def _solve(
+        self, X: Any, data: ClassRows, bounds: Vector, last: Vector | None, method: Method
+    ) -> PairAnswers:
         gram: Any = self._gram(X, dtype=None if self.kernel_ is None else np.float64)
         if not np.array_equal(data.rows, np.arange(X.shape[0])):
             gram = gram.restrict(data.rows, data.rows)
         if self.kernel_ is None and not self.allow_indefinite:
             (require_conditionally_positive if self._has_intercept else require_positive)(gram)
-        starts = None
-        if last is not None:
-            parts = np.split(bounds, np.cumsum(data.sizes)[:-1])
-            of_pairs = (np.concatenate([parts[i], parts[j]]) for i, j in combinations(range(len(parts)), 2))
-            starts = [self._start(beta, bound) for beta, bound in zip(gather(last, data.sizes), of_pairs)]
         controls = Controls(
             tol=self.tol, max_iter=self.max_iter, cache_bytes=int(self.cache_size * 2**20), n_jobs=self.n_jobs,
             convex=self._is_convex(), verbose=bool(self.verbose), stop=self.stop, intercept=self._has_intercept,
-            starts=starts, method=self._method(data),
+            starts=None if last is None else self._start(last, bounds, data.sizes), method=method,
         )  # fmt: skip
         try:
             return solve_pairs(gram, data.sizes, bounds, controls)
@@ -293,9 +307,9 @@ class PairClassifier(ClassifierMixin, KernelEstimator, ABC):
         located.pair = pair
         return located
 
-    def _keep(self, X: Any, data: ClassRows, answers: list[Answer]) -> None:
+    def _keep(self, X: Any, data: ClassRows, answers: PairAnswers) -> None:
         """Set the attributes that hold the expansion, with scikit-learn's sign for two classes."""
-        expansion = join(answers, data.sizes)
+        expansion = join(answers)
         self.support_ = data.rows[expansion.support].astype(np.int32)
         self.n_support_ = expansion.n_support
         self.dual_coef_ = self._sign * expansion.dual_coef
@@ -303,35 +317,30 @@ class PairClassifier(ClassifierMixin, KernelEstimator, ABC):
         self.support_vectors_ = np.empty((0, 0)) if self.kernel_ is None else X[self.support_]
         self.shape_fit_ = X.shape
 
-    def _keep_rows(self, n: int, data: ClassRows, answers: list[Answer], bounds: Vector) -> None:
+    def _keep_rows(self, n: int, data: ClassRows, answers: PairAnswers, bounds: Vector) -> None:
         """Set what is told of the training rows: margins, and roles in a byte each."""
-        residual = spread((answer.value.gradient - answer.value.offset for answer in answers), data.sizes)
+        residual = answers.gradient - answers.layout.spread(answers.offsets)
         # Against later classes a row is of the first class of the pair.
         signs = np.where(np.arange(len(residual))[:, None] >= data.codes, 1.0, -1.0)
         margins = np.full((len(residual), n), np.nan)
         margins[:, data.rows] = 1.0 - signs * residual
-        states = np.abs(spread((answer.state for answer in answers), data.sizes))
+        states = np.abs(answers.state)
         codes = np.zeros(margins.shape, dtype=np.int8)
         codes[:, data.rows] = (states > 0).astype(np.int8) + (states >= bounds * (1.0 - 1e-12))
         two = len(self.classes_) == 2
         self.margins_ = margins[0] if two else margins
         self._role_codes = codes[0] if two else codes
 
-    def _pair_values(self, X: Any) -> Vector:
+    @property
+    def _expansion(self) -> Expansion:
+        """With our sign: positive for the first class of a pair."""
+        return Expansion(self.support_, self.n_support_, self._sign * self.dual_coef_, self._sign * self.intercept_)
+
+    def _gram_to_support(self, X: Any) -> Gram | PrecomputedGram:
+        """The kernel matrix of new rows with the support vectors."""
         check_is_fitted(self)
         X = self._check_X(X, reset=False)
-        if self.kernel_ is None:
-            gram: Any = self._gram(X[:, self.support_], X)
-        else:
-            gram = self._gram(X, self.support_vectors_)
-
-        def product(part: slice, V: Vector) -> Vector:
-            return np.asarray(gram.restrict(None, part) @ V, dtype=np.float64)
-
-        expansion = Expansion(
-            self.support_, self.n_support_, self._sign * self.dual_coef_, self._sign * self.intercept_
-        )
-        return pair_values(product, expansion, X.shape[0])
+        return self._gram(X[:, self.support_], X) if self.kernel_ is None else self._gram(X, self.support_vectors_)
 
     def _report(self) -> None:
         status = self.certificate_.status

@@ -18,6 +18,7 @@ from sklearn.utils.validation import check_is_fitted
 from mercer._errors import ParameterError
 from mercer.engine import memory
 from mercer.estimators._base import KernelEstimator
+from mercer.estimators._trail import Trail
 from mercer.estimators._weights import fit_weighted_kernel
 from mercer.kernels.vector.dot import Linear
 from mercer.solvers.curvature import require_conditionally_positive, require_positive
@@ -58,6 +59,8 @@ class SingleExpansion(KernelEstimator, ABC):
     dual_coef_: Vector
     intercept_: Vector
     certificate_: Certificate
+    # Leads from fit to fit along a path over the same rows, weights and kernel.
+    _trail: Trail | None = None
 
     @abstractmethod
     def _problem(self, gram: GramMatrix, targets: Vector, weight: Vector, convex: bool) -> BoxQP:
@@ -75,22 +78,27 @@ class SingleExpansion(KernelEstimator, ABC):
     def _learn(self, X: Any, targets: Vector, weight: Vector, *, intercept: bool = True) -> Learned:
         """Fit the kernel, solve, and set every attribute that the machines share."""
         begun = time.perf_counter()
-        last = self._last_weights(X.shape[0])
+        last, trail = self._last_weights(X.shape[0]), self._trail
         used = np.flatnonzero(weight)
         fit_weighted_kernel(self, X, weight, allow_indefinite=self.allow_indefinite, intercept=intercept)
         whole: Any = self._gram(X, dtype=None if self.kernel_ is None else np.float64)
         gram = whole if len(used) == X.shape[0] else whole.restrict(used, used)
-        if self.kernel_ is None and not self.allow_indefinite:
+        if self.kernel_ is None and not self.allow_indefinite and not (trail and trail.begun):
             check = require_conditionally_positive if intercept else require_positive
             check(gram)
         with memory.track() as account:
             problem = self._problem(gram, targets[used], weight[used], self._is_convex(intercept))
+            start, gradient = None if last is None else feasible(last[used], problem), None
+            if trail:
+                start, gradient = trail.start(problem, feasible)
             solution = solve_box_qp(
                 problem, tol=self.tol, stop=self.stop, max_iter=self.max_iter, n_jobs=self.n_jobs,
                 cache_bytes=int(self.cache_size * 2**20), verbose=bool(self.verbose),
-                start=None if last is None else feasible(last[used], problem),
+                start=start, start_gradient=gradient, matrix=trail.matrix(problem.gram) if trail else None,
             )  # fmt: skip
         value = solution.value
+        if trail:
+            trail.keep(problem, value)
         offset = sum(value.offsets) / len(value.offsets) if value.offsets else 0.0
         weights = np.zeros(X.shape[0])
         # A problem that states each row twice shares the row's weight between the two.

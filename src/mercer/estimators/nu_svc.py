@@ -8,6 +8,7 @@ from itertools import combinations
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from mercer._errors import MercerWarning, ParameterError
 from mercer.estimators._pair_classifier import ClassRows, PairClassifier
@@ -101,8 +102,8 @@ class NuSVC(PairClassifier):
         SVC with C = 1 / rho), worst violation, steps, time and memory. The gradient behind
         them is computed in float64 for the support vectors and for all rows that are anywhere near the margin; see
         :mod:`mercer.solvers.certify`.
-    certificates_ : list of Certificate
-        One for each pair of classes.
+    certificates_ : sequence of Certificate
+        One for each pair of classes, each made when it is looked at.
     margins_ : ndarray of shape (n,), or (k - 1, n) for more than two classes
         ``y_i f(x_i)`` of each training row, NaN for rows of weight 0. For more than two classes laid out as
         ``dual_coef_``: row j of a row of class c is against the j-th class that is not c.
@@ -231,9 +232,9 @@ class NuSVC(PairClassifier):
 
         return solve
 
-    def _start(self, beta: Vector, bounds: Vector) -> Vector:
-        """As it is: where the weights may be is known when the problem is stated."""
-        return beta
+    def _start(self, weights: Vector, bounds: Vector, sizes: NDArray[np.intp]) -> Vector:
+        """As they are: where the weights may be is known when the problem is stated."""
+        return weights
 
 
 def _summing(beta: Vector, problem: BoxQP) -> Vector:

@@ -6,11 +6,13 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from mercer._errors import InfeasibleError, ParameterError
 from mercer.estimators._pair_classifier import ClassRows, PairClassifier
 from mercer.estimators._single_expansion import require_number
 from mercer.solvers.hard_margin import solve_hard_margin
+from mercer.solvers.pair_answers import PairLayout
 from mercer.solvers.pairwise import Answer, Controls, Method, Pair, c_svc
 from mercer.solvers.problems import Array, BoxQP, GramMatrix, Vector
 from mercer.solvers.projected import solve_by_projected_gradient
@@ -98,8 +100,8 @@ class SVC(PairClassifier):
         Primal and dual objective (sums over the pairs), worst violation, steps, time and memory. The gradient behind
         them is computed in float64 for the support vectors and for all rows that are anywhere near the margin; see
         :mod:`mercer.solvers.certify`.
-    certificates_ : list of Certificate
-        One for each pair of classes.
+    certificates_ : sequence of Certificate
+        One for each pair of classes, each made when it is looked at.
     margins_ : ndarray of shape (n,), or (k - 1, n) for more than two classes
         ``y_i f(x_i)`` of each training row, NaN for rows of weight 0. For more than two classes laid out as
         ``dual_coef_``: row j of a row of class c is against the j-th class that is not c.
@@ -205,18 +207,18 @@ class SVC(PairClassifier):
             return partial(_projected, accelerated=self.solver.startswith("accelerated"))
         return _hard_margin if np.isinf(self.C) else c_svc
 
-    def _start(self, beta: Vector, bounds: Vector) -> Vector:
+    def _start(self, weights: Vector, bounds: Vector, sizes: NDArray[np.intp]) -> Vector:
         """Scaled into the box; also upwards if there were weights at their bounds, which then are again."""
         if np.isinf(self.C):
-            return beta
-        sizes = np.abs(beta)
-        support = sizes > 0
-        scale = float((bounds[support] / sizes[support]).min(initial=np.inf))
+            return weights
+        support = weights != 0
+        room = np.divide(bounds, np.abs(weights), out=np.full(weights.shape, np.inf), where=support)
+        scale = PairLayout(sizes).least(room)
         if not (self._role_codes == 2).any():
-            scale = min(scale, 1.0)
-        scaled = beta * scale if support.any() else beta
+            scale = np.minimum(scale, 1.0)
+        scaled = np.multiply(weights, scale, out=np.zeros(weights.shape), where=support)
         # What rounding has left next to a bound would count as free.
-        return np.where(np.abs(scaled) > (1.0 - 1e-12) * bounds, np.sign(beta) * bounds, scaled)
+        return np.where(np.abs(scaled) > (1.0 - 1e-12) * bounds, np.sign(weights) * bounds, scaled)
 
 
 def _hard_margin(

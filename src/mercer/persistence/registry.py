@@ -43,6 +43,7 @@ from mercer.data.schema import Schema
 from mercer.kernels.base import Expression
 from mercer.kernels.modifiers import FrozenArray
 from mercer.persistence.container import malformed
+from mercer.solvers.pair_answers import Certificates
 from mercer.solvers.solution import Certificate, Status
 
 DEEPEST = 100
@@ -107,7 +108,7 @@ def registry() -> Registry:
     kernels = [c for c in _concrete(Expression, mercer.kernels.__name__) if dataclasses.is_dataclass(c)]
     estimators = _concrete(BaseEstimator, mercer.estimators.__name__)
     return Registry(
-        records=Names.of([*kernels, FrozenArray, Certificate, Schema]),
+        records=Names.of([*kernels, FrozenArray, Certificate, Certificates, Schema]),
         estimators=Names.of([*estimators, TableEncoder, *_SKLEARN, *_SKLEARN_KERNELS]),
         enums=Names.of([Status]),
     )
@@ -140,7 +141,7 @@ _ATTRIBUTES: dict[str, tuple[type, ...]] = {
     "array": _Array,
     "categories_": (list,),
     "certificate_": (Certificate,),
-    "certificates_": (list,),
+    "certificates_": (Certificates,),
     "classes_": (np.ndarray, list),
     "coef_": _Array,
     "data_max_": _Array,

@@ -1,8 +1,8 @@
 """One-vs-one problems over one kernel matrix whose rows are sorted by class.
 
 The block of two different classes belongs to one pair alone; the block of a class with itself is needed by every
-pair that the class is in, so it is made once. Small pairs run side by side, one thread each; a large one has all
-threads to itself.
+pair that the class is in, so it is made once. Tiny pairs go through one compiled loop, small ones run side by side,
+one thread each; a large one has all threads to itself.
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass
-from itertools import combinations
 from typing import Literal, Protocol
 
 import numpy as np
@@ -20,12 +19,13 @@ from mercer.engine.progress import Progress
 from mercer.engine.tiles import scratch_tile
 from mercer.gram import PrecomputedGram
 from mercer.loops.transpose import transpose
-from mercer.solvers.problems import Array, BoxQP, BoxQPValue, GramMatrix, Vector
+from mercer.solvers.pair_answers import Answer, Pair, PairAnswers
+from mercer.solvers.problems import Array, BoxQP, GramMatrix, Vector
 from mercer.solvers.smo import EXACT, WHOLE, solve_box_qp
-from mercer.solvers.solution import Solution
+from mercer.solvers.tiny_pairs import TinyRule, solve_tiny_pairs
 
-Answer = Solution[BoxQPValue, Vector]
-Pair = tuple[int, int]
+__all__ = ["Answer", "Controls", "Method", "Pair", "PairAnswers", "c_svc", "solve_pairs"]
+
 _SCRATCH = "assembled pair"
 
 
@@ -54,7 +54,8 @@ def c_svc(
 class Controls:
     """How the problems are solved; see :func:`mercer.solvers.smo.solve_box_qp`.
 
-    ``starts`` holds a feasible beta for each pair; ``method`` solves the problem of a pair.
+    ``starts`` (k - 1, n) holds a feasible beta for each pair, as in :class:`mercer.solvers.pair_answers.PairLayout`;
+    ``method`` solves the problem of a pair.
     """
 
     tol: float
@@ -65,7 +66,7 @@ class Controls:
     verbose: bool = False
     stop: Literal["kkt", "gap"] = "kkt"
     intercept: bool = True
-    starts: list[Vector] | None = None
+    starts: Vector | None = None
     method: Method = c_svc
 
 
@@ -74,38 +75,54 @@ class _Pairs:
 
     def __init__(self, gram: GramMatrix, sizes: np.ndarray, upper: Vector, controls: Controls) -> None:
         self.gram, self.upper, self.controls = gram, upper, controls
-        ends = np.cumsum(sizes)
-        self.parts = [slice(int(end - size), int(end)) for end, size in zip(ends, sizes)]
-        self.pairs = list(combinations(range(len(sizes)), 2))
-        self.number = {pair: number for number, pair in enumerate(self.pairs)}
-        self.rows = {(i, j): np.r_[self.parts[i], self.parts[j]] for i, j in self.pairs}
-        self.answers: dict[Pair, Answer] = {}
+        self.answers = PairAnswers(sizes)
+        self.layout = self.answers.layout
+        self.parts = [self.layout.part(group) for group in range(len(sizes))]
+        self.left = np.ones(self.layout.pairs, dtype=bool)
         self.joint: Array | None = None
         self.blocks: dict[int, Array] = {}
         self._work = gram
-        self._progress = Progress(len(self.pairs), "one-vs-one problems", controls.verbose)
+        self._progress = Progress(self.layout.pairs, "one-vs-one problems", controls.verbose)
 
     def of_size(self, above: int, most: float) -> list[Pair]:
-        """The pairs with more than ``above`` and at most ``most`` rows."""
-        return [pair for pair in self.pairs if above < len(self.rows[pair]) <= most]
+        """The pairs that are left with more than ``above`` and at most ``most`` rows."""
+        first, second = np.triu_indices(self.layout.k, 1)
+        rows = self.layout.sizes[first] + self.layout.sizes[second]
+        chosen = self.left & (rows > above) & (rows <= most)
+        return list(zip(first[chosen].tolist(), second[chosen].tolist()))
+
+    def solve_tiny(self) -> None:
+        """All at once what pairs are tiny and easy."""
+        controls = self.controls
+        if controls.method is not c_svc:
+            return
+        rule = TinyRule(
+            tol=controls.tol, stop=controls.stop, intercept=controls.intercept, convex=controls.convex,
+            limit=controls.max_iter if controls.max_iter >= 0 else np.iinfo(np.int64).max,
+        )  # fmt: skip
+        start = self.answers.beta if controls.starts is None else controls.starts
+        self.left = ~solve_tiny_pairs(
+            self.gram, self.upper, start, self.answers, rule, controls.n_jobs, self._progress.advance
+        )
+        self.answers.state[...] = self.answers.beta
 
     def task(self, pair: Pair) -> Callable[[], None]:
         return lambda: self.solve(pair)
 
     def solve(self, pair: Pair) -> None:
-        rows, controls = self.rows[pair], self.controls
-        first, second = self.parts[pair[0]], self.parts[pair[1]]
-        y = np.repeat([1.0, -1.0], [first.stop - first.start, second.stop - second.start])
+        rows, controls = self.layout.rows(pair), self.controls
+        y = np.repeat([1.0, -1.0], self.layout.sizes[list(pair)])
         gram = self.gram
         if self.joint is not None:
             gram = PrecomputedGram(self.joint[np.ix_(rows, rows)])
-        elif len(self.pairs) > 1:
+        elif self.layout.pairs > 1:
             gram = gram.restrict(rows, rows)
-        self.answers[pair] = controls.method(
+        answer = controls.method(
             gram, y, self.upper[rows], pair=pair, controls=controls,
-            start=None if controls.starts is None else controls.starts[self.number[pair]],
+            start=None if controls.starts is None else self.layout.take(controls.starts, pair),
             matrix=self._assembled(pair) if pair[0] in self.blocks and pair[1] in self.blocks else None,
         )  # fmt: skip
+        self.answers.put(pair, answer)
         self._progress.advance()
 
     def share_joint_matrix(self, pairs: list[Pair], held: ExitStack) -> None:
@@ -149,7 +166,7 @@ class _Pairs:
         return K
 
 
-def solve_pairs(gram: GramMatrix, sizes: np.ndarray, upper: Vector, controls: Controls) -> list[Answer]:
+def solve_pairs(gram: GramMatrix, sizes: np.ndarray, upper: Vector, controls: Controls) -> PairAnswers:
     """Solve the C-SVC of every pair of classes, in the order (0, 1), (0, 2), ..., (1, 2), ...
 
     Parameters
@@ -165,10 +182,11 @@ def solve_pairs(gram: GramMatrix, sizes: np.ndarray, upper: Vector, controls: Co
 
     Returns
     -------
-    list of Solution
-        ``value.alpha`` has the rows of the pair's first class (y = +1), then those of its second (y = -1).
+    PairAnswers
+        The first class of a pair has the signs y = +1, its second y = -1.
     """
     problems = _Pairs(gram, sizes, upper, controls)
+    problems.solve_tiny()
     tiny, small = problems.of_size(0, EXACT), problems.of_size(EXACT, WHOLE)
     with ExitStack() as held:
         problems.share_joint_matrix(tiny, held)
@@ -178,4 +196,4 @@ def solve_pairs(gram: GramMatrix, sizes: np.ndarray, upper: Vector, controls: Co
         threads.run([problems.task(pair) for pair in small], controls.n_jobs)
     for pair in problems.of_size(WHOLE, np.inf):
         problems.solve(pair)
-    return [problems.answers[pair] for pair in problems.pairs]
+    return problems.answers

@@ -9,6 +9,7 @@ tolerance, the solve goes on from there, in the end in float64.
 from __future__ import annotations
 
 import time
+from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
@@ -58,7 +59,9 @@ def solve_box_qp(
     tol : float, default=1e-3
         The violation of the optimality conditions (in units of the decision function) that is good enough.
     stop : {"kkt", "gap"}, default="kkt"
-        With ``"gap"`` it goes on until the relative duality gap is at most ``tol``, too.
+        With ``"gap"`` it goes on until the relative duality gap is at most ``tol``, too, or the gap itself at most
+        ``tol**2 / (2 max K_ii)``, which counts where the optimum is about 0: since the gap bounds half the squared
+        distance of w to the best one, <w, phi(x)> is then within ``tol`` of the best for every row x.
     max_iter : int, default=-1
         The most inner steps, -1 for no limit.
     cache_bytes : int, default=200 MiB
@@ -97,33 +100,51 @@ def solve_box_qp(
             point.F = start_gradient.copy()
         elif point.beta.any():
             renew_gradient(problem.gram, point)
+        solver.known = point.beta.copy(), point.F.copy()
         solver.solve(point, tol)
         primal, dual = objectives(point)
-        if stop == "gap":
-            primal, dual = _close_gap(solver, point, tol, primal, dual)
+        allowed = _Allowed.of(problem.gram, tol) if stop == "gap" else None
+        if allowed is not None:
+            primal, dual = _close_gap(solver, point, allowed, primal, dual)
     violation = point.violation()
-    converged = violation <= tol and (stop == "kkt" or _relative(primal, dual) <= tol)
+    converged = violation <= tol and (allowed is None or allowed.excess(primal, dual) <= 1)
     status = _status(problem.convex, converged, point.steps >= limit)
     certificate = Certificate(
         primal, dual, violation, point.steps, time.perf_counter() - begun, solver.held, status,
-        violations(point, problem.totals),
+        violations(point, problem.totals), problem.convex,
     )  # fmt: skip
     return Solution(BoxQPValue(point.beta, point.offsets(), point.F), status, certificate, point.beta)
 
 
-def _relative(primal: float, dual: float) -> float:
-    size = max(abs(primal), abs(dual))
-    return (primal - dual) / size if size > 0 else 0.0
+@dataclass(frozen=True)
+class _Allowed:
+    """The gap that is small enough: relative to the objective, or, where that is about 0, by itself."""
+
+    relative: float
+    absolute: float
+
+    @classmethod
+    def of(cls, gram: GramMatrix, tol: float) -> _Allowed:
+        """See ``stop`` of :func:`solve_box_qp`."""
+        largest = float(gram.diagonal().max())
+        return cls(tol, 0.5 * tol**2 / largest if largest > 0 else 0.0)
+
+    def excess(self, primal: float, dual: float) -> float:
+        """The gap in units of what is allowed."""
+        limit = max(self.relative * max(abs(primal), abs(dual)), self.absolute)
+        return (primal - dual) / limit if limit > 0 else 0.0
 
 
-def _close_gap(solver: _Solver, point: Iterate, tol: float, primal: float, dual: float) -> tuple[float, float]:
-    """Go on with smaller tolerances until the relative gap is at most ``tol``, or nothing moves any more."""
-    aim = tol
+def _close_gap(
+    solver: _Solver, point: Iterate, allowed: _Allowed, primal: float, dual: float
+) -> tuple[float, float]:
+    """Go on with smaller tolerances until the gap is small enough, or nothing moves any more."""
+    aim = allowed.relative
     for _ in range(_GAP_ROUNDS):
-        gap = _relative(primal, dual)
-        if gap <= tol or point.steps >= solver.limit:
+        excess = allowed.excess(primal, dual)
+        if excess <= 1 or point.steps >= solver.limit:
             break
-        aim *= max(0.1, min(_GAP_PART, _GAP_PART * tol / gap))
+        aim *= max(0.1, min(_GAP_PART, _GAP_PART / excess))
         solver.solve(point, aim)
         primal, dual = objectives(point)
     return primal, dual
@@ -140,6 +161,8 @@ class _Solver:
         self.gram, self.limit, self.room, self.n_jobs = gram, limit, room, n_jobs
         self.matrix, self.verbose = matrix, verbose
         self.held = 0
+        # Weights and their gradient in float64, which later ones are computed from.
+        self.known: tuple[Vector, Vector] | None = None
 
     def solve(self, point: Iterate, tol: float) -> None:
         """Until the violation is at most ``tol``, the steps are used up, or rounding stops it."""
@@ -171,10 +194,11 @@ class _Solver:
             if dtype == np.float32 and not (np.isfinite(point.F).all() and np.isfinite(point.beta).all()):
                 # The kernel overflows float32; float64 begins anew.
                 point.beta = begin.copy()
-                renew_gradient(self.gram, point)
+                renew_gradient(self.gram, point, self.known)
                 continue
             check_gradient(point)
-            renew_gradient(self.gram, point)
+            renew_gradient(self.gram, point, self.known)
+            self.known = point.beta.copy(), point.F.copy()
             if point.violation() <= tol or point.steps >= self.limit:
                 break
 

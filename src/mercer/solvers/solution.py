@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import asdict, dataclass, field
 from enum import Enum
 from typing import Any, Generic, TypeVar
@@ -33,6 +34,21 @@ class Status(Enum):
     )
 
 
+# What the optimality conditions are, in words, by the names that solvers give to their violations.
+_CONDITIONS = {
+    "stationarity": "how far the decision value of some row is from where its weight says it is",
+    "complementary slackness": "the largest share of one row in the gap: its weight does not match its error",
+    "box": "how far a weight is outside its bounds",
+    "sum": "how far the weights are from the sums that they must have",
+    "margin": "by how much some row is inside a margin that must be empty",
+}
+# A relative gap above this is said to be large; above the second one the optimum may as well be 0.
+_LARGE = 0.01
+_ABOUT_ZERO = 0.5
+# Differences of this share of the objective are rounding.
+_ROUNDING = 1e-13
+
+
 @dataclass(frozen=True)
 class Certificate:
     """How good an answer is.
@@ -56,6 +72,8 @@ class Certificate:
         How the solve ended; ``status.value`` says it in words.
     violations : dict of str to float
         The worst violation of each optimality condition, by name, where the solver tells them apart.
+    convex : bool, default=True
+        Whether the problem is convex. With an indefinite kernel it is not, and ``dual`` bounds nothing.
 
     Examples
     --------
@@ -72,6 +90,7 @@ class Certificate:
     peak_bytes: int
     status: Status
     violations: dict[str, float] = field(default_factory=dict)
+    convex: bool = True
 
     @property
     def gap(self) -> float:
@@ -80,18 +99,90 @@ class Certificate:
 
     @property
     def relative_gap(self) -> float:
-        """The gap relative to the larger objective value (1.0 at the least in the denominator's place of 0)."""
+        """The gap relative to the larger of the two objective values in size; 0 where both are 0.
+
+        Where the optimum is about 0 it means little: the two values may then be tiny and their quotient still about 1.
+        There the gap itself counts.
+
+        >>> Certificate(1e-12, -1e-12, 0.0, 10, 0.1, 800, Status.converged).relative_gap
+        2.0
+        """
         size = max(abs(self.primal), abs(self.dual))
         return self.gap / size if size > 0 else 0.0
 
     def explain(self) -> str:
-        """The certificate in words."""
-        return (
-            f"{self.status.value} Objective {self.primal:.6g}, bounded below by {self.dual:.6g}: "
-            f"at most {self.gap:.3g} ({self.relative_gap:.2e} of its size) could still be won. "
-            f"Worst violation of an optimality condition: {self.kkt_violation:.3g}. "
-            f"{self.iterations} iterations, {self.seconds:.3g} s, {self.peak_bytes / 2**20:.1f} MiB at most."
-        )
+        """What the certificate means, and what to change where it is not what was hoped for.
+
+        >>> print(Certificate(1.5, 1.4985, 1e-4, 10, 0.1, 800, Status.converged, {"sum": 0.0}).explain())
+        converged: The stopping rule was met: the answer is as good as was asked for.
+        Objective 1.5, and no answer has less than 1.4985: at most 0.0015 can still be won (0.1 % of the objective).
+        Worst violation of the optimality conditions: 0.0001.
+          sum: 0, how far the weights are from the sums that they must have.
+        Cost: 10 iterations, 0.1 s, 0.0 MiB at most.
+        To do: nothing. For a smaller gap, choose a smaller tol, or stop="gap" where there is one.
+        """
+        happened = self.status.value.split(". ")[0].rstrip(".")
+        lines = [f"{self.status.name}: {happened}.", *self._bound()]
+        lines.append(f"Worst violation of the optimality conditions: {self.kkt_violation:.3g}.")
+        for name, value in self.violations.items():
+            meaning = _CONDITIONS.get(name)
+            lines.append(f"  {name}: {value:.3g}" + (f", {meaning}." if meaning else "."))
+        memory = f"{self.peak_bytes / 2**20:.1f} MiB at most"
+        lines.append(f"Cost: {self.iterations} iterations, {self.seconds:.3g} s, {memory}.")
+        lines.append(f"To do: {self._advice()}")
+        return "\n".join(lines)
+
+    def _bound(self) -> list[str]:
+        """What is known of the best value."""
+        if self._unbounded:
+            return [
+                f"Objective {self.primal:.6g}. The kernel is indefinite, so the difference to the dual value "
+                f"{self.dual:.6g} bounds nothing: another stationary point may be better by any amount."
+            ]
+        if not (math.isfinite(self.primal) and math.isfinite(self.dual)):
+            below = f"no answer has less than {self.dual:.6g}" if math.isfinite(self.dual) else "nothing bounds it"
+            return [f"Objective {self.primal:.6g}, and {below}: what can still be won is not known."]
+        gap = max(self.gap, 0.0)
+        text = f"Objective {self.primal:.6g}, and no answer has less than {self.dual:.6g}: "
+        if gap <= _ROUNDING * max(abs(self.primal), abs(self.dual)):
+            return [text + "nothing can be won beyond rounding."]
+        text += f"at most {gap:.3g} can still be won"
+        if self._about_zero():
+            return [
+                text + ".",
+                "The gap is as large as the objective itself. Where the optimum is about 0 that means little, and the "
+                f"gap of {gap:.3g} by itself is what counts, compared with objectives that matter to you.",
+            ]
+        return [f"{text} ({100.0 * self.relative_gap:.2g} % of the objective)."]
+
+    @property
+    def _unbounded(self) -> bool:
+        return not self.convex or self.status is Status.stationary
+
+    def _about_zero(self) -> bool:
+        """Whether 0 lies between the bounds, or next to them as seen from their distance."""
+        return self.relative_gap > _ABOUT_ZERO
+
+    def _advice(self) -> str:
+        if self._unbounded and self.status not in (Status.iteration_limit, Status.stalled):
+            return (
+                "for an answer with a guarantee, take a positive semi-definite kernel. With this one, compare several "
+                "by validation; other starts or tolerances may end elsewhere."
+            )
+        if self.status is Status.iteration_limit:
+            return "raise max_iter; or make the problem easier: a larger tol, a smaller C, columns of X of one scale."
+        if self.status is Status.stalled:
+            return (
+                "pass X as float64 and scale its columns; a larger tol or a smaller C asks for less."
+                + ("" if self._unbounded else " The bounds hold all the same: if the gap is small enough, so is this.")
+            )
+        if self.status is Status.least_squares:
+            return "raise alpha, so that the answer is unique; or leave out rows that repeat others."
+        if self.status is Status.direct:
+            return "nothing."
+        if self.relative_gap > _LARGE and not self._about_zero():
+            return 'the gap is large although tol was met; choose stop="gap" where there is one, or a smaller tol.'
+        return 'nothing. For a smaller gap, choose a smaller tol, or stop="gap" where there is one.'
 
     def as_dict(self) -> dict[str, Any]:
         """Every figure, JSON-ready; the status by its name."""

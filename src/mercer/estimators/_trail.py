@@ -1,0 +1,112 @@
+"""From the answer of one problem to the start of the next, over the same rows and with the same kernel."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import ExitStack
+
+import numpy as np
+
+from mercer.engine import memory
+from mercer.solvers.problems import Array, BoxQP, BoxQPValue, GramMatrix, Vector
+from mercer.solvers.smo import EXACT, WHOLE
+
+# What rounding has left next to a bound would count as free.
+_AT_BOUND = 1.0 - 1e-12
+
+
+def outward(count: int) -> list[tuple[int, int | None]]:
+    """The order in which to solve for ascending values: from the middle up, and from the middle down.
+
+    Each with the one that it starts from. With a larger C weights at their bounds stay there; where C is so small
+    that nearly all are, it is quicker to come from above.
+
+    >>> outward(4)
+    [(2, None), (3, 2), (1, 2), (0, 1)]
+    """
+    middle = count // 2
+    up = [(number, number - 1) for number in range(middle + 1, count)]
+    return [(middle, None), *up, *((number, number + 1) for number in range(middle - 1, -1, -1))]
+
+
+class Trail:
+    r"""Remembers the last problem and its answer; starts the next one, which may differ in all but the matrix K.
+
+    Where the sums of the weights are zero (or there is none), the start is the best point on the ray through the last
+    weights that is in the new box: :math:`s \beta` with
+
+    .. math:: s = \min\Bigl(\min_i \frac{u_i}{|\beta_i|},\;
+              \frac{c^\top \beta - \varepsilon |\beta|_1}{\beta^\top K \beta}\Bigr).
+
+    Its gradient :math:`c - s K \beta` follows from the last one, so that a start costs no evaluation of the kernel.
+    From C to a larger one, s is the ratio of the two as long as weights are at their bound, which they stay at.
+
+    Parameters
+    ----------
+    held : ExitStack
+        Keeps the memory of a small kernel matrix reserved, which is made once for all problems.
+
+    A copy goes on from the same answer by itself.
+
+    Examples
+    --------
+    >>> from mercer.gram import PrecomputedGram
+    >>> from mercer.solvers.smo import solve_box_qp
+    >>> gram, y, trail = PrecomputedGram(np.eye(2)), np.array([1.0, -1.0]), Trail(ExitStack())
+    >>> problem = BoxQP.classification(gram, y, np.full(2, 0.25))
+    >>> trail.keep(problem, solve_box_qp(problem).value)
+    >>> trail.start(BoxQP.classification(gram, y, np.full(2, 0.5)))
+    (array([ 0.5, -0.5]), array([ 0.5, -0.5]))
+    """
+
+    def __init__(self, held: ExitStack) -> None:
+        self._held = held
+        self._product: Vector | None = None
+        self._beta = np.empty(0)
+        self._matrix: Array | None = None
+
+    @property
+    def begun(self) -> bool:
+        """Whether there is an answer to start from."""
+        return self._product is not None
+
+    def matrix(self, gram: GramMatrix) -> Array | None:
+        """The whole of a small matrix, as :func:`mercer.solvers.smo.solve_box_qp` takes it."""
+        n = gram.shape[0]
+        if self._matrix is None and n <= WHOLE:
+            dtype = np.dtype(np.float64 if n <= EXACT else np.float32)
+            self._held.enter_context(memory.reserve(n * n * dtype.itemsize, "the kernel matrix"))
+            with np.errstate(over="ignore"):
+                self._matrix = gram.astype(dtype).block(None, None)
+        return self._matrix
+
+    def keep(self, problem: BoxQP, value: BoxQPValue) -> None:
+        """Remember an answer."""
+        self._beta, self._product = value.beta, problem.linear - value.gradient
+
+    def start(
+        self, problem: BoxQP, move: Callable[[Vector, BoxQP], Vector] | None = None
+    ) -> tuple[Vector | None, Vector | None]:
+        """A feasible start and its gradient, as far as they are known.
+
+        ``move`` makes the last weights feasible for a problem whose sums are not zero; the gradient is then not known.
+        """
+        if self._product is None:
+            return None, None
+        if any(problem.totals):
+            return (None if move is None else move(self._beta, problem)), None
+        scale = self._scale(problem)
+        beta = scale * self._beta
+        beta = np.where(beta > _AT_BOUND * problem.upper, problem.upper, beta)
+        beta = np.where(beta < _AT_BOUND * problem.lower, problem.lower, beta)
+        return beta, problem.linear - scale * self._product
+
+    def _scale(self, problem: BoxQP) -> float:
+        support = np.flatnonzero(self._beta)
+        beta = self._beta[support]
+        bound = np.where(beta > 0, problem.upper[support], -problem.lower[support])
+        most = float((bound / np.abs(beta)).min(initial=np.inf))
+        gain = float(problem.linear[support] @ beta - problem.tube * np.abs(beta).sum())
+        curvature = float(beta @ self._product[support]) if self._product is not None else 0.0
+        best = max(gain, 0.0) / curvature if curvature > 0 else 1.0
+        return min(most, best) if np.isfinite(min(most, best)) else 0.0

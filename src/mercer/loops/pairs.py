@@ -1,0 +1,214 @@
+"""Many tiny one-vs-one problems in one call, and their decision values on many rows.
+
+Values of the rows of each pair of classes are held in arrays (k - 1, n) over rows that are sorted by class. Those of
+class c against class o are in layer o - 1 if o > c, else in layer o.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from mercer.loops._jit import jit
+from mercer.loops.smo import set_masks, smo_steps
+
+# Steps for each row before it is seen whether float64 can tell the violation from rounding; and the most of them.
+_ROUND = 4
+_ROUNDS = 10
+# What is aimed at in units of the rounding of a gradient.
+_ABOVE = 4.0
+# The box of the row that stands for the offset where that is 0.
+_WIDE = 1e150
+_EPS = float(np.finfo(np.float64).eps)
+_LEAST = _EPS * float(np.finfo(np.float32).tiny)
+FIGURES = 7
+
+
+@jit
+def _copy_block(source, size, width, target, row, column):
+    """``target[row:, column:]`` from a flat matrix of ``width`` columns."""
+    for r in range(size):
+        for c in range(width):
+            target[row + r, column + c] = source[r * width + c]
+
+
+@jit
+def _assemble(K, own_first, own_second, a, b, pad, whole):
+    """The matrix of a pair, with a row and a column of zeros if it is padded."""
+    q = a + b
+    _copy_block(own_first, a, a, whole, 0, 0)
+    _copy_block(own_second, b, b, whole, a, a)
+    for r in range(a):
+        for c in range(b):
+            whole[r, a + c] = K[r, c]
+            whole[a + c, r] = K[r, c]
+    if pad:
+        for r in range(q + 1):
+            whole[r, q] = 0.0
+            whole[q, r] = 0.0
+
+
+@jit
+def _gradient(whole, beta, linear, F):
+    for r in range(F.shape[0]):
+        total = 0.0
+        row = whole[r]
+        for c in range(beta.shape[0]):
+            total += row[c] * beta[c]
+        F[r] = linear[r] - total
+
+
+@jit
+def _solve(whole, linear, beta, lower, upper, work, tol, exact, limit):
+    """SMO from ``beta``; ``work`` (7, q). Returns the steps, and whether it came to what float64 can resolve."""
+    q = beta.shape[0]
+    F, rise, fall, keys, diagonal, tube = work[0], work[1], work[2], work[3], work[4], work[5]
+    bits = keys.view(np.int64)
+    largest = 0.0
+    for r in range(q):
+        diagonal[r] = whole[r, r]
+        tube[r] = 0.0
+        largest = max(largest, abs(diagonal[r]))
+    _gradient(whole, beta, linear, F)
+    done = 0
+    rounding = 0.0
+    gap = np.inf
+    for _ in range(_ROUNDS):
+        aim = 0.9 * min(max(exact, _ABOVE * rounding), tol)
+        set_masks(beta, lower, upper, tube, rise, fall)
+        steps, gap = smo_steps(
+            whole, diagonal, F, beta, lower, upper, tube, rise, fall, keys, bits, aim,
+            max(_EPS * largest, _LEAST), min(_ROUND * q, limit - done),
+        )  # fmt: skip
+        done += steps
+        if gap <= aim:
+            return done, True
+        norm = 0.0
+        for r in range(q):
+            if upper[r] < _WIDE:
+                norm += beta[r] * beta[r]
+        rounding = 0.5 * _EPS * largest * np.sqrt(norm)
+    return done, rounding > exact and gap <= tol
+
+
+@jit
+def _offset(F, beta, lower, upper, intercept):
+    """The offset, and the violation of the optimality conditions."""
+    top, bottom, total, free = -np.inf, np.inf, 0.0, 0
+    for r in range(F.shape[0]):
+        rises, falls = beta[r] < upper[r], beta[r] > lower[r]
+        if rises:
+            top = max(top, F[r])
+        if falls:
+            bottom = min(bottom, F[r])
+        if rises and falls:
+            total += F[r]
+            free += 1
+    if not intercept:
+        return 0.0, max(top, 0.0) - min(bottom, 0.0)
+    if not np.isfinite(top) or not np.isfinite(bottom):
+        return (top if np.isfinite(top) else bottom), 0.0
+    return (total / free if free else 0.5 * (top + bottom)), max(top - bottom, 0.0)
+
+
+@jit
+def _assess(F, linear, beta, lower, upper, intercept, figures):
+    """Fill the figures of a certificate; returns the offset."""
+    offset, violation = _offset(F, beta, lower, upper, intercept)
+    dual, gap, worst, box, total = 0.0, 0.0, -np.inf, 0.0, 0.0
+    for r in range(F.shape[0]):
+        residual = F[r] - offset
+        term = max(residual, 0.0) * upper[r] - max(-residual, 0.0) * lower[r] - residual * beta[r]
+        gap += term
+        worst = max(worst, term)
+        dual += 0.5 * beta[r] * (linear[r] + F[r])
+        box = max(box, lower[r] - beta[r], beta[r] - upper[r])
+        total += beta[r]
+    figures[0], figures[1], figures[2] = dual + gap, dual, violation
+    figures[4], figures[5], figures[6] = worst, box, abs(total) if intercept else 0.0
+    return offset
+
+
+@jit
+def solve_with_later(
+    i, K, own, classes, sizes, rows, columns, places, bound, start, beta, gradient, offsets, figures, solved, most,
+    intercept, tol, exact, limit,
+):  # fmt: skip
+    """The C-SVC of class ``i`` with each later one, as far as a pair has at most ``most`` rows.
+
+    ``K`` (rows of class i, columns) is a strip of the kernel matrix in float64; ``classes``, ``sizes``, first ``rows``,
+    first ``columns`` of the strip and ``places`` in ``own``, which holds the blocks of the classes with themselves,
+    describe the classes (c,). ``bound`` (n,), ``start``, ``beta`` and ``gradient`` are laid out over all rows;
+    ``offsets``, ``figures`` (primal, dual, violation, steps, complementary slackness, box, sum) and ``solved`` are of
+    the pairs (c - i - 1,). Pairs that steps alone do not bring to ``exact``, or as near as rounding lets them, are
+    left unsolved.
+    """
+    room, arrays = np.empty((most + 1) * (most + 1)), np.empty((10, most + 1))
+    a = sizes[i]
+    for t in range(sizes.shape[0] - i - 1):
+        j = i + 1 + t
+        b = sizes[j]
+        q = a + b
+        if q > most:
+            continue
+        size = q if intercept else q + 1
+        whole = room[: size * size].reshape(size, size)
+        _assemble(
+            K[:, columns[j] : columns[j] + b], own[places[i] : places[i] + a * a], own[places[j] : places[j] + b * b],
+            a, b, not intercept, whole,
+        )  # fmt: skip
+        linear, weight, lower, upper = arrays[6, :size], arrays[7, :size], arrays[8, :size], arrays[9, :size]
+        if not intercept:
+            linear[q], weight[q], lower[q], upper[q] = 0.0, 0.0, -_WIDE, _WIDE
+        for r in range(q):
+            first = r < a
+            row = rows[i] + r if first else rows[j] + r - a
+            linear[r] = 1.0 if first else -1.0
+            lower[r] = 0.0 if first else -bound[row]
+            upper[r] = bound[row] if first else 0.0
+            weight[r] = min(max(start[classes[j] - 1 if first else classes[i], row], lower[r]), upper[r])
+        steps, good = _solve(whole, linear, weight, lower, upper, arrays[:6, :size], tol, exact, limit)
+        F = arrays[0, :q]
+        _gradient(whole, weight[:q], linear, F)
+        offsets[t] = _assess(F, linear[:q], weight[:q], lower[:q], upper[:q], intercept, figures[t])
+        figures[t, 3] = steps
+        # A NaN anywhere in the gradient is in its sum as well.
+        solved[t] = good and figures[t, 2] <= tol and np.isfinite(np.sum(F))
+        for r in range(q):
+            first = r < a
+            row = rows[i] + r if first else rows[j] + r - a
+            layer = classes[j] - 1 if first else classes[i]
+            beta[layer, row] = weight[r]
+            gradient[layer, row] = F[r]
+
+
+@jit
+def tally_pairs(K, dual, ends, offsets, strict, won, sums):
+    """Add the votes of all pairs of classes, and their decision values, up by class.
+
+    ``K`` (n_sv, b) holds kernel values of b rows, ``dual`` (k - 1, n_sv) the weights, ``ends`` where classes end among
+    the support vectors; ``won`` and ``sums`` are (k, b). A value of zero is a vote for the second class if ``strict``.
+    """
+    k, width = won.shape
+    value = np.empty(width)
+    number = 0
+    for i in range(k):
+        for j in range(i + 1, k):
+            value[:] = offsets[number]
+            number += 1
+            for s in range(ends[i - 1] if i else 0, ends[i]):
+                _add(dual[j - 1, s], K[s], value)
+            for s in range(ends[j - 1], ends[j]):
+                _add(dual[i, s], K[s], value)
+            for r in range(width):
+                first = 1.0 if value[r] > 0.0 or (value[r] == 0.0 and not strict) else 0.0
+                won[i, r] += first
+                won[j, r] += 1.0 - first
+                sums[i, r] += value[r]
+                sums[j, r] -= value[r]
+
+
+@jit
+def _add(weight, row, value):
+    if weight != 0.0:
+        for r in range(value.shape[0]):
+            value[r] += weight * row[r]

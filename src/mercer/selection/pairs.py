@@ -1,0 +1,93 @@
+"""A path of classifiers by pairs of classes: every pair is solved for all values while its matrix is in hand."""
+
+from __future__ import annotations
+
+import copy
+from contextlib import ExitStack
+from typing import Any
+
+import numpy as np
+
+from mercer.engine import memory
+from mercer.estimators._pair_classifier import ClassRows, PairClassifier
+from mercer.estimators._trail import Trail, outward
+from mercer.estimators.nu_svc import NuSVC
+from mercer.solvers.pair_answers import PairAnswers
+from mercer.solvers.pairwise import Answer, Controls, Method, Pair, c_svc
+from mercer.solvers.problems import Array, BoxQP, GramMatrix, Vector
+from mercer.solvers.smo import solve_box_qp
+
+
+def fit_pairs(models: list[PairClassifier], X: Any, y: Any, sample_weight: Any) -> None:
+    """Fit ``models``, which differ in C or nu alone and are in ascending order of it."""
+    first = models[0]
+    for model in models:
+        model._check_parameters()
+    X, data, _ = first._prepare(X, y, sample_weight)
+    fitted = {name: value for name, value in vars(first).items() if name not in first.get_params(deep=False)}
+    for model in models[1:]:
+        model.__dict__.update(fitted)
+    steps = _Steps(models, data)
+    with memory.track() as account:
+        first._solve(X, data, steps.bounds[0], None, steps.solve)
+    for number, model in enumerate(models):
+        answers = PairAnswers.of(data.sizes, (steps.answers[pair][number] for pair in sorted(steps.answers)))
+        model._finish(X, data, answers, float(answers.certificates.seconds.sum()), account.peak)
+        model._report()
+
+
+class _Steps:
+    """Solves the problem of a pair for one model after the other, and keeps all the answers."""
+
+    def __init__(self, models: list[PairClassifier], data: ClassRows) -> None:
+        self.bounds = [model._bounds(data) for model in models]
+        self.answers: dict[Pair, dict[int, Answer]] = {}
+        self._methods = [model._method(data) for model in models]
+        # The weights of a nu-machine sum to what is known where its problem is stated; it scales them itself.
+        self._by_itself = isinstance(models[0], NuSVC)
+        ends = np.cumsum(data.sizes)
+        self._parts = [slice(int(end - size), int(end)) for end, size in zip(ends, data.sizes)]
+
+    def solve(
+        self, gram: GramMatrix, y: Vector, upper: Vector, *, controls: Controls, start: Vector | None,
+        matrix: Array | None, pair: Pair,
+    ) -> Answer:  # fmt: skip
+        """As a :class:`mercer.solvers.pairwise.Method`; returns the answer of the first model."""
+        answers: dict[int, Answer] = {}
+        rows = np.r_[self._parts[pair[0]], self._parts[pair[1]]]
+        with ExitStack() as held:
+            begin = Trail(held)
+            if matrix is None:
+                matrix = begin.matrix(gram)
+            trails: dict[int, Trail] = {}
+            for number, before in outward(len(self._methods)):
+                method, bound = self._methods[number], self.bounds[number][rows]
+                if self._by_itself:
+                    last = None if before is None else answers[before].value.beta
+                    answers[number] = method(
+                        gram, y, bound, controls=controls, start=last, matrix=matrix, pair=pair
+                    )  # fmt: skip
+                else:
+                    trail = trails[number] = begin if before is None else copy.copy(trails[before])
+                    answers[number] = _next(trail, method, gram, y, bound, controls, matrix, pair)
+        self.answers[pair] = answers
+        return answers[0]
+
+
+def _next(
+    trail: Trail, method: Method, gram: GramMatrix, y: Vector, upper: Vector, controls: Controls,
+    matrix: Array | None, pair: Pair,
+) -> Answer:  # fmt: skip
+    """The C-SVC for the next value."""
+    problem = BoxQP.classification(gram, y, upper, intercept=controls.intercept, convex=controls.convex)
+    start, gradient = trail.start(problem)
+    if method is c_svc:
+        answer = solve_box_qp(
+            problem, tol=controls.tol, stop=controls.stop, max_iter=controls.max_iter, n_jobs=controls.n_jobs,
+            cache_bytes=controls.cache_bytes, start=start, start_gradient=gradient, matrix=matrix,
+            verbose=controls.verbose,
+        )  # fmt: skip
+    else:
+        answer = method(gram, y, upper, controls=controls, start=start, matrix=matrix, pair=pair)
+    trail.keep(problem, answer.value)
+    return answer

@@ -1,0 +1,216 @@
+"""The solutions of a support vector machine along one of its parameters."""
+
+from __future__ import annotations
+
+import copy
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from numbers import Real
+from typing import Any, overload
+
+import numpy as np
+from sklearn.base import clone
+
+from mercer._errors import ParameterError
+from mercer.estimators._pair_classifier import PairClassifier
+from mercer.estimators._single_expansion import SingleExpansion
+from mercer.estimators._trail import Trail, outward
+from mercer.estimators.svc import SVC
+from mercer.selection.pairs import fit_pairs
+from mercer.solvers.problems import Vector
+from mercer.solvers.solution import Certificate
+
+_LISTS = {"C": "Cs", "nu": "nus", "epsilon": "epsilons"}
+
+
+@dataclass(frozen=True, repr=False)
+class Path(Sequence[Any]):
+    """Fitted models along a parameter, in the order in which its values were given; see :func:`svm_path`.
+
+    Parameters
+    ----------
+    parameter : str
+        ``"C"``, ``"nu"`` or ``"epsilon"``.
+    values : tuple of float
+        Its values.
+    models : tuple of estimators
+        ``path[i]`` is the model of ``values[i]``.
+    seconds : float
+        Wall-clock time of the whole path.
+    """
+
+    parameter: str
+    values: tuple[float, ...]
+    models: tuple[Any, ...]
+    seconds: float
+
+    @property
+    def certificates(self) -> tuple[Certificate, ...]:
+        """How good each answer is; their seconds are those of one value alone."""
+        return tuple(model.certificate_ for model in self.models)
+
+    @property
+    def coef_path(self) -> Vector:
+        """``coef_`` of every model, (values, pairs of classes or 1, d); for the linear kernel only."""
+        return np.stack([np.asarray(model.coef_) for model in self.models])
+
+    def __len__(self) -> int:
+        return len(self.models)
+
+    @overload
+    def __getitem__(self, index: int) -> Any: ...
+    @overload
+    def __getitem__(self, index: slice) -> tuple[Any, ...]: ...
+    def __getitem__(self, index: int | slice) -> Any:
+        return self.models[index]
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self.models)
+
+    def __repr__(self) -> str:
+        """A table with a line for each value."""
+        lines = [f"{type(self.models[0]).__name__} along {self.parameter}: {len(self)} fits in {self.seconds:.3g} s"]
+        lines.append(f"{self.parameter:>12} {'SVs':>8} {'objective':>14} {'relative gap':>13}  status")
+        for value, model in zip(self.values, self.models):
+            c = model.certificate_
+            count = int(np.sum(model.n_support_))
+            lines.append(f"{value:12.6g} {count:8d} {c.primal:14.7g} {c.relative_gap:13.2e}  {c.status.name}")
+        return "\n".join(lines)
+
+
+def svm_path(
+    X: Any,
+    y: Any,
+    Cs: Any = None,
+    *,
+    nus: Any = None,
+    epsilons: Any = None,
+    estimator: Any = None,
+    sample_weight: Any = None,
+    **parameters: Any,
+) -> Path:
+    """Fit a support vector machine for every value of C, of nu, or of epsilon, each answer with its certificate.
+
+    Every answer is as good as a fit by itself: it has met the same stopping rule, and its certificate is computed in
+    the same way. It is found sooner: each solve starts from the answer of the value next to it, whose gradient is
+    known, from the one in the middle upwards and downwards; and what can be shared is made once. For classifiers the
+    data are checked once, and the kernel matrix of a small pair of classes serves for all values.
+
+    Parameters
+    ----------
+    X : array or sparse matrix of shape (n, d), or (n, n) for ``kernel="precomputed"``
+        Training rows.
+    y : array of shape (n,)
+        Labels or targets; None for ``OneClassSVM``.
+    Cs, nus, epsilons : sequence of float
+        Exactly one of them: values of the parameter that the estimator has, in any order; C above 0 and finite.
+    estimator : SVC, NuSVC, SVR, NuSVR or OneClassSVM, optional
+        Not changed, and need not be fitted; by default ``SVC()``. With ``stop="gap"`` every relative duality gap is
+        at most ``tol``.
+    sample_weight : array of shape (n,), optional
+        As for ``fit``.
+    **parameters
+        Further parameters of the estimator by name.
+
+    Returns
+    -------
+    Path
+        A sequence of fitted estimators, in the order of the values. The seconds of a classifier's certificate are
+        those of its solver.
+
+    Raises
+    ------
+    ParameterError
+        If none or several lists are given, one is empty or holds what is not a number in range, or the estimator has
+        no such parameter.
+    DataError, IndefiniteKernelError, MemoryBudgetError
+        As ``fit``.
+
+    Notes
+    -----
+    Source of the idea: DeCoste and Wagstaff (2000), "Alpha seeding for support vector machines". Scaled weights as
+    the start are as in Chu, Ho, Tsai, Lin and Lin (2015), "Warm start for parameter selection of linear classifiers".
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer import SVR, svm_path
+    >>> X = np.linspace(-1, 1, 40)[:, None]
+    >>> path = svm_path(X, X[:, 0] > 0.3, [0.1, 1.0, 10.0], kernel="linear")
+    >>> [int(model.n_support_.sum()) for model in path]
+    [28, 16, 8]
+    >>> path.coef_path.shape
+    (3, 1, 1)
+    >>> tubes = svm_path(X, np.sin(3 * X[:, 0]), epsilons=[0.3, 0.1], estimator=SVR(C=10.0))
+    >>> tubes[0].epsilon, max(c.relative_gap for c in tubes.certificates) < 1e-6
+    (0.3, True)
+    """
+    begun = time.perf_counter()
+    parameter, values = _the_list({"C": Cs, "nu": nus, "epsilon": epsilons})
+    prototype = _prototype(estimator, parameter, parameters)
+    order = sorted(set(values))
+    models = [clone(prototype).set_params(**{parameter: value}) for value in order]
+    if isinstance(prototype, PairClassifier):
+        fit_pairs(models, X, y, sample_weight)
+    else:
+        _fit_in_turn(models, X, y, sample_weight)
+    found = dict(zip(order, models))
+    # A value that was given twice has two models.
+    chosen = tuple(found.pop(value, None) or copy.copy(models[order.index(value)]) for value in values)
+    return Path(parameter, values, chosen, time.perf_counter() - begun)
+
+
+def _the_list(lists: dict[str, Any]) -> tuple[str, tuple[float, ...]]:
+    """The parameter whose values are given, and these."""
+    given = {name: values for name, values in lists.items() if values is not None}
+    names = ", ".join(_LISTS[name] for name in given)
+    if len(given) != 1:
+        raise ParameterError(
+            f"exactly one list of values is needed, of Cs, nus and epsilons, and {names or 'none'} "
+            f"{'are' if len(given) > 1 else 'is'} given."
+        )
+    ((name, values),) = given.items()
+    found = list(values) if np.iterable(values) and not isinstance(values, str) else [values]
+    if not found:
+        raise ParameterError(f"{names} is empty; give one value at least.")
+    for value in found:
+        if not isinstance(value, Real) or isinstance(value, bool | np.bool_) or not np.isfinite(float(value)):
+            advice = " A hard margin, C=inf, is a fit of its own." if name == "C" and value == np.inf else ""
+            raise ParameterError(f"{names} must hold finite numbers, and holds {value!r}.{advice}")
+    return name, tuple(float(value) for value in found)
+
+
+def _prototype(estimator: Any, parameter: str, parameters: dict[str, Any]) -> Any:
+    """A new estimator with the parameters, which has the one that is to change."""
+    if estimator is None:
+        estimator = SVC()
+    if not isinstance(estimator, PairClassifier | SingleExpansion):
+        raise ParameterError(
+            f"estimator must be an SVC, NuSVC, SVR, NuSVR or OneClassSVM, and is {estimator!r}."
+        )
+    known = estimator.get_params(deep=False)
+    for name in (parameter, *parameters):
+        if name not in known and "__" not in name:
+            has = ", ".join(name for name in _LISTS if name in known)
+            raise ParameterError(
+                f"{type(estimator).__name__} has no parameter {name!r}"
+                + (f"; a path of it may be along {has}." if name == parameter else ".")
+            )
+    if parameter in parameters:
+        raise ParameterError(f"{parameter}={parameters[parameter]!r} and {_LISTS[parameter]} are given; leave out one.")
+    return clone(estimator).set_params(**parameters)
+
+
+def _fit_in_turn(models: list[Any], X: Any, y: Any, sample_weight: Any) -> None:
+    """Fit machines with one expansion, in ascending order, one after the other."""
+    with ExitStack() as held:
+        trails: dict[int, Trail] = {}
+        for number, before in outward(len(models)):
+            model = models[number]
+            model._trail = trails[number] = Trail(held) if before is None else copy.copy(trails[before])
+            try:
+                model.fit(X, y, sample_weight)
+            finally:
+                del model._trail
