@@ -13,7 +13,9 @@ __version__ = "0.1.0"
 _HOME = {
     "Gram": "mercer.gram",
     "KernelRidge": "mercer.estimators.kernel_ridge",
+    "InfeasibleError": "mercer._errors",
     "KernelSGDClassifier": "mercer.estimators.kernel_sgd",
+    "MercerError": "mercer._errors",
     "NuSVC": "mercer.estimators.nu_svc",
     "NuSVR": "mercer.estimators.nu_svr",
     "OneClassSVM": "mercer.estimators.one_class_svm",
@@ -34,6 +36,8 @@ if TYPE_CHECKING:
     from mercer import kernels as kernels
     from mercer import testing as testing
     from mercer import validity as validity
+    from mercer._errors import InfeasibleError as InfeasibleError
+    from mercer._errors import MercerError as MercerError
     from mercer.engine.progress import on_progress as on_progress
     from mercer.engine.settings import config as config
     from mercer.estimators.kernel_ridge import KernelRidge as KernelRidge

@@ -98,8 +98,7 @@ class SVC(PairClassifier):
         w of each pair; for the linear kernel only.
     certificate_ : Certificate
         Primal and dual objective (sums over the pairs), worst violation, steps, time and memory. The gradient behind
-        them is computed in float64 for the support vectors and for all rows that are anywhere near the margin; see
-        :mod:`mercer.solvers.certify`.
+        them is computed in float64 over all rows; see :mod:`mercer.solvers.certify`.
     certificates_ : sequence of Certificate
         One for each pair of classes, each made when it is looked at.
     margins_ : ndarray of shape (n,), or (k - 1, n) for more than two classes

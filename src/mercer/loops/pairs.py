@@ -129,6 +129,27 @@ def _assess(F, linear, beta, lower, upper, intercept, figures):
 
 
 @jit
+def _pose(first_row, second_row, a, first_layer, second_layer, bound, start, linear, beta, lower, upper):
+    """Signs, start and box of a pair."""
+    for r in range(linear.shape[0]):
+        first = r < a
+        row = first_row + r if first else second_row + r - a
+        linear[r] = 1.0 if first else -1.0
+        lower[r] = 0.0 if first else -bound[row]
+        upper[r] = bound[row] if first else 0.0
+        beta[r] = min(max(start[first_layer if first else second_layer, row], lower[r]), upper[r])
+
+
+@jit
+def _keep(values, first_row, second_row, a, first_layer, second_layer, out):
+    for r in range(values.shape[0]):
+        if r < a:
+            out[first_layer, first_row + r] = values[r]
+        else:
+            out[second_layer, second_row + r - a] = values[r]
+
+
+@jit
 def solve_with_later(
     i, K, own, classes, sizes, rows, columns, places, bound, start, beta, gradient, offsets, figures, solved, most,
     intercept, tol, exact, limit,
@@ -159,13 +180,8 @@ def solve_with_later(
         linear, weight, lower, upper = arrays[6, :size], arrays[7, :size], arrays[8, :size], arrays[9, :size]
         if not intercept:
             linear[q], weight[q], lower[q], upper[q] = 0.0, 0.0, -_WIDE, _WIDE
-        for r in range(q):
-            first = r < a
-            row = rows[i] + r if first else rows[j] + r - a
-            linear[r] = 1.0 if first else -1.0
-            lower[r] = 0.0 if first else -bound[row]
-            upper[r] = bound[row] if first else 0.0
-            weight[r] = min(max(start[classes[j] - 1 if first else classes[i], row], lower[r]), upper[r])
+        place = rows[i], rows[j], a, classes[j] - 1, classes[i]
+        _pose(*place, bound, start, linear[:q], weight[:q], lower[:q], upper[:q])
         steps, good = _solve(whole, linear, weight, lower, upper, arrays[:6, :size], tol, exact, limit)
         F = arrays[0, :q]
         _gradient(whole, weight[:q], linear, F)
@@ -173,12 +189,8 @@ def solve_with_later(
         figures[t, 3] = steps
         # A NaN anywhere in the gradient is in its sum as well.
         solved[t] = good and figures[t, 2] <= tol and np.isfinite(np.sum(F))
-        for r in range(q):
-            first = r < a
-            row = rows[i] + r if first else rows[j] + r - a
-            layer = classes[j] - 1 if first else classes[i]
-            beta[layer, row] = weight[r]
-            gradient[layer, row] = F[r]
+        _keep(weight[:q], *place, beta)
+        _keep(F, *place, gradient)
 
 
 @jit

@@ -29,6 +29,8 @@ _COARSE = 0.3
 # all the other rows up to date costs more than steps.
 _INNER = 0.1
 _DEEP = 0.1
+# From this multiple of the tolerance on, the active rows are solved to the end.
+_LAST = 30
 # With more than this share of the rows active there is nothing to gain from leaving out the others.
 _MOST = 0.7
 # Where rows of the whole matrix are kept, rows of active sets get this part of the room.
@@ -73,6 +75,7 @@ def by_active_sets(
 ) -> int:  # fmt: skip
     """Move ``point`` until its violation is at most ``tol``, the steps are used up, or rounding stops it.
 
+    In the last round the gradients of rows that are not active are left as they were; the caller computes all anew.
     ``limit`` is in bytes and for kept rows. Returns the bytes held.
     """
     n, dtype = len(point.F), np.dtype(gram.dtype)
@@ -150,7 +153,12 @@ class _ActiveSets:
                     self._inside(rows, point)
                 continue
             active = point.take(chosen)
-            self.solve(rows[chosen], active, max(_DEEP * gap, 0.5 * goal))
+            last = len(rows) == self.gram.shape[0] and gap <= _LAST * goal
+            self.solve(rows[chosen], active, 0.5 * goal if last else max(_DEEP * gap, 0.5 * goal))
+            if last:
+                # The gradients of all rows are about to be computed in float64, which shows what is left to do.
+                point.F[chosen], point.beta[chosen], point.steps = active.F, active.beta, active.steps
+                break
             self._keep(rows, point, chosen, active)
 
     def _by_working_sets(self, rows: np.ndarray, point: Iterate, goal: float) -> None:

@@ -27,11 +27,12 @@ from mercer.solvers.whole_matrix import on_whole_matrix
 WHOLE = 2048
 # Up to this size steps cost next to nothing, and the answer is made as exact as float64 allows.
 EXACT = 512
-_EXACT_TOL = 1e-11
+EXACT_TOL = 1e-11
 _EXACT_STEPS = 200
 _WORKING_SET = 1536
 # The part of the tolerance that is aimed at in float32, to leave room for its rounding.
 _FLOAT32_PART = 0.9
+_ATTEMPTS = 4
 # Where the gap is asked for, a round aims at this part of the violation that would do if the two were in proportion.
 _GAP_PART = 0.5
 _GAP_ROUNDS = 12
@@ -178,16 +179,16 @@ class _Solver:
             K = self.gram.astype(np.float64).block(None, None) if self.matrix is None else self.matrix
             point.fill(self.totals)
             point.F = point.linear - K @ point.beta
-            on_whole_matrix(K, point, min(tol, _EXACT_TOL), min(self.limit, point.steps + _EXACT_STEPS * n))
+            on_whole_matrix(K, point, min(tol, EXACT_TOL), min(self.limit, point.steps + _EXACT_STEPS * n))
             on_whole_matrix(K, point, tol, self.limit)
             point.F = point.linear - K @ point.beta
         check_gradient(point)
         self.held = max(self.held, int(K.nbytes))
 
     def _large(self, point: Iterate, tol: float) -> None:
-        """In float32; again from the float64 gradient, whose changes float32 follows more closely; then in float64."""
+        """In float32; again from the float64 gradient, which shows what was missed; then in float64."""
         begin = point.beta.copy()
-        for dtype in (np.float32, np.float32, np.float64):
+        for dtype in (np.float32,) * _ATTEMPTS + (np.float64,):
             # What overflows float32 becomes infinite, which is seen below.
             with np.errstate(over="ignore"):
                 self._attempt(dtype, point, tol if dtype == np.float64 else _FLOAT32_PART * tol)

@@ -18,14 +18,14 @@ from mercer.engine import memory, threads
 from mercer.loops.pairs import FIGURES, solve_with_later
 from mercer.solvers.pair_answers import STATUSES, PairAnswers
 from mercer.solvers.problems import Array, GramMatrix, Vector
+from mercer.solvers.smo import EXACT_TOL
 from mercer.solvers.solution import Status
 
 # The most rows of a pair for which this is faster than one problem at a time.
 MOST = 256
-# A strip is as wide as this allows.
+# What a strip may take; so may the blocks of the classes with themselves.
 _STRIP = 256 * 2**20
 # The violation that is aimed at whatever the tolerance is, as for all problems of this size.
-_EXACT_TOL = 1e-11
 _VIOLATIONS = {"stationarity": 2, "complementary slackness": 4, "box": 5, "sum": 6}
 
 
@@ -64,10 +64,8 @@ def solve_tiny_pairs(
         Told how many more pairs are solved.
     """
     solved = np.zeros(answers.layout.pairs, dtype=bool)
-    small = np.sort(answers.layout.sizes)[:2].sum() <= MOST
-    tiny = _TinyPairs(gram, upper, start, answers, rule, solved) if small else None
-    if tiny is not None and 8 * tiny.widest * tiny.gram.shape[0] <= memory.budget() // 4:
-        tiny.solve(n_jobs, advance)
+    if np.sort(answers.layout.sizes)[:2].sum() <= MOST:
+        _TinyPairs(gram, upper, start, answers, rule, solved).solve(n_jobs, advance)
     return solved
 
 
@@ -84,15 +82,17 @@ class _TinyPairs:
         self.sizes, self.rows = layout.sizes[self.classes], layout.starts[self.classes]
         self.columns = np.concatenate([[0], np.cumsum(self.sizes)])
         self.places = np.concatenate([[0], np.cumsum(self.sizes**2)])
-        self.widest = int(self.sizes.max())
         rows = np.flatnonzero(np.repeat(layout.sizes + layout.sizes.min() <= MOST, layout.sizes))
         exact = gram if gram.dtype == np.float64 else gram.astype(np.float64)
         self.gram: GramMatrix = exact if len(rows) == layout.n else exact.restrict(rows, rows)
         self.own = np.empty(self.places[-1])
 
     def solve(self, n_jobs: int | None, advance: Callable[[int], None]) -> None:
+        """All pairs, unless there is no room for the strip of a single class."""
         room = min(_STRIP, memory.budget() // 4)
         n, last = self.gram.shape[0], len(self.classes)
+        if max(8 * n * int(self.sizes.max()), self.own.nbytes) > room:
+            return
         with memory.reserve(self.own.nbytes, "the kernel blocks of the classes"):
             while last > 0:
                 # As many classes before ``last`` as there is room for.
@@ -120,7 +120,7 @@ class _TinyPairs:
             solve_with_later(
                 i, K[self.columns[i] - begin : self.columns[i + 1] - begin], self.own, self.classes, self.sizes,
                 self.rows, self.columns - begin, self.places, self.upper, self.start, self.answers.beta,
-                self.answers.gradient, offsets, figures, solved, MOST, rule.intercept, rule.tol, _EXACT_TOL, rule.limit,
+                self.answers.gradient, offsets, figures, solved, MOST, rule.intercept, rule.tol, EXACT_TOL, rule.limit,
             )  # fmt: skip
             if rule.stop == "gap":
                 primal, dual = figures[:, 0], figures[:, 1]

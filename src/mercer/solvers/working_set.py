@@ -18,6 +18,8 @@ from mercer.solvers.row_store import RowStore
 
 # The block is solved to this part of the violation that it began with.
 _INNER = 0.1
+# The first working set, and what is added to it for a free weight is four rows.
+_SMALLEST = 512
 
 
 def select(rising: np.ndarray, falling: np.ndarray, size: int, previous: np.ndarray) -> np.ndarray:
@@ -78,7 +80,9 @@ def by_working_sets(
         gap = point.violation()
         if not gap > tol or not resolves(dtype, diagonal, point, tol):
             break
-        rows = _select(point, size, rows)
+        # A problem with few support vectors shows it early; a block that is too large is thrown away.
+        wanted = min(size, _SMALLEST + 4 * int(np.count_nonzero(point.free)))
+        rows = _select(point, wanted, rows)
         square, inside = padded(len(rows), point.sums == 0, room)
         gram.block(rows, rows, out=inside)
         inner = max(_INNER * gap, 0.5 * tol)
