@@ -51,7 +51,9 @@ def test_sample_weights_agree_with_scikit_learn(rng):
 def test_parameters_are_scikit_learns_then_ours():
     theirs, ours = inspect.signature(Reference).parameters, inspect.signature(NuSVC).parameters
     assert list(ours)[: len(theirs)] == list(theirs)
-    assert all(ours[name].default == theirs[name].default for name in theirs)
+    # Older versions of scikit-learn do not call `probability` deprecated.
+    same = [name for name in theirs if name != "probability"]
+    assert all(ours[name].default == theirs[name].default for name in same)
 
 
 @pytest.mark.parametrize("n", [200, 900, 2600])
