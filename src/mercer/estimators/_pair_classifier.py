@@ -15,12 +15,10 @@ from sklearn.base import ClassifierMixin, clone
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.class_weight import compute_class_weight
-from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_is_fitted, column_or_1d
+from sklearn.utils.validation import check_is_fitted
 
 from mercer._errors import DataError, InfeasibleError, ParameterError
 from mercer.engine import memory
-from mercer.estimators._advice import advised
 from mercer.estimators._base import KernelEstimator
 from mercer.estimators._one_vs_one import (
     Expansion,
@@ -32,6 +30,7 @@ from mercer.estimators._one_vs_one import (
     total,
 )
 from mercer.estimators._single_expansion import require_number
+from mercer.estimators._targets import check_labels
 from mercer.estimators._weights import check_sample_weight, fit_weighted_kernel
 from mercer.gram import Gram, PrecomputedGram
 from mercer.kernels.vector.dot import Linear
@@ -129,7 +128,7 @@ class PairClassifier(ClassifierMixin, KernelEstimator, ABC):
         """Check all that was given and fit the kernel; X, its rows by class, and the weights of the last fit."""
         self._check_parameters()
         X = self._check_X(X, reset=True)
-        y = _check_labels(type(self).__name__, y, X.shape[0])
+        y = check_labels(type(self).__name__, y, X.shape[0])
         weight = check_sample_weight(sample_weight, X)
         data = ClassRows.of(y, weight)
         self._require_two(data, X.shape[0])
@@ -347,19 +346,6 @@ class PairClassifier(ClassifierMixin, KernelEstimator, ABC):
         self.fit_status_ = int(status in _STOPPED)
         if self.fit_status_:
             warnings.warn(f"{type(self).__name__}: {status.value}", ConvergenceWarning, stacklevel=3)
-
-
-def _check_labels(learner: str, y: Any, n: int) -> np.ndarray:
-    if y is None:
-        raise DataError(
-            f"{learner} requires y to be passed, but the target y is None; pass one label for each row of X."
-        )
-    with advised():
-        y = column_or_1d(y, warn=True)
-        check_classification_targets(y)
-    if len(y) != n:
-        raise DataError(f"X has {n} rows and y has {len(y)} labels; there must be one label a row.")
-    return y
 
 
 def _class_weights(class_weight: Any, data: ClassRows) -> Vector:

@@ -1,13 +1,31 @@
-"""Targets of regressions: what is legal and most often a mistake."""
+"""Targets: labels that can be learnt from, and numbers that are most often a mistake."""
 
 from __future__ import annotations
 
 import warnings
+from typing import Any
 
 import numpy as np
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import column_or_1d
 
-from mercer._errors import MercerWarning
+from mercer._errors import DataError, MercerWarning
+from mercer.estimators._advice import advised
 from mercer.solvers.problems import Vector
+
+
+def check_labels(learner: str, y: Any, n: int) -> np.ndarray:
+    """One label for each of ``n`` rows, as an array of one dimension; ``learner`` is the name in the message."""
+    if y is None:
+        raise DataError(
+            f"{learner} requires y to be passed, but the target y is None; pass one label for each row of X."
+        )
+    with advised():
+        y = column_or_1d(y, warn=True)
+        check_classification_targets(y)
+    if len(y) != n:
+        raise DataError(f"X has {n} rows and y has {len(y)} labels; there must be one label a row.")
+    return y
 
 
 def warn_of_constant(y: Vector, weights: Vector | None) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from functools import partial
 from typing import Any, Self
 
@@ -12,9 +11,10 @@ from sklearn.base import MultiOutputMixin, RegressorMixin
 from sklearn.metrics import r2_score
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
-from mercer._errors import DataError, MercerWarning, ParameterError
+from mercer._errors import DataError, ParameterError
 from mercer.estimators._advice import advised
 from mercer.estimators._base import KernelEstimator
+from mercer.estimators._targets import warn_of_constant
 from mercer.kernels import Kernel, as_kernel
 from mercer.solvers import cholesky
 from mercer.solvers.leave_one_out import leave_one_out
@@ -144,7 +144,7 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelEstimator):
             y = np.asarray(y, dtype=np.float64)
         weights = None if sample_weight is None else self._check_weights(sample_weight, X)
         self._penalties(1 if y.ndim == 1 else y.shape[1])
-        _warn_of_constant(y, weights)
+        warn_of_constant(y, weights)
         self._fit_kernel(X, allow_indefinite=self.allow_indefinite, intercept=False)
         self.X_fit_, self.y_fit_, self.sample_weight_fit_ = X, y, weights
         self._loo_predictions: Vector | None = None
@@ -236,19 +236,3 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelEstimator):
         if not (weights > 0).any():
             raise DataError("sample_weight is zero for every row, so there is nothing to fit to.")
         return weights
-
-
-def _warn_of_constant(y: Vector, weights: Vector | None) -> None:
-    """A constant target is legal and most often a mistake."""
-    used = y if weights is None else y[weights > 0]
-    if len(used) < 2 or not y.size:
-        return
-    constant = np.flatnonzero(np.atleast_1d((used == used[0]).all(axis=0)))
-    if len(constant):
-        which = "y has" if y.ndim == 1 else f"column {constant[0]} of y has"
-        value = used[0] if y.ndim == 1 else used[0, constant[0]]
-        warnings.warn(
-            f"{which} the value {value:g} in every row, so there is nothing to learn; check that y is the target.",
-            MercerWarning,
-            stacklevel=3,
-        )

@@ -12,13 +12,12 @@ from sklearn.base import ClassifierMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils.class_weight import compute_class_weight
-from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_is_fitted, column_or_1d
+from sklearn.utils.validation import check_is_fitted
 
 from mercer._errors import DataError, ParameterError
-from mercer.estimators._advice import advised
 from mercer.estimators._distinct import distinct_rows
 from mercer.estimators._sgd_forms import SGDForms, Training
+from mercer.estimators._targets import check_labels
 from mercer.estimators._weights import check_sample_weight
 from mercer.solvers.margin_losses import LOSSES
 from mercer.solvers.problems import Vector
@@ -186,7 +185,7 @@ class KernelSGDClassifier(ClassifierMixin, SGDForms):
         """
         self._check_parameters()
         X = self._check_X(X, reset=True)
-        y, weight = _check_labels(y, X.shape[0]), check_sample_weight(sample_weight, X)
+        y, weight = check_labels(type(self).__name__, y, X.shape[0]), check_sample_weight(sample_weight, X)
         go_on = self.warm_start and hasattr(self, "_walk")
         used = np.flatnonzero(weight)
         classes, codes = np.unique(y[used], return_inverse=True)
@@ -237,7 +236,7 @@ class KernelSGDClassifier(ClassifierMixin, SGDForms):
         self._check_partial()
         first = not hasattr(self, "_walk")
         X = self._check_X(X, reset=first)
-        y, weight = _check_labels(y, X.shape[0]), check_sample_weight(sample_weight, X)
+        y, weight = check_labels(type(self).__name__, y, X.shape[0]), check_sample_weight(sample_weight, X)
         if first or classes is not None:
             self._set_classes(classes, first)
         rows = np.flatnonzero(weight)
@@ -360,16 +359,3 @@ class KernelSGDClassifier(ClassifierMixin, SGDForms):
         if not (np.isfinite(factors) & (factors > 0)).all():
             raise ParameterError(f"class_weight must be finite numbers above 0, and gives {factors.tolist()}.")
         return factors
-
-
-def _check_labels(y: Any, n: int) -> np.ndarray:
-    if y is None:
-        raise DataError(
-            "KernelSGDClassifier requires y to be passed, but the target y is None; pass one label for each row of X."
-        )
-    with advised():
-        y = column_or_1d(y, warn=True)
-        check_classification_targets(y)
-    if len(y) != n:
-        raise DataError(f"X has {n} rows and y has {len(y)} labels; there must be one label a row.")
-    return y
