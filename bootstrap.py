@@ -48,11 +48,12 @@ def main(arguments: list[str]) -> int:
     if arguments[:1] == ["test"]:
         lowest = "--lowest" in arguments
         rest = [a for a in arguments[1:] if a != "--lowest"]
-        if lowest:
-            python = environment(".venv-lowest", ["-e", ".[test]", *lowest_versions()])
-        else:
-            python = environment(".venv", ["-e", ".[test]"])
-        return subprocess.run([str(python), "-m", "pytest", "-n", "auto", "-m", "not slow", *rest], cwd=ROOT).returncode
+        name, versions = (".venv-lowest", lowest_versions()) if lowest else (".venv", [])
+        python = environment(name, ["-e", ".[test]", *versions])
+        # Two versions of numba that share one cache read each other's files.
+        cache = {"NUMBA_CACHE_DIR": str(ROOT / name / "numba")} if lowest else {}
+        command = [str(python), "-m", "pytest", "-n", "auto", "-m", "not slow", *rest]
+        return subprocess.run(command, cwd=ROOT, env={**os.environ, **cache}).returncode
     print(__doc__.strip())
     return 2
 
