@@ -59,6 +59,12 @@ def refitted(model: Any, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return bits(clone(model).fit(X, y))
 
 
+def many_rows(model: Any) -> np.ndarray:
+    """Enough rows for several tiles; each seven times, but for the estimator that merges equal rows."""
+    jitter = np.linspace(0, 1e-3, 630)[:, None] if isinstance(model, KernelSGDClassifier) else 0.0
+    return np.tile(X, (7, 1)) + jitter
+
+
 def test_the_list_is_complete() -> None:
     public = {name for name in mercer.__all__ if hasattr(getattr(mercer, name), "fit")}
     assert public == {type(case.values[0]).__name__ for case in CASES}
@@ -183,7 +189,7 @@ def test_one_job_stays_in_the_thread_of_the_caller(model: Any, y: np.ndarray) ->
         seen.add(threading.get_ident())
         return np.exp(A @ B.T)
 
-    rows, targets = np.tile(X, (7, 1)) + np.linspace(0, 1e-3, 630)[:, None], np.tile(y, 7)
+    rows, targets = many_rows(model), np.tile(y, 7)
     one = clone(model).set_params(kernel=kernel, n_jobs=1).fit(rows, targets)
     one.predict(rows)
     assert seen == {threading.get_ident()}
@@ -201,9 +207,9 @@ def test_a_function_is_called_on_blocks(model: Any, y: np.ndarray) -> None:
         sizes.append((len(A), len(B)))
         return np.exp(A @ B.T)
 
-    rows, targets = np.tile(X, (7, 1)) + np.linspace(0, 1e-3, 630)[:, None], np.tile(y, 7)
+    rows, targets = many_rows(model), np.tile(y, 7)
     clone(model).set_params(kernel=kernel).fit(rows, targets).predict(rows)
-    assert len(sizes) < 100 and (512, 512) in sizes
+    assert len(sizes) < 60 and (512, 512) in sizes
 
 
 @every_estimator

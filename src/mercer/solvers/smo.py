@@ -32,6 +32,7 @@ _EXACT_STEPS = 200
 _WORKING_SET = 1536
 # The part of the tolerance that is aimed at in float32, to leave room for its rounding.
 _FLOAT32_PART = 0.9
+# Solves in float32 before float64 takes over; a large problem leaves rows out in its last round, so it has more.
 _ATTEMPTS = 4
 # Where the gap is asked for, a round aims at this part of the violation that would do if the two were in proportion.
 _GAP_PART = 0.5
@@ -188,7 +189,8 @@ class _Solver:
     def _large(self, point: Iterate, tol: float) -> None:
         """In float32; again from the float64 gradient, which shows what was missed; then in float64."""
         begin = point.beta.copy()
-        for dtype in (np.float32,) * _ATTEMPTS + (np.float64,):
+        attempts = 2 if len(begin) <= WHOLE else _ATTEMPTS
+        for dtype in (np.float32,) * attempts + (np.float64,):
             # What overflows float32 becomes infinite, which is seen below.
             with np.errstate(over="ignore"):
                 self._attempt(dtype, point, tol if dtype == np.float64 else _FLOAT32_PART * tol)
