@@ -45,9 +45,10 @@ def test_steps_reach_the_tolerance_and_keep_the_constraints(real, integer, rng):
     tube = np.zeros(len(y))
     set_masks(beta, lower, upper, tube, rise, fall)
     diagonal = K.diagonal().copy()
-    steps, gap = smo_steps(
-        K, diagonal, F, beta, lower, upper, tube, rise, fall, work, work.view(integer), 1e-3, 1e-7, 10**6
-    )
+    steps, gap, missing = smo_steps(
+        K, np.ones(len(y), bool), diagonal, F, beta, lower, upper, tube, rise, fall, work, work.view(integer),
+        1e-3, 1e-7, 10**6,
+    )  # fmt: skip
     assert 0 < steps < 10**6
     assert (lower <= beta).all() and (beta <= upper).all()
     assert abs(beta.sum()) < 1e-9
@@ -56,6 +57,28 @@ def test_steps_reach_the_tolerance_and_keep_the_constraints(real, integer, rng):
     violation = gradient[beta < upper].max() - gradient[beta > lower].min()
     assert violation <= 1e-3 + 2e-4
     assert gap <= 1e-3
+    assert missing == -1
+
+
+def test_steps_ask_for_the_rows_that_they_use_and_for_no_others(rng):
+    K, y, lower, upper = _problem(np.float64, rng)
+    there, present = np.full_like(K, np.nan), np.zeros(len(y), bool)
+    F, beta = y.copy(), np.zeros(len(y))
+    rise, fall, work = np.empty((3, len(y)))
+    tube = np.zeros(len(y))
+    set_masks(beta, lower, upper, tube, rise, fall)
+    missing = 0
+    while missing >= 0:
+        there[missing], present[missing] = K[missing], True
+        _, gap, missing = smo_steps(
+            there, present, K.diagonal().copy(), F, beta, lower, upper, tube, rise, fall, work, work.view(np.int64),
+            1e-3, 1e-7, 10**6,
+        )  # fmt: skip
+        assert missing == -1 or not present[missing]
+    assert gap <= 1e-3
+    assert present[np.flatnonzero(beta)].all()
+    assert present.sum() < len(y)
+    np.testing.assert_allclose(F, y - K @ beta, atol=1e-9)
 
 
 def test_a_nan_in_the_matrix_ends_the_steps(rng):
@@ -65,7 +88,8 @@ def test_a_nan_in_the_matrix_ends_the_steps(rng):
     rise, fall, work = np.empty((3, len(y)))
     tube = np.zeros(len(y))
     set_masks(beta, lower, upper, tube, rise, fall)
-    steps, _ = smo_steps(
-        K, K.diagonal().copy(), F, beta, lower, upper, tube, rise, fall, work, work.view(np.int64), 1e-3, 1e-7, 10**6
-    )
+    steps, _, _ = smo_steps(
+        K, np.ones(len(y), bool), K.diagonal().copy(), F, beta, lower, upper, tube, rise, fall, work,
+        work.view(np.int64), 1e-3, 1e-7, 10**6,
+    )  # fmt: skip
     assert steps < 100

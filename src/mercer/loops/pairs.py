@@ -58,7 +58,7 @@ def _gradient(whole, beta, linear, F):
 
 
 @jit
-def _solve(whole, linear, beta, lower, upper, work, tol, exact, limit):
+def _solve(whole, present, linear, beta, lower, upper, work, tol, exact, limit):
     """SMO from ``beta``; ``work`` (7, q). Returns the steps, and whether it came to what float64 can resolve."""
     q = beta.shape[0]
     F, rise, fall, keys, diagonal, tube = work[0], work[1], work[2], work[3], work[4], work[5]
@@ -75,8 +75,8 @@ def _solve(whole, linear, beta, lower, upper, work, tol, exact, limit):
     for _ in range(_ROUNDS):
         aim = 0.9 * min(max(exact, _ABOVE * rounding), tol)
         set_masks(beta, lower, upper, tube, rise, fall)
-        steps, gap = smo_steps(
-            whole, diagonal, F, beta, lower, upper, tube, rise, fall, keys, bits, aim,
+        steps, gap, _ = smo_steps(
+            whole, present, diagonal, F, beta, lower, upper, tube, rise, fall, keys, bits, aim,
             max(_EPS * largest, _LEAST), min(_ROUND * q, limit - done),
         )  # fmt: skip
         done += steps
@@ -111,7 +111,7 @@ def _offset(F, beta, lower, upper, intercept):
 
 
 @jit
-def _assess(F, linear, beta, lower, upper, intercept, figures):
+def assess(F, linear, beta, lower, upper, intercept, figures):
     """Fill the figures of a certificate; returns the offset."""
     offset, violation = _offset(F, beta, lower, upper, intercept)
     dual, gap, worst, box, total = 0.0, 0.0, -np.inf, 0.0, 0.0
@@ -164,6 +164,7 @@ def solve_with_later(
     left unsolved.
     """
     room, arrays = np.empty((most + 1) * (most + 1)), np.empty((10, most + 1))
+    present = np.ones(most + 1, dtype=np.bool_)
     a = sizes[i]
     for t in range(sizes.shape[0] - i - 1):
         j = i + 1 + t
@@ -182,10 +183,12 @@ def solve_with_later(
             linear[q], weight[q], lower[q], upper[q] = 0.0, 0.0, -_WIDE, _WIDE
         place = rows[i], rows[j], a, classes[j] - 1, classes[i]
         _pose(*place, bound, start, linear[:q], weight[:q], lower[:q], upper[:q])
-        steps, good = _solve(whole, linear, weight, lower, upper, arrays[:6, :size], tol, exact, limit)
+        steps, good = _solve(
+            whole, present[:size], linear, weight, lower, upper, arrays[:6, :size], tol, exact, limit
+        )
         F = arrays[0, :q]
         _gradient(whole, weight[:q], linear, F)
-        offsets[t] = _assess(F, linear[:q], weight[:q], lower[:q], upper[:q], intercept, figures[t])
+        offsets[t] = assess(F, linear[:q], weight[:q], lower[:q], upper[:q], intercept, figures[t])
         figures[t, 3] = steps
         # A NaN anywhere in the gradient is in its sum as well.
         solved[t] = good and figures[t, 2] <= tol and np.isfinite(np.sum(F))

@@ -111,9 +111,10 @@ def set_masks(beta, lower, upper, tube, rise, fall):
 
 
 @jit
-def smo_steps(K, diagonal, F, beta, lower, upper, tube, rise, fall, work, bits, tolerance, least, max_steps):
-    """At most ``max_steps`` steps of second-order SMO on the block ``K``, in place; returns (steps, gap).
+def smo_steps(K, present, diagonal, F, beta, lower, upper, tube, rise, fall, work, bits, tolerance, least, max_steps):
+    """At most ``max_steps`` steps of second-order SMO on the block ``K``, in place; returns (steps, gap, missing).
 
+    It ends before it would use a row of ``K`` that is not ``present``, and returns that as ``missing``, else -1.
     ``K`` (q, q), ``diagonal``, ``F``, ``rise``, ``fall`` (see ``set_masks``) and ``work`` (q,) are of one float
     type, ``bits`` is the integer view of ``work``; ``beta``, ``lower``, ``upper`` and ``tube`` (q,) are float64. It
     ends when the largest violation ``max (F + rise) - min (F - fall)`` is at most ``tolerance``.
@@ -123,7 +124,7 @@ def smo_steps(K, diagonal, F, beta, lower, upper, tube, rise, fall, work, bits, 
     """
     real = F.dtype.type
     floor = real(least)
-    _move(F, K[0], K[0], real(0), rise, work)
+    _move(F, F, F, real(0), rise, work)
     gap = np.inf
     for step in range(max_steps):
         order_bits(bits)
@@ -133,13 +134,17 @@ def smo_steps(K, diagonal, F, beta, lower, upper, tube, rise, fall, work, bits, 
             gap = np.float64(top) - np.float64(_lowest(F, fall, work, bits))
             # Written so that a NaN ends the loop as well.
             if not gap > tolerance or beta[i] >= upper[i]:
-                return step, gap
+                return step, gap, -1
+        if not present[i]:
+            return step, gap, i
         _gains(F, top, fall, K[i], diagonal, diagonal[i], floor, work)
         # With a tube and a vanishing diagonal, rounding can make a row the best partner of itself.
         work[i] = real(0)
         j = first_largest(bits)
         if not work[j] > 0:
-            return step, 0.0
+            return step, 0.0, -1
+        if not present[j]:
+            return step, gap, j
         curvature = np.float64(max(diagonal[i] + diagonal[j] - real(2) * K[i, j], floor))
         moved = (np.float64(top) - np.float64(F[j] - fall[j])) / curvature
         # With a tube a weight stops at zero, where the slope changes.
@@ -156,7 +161,7 @@ def smo_steps(K, diagonal, F, beta, lower, upper, tube, rise, fall, work, bits, 
         rise[j] = _slope_up(beta[j], upper[j], tube[j])
         fall[j] = _slope_down(beta[j], lower[j], tube[j])
         _move(F, K[i], K[j], real(moved), rise, work)
-    return max_steps, gap
+    return max_steps, gap, -1
 
 
 @jit
@@ -178,9 +183,11 @@ def _gap(F, rise, fall, work, bits):
 
 @jit
 def smo_steps_in_groups(
-    K, diagonal, F, beta, lower, upper, tube, groups, rise, fall, work, bits, tolerance, least, max_steps
+    K, present, diagonal, F, beta, lower, upper, tube, groups, rise, fall, work, bits, tolerance, least, max_steps
 ):
     """The same where both rows of a pair must be of one of two ``groups`` (q,): steps go to the worse group.
+
+    All rows must be present. Returns (steps, gap).
 
     Source of the rule: Chang and Lin (2001), "Training nu-support vector classifiers", Neural Computation 13.
     """
@@ -200,8 +207,8 @@ def smo_steps_in_groups(
             break
         set_masks(beta, lower, upper, tube, rise, fall)
         _keep_group(groups, worse, rise, fall)
-        steps, _ = smo_steps(
-            K, diagonal, F, beta, lower, upper, tube, rise, fall, work, bits, tolerance, least,
+        steps, _, _ = smo_steps(
+            K, present, diagonal, F, beta, lower, upper, tube, rise, fall, work, bits, tolerance, least,
             min(_CHECK_EVERY, max_steps - done),
         )  # fmt: skip
         if steps == 0:

@@ -36,6 +36,7 @@ class Block:
     def __init__(self, size: int, dtype: np.dtype) -> None:
         self.dtype = np.dtype(dtype)
         self._F, self._rise, self._fall, self._work, self._diagonal = np.empty((5, size + 1), self.dtype)
+        self._present = np.ones(size + 1, dtype=bool)
         self._bits = self._work.view(f"i{self.dtype.itemsize}")
 
     def solve(
@@ -68,20 +69,21 @@ class Block:
     ) -> None:  # fmt: skip
         q = len(beta)
         F, rise, fall, work, bits = self._F[:q], self._rise[:q], self._fall[:q], self._work[:q], self._bits[:q]
-        diagonal = self._diagonal[:q]
+        diagonal, present = self._diagonal[:q], self._present[:q]
         tube = np.where(upper < _WIDE, point.tube, 0.0)
         least = float(np.finfo(self.dtype).eps * max(diagonal.max(), np.finfo(np.float32).tiny))
         while max_steps > 0:
             portion = min(max_steps, max(_CALL // q, 100))
             if groups is None:
                 set_masks(beta, lower, upper, tube, rise, fall)
-                steps, _ = smo_steps(
-                    K, diagonal, F, beta, lower, upper, tube, rise, fall, work, bits, tolerance, least, portion
+                steps, _, _ = smo_steps(
+                    K, present, diagonal, F, beta, lower, upper, tube, rise, fall, work, bits, tolerance, least, portion
                 )
             else:
                 steps, _ = smo_steps_in_groups(
-                    K, diagonal, F, beta, lower, upper, tube, groups, rise, fall, work, bits, tolerance, least, portion
-                )
+                    K, present, diagonal, F, beta, lower, upper, tube, groups, rise, fall, work, bits, tolerance,
+                    least, portion,
+                )  # fmt: skip
             point.steps += steps
             max_steps -= steps
             if steps < portion:

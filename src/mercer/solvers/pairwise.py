@@ -14,15 +14,17 @@ from typing import Literal, Protocol
 
 import numpy as np
 
-from mercer.engine import memory, threads
+from mercer.engine import memory, settings, threads
 from mercer.engine.progress import Progress
 from mercer.engine.tiles import scratch_tile
 from mercer.gram import PrecomputedGram
 from mercer.loops.transpose import transpose
 from mercer.solvers.pair_answers import Answer, Pair, PairAnswers
 from mercer.solvers.problems import Array, BoxQP, GramMatrix, Vector
+from mercer.solvers.small_pairs import SmallPairs
 from mercer.solvers.smo import EXACT, WHOLE, solve_box_qp
-from mercer.solvers.tiny_pairs import TinyRule, solve_tiny_pairs
+from mercer.solvers.step_rule import StepRule
+from mercer.solvers.tiny_pairs import solve_tiny_pairs
 
 __all__ = ["Answer", "Controls", "Method", "Pair", "PairAnswers", "c_svc", "solve_pairs"]
 
@@ -81,7 +83,12 @@ class _Pairs:
         self.left = np.ones(self.layout.pairs, dtype=bool)
         self.joint: Array | None = None
         self.blocks: dict[int, Array] = {}
+        self.rule = StepRule(
+            tol=controls.tol, stop=controls.stop, intercept=controls.intercept, convex=controls.convex,
+            limit=controls.max_iter if controls.max_iter >= 0 else np.iinfo(np.int64).max,
+        )  # fmt: skip
         self._work = gram
+        self._joined: SmallPairs | None = None
         self._progress = Progress(self.layout.pairs, "one-vs-one problems", controls.verbose)
 
     def of_size(self, above: int, most: float) -> list[Pair]:
@@ -91,18 +98,32 @@ class _Pairs:
         chosen = self.left & (rows > above) & (rows <= most)
         return list(zip(first[chosen].tolist(), second[chosen].tolist()))
 
+    def deal(self, pairs: list[Pair]) -> tuple[list[Pair], list[Pair]]:
+        """Large pairs that are to have all threads, and those that run side by side, the largest first.
+
+        Side by side no thread waits for the serial parts of a pair; but the last pairs to end leave threads idle,
+        so none may be more than a thread's share of the work, and the kept rows of all must fit the budget.
+        """
+        workers = settings.resolve_jobs(self.controls.n_jobs)
+        if workers * self.controls.cache_bytes > memory.budget() // 2:
+            return pairs, []
+        rows = {pair: int(self.layout.sizes[list(pair)].sum()) for pair in pairs}
+        pairs = sorted(pairs, key=lambda pair: -rows[pair])
+        left = sum(rows.values())
+        for position, pair in enumerate(pairs):
+            if rows[pair] * workers <= left:
+                return pairs[:position], pairs[position:]
+            left -= rows[pair]
+        return pairs, []
+
     def solve_tiny(self) -> None:
         """All at once what pairs are tiny and easy."""
         controls = self.controls
         if controls.method is not c_svc:
             return
-        rule = TinyRule(
-            tol=controls.tol, stop=controls.stop, intercept=controls.intercept, convex=controls.convex,
-            limit=controls.max_iter if controls.max_iter >= 0 else np.iinfo(np.int64).max,
-        )  # fmt: skip
         start = self.answers.beta if controls.starts is None else controls.starts
         self.left = ~solve_tiny_pairs(
-            self.gram, self.upper, start, self.answers, rule, controls.n_jobs, self._progress.advance
+            self.gram, self.upper, start, self.answers, self.rule, controls.n_jobs, self._progress.advance
         )
         self.answers.state[...] = self.answers.beta
 
@@ -110,6 +131,9 @@ class _Pairs:
         return lambda: self.solve(pair)
 
     def solve(self, pair: Pair) -> None:
+        if self._joined is not None and self._joined.solve(pair):
+            self._progress.advance()
+            return
         rows, controls = self.layout.rows(pair), self.controls
         y = np.repeat([1.0, -1.0], self.layout.sizes[list(pair)])
         gram = self.gram
@@ -153,6 +177,10 @@ class _Pairs:
             return fill
 
         threads.run([make(group) for group in needed], self.controls.n_jobs)
+        controls = self.controls
+        if controls.method is c_svc and controls.starts is None and controls.intercept and controls.max_iter < 0:
+            self._joined = SmallPairs(self.gram, self.blocks, self.upper, self.answers, self.rule)
+            held.callback(setattr, self, "_joined", None)
 
     def _assembled(self, pair: Pair) -> Array:
         """The matrix of one pair, in this thread's work memory."""
@@ -194,6 +222,8 @@ def solve_pairs(gram: GramMatrix, sizes: np.ndarray, upper: Vector, controls: Co
     with ExitStack() as held:
         problems.share_own_blocks(small, held)
         threads.run([problems.task(pair) for pair in small], controls.n_jobs)
-    for pair in problems.of_size(WHOLE, np.inf):
+    alone, together = problems.deal(problems.of_size(WHOLE, np.inf))
+    for pair in alone:
         problems.solve(pair)
+    threads.run([problems.task(pair) for pair in together], controls.n_jobs)
     return problems.answers

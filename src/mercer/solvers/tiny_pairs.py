@@ -9,39 +9,26 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mercer.engine import memory, threads
 from mercer.loops.pairs import FIGURES, solve_with_later
-from mercer.solvers.pair_answers import STATUSES, PairAnswers
+from mercer.solvers.pair_answers import PairAnswers
 from mercer.solvers.problems import Array, GramMatrix, Vector
 from mercer.solvers.smo import EXACT_TOL
-from mercer.solvers.solution import Status
+from mercer.solvers.step_rule import StepRule
 
 # The most rows of a pair for which this is faster than one problem at a time.
 MOST = 256
 # What a strip may take; so may the blocks of the classes with themselves.
 _STRIP = 256 * 2**20
-# The violation that is aimed at whatever the tolerance is, as for all problems of this size.
-_VIOLATIONS = {"stationarity": 2, "complementary slackness": 4, "box": 5, "sum": 6}
 
-
-@dataclass(frozen=True)
-class TinyRule:
-    """When a pair is solved: ``tol`` and ``stop`` as for ``solve_box_qp``, after at most ``limit`` steps."""
-
-    tol: float
-    stop: str
-    limit: int
-    intercept: bool
-    convex: bool
 
 
 def solve_tiny_pairs(
-    gram: GramMatrix, upper: Vector, start: Vector, answers: PairAnswers, rule: TinyRule, n_jobs: int | None,
+    gram: GramMatrix, upper: Vector, start: Vector, answers: PairAnswers, rule: StepRule, n_jobs: int | None,
     advance: Callable[[int], None],
 ) -> NDArray[np.bool_]:  # fmt: skip
     """Solve what pairs have at most ``MOST`` rows and are easy; says which have been solved, (p,).
@@ -56,7 +43,7 @@ def solve_tiny_pairs(
         Weights to begin with, laid out as ``answers.beta``, which it may be.
     answers : PairAnswers
         Where the answers go.
-    rule : TinyRule
+    rule : StepRule
         When a pair is solved.
     n_jobs : int or None
         Worker threads.
@@ -73,7 +60,7 @@ class _TinyPairs:
     """The classes that are in tiny pairs, and their part of the kernel matrix."""
 
     def __init__(
-        self, gram: GramMatrix, upper: Vector, start: Vector, answers: PairAnswers, rule: TinyRule,
+        self, gram: GramMatrix, upper: Vector, start: Vector, answers: PairAnswers, rule: StepRule,
         solved: NDArray[np.bool_],
     ) -> None:  # fmt: skip
         self.upper, self.start, self.answers, self.rule, self.solved = upper, start, answers, rule, solved
@@ -122,9 +109,7 @@ class _TinyPairs:
                 self.rows, self.columns - begin, self.places, self.upper, self.start, self.answers.beta,
                 self.answers.gradient, offsets, figures, solved, MOST, rule.intercept, rule.tol, EXACT_TOL, rule.limit,
             )  # fmt: skip
-            if rule.stop == "gap":
-                primal, dual = figures[:, 0], figures[:, 1]
-                solved &= primal - dual <= rule.tol * np.maximum(np.abs(primal), np.abs(dual))
+            solved &= rule.accepts(figures)
             if solved.any():
                 self._keep(i, offsets, figures, solved, (time.perf_counter() - begun) / solved.sum())
             advance(int(solved.sum()))
@@ -134,13 +119,6 @@ class _TinyPairs:
     def _keep(self, i: int, offsets: Vector, figures: Vector, solved: NDArray[np.bool_], seconds: float) -> None:
         later = np.flatnonzero(solved) + i + 1
         numbers = self.answers.layout.number(self.classes[i], self.classes[later])
-        held, figures = self.answers.certificates, figures[solved]
         self.solved[numbers] = True
-        self.answers.offsets[numbers] = offsets[solved]
-        held.primal[numbers], held.dual[numbers], held.kkt_violation[numbers] = figures[:, :3].T
-        held.iterations[numbers], held.seconds[numbers] = figures[:, 3], seconds
-        held.peak_bytes[numbers] = 8 * (self.sizes[i] + self.sizes[later]) ** 2
-        held.status[numbers] = STATUSES.index(Status.converged if self.rule.convex else Status.stationary)
-        held.convex[numbers] = self.rule.convex
-        for name, column in _VIOLATIONS.items():
-            held.column(name)[numbers] = figures[:, column]
+        nbytes = 8 * (self.sizes[i] + self.sizes[later]) ** 2
+        self.rule.keep(self.answers, numbers, offsets[solved], figures[solved], seconds, nbytes)

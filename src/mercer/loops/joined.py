@@ -1,0 +1,55 @@
+"""One-vs-one problems whose matrix is joined row by row from the blocks of its classes, as steps ask for rows."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from mercer.loops._jit import jit
+from mercer.loops.smo import set_masks, smo_steps
+
+# Steps for each row after which the problem is left to methods that do more than steps.
+_ROUND = 4
+
+
+@jit
+def _join_row(own_first, own_second, cross, i, row):
+    """Row ``i`` of ``[[own_first, cross], [cross.T, own_second]]``."""
+    a = cross.shape[0]
+    if i < a:
+        row[:a] = own_first[i]
+        row[a:] = cross[i]
+        return
+    for r in range(a):
+        row[r] = cross[r, i - a]
+    row[a:] = own_second[i - a]
+
+
+@jit
+def solve_joined(own_first, own_second, cross, K, work, beta, lower, upper, tol):
+    """C-SVC of two classes from ``beta`` = 0, in place, on blocks of the kernel matrix in float32; returns the steps.
+
+    ``own_first`` (a, a), ``own_second`` (b, b) and ``cross`` (a, b) are the blocks; ``K`` (q, q) and ``work`` (5, q)
+    are memory in float32. A step needs two rows of K, and few rows have a weight that ever moves: most rows are never
+    joined.
+    """
+    a, q = cross.shape[0], beta.shape[0]
+    F, rise, fall, keys, diagonal = work[0], work[1], work[2], work[3], work[4]
+    bits = keys.view(np.int32)
+    tube, present = np.zeros(q), np.zeros(q, dtype=np.bool_)
+    largest = np.float32(0)
+    for r in range(q):
+        F[r] = 1.0 if r < a else -1.0
+        diagonal[r] = own_first[r, r] if r < a else own_second[r - a, r - a]
+        largest = max(largest, diagonal[r])
+    least = np.finfo(np.float32).eps * max(largest, np.finfo(np.float32).tiny)
+    set_masks(beta, lower, upper, tube, rise, fall)
+    done, missing = 0, 0
+    while missing >= 0 and done < _ROUND * q:
+        steps, _, missing = smo_steps(
+            K, present, diagonal, F, beta, lower, upper, tube, rise, fall, keys, bits, tol, least, _ROUND * q - done
+        )
+        done += steps
+        if missing >= 0:
+            _join_row(own_first, own_second, cross, missing, K[missing])
+            present[missing] = True
+    return done
