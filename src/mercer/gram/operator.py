@@ -84,10 +84,17 @@ class Gram:
     ) -> None:
         left = X if isinstance(X, Rows) else Rows(X)
         right = left if Z is None else Z if isinstance(Z, Rows) else Rows(Z)
-        self.kernel = kernel
-        self.n_jobs = n_jobs
-        self._plan = Plan(kernel, left, right, None if dtype is None else np.dtype(dtype))
-        self._plan.prepare()
+        self._begin(Plan(kernel, left, right, None if dtype is None else np.dtype(dtype)), n_jobs)
+
+    def _begin(self, plan: Plan, n_jobs: int | None) -> None:
+        self._plan, self.kernel, self.n_jobs = plan, plan.kernel, n_jobs
+        plan.prepare()
+
+    def _like(self, left: Rows, right: Rows, dtype: np.dtype) -> Gram:
+        """The same kernel, evaluated in the same way, between other rows."""
+        other = Gram.__new__(Gram)
+        other._begin(Plan(self._plan.kernel, left, right, dtype, self._plan.instead), self.n_jobs)
+        return other
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -153,7 +160,7 @@ class Gram:
         same = self.symmetric and rows is columns
         left = self._plan.left.take(as_index(rows, n, "row positions"))
         right = left if same else self._plan.right.take(as_index(columns, m, "column positions"))
-        return Gram(self.kernel, left, None if same else right, dtype=self.dtype, n_jobs=self.n_jobs)
+        return self._like(left, right, self.dtype)
 
     def diagonal(self) -> Array:
         """``K_ii``, without the rest of the matrix, in float64."""
@@ -165,14 +172,23 @@ class Gram:
 
     def astype(self, dtype: DTypeLike) -> Gram:
         """The same matrix with tiles of another precision."""
-        left, right = self._plan.left, self._plan.right
-        return Gram(self.kernel, left, None if self.symmetric else right, dtype=dtype, n_jobs=self.n_jobs)
+        return self._like(self._plan.left, self._plan.right, np.dtype(dtype))
+
+    def leading(self) -> Gram | None:
+        """A much cheaper matrix that is close to this one, or None where there is none.
+
+        Rows of many columns that vary in few directions are compared in these; see :mod:`mercer.kernels.leading`.
+        """
+        plan = self._plan.leading() if self.dear else None
+        if plan is None:
+            return None
+        other = Gram.__new__(Gram)
+        other._begin(plan, self.n_jobs)
+        return other
 
     def as_linear_operator(self) -> LinearOperator:
         """The matrix for SciPy's iterative solvers."""
-        transposed = self if self.symmetric else Gram(
-            self.kernel, self._plan.right, self._plan.left, dtype=self.dtype, n_jobs=self.n_jobs
-        )  # fmt: skip
+        transposed = self if self.symmetric else self._like(self._plan.right, self._plan.left, self.dtype)
         return LinearOperator(
             self.shape, dtype=self.dtype, matvec=self.__matmul__, matmat=self.__matmul__,
             rmatvec=transposed.__matmul__, rmatmat=transposed.__matmul__,

@@ -96,6 +96,9 @@ class PrecomputedGram:
         """An entry is there already."""
         return False
 
+    def leading(self) -> None:
+        """There is nothing cheaper."""
+
     def __matmul__(self, V: Any) -> Array:
         V = check_factor(V, self.shape[1])
         if V.dtype == self.dtype:

@@ -8,9 +8,10 @@ A kernel asks both for *statistics* (inner products, distances), which terms on 
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any, Literal
 
 import numpy as np
@@ -139,12 +140,24 @@ class Rows:
         return self.keep(key, lambda: make(self))
 
 
+def _varying(X: np.ndarray | sp.csr_matrix) -> slice | np.ndarray:
+    # A few rows tell most columns from constant ones without a pass over them.
+    doubtful = np.flatnonzero(np.ptp(X[:64], axis=0) == 0)
+    constant = doubtful[(X[:, doubtful] == X[0, doubtful]).all(axis=0)]
+    # Few constant columns are not worth an array that is not a view.
+    if len(constant) * _FEW_CONSTANT < X.shape[1]:
+        return slice(None)
+    return np.setdiff1d(np.arange(X.shape[1]), constant)
+
+
 def _is_binary(X: Any) -> bool:
     values = X.data if sp.issparse(X) else X
     # A look at a few rows tells most tables from binary ones without a pass over them.
     return all(bool(((part == 0) | (part == 1)).all()) for part in (values[:16], values))
 
 
+# Constant columns are left out where they are at least one in so many.
+_FEW_CONSTANT = 32
 # A sparse side is made dense where it then has at most this many numbers: a dense product is then the faster one.
 DENSE_ENTRIES = 2**25
 
@@ -168,6 +181,13 @@ class Frame:
     def center(self) -> Array | None:
         """The point about which distances are computed."""
         return self.right.center
+
+    @property
+    def varying(self) -> slice | np.ndarray:
+        """The columns that tell rows apart, where the sides are the same rows and many columns are constant."""
+        if self.left is not self.right:
+            return slice(None)
+        return self.left.keep("varying", lambda: _varying(self.left.vectors))
 
     @property
     def layout(self) -> Layout:
@@ -225,16 +245,16 @@ class TilePairs:
     """The pairs ``(x_i, z_j)`` of one tile, as a kernel sees them.
 
     ``held`` keeps the operands of the sides, for all tiles of a block. ``repeated`` names the statistics that more
-    than one term asks for: those are computed once a tile.
+    than one term asks for: those are computed once a tile. ``instead`` names statistics that stand in for others.
     """
 
     def __init__(
         self, left: Rows, right: Rows, rows: slice, columns: slice, dtype: np.dtype,
         held: dict[Hashable, tuple[Operand, Operand]], repeated: frozenset[Hashable] = frozenset(), scope: Scope = (),
-        cache: dict[Hashable, Array] | None = None,
+        cache: dict[Hashable, Array] | None = None, instead: Mapping[Any, Any] = MappingProxyType({}),
     ) -> None:  # fmt: skip
         self.left, self.right, self.rows, self.columns = left, right, rows, columns
-        self.dtype, self.repeated, self.scope = dtype, repeated, scope
+        self.dtype, self.repeated, self.scope, self.instead = dtype, repeated, scope, instead
         self._held = held
         self._cache: dict[Hashable, Array] = {} if cache is None else cache
 
@@ -258,6 +278,7 @@ class TilePairs:
         if (self.scope, statistic) in self.repeated:
             np.multiply(self.values(statistic), out.dtype.type(multiplier), out=out)
         else:
+            statistic = self.instead.get(statistic, statistic)
             statistic.fill(*self._operands(statistic), multiplier, out)
 
     def by_table(self, statistic: Any, multiplier: float, finish: Callable[[Array], None], out: Array) -> bool:
@@ -267,6 +288,7 @@ class TilePairs:
         """
         if (self.scope, statistic) in self.repeated:
             return False
+        statistic = self.instead.get(statistic, statistic)
         left, right = self._operands(statistic)
         largest = statistic.largest_count(left)
         if largest is None or out.size < largest:
@@ -278,6 +300,7 @@ class TilePairs:
 
     def values(self, statistic: Any) -> Array:
         """The statistic itself, kept for the life of the tile; not to be written to."""
+        statistic = self.instead.get(statistic, statistic)
         key = (self.scope, statistic)
         if key not in self._cache:
             out = np.empty(self.shape, self.dtype)
@@ -293,8 +316,9 @@ class TilePairs:
         """The same pairs through a map or a choice of columns."""
         scope = (*self.scope, step)
         return TilePairs(
-            left, right, self.rows, self.columns, self.dtype, self._held, self.repeated, scope, self._cache
-        )
+            left, right, self.rows, self.columns, self.dtype, self._held, self.repeated, scope, self._cache,
+            self.instead,
+        )  # fmt: skip
 
     def vectors(self, key: Hashable, make: Callable[[Rows], Array]) -> tuple[Array, Array]:
         """One number a row of either side, shaped to broadcast over the tile."""

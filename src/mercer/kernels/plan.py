@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Hashable
+from collections.abc import Hashable, Mapping
+from types import MappingProxyType
+from typing import Any
 
 import numpy as np
 
@@ -11,14 +13,25 @@ from mercer._errors import DataError, KernelValueError, ParameterError
 from mercer.engine import memory, tiles
 from mercer.engine.tiles import Array
 from mercer.kernels.base import Expression
-from mercer.kernels.inputs import MatchedPairs, Operand, Rows, TilePairs
+from mercer.kernels.inputs import Frame, MatchedPairs, Operand, Rows, TilePairs
+from mercer.kernels.leading import LeadingDistance
+from mercer.kernels.statistics import SquaredDistance
+
+# Distances from leading directions are used where they have this many times fewer columns.
+LEAST_GAIN = 3
 
 
 class Plan:
-    """A kernel with the two sides of a block; ``fill`` may be called from any thread."""
+    """A kernel with the two sides of a block; ``fill`` may be called from any thread.
 
-    def __init__(self, kernel: Expression, left: Rows, right: Rows, dtype: np.dtype | None = None) -> None:
-        self.kernel, self.left, self.right = kernel, left, right
+    ``instead`` names statistics that stand in for those that the kernel asks for.
+    """
+
+    def __init__(
+        self, kernel: Expression, left: Rows, right: Rows, dtype: np.dtype | None = None,
+        instead: Mapping[Any, Any] = MappingProxyType({}),
+    ) -> None:  # fmt: skip
+        self.kernel, self.left, self.right, self.instead = kernel, left, right, instead
         self.symmetric = left is right
         both_float32 = left.dtype == np.float32 and right.dtype == np.float32
         self.dtype = np.dtype(dtype) if dtype is not None else np.dtype(np.float32 if both_float32 else np.float64)
@@ -35,11 +48,24 @@ class Plan:
 
     def pairs(self, rows: slice, columns: slice, dtype: np.dtype) -> TilePairs:
         """The pairs of one tile."""
-        return TilePairs(self.left, self.right, rows, columns, dtype, self._held, self._repeated)
+        return TilePairs(self.left, self.right, rows, columns, dtype, self._held, self._repeated, instead=self.instead)
 
     def fill(self, rows: slice, columns: slice, out: Array) -> None:
         """Write one tile."""
         self.kernel._fill(self.pairs(rows, columns, out.dtype), out)
+
+    def leading(self) -> Plan | None:
+        """The same with distances from leading directions, or None where that would not be much cheaper."""
+        frame = Frame(self.left.root, self.right.root)
+        # Of whole rows and of distances alone: statistics of chosen columns have rows of their own.
+        used = [use[1] if isinstance(use, tuple) and use[0] == () else None for use in self.kernel._uses(())]
+        instead = {found: LeadingDistance(found.scales) for found in used if isinstance(found, SquaredDistance)}
+        if not instead or len(instead) < len(set(used)) or frame.layout != "dense":
+            return None
+        widths = [found.directions(frame).shape for found in instead.values()]
+        if any(width * LEAST_GAIN > columns for columns, width in widths):
+            return None
+        return Plan(self.kernel, self.left, self.right, self.dtype, instead)
 
     def prepare(self) -> None:
         """Check the input and prepare it, before any worker starts."""

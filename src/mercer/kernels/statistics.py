@@ -17,10 +17,20 @@ import scipy.sparse as sp
 from mercer._errors import DataError
 from mercer.engine.tiles import Array
 from mercer.kernels.inputs import Frame, Operand, Rows
+from mercer.kernels.operands import (
+    centred,
+    held,
+    largest_word_count,
+    multiples,
+    products,
+    scaled,
+    squared_norms,
+    words,
+)
 from mercer.loops import bits, distances
 
 # Below this share of the squared norms, cancellation has eaten the digits of a squared distance.
-_CANCELLED = {np.dtype(np.float32): 1e-5, np.dtype(np.float64): 1e-10}
+CANCELLED = {np.dtype(np.float32): 1e-5, np.dtype(np.float64): 1e-10}
 
 
 class Statistic(abc.ABC):
@@ -55,57 +65,6 @@ class Statistic(abc.ABC):
         return np.zeros(0)
 
 
-def _held(side: Rows, frame: Frame) -> Any:
-    """The rows as both sides of a block hold them: an array, or CSR."""
-    X: Any = side.vectors
-    if frame.layout == "sparse":
-        return X if sp.issparse(X) else sp.csr_matrix(X)
-    return X.toarray() if sp.issparse(X) else X
-
-
-def _words(side: Rows) -> np.ndarray:
-    """Rows of zeros and ones, (n, d), as (n, ceil(d / 64)) words."""
-    X: Any = side.vectors
-    n, d = X.shape
-    words = np.zeros((n, -(-d // 64) * 8), np.uint8)
-    # By parts, so that a sparse matrix is never dense as a whole.
-    for start in range(0, n, 4096):
-        part = X[start : start + 4096]
-        packed = np.packbits((part.toarray() if sp.issparse(part) else part).astype(bool), axis=1)
-        words[start : start + 4096, : packed.shape[1]] = packed
-    return words.view(np.uint64)
-
-
-def _largest_count(operand: Operand) -> int | None:
-    return 64 * operand[0].shape[1] if operand[0].dtype == np.uint64 else None
-
-
-def _multiples(operand: Operand, multiplier: float, dtype: np.dtype) -> Array:
-    """The table of ``multiplier * count``."""
-    return (multiplier * np.arange(64 * operand[0].shape[1] + 1)).astype(dtype)
-
-
-def _scaled(X: Any, scales: tuple[float, ...]) -> Any:
-    if not scales:
-        return X
-    if len(scales) != X.shape[1]:
-        raise DataError(
-            f"the kernel has {len(scales)} length scales, and X has {X.shape[1]} columns; "
-            "give one length scale, or one a column, or choose columns with kernel.on([...])."
-        )
-    return X @ sp.diags_array(1 / np.asarray(scales)) if sp.issparse(X) else X / np.asarray(scales)
-
-
-def _products(A: Any, B: Any, out: Array) -> None:
-    if not sp.issparse(A):
-        np.matmul(A, B.T, out=out)
-        return
-    columns = sp.csc_matrix(B)
-    distances.sparse_products(
-        A.data, A.indices, A.indptr, columns.data, columns.indices, columns.indptr, out
-    )
-
-
 @dataclass(frozen=True)
 class Dot(Statistic):
     """The inner product ``<x, z>``."""
@@ -113,20 +72,20 @@ class Dot(Statistic):
     def prepare(self, side: Rows, frame: Frame, dtype: np.dtype) -> Operand:
         frame.check_columns()
         if frame.layout == "bits":
-            return _words(side), np.asarray(side.vectors.sum(axis=1), dtype).ravel()
-        A = _held(side, frame).astype(dtype, copy=False)
-        return A, _squared_norms(A, dtype)
+            return words(side), np.asarray(side.vectors.sum(axis=1), dtype).ravel()
+        A = held(side, frame).astype(dtype, copy=False)
+        return A, squared_norms(A, dtype)
 
     def fill(self, left: Operand, right: Operand, multiplier: float, out: Array) -> None:
         if left[0].dtype == np.uint64:
-            self.look_up(left, right, _multiples(left, multiplier, out.dtype), out)
+            self.look_up(left, right, multiples(left, multiplier, out.dtype), out)
             return
-        _products(left[0], right[0], out)
+        products(left[0], right[0], out)
         if multiplier != 1.0:
             out *= out.dtype.type(multiplier)
 
     def largest_count(self, operand: Operand) -> int | None:
-        return _largest_count(operand)
+        return largest_word_count(operand)
 
     def look_up(self, left: Operand, right: Operand, table: Array, out: Array) -> None:
         bits.common_ones(left[0], np.ascontiguousarray(right[0].T), np.empty(len(right[0]), np.int64), table, out)
@@ -135,18 +94,11 @@ class Dot(Statistic):
         return operand[1]
 
 
-def _squared_norms(A: Any, dtype: np.dtype) -> Array:
-    with np.errstate(over="ignore"):
-        if sp.issparse(A):
-            return np.asarray(A.multiply(A).sum(axis=1)).ravel().astype(dtype)
-        return np.einsum("ij,ij->i", A, A)
-
-
 def _distances(left: Operand, right: Operand, multiplier: float, out: Array) -> None:
     """``multiplier`` times squared distances, from operands that begin with rows and their squared norms."""
     (A, a, *_), (B, b, *_) = left, right
-    _products(A, B, out)
-    threshold, factor = out.dtype.type(_CANCELLED[out.dtype]), out.dtype.type(multiplier)
+    products(A, B, out)
+    threshold, factor = out.dtype.type(CANCELLED[out.dtype]), out.dtype.type(multiplier)
     lost = np.empty(len(out), np.int64)
     distances.finish_squared_distances(out, a, b, factor, threshold, lost)
     # Sparse rows are not repaired: what cancellation leaves of the distance of equal rows is rounding.
@@ -163,15 +115,13 @@ class SquaredDistance(Statistic):
     def prepare(self, side: Rows, frame: Frame, dtype: np.dtype) -> Operand:
         frame.check_columns()
         if not self.scales and frame.layout == "bits":
-            return _words(side), np.zeros(side.n, dtype)
-        A = _held(side, frame)
-        if not sp.issparse(A):
-            middle = frame.center
-            # Taken in float64 before any rounding to float32: far from the origin nothing else would be left.
-            A = A - middle if middle is not None else A
-        A = _scaled(A, self.scales).astype(dtype)
-        A = A if sp.issparse(A) else np.ascontiguousarray(A)
-        norms = _squared_norms(A, dtype)
+            return words(side), np.zeros(side.n, dtype)
+        A = held(side, frame)
+        if sp.issparse(A):
+            A = scaled(A, self.scales).astype(dtype)
+            norms = squared_norms(A, dtype)
+        else:
+            A, norms = centred(A, frame, self.scales, dtype)
         if not np.isfinite(norms).all():
             raise DataError(
                 f"the squared distances overflow {dtype}: row {int(np.argmin(np.isfinite(norms)))} lies too far from "
@@ -181,12 +131,12 @@ class SquaredDistance(Statistic):
 
     def fill(self, left: Operand, right: Operand, multiplier: float, out: Array) -> None:
         if left[0].dtype == np.uint64:
-            self.look_up(left, right, _multiples(left, multiplier, out.dtype), out)
+            self.look_up(left, right, multiples(left, multiplier, out.dtype), out)
             return
         _distances(left, right, multiplier, out)
 
     def largest_count(self, operand: Operand) -> int | None:
-        return _largest_count(operand)
+        return largest_word_count(operand)
 
     def look_up(self, left: Operand, right: Operand, table: Array, out: Array) -> None:
         bits.differing_bits(left[0], np.ascontiguousarray(right[0].T), np.empty(len(right[0]), np.int64), table, out)
@@ -293,7 +243,7 @@ class ManhattanDistance(_ColumnWise):
     scales: tuple[float, ...] = ()
 
     def scaled(self, X: np.ndarray) -> np.ndarray:
-        return _scaled(X, self.scales)
+        return scaled(X, self.scales)
 
     def loop(self, A: Array, B: Array, multiplier: Any, out: Array) -> None:
         distances.manhattan(A, B, multiplier, out)

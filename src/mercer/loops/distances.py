@@ -31,6 +31,24 @@ def finish_squared_distances(tile, a, b, multiplier, threshold, lost):
 
 
 @jit
+def finish_leading_distances(tile, a, b, rest_a, rest_b, multiplier, threshold):
+    """Turn inner products of the leading parts of rows into ``multiplier`` times squared distances of whole rows.
+
+    The other parts, of squared norms ``rest``, are taken to be orthogonal, except where the leading ones are equal.
+    """
+    zero = tile.dtype.type(0)
+    two = tile.dtype.type(2)
+    for i in range(tile.shape[0]):
+        ai = a[i]
+        ri = rest_a[i]
+        row = tile[i]
+        for j in range(row.shape[0]):
+            size = ai + b[j]
+            distance = max(size - two * row[j], zero)
+            row[j] = multiplier * (distance + (ri + rest_b[j] if distance > threshold * size else zero))
+
+
+@jit
 def repair_squared_distances(tile, A, B, a, b, multiplier, threshold, lost):
     """Compute again, by differences, the entries that cancellation has spoilt (``B`` holds rows here)."""
     for i in range(tile.shape[0]):

@@ -142,6 +142,9 @@ def smo_steps(K, present, diagonal, F, beta, lower, upper, tube, rise, fall, wor
         work[i] = real(0)
         j = first_largest(bits)
         if not work[j] > 0:
+            # A NaN in the row is passed on in F, where the caller looks for it.
+            if np.isnan(work[j]):
+                F[i] = work[j]
             return step, 0.0, -1
         if not present[j]:
             return step, gap, j

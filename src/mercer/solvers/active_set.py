@@ -31,6 +31,11 @@ _INNER = 0.1
 _DEEP = 0.1
 # From this multiple of the tolerance on, the active rows are solved to the end.
 _LAST = 30
+# Where rows are compared by their leading directions, which is what the others come to, or less.
+_ROUGH = 0.1
+# Rows of the whole matrix are kept in float64, which they then need not be computed in again, where there is room for
+# this many times those that have a weight before the exact solve.
+_SPARE = 1.25
 # With more than this share of the rows active there is nothing to gain from leaving out the others.
 _MOST = 0.7
 # Where rows of the whole matrix are kept, rows of active sets get this part of the room.
@@ -72,11 +77,12 @@ def active_rows(point: Iterate, near: float) -> np.ndarray:
 def by_active_sets(
     gram: GramMatrix, totals: Vector, point: Iterate, tol: float, max_iter: int, size: int, limit: int,
     n_jobs: int | None, verbose: bool,
-) -> int:  # fmt: skip
+) -> tuple[int, bool]:  # fmt: skip
     """Move ``point`` until its violation is at most ``tol``, the steps are used up, or rounding stops it.
 
     In the last round the gradients of rows that are not active are left as they were; the caller computes all anew.
-    ``limit`` is in bytes and for kept rows. Returns the bytes held.
+    ``limit`` is in bytes and for kept rows. Returns the bytes held, and whether the gradients of all rows are those of
+    the weights in float64.
     """
     n, dtype = len(point.F), np.dtype(gram.dtype)
     shared = gram.dear
@@ -87,10 +93,32 @@ def by_active_sets(
         kept, whole = np.split(kept, [rows // _SHARE if shared else rows])
         progress = Progress(None, "working sets", verbose)
         solver = _ActiveSets(gram, tol, max_iter, block, kept, progress, n_jobs)
-        if shared:
-            solver.whole = RowStore(gram, whole, n_jobs)
+        if not shared:
+            _solve(solver, point, totals)
+            return nbytes, False
+        leading = None if point.beta.any() else gram.leading()
+        if leading is not None:
+            rough = _ActiveSets(leading, max(tol, _ROUGH), max_iter, block, kept, progress, n_jobs)
+            _solve(rough, point, totals)
+        exact = leading is not None and _SPARE * 8 * n * len(point.support) <= whole.nbytes
+        solver.whole = RowStore(gram.astype(np.float64) if exact else gram, _as_room(whole, exact), n_jobs)
+        if leading is not None:
+            _renew(solver.whole, point)
         _solve(solver, point, totals)
-    return nbytes
+        if exact:
+            _renew(solver.whole, point)
+    return nbytes, exact
+
+
+def _as_room(room: Array, exact: bool) -> Array:
+    """The same memory for float64, if ``exact``."""
+    return room[: room.size // 2 * 2].view(np.float64) if exact and room.dtype == np.float32 else room
+
+
+def _renew(store: RowStore, point: Iterate) -> None:
+    """The gradients of all rows from nothing but rows of the store."""
+    support, point.F = point.support, point.linear.copy()
+    store.subtract(point.F, support, point.beta[support])
 
 
 def _solve(solver: _ActiveSets, point: Iterate, totals: Vector) -> None:

@@ -77,6 +77,11 @@ class SignedGram:
         """The same matrix in another precision."""
         return SignedGram(self._gram.astype(dtype), self._rows, self._columns)
 
+    def leading(self) -> SignedGram | None:
+        """The same of the cheaper matrix that is close to K, if there is one."""
+        leading = self._gram.leading()
+        return None if leading is None else SignedGram(leading, self._rows, self._columns)
+
 
 def _at(index: Any) -> Any:
     return slice(None) if index is None else index

@@ -209,10 +209,12 @@ class _Solver:
         """One solve in the precision ``dtype``."""
         n = len(point.beta)
         if n > WHOLE:
-            held = by_active_sets(
+            held, exact = by_active_sets(
                 self.gram.astype(dtype), self.totals, point, tol, self.limit, _WORKING_SET, self.room, self.n_jobs,
                 self.verbose,
             )  # fmt: skip
+            if exact:
+                self.known = point.beta.copy(), point.F.copy()
         elif self.matrix is not None and dtype == np.float32:
             self._whole(self.matrix, point, tol)
             held = self.matrix.nbytes

@@ -1,0 +1,64 @@
+"""Squared distances from the leading directions of the rows: cheap, close, and not exact.
+
+Rows of many columns, such as images, vary in few directions. With ``x = P x + r``, where P projects on the directions
+that hold most of the variance, ``|x - z|^2 = |P x - P z|^2 + |r_x|^2 + |r_z|^2 - 2 <r_x, r_z>``, and the last term is
+small unless the rows are much alike. Without it an entry costs as much as one of rows with that few columns.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from mercer.engine.tiles import Array
+from mercer.kernels.inputs import Frame, Operand, Rows
+from mercer.kernels.statistics import CANCELLED, SquaredDistance, Statistic
+from mercer.loops.distances import finish_leading_distances
+
+# Rows from which the directions are found, and the share of their variance that the leading ones hold.
+_SAMPLE = 4096
+_SHARE = 0.95
+
+
+def leading_directions(A: Array) -> Array:
+    """The fewest orthonormal directions that hold 95 % of the variance of rows ``A`` about 0, (d, q).
+
+    >>> leading_directions(np.array([[3.0, 0.0], [-3.0, 0.0], [0.0, 0.1]])).shape
+    (2, 1)
+    """
+    part = A[:: -(-len(A) // _SAMPLE)].astype(np.float64)
+    variances, directions = np.linalg.eigh(part.T @ part)
+    left_out = np.cumsum(variances) <= (1 - _SHARE) * variances.sum()
+    return directions[:, np.count_nonzero(left_out) :]
+
+
+@dataclass(frozen=True)
+class LeadingDistance(Statistic):
+    """:class:`SquaredDistance` without the inner products of what the leading directions leave of the rows."""
+
+    scales: tuple[float, ...] = ()
+
+    def directions(self, frame: Frame) -> Array:
+        """Of the rows of the right side, made once."""
+        exact = SquaredDistance(self.scales)
+        side = frame.right
+        return side.keep(
+            ("leading directions", self.scales),
+            lambda: leading_directions(side.operand(exact, frame, np.dtype(np.float32))[0]),
+        )
+
+    def prepare(self, side: Rows, frame: Frame, dtype: np.dtype) -> Operand:
+        A, norms = side.operand(SquaredDistance(self.scales), frame, dtype)
+        leading = A @ self.directions(frame).astype(dtype)
+        shorter = np.einsum("ij,ij->i", leading, leading)
+        return leading, shorter, np.maximum(norms - shorter, 0)
+
+    def fill(self, left: Operand, right: Operand, multiplier: float, out: Array) -> None:
+        (A, a, rest_a), (B, b, rest_b) = left, right
+        np.matmul(A, B.T, out=out)
+        real = out.dtype.type
+        finish_leading_distances(out, a, b, rest_a, rest_b, real(multiplier), real(CANCELLED[out.dtype]))
+
+    def diagonal(self, operand: Operand) -> Array:
+        return np.zeros_like(operand[1])

@@ -1,0 +1,108 @@
+"""How one side of a block is held: arrays with one entry a row, from which tiles of statistics are made."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from mercer._errors import DataError
+from mercer.engine import threads, tiles
+from mercer.engine.tiles import Array
+from mercer.kernels.inputs import Frame, Operand, Rows
+from mercer.loops import distances
+
+# Rows that are prepared at once.
+_ROWS = 4096
+
+
+def held(side: Rows, frame: Frame) -> Any:
+    """The rows as both sides of a block hold them: an array, or CSR."""
+    X: Any = side.vectors
+    if frame.layout == "sparse":
+        return X if sp.issparse(X) else sp.csr_matrix(X)
+    return X.toarray() if sp.issparse(X) else X
+
+
+def words(side: Rows) -> np.ndarray:
+    """Rows of zeros and ones, (n, d), as (n, ceil(d / 64)) words."""
+    X: Any = side.vectors
+    n, d = X.shape
+    words = np.zeros((n, -(-d // 64) * 8), np.uint8)
+    # By parts, so that a sparse matrix is never dense as a whole.
+    for start in range(0, n, 4096):
+        part = X[start : start + 4096]
+        packed = np.packbits((part.toarray() if sp.issparse(part) else part).astype(bool), axis=1)
+        words[start : start + 4096, : packed.shape[1]] = packed
+    return words.view(np.uint64)
+
+
+def largest_word_count(operand: Operand) -> int | None:
+    return 64 * operand[0].shape[1] if operand[0].dtype == np.uint64 else None
+
+
+def multiples(operand: Operand, multiplier: float, dtype: np.dtype) -> Array:
+    """The table of ``multiplier * count``."""
+    return (multiplier * np.arange(64 * operand[0].shape[1] + 1)).astype(dtype)
+
+
+def scale_divisors(X: Any, scales: tuple[float, ...]) -> Array | None:
+    if not scales:
+        return None
+    if len(scales) != X.shape[1]:
+        raise DataError(
+            f"the kernel has {len(scales)} length scales, and X has {X.shape[1]} columns; "
+            "give one length scale, or one a column, or choose columns with kernel.on([...])."
+        )
+    return np.asarray(scales)
+
+
+def scaled(X: Any, scales: tuple[float, ...]) -> Any:
+    divisors = scale_divisors(X, scales)
+    if divisors is None:
+        return X
+    return X @ sp.diags_array(1 / divisors) if sp.issparse(X) else X / divisors
+
+
+def products(A: Any, B: Any, out: Array) -> None:
+    if not sp.issparse(A):
+        np.matmul(A, B.T, out=out)
+        return
+    columns = sp.csc_matrix(B)
+    distances.sparse_products(
+        A.data, A.indices, A.indptr, columns.data, columns.indices, columns.indptr, out
+    )
+
+
+def centred(X: Array, frame: Frame, scales: tuple[float, ...], dtype: np.dtype) -> tuple[Array, Array]:
+    """Rows about the centre in units of the scales, and their squared norms."""
+    # A sparse matrix that was made dense is not centred, nor are its columns looked at.
+    columns = slice(None) if scales or frame.center is None else frame.varying
+    divisors = scale_divisors(X, scales)
+    # Taken in float64 before any rounding to float32: far from the origin nothing else would be left.
+    middle = np.zeros(X.shape[1]) if frame.center is None else frame.center[columns]
+    A, norms = np.empty((len(X), len(middle)), dtype), np.empty(len(X), dtype)
+
+    def prepare(rows: slice) -> Callable[[], None]:
+        def work() -> None:
+            part = (X[rows] if isinstance(columns, slice) else X[rows].take(columns, axis=1)) - middle
+            A[rows] = part if divisors is None else part / divisors
+            norms[rows] = squared_norms(A[rows], dtype)
+
+        return work
+
+    tasks = [prepare(rows) for rows in tiles.spans(len(X), _ROWS)]
+    if len(tasks) > 1:
+        threads.run(tasks)
+    else:
+        tasks[0]()
+    return A, norms
+
+
+def squared_norms(A: Any, dtype: np.dtype) -> Array:
+    with np.errstate(over="ignore"):
+        if sp.issparse(A):
+            return np.asarray(A.multiply(A).sum(axis=1)).ravel().astype(dtype)
+        return np.einsum("ij,ij->i", A, A)
