@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from mercer._errors import MercerWarning, ParameterError
 from mercer.estimators._pair_classifier import ClassRows, PairClassifier
 from mercer.estimators._single_expansion import feasible, require_number
+from mercer.solvers.joined_pair import JoinedPair
 from mercer.solvers.nu_margin import nu_problem, solve_nu_margin
 from mercer.solvers.pairwise import Answer, Controls, Method, Pair
 from mercer.solvers.problems import Array, BoxQP, GramMatrix, Vector
@@ -214,13 +215,14 @@ class NuSVC(PairClassifier):
 
         def solve(
             gram: GramMatrix, y: Vector, upper: Vector, *, controls: Controls, start: Vector | None,
-            matrix: Array | None, pair: Pair = (0, 1),
+            joined: JoinedPair | None, pair: Pair = (0, 1),
         ) -> Answer:  # fmt: skip
             first, second = factors[list(pair)]
             factor = np.where(y > 0, first, second)
             weight = upper / factor
             problem = nu_problem(gram, y, weight, 0.5 * float(self.nu) * float(weight.sum()), convex=controls.convex)
             start = None if start is None else feasible(_summing(start, problem), problem)
+            matrix = None if joined is None else joined.whole()
             answer, rho = solve_nu_margin(problem, controls=controls, start=start, matrix=matrix)
             if rho == 0.0:
                 _warn_of_no_margin(self.nu, *names[list(pair)].tolist())

@@ -12,9 +12,10 @@ from mercer._errors import InfeasibleError, ParameterError
 from mercer.estimators._pair_classifier import ClassRows, PairClassifier
 from mercer.estimators._single_expansion import require_number
 from mercer.solvers.hard_margin import solve_hard_margin
+from mercer.solvers.joined_pair import JoinedPair
 from mercer.solvers.pair_answers import PairLayout
 from mercer.solvers.pairwise import Answer, Controls, Method, Pair, c_svc
-from mercer.solvers.problems import Array, BoxQP, GramMatrix, Vector
+from mercer.solvers.problems import BoxQP, GramMatrix, Vector
 from mercer.solvers.projected import solve_by_projected_gradient
 
 _SOLVERS = ("smo", "projected-gradient", "accelerated-projected-gradient")
@@ -221,11 +222,12 @@ class SVC(PairClassifier):
 
 
 def _hard_margin(
-    gram: GramMatrix, y: Vector, upper: Vector, *, controls: Controls, start: Vector | None, matrix: Array | None,
-    pair: Pair = (0, 1),
+    gram: GramMatrix, y: Vector, upper: Vector, *, controls: Controls, start: Vector | None,
+    joined: JoinedPair | None, pair: Pair = (0, 1),
 ) -> Answer:  # fmt: skip
     """The hard margin of one pair of classes; an error says which pair."""
     try:
+        matrix = None if joined is None else joined.whole()
         return solve_hard_margin(gram, y, controls=controls, start=start, matrix=matrix)
     except InfeasibleError as error:
         error.pair = pair
@@ -233,8 +235,8 @@ def _hard_margin(
 
 
 def _projected(
-    gram: GramMatrix, y: Vector, upper: Vector, *, controls: Controls, start: Vector | None, matrix: Array | None,
-    pair: Pair = (0, 1), accelerated: bool,
+    gram: GramMatrix, y: Vector, upper: Vector, *, controls: Controls, start: Vector | None,
+    joined: JoinedPair | None, pair: Pair = (0, 1), accelerated: bool,
 ) -> Answer:  # fmt: skip
     """The C-SVC of one pair of classes, by projected gradient."""
     problem = BoxQP.classification(gram, y, upper, intercept=controls.intercept, convex=controls.convex)

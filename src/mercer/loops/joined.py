@@ -25,20 +25,19 @@ def _join_row(own_first, own_second, cross, i, row):
 
 
 @jit
-def solve_joined(own_first, own_second, cross, K, work, beta, lower, upper, tol):
-    """C-SVC of two classes from ``beta`` = 0, in place, on blocks of the kernel matrix in float32; returns the steps.
+def solve_joined(own_first, own_second, cross, K, present, work, beta, lower, upper, tol):
+    """C-SVC of two classes from ``beta``, in place, on blocks of the kernel matrix in float32; returns the steps.
 
-    ``own_first`` (a, a), ``own_second`` (b, b) and ``cross`` (a, b) are the blocks; ``K`` (q, q) and ``work`` (5, q)
-    are memory in float32. A step needs two rows of K, and few rows have a weight that ever moves: most rows are never
-    joined.
+    ``own_first`` (a, a), ``own_second`` (b, b) and ``cross`` (a, b) are the blocks; ``K`` (q, q) holds the rows that
+    are ``present`` (q,), and ``work`` (5, q) begins with the gradient. A step needs two rows of K, and few rows have
+    a weight that ever moves: most rows are never joined.
     """
     a, q = cross.shape[0], beta.shape[0]
     F, rise, fall, keys, diagonal = work[0], work[1], work[2], work[3], work[4]
     bits = keys.view(np.int32)
-    tube, present = np.zeros(q), np.zeros(q, dtype=np.bool_)
+    tube = np.zeros(q)
     largest = np.float32(0)
     for r in range(q):
-        F[r] = 1.0 if r < a else -1.0
         diagonal[r] = own_first[r, r] if r < a else own_second[r - a, r - a]
         largest = max(largest, diagonal[r])
     least = np.finfo(np.float32).eps * max(largest, np.finfo(np.float32).tiny)

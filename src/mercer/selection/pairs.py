@@ -12,10 +12,12 @@ from mercer.engine import memory
 from mercer.estimators._pair_classifier import ClassRows, PairClassifier
 from mercer.estimators._trail import Trail, outward
 from mercer.estimators.nu_svc import NuSVC
+from mercer.gram import PrecomputedGram
+from mercer.solvers.joined_pair import JoinedPair
 from mercer.solvers.pair_answers import PairAnswers
 from mercer.solvers.pairwise import Answer, Controls, Method, Pair, c_svc
-from mercer.solvers.problems import Array, BoxQP, GramMatrix, Vector
-from mercer.solvers.smo import solve_box_qp
+from mercer.solvers.problems import BoxQP, GramMatrix, Vector
+from mercer.solvers.smo import EXACT
 
 
 def fit_pairs(models: list[PairClassifier], X: Any, y: Any, sample_weight: Any) -> None:
@@ -50,44 +52,38 @@ class _Steps:
 
     def solve(
         self, gram: GramMatrix, y: Vector, upper: Vector, *, controls: Controls, start: Vector | None,
-        matrix: Array | None, pair: Pair,
+        joined: JoinedPair | None, pair: Pair,
     ) -> Answer:  # fmt: skip
         """As a :class:`mercer.solvers.pairwise.Method`; returns the answer of the first model."""
         answers: dict[int, Answer] = {}
         rows = np.r_[self._parts[pair[0]], self._parts[pair[1]]]
         with ExitStack() as held:
             begin = Trail(held)
-            if matrix is None:
-                matrix = begin.matrix(gram)
+            if joined is None and len(y) <= EXACT:
+                gram = PrecomputedGram(begin.matrix(gram))
             trails: dict[int, Trail] = {}
             for number, before in outward(len(self._methods)):
                 method, bound = self._methods[number], self.bounds[number][rows]
                 if self._by_itself:
                     last = None if before is None else answers[before].value.beta
                     answers[number] = method(
-                        gram, y, bound, controls=controls, start=last, matrix=matrix, pair=pair
+                        gram, y, bound, controls=controls, start=last, joined=joined, pair=pair
                     )  # fmt: skip
                 else:
                     trail = trails[number] = begin if before is None else copy.copy(trails[before])
-                    answers[number] = _next(trail, method, gram, y, bound, controls, matrix, pair)
+                    answers[number] = _next(trail, method, gram, y, bound, controls, joined, pair)
         self.answers[pair] = answers
         return answers[0]
 
 
 def _next(
     trail: Trail, method: Method, gram: GramMatrix, y: Vector, upper: Vector, controls: Controls,
-    matrix: Array | None, pair: Pair,
+    joined: JoinedPair | None, pair: Pair,
 ) -> Answer:  # fmt: skip
     """The C-SVC for the next value."""
     problem = BoxQP.classification(gram, y, upper, intercept=controls.intercept, convex=controls.convex)
     start, gradient = trail.start(problem)
-    if method is c_svc:
-        answer = solve_box_qp(
-            problem, tol=controls.tol, stop=controls.stop, max_iter=controls.max_iter, n_jobs=controls.n_jobs,
-            cache_bytes=controls.cache_bytes, start=start, start_gradient=gradient, matrix=matrix,
-            verbose=controls.verbose,
-        )  # fmt: skip
-    else:
-        answer = method(gram, y, upper, controls=controls, start=start, matrix=matrix, pair=pair)
+    known = {"start_gradient": gradient} if method is c_svc else {}
+    answer = method(gram, y, upper, controls=controls, start=start, joined=joined, pair=pair, **known)
     trail.keep(problem, answer.value)
     return answer

@@ -16,39 +16,40 @@ import numpy as np
 
 from mercer.engine import memory, settings, threads
 from mercer.engine.progress import Progress
-from mercer.engine.tiles import scratch_tile
 from mercer.gram import PrecomputedGram
-from mercer.loops.transpose import transpose
+from mercer.solvers.joined_pair import Blocks, JoinedPair
 from mercer.solvers.pair_answers import Answer, Pair, PairAnswers
 from mercer.solvers.problems import Array, BoxQP, GramMatrix, Vector
-from mercer.solvers.small_pairs import SmallPairs
 from mercer.solvers.smo import EXACT, WHOLE, solve_box_qp
 from mercer.solvers.step_rule import StepRule
 from mercer.solvers.tiny_pairs import solve_tiny_pairs
 
 __all__ = ["Answer", "Controls", "Method", "Pair", "PairAnswers", "c_svc", "solve_pairs"]
 
-_SCRATCH = "assembled pair"
-
 
 class Method(Protocol):
-    """Solves the problem of one pair; ``matrix`` is as in :func:`mercer.solvers.smo.solve_box_qp`."""
+    """Solves the problem of one pair, of which ``joined`` has the matrix where that is small."""
 
     def __call__(
         self, gram: GramMatrix, y: Vector, upper: Vector, *, controls: Controls, start: Vector | None,
-        matrix: Array | None, pair: Pair,
+        joined: JoinedPair | None, pair: Pair,
     ) -> Answer: ...  # fmt: skip
 
 
 def c_svc(
-    gram: GramMatrix, y: Vector, upper: Vector, *, controls: Controls, start: Vector | None, matrix: Array | None,
-    pair: Pair,
-) -> Answer:
+    gram: GramMatrix, y: Vector, upper: Vector, *, controls: Controls, start: Vector | None,
+    joined: JoinedPair | None, pair: Pair, start_gradient: Vector | None = None,
+) -> Answer:  # fmt: skip
     """The C-SVC of one pair of classes, by sequential minimal optimisation."""
+    if joined is not None and controls.intercept and controls.max_iter < 0:
+        answer = joined.solve(upper, controls.rule, start, start_gradient)
+        if answer is not None:
+            return answer
     return solve_box_qp(
         BoxQP.classification(gram, y, upper, intercept=controls.intercept, convex=controls.convex),
         tol=controls.tol, stop=controls.stop, max_iter=controls.max_iter, cache_bytes=controls.cache_bytes,
-        n_jobs=controls.n_jobs, start=start, matrix=matrix, verbose=controls.verbose,
+        n_jobs=controls.n_jobs, start=start, start_gradient=start_gradient,
+        matrix=None if joined is None else joined.whole(), verbose=controls.verbose,
     )  # fmt: skip
 
 
@@ -71,6 +72,12 @@ class Controls:
     starts: Vector | None = None
     method: Method = c_svc
 
+    @property
+    def rule(self) -> StepRule:
+        """The same for compiled loops."""
+        limit = self.max_iter if self.max_iter >= 0 else np.iinfo(np.int64).max
+        return StepRule(self.tol, self.stop, limit, self.intercept, self.convex)
+
 
 class _Pairs:
     """The problems, and the parts of the kernel matrix that they share."""
@@ -82,13 +89,7 @@ class _Pairs:
         self.parts = [self.layout.part(group) for group in range(len(sizes))]
         self.left = np.ones(self.layout.pairs, dtype=bool)
         self.joint: Array | None = None
-        self.blocks: dict[int, Array] = {}
-        self.rule = StepRule(
-            tol=controls.tol, stop=controls.stop, intercept=controls.intercept, convex=controls.convex,
-            limit=controls.max_iter if controls.max_iter >= 0 else np.iinfo(np.int64).max,
-        )  # fmt: skip
-        self._work = gram
-        self._joined: SmallPairs | None = None
+        self.blocks: Blocks | None = None
         self._progress = Progress(self.layout.pairs, "one-vs-one problems", controls.verbose)
 
     def of_size(self, above: int, most: float) -> list[Pair]:
@@ -123,7 +124,7 @@ class _Pairs:
             return
         start = self.answers.beta if controls.starts is None else controls.starts
         self.left = ~solve_tiny_pairs(
-            self.gram, self.upper, start, self.answers, self.rule, controls.n_jobs, self._progress.advance
+            self.gram, self.upper, start, self.answers, controls.rule, controls.n_jobs, self._progress.advance
         )
         self.answers.state[...] = self.answers.beta
 
@@ -131,9 +132,6 @@ class _Pairs:
         return lambda: self.solve(pair)
 
     def solve(self, pair: Pair) -> None:
-        if self._joined is not None and self._joined.solve(pair):
-            self._progress.advance()
-            return
         rows, controls = self.layout.rows(pair), self.controls
         y = np.repeat([1.0, -1.0], self.layout.sizes[list(pair)])
         gram = self.gram
@@ -144,10 +142,13 @@ class _Pairs:
         answer = controls.method(
             gram, y, self.upper[rows], pair=pair, controls=controls,
             start=None if controls.starts is None else self.layout.take(controls.starts, pair),
-            matrix=self._assembled(pair) if pair[0] in self.blocks and pair[1] in self.blocks else None,
+            joined=self._joined(pair),
         )  # fmt: skip
         self.answers.put(pair, answer)
         self._progress.advance()
+
+    def _joined(self, pair: Pair) -> JoinedPair | None:
+        return None if self.blocks is None else JoinedPair(self.blocks, pair, [self.parts[group] for group in pair])
 
     def share_joint_matrix(self, pairs: list[Pair], held: ExitStack) -> None:
         """Make the whole matrix, in float64, where many tiny problems share a small one."""
@@ -159,39 +160,25 @@ class _Pairs:
         held.callback(setattr, self, "joint", None)
 
     def share_own_blocks(self, pairs: list[Pair], held: ExitStack) -> None:
-        """Make the blocks of the classes with themselves, in float32, unless they serve once only or do not fit."""
+        """Make the blocks of the classes with themselves, in float32, unless they do not fit."""
         needed = sorted({group for pair in pairs for group in pair})
         lengths = {group: self.parts[group].stop - self.parts[group].start for group in needed}
         nbytes = sum(4 * length**2 for length in lengths.values())
-        if len(pairs) < 2 or nbytes > memory.budget() // 2:
+        if nbytes > memory.budget() // 2:
             return
         held.enter_context(memory.reserve(nbytes, "the kernel blocks of the classes"))
-        self.blocks = {group: np.empty((length, length), np.float32) for group, length in lengths.items()}
-        held.callback(setattr, self, "blocks", {})
-        self._work = self.gram.astype(np.float32)
+        own = {group: np.empty((length, length), np.float32) for group, length in lengths.items()}
+        self.blocks = Blocks(self.gram.astype(np.float32), self.gram.astype(np.float64), own)
+        held.callback(setattr, self, "blocks", None)
+        single = self.blocks.single
 
         def make(group: int) -> Callable[[], None]:
             def fill() -> None:
-                self._work.block(self.parts[group], self.parts[group], out=self.blocks[group])
+                single.block(self.parts[group], self.parts[group], out=own[group])
 
             return fill
 
         threads.run([make(group) for group in needed], self.controls.n_jobs)
-        controls = self.controls
-        if controls.method is c_svc and controls.starts is None and controls.intercept and controls.max_iter < 0:
-            self._joined = SmallPairs(self.gram, self.blocks, self.upper, self.answers, self.rule)
-            held.callback(setattr, self, "_joined", None)
-
-    def _assembled(self, pair: Pair) -> Array:
-        """The matrix of one pair, in this thread's work memory."""
-        own = [self.blocks[group] for group in pair]
-        a, n = len(own[0]), len(own[0]) + len(own[1])
-        K = scratch_tile(_SCRATCH, (n, n), np.dtype(np.float32))
-        K[:a, :a], K[a:, a:] = own
-        cross = K[:a, a:]
-        self._work.block(self.parts[pair[0]], self.parts[pair[1]], out=cross)
-        transpose(cross, K[a:, :a])
-        return K
 
 
 def solve_pairs(gram: GramMatrix, sizes: np.ndarray, upper: Vector, controls: Controls) -> PairAnswers:

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from mercer.solvers.pair_answers import STATUSES, PairAnswers
 from mercer.solvers.problems import Vector
-from mercer.solvers.solution import Status
+from mercer.solvers.solution import Certificate, Status
 
 # Where the figures of :func:`mercer.loops.pairs.assess` have the violations.
 _VIOLATIONS = {"stationarity": 2, "complementary slackness": 4, "box": 5, "sum": 6}
@@ -40,7 +40,19 @@ class StepRule:
         answers.offsets[numbers] = offsets
         held.primal[numbers], held.dual[numbers], held.kkt_violation[numbers] = figures[:, :3].T
         held.iterations[numbers], held.seconds[numbers], held.peak_bytes[numbers] = figures[:, 3], seconds, peak_bytes
-        held.status[numbers] = STATUSES.index(Status.converged if self.convex else Status.stationary)
+        held.status[numbers] = STATUSES.index(self._status)
         held.convex[numbers] = self.convex
         for name, column in _VIOLATIONS.items():
             held.column(name)[numbers] = figures[:, column]
+
+    def certificate(self, figures: Vector, seconds: float, peak_bytes: int) -> Certificate:
+        """That of one solved pair, whose ``figures`` are (FIGURES,)."""
+        primal, dual, violation, steps = figures[:4].tolist()
+        violations = {name: float(figures[column]) for name, column in _VIOLATIONS.items()}
+        return Certificate(
+            primal, dual, violation, int(steps), seconds, peak_bytes, self._status, violations, self.convex
+        )
+
+    @property
+    def _status(self) -> Status:
+        return Status.converged if self.convex else Status.stationary
