@@ -20,6 +20,7 @@ import scipy.sparse as sp
 from mercer._errors import DataError
 from mercer.data.vectors import as_vectors, column_names, column_positions, select_columns
 from mercer.engine import tiles
+from mercer.engine.gather import gather
 from mercer.engine.tiles import Array
 
 Scope = tuple[Hashable, ...]
@@ -129,7 +130,7 @@ class Rows:
         key = (statistic, frame, dtype)
         if self._parent is not None:
             parent, index = self._parent, self._index
-            return self.keep(key, lambda: tuple(a[index] for a in parent.operand(statistic, frame, dtype)))
+            return self.keep(key, lambda: tuple(gather(a, index) for a in parent.operand(statistic, frame, dtype)))
         return self.keep(key, lambda: statistic.prepare(self, frame, dtype))
 
     def vector(self, key: Hashable, make: Callable[[Rows], Array]) -> Array:
