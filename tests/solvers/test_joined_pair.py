@@ -77,10 +77,19 @@ def test_the_certificate_is_that_of_the_weights(problem):
 
 
 def test_what_steps_do_not_solve_is_left_to_the_general_solver(problem, monkeypatch):
+    """Which goes on from the weights that steps have reached."""
     gram, upper = problem
-    went = _spy(monkeypatch)
+    went, starts, general = _spy(monkeypatch), [], pairwise.solve_box_qp
+
+    def spy(*args, start, **options):
+        starts.append(start)
+        return general(*args, start=start, **options)
+
+    monkeypatch.setattr(pairwise, "solve_box_qp", spy)
     answers = solve_pairs(gram, SIZES, 1e5 * upper, _controls())
     assert not all(went)
+    assert len(starts) == went.count(False)
+    assert all(np.any(start) for start in starts)
     assert max(c.kkt_violation for c in answers.certificates) <= 1e-3
 
 

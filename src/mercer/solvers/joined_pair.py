@@ -67,6 +67,8 @@ class JoinedPair:
         self._exact = blocks.exact
         self._lines, self._held = scratch_tile("exact rows", (a + b, a + b), _FLOAT64), 0
         self._line = np.full(a + b, -1)
+        # Weights to go on from, and their gradient, where steps alone did not solve the problem.
+        self.reached: tuple[Vector | None, Vector | None] = None, None
 
     @property
     def nbytes(self) -> int:
@@ -97,6 +99,7 @@ class JoinedPair:
         offset = assess(F, y, beta, lower, upper, True, figures)
         figures[3] = steps
         if not (np.isfinite(F).all() and rule.accepts(figures)):
+            self.reached = (beta, F) if np.isfinite(F).all() else (start, start_gradient)
             return None
         certificate = rule.certificate(figures, time.perf_counter() - begun, self.nbytes)
         return Solution(BoxQPValue(beta, (offset,), F), certificate.status, certificate, beta)

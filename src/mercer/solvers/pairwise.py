@@ -26,6 +26,9 @@ from mercer.solvers.tiny_pairs import solve_tiny_pairs
 
 __all__ = ["Answer", "Controls", "Method", "Pair", "PairAnswers", "c_svc", "solve_pairs"]
 
+# The most rows of a pair whose matrix is joined row by row; its memory is touched for rows that are used only.
+JOINED = 3072
+
 
 class Method(Protocol):
     """Solves the problem of one pair, of which ``joined`` has the matrix where that is small."""
@@ -45,11 +48,12 @@ def c_svc(
         answer = joined.solve(upper, controls.rule, start, start_gradient)
         if answer is not None:
             return answer
+        start, start_gradient = joined.reached
     return solve_box_qp(
         BoxQP.classification(gram, y, upper, intercept=controls.intercept, convex=controls.convex),
         tol=controls.tol, stop=controls.stop, max_iter=controls.max_iter, cache_bytes=controls.cache_bytes,
         n_jobs=controls.n_jobs, start=start, start_gradient=start_gradient,
-        matrix=None if joined is None else joined.whole(), verbose=controls.verbose,
+        matrix=None if joined is None or len(y) > WHOLE else joined.whole(), verbose=controls.verbose,
     )  # fmt: skip
 
 
@@ -202,14 +206,14 @@ def solve_pairs(gram: GramMatrix, sizes: np.ndarray, upper: Vector, controls: Co
     """
     problems = _Pairs(gram, sizes, upper, controls)
     problems.solve_tiny()
-    tiny, small = problems.of_size(0, EXACT), problems.of_size(EXACT, WHOLE)
+    tiny, small = problems.of_size(0, EXACT), problems.of_size(EXACT, JOINED)
     with ExitStack() as held:
         problems.share_joint_matrix(tiny, held)
         threads.run([problems.task(pair) for pair in tiny], controls.n_jobs)
     with ExitStack() as held:
         problems.share_own_blocks(small, held)
         threads.run([problems.task(pair) for pair in small], controls.n_jobs)
-    alone, together = problems.deal(problems.of_size(WHOLE, np.inf))
+    alone, together = problems.deal(problems.of_size(JOINED, np.inf))
     for pair in alone:
         problems.solve(pair)
     threads.run([problems.task(pair) for pair in together], controls.n_jobs)
