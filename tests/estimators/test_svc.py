@@ -282,7 +282,7 @@ def test_copies_and_grid_parameters():
 
 
 def test_progress_is_told():
-    X, y = two_classes(3000, seed=2)
+    X, y = two_classes(pairwise.JOINED + 100, seed=2)
     said = []
     with on_progress(lambda *news: said.append(news)):
         SVC().fit(X, y)
