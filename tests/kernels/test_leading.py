@@ -12,7 +12,7 @@ from mercer.solvers import active_set
 @pytest.fixture
 def wide(rng):
     """Rows of 100 columns that vary in six directions, and a little in all."""
-    return rng.standard_normal((2600, 6)) @ rng.standard_normal((6, 100)) + 0.1 * rng.standard_normal((2600, 100))
+    return rng.standard_normal((3300, 6)) @ rng.standard_normal((6, 100)) + 0.1 * rng.standard_normal((3300, 100))
 
 
 def test_directions_are_orthonormal_and_as_few_as_hold_their_share(rng):

@@ -46,7 +46,7 @@ def agrees(path: Path, name: str, prototype: Any, X: np.ndarray, y: Any, **fit: 
             assert model.predict(X) == pytest.approx(single.predict(X), abs=1e-3)
 
 
-@pytest.mark.parametrize("n", [150, 900, 2600])
+@pytest.mark.parametrize("n", [150, 900, 3200])
 def test_path_of_C_is_the_single_fits(n: int) -> None:
     X, y = rows(n)
     prototype = SVC(kernel=RBF(1.5), tol=1e-5)

@@ -222,7 +222,7 @@ class NuSVC(PairClassifier):
             weight = upper / factor
             problem = nu_problem(gram, y, weight, 0.5 * float(self.nu) * float(weight.sum()), convex=controls.convex)
             start = None if start is None else feasible(_summing(start, problem), problem)
-            matrix = None if joined is None else joined.whole()
+            matrix = None if joined is None else joined.matrix()
             answer, rho = solve_nu_margin(problem, controls=controls, start=start, matrix=matrix)
             if rho == 0.0:
                 _warn_of_no_margin(self.nu, *names[list(pair)].tolist())

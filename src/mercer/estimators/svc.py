@@ -227,7 +227,7 @@ def _hard_margin(
 ) -> Answer:  # fmt: skip
     """The hard margin of one pair of classes; an error says which pair."""
     try:
-        matrix = None if joined is None else joined.whole()
+        matrix = None if joined is None else joined.matrix()
         return solve_hard_margin(gram, y, controls=controls, start=start, matrix=matrix)
     except InfeasibleError as error:
         error.pair = pair

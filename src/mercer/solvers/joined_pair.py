@@ -18,6 +18,7 @@ from mercer.loops.joined import solve_joined
 from mercer.loops.pairs import FIGURES, assess
 from mercer.loops.transpose import transpose
 from mercer.solvers.problems import Array, BoxQPValue, GramMatrix, Vector
+from mercer.solvers.smo import WHOLE
 from mercer.solvers.solution import Solution
 from mercer.solvers.step_rule import StepRule
 
@@ -104,8 +105,10 @@ class JoinedPair:
         certificate = rule.certificate(figures, time.perf_counter() - begun, self.nbytes)
         return Solution(BoxQPValue(beta, (offset,), F), certificate.status, certificate, beta)
 
-    def whole(self) -> Array:
-        """The whole matrix in float32."""
+    def matrix(self) -> Array | None:
+        """The whole matrix in float32 as :func:`mercer.solvers.smo.solve_box_qp` takes it, or None if it is large."""
+        if len(self._present) > WHOLE:
+            return None
         if not self._present.all():
             a = self._sizes[0]
             self._K[:a, :a], self._K[a:, a:], self._K[:a, a:] = self._first, self._second, self._cross

@@ -53,7 +53,7 @@ def c_svc(
         BoxQP.classification(gram, y, upper, intercept=controls.intercept, convex=controls.convex),
         tol=controls.tol, stop=controls.stop, max_iter=controls.max_iter, cache_bytes=controls.cache_bytes,
         n_jobs=controls.n_jobs, start=start, start_gradient=start_gradient,
-        matrix=None if joined is None or len(y) > WHOLE else joined.whole(), verbose=controls.verbose,
+        matrix=None if joined is None else joined.matrix(), verbose=controls.verbose,
     )  # fmt: skip
 
 
