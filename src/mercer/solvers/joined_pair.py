@@ -68,8 +68,8 @@ class JoinedPair:
         self._exact = blocks.exact
         self._lines, self._held = scratch_tile("exact rows", (a + b, a + b), _FLOAT64), 0
         self._line = np.full(a + b, -1)
-        # Weights to go on from, and their gradient, where steps alone did not solve the problem.
-        self.reached: tuple[Vector | None, Vector | None] = None, None
+        # Weights to go on from, their gradient, and the steps to them, where steps alone did not solve the problem.
+        self.reached: tuple[Vector | None, Vector | None, int] = None, None, 0
 
     @property
     def nbytes(self) -> int:
@@ -100,7 +100,7 @@ class JoinedPair:
         offset = assess(F, y, beta, lower, upper, True, figures)
         figures[3] = steps
         if not (np.isfinite(F).all() and rule.accepts(figures)):
-            self.reached = (beta, F) if np.isfinite(F).all() else (start, start_gradient)
+            self.reached = (beta, F, steps) if np.isfinite(F).all() else (start, start_gradient, 0)
             return None
         certificate = rule.certificate(figures, time.perf_counter() - begun, self.nbytes)
         return Solution(BoxQPValue(beta, (offset,), F), certificate.status, certificate, beta)

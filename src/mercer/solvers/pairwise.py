@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, Protocol
 
 import numpy as np
@@ -19,7 +19,7 @@ from mercer.engine.progress import Progress
 from mercer.gram import PrecomputedGram
 from mercer.solvers.joined_pair import Blocks, JoinedPair
 from mercer.solvers.pair_answers import Answer, Pair, PairAnswers
-from mercer.solvers.problems import Array, BoxQP, GramMatrix, Vector
+from mercer.solvers.problems import Array, BoxQP, GramMatrix, Vector, whole_matrix
 from mercer.solvers.smo import EXACT, WHOLE, solve_box_qp
 from mercer.solvers.step_rule import StepRule
 from mercer.solvers.tiny_pairs import solve_tiny_pairs
@@ -44,17 +44,20 @@ def c_svc(
     joined: JoinedPair | None, pair: Pair, start_gradient: Vector | None = None,
 ) -> Answer:  # fmt: skip
     """The C-SVC of one pair of classes, by sequential minimal optimisation."""
+    steps = 0
     if joined is not None and controls.intercept and controls.max_iter < 0:
         answer = joined.solve(upper, controls.rule, start, start_gradient)
         if answer is not None:
             return answer
-        start, start_gradient = joined.reached
-    return solve_box_qp(
+        start, start_gradient, steps = joined.reached
+    answer = solve_box_qp(
         BoxQP.classification(gram, y, upper, intercept=controls.intercept, convex=controls.convex),
         tol=controls.tol, stop=controls.stop, max_iter=controls.max_iter, cache_bytes=controls.cache_bytes,
         n_jobs=controls.n_jobs, start=start, start_gradient=start_gradient,
         matrix=None if joined is None else joined.matrix(), verbose=controls.verbose,
     )  # fmt: skip
+    certificate = replace(answer.certificate, iterations=answer.certificate.iterations + steps)
+    return replace(answer, certificate=certificate)
 
 
 @dataclass(frozen=True)
@@ -160,7 +163,7 @@ class _Pairs:
         if len(pairs) < 2 or n > WHOLE or 8 * n * n > memory.budget() // 2:
             return
         held.enter_context(memory.reserve(8 * n * n, "the kernel matrix of all classes"))
-        self.joint = self.gram.astype(np.float64).block(None, None)
+        self.joint = whole_matrix(self.gram, np.float64)
         held.callback(setattr, self, "joint", None)
 
     def share_own_blocks(self, pairs: list[Pair], held: ExitStack) -> None:
