@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import sys
+import warnings
+from pathlib import Path
 from typing import Any
+
+_PACKAGE = Path(__file__).parent
 
 
 class MercerError(Exception):
@@ -30,17 +35,20 @@ class IndefiniteKernelError(ParameterError):
 
 
 class InfeasibleError(MercerError, ValueError):
-    """No function of the feature space separates the classes, so that a hard margin does not exist.
+    """No function separates the classes by a margin that float64 can resolve: there is no hard margin to be found.
+
+    With a strictly positive kernel and distinct rows there may be one all the same, too narrow to be computed.
 
     Attributes
     ----------
     multipliers : ndarray of shape (n,)
-        The proof: a mixture of the rows of each class (shares of 0 or more that sum to 1), the same point of the
-        feature space. Without an intercept, one mixture of ``y_i phi(x_i)`` that is zero.
+        The proof: a mixture of the rows of each class (shares of 0 or more that sum to 1), to rounding the same point
+        of the feature space. Without an intercept, one mixture of ``y_i phi(x_i)`` that is zero.
     distance : float
-        How far apart the two mixtures are in the feature space: not more than rounding.
+        How far apart the nearest mixtures found are in the feature space: not more than rounding.
     least_slack : tuple of float
-        A lower and an upper bound of the least sum of slacks that any function needs.
+        A lower and an upper bound of the least sum of slacks that a function needs whose w is not of such a size that
+        a distance of rounding counts.
     pair : tuple of int, optional
         The numbers of the two classes, where there are several.
     """
@@ -79,3 +87,11 @@ class MissingDependencyError(MercerError, ImportError):
 
 class MercerWarning(UserWarning):
     """Base of the warnings that Mercer gives."""
+
+
+def warn_user(message: str, category: type[Warning]) -> None:
+    """Warn in the name of the line outside this package that the call came from."""
+    frame, level = sys._getframe(1), 2
+    while frame.f_back is not None and Path(frame.f_code.co_filename).is_relative_to(_PACKAGE):
+        frame, level = frame.f_back, level + 1
+    warnings.warn(message, category, stacklevel=level)

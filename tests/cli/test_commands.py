@@ -242,3 +242,8 @@ def test_settings_are_literals_or_text():
             parse_settings([bad])
     with pytest.raises(ParameterError, match="--set C is given twice"):
         parse_settings(["C=1", "C=2"])
+
+
+def test_a_model_without_support_vectors_is_used_like_any(capsys):
+    assert run(capsys, "fit", "sample:iris", "--set", "max_iter=0")[0] == 0
+    assert run(capsys, "predict", "iris.mercer", "sample:iris")[0] == 0

@@ -93,3 +93,14 @@ def test_what_has_no_hard_margin_at_all():
         with pytest.raises(InfeasibleError) as caught:
             SVC(C=np.inf).fit(rows, [0, 1] * 3)
         assert caught.value.least_slack == pytest.approx((6.0, 6.0), rel=0.01)
+
+
+def test_what_is_said_of_classes_that_float64_cannot_separate():
+    X, y = two_groups()
+    y[::7] = 1 - y[::7]
+    names = np.array(["p", "q"], dtype=object)[y]
+    with pytest.raises(InfeasibleError, match=r"'p' and 'q' cannot.*not by a margin that float64 can") as caught:
+        SVC(C=np.inf, kernel="linear").fit(X, names)
+    low, high = caught.value.least_slack
+    assert f"to {low:.4g} or more; {high:.4g} are enough" in str(caught.value)
+    assert f"the least found is {caught.value.distance:.1e}" in str(caught.value)

@@ -359,3 +359,20 @@ class Broken(Quadratic):
 def test_a_map_that_gives_no_numbers():
     with pytest.raises(DataError, match=r"(?s)contains NaN"):
         short(feature_map=Broken()).fit(X, Y)
+
+
+@pytest.mark.parametrize("kernel", ["rbf", "linear", "precomputed"])
+def test_going_on_needs_the_columns_of_the_last_fit(kernel):
+    K = X @ X.T if kernel == "precomputed" else X
+    model = KernelSGDClassifier(alpha=0.1, kernel=kernel, warm_start=True, random_state=0).fit(K, Y)
+    before = model.decision_function(K)
+    with pytest.raises(DataError, match=r"with warm_start, X must have the .* columns.*warm_start=False"):
+        model.fit(K[:20, :20] if kernel == "precomputed" else X[:, :2], Y[:20] if kernel == "precomputed" else Y)
+    np.testing.assert_array_equal(model.decision_function(K), before)
+
+
+def test_functions_that_are_no_kernels():
+    with pytest.raises(IndefiniteKernelError, match="on 120 rows of X is indefinite"):
+        KernelSGDClassifier(kernel=lambda A, B: -A @ B.T).fit(X, Y)
+    model = KernelSGDClassifier(kernel=lambda A, B: -A @ B.T, allow_indefinite=True, max_iter=2).fit(X, Y)
+    assert not model.certificate_.convex

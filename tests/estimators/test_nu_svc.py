@@ -204,3 +204,10 @@ def test_scikit_learns_own_checks_pass():
         # Some of its classes are of very different sizes, for which the default nu is infeasible, and some overlap.
         results = check_estimator(NuSVC(nu=0.3, gamma=0.1), on_fail=None)
     assert [r["check_name"] for r in results if r["status"] not in ("passed", "skipped")] == []
+
+
+def test_labels_that_are_objects_are_named():
+    X, _ = two_classes(60)
+    labels = np.array(["no", "yes"], dtype=object)[(np.arange(60) % 3 == 0).astype(int)]
+    with pytest.raises(ParameterError, match="infeasible: for the classes 'no' and 'yes'"):
+        NuSVC(nu=0.9).fit(X, labels)

@@ -252,3 +252,27 @@ def test_a_given_matrix_is_counted_as_often_as_it_is_held() -> None:
     K = rbf_kernel(X)
     with config(memory="2MiB"), pytest.raises(MemoryBudgetError, match="kernel matrix with each row twice would take"):
         NuSVR(kernel="precomputed").fit(K, y)
+
+
+@pytest.mark.parametrize("seed", [None, 229, 244, 253, 268])
+def test_weights_are_repetition_where_offsets_are_not_unique(seed: int | None) -> None:
+    X, y, w = np.array([[3.0], [0.0], [2.0]]), np.array([1.0, 3.0, 4.0]), np.array([1, 2, 3])
+    parameters: dict[str, Any] = {"kernel": "linear", "C": 0.01, "nu": 1.0}
+    if seed is not None:
+        rng = np.random.default_rng(seed)
+        n = rng.integers(2, 7)
+        X, y = rng.integers(0, 4, size=(n, 1)).astype(float), rng.integers(0, 5, size=n).astype(float)
+        w = rng.integers(1, 4, size=n)
+        kernel, C = ["linear", "rbf"][seed % 2], [0.01, 0.1, 1.0, 10.0][seed % 4]
+        parameters = {"kernel": kernel, "C": C, "nu": [0.3, 0.5, 0.7, 1.0][seed // 4 % 4]}
+    weighted = NuSVR(**parameters).fit(X, y, w)
+    repeated = NuSVR(**parameters).fit(np.repeat(X, w, axis=0), np.repeat(y, w))
+    np.testing.assert_allclose(weighted.predict(X), repeated.predict(X), atol=1e-9)
+    assert weighted.epsilon_ == pytest.approx(repeated.epsilon_, abs=1e-9)
+
+
+def test_columns_of_very_different_scales_are_solved() -> None:
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(60, 3)) * [1e-6, 1.0, 1e6]
+    certificate = NuSVR(kernel="linear").fit(X, X[:, 1]).certificate_
+    assert certificate.status is Status.converged and certificate.kkt_violation <= 1e-3

@@ -248,3 +248,20 @@ def test_kernels_that_are_not_positive() -> None:
         OneClassSVM(kernel="precomputed").fit(np.tanh(X @ X.T - 1.0) - 2.0 * np.eye(80))
     model = OneClassSVM(kernel="sigmoid", allow_indefinite=True).fit(X)
     assert model.certificate_.status is Status.stationary
+
+
+@pytest.mark.parametrize("n", [200, 900, 2200])
+def test_large_columns_are_no_reason_to_do_nothing(n: int) -> None:
+    rng = np.random.default_rng(0)
+    times = np.c_[1.7e9 + 1e7 * rng.normal(size=(n, 1)), rng.normal(size=n)]
+    model = OneClassSVM(kernel="linear", nu=0.1).fit(times)
+    assert model.certificate_.status is Status.converged
+    assert np.mean(model.predict(times) < 0) <= 0.1
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("n", [100, 2200])
+def test_next_to_an_optimum_of_zero_rounding_ends_the_fit(n: int) -> None:
+    X = np.random.default_rng(0).normal(size=(n, 5))
+    certificate = OneClassSVM(kernel="linear", tol=1e-15).fit(X).certificate_
+    assert certificate.kkt_violation < 1e-11 and certificate.iterations < 5000 * n

@@ -14,7 +14,7 @@ from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.svm import SVC as Reference
 from sklearn.utils.estimator_checks import check_estimator
 
-from mercer._errors import DataError, IndefiniteKernelError, ParameterError
+from mercer._errors import DataError, IndefiniteKernelError, KernelValueError, ParameterError
 from mercer.engine import memory
 from mercer.engine.progress import on_progress
 from mercer.estimators.svc import SVC
@@ -312,3 +312,53 @@ def test_objective_on_a_larger_problem():
     best = sign @ beta - 0.5 * beta @ rbf_kernel(X, gamma=theirs._gamma) @ beta
     assert ours.certificate_.dual == pytest.approx(best, rel=1e-5)
     assert ours.certificate_.relative_gap < 1e-3
+
+
+@pytest.mark.parametrize("labels", [[0, 1], ["a", "b", "c"]])
+@pytest.mark.parametrize("parameters", [{"max_iter": 0}, {"max_iter": 0, "kernel": "precomputed"}])
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_without_support_vectors_the_decision_is_the_offset(parameters, labels):
+    X = np.random.default_rng(0).normal(size=(30, 30))
+    X = X @ X.T
+    model = SVC(**parameters).fit(X, np.resize(labels, 30))
+    assert len(model.support_) == 0
+    pairs = clone(model).set_params(decision_function_shape="ovo").fit(X, np.resize(labels, 30))
+    values = pairs.decision_function(X[:4])
+    np.testing.assert_array_equal(values.reshape(4, -1), np.tile(model.intercept_, (4, 1)))
+    assert set(model.predict(X[:4])) <= set(labels) and np.isfinite(model.decision_function(X[:4])).all()
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_a_C_out_of_all_range_still_gives_a_classifier():
+    X, y = two_classes(60)
+    model = SVC(C=1e308).fit(X, y)
+    assert np.isfinite(model.decision_function(X)).all() and set(model.predict(X)) <= set(y)
+
+
+@pytest.mark.parametrize("tol", [1e-12, 1e-14, 1e-16])
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_a_smaller_tol_is_no_worse(tol):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(60, 5))
+    y = X[:, 0] + X[:, 1] ** 2 + 0.5 * rng.normal(size=60) > 1
+    assert SVC(kernel="linear", C=10.0, tol=tol).fit(X, y).certificate_.kkt_violation < 1e-11
+
+
+@pytest.mark.parametrize("allowed", [False, True])
+def test_functions_that_are_no_kernels(allowed, rng):
+    X, y = two_classes(300)
+    shear = np.triu(np.ones((X.shape[1], X.shape[1])))
+    crooked = from_function(lambda A, B: A @ shear @ B.T) + 1.0
+    with pytest.raises(KernelValueError, match=r"is not symmetric: it is .* for the rows .* of X"):
+        SVC(kernel=crooked, allow_indefinite=allowed).fit(X, y)
+    hollow = SVC(kernel=lambda A, B: -A @ B.T, C=10.0, allow_indefinite=allowed)
+    if allowed:
+        assert hollow.fit(X, y).certificate_.status is Status.stationary
+    else:
+        with pytest.raises(IndefiniteKernelError, match=r"from_function\(<lambda>\) on 300 rows of X is indefinite"):
+            hollow.fit(X, y)
+    # Weights that sum to 0 do not see what a distance has of negative curvature.
+    distance = from_function(lambda A, B: -np.abs(A[:, :1] - B[:, 0]))
+    assert SVC(kernel=distance, allow_indefinite=False).fit(X, y).certificate_.convex
+    with pytest.raises(IndefiniteKernelError, match="for a unit vector c, and"):
+        SVC(kernel=distance, fit_intercept=False).fit(X, y)

@@ -213,3 +213,9 @@ def test_mistakes_are_told(options: dict[str, Any], message: str) -> None:
 def test_one_class_only_is_told() -> None:
     with pytest.raises(DataError, match="two classes"):
         svm_path(np.eye(3), [1, 1, 1], [1.0])
+
+
+def test_values_in_a_table_are_no_list() -> None:
+    X, y = rows(30)
+    with pytest.raises(ParameterError, match=r"Cs must hold finite numbers, and holds array\(\[1\., 1\.\]\)"):
+        svm_path(X, y, np.ones((2, 2)))

@@ -2,6 +2,7 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
+from mercer import config
 from mercer._errors import DataError, NumericalError, ParameterError
 from mercer.gram import Gram, PrecomputedGram
 from mercer.kernels import RBF
@@ -259,3 +260,19 @@ def test_the_gradient_of_the_certificate_is_the_float64_one_on_all_rows(rng):
     assert found["box"] == 0 and found["sum"] < 1e-9
     loss = upper * np.maximum(0, 1 - y * (K @ beta + point.offsets()[0]))
     assert found["complementary slackness"] == pytest.approx((loss - point.residual() * beta).max(), abs=1e-12)
+
+
+@pytest.mark.parametrize("n, room", [(400, 8 * 400**2), (1000, 4 * 1000**2), (2600, 12 * 2**20)])
+def test_a_small_budget_is_kept_by_keeping_fewer_rows(n, room, rng):
+    X, y, upper = make(rng, n)
+    with config(memory=room + 2**18):
+        solution = smo.solve_box_qp(BoxQP.classification(Gram(RBF(1.0), X), y, upper))
+    assert solution.status is Status.converged and solution.certificate.peak_bytes <= room + 2**18
+
+
+def test_rounding_next_to_a_bound_decides_no_offset():
+    upper = np.array([0.03, 0.01, 0.02])
+    point = Iterate(np.zeros(3), np.zeros(3), upper, upper * [1.0, 0.0, 1.0], np.array([5.0, 1.0, 4.0]))
+    near = np.nextafter(point.beta, [0.0, 1.0, 0.0])
+    moved = Iterate(point.linear, point.lower, upper, near, point.F)
+    assert moved.free.all() and moved.offsets() == point.offsets() == (2.5,)

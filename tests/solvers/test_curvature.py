@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from mercer._errors import IndefiniteKernelError
-from mercer.gram import PrecomputedGram
-from mercer.kernels import RBF, Linear, NegativeDistance, Sigmoid
-from mercer.solvers.curvature import require_conditionally_positive, require_positive
+from mercer._errors import IndefiniteKernelError, KernelValueError
+from mercer.gram import Gram, PrecomputedGram
+from mercer.kernels import RBF, Linear, NegativeDistance, Sigmoid, from_function
+from mercer.solvers.curvature import require_conditionally_positive, require_kernel, require_positive
 
 X = np.random.default_rng(0).normal(size=(150, 3))
 
@@ -68,3 +68,27 @@ def test_without_the_sum_every_direction_counts() -> None:
         require_conditionally_positive(PrecomputedGram(K))
         with pytest.raises(IndefiniteKernelError, match=r"c'Kc = -.*unit vector c, and.*validity\.nearest"):
             require_positive(PrecomputedGram(K))
+
+
+def test_a_spread_sample_of_a_function_is_looked_at() -> None:
+    rows = np.random.default_rng(2).normal(size=(2000, 3))
+    called = []
+
+    def hollow(A: np.ndarray, B: np.ndarray) -> np.ndarray:
+        called.append(len(A) * len(B))
+        return np.asarray(A @ B.T - 3.0 * np.exp(-((A[:, None, 0] - B[:, 0]) ** 2)))
+
+    gram, positions = Gram(from_function(hollow), rows), np.arange(2000)
+    with pytest.raises(IndefiniteKernelError, match=r"on 512 rows of X is indefinite: c'Kc = -.*Take another"):
+        require_kernel(gram, positions, np.float64, balanced=True, curved=False)
+    assert sum(called) <= 512**2 + 1000
+    require_kernel(gram, positions, np.float64, balanced=True, curved=True)
+
+
+def test_a_function_is_symmetric_but_for_rounding() -> None:
+    rows = np.random.default_rng(2).normal(size=(300, 3)) + 10.0
+    single = from_function(lambda A, B: (A.astype(np.float32) @ B.T.astype(np.float32)) ** 2)
+    require_kernel(Gram(single, rows), np.arange(300), np.float64, balanced=True, curved=False)
+    crooked = from_function(lambda A, B: A @ B.T + 1e-3 * (A[:, :1] - B[:, 0]))
+    with pytest.raises(KernelValueError, match=r"for the rows .* and .* of X"):
+        require_kernel(Gram(crooked, rows), np.arange(300), np.float64, balanced=True, curved=False)

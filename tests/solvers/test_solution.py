@@ -134,3 +134,10 @@ def test_stop_gap_is_relative_where_the_optimum_is_not_zero(rng: np.random.Gener
     y = 100.0 * np.sin(X[:, 0]) + rng.standard_normal(600)
     c = SVR(C=10.0, stop="gap", tol=1e-5).fit(X, y).certificate_
     assert c.status is Status.converged and c.relative_gap <= 1e-5
+
+
+def test_a_gap_as_large_as_the_objective_is_no_success() -> None:
+    text = certificate(1.15e6, 4.34).explain()
+    assert "the answer may be far from the best one" in text and "gap of 1.15e+06 by itself" in text
+    advice = text.splitlines()[-1]
+    assert advice.startswith("To do: nothing if a gap of 1.15e+06 is small beside") and 'choose stop="gap"' in advice

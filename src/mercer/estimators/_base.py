@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, Self
 
 import numpy as np
+from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import validate_data
 
@@ -13,7 +14,9 @@ from mercer.estimators._advice import advised
 from mercer.gram import Gram, PrecomputedGram
 from mercer.gram.precomputed import check_square
 from mercer.kernels import Kernel, as_kernel
+from mercer.kernels.function import rests_on_a_function
 from mercer.kernels.modifiers import On, Warped
+from mercer.solvers.curvature import require_conditionally_positive, require_kernel, require_positive
 
 
 class KernelEstimator(BaseEstimator):
@@ -81,6 +84,28 @@ class KernelEstimator(BaseEstimator):
             "Choose another kernel, or pass allow_indefinite=True to get a stationary point without a guarantee."
             + (" kernel.centered(X) makes it positive." if kernel.definiteness == "conditional" else "")
         )
+
+    def _is_taken_on_trust(self) -> bool:
+        """Whether nothing but the user's word says that the kernel is positive: for a matrix, and for a function."""
+        return self.kernel_ is None or rests_on_a_function(self.kernel_)
+
+    def _is_convex(self, intercept: bool, allow_indefinite: bool) -> bool:
+        """Whether the machine's problem is convex; what was taken on trust is not where indefinite ones are allowed."""
+        if self._is_taken_on_trust() and allow_indefinite:
+            return False
+        usable = ("positive", "conditional") if intercept else ("positive",)
+        return self.kernel_ is None or self.kernel_.definiteness in usable
+
+    def _check_curvature(
+        self, gram: Any, positions: NDArray[np.intp], precision: Any, *, intercept: bool, allow_indefinite: bool
+    ) -> None:
+        """Look for negative curvature in what was taken on trust; ``positions`` are those of the rows in X."""
+        if self.kernel_ is not None and self._is_taken_on_trust():
+            # What says of itself that it is indefinite has been allowed already.
+            curved = allow_indefinite or self.kernel_.definiteness == "indefinite"
+            require_kernel(gram, positions, precision, balanced=intercept, curved=curved)
+        elif self.kernel_ is None and not allow_indefinite:
+            (require_conditionally_positive if intercept else require_positive)(gram)
 
     def _make_kernel(self, X: Any, gamma: Any) -> Kernel:
         """The kernel that the parameters describe."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-import warnings
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
 from numbers import Integral
@@ -14,10 +13,9 @@ from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin, clone
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.validation import check_is_fitted
 
-from mercer._errors import DataError, InfeasibleError, ParameterError
+from mercer._errors import DataError, InfeasibleError, ParameterError, warn_user
 from mercer.engine import memory
 from mercer.estimators._base import KernelEstimator
 from mercer.estimators._one_vs_one import (
@@ -29,12 +27,11 @@ from mercer.estimators._one_vs_one import (
     tally_rows,
     total,
 )
-from mercer.estimators._single_expansion import require_number
+from mercer.estimators._parameters import is_among, require_choice, require_number, require_seed
 from mercer.estimators._targets import check_labels
-from mercer.estimators._weights import check_sample_weight, fit_weighted_kernel
+from mercer.estimators._weights import check_sample_weight, class_factors, fit_weighted_kernel
 from mercer.gram import Gram, PrecomputedGram
 from mercer.kernels.vector.dot import Linear
-from mercer.solvers.curvature import require_conditionally_positive, require_positive
 from mercer.solvers.pair_answers import Certificates, PairAnswers
 from mercer.solvers.pairwise import Controls, Method, solve_pairs
 from mercer.solvers.problems import Vector
@@ -137,7 +134,7 @@ class PairClassifier(ClassifierMixin, KernelEstimator, ABC):
         fit_weighted_kernel(
             self, X, weight, allow_indefinite=self.allow_indefinite, intercept=self._has_intercept
         )
-        self.class_weight_ = _class_weights(self.class_weight, data)
+        self.class_weight_ = class_factors(self.class_weight, data.names, data.codes, data.weight)
         return X, data, last
 
     def _finish(self, X: Any, data: ClassRows, answers: PairAnswers, seconds: float, peak_bytes: int) -> None:
@@ -235,11 +232,12 @@ class PairClassifier(ClassifierMixin, KernelEstimator, ABC):
             require_number(self, name, "a finite number above 0", lambda value: 0 < value < np.inf)
         if not isinstance(self.max_iter, Integral) or self.max_iter < -1:
             raise ParameterError(f"max_iter must be a whole number, -1 for no limit, and is {self.max_iter!r}.")
-        for name, choices in (("decision_function_shape", ("ovr", "ovo")), ("stop", ("kkt", "gap"))):
-            value = getattr(self, name)
-            if value not in choices:
-                raise ParameterError(f"{name} must be {' or '.join(map(repr, choices))}, and is {value!r}.")
-        if self.probability not in (False, "deprecated"):
+        require_choice(self, "decision_function_shape", ("ovr", "ovo"))
+        require_choice(self, "stop", ("kkt", "gap"))
+        for name in ("shrinking", "break_ties", "allow_indefinite", "warm_start"):
+            require_choice(self, name, (True, False))
+        require_seed(self)
+        if not is_among(self.probability, (False, "deprecated")):
             name = type(self).__name__
             raise ParameterError(
                 f"probability={self.probability!r} is not offered, since such probabilities may disagree with predict. "
@@ -276,11 +274,11 @@ class PairClassifier(ClassifierMixin, KernelEstimator, ABC):
         gram: Any = self._gram(X, dtype=None if self.kernel_ is None else np.float64)
         if not np.array_equal(data.rows, np.arange(X.shape[0])):
             gram = gram.restrict(data.rows, data.rows)
-        if self.kernel_ is None and not self.allow_indefinite:
-            (require_conditionally_positive if self._has_intercept else require_positive)(gram)
+        intercept, allowed = self._has_intercept, self.allow_indefinite
+        self._check_curvature(gram, data.rows, X.dtype, intercept=intercept, allow_indefinite=allowed)
         controls = Controls(
             tol=self.tol, max_iter=self.max_iter, cache_bytes=int(self.cache_size * 2**20), n_jobs=self.n_jobs,
-            convex=self._is_convex(), verbose=bool(self.verbose), stop=self.stop, intercept=self._has_intercept,
+            convex=self._is_convex(intercept, allowed), verbose=bool(self.verbose), stop=self.stop, intercept=intercept,
             starts=None if last is None else self._start(last, bounds, data.sizes), method=method,
         )  # fmt: skip
         try:
@@ -288,15 +286,10 @@ class PairClassifier(ClassifierMixin, KernelEstimator, ABC):
         except InfeasibleError as error:
             raise self._located(error, data, X.shape[0]) from None
 
-    def _is_convex(self) -> bool:
-        if self.kernel_ is None:
-            return not self.allow_indefinite
-        return self.kernel_.definiteness in (("positive", "conditional") if self._has_intercept else ("positive",))
-
     def _located(self, error: InfeasibleError, data: ClassRows, n: int) -> InfeasibleError:
         """The error with the names of the classes, and multipliers for the rows of X."""
         pair = error.pair or (0, 1)
-        names = " and ".join(repr(self.classes_[number].item()) for number in pair)
+        names = " and ".join(map(repr, self.classes_[list(pair)].tolist()))
         multipliers = np.zeros(n)
         multipliers[data.rows[np.isin(data.codes, pair)]] = error.multipliers
         located = InfeasibleError(
@@ -339,23 +332,13 @@ class PairClassifier(ClassifierMixin, KernelEstimator, ABC):
         """The kernel matrix of new rows with the support vectors."""
         check_is_fitted(self)
         X = self._check_X(X, reset=False)
+        if not len(self.support_):
+            # Decision values are the offsets.
+            return PrecomputedGram(np.empty((X.shape[0], 0)), symmetric=False)
         return self._gram(X[:, self.support_], X) if self.kernel_ is None else self._gram(X, self.support_vectors_)
 
     def _report(self) -> None:
         status = self.certificate_.status
         self.fit_status_ = int(status in _STOPPED)
         if self.fit_status_:
-            warnings.warn(f"{type(self).__name__}: {status.value}", ConvergenceWarning, stacklevel=3)
-
-
-def _class_weights(class_weight: Any, data: ClassRows) -> Vector:
-    """Factors by class; "balanced" counts rows by their weight."""
-    if isinstance(class_weight, str) and class_weight == "balanced":
-        counts = np.bincount(data.codes, weights=data.weight)
-        return data.weight.sum() / (len(data.names) * counts)
-    factors = np.asarray(
-        compute_class_weight(class_weight, classes=data.names, y=data.names[data.codes]), dtype=np.float64
-    )
-    if not (np.isfinite(factors) & (factors > 0)).all():
-        raise ParameterError(f"class_weight must be finite numbers above 0, and gives {factors.tolist()}.")
-    return factors
+            warn_user(f"{type(self).__name__}: {status.value}", ConvergenceWarning)

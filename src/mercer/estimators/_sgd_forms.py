@@ -16,9 +16,7 @@ from mercer.estimators._advice import advised
 from mercer.estimators._base import KernelEstimator
 from mercer.estimators._distinct import row_keys, same_rows
 from mercer.estimators._weights import fit_weighted_kernel
-from mercer.gram import PrecomputedGram
 from mercer.kernels.vector.dot import Linear
-from mercer.solvers.curvature import require_positive
 from mercer.solvers.problems import Vector
 from mercer.solvers.stochastic_rows import FeatureRows, KernelRows, StochasticRows, Walk
 
@@ -81,8 +79,11 @@ class SGDForms(KernelEstimator):
             return
         learned_from = X if self._is_precomputed else X[rows]
         fit_weighted_kernel(self, learned_from, weight, allow_indefinite=self.allow_indefinite, intercept=False)
-        if self.kernel_ is None and not self.allow_indefinite:
-            require_positive(PrecomputedGram(X))
+        if self._is_taken_on_trust():
+            positions = np.arange(X.shape[0]) if self._is_precomputed else rows
+            self._check_curvature(
+                self._gram(learned_from), positions, X.dtype, intercept=False, allow_indefinite=self.allow_indefinite
+            )
         self._primal = self.feature_map is not None and self.kernel_ == Linear()
 
     def _training(self, X: Any, rows: NDArray[np.intp]) -> Training:

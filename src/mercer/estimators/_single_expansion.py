@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import time
-import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Callable
 from dataclasses import dataclass, replace
-from numbers import Integral, Real
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -15,13 +13,13 @@ from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
-from mercer._errors import ParameterError
+from mercer._errors import ParameterError, warn_user
 from mercer.engine import memory
 from mercer.estimators._base import KernelEstimator
+from mercer.estimators._parameters import require_choice, require_number
 from mercer.estimators._trail import Trail
 from mercer.estimators._weights import fit_weighted_kernel
 from mercer.kernels.vector.dot import Linear
-from mercer.solvers.curvature import require_conditionally_positive, require_positive
 from mercer.solvers.problems import BoxQP, GramMatrix, Vector
 from mercer.solvers.smo import solve_box_qp
 from mercer.solvers.solution import Certificate, Status
@@ -72,8 +70,9 @@ class SingleExpansion(KernelEstimator, ABC):
             require_number(self, name, "a finite number above 0", lambda value: 0 < value < np.inf)
         if not isinstance(self.max_iter, Integral) or self.max_iter < -1:
             raise ParameterError(f"max_iter must be a whole number, -1 for no limit, and is {self.max_iter!r}.")
-        if self.stop not in ("kkt", "gap"):
-            raise ParameterError(f"stop must be 'kkt' or 'gap', and is {self.stop!r}.")
+        require_choice(self, "stop", ("kkt", "gap"))
+        for name in ("shrinking", "allow_indefinite", "warm_start"):
+            require_choice(self, name, (True, False))
 
     def _learn(self, X: Any, targets: Vector, weight: Vector, *, intercept: bool = True) -> Learned:
         """Fit the kernel, solve, and set every attribute that the machines share."""
@@ -83,11 +82,11 @@ class SingleExpansion(KernelEstimator, ABC):
         fit_weighted_kernel(self, X, weight, allow_indefinite=self.allow_indefinite, intercept=intercept)
         whole: Any = self._gram(X, dtype=None if self.kernel_ is None else np.float64)
         gram = whole if len(used) == X.shape[0] else whole.restrict(used, used)
-        if self.kernel_ is None and not self.allow_indefinite and not (trail and trail.begun):
-            check = require_conditionally_positive if intercept else require_positive
-            check(gram)
+        allowed = self.allow_indefinite
+        if not (trail and trail.begun):
+            self._check_curvature(gram, used, X.dtype, intercept=intercept, allow_indefinite=allowed)
         with memory.track() as account:
-            problem = self._problem(gram, targets[used], weight[used], self._is_convex(intercept))
+            problem = self._problem(gram, targets[used], weight[used], self._is_convex(intercept, allowed))
             start, gradient = None if last is None else feasible(last[used], problem), None
             if trail:
                 start, gradient = trail.start(problem, feasible)
@@ -121,11 +120,6 @@ class SingleExpansion(KernelEstimator, ABC):
         weights[self.support_] = self.dual_coef_[0]
         return weights
 
-    def _is_convex(self, intercept: bool) -> bool:
-        if self.kernel_ is None:
-            return not self.allow_indefinite
-        return self.kernel_.definiteness in (("positive", "conditional") if intercept else ("positive",))
-
     def _keep(self, X: Any, weights: Vector, offset: float) -> None:
         """Set the attributes that hold the expansion."""
         self.support_ = np.flatnonzero(weights).astype(np.int32)
@@ -136,11 +130,11 @@ class SingleExpansion(KernelEstimator, ABC):
         self.shape_fit_ = X.shape
 
     def _report(self) -> None:
-        """Set ``fit_status_``; warn, in the name of the caller's caller, if the solver stopped early."""
+        """Set ``fit_status_``; warn if the solver stopped early."""
         status = self.certificate_.status
         self.fit_status_ = int(status in _STOPPED)
         if self.fit_status_:
-            warnings.warn(f"{type(self).__name__}: {status.value}", ConvergenceWarning, stacklevel=3)
+            warn_user(f"{type(self).__name__}: {status.value}", ConvergenceWarning)
 
     def _values(self, X: Any) -> Vector:
         """f at the rows of ``X``, (m,), in float64."""
@@ -161,19 +155,6 @@ class SingleExpansion(KernelEstimator, ABC):
         if self.kernel_ != Linear():
             raise AttributeError(f"coef_ exists for the linear kernel only, and the kernel is {self.kernel_!r}.")
         return np.asarray(self.support_vectors_.T @ self.dual_coef_[0])[None, :]
-
-
-def require_number(learner: Any, name: str, wanted: str, accepts: Callable[[float], bool], advice: str = "") -> None:
-    """Raise unless the parameter ``name`` is a number that ``accepts`` takes, which ``wanted`` says in words.
-
-    Raises
-    ------
-    ParameterError
-        With what is wanted, the value, and the advice.
-    """
-    value = getattr(learner, name)
-    if not isinstance(value, Real) or isinstance(value, bool) or not accepts(float(value)):
-        raise ParameterError(f"{name} must be {wanted}, and is {value!r}." + (f" {advice}" if advice else ""))
 
 
 def roles(weights: Vector, bound: Vector, slack: Vector) -> NDArray[np.str_]:

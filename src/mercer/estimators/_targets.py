@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
 
-from mercer._errors import DataError, MercerWarning
+from mercer._errors import DataError, MercerWarning, warn_user
 from mercer.estimators._advice import advised
 from mercer.solvers.problems import Vector
 
@@ -22,17 +22,38 @@ def check_labels(learner: str, y: Any, n: int) -> np.ndarray:
         )
     with advised():
         y = column_or_1d(y, warn=True)
+    missing = np.flatnonzero(_is_missing(y))
+    if len(missing):
+        raise DataError(
+            f"Input y contains NaN, or what else stands for no label: {len(missing)} labels are missing, the first "
+            f"({y[missing[0]]}) in row {missing[0]}; drop these rows, or give them a label."
+        )
+    with advised():
         check_classification_targets(y)
     if len(y) != n:
         raise DataError(f"X has {n} rows and y has {len(y)} labels; there must be one label a row.")
     return y
 
 
+def _is_missing(y: np.ndarray) -> NDArray[np.bool_]:
+    """Where there is no label: None, NaN, or what pandas has for them, which need not be there to be told."""
+    if y.dtype.kind == "f":
+        return np.isnan(y)
+    if y.dtype.kind != "O":
+        return np.zeros(len(y), dtype=bool)
+    nothing = {type(None).__name__, "NAType", "NaTType"}
+    return np.array([
+        type(label).__name__ in nothing or (isinstance(label, float | np.floating) and bool(np.isnan(label)))
+        for label in y
+    ])  # fmt: skip
+
+
 def warn_of_constant(y: Vector, weights: Vector | None) -> None:
-    """Warn, in the name of the caller's caller, if ``y`` (n,) or (n, t) has one value in all rows with a weight.
+    """Warn if ``y`` (n,) or (n, t) has one value in all rows with a weight.
 
     Examples
     --------
+    >>> import warnings
     >>> with warnings.catch_warnings(record=True) as caught:
     ...     warnings.simplefilter("always")
     ...     warn_of_constant(np.array([2.0, 2.0, 3.0]), np.array([1.0, 1.0, 0.0]))
@@ -46,8 +67,7 @@ def warn_of_constant(y: Vector, weights: Vector | None) -> None:
     if len(constant):
         which = "y has" if y.ndim == 1 else f"column {constant[0]} of y has"
         value = used[0] if y.ndim == 1 else used[0, constant[0]]
-        warnings.warn(
+        warn_user(
             f"{which} the value {value:g} in every row, so there is nothing to learn; check that y is the target.",
             MercerWarning,
-            stacklevel=3,
         )

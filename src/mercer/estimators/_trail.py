@@ -8,7 +8,7 @@ from contextlib import ExitStack
 import numpy as np
 
 from mercer.engine import memory
-from mercer.solvers.problems import Array, BoxQP, BoxQPValue, GramMatrix, Vector
+from mercer.solvers.problems import Array, BoxQP, BoxQPValue, GramMatrix, Vector, whole_matrix
 from mercer.solvers.smo import EXACT, WHOLE
 
 # What rounding has left next to a bound would count as free.
@@ -77,7 +77,7 @@ class Trail:
             dtype = np.dtype(np.float64 if n <= EXACT else np.float32)
             self._held.enter_context(memory.reserve(n * n * dtype.itemsize, "the kernel matrix"))
             with np.errstate(over="ignore"):
-                self._matrix = gram.astype(dtype).block(None, None)
+                self._matrix = whole_matrix(gram, dtype)
         return self._matrix
 
     def keep(self, problem: BoxQP, value: BoxQPValue) -> None:

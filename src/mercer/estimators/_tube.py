@@ -10,7 +10,8 @@ from sklearn.base import RegressorMixin
 from sklearn.utils.validation import validate_data
 
 from mercer.estimators._advice import advised
-from mercer.estimators._single_expansion import Learned, SingleExpansion, require_number, roles
+from mercer.estimators._parameters import require_number
+from mercer.estimators._single_expansion import Learned, SingleExpansion, roles
 from mercer.solvers.problems import Vector
 
 

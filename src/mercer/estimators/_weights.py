@@ -6,11 +6,14 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+from numpy.typing import NDArray
+from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.validation import _check_sample_weight
 
-from mercer._errors import DataError
+from mercer._errors import DataError, ParameterError
 from mercer.estimators._advice import advised
 from mercer.estimators._base import KernelEstimator
+from mercer.kernels.convert import rate_of_scale
 from mercer.solvers.problems import Vector
 
 
@@ -47,6 +50,39 @@ def check_sample_weight(sample_weight: Any, X: Any) -> Vector:
     return weight
 
 
+def class_factors(class_weight: Any, classes: np.ndarray, codes: NDArray[np.integer], weight: Vector) -> Vector:
+    """Factors of the ``classes`` (k,) that ``class_weight`` asks for; "balanced" counts rows by their ``weight`` (n,).
+
+    ``codes`` (n,) are the numbers of the classes of the rows.
+
+    Raises
+    ------
+    ParameterError
+        If it is no dict, or names a class that is not there while others have no factor, or holds what is no factor.
+
+    Examples
+    --------
+    >>> class_factors("balanced", np.array([0, 1]), np.array([0, 1, 1]), np.array([1.0, 1.0, 2.0]))
+    array([2.        , 0.66666667])
+    """
+    if isinstance(class_weight, str) and class_weight == "balanced":
+        return np.asarray(weight.sum() / (len(classes) * np.bincount(codes, weights=weight)))
+    if not (class_weight is None or isinstance(class_weight, dict)):
+        raise ParameterError(
+            f"class_weight must be a dict of factors by class, 'balanced' or None, and is {class_weight!r}."
+        )
+    try:
+        factors = np.asarray(compute_class_weight(class_weight, classes=classes, y=classes), dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise ParameterError(
+            f"class_weight must have a number for each class by its name in y, and is {class_weight!r}; the classes "
+            f"are {classes[:10].tolist()}."
+        ) from error
+    if not (np.isfinite(factors) & (factors > 0)).all():
+        raise ParameterError(f"class_weight must be finite numbers above 0, and gives {factors.tolist()}.")
+    return factors
+
+
 def weighted_scale(X: Any, weight: Vector) -> float:
     """``1 / (d * variance)`` over all entries of ``X`` (n, d), each row counted as often as its weight.
 
@@ -58,14 +94,14 @@ def weighted_scale(X: Any, weight: Vector) -> float:
     0.25
     """
     if (weight == weight[0]).all():
-        variance = X.multiply(X).mean() - X.mean() ** 2 if sp.issparse(X) else X.var()
-    else:
-        share = weight / (weight.sum() * X.shape[1])
+        return rate_of_scale(X)
+    share = weight / (weight.sum() * X.shape[1])
+    with np.errstate(over="ignore", invalid="ignore"):
         if sp.issparse(X):
             variance = (share @ X.multiply(X)).sum() - (share @ X).sum() ** 2
         else:
             variance = share @ np.square(X - (share @ X).sum()).sum(axis=1)
-    return 1.0 / (X.shape[1] * float(variance)) if variance > 0 else 1.0
+    return rate_of_scale(X, float(variance))
 
 
 def fit_weighted_kernel(

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import warnings
-from numbers import Integral, Real
+from numbers import Integral
 from typing import Any, Self
 
 import numpy as np
@@ -11,14 +10,15 @@ from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
-from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.validation import check_is_fitted
 
-from mercer._errors import DataError, ParameterError
+from mercer._errors import DataError, ParameterError, warn_user
+from mercer.estimators._advice import advised
 from mercer.estimators._distinct import distinct_rows
+from mercer.estimators._parameters import is_among, require_choice, require_number, require_seed
 from mercer.estimators._sgd_forms import SGDForms, Training
 from mercer.estimators._targets import check_labels
-from mercer.estimators._weights import check_sample_weight
+from mercer.estimators._weights import check_sample_weight, class_factors
 from mercer.solvers.margin_losses import LOSSES
 from mercer.solvers.problems import Vector
 from mercer.solvers.solution import Status
@@ -184,9 +184,11 @@ class KernelSGDClassifier(ClassifierMixin, SGDForms):
         weight 3 makes the same steps as the row three times.
         """
         self._check_parameters()
+        go_on = self.warm_start and hasattr(self, "_walk")
+        if go_on:
+            self._check_columns(X)
         X = self._check_X(X, reset=True)
         y, weight = check_labels(type(self).__name__, y, X.shape[0]), check_sample_weight(sample_weight, X)
-        go_on = self.warm_start and hasattr(self, "_walk")
         used = np.flatnonzero(weight)
         classes, codes = np.unique(y[used], return_inverse=True)
         self._check_classes(classes, len(used) < len(y), go_on)
@@ -213,10 +215,7 @@ class KernelSGDClassifier(ClassifierMixin, SGDForms):
         self.n_iter_ = solution.value.epochs
         self.certificate_ = solution.certificate
         if solution.status is Status.iteration_limit:
-            warnings.warn(
-                f"KernelSGDClassifier: {solution.status.value} Here C is 1 / (alpha n).", ConvergenceWarning,
-                stacklevel=3,
-            )  # fmt: skip
+            warn_user(f"KernelSGDClassifier: {solution.status.value} Here C is 1 / (alpha n).", ConvergenceWarning)
 
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
         """One pass over the rows ``X`` (n, d) with labels ``y`` (n,), from where the last call has ended.
@@ -277,28 +276,37 @@ class KernelSGDClassifier(ClassifierMixin, SGDForms):
 
     def _risk(self, training: Training, codes: NDArray[np.integer], weights: Vector) -> MarginRisk:
         positive = np.array([1]) if self._outputs == 1 else np.arange(self._outputs)
-        indefinite = self.allow_indefinite if self.kernel_ is None else self.kernel_.definiteness != "positive"
-        return MarginRisk(
-            training.rows, codes, positive, weights, float(self.alpha), self.loss, self._primal or not indefinite
-        )
+        convex = self._primal or self._is_convex(False, self.allow_indefinite)
+        return MarginRisk(training.rows, codes, positive, weights, float(self.alpha), self.loss, convex)
 
     def _check_parameters(self) -> None:
-        for name, low in (("alpha", 0), ("tol", 0)):
-            value = getattr(self, name)
-            if not isinstance(value, Real) or isinstance(value, bool) or not low < float(value) < np.inf:
-                raise ParameterError(f"{name} must be a finite number above {low}, and is {value!r}.")
+        for name in ("alpha", "tol"):
+            require_number(self, name, "a finite number above 0", lambda value: 0 < value < np.inf)
         if not isinstance(self.max_iter, Integral) or self.max_iter < 1:
             raise ParameterError(f"max_iter must be a whole number of passes, at least 1, and is {self.max_iter!r}.")
-        if self.loss not in LOSSES:
+        if not is_among(self.loss, LOSSES):
             raise ParameterError(f"there is no loss {self.loss!r}; the losses are {', '.join(LOSSES)}.")
-        if self.learning_rate not in ("damped", "pegasos"):
-            raise ParameterError(f"learning_rate must be 'damped' or 'pegasos', and is {self.learning_rate!r}.")
-        if self.shuffle not in _ORDER:
-            raise ParameterError(f"shuffle must be True, False or 'uniform', and is {self.shuffle!r}.")
+        require_choice(self, "learning_rate", ("damped", "pegasos"))
+        require_choice(self, "shuffle", tuple(_ORDER))
+        for name in ("fit_intercept", "average", "allow_indefinite", "warm_start"):
+            require_choice(self, name, (True, False))
+        require_seed(self)
         map_ = self.feature_map
         if map_ not in ("auto", "identity", None) if isinstance(map_, str | None) else not hasattr(map_, "transform"):
             raise ParameterError(
                 f"feature_map must have fit and transform, or be 'identity', 'auto' or None, and is {map_!r}."
+            )
+
+    def _check_columns(self, X: Any) -> None:
+        """Raise unless a fit to ``X`` can go on from the last one; what is no table is found later."""
+        with advised():
+            shape = np.shape(X)
+        least = 1 + int(self.support_.max(initial=-1)) if self._is_precomputed else self.n_features_in_
+        most = np.inf if self._is_precomputed else least
+        if len(shape) == 2 and not least <= shape[1] <= most:
+            raise DataError(
+                f"with warm_start, X must have the {least} columns of the last fit, and has {shape[1]}; set "
+                "warm_start=False to begin anew."
             )
 
     def _check_partial(self) -> None:
@@ -351,11 +359,4 @@ class KernelSGDClassifier(ClassifierMixin, SGDForms):
 
     def _class_factors(self, codes: NDArray[np.integer], weight: Vector) -> Vector:
         """Factors of the loss by class, (k,); "balanced" counts rows by their weight."""
-        if isinstance(self.class_weight, str) and self.class_weight == "balanced":
-            counts = np.bincount(codes, weights=weight)
-            return weight.sum() / (len(counts) * counts)
-        classes = self.classes_
-        factors = np.asarray(compute_class_weight(self.class_weight, classes=classes, y=classes), dtype=np.float64)
-        if not (np.isfinite(factors) & (factors > 0)).all():
-            raise ParameterError(f"class_weight must be finite numbers above 0, and gives {factors.tolist()}.")
-        return factors
+        return class_factors(self.class_weight, self.classes_, codes, weight)

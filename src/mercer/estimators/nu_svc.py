@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import replace
 from itertools import combinations
 from typing import Any
@@ -10,9 +9,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mercer._errors import MercerWarning, ParameterError
+from mercer._errors import MercerWarning, ParameterError, warn_user
 from mercer.estimators._pair_classifier import ClassRows, PairClassifier
-from mercer.estimators._single_expansion import feasible, require_number
+from mercer.estimators._parameters import require_number
+from mercer.estimators._single_expansion import feasible
 from mercer.solvers.joined_pair import JoinedPair
 from mercer.solvers.nu_margin import nu_problem, solve_nu_margin
 from mercer.solvers.pairwise import Answer, Controls, Method, Pair
@@ -54,7 +54,8 @@ class NuSVC(PairClassifier):
         ``predict_proba`` that agrees with its ``predict``.
     tol : float, default=1e-3
         The violation of the optimality conditions, in units of the decision function, that is good enough.
-        Small problems are solved to the precision of float64 whatever ``tol`` is.
+        Pairs of up to 512 rows are solved to the precision of float64, whatever ``tol`` is, where 200 steps a row
+        get there.
     cache_size : float, default=200
         Memory for kernel rows that are kept, in MB (of 2^20 bytes).
     class_weight : dict or "balanced", optional
@@ -74,7 +75,7 @@ class NuSVC(PairClassifier):
         Worker threads, all cores by default. The answer has the same bits for any number of them.
     allow_indefinite : bool, default=False
         Accept a kernel that is not positive semi-definite; the answer is then a stationary point. A precomputed
-        matrix counts as indefinite if this is set.
+        matrix and a function count as indefinite if this is set.
     warm_start : bool, default=False
         Start from the solution of the last fit, if that was to as many rows with the same classes in the same places;
         else from zero. The answer is the same to the tolerance, except with an indefinite kernel.
@@ -198,7 +199,7 @@ class NuSVC(PairClassifier):
         most, pair = min(self._most(data, *pair) for pair in combinations(range(len(data.names)), 2))
         if float(self.nu) > most * (1.0 + _ROUNDING):
             rows = [float(data.weight[data.codes == number].sum()) for number in pair]
-            names = [repr(data.names[number].item()) for number in pair]
+            names = [repr(name) for name in data.names[list(pair)].tolist()]
             raise ParameterError(
                 f"nu={self.nu!r} is infeasible: for the classes {names[0]} and {names[1]}, with rows of weight "
                 f"{rows[0]:g} and {rows[1]:g}, nu can be {most:.6g} at most, twice the share of the smaller one. "
@@ -211,7 +212,10 @@ class NuSVC(PairClassifier):
         return 2.0 * float(weights.min() / weights.sum()), (i, j)
 
     def _method(self, data: ClassRows) -> Method:
-        factors, names = self.class_weight_, data.names
+        factors = self.class_weight_
+        # Pairs are solved in other threads, where a warning would not know the user's line.
+        flat: list[Pair] = []
+        self._flat = flat
 
         def solve(
             gram: GramMatrix, y: Vector, upper: Vector, *, controls: Controls, start: Vector | None,
@@ -225,13 +229,24 @@ class NuSVC(PairClassifier):
             matrix = None if joined is None else joined.matrix()
             answer, rho = solve_nu_margin(problem, controls=controls, start=start, matrix=matrix)
             if rho == 0.0:
-                _warn_of_no_margin(self.nu, *names[list(pair)].tolist())
+                flat.append(pair)
                 return answer
             if first == second == 1.0:
                 return answer
             return _reweighted(answer, rho, gram, y, upper, controls, matrix, min(1.0, first, second))
 
         return solve
+
+    def _report(self) -> None:
+        for pair in sorted(self.__dict__.pop("_flat", [])):
+            first, second = self.classes_[list(pair)].tolist()
+            warn_user(
+                f"nu={self.nu!r} is so small that the best margin between the classes {first!r} and {second!r} is "
+                "zero, to rounding, and predictions between the two mean nothing. Raise nu, take a kernel that "
+                "separates more, or SVC.",
+                MercerWarning,
+            )
+        super()._report()
 
     def _start(self, weights: Vector, bounds: Vector, sizes: NDArray[np.intp]) -> Vector:
         """As they are: where the weights may be is known when the problem is stated."""
@@ -261,12 +276,3 @@ def _reweighted(
     )  # fmt: skip
     certificate = replace(weighted.certificate, iterations=weighted.certificate.iterations + steps)
     return replace(weighted, certificate=certificate, state=rho * weighted.state)
-
-
-def _warn_of_no_margin(nu: float, first: Any, second: Any) -> None:
-    warnings.warn(
-        f"nu={nu!r} is so small that the best margin between the classes {first!r} and {second!r} is zero, to "
-        "rounding, and predictions between the two mean nothing. Raise nu, take a kernel that separates more, or SVC.",
-        MercerWarning,
-        stacklevel=2,
-    )

@@ -7,7 +7,7 @@ from typing import Any, Self
 import numpy as np
 
 from mercer.engine import memory
-from mercer.estimators._single_expansion import require_number
+from mercer.estimators._parameters import require_number
 from mercer.estimators._targets import warn_of_constant
 from mercer.estimators._tube import TubeRegressor
 from mercer.estimators._weights import check_sample_weight
@@ -49,8 +49,8 @@ class NuSVR(TubeRegressor):
         Taken for compatibility; the solver chooses its working sets by itself.
     tol : float, default=1e-3
         The violation of the optimality conditions, in units of y, that is good enough; with
-        ``stop="gap"`` also the relative duality gap. Small problems are solved to the precision of float64 whatever
-        ``tol`` is.
+        ``stop="gap"`` also the relative duality gap. Up to 256 rows are solved to the precision of float64, whatever
+        ``tol`` is, where 400 steps a row get there.
     cache_size : float, default=200
         Memory for kernel rows that are kept, in MB (of 2^20 bytes).
     verbose : bool, default=False
@@ -61,7 +61,7 @@ class NuSVR(TubeRegressor):
         Worker threads, all cores by default. The answer has the same bits for any number of them.
     allow_indefinite : bool, default=False
         Accept a kernel that is not positive semi-definite; the answer is then a stationary point. A precomputed
-        matrix counts as indefinite if this is set.
+        matrix and a function count as indefinite if this is set.
     warm_start : bool, default=False
         Start from the weights of the last fit if it had as many rows, row by row: they are clipped to the new bounds
         and moved to the sums that the problem asks for, in proportion. Parameters, targets and rows may have changed.

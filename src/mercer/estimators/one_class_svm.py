@@ -8,7 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import OutlierMixin
 
-from mercer.estimators._single_expansion import Learned, SingleExpansion, require_number, roles
+from mercer.estimators._parameters import require_number
+from mercer.estimators._single_expansion import Learned, SingleExpansion, roles
 from mercer.estimators._weights import check_sample_weight
 from mercer.solvers.problems import BoxQP, GramMatrix, Vector
 
@@ -44,8 +45,8 @@ class OneClassSVM(OutlierMixin, SingleExpansion):
         is ``1 / d``.
     tol : float, default=1e-3
         The violation of the optimality conditions, in units of the decision function, that is good enough; with
-        ``stop="gap"`` also the relative duality gap. Small problems are solved to the precision of float64 whatever
-        ``tol`` is.
+        ``stop="gap"`` also the relative duality gap. Up to 512 rows are solved to the precision of float64, whatever
+        ``tol`` is, where 200 steps a row get there.
     nu : float, default=0.5
         Above 0 and at most 1.
     shrinking : bool, default=True
@@ -60,7 +61,7 @@ class OneClassSVM(OutlierMixin, SingleExpansion):
         Worker threads, all cores by default. The answer has the same bits for any number of them.
     allow_indefinite : bool, default=False
         Accept a kernel that is not positive semi-definite; the answer is then a stationary point. A precomputed
-        matrix counts as indefinite if this is set.
+        matrix and a function count as indefinite if this is set.
     warm_start : bool, default=False
         Start from the weights of the last fit if it had as many rows, row by row: they are clipped to the new bounds
         and moved to the sums that the problem asks for, in proportion. Parameters, targets and rows may have changed.

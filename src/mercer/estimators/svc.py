@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from mercer._errors import InfeasibleError, ParameterError
 from mercer.estimators._pair_classifier import ClassRows, PairClassifier
-from mercer.estimators._single_expansion import require_number
+from mercer.estimators._parameters import is_among, require_choice, require_number
 from mercer.solvers.hard_margin import solve_hard_margin
 from mercer.solvers.joined_pair import JoinedPair
 from mercer.solvers.pair_answers import PairLayout
@@ -50,7 +50,8 @@ class SVC(PairClassifier):
         ``predict_proba`` that agrees with its ``predict``.
     tol : float, default=1e-3
         The violation of the optimality conditions, in units of the decision function, that is good enough.
-        Small problems are solved to the precision of float64 whatever ``tol`` is.
+        Pairs of up to 512 rows are solved to the precision of float64, whatever ``tol`` is, where 200 steps a row
+        get there.
     cache_size : float, default=200
         Memory for kernel rows that are kept, in MB (of 2^20 bytes).
     class_weight : dict or "balanced", optional
@@ -69,7 +70,7 @@ class SVC(PairClassifier):
         Worker threads, all cores by default. The answer has the same bits for any number of them.
     allow_indefinite : bool, default=False
         Accept a kernel that is not positive semi-definite; the answer is then a stationary point. A precomputed
-        matrix counts as indefinite if this is set.
+        matrix and a function count as indefinite if this is set.
     fit_intercept : bool, default=True
         Without it b is 0: the homogeneous problem, in which the weight of every row may move by itself.
     warm_start : bool, default=False
@@ -194,7 +195,8 @@ class SVC(PairClassifier):
     def _check_parameters(self) -> None:
         super()._check_parameters()
         require_number(self, "C", "a number above 0, or inf for a hard margin", lambda value: value > 0)
-        if self.solver not in _SOLVERS:
+        require_choice(self, "fit_intercept", (True, False))
+        if not is_among(self.solver, _SOLVERS):
             raise ParameterError(f"solver must be one of {', '.join(map(repr, _SOLVERS))}, and is {self.solver!r}.")
         if np.isinf(self.C) and self.solver != "smo":
             raise ParameterError(f"C=inf is solved by solver='smo' only, and solver is {self.solver!r}; change one.")

@@ -6,7 +6,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from mercer.estimators._single_expansion import require_number
+from mercer.estimators._parameters import require_choice, require_number
 from mercer.estimators._targets import warn_of_constant
 from mercer.estimators._tube import TubeRegressor
 from mercer.estimators._weights import check_sample_weight
@@ -41,8 +41,8 @@ class SVR(TubeRegressor):
         is ``1 / d``.
     tol : float, default=1e-3
         The violation of the optimality conditions, in units of y, that is good enough; with
-        ``stop="gap"`` also the relative duality gap. Small problems are solved to the precision of float64 whatever
-        ``tol`` is.
+        ``stop="gap"`` also the relative duality gap. Up to 512 rows are solved to the precision of float64, whatever
+        ``tol`` is, where 200 steps a row get there.
     C : float, default=1.0
         Price of a unit of error beyond epsilon, above 0.
     epsilon : float, default=0.1
@@ -59,7 +59,7 @@ class SVR(TubeRegressor):
         Worker threads, all cores by default. The answer has the same bits for any number of them.
     allow_indefinite : bool, default=False
         Accept a kernel that is not positive semi-definite; the answer is then a stationary point. A precomputed
-        matrix counts as indefinite if this is set.
+        matrix and a function count as indefinite if this is set.
     warm_start : bool, default=False
         Start from the weights of the last fit if it had as many rows, row by row: they are clipped to the new bounds
         and moved to the sums that the problem asks for, in proportion. Parameters, targets and rows may have changed.
@@ -173,6 +173,7 @@ class SVR(TubeRegressor):
         """
         self._check_controls()
         self._check_C()
+        require_choice(self, "fit_intercept", (True, False))
         require_number(self, "epsilon", "a finite number of at least 0", lambda value: 0 <= value < np.inf)
         X, y = self._check_rows_and_targets(X, y)
         weight = check_sample_weight(sample_weight, X)

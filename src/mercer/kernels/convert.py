@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from mercer._errors import ParameterError
+from mercer._errors import DataError, ParameterError
 from mercer.kernels.algebra import Constant
 from mercer.kernels.function import from_function
 from mercer.kernels.kernel import Kernel
@@ -96,11 +96,30 @@ def _gamma(gamma: Any, X: Any) -> float:
             raise ParameterError(f"gamma={gamma!r} refers to the data, and there are none; pass a number.")
         if gamma != "scale":
             return 1.0 / X.shape[1]
-        variance = X.multiply(X).mean() - X.mean() ** 2 if sp.issparse(X) else X.var()
-        return 1.0 / (X.shape[1] * variance) if variance > 0 else 1.0
+        return rate_of_scale(X)
     if isinstance(gamma, bool) or not isinstance(gamma, (int, float, np.number)) or not 0 < gamma < np.inf:
         raise ParameterError(f"gamma must be a finite number above 0, 'scale' or 'auto', and is {gamma!r}.")
     return float(gamma)
+
+
+def rate_of_scale(X: Any, variance: float | None = None) -> float:
+    """What ``gamma="scale"`` stands for, ``1 / (d * variance)`` of all entries of ``X`` (n, d); 1 if all are equal.
+
+    Raises
+    ------
+    DataError
+        If the variance overflows.
+    """
+    if variance is None:
+        with np.errstate(over="ignore", invalid="ignore"):
+            variance = float(X.multiply(X).mean() - X.mean() ** 2 if sp.issparse(X) else X.var())
+    if not np.isfinite(X.shape[1] * variance):
+        raise DataError(
+            f"gamma='scale' is 1 / (d * variance of X), and the variance overflows {X.dtype}: entries of X reach "
+            f"{float(abs(X).max()):.3g}. Scale the columns (sklearn.preprocessing.StandardScaler), or pass gamma as a "
+            "number."
+        )
+    return 1.0 / (X.shape[1] * variance) if variance > 0 else 1.0
 
 
 def _tuned(kernel: Kernel, names: dict[str, Any]) -> Kernel:

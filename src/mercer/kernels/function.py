@@ -11,7 +11,7 @@ import scipy.sparse as sp
 
 from mercer._errors import KernelValueError, ParameterError
 from mercer.engine.tiles import Array, spans
-from mercer.kernels.base import Definiteness
+from mercer.kernels.base import Definiteness, Expression
 from mercer.kernels.inputs import Frame, Operand, Pairs, Rows, Scope
 from mercer.kernels.kernel import Kernel
 from mercer.kernels.parameters import check_function
@@ -58,6 +58,16 @@ class _Objects:
         if hasattr(self.rows, "shape") or isinstance(index, slice):
             return _Objects(self.rows[index])
         return _Objects([self.rows[i] for i in index])
+
+
+def rests_on_a_function(kernel: Expression) -> bool:
+    """Whether what a kernel says of itself is what a user says of a function.
+
+    >>> from mercer.kernels import RBF
+    >>> rests_on_a_function(RBF(1.0)), rests_on_a_function(2.0 * from_function(lambda X, Z: X @ Z.T) + RBF(1.0))
+    (False, True)
+    """
+    return isinstance(kernel, FromFunction) or any(rests_on_a_function(child) for _, child in kernel.children())
 
 
 def _count(rows: Any) -> int:

@@ -177,7 +177,8 @@ def _the_list(lists: dict[str, Any]) -> tuple[str, tuple[float, ...]]:
         raise ParameterError(f"{names} is empty; give one value at least.")
     for value in found:
         if not isinstance(value, Real) or isinstance(value, bool | np.bool_) or not np.isfinite(float(value)):
-            advice = " A hard margin, C=inf, is a fit of its own." if name == "C" and value == np.inf else ""
+            hard = name == "C" and isinstance(value, Real) and value == np.inf
+            advice = " A hard margin, C=inf, is a fit of its own." if hard else ""
             raise ParameterError(f"{names} must hold finite numbers, and holds {value!r}.{advice}")
     return name, tuple(float(value) for value in found)
 

@@ -86,7 +86,7 @@ def by_active_sets(
     """
     n, dtype = len(point.F), np.dtype(gram.dtype)
     shared = gram.dear
-    rows = min(n * n, min(limit, memory.budget()) // dtype.itemsize)
+    rows = max(0, min(n * n, min(limit, memory.budget() - (size + 1) ** 2 * dtype.itemsize) // dtype.itemsize))
     nbytes = ((size + 1) ** 2 + rows) * dtype.itemsize
     with memory.reserve(nbytes, "a kernel block and kept kernel rows"):
         block, kept = np.split(np.empty(nbytes // dtype.itemsize, dtype), [(size + 1) ** 2])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from mercer.engine import threads
@@ -13,6 +15,10 @@ from mercer.solvers.problems import Array, Vector
 _CALL = 10**8
 # Rounds without progress beyond rounding after which a solve is given up as stalled.
 _PATIENCE = 20
+# A violation is the difference of the extremes of many gradients, which random errors set so many times apart.
+_EXTREMES = 8.0
+# The violation is less where it is less than this part of what it was.
+_LESS = 0.9
 # The box of the row that stands for the offset: wider than any weight, and its width can still be multiplied.
 _WIDE = 1e150
 
@@ -92,23 +98,52 @@ class Block:
 
 
 class Stall:
-    """Notices when the dual objective has stopped growing."""
+    """Notices when a solve makes no more progress than rounding does."""
 
     def __init__(self, dtype: np.dtype) -> None:
         self._eps = float(np.finfo(dtype).eps)
-        self._best, self._idle = -np.inf, 0
+        self._best, self._least, self._idle = -np.inf, np.inf, 0
 
-    def reached(self, dual: float) -> bool:
-        """Whether the last rounds together did not raise the objective by more than rounding."""
-        if dual > self._best + self._eps * abs(dual):
-            self._best, self._idle = dual, 0
+    def reached(self, dual: float, violation: float = np.inf, rounding: Rounding | None = None) -> bool:
+        """Whether the last rounds together did not raise the dual objective by more than rounding.
+
+        Where the ``violation`` itself is no more than rounding, so may be what is gained of the objective: there a
+        round has to lessen the violation.
+        """
+        if rounding is not None and violation <= rounding.gradient:
+            progress = violation < _LESS * self._least
+        else:
+            progress = dual > self._best + max(self._eps * abs(dual), rounding.gain if rounding is not None else 0.0)
+        if progress:
+            self._best, self._least, self._idle = max(dual, self._best), min(violation, self._least), 0
         else:
             self._idle += 1
         return self._idle >= _PATIENCE
 
 
+@dataclass(frozen=True)
+class Rounding:
+    """What rounding in float64 may do at the most: to a gradient, and to the objective by a step for each row."""
+
+    gradient: float
+    gain: float
+
+    @classmethod
+    def of(cls, diagonal: Array, point: Iterate) -> Rounding:
+        """A step at a violation v gains about ``v**2 / max K_ii``."""
+        largest = float(np.abs(diagonal).max())
+        share = float(np.finfo(np.float64).eps) * float(np.abs(point.beta).sum())
+        return cls(share * largest, len(point.beta) * share**2 * largest)
+
+
 def resolves(dtype: np.dtype, diagonal: Array, point: Iterate, tol: float) -> bool:
-    """Whether gradients in this precision can tell a violation of ``tol`` from rounding."""
+    """Whether gradients in this precision can tell what is left to do from rounding.
+
+    In float32 that is a violation of ``tol``, as a solve in float64 follows where they cannot. Float64 is the last
+    precision there is: it goes on as long as the violation that the point has is more than rounding.
+    """
     rounding = 0.5 * float(np.finfo(dtype).eps) * float(np.abs(diagonal).max()) * float(np.linalg.norm(point.beta))
+    if np.dtype(dtype) == np.float64:
+        return not point.violation() <= _EXTREMES * rounding
     # A NaN goes on, to be found where the block is made.
     return not rounding > tol

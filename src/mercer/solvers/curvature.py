@@ -1,17 +1,24 @@
-"""Whether a matrix that a user computed curves downwards somewhere: by Lanczos, a few products."""
+"""Whether a matrix that comes from a user curves downwards somewhere: by Lanczos, a few products."""
 
 from __future__ import annotations
 
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.linalg import eigvalsh
 
-from mercer._errors import IndefiniteKernelError
+from mercer._errors import IndefiniteKernelError, KernelValueError
+from mercer.engine import memory
+from mercer.gram.precomputed import PrecomputedGram, worst_asymmetry
 
 _STEPS = 24
 # Entries that went through float32 or through text move eigenvalues by about so much of the largest.
 _ROUNDING = 1e-6
+# Rounding in units of eps that may make an entry differ from its mirror image.
+_MIRRORED = 1e3
+# Of a function that is said to be a kernel, so many rows are looked at: what they refute is refuted.
+_SAMPLE = 512
 
 
 def require_conditionally_positive(gram: Any) -> None:
@@ -42,7 +49,7 @@ def require_conditionally_positive(gram: Any) -> None:
         ...
     mercer._errors.IndefiniteKernelError: the kernel matrix is indefinite: c'Kc = -1 for a unit vector c ...
     """
-    _require(gram, balanced=True)
+    _require(gram, True, "the kernel matrix", "Mend it by mercer.validity.nearest(K), take another kernel")
 
 
 def require_positive(gram: Any) -> None:
@@ -69,18 +76,68 @@ def require_positive(gram: Any) -> None:
         ...
     mercer._errors.IndefiniteKernelError: the kernel matrix is indefinite: c'Kc = -2 for a unit vector c, ...
     """
-    _require(gram, balanced=False)
+    _require(gram, False, "the kernel matrix", "Mend it by mercer.validity.nearest(K), take another kernel")
 
 
-def _require(gram: Any, balanced: bool) -> None:
+def require_kernel(gram: Any, positions: NDArray[np.intp], precision: Any, *, balanced: bool, curved: bool) -> None:
+    r"""Refuse a function that rows show to be no kernel: not symmetric, or :math:`c^\top K c < 0` for some c.
+
+    A principal part of K that curves downwards proves that K does, so that at most 512 rows, evenly spread, are
+    looked at. That they show nothing is no proof that the function is a kernel.
+
+    Parameters
+    ----------
+    gram : Gram
+        The matrix of the function, (n, n).
+    positions : ndarray of shape (n,)
+        What the rows are called in a message.
+    precision : dtype
+        Of the data: float32 is rounded more.
+    balanced : bool
+        Whether c has to sum to 0, as weights do where there is an offset.
+    curved : bool
+        Whether a matrix that curves downwards is taken.
+
+    Raises
+    ------
+    KernelValueError
+        If it is not symmetric, with two values that differ.
+    IndefiniteKernelError
+        With the Rayleigh quotient that was found.
+
+    Examples
+    --------
+    >>> from mercer import Gram
+    >>> from mercer.kernels import from_function
+    >>> X, eye = np.eye(3), np.arange(3)
+    >>> require_kernel(Gram(from_function(lambda A, B: A @ B.T), X), eye, X.dtype, balanced=True, curved=False)
+    """
+    n = gram.shape[0]
+    chosen = np.unique(np.linspace(0, n - 1, min(n, _SAMPLE)).round().astype(np.intp))
+    with memory.reserve(8 * len(chosen) ** 2, "the kernel matrix of a sample of the rows"):
+        # Between two sets of rows, not of one with itself, of which one half would be mirrored.
+        K = gram.block(chosen, chosen.copy(), out=np.empty((len(chosen), len(chosen))))
+    worst, i, j = worst_asymmetry(K)
+    if worst > max(_ROUNDING, _MIRRORED * float(np.finfo(precision).eps)) * float(np.abs(K).max()):
+        a, b = positions[chosen[[i, j]]]
+        raise KernelValueError(
+            f"{gram.kernel!r} is not symmetric: it is {K[i, j]:.6g} for the rows {a} and {b} of X, and {K[j, i]:.6g} "
+            f"for the rows {b} and {a}. Pass a function with k(x, z) = k(z, x), such as the mean of the two."
+        )
+    if not curved:
+        what = f"the matrix of {gram.kernel!r} on {len(chosen)} rows of X"
+        _require(PrecomputedGram(K.astype(precision, copy=False)), balanced, what, "Take another kernel")
+
+
+def _require(gram: Any, balanced: bool, what: str, mend: str) -> None:
     values = _ritz_values(gram, balanced)
     low, largest = float(values.min()), float(np.abs(values).max())
     rounding = gram.shape[0] * float(np.finfo(gram.dtype).eps) * float(np.abs(gram.diagonal()).max())
     if low < -max(_ROUNDING * largest, rounding):
         among = " that sums to 0" if balanced else ""
         raise IndefiniteKernelError(
-            f"the kernel matrix is indefinite: c'Kc = {low:.3g} for a unit vector c{among}, and eigenvalues "
-            f"reach up to {largest:.3g}. Mend it by mercer.validity.nearest(K), take another kernel, or pass "
+            f"{what} is indefinite: c'Kc = {low:.3g} for a unit vector c{among}, and eigenvalues "
+            f"reach up to {largest:.3g}. {mend}, or pass "
             "allow_indefinite=True to get a stationary point without a guarantee."
         )
 

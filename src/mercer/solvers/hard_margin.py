@@ -58,7 +58,7 @@ def solve_hard_margin(
     Raises
     ------
     InfeasibleError
-        If the hulls meet, to rounding: with the mixtures that do, and bounds of the least slack.
+        If float64 cannot tell the hulls apart: with mixtures that meet to rounding, and bounds of the least slack.
     ParameterError
         If the problem is not convex.
 
@@ -93,7 +93,7 @@ def solve_hard_margin(
     # Where no step helps any more, what is left is the rounding of a sum over many weights.
     room = 100.0 if rounds.solution.status is Status.stalled else 1.0
     if hulls.meet(value, room * rounds.rounding):
-        raise _not_separable(hulls, value, controls)
+        raise _not_separable(hulls, value, controls, room * rounds.rounding)
     return _answer(hulls, rounds, controls, time.perf_counter() - begun)
 
 
@@ -131,19 +131,20 @@ def _unfinished(rounds: Rounds) -> Status:
     return Status.iteration_limit if rounds.solution.status is Status.iteration_limit else Status.stalled
 
 
-def _not_separable(hulls: Hulls, value: BoxQPValue, controls: Controls) -> InfeasibleError:
-    """The error that says what was proven."""
-    distance = float(np.sqrt(max(hulls.width(value), 0.0)))
+def _not_separable(hulls: Hulls, value: BoxQPValue, controls: Controls, rounding: float) -> InfeasibleError:
+    """The error that says what was proven; ``rounding`` is that of the squared distance."""
+    distance, bound = float(np.sqrt(max(hulls.width(value), 0.0))), float(np.sqrt(rounding))
     shares, low, high = least_slack(hulls, value, controls)
     same = (
-        f"a mixture of {np.count_nonzero(shares[hulls.y > 0])} rows of the one is the same point of the feature space "
-        f"as a mixture of {np.count_nonzero(shares[hulls.y < 0])} rows of the other"
+        f"A mixture of {np.count_nonzero(shares[hulls.y > 0])} rows of the one and a mixture of "
+        f"{np.count_nonzero(shares[hulls.y < 0])} rows of the other are the same point of it"
         if hulls.sides == 2
-        else f"a mixture of {np.count_nonzero(shares)} points y_i phi(x_i) is zero"
+        else f"A mixture of {np.count_nonzero(shares)} points y_i phi(x_i) is zero"
     )
     return InfeasibleError(
-        f"the classes cannot be separated in the feature space of this kernel: {same} (to {distance:.1e}, which is "
-        f"rounding). So no function{'' if hulls.sides == 2 else ' without an intercept'} has a margin there, and any "
-        f"function needs slacks that add up to between {low:.4g} and {high:.4g}. Choose a finite C, or another kernel.",
+        "the classes cannot be separated in the feature space of this kernel: not by a margin that float64 can resolve"
+        f"{'' if hulls.sides == 2 else ', without an intercept'}. {same}, to the {bound:.1e} that rounding may make "
+        f"of a distance (the least found is {distance:.1e}). So any function with |w| far below {1 / bound:.1e} needs "
+        f"slacks that add up to {low:.4g} or more; {high:.4g} are enough. Choose a finite C, or another kernel.",
         multipliers=shares, distance=distance, least_slack=(low, high),
     )  # fmt: skip

@@ -81,7 +81,11 @@ def _step(
     from_above = (center - corrections[1]) / v - above
     solved = cho_solve(factor, np.column_stack([from_below - from_above - residual, A]), check_finite=False)
     change, columns = solved[:, 0], solved[:, 1:]
-    offset = np.linalg.pinv(A.T @ columns) @ (A.T @ change - missing) if A.size else missing
+    sums = A.T @ columns
+    if not np.isfinite(sums).all():
+        # Out of the range of float64, which ends the iteration.
+        return change * np.nan, below, above, missing
+    offset = np.linalg.pinv(sums) @ (A.T @ change - missing) if A.size else missing
     change = change - columns @ offset
     return change, from_below - below * change / t, from_above + above * change / v, offset
 

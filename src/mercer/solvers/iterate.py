@@ -12,6 +12,9 @@ from mercer.solvers.problems import BoxQP, Vector
 Interval = tuple[float, float]
 # A sum that is this close to its total, relative to the weights in it, has it.
 _ROUNDING = 1e-10
+# A weight as close to its bound (or to 0, where a tube has its edge) as this part of the largest weight is there: what
+# rounding has left of it would count as free and decide the offset.
+_AT_BOUND = 1e-12
 
 
 @dataclass
@@ -119,12 +122,16 @@ class Iterate:
         return max([0.0, *gaps])
 
     def offsets(self) -> tuple[float, ...]:
-        """The multiplier b of each sum: the mean value of its free rows, or the middle of the interval."""
+        """The multiplier b of each sum: the mean value of its free rows, or the middle of the interval.
+
+        It does not depend on what rounding has left next to a bound, nor so on how copies of a row share its weight.
+        """
         if not self.sums:
             return ()
-        free, values = self.free, self.F - self.tube * np.sign(self.beta) if self.tube else self.F
+        point = self._on_bounds()
+        free, values = point.free, point.F - point.tube * np.sign(point.beta) if point.tube else point.F
         found = []
-        for part, (top, bottom) in zip(self.parts(), self.intervals()):
+        for part, (top, bottom) in zip(point.parts(), point.intervals()):
             if free[part].any():
                 found.append(float(values[part][free[part]].mean()))
             elif np.isfinite(top) and np.isfinite(bottom):
@@ -132,6 +139,16 @@ class Iterate:
             else:
                 found.append(top if np.isfinite(top) else bottom)
         return tuple(found)
+
+    def _on_bounds(self) -> Iterate:
+        """The same with weights that are at a bound but for rounding put there; F is left as it is."""
+        near = _AT_BOUND * float(np.abs(self.beta).max(initial=0.0))
+        above, below = self.upper - self.beta, self.beta - self.lower
+        beta = np.where(above <= np.minimum(near, below), self.upper, self.beta)
+        beta = np.where(below <= np.minimum(near, above), self.lower, beta)
+        if self.tube:
+            beta[np.abs(beta) <= near] = 0.0
+        return replace(self, beta=beta)
 
     def residual(self) -> Vector:
         """``F - b``, each row with the b of its sum."""

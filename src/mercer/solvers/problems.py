@@ -33,6 +33,11 @@ class GramMatrix(Protocol):
     def leading(self) -> GramMatrix | None: ...
 
 
+def whole_matrix(gram: GramMatrix, dtype: Any) -> Array:
+    """All of K, whose memory the caller has reserved: without a place to go to, a block asks for it once more."""
+    return gram.astype(dtype).block(None, None, out=np.empty(gram.shape, dtype))
+
+
 @dataclass(frozen=True, eq=False)
 class BoxQP:
     r"""A quadratic programme with a box and a few sums, the dual of every support vector machine.

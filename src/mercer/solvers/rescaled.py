@@ -12,7 +12,7 @@ from mercer.engine import memory
 from mercer.solvers.interior import interior_point
 from mercer.solvers.iterate import Iterate
 from mercer.solvers.pairwise import Answer, Controls
-from mercer.solvers.problems import Array, BoxQP, BoxQPValue, GramMatrix, Vector
+from mercer.solvers.problems import Array, BoxQP, BoxQPValue, GramMatrix, Vector, whole_matrix
 from mercer.solvers.smo import EXACT, WHOLE, solve_box_qp
 from mercer.solvers.solution import Status
 
@@ -93,7 +93,7 @@ def _whole(problem: BoxQP) -> Iterator[Array]:
     n = len(problem.linear)
     dtype = np.dtype(np.float64 if n <= EXACT else np.float32)
     with memory.reserve(n * n * dtype.itemsize, "the kernel matrix"), np.errstate(over="ignore"):
-        yield problem.gram.astype(dtype).block(None, None)
+        yield whole_matrix(problem.gram, dtype)
 
 
 def _rounds(
@@ -137,7 +137,7 @@ def _by_interior_point(problem: BoxQP, start: Vector) -> tuple[Vector, int]:
     if nbytes > memory.budget():
         return start, 0
     with memory.reserve(nbytes, "the kernel matrix and a factor"):
-        K = problem.gram.astype(np.float64).block(None, None)
+        K = whole_matrix(problem.gram, np.float64)
         A = Iterate.begin(problem, start).membership()
         found = interior_point(K, problem.linear, problem.lower, problem.upper, A, np.array(problem.totals))
         return (found if found @ K @ found < start @ K @ start else start), nbytes

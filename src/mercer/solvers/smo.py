@@ -19,7 +19,7 @@ from mercer.loops.smo import subtract_rows
 from mercer.solvers.active_set import by_active_sets
 from mercer.solvers.certify import check_gradient, objectives, renew_gradient, violations
 from mercer.solvers.iterate import Iterate
-from mercer.solvers.problems import Array, BoxQP, BoxQPValue, GramMatrix, Vector
+from mercer.solvers.problems import Array, BoxQP, BoxQPValue, GramMatrix, Vector, whole_matrix
 from mercer.solvers.solution import Certificate, Solution, Status
 from mercer.solvers.whole_matrix import on_whole_matrix
 
@@ -176,8 +176,8 @@ class _Solver:
     def _small(self, point: Iterate, tol: float) -> None:
         """In float64, to its precision if some steps do it, else to ``tol``."""
         n = len(point.beta)
-        with memory.reserve(8 * n * n, "the kernel matrix"):
-            K = self.gram.astype(np.float64).block(None, None) if self.matrix is None else self.matrix
+        with memory.reserve(8 * n * n if self.matrix is None else 0, "the kernel matrix"):
+            K = whole_matrix(self.gram, np.float64) if self.matrix is None else self.matrix
             point.fill(self.totals)
             point.F = point.linear - K @ point.beta
             on_whole_matrix(K, point, min(tol, EXACT_TOL), min(self.limit, point.steps + _EXACT_STEPS * n))
@@ -221,7 +221,7 @@ class _Solver:
         else:
             held = n * n * np.dtype(dtype).itemsize
             with memory.reserve(held, "the kernel matrix"):
-                self._whole(self.gram.astype(dtype).block(None, None), point, tol)
+                self._whole(whole_matrix(self.gram, dtype), point, tol)
         self.held = max(self.held, held)
 
     def _whole(self, K: Array, point: Iterate, tol: float) -> None:

@@ -42,9 +42,9 @@ _CONDITIONS = {
     "sum": "how far the weights are from the sums that they must have",
     "margin": "by how much some row is inside a margin that must be empty",
 }
-# A relative gap above this is said to be large; above the second one the optimum may as well be 0.
+# A relative gap above this is said to be large; above the second one it says nothing more than that.
 _LARGE = 0.01
-_ABOUT_ZERO = 0.5
+_AS_LARGE = 0.5
 # Differences of this share of the objective are rounding.
 _ROUNDING = 1e-13
 
@@ -147,11 +147,11 @@ class Certificate:
         if gap <= _ROUNDING * max(abs(self.primal), abs(self.dual)):
             return [text + "nothing can be won beyond rounding."]
         text += f"at most {gap:.3g} can still be won"
-        if self._about_zero():
+        if self._as_large():
             return [
                 text + ".",
-                "The gap is as large as the objective itself. Where the optimum is about 0 that means little, and the "
-                f"gap of {gap:.3g} by itself is what counts, compared with objectives that matter to you.",
+                "The gap is as large as the objective itself: the answer may be far from the best one. Where the best "
+                f"value is 0 or next to it that means little, and the gap of {gap:.3g} by itself is what counts.",
             ]
         return [f"{text} ({100.0 * self.relative_gap:.2g} % of the objective)."]
 
@@ -159,9 +159,9 @@ class Certificate:
     def _unbounded(self) -> bool:
         return not self.convex or self.status is Status.stationary
 
-    def _about_zero(self) -> bool:
+    def _as_large(self) -> bool:
         """Whether 0 lies between the bounds, or next to them as seen from their distance."""
-        return self.relative_gap > _ABOUT_ZERO
+        return self.relative_gap > _AS_LARGE
 
     def _advice(self) -> str:
         if self._unbounded and self.status not in (Status.iteration_limit, Status.stalled):
@@ -180,7 +180,12 @@ class Certificate:
             return "raise alpha, so that the answer is unique; or leave out rows that repeat others."
         if self.status is Status.direct:
             return "nothing."
-        if self.relative_gap > _LARGE and not self._about_zero():
+        if self._as_large():
+            return (
+                f"nothing if a gap of {self.gap:.3g} is small beside objectives that matter to you. Else the answer is "
+                'not good although tol was met: choose stop="gap" where there is one, a smaller tol, or a smaller C.'
+            )
+        if self.relative_gap > _LARGE:
             return 'the gap is large although tol was met; choose stop="gap" where there is one, or a smaller tol.'
         return 'nothing. For a smaller gap, choose a smaller tol, or stop="gap" where there is one.'
 

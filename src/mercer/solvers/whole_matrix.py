@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from mercer.loops.smo import subtract_rows
-from mercer.solvers.block import Block, Stall, padded, resolves
+from mercer.solvers.block import Block, Rounding, Stall, padded, resolves
 from mercer.solvers.free_set import newton_change
 from mercer.solvers.interior import interior_point
 from mercer.solvers.iterate import Iterate
@@ -33,7 +33,10 @@ def on_whole_matrix(K: Array, point: Iterate, tol: float, max_iter: int) -> None
         square, inside = padded(len(K), True, np.empty((len(K) + 1) ** 2, K.dtype))
         inside[...] = K
     crawls = point.steps + _CRAWL * len(K)
-    while point.violation() > tol and point.steps < max_iter and resolves(K.dtype, diagonal, point, tol):
+    while point.violation() > tol and point.steps < max_iter:
+        # In float64 it is for the stall to say when that is no use: next to rounding, more steps may yet do it.
+        if K.dtype == np.float32 and not resolves(K.dtype, diagonal, point, tol):
+            return
         portion = min(_ROUND * len(K), max_iter - point.steps)
         change = block.solve(square, diagonal, point, rows, 0.9 * tol, portion)
         moved = np.flatnonzero(change)
@@ -45,7 +48,7 @@ def on_whole_matrix(K: Array, point: Iterate, tol: float, max_iter: int) -> None
                 return
             interior_round(K, point)
             crawls = max_iter
-        if stall.reached(point.dual()):
+        if stall.reached(point.dual(), point.violation(), Rounding.of(diagonal, point)):
             return
 
 

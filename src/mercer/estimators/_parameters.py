@@ -1,0 +1,66 @@
+"""Parameters of estimators, checked by name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Hashable
+from numbers import Real
+from typing import Any
+
+from sklearn.utils import check_random_state
+
+from mercer._errors import ParameterError
+
+
+def require_number(learner: Any, name: str, wanted: str, accepts: Callable[[float], bool], advice: str = "") -> None:
+    """Raise unless the parameter ``name`` is a number that ``accepts`` takes, which ``wanted`` says in words.
+
+    Raises
+    ------
+    ParameterError
+        With what is wanted, the value, and the advice.
+    """
+    value = getattr(learner, name)
+    if not isinstance(value, Real) or isinstance(value, bool) or not accepts(float(value)):
+        raise ParameterError(f"{name} must be {wanted}, and is {value!r}." + (f" {advice}" if advice else ""))
+
+
+def is_among(value: Any, choices: Collection[Any]) -> bool:
+    """Whether ``value`` is one of ``choices``; an array or a list is none.
+
+    Examples
+    --------
+    >>> is_among("gap", ("kkt", "gap")), is_among(["gap"], ("kkt", "gap"))
+    (True, False)
+    """
+    return isinstance(value, Hashable) and value in choices
+
+
+def require_choice(learner: Any, name: str, choices: Collection[Any]) -> None:
+    """Raise unless the parameter ``name`` is one of ``choices``.
+
+    Raises
+    ------
+    ParameterError
+        With the choices and the value.
+    """
+    value = getattr(learner, name)
+    if not is_among(value, choices):
+        *others, last = map(repr, choices)
+        raise ParameterError(f"{name} must be {', '.join(others)} or {last}, and is {value!r}.")
+
+
+def require_seed(learner: Any) -> None:
+    """Raise unless the parameter ``random_state`` is a seed.
+
+    Raises
+    ------
+    ParameterError
+        With the value.
+    """
+    try:
+        check_random_state(learner.random_state)
+    except ValueError as error:
+        raise ParameterError(
+            f"random_state must be a whole number of 0 or more, a numpy RandomState or None, and is "
+            f"{learner.random_state!r}."
+        ) from error

@@ -1,0 +1,61 @@
+"""Labels that are missing, and whose line a warning names."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from mercer import SVC, SVR, KernelSGDClassifier, NuSVC, svm_path
+from mercer._errors import DataError, MercerWarning
+
+X = np.random.default_rng(0).normal(size=(60, 3))
+Y = (X[:, 0] + X[:, 1] ** 2 > 0.5).astype(int)
+
+
+@pytest.mark.parametrize("learner", [SVC, NuSVC, KernelSGDClassifier])
+@pytest.mark.parametrize(
+    "labels",
+    [
+        pd.Series(["a", np.nan, "b", "a"]),
+        pd.Series(["a", pd.NA, "b", "a"], dtype="string"),
+        pd.Series(["a", None, "b", "a"], dtype="category"),
+        np.array(["a", None, "b", "a"], dtype=object),
+        [1.0, np.nan, 2.0, 1.0],
+    ],
+    ids=range(5),
+)
+def test_missing_labels_are_named_by_their_row(learner: Any, labels: Any) -> None:
+    with pytest.raises(DataError, match=r"y contains NaN.*1 labels are missing, the first \(.*\) in row 1; drop"):
+        learner().fit(X[:4], labels)
+
+
+@pytest.mark.filterwarnings("always")
+@pytest.mark.parametrize(
+    "fit",
+    [
+        lambda: SVC(max_iter=2).fit(X, Y),
+        lambda: svm_path(X, Y, [1.0], max_iter=2),
+        lambda: svm_path(X, X[:, 0], [1.0], estimator=SVR(max_iter=2)),
+        lambda: SVR().fit(X, np.ones(60)),
+        lambda: KernelSGDClassifier(max_iter=1).fit(X, Y),
+        lambda: NuSVC(nu=0.1, kernel="linear").fit(np.r_[X, X, X], np.r_[Y, 1 - Y, Y + 1]),
+    ],
+    ids=range(6),
+)
+def test_warnings_name_the_line_of_the_user(fit: Any) -> None:
+    with pytest.warns(Warning) as caught:
+        fit()
+    assert {warning.filename for warning in caught} == {__file__}
+
+
+def test_without_a_margin_every_pair_is_named() -> None:
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        NuSVC(nu=0.1, kernel="linear").fit(np.r_[X, X, X], np.repeat(["a", "b", "c"], 60))
+    said = [str(warning.message) for warning in caught if warning.category is MercerWarning]
+    assert len(said) == 3 and all("so small" in text for text in said)
+    assert "'a' and 'b'" in said[0] and "'b' and 'c'" in said[2]
