@@ -132,7 +132,8 @@ class Rounding:
     def of(cls, diagonal: Array, point: Iterate) -> Rounding:
         """A step at a violation v gains about ``v**2 / max K_ii``."""
         largest = float(np.abs(diagonal).max())
-        share = float(np.finfo(np.float64).eps) * float(np.abs(point.beta).sum())
+        with np.errstate(over="ignore"):
+            share = float(np.finfo(np.float64).eps) * float(np.abs(point.beta).sum())
         return cls(share * largest, len(point.beta) * share**2 * largest)
 
 

@@ -120,7 +120,8 @@ class BoxQP:
         object.__setattr__(self, "groups", groups)
         for number, total in enumerate(self.totals):
             among = slice(None) if groups is None else groups == number
-            low, high = float(lower[among].sum()), float(upper[among].sum())
+            with np.errstate(over="ignore"):
+                low, high = float(lower[among].sum()), float(upper[among].sum())
             if not low <= total <= high:
                 raise DataError(f"weights in the box add up to between {low} and {high}, and {total} is asked for.")
 
