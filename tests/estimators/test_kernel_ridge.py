@@ -21,7 +21,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 import mercer
 from mercer import KernelRidge, kernels
 from mercer.kernels import RBF, Linear
-from mercer.solvers import cholesky
+from mercer.solvers.linear import cholesky
 from mercer.solvers.solution import Status
 
 

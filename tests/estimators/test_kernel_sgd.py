@@ -17,8 +17,8 @@ from mercer.estimators._distinct import distinct_rows, row_keys
 from mercer.estimators.kernel_sgd import KernelSGDClassifier
 from mercer.gram import Gram
 from mercer.kernels import RBF, Constant, Polynomial, Sigmoid
-from mercer.solvers.problems import BoxQP
-from mercer.solvers.smo import solve_box_qp
+from mercer.solvers.svm.box_qp import BoxQP
+from mercer.solvers.svm.smo import solve_box_qp
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 

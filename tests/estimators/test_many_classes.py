@@ -14,7 +14,7 @@ from mercer.estimators import _one_vs_one
 from mercer.estimators.nu_svc import NuSVC
 from mercer.estimators.svc import SVC
 from mercer.persistence import load, save
-from mercer.solvers import pairwise
+from mercer.solvers.svm import pairwise
 from svm_cases import assert_same
 
 

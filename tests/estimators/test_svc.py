@@ -19,8 +19,8 @@ from mercer.engine import memory
 from mercer.engine.progress import on_progress
 from mercer.estimators.svc import SVC
 from mercer.kernels import RBF, Linear, from_function
-from mercer.solvers import pairwise
 from mercer.solvers.solution import Certificate, Status
+from mercer.solvers.svm import pairwise
 from svm_cases import assert_same, fitted_pair, full_coef, iris, two_classes
 
 KERNELS = [

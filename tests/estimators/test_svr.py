@@ -23,8 +23,8 @@ from mercer._errors import DataError, IndefiniteKernelError, MercerWarning, Para
 from mercer.estimators._single_expansion import feasible
 from mercer.gram import PrecomputedGram
 from mercer.kernels import RBF, Linear, NegativeDistance
-from mercer.solvers.problems import BoxQP
 from mercer.solvers.solution import Status
+from mercer.solvers.svm.box_qp import BoxQP
 
 
 def noisy_sine(n: int = 80, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:

@@ -6,7 +6,7 @@ import scipy.sparse as sp
 
 from mercer import SVC, Gram, kernels
 from mercer.kernels.leading import leading_directions
-from mercer.solvers import active_set
+from mercer.solvers.svm import active_set
 
 
 @pytest.fixture

@@ -10,9 +10,9 @@ import pytest
 from mercer import SVC, SVR, KernelRidge
 from mercer.gram import PrecomputedGram
 from mercer.kernels import RBF
-from mercer.solvers.problems import BoxQP
-from mercer.solvers.smo import solve_box_qp
 from mercer.solvers.solution import Certificate, Status
+from mercer.solvers.svm.box_qp import BoxQP
+from mercer.solvers.svm.smo import solve_box_qp
 
 BOUND = "no answer has less than"
 

@@ -9,7 +9,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from mercer.engine.tiles import spans
-from mercer.solvers.problems import Vector
+from mercer.solvers.matrix import Vector
 
 Keys = NDArray[np.uint64]
 _ROWS = 4096

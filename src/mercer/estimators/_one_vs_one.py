@@ -12,9 +12,9 @@ from mercer.engine.tiles import TILE
 from mercer.gram import Gram, PrecomputedGram
 from mercer.kernels.plan import check_finite
 from mercer.loops.pairs import tally_pairs
-from mercer.solvers.pair_answers import STATUSES, Certificates, PairAnswers, PairLayout
-from mercer.solvers.problems import Vector
+from mercer.solvers.matrix import Vector
 from mercer.solvers.solution import Certificate, Status
+from mercer.solvers.svm.pair_answers import STATUSES, Certificates, PairAnswers, PairLayout
 
 _WORST = (Status.converged, Status.direct, Status.stationary, Status.stalled, Status.iteration_limit)
 # Up to so many support vectors a class, a loop over the pairs is faster than a product for each class.

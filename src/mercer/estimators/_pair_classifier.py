@@ -32,10 +32,10 @@ from mercer.estimators._targets import check_labels
 from mercer.estimators._weights import check_sample_weight, class_factors, fit_weighted_kernel
 from mercer.gram import Gram, PrecomputedGram
 from mercer.kernels.vector.dot import Linear
-from mercer.solvers.pair_answers import Certificates, PairAnswers
-from mercer.solvers.pairwise import Controls, Method, solve_pairs
-from mercer.solvers.problems import Vector
+from mercer.solvers.matrix import Vector
 from mercer.solvers.solution import Certificate, Status
+from mercer.solvers.svm.pair_answers import Certificates, PairAnswers
+from mercer.solvers.svm.pairwise import Controls, Method, solve_pairs
 
 _STOPPED = (Status.iteration_limit, Status.stalled)
 ROLES = np.array(["outside", "free", "bounded"])

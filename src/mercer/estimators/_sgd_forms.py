@@ -17,8 +17,8 @@ from mercer.estimators._base import KernelEstimator
 from mercer.estimators._distinct import row_keys, same_rows
 from mercer.estimators._weights import fit_weighted_kernel
 from mercer.kernels.vector.dot import Linear
-from mercer.solvers.problems import Vector
-from mercer.solvers.stochastic_rows import FeatureRows, KernelRows, StochasticRows, Walk
+from mercer.solvers.matrix import Vector
+from mercer.solvers.svm.stochastic_rows import FeatureRows, KernelRows, StochasticRows, Walk
 
 
 @dataclass

@@ -20,9 +20,10 @@ from mercer.estimators._parameters import require_choice, require_number
 from mercer.estimators._trail import Trail
 from mercer.estimators._weights import fit_weighted_kernel
 from mercer.kernels.vector.dot import Linear
-from mercer.solvers.problems import BoxQP, GramMatrix, Vector
-from mercer.solvers.smo import solve_box_qp
+from mercer.solvers.matrix import GramMatrix, Vector
 from mercer.solvers.solution import Certificate, Status
+from mercer.solvers.svm.box_qp import BoxQP
+from mercer.solvers.svm.smo import solve_box_qp
 
 _STOPPED = (Status.iteration_limit, Status.stalled)
 

@@ -11,7 +11,7 @@ from sklearn.utils.validation import column_or_1d
 
 from mercer._errors import DataError, MercerWarning, warn_user
 from mercer.estimators._advice import advised
-from mercer.solvers.problems import Vector
+from mercer.solvers.matrix import Vector
 
 
 def check_labels(learner: str, y: Any, n: int) -> np.ndarray:

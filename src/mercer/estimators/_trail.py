@@ -8,8 +8,9 @@ from contextlib import ExitStack
 import numpy as np
 
 from mercer.engine import memory
-from mercer.solvers.problems import Array, BoxQP, BoxQPValue, GramMatrix, Vector, whole_matrix
-from mercer.solvers.smo import EXACT, WHOLE
+from mercer.solvers.matrix import Array, GramMatrix, Vector, whole_matrix
+from mercer.solvers.svm.box_qp import BoxQP, BoxQPValue
+from mercer.solvers.svm.smo import EXACT, WHOLE
 
 # What rounding has left next to a bound would count as free.
 _AT_BOUND = 1.0 - 1e-12
@@ -51,7 +52,7 @@ class Trail:
     Examples
     --------
     >>> from mercer.gram import PrecomputedGram
-    >>> from mercer.solvers.smo import solve_box_qp
+    >>> from mercer.solvers.svm.smo import solve_box_qp
     >>> gram, y, trail = PrecomputedGram(np.eye(2)), np.array([1.0, -1.0]), Trail(ExitStack())
     >>> problem = BoxQP.classification(gram, y, np.full(2, 0.25))
     >>> trail.keep(problem, solve_box_qp(problem).value)
@@ -71,7 +72,7 @@ class Trail:
         return self._product is not None
 
     def matrix(self, gram: GramMatrix) -> Array | None:
-        """The whole of a small matrix, as :func:`mercer.solvers.smo.solve_box_qp` takes it."""
+        """The whole of a small matrix, as :func:`mercer.solvers.svm.smo.solve_box_qp` takes it."""
         n = gram.shape[0]
         if self._matrix is None and n <= WHOLE:
             dtype = np.dtype(np.float64 if n <= EXACT else np.float32)

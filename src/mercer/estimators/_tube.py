@@ -12,7 +12,7 @@ from sklearn.utils.validation import validate_data
 from mercer.estimators._advice import advised
 from mercer.estimators._parameters import require_number
 from mercer.estimators._single_expansion import Learned, SingleExpansion, roles
-from mercer.solvers.problems import Vector
+from mercer.solvers.matrix import Vector
 
 
 class TubeRegressor(RegressorMixin, SingleExpansion):

@@ -14,7 +14,7 @@ from mercer._errors import DataError, ParameterError
 from mercer.estimators._advice import advised
 from mercer.estimators._base import KernelEstimator
 from mercer.kernels.convert import rate_of_scale
-from mercer.solvers.problems import Vector
+from mercer.solvers.matrix import Vector
 
 
 def check_sample_weight(sample_weight: Any, X: Any) -> Vector:

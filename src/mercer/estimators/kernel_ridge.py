@@ -16,9 +16,9 @@ from mercer.estimators._advice import advised
 from mercer.estimators._base import KernelEstimator
 from mercer.estimators._targets import warn_of_constant
 from mercer.kernels import Kernel, as_kernel
-from mercer.solvers import cholesky
-from mercer.solvers.leave_one_out import leave_one_out
-from mercer.solvers.linear_system import LinearSystem
+from mercer.solvers.linear import cholesky
+from mercer.solvers.linear.leave_one_out import leave_one_out
+from mercer.solvers.linear.linear_system import LinearSystem
 
 Vector = NDArray[np.float64]
 
@@ -75,7 +75,7 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelEstimator):
 
     See Also
     --------
-    mercer.solvers.cholesky.solve : The solver, and what it costs.
+    mercer.solvers.linear.cholesky.solve : The solver, and what it costs.
 
     Notes
     -----

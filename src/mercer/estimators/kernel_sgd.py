@@ -19,10 +19,10 @@ from mercer.estimators._parameters import is_among, require_choice, require_numb
 from mercer.estimators._sgd_forms import SGDForms, Training
 from mercer.estimators._targets import check_labels
 from mercer.estimators._weights import check_sample_weight, class_factors
-from mercer.solvers.margin_losses import LOSSES
-from mercer.solvers.problems import Vector
+from mercer.solvers.matrix import Vector
 from mercer.solvers.solution import Status
-from mercer.solvers.stochastic import MarginRisk, pass_once, solve_by_sgd
+from mercer.solvers.svm.margin_losses import LOSSES
+from mercer.solvers.svm.stochastic import MarginRisk, pass_once, solve_by_sgd
 
 _ORDER = {True: "shuffled", False: "given", "uniform": "uniform"}
 
@@ -102,7 +102,7 @@ class KernelSGDClassifier(ClassifierMixin, SGDForms):
     certificate_ : Certificate
         Primal objective of the answer and a dual bound, both summed over the problems, computed in float64 over all
         rows; after ``fit``, not after ``partial_fit``, which does not see all rows. The bound comes from the slopes
-        of the loss that the steps met; see :func:`mercer.solvers.stochastic.solve_by_sgd`.
+        of the loss that the steps met; see :func:`mercer.solvers.svm.stochastic.solve_by_sgd`.
     n_iter_ : int
         Passes of the last fit.
     t_ : int

@@ -13,11 +13,12 @@ from mercer._errors import MercerWarning, ParameterError, warn_user
 from mercer.estimators._pair_classifier import ClassRows, PairClassifier
 from mercer.estimators._parameters import require_number
 from mercer.estimators._single_expansion import feasible
-from mercer.solvers.joined_pair import JoinedPair
-from mercer.solvers.nu_margin import nu_problem, solve_nu_margin
-from mercer.solvers.pairwise import Answer, Controls, Method, Pair
-from mercer.solvers.problems import Array, BoxQP, GramMatrix, Vector
-from mercer.solvers.smo import solve_box_qp
+from mercer.solvers.matrix import Array, GramMatrix, Vector
+from mercer.solvers.svm.box_qp import BoxQP
+from mercer.solvers.svm.joined_pair import JoinedPair
+from mercer.solvers.svm.nu_margin import nu_problem, solve_nu_margin
+from mercer.solvers.svm.pairwise import Answer, Controls, Method, Pair
+from mercer.solvers.svm.smo import solve_box_qp
 
 # What rounding may do to a nu that is as large as can be.
 _ROUNDING = 1e-12
@@ -102,7 +103,7 @@ class NuSVC(PairClassifier):
     certificate_ : Certificate
         Primal and dual objective (sums over the pairs, before the division by rho; with class weights those of the
         SVC with C = 1 / rho), worst violation, steps, time and memory. The gradient behind
-        them is computed in float64 over all rows; see :mod:`mercer.solvers.certify`.
+        them is computed in float64 over all rows; see :mod:`mercer.solvers.svm.certify`.
     certificates_ : sequence of Certificate
         One for each pair of classes, each made when it is looked at.
     margins_ : ndarray of shape (n,), or (k - 1, n) for more than two classes

@@ -11,7 +11,8 @@ from mercer.estimators._parameters import require_number
 from mercer.estimators._targets import warn_of_constant
 from mercer.estimators._tube import TubeRegressor
 from mercer.estimators._weights import check_sample_weight
-from mercer.solvers.problems import BoxQP, GramMatrix, Vector
+from mercer.solvers.matrix import GramMatrix, Vector
+from mercer.solvers.svm.box_qp import BoxQP
 
 
 class NuSVR(TubeRegressor):

@@ -11,7 +11,8 @@ from sklearn.base import OutlierMixin
 from mercer.estimators._parameters import require_number
 from mercer.estimators._single_expansion import Learned, SingleExpansion, roles
 from mercer.estimators._weights import check_sample_weight
-from mercer.solvers.problems import BoxQP, GramMatrix, Vector
+from mercer.solvers.matrix import GramMatrix, Vector
+from mercer.solvers.svm.box_qp import BoxQP
 
 # Roundings that add up in a decision value.
 _ROUNDING = 16.0

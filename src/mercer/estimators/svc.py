@@ -11,12 +11,13 @@ from numpy.typing import NDArray
 from mercer._errors import InfeasibleError, ParameterError
 from mercer.estimators._pair_classifier import ClassRows, PairClassifier
 from mercer.estimators._parameters import is_among, require_choice, require_number
-from mercer.solvers.hard_margin import solve_hard_margin
-from mercer.solvers.joined_pair import JoinedPair
-from mercer.solvers.pair_answers import PairLayout
-from mercer.solvers.pairwise import Answer, Controls, Method, Pair, c_svc
-from mercer.solvers.problems import BoxQP, GramMatrix, Vector
-from mercer.solvers.projected import solve_by_projected_gradient
+from mercer.solvers.matrix import GramMatrix, Vector
+from mercer.solvers.svm.box_qp import BoxQP
+from mercer.solvers.svm.hard_margin import solve_hard_margin
+from mercer.solvers.svm.joined_pair import JoinedPair
+from mercer.solvers.svm.pair_answers import PairLayout
+from mercer.solvers.svm.pairwise import Answer, Controls, Method, Pair, c_svc
+from mercer.solvers.svm.projected import solve_by_projected_gradient
 
 _SOLVERS = ("smo", "projected-gradient", "accelerated-projected-gradient")
 
@@ -100,7 +101,7 @@ class SVC(PairClassifier):
         w of each pair; for the linear kernel only.
     certificate_ : Certificate
         Primal and dual objective (sums over the pairs), worst violation, steps, time and memory. The gradient behind
-        them is computed in float64 over all rows; see :mod:`mercer.solvers.certify`.
+        them is computed in float64 over all rows; see :mod:`mercer.solvers.svm.certify`.
     certificates_ : sequence of Certificate
         One for each pair of classes, each made when it is looked at.
     margins_ : ndarray of shape (n,), or (k - 1, n) for more than two classes

@@ -92,8 +92,11 @@ class Gram:
 
     def _like(self, left: Rows, right: Rows, dtype: np.dtype) -> Gram:
         """The same kernel, evaluated in the same way, between other rows."""
+        return self._of(Plan(self._plan.kernel, left, right, dtype, self._plan.instead))
+
+    def _of(self, plan: Plan) -> Gram:
         other = Gram.__new__(Gram)
-        other._begin(Plan(self._plan.kernel, left, right, dtype, self._plan.instead), self.n_jobs)
+        other._begin(plan, self.n_jobs)
         return other
 
     @property
@@ -180,11 +183,7 @@ class Gram:
         Rows of many columns that vary in few directions are compared in these; see :mod:`mercer.kernels.leading`.
         """
         plan = self._plan.leading() if self.dear else None
-        if plan is None:
-            return None
-        other = Gram.__new__(Gram)
-        other._begin(plan, self.n_jobs)
-        return other
+        return None if plan is None else self._of(plan)
 
     def as_linear_operator(self) -> LinearOperator:
         """The matrix for SciPy's iterative solvers."""

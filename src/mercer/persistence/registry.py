@@ -43,8 +43,8 @@ from mercer.data.schema import Schema
 from mercer.kernels.base import Expression
 from mercer.kernels.modifiers import FrozenArray
 from mercer.persistence.container import malformed
-from mercer.solvers.pair_answers import Certificates
 from mercer.solvers.solution import Certificate, Status
+from mercer.solvers.svm.pair_answers import Certificates
 
 DEEPEST = 100
 """How deep objects may be nested: far more than any model needs, far less than the stack holds."""

@@ -13,11 +13,12 @@ from mercer.estimators._pair_classifier import ClassRows, PairClassifier
 from mercer.estimators._trail import Trail, outward
 from mercer.estimators.nu_svc import NuSVC
 from mercer.gram import PrecomputedGram
-from mercer.solvers.joined_pair import JoinedPair
-from mercer.solvers.pair_answers import PairAnswers
-from mercer.solvers.pairwise import Answer, Controls, Method, Pair, c_svc
-from mercer.solvers.problems import BoxQP, GramMatrix, Vector
-from mercer.solvers.smo import EXACT
+from mercer.solvers.matrix import GramMatrix, Vector
+from mercer.solvers.svm.box_qp import BoxQP
+from mercer.solvers.svm.joined_pair import JoinedPair
+from mercer.solvers.svm.pair_answers import PairAnswers
+from mercer.solvers.svm.pairwise import Answer, Controls, Method, Pair, c_svc
+from mercer.solvers.svm.smo import EXACT
 
 
 def fit_pairs(models: list[PairClassifier], X: Any, y: Any, sample_weight: Any) -> None:
@@ -54,7 +55,7 @@ class _Steps:
         self, gram: GramMatrix, y: Vector, upper: Vector, *, controls: Controls, start: Vector | None,
         joined: JoinedPair | None, pair: Pair,
     ) -> Answer:  # fmt: skip
-        """As a :class:`mercer.solvers.pairwise.Method`; returns the answer of the first model."""
+        """As a :class:`mercer.solvers.svm.pairwise.Method`; returns the answer of the first model."""
         answers: dict[int, Answer] = {}
         rows = np.r_[self._parts[pair[0]], self._parts[pair[1]]]
         with ExitStack() as held:

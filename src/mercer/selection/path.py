@@ -19,7 +19,7 @@ from mercer.estimators._single_expansion import SingleExpansion
 from mercer.estimators._trail import Trail, outward
 from mercer.estimators.svc import SVC
 from mercer.selection.pairs import fit_pairs
-from mercer.solvers.problems import Vector
+from mercer.solvers.matrix import Vector
 from mercer.solvers.solution import Certificate
 
 _LISTS = {"C": "Cs", "nu": "nus", "epsilon": "epsilons"}

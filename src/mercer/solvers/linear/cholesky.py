@@ -1,0 +1,337 @@
+"""Kernel systems by factorisation: float32 with float64 refinement, float64, least squares, LDL^T; in that order.
+
+A float32 factor takes half the time and memory of a float64 one and is close enough to precondition conjugate
+gradients on the float64 matrix. Where it fails, or refinement does not reach the residual of a float64 factor, the
+float64 factor is computed. Where that fails, the matrix is singular to working precision, and the least-squares
+solution of smallest norm is given; or it has a negative eigenvalue, which is an error.
+"""
+
+from __future__ import annotations
+
+import time
+import warnings
+from contextlib import AbstractContextManager, ExitStack, nullcontext
+from dataclasses import dataclass, field
+
+import numpy as np
+import scipy.linalg
+from numpy.typing import NDArray
+
+from mercer._errors import IndefiniteKernelError, MercerWarning, NumericalError
+from mercer.engine import memory, settings, threads
+from mercer.solvers.linear.linear_system import LinearSystem, LinearSystemState, Matrix, ScaledGram, Vector
+from mercer.solvers.linear.symmetric_store import SymmetricStore
+from mercer.solvers.solution import Certificate, Solution, Status
+from mercer.solvers.svm.refine import Map, Refined, lengths, refine
+
+# Below this many rows a float64 factor takes a few hundredths of a second, which float32 cannot better.
+MIXED_FROM = 2048
+# Refining k columns costs about 16 n^2 k operations more; a float32 factor saves n^3 / 6.
+_COLUMNS_PER_ROW = 1 / 96
+# Steps after a float64 factor: one or two reach the residual that rounding allows.
+_POLISH = 4
+_ILL_CONDITIONED = 1e-6
+
+SINGLE, DOUBLE = "float32 Cholesky, refined", "float64 Cholesky"
+LEAST_SQUARES, LDL = "least squares", "float64 LDL^T"
+
+
+@dataclass
+class _Progress:
+    """What is known of the solution so far, over all columns; ``z`` is that of the scaled system.
+
+    ``violation`` is a column's relative residual or, for least squares, that of the normal equations.
+    """
+
+    z: Matrix
+    residual: Matrix
+    violation: Vector
+    methods: list[str] = field(default_factory=list)
+    steps: int = 0
+
+    def take(self, columns: NDArray[np.intp], done: Refined, method: str, violation: Vector) -> None:
+        """Write the answer for some columns."""
+        self.z[:, columns], self.residual[:, columns] = done.x, done.residual
+        self.violation[columns] = violation
+        self.steps += done.steps
+        if method not in self.methods:
+            self.methods.append(method)
+
+
+def solve(system: LinearSystem, *, n_jobs: int | None = None) -> Solution[Matrix, LinearSystemState]:
+    r"""Solve :math:`(K + \mu W^{-1}) c = t` by a factorisation for every distinct shift.
+
+    Parameters
+    ----------
+    system : LinearSystem
+        With n rows and k targets.
+    n_jobs : int, optional
+        With 1, the factorisation runs on one thread; else on as many as BLAS has.
+
+    Returns
+    -------
+    Solution
+        ``value`` holds c, shape (n, k); ``state`` says which factorisation served and how small the residual is.
+        The certificate's objectives are sums over the targets, its ``kkt_violation`` is the largest relative
+        residual (for least squares: of its part in the range of the matrix), and its gap is the sum of
+        :math:`\|St - (SKS + \mu I) z\|^2`.
+
+    Raises
+    ------
+    MemoryBudgetError
+        If the matrix and its factor do not fit the memory budget; raised before they are allocated.
+    IndefiniteKernelError
+        If the system is said to be convex and K has an eigenvalue below zero by more than rounding.
+    NumericalError
+        If K has NaN or infinite entries.
+
+    Warns
+    -----
+    MercerWarning
+        If the matrix is singular to working precision, so that the least-squares solution is given, or if it is so
+        ill-conditioned that the residual is large.
+
+    Notes
+    -----
+    Memory, in units of :math:`n^2` bytes: 12 with a float32 factor beside the float64 matrix; 4 where the budget has
+    no room for that and the matrix is evaluated lazily for every residual; 8 with a float64 factor; 32 for least
+    squares.
+
+    References
+    ----------
+    E. Carson and N. J. Higham, "Accelerating the solution of linear systems by iterative refinement in three
+    precisions", SIAM J. Sci. Comput. 40 (2018), A817-A847.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer.gram import PrecomputedGram
+    >>> solution = solve(LinearSystem(PrecomputedGram(np.eye(2)), [[3.0], [6.0]], [0.5]))
+    >>> solution.value.ravel().round(12).tolist(), solution.state.method
+    ([2.0, 4.0], 'float64 Cholesky')
+    """
+    begun = time.perf_counter()
+    with memory.track() as account, blas_threads(n_jobs):
+        done = _solve_groups(system)
+    state = _state(system, done)
+    violation = float(done.violation.max(initial=0.0))
+    if violation > _ILL_CONDITIONED:
+        warnings.warn(
+            f"the kernel matrix is so ill-conditioned that the linear system is solved to a relative residual of "
+            f"{violation:.1e} only. Raise alpha, or scale the columns of X.",
+            MercerWarning,
+            stacklevel=2,
+        )
+    primal, dual = _objectives(system, done)
+    status = _status(system, state)
+    certificate = Certificate(primal, dual, violation, done.steps, time.perf_counter() - begun, account.peak, status)
+    return Solution(system.scaled().apply_scale(done.z), status, certificate, state)
+
+
+def blas_threads(n_jobs: int | None) -> AbstractContextManager[None]:
+    """One BLAS thread in the block if one job is asked for; else leave BLAS as it is."""
+    return threads.one_blas_thread() if settings.resolve_jobs(n_jobs) == 1 else nullcontext()
+
+
+def hold_matrix(held: ExitStack, n: int, bytes_per_entry: int, what: str) -> None:
+    """Reserve memory for an n x n array until ``held`` is closed; refused before it is allocated."""
+    held.enter_context(memory.reserve(
+        bytes_per_entry * n * n, f"{what} ({n} x {n})",
+        "Raise the budget with mercer.config(memory=...), or fit on fewer rows.",
+    ))  # fmt: skip
+
+
+def _solve_groups(system: LinearSystem) -> _Progress:
+    n, k = system.shape
+    gram = system.scaled()
+    b = gram.apply_scale(np.asarray(system.targets))
+    done = _Progress(np.zeros_like(b), b.copy(), np.zeros(k))
+    mixed = system.convex and n >= MIXED_FROM and k <= n * _COLUMNS_PER_ROW
+    left = system.groups()
+    with ExitStack() as held:
+        dense: NDArray | None = None
+        if not mixed or 12 * n * n <= memory.budget():
+            dense = _dense(gram, held)
+        while mixed and left:
+            shift, columns = left[0]
+            refined = _solve_mixed(gram, dense, shift, b[:, columns])
+            # The shifts fall: what float32 could not do for this one, it cannot do for the next.
+            mixed = refined is not None and refined.converged
+            if refined is not None and mixed:
+                done.take(columns, refined, SINGLE, relative(refined.residual, b[:, columns]))
+                left = left[1:]
+        if left:
+            store = SymmetricStore(_dense(gram, held, left[0][0]) if dense is None else dense)
+            _solve_double(system, store, b, left, done)
+    return done
+
+
+def _dense(gram: ScaledGram, held: ExitStack, beyond_single: float | None = None) -> NDArray:
+    why = "" if beyond_single is None else f", since alpha = {beyond_single:g} is too small for a float32 factor,"
+    hold_matrix(held, gram.gram.shape[0], 8, f"the kernel matrix in float64{why}")
+    matrix = gram.dense(np.dtype(np.float64))
+    check_finite(matrix)
+    return matrix
+
+
+def check_finite(matrix: NDArray) -> None:
+    """Raise if an entry is NaN or infinite; the sum tells, unless it overflows."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        total = matrix.sum()
+    if not np.isfinite(total) and not np.isfinite(matrix).all():
+        i, j = np.argwhere(~np.isfinite(matrix))[0]
+        raise NumericalError(
+            f"the kernel matrix has {matrix[i, j]} at [{i}, {j}]. Check the kernel for values that overflow, and "
+            "scale the columns of X (sklearn.preprocessing.StandardScaler)."
+        )
+
+
+def _solve_mixed(gram: ScaledGram, dense: NDArray | None, shift: float, b: Matrix) -> Refined | None:
+    """By a float32 factor; None if there is none. Without the dense matrix, residuals are evaluated lazily."""
+    with ExitStack() as held:
+        hold_matrix(held, len(b), 4, "the float32 factor of the kernel matrix")
+        if dense is None:
+            single = gram.dense(np.dtype(np.float32))
+        else:
+            with np.errstate(over="ignore"):
+                single = dense.astype(np.float32)
+        factor = SymmetricStore(single)
+        if not factor.factor_cholesky(shift):
+            return None
+        product: Map = gram.__matmul__ if dense is None else SymmetricStore(dense).product
+        return refine(_shifted(product, shift), _in_single(factor), b)
+
+
+def _in_single(factor: SymmetricStore) -> Map:
+    """The inverse by a float32 factor, on columns scaled to length 1 so that nothing under- or overflows."""
+
+    def apply(V: Matrix) -> Matrix:
+        size = lengths(V)
+        size[size == 0] = 1.0
+        return factor.solve((V / size).astype(np.float32)).astype(np.float64) * size
+
+    return apply
+
+
+def _solve_double(
+    system: LinearSystem, store: SymmetricStore, b: Matrix,
+    groups: list[tuple[float, NDArray[np.intp]]], done: _Progress,
+) -> None:  # fmt: skip
+    """By float64 factors, one after the other in the same store."""
+    regular = _definite if system.convex else _indefinite
+    for number, (shift, columns) in enumerate(groups):
+        if number:
+            store.restore()
+        found = regular(store, shift, b[:, columns])
+        if found is not None:
+            done.take(columns, found, DOUBLE if system.convex else LDL, relative(found.residual, b[:, columns]))
+            continue
+        with ExitStack() as more:
+            hold_matrix(more, len(b), 24, "the eigenvectors of the singular kernel matrix")
+            found, violation = _least_squares(store.restore(), shift, b[:, columns], system)
+        done.take(columns, found, LEAST_SQUARES, violation)
+
+
+def _shifted(product: Map, shift: float) -> Map:
+    return lambda V: product(V) + shift * V
+
+
+def _definite(store: SymmetricStore, shift: float, b: Matrix) -> Refined | None:
+    """By a float64 Cholesky factor; None if the matrix is not positive definite to working precision."""
+    if not factor_definite(store, shift):
+        return None
+    return refine(_shifted(store.product, shift), store.solve, b, limit=_POLISH)
+
+
+def factor_definite(store: SymmetricStore, shift: float) -> bool:
+    """Factor ``A + shift I``; False if it is not positive definite to working precision."""
+    if not store.factor_cholesky(shift):
+        return False
+    # Pivots of the size of the rounding errors are noise: they make a factor, and no answer.
+    n = len(store.diagonal)
+    noise = np.sqrt(n) * np.finfo(store.diagonal.dtype).eps * (float(store.diagonal.max()) + shift)
+    return store.smallest_pivot > noise
+
+
+def _indefinite(store: SymmetricStore, shift: float, b: Matrix) -> Refined | None:
+    """By ``L D L^T`` and plain refinement; None if the matrix is singular, told by the residual."""
+    if not store.factor_ldl(shift):
+        return None
+    apply, inverse = _shifted(store.product, shift), store.solve
+    x = inverse(b)
+    r = b - apply(x)
+    steps = 1
+    while steps < _POLISH:
+        better = x + inverse(r)
+        residual = b - apply(better)
+        steps += 1
+        if not (lengths(residual) < lengths(r)).any():
+            break
+        x, r = better, residual
+    small = (lengths(r) <= _ILL_CONDITIONED * lengths(b)).all()
+    return Refined(x, r, steps, True) if small else None
+
+
+def _least_squares(matrix: NDArray, shift: float, b: Matrix, system: LinearSystem) -> tuple[Refined, Vector]:
+    """The solution of smallest norm among those of smallest residual, by eigenvectors.
+
+    Also the relative length of what is left of each column in the range of the matrix, which should be nothing.
+    """
+    n = len(b)
+    values, vectors = scipy.linalg.eigh(matrix, check_finite=False, driver="evd")
+    values = values + shift
+    # A matrix that came in float32 has rounding errors of that size, whatever the precision of the work here.
+    tolerance = n * np.finfo(system.gram.dtype).eps * max(abs(values[0]), abs(values[-1]))
+    if system.convex and values[0] < -tolerance:
+        raise IndefiniteKernelError(
+            f"the kernel matrix is not positive semi-definite: with alpha = {shift:g} its eigenvalues reach from "
+            f"{values[0]:.3g} to {values[-1]:.3g}. Use alpha > {shift - values[0]:.3g}, another kernel, or "
+            "mercer.validity.nearest(K); or pass allow_indefinite=True to get a stationary point without a guarantee."
+        )
+    kept = np.abs(values) > tolerance
+    basis = vectors[:, kept]
+    part = basis.T @ b
+    warnings.warn(
+        f"the kernel matrix plus alpha = {shift:g} on its diagonal is singular to working precision: its rank is "
+        f"{int(kept.sum())} of {n}. The least-squares solution of smallest norm is given. Raise alpha to have a "
+        "unique solution.",
+        MercerWarning,
+        stacklevel=2,
+    )
+    residual = b - basis @ part
+    return Refined(basis @ (part / values[kept, None]), residual, 0, True), relative(basis.T @ residual, b)
+
+
+def _state(system: LinearSystem, done: _Progress) -> LinearSystemState:
+    b = system.scaled().apply_scale(np.asarray(system.targets))
+    return LinearSystemState("; ".join(done.methods), float(relative(done.residual, b).max(initial=0.0)))
+
+
+def _status(system: LinearSystem, state: LinearSystemState) -> Status:
+    if not system.convex:
+        return Status.stationary
+    return Status.least_squares if "least squares" in state.method else Status.direct
+
+
+def relative(residual: Matrix, b: Matrix) -> Vector:
+    """``||residual|| / ||b||`` for every column; nothing for a column of zeros, which is solved by zeros."""
+    size = lengths(b)
+    return np.divide(lengths(residual), size, out=np.zeros_like(size), where=size > 0)
+
+
+def _objectives(system: LinearSystem, done: _Progress) -> tuple[float, float]:
+    """Sums over the targets of the primal objective, and of the dual objective at ``2 mu z``.
+
+    In terms of the residual ``r = St - (SKS + mu I) z`` the primal is ``||r + mu z||^2 + mu z'(St - r - mu z)``
+    and the gap is ``||r||^2``: no difference of large numbers is taken. Without a penalty, what least squares
+    leaves of the targets is orthogonal to the range of K and is its own dual solution: the gap is nothing.
+    """
+    b = system.scaled().apply_scale(np.asarray(system.targets))
+    shifts, z, r = np.asarray(system.shifts), done.z, done.residual
+    loss = ((r + shifts * z) ** 2).sum(axis=0)
+    penalty = shifts * (z * (b - r - shifts * z)).sum(axis=0)
+    gap = (r**2).sum(axis=0)
+    if LEAST_SQUARES in done.methods:
+        gap = np.where(shifts == 0, 0.0, gap)
+    primal = float((loss + penalty).sum())
+    return primal, primal - float(gap.sum())

@@ -1,0 +1,243 @@
+"""Large problems: only rows that may still move are looked at, first among few rows and in the end among all.
+
+A round solves the problem over an *active* set of rows with the weights of all others held, and then brings the
+gradients of the others up to date. The first rounds know a part of the rows only, which is enough to find most
+support vectors; every later one knows four times as many.
+
+Source: the idea of shrinking is Joachims (1999), "Making large-scale SVM learning practical"; growing samples are as
+in Bottou, Weston and Bakir (2004), "Breaking SVM complexity with cross-training".
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from mercer.engine import memory
+from mercer.engine.progress import Progress
+from mercer.solvers.matrix import Array, GramMatrix, Vector, whole_matrix
+from mercer.solvers.svm.block import Stall, resolves
+from mercer.solvers.svm.iterate import Iterate
+from mercer.solvers.svm.row_store import RowStore
+from mercer.solvers.svm.whole_matrix import interior_round
+from mercer.solvers.svm.working_set import by_working_sets
+
+FIRST = 2048
+GROWTH = 4
+# Among part of the rows, the problem is solved to this violation (or to this part of the first one).
+_COARSE = 0.3
+# Working sets go on to this share of the violation before rows are looked at anew, active sets to this one: to bring
+# all the other rows up to date costs more than steps.
+_INNER = 0.1
+_DEEP = 0.1
+# From this multiple of the tolerance on, the active rows are solved to the end.
+_LAST = 30
+# Where rows are compared by their leading directions, which is what the others come to, or less.
+_ROUGH = 0.1
+# Rows of the whole matrix are kept in float64, which they then need not be computed in again, where there is room for
+# this many times those that have a weight before the exact solve.
+_SPARE = 1.25
+# With more than this share of the rows active there is nothing to gain from leaving out the others.
+_MOST = 0.7
+# Where rows of the whole matrix are kept, rows of active sets get this part of the room.
+_SHARE = 4
+# After so many steps for each row pairs of weights are said to crawl; up to so many rows, an interior point method
+# takes over, whose cost grows with their cube.
+_CRAWL = 100
+_INTERIOR_ROWS = 6000
+# Rows that are no further than this share of the violation from taking part take part.
+_NEAR = 0.5
+_WIDEST = 0.2
+
+
+def scopes(n: int) -> list[np.ndarray]:
+    """Nested sets of rows, each spread evenly over the rows before it is four times larger; the last is all rows.
+
+    >>> [len(scope) for scope in scopes(40_000)]
+    [2500, 10000, 40000]
+    """
+    shares = [1.0]
+    while n * shares[0] / GROWTH > FIRST:
+        shares.insert(0, shares[0] / GROWTH)
+    # Multiples of the golden ratio fill the interval evenly from the first one on.
+    key = np.arange(1, n + 1) * 0.6180339887498949 % 1.0
+    order = np.argsort(key, kind="stable")
+    return [np.sort(order[: round(n * share)]) for share in shares]
+
+
+def active_rows(point: Iterate, near: float) -> np.ndarray:
+    """Rows whose weight is free, or which want to leave their bound at the offset of the free rows, or nearly."""
+    rising, falling = point.sides()
+    offsets = point.offsets() or (0.0,)
+    chosen = point.free.copy()
+    for part, offset in zip(point.parts(), offsets):
+        chosen[part] |= (rising[part] > offset - near) | (-falling[part] < offset + near)
+    return np.flatnonzero(chosen)
+
+
+def by_active_sets(
+    gram: GramMatrix, totals: Vector, point: Iterate, tol: float, max_iter: int, size: int, limit: int,
+    n_jobs: int | None, verbose: bool,
+) -> tuple[int, bool]:  # fmt: skip
+    """Move ``point`` until its violation is at most ``tol``, the steps are used up, or rounding stops it.
+
+    In the last round the gradients of rows that are not active are left as they were; the caller computes all anew.
+    ``limit`` is in bytes and for kept rows. Returns the bytes held, and whether the gradients of all rows are those of
+    the weights in float64.
+    """
+    n, dtype = len(point.F), np.dtype(gram.dtype)
+    shared = gram.dear
+    rows = max(0, min(n * n, min(limit, memory.budget() - (size + 1) ** 2 * dtype.itemsize) // dtype.itemsize))
+    nbytes = ((size + 1) ** 2 + rows) * dtype.itemsize
+    with memory.reserve(nbytes, "a kernel block and kept kernel rows"):
+        block, kept = np.split(np.empty(nbytes // dtype.itemsize, dtype), [(size + 1) ** 2])
+        kept, whole = np.split(kept, [rows // _SHARE if shared else rows])
+        progress = Progress(None, "working sets", verbose)
+        solver = _ActiveSets(gram, tol, max_iter, block, kept, progress, n_jobs)
+        if not shared:
+            _solve(solver, point, totals)
+            return nbytes, False
+        leading = None if point.beta.any() else gram.leading()
+        if leading is not None:
+            rough = _ActiveSets(leading, max(tol, _ROUGH), max_iter, block, kept, progress, n_jobs)
+            _solve(rough, point, totals)
+        exact = leading is not None and _SPARE * 8 * n * len(point.support) <= whole.nbytes
+        solver.whole = RowStore(gram.astype(np.float64) if exact else gram, _as_room(whole, exact), n_jobs)
+        if leading is not None:
+            _renew(solver.whole, point)
+        _solve(solver, point, totals)
+        if exact:
+            _renew(solver.whole, point)
+    return nbytes, exact
+
+
+def _as_room(room: Array, exact: bool) -> Array:
+    """The same memory for float64, if ``exact``."""
+    return room[: room.size // 2 * 2].view(np.float64) if exact and room.dtype == np.float32 else room
+
+
+def _renew(store: RowStore, point: Iterate) -> None:
+    """The gradients of all rows from nothing but rows of the store."""
+    support, point.F = point.support, point.linear.copy()
+    store.subtract(point.F, support, point.beta[support])
+
+
+def _solve(solver: _ActiveSets, point: Iterate, totals: Vector) -> None:
+    """First among samples of the rows, unless there are weights to begin with, and then among all."""
+    n = len(point.F)
+    capacity = _capacity(point, totals)
+    known = np.empty(0, dtype=np.intp)
+    for scope in scopes(n)[:-1] if not point.beta.any() else []:
+        solver.extend(point, np.setdiff1d(scope, known, assume_unique=True))
+        part = point.take(scope)
+        solver.fill(scope, part, totals * _capacity(part, totals) / capacity)
+        solver.solve(scope, part, max(solver.tol, _COARSE))
+        point.beta[scope], point.F[scope], point.steps = part.beta, part.F, part.steps
+        known = scope
+    everything = np.arange(n)
+    if len(known):
+        solver.extend(point, np.setdiff1d(everything, known, assume_unique=True))
+    solver.fill(everything, point, totals)
+    solver.solve(everything, point, solver.tol)
+
+
+def _capacity(point: Iterate, totals: Vector) -> Vector:
+    """The most that the weights of each sum can add up to, on the side of its total."""
+    parts = zip(point.parts(), totals)
+    return np.array([(point.upper if total >= 0 else point.lower)[part].sum() for part, total in parts])
+
+
+class _ActiveSets:
+    """The rounds; ``whole`` keeps rows of the whole matrix where they are dear.
+
+    ``block`` and ``kept`` are memory for working sets and for kept rows of one set of active rows after the other:
+    memory that was never touched is paid for at its first use.
+    """
+
+    def __init__(
+        self, gram: GramMatrix, tol: float, max_iter: int, block: Array, kept: Array, progress: Progress,
+        n_jobs: int | None,
+    ) -> None:  # fmt: skip
+        self.gram, self.tol, self.max_iter, self.n_jobs = gram, tol, max_iter, n_jobs
+        self.whole: RowStore | None = None
+        self._block, self._kept, self._progress = block, kept, progress
+        self._diagonal = gram.diagonal()
+        self._nothing = np.empty(0, gram.dtype)
+        self._last: tuple[np.ndarray, GramMatrix, RowStore] | None = None
+
+    def solve(self, rows: np.ndarray, point: Iterate, goal: float) -> None:
+        """The problem over ``rows``, of which ``point`` is the part, until its violation is at most ``goal``."""
+        stall = Stall(self.gram.dtype)
+        while point.steps < self.max_iter:
+            gap = point.violation()
+            if not gap > goal or not resolves(self.gram.dtype, self._diagonal, point, self.tol) or stall.reached(
+                point.dual()
+            ):
+                break
+            chosen = active_rows(point, min(_NEAR * gap, _WIDEST))
+            if len(chosen) > _MOST * len(rows):
+                begun = point.steps
+                self._by_working_sets(rows, point, max(_INNER * gap, goal))
+                if point.steps - begun >= _CRAWL * len(rows):
+                    self._inside(rows, point)
+                continue
+            active = point.take(chosen)
+            last = len(rows) == self.gram.shape[0] and gap <= _LAST * goal
+            self.solve(rows[chosen], active, 0.5 * goal if last else max(_DEEP * gap, 0.5 * goal))
+            if last:
+                # The gradients of all rows are about to be computed in float64, which shows what is left to do.
+                point.F[chosen], point.beta[chosen], point.steps = active.F, active.beta, active.steps
+                break
+            self._keep(rows, point, chosen, active)
+
+    def _by_working_sets(self, rows: np.ndarray, point: Iterate, goal: float) -> None:
+        if self._last is None or self._last[0] is not rows:
+            if len(rows) == self.gram.shape[0]:
+                self._last = rows, self.gram, self.whole or RowStore(self.gram, self._kept, self.n_jobs)
+            else:
+                part = self.gram.restrict(rows, rows)
+                self._last = rows, part, RowStore(part, self._kept, self.n_jobs)
+        _, gram, store = self._last
+        steps = min(self.max_iter, point.steps + _CRAWL * len(rows))
+        by_working_sets(gram, point, goal, steps, self._block, store, self._progress)
+
+    def _inside(self, rows: np.ndarray, point: Iterate) -> None:
+        """The interior point method, where pairs of weights crawl and two float64 matrices fit."""
+        n = len(rows)
+        if n > _INTERIOR_ROWS or 16 * n * n > memory.budget() // 2:
+            return
+        with memory.reserve(16 * n * n, "the kernel matrix of the active rows and a factor"):
+            interior_round(whole_matrix(self.gram.restrict(rows, rows), np.float64), point)
+
+    def _keep(self, rows: np.ndarray, point: Iterate, chosen: np.ndarray, active: Iterate) -> None:
+        """Take over the answer of the active rows, and bring the gradients of the others up to date."""
+        change = active.beta - point.beta[chosen]
+        moved = np.flatnonzero(change)
+        if self.whole is not None and len(rows) == self.gram.shape[0]:
+            self.whole.subtract(point.F, chosen[moved], change[moved])
+        elif len(moved):
+            others = np.ones(len(rows), dtype=bool)
+            others[chosen] = False
+            F = point.F[others]
+            self._subtract(F, rows[others], rows[chosen[moved]], change[moved])
+            point.F[others] = F
+        point.F[chosen], point.beta[chosen], point.steps = active.F, active.beta, active.steps
+
+    def fill(self, rows: np.ndarray, point: Iterate, totals: Vector) -> None:
+        """Bring the sums of the weights up to ``totals``."""
+        moved = np.flatnonzero(change := point.fill(totals))
+        if len(moved):
+            self._subtract(point.F, rows, rows[moved], change[moved])
+
+    def extend(self, point: Iterate, rows: np.ndarray) -> None:
+        """The gradients of ``rows``, which have no weight yet, at the weights of the others."""
+        F = point.linear[rows]
+        support = point.support
+        if len(support):
+            self._subtract(F, rows, support, point.beta[support])
+        point.F[rows] = F
+
+    def _subtract(self, F: np.ndarray, rows: np.ndarray, columns: np.ndarray, weights: np.ndarray) -> None:
+        """``F -= K[rows, columns] @ weights``; nothing is kept."""
+        if len(F):
+            part = RowStore(self.gram.restrict(columns, rows), self._nothing, self.n_jobs)
+            part.subtract(F, np.arange(len(columns)), weights)

@@ -1,0 +1,86 @@
+"""The certificate of a support vector machine, computed in float64 over all rows."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from mercer._errors import NumericalError
+from mercer.solvers.matrix import GramMatrix, Vector
+from mercer.solvers.svm.iterate import Iterate
+
+# From so many support vectors on, their own block is a product of its own: a symmetric one costs half.
+_APART = 512
+
+
+def renew_gradient(gram: GramMatrix, point: Iterate, known: tuple[Vector, Vector] | None = None) -> None:
+    """Replace ``point.F`` by ``linear - K beta`` in float64 on all rows.
+
+    ``known`` is some beta and its gradient in float64: where that is less work, only what has changed since is added.
+    """
+    support = point.support
+    gram = gram if gram.dtype == np.float64 else gram.astype(np.float64)
+    change = None if known is None else point.beta - known[0]
+    n, m = len(point.F), len(support)
+    if known is not None and change is not None and np.count_nonzero(change) * n <= m * (n - 0.5 * m):
+        moved = np.flatnonzero(change)
+        point.F = known[1].copy()
+        if len(moved):
+            point.F -= gram.restrict(None, moved) @ change[moved]
+        check_gradient(point)
+        return
+    point.F = point.linear.copy()
+    if len(support):
+        beta = point.beta[support]
+        if len(support) < _APART:
+            point.F -= gram.restrict(None, support) @ beta
+        else:
+            others = np.flatnonzero(point.beta == 0)
+            point.F[support] -= gram.restrict(support, support) @ beta
+            if len(others):
+                point.F[others] -= gram.restrict(others, support) @ beta
+    check_gradient(point)
+
+
+def check_gradient(point: Iterate) -> None:
+    """Raise if the kernel gave values that are not finite."""
+    if not np.isfinite(point.F).all():
+        raise NumericalError(
+            f"the kernel matrix gave NaN or infinity in {int((~np.isfinite(point.F)).sum())} of {len(point.F)} rows. "
+            "Check the kernel for values that overflow, and scale the columns of X."
+        )
+
+
+def _terms(point: Iterate) -> Vector:
+    """What each row adds to the duality gap: its loss in the primal less its part of the dual; never negative.
+
+    With the residual ``r = F - b`` it is ``h(r) - r beta + tube |beta|``, where h is the loss times its price.
+    """
+    r = point.residual()
+    over, under = np.maximum(r - point.tube, 0.0), np.maximum(-r - point.tube, 0.0)
+    # Bounds next to the end of float64 overflow: then there is no bound of the gap.
+    with np.errstate(over="ignore", invalid="ignore"):
+        terms = over * point.upper - under * point.lower - r * point.beta + point.tube * np.abs(point.beta)
+    return np.where(np.isnan(terms), np.inf, terms)
+
+
+def objectives(point: Iterate) -> tuple[float, float]:
+    """Primal and dual objective at ``point``, whose gradient must be right."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        dual = point.dual()
+        return dual + float(_terms(point).sum()), dual
+
+
+def violations(point: Iterate, totals: tuple[float, ...]) -> dict[str, float]:
+    """The worst violation of each optimality condition.
+
+    ``"stationarity"`` is in units of the decision function, ``"complementary slackness"`` the largest share of one
+    row in the duality gap, ``"box"`` and ``"sum"`` how far weights and their sums are from where they must be.
+    """
+    sums = [point.beta[part].sum() - total for part, total in zip(point.parts(), totals)]
+    outside = np.maximum(point.lower - point.beta, point.beta - point.upper)
+    return {
+        "stationarity": point.violation(),
+        "complementary slackness": float(_terms(point).max()),
+        "box": max(float(outside.max()), 0.0),
+        "sum": float(np.abs(sums).max(initial=0.0)),
+    }

@@ -1,0 +1,165 @@
+"""The point that a support vector solver moves: the weights, their box, and the gradient."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mercer.solvers.matrix import Vector
+from mercer.solvers.svm.box_qp import BoxQP
+
+Interval = tuple[float, float]
+# A sum that is this close to its total, relative to the weights in it, has it.
+_ROUNDING = 1e-10
+# A weight as close to its bound (or to 0, where a tube has its edge) as this part of the largest weight is there: what
+# rounding has left of it would count as free and decide the offset.
+_AT_BOUND = 1e-12
+
+
+@dataclass
+class Iterate:
+    """Weights ``beta`` in ``[lower, upper]`` and the gradient ``F = linear - K beta`` of the dual, (n,) each.
+
+    The value of a row is F less the slope of ``tube |beta|``. At the solution it is b for every row strictly inside
+    its box, at most b where beta may only rise, and at least b where it may only fall; where there is no sum that
+    the weights must keep (``sums = 0``), b is 0.
+    """
+
+    linear: Vector
+    lower: Vector
+    upper: Vector
+    beta: Vector
+    F: Vector
+    tube: float = 0.0
+    sums: int = 1
+    groups: NDArray[np.int8] | None = None
+    steps: int = 0
+
+    @classmethod
+    def begin(cls, problem: BoxQP, start: Vector | None) -> Iterate:
+        """At ``start``, or at zero, which need not have the sums of the problem; ``F`` is right only at zero."""
+        beta = np.zeros(len(problem.linear)) if start is None else np.clip(start, problem.lower, problem.upper)
+        return cls(
+            problem.linear, problem.lower, problem.upper, beta, problem.linear.copy(), problem.tube,
+            len(problem.totals), problem.groups,
+        )  # fmt: skip
+
+    def fill(self, totals: Vector) -> np.ndarray:
+        """Bring each sum up to its total by the weights that gain most; returns the change, which F does not know.
+
+        Weights that are there already must not be beyond the totals.
+        """
+        change = np.zeros(len(self.beta))
+        for part, total in zip(self.parts(), totals):
+            rows = np.arange(len(change))[part]
+            missing = total - float(self.beta[rows].sum())
+            if abs(missing) <= _ROUNDING * max(abs(total), float(np.abs(self.beta[rows]).sum())):
+                continue
+            room = self.upper[rows] - self.beta[rows] if missing > 0 else self.beta[rows] - self.lower[rows]
+            order = np.argsort(-np.sign(missing) * self.F[rows], kind="stable")
+            before = np.concatenate([[0.0], np.cumsum(room[order])[:-1]])
+            change[rows[order]] = np.sign(missing) * np.clip(abs(missing) - before, 0.0, room[order])
+        self.beta = self.beta + change
+        return change
+
+    def take(self, rows: np.ndarray) -> Iterate:
+        """The part of the point at ``rows``, in arrays of its own."""
+        groups = None if self.groups is None else self.groups[rows]
+        return replace(
+            self, linear=self.linear[rows], lower=self.lower[rows], upper=self.upper[rows], beta=self.beta[rows],
+            F=self.F[rows], groups=groups,
+        )  # fmt: skip
+
+    @property
+    def may_rise(self) -> np.ndarray:
+        """Rows whose beta is below its upper bound."""
+        return self.beta < self.upper
+
+    @property
+    def may_fall(self) -> np.ndarray:
+        """Rows whose beta is above its lower bound."""
+        return self.beta > self.lower
+
+    @property
+    def free(self) -> np.ndarray:
+        """Rows whose beta may move either way with one and the same slope."""
+        inside = self.may_rise & self.may_fall
+        return inside & (self.beta != 0) if self.tube else inside
+
+    @property
+    def support(self) -> np.ndarray:
+        """Indices of the rows with a weight that is not zero."""
+        return np.flatnonzero(self.beta)
+
+    def parts(self) -> list[slice | np.ndarray]:
+        """The rows of each sum; all rows where there is none."""
+        return [slice(None)] if self.groups is None else [np.flatnonzero(self.groups == g) for g in (0, 1)]
+
+    def membership(self) -> Vector:
+        """One where a row belongs to a sum, zero elsewhere, (n, sums)."""
+        if self.groups is None:
+            return np.ones((len(self.F), self.sums))
+        return np.column_stack([self.groups == 0, self.groups == 1]).astype(np.float64)
+
+    def sides(self) -> tuple[Vector, Vector]:
+        """The value of rows that may rise, and minus that of rows that may fall, -inf elsewhere."""
+        rising, falling = np.where(self.may_rise, self.F, -np.inf), np.where(self.may_fall, -self.F, -np.inf)
+        if self.tube:
+            rising -= np.where(self.beta >= 0, self.tube, -self.tube)
+            falling += np.where(self.beta > 0, self.tube, -self.tube)
+        return rising, falling
+
+    def intervals(self) -> list[Interval]:
+        """For each sum the largest value that may rise and the smallest that may fall; b lies between them."""
+        rising, falling = self.sides()
+        found = [(float(rising[part].max()), -float(falling[part].max())) for part in self.parts()]
+        return found if self.sums else [(max(found[0][0], 0.0), min(found[0][1], 0.0))]
+
+    def violation(self) -> float:
+        """The worst violation of the optimality conditions: ``max (may rise) - min (may fall)``, or 0."""
+        gaps = [top - bottom for top, bottom in self.intervals() if np.isfinite(top) and np.isfinite(bottom)]
+        return max([0.0, *gaps])
+
+    def offsets(self) -> tuple[float, ...]:
+        """The multiplier b of each sum: the mean value of its free rows, or the middle of the interval.
+
+        It does not depend on what rounding has left next to a bound, nor so on how copies of a row share its weight.
+        """
+        if not self.sums:
+            return ()
+        point = self._on_bounds()
+        free, values = point.free, point.F - point.tube * np.sign(point.beta) if point.tube else point.F
+        found = []
+        for part, (top, bottom) in zip(point.parts(), point.intervals()):
+            if free[part].any():
+                found.append(float(values[part][free[part]].mean()))
+            elif np.isfinite(top) and np.isfinite(bottom):
+                found.append(0.5 * (top + bottom))
+            else:
+                found.append(top if np.isfinite(top) else bottom)
+        return tuple(found)
+
+    def _on_bounds(self) -> Iterate:
+        """The same with weights that are at a bound but for rounding put there; F is left as it is."""
+        near = _AT_BOUND * float(np.abs(self.beta).max(initial=0.0))
+        above, below = self.upper - self.beta, self.beta - self.lower
+        beta = np.where(above <= np.minimum(near, below), self.upper, self.beta)
+        beta = np.where(below <= np.minimum(near, above), self.lower, beta)
+        if self.tube:
+            beta[np.abs(beta) <= near] = 0.0
+        return replace(self, beta=beta)
+
+    def residual(self) -> Vector:
+        """``F - b``, each row with the b of its sum."""
+        offsets = self.offsets()
+        if self.groups is not None:
+            return self.F - np.asarray(offsets)[self.groups]
+        return self.F - offsets[0] if offsets else self.F
+
+    def dual(self) -> float:
+        """The dual objective ``linear'beta - tube |beta| - beta'K beta / 2``."""
+        value = 0.5 * (self.beta @ (self.linear + self.F))
+        return float(value - self.tube * np.abs(self.beta).sum() if self.tube else value)
+

@@ -1,0 +1,144 @@
+"""Problems whose weights are divided by a margin that only the answer tells."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+
+import numpy as np
+
+from mercer.engine import memory
+from mercer.solvers.matrix import Array, GramMatrix, Vector, whole_matrix
+from mercer.solvers.solution import Status
+from mercer.solvers.svm.box_qp import BoxQP, BoxQPValue
+from mercer.solvers.svm.interior import interior_point
+from mercer.solvers.svm.iterate import Iterate
+from mercer.solvers.svm.pairwise import Answer, Controls
+from mercer.solvers.svm.smo import EXACT, WHOLE, solve_box_qp
+
+# The first round ends at this part of the largest entry of K.
+_FIRST = 1e-2
+# Rounding of a float in units of eps, with room for the errors of a kernel and of a sum.
+_ROUNDING = 64.0
+# Without max_iter, the most steps for each row: where a margin is next to nothing, pairs of weights crawl without end.
+_PATIENCE = 2000
+# Up to this size the whole matrix is made after fewer steps, and an interior point method goes on from there.
+_DENSE = 4000
+_DENSE_PATIENCE = 200
+
+
+@dataclass(frozen=True)
+class Rounds:
+    """The answer of the last round, steps and memory of all of them, and :func:`rounding_of` the problem."""
+
+    solution: Answer
+    steps: int
+    peak_bytes: int
+    rounding: float
+
+
+def largest_entry(gram: GramMatrix) -> float:
+    """The largest ``|K_ij|`` of the diagonal and two rows, one of each end; the smallest normal float at the least."""
+    ends = np.unique([0, gram.shape[0] - 1])
+    return _largest(gram.diagonal(), gram.block(ends, None))
+
+
+def rounding_of(gram: GramMatrix, entry: float) -> float:
+    """What rounding may do to ``beta'K beta`` for weights whose sizes add up to about 1, and a largest entry."""
+    return _ROUNDING * float(np.finfo(gram.dtype).eps) * entry
+
+
+def _largest(*parts: Array) -> float:
+    return max(float(np.finfo(np.float64).tiny), *(float(np.abs(part).max()) for part in parts))
+
+
+def solve_in_rounds(
+    problem: BoxQP, margin: Callable[[BoxQPValue], float], *, controls: Controls, start: Vector | None,
+    matrix: Array | None, size: float = 1.0, gap: Callable[[Answer], float] | None = None,
+) -> Rounds:  # fmt: skip
+    """Solve ever more closely, until the violation is at most ``tol`` margins.
+
+    Each round starts from the last one, so that the work is about that of a single solve. It ends earlier where the
+    steps are used up or rounding stops it, and where the tolerance has come down to rounding. Without ``max_iter``
+    there are 2000 steps for each row; up to 4000 rows 200, and an interior point method after them.
+
+    Parameters
+    ----------
+    problem : BoxQP
+        The problem.
+    margin : callable
+        From the value to what its weights are to be divided by.
+    controls : Controls
+        ``tol`` is in units of the decision function, that is after the division.
+    start, matrix : ndarray, optional
+        As for :func:`mercer.solvers.svm.smo.solve_box_qp`.
+    size : float, default=1.0
+        The sum of the sizes of the weights, which gradients are in proportion to.
+    gap : callable, optional
+        The relative gap, where ``stop="gap"`` asks for one that is at most ``tol``; by default the certificate's.
+    """
+    with ExitStack() as held:
+        if matrix is None and len(problem.linear) <= WHOLE:
+            matrix = held.enter_context(_whole(problem))
+        entry = np.inf if matrix is None else _largest(matrix.diagonal(), matrix[:1], matrix[-1:])
+        if not np.isfinite(entry):
+            # Also where the matrix overflows float32.
+            entry = largest_entry(problem.gram)
+        return _rounds(problem, margin, controls, start, matrix, size, gap, entry)
+
+
+@contextmanager
+def _whole(problem: BoxQP) -> Iterator[Array]:
+    """The matrix, made once for all rounds, in the precision that the solver takes."""
+    n = len(problem.linear)
+    dtype = np.dtype(np.float64 if n <= EXACT else np.float32)
+    with memory.reserve(n * n * dtype.itemsize, "the kernel matrix"), np.errstate(over="ignore"):
+        yield whole_matrix(problem.gram, dtype)
+
+
+def _rounds(
+    problem: BoxQP, margin: Callable[[BoxQPValue], float], controls: Controls, start: Vector | None,
+    matrix: Array | None, size: float, gap: Callable[[Answer], float] | None, entry: float,
+) -> Rounds:  # fmt: skip
+    rounding = rounding_of(problem.gram, entry)
+    floor = 0.125 * size * rounding
+    aim = max(floor, _FIRST * size * entry)
+    relative = gap if gap is not None else lambda answer: answer.certificate.relative_gap
+    n = len(problem.linear)
+    dense = controls.max_iter < 0 and n <= _DENSE and problem.convex
+    patience = n * (_DENSE_PATIENCE if dense else _PATIENCE)
+    limit = controls.max_iter if controls.max_iter >= 0 else patience
+    steps = peak = 0
+    while True:
+        solution = solve_box_qp(
+            problem, tol=aim, max_iter=limit, cache_bytes=controls.cache_bytes, n_jobs=controls.n_jobs, start=start,
+            matrix=matrix, verbose=controls.verbose,
+        )  # fmt: skip
+        taken = solution.certificate.iterations
+        start, steps, limit = solution.state, steps + taken, limit - taken
+        peak = max(peak, solution.certificate.peak_bytes)
+        allowed = controls.tol * margin(solution.value)
+        close = solution.certificate.kkt_violation <= allowed
+        done = close and (controls.stop == "kkt" or relative(solution) <= controls.tol)
+        stopped = solution.status in (Status.iteration_limit, Status.stalled)
+        if not done and stopped and dense:
+            start, nbytes = _by_interior_point(problem, start)
+            peak, limit, dense = max(peak, nbytes), patience, False
+        elif done or stopped or aim <= floor:
+            return Rounds(solution, steps, peak, rounding)
+        else:
+            aim = max(floor, min(0.1 * aim, 0.9 * allowed))
+
+
+def _by_interior_point(problem: BoxQP, start: Vector) -> tuple[Vector, int]:
+    """The answer of the interior point method if it is the better one, else ``start``; and the bytes held."""
+    n = len(start)
+    nbytes = 16 * n * n
+    if nbytes > memory.budget():
+        return start, 0
+    with memory.reserve(nbytes, "the kernel matrix and a factor"):
+        K = whole_matrix(problem.gram, np.float64)
+        A = Iterate.begin(problem, start).membership()
+        found = interior_point(K, problem.linear, problem.lower, problem.upper, A, np.array(problem.totals))
+        return (found if found @ K @ found < start @ K @ start else start), nbytes

@@ -1,0 +1,81 @@
+"""The gradient update ``F -= K[:, index] @ weights``: rows are made tile by tile, and the latest are kept."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from mercer.engine import threads
+from mercer.engine.tiles import TILE, scratch_tile, spans
+from mercer.loops.smo import copy_rows, subtract_rows
+from mercer.solvers.matrix import Array, GramMatrix, Vector
+
+# Columns of one task: kept rows are read in long runs, fresh ones are made in tiles within it.
+_SPAN = 2048
+_SCRATCH = "fresh kernel rows"
+# A row is given up when so many rounds have not used it. To give up the row that was used longest ago whenever a new
+# one comes would, where all rows take their turn, give up each just before it is needed.
+_IDLE = 30
+
+
+class RowStore:
+    """Keeps rows of ``gram`` that were used of late, as many as fit in ``room``, a flat array of its dtype.
+
+    A weight that has just moved is likely to move again. New rows are used while they are in the cache and copied
+    into the store afterwards: most of the traffic is reading.
+    """
+
+    def __init__(self, gram: GramMatrix, room: Array, n_jobs: int | None) -> None:
+        self._gram, self._n_jobs = gram, n_jobs
+        n = gram.shape[0]
+        self._dtype = np.dtype(gram.dtype)
+        capacity = min(n, room.size // n)
+        self._rows = room[: capacity * n].reshape(capacity, n)
+        self._owner = np.full(capacity, -1)
+        self._used = np.full(capacity, -_IDLE - 1)
+        self._slot = np.full(n, -1)
+        self._round = 0
+
+    def subtract(self, F: Vector, index: np.ndarray, weights: Vector) -> None:
+        """``F -= K[:, index] @ weights``, summed in float64."""
+        self._round += 1
+        slots = self._slot[index]
+        there = slots >= 0
+        self._used[slots[there]] = self._round
+        fresh, of_fresh = index[~there], weights[~there]
+        targets = self._make_room(fresh)
+        operand = self._gram.restrict(fresh, None)
+
+        def work(columns: slice) -> Callable[[], None]:
+            def task() -> None:
+                threads.checkpoint()
+                subtract_rows(F[columns], self._rows[:, columns], slots[there], weights[there])
+                for part in _within(columns) if len(fresh) else ():
+                    for piece in spans(len(fresh)):
+                        tile = scratch_tile(_SCRATCH, (piece.stop - piece.start, part.stop - part.start), self._dtype)
+                        operand.fill(piece, part, tile)
+                        subtract_rows(F[part], tile, np.arange(len(tile)), of_fresh[piece])
+                        copy_rows(tile, targets[piece], self._rows[:, part])
+
+            return task
+
+        threads.run([work(columns) for columns in spans(len(F), _SPAN)], self._n_jobs)
+
+    def _make_room(self, fresh: np.ndarray) -> np.ndarray:
+        """Slots for as many of the ``fresh`` rows as fit: empty ones, and those of rows that have long been idle."""
+        idle = np.flatnonzero(self._used < self._round - _IDLE)
+        count = min(len(fresh), len(idle))
+        if count == 0:
+            return idle[:0]
+        chosen = idle[np.argsort(self._used[idle], kind="stable")[:count]]
+        evicted = self._owner[chosen]
+        self._slot[evicted[evicted >= 0]] = -1
+        self._owner[chosen] = fresh[:count]
+        self._slot[fresh[:count]] = chosen
+        self._used[chosen] = self._round
+        return chosen
+
+
+def _within(columns: slice) -> list[slice]:
+    return [slice(columns.start + s.start, columns.start + s.stop) for s in spans(columns.stop - columns.start, TILE)]

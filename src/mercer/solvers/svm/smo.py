@@ -1,0 +1,237 @@
+"""Solving a :class:`BoxQP` by sequential minimal optimisation on three levels, with a certificate in float64.
+
+Minimise ``beta'K beta / 2 - c'beta + tube |beta|`` subject to ``l <= beta <= u`` and the sums of groups of weights.
+Given the lazy matrix K, returns beta, the offsets, and a certificate. The kernel work is done in float32 with the
+gradient summed in float64; the answer is then checked in float64 over all rows, and if rounding has kept it from the
+tolerance, the solve goes on from there, in the end in float64.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from mercer.engine import memory, threads
+from mercer.loops.smo import subtract_rows
+from mercer.solvers.matrix import Array, GramMatrix, Vector, whole_matrix
+from mercer.solvers.solution import Certificate, Solution, Status
+from mercer.solvers.svm.active_set import by_active_sets
+from mercer.solvers.svm.box_qp import BoxQP, BoxQPValue
+from mercer.solvers.svm.certify import check_gradient, objectives, renew_gradient, violations
+from mercer.solvers.svm.iterate import Iterate
+from mercer.solvers.svm.whole_matrix import on_whole_matrix
+
+# Up to this size the whole matrix is one block, and the working set is everything.
+WHOLE = 2048
+# Up to this size steps cost next to nothing, and the answer is made as exact as float64 allows.
+EXACT = 512
+EXACT_TOL = 1e-11
+_EXACT_STEPS = 200
+_WORKING_SET = 1536
+# The part of the tolerance that is aimed at in float32, to leave room for its rounding.
+_FLOAT32_PART = 0.9
+# Solves in float32 before float64 takes over; a large problem leaves rows out in its last round, so it has more.
+_ATTEMPTS = 4
+# Where the gap is asked for, a round aims at this part of the violation that would do if the two were in proportion.
+_GAP_PART = 0.5
+_GAP_ROUNDS = 12
+
+
+def solve_box_qp(
+    problem: BoxQP,
+    *,
+    tol: float = 1e-3,
+    stop: Literal["kkt", "gap"] = "kkt",
+    max_iter: int = -1,
+    cache_bytes: int = 200 * 2**20,
+    n_jobs: int | None = None,
+    start: Vector | None = None,
+    start_gradient: Vector | None = None,
+    matrix: Array | None = None,
+    verbose: bool = False,
+) -> Solution[BoxQPValue, Vector]:
+    """Solve the dual of a support vector machine.
+
+    Parameters
+    ----------
+    problem : BoxQP
+        The problem.
+    tol : float, default=1e-3
+        The violation of the optimality conditions (in units of the decision function) that is good enough.
+    stop : {"kkt", "gap"}, default="kkt"
+        With ``"gap"`` it goes on until the relative duality gap is at most ``tol``, too, or the gap itself at most
+        ``tol**2 / (2 max K_ii)``, which counts where the optimum is about 0: since the gap bounds half the squared
+        distance of w to the best one, <w, phi(x)> is then within ``tol`` of the best for every row x.
+    max_iter : int, default=-1
+        The most inner steps, -1 for no limit.
+    cache_bytes : int, default=200 MiB
+        The most memory for kept kernel rows.
+    n_jobs : int, optional
+        Worker threads.
+    start : ndarray of shape (n,), optional
+        A feasible beta to begin with.
+    start_gradient : ndarray of shape (n,), optional
+        ``linear - K start`` in float64, where the caller knows it.
+    matrix : ndarray of shape (n, n), optional
+        The kernel matrix, where the caller has it already: in float64 for at most ``EXACT`` rows, else in float32.
+    verbose : bool, default=False
+        Show progress on standard error.
+
+    Returns
+    -------
+    Solution
+        ``value`` is a :class:`BoxQPValue`; ``state`` is beta, for ``start`` of a neighbouring problem.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer.gram import PrecomputedGram
+    >>> problem = BoxQP.classification(PrecomputedGram(np.eye(2)), np.array([1.0, -1.0]), np.array([10.0, 10.0]))
+    >>> solve_box_qp(problem).value.beta
+    array([ 1., -1.])
+    """
+    begun = time.perf_counter()
+    limit = max_iter if max_iter >= 0 else int(np.iinfo(np.int64).max)
+    point = Iterate.begin(problem, start)
+    solver = _Solver(problem.gram, problem.totals, limit, cache_bytes, n_jobs, matrix, verbose)
+    # Held for the whole solve: BLAS threads that wait for work between two tiled products take time from the tiles.
+    with threads.one_blas_thread():
+        if start is not None and start_gradient is not None:
+            point.F = start_gradient.copy()
+        elif point.beta.any():
+            renew_gradient(problem.gram, point)
+        solver.known = point.beta.copy(), point.F.copy()
+        solver.solve(point, tol)
+        primal, dual = objectives(point)
+        allowed = _Allowed.of(problem.gram, tol) if stop == "gap" else None
+        if allowed is not None:
+            primal, dual = _close_gap(solver, point, allowed, primal, dual)
+    violation = point.violation()
+    converged = violation <= tol and (allowed is None or allowed.excess(primal, dual) <= 1)
+    status = _status(problem.convex, converged, point.steps >= limit)
+    certificate = Certificate(
+        primal, dual, violation, point.steps, time.perf_counter() - begun, solver.held, status,
+        violations(point, problem.totals), problem.convex,
+    )  # fmt: skip
+    return Solution(BoxQPValue(point.beta, point.offsets(), point.F), status, certificate, point.beta)
+
+
+@dataclass(frozen=True)
+class _Allowed:
+    """The gap that is small enough: relative to the objective, or, where that is about 0, by itself."""
+
+    relative: float
+    absolute: float
+
+    @classmethod
+    def of(cls, gram: GramMatrix, tol: float) -> _Allowed:
+        """See ``stop`` of :func:`solve_box_qp`."""
+        largest = float(gram.diagonal().max())
+        return cls(tol, 0.5 * tol**2 / largest if largest > 0 else 0.0)
+
+    def excess(self, primal: float, dual: float) -> float:
+        """The gap in units of what is allowed."""
+        limit = max(self.relative * max(abs(primal), abs(dual)), self.absolute)
+        return (primal - dual) / limit if limit > 0 else 0.0
+
+
+def _close_gap(
+    solver: _Solver, point: Iterate, allowed: _Allowed, primal: float, dual: float
+) -> tuple[float, float]:
+    """Go on with smaller tolerances until the gap is small enough, or nothing moves any more."""
+    aim = allowed.relative
+    for _ in range(_GAP_ROUNDS):
+        excess = allowed.excess(primal, dual)
+        if excess <= 1 or point.steps >= solver.limit:
+            break
+        aim *= max(0.1, min(_GAP_PART, _GAP_PART / excess))
+        solver.solve(point, aim)
+        primal, dual = objectives(point)
+    return primal, dual
+
+
+class _Solver:
+    """Moves an iterate whose gradient is right; ``held`` is the most bytes held at once."""
+
+    def __init__(
+        self, gram: GramMatrix, totals: tuple[float, ...], limit: int, room: int, n_jobs: int | None,
+        matrix: Array | None, verbose: bool,
+    ) -> None:  # fmt: skip
+        self.totals = np.asarray(totals)
+        self.gram, self.limit, self.room, self.n_jobs = gram, limit, room, n_jobs
+        self.matrix, self.verbose = matrix, verbose
+        self.held = 0
+        # Weights and their gradient in float64, which later ones are computed from.
+        self.known: tuple[Vector, Vector] | None = None
+
+    def solve(self, point: Iterate, tol: float) -> None:
+        """Until the violation is at most ``tol``, the steps are used up, or rounding stops it."""
+        if len(point.beta) <= EXACT:
+            self._small(point, tol)
+        else:
+            self._large(point, tol)
+
+    def _small(self, point: Iterate, tol: float) -> None:
+        """In float64, to its precision if some steps do it, else to ``tol``."""
+        n = len(point.beta)
+        with memory.reserve(8 * n * n if self.matrix is None else 0, "the kernel matrix"):
+            K = whole_matrix(self.gram, np.float64) if self.matrix is None else self.matrix
+            point.fill(self.totals)
+            point.F = point.linear - K @ point.beta
+            on_whole_matrix(K, point, min(tol, EXACT_TOL), min(self.limit, point.steps + _EXACT_STEPS * n))
+            on_whole_matrix(K, point, tol, self.limit)
+            point.F = point.linear - K @ point.beta
+        check_gradient(point)
+        self.held = max(self.held, int(K.nbytes))
+
+    def _large(self, point: Iterate, tol: float) -> None:
+        """In float32; again from the float64 gradient, which shows what was missed; then in float64."""
+        begin = point.beta.copy()
+        attempts = 2 if len(begin) <= WHOLE else _ATTEMPTS
+        for dtype in (np.float32,) * attempts + (np.float64,):
+            # What overflows float32 becomes infinite, which is seen below.
+            with np.errstate(over="ignore"):
+                self._attempt(dtype, point, tol if dtype == np.float64 else _FLOAT32_PART * tol)
+            if dtype == np.float32 and not (np.isfinite(point.F).all() and np.isfinite(point.beta).all()):
+                # The kernel overflows float32; float64 begins anew.
+                point.beta = begin.copy()
+                renew_gradient(self.gram, point, self.known)
+                continue
+            check_gradient(point)
+            renew_gradient(self.gram, point, self.known)
+            self.known = point.beta.copy(), point.F.copy()
+            if point.violation() <= tol or point.steps >= self.limit:
+                break
+
+    def _attempt(self, dtype: type[np.floating], point: Iterate, tol: float) -> None:
+        """One solve in the precision ``dtype``."""
+        n = len(point.beta)
+        if n > WHOLE:
+            held, exact = by_active_sets(
+                self.gram.astype(dtype), self.totals, point, tol, self.limit, _WORKING_SET, self.room, self.n_jobs,
+                self.verbose,
+            )  # fmt: skip
+            if exact:
+                self.known = point.beta.copy(), point.F.copy()
+        elif self.matrix is not None and dtype == np.float32:
+            self._whole(self.matrix, point, tol)
+            held = self.matrix.nbytes
+        else:
+            held = n * n * np.dtype(dtype).itemsize
+            with memory.reserve(held, "the kernel matrix"):
+                self._whole(whole_matrix(self.gram, dtype), point, tol)
+        self.held = max(self.held, held)
+
+    def _whole(self, K: Array, point: Iterate, tol: float) -> None:
+        moved = np.flatnonzero(change := point.fill(self.totals))
+        subtract_rows(point.F, K, moved, change[moved])
+        on_whole_matrix(K, point, tol, self.limit)
+
+
+def _status(convex: bool, converged: bool, out_of_steps: bool) -> Status:
+    if converged:
+        return Status.converged if convex else Status.stationary
+    return Status.iteration_limit if out_of_steps else Status.stalled

@@ -1,0 +1,58 @@
+"""What compiled loops over pairs of classes are told, and how their figures become certificates."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mercer.solvers.matrix import Vector
+from mercer.solvers.solution import Certificate, Status
+from mercer.solvers.svm.pair_answers import STATUSES, PairAnswers
+
+# Where the figures of :func:`mercer.loops.pairs.assess` have the violations.
+_VIOLATIONS = {"stationarity": 2, "complementary slackness": 4, "box": 5, "sum": 6}
+
+
+@dataclass(frozen=True)
+class StepRule:
+    """When a pair is solved: ``tol`` and ``stop`` as for ``solve_box_qp``, after at most ``limit`` steps."""
+
+    tol: float
+    stop: str
+    limit: int
+    intercept: bool
+    convex: bool
+
+    def accepts(self, figures: Vector) -> NDArray[np.bool_]:
+        """Which answers with these ``figures`` (..., FIGURES) are good enough."""
+        primal, dual = figures[..., 0], figures[..., 1]
+        small = primal - dual <= self.tol * np.maximum(np.abs(primal), np.abs(dual)) if self.stop == "gap" else True
+        return np.asarray((figures[..., 2] <= self.tol) & small)
+
+    def keep(
+        self, answers: PairAnswers, numbers: NDArray[np.intp], offsets: Vector, figures: Vector, seconds: float,
+        peak_bytes: int | NDArray[np.intp],
+    ) -> None:  # fmt: skip
+        """Offsets and certificates of solved pairs."""
+        held = answers.certificates
+        answers.offsets[numbers] = offsets
+        held.primal[numbers], held.dual[numbers], held.kkt_violation[numbers] = figures[:, :3].T
+        held.iterations[numbers], held.seconds[numbers], held.peak_bytes[numbers] = figures[:, 3], seconds, peak_bytes
+        held.status[numbers] = STATUSES.index(self._status)
+        held.convex[numbers] = self.convex
+        for name, column in _VIOLATIONS.items():
+            held.column(name)[numbers] = figures[:, column]
+
+    def certificate(self, figures: Vector, seconds: float, peak_bytes: int) -> Certificate:
+        """That of one solved pair, whose ``figures`` are (FIGURES,)."""
+        primal, dual, violation, steps = figures[:4].tolist()
+        violations = {name: float(figures[column]) for name, column in _VIOLATIONS.items()}
+        return Certificate(
+            primal, dual, violation, int(steps), seconds, peak_bytes, self._status, violations, self.convex
+        )
+
+    @property
+    def _status(self) -> Status:
+        return Status.converged if self.convex else Status.stationary

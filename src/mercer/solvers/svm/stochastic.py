@@ -1,0 +1,292 @@
+"""Stochastic subgradient descent on a regularised risk (Pegasos), with a duality gap as its certificate."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import numpy as np
+
+from mercer._errors import DataError, NumericalError, ParameterError
+from mercer.engine import memory
+from mercer.engine.progress import Progress
+from mercer.solvers.matrix import Vector
+from mercer.solvers.solution import Certificate, Solution, Status
+from mercer.solvers.svm.margin_losses import LOSSES
+from mercer.solvers.svm.stochastic_rows import Indices, StochasticRows, Walk
+
+ORDERS = ("shuffled", "uniform", "given")
+
+
+@dataclass(frozen=True, eq=False)
+class MarginRisk:
+    r"""A regularised risk for each of k outputs, without an offset.
+
+    .. math:: \min_w \tfrac{\alpha}{2} \|w\|^2 + \tfrac1n \sum_i v_i \, \ell(y_i \langle w, \phi(x_i) \rangle)
+
+    Parameters
+    ----------
+    rows : StochasticRows
+        The n rows, by features or by kernel values.
+    codes : ndarray of shape (n,)
+        The class of each row.
+    positive : ndarray of shape (k,)
+        For each output the class for which y = +1; y = -1 for all others.
+    weights : ndarray of shape (n,)
+        v, above 0.
+    alpha : float
+        The regulariser, above 0.
+    loss : str, default="hinge"
+        A name in :data:`mercer.solvers.svm.margin_losses.LOSSES`.
+    convex : bool, default=True
+        Whether the kernel is positive semi-definite; if not, the dual value bounds nothing.
+
+    Raises
+    ------
+    DataError
+        If lengths differ or a weight is not above 0.
+    ParameterError
+        If alpha or the loss makes no sense.
+    """
+
+    rows: StochasticRows
+    codes: Indices
+    positive: Indices
+    weights: Vector
+    alpha: float
+    loss: str = "hinge"
+    convex: bool = True
+
+    def __post_init__(self) -> None:
+        n = self.rows.shape[0]
+        if self.codes.shape != (n,) or self.weights.shape != (n,):
+            raise DataError(
+                f"{n} rows need a class and a weight each; the shapes are {self.codes.shape} and {self.weights.shape}."
+            )
+        if not (np.isfinite(self.weights) & (self.weights > 0)).all():
+            raise DataError(
+                f"weights must be finite and above 0, and reach from {self.weights.min()} to {self.weights.max()}. "
+                "Leave out rows of weight 0."
+            )
+        if not 0 < self.alpha < np.inf:
+            raise ParameterError(f"alpha must be a finite number above 0, and is {self.alpha}.")
+        if self.loss not in LOSSES:
+            raise ParameterError(f"there is no loss {self.loss!r}; the losses are {', '.join(LOSSES)}.")
+
+    @property
+    def signs(self) -> Vector:
+        """y of each row for each output, (k, n)."""
+        return np.where(self.codes == self.positive[:, None], 1.0, -1.0)
+
+    def shift(self) -> float:
+        """By how much the count of steps must run ahead so that no step at any row overshoots."""
+        return LOSSES[self.loss].steepness * float((self.weights * self.rows.squares()).max()) / self.alpha
+
+    def begin(self) -> Walk:
+        """A walk at w = 0."""
+        shape = (len(self.positive), self.rows.shape[1])
+        return Walk(np.zeros(shape), np.zeros(shape), self.alpha)
+
+
+@dataclass(frozen=True)
+class RiskValue:
+    """The answer of a :class:`MarginRisk`.
+
+    Parameters
+    ----------
+    coefficients : ndarray of shape (k, p)
+        Of w in the features, or of its expansion in the rows.
+    epochs : int
+        Passes over the rows.
+    """
+
+    coefficients: Vector
+    epochs: int
+
+
+def solve_by_sgd(
+    risk: MarginRisk,
+    *,
+    max_epochs: int = 1000,
+    tol: float = 1e-2,
+    average: bool = True,
+    damped: bool = True,
+    order: str = "shuffled",
+    rng: np.random.RandomState | None = None,
+    start: Walk | None = None,
+    verbose: bool = False,
+) -> Solution[RiskValue, Walk]:
+    r"""Minimise a :class:`MarginRisk` by stochastic subgradient descent with steps :math:`1 / (\alpha (t + s))`.
+
+    Beginning with :math:`\theta = 0`, for t = 1, 2, ... at a row i:
+
+    .. math:: w^{(t)} = \tfrac{1}{\alpha (t + s)} \theta, \quad u = -\ell'(y_i \langle w^{(t)}, \phi(x_i) \rangle),
+              \quad \theta \leftarrow \theta + v_i u \, y_i \phi(x_i)
+
+    The answer is the mean of the :math:`w^{(t)}`, or the last of them. With the shift
+    s = 0 this is Pegasos, whose first steps are longer by far than any w of use. With
+    :math:`s = \max_i v_i k(x_i, x_i) / \alpha` (times the steepness of the loss) no step overshoots.
+
+    The mean :math:`u_i` of the slopes that were met at row i is a slope between them, which the conjugate of the loss
+    allows; so the :math:`u_i` are a feasible point of the dual, and its value a true bound from below:
+
+    .. math:: D(u) = \tfrac1n \sum_i v_i \bigl(-\ell^*(-u_i)\bigr) - \tfrac{\alpha}{2} \|w_u\|^2,
+              \qquad w_u = \tfrac{1}{\alpha n} \sum_i v_i u_i y_i \phi(x_i)
+
+    The gap is computed after 1, 2, 4, 8, ... passes, each time from the slopes met since the last time, and the best
+    bound is kept. For the hinge :math:`v_i u_i / n` are the dual weights of the support vector machine.
+
+    Parameters
+    ----------
+    risk : MarginRisk
+        The problem.
+    max_epochs : int, default=1000
+        The most passes; a pass is one step for each row.
+    tol : float, default=1e-2
+        The relative duality gap that is good enough.
+    average : bool, default=True
+        Whether the answer is the mean of the iterates rather than the last one.
+    damped : bool, default=True
+        Whether to shift the count of steps by s; if not, s = 0.
+    order : {"shuffled", "uniform", "given"}, default="shuffled"
+        A new permutation in each pass; or each row drawn by itself in proportion to its weight (the steps then have
+        the mean weight); or as the rows come.
+    rng : RandomState, optional
+        Draws the orders; one seeded with 0 by default.
+    start : Walk, optional
+        To go on from, and changed in place; ``risk.begin()`` by default.
+    verbose : bool, default=False
+        Show progress on standard error.
+
+    Returns
+    -------
+    Solution
+        ``value`` is a :class:`RiskValue`; ``state`` is the :class:`Walk`. ``certificate.kkt_violation`` is the largest
+        :math:`\ell(z_i) + \ell^*(-u_i) + u_i z_i`, which is 0 where the u are slopes of the loss at the answer.
+
+    Raises
+    ------
+    NumericalError
+        If the numbers overflow.
+
+    Notes
+    -----
+    Sources: Shalev-Shwartz, Singer, Srebro and Cotter (2011), "Pegasos: primal estimated sub-gradient solver for
+    SVM", figure 1 and section 4; Baros, "Kernel methods", section 5 (the averaged form, with and without kernels).
+
+    Examples
+    --------
+    >>> from mercer.solvers.svm.stochastic_rows import FeatureRows
+    >>> risk = MarginRisk(
+    ...     FeatureRows(np.array([[1.0], [-1.0]])), np.array([1, 0]), np.array([1]), np.ones(2), alpha=0.5
+    ... )
+    >>> solve_by_sgd(risk, tol=1e-2).value.coefficients.round(2)
+    array([[1.]])
+    """
+    if order not in ORDERS:
+        raise ParameterError(f"there is no order {order!r}; the orders are {', '.join(ORDERS)}.")
+    begun = time.perf_counter()
+    rng = np.random.RandomState(0) if rng is None else rng
+    walk = risk.begin() if start is None else start
+    progress = Progress(max_epochs, "passes of stochastic descent", verbose)
+    with memory.track() as account, _opened(risk, walk, damped):
+        epoch, judge = 0, _Judge(risk, average)
+        while epoch < max_epochs:
+            turn = one_pass(risk, order, rng)
+            _take_steps(risk, walk, turn, judge.met, order)
+            judge.visits += np.bincount(turn, minlength=len(judge.visits))
+            epoch += 1
+            progress.advance()
+            if (epoch & (epoch - 1) == 0 or epoch == max_epochs) and judge.gap(walk) <= tol:
+                break
+    converged = judge.relative_gap <= tol
+    status = Status.iteration_limit if not converged else Status.converged if risk.convex else Status.stationary
+    certificate = Certificate(
+        judge.primal, judge.dual, judge.violation, walk.steps, time.perf_counter() - begun, account.peak, status,
+        convex=risk.convex,
+    )  # fmt: skip
+    return Solution(RiskValue(judge.coefficients, epoch), status, certificate, walk)
+
+
+def pass_once(risk: MarginRisk, walk: Walk, *, damped: bool, order: str, rng: np.random.RandomState) -> None:
+    """Go on with ``walk`` by one pass over the rows, without a certificate; see :func:`solve_by_sgd`."""
+    with _opened(risk, walk, damped):
+        met = np.zeros((len(risk.positive), len(risk.codes)))
+        _take_steps(risk, walk, one_pass(risk, order, rng), met, order)
+
+
+@contextmanager
+def _opened(risk: MarginRisk, walk: Walk, damped: bool) -> Iterator[None]:
+    """What must be held while steps are taken; ``walk`` goes on with the regulariser and the shift of ``risk``."""
+    k, (n, p) = len(risk.positive), risk.rows.shape
+    vectors = memory.reserve(8 * k * (6 * n + 4 * p), "the vectors of stochastic descent")
+    with risk.rows.opened(), vectors:
+        walk.rebase(risk.alpha, risk.shift() if damped else 0.0)
+        yield
+
+
+def _take_steps(risk: MarginRisk, walk: Walk, rows: Indices, met: Vector, order: str) -> None:
+    """A step at each of ``rows``; ``met`` (k, n) collects the slopes met at each row."""
+    # Rows drawn in proportion to their weights count alike.
+    price = np.full(len(risk.weights), risk.weights.mean()) if order == "uniform" else risk.weights
+    with np.errstate(over="ignore", invalid="ignore"):
+        risk.rows.steps(walk, rows, risk.codes, risk.positive, price, met, LOSSES[risk.loss].code)
+    _require_finite(walk, walk.theta)
+
+
+def _require_finite(walk: Walk, values: Vector | float) -> None:
+    if not np.isfinite(values).all():
+        raise NumericalError(
+            f"the weights overflowed after {walk.steps} steps. Scale the columns of X, raise alpha, which is "
+            f"{walk.alpha}, or take damped steps."
+        )
+
+
+def one_pass(risk: MarginRisk, order: str, rng: np.random.RandomState) -> Indices:
+    """The rows of one pass in ``order`` (see :func:`solve_by_sgd`), (n,)."""
+    n = len(risk.codes)
+    if order == "shuffled":
+        return rng.permutation(n)
+    if order == "given":
+        return np.arange(n)
+    ends = np.cumsum(risk.weights)
+    return np.minimum(np.searchsorted(ends, rng.uniform(0.0, ends[-1], n), side="right"), n - 1)
+
+
+class _Judge:
+    """Primal value of the answer so far, and the best dual bound."""
+
+    def __init__(self, risk: MarginRisk, average: bool) -> None:
+        self.risk, self.average = risk, average
+        self.met = np.zeros((len(risk.positive), len(risk.codes)))
+        self.visits = np.zeros(len(risk.codes), dtype=np.int64)
+        self.primal, self.dual, self.violation = np.inf, -np.inf, np.inf
+
+    @property
+    def relative_gap(self) -> float:
+        size = max(abs(self.primal), abs(self.dual))
+        return (self.primal - self.dual) / size if 0 < size < np.inf else float(size)
+
+    def gap(self, walk: Walk) -> float:
+        """Judge the answer that ``walk`` gives now, and begin to collect slopes anew; returns the relative gap."""
+        with np.errstate(over="ignore", invalid="ignore"):
+            self._judge(walk)
+        _require_finite(walk, self.primal)
+        self.met[:], self.visits[:] = 0.0, 0
+        return self.relative_gap
+
+    def _judge(self, walk: Walk) -> None:
+        risk, loss = self.risk, LOSSES[self.risk.loss]
+        self.coefficients = walk.mean() if self.average else walk.last()
+        slopes = self.met / np.maximum(self.visits, 1)
+        share, signs = risk.weights / len(risk.weights), risk.signs
+        bound = risk.rows.combine(share * slopes * signs) / risk.alpha
+        k = len(risk.positive)
+        values, squares = risk.rows.evaluate(np.vstack([self.coefficients, bound]))
+        margins, gains = signs * values[:k], loss.gain(slopes)
+        losses = loss.value(margins)
+        self.primal = float(0.5 * risk.alpha * squares[:k].sum() + (losses @ share).sum())
+        self.dual = max(self.dual, float((gains @ share).sum() - 0.5 * risk.alpha * squares[k:].sum()))
+        self.violation = float((losses - gains + slopes * margins).max())

@@ -1,0 +1,213 @@
+"""The two forms of stochastic descent: rows given by their features, and rows given by kernel values."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from mercer.engine import memory, threads
+from mercer.engine.tiles import spans
+from mercer.loops import sgd
+from mercer.solvers.matrix import GramMatrix, Vector
+
+Indices = NDArray[np.integer]
+# Steps between two looks at whether somebody wants the work to end; for kernels, also the rows evaluated at once.
+_CHUNK = 512
+_FEATURE_CHUNK = 8192
+
+
+@dataclass
+class Walk:
+    """Where stochastic descent stands.
+
+    Parameters
+    ----------
+    theta : ndarray of shape (k, p)
+        The sum of all steps, with ``w = theta / (alpha (steps + 1 + shift))``.
+    lagged : ndarray of shape (k, p)
+        The same with each step times the clock at that time.
+    alpha : float
+        The regulariser.
+    steps : int
+        Steps so far.
+    shift : float
+        By how much the step length runs ahead.
+    clock : float
+        The sum of ``1 / (alpha (t + shift))`` over the steps.
+
+    Examples
+    --------
+    >>> Walk(np.array([[4.0]]), np.zeros((1, 1)), alpha=0.5, steps=3).last()
+    array([[2.]])
+    """
+
+    theta: Vector
+    lagged: Vector
+    alpha: float
+    steps: int = 0
+    shift: float = 0.0
+    clock: float = 0.0
+
+    def last(self) -> Vector:
+        """The iterate w after the last step, (k, p)."""
+        return self.theta / (self.alpha * (self.steps + 1 + self.shift))
+
+    def mean(self) -> Vector:
+        """The mean of w over the steps, (k, p): of the points at which the steps were taken."""
+        return (self.clock * self.theta - self.lagged) / max(self.steps, 1)
+
+    def rebase(self, alpha: float, shift: float) -> None:
+        """Go on with another regulariser or shift, from the same w and the same mean."""
+        shift = max(shift, self.shift)
+        factor = alpha * (self.steps + 1 + shift) / (self.alpha * (self.steps + 1 + self.shift))
+        if factor != 1.0:
+            self.lagged = self.lagged + self.clock * (factor - 1.0) * self.theta
+            self.theta = factor * self.theta
+        self.alpha, self.shift = alpha, shift
+
+
+class StochasticRows(ABC):
+    """Rows to learn from; ``shape`` is (n, p), the numbers of rows and of coefficients of a w."""
+
+    shape: tuple[int, int]
+
+    @abstractmethod
+    def squares(self) -> Vector:
+        """``<phi(x), phi(x)>`` of each row, (n,)."""
+
+    @abstractmethod
+    def opened(self) -> AbstractContextManager[None]:
+        """A context in which ``steps`` may be called, always for the same walk."""
+
+    @abstractmethod
+    def steps(
+        self, walk: Walk, order: Indices, codes: Indices, positive: Indices, price: Vector, gathered: Vector, loss: int
+    ) -> None:
+        """A step at each row in ``order``; changes ``walk`` and ``gathered``."""
+
+    @abstractmethod
+    def evaluate(self, coefficients: Vector) -> tuple[Vector, Vector]:
+        """Values of each w on all rows, (m, n), and ``|w|^2``, (m,), in float64; ``coefficients`` is (m, p)."""
+
+    @abstractmethod
+    def combine(self, weights: Vector) -> Vector:
+        """Coefficients (m, p) of ``sum_i weights_i phi(x_i)``, from (m, n)."""
+
+
+class FeatureRows(StochasticRows):
+    """Rows given by their features: an array or CSR matrix (n, p)."""
+
+    def __init__(self, X: Any) -> None:
+        self.X: Any = X.tocsr() if sp.issparse(X) else np.ascontiguousarray(X)
+        self.shape = X.shape
+
+    def squares(self) -> Vector:
+        if sp.issparse(self.X):
+            return np.asarray(self.X.multiply(self.X).sum(axis=1), dtype=np.float64).ravel()
+        return np.einsum("ij,ij->i", self.X, self.X, dtype=np.float64)
+
+    @contextmanager
+    def opened(self) -> Iterator[None]:
+        yield
+
+    def steps(
+        self, walk: Walk, order: Indices, codes: Indices, positive: Indices, price: Vector, gathered: Vector, loss: int
+    ) -> None:
+        for chunk in spans(len(order), _FEATURE_CHUNK):
+            threads.checkpoint()
+            now = order[chunk]
+            common = (now, codes, positive, price, walk.theta, walk.lagged, gathered, walk.steps, walk.shift)
+            if sp.issparse(self.X):
+                walk.clock = sgd.sparse_steps(
+                    self.X.data, self.X.indices, self.X.indptr, *common, walk.clock, walk.alpha, loss
+                )
+            else:
+                walk.clock = sgd.dense_steps(self.X, *common, walk.clock, walk.alpha, loss)
+            walk.steps += len(now)
+
+    def evaluate(self, coefficients: Vector) -> tuple[Vector, Vector]:
+        values = np.empty((len(coefficients), self.shape[0]))
+        for rows in spans(self.shape[0], _FEATURE_CHUNK):
+            values[:, rows] = (self.X[rows] @ coefficients.T).T
+        return values, np.einsum("ij,ij->i", coefficients, coefficients)
+
+    def combine(self, weights: Vector) -> Vector:
+        return np.asarray((self.X.T @ weights.T).T, dtype=np.float64)
+
+
+class KernelRows(StochasticRows):
+    """The first ``n`` rows of a symmetric Gram matrix (p, p) plus a constant; the expansion may use the others, too.
+
+    The matrix is held while steps are taken if it fits half of the memory budget; if not, its rows are evaluated
+    again, block by block, in every pass.
+    """
+
+    def __init__(self, gram: GramMatrix, n: int | None = None, constant: float = 0.0) -> None:
+        self.gram = gram
+        self.constant = constant
+        self.whole = False
+        self.shape = (gram.shape[0] if n is None else n, gram.shape[0])
+
+    def squares(self) -> Vector:
+        return np.asarray(self.gram.diagonal(), dtype=np.float64)[: self.shape[0]] + self.constant
+
+    @contextmanager
+    def opened(self) -> Iterator[None]:
+        n, p = self.shape
+        size = np.dtype(self.gram.dtype).itemsize
+        whole = p * p * size <= memory.budget() // 2
+        held = p if whole else min(n, _CHUNK)
+        with memory.reserve(held * p * size, "the kernel matrix" if whole else "a block of kernel rows"):
+            self.whole, self.held = whole, np.empty((held, p), dtype=self.gram.dtype)
+            if whole:
+                self.gram.block(None, None, out=self.held)
+            self.values: Vector | None = None
+            try:
+                yield
+            finally:
+                self.whole = False
+                del self.held
+
+    def steps(
+        self, walk: Walk, order: Indices, codes: Indices, positive: Indices, price: Vector, gathered: Vector, loss: int
+    ) -> None:
+        if self.values is None:
+            # By the lazy product, which also finds values that are not finite.
+            self.values = self._values(walk.theta)
+        for chunk in spans(len(order), _CHUNK):
+            threads.checkpoint()
+            now = order[chunk]
+            if not self.whole:
+                self.gram.block(now, None, out=self.held[: len(now)])
+            where = now if self.whole else np.arange(len(now))
+            walk.clock = sgd.kernel_steps(
+                self.held, where, now, codes, positive, price, self.constant, walk.theta, walk.lagged, gathered,
+                self.values, walk.steps, walk.shift, walk.clock, walk.alpha, loss,
+            )  # fmt: skip
+            walk.steps += len(now)
+
+    def evaluate(self, coefficients: Vector) -> tuple[Vector, Vector]:
+        if self.whole and self.held.dtype == np.float64:
+            # On one thread, so that the bits do not hang on their number.
+            with threads.one_blas_thread():
+                values = coefficients @ self.held
+            values += self.constant * coefficients.sum(axis=1)[:, None]
+        else:
+            values = self._values(coefficients)
+        return values[:, : self.shape[0]], np.einsum("ij,ij->i", values, coefficients)
+
+    def _values(self, coefficients: Vector) -> Vector:
+        """``coefficients (K + constant)``, (m, p), in float64."""
+        gram = self.gram if self.gram.dtype == np.float64 else self.gram.astype(np.float64)
+        product = np.asarray(gram @ np.ascontiguousarray(coefficients.T), dtype=np.float64).T
+        return np.ascontiguousarray(product + self.constant * coefficients.sum(axis=1)[:, None])
+
+    def combine(self, weights: Vector) -> Vector:
+        return np.pad(weights, ((0, 0), (0, self.shape[1] - self.shape[0])))

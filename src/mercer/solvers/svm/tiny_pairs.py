@@ -1,0 +1,123 @@
+"""The C-SVC of many pairs of small classes: one compiled loop over strips of the kernel matrix.
+
+Pair by pair, Python would take a hundred times longer than the steps on six rows do. A strip has the rows of some
+classes and the columns of these and all later ones; going from the last strip to the first, the blocks of the later
+classes with themselves are there when they are needed, and no more than a strip is held at a time.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mercer.engine import memory, threads
+from mercer.loops.pairs import FIGURES, solve_with_later
+from mercer.solvers.matrix import Array, GramMatrix, Vector
+from mercer.solvers.svm.pair_answers import PairAnswers
+from mercer.solvers.svm.smo import EXACT_TOL
+from mercer.solvers.svm.step_rule import StepRule
+
+# The most rows of a pair for which this is faster than one problem at a time.
+MOST = 256
+# What a strip may take; so may the blocks of the classes with themselves.
+_STRIP = 256 * 2**20
+
+
+def solve_tiny_pairs(
+    gram: GramMatrix, upper: Vector, start: Vector, answers: PairAnswers, rule: StepRule, n_jobs: int | None,
+    advance: Callable[[int], None],
+) -> NDArray[np.bool_]:  # fmt: skip
+    """Solve what pairs have at most ``MOST`` rows and are easy; says which have been solved, (p,).
+
+    Parameters
+    ----------
+    gram : GramMatrix
+        K of all rows, sorted by class.
+    upper : ndarray of shape (n,)
+        Bounds of the sizes of the weights.
+    start : ndarray of shape (k - 1, n)
+        Weights to begin with, laid out as ``answers.beta``, which it may be.
+    answers : PairAnswers
+        Where the answers go.
+    rule : StepRule
+        When a pair is solved.
+    n_jobs : int or None
+        Worker threads.
+    advance : callable
+        Told how many more pairs are solved.
+    """
+    solved = np.zeros(answers.layout.pairs, dtype=bool)
+    if np.sort(answers.layout.sizes)[:2].sum() <= MOST:
+        _TinyPairs(gram, upper, start, answers, rule, solved).solve(n_jobs, advance)
+    return solved
+
+
+class _TinyPairs:
+    """The classes that are in tiny pairs, and their part of the kernel matrix."""
+
+    def __init__(
+        self, gram: GramMatrix, upper: Vector, start: Vector, answers: PairAnswers, rule: StepRule,
+        solved: NDArray[np.bool_],
+    ) -> None:  # fmt: skip
+        self.upper, self.start, self.answers, self.rule, self.solved = upper, start, answers, rule, solved
+        layout = answers.layout
+        self.classes = np.flatnonzero(layout.sizes + layout.sizes.min() <= MOST)
+        self.sizes, self.rows = layout.sizes[self.classes], layout.starts[self.classes]
+        self.columns = np.concatenate([[0], np.cumsum(self.sizes)])
+        self.places = np.concatenate([[0], np.cumsum(self.sizes**2)])
+        rows = np.flatnonzero(np.repeat(layout.sizes + layout.sizes.min() <= MOST, layout.sizes))
+        exact = gram if gram.dtype == np.float64 else gram.astype(np.float64)
+        self.gram: GramMatrix = exact if len(rows) == layout.n else exact.restrict(rows, rows)
+        self.own = np.empty(self.places[-1])
+
+    def solve(self, n_jobs: int | None, advance: Callable[[int], None]) -> None:
+        """All pairs, unless there is no room for the strip of a single class."""
+        room = min(_STRIP, memory.budget() // 4)
+        n, last = self.gram.shape[0], len(self.classes)
+        if max(8 * n * int(self.sizes.max()), self.own.nbytes) > room:
+            return
+        with memory.reserve(self.own.nbytes, "the kernel blocks of the classes"):
+            while last > 0:
+                # As many classes before ``last`` as there is room for.
+                least = self.columns[last] - room // (8 * n)
+                first = min(int(np.searchsorted(self.columns, least)), last - 1)
+                self._solve_strip(first, last, n_jobs, advance)
+                last = first
+
+    def _solve_strip(self, first: int, last: int, n_jobs: int | None, advance: Callable[[int], None]) -> None:
+        begin, end, n = int(self.columns[first]), int(self.columns[last]), self.gram.shape[0]
+        rows = slice(begin, end)
+        with memory.reserve(8 * (end - begin) * (n - begin), "a strip of the kernel matrix"):
+            K = self.gram.block(rows, rows if end == n else slice(begin, n))
+            for i in range(first, last):
+                part = slice(int(self.columns[i]) - begin, int(self.columns[i + 1]) - begin)
+                self.own[self.places[i] : self.places[i + 1]] = K[part, part].ravel()
+            tasks = [self._task(i, K, begin, advance) for i in range(first, min(last, len(self.classes) - 1))]
+            threads.run(tasks, n_jobs)
+
+    def _task(self, i: int, K: Array, begin: int, advance: Callable[[int], None]) -> Callable[[], None]:
+        def solve() -> None:
+            begun = time.perf_counter()
+            rule, count = self.rule, len(self.classes) - i - 1
+            offsets, figures, solved = np.empty(count), np.empty((count, FIGURES)), np.zeros(count, dtype=bool)
+            solve_with_later(
+                i, K[self.columns[i] - begin : self.columns[i + 1] - begin], self.own, self.classes, self.sizes,
+                self.rows, self.columns - begin, self.places, self.upper, self.start, self.answers.beta,
+                self.answers.gradient, offsets, figures, solved, MOST, rule.intercept, rule.tol, EXACT_TOL, rule.limit,
+            )  # fmt: skip
+            solved &= rule.accepts(figures)
+            if solved.any():
+                self._keep(i, offsets, figures, solved, (time.perf_counter() - begun) / solved.sum())
+            advance(int(solved.sum()))
+
+        return solve
+
+    def _keep(self, i: int, offsets: Vector, figures: Vector, solved: NDArray[np.bool_], seconds: float) -> None:
+        later = np.flatnonzero(solved) + i + 1
+        numbers = self.answers.layout.number(self.classes[i], self.classes[later])
+        self.solved[numbers] = True
+        nbytes = 8 * (self.sizes[i] + self.sizes[later]) ** 2
+        self.rule.keep(self.answers, numbers, offsets[solved], figures[solved], seconds, nbytes)

@@ -1,0 +1,91 @@
+"""Problems whose whole matrix is one block: steps on pairs of weights, and second-order methods where they crawl."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from mercer.loops.smo import subtract_rows
+from mercer.solvers.matrix import Array
+from mercer.solvers.svm.block import Block, Rounding, Stall, padded, resolves
+from mercer.solvers.svm.free_set import newton_change
+from mercer.solvers.svm.interior import interior_point
+from mercer.solvers.svm.iterate import Iterate
+
+# Steps for each row before Newton steps are tried.
+_ROUND = 4
+# The most free rows for a Newton step: its cost grows with their cube.
+_NEWTON_ROWS = 512
+# Steps for each row after which pairs of weights are said to crawl.
+_CRAWL = 100
+
+
+def on_whole_matrix(K: Array, point: Iterate, tol: float, max_iter: int) -> None:
+    """Move ``point`` until its violation is at most ``tol``, the steps are used up, or rounding stops it.
+
+    Where a round of steps does not end it, Newton steps on the free weights follow; where many do not, an interior
+    point method (in float64; in float32 the point is left to a solve in float64).
+    """
+    block, stall = Block(len(K), K.dtype), Stall(K.dtype)
+    diagonal = K.diagonal().copy()
+    rows = np.arange(len(K))
+    square = K
+    if point.sums == 0:
+        square, inside = padded(len(K), True, np.empty((len(K) + 1) ** 2, K.dtype))
+        inside[...] = K
+    crawls = point.steps + _CRAWL * len(K)
+    while point.violation() > tol and point.steps < max_iter:
+        # In float64 it is for the stall to say when that is no use: next to rounding, more steps may yet do it.
+        if K.dtype == np.float32 and not resolves(K.dtype, diagonal, point, tol):
+            return
+        portion = min(_ROUND * len(K), max_iter - point.steps)
+        change = block.solve(square, diagonal, point, rows, 0.9 * tol, portion)
+        moved = np.flatnonzero(change)
+        subtract_rows(point.F, K, moved, change[moved])
+        if point.violation() > tol and point.steps < max_iter:
+            _newton_round(K, point)
+        if point.steps >= crawls:
+            if K.dtype == np.float32:
+                return
+            interior_round(K, point)
+            crawls = max_iter
+        if stall.reached(point.dual(), point.violation(), Rounding.of(diagonal, point)):
+            return
+
+
+def _newton_round(K: Array, point: Iterate) -> None:
+    free = np.flatnonzero(point.free)
+    if not 2 <= len(free) <= _NEWTON_ROWS:
+        return
+    before = point.beta[free]
+    sign = np.sign(before)
+    # With a tube a weight keeps its sign, and its gradient the slope of that side.
+    lower = np.where(sign > 0, 0.0, point.lower[free]) if point.tube else point.lower[free]
+    upper = np.where(sign < 0, 0.0, point.upper[free]) if point.tube else point.upper[free]
+    gradient = point.F[free] - point.tube * sign
+    change = newton_change(K[np.ix_(free, free)], gradient, before, lower, upper, point.membership()[free])
+    point.beta[free] = np.clip(before + change, lower, upper)
+    subtract_rows(point.F, K, free, point.beta[free] - before)
+    point.steps += 1
+
+
+def interior_round(K: Array, point: Iterate) -> None:
+    """Take the interior point method's answer if it is the better one.
+
+    With a tube, weights that are not zero keep their signs, on which the objective is smooth, and the others stay.
+    """
+    rows = np.flatnonzero(point.beta) if point.tube else np.arange(len(point.beta))
+    if not len(rows):
+        return
+    before, sign = point.beta[rows], np.sign(point.beta[rows]) * (point.tube > 0)
+    block = np.asarray(K[np.ix_(rows, rows)] if point.tube else K, dtype=np.float64)
+    slope = point.F[rows] - point.tube * sign
+    A = point.membership()[rows]
+    after = interior_point(
+        block, slope + block @ before, np.where(sign > 0, 0.0, point.lower[rows]),
+        np.where(sign < 0, 0.0, point.upper[rows]), A, A.T @ before,
+    )  # fmt: skip
+    change = after - before
+    if change @ slope - 0.5 * (change @ block @ change) > 0:
+        point.beta[rows] = after
+        subtract_rows(point.F, K, rows, change)
+    point.steps += 1

@@ -1,0 +1,194 @@
+"""The loop over tiny pairs against the same problems solved one by one."""
+
+from dataclasses import replace
+from itertools import combinations
+
+import numpy as np
+import pytest
+from sklearn.metrics.pairwise import rbf_kernel
+
+import mercer
+from mercer._errors import NumericalError
+from mercer.gram import PrecomputedGram
+from mercer.solvers.solution import Certificate, Status
+from mercer.solvers.svm import pairwise, tiny_pairs
+from mercer.solvers.svm.pair_answers import STATUSES, Certificates, PairAnswers, PairLayout
+from mercer.solvers.svm.pairwise import Controls, c_svc, solve_pairs
+from svm_cases import iris
+
+CONTROLS = Controls(tol=1e-3, max_iter=-1, cache_bytes=2**20, n_jobs=None, convex=True)
+
+
+def one_by_one(gram, sizes, upper, controls):
+    """Another name for the same method, so that no pair goes through the loop."""
+    return solve_pairs(gram, sizes, upper, replace(controls, method=lambda *args, **kwargs: c_svc(*args, **kwargs)))
+
+
+def flowers():
+    """K of the irises, a few rows in other numbers for each class."""
+    X, y = iris()
+    used = np.r_[0:7, 55:95, 110:147]
+    return rbf_kernel(X[used], gamma=0.3), np.bincount(y[used])
+
+
+def opposite_duplicates():
+    X = np.repeat(np.random.default_rng(3).standard_normal((8, 2)), 4, axis=0)
+    order = np.argsort(np.arange(32) % 4, kind="stable")
+    return rbf_kernel(X[order], gamma=0.5), np.full(4, 8)
+
+
+def made(k=12, largest=9):
+    rng = np.random.default_rng(1)
+    sizes = rng.integers(1, largest, k)
+    X = np.repeat(rng.standard_normal((k, 3)), sizes, axis=0) + rng.standard_normal((sizes.sum(), 3))
+    return rbf_kernel(X, gamma=0.4), sizes
+
+
+def assert_same_answers(found, wanted, atol=1e-8):
+    for name in ("beta", "gradient", "state", "offsets"):
+        np.testing.assert_allclose(getattr(found, name), getattr(wanted, name), atol=atol, err_msg=name)
+    for one, other in zip(found.certificates, wanted.certificates, strict=True):
+        assert one.primal == pytest.approx(other.primal, rel=1e-9, abs=1e-12)
+        assert one.dual == pytest.approx(other.dual, rel=1e-9, abs=1e-12)
+        assert (one.status, one.convex) == (other.status, other.convex)
+        assert one.violations.keys() == other.violations.keys()
+        assert one.kkt_violation <= 1e-10 and max(one.violations.values()) <= 1e-9
+
+
+@pytest.mark.parametrize("intercept", [True, False])
+@pytest.mark.parametrize("weighted", [True, False])
+@pytest.mark.parametrize("C", [0.3, 30.0])
+@pytest.mark.parametrize("data", [flowers, made])
+def test_answers_are_those_of_the_pairs_one_by_one(data, C, weighted, intercept):
+    K, sizes = data()
+    upper = C * (1.0 + np.arange(len(K)) % 3 if weighted else np.ones(len(K)))
+    controls = replace(CONTROLS, intercept=intercept)
+    found = solve_pairs(PrecomputedGram(K), sizes, upper, controls)
+    assert_same_answers(found, one_by_one(PrecomputedGram(K), sizes, upper, controls))
+
+
+@pytest.mark.parametrize("intercept", [True, False])
+def test_opposite_duplicates_have_the_same_objectives_and_functions(intercept):
+    K, sizes = opposite_duplicates()
+    controls = replace(CONTROLS, intercept=intercept)
+    found, wanted = (solve(PrecomputedGram(K), sizes, np.ones(32), controls) for solve in (solve_pairs, one_by_one))
+    np.testing.assert_allclose(found.gradient, wanted.gradient, atol=1e-8)
+    np.testing.assert_allclose(found.certificates.dual, wanted.certificates.dual, atol=1e-9)
+    assert found.certificates.kkt_violation.max() < 1e-10
+
+
+def in_the_loop(monkeypatch):
+    """The numbers of pairs that are left by each call of the loop."""
+    left = []
+
+    def spy(*args):
+        solved = tiny_pairs.solve_tiny_pairs(*args)
+        left.append(int((~solved).sum()))
+        return solved
+
+    monkeypatch.setattr(pairwise, "solve_tiny_pairs", spy)
+    return left
+
+
+def test_strips_and_classes_that_are_not_small(monkeypatch):
+    K, sizes = made()
+    left = in_the_loop(monkeypatch)
+    whole = solve_pairs(PrecomputedGram(K), sizes, np.ones(len(K)), CONTROLS)
+    monkeypatch.setattr(tiny_pairs, "_STRIP", 8 * len(K) * 10)
+    strips = solve_pairs(PrecomputedGram(K), sizes, np.ones(len(K)), CONTROLS)
+    assert_same_answers(strips, whole, atol=0.0)
+    # Now some classes are too large for the loop with some others, and one with all.
+    monkeypatch.setattr(tiny_pairs, "MOST", 8)
+    some = solve_pairs(PrecomputedGram(K), sizes, np.ones(len(K)), CONTROLS)
+    assert_same_answers(some, whole)
+    rows = np.array([sizes[i] + sizes[j] for i, j in combinations(range(len(sizes)), 2)])
+    assert left == [0, 0, (rows > 8).sum()] and 0 < left[-1] < len(rows)
+    with mercer.config(memory="6KiB"):
+        assert_same_answers(solve_pairs(PrecomputedGram(K), sizes, np.ones(len(K)), CONTROLS), whole)
+    assert left[-1] == len(rows)
+
+
+def test_starts_are_gone_on_from():
+    K, sizes = made()
+    upper = np.full(len(K), 5.0)
+    cold = solve_pairs(PrecomputedGram(K), sizes, upper, CONTROLS)
+    warm = solve_pairs(PrecomputedGram(K), sizes, upper, replace(CONTROLS, starts=cold.beta))
+    assert_same_answers(warm, cold)
+    assert warm.certificates.iterations.sum() < 0.1 * cold.certificates.iterations.sum()
+
+
+def test_stopping_by_the_gap_and_indefinite_kernels():
+    K, sizes = made()
+    tight = solve_pairs(PrecomputedGram(K), sizes, np.ones(len(K)), replace(CONTROLS, stop="gap", tol=1e-13))
+    for part in tight.certificates:
+        assert part.status is Status.stalled or part.relative_gap <= 1e-13
+    loose = solve_pairs(PrecomputedGram(K - 0.5), sizes, np.ones(len(K)), replace(CONTROLS, convex=False))
+    assert {part.status for part in loose.certificates} == {Status.stationary}
+    assert not any(part.convex for part in loose.certificates)
+
+
+def test_a_limit_of_steps_is_honoured(monkeypatch):
+    K, sizes = made()
+    left = in_the_loop(monkeypatch)
+    limited = solve_pairs(PrecomputedGram(K), sizes, np.full(len(K), 10.0), replace(CONTROLS, max_iter=3))
+    assert limited.certificates.iterations.max() == 3 and left[0] > 0
+    assert Status.iteration_limit in {part.status for part in limited.certificates}
+
+
+def test_values_that_are_not_finite_are_told():
+    K, sizes = made()
+    K[3, 5] = K[5, 3] = np.nan
+    with pytest.raises(NumericalError, match="NaN or infinity"):
+        solve_pairs(PrecomputedGram(K), sizes, np.ones(len(K)), CONTROLS)
+
+
+def test_rounding_does_not_keep_large_weights_from_their_tolerance(monkeypatch):
+    K, sizes = made()
+    left = in_the_loop(monkeypatch)
+    found = solve_pairs(PrecomputedGram(K), sizes, np.full(len(K), 1e9), CONTROLS)
+    assert found.certificates.kkt_violation.max() <= 1e-3 and left[0] < 5
+
+
+def test_layout():
+    layout = PairLayout(np.array([2, 1, 3, 2]))
+    pairs = list(combinations(range(4), 2))
+    numbers = np.arange(6.0)
+    spread, parts = layout.spread(numbers), np.random.default_rng(0).random((3, 8))
+    least = layout.least(parts)
+    for number, pair in enumerate(pairs):
+        assert layout.number(*pair) == number
+        assert set(layout.take(spread, pair)) == {number}
+        assert set(layout.take(least, pair)) == {layout.take(parts, pair).min()}
+        np.testing.assert_array_equal(layout.take(np.tile(np.arange(8), (3, 1)), pair), layout.rows(pair))
+    assert [layout.against_later(i) for i in range(4)] == [slice(0, 3), slice(3, 5), slice(5, 6), slice(6, 6)]
+
+
+def test_certificates_are_a_sequence_of_what_was_put_in():
+    parts = [
+        Certificate(1.0, 0.5, 0.1, 3, 0.2, 80, Status.converged, {"sum": 0.0, "box": 1.0}),
+        Certificate(np.inf, 0.5, 0.1, 4, 0.2, 80, Status.stationary, {"margin": 2.0}, False),
+    ]
+    held = Certificates.empty(2)
+    for number, part in enumerate(parts):
+        held.put(number, part)
+    assert list(held) == parts and held[-1] == parts[1] and held[1:] == parts[1:] and len(held) == 2
+    with pytest.raises(IndexError):
+        held[2]
+    with pytest.raises(ValueError, match="one length"):
+        replace(held, seconds=np.zeros(3))
+    with pytest.raises(ValueError, match="every status"):
+        replace(held, status=np.array([0, len(STATUSES)], dtype=np.int8))
+
+
+def test_answers_that_were_found_elsewhere():
+    K, sizes = made(4)
+    answers = []
+
+    def keep(*args, **kwargs):
+        answers.append(c_svc(*args, **kwargs))
+        return answers[-1]
+
+    found = solve_pairs(PrecomputedGram(K), sizes, np.ones(len(K)), replace(CONTROLS, method=keep, n_jobs=1))
+    again = PairAnswers.of(sizes, answers)
+    np.testing.assert_array_equal(again.beta, found.beta)
+    assert list(again.certificates) == list(found.certificates)
