@@ -28,12 +28,13 @@ _HOME = {
     "save": "mercer.persistence",
     "svm_path": "mercer.selection.path",
 }
-_MODULES = ("kernels", "validity", "testing")
+_MODULES = ("kernels", "priors", "validity", "testing")
 
 __all__ = ["__version__", *sorted(_HOME), *_MODULES]
 
 if TYPE_CHECKING:
     from mercer import kernels as kernels
+    from mercer import priors as priors
     from mercer import testing as testing
     from mercer import validity as validity
     from mercer._errors import InfeasibleError as InfeasibleError

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import abc
 import dataclasses
-import re
 from collections.abc import Hashable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal, Self
@@ -14,7 +13,7 @@ import numpy as np
 from mercer._errors import ParameterError
 from mercer.engine.tiles import Array
 from mercer.kernels.inputs import Pairs, Scope
-from mercer.kernels.parameters import Bounds, Parameter, check_bounds, check_number
+from mercer.kernels.parameters import Bounds, Parameter, check_bounds, check_number, whole_vector
 
 Definiteness = Literal["positive", "conditional", "indefinite"]
 
@@ -131,7 +130,7 @@ class Expression(abc.ABC):
         >>> (2.0 * RBF(3.0)).fixed("factor").theta.round(3).tolist()
         [1.099]
         """
-        names = names or tuple(_whole_vector(p.name) for p in self.parameters)
+        names = names or tuple(whole_vector(p.name) for p in self.parameters)
         return self._tuned(dict.fromkeys(names))
 
     def bounded(self, **bounds: Bounds) -> Self:
@@ -144,7 +143,7 @@ class Expression(abc.ABC):
 
     def _tuned(self, said: Mapping[str, Bounds | None]) -> Self:
         for name, bounds in said.items():
-            named = [p for p in self.parameters if name in (p.name, _whole_vector(p.name))]
+            named = [p for p in self.parameters if name in (p.name, whole_vector(p.name))]
             if not named:
                 names = ", ".join(p.name for p in self.parameters) or "none"
                 raise ParameterError(f"{self!r} has no parameter {name!r}; it has {names}.")
@@ -153,7 +152,7 @@ class Expression(abc.ABC):
         parts = self.children()
         own = {n: b for n, b in said.items() if not any(n.startswith(part + ".") for part, _ in parts)}
         # What is said of a whole vector takes back what was said of its entries.
-        merged = {n: b for n, b in self.tuning if _whole_vector(n) not in own} | own
+        merged = {n: b for n, b in self.tuning if whole_vector(n) not in own} | own
         changed = dataclasses.replace(self, tuning=tuple(sorted(merged.items()))) if own else self
         kernels = []
         for part, child in parts:
@@ -163,7 +162,7 @@ class Expression(abc.ABC):
 
     def _without_lost_tuning(self) -> Self:
         """Forget what was said of entries that a vector no longer has."""
-        there = {name for p in self._own() for name in (p.name, _whole_vector(p.name))}
+        there = {name for p in self._own() for name in (p.name, whole_vector(p.name))}
         kept = tuple(said for said in self.tuning if said[0] in there)
         return self if kept == self.tuning else dataclasses.replace(self, tuning=kept)
 
@@ -253,11 +252,6 @@ class Expression(abc.ABC):
     @abc.abstractmethod
     def _uses(self, scope: Scope) -> Iterator[Hashable]:
         """The statistics that the kernel asks for, with the maps that it sees them through."""
-
-
-def _whole_vector(name: str) -> str:
-    """``"left.length_scale"`` for ``"left.length_scale[1]"``; any other name as it is."""
-    return re.sub(r"\[\d+\]$", "", name)
 
 
 def _print_value(value: Any) -> str:

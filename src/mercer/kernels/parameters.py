@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import math
 import numbers
+import re
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -47,9 +48,18 @@ class Parameter:
         """The value as an optimiser sees it."""
         return math.log(self.value) if self.transform == "log" else self.value
 
+    def at(self, theta: float) -> Parameter:
+        """The same parameter with another value, given as an optimiser sees it."""
+        return dataclasses.replace(self, value=math.exp(theta) if self.transform == "log" else float(theta))
+
     def chain(self, slope: float) -> float:
         """A derivative by ``value`` turned into one by ``theta``."""
         return slope * self.value if self.transform == "log" else slope
+
+
+def whole_vector(name: str) -> str:
+    """``"left.length_scale"`` for ``"left.length_scale[1]"``; any other name as it is."""
+    return re.sub(r"\[\d+\]$", "", name)
 
 
 def number(

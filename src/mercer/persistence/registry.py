@@ -38,11 +38,13 @@ from sklearn.preprocessing import (
 
 import mercer.estimators
 import mercer.kernels
+import mercer.priors
 from mercer.data.encoding import TableEncoder
 from mercer.data.schema import Schema
 from mercer.kernels.base import Expression
 from mercer.kernels.modifiers import FrozenArray
 from mercer.persistence.container import malformed
+from mercer.solvers.gaussian.search import Search, Trial
 from mercer.solvers.solution import Certificate, Status
 from mercer.solvers.svm.pair_answers import Certificates
 
@@ -106,9 +108,10 @@ def registry() -> Registry:
         for module in pkgutil.walk_packages(package.__path__, package.__name__ + "."):
             importlib.import_module(module.name)
     kernels = [c for c in _concrete(Expression, mercer.kernels.__name__) if dataclasses.is_dataclass(c)]
+    priors = _concrete(mercer.priors.Prior, mercer.priors.__name__)
     estimators = _concrete(BaseEstimator, mercer.estimators.__name__)
     return Registry(
-        records=Names.of([*kernels, FrozenArray, Certificate, Certificates, Schema]),
+        records=Names.of([*kernels, *priors, FrozenArray, Certificate, Certificates, Schema, Search, Trial]),
         estimators=Names.of([*estimators, TableEncoder, *_SKLEARN, *_SKLEARN_KERNELS]),
         enums=Names.of([Status]),
     )
@@ -119,7 +122,7 @@ def _concrete(base: type, package: str) -> Iterator[type]:
     cls: type
     for cls in base.__subclasses__():
         yield from _concrete(cls, package)
-        public = cls.__module__.startswith(package + ".") and not cls.__name__.startswith("_")
+        public = f"{cls.__module__}.".startswith(package + ".") and not cls.__name__.startswith("_")
         if public and not inspect.isabstract(cls):
             yield cls
 
@@ -162,6 +165,7 @@ _ATTRIBUTES: dict[str, tuple[type, ...]] = {
     "roles_": _Array,
     "scale_": (np.ndarray, type(None)),
     "schema_": (Schema,),
+    "search_": (Search, type(None)),
     "slacks_": _Array,
     "slacks_above_": _Array,
     "slacks_below_": _Array,

@@ -1,0 +1,1 @@
+"""Gaussian processes: the evidence and its gradient, the search for hyper-parameters, predictive distributions."""

@@ -1,0 +1,313 @@
+"""The search for hyper-parameters: an objective with a gradient is maximised over a box, from several starts.
+
+max   objective(theta) + log_prior(theta)    s.t.   low <= theta <= high
+
+by L-BFGS-B (Byrd, Lu, Nocedal and Zhu, "A limited memory algorithm for bound constrained optimization", SIAM J. Sci.
+Comput. 16, 1995). Objectives of Gaussian processes have several local maxima, so that starts drawn from the box follow
+the given one; the draws, and with them the answer, depend on the seed alone.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import minimize
+from sklearn.utils import check_random_state
+
+from mercer._errors import IndefiniteKernelError, MercerWarning, NumericalError, ParameterError, warn_user
+from mercer.engine import memory, settings, threads
+from mercer.engine.progress import Progress
+
+Vector = NDArray[np.float64]
+Objective = Callable[[Vector], tuple[float, Vector]]
+# scikit-learn's protocol: (function to minimise, start, bounds) -> (theta, smallest value).
+Optimizer = Callable[[Callable[..., Any], Vector, NDArray[np.float64]], tuple[Any, Any]]
+
+# What an objective may end in where its matrix cannot be factored; the search steps back from there.
+FAILURES = (np.linalg.LinAlgError, NumericalError, IndefiniteKernelError)
+# The gradient counts as zero below this, and progress below this share of the objective.
+_FLAT = 1e-5
+_PROGRESS = 2.2e-9
+# On this share of its range, a parameter counts as at the bound.
+_AT_BOUND = 1e-3
+
+CONVERGED = "converged"
+FAILED = "the objective could not be computed at the start"
+LIMIT = "the limit of iterations was reached"
+STALLED = "rounding stopped the line search"
+CHOSEN = "by the optimizer that was passed"
+EVALUATED = "nothing to search for"
+
+
+@dataclass(frozen=True)
+class Trial:
+    """One ascent.
+
+    Parameters
+    ----------
+    start, theta : tuple of float
+        Where it began, and the best point it saw.
+    value : float
+        The objective at ``theta``, with the log prior; ``-inf`` if it could not be computed.
+    evaluations : int
+        How often the objective was computed, or tried to be.
+    failures : int
+        How many of them failed.
+    ended : str
+        How it ended, in words.
+    """
+
+    start: tuple[float, ...]
+    theta: tuple[float, ...]
+    value: float
+    evaluations: int
+    failures: int
+    ended: str
+
+
+@dataclass(frozen=True)
+class Search:
+    """All ascents, in the order of their starts; the given start is the first.
+
+    Examples
+    --------
+    >>> low, high = Trial((0.0,), (1.0,), -2.0, 9, 0, "converged"), Trial((3.0,), (2.0,), -1.0, 7, 0, "converged")
+    >>> search = Search((low, high))
+    >>> search.best.theta, search.value, search.evaluations
+    ((2.0,), -1.0, 16)
+    """
+
+    trials: tuple[Trial, ...]
+
+    @property
+    def best(self) -> Trial:
+        """The ascent that reached the most; the first of equals."""
+        return max(self.trials, key=lambda trial: trial.value)
+
+    @property
+    def theta(self) -> Vector:
+        return np.array(self.best.theta)
+
+    @property
+    def value(self) -> float:
+        return self.best.value
+
+    @property
+    def evaluations(self) -> int:
+        return sum(trial.evaluations for trial in self.trials)
+
+
+def maximise(
+    objective: Objective,
+    start: Any,
+    bounds: Any,
+    *,
+    restarts: int = 0,
+    random_state: Any = None,
+    log_prior: Objective | None = None,
+    optimizer: Optimizer | None = None,
+    max_iter: int = 15_000,
+    n_jobs: int | None = None,
+    bytes_each: int = 0,
+    what: str = "evidence",
+) -> Search:
+    """Maximise ``objective`` from ``start`` and from ``restarts`` more points of the box.
+
+    Parameters
+    ----------
+    objective : callable
+        ``theta -> (value, gradient)``; may be called from several threads at once. Where it raises one of ``FAILURES``,
+        or returns what is not finite, its value counts as minus infinity.
+    start : array-like of shape (p,)
+        Moved to the nearest point of the box.
+    bounds : array-like of shape (p, 2)
+    restarts : int, default=0
+        More starts, uniform in the box.
+    random_state : int, RandomState or None
+        Of the draws; all are made before work starts, so that a seed gives the starts that scikit-learn's estimators
+        begin from.
+    log_prior : callable, optional
+        ``theta -> (value, gradient)``, added to the objective; see :func:`mercer.priors.bind_priors`.
+    optimizer : callable, optional
+        In the place of L-BFGS-B: ``optimizer(f, start, bounds) -> (theta, least)`` with ``f(theta)`` the *negative*
+        objective and its gradient, or the value alone with ``eval_gradient=False``.
+    max_iter : int, default=15000
+        Iterations of one ascent.
+    n_jobs : int, optional
+        Ascents that run side by side, each on one thread; None for as many as there are cores. One ascent alone has
+        all threads to itself.
+    bytes_each : int, default=0
+        What an evaluation holds: ascents run side by side only as far as the memory budget has room for them.
+    what : str
+        The name of the work in messages of progress.
+
+    Returns
+    -------
+    Search
+        With a trial for each start.
+
+    Raises
+    ------
+    ParameterError
+        If there are restarts and a bound is infinite.
+    MercerError
+        What the objective raised at its first start, if it could not be computed at any of them.
+
+    Examples
+    --------
+    >>> search = maximise(lambda t: (-float((t - 1.0) @ (t - 1.0)), -2.0 * (t - 1.0)), [5.0], [(-9.0, 9.0)])
+    >>> search.theta.round(4).tolist(), search.best.ended
+    ([1.0], 'converged')
+    """
+    box = np.asarray(bounds, dtype=np.float64).reshape(-1, 2)
+    starts = _starts(np.asarray(start, dtype=np.float64), box, restarts, random_state)
+    progress = Progress(None, what)
+    ascents = [_Ascent(objective, log_prior, point, box, progress) for point in starts]
+    found: list[Trial | None] = [None] * len(ascents)
+
+    def task(number: int) -> Callable[[], None]:
+        def work() -> None:
+            found[number] = ascents[number].run(optimizer, max_iter)
+
+        return work
+
+    _run([task(number) for number in range(len(ascents))], n_jobs, bytes_each)
+    search = Search(tuple(trial for trial in found if trial is not None))
+    first_error = ascents[0].error
+    if search.value == -math.inf and first_error is not None:
+        raise first_error
+    return search
+
+
+def _starts(start: Vector, box: NDArray[np.float64], restarts: int, random_state: Any) -> list[Vector]:
+    """The given start, moved into the box, and draws from it."""
+    first = np.clip(start, box[:, 0], box[:, 1])
+    if restarts <= 0 or not len(box):
+        return [first]
+    if not np.isfinite(box).all():
+        raise ParameterError("restarts are drawn between the bounds, so all of them must be finite; give such bounds.")
+    random = check_random_state(random_state)
+    return [first, *(random.uniform(box[:, 0], box[:, 1]) for _ in range(restarts))]
+
+
+def _run(tasks: list[Callable[[], None]], n_jobs: int | None, bytes_each: int) -> None:
+    jobs = min(settings.resolve_jobs(n_jobs), len(tasks))
+    if bytes_each:
+        jobs = min(jobs, max(1, memory.budget() // bytes_each))
+    if len(tasks) > 1 and (jobs > 1 or settings.resolve_jobs(n_jobs) == 1):
+        # The pool is asked from here, not BLAS from there: its number of threads, once set in this thread, is not
+        # lowered by what another one asks for.
+        threads.run(tasks, jobs)
+        return
+    for task in tasks:
+        task()
+
+
+class _Ascent:
+    """From one start upwards; remembers the best point, and what failed."""
+
+    def __init__(
+        self, objective: Objective, log_prior: Objective | None, start: Vector, box: NDArray[np.float64],
+        progress: Progress,
+    ) -> None:  # fmt: skip
+        self._objective, self._log_prior, self._box, self._progress = objective, log_prior, box, progress
+        self.start = self.best = start
+        self.value = self._worst = -math.inf
+        self.evaluations = self.failures = 0
+        self.error: Exception | None = None
+        self._last: tuple[bytes, float, Vector] | None = None
+
+    def run(self, optimizer: Optimizer | None, max_iter: int) -> Trial:
+        value, gradient = self._evaluate(self.start)
+        if not math.isfinite(value):
+            return self._trial(FAILED)
+        if not len(self.start):
+            return self._trial(EVALUATED)
+        if optimizer is not None:
+            self._by_function(optimizer)
+            return self._trial(CHOSEN)
+        # Where all variables have bounds the first step of L-BFGS-B is the whole gradient. With slopes of hundreds it
+        # ends in a corner of the box, where the objective is often flat: so does the search. Scaled, it is of length 1.
+        scale = max(1.0, float(np.linalg.norm(gradient)))
+        done = minimize(
+            lambda theta: self._descent(theta, scale), self.start, jac=True, method="L-BFGS-B",
+            bounds=self._box, options={"gtol": _FLAT / scale, "ftol": _PROGRESS, "maxiter": max_iter},
+        )  # fmt: skip
+        return self._trial({0: CONVERGED, 1: LIMIT}.get(int(done.status), STALLED))
+
+    def _by_function(self, optimizer: Optimizer) -> None:
+        """By a function of the user's; what it returns counts, also where it saw better points on its way."""
+
+        def negative(theta: Any, eval_gradient: bool = True) -> Any:
+            value, gradient = self._evaluate(np.asarray(theta, dtype=np.float64))
+            return (-value, -gradient) if eval_gradient else -value
+
+        theta, least = optimizer(negative, self.start.copy(), self._box)
+        self.best, self.value = np.asarray(theta, dtype=np.float64).ravel(), -float(least)
+
+    def _descent(self, theta: Vector, scale: float) -> tuple[float, Vector]:
+        """What L-BFGS-B minimises: a failure is a finite value above all that were seen, for its interpolation."""
+        value, gradient = self._evaluate(theta)
+        if math.isfinite(value):
+            return -value / scale, -gradient / scale
+        height = max(1.0, self.value - self._worst)
+        return (height - self._worst) / scale, np.zeros_like(theta)
+
+    def _evaluate(self, theta: Vector) -> tuple[float, Vector]:
+        key = theta.tobytes()
+        if self._last is not None and self._last[0] == key:
+            return self._last[1], self._last[2].copy()
+        threads.checkpoint()
+        self.evaluations += 1
+        value, gradient = self._attempt(theta.copy())
+        self._last = key, value, gradient.copy()
+        if math.isfinite(value):
+            self._worst = value if self._worst == -math.inf else min(value, self._worst)
+            if value > self.value:
+                self.value, self.best = value, theta.copy()
+        else:
+            self.failures += 1
+        self._progress.advance()
+        return value, gradient
+
+    def _attempt(self, theta: Vector) -> tuple[float, Vector]:
+        nothing = -math.inf, np.zeros_like(theta)
+        try:
+            value, gradient = self._objective(theta)
+        except FAILURES as error:
+            self.error = self.error or error
+            return nothing
+        if self._log_prior is not None:
+            more, slope = self._log_prior(theta)
+            value, gradient = value + more, gradient + slope
+        value, gradient = float(value), np.asarray(gradient, dtype=np.float64)
+        if not (math.isfinite(value) and np.isfinite(gradient).all()):
+            self.error = self.error or NumericalError(
+                f"the objective of the search is {value} at {theta.tolist()}, or its gradient is not finite; check the "
+                "kernel for values that overflow, and scale the columns of X (sklearn.preprocessing.StandardScaler)."
+            )
+            return nothing
+        return value, gradient
+
+    def _trial(self, ended: str) -> Trial:
+        start, best = tuple(self.start.tolist()), tuple(self.best.tolist())
+        return Trial(start, best, self.value, self.evaluations, self.failures, ended)
+
+
+def warn_of_bounds(search: Search, bounds: Any, names: Iterable[str]) -> None:
+    """Warn of parameters that ended at a bound, where a wider one could be better."""
+    box = np.asarray(bounds, dtype=np.float64).reshape(-1, 2)
+    for name, value, (low, high) in zip(names, search.best.theta, box, strict=True):
+        close = _AT_BOUND * (high - low)
+        if min(value - low, high - value) <= close:
+            which = "lower" if value - low < high - value else "upper"
+            warn_user(
+                f"the search left {name} at its {which} bound; give it other bounds (kernel.bounded) to look further, "
+                "or fix it (kernel.fixed).",
+                MercerWarning,
+            )
