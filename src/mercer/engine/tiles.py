@@ -146,9 +146,13 @@ def _symmetric_product(fill: Fill, n: int, dtype: np.dtype, V: Array, n_jobs: in
 
 
 def reduce(
-    visit: Callable[[slice, slice], Array], shape: tuple[int, int], size: int, n_jobs: int | None
-) -> NDArray[np.float64]:
-    """The sum of ``visit(rows, columns)``, vectors of length ``size``, over all tiles in a fixed order."""
+    visit: Callable[[slice, slice], Array], shape: tuple[int, int], size: int, n_jobs: int | None,
+    symmetric: bool = False,
+) -> NDArray[np.float64]:  # fmt: skip
+    """The sum of ``visit(rows, columns)``, vectors of length ``size``, over all tiles in a fixed order.
+
+    With ``symmetric``, only over the tiles on the diagonal and above.
+    """
     strips = spans(shape[0])
     partial = np.zeros((len(strips), size))
     progress = Progress(len(strips), "kernel gradient")
@@ -156,6 +160,8 @@ def reduce(
     def strip(number: int) -> Callable[[], None]:
         def work() -> None:
             for columns in spans(shape[1]):
+                if symmetric and columns.start < strips[number].start:
+                    continue
                 threads.checkpoint()
                 partial[number] += visit(strips[number], columns)
             progress.advance()

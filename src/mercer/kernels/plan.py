@@ -11,7 +11,7 @@ import numpy as np
 
 from mercer._errors import DataError, KernelValueError, ParameterError
 from mercer.engine import memory, tiles
-from mercer.engine.tiles import Array
+from mercer.engine.tiles import Array, Fill
 from mercer.kernels.base import Expression
 from mercer.kernels.inputs import Frame, MatchedPairs, Operand, Rows, TilePairs
 from mercer.kernels.leading import LeadingDistance
@@ -91,19 +91,39 @@ class Plan:
 
     def pull(self, weights: Array, n_jobs: int | None = None) -> Array:
         """``sum_ij weights_ij d k(x_i, z_j) / d theta`` over the free parameters, tile by tile."""
+
+        def weigh(rows: slice, columns: slice, out: Array) -> None:
+            # Sums of slopes cancel: they are taken in float64 whatever the input is.
+            out[...] = weights[rows, columns]
+
+        return self._reduce(weigh, n_jobs, symmetric=False)
+
+    def pull_symmetric(self, weigh: Fill, n_jobs: int | None = None) -> Array:
+        """``sum_ij w_ij d k(x_i, x_j) / d theta`` for symmetric weights, which ``weigh(rows, columns, out)`` writes.
+
+        It is called, from any thread, for the tiles on the diagonal and above only: the others are their mirror images.
+        The weights need never be one matrix.
+        """
+        if not self.symmetric:
+            raise DataError("symmetric weights belong to a Gram matrix of rows with themselves.")
+        return self._reduce(weigh, n_jobs, symmetric=True)
+
+    def _reduce(self, weigh: Fill, n_jobs: int | None, symmetric: bool) -> Array:
         parameters = self.kernel.parameters
-        if not parameters:
-            return np.zeros(0)
         self.prepare()
+        if not any(p.free for p in parameters):
+            return np.zeros(0)
 
         def visit(rows: slice, columns: slice) -> Array:
             slopes = np.zeros(len(parameters))
-            # Sums of slopes cancel: they are taken in float64 whatever the input is.
-            tile = np.ascontiguousarray(weights[rows, columns], dtype=np.float64)
-            self.kernel._pull(self.pairs(rows, columns, np.dtype(np.float64)), tile, slopes)
-            return slopes
+            pairs = self.pairs(rows, columns, np.dtype(np.float64))
+            with tiles.scratch(pairs.shape, pairs.dtype) as weights:
+                weigh(rows, columns, weights)
+                self.kernel._pull(pairs, weights, slopes)
+            # A tile above the diagonal stands for its mirror image as well.
+            return 2.0 * slopes if symmetric and columns.start > rows.start else slopes
 
-        slopes = tiles.reduce(visit, self.shape, len(parameters), n_jobs)
+        slopes = tiles.reduce(visit, self.shape, len(parameters), n_jobs, symmetric)
         return np.array([p.chain(s) for p, s in zip(parameters, slopes, strict=True) if p.free])
 
 

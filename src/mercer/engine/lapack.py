@@ -1,0 +1,124 @@
+"""Factorisations in place that let other threads run.
+
+SciPy's wrappers of LAPACK keep the interpreter to themselves while they work, so that two threads with a matrix each
+would take turns. The same routines are called here by their addresses, which SciPy publishes for Cython.
+
+LAPACK's columns are NumPy's rows. A symmetric matrix is a C-ordered array of which the upper triangle is read and
+overwritten and the lower one left alone; the factor ``L`` is lower triangular in ``array.T``. Right-hand sides are the
+rows of a C-ordered array.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import cython_blas, cython_lapack
+
+Array = NDArray[Any]
+
+_PREFIX = {np.dtype(np.float32): "s", np.dtype(np.float64): "d"}
+_REAL = {np.dtype(np.float32): ctypes.c_float, np.dtype(np.float64): ctypes.c_double}
+
+
+@functools.cache
+def _routine(name: str) -> Any:
+    """The address of a routine as a function; calls of such functions give the interpreter free."""
+    module = cython_blas if name in cython_blas.__pyx_capi__ else cython_lapack
+    capsule = module.__pyx_capi__[name]
+    get_name, get_pointer = ctypes.pythonapi.PyCapsule_GetName, ctypes.pythonapi.PyCapsule_GetPointer
+    get_name.restype, get_name.argtypes = ctypes.c_char_p, [ctypes.py_object]
+    get_pointer.restype, get_pointer.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
+    return ctypes.CFUNCTYPE(None)(get_pointer(capsule, get_name(capsule)))
+
+
+def _call(routine: str, dtype: np.dtype, *arguments: Any) -> None:
+    """Call by reference: letters, whole numbers, scalars of the type, arrays."""
+    passed: list[Any] = []
+    for value in arguments:
+        if isinstance(value, bytes):
+            passed.append(ctypes.c_char_p(value))
+        elif isinstance(value, int):
+            passed.append(ctypes.byref(ctypes.c_int(value)))
+        elif isinstance(value, float):
+            passed.append(ctypes.byref(_REAL[dtype](value)))
+        elif isinstance(value, np.ndarray):
+            passed.append(ctypes.c_void_p(value.ctypes.data))
+        else:
+            passed.append(ctypes.byref(value))
+    _routine(_PREFIX[dtype] + routine)(*passed)
+
+
+def _check(*arrays: Array) -> np.dtype:
+    """The common type of arrays that LAPACK may write into; anything else is a mistake of ours."""
+    dtype = arrays[0].dtype
+    for array in arrays:
+        if array.dtype != dtype or dtype not in _PREFIX or array.ndim != 2 or not array.flags.c_contiguous:
+            raise TypeError(f"LAPACK needs C-ordered matrices of one type; got {array.dtype} {array.strides}.")
+    if arrays[0].shape[0] != arrays[0].shape[1] or any(a.shape[1] != arrays[0].shape[1] for a in arrays):
+        raise TypeError(f"the shapes {[a.shape for a in arrays]} do not belong together.")
+    return dtype
+
+
+def factor_cholesky(matrix: Array) -> int:
+    """``L L^T`` of a matrix, in its upper triangle; 0, or the number of the first pivot that is not positive.
+
+    >>> A = np.array([[4.0, 2.0], [2.0, 5.0]])
+    >>> factor_cholesky(A), A.tolist()
+    (0, [[2.0, 1.0], [2.0, 2.0]])
+    """
+    dtype, n, info = _check(matrix), len(matrix), ctypes.c_int()
+    _call("potrf", dtype, b"L", n, matrix, max(n, 1), info)
+    return info.value
+
+
+def invert_cholesky(factor: Array) -> int:
+    """``(L L^T)^-1`` in the place of ``L``, in the upper triangle; 0, or the number of a pivot that is 0.
+
+    >>> A = np.array([[1.0, 1.0], [0.0, 1.0]])
+    >>> invert_cholesky(A), A.tolist()
+    (0, [[2.0, -1.0], [0.0, 1.0]])
+    """
+    dtype, n, info = _check(factor), len(factor), ctypes.c_int()
+    _call("potri", dtype, b"L", n, factor, max(n, 1), info)
+    return info.value
+
+
+def invert_triangle(factor: Array) -> int:
+    """``L^-1`` in the place of ``L``; 0, or the number of a pivot that is 0.
+
+    >>> A = np.array([[2.0, 1.0], [0.0, 1.0]])
+    >>> invert_triangle(A), A.tolist()
+    (0, [[0.5, -0.5], [0.0, 1.0]])
+    """
+    dtype, n, info = _check(factor), len(factor), ctypes.c_int()
+    _call("trtri", dtype, b"L", b"N", n, factor, max(n, 1), info)
+    return info.value
+
+
+def solve_triangle(factor: Array, rows: Array, *, transposed: bool = False) -> None:
+    """``L^-1 b`` in the place of every row ``b``; with ``transposed``, ``L^-T b``.
+
+    >>> A, b = np.array([[2.0, 1.0], [0.0, 1.0]]), np.array([[4.0, 5.0]])
+    >>> solve_triangle(A, b)
+    >>> b.tolist()
+    [[2.0, 3.0]]
+    """
+    dtype, n, k = _check(factor, rows), len(factor), len(rows)
+    form = b"T" if transposed else b"N"
+    _call("trsm", dtype, b"L", b"L", form, b"N", n, k, 1.0, factor, max(n, 1), rows, max(n, 1))
+
+
+def solve_cholesky(factor: Array, rows: Array) -> None:
+    """``(L L^T)^-1 b`` in the place of every row ``b``.
+
+    >>> A, b = np.array([[2.0, 1.0], [0.0, 1.0]]), np.array([[4.0, 4.0]])
+    >>> solve_cholesky(A, b)
+    >>> b.tolist()
+    [[0.0, 2.0]]
+    """
+    solve_triangle(factor, rows)
+    solve_triangle(factor, rows, transposed=True)

@@ -1,0 +1,75 @@
+"""Kernels with parameters as solvers for Gaussian processes see them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from mercer.engine.tiles import Array, Fill, spans
+from mercer.kernels import Kernel
+from mercer.kernels.inputs import Rows
+from mercer.kernels.plan import Plan, check_finite
+from mercer.solvers.matrix import Vector
+
+
+@dataclass(frozen=True, eq=False)
+class KernelCovariance:
+    """The matrix of a kernel over the rows of X as a function of ``kernel.theta``.
+
+    Examples
+    --------
+    >>> from mercer.kernels import RBF
+    >>> covariance = KernelCovariance(RBF(1.0), np.array([[0.0], [2.0]]))
+    >>> out = np.empty((2, 2))
+    >>> covariance.matrix(np.log([2.0]), out)
+    >>> out.round(4).tolist()
+    [[1.0, 0.6065], [0.6065, 1.0]]
+    """
+
+    kernel: Kernel
+    X: Any
+    n_jobs: int | None = None
+
+    @property
+    def n(self) -> int:
+        return int(self.X.shape[0]) if hasattr(self.X, "shape") else len(self.X)
+
+    @property
+    def size(self) -> int:
+        return len(self.kernel.theta)
+
+    def _plan(self, theta: Vector) -> Plan:
+        # Rows keep what is prepared from them for every value of the scales: a search needs new ones at each step.
+        rows = Rows(self.X)
+        return Plan(self.kernel.with_theta(theta), rows, rows, np.dtype(np.float64))
+
+    def matrix(self, theta: Vector, out: Array) -> None:
+        plan = self._plan(theta)
+        check_finite(plan.dense(out, self.n_jobs), plan.kernel)
+
+    def pullback(self, theta: Vector, weigh: Fill) -> Array:
+        return self._plan(theta).pull_symmetric(weigh, self.n_jobs)
+
+
+@dataclass(frozen=True, eq=False)
+class MatrixCovariance:
+    """A matrix that was computed by the user and depends on nothing."""
+
+    K: Array
+
+    @property
+    def n(self) -> int:
+        return len(self.K)
+
+    @property
+    def size(self) -> int:
+        return 0
+
+    def matrix(self, theta: Vector, out: Array) -> None:
+        for rows in spans(self.n):
+            out[rows] = self.K[rows]
+
+    def pullback(self, theta: Vector, weigh: Fill) -> Array:
+        return np.zeros(0)

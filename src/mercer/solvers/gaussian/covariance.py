@@ -1,0 +1,55 @@
+"""What solvers for Gaussian processes know of a kernel with parameters: its matrix, and pullbacks of its gradient."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mercer.engine.tiles import Array, Fill
+
+Vector = NDArray[np.float64]
+Matrix = NDArray[np.float64]
+
+
+class Covariance(Protocol):
+    """A kernel matrix over fixed rows that depends on parameters ``theta``; may be called from several threads."""
+
+    @property
+    def n(self) -> int:
+        """Rows."""
+        ...
+
+    @property
+    def size(self) -> int:
+        """Parameters."""
+        ...
+
+    def matrix(self, theta: Vector, out: Array) -> None:
+        """Write the whole of K, both triangles, into ``out``, a C-ordered array of float64."""
+        ...
+
+    def pullback(self, theta: Vector, weigh: Fill) -> Array:
+        """``sum_ij w_ij dK_ij / d theta`` for symmetric weights, which ``weigh(rows, columns, out)`` writes by tiles.
+
+        It is called for slices on the diagonal and above only, from any thread.
+        """
+        ...
+
+
+def pull_matrix(covariance: Covariance, theta: Vector, weights: Array) -> Array:
+    """The pullback of weights that are at hand as one symmetric matrix; its upper triangle is read."""
+
+    def weigh(rows: slice, columns: slice, out: Array) -> None:
+        upper_tile(weights, rows, columns, out)
+
+    return covariance.pullback(theta, weigh)
+
+
+def upper_tile(matrix: Array, rows: slice, columns: slice, out: Array) -> None:
+    """A tile of a symmetric matrix of which the upper triangle alone is there."""
+    out[...] = matrix[rows, columns]
+    if rows == columns:
+        below = np.tril_indices(len(out), -1)
+        out[below] = out.T[below]
