@@ -15,7 +15,7 @@ import numpy as np
 from mercer.engine import memory
 from mercer.engine.progress import Progress
 from mercer.solvers.matrix import Array, GramMatrix, Vector, whole_matrix
-from mercer.solvers.svm.block import Stall, resolves
+from mercer.solvers.svm.block import Rounding, Stall, resolves
 from mercer.solvers.svm.iterate import Iterate
 from mercer.solvers.svm.row_store import RowStore
 from mercer.solvers.svm.whole_matrix import interior_round
@@ -166,19 +166,21 @@ class _ActiveSets:
 
     def solve(self, rows: np.ndarray, point: Iterate, goal: float) -> None:
         """The problem over ``rows``, of which ``point`` is the part, until its violation is at most ``goal``."""
-        stall = Stall(self.gram.dtype)
+        stall, may_crawl = Stall(self.gram.dtype), True
         while point.steps < self.max_iter:
             gap = point.violation()
-            if not gap > goal or not resolves(self.gram.dtype, self._diagonal, point, self.tol) or stall.reached(
-                point.dual()
-            ):
+            if not gap > goal or not resolves(self.gram.dtype, self._diagonal, point, self.tol):
+                break
+            if stall.reached(point.dual(), gap, Rounding.typical(self._diagonal, point)):
                 break
             chosen = active_rows(point, min(_NEAR * gap, _WIDEST))
             if len(chosen) > _MOST * len(rows):
                 begun = point.steps
                 self._by_working_sets(rows, point, max(_INNER * gap, goal))
-                if point.steps - begun >= _CRAWL * len(rows):
+                if may_crawl and point.steps - begun >= _CRAWL * len(rows):
+                    # Once: what it does not end is rounding, which a second time does not end either.
                     self._inside(rows, point)
+                    may_crawl = False
                 continue
             active = point.take(chosen)
             last = len(rows) == self.gram.shape[0] and gap <= _LAST * goal

@@ -104,17 +104,14 @@ class Stall:
         self._eps = float(np.finfo(dtype).eps)
         self._best, self._least, self._idle = -np.inf, np.inf, 0
 
-    def reached(self, dual: float, violation: float = np.inf, rounding: Rounding | None = None) -> bool:
-        """Whether the last rounds together did not raise the dual objective by more than rounding.
+    def reached(self, dual: float, violation: float, rounding: Rounding) -> bool:
+        """Whether the last rounds neither raised the dual objective by more than rounding nor lessened the violation.
 
-        Where the ``violation`` itself is no more than rounding, so may be what is gained of the objective: there a
-        round has to lessen the violation.
+        Next to the optimum the objective has no digits left for what a round gains, which goes with the square of the
+        ``violation``. Where the violation itself is no more than rounding, the objective is not asked.
         """
-        if rounding is not None and violation <= rounding.gradient:
-            progress = violation < _LESS * self._least
-        else:
-            progress = dual > self._best + max(self._eps * abs(dual), rounding.gain if rounding is not None else 0.0)
-        if progress:
+        risen = dual > self._best + max(self._eps * abs(dual), rounding.gain)
+        if violation < _LESS * self._least or (violation > rounding.gradient and risen):
             self._best, self._least, self._idle = max(dual, self._best), min(violation, self._least), 0
         else:
             self._idle += 1
@@ -123,18 +120,25 @@ class Stall:
 
 @dataclass(frozen=True)
 class Rounding:
-    """What rounding in float64 may do at the most: to a gradient, and to the objective by a step for each row."""
+    """What rounding in float64 may do: to a gradient, and to what is gained of the objective from round to round."""
 
     gradient: float
     gain: float
 
     @classmethod
     def of(cls, diagonal: Array, point: Iterate) -> Rounding:
-        """A step at a violation v gains about ``v**2 / max K_ii``."""
+        """At the most; a step at a violation v gains about ``v**2 / max K_ii``, and a round takes one for each row."""
         largest = float(np.abs(diagonal).max())
         with np.errstate(over="ignore"):
             share = float(np.finfo(np.float64).eps) * float(np.abs(point.beta).sum())
         return cls(share * largest, len(point.beta) * share**2 * largest)
+
+    @classmethod
+    def typical(cls, diagonal: Array, point: Iterate) -> Rounding:
+        """What independent errors of the gradients add up to in ``beta'K beta``, where a round renews them all."""
+        scale = float(np.finfo(np.float64).eps) * float(np.abs(diagonal).max())
+        with np.errstate(over="ignore"):
+            return cls(0.0, scale * float(point.beta @ point.beta))
 
 
 def resolves(dtype: np.dtype, diagonal: Array, point: Iterate, tol: float) -> bool:

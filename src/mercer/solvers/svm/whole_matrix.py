@@ -23,7 +23,8 @@ def on_whole_matrix(K: Array, point: Iterate, tol: float, max_iter: int) -> None
     """Move ``point`` until its violation is at most ``tol``, the steps are used up, or rounding stops it.
 
     Where a round of steps does not end it, Newton steps on the free weights follow; where many do not, an interior
-    point method (in float64; in float32 the point is left to a solve in float64).
+    point method (in float64; in float32 the point is left to a solve in float64). Next to rounding the violation goes
+    up and down from round to round: where rounding ends the solve, the point of least violation is the answer.
     """
     block, stall = Block(len(K), K.dtype), Stall(K.dtype)
     diagonal = K.diagonal().copy()
@@ -33,6 +34,7 @@ def on_whole_matrix(K: Array, point: Iterate, tol: float, max_iter: int) -> None
         square, inside = padded(len(K), True, np.empty((len(K) + 1) ** 2, K.dtype))
         inside[...] = K
     crawls = point.steps + _CRAWL * len(K)
+    least, best = np.inf, (point.beta, point.F)
     while point.violation() > tol and point.steps < max_iter:
         # In float64 it is for the stall to say when that is no use: next to rounding, more steps may yet do it.
         if K.dtype == np.float32 and not resolves(K.dtype, diagonal, point, tol):
@@ -48,7 +50,11 @@ def on_whole_matrix(K: Array, point: Iterate, tol: float, max_iter: int) -> None
                 return
             interior_round(K, point)
             crawls = max_iter
-        if stall.reached(point.dual(), point.violation(), Rounding.of(diagonal, point)):
+        violation = point.violation()
+        if violation < least:
+            least, best = violation, (point.beta.copy(), point.F.copy())
+        if stall.reached(point.dual(), violation, Rounding.of(diagonal, point)):
+            point.beta, point.F = best
             return
 
 

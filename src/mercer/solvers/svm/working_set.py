@@ -12,7 +12,7 @@ import numpy as np
 
 from mercer.engine.progress import Progress
 from mercer.solvers.matrix import Array, GramMatrix
-from mercer.solvers.svm.block import Block, Stall, padded, resolves
+from mercer.solvers.svm.block import Block, Rounding, Stall, padded, resolves
 from mercer.solvers.svm.iterate import Iterate
 from mercer.solvers.svm.row_store import RowStore
 
@@ -90,5 +90,5 @@ def by_working_sets(
         moved = np.flatnonzero(change)
         store.subtract(point.F, rows[moved], change[moved])
         progress.advance()
-        if stall.reached(point.dual()):
+        if stall.reached(point.dual(), point.violation(), Rounding.typical(diagonal, point)):
             break
