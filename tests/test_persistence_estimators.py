@@ -20,7 +20,18 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import mercer
-from mercer import SVC, SVR, KernelRidge, KernelSGDClassifier, NuSVC, NuSVR, OneClassSVM, load, save
+from mercer import (
+    SVC,
+    SVR,
+    KernelLogisticRegression,
+    KernelRidge,
+    KernelSGDClassifier,
+    NuSVC,
+    NuSVR,
+    OneClassSVM,
+    load,
+    save,
+)
 from mercer._errors import ModelFileError
 from mercer.estimators.table import TableModel
 from mercer.kernels import RBF, Laplacian, Linear, Polynomial
@@ -59,6 +70,11 @@ MODELS: dict[str, tuple[Callable[[], BaseEstimator], Any]] = {
     "svr, precomputed": (lambda: SVR(kernel="precomputed", fit_intercept=False).fit(K, Y), NEW_K),
     "nu-svr": (lambda: NuSVR(nu=0.3).fit(sp.csr_matrix(X), Y), sp.csr_matrix(NEW)),
     "one class": (lambda: OneClassSVM(nu=0.3).fit(X), NEW),
+    "logistic": (lambda: KernelLogisticRegression(kernel=KERNEL).fit(X, LABELS, np.arange(40)), NEW),
+    "logistic, three classes": (
+        lambda: KernelLogisticRegression(class_weight="balanced").fit(sp.csr_matrix(X), THREE), sp.csr_matrix(NEW)
+    ),
+    "logistic, precomputed": (lambda: KernelLogisticRegression(kernel="precomputed").fit(K, THREE), NEW_K),
     "sgd": (lambda: KernelSGDClassifier(alpha=0.1, random_state=0).fit(X, LABELS, np.arange(40)), NEW),
     "sgd, explicit map": (
         lambda: KernelSGDClassifier(kernel="linear", alpha=0.1, fit_intercept=True, random_state=0).fit(X, THREE), NEW
@@ -119,7 +135,7 @@ def test_every_exported_estimator_is_covered():
     assert KernelRidge in classes
 
 
-@pytest.mark.parametrize("name", ["ridge", "svc", "svc, three classes"])
+@pytest.mark.parametrize("name", ["ridge", "svc", "svc, three classes", "logistic"])
 def test_the_certificate_and_the_attributes_come_back(name, tmp_path):
     model = MODELS[name][0]()
     back = by_file(model, tmp_path)

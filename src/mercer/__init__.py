@@ -12,6 +12,7 @@ __version__ = "0.1.0"
 
 _HOME = {
     "Gram": "mercer.gram",
+    "KernelLogisticRegression": "mercer.estimators.kernel_logistic_regression",
     "KernelRidge": "mercer.estimators.kernel_ridge",
     "InfeasibleError": "mercer._errors",
     "KernelSGDClassifier": "mercer.estimators.kernel_sgd",
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
     from mercer._errors import MercerError as MercerError
     from mercer.engine.progress import on_progress as on_progress
     from mercer.engine.settings import config as config
+    from mercer.estimators.kernel_logistic_regression import KernelLogisticRegression as KernelLogisticRegression
     from mercer.estimators.kernel_ridge import KernelRidge as KernelRidge
     from mercer.estimators.kernel_sgd import KernelSGDClassifier as KernelSGDClassifier
     from mercer.estimators.nu_svc import NuSVC as NuSVC

@@ -102,6 +102,12 @@ def test_nu_svc(capsys):
     assert report["model"] == "NuSVC" and report["certificate"]["status"] == "converged"
 
 
+def test_logistic(capsys):
+    report = run_json(capsys, "fit", "sample:moons", "--model", "logistic", "--set", "C=10")
+    assert report["model"] == "KernelLogisticRegression" and report["certificate"]["status"] == "converged"
+    assert report["scores"]["KernelLogisticRegression"]["accuracy"] > 0.9
+
+
 def test_same_seed_same_model(capsys):
     first = run_json(capsys, "fit", "sample:moons", "--out", "a.mercer", "--seed", 3)
     second = run_json(capsys, "fit", "sample:moons", "--out", "b.mercer", "--seed", 3)

@@ -22,7 +22,17 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import check_estimator
 
 import mercer
-from mercer import SVC, SVR, KernelRidge, KernelSGDClassifier, NuSVC, NuSVR, OneClassSVM, kernels
+from mercer import (
+    SVC,
+    SVR,
+    KernelLogisticRegression,
+    KernelRidge,
+    KernelSGDClassifier,
+    NuSVC,
+    NuSVR,
+    OneClassSVM,
+    kernels,
+)
 from mercer._errors import DataError, KernelValueError, MemoryBudgetError, MercerError, ParameterError
 from mercer.engine import memory
 from mercer.kernels import RBF, Linear, Matern, NegativeDistance
@@ -33,6 +43,7 @@ NUMBERS = np.sin(X[:, 0])
 SUPERVISED = [
     pytest.param(SVC(), CLASSES, id="SVC"),
     pytest.param(NuSVC(nu=0.3, gamma=0.1), CLASSES, id="NuSVC"),
+    pytest.param(KernelLogisticRegression(), CLASSES, id="KernelLogisticRegression"),
     pytest.param(KernelRidge(kernel="rbf"), NUMBERS, id="KernelRidge"),
     pytest.param(
         KernelSGDClassifier(alpha=0.01, fit_intercept=True, random_state=0), CLASSES, id="KernelSGDClassifier"

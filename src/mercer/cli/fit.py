@@ -30,6 +30,7 @@ from mercer.data.target import Target, read_target
 from mercer.engine.memory import budget, describe, track
 from mercer.engine.settings import config
 from mercer.engine.threads import one_blas_thread
+from mercer.estimators.kernel_logistic_regression import KernelLogisticRegression
 from mercer.estimators.kernel_ridge import KernelRidge
 from mercer.estimators.nu_svc import NuSVC
 from mercer.estimators.nu_svr import NuSVR
@@ -39,7 +40,9 @@ from mercer.estimators.table import TableModel
 from mercer.kernels.convert import NAMES
 from mercer.kernels.parse import parse_kernel
 
-_MAKERS: dict[str, Any] = {"svc": SVC, "nu-svc": NuSVC, "ridge": KernelRidge, "svr": SVR, "nu-svr": NuSVR}
+_MAKERS: dict[str, Any] = {
+    "svc": SVC, "nu-svc": NuSVC, "logistic": KernelLogisticRegression, "ridge": KernelRidge, "svr": SVR, "nu-svr": NuSVR
+}  # fmt: skip
 _ALPHAS = (1e-4, 1e-3, 1e-2, 1e-1, 1.0, 10.0)
 # Factors of the default gamma = 1 / columns.
 _WIDTHS = (1 / 64, 1 / 16, 1 / 4, 1.0, 4.0)

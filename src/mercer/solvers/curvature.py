@@ -129,6 +129,18 @@ def require_kernel(gram: Any, positions: NDArray[np.intp], precision: Any, *, ba
         _require(PrecomputedGram(K.astype(precision, copy=False)), balanced, what, "Take another kernel")
 
 
+def lowest_quotient(gram: Any, *, balanced: bool) -> float:
+    """The lowest Rayleigh quotient of K that Lanczos finds in 24 products; if balanced, for vectors that sum to 0.
+
+    Examples
+    --------
+    >>> from mercer.gram import PrecomputedGram
+    >>> round(lowest_quotient(PrecomputedGram(np.diag([2.0, 1.0, -3.0])), balanced=False), 12)
+    -3.0
+    """
+    return float(_ritz_values(gram, balanced).min())
+
+
 def _require(gram: Any, balanced: bool, what: str, mend: str) -> None:
     values = _ritz_values(gram, balanced)
     low, largest = float(values.min()), float(np.abs(values).max())

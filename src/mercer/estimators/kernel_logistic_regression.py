@@ -1,0 +1,295 @@
+"""Kernel logistic regression."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, replace
+from numbers import Integral
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import expit, log_expit, log_softmax, softmax
+from sklearn.base import ClassifierMixin
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils.validation import check_is_fitted
+
+from mercer._errors import DataError, ParameterError, warn_user
+from mercer.engine import memory
+from mercer.estimators._base import KernelEstimator
+from mercer.estimators._parameters import require_choice, require_number
+from mercer.estimators._targets import check_labels
+from mercer.estimators._weights import check_sample_weight, class_factors, fit_weighted_kernel
+from mercer.kernels.vector.dot import Linear
+from mercer.solvers.matrix import Vector
+from mercer.solvers.risk.log_loss import log_loss
+from mercer.solvers.risk.logistic import solve_logistic
+from mercer.solvers.risk.logistic_problem import LogisticPoint, LogisticRisk
+from mercer.solvers.solution import Certificate, Status
+
+Matrix = NDArray[np.float64]
+_STOPPED = (Status.iteration_limit, Status.stalled)
+
+
+@dataclass(frozen=True, eq=False)
+class _Rows:
+    """The rows with a weight: positions in X, numbers of their classes, and weights."""
+
+    used: NDArray[np.intp]
+    codes: NDArray[np.intp]
+    weight: Vector
+
+
+class KernelLogisticRegression(ClassifierMixin, KernelEstimator):
+    r"""Logistic regression in the space of any kernel: probabilities of two or more classes, with a certificate.
+
+    For more than two classes it solves the multinomial (softmax) problem, all classes at once:
+
+    .. math:: \min_{w, b} \; \sum_i C_i \, \Bigl(\log \sum_j e^{f_j(x_i)} - f_{y_i}(x_i)\Bigr)
+              + \tfrac12 \sum_j \|w_j\|^2, \qquad f_j(x) = \langle w_j, \phi(x) \rangle + b_j
+              = \sum_i a_{ji}\, k(x_i, x) + b_j
+
+    with :math:`C_i = C \cdot \text{sample\_weight}_i \cdot \text{class\_weight}_{y_i}`. Two classes have one function,
+    with the loss :math:`\log(1 + e^{\mp f})`. Both are scikit-learn's ``LogisticRegression`` in the feature space.
+
+    Parameters
+    ----------
+    C : float, default=1.0
+        Weight of the loss against the penalty, above 0; smaller values give smoother probabilities.
+    kernel : str, Kernel, scikit-learn kernel or callable, default="rbf"
+        A name (``"linear"``, ``"poly"``, ``"rbf"``, ``"sigmoid"``, ...), a kernel of :mod:`mercer.kernels`, a
+        function ``(X, Z) -> block``, or ``"precomputed"``.
+    gamma : float or {"scale", "auto"}, default="scale"
+        For named kernels. ``"scale"`` is ``1 / (d * variance of X)`` (weighted by ``sample_weight``), ``"auto"``
+        is ``1 / d``.
+    degree, coef0 : int, float, defaults 3, 0.0
+        For named kernels.
+    tol : float, default=1e-4
+        Bound of the relative error :math:`\|w - w^*\| / \|w\|` that is good enough: the length of the gradient in the
+        space of the kernel by that of w. Up to 512 rows the answer is as exact as float64 allows, whatever ``tol`` is.
+    class_weight : dict or "balanced", optional
+        Factors of C by class; ``"balanced"`` makes them inversely proportional to the weight of the class.
+    fit_intercept : bool, default=True
+        Whether there are offsets b, which are not penalised. With several classes they sum to zero.
+    max_iter : int, default=100
+        The most Newton steps.
+    warm_start : bool, default=False
+        Start from the solution of the last fit, if that was to as many rows with as many classes, and is better than
+        zero. The answer is the same to the tolerance, except with an indefinite kernel.
+    verbose : bool, default=False
+        Show progress on standard error.
+    n_jobs : int, optional
+        Worker threads, all cores by default. The answer has the same bits for any number of them.
+    allow_indefinite : bool, default=False
+        Accept a kernel that is not positive semi-definite; the answer is then a stationary point. A precomputed
+        matrix and a function count as indefinite if this is set.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (k,)
+        The classes, sorted.
+    dual_coef_ : ndarray of shape (1, n) or (k, n)
+        The coefficients a: at the solution :math:`C_i` times the indicator of the class less its probability, in the
+        directions that change the function. One row for two classes, positive for ``classes_[1]``.
+    intercept_ : ndarray of shape (1,) or (k,)
+        Offsets b; 0 without ``fit_intercept``.
+    coef_ : ndarray of shape (1, d) or (k, d)
+        w; for the linear kernel only.
+    X_fit_ : ndarray or csr_matrix of shape (n, d)
+        The training rows; empty for ``"precomputed"``.
+    n_iter_ : ndarray of shape (1,)
+        Newton steps.
+    class_weight_ : ndarray of shape (k,)
+        Factors of C by class.
+    certificate_ : Certificate
+        Primal objective, and the dual one at the probabilities of the answer (entropies less half the squared norm),
+        in float64 over all rows. The products with the kernel matrix and their number of columns are what counts
+        for the time.
+    fit_status_ : int
+        0 if the tolerance was met, else 1.
+    kernel_ : Kernel
+        The kernel with its parameters (None for ``"precomputed"``).
+    n_features_in_ : int
+        Number of columns.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of the columns, if X has any.
+
+    Raises
+    ------
+    DataError, ParameterError, IndefiniteKernelError, MemoryBudgetError, NumericalError
+        From ``fit``: one class only or bad weights, a parameter that makes no sense, a kernel that is not positive
+        semi-definite, a job that does not fit, values that overflow.
+
+    See Also
+    --------
+    mercer.solvers.risk.logistic.solve_logistic : The solver, and what it costs.
+
+    Notes
+    -----
+    Weights mean repetition, exactly: a row of weight 3 gives the same function as the row three times, and a row of
+    weight 0 the same as no row. A kernel that is positive on weights that sum to zero only, such as the negative
+    distance, is taken where there is an intercept.
+
+    References
+    ----------
+    J. Zhu and T. Hastie, "Kernel logistic regression and the import vector machine", J. Comput. Graph. Statist. 14
+    (2005), 185-205.
+
+    Examples
+    --------
+    >>> from mercer import KernelLogisticRegression
+    >>> X = np.linspace(-1, 1, 40)[:, None]
+    >>> model = KernelLogisticRegression(C=10.0, gamma=2.0).fit(X, np.abs(X[:, 0]) > 0.5)
+    >>> model.predict_proba([[0.0], [0.5], [1.0]])[:, 1].round(2).tolist()
+    [0.01, 0.47, 0.98]
+    >>> model.certificate_.gap < 1e-9
+    True
+    """
+
+    certificate_: Certificate
+
+    def __init__(
+        self,
+        *,
+        C: float = 1.0,
+        kernel: Any = "rbf",
+        gamma: float | str = "scale",
+        degree: int = 3,
+        coef0: float = 0.0,
+        tol: float = 1e-4,
+        class_weight: dict[Any, float] | str | None = None,
+        fit_intercept: bool = True,
+        max_iter: int = 100,
+        warm_start: bool = False,
+        verbose: bool = False,
+        n_jobs: int | None = None,
+        allow_indefinite: bool = False,
+    ) -> None:
+        self.C = C
+        self.kernel = kernel
+        self.gamma = gamma
+        self.degree = degree
+        self.coef0 = coef0
+        self.tol = tol
+        self.class_weight = class_weight
+        self.fit_intercept = fit_intercept
+        self.max_iter = max_iter
+        self.warm_start = warm_start
+        self.verbose = verbose
+        self.n_jobs = n_jobs
+        self.allow_indefinite = allow_indefinite
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Fit to ``X`` (n, d), or (n, n) for ``"precomputed"``, and labels ``y`` (n,).
+
+        ``sample_weight`` (n,) says how often each row counts.
+        """
+        begun = time.perf_counter()
+        self._check_parameters()
+        X = self._check_X(X, reset=True)
+        y, weight = check_labels(type(self).__name__, y, X.shape[0]), check_sample_weight(sample_weight, X)
+        used = np.flatnonzero(weight)
+        classes, codes = np.unique(y[used], return_inverse=True)
+        if len(classes) < 2:
+            unused = ", not counting rows of weight 0" if len(used) < len(y) else ""
+            raise DataError(
+                f"KernelLogisticRegression needs two classes at least, and y has {len(classes)} class(es): "
+                f"{classes[:1].tolist()}{unused}; pass rows of another class, too."
+            )
+        start = self._last_point(X.shape[0], used, len(classes))
+        fit_weighted_kernel(
+            self, X, weight, allow_indefinite=self.allow_indefinite, intercept=bool(self.fit_intercept)
+        )
+        self.classes_ = classes
+        self.class_weight_ = class_factors(self.class_weight, classes, codes, weight[used])
+        with memory.track() as account:
+            self._solve(X, _Rows(used, codes, weight[used]), start)
+        self.certificate_ = replace(
+            self.certificate_, seconds=time.perf_counter() - begun, peak_bytes=account.peak
+        )
+        self._report()
+        return self
+
+    def decision_function(self, X: Any) -> Matrix:
+        """Decision values: (m,) for two classes, the logarithm of the odds of ``classes_[1]``; else (m, k)."""
+        check_is_fitted(self)
+        X = self._check_X(X, reset=False)
+        gram = self._gram(X, X if self.kernel_ is None else self.X_fit_)
+        values = np.asarray(gram @ np.ascontiguousarray(self.dual_coef_.T), dtype=np.float64) + self.intercept_
+        return values.ravel() if len(self.classes_) == 2 else values
+
+    def predict(self, X: Any) -> np.ndarray:
+        """The most probable class of each row of ``X``, (m,)."""
+        values = self.decision_function(X)
+        winners = (values > 0).astype(np.intp) if values.ndim == 1 else values.argmax(axis=1)
+        return self.classes_[winners]
+
+    def predict_proba(self, X: Any) -> Matrix:
+        """Probabilities of the classes, (m, k); each row sums to one."""
+        values = self.decision_function(X)
+        if values.ndim == 1:
+            return np.stack([expit(-values), expit(values)], axis=1)
+        return np.asarray(softmax(values, axis=1))
+
+    def predict_log_proba(self, X: Any) -> Matrix:
+        """Logarithms of the probabilities, (m, k), also of those that are too small to be told from zero."""
+        values = self.decision_function(X)
+        if values.ndim == 1:
+            return np.stack([log_expit(-values), log_expit(values)], axis=1)
+        return np.asarray(log_softmax(values, axis=1))
+
+    @property
+    def coef_(self) -> Matrix:
+        """w of each function, (1, d) or (k, d); for the linear kernel only."""
+        check_is_fitted(self)
+        if self.kernel_ != Linear():
+            raise AttributeError(f"coef_ exists for the linear kernel only, and the kernel is {self.kernel_!r}.")
+        return np.asarray((self.X_fit_.T @ self.dual_coef_.T).T)
+
+    def _solve(self, X: Any, rows: _Rows, start: LogisticPoint | None) -> None:
+        """State the problem over the rows with a weight, solve it, and set what was learned."""
+        whole: Any = self._gram(X, dtype=None if self.kernel_ is None else np.float64)
+        gram = whole if len(rows.used) == X.shape[0] else whole.restrict(rows.used, rows.used)
+        intercept, allowed = bool(self.fit_intercept), self.allow_indefinite
+        self._check_curvature(gram, rows.used, X.dtype, intercept=intercept, allow_indefinite=allowed)
+        cost = float(self.C) * rows.weight * self.class_weight_[rows.codes]
+        problem = LogisticRisk(
+            gram, log_loss(rows.codes, cost, len(self.classes_)), intercept, self._is_convex(intercept, allowed)
+        )
+        solution = solve_logistic(
+            problem, tol=float(self.tol), max_iter=int(self.max_iter), n_jobs=self.n_jobs, start=start,
+            verbose=bool(self.verbose),
+        )  # fmt: skip
+        point = solution.value
+        self.dual_coef_ = np.zeros((problem.shape[1], X.shape[0]))
+        self.dual_coef_[:, rows.used] = point.weights.T
+        self.intercept_ = point.offset
+        self.X_fit_ = np.empty((0, 0)) if self.kernel_ is None else X
+        self.n_iter_ = np.array([solution.state.steps], dtype=np.int32)
+        self.certificate_ = solution.certificate
+
+    def _last_point(self, n: int, used: NDArray[np.intp], classes: int) -> LogisticPoint | None:
+        """The answer of the last fit, where this one may start from it."""
+        if not self.warm_start or not hasattr(self, "dual_coef_"):
+            return None
+        if self.dual_coef_.shape[1] != n or len(self.classes_) != classes:
+            return None
+        weights = np.ascontiguousarray(self.dual_coef_[:, used].T)
+        return LogisticPoint(weights, np.zeros_like(weights), self.intercept_)
+
+    def _check_parameters(self) -> None:
+        for name in ("C", "tol"):
+            require_number(self, name, "a finite number above 0", lambda value: 0 < value < np.inf)
+        if isinstance(self.max_iter, bool) or not isinstance(self.max_iter, Integral) or self.max_iter < 1:
+            raise ParameterError(
+                f"max_iter must be a whole number of Newton steps, at least 1, and is {self.max_iter!r}."
+            )
+        for name in ("fit_intercept", "allow_indefinite", "warm_start"):
+            require_choice(self, name, (True, False))
+
+    def _report(self) -> None:
+        """Set ``fit_status_``; warn if the solver stopped early."""
+        status = self.certificate_.status
+        self.fit_status_ = int(status in _STOPPED)
+        if self.fit_status_:
+            warn_user(f"KernelLogisticRegression: {status.value}", ConvergenceWarning)

@@ -1,0 +1,178 @@
+"""The log loss of classes, by decision values: its value, its slope and its curvature, row by row.
+
+Two classes have one column of decision values, positive for the second class; more have a column each (softmax).
+Everything is stated by the probabilities of the classes that a row is *not* of, so that nothing is lost where the
+probability of its own class is next to one.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import expit, log_expit
+
+Vector = NDArray[np.float64]
+Matrix = NDArray[np.float64]
+
+
+class Slope(ABC):
+    """The loss next to some decision values: ``pull`` (n, m) is minus its gradient, each row times its cost."""
+
+    pull: Matrix
+
+    @abstractmethod
+    def curve(self, Z: Matrix) -> Matrix:
+        """``W Z``, the change of the gradient with decision values that change by ``Z`` (n, m)."""
+
+    @abstractmethod
+    def total(self) -> Matrix:
+        """The sum of W over the rows, (m, m)."""
+
+
+@dataclass(frozen=True, eq=False)
+class LogLoss(ABC):
+    """The loss of rows whose classes have the numbers ``codes`` (n,) and that count as much as ``cost`` (n,) says."""
+
+    codes: NDArray[np.intp]
+    cost: Vector
+
+    @property
+    @abstractmethod
+    def columns(self) -> int:
+        """Columns of decision values."""
+
+    @abstractmethod
+    def value(self, F: Matrix) -> float:
+        """The sum over the rows at decision values ``F`` (n, m)."""
+
+    @abstractmethod
+    def pull(self, F: Matrix) -> Matrix:
+        """Minus the gradient, (n, m)."""
+
+    @abstractmethod
+    def slope(self, F: Matrix) -> Slope:
+        """What Newton's method needs to know at ``F``."""
+
+
+class TwoClasses(LogLoss):
+    r"""``log(1 + exp(-s f))`` with ``s = 1`` for class 1 and -1 for class 0.
+
+    Examples
+    --------
+    >>> loss = TwoClasses(np.array([0, 1]), np.ones(2))
+    >>> round(loss.value(np.zeros((2, 1))), 4), loss.pull(np.zeros((2, 1))).ravel()
+    (1.3863, array([-0.5,  0.5]))
+    """
+
+    @property
+    def columns(self) -> int:
+        return 1
+
+    @property
+    def _signs(self) -> Matrix:
+        return np.where(self.codes == 1, 1.0, -1.0)[:, None]
+
+    def value(self, F: Matrix) -> float:
+        return float(-(self.cost @ log_expit(self._signs * F)[:, 0]))
+
+    def pull(self, F: Matrix) -> Matrix:
+        signs = self._signs
+        missing: Matrix = self.cost[:, None] * signs * expit(-signs * F)
+        return missing
+
+    def slope(self, F: Matrix) -> Slope:
+        return _TwoClassSlope(self.pull(F), self.cost[:, None] * expit(F) * expit(-F))
+
+
+@dataclass(frozen=True, eq=False)
+class _TwoClassSlope(Slope):
+    pull: Matrix
+    variance: Matrix
+
+    def curve(self, Z: Matrix) -> Matrix:
+        return self.variance * Z
+
+    def total(self) -> Matrix:
+        return self.variance.sum(keepdims=True)
+
+
+@dataclass(frozen=True, eq=False)
+class ManyClasses(LogLoss):
+    r"""``log(sum_j exp(f_j)) - f_y`` of ``count`` classes.
+
+    Examples
+    --------
+    >>> loss = ManyClasses(np.array([0, 2]), np.ones(2), 3)
+    >>> loss.value(np.array([[800.0, 0.0, 0.0], [800.0, 0.0, 0.0]]))
+    800.0
+    """
+
+    count: int
+
+    @property
+    def columns(self) -> int:
+        return self.count
+
+    def _odds(self, F: Matrix) -> tuple[Matrix, Vector, Vector, Vector]:
+        """``exp(f_j - f_y - t)`` with 0 for the class itself, their sum, ``exp(-t)`` and t: the largest, at least 0."""
+        rows = np.arange(len(F))
+        odds = F - F[rows, self.codes][:, None]
+        top = odds.max(axis=1)
+        odds -= top[:, None]
+        np.exp(odds, out=odds)
+        odds[rows, self.codes] = 0.0
+        return odds, odds.sum(axis=1), np.exp(-top), top
+
+    def value(self, F: Matrix) -> float:
+        _, others, own, top = self._odds(F)
+        # Where the class itself is the most probable one, "own" is exactly 1.
+        with np.errstate(divide="ignore"):
+            losses = np.where(top == 0.0, np.log1p(others), top + np.log(own + others))
+        return float(self.cost @ losses)
+
+    def _pull(self, F: Matrix) -> tuple[Matrix, Matrix]:
+        """The pull, and the probabilities."""
+        odds, others, own, _ = self._odds(F)
+        rows, total = np.arange(len(F)), own + others
+        probabilities = odds
+        probabilities /= total[:, None]
+        pull = -self.cost[:, None] * probabilities
+        pull[rows, self.codes] = self.cost * (others / total)
+        probabilities[rows, self.codes] = own / total
+        return pull, probabilities
+
+    def pull(self, F: Matrix) -> Matrix:
+        return self._pull(F)[0]
+
+    def slope(self, F: Matrix) -> Slope:
+        pull, probabilities = self._pull(F)
+        return _ManyClassSlope(pull, probabilities, self.cost[:, None] * probabilities, self.codes)
+
+
+@dataclass(frozen=True, eq=False)
+class _ManyClassSlope(Slope):
+    pull: Matrix
+    probabilities: Matrix
+    weighted: Matrix
+    codes: NDArray[np.intp]
+
+    def curve(self, Z: Matrix) -> Matrix:
+        # W takes equal changes of a row to nothing; against its own class nothing cancels.
+        Z = Z - Z[np.arange(len(Z)), self.codes][:, None]
+        Z -= np.einsum("ij,ij->i", self.probabilities, Z)[:, None]
+        Z *= self.weighted
+        return Z
+
+    def total(self) -> Matrix:
+        shared = self.weighted.T @ self.probabilities
+        np.fill_diagonal(shared, 0.0)
+        # The rows of the sum add up to zero, as those of every W do.
+        return np.diag(shared.sum(axis=1)) - (shared + shared.T) / 2
+
+
+def log_loss(codes: NDArray[np.intp], cost: Vector, classes: int) -> LogLoss:
+    """The loss of as many classes, two or more."""
+    return TwoClasses(codes, cost) if classes == 2 else ManyClasses(codes, cost, classes)

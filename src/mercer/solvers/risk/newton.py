@@ -1,0 +1,267 @@
+r"""Newton's method for the log loss, its systems solved by conjugate gradients in the space of the kernel.
+
+In the coordinates A of a function the Hessian is :math:`K + K W K` and the gradient :math:`-K r`, with the curvature
+W of the loss and :math:`r = G - A`. In the inner product of the space, :math:`\langle A, B \rangle =
+\operatorname{tr} A^\top K B`, these are :math:`I + W K` and :math:`-r`: conjugate gradients take one product with K a
+step for all columns at once, never leave the descent directions wherever they are stopped, and have nothing but the few
+large eigenvalues of WK to overcome. The offset is eliminated: every point has the best one, and what is left of W is
+its Schur complement.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from mercer._errors import NumericalError
+from mercer.engine.progress import Progress
+from mercer.solvers.risk.log_loss import LogLoss, Matrix, Slope, Vector
+from mercer.solvers.risk.logistic_problem import LogisticPoint, Quality, inner
+
+Multiply = Callable[[Matrix], Matrix]
+
+# Systems are solved to this share of the length of the gradient, and better as that falls.
+_LOOSE = 0.5
+# The last system is solved to this share of what is wanted, since the step after it changes W.
+_LAST = 0.3
+_MOST_PRODUCTS = 1000
+# A step is long enough where the slope along it has fallen to this share.
+_FLATTENED = 0.1
+_MOST_TRIALS = 20
+# Newton's step for the offset is trusted if no class moves by more.
+_FAR = 4.0
+# So many steps without gain mean that rounding is all that is left.
+_PATIENCE = 3
+
+
+@dataclass
+class Controls:
+    """When to stop: the violation ``goal``, steps ``left``, and the ``rounding`` of products, as a share."""
+
+    goal: float
+    left: int
+    rounding: float
+    progress: Progress
+    products: int = 0
+
+
+@dataclass(frozen=True, eq=False)
+class _Model:
+    """The curvature W of the loss, with the offset eliminated from it."""
+
+    slope: Slope
+    inverse: Matrix | None
+
+    @classmethod
+    def of(cls, slope: Slope, intercept: bool) -> _Model:
+        return cls(slope, pseudo_inverse(slope.total()) if intercept else None)
+
+    def curve(self, Z: Matrix) -> Matrix:
+        curved = self.slope.curve(Z)
+        if self.inverse is not None:
+            curved += self.slope.curve(np.broadcast_to(self._shift(curved), Z.shape))
+        return curved
+
+    def offset(self, Z: Matrix) -> Vector:
+        """How the best offset changes with decision values that change by ``Z``."""
+        return np.zeros(Z.shape[1]) if self.inverse is None else self._shift(self.slope.curve(Z))
+
+    def _shift(self, curved: Matrix) -> Vector:
+        shift: Vector = -(self.inverse @ curved.sum(axis=0))
+        return shift
+
+
+def pseudo_inverse(total: Matrix) -> Matrix:
+    """Of the sum of W (m, m), which is singular where equal changes of all columns change nothing.
+
+    >>> pseudo_inverse(np.array([[2.0, -2.0], [-2.0, 2.0]])).round(12).tolist()
+    [[0.125, -0.125], [-0.125, 0.125]]
+    """
+    several = len(total) > 1
+    # What is known to be singular is made regular first: an eigenvalue that should be zero is rounding otherwise.
+    values, vectors = np.linalg.eigh(total + total.max() / len(total) if several else total)
+    kept = values > len(values) * np.finfo(float).eps * max(values[-1], 0.0)
+    inverse: Matrix = (vectors[:, kept] / values[kept]) @ vectors[:, kept].T
+    if several:
+        inverse -= inverse.mean(axis=0)
+        inverse -= inverse.mean(axis=1)[:, None]
+    return inverse
+
+
+def best_offset(loss: LogLoss, products: Matrix, offset: Vector, *, limit: int = 100) -> Vector:
+    """The offsets (m,) of least loss at ``products`` (n, m), from ``offset`` on, by Newton's method.
+
+    >>> from mercer.solvers.risk.log_loss import TwoClasses
+    >>> loss = TwoClasses(np.array([0, 1]), np.array([1.0, 3.0]))
+    >>> best_offset(loss, np.zeros((2, 1)), np.zeros(1)) / np.log(3.0)
+    array([1.])
+    """
+    small = 4.0 * np.finfo(float).eps * float(loss.cost.sum())
+    slope = loss.slope(products + offset)
+    for _ in range(limit):
+        pull = slope.pull.sum(axis=0)
+        if np.abs(pull).max() <= small:
+            break
+        step = pseudo_inverse(slope.total()) @ pull
+        nearer = loss.slope(products + offset + step)
+        if np.abs(step).max() > _FAR or not np.abs(nearer.pull.sum(axis=0)).max() <= 0.5 * np.abs(pull).max():
+            # Far from the best offset the loss tells which step is good; next to it, it is flat to rounding.
+            step = _better(loss, products + offset, step, _scaling(loss, pull))
+            if not step.any():
+                break
+            nearer = loss.slope(products + offset + step)
+        offset, slope = offset + step, nearer
+    return offset
+
+
+def _scaling(loss: LogLoss, pull: Vector) -> Vector:
+    """The step that scales the odds of all classes by what is missing of them in total; it never goes too far."""
+    wanted = np.bincount(loss.codes, weights=loss.cost)
+    missing = pull if len(pull) > 1 else np.array([-pull[0], pull[0]])
+    step = -np.log(np.maximum(1.0 - missing / wanted, np.finfo(float).eps))
+    return step - step.mean() if len(pull) > 1 else step[1:] - step[:1]
+
+
+def _better(loss: LogLoss, decision: Matrix, newton: Vector, scaling: Vector) -> Vector:
+    """The one of several steps with the least loss, or zero."""
+    newton = newton * min(1.0, _FAR / max(float(np.abs(newton).max()), np.finfo(float).tiny))
+    steps = [np.zeros_like(newton), newton, 0.25 * newton, scaling]
+    return steps[int(np.argmin([loss.value(decision + step) for step in steps]))]
+
+
+def descend(
+    loss: LogLoss, intercept: bool, point: LogisticPoint, multiply: Multiply, controls: Controls,
+    anchor: Matrix | float = 0.0,
+) -> tuple[LogisticPoint, Quality]:  # fmt: skip
+    """Newton steps from ``point`` until its violation is at most the goal, or steps run out, or rounding stops them.
+
+    Parameters
+    ----------
+    loss : LogLoss
+    intercept : bool
+        Whether there is an offset.
+    point : LogisticPoint
+        Where to begin.
+    multiply : callable
+        ``V -> K V``.
+    controls : Controls
+        Counts the steps and the products.
+    anchor : ndarray of shape (n, m), default=0
+        A part of the decision values that stays as it is.
+
+    Returns
+    -------
+    point, quality
+        The quality is that of the products that the point has, which accumulate the rounding of ``multiply``.
+
+    Raises
+    ------
+    NumericalError
+        If products overflow.
+    """
+    best, waited = (np.inf, np.inf), 0
+    while True:
+        if intercept:
+            point = replace_offset(loss, point, anchor)
+        slope = loss.slope(point.decision + anchor)
+        gradient = slope.pull - point.weights
+        products = multiply(gradient)
+        controls.products += 1
+        squared = inner(gradient, products)
+        primal = loss.value(point.decision + anchor) + 0.5 * point.squared_norm
+        if not np.isfinite(squared) or not np.isfinite(primal):
+            raise NumericalError(
+                "products with the kernel matrix overflow. Scale the columns of X "
+                "(sklearn.preprocessing.StandardScaler), or scale the kernel down."
+            )
+        quality = Quality(primal, squared, point.squared_norm)
+        gained = primal < best[0] - controls.rounding * abs(best[0]) or squared < 0.5 * best[1]
+        waited = 0 if gained else waited + 1
+        best = min(best[0], primal), min(best[1], squared)
+        if quality.violation <= controls.goal or controls.left == 0 or waited == _PATIENCE or squared <= 0:
+            return point, quality
+        point = _step(loss, _Model.of(slope, intercept), point, gradient, products, multiply, controls, anchor)
+        controls.left -= 1
+        controls.progress.advance()
+
+
+def replace_offset(loss: LogLoss, point: LogisticPoint, anchor: Matrix | float = 0.0) -> LogisticPoint:
+    """The same function with its best offset."""
+    return LogisticPoint(point.weights, point.products, best_offset(loss, point.products + anchor, point.offset))
+
+
+def _step(
+    loss: LogLoss, model: _Model, point: LogisticPoint, gradient: Matrix, products: Matrix, multiply: Multiply,
+    controls: Controls, anchor: Matrix | float,
+) -> LogisticPoint:  # fmt: skip
+    squared = inner(gradient, products)
+    scale = abs(loss.value(point.decision + anchor) + 0.5 * point.squared_norm)
+    share = min(_LOOSE, float(np.sqrt(squared / scale)) if scale > 0 else _LOOSE)
+    enough = max((share**2) * squared, (_LAST * controls.goal) ** 2 * abs(point.squared_norm))
+    direction, along = _solve(model, gradient, products, multiply, enough, controls)
+    turn = model.offset(along)
+    length = _length(loss, point, direction, along + turn, anchor)
+    return LogisticPoint(
+        point.weights + length * direction, point.products + length * along, point.offset + length * turn
+    )
+
+
+def _solve(
+    model: _Model, r: Matrix, Kr: Matrix, multiply: Multiply, enough: float, controls: Controls
+) -> tuple[Matrix, Matrix]:
+    """``x`` with ``(I + W K) x = r`` about, and ``K x``: until the squared length of the residual is ``enough``."""
+    x, Kx = np.zeros_like(r), np.zeros_like(r)
+    p, Kp = r, Kr
+    squared = inner(r, Kr)
+    for step in range(min(2 * r.size + 10, _MOST_PRODUCTS)):
+        curved = model.curve(Kp)
+        q, Kq = p + curved, Kp + multiply(curved)
+        controls.products += 1
+        bend = inner(Kp, q)
+        if not bend > 0:
+            # Only rounding, or a kernel that is none, bends downwards.
+            return (r, Kr) if step == 0 else (x, Kx)
+        a = squared / bend
+        x, Kx = x + a * p, Kx + a * Kp
+        r, Kr = r - a * q, Kr - a * Kq
+        before, squared = squared, inner(r, Kr)
+        if not squared > enough:
+            break
+        p, Kp = r + (squared / before) * p, Kr + (squared / before) * Kp
+    return x, Kx
+
+
+def _length(loss: LogLoss, point: LogisticPoint, direction: Matrix, turn: Matrix, anchor: Matrix | float) -> float:
+    """The length of the step, where the slope along it is next to nothing.
+
+    The slope and not the objective is looked at: no digits are lost where the objective hardly changes any more. It
+    rises with the length, since the objective is convex.
+    """
+    start = point.decision + anchor
+
+    def slope_at(t: float) -> float:
+        left = point.weights + t * direction - loss.pull(start + t * turn)
+        return inner(left, turn)
+
+    first = slope_at(0.0)
+    if not first < 0:
+        return 1.0
+    low, low_slope, high, high_slope = 0.0, first, np.inf, np.inf
+    t = following = 1.0
+    for _ in range(_MOST_TRIALS):
+        t = following
+        slope = slope_at(t)
+        if abs(slope) <= _FLATTENED * abs(first) or slope <= first:
+            break
+        if slope < 0:
+            low, low_slope = t, slope
+        else:
+            high, high_slope = t, slope
+        if np.isinf(high):
+            following = t * min(2.0, max(1.2, first / (first - low_slope)))
+            continue
+        secant = low + (high - low) * low_slope / (low_slope - high_slope)
+        following = min(max(secant, low + 0.1 * (high - low)), high - 0.1 * (high - low))
+    return t
