@@ -23,6 +23,7 @@ import mercer
 from mercer import (
     SVC,
     SVR,
+    BayesianLinearRegression,
     KernelLogisticRegression,
     KernelRidge,
     KernelSGDClassifier,
@@ -54,6 +55,12 @@ MODELS: dict[str, tuple[Callable[[], BaseEstimator], Any]] = {
     "ridge, two targets": (lambda: KernelRidge(kernel=KERNEL, alpha=[0.1, 2.0]).fit(X, np.c_[Y, -Y]), NEW),
     "ridge, weighted": (lambda: KernelRidge(kernel=Polynomial(2)).fit(X, Y, sample_weight=np.arange(40) + 1.0), NEW),
     "ridge, precomputed": (lambda: KernelRidge(kernel="precomputed").fit(K, Y), NEW_K),
+    "ridge, chosen penalties": (
+        lambda: KernelRidge("loo", kernel=KERNEL, alpha_per_target=True).fit(X, np.c_[Y, X[:, 2]]), NEW
+    ),
+    "ridge, given penalties": (lambda: KernelRidge("gcv", kernel=KERNEL, alphas=[0.1, 1.0]).fit(X, Y), NEW),
+    "bayesian linear": (lambda: BayesianLinearRegression(fit_intercept=True).fit(X, Y), NEW),
+    "bayesian linear, wide": (lambda: BayesianLinearRegression(2.0).fit(X[:2], Y[:2]), NEW),
     "ridge, centred": (lambda: KernelRidge(kernel=Linear().centered(X[:9])).fit(X, Y), NEW),
     "ridge, scikit-learn's kernel": (
         lambda: KernelRidge(kernel=2.0 * SklearnRBF(1.5) + WhiteKernel(0.1)).fit(X, Y), NEW

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 _HOME = {
+    "BayesianLinearRegression": "mercer.estimators.bayesian_linear_regression",
     "Gram": "mercer.gram",
     "KernelLogisticRegression": "mercer.estimators.kernel_logistic_regression",
     "KernelRidge": "mercer.estimators.kernel_ridge",
@@ -26,6 +27,7 @@ _HOME = {
     "config": "mercer.engine.settings",
     "load": "mercer.persistence",
     "on_progress": "mercer.engine.progress",
+    "ridge_path": "mercer.selection.ridge",
     "save": "mercer.persistence",
     "svm_path": "mercer.selection.path",
 }
@@ -42,6 +44,7 @@ if TYPE_CHECKING:
     from mercer._errors import MercerError as MercerError
     from mercer.engine.progress import on_progress as on_progress
     from mercer.engine.settings import config as config
+    from mercer.estimators.bayesian_linear_regression import BayesianLinearRegression as BayesianLinearRegression
     from mercer.estimators.kernel_logistic_regression import KernelLogisticRegression as KernelLogisticRegression
     from mercer.estimators.kernel_ridge import KernelRidge as KernelRidge
     from mercer.estimators.kernel_sgd import KernelSGDClassifier as KernelSGDClassifier
@@ -55,6 +58,7 @@ if TYPE_CHECKING:
     from mercer.persistence import load as load
     from mercer.persistence import save as save
     from mercer.selection.path import svm_path as svm_path
+    from mercer.selection.ridge import ridge_path as ridge_path
 
 
 def __getattr__(name: str) -> Any:

@@ -43,7 +43,6 @@ from mercer.kernels.parse import parse_kernel
 _MAKERS: dict[str, Any] = {
     "svc": SVC, "nu-svc": NuSVC, "logistic": KernelLogisticRegression, "ridge": KernelRidge, "svr": SVR, "nu-svr": NuSVR
 }  # fmt: skip
-_ALPHAS = (1e-4, 1e-3, 1e-2, 1e-1, 1.0, 10.0)
 # Factors of the default gamma = 1 / columns.
 _WIDTHS = (1 / 64, 1 / 16, 1 / 4, 1.0, 4.0)
 _ROWS_FOR_PENALTY = 1000
@@ -211,8 +210,8 @@ def _hold_out(target: Target, share: float, seed: int) -> tuple[np.ndarray, np.n
 def _choose_penalty(model: TableModel, job: _Job, parameters: Mapping[str, Any], seed: int) -> str | None:
     """Set what the user leaves open of a ridge regression, by exact leave-one-out; says what it did.
 
-    That is the penalty, and the width of the default kernel. No model is refitted for a left-out row, so the whole
-    grid on at most a thousand rows takes about as long as one fit on a few thousand.
+    That is the penalty, and the width of the default kernel. For each width one factorisation serves all penalties, so
+    that the choice on at most a thousand rows takes about as long as one fit on a few thousand.
     """
     if not isinstance(model.estimator, KernelRidge) or "alpha" in parameters:
         return None
@@ -224,14 +223,15 @@ def _choose_penalty(model: TableModel, job: _Job, parameters: Mapping[str, Any],
     widths: list[dict[str, float]] = [{}]
     if not {"kernel", "gamma"} & set(parameters):
         widths = [{"gamma": factor / job.schema.encoded_columns} for factor in _WIDTHS]
-    scored = []
+    tried: list[tuple[float, dict[str, float]]] = []
     # On matrices this small several threads gain nothing, and on a busy machine they wait for one another.
     with one_blas_thread():
-        for trial in ({"alpha": alpha, **width} for alpha in _ALPHAS for width in widths):
+        for width in widths:
             candidate = clone(model)
-            candidate.estimator.set_params(**trial)
-            scored.append((candidate.fit(X, y, schema=job.schema).estimator_.loo_score_, trial))
-    best = max(scored, key=lambda pair: pair[0])[1]
+            candidate.estimator.set_params(alpha="loo", **width)
+            found = candidate.fit(X, y, schema=job.schema).estimator_
+            tried.append((float(found.path_.loo.min()), {"alpha": found.alpha_, **width}))
+    best = min(tried, key=lambda pair: pair[0])[1]
     model.estimator.set_params(**best)
     words = ", ".join(f"{name}={value:.4g}" for name, value in best.items())
     return f"{words} by exact leave-one-out on {count} training rows; or give them by --set"
@@ -273,6 +273,8 @@ def _outcome(model: TableModel, chosen: str | None) -> dict[str, Any]:
     """What the fit came to, as plain values."""
     estimator = model.estimator_
     given = {k: v for k, v in estimator.get_params(deep=False).items() if k not in ("kernel", "n_jobs")}
+    if isinstance(given.get("alpha"), str):
+        chosen = f"alpha={estimator.alpha_:.4g} by {given['alpha']} on all training rows"
     support = getattr(estimator, "support_", None)
     return {
         "model": type(estimator).__name__,

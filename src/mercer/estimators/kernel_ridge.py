@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack
 from functools import partial
 from typing import Any, Self
 
@@ -14,11 +15,15 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted, vali
 from mercer._errors import DataError, ParameterError
 from mercer.estimators._advice import advised
 from mercer.estimators._base import KernelEstimator
+from mercer.estimators._parameters import require_choice
 from mercer.estimators._targets import warn_of_constant
 from mercer.kernels import Kernel, as_kernel
 from mercer.solvers.linear import cholesky
+from mercer.solvers.linear.choose_penalty import choose
 from mercer.solvers.linear.leave_one_out import leave_one_out
-from mercer.solvers.linear.linear_system import LinearSystem
+from mercer.solvers.linear.linear_system import LinearSystem, LinearSystemState
+from mercer.solvers.linear.penalty_path import CRITERIA, Criterion, PenaltyPath
+from mercer.solvers.solution import Solution
 
 Vector = NDArray[np.float64]
 
@@ -31,9 +36,11 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelEstimator):
 
     Parameters
     ----------
-    alpha : float or array-like of shape (n_targets,), default=1.0
+    alpha : float, array-like of shape (n_targets,), "loo", "gcv" or "evidence", default=1.0
         The penalty, zero or above; one for all targets or one for each. Targets that share a value share a
-        factorisation.
+        factorisation. A word has it chosen: ``"loo"`` by the mean squared error of exact leave-one-out predictions,
+        ``"gcv"`` by generalised cross-validation, ``"evidence"`` by the density of the targets under the Gaussian
+        process with this kernel and the noise variance that suits it best.
     kernel : str, Kernel, scikit-learn kernel or callable, default="linear"
         A name (``"linear"``, ``"poly"``, ``"rbf"``, ``"sigmoid"``, ``"laplacian"``, ``"chi2"``, ``"cosine"``), a
         kernel, a function ``(X, Z) -> block``, or ``"precomputed"``.
@@ -45,6 +52,11 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelEstimator):
         Of ``"poly"`` and ``"sigmoid"``.
     kernel_params : dict, optional
         Keyword arguments for a kernel that is a function.
+    alphas : array-like, optional
+        Where ``alpha`` is a word: the penalties to choose from. None for any number, to three digits.
+    alpha_per_target : bool, default=False
+        Where ``alpha`` is a word: whether every target has a penalty of its own; else one is chosen by the sum of
+        their criteria.
     allow_indefinite : bool, default=False
         Whether to take a kernel that is not positive semi-definite. The answer is then a stationary point. A
         precomputed matrix counts as indefinite if this is set.
@@ -53,6 +65,11 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelEstimator):
 
     Attributes
     ----------
+    alpha_ : float or ndarray of shape (n_targets,)
+        The penalty, given or chosen.
+    path_ : PenaltyCurves
+        Where ``alpha`` is a word: the penalties that were tried, ascending, with the criteria for each; ``loo`` only
+        for ``alpha="loo"``.
     dual_coef_ : ndarray of shape (n_samples,) or (n_samples, n_targets)
         The coefficients c, in float64.
     X_fit_ : ndarray or csr_matrix of shape (n_samples, n_features)
@@ -64,8 +81,8 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelEstimator):
     kernel_ : Kernel or None
         The kernel; None for ``"precomputed"``.
     factorization_ : str
-        How the system was solved: ``"float32 Cholesky, refined"``, ``"float64 Cholesky"``, ``"least squares"``
-        or ``"float64 LDL^T"``.
+        How the system was solved: ``"float32 Cholesky, refined"``, ``"float64 Cholesky"``, ``"least squares"``,
+        ``"float64 LDL^T"`` or, where ``alpha`` is a word, ``"float64 band Cholesky"``.
     certificate_ : Certificate
         Objectives (sums over the targets), the relative residual of the linear system, time and memory.
     n_features_in_ : int
@@ -75,11 +92,15 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelEstimator):
 
     See Also
     --------
+    ridge_path : The fits for many penalties.
     mercer.solvers.linear.cholesky.solve : The solver, and what it costs.
+    mercer.solvers.linear.penalty_path.PenaltyPath : How a penalty is chosen: the formulas, and what it costs.
 
     Notes
     -----
-    Integer weights are the same as repeated rows, and a row of weight zero is the same as none. The names of the
+    Integer weights are the same as repeated rows, also for leave-one-out and the choice of the penalty, and a row of
+    weight zero is the same as none. To choose a penalty takes one reduction of the matrix, whatever the number of
+    penalties: about as long as ten fits with a given one for ``"loo"``, and five for the others. The names of the
     parameters, their defaults and their meaning are those of ``sklearn.kernel_ridge.KernelRidge``, except that a
     function is called once for two blocks of rows; see :func:`mercer.kernels.from_function` for one of two single rows.
 
@@ -97,7 +118,14 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelEstimator):
     0.998
     >>> model.loo_score_ > 0.99, model.certificate_.kkt_violation < 1e-10
     (True, True)
+    >>> noisy = np.sin(X).ravel() + 0.1 * np.cos(40 * X).ravel()
+    >>> chosen = KernelRidge("loo", kernel="rbf", gamma=1.0).fit(X, noisy)
+    >>> chosen.alpha_, round(float(chosen.path_.loo.min()), 4)
+    (0.161, 0.0074)
     """
+
+    # Computed when asked for.
+    _loo_predictions: Vector | None = None
 
     def __init__(
         self,
@@ -108,6 +136,8 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelEstimator):
         degree: int = 3,
         coef0: float = 1,
         kernel_params: dict[str, Any] | None = None,
+        alphas: Any = None,
+        alpha_per_target: bool = False,
         allow_indefinite: bool = False,
         n_jobs: int | None = None,
     ) -> None:
@@ -117,6 +147,8 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelEstimator):
         self.degree = degree
         self.coef0 = coef0
         self.kernel_params = kernel_params
+        self.alphas = alphas
+        self.alpha_per_target = alpha_per_target
         self.allow_indefinite = allow_indefinite
         self.n_jobs = n_jobs
 
@@ -136,26 +168,13 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelEstimator):
         DataError, ParameterError, IndefiniteKernelError, MemoryBudgetError
             If the data or a parameter cannot be used, or the job is too large; see the messages.
         """
-        with advised():
-            X, y = validate_data(
-                self, X, y, accept_sparse=False if self._is_precomputed else "csr", dtype=[np.float64, np.float32],
-                order="C", multi_output=True, y_numeric=True,
-            )  # fmt: skip
-            y = np.asarray(y, dtype=np.float64)
-        weights = None if sample_weight is None else self._check_weights(sample_weight, X)
-        self._penalties(1 if y.ndim == 1 else y.shape[1])
-        warn_of_constant(y, weights)
-        self._fit_kernel(X, allow_indefinite=self.allow_indefinite, intercept=False)
-        self.X_fit_, self.y_fit_, self.sample_weight_fit_ = X, y, weights
-        self._loo_predictions: Vector | None = None
-        rows, system = self._system()
-        solution = cholesky.solve(system, n_jobs=self.n_jobs)
-        coefficients = np.zeros((len(y), system.shape[1]))
-        coefficients[rows] = solution.value
-        self.dual_coef_ = coefficients.reshape(y.shape)
-        self.factorization_ = solution.state.method
-        self.certificate_ = solution.certificate
-        return self
+        require_choice(self, "alpha_per_target", (True, False))
+        criterion, alphas = self._criterion(), self._choices()
+        rows, system = self._state_problem(X, y, sample_weight)
+        if criterion is not None:
+            return self._choose(rows, system, criterion, alphas)
+        alpha = np.array(system.shifts)
+        return self._take(rows, cholesky.solve(system, n_jobs=self.n_jobs), alpha if np.ndim(self.alpha) else alpha[:1])
 
     def predict(self, X: Any) -> NDArray[np.floating]:
         """Predictions, of shape (n,) or (n, n_targets).
@@ -174,12 +193,14 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelEstimator):
     def loo_predictions_(self) -> Vector:
         """Prediction for every training row by the fit to all others, of the shape of ``y``, in float64.
 
-        Computed when first asked for, at the cost of about two fits in float64, and kept. A row that stands for several
-        by its weight is left out as a whole.
+        Computed when first asked for, at the cost of about two fits in float64, and kept; known already after
+        ``alpha="loo"``. Of a row that stands for several by its weight, one is left out, as if it were repeated; what
+        weighs less than one is left out as a whole.
         """
         check_is_fitted(self)
         if self._loo_predictions is None:
-            rows, system = self._system()
+            alpha = np.broadcast_to(self.alpha_, self.y_fit_.reshape(len(self.y_fit_), -1).shape[1])
+            rows, system = self._system(alpha)
             coefficients = self.dual_coef_.reshape(len(self.y_fit_), -1)
             out = np.empty_like(coefficients)
             out[rows] = leave_one_out(system, coefficients[rows], n_jobs=self.n_jobs)
@@ -201,8 +222,52 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelEstimator):
             return as_kernel(partial(self.kernel, **self.kernel_params))
         return super()._make_kernel(X, gamma)
 
-    def _system(self) -> tuple[NDArray[np.intp], LinearSystem]:
-        """Rows with a weight, and the linear system over them."""
+    def _state_problem(self, X: Any, y: Any, sample_weight: Any) -> tuple[NDArray[np.intp], LinearSystem]:
+        """Check and keep the data; rows with a weight, and the linear system over them."""
+        with advised():
+            X, y = validate_data(
+                self, X, y, accept_sparse=False if self._is_precomputed else "csr", dtype=[np.float64, np.float32],
+                order="C", multi_output=True, y_numeric=True,
+            )  # fmt: skip
+            y = np.asarray(y, dtype=np.float64)
+        weights = None if sample_weight is None else self._check_weights(sample_weight, X)
+        n_targets = 1 if y.ndim == 1 else y.shape[1]
+        alpha = np.zeros(n_targets) if isinstance(self.alpha, str) else self._penalties(n_targets)
+        warn_of_constant(y, weights)
+        self._fit_kernel(X, allow_indefinite=self.allow_indefinite, intercept=False)
+        self.X_fit_, self.y_fit_, self.sample_weight_fit_ = X, y, weights
+        self._loo_predictions = None
+        if hasattr(self, "path_"):
+            del self.path_
+        return self._system(alpha)
+
+    def _choose(
+        self, rows: NDArray[np.intp], system: LinearSystem, criterion: Criterion, alphas: Vector | None
+    ) -> Self:
+        """Fit with the penalty that the criterion says."""
+        with ExitStack() as held:
+            path = PenaltyPath(system, held, single_rows=criterion == "loo", n_jobs=self.n_jobs)
+            chosen, curves = choose(path, criterion, alphas, apart=bool(self.alpha_per_target))
+            (solution,) = path.solutions(chosen[None])
+            if criterion == "loo" and len(rows) == len(self.y_fit_):
+                errors = np.column_stack([path.left_out_errors(a)[:, j] for j, a in enumerate(chosen)])
+                self._loo_predictions = (np.asarray(system.targets) - errors).reshape(self.y_fit_.shape)
+        self.path_ = curves.squeezed() if self.y_fit_.ndim == 1 else curves
+        several = self.alpha_per_target and self.y_fit_.ndim == 2
+        return self._take(rows, solution, chosen if several else chosen[:1])
+
+    def _take(self, rows: NDArray[np.intp], solution: Solution[Vector, LinearSystemState], alpha: Vector) -> Self:
+        """Keep a solution; ``alpha`` is the penalty of every target, or one of all."""
+        coefficients = np.zeros((len(self.y_fit_), solution.value.shape[1]))
+        coefficients[rows] = solution.value
+        self.alpha_ = float(alpha[0]) if len(alpha) == 1 else alpha
+        self.dual_coef_ = coefficients.reshape(self.y_fit_.shape)
+        self.factorization_ = solution.state.method
+        self.certificate_ = solution.certificate
+        return self
+
+    def _system(self, alpha: Vector) -> tuple[NDArray[np.intp], LinearSystem]:
+        """Rows with a weight, and the linear system over them; ``alpha`` for every target."""
         n = len(self.y_fit_)
         gram: Any = self._gram(self.X_fit_, dtype=None if self.kernel_ is None else np.float64)
         targets = self.y_fit_.reshape(n, -1)
@@ -211,7 +276,28 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelEstimator):
         if len(rows) < n:
             gram, targets, weights = gram.restrict(rows, rows), targets[rows], weights[rows]
         convex = not self.allow_indefinite if self.kernel_ is None else self.kernel_.definiteness == "positive"
-        return rows, LinearSystem(gram, targets, self._penalties(targets.shape[1]), weights, convex)
+        return rows, LinearSystem(gram, targets, alpha, weights, convex)
+
+    def _criterion(self) -> Criterion | None:
+        """What chooses the penalty, if not the user."""
+        if not isinstance(self.alpha, str):
+            return None
+        if self.alpha not in CRITERIA:
+            raise ParameterError(
+                f"alpha must be a number, one for each target, 'loo', 'gcv' or 'evidence', and is {self.alpha!r}."
+            )
+        return self.alpha
+
+    def _choices(self) -> Vector | None:
+        """The penalties to choose from, checked; None for any."""
+        if self.alphas is None:
+            return None
+        if not isinstance(self.alpha, str):
+            raise ParameterError(
+                f"alphas are penalties to choose from, and alpha={self.alpha!r} leaves no choice; pass alpha='loo', "
+                "'gcv' or 'evidence', or leave out alphas."
+            )
+        return check_penalties(self.alphas)
 
     def _penalties(self, n_targets: int) -> Vector:
         """``alpha`` for every target, checked."""
@@ -236,3 +322,28 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelEstimator):
         if not (weights > 0).any():
             raise DataError("sample_weight is zero for every row, so there is nothing to fit to.")
         return weights
+
+
+def check_penalties(alphas: Any) -> Vector:
+    """Penalties to choose from, as an array of one dimension.
+
+    Raises
+    ------
+    ParameterError
+        If there are none, or one is negative or not finite.
+
+    Examples
+    --------
+    >>> check_penalties([1, 10])
+    array([ 1., 10.])
+    """
+    try:
+        found = np.asarray(alphas, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise ParameterError(f"alphas must be numbers, and is {alphas!r}.") from error
+    if found.ndim != 1 or not found.size:
+        raise ParameterError(f"alphas must be a list of one number or more, and has the shape {found.shape}.")
+    wrong = found[~(np.isfinite(found) & (found >= 0))]
+    if wrong.size:
+        raise ParameterError(f"alphas must be finite and at least 0, and one is {wrong[0]}.")
+    return found

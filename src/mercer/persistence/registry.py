@@ -44,7 +44,9 @@ from mercer.data.schema import Schema
 from mercer.kernels.base import Expression
 from mercer.kernels.modifiers import FrozenArray
 from mercer.persistence.container import malformed
+from mercer.solvers.gaussian.linear_model import DesignSpectrum
 from mercer.solvers.gaussian.search import Search, Trial
+from mercer.solvers.linear.choose_penalty import PenaltyCurves
 from mercer.solvers.solution import Certificate, Status
 from mercer.solvers.svm.pair_answers import Certificates
 
@@ -92,6 +94,7 @@ _SKLEARN = (
     LabelEncoder, SimpleImputer, MissingIndicator, FunctionTransformer, ColumnTransformer, Pipeline,
     FeatureUnion,
 )  # fmt: skip
+_RECORDS = (FrozenArray, Certificate, Certificates, DesignSpectrum, PenaltyCurves, Schema, Search, Trial)
 _SKLEARN_KERNELS = (
     gaussian_process.ConstantKernel, gaussian_process.WhiteKernel, gaussian_process.RBF,
     gaussian_process.Matern, gaussian_process.RationalQuadratic, gaussian_process.ExpSineSquared,
@@ -111,7 +114,7 @@ def registry() -> Registry:
     priors = _concrete(mercer.priors.Prior, mercer.priors.__name__)
     estimators = _concrete(BaseEstimator, mercer.estimators.__name__)
     return Registry(
-        records=Names.of([*kernels, *priors, FrozenArray, Certificate, Certificates, Schema, Search, Trial]),
+        records=Names.of([*kernels, *priors, *_RECORDS]),
         estimators=Names.of([*estimators, TableEncoder, *_SKLEARN, *_SKLEARN_KERNELS]),
         enums=Names.of([Status]),
     )
@@ -139,10 +142,13 @@ _Array = (np.ndarray,)
 _Count = (int, np.integer)
 _ATTRIBUTES: dict[str, tuple[type, ...]] = {
     "_role_codes": _Array,
+    "_spectrum": (DesignSpectrum,),
     "_walk": (dict,),
     "X_fit_": (np.ndarray, sp.csr_matrix, sp.csr_array, list),
+    "alpha_": (float, np.floating, np.ndarray),
     "array": _Array,
     "categories_": (list,),
+    "beta_": (float, np.floating),
     "certificate_": (Certificate,),
     "certificates_": (Certificates,),
     "classes_": (np.ndarray, list),
@@ -162,6 +168,7 @@ _ATTRIBUTES: dict[str, tuple[type, ...]] = {
     "n_features_in_": _Count,
     "n_support_": _Array,
     "offset_": (np.ndarray, float, np.floating),
+    "path_": (PenaltyCurves,),
     "roles_": _Array,
     "scale_": (np.ndarray, type(None)),
     "schema_": (Schema,),

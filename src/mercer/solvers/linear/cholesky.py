@@ -122,7 +122,7 @@ def solve(system: LinearSystem, *, n_jobs: int | None = None) -> Solution[Matrix
             MercerWarning,
             stacklevel=2,
         )
-    primal, dual = _objectives(system, done)
+    primal, dual = system.objectives(done.z, done.residual, least_squares=LEAST_SQUARES in done.methods)
     status = _status(system, state)
     certificate = Certificate(primal, dual, violation, done.steps, time.perf_counter() - begun, account.peak, status)
     return Solution(system.scaled().apply_scale(done.z), status, certificate, state)
@@ -317,21 +317,3 @@ def relative(residual: Matrix, b: Matrix) -> Vector:
     """``||residual|| / ||b||`` for every column; nothing for a column of zeros, which is solved by zeros."""
     size = lengths(b)
     return np.divide(lengths(residual), size, out=np.zeros_like(size), where=size > 0)
-
-
-def _objectives(system: LinearSystem, done: _Progress) -> tuple[float, float]:
-    """Sums over the targets of the primal objective, and of the dual objective at ``2 mu z``.
-
-    In terms of the residual ``r = St - (SKS + mu I) z`` the primal is ``||r + mu z||^2 + mu z'(St - r - mu z)``
-    and the gap is ``||r||^2``: no difference of large numbers is taken. Without a penalty, what least squares
-    leaves of the targets is orthogonal to the range of K and is its own dual solution: the gap is nothing.
-    """
-    b = system.scaled().apply_scale(np.asarray(system.targets))
-    shifts, z, r = np.asarray(system.shifts), done.z, done.residual
-    loss = ((r + shifts * z) ** 2).sum(axis=0)
-    penalty = shifts * (z * (b - r - shifts * z)).sum(axis=0)
-    gap = (r**2).sum(axis=0)
-    if LEAST_SQUARES in done.methods:
-        gap = np.where(shifts == 0, 0.0, gap)
-    primal = float((loss + penalty).sum())
-    return primal, primal - float(gap.sum())

@@ -8,14 +8,18 @@ import numpy as np
 
 from mercer._errors import NumericalError
 from mercer.solvers.linear.cholesky import blas_threads, check_finite, factor_definite, hold_matrix
-from mercer.solvers.linear.linear_system import LinearSystem, Matrix
+from mercer.solvers.linear.linear_system import LinearSystem, Matrix, Vector
 from mercer.solvers.linear.symmetric_store import SymmetricStore
 
 
 def leave_one_out(system: LinearSystem, coefficients: Matrix, *, n_jobs: int | None = None) -> Matrix:
-    r"""The prediction for every row by the fit to all other rows.
+    r"""The prediction for every row by the fit to all other observations.
 
-    .. math:: f_{-i}(x_i) = t_i - \frac{z_i}{s_i\, [(SKS + \mu I)^{-1}]_{ii}}, \qquad z = S^{-1} c
+    .. math:: f_{-i}(x_i) = t_i - \frac{c_i}{(w_i - m_i) / \mu + m_i\, [(SKS + \mu I)^{-1}]_{ii}},
+              \qquad m_i = \min(1, w_i)
+
+    A row of weight w stands for w observations, of which one is left out; what weighs less than one is left out as a
+    whole. So integer weights are the same as repeated rows. Without weights, this is the formula of the reference.
 
     Parameters
     ----------
@@ -74,5 +78,31 @@ def leave_one_out(system: LinearSystem, coefficients: Matrix, *, n_jobs: int | N
                     "leave-one-out predictions are not defined by its inverse. Raise alpha."
                 )
             inverse = store.inverse_diagonal()
-            out[:, columns] = targets[:, columns] - coefficients[:, columns] / (weights * inverse)[:, None]
+            share = left_out_share(weights, inverse, shift)
+            out[:, columns] = targets[:, columns] - coefficients[:, columns] / share[:, None]
     return out
+
+
+def left_out_share(weights: Vector, inverse_diagonal: Vector, shift: float) -> Vector:
+    """What a coefficient ``c_i`` is divided by to get the error of row i without one of its observations, (n,).
+
+    Parameters
+    ----------
+    weights : ndarray of shape (n,)
+    inverse_diagonal : ndarray of shape (n,)
+        Of ``(SKS + mu I)^-1``.
+    shift : float
+        mu.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> left_out_share(np.array([0.5, 1.0, 3.0]), np.array([0.2, 0.2, 0.2]), 4.0).round(9).tolist()
+    [0.1, 0.2, 0.7]
+    """
+    left_out = np.minimum(weights, 1.0)
+    share: Vector = left_out * inverse_diagonal
+    several = weights > 1.0
+    with np.errstate(divide="ignore"):
+        share[several] += (weights[several] - 1.0) / np.float64(shift)
+    return share

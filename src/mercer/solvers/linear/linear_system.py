@@ -99,6 +99,23 @@ class LinearSystem:
         shifts = np.asarray(self.shifts)
         return [(float(mu), np.flatnonzero(shifts == mu)) for mu in np.unique(shifts)[::-1]]
 
+    def objectives(self, z: Matrix, residual: Matrix, *, least_squares: bool = False) -> tuple[float, float]:
+        """Sums over the targets of the primal objective, and of the dual objective at ``2 mu z``.
+
+        In terms of the residual ``r = St - (SKS + mu I) z`` the primal is ``||r + mu z||^2 + mu z'(St - r - mu z)``
+        and the gap is ``||r||^2``: no difference of large numbers is taken. Without a penalty, what least squares
+        leaves of the targets is orthogonal to the range of K and is its own dual solution: the gap is nothing.
+        """
+        b = self.scaled().apply_scale(np.asarray(self.targets))
+        shifts, r = np.asarray(self.shifts), residual
+        loss = ((r + shifts * z) ** 2).sum(axis=0)
+        penalty = shifts * (z * (b - r - shifts * z)).sum(axis=0)
+        gap = (r**2).sum(axis=0)
+        if least_squares:
+            gap = np.where(shifts == 0, 0.0, gap)
+        primal = float((loss + penalty).sum())
+        return primal, primal - float(gap.sum())
+
 
 @dataclass(frozen=True, eq=False)
 class ScaledGram:

@@ -1,0 +1,261 @@
+"""A kernel system for all penalties at once: solutions and what they are judged by, from one band reduction."""
+
+from __future__ import annotations
+
+import time
+from contextlib import ExitStack
+from dataclasses import replace
+from typing import Literal
+
+import numpy as np
+import scipy.linalg
+
+from mercer._errors import IndefiniteKernelError
+from mercer.engine import memory
+from mercer.solvers.linear import cholesky
+from mercer.solvers.linear.band import reduce_to_band
+from mercer.solvers.linear.leave_one_out import left_out_share
+from mercer.solvers.linear.linear_system import LinearSystem, LinearSystemState, Matrix, Vector
+from mercer.solvers.linear.shifted_band import ShiftedBand
+from mercer.solvers.linear.symmetric_store import SymmetricStore
+from mercer.solvers.solution import Certificate, Solution, Status
+from mercer.solvers.svm.refine import lengths
+
+BAND = "float64 band Cholesky"
+Criterion = Literal["loo", "gcv", "evidence"]
+CRITERIA: tuple[Criterion, ...] = ("loo", "gcv", "evidence")
+
+# Steps of refinement after the first solve: one or two reach the residual that rounding allows.
+_POLISH = 3
+_ENOUGH = 1e-12
+_ILL_CONDITIONED = 1e-6
+
+
+class PenaltyPath:
+    r"""``(K + mu W^{-1}) c = t`` for any mu, and three criteria of mu, after one reduction ``SKS = Q B Q^T``.
+
+    With :math:`N = \sum_i w_i`, :math:`A = SKS`, :math:`b = St`, :math:`z = (A + \mu I)^{-1} b`,
+    :math:`D = \operatorname{diag} (A + \mu I)^{-1}`, and :math:`m_i = \min(1, w_i)` the part of row i that is left out:
+
+    .. math:: \text{loo} &= \frac1N \sum_i w_i e_i^2, \qquad
+                           e_i = \frac{s_i z_i}{(w_i - m_i) / \mu + m_i D_i} \\
+              \text{gcv} &= \frac{N \|z\|^2}{\bigl(\sum_i (w_i - m_i) / \mu + m_i D_i\bigr)^2} \\
+              \text{evidence} &= -\tfrac N2 \Bigl(1 + \log \frac{2 \pi\, \mu\, b^\top z}{N}\Bigr)
+                                 - \tfrac12 \log \det(I + A / \mu)
+
+    The evidence is that of :math:`t \sim \mathcal N(0, \sigma^2 (K / \mu + W^{-1}))`, at the best noise variance
+    :math:`\sigma^2 = \mu\, b^\top z / N`.
+
+    Parameters
+    ----------
+    system : LinearSystem
+        With n rows and k targets. Its shifts are not used.
+    held : ExitStack
+        Memory stays reserved until it is closed.
+    single_rows : bool
+        Whether leave-one-out is asked for, which takes all of Q.
+    n_jobs : int, optional
+        As in :func:`mercer.solvers.linear.cholesky.solve`.
+
+    Attributes
+    ----------
+    total : float
+        N.
+    size : float
+        The sum of the diagonal of A, in size: no eigenvalue of a positive semi-definite A is larger.
+
+    Raises
+    ------
+    MemoryBudgetError
+        If the matrix, its band form and Q do not fit the memory budget.
+    NumericalError
+        If K has NaN or infinite entries.
+
+    Notes
+    -----
+    :math:`4 n^3 / 3` operations at first, as many again for Q, and for each mu about :math:`130\, n^2` with
+    leave-one-out, :math:`4000\, n` without. Memory in units of :math:`n^2` bytes: 12, and 8 more for a copy of the
+    matrix, from which residuals are computed; without room for that they are evaluated lazily.
+
+    Integer weights are the same as repeated rows in all three criteria: a row of weight w stands for w observations,
+    each of which is left out once while the other ones stay. What weighs less than one is left out as a whole.
+
+    References
+    ----------
+    D. M. Allen (1974), "The relationship between variable selection and data augmentation and a method for
+    prediction", Technometrics 16, for leave-one-out; G. H. Golub, M. Heath and G. Wahba (1979), "Generalized
+    cross-validation as a method for choosing a good ridge parameter", Technometrics 21, for gcv; L. Elden (1977),
+    "Algorithms for the regularization of ill-conditioned least squares problems", BIT 17, for one reduction that
+    serves all penalties.
+
+    Examples
+    --------
+    >>> from mercer.gram import PrecomputedGram
+    >>> K = PrecomputedGram(np.array([[1.0, 0.5], [0.5, 1.0]]))
+    >>> with ExitStack() as held:
+    ...     path = PenaltyPath(LinearSystem(K, [[2.0], [4.0]], [0.0]), held, single_rows=True)
+    ...     errors = path.left_out_errors(1.0).ravel().round(9).tolist()
+    ...     loo = path.criteria(1.0)["loo"].round(9).tolist()
+    >>> errors, loo
+    ([1.0, 3.5], [6.625])
+    """
+
+    def __init__(
+        self, system: LinearSystem, held: ExitStack, *, single_rows: bool, n_jobs: int | None = None
+    ) -> None:
+        n = system.shape[0]
+        self.system, self._n_jobs = system, n_jobs
+        self._weights = np.ones(n) if system.weights is None else np.asarray(system.weights)
+        self.total = float(self._weights.sum())
+        self._left_out = np.minimum(self._weights, 1.0)
+        # Where the same part of each row is left out, the trace of the inverse is all that gcv needs of it.
+        alike = bool((self._left_out == self._left_out[0]).all())
+        gram = system.scaled()
+        with cholesky.blas_threads(n_jobs):
+            self._account = held.enter_context(memory.track())
+            cholesky.hold_matrix(held, n, 12, "the kernel matrix in band form, in float64,")
+            self._whole: SymmetricStore | None = None
+            matrix = gram.dense(np.dtype(np.float64))
+            cholesky.check_finite(matrix)
+            diagonal = matrix.diagonal()
+            self.size = float(np.abs(diagonal).sum())
+            self._floor = np.sqrt(n) * np.finfo(float).eps
+            self._largest = float(diagonal.max())
+            if 8 * n * n <= memory.budget():
+                cholesky.hold_matrix(held, n, 8, "a copy of the kernel matrix")
+                self._whole = SymmetricStore(matrix.copy())
+            self._form = reduce_to_band(matrix)
+            self._Q = self._form.orthogonal(matrix) if single_rows or not alike else None
+            self._b = gram.apply_scale(np.asarray(system.targets))
+            self._turned = self._form.into(self._b)
+
+    def criteria(self, shift: float) -> dict[Criterion, Vector]:
+        """The criteria by name, each (k,); without Q, no ``"loo"``. The smaller, the better; evidence the larger.
+
+        Where ``A + shift I`` is singular to working precision they are infinitely bad.
+
+        Raises
+        ------
+        IndefiniteKernelError
+            If the system is said to be convex and K has an eigenvalue below zero by more than rounding.
+        """
+        with cholesky.blas_threads(self._n_jobs), np.errstate(divide="ignore"):
+            k = self._b.shape[1]
+            shifted = self._shifted(shift)
+            if shifted is None:
+                found: dict[Criterion, Vector] = {"gcv": np.full(k, np.inf), "evidence": np.full(k, -np.inf)}
+                return found | ({"loo": np.full(k, np.inf)} if self._Q is not None else {})
+            turned = shifted.solve(self._turned)
+            n, total = len(turned), self.total
+            form = np.einsum("ij,ij->j", self._turned, turned)
+            # What is 0 are targets of zeros, which any penalty fits.
+            evidence = -0.5 * (total * (1.0 + np.log(2.0 * np.pi * form / total)) + shifted.log_determinant)
+            evidence += 0.5 * (n - total) * np.log(shift) if n != total else 0.0
+            share = self._share(shifted, shift)
+            square = np.einsum("ij,ij->j", turned, turned)
+            found = {"gcv": total * square / float(np.sum(share)) ** 2, "evidence": evidence}
+            if self._Q is not None:
+                errors = self._errors(self._Q @ turned, share)
+                found["loo"] = self._weights @ errors**2 / total
+            return found
+
+    def left_out_errors(self, shift: float) -> Matrix:
+        """``t_i`` minus its prediction without one observation of row i, (n, k); NaN where that is not defined."""
+        if self._Q is None:
+            raise ValueError("errors of rows that are left out need single_rows=True")
+        with cholesky.blas_threads(self._n_jobs), np.errstate(divide="ignore"):
+            shifted = self._shifted(shift)
+            if shifted is None:
+                return np.full(self._b.shape, np.nan)
+            return self._errors(self._Q @ shifted.solve(self._turned), self._share(shifted, shift))
+
+    def solutions(self, shifts: Matrix) -> list[Solution[Matrix, LinearSystemState]]:
+        """Solve for every row of ``shifts``, (m, k): one penalty for each target.
+
+        The certificates are those of :func:`mercer.solvers.linear.cholesky.solve`, which also solves what is singular
+        to working precision; their seconds are equal shares of those of this call.
+        """
+        begun = time.perf_counter()
+        m, k = shifts.shape
+        b = np.tile(self._b, m)
+        with cholesky.blas_threads(self._n_jobs):
+            z, residual, steps = self._solve(shifts.ravel(), b)
+        violation = cholesky.relative(residual, b)
+        spent = (time.perf_counter() - begun) / m
+        out = []
+        for i, row in enumerate(shifts):
+            system = replace(self.system, shifts=row)
+            columns = slice(i * k, (i + 1) * k)
+            worst = float(violation[columns].max(initial=0.0))
+            if not worst <= _ILL_CONDITIONED:
+                out.append(cholesky.solve(system, n_jobs=self._n_jobs))
+                continue
+            primal, dual = system.objectives(z[:, columns], residual[:, columns])
+            status = Status.direct if system.convex else Status.stationary
+            certificate = Certificate(primal, dual, worst, steps, spent, self._account.peak, status)
+            value = system.scaled().apply_scale(z[:, columns])
+            out.append(Solution(value, status, certificate, LinearSystemState(BAND, worst)))
+        return out
+
+    def _shifted(self, shift: float) -> ShiftedBand | None:
+        """The factor of ``B + shift I``; None if there is none to working precision."""
+        shifted = ShiftedBand(self._form, shift, self._floor * (self._largest + shift))
+        if shifted.regular:
+            return shifted
+        band = self._form.band
+        # At most the largest eigenvalue in size times the square root of n: by columns of Q B Q^T.
+        bound = float(np.abs(band[0]).max() + 2.0 * np.abs(band[1:]).max(axis=1, initial=0.0).sum())
+        tolerance = len(self._b) * np.finfo(self.system.gram.dtype).eps * bound
+        if self.system.convex and shift > tolerance:
+            smallest = float(scipy.linalg.eig_banded(band, lower=True, eigvals_only=True, select="i",
+                                                     select_range=(0, 0))[0])  # fmt: skip
+            if smallest < -tolerance:
+                raise IndefiniteKernelError(
+                    f"the kernel matrix is not positive semi-definite: its smallest eigenvalue is {smallest:.3g}. Use "
+                    f"alpha > {-smallest:.3g}, another kernel, or mercer.validity.nearest(K); or pass "
+                    "allow_indefinite=True to get a stationary point without a guarantee."
+                )
+        return None
+
+    def _share(self, shifted: ShiftedBand, shift: float) -> Vector | float:
+        """What the errors of rows left out are divided by, (n,); without Q, the sum of it."""
+        extra = self._weights - self._left_out
+        if self._Q is not None:
+            return left_out_share(self._weights, shifted.inverse_diagonal(self._Q), shift)
+        rest = float(extra.sum())
+        return (rest / shift if rest else 0.0) + float(self._left_out[0]) * shifted.inverse_trace
+
+    def _errors(self, z: Matrix, share: Vector | float) -> Matrix:
+        return z * (np.sqrt(self._weights) / share)[:, None]
+
+    def _solve(self, shifts: Vector, b: Matrix) -> tuple[Matrix, Matrix, int]:
+        """Answers and residuals for columns with a shift each, refined; NaN where there is no factor."""
+        gram = self.system.scaled()
+        product = gram.__matmul__ if self._whole is None else self._whole.product
+        z = self._inverse(shifts, b)
+        usable = np.isfinite(z).all(axis=0)
+        residual = np.full_like(b, np.nan)
+        b, mu = b[:, usable], shifts[usable]
+        x = z[:, usable]
+        r = b - product(x) - mu * x
+        steps = 1
+        while steps <= _POLISH and (lengths(r) > _ENOUGH * lengths(b)).any():
+            better = x + self._inverse(mu, r)
+            after = b - product(better) - mu * better
+            steps += 1
+            gained = lengths(after) < lengths(r)
+            if not gained.any():
+                break
+            x, r = np.where(gained, better, x), np.where(gained, after, r)
+        z[:, usable], residual[:, usable] = x, r
+        return z, residual, steps
+
+    def _inverse(self, shifts: Vector, V: Matrix) -> Matrix:
+        turned = self._form.into(V)
+        for shift in np.unique(shifts):
+            columns = np.flatnonzero(shifts == shift)
+            shifted = self._shifted(float(shift))
+            turned[:, columns] = np.nan if shifted is None else shifted.solve(turned[:, columns])
+        usable = np.isfinite(turned).all(axis=0)
+        turned[:, usable] = self._form.back(turned[:, usable])
+        return turned

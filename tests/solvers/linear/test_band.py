@@ -1,0 +1,77 @@
+"""Band forms and their shifts against NumPy."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from mercer.engine import progress
+from mercer.solvers.linear.band import BandForm, reduce_to_band
+from mercer.solvers.linear.shifted_band import ShiftedBand
+
+
+def positive(n: int, rank: int | None = None, seed: int = 0) -> np.ndarray:
+    A = np.random.default_rng(seed).normal(size=(n, rank or n))
+    return A @ A.T / n
+
+
+def dense(form: BandForm) -> np.ndarray:
+    n = len(form.band[0])
+    lower = sum(np.diag(row[: n - k], -k) for k, row in enumerate(form.band[:n]))
+    return np.tril(lower) + np.tril(lower, -1).T
+
+
+@settings(max_examples=60, deadline=None)
+@given(n=st.integers(1, 70), width=st.integers(1, 40), rank=st.integers(1, 70), seed=st.integers(0, 9))
+def test_the_band_form_is_the_matrix(n: int, width: int, rank: int, seed: int) -> None:
+    A = positive(n, min(rank, n), seed)
+    form = reduce_to_band(A.copy(), width)
+    assert form.band.shape[0] <= width + 1 and form.shape == (n, n)
+    Q = form.orthogonal(np.empty((n, n)))
+    # Each of the two-sided reflections rounds by a few units of the largest entries.
+    bound = 100 * n * np.finfo(float).eps
+    assert np.abs(Q @ dense(form) @ Q.T - A).max() <= bound * np.abs(A).max()
+    assert np.abs(Q.T @ Q - np.eye(n)).max() <= bound
+    V = np.random.default_rng(seed).normal(size=(n, 3))
+    np.testing.assert_allclose(form.into(V), Q.T @ V, atol=bound * 10)
+    np.testing.assert_allclose(form.back(V), Q @ V, atol=bound * 10)
+
+
+@pytest.mark.parametrize("n", [1, 2, 31, 32, 33, 64, 65, 150])
+def test_what_a_shift_is_asked_for(n: int) -> None:
+    A = positive(n)
+    form = reduce_to_band(A.copy())
+    shifted = ShiftedBand(form, 0.3)
+    inverse = np.linalg.inv(A + 0.3 * np.eye(n))
+    assert shifted.regular
+    assert shifted.log_determinant == pytest.approx(np.linalg.slogdet(A + 0.3 * np.eye(n))[1], rel=1e-10, abs=1e-12)
+    assert shifted.inverse_trace == pytest.approx(np.trace(inverse), rel=1e-11)
+    Q = form.orthogonal(np.empty((n, n)))
+    np.testing.assert_allclose(shifted.inverse_diagonal(Q), inverse.diagonal(), rtol=1e-10)
+    V = np.random.default_rng(1).normal(size=(n, 2))
+    np.testing.assert_allclose(form.back(shifted.solve(form.into(V))), inverse @ V, rtol=1e-9, atol=1e-11)
+
+
+def test_what_is_not_positive_definite_is_not_regular() -> None:
+    A = positive(50) - 2.0 * np.eye(50)
+    form = reduce_to_band(A.copy())
+    smallest = np.linalg.eigvalsh(A)[0]
+    assert not ShiftedBand(form, -smallest * 0.99).regular
+    assert ShiftedBand(form, -smallest * 1.01).regular
+    singular = reduce_to_band(positive(50, 5))
+    assert not ShiftedBand(singular, 0.0, 1e-14).regular and ShiftedBand(singular, 1e-6, 1e-14).regular
+
+
+def test_progress_and_an_interruption_in_the_middle() -> None:
+    heard: list[tuple[str, int, int | None]] = []
+
+    def hook(what: str, done: int, total: int | None) -> None:
+        heard.append((what, done, total))
+        if len(heard) == 3:
+            raise KeyboardInterrupt
+
+    with progress.on_progress(hook), pytest.raises(KeyboardInterrupt):
+        reduce_to_band(positive(200))
+    assert heard == [("band reduction", i, 7) for i in (1, 2, 3)]

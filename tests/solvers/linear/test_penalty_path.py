@@ -1,0 +1,217 @@
+"""Leave-one-out, generalised cross-validation and evidence of every penalty, against their definitions."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.stats import multivariate_normal
+
+import mercer
+from mercer._errors import IndefiniteKernelError, MemoryBudgetError, MercerWarning, NumericalError, ParameterError
+from mercer.gram import PrecomputedGram
+from mercer.kernels import RBF
+from mercer.solvers.linear import cholesky
+from mercer.solvers.linear.choose_penalty import choose, default_penalties, trace
+from mercer.solvers.linear.linear_system import LinearSystem
+from mercer.solvers.linear.penalty_path import BAND, PenaltyPath
+from mercer.solvers.solution import Status
+
+RNG = np.random.default_rng(0)
+X = RNG.normal(size=(25, 2))
+K = RBF(1.5)(X)
+T = np.column_stack([np.sin(2 * X[:, 0]), X[:, 1] ** 2]) + 0.2 * RNG.normal(size=(25, 2))
+WHOLE = RNG.integers(1, 4, 25).astype(float)
+PARTS = RNG.uniform(0.05, 3.0, 25)
+
+
+def path_of(w: np.ndarray | None, held: ExitStack, *, single_rows: bool = True, matrix: np.ndarray = K,
+            convex: bool = True) -> PenaltyPath:  # fmt: skip
+    system = LinearSystem(PrecomputedGram(matrix), T, [0.0, 0.0], w, convex)
+    return PenaltyPath(system, held, single_rows=single_rows)
+
+
+def fit(w: np.ndarray, alpha: float) -> np.ndarray:
+    """Fitted values of the weighted problem; rows of weight zero have none of it."""
+    s = np.sqrt(w)[:, None]
+    return K @ (s * np.linalg.solve(s * K * s.T + alpha * np.eye(len(K)), s * T))
+
+
+@pytest.mark.parametrize("w", [None, WHOLE, PARTS], ids=["one", "whole", "parts"])
+@pytest.mark.parametrize("alpha", [1e-4, 0.1, 7.0])
+def test_leave_one_out_by_fits_with_one_observation_less(w: np.ndarray | None, alpha: float) -> None:
+    weights = np.ones(25) if w is None else w
+    expected = np.empty_like(T)
+    for i in range(25):
+        less = weights.copy()
+        less[i] = max(less[i] - 1.0, 0.0)
+        expected[i] = T[i] - fit(less, alpha)[i]
+    with ExitStack() as held:
+        path = path_of(w, held)
+        np.testing.assert_allclose(path.left_out_errors(alpha), expected, rtol=1e-8, atol=1e-10)
+        mean = weights @ expected**2 / weights.sum()
+        np.testing.assert_allclose(path.criteria(alpha)["loo"], mean, rtol=1e-9)
+
+
+@pytest.mark.parametrize("single_rows", [True, False])
+@pytest.mark.parametrize("w", [None, WHOLE, PARTS, np.full(25, 0.3)], ids=["one", "whole", "parts", "same part"])
+@pytest.mark.parametrize("alpha", [1e-4, 0.1, 7.0])
+def test_generalised_cross_validation_by_its_definition(w: np.ndarray | None, alpha: float, single_rows: bool) -> None:
+    weights = np.ones(25) if w is None else w
+    residual = T - fit(weights, alpha)
+    s = np.sqrt(weights)
+    A = s[:, None] * K * s
+    leverage = np.diag(A @ np.linalg.inv(A + alpha * np.eye(25)))
+    N = weights.sum()
+    expected = (weights @ residual**2 / N) / (1.0 - np.minimum(weights, 1.0) @ leverage / N) ** 2
+    with ExitStack() as held:
+        found = path_of(w, held, single_rows=single_rows).criteria(alpha)["gcv"]
+    np.testing.assert_allclose(found, expected, rtol=1e-8)
+
+
+@pytest.mark.parametrize("w", [None, WHOLE], ids=["one", "whole"])
+@pytest.mark.parametrize("alpha", [1e-3, 0.1, 7.0])
+def test_evidence_is_the_density_of_repeated_rows_at_the_best_noise(w: np.ndarray | None, alpha: float) -> None:
+    rows = np.repeat(np.arange(25), 1 if w is None else w.astype(int))
+    C = K[np.ix_(rows, rows)] / alpha + np.eye(len(rows))
+    expected = []
+    for t in T[rows].T:
+        best = t @ np.linalg.solve(C, t) / len(rows)
+        densities = [multivariate_normal(cov=f * best * C).logpdf(t) for f in (1.0, 0.99, 1.01)]
+        assert densities[0] == max(densities)
+        expected.append(densities[0])
+    with ExitStack() as held:
+        np.testing.assert_allclose(path_of(w, held).criteria(alpha)["evidence"], expected, rtol=1e-9)
+
+
+@settings(max_examples=30, deadline=None)
+@given(
+    counts=st.lists(st.integers(1, 3), min_size=25, max_size=25),
+    log_alpha=st.floats(-4, 3),
+    single_rows=st.booleans(),
+)
+def test_whole_weights_are_repeated_rows(counts: list[int], log_alpha: float, single_rows: bool) -> None:
+    rows = np.repeat(np.arange(25), counts)
+    repeated = LinearSystem(PrecomputedGram(K[np.ix_(rows, rows)]), T[rows], [0.0, 0.0])
+    with ExitStack() as held:
+        ours = path_of(np.array(counts, dtype=float), held, single_rows=single_rows).criteria(10.0**log_alpha)
+        theirs = PenaltyPath(repeated, held, single_rows=single_rows).criteria(10.0**log_alpha)
+        assert ours.keys() == theirs.keys() and ("loo" in ours) == single_rows
+        for name, values in ours.items():
+            np.testing.assert_allclose(values, theirs[name], rtol=1e-7, err_msg=name)
+
+
+def test_solutions_are_those_of_the_cholesky_solver() -> None:
+    shifts = np.array([[1e-6, 1e-3], [0.1, 0.1], [1e4, 2.0]])
+    with ExitStack() as held:
+        found = path_of(PARTS, held).solutions(shifts)
+    for row, solution in zip(shifts, found):
+        expected = cholesky.solve(LinearSystem(PrecomputedGram(K), T, row, PARTS))
+        np.testing.assert_allclose(solution.value, expected.value, rtol=1e-7, atol=1e-9)
+        ours, theirs = solution.certificate, expected.certificate
+        # What rounding leaves of a residual is much the same for any backward stable factor.
+        assert ours.kkt_violation < max(1e-14, 4 * theirs.kkt_violation)
+        assert ours.status is Status.direct and solution.state.method == BAND
+        assert ours.primal == pytest.approx(theirs.primal, rel=1e-9) and 0 <= ours.gap < 1e-12 * ours.primal
+        assert ours.peak_bytes == 20 * 25**2
+
+
+def test_residuals_are_evaluated_lazily_where_there_is_no_room_for_a_copy() -> None:
+    with ExitStack() as held, mercer.config(memory=13 * 25**2):
+        (solution,) = path_of(WHOLE, held).solutions(np.array([[0.1, 0.2]]))
+    assert solution.certificate.kkt_violation < 1e-13 and solution.certificate.peak_bytes == 12 * 25**2
+    with ExitStack() as held, mercer.config(memory=11 * 25**2), pytest.raises(MemoryBudgetError, match="25 x 25"):
+        path_of(WHOLE, held)
+    assert mercer.engine.memory._process.held == 0
+
+
+def test_where_there_is_no_penalty() -> None:
+    singular = X @ X.T
+    with ExitStack() as held:
+        path = path_of(None, held, matrix=singular)
+        values = path.criteria(0.0)
+        assert np.isposinf(values["loo"]).all() and np.isposinf(values["gcv"]).all()
+        assert np.isneginf(values["evidence"]).all() and np.isnan(path.left_out_errors(0.0)).all()
+        with pytest.warns(MercerWarning, match="rank is 2 of 25"):
+            least_squares, usual = path.solutions(np.array([[0.0, 0.0], [1.0, 1.0]]))
+        assert least_squares.status is Status.least_squares and usual.status is Status.direct
+        np.testing.assert_allclose(singular @ least_squares.value, X @ np.linalg.lstsq(X, T)[0], atol=1e-9)
+        with pytest.raises(ParameterError, match=r"'gcv' cannot choose: for none of the 1 penalties.*Give larger"):
+            choose(path, "gcv", np.zeros(1), apart=False)
+    with ExitStack() as held:
+        path = path_of(None, held, matrix=K + 1e-3 * np.eye(25))
+        # Interpolation, where the limit of all criteria exists.
+        small = path.criteria(1e-12)
+        for name, values in path.criteria(0.0).items():
+            np.testing.assert_allclose(values, small[name], rtol=1e-6)
+
+
+def test_indefinite_matrices() -> None:
+    bent = K - 0.5 * np.eye(25)
+    with ExitStack() as held:
+        path = path_of(None, held, matrix=bent)
+        with pytest.raises(IndefiniteKernelError, match=r"smallest eigenvalue is -0\.[45].*allow_indefinite=True"):
+            path.criteria(0.1)
+        assert np.isfinite(path.criteria(0.6)["loo"]).all()
+        allowed = path_of(None, held, matrix=bent, convex=False)
+        assert np.isposinf(allowed.criteria(0.1)["loo"]).all()
+        alpha, _ = choose(allowed, "loo", None, apart=True)
+        assert (alpha > -np.linalg.eigvalsh(bent)[0]).all()
+        assert allowed.solutions(alpha[None])[0].status is Status.stationary
+
+
+def test_values_that_are_not_finite() -> None:
+    broken = K.copy()
+    broken[3, 4] = broken[4, 3] = np.nan
+    with ExitStack() as held, pytest.raises(NumericalError, match=r"nan at \[3, 4\]"):
+        path_of(None, held, matrix=broken)
+
+
+@pytest.mark.parametrize("criterion", ["loo", "gcv", "evidence"])
+@pytest.mark.parametrize("apart", [True, False])
+def test_the_choice_is_a_minimum_of_its_curve(criterion, apart: bool) -> None:
+    with ExitStack() as held:
+        path = path_of(None, held)
+        chosen, curves = choose(path, criterion, None, apart=apart)
+        assert len(chosen) == 2 and (apart or chosen[0] == chosen[1])
+        assert (np.diff(curves.alphas) > 0).all() and np.isin(chosen, curves.alphas).all()
+        dense = trace(path, np.geomspace(1e-6, 1e3, 900))
+        sign = -1.0 if criterion == "evidence" else 1.0
+        values, found = sign * dense.of(criterion), sign * curves.of(criterion)
+        if not apart:
+            values, found = values.sum(axis=1, keepdims=True), found.sum(axis=1, keepdims=True)
+        for j in range(values.shape[1]):
+            at = found[curves.alphas == chosen[j], j][0]
+            # Of what is equal to a share of 1e-4 in the mean squared error, the largest alpha is taken.
+            equal = 0.5 * 25 * 1e-4 if criterion == "evidence" else 1e-4 * found[:, j].min()
+            assert at <= found[:, j].min() + equal
+            assert at <= values[:, j].min() + 2 * equal
+
+
+def test_a_choice_among_given_penalties_takes_the_largest_of_equals() -> None:
+    with ExitStack() as held:
+        path = path_of(None, held)
+        alphas = np.array([10.0, 0.1, 0.1, 1e-5])
+        chosen, curves = choose(path, "loo", alphas, apart=False)
+        assert curves.alphas.tolist() == [1e-5, 0.1, 10.0] and chosen.tolist() == [0.1, 0.1]
+        nothing = PenaltyPath(LinearSystem(PrecomputedGram(K), 0 * T, [0.0, 0.0]), held, single_rows=True)
+        for criterion in ("loo", "gcv", "evidence"):
+            assert choose(nothing, criterion, alphas, apart=False)[0].tolist() == [10.0, 10.0]
+            assert choose(nothing, criterion, alphas, apart=True)[0].tolist() == [10.0, 10.0]
+
+
+def test_a_target_of_zeros_does_not_disturb_the_choice_for_others() -> None:
+    with ExitStack() as held:
+        both = PenaltyPath(LinearSystem(PrecomputedGram(K), T * [1.0, 0.0], [0.0, 0.0]), held, single_rows=True)
+        alone = PenaltyPath(LinearSystem(PrecomputedGram(K), T[:, :1], [0.0]), held, single_rows=True)
+        for criterion in ("loo", "gcv", "evidence"):
+            assert choose(both, criterion, None, apart=False)[0][0] == choose(alone, criterion, None, apart=False)[0][0]
+
+
+def test_the_default_penalties_follow_the_scale_of_the_matrix() -> None:
+    small, large = default_penalties(1.0), default_penalties(1e5)
+    np.testing.assert_allclose(large, small * 1e5, rtol=5e-3)
+    assert default_penalties(0.0).tolist() == [1.0]
