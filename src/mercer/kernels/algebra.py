@@ -17,6 +17,7 @@ import numpy as np
 from mercer._errors import ParameterError
 from mercer.engine.tiles import Array
 from mercer.kernels.base import ATOM, POWER, PRODUCT, SUM, Definiteness, Expression
+from mercer.kernels.elementary import exponential
 from mercer.kernels.inputs import Pairs, Scope, scratch
 from mercer.kernels.kernel import OPERATIONS, Kernel
 from mercer.kernels.parameters import number
@@ -181,7 +182,7 @@ class Exp(Unary):
 
     def _fill(self, pairs: Pairs, out: Array) -> None:
         self.kernel._fill(pairs, out)
-        np.exp(out, out=out)
+        exponential(out)
 
     def _pull(self, pairs: Pairs, weights: Array, slopes: Array) -> None:
         values = np.empty_like(weights)

@@ -11,10 +11,10 @@ import numpy as np
 
 from mercer.engine.tiles import Array
 from mercer.kernels.base import Definiteness
+from mercer.kernels.elementary import exponential
 from mercer.kernels.inputs import Pairs, Scope
 from mercer.kernels.kernel import Kernel
 from mercer.kernels.statistics import Statistic
-from mercer.loops.exponential import exponential
 
 Slopes = dict[str, float]
 
@@ -87,12 +87,7 @@ class Exponential:
     """Mixed in where ``f`` is the exponential function, which is its own derivative."""
 
     def _finish(self, t: Array) -> None:
-        # An overflow shows as an infinity, and learners refuse that with a message of their own.
-        if t.dtype == np.float32 and t.flags.c_contiguous:
-            exponential(t)
-            return
-        with np.errstate(over="ignore"):
-            np.exp(t, out=t)
+        exponential(t)
 
     def _slopes(self, t: Array) -> tuple[Array, dict[str, Array]]:
         self._finish(t)

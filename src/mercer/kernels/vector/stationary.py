@@ -13,6 +13,7 @@ from scipy.special import gamma, kv
 from mercer._errors import ParameterError
 from mercer.engine.tiles import Array
 from mercer.kernels.base import Definiteness
+from mercer.kernels.elementary import exponential
 from mercer.kernels.leaf import Exponential, Slopes, StatisticKernel
 from mercer.kernels.parameters import number, positive
 from mercer.kernels.statistics import ManhattanDistance, PeriodicDistance, SquaredDistance, Statistic
@@ -119,13 +120,13 @@ class Matern(StationaryKernel):
 
     def _finish(self, t: Array) -> None:
         if self.nu == math.inf:
-            np.exp(np.negative(t, out=t), out=t)
+            exponential(np.negative(t, out=t))
             return
         u = np.sqrt(t, out=t)
         if self.nu == 0.5:
-            np.exp(np.negative(u, out=u), out=u)
+            exponential(np.negative(u, out=u))
         elif self.nu in (1.5, 2.5):
-            decay = np.exp(-u)
+            decay = exponential(-u)
             t[...] = 1 + u if self.nu == 1.5 else 1 + u * (1 + u / 3)
             t *= decay
         else:
@@ -134,19 +135,19 @@ class Matern(StationaryKernel):
     def _slopes(self, t: Array) -> tuple[Array, dict[str, Array]]:
         """``dk/dt = (dk/du) / (2u)``; at distance 0, where nu = 1/2 has a kink, 0 stands for it."""
         if self.nu == math.inf:
-            return -np.exp(-t), {}
+            return np.negative(exponential(-t)), {}
         u = np.sqrt(t)
         if self.nu == 1.5:
-            return -0.5 * np.exp(-u), {}
+            return -0.5 * exponential(-u), {}
         if self.nu == 2.5:
-            return -(1 + u) * np.exp(-u) / 6, {}
+            return -(1 + u) * exponential(-u) / 6, {}
         # d/du [u^nu K_nu(u)] = -u^nu K_(nu-1)(u)
         if self.nu > 1:
             return -matern_function(u, self.nu - 1) / (4 * (self.nu - 1)), {}
         at_zero = u == 0
         u[at_zero] = 1
         if self.nu == 0.5:
-            slope = -np.exp(-u) / (2 * u)
+            slope = -exponential(-u) / (2 * u)
         else:
             slope = -(2 ** (-self.nu)) / gamma(self.nu) * u ** (self.nu - 1) * kv(1 - self.nu, u)
         slope[at_zero] = 0
@@ -187,11 +188,11 @@ class RationalQuadratic(StationaryKernel):
         # (1 + t)^(-alpha) by exp and log1p, which NumPy vectorises and pow is not.
         np.log1p(t, out=t)
         t *= t.dtype.type(-self.alpha)
-        np.exp(t, out=t)
+        exponential(t)
 
     def _slopes(self, t: Array) -> tuple[Array, dict[str, Array]]:
         log = np.log1p(t)
-        value = np.exp(-self.alpha * log)
+        value = exponential(-self.alpha * log)
         return -self.alpha * value / (1 + t), {"alpha": -log * value}
 
 
@@ -329,12 +330,12 @@ class ExpSineSquared(StatisticKernel):
         np.sin(t, out=t)
         np.square(t, out=t)
         t *= t.dtype.type(-2 / self.length_scale**2)
-        np.exp(t, out=t)
+        exponential(t)
 
     def _slopes(self, t: Array) -> tuple[Array, dict[str, Array]]:
         u = np.sqrt(t)
         sines = np.sin(u) ** 2
-        value = np.exp(-2 * sines / self.length_scale**2)
+        value = exponential(-2 * sines / self.length_scale**2)
         # d sin^2(u) / dt = sin(2u) / (2u), which is 1 at 0.
         inner = np.sinc(2 * u / np.pi)
         outer = value * (-2 / self.length_scale**2) * inner

@@ -1,0 +1,21 @@
+"""Functions that the formulas of several kernels share."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from mercer.engine.tiles import Array
+from mercer.loops.exponential import exponential_float32, exponential_float64
+
+
+def exponential(t: Array) -> Array:
+    """``t = exp(t)`` in place; returns ``t``. What overflows is infinite, and what would be subnormal may be 0."""
+    if not t.flags.c_contiguous or t.dtype not in (np.float32, np.float64):
+        # An overflow shows as an infinity, and learners refuse that with a message of their own.
+        with np.errstate(over="ignore"):
+            return np.exp(t, out=t)
+    if t.dtype == np.float32:
+        exponential_float32(t)
+    else:
+        exponential_float64(t)
+    return t
