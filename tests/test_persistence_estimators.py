@@ -25,6 +25,7 @@ from mercer import (
     SVR,
     BayesianLinearRegression,
     KernelLogisticRegression,
+    KernelOrdinalRegression,
     KernelRidge,
     KernelSGDClassifier,
     NuSVC,
@@ -76,6 +77,12 @@ MODELS: dict[str, tuple[Callable[[], BaseEstimator], Any]] = {
     "svr": (lambda: SVR(kernel=KERNEL).fit(X, Y, np.arange(40)), NEW),
     "svr, precomputed": (lambda: SVR(kernel="precomputed", fit_intercept=False).fit(K, Y), NEW_K),
     "nu-svr": (lambda: NuSVR(nu=0.3).fit(sp.csr_matrix(X), Y), sp.csr_matrix(NEW)),
+    "ordinal": (
+        lambda: KernelOrdinalRegression(link="probit", classes=["oak", "box", "ash", "elm"]).fit(X, THREE), NEW
+    ),
+    "ordinal, slope": (
+        lambda: KernelOrdinalRegression(kernel="precomputed", slope="evidence", decision="median").fit(K, THREE), NEW_K
+    ),
     "one class": (lambda: OneClassSVM(nu=0.3).fit(X), NEW),
     "logistic": (lambda: KernelLogisticRegression(kernel=KERNEL).fit(X, LABELS, np.arange(40)), NEW),
     "logistic, three classes": (
@@ -115,7 +122,7 @@ WAYS: dict[str, Callable[[Any, Path], Any]] = {
 
 
 def answers(model: Any, rows: Any) -> list[np.ndarray]:
-    methods = [name for name in ("predict", "decision_function") if hasattr(model, name)]
+    methods = [name for name in ("predict", "predict_proba", "decision_function") if hasattr(model, name)]
     return [getattr(model, name)(rows) for name in methods]
 
 

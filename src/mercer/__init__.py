@@ -14,6 +14,7 @@ _HOME = {
     "BayesianLinearRegression": "mercer.estimators.bayesian_linear_regression",
     "Gram": "mercer.gram",
     "KernelLogisticRegression": "mercer.estimators.kernel_logistic_regression",
+    "KernelOrdinalRegression": "mercer.estimators.kernel_ordinal_regression",
     "KernelRidge": "mercer.estimators.kernel_ridge",
     "InfeasibleError": "mercer._errors",
     "KernelSGDClassifier": "mercer.estimators.kernel_sgd",
@@ -46,6 +47,7 @@ if TYPE_CHECKING:
     from mercer.engine.settings import config as config
     from mercer.estimators.bayesian_linear_regression import BayesianLinearRegression as BayesianLinearRegression
     from mercer.estimators.kernel_logistic_regression import KernelLogisticRegression as KernelLogisticRegression
+    from mercer.estimators.kernel_ordinal_regression import KernelOrdinalRegression as KernelOrdinalRegression
     from mercer.estimators.kernel_ridge import KernelRidge as KernelRidge
     from mercer.estimators.kernel_sgd import KernelSGDClassifier as KernelSGDClassifier
     from mercer.estimators.nu_svc import NuSVC as NuSVC

@@ -26,6 +26,7 @@ from mercer import (
     SVC,
     SVR,
     KernelLogisticRegression,
+    KernelOrdinalRegression,
     KernelRidge,
     KernelSGDClassifier,
     NuSVC,
@@ -44,6 +45,7 @@ SUPERVISED = [
     pytest.param(SVC(), CLASSES, id="SVC"),
     pytest.param(NuSVC(nu=0.3, gamma=0.1), CLASSES, id="NuSVC"),
     pytest.param(KernelLogisticRegression(), CLASSES, id="KernelLogisticRegression"),
+    pytest.param(KernelOrdinalRegression(), CLASSES, id="KernelOrdinalRegression"),
     pytest.param(KernelRidge(kernel="rbf"), NUMBERS, id="KernelRidge"),
     pytest.param(KernelRidge("loo", kernel="rbf"), NUMBERS, id="KernelRidge, leave-one-out"),
     pytest.param(KernelRidge("gcv", kernel="rbf"), NUMBERS, id="KernelRidge, gcv"),
@@ -61,7 +63,8 @@ supervised = pytest.mark.parametrize(("model", "y"), SUPERVISED)
 
 
 def bits(model: Any, rows: Any = X) -> tuple[np.ndarray, np.ndarray]:
-    return model.dual_coef_, getattr(model, "decision_function", model.predict)(rows)
+    names = ("decision_function", "predict_proba", "predict")
+    return model.dual_coef_, next(getattr(model, name) for name in names if hasattr(model, name))(rows)
 
 
 def assert_same_bits(model: Any, other: Any) -> None:
@@ -74,8 +77,9 @@ def refitted(model: Any, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 
 def many_rows(model: Any) -> np.ndarray:
-    """Enough rows for several tiles; each seven times, but for the estimator that merges equal rows."""
-    jitter = np.linspace(0, 1e-3, 630)[:, None] if isinstance(model, KernelSGDClassifier) else 0.0
+    """Enough rows for several tiles; each seven times, but for the estimators that merge equal rows."""
+    merging = isinstance(model, KernelSGDClassifier | KernelOrdinalRegression)
+    jitter = np.linspace(0, 1e-3, 630)[:, None] if merging else 0.0
     return np.tile(X, (7, 1)) + jitter
 
 

@@ -39,6 +39,27 @@ def distinct_rows(X: Any, codes: NDArray[np.integer], weight: Vector) -> tuple[N
     return order[first], np.add.reduceat(weight[order], np.flatnonzero(first))
 
 
+def equal_rows(X: Any) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """The first of all rows of ``X`` that are equal, (m,), and the number among these of every row, (n,).
+
+    As in :func:`distinct_rows`, the order of the groups comes from the contents of the rows.
+
+    Examples
+    --------
+    >>> first, owner = equal_rows(np.array([[1.0, 2.0], [0.0, 3.0], [1.0, 2.0]]))
+    >>> sorted(first.tolist()), bool(owner[0] == owner[2] != owner[1])
+    ([0, 1], True)
+    """
+    keys = row_keys(X)
+    order = np.lexsort((np.arange(len(keys)), keys))
+    first = np.ones(len(order), dtype=bool)
+    alike = np.flatnonzero(keys[order[1:]] == keys[order[:-1]])
+    first[alike[same_rows(X[order[alike]], X[order[alike + 1]])] + 1] = False
+    owner = np.empty(len(order), dtype=np.intp)
+    owner[order] = np.cumsum(first) - 1
+    return order[first], owner
+
+
 def row_keys(X: Any) -> Keys:
     """A number for each row of an array or CSR matrix, (n,); rows with equal entries have the same.
 

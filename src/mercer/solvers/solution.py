@@ -41,6 +41,7 @@ _CONDITIONS = {
     "box": "how far a weight is outside its bounds",
     "sum": "how far the weights are from the sums that they must have",
     "gradient": "the length of the gradient by that of w: the relative error of w is not larger",
+    "cut-points": "how far a cut-point is from the best one for the latent values",
     "margin": "by how much some row is inside a margin that must be empty",
 }
 # A relative gap above this is said to be large; above the second one it says nothing more than that.

@@ -1,0 +1,133 @@
+"""Ordered classes: labels in their order, cut-points between all of them, and the choice of a class."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mercer._errors import DataError, ParameterError
+from mercer.estimators._targets import check_labels
+from mercer.solvers.matrix import Vector
+from mercer.solvers.risk.cumulative_links import Link
+
+DECISIONS = ("mode", "median", "mean")
+
+
+@dataclass(frozen=True, eq=False)
+class OrderedLabels:
+    """The classes (k,) in their order, the number of the class of every row (n,), and which classes (k,) are seen.
+
+    ``ranks`` (n,) are the numbers of the rows' classes among those that are seen.
+    """
+
+    names: np.ndarray
+    codes: NDArray[np.intp]
+    seen: NDArray[np.bool_]
+
+    @property
+    def ranks(self) -> NDArray[np.intp]:
+        return (np.cumsum(self.seen) - 1)[self.codes]
+
+    def all_cuts(self, cuts: Vector) -> Vector:
+        """Cut-points between all classes (k - 1,) from those between the seen ones.
+
+        Between the cut-points of a class that is not seen there is nothing; at an end of the scale they are infinite.
+        """
+        return np.concatenate(([-np.inf], cuts, [np.inf]))[np.cumsum(self.seen)[:-1]]
+
+
+def ordered_labels(learner: str, y: Any, classes: Any, weight: Vector) -> OrderedLabels:
+    """Labels ``y`` (n,) as numbers of ordered classes; rows of weight zero are not looked at, and get the number 0.
+
+    The order is that of ``classes``, else that of an ordered categorical of pandas, else that of sorting.
+
+    Raises
+    ------
+    DataError
+        If labels are missing or unknown, or only one class is seen.
+    ParameterError
+        If ``classes`` are not at least two different labels.
+
+    Examples
+    --------
+    >>> labels = ordered_labels("It", ["low", "high", "low"], ["low", "middle", "high"], np.ones(3))
+    >>> labels.codes.tolist(), labels.seen.tolist(), labels.all_cuts(np.array([0.5])).tolist()
+    ([0, 2, 0], [True, False, True], [0.5, 0.5])
+    """
+    dtype = getattr(y, "dtype", None)
+    given = getattr(dtype, "categories", None) if classes is None and getattr(dtype, "ordered", False) else classes
+    labels = check_labels(learner, y, len(weight))
+    used = np.flatnonzero(weight)
+    names = np.unique(labels[used]) if given is None else _as_classes(given)
+    number = {name: code for code, name in enumerate(names.tolist())}
+    found = [number.get(label, -1) for label in labels[used].tolist()]
+    codes = np.zeros(len(weight), dtype=np.intp)
+    codes[used] = found
+    if codes.min() < 0:
+        row = int(codes.argmin())
+        raise DataError(
+            f"y has the label {labels[row]!r} in row {row}, which is none of the classes {names[:20].tolist()}; "
+            "correct it, or name all classes in their order by the parameter classes."
+        )
+    seen = np.bincount(found, minlength=len(names)) > 0
+    if seen.sum() < 2:
+        raise DataError(
+            f"{learner} needs two classes at least, and y has {seen.sum()} class(es): {names[seen].tolist()}"
+            + (", not counting rows of weight 0" if len(used) < len(weight) else "")
+            + "; pass rows of another class, too."
+        )
+    return OrderedLabels(names, codes, seen)
+
+
+def _as_classes(classes: Any) -> np.ndarray:
+    names = np.asarray(classes) if np.ndim(classes) == 1 else np.empty(0)
+    if len(names) < 2 or len(set(names.tolist())) < len(names):
+        raise ParameterError(
+            f"classes must be two or more different labels from the lowest to the highest, and is {classes!r}."
+        )
+    return names
+
+
+def class_probabilities(link: Link, latent: Vector, cuts: Vector) -> Vector:
+    """Probabilities (m, k) of the classes between all ``cuts`` (k - 1,), in units of the link, at latent values (m,).
+
+    They sum to one and are never negative; each has its digits however small it is. A class without room has none.
+
+    Examples
+    --------
+    >>> from mercer.solvers.risk.cumulative_links import LINKS
+    >>> class_probabilities(LINKS["logit"], np.array([0.0]), np.array([0.0, 0.0, np.inf])).tolist()
+    [[0.5, 0.0, 0.5, 0.0]]
+    """
+    padded = np.concatenate(([-np.inf], cuts, [np.inf]))
+    room = padded[1:] > padded[:-1]
+    inner = padded[1:][room][:-1]
+    ends = np.concatenate(([-np.inf], inner, [np.inf]))
+    upper, lower = ends[1:] - latent[:, None], ends[:-1] - latent[:, None]
+    gaps = np.broadcast_to(np.diff(ends), upper.shape)
+    out = np.zeros((len(latent), len(padded) - 1))
+    out[:, room] = np.exp(-link.value(upper, lower, gaps))
+    return out / out.sum(axis=1, keepdims=True)
+
+
+def decide(probabilities: Vector, decision: str) -> NDArray[np.intp]:
+    """Numbers of classes (m,) by their probabilities (m, k).
+
+    ``"mode"`` is the most probable class, ``"median"`` the first at which the probability of it and all below reaches
+    one half, ``"mean"`` the one whose number is nearest to the expected number.
+
+    Examples
+    --------
+    >>> p = np.array([[0.45, 0.0, 0.35, 0.2]])
+    >>> [decide(p, decision).tolist() for decision in DECISIONS]
+    [[0], [2], [1]]
+    """
+    if decision == "mode":
+        return np.asarray(probabilities.argmax(axis=1))
+    if decision == "median":
+        # The last column is left out: rounding may leave the sum of all below one half of one.
+        return np.asarray((np.cumsum(probabilities[:, :-1], axis=1) < 0.5).sum(axis=1))
+    return np.rint(probabilities @ np.arange(probabilities.shape[1])).astype(np.intp)

@@ -1,0 +1,343 @@
+"""Kernel regression on ordered classes."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+from numbers import Integral, Real
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import ClassifierMixin
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils.validation import check_is_fitted
+
+from mercer._errors import ParameterError, warn_user
+from mercer.engine import memory
+from mercer.estimators._base import KernelEstimator
+from mercer.estimators._distinct import equal_rows
+from mercer.estimators._ordered import DECISIONS, OrderedLabels, class_probabilities, decide, ordered_labels
+from mercer.estimators._parameters import require_choice, require_number
+from mercer.estimators._weights import check_sample_weight, class_factors, fit_weighted_kernel
+from mercer.kernels.vector.dot import Linear
+from mercer.solvers.matrix import Vector
+from mercer.solvers.risk.cumulative_links import LINKS
+from mercer.solvers.risk.ordinal import OrdinalAnswer, OrdinalStart, solve_ordinal
+from mercer.solvers.risk.ordinal_evidence import slope_by_evidence
+from mercer.solvers.risk.ordinal_problem import OrdinalProblem
+from mercer.solvers.solution import Certificate, Solution, Status
+
+
+class KernelOrdinalRegression(ClassifierMixin, KernelEstimator):
+    r"""Classes in an order, between cut-points on the scale of one function in the space of a kernel.
+
+    The classes are 1 < ... < k, their cut-points :math:`-\infty = \phi_0 < \phi_1 < \dots < \phi_k = \infty`, and
+
+    .. math:: P(t = j \mid x) = F(a (\phi_j - f(x))) - F(a (\phi_{j-1} - f(x))), \qquad
+              \min_{f, \phi}\; C \sum_i -\log P(t_i \mid x_i) + \tfrac12 \|f\|^2
+
+    for f in the space of the kernel, :math:`f(x) = \sum_i c_i k(x_i, x)`, with the distribution function F of the link
+    and the slope a. With the logistic link and two classes this is logistic regression with an intercept,
+    ``-a phi_1``, that is not penalised. The problem is convex in f and the cut-points together, and is solved to the
+    precision of float64 by Newton's method.
+
+    Parameters
+    ----------
+    C : float, default=1.0
+        Price of the losses beside the penalty, above 0; as in the support vector machines.
+    kernel : str, Kernel, sklearn GP kernel or callable, default="rbf"
+        A name (``"linear"``, ``"poly"``, ``"rbf"``, ``"sigmoid"``, ...), a kernel of :mod:`mercer.kernels`, a
+        function ``(X, Z) -> block``, or ``"precomputed"``.
+    degree, gamma, coef0 : int, float or {"scale", "auto"}, float, defaults 3, "scale", 0.0
+        For named kernels. ``"scale"`` is ``1 / (d * variance of X)`` (weighted by ``sample_weight``), ``"auto"``
+        is ``1 / d``.
+    link : {"logit", "probit", "cloglog", "loglog"}, default="logit"
+        F: the logistic or the normal distribution, ``1 - exp(-exp(z))`` (proportional hazards) or ``exp(-exp(-z))``.
+    slope : float or "evidence", default=1.0
+        The slope a. It cannot be learned from the penalised likelihood, in which it stands for the same as C: a with C
+        gives the probabilities of a slope of 1 with ``a^2 C``. By convention it is 1. ``"evidence"`` finds the one of
+        the largest Laplace evidence, which sets the smoothness by itself; C is then the prior variance of f in units
+        of the kernel, that is the unit of f, and no probability depends on it.
+    classes : sequence, optional
+        All labels from the lowest to the highest, for labels whose order is not that of sorting, such as
+        ``["low", "middle", "high"]``, or for classes that may be missing in y. Without it, labels are sorted; those of
+        an ordered categorical of pandas come in the order of its categories.
+    decision : {"mode", "median", "mean"}, default="mode"
+        What ``predict`` returns: the most probable class, the class in which the distribution function reaches one
+        half (best for the mean absolute error), or the one nearest to the expected number of the class.
+    class_weight : dict or "balanced", optional
+        Factors of C by class; ``"balanced"`` makes them inversely proportional to the weight of the class.
+    tol : float, default=1e-8
+        How far, in units of 1 + the largest latent value, the function may be from optimal.
+    max_iter : int, default=100
+        The most Newton steps.
+    warm_start : bool, default=False
+        Start from the solution of the last fit, if that was to as many rows and as many classes.
+    allow_indefinite : bool, default=False
+        Accept a kernel that is not positive semi-definite; the answer is then a stationary point. A precomputed
+        matrix and a function count as indefinite if this is set.
+    verbose : bool, default=False
+        Show progress on standard error.
+    n_jobs : int, optional
+        Worker threads, all cores by default.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (k,)
+        The classes in their order.
+    thresholds_ : ndarray of shape (k - 1,)
+        The cut-points, in units of f. A class of ``classes`` that no row has lies between two equal ones (infinite
+        ones at an end of the scale), and has the probability 0.
+    slope_ : float
+        a.
+    dual_coef_ : ndarray of shape (n_samples,)
+        The coefficients of f; they sum to 0.
+    X_fit_ : ndarray or csr_matrix of shape (n_samples, n_features)
+        The training rows; for ``"precomputed"`` an empty array.
+    coef_ : ndarray of shape (n_features,)
+        w; for the linear kernel only.
+    log_evidence_ : float
+        Laplace's log evidence at ``slope_``; with ``slope="evidence"`` only.
+    class_weight_ : ndarray of shape (k,)
+        Factors of C by class, 1 for classes that no row has.
+    n_iter_ : int
+        Newton steps.
+    certificate_ : Certificate
+        Primal objective, the dual one (a lower bound of the best value), and how far latent values and cut-points are
+        from optimal.
+    kernel_ : Kernel
+        The kernel with its parameters (None for ``"precomputed"``).
+
+    Raises
+    ------
+    DataError, ParameterError, IndefiniteKernelError, MemoryBudgetError
+        From ``fit``: one class only, unknown labels or bad weights, a parameter that makes no sense, a kernel that is
+        not positive semi-definite on weights that sum to 0, a job that does not fit.
+
+    Notes
+    -----
+    Rows that are equal are solved for as one: a survey of a thousand answers with two hundred different ones has the
+    cost of two hundred. Weights mean repetition, exactly.
+
+    Derivations of this model are often given for the logistic link as: slope by f_i of the log likelihood
+    ``a (y_{i,t} + y_{i,t-1} - 1)`` with ``y_{ij} = F(a (phi_j - f_i))``, which is right, and the Hessian
+    ``H = -Phi' R Phi`` with ``r_i = -a^2 (...)`` or ``a (...)``, which is not: one sign and one factor a are too many
+    or too few. The right one is ``r_i = a^2 (y_{i,t} (1 - y_{i,t}) + y_{i,t-1} (1 - y_{i,t-1}))``, above 0. Tests
+    compare all derivatives, also those by cut-points, with finite differences.
+
+    A slope that is estimated together with f needs a scale for f from somewhere else; see ``slope``.
+
+    References
+    ----------
+    P. McCullagh, "Regression models for ordinal data", J. R. Stat. Soc. B 42 (1980), 109-142.
+    W. Chu and Z. Ghahramani, "Gaussian processes for ordinal regression", JMLR 6 (2005), 1019-1041.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer import KernelOrdinalRegression
+    >>> X = np.linspace(0, 3, 31)[:, None]
+    >>> y = np.array(["low", "middle", "high"])[np.digitize(X[:, 0], [1.0, 2.0])]
+    >>> model = KernelOrdinalRegression(C=100.0, classes=["low", "middle", "high"]).fit(X, y)
+    >>> model.predict([[0.2], [1.5], [2.9]]).tolist()
+    ['low', 'middle', 'high']
+    >>> model.certificate_.relative_gap < 1e-9, bool(model.thresholds_[0] < model.thresholds_[1])
+    (True, True)
+    """
+
+    def __init__(
+        self,
+        *,
+        C: float = 1.0,
+        kernel: Any = "rbf",
+        degree: int = 3,
+        gamma: float | str = "scale",
+        coef0: float = 0.0,
+        link: str = "logit",
+        slope: float | str = 1.0,
+        classes: Any = None,
+        decision: str = "mode",
+        class_weight: dict[Any, float] | str | None = None,
+        tol: float = 1e-8,
+        max_iter: int = 100,
+        warm_start: bool = False,
+        allow_indefinite: bool = False,
+        verbose: bool = False,
+        n_jobs: int | None = None,
+    ) -> None:
+        self.C = C
+        self.kernel = kernel
+        self.degree = degree
+        self.gamma = gamma
+        self.coef0 = coef0
+        self.link = link
+        self.slope = slope
+        self.classes = classes
+        self.decision = decision
+        self.class_weight = class_weight
+        self.tol = tol
+        self.max_iter = max_iter
+        self.warm_start = warm_start
+        self.allow_indefinite = allow_indefinite
+        self.verbose = verbose
+        self.n_jobs = n_jobs
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Fit to ``X`` (n, d), or (n, n) for ``"precomputed"``, and labels ``y`` (n,).
+
+        ``sample_weight`` (n,) says how often each row counts.
+        """
+        begun = time.perf_counter()
+        self._check_parameters()
+        X = self._check_X(X, reset=True)
+        weight = check_sample_weight(sample_weight, X)
+        labels = ordered_labels(type(self).__name__, y, self.classes, weight)
+        fit_weighted_kernel(self, X, weight, allow_indefinite=self.allow_indefinite, intercept=True)
+        factors = self._class_factors(labels, weight)
+        used = np.flatnonzero(weight)
+        with memory.track() as account:
+            problem, whole = self._problem(X, labels, weight * factors[labels.codes], used)
+            start = self._start(problem, used)
+            slope, solution, evidence = self._solve(problem, start)
+            answer = solution.value
+            # Cut-points of a centred matrix are moved to where the function of the kernel itself has them.
+            shift = float(np.mean(problem.gram @ answer.coefficients)) if problem.centred else 0.0
+        self.classes_, self.class_weight_, self.slope_ = labels.names, factors, slope
+        self.thresholds_ = labels.all_cuts(answer.cuts + shift) / slope
+        self.dual_coef_ = np.zeros(X.shape[0])
+        self.dual_coef_[used] = answer.row_coefficients(problem) / slope
+        self.X_fit_ = np.empty((0, 0)) if whole is None else X
+        if evidence is not None:
+            self.log_evidence_ = evidence
+        self._certify(solution, slope, time.perf_counter() - begun, account.peak)
+        return self
+
+    def latent(self, X: Any) -> Vector:
+        """f at each row of ``X``, (m,): the scale on which the cut-points lie."""
+        check_is_fitted(self)
+        X = self._check_X(X, reset=False)
+        gram: Any = self._gram(X, X if self.kernel_ is None else self.X_fit_)
+        return np.asarray(gram @ self.dual_coef_, dtype=np.float64)
+
+    def predict_proba(self, X: Any) -> Vector:
+        """Probabilities of the classes at each row of ``X``, (m, k), in the order of ``classes_``."""
+        latent = self.latent(X)
+        return class_probabilities(LINKS[self.link], self.slope_ * latent, self.slope_ * self.thresholds_)
+
+    def predict_log_proba(self, X: Any) -> Vector:
+        """Their logarithms, (m, k)."""
+        with np.errstate(divide="ignore"):
+            return np.log(self.predict_proba(X))
+
+    def predict(self, X: Any) -> np.ndarray:
+        """The class of each row of ``X``, (m,), by ``decision``."""
+        check_is_fitted(self)
+        return np.asarray(self.classes_[decide(self.predict_proba(X), self.decision)])
+
+    @property
+    def coef_(self) -> Vector:
+        """w, (d,); for the linear kernel only."""
+        check_is_fitted(self)
+        if self.kernel_ != Linear():
+            raise AttributeError(f"coef_ exists for the linear kernel only, and the kernel is {self.kernel_!r}.")
+        return np.asarray(self.X_fit_.T @ self.dual_coef_)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        # Classes that lie in no order along the function cannot be told apart by cut-points.
+        tags.classifier_tags.poor_score = True
+        return tags
+
+    def _check_parameters(self) -> None:
+        for name in ("C", "tol"):
+            require_number(self, name, "a finite number above 0", lambda value: 0 < value < np.inf)
+        if not isinstance(self.max_iter, Integral) or isinstance(self.max_iter, bool) or self.max_iter < 1:
+            raise ParameterError(f"max_iter must be a whole number of 1 or more, and is {self.max_iter!r}.")
+        require_choice(self, "link", tuple(LINKS))
+        require_choice(self, "decision", DECISIONS)
+        for name in ("warm_start", "allow_indefinite"):
+            require_choice(self, name, (True, False))
+        if isinstance(self.slope, str) and self.slope == "evidence":
+            if self.allow_indefinite:
+                raise ParameterError(
+                    "slope='evidence' needs a positive semi-definite kernel, which the prior of the evidence has as "
+                    "its covariance; set slope to a number, or allow_indefinite=False."
+                )
+            return
+        if not isinstance(self.slope, Real) or isinstance(self.slope, bool) or not 0 < float(self.slope) < np.inf:
+            raise ParameterError(f"slope must be a finite number above 0 or 'evidence', and is {self.slope!r}.")
+
+    def _class_factors(self, labels: OrderedLabels, weight: Vector) -> Vector:
+        """Factors of C for all classes; those that no row has count for nothing."""
+        wanted: Any = self.class_weight
+        seen = labels.names[labels.seen]
+        if isinstance(wanted, dict):
+            unseen = set(labels.names[~labels.seen].tolist())
+            wanted = {name: factor for name, factor in wanted.items() if name not in unseen}
+        used = np.flatnonzero(weight)
+        factors = np.ones(len(labels.names))
+        factors[labels.seen] = class_factors(wanted, seen, labels.ranks[used], weight[used])
+        return factors
+
+    def _problem(self, X: Any, labels: OrderedLabels, weight: Vector, used: Any) -> tuple[OrdinalProblem, Any]:
+        """The problem over the rows with a weight, equal ones at one point; the rows, or None for a matrix."""
+        gram: Any = self._gram(X, dtype=None if self.kernel_ is None else np.float64)
+        points, owner = used, None
+        if self.kernel_ is not None:
+            first, groups = equal_rows(X[used])
+            if len(first) < len(used):
+                points, owner = used[first], groups
+        if len(points) < X.shape[0]:
+            gram = gram.restrict(points, points)
+        allowed = self.allow_indefinite
+        self._check_curvature(gram, points, X.dtype, intercept=True, allow_indefinite=allowed)
+        convex = self._is_convex(True, allowed)
+        # Else all that is known is that the kernel is positive on weights that sum to 0.
+        positive = self.kernel_ is not None and self.kernel_.definiteness == "positive"
+        centred = convex and (self._is_taken_on_trust() or not positive)
+        problem = OrdinalProblem(
+            gram, labels.ranks[used], weight[used], LINKS[self.link], owner, convex, centred
+        )
+        return problem, None if self.kernel_ is None else X
+
+    def _start(self, problem: OrdinalProblem, used: Any) -> OrdinalStart | None:
+        """The last answer, in units of a slope of 1."""
+        if not self.warm_start or not hasattr(self, "dual_coef_") or isinstance(self.slope, str):
+            return None
+        cuts = np.unique(self.thresholds_[np.isfinite(self.thresholds_)])
+        weights = self.dual_coef_
+        if len(weights) <= used[-1] or len(cuts) != problem.classes - 1:
+            return None
+        coefficients = self.slope_ * problem.at_points(weights[used])
+        shift = float(np.mean(problem.gram @ coefficients)) if problem.centred else 0.0
+        return OrdinalStart(coefficients, self.slope_ * cuts - shift)
+
+    def _solve(
+        self, problem: OrdinalProblem, start: OrdinalStart | None
+    ) -> tuple[float, Solution[OrdinalAnswer, OrdinalStart], float | None]:
+        """The slope, the solution in units of a slope of 1, and the log evidence where it chose the slope."""
+        tol, max_iter = float(self.tol), int(self.max_iter)
+        if isinstance(self.slope, str):
+            found = slope_by_evidence(
+                problem, float(self.C), tol=tol, max_iter=max_iter, n_jobs=self.n_jobs, verbose=bool(self.verbose)
+            )
+            return found.slope, found.solution, found.log_evidence
+        slope = float(self.slope)
+        problem = replace(problem, weight=float(self.C) * slope**2 * problem.weight)
+        solution = solve_ordinal(
+            problem, tol=tol, max_iter=max_iter, n_jobs=self.n_jobs, start=start, verbose=bool(self.verbose)
+        )
+        return slope, solution, None
+
+    def _certify(self, solution: Solution[Any, Any], slope: float, seconds: float, peak_bytes: int) -> None:
+        """Set the certificate, in units of the objective that the user knows; warn if the solve did not end well."""
+        found: Certificate = solution.certificate
+        self.certificate_ = replace(
+            found, primal=found.primal / slope**2, dual=found.dual / slope**2,
+            kkt_violation=found.kkt_violation / slope,
+            violations={name: value / slope for name, value in found.violations.items()},
+            seconds=seconds, peak_bytes=peak_bytes,
+        )  # fmt: skip
+        self.n_iter_ = found.iterations
+        if found.status in (Status.iteration_limit, Status.stalled):
+            warn_user(f"{type(self).__name__}: {found.status.value}", ConvergenceWarning)
