@@ -57,7 +57,7 @@ def test_a_general_minimiser_in_the_primal_finds_the_same(link):
     options = {"maxiter": 20_000, "maxfev": 20_000, "xatol": 1e-8, "fatol": 1e-12, "adaptive": True}
     start = np.array([0.0, 0.0, 0.0, -1.0, 0.0, 1.0])
     found = minimize(objective, start, method="Nelder-Mead", options=options)
-    assert ours.certificate_.dual <= ours.certificate_.primal <= found.fun
+    assert ours.certificate_.dual <= ours.certificate_.primal <= found.fun * (1 + 1e-14)
     assert found.fun - ours.certificate_.dual <= 1e-6 * found.fun
 
 
@@ -71,7 +71,7 @@ def test_probabilities(link):
         ends = np.concatenate([[-np.inf], model.thresholds_, [np.inf]])
         wanted = np.diff(LINKS[link].cumulative(ends - model.latent(NEW)[:, None]), axis=1)
         np.testing.assert_allclose(model.predict_proba(NEW), wanted, atol=1e-14)
-        np.testing.assert_array_equal(np.exp(model.predict_log_proba(NEW)), np.exp(np.log(model.predict_proba(NEW))))
+        np.testing.assert_allclose(np.exp(model.predict_log_proba(NEW)), model.predict_proba(NEW), rtol=1e-12)
 
 
 def test_decisions():
@@ -106,13 +106,15 @@ def test_the_order_of_labels():
 
 
 @pytest.mark.parametrize("labels", [
-    Y * 10.0 - 5.0, Y > 1, Y.astype(np.uint8), Y.astype(str), Y.astype(object), (Y * 100).astype("datetime64[D]"),
-], ids=lambda labels: str(labels.dtype))  # fmt: skip
+    Y * 10.0 - 5.0, Y > 1, Y.astype(np.uint8), Y.astype(str), NAMES.astype(object)[Y],
+    (Y * 100).astype("datetime64[D]"),
+], ids=lambda labels: f"{labels.dtype}, {labels[0]}")  # fmt: skip
 def test_labels_of_any_type_that_has_an_order(labels):
     model = KernelOrdinalRegression().fit(X, labels)
     assert model.predict(NEW).dtype == model.classes_.dtype
     assert set(model.predict(NEW).tolist()) <= set(model.classes_.tolist())
     assert model.score(X, labels) > 0.6
+    assert model.classes_.tolist() == sorted(set(labels.tolist()))
 
 
 @every_link
@@ -183,7 +185,7 @@ def test_the_slope_by_evidence():
     np.testing.assert_allclose(a.predict_proba(NEW), fixed.predict_proba(NEW), rtol=1e-6)
     assert a.certificate_.status.name == "converged" and np.isfinite(a.log_evidence_)
     # Noisier labels have a smaller slope.
-    noisy = np.where(RNG.random(80) < 0.5, RNG.permutation(Y), Y)
+    noisy = np.where(RNG.random(80) < 0.25, RNG.permutation(Y), Y)
     assert KernelOrdinalRegression(slope="evidence").fit(X, noisy).slope_ < a.slope_
 
 
@@ -248,7 +250,7 @@ def test_labels_that_cannot_be_used():
     with pytest.raises(DataError, match=r"label 3 in row \d+, which is none of the classes \[0, 1, 2\]"):
         KernelOrdinalRegression(classes=[0, 1, 2]).fit(X, Y)
     with pytest.raises(DataError, match=r"needs two classes at least, and y has 1 class\(es\): \[0\]; pass rows"):
-        KernelOrdinalRegression().fit(X, np.zeros(80))
+        KernelOrdinalRegression().fit(X, 0 * Y)
     with pytest.raises(DataError, match="not counting rows of weight 0"):
         KernelOrdinalRegression().fit(X, Y, Y == 1)
     with pytest.raises(DataError, match=r"1 class\(es\)"):

@@ -69,8 +69,8 @@ def ordered_labels(learner: str, y: Any, classes: Any, weight: Vector) -> Ordere
     if codes.min() < 0:
         row = int(codes.argmin())
         raise DataError(
-            f"y has the label {labels[row]!r} in row {row}, which is none of the classes {names[:20].tolist()}; "
-            "correct it, or name all classes in their order by the parameter classes."
+            f"y has the label {labels.tolist()[row]!r} in row {row}, which is none of the classes "
+            f"{names[:20].tolist()}; correct it, or name all classes in their order by the parameter classes."
         )
     seen = np.bincount(found, minlength=len(names)) > 0
     if seen.sum() < 2:

@@ -22,10 +22,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.linalg import lapack
 
 from mercer._errors import NumericalError
-from mercer.engine import memory
+from mercer.engine import lapack, memory
 from mercer.engine.progress import Progress
 from mercer.solvers.linear.cholesky import blas_threads
 from mercer.solvers.matrix import Vector, whole_matrix
@@ -163,8 +162,9 @@ class NewtonPath:
     """The iterate: coefficients, latent values and cut-points, with the steps that led there."""
 
     def __init__(
-        self, problem: OrdinalProblem, K: Vector, start: OrdinalStart | None = None, work: Vector | None = None
-    ) -> None:
+        self, problem: OrdinalProblem, K: Vector, start: OrdinalStart | None = None, work: Vector | None = None,
+        fixed_cuts: Vector | None = None,
+    ) -> None:  # fmt: skip
         self.problem, self.K = problem, K
         self.coefficients = np.zeros(problem.points)
         self.latent = np.zeros(problem.points)
@@ -175,13 +175,16 @@ class NewtonPath:
             # Far away from the answer the losses are straight lines, which tell Newton's method nothing.
             if given < problem.loss(self.latent, self.cuts):
                 self.coefficients, self.latent, self.cuts = start.coefficients.copy(), latent, start.cuts.copy()
+        self._fixed = fixed_cuts is not None
+        if fixed_cuts is not None:
+            self.cuts = fixed_cuts
         self.steps = 0
         self._work = work
 
     def run(self, tol: float, progress: Progress, max_iter: int) -> Status:
         """Steps until the violation is below ``tol`` or no longer shrinks."""
         least, idle = np.inf, 0
-        expansion = self.problem.expand(self.latent, self.cuts)
+        expansion = self._expand(self.latent, self.cuts)
         merit = self._merit(self.coefficients, self.latent, self.cuts, expansion)
         while True:
             residual = -(self.coefficients + expansion.slope)
@@ -225,12 +228,16 @@ class NewtonPath:
 
     def log_determinant(self) -> float:
         """``log |I + W^{1/2} K W^{1/2}|``."""
-        factor = self._factor(np.sqrt(self.problem.expand(self.latent, self.cuts).curvature))
+        factor = self.factor(np.sqrt(self.problem.expand(self.latent, self.cuts).curvature))
         return 2.0 * float(np.log(np.einsum("ii->i", factor)).sum())
+
+    def _expand(self, latent: Vector, cuts: Vector) -> Expansion:
+        expansion = self.problem.expand(latent, cuts)
+        return expansion.with_fixed_cuts() if self._fixed else expansion
 
     def _violation(self, pulled: Vector, expansion: Expansion) -> float:
         scale = 1.0 + float(np.abs(self.latent).max())
-        return max(float(np.abs(pulled).max()), float(np.abs(expansion.cut_step()).max())) / scale
+        return max(float(np.abs(pulled).max()), float(np.abs(expansion.cut_step()).max(initial=0.0))) / scale
 
     def _merit(self, coefficients: Vector, latent: Vector, cuts: Vector, expansion: Expansion | None) -> float:
         """The objective; where it is not convex, half the square of the residual of the optimality conditions."""
@@ -245,34 +252,33 @@ class NewtonPath:
         if not self.problem.convex:
             return self._joint_direction(residual, expansion)
         root = np.sqrt(expansion.curvature)
-        factor = self._factor(root)
-        solved, _ = lapack.dpotrs(factor, root[:, None] * pulled, lower=0)
+        factor = self.factor(root)
+        solved = np.ascontiguousarray((root[:, None] * pulled).T)
+        lapack.solve_cholesky(factor, solved)
         # (I + W K)^-1 applied to the residual and to the cross derivatives.
-        columns = np.column_stack([residual, expansion.cross]) - root[:, None] * solved
+        columns = np.column_stack([residual, expansion.cross]) - root[:, None] * solved.T
         schur = expansion.cut_curvature - pulled[:, 1:].T @ columns[:, 1:]
         cuts = solve_small(schur, -expansion.cut_slope - pulled[:, 1:].T @ columns[:, 0])
         coefficients = columns[:, 0] - columns[:, 1:] @ cuts
         latent = self.K @ coefficients
         slope = float(-residual @ latent + expansion.cut_slope @ cuts)
-        return _Direction(coefficients, latent, cuts, slope)
+        return _Direction(coefficients, latent, np.zeros_like(self.cuts) if self._fixed else cuts, slope)
 
-    def _factor(self, root: Vector) -> Vector:
-        """The Cholesky factor of ``I + root K root``, in the one array that is kept for it."""
+    def factor(self, root: Vector) -> Vector:
+        """The factor of ``I + root K root``, as :mod:`mercer.engine.lapack` has it, in one array kept for it."""
         if self._work is None:
             self._work = np.empty_like(self.K)
         work = self._work
         for extra in _JITTER:
             for begin in range(0, len(work), _ROWS):
-                end = min(begin + _ROWS, len(work))
-                # The lower triangle alone is read; rows of it stay in the cache between the two products.
-                np.multiply(self.K[begin:end, :end], root[begin:end, None], out=work[begin:end, :end])
-                work[begin:end, :end] *= root[:end]
+                end = begin + _ROWS
+                # The upper triangle alone is read; rows of it stay in the cache between the two products.
+                np.multiply(self.K[begin:end, begin:], root[begin:end, None], out=work[begin:end, begin:])
+                work[begin:end, begin:] *= root[begin:]
             diagonal = np.einsum("ii->i", work)
             diagonal += 1.0 + extra * float(diagonal.max())
-            # LAPACK's columns are NumPy's rows.
-            factor, info = lapack.dpotrf(work.T, lower=0, overwrite_a=1, clean=0)
-            if info == 0:
-                return factor
+            if lapack.factor_cholesky(work) == 0:
+                return work
         raise NumericalError(
             "the kernel matrix is so far from positive semi-definite that no Newton step exists; mend it by "
             "mercer.validity.nearest(K), or pass allow_indefinite=True to get a stationary point without a guarantee."
@@ -302,6 +308,6 @@ class NewtonPath:
             value = self._merit(coefficients, latent, cuts, None)
             if value <= merit + _ARMIJO * step * direction.slope + slack:
                 self.coefficients, self.latent, self.cuts = coefficients, latent, cuts
-                return value, self.problem.expand(latent, cuts)
+                return value, self._expand(latent, cuts)
             step *= 0.5
         return None

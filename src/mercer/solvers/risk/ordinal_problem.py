@@ -12,7 +12,7 @@ for ordinal regression" (2005), for kernels.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -140,6 +140,11 @@ class Expansion:
             by_row, problem.at_points(by_row), problem.at_points(w * slopes.curvature),
             ends(w * slopes.upper, w * slopes.lower), curvature, cross_at_points(problem, upper, lower),
         )  # fmt: skip
+
+    def with_fixed_cuts(self) -> Expansion:
+        """The expansion in the latent values alone."""
+        nothing = np.zeros(0)
+        return replace(self, cut_slope=nothing, cut_curvature=np.zeros((0, 0)), cross=self.cross[:, :0])
 
     def cut_step(self) -> Vector:
         """Newton's step in the cut-points alone."""
