@@ -99,6 +99,18 @@ def invert_triangle(factor: Array) -> int:
     return info.value
 
 
+def square_triangle(factor: Array) -> None:
+    """``L^T L`` in the place of ``L``, in the upper triangle.
+
+    >>> A = np.array([[2.0, 1.0], [0.0, 3.0]])
+    >>> square_triangle(A)
+    >>> A.tolist()
+    [[5.0, 3.0], [0.0, 9.0]]
+    """
+    dtype, n, info = _check(factor), len(factor), ctypes.c_int()
+    _call("lauum", dtype, b"L", n, factor, max(n, 1), info)
+
+
 def solve_triangle(factor: Array, rows: Array, *, transposed: bool = False) -> None:
     """``L^-1 b`` in the place of every row ``b``; with ``transposed``, ``L^-T b``.
 

@@ -122,7 +122,8 @@ def maximise(
     ----------
     objective : callable
         ``theta -> (value, gradient)``; may be called from several threads at once. Where it raises one of ``FAILURES``,
-        or returns what is not finite, its value counts as minus infinity.
+        or returns what is not finite, its value counts as minus infinity. One that begins where its last evaluation
+        ended has a method ``fresh``, by which each ascent gets its own: the answer depends on no other ascent.
     start : array-like of shape (p,)
         Moved to the nearest point of the box.
     bounds : array-like of shape (p, 2)
@@ -167,7 +168,8 @@ def maximise(
     box = np.asarray(bounds, dtype=np.float64).reshape(-1, 2)
     starts = _starts(np.asarray(start, dtype=np.float64), box, restarts, random_state)
     progress = Progress(None, what)
-    ascents = [_Ascent(objective, log_prior, point, box, progress) for point in starts]
+    own = getattr(objective, "fresh", lambda: objective)
+    ascents = [_Ascent(own(), log_prior, point, box, progress) for point in starts]
     found: list[Trial | None] = [None] * len(ascents)
 
     def task(number: int) -> Callable[[], None]:

@@ -1,0 +1,29 @@
+"""The approximations to the posterior of Gaussian process classification, by name."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from mercer.solvers.gaussian.classification import SINGLE_FROM, Approach
+from mercer.solvers.gaussian.laplace import laplace
+from mercer.solvers.gaussian.propagation import expectation_propagation
+from mercer.solvers.gaussian.softmax import softmax_laplace
+
+Name = Literal["laplace", "ep"]
+
+
+def approach(n: int, classes: int, name: Name) -> Approach:
+    """The method of that name for n rows of so many classes, and what it holds.
+
+    Examples
+    --------
+    >>> approach(100, 2, "laplace").bytes_each, approach(100, 3, "laplace").bytes_each
+    (80000, 560000)
+    """
+    square = n * n
+    single = 4 * square if n >= SINGLE_FROM else 0
+    if name == "ep":
+        return Approach(expectation_propagation, 8 * square, 1e-7)
+    if classes == 2:
+        return Approach(laplace, 8 * square + single, 1e-10)
+    return Approach(softmax_laplace, 8 * (classes + 4) * square + single, 1e-10)

@@ -1,0 +1,267 @@
+"""The mode of a latent Gaussian process, by Newton's method whose systems are solved by conjugate gradients.
+
+A product with K takes ``2 n^2`` operations and a factorisation ``n^3 / 3``, so one factor serves as preconditioner for
+several steps, until it no longer fits the curvature. In the metric of the posterior precision ``K^-1 + W`` it differs
+from the right one in as many directions as K has large eigenvalues, which for smooth kernels are few.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+
+from mercer._errors import NumericalError
+from mercer.engine.progress import Progress
+from mercer.solvers.gaussian.covariance import Matrix, Vector
+from mercer.solvers.gaussian.latent_store import LatentStore
+from mercer.solvers.gaussian.links import Curvature, Link
+from mercer.solvers.solution import Certificate, Status
+
+# Rounding in float32 changes eigenvalues by this share of the largest: it must stay small beside 1.
+_SINGLE_TRACE = 0.03 / np.finfo(np.float32).eps
+# A step of conjugate gradients reads K twice and the factor twice: it costs as much as a factor at about n = 150.
+_ROWS_PER_STEP = 150
+_MOST_STEPS = 200
+# Steps without a smaller residual after which the gap may tell that rounding is all that is left.
+_IDLE = 4
+_ROUNDING = 1e-13
+# The share of the slope along a direction that a line search may leave.
+_SLOPE_LEFT = 0.25
+
+
+@dataclass(frozen=True, eq=False)
+class Mode:
+    """The answer, and how good it is.
+
+    ``weights`` A and ``latent`` F = K A have the shape (n, c); ``residual`` is ``d log p / d f - A``, which is 0 at the
+    mode; ``objective`` is the negative log of the posterior but for a constant, and ``gap`` bounds what it could still
+    lose.
+    """
+
+    weights: Matrix
+    latent: Matrix
+    residual: Matrix
+    objective: float
+    gap: float
+    iterations: int
+    status: Status
+
+    @property
+    def violation(self) -> float:
+        """The largest entry of the residual, in units of probability."""
+        return float(np.abs(self.residual).max())
+
+
+def certify(mode: Mode, seconds: float) -> Certificate:
+    """The certificate of a mode: of the negative log of the posterior, but for a constant."""
+    dual = mode.objective - mode.gap
+    violations = {"stationarity": mode.violation}
+    return Certificate(mode.objective, dual, mode.violation, mode.iterations, seconds, 0, mode.status, violations)
+
+
+class _Inverse(Protocol):
+    def solve(self, V: Matrix) -> Matrix: ...
+
+
+@dataclass
+class _Preconditioner:
+    """``(K^-1 + D^2)^-1`` by a factor of ``I + DKD``."""
+
+    store: LatentStore
+    factor: _Inverse
+    scale: Vector
+
+    @classmethod
+    def of(cls, store: LatentStore, curvature: Curvature) -> _Preconditioner:
+        """From the scalar that stands for the curvature of each row."""
+        scale = np.sqrt(curvature.scalar)
+        # The eigenvalues of I + DKD begin at 1, and the largest is at most the trace.
+        coarse = float(curvature.scalar @ store.diagonal) <= _SINGLE_TRACE
+        factor: _Inverse | None = store.factor_single(scale) if coarse else None
+        if factor is None:
+            require_factor(store, scale)
+            factor = store
+        return cls(store, factor, scale)
+
+    def apply(self, residual: Matrix) -> tuple[Matrix, Matrix]:
+        """The step in weights for a residual, and what it does to the latent values."""
+        d = self.scale[:, None]
+        step = residual - d * self.factor.solve(d * self.store.product(residual))
+        return step, self.store.product(step)
+
+
+def require_factor(store: LatentStore, scale: Vector) -> None:
+    """Factor ``I + DKD``, or raise."""
+    if not store.factor(scale):
+        raise NumericalError(
+            "the matrix I + W^1/2 K W^1/2 is not positive definite, so the kernel matrix has an eigenvalue far below "
+            "zero, or entries that overflow. Take another kernel, mend the matrix by mercer.validity.nearest(K), or "
+            "scale the columns of X."
+        )
+
+
+def find_mode(
+    store: LatentStore, link: Link, *, start: Matrix | None = None, tol: float = 1e-9, max_iter: int = 100
+) -> Mode:
+    r"""Minimise :math:`-\log p(y \mid F) + \tfrac12 \operatorname{tr} A^\top K A` over A, with F = K A.
+
+    Parameters
+    ----------
+    store : LatentStore
+        Holds K; what it holds above its diagonal is lost.
+    link : Link
+    start : ndarray of shape (n, c), optional
+        Weights A to begin with, as of a neighbouring problem; used if they are better than none.
+    tol : float, default=1e-9
+        The largest entry of :math:`\nabla \log p - A` to stop at.
+    max_iter : int, default=100
+        The most Newton steps.
+
+    Notes
+    -----
+    The problem is convex, and its dual at :math:`\beta = \nabla \log p(y \mid F)` is known in closed form: the gap is
+    :math:`\tfrac12 \operatorname{tr} (\beta - A)^\top K (\beta - A)`, with no difference of large numbers.
+
+    References
+    ----------
+    C. E. Rasmussen and C. K. I. Williams, "Gaussian Processes for Machine Learning" (2006), algorithms 3.1 and 3.3,
+    whose systems are solved here without a factorisation for every step and class.
+    """
+    state = _State.begin(store, link, start)
+    preconditioner: _Preconditioner | None = None
+    allowed = max(1, len(store) // _ROWS_PER_STEP)
+    used, idle, best = 0, 0, np.inf
+    progress = Progress(None, "mode")
+    while (status := state.status(tol, max_iter, idle)) is None:
+        curvature = link.curvature(state.F)
+        if preconditioner is None or used > allowed:
+            preconditioner = _Preconditioner.of(store, curvature)
+        violation = state.violation
+        # As exact as pays: a step that is far from the mode need not be a good one.
+        direction, change, used = _newton_step(store, preconditioner, curvature, state.residual, min(0.1, violation))
+        state.move(direction, change)
+        idle, best = (0, violation) if violation < 0.9 * best else (idle + 1, best)
+        progress.advance()
+    state.renew()
+    return Mode(state.A, state.F, state.residual, _objective(link, state.A, state.F), state.gap, state.steps, status)
+
+
+@dataclass
+class _State:
+    """Where the search stands. F follows A by sums, and is made anew before it is believed to be good enough."""
+
+    store: LatentStore
+    link: Link
+    A: Matrix
+    F: Matrix
+    residual: Matrix
+    steps: int = 0
+    renewed: int = -1
+    stuck: bool = False
+
+    @classmethod
+    def begin(cls, store: LatentStore, link: Link, start: Matrix | None) -> _State:
+        """From ``start``, if it is better than 0."""
+        A = F = np.zeros(link.shape)
+        if start is not None and start.shape == link.shape:
+            product = store.product(start)
+            if _objective(link, start, product) < _objective(link, A, F):
+                A, F = start, product
+        return cls(store, link, A, F, link.slope(F) - A)
+
+    @property
+    def violation(self) -> float:
+        return float(np.abs(self.residual).max())
+
+    @property
+    def gap(self) -> float:
+        return max(0.5 * float(np.vdot(self.residual, self.store.product(self.residual))), 0.0)
+
+    def renew(self) -> None:
+        """F anew from A."""
+        self.F = self.store.product(self.A)
+        self.residual = self.link.slope(self.F) - self.A
+
+    def move(self, direction: Matrix, change: Matrix) -> None:
+        """A step along ``direction``, whose product with K is ``change``."""
+        self.stuck = not direction.any()
+        size = _step_size(self.link, self.A, self.F, direction, change)
+        self.A, self.F = self.A + size * direction, self.F + size * change
+        self.residual = self.link.slope(self.F) - self.A
+        self.steps += 1
+
+    def status(self, tol: float, max_iter: int, idle: int) -> Status | None:
+        """How the search ends here; None where it goes on."""
+        if self.violation <= tol:
+            drifted = self.renewed
+            self.renew()
+            self.renewed = self.steps
+            if self.violation <= tol:
+                return Status.converged
+            if 0 <= self.steps - drifted <= 1:
+                return Status.stalled
+        if self.stuck or (idle >= _IDLE and self.gap <= _ROUNDING * (1.0 + _objective(self.link, self.A, self.F))):
+            return Status.stalled
+        return Status.iteration_limit if self.steps >= max_iter else None
+
+
+def _objective(link: Link, A: Matrix, F: Matrix) -> float:
+    return link.loss(F) + 0.5 * float(np.vdot(A, F))
+
+
+def _newton_step(
+    store: LatentStore, preconditioner: _Preconditioner, curvature: Curvature, residual: Matrix, tol: float
+) -> tuple[Matrix, Matrix, int]:
+    """Solve ``(I + W K) x = residual``; x, ``K x``, and how many steps of conjugate gradients it took."""
+    aim = tol * float(np.abs(residual).max())
+    x, Kx = np.zeros_like(residual), np.zeros_like(residual)
+    r = residual
+    z, Kz = preconditioner.apply(r)
+    p, Kp = z, Kz
+    rz = float(np.vdot(r, Kz))
+    steps = 0
+    while steps < _MOST_STEPS:
+        steps += 1
+        q = p + curvature.apply(Kp)
+        bend = float(np.vdot(Kp, q))
+        if not bend > 0 or not rz > 0:
+            break
+        a = rz / bend
+        x, Kx = x + a * p, Kx + a * Kp
+        r_new = r - a * q
+        if float(np.abs(r_new).max()) <= aim:
+            break
+        z, Kz = preconditioner.apply(r_new)
+        # The flexible form: the preconditioner is symmetric up to its rounding only.
+        b = max(float(np.vdot(Kz, r_new - r)) / rz, 0.0)
+        r, rz = r_new, float(np.vdot(r_new, Kz))
+        p, Kp = z + b * p, Kz + b * Kp
+    return x, Kx, steps
+
+
+def _step_size(link: Link, A: Matrix, F: Matrix, direction: Matrix, change: Matrix) -> float:
+    """1, or where that overshoots, a step with a slope next to nothing; the objective is convex along it."""
+
+    def slope(size: float) -> float:
+        return -float(np.vdot(link.slope(F + size * change) - A - size * direction, change))
+
+    first, low, high = slope(0.0), 0.0, 1.0
+    if not first < 0:
+        # Rounding alone: the mode is as good as reached.
+        return 1.0
+    at_low, at_high = first, slope(1.0)
+    size, here = 1.0, at_high
+    for _ in range(50):
+        if here <= _SLOPE_LEFT * abs(first) and (size == 1.0 or abs(here) <= _SLOPE_LEFT * abs(first)):
+            return size
+        if here > 0:
+            high, at_high = size, here
+        else:
+            low, at_low = size, here
+        chord = low - at_low * (high - low) / (at_high - at_low)
+        # Never next to an end, where the chord of a curved slope would stay.
+        size = min(max(chord, low + 0.1 * (high - low)), high - 0.1 * (high - low))
+        here = slope(size)
+    return size
