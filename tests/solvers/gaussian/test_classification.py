@@ -155,7 +155,7 @@ def test_two_classes_by_softmax_are_two_classes_by_a_logistic_link() -> None:
     theta = KERNEL.theta
     problem = GaussianClassification(KernelCovariance(KERNEL, X), TWO, 2)
     by_softmax = Evidence(problem, Approach(softmax_laplace, 10**6, 1e-10))(theta)
-    by_logistic = evidence(KERNEL)(theta + [np.log(2.0), 0.0, 0.0, 0.0])
+    by_logistic = evidence(KERNEL)(theta + np.log([2.0, 1.0, 1.0, 1.0]))
     assert by_softmax[0] == pytest.approx(by_logistic[0], rel=1e-12)
     np.testing.assert_allclose(by_softmax[1], by_logistic[1], rtol=1e-8)
 
@@ -263,7 +263,7 @@ def test_matrices_that_are_none(name: str, y: np.ndarray) -> None:
         problem = GaussianClassification(MatrixCovariance(K), y, classes)
         return Evidence(problem, approach(30, classes, name)).solve(np.zeros(0))
 
-    with pytest.raises(NumericalError, match="(not positive definite|negative variance).*nearest"):
+    with pytest.raises(NumericalError, match=r"(not positive definite|negative variance).*nearest"):
         solve(-50.0 * np.eye(30))
     with mercer.config(memory="5KiB"), pytest.raises(MemoryBudgetError, match=r"30 x 30.*mercer\.config"):
         solve(np.eye(30))
