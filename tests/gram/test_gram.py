@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from scipy.sparse.linalg import LinearOperator, cg, eigsh
+from scipy.spatial.distance import cdist
 
 from mercer import kernels
 from mercer._errors import DataError, KernelValueError, ParameterError
@@ -268,3 +269,17 @@ def test_other_kinds_of_rows() -> None:
 
 def test_prints_what_it_is() -> None:
     assert repr(Gram(kernels.RBF(2.0), X, Z)) == "Gram(RBF(2.0), 40 x 23, float64)"
+
+
+@pytest.mark.parametrize("columns", [3, 60, 90])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_rows_with_themselves_and_rows_that_overlap(columns: int, dtype: Any) -> None:
+    rows = np.random.default_rng(0).normal(size=(700, columns)).astype(dtype)
+    gram = Gram(kernels.RBF(columns**0.5), rows)
+    whole = gram.dense()
+    np.testing.assert_array_equal(whole, whole.T)
+    np.testing.assert_array_equal(whole.diagonal(), 1.0)
+    expected = np.exp(-0.5 * cdist(rows.astype(float), rows.astype(float), "sqeuclidean") / columns)
+    np.testing.assert_allclose(whole, expected, atol=30 * np.finfo(dtype).eps)
+    shifted = gram.block(slice(0, 600), slice(100, 700))
+    np.testing.assert_allclose(shifted, expected[:600, 100:], atol=30 * np.finfo(dtype).eps)

@@ -13,9 +13,12 @@ from mercer.engine import threads, tiles
 from mercer.engine.tiles import Array
 from mercer.kernels.inputs import Frame, Operand, Rows
 from mercer.loops import distances
+from mercer.loops.transpose import mirror
 
 # Rows that are prepared at once.
 _ROWS = 4096
+# Up to so many columns a symmetric product takes longer than a general one.
+_NARROW = 64
 
 
 def held(side: Rows, frame: Frame) -> Any:
@@ -66,9 +69,20 @@ def scaled(X: Any, scales: tuple[float, ...]) -> Any:
     return X @ sp.diags_array(1 / divisors) if sp.issparse(X) else X / divisors
 
 
+def _same(A: Array, B: Array) -> bool:
+    """Whether two arrays are the same entries in memory."""
+    return A.shape == B.shape and A.strides == B.strides and A.ctypes.data == B.ctypes.data
+
+
 def products(A: Any, B: Any, out: Array) -> None:
+    """Inner products of the rows of two operands."""
     if not sp.issparse(A):
-        np.matmul(A, B.T, out=out)
+        if A.shape[1] <= _NARROW and _same(A, B):
+            # NumPy would take a symmetric product, whose copy of one triangle costs more than the product.
+            np.matmul(A, B.copy().T, out=out)
+            mirror(out)
+        else:
+            np.matmul(A, B.T, out=out)
         return
     columns = sp.csc_matrix(B)
     distances.sparse_products(

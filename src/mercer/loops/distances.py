@@ -8,6 +8,9 @@ import numpy as np
 
 from mercer.loops._jit import jit
 
+# Entries of a row that are looked through at once.
+_CHUNK = 64
+
 
 @jit
 def finish_squared_distances(tile, a, b, multiplier, threshold, lost):
@@ -51,16 +54,28 @@ def finish_leading_distances(tile, a, b, rest_a, rest_b, multiplier, threshold):
 @jit
 def repair_squared_distances(tile, A, B, a, b, multiplier, threshold, lost):
     """Compute again, by differences, the entries that cancellation has spoilt (``B`` holds rows here)."""
+    limit = abs(multiplier) * threshold
     for i in range(tile.shape[0]):
-        if lost[i] == 0:
-            continue
-        for j in range(tile.shape[1]):
-            if abs(tile[i, j]) <= abs(multiplier) * threshold * (a[i] + b[j]):
-                total = tile.dtype.type(0)
-                for c in range(A.shape[1]):
-                    difference = A[i, c] - B[j, c]
-                    total += difference * difference
-                tile[i, j] = multiplier * total
+        left = lost[i]
+        row = tile[i]
+        for start in range(0, row.shape[0], _CHUNK):
+            if left <= 0:
+                break
+            # Most chunks have none, which a loop without branches tells at once.
+            part, size = row[start : start + _CHUNK], b[start : start + _CHUNK]
+            count = 0
+            for j in range(part.shape[0]):
+                count += abs(part[j]) <= limit * (a[i] + size[j])
+            if count == 0:
+                continue
+            left -= count
+            for j in range(part.shape[0]):
+                if abs(part[j]) <= limit * (a[i] + size[j]):
+                    total = tile.dtype.type(0)
+                    for c in range(A.shape[1]):
+                        difference = A[i, c] - B[start + j, c]
+                        total += difference * difference
+                    part[j] = multiplier * total
 
 
 @jit

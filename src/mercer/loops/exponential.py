@@ -54,7 +54,7 @@ def _scaled_by_power(typing_context, x, n):
 def exponential_float32(tile):
     """``tile = exp(tile)`` for a contiguous float32 tile; below -87.3 zero, above 88.7 infinity, NaN stays NaN."""
     flat = tile.reshape(tile.size)
-    zero, one, infinite = np.float32(0), np.float32(1), np.float32(np.inf)
+    zero, one, infinite, nothing = np.float32(0), np.float32(1), np.float32(np.inf), np.float32(np.nan)
     for k in range(flat.shape[0]):
         x = flat[k]
         n = _nearest(x * _LOG2_E_32)
@@ -63,7 +63,8 @@ def exponential_float32(tile):
         value = _scaled_by_power(p * r * r + r + one, n)
         value = zero if x < _LOWEST_32 else value
         value = infinite if x > _HIGHEST_32 else value
-        flat[k] = value if x == x else x
+        # Not x itself: to leave an entry as it is becomes a masked store, which takes longer than all the rest.
+        flat[k] = value if x == x else nothing
 
 
 @jit_in_order
@@ -80,4 +81,4 @@ def exponential_float64(tile):
         value = _scaled_by_power(1.0 + 2.0 * (p / (q - p)), n)
         value = 0.0 if x < _LOWEST else value
         value = np.inf if x > _HIGHEST else value
-        flat[k] = value if x == x else x
+        flat[k] = value if x == x else np.nan

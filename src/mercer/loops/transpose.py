@@ -15,3 +15,14 @@ def transpose(tile, out):
             for a in range(i, min(i + _SIDE, r)):
                 for b in range(j, min(j + _SIDE, c)):
                     out[b, a] = tile[a, b]
+
+
+@jit
+def mirror(tile):
+    """Below the diagonal of a square tile what is above it."""
+    n = tile.shape[0]
+    for i in range(0, n, _SIDE):
+        for j in range(i, n, _SIDE):
+            for a in range(i, min(i + _SIDE, n)):
+                for b in range(max(j, a + 1), min(j + _SIDE, n)):
+                    tile[b, a] = tile[a, b]
