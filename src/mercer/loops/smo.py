@@ -15,6 +15,9 @@ sought among the bits of the floats read as integers, as a ``float`` reduction i
 from __future__ import annotations
 
 import numpy as np
+from llvmlite import ir
+from numba import float32, int32, int64
+from numba.extending import intrinsic
 
 from mercer.loops._jit import jit
 
@@ -48,23 +51,27 @@ def first_largest(keys):
     return start
 
 
-@jit
-def order_bits(bits):
-    """Turn the bits of floats, in place, into integers in the same order as the floats."""
-    integer = bits.dtype.type
-    shift = integer(8 * bits.itemsize - 1)
-    mask = integer((np.int64(1) << np.int64(shift - 1)) - 1 + (np.int64(1) << np.int64(shift - 1)))
-    for k in range(bits.shape[0]):
-        x = bits[k]
-        bits[k] = x ^ ((x >> shift) & mask)
+@intrinsic
+def ordered(typing_context, x):
+    """An integer with as many bits as the float x, in the same order as the floats."""
+
+    def generate(context, builder, signature, arguments):
+        size = 32 if signature.args[0] == float32 else 64
+        word = ir.IntType(size)
+        bits = builder.bitcast(arguments[0], word)
+        sign = builder.ashr(bits, ir.Constant(word, size - 1))
+        return builder.xor(bits, builder.and_(sign, ir.Constant(word, 2 ** (size - 1) - 1)))
+
+    return (int32 if x == float32 else int64)(x), generate
 
 
 @jit
-def _move(F, row_i, row_j, step, mask, out):
+def _move(F, row_i, row_j, step, mask, keys):
+    """``F -= step (row_i - row_j)``, and the keys of ``F + mask``."""
     for k in range(F.shape[0]):
         f = F[k] - step * (row_i[k] - row_j[k])
         F[k] = f
-        out[k] = f + mask[k]
+        keys[k] = ordered(f + mask[k])
 
 
 @jit
@@ -77,12 +84,11 @@ def _gains(F, top, mask, row, diagonal, own, least, out):
 
 
 @jit
-def _lowest(F, mask, out, bits):
+def _lowest(F, mask, keys):
     """The smallest value among the rows that may fall."""
     for k in range(F.shape[0]):
-        out[k] = mask[k] - F[k]
-    order_bits(bits)
-    lowest = first_largest(bits)
+        keys[k] = ordered(mask[k] - F[k])
+    lowest = first_largest(keys)
     return F[lowest] - mask[lowest]
 
 
@@ -124,14 +130,13 @@ def smo_steps(K, present, diagonal, F, beta, lower, upper, tube, rise, fall, wor
     """
     real = F.dtype.type
     floor = real(least)
-    _move(F, F, F, real(0), rise, work)
+    _move(F, F, F, real(0), rise, bits)
     gap = np.inf
     for step in range(max_steps):
-        order_bits(bits)
         i = first_largest(bits)
         top = F[i] + rise[i]
         if step % _CHECK_EVERY == 0:
-            gap = np.float64(top) - np.float64(_lowest(F, fall, work, bits))
+            gap = np.float64(top) - np.float64(_lowest(F, fall, bits))
             # Written so that a NaN ends the loop as well.
             if not gap > tolerance or beta[i] >= upper[i]:
                 return step, gap, -1
@@ -163,7 +168,7 @@ def smo_steps(K, present, diagonal, F, beta, lower, upper, tube, rise, fall, wor
         fall[i] = _slope_down(beta[i], lower[i], tube[i])
         rise[j] = _slope_up(beta[j], upper[j], tube[j])
         fall[j] = _slope_down(beta[j], lower[j], tube[j])
-        _move(F, K[i], K[j], real(moved), rise, work)
+        _move(F, K[i], K[j], real(moved), rise, bits)
     return max_steps, gap, -1
 
 
@@ -177,11 +182,10 @@ def _keep_group(groups, group, rise, fall):
 
 
 @jit
-def _gap(F, rise, fall, work, bits):
-    _move(F, F, F, F.dtype.type(0), rise, work)
-    order_bits(bits)
+def _gap(F, rise, fall, bits):
+    _move(F, F, F, F.dtype.type(0), rise, bits)
     i = first_largest(bits)
-    return np.float64(F[i] + rise[i]) - np.float64(_lowest(F, fall, work, bits))
+    return np.float64(F[i] + rise[i]) - np.float64(_lowest(F, fall, bits))
 
 
 @jit
@@ -202,7 +206,7 @@ def smo_steps_in_groups(
         for group in range(2):
             set_masks(beta, lower, upper, tube, rise, fall)
             _keep_group(groups, group, rise, fall)
-            gap = _gap(F, rise, fall, work, bits)
+            gap = _gap(F, rise, fall, bits)
             if gap > worst:
                 worst = gap
                 worse = group
