@@ -163,7 +163,7 @@ def test_too_few_steps_are_said() -> None:
 def test_what_an_answer_says_of_itself() -> None:
     certificate = KernelLogisticRegression().fit(X, THREE).certificate_
     assert "relative error of w is not larger" in certificate.explain()
-    assert set(certificate.violations) == {"gradient"}
+    assert set(certificate.violations) == {"error"}
 
 
 @pytest.mark.parametrize(

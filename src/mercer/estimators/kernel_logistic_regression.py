@@ -65,8 +65,8 @@ class KernelLogisticRegression(ClassifierMixin, KernelEstimator):
     degree, coef0 : int, float, defaults 3, 0.0
         For named kernels.
     tol : float, default=1e-4
-        Bound of the relative error :math:`\|w - w^*\| / \|w\|` that is good enough: the length of the gradient in the
-        space of the kernel by that of w. Up to 512 rows the answer is as exact as float64 allows, whatever ``tol`` is.
+        The relative error :math:`\|w - w^*\| / \|w\|` that is good enough; the gap bounds it. Up to 512 rows the
+        answer is as exact as float64 allows, whatever ``tol`` is.
     class_weight : dict or "balanced", optional
         Factors of C by class; ``"balanced"`` makes them inversely proportional to the weight of the class.
     fit_intercept : bool, default=True
@@ -102,9 +102,8 @@ class KernelLogisticRegression(ClassifierMixin, KernelEstimator):
     class_weight_ : ndarray of shape (k,)
         Factors of C by class.
     certificate_ : Certificate
-        Primal objective, and the dual one at the probabilities of the answer (entropies less half the squared norm),
-        in float64 over all rows. The products with the kernel matrix and their number of columns are what counts
-        for the time.
+        Primal objective, and the dual one (entropies of probabilities less half a squared norm), in float64 over all
+        rows; its ``kkt_violation`` is the bound of the relative error of w.
     fit_status_ : int
         0 if the tolerance was met, else 1.
     kernel_ : Kernel

@@ -40,8 +40,8 @@ _CONDITIONS = {
     "complementary slackness": "the largest share of one row in the gap: its weight does not match its error",
     "box": "how far a weight is outside its bounds",
     "sum": "how far the weights are from the sums that they must have",
-    "gradient": "the length of the gradient by that of w: the relative error of w is not larger",
     "cut-points": "how far a cut-point is from the best one for the latent values",
+    "error": "the square root of twice the gap by the length of w: the relative error of w is not larger",
     "margin": "by how much some row is inside a margin that must be empty",
 }
 # A relative gap above this is said to be large; above the second one it says nothing more than that.

@@ -100,3 +100,32 @@ def test_the_best_offset_balances_the_pulls(F: np.ndarray, cost: np.ndarray, sta
 
 def test_pseudo_inverse_of_nothing_is_nothing() -> None:
     np.testing.assert_array_equal(pseudo_inverse(np.zeros((3, 3))), np.zeros((3, 3)))
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+def test_divergence_against_a_loop(classes: int) -> None:
+    loss = loss_of(classes)
+    F = RNG.normal(size=(12, loss.columns))
+    change = loss.pull(F + 0.3 * RNG.normal(size=F.shape)) - loss.pull(F)
+    for factor, whole in ((-1e-6, True), (-1.0, True), (40.0, False)):
+        part, divergence = loss.slope(F).divergence(factor * change)
+        total = lowest = 0.0
+        for i in range(12):
+            row = np.exp([0.0, F[i, 0]] if classes == 2 else F[i])
+            p = row / row.sum()
+            moved = factor * (np.array([-change[i, 0], change[i, 0]]) if classes == 2 else change[i]) / COST[i]
+            q = p + part * moved
+            lowest = min(lowest, ((p + moved) / p).min() - 1.0)
+            total += COST[i] * sum(a * math.log(a / b) for a, b in zip(q, p, strict=True) if a > 1e-15)
+        assert (part == 1.0) == whole and part == pytest.approx(min(1.0, -1.0 / lowest))
+        # The loop loses digits where q is next to p.
+        assert divergence == pytest.approx(total, rel=1e-9, abs=1e-14)
+
+
+def test_divergence_where_probabilities_are_zero() -> None:
+    loss = log_loss(np.array([0, 1]), np.ones(2), 3)
+    slope = loss.slope(np.array([[0.0, -800.0, 0.0], [0.0, 0.0, 0.0]]))
+    assert slope.divergence(np.zeros((2, 3))) == (1.0, 0.0)
+    # Nothing may be taken from, and nothing given to, a class without any probability.
+    assert slope.divergence(np.array([[0.1, -0.2, 0.1], [0.0, 0.0, 0.0]])) == (0.0, 0.0)
+    assert slope.divergence(np.array([[-0.1, 0.2, -0.1], [0.0, 0.0, 0.0]])) == (0.0, 0.0)

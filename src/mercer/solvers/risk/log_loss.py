@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import expit, log_expit
+from scipy.special import expit, log_expit, xlog1py
 
 Vector = NDArray[np.float64]
 Matrix = NDArray[np.float64]
@@ -30,6 +30,30 @@ class Slope(ABC):
     @abstractmethod
     def total(self) -> Matrix:
         """The sum of W over the rows, (m, m)."""
+
+    @abstractmethod
+    def shares(self, change: Matrix) -> tuple[Matrix, Matrix]:
+        """Cost times probability of every class (n, k), and the ``change`` (n, m) of these relative to them."""
+
+    def divergence(self, change: Matrix) -> tuple[float, float]:
+        r"""How far the probabilities are from those that are changed by ``change`` / cost.
+
+        Returns
+        -------
+        part : float
+            How much of the change leaves every probability at least 0; at most 1.
+        divergence : float
+            :math:`\sum_i c_i \operatorname{KL}(q_i \,\|\, p_i)` of the probabilities q with that part of the change.
+        """
+        weighted, relative = self.shares(change)
+        lowest = float(relative.min())
+        if np.isinf(lowest):
+            return 0.0, 0.0
+        part = 1.0 if lowest >= -1.0 else -1.0 / lowest
+        relative = np.maximum(part * relative, -1.0)
+        # Each row of changes sums to zero, so that this has no term below zero and no difference of large ones.
+        terms = xlog1py(1.0 + relative, relative) - relative
+        return part, float(np.einsum("ij,ij->", weighted, np.maximum(terms, 0.0)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,13 +108,24 @@ class TwoClasses(LogLoss):
         return missing
 
     def slope(self, F: Matrix) -> Slope:
-        return _TwoClassSlope(self.pull(F), self.cost[:, None] * expit(F) * expit(-F))
+        return _TwoClassSlope(self.pull(F), expit(F), expit(-F), self.cost)
 
 
 @dataclass(frozen=True, eq=False)
 class _TwoClassSlope(Slope):
     pull: Matrix
-    variance: Matrix
+    second: Matrix
+    first: Matrix
+    cost: Vector
+
+    @property
+    def variance(self) -> Matrix:
+        """Cost times the product of both probabilities."""
+        return self.cost[:, None] * self.first * self.second
+
+    def shares(self, change: Matrix) -> tuple[Matrix, Matrix]:
+        weighted = self.cost[:, None] * np.hstack([self.first, self.second])
+        return weighted, _relative(np.hstack([-change, change]), weighted)
 
     def curve(self, Z: Matrix) -> Matrix:
         return self.variance * Z
@@ -159,6 +194,9 @@ class _ManyClassSlope(Slope):
     weighted: Matrix
     codes: NDArray[np.intp]
 
+    def shares(self, change: Matrix) -> tuple[Matrix, Matrix]:
+        return self.weighted, _relative(change, self.weighted)
+
     def curve(self, Z: Matrix) -> Matrix:
         # W takes equal changes of a row to nothing; against its own class nothing cancels.
         Z = Z - Z[np.arange(len(Z)), self.codes][:, None]
@@ -171,6 +209,12 @@ class _ManyClassSlope(Slope):
         np.fill_diagonal(shared, 0.0)
         # The rows of the sum add up to zero, as those of every W do.
         return np.diag(shared.sum(axis=1)) - (shared + shared.T) / 2
+
+
+def _relative(change: Matrix, weighted: Matrix) -> Matrix:
+    """``change / weighted``; minus infinity, which no part is small enough for, where a probability is zero."""
+    nothing = np.where(change == 0, 0.0, -np.inf)
+    return np.divide(change, weighted, out=nothing, where=weighted > 0)
 
 
 def log_loss(codes: NDArray[np.intp], cost: Vector, classes: int) -> LogLoss:

@@ -12,7 +12,7 @@ from mercer.engine import memory, threads
 from mercer.engine.progress import Progress
 from mercer.solvers.curvature import lowest_quotient
 from mercer.solvers.risk.log_loss import Matrix, Vector
-from mercer.solvers.risk.logistic_problem import LogisticPoint, LogisticRisk, Quality, inner
+from mercer.solvers.risk.logistic_problem import LogisticPoint, LogisticRisk, Quality, gap_of, inner
 from mercer.solvers.risk.newton import Controls, Multiply, descend, replace_offset
 from mercer.solvers.risk.products import Products
 from mercer.solvers.solution import Certificate, Solution, Status
@@ -51,9 +51,10 @@ def solve_logistic(
     ----------
     problem : LogisticRisk
     tol : float, default=1e-4
-        The length of the gradient in the space of the kernel, relative to that of w, that is good enough. The
-        relative error :math:`\|w - w^*\| / \|w\|` is not larger, since the penalty alone bends the objective by 1.
-        Up to 512 rows the solve goes on to the precision of float64.
+        The relative error :math:`\|w - w^*\| / \|w\|` that is good enough. Its bound is :math:`\sqrt{2
+        \,\text{gap}} / \|w\|`, since the penalty alone bends the objective by 1. Where rounding forbids it, as for
+        a w that is next to nothing, a gap of ``tol**2`` times the objective will do. Up to 512 rows the solve goes on
+        to the precision of float64.
     max_iter : int, default=100
         The most Newton steps.
     n_jobs : int, optional
@@ -66,8 +67,8 @@ def solve_logistic(
     Returns
     -------
     Solution
-        Its certificate is computed in float64 over all rows; the dual solution is that of the probabilities of the
-        answer.
+        Its certificate is computed in float64 over all rows; see :func:`mercer.solvers.risk.logistic_problem.gap_of`
+        for the dual solution.
 
     Raises
     ------
@@ -116,8 +117,8 @@ def solve_logistic(
     status = _status(problem, quality, tol, controls)
     steps = int(max_iter) - controls.left
     certificate = Certificate(
-        quality.primal, quality.primal - 0.5 * quality.squared_gradient, quality.violation, steps,
-        time.perf_counter() - begun, account.peak, status, {"gradient": quality.violation}, problem.convex,
+        quality.primal, quality.primal - quality.gap, quality.violation, steps,
+        time.perf_counter() - begun, account.peak, status, {"error": quality.violation}, problem.convex,
     )  # fmt: skip
     return Solution(point, status, certificate, LogisticWork(steps, controls.products))
 
@@ -137,7 +138,7 @@ def _begin(problem: LogisticRisk, start: LogisticPoint | None, products: Product
 
 
 def _status(problem: LogisticRisk, quality: Quality, tol: float, controls: Controls) -> Status:
-    if quality.violation <= tol:
+    if quality.violation <= tol or (controls.left > 0 and quality.gap <= tol**2 * quality.primal):
         return Status.converged if problem.convex else Status.stationary
     return Status.iteration_limit if controls.left == 0 else Status.stalled
 
@@ -149,10 +150,11 @@ def _judge(
     point = LogisticPoint(weights, products.exact(weights), offset)
     if problem.intercept:
         point = replace_offset(problem.loss, point)
-    gradient = problem.loss.pull(point.decision) - weights
+    slope = problem.loss.slope(point.decision)
+    gradient = slope.pull - weights
     squared = inner(gradient, products.exact(gradient)) + lift * inner(gradient, gradient)
     size = point.squared_norm + lift * inner(weights, weights)
-    return point, Quality(point.objective(problem.loss), squared, size)
+    return point, Quality(point.objective(problem.loss), gap_of(slope, gradient, squared), size)
 
 
 def _refine(

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from mercer.solvers.matrix import GramMatrix
-from mercer.solvers.risk.log_loss import LogLoss, Matrix, Vector
+from mercer.solvers.risk.log_loss import LogLoss, Matrix, Slope, Vector
 
 # A function whose squared norm is less than this share of the objective is next to none: rounding must not look large
 # beside it.
@@ -85,31 +85,51 @@ class LogisticPoint:
 
 @dataclass(frozen=True)
 class Quality:
-    r"""How good a point is that has the best offset for its function.
-
-    The probabilities of the point are a dual solution, with weights G in the place of A, and the gap between the two
-    objectives is half of :math:`\operatorname{tr} (G - A)^\top K (G - A)`, which is the squared length of the gradient.
+    """How good a point is.
 
     Parameters
     ----------
     primal : float
         The primal objective.
-    squared_gradient : float
-        Twice the gap.
+    gap : float
+        Its distance from a dual one.
     squared_norm : float
         The squared length of w.
     """
 
     primal: float
-    squared_gradient: float
+    gap: float
     squared_norm: float
 
     @property
     def violation(self) -> float:
-        """The length of the gradient by that of w; the relative error of w is not larger.
+        """A bound of the relative error of w: ``|w - w*|`` is at most the square root of twice the gap.
 
-        >>> Quality(4.0, 0.01, 4.0).violation, Quality(1.0, 1e-30, 0.0).violation < 1e-9
+        >>> Quality(4.0, 0.005, 4.0).violation, Quality(1.0, 1e-30, 0.0).violation < 1e-9
         (0.05, True)
         """
         size = max(abs(self.squared_norm), _NONE * abs(self.primal), float(np.finfo(float).tiny))
-        return float(np.sqrt(abs(self.squared_gradient) / size))
+        return float(np.sqrt(2.0 * self.gap / size))
+
+
+def gap_of(slope: Slope, gradient: Matrix, squared: float) -> float:
+    r"""The gap between a point with the best offset for its function and the better one of two dual solutions.
+
+    The one is the probabilities of the point; its gap is half of ``squared``, the squared length
+    :math:`\operatorname{tr} R^\top K R` of the gradient. The other is the probabilities that the weights stand for,
+    :math:`q_i = e_{y_i} - A_i / c_i`; its gap is :math:`\sum_i c_i \operatorname{KL}(q_i \| p_i)`. It is the better
+    one next to the answer, but q may be negative somewhere. Then a mixture of both is taken, with the share s of the
+    first one: :math:`\sum_i c_i \operatorname{KL}(q_i \| p_i) + \tfrac12 s^2 \operatorname{tr} R^\top K R`.
+
+    Parameters
+    ----------
+    slope : Slope
+        Of the loss at the point.
+    gradient : ndarray of shape (n, m)
+        :math:`R = G - A`.
+    squared : float
+        What is below zero is rounding.
+    """
+    part, divergence = slope.divergence(gradient)
+    squared = max(squared, 0.0)
+    return min(0.5 * squared, divergence + 0.5 * (1.0 - part) ** 2 * squared)

@@ -18,7 +18,7 @@ import numpy as np
 from mercer._errors import NumericalError
 from mercer.engine.progress import Progress
 from mercer.solvers.risk.log_loss import LogLoss, Matrix, Slope, Vector
-from mercer.solvers.risk.logistic_problem import LogisticPoint, Quality, inner
+from mercer.solvers.risk.logistic_problem import LogisticPoint, Quality, gap_of, inner
 
 Multiply = Callable[[Matrix], Matrix]
 
@@ -27,6 +27,8 @@ _LOOSE = 0.5
 # The last system is solved to this share of what is wanted, since the step after it changes W.
 _LAST = 0.3
 _MOST_PRODUCTS = 1000
+# What is left of a system may take so much of what its solution has won.
+_SPOILT = 0.1
 # A step is long enough where the slope along it has fallen to this share.
 _FLATTENED = 0.1
 _MOST_TRIALS = 20
@@ -161,7 +163,7 @@ def descend(
     NumericalError
         If products overflow.
     """
-    best, waited = (np.inf, np.inf), 0
+    least, waited, best = (np.inf, np.inf), 0, None
     while True:
         if intercept:
             point = replace_offset(loss, point, anchor)
@@ -176,13 +178,21 @@ def descend(
                 "products with the kernel matrix overflow. Scale the columns of X "
                 "(sklearn.preprocessing.StandardScaler), or scale the kernel down."
             )
-        quality = Quality(primal, squared, point.squared_norm)
-        gained = primal < best[0] - controls.rounding * abs(best[0]) or squared < 0.5 * best[1]
+        quality = Quality(primal, gap_of(slope, gradient, squared), point.squared_norm)
+        gained = primal < least[0] - controls.rounding * abs(least[0]) or quality.gap < 0.5 * least[1]
         waited = 0 if gained else waited + 1
-        best = min(best[0], primal), min(best[1], squared)
+        least = min(least[0], primal), min(least[1], quality.gap)
+        if best is None or quality.violation <= best[1].violation:
+            best = point, quality
         if quality.violation <= controls.goal or controls.left == 0 or waited == _PATIENCE or squared <= 0:
-            return point, quality
-        point = _step(loss, _Model.of(slope, intercept), point, gradient, products, multiply, controls, anchor)
+            return best
+        model = _Model.of(slope, intercept)
+        direction, along = _direction(model, gradient, products, multiply, quality, controls)
+        turn = model.offset(along)
+        length = _length(loss, point, direction, along + turn, anchor)
+        point = LogisticPoint(
+            point.weights + length * direction, point.products + length * along, point.offset + length * turn
+        )
         controls.left -= 1
         controls.progress.advance()
 
@@ -192,29 +202,20 @@ def replace_offset(loss: LogLoss, point: LogisticPoint, anchor: Matrix | float =
     return LogisticPoint(point.weights, point.products, best_offset(loss, point.products + anchor, point.offset))
 
 
-def _step(
-    loss: LogLoss, model: _Model, point: LogisticPoint, gradient: Matrix, products: Matrix, multiply: Multiply,
-    controls: Controls, anchor: Matrix | float,
-) -> LogisticPoint:  # fmt: skip
-    squared = inner(gradient, products)
-    scale = abs(loss.value(point.decision + anchor) + 0.5 * point.squared_norm)
-    share = min(_LOOSE, float(np.sqrt(squared / scale)) if scale > 0 else _LOOSE)
-    enough = max((share**2) * squared, (_LAST * controls.goal) ** 2 * abs(point.squared_norm))
-    direction, along = _solve(model, gradient, products, multiply, enough, controls)
-    turn = model.offset(along)
-    length = _length(loss, point, direction, along + turn, anchor)
-    return LogisticPoint(
-        point.weights + length * direction, point.products + length * along, point.offset + length * turn
-    )
-
-
-def _solve(
-    model: _Model, r: Matrix, Kr: Matrix, multiply: Multiply, enough: float, controls: Controls
+def _direction(
+    model: _Model, r: Matrix, Kr: Matrix, multiply: Multiply, quality: Quality, controls: Controls
 ) -> tuple[Matrix, Matrix]:
-    """``x`` with ``(I + W K) x = r`` about, and ``K x``: until the squared length of the residual is ``enough``."""
+    """Newton's direction x and ``K x``: ``(I + W K) x = r``, solved as well as the distance from the answer asks for.
+
+    What conjugate gradients leave, R, is added to the answer where that does not spoil it. The weights are then
+    ``G - W K x``, so that they stand for probabilities next to those of the new point, and the gap is small.
+    """
     x, Kx = np.zeros_like(r), np.zeros_like(r)
     p, Kp = r, Kr
     squared = inner(r, Kr)
+    share = min(_LOOSE, float(np.sqrt(squared / abs(quality.primal))))
+    enough, goal = share**2 * squared, (_LAST * controls.goal) ** 2 * abs(quality.squared_norm)
+    left, gain = np.inf, 0.0
     for step in range(min(2 * r.size + 10, _MOST_PRODUCTS)):
         curved = model.curve(Kp)
         q, Kq = p + curved, Kp + multiply(curved)
@@ -222,15 +223,20 @@ def _solve(
         bend = inner(Kp, q)
         if not bend > 0:
             # Only rounding, or a kernel that is none, bends downwards.
-            return (r, Kr) if step == 0 else (x, Kx)
+            if step == 0:
+                return r, Kr
+            break
         a = squared / bend
+        gain += a * squared
         x, Kx = x + a * p, Kx + a * Kp
         r, Kr = r - a * q, Kr - a * Kq
         before, squared = squared, inner(r, Kr)
-        if not squared > enough:
+        left = inner(Kr, model.curve(Kr))
+        if not squared > enough or left <= goal:
             break
         p, Kp = r + (squared / before) * p, Kr + (squared / before) * Kp
-    return x, Kx
+    # The quadratic model has fallen by half the gain, and R changes it by half of this difference.
+    return (x, Kx) if left - squared > _SPOILT * gain else (x + r, Kx + Kr)
 
 
 def _length(loss: LogLoss, point: LogisticPoint, direction: Matrix, turn: Matrix, anchor: Matrix | float) -> float:
