@@ -108,10 +108,10 @@ class BayesianLinearRegression(RegressorMixin, BaseEstimator):
     >>> X = np.array([[1.0], [2.0], [3.0], [4.0]])
     >>> model = BayesianLinearRegression(alpha=1.0, beta=2.0).fit(X, [1.1, 1.9, 3.2, 3.9])
     >>> model.mean_.round(4).tolist(), model.covariance_.round(4).tolist()
-    ([0.9852], [[0.0164]])
+    ([0.9869], [[0.0164]])
     >>> mean, std = model.predict([[5.0]], return_std=True)
     >>> mean.round(3).tolist(), std.round(3).tolist()
-    ([4.926], [0.954])
+    ([4.934], [0.954])
     >>> learned = BayesianLinearRegression().fit(X, [1.1, 1.9, 3.2, 3.9])
     >>> learned.log_marginal_likelihood_value_ > model.log_marginal_likelihood_value_
     True

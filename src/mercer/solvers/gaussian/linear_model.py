@@ -185,7 +185,7 @@ def learn(spectrum: DesignSpectrum, alpha: float | None, beta: float | None) -> 
     >>> X, w = np.eye(4)[:, :2], np.ones(4)
     >>> data = decompose(iter([(X, np.array([3.0, 2.0, 0.1, -0.1]), w)]), 4, 2, intercept=False)
     >>> best = learn(data, None, None)
-    >>> best.inside, np.abs(data.evidence(best.alpha, best.beta)[1]).max() < 1e-9
+    >>> best.inside, bool(np.abs(data.evidence(best.alpha, best.beta)[1]).max() < 1e-9)
     (True, True)
     """
     if alpha is not None and beta is not None:

@@ -17,6 +17,9 @@ WIDTH = 32
 # The rest of the matrix is moved together when it has shrunk to this share: BLAS copies what is not contiguous.
 _SHRUNK = 0.9
 _MOVED_AT_ONCE = 256
+# So many reflectors are multiplied together before they are applied to Q, to so many rows at once.
+_JOINED = 4
+_ROWS = 256
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,13 +84,31 @@ class BandForm:
         """Q, whole, in ``out`` of shape (n, n); :math:`4 n^3 / 3` operations."""
         out[...] = 0.0
         np.fill_diagonal(out, 1.0)
-        progress = Progress(len(self.reflectors), "orthogonal factor")
-        for reflector in reversed(self.reflectors):
+        groups = [self.reflectors[i : i + _JOINED] for i in range(0, len(self.reflectors), _JOINED)]
+        progress = Progress(len(groups), "orthogonal factor")
+        for group in reversed(groups):
+            joined = _join(group)
             # Columns before the start are still those of the identity.
-            rows = out[reflector.start :, reflector.start :]
-            rows -= (reflector.V @ reflector.T) @ (reflector.V.T @ rows)
+            rows = out[joined.start :, joined.start :]
+            left, right = joined.V @ joined.T, joined.V.T @ rows
+            for begin in range(0, len(rows), _ROWS):
+                rows[begin : begin + _ROWS] -= left[begin : begin + _ROWS] @ right
             progress.advance()
         return out
+
+
+def _join(group: tuple[Reflector, ...]) -> Reflector:
+    """The product of neighbouring reflectors as one."""
+    start = group[0].start
+    n = start + len(group[0].V)
+    V, T = group[0].V, group[0].T
+    for nxt in group[1:]:
+        padded = np.zeros((n - start, nxt.V.shape[1]))
+        padded[nxt.start - start :] = nxt.V
+        corner = -T @ (V.T @ padded) @ nxt.T
+        T = np.block([[T, corner], [np.zeros((len(nxt.T), len(T))), nxt.T]])
+        V = np.hstack([V, padded])
+    return Reflector(start, V, T)
 
 
 def reduce_to_band(matrix: Matrix, width: int = WIDTH) -> BandForm:

@@ -13,9 +13,10 @@ import scipy.linalg
 from mercer._errors import IndefiniteKernelError
 from mercer.engine import memory
 from mercer.solvers.linear import cholesky
-from mercer.solvers.linear.band import reduce_to_band
+from mercer.solvers.linear.band import BandForm, reduce_to_band
 from mercer.solvers.linear.leave_one_out import left_out_share
 from mercer.solvers.linear.linear_system import LinearSystem, LinearSystemState, Matrix, Vector
+from mercer.solvers.linear.low_rank import LowRankForm, ShiftedLowRank, find_low_rank
 from mercer.solvers.linear.shifted_band import ShiftedBand
 from mercer.solvers.linear.symmetric_store import SymmetricStore
 from mercer.solvers.solution import Certificate, Solution, Status
@@ -29,6 +30,9 @@ CRITERIA: tuple[Criterion, ...] = ("loo", "gcv", "evidence")
 _POLISH = 3
 _ENOUGH = 1e-12
 _ILL_CONDITIONED = 1e-6
+# From so many rows on a low rank is looked for: up to a share of them.
+_LOW_RANK_FROM = 256
+_LOW_RANK = 1 / 4
 
 
 class PenaltyPath:
@@ -104,7 +108,7 @@ class PenaltyPath:
         self, system: LinearSystem, held: ExitStack, *, single_rows: bool, n_jobs: int | None = None
     ) -> None:
         n = system.shape[0]
-        self.system, self._n_jobs = system, n_jobs
+        self.system, self._n_jobs, self._single_rows = system, n_jobs, single_rows
         self._weights = np.ones(n) if system.weights is None else np.asarray(system.weights)
         self.total = float(self._weights.sum())
         self._left_out = np.minimum(self._weights, 1.0)
@@ -121,11 +125,18 @@ class PenaltyPath:
             self.size = float(np.abs(diagonal).sum())
             self._floor = np.sqrt(n) * np.finfo(float).eps
             self._largest = float(diagonal.max())
-            if 8 * n * n <= memory.budget():
-                cholesky.hold_matrix(held, n, 8, "a copy of the kernel matrix")
-                self._whole = SymmetricStore(matrix.copy())
-            self._form = reduce_to_band(matrix)
-            self._Q = self._form.orthogonal(matrix) if single_rows or not alike else None
+            low = find_low_rank(matrix, int(_LOW_RANK * n)) if n >= _LOW_RANK_FROM else None
+            self._form: BandForm | LowRankForm
+            self._Q: Matrix | None = None
+            if low is not None:
+                self._form, self._Q, self._whole = low, low.Q, SymmetricStore(matrix)
+            else:
+                if 8 * n * n <= memory.budget():
+                    cholesky.hold_matrix(held, n, 8, "a copy of the kernel matrix")
+                    self._whole = SymmetricStore(matrix.copy())
+                self._form = reduce_to_band(matrix)
+                if single_rows or not alike:
+                    self._Q = self._form.orthogonal(matrix)
             self._b = gram.apply_scale(np.asarray(system.targets))
             self._turned = self._form.into(self._b)
 
@@ -144,9 +155,9 @@ class PenaltyPath:
             shifted = self._shifted(shift)
             if shifted is None:
                 found: dict[Criterion, Vector] = {"gcv": np.full(k, np.inf), "evidence": np.full(k, -np.inf)}
-                return found | ({"loo": np.full(k, np.inf)} if self._Q is not None else {})
+                return found | ({"loo": np.full(k, np.inf)} if self._single_rows else {})
             turned = shifted.solve(self._turned)
-            n, total = len(turned), self.total
+            n, total = len(self._b), self.total
             form = np.einsum("ij,ij->j", self._turned, turned)
             # What is 0 are targets of zeros, which any penalty fits.
             evidence = -0.5 * (total * (1.0 + np.log(2.0 * np.pi * form / total)) + shifted.log_determinant)
@@ -154,20 +165,20 @@ class PenaltyPath:
             share = self._share(shifted, shift)
             square = np.einsum("ij,ij->j", turned, turned)
             found = {"gcv": total * square / float(np.sum(share)) ** 2, "evidence": evidence}
-            if self._Q is not None:
-                errors = self._errors(self._Q @ turned, share)
+            if self._single_rows:
+                errors = self._errors(self._turn_back(turned), share)
                 found["loo"] = self._weights @ errors**2 / total
             return found
 
     def left_out_errors(self, shift: float) -> Matrix:
         """``t_i`` minus its prediction without one observation of row i, (n, k); NaN where that is not defined."""
-        if self._Q is None:
+        if not self._single_rows:
             raise ValueError("errors of rows that are left out need single_rows=True")
         with cholesky.blas_threads(self._n_jobs), np.errstate(divide="ignore"):
             shifted = self._shifted(shift)
             if shifted is None:
                 return np.full(self._b.shape, np.nan)
-            return self._errors(self._Q @ shifted.solve(self._turned), self._share(shifted, shift))
+            return self._errors(self._turn_back(shifted.solve(self._turned)), self._share(shifted, shift))
 
     def solutions(self, shifts: Matrix) -> list[Solution[Matrix, LinearSystemState]]:
         """Solve for every row of ``shifts``, (m, k): one penalty for each target.
@@ -197,9 +208,19 @@ class PenaltyPath:
             out.append(Solution(value, status, certificate, LinearSystemState(BAND, worst)))
         return out
 
-    def _shifted(self, shift: float) -> ShiftedBand | None:
+    def _turn_back(self, turned: Matrix) -> Matrix:
+        """``Q V``, by Q itself where it is at hand."""
+        if self._Q is None or isinstance(self._form, LowRankForm):
+            return self._form.back(turned)
+        return np.asarray(self._Q @ turned)
+
+    def _shifted(self, shift: float) -> ShiftedBand | ShiftedLowRank | None:
         """The factor of ``B + shift I``; None if there is none to working precision."""
-        shifted = ShiftedBand(self._form, shift, self._floor * (self._largest + shift))
+        floor = self._floor * (self._largest + shift)
+        if isinstance(self._form, LowRankForm):
+            low = ShiftedLowRank(self._form, shift, floor)
+            return low if low.regular else None
+        shifted = ShiftedBand(self._form, shift, floor)
         if shifted.regular:
             return shifted
         band = self._form.band
@@ -217,7 +238,7 @@ class PenaltyPath:
                 )
         return None
 
-    def _share(self, shifted: ShiftedBand, shift: float) -> Vector | float:
+    def _share(self, shifted: ShiftedBand | ShiftedLowRank, shift: float) -> Vector | float:
         """What the errors of rows left out are divided by, (n,); without Q, the sum of it."""
         extra = self._weights - self._left_out
         if self._Q is not None:
@@ -257,5 +278,6 @@ class PenaltyPath:
             shifted = self._shifted(float(shift))
             turned[:, columns] = np.nan if shifted is None else shifted.solve(turned[:, columns])
         usable = np.isfinite(turned).all(axis=0)
-        turned[:, usable] = self._form.back(turned[:, usable])
-        return turned
+        out = np.full_like(V, np.nan)
+        out[:, usable] = self._form.back(turned[:, usable])
+        return out

@@ -14,7 +14,7 @@ Matrix = NDArray[np.float64]
 Vector = NDArray[np.float64]
 
 # So many rows of Q at once: with two blocks of the band's width they stay in a core's cache.
-_ROWS = 1024
+_ROWS = 512
 
 
 class ShiftedBand:
@@ -81,35 +81,40 @@ class ShiftedBand:
         About ``4 n^2`` operations for every diagonal of the band.
         """
         inverses, couplings = self._blocks
+        n, width = len(Q), inverses[0].shape[0]
         # Columns of L^-1 Q^T by blocks: each from the one before and from its part of Q, in one product.
-        steps = [inverses[0].T]
-        steps += [np.vstack([-c.T @ d.T, d.T]) for c, d in zip(couplings, inverses[1:])]
-        out = np.zeros(len(Q))
-        for start in range(0, len(Q), _ROWS):
+        steps = [np.vstack([-c.T @ d.T, d.T]) for c, d in zip(couplings, inverses[1:])]
+        out = np.empty(n)
+        for start in range(0, n, _ROWS):
             rows = Q[start : start + _ROWS]
-            before = rows[:, :0]
-            column = 0
-            for step in steps:
-                width = step.shape[1]
-                before = np.hstack([before, rows[:, column : column + width]]) @ step
-                column += width
-                out[start : start + _ROWS] += np.einsum("ij,ij->i", before, before)
+            # One is read while the other is written.
+            pair, other = np.empty((2, len(rows), 2 * width))
+            block = np.matmul(rows[:, :width], inverses[0].T, out=pair[:, :width])
+            total = np.einsum("ij,ij->i", block, block)
+            for number, step in enumerate(steps, start=1):
+                own = rows[:, number * width : (number + 1) * width]
+                pair[:, width : width + own.shape[1]] = own
+                block = np.matmul(pair[:, : len(step)], step, out=other[:, : step.shape[1]])
+                total += np.einsum("ij,ij->i", block, block)
+                pair, other = other, pair
+            out[start : start + _ROWS] = total
         return out
 
     @cached_property
     def _blocks(self) -> tuple[list[Matrix], list[Matrix]]:
         """L by blocks of the width of the band: inverses of those on the diagonal, and those below them."""
         n, width = self._factor.shape[1], max(1, self._factor.shape[0] - 1)
+        low, up = np.tril_indices(width), np.triu_indices(width)
         inverses, couplings = [], []
         for start in range(0, n, width):
             size = min(width, n - start)
-            r, c = np.tril_indices(size)
+            r, c = low if size == width else np.tril_indices(size)
             block = np.zeros((size, size), order="F")
             block[r, c] = self._factor[r - c, start + c]
-            inverses.append(np.asarray(lapack.dtrtri(block, lower=1)[0]))
+            inverses.append(np.asarray(lapack.dtrtri(block, lower=1, overwrite_c=1)[0]))
             size = min(width, n - start - width)
             if size > 0:
-                r, c = np.triu_indices(size, m=width)
+                r, c = up if size == width else np.triu_indices(size, m=width)
                 block = np.zeros((size, width))
                 block[r, c] = self._factor[width + r - c, start + c]
                 couplings.append(block)
