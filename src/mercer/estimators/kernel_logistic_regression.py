@@ -89,8 +89,8 @@ class KernelLogisticRegression(ClassifierMixin, KernelEstimator):
     classes_ : ndarray of shape (k,)
         The classes, sorted.
     dual_coef_ : ndarray of shape (1, n) or (k, n)
-        The coefficients a: at the solution :math:`C_i` times the indicator of the class less its probability, in the
-        directions that change the function. One row for two classes, positive for ``classes_[1]``.
+        The coefficients a: :math:`C_i` times the indicator of the class less its probability, to the tolerance; they
+        sum to zero over the classes. One row for two classes, that of ``classes_[1]``.
     intercept_ : ndarray of shape (1,) or (k,)
         Offsets b; 0 without ``fit_intercept``.
     coef_ : ndarray of shape (1, d) or (k, d)
