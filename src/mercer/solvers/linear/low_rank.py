@@ -145,7 +145,7 @@ def _pivoted_factor(matrix: Matrix, most: int) -> tuple[Matrix | None, float]:
     rounding = _ROUNDINGS * scale
     factor = np.empty((n, most), order="F")
     rank = 0
-    progress = Progress(None, "rank of the kernel matrix")
+    progress = Progress(most, "rank of the kernel matrix")
     while (largest := float(left.max())) > rounding:
         count = min(_BLOCK, most - rank)
         if count <= 0:
@@ -165,7 +165,7 @@ def _pivoted_factor(matrix: Matrix, most: int) -> tuple[Matrix | None, float]:
         rounding = max(rounding, -2.0 * float(left.min()))
         if rounding > _NEGATIVE * scale:
             return None, rounding
-        progress.advance()
+        progress.advance(accepted)
     return factor[:, :rank], rounding
 
 
