@@ -24,6 +24,7 @@ import mercer
 from mercer import BayesianLinearRegression
 from mercer._errors import DataError, MemoryBudgetError, MercerWarning, NumericalError, ParameterError
 from mercer.estimators import bayesian_linear_regression as module
+from mercer.kernels import Linear
 from mercer.solvers.gaussian import linear_model
 
 SHAPES = [(30, 4), (6, 11), (5, 5), (6, 5), (1, 3), (2, 1)]
@@ -77,6 +78,20 @@ def test_equals_scikit_learns_gaussian_process(n: int, d: int) -> None:
     np.testing.assert_allclose(mean, their_mean, rtol=1e-8, atol=1e-10)
     np.testing.assert_allclose(cov, their_cov, rtol=1e-8, atol=1e-10)
     assert ours.log_marginal_likelihood_value_ == pytest.approx(peer.log_marginal_likelihood_value_, rel=1e-8)
+
+
+@pytest.mark.skipif(not hasattr(mercer, "GaussianProcessRegressor"), reason="needs Gaussian process regression")
+@shapes
+def test_equals_the_gaussian_process_with_the_linear_kernel(n: int, d: int) -> None:
+    X, t, new = data(n, d)
+    alpha, beta = 0.4, 3.0
+    ours = BayesianLinearRegression(alpha, beta).fit(X, t)
+    process = mercer.GaussianProcessRegressor((1 / alpha) * Linear(), alpha=1 / beta, optimizer=None).fit(X, t)
+    # As in scikit-learn, alpha= is noise of the training targets, and predictions are of the function.
+    (mean, cov), (their_mean, their_cov) = ours.predict(new, return_cov=True), process.predict(new, return_cov=True)
+    np.testing.assert_allclose(mean, their_mean, rtol=1e-8, atol=1e-10)
+    np.testing.assert_allclose(cov, their_cov + np.eye(7) / beta, rtol=1e-8, atol=1e-10)
+    assert ours.log_marginal_likelihood_value_ == pytest.approx(process.log_marginal_likelihood_value_, rel=1e-8)
 
 
 @pytest.mark.parametrize("intercept", [False, True])

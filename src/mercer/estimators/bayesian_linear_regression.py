@@ -67,7 +67,8 @@ class BayesianLinearRegression(RegressorMixin, BaseEstimator):
 
     See Also
     --------
-    GaussianProcessRegressor : The same with the kernel ``Linear() / alpha + White(1 / beta)``, and with any other.
+    GaussianProcessRegressor : The same with the kernel ``(1 / alpha) * Linear()`` and noise of ``1 / beta``, and with
+        any other; its errors are those of the function, without the noise.
 
     Notes
     -----

@@ -100,7 +100,8 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelEstimator):
     -----
     Integer weights are the same as repeated rows, also for leave-one-out and the choice of the penalty, and a row of
     weight zero is the same as none. To choose a penalty takes one reduction of the matrix, whatever the number of
-    penalties: about as long as ten fits with a given one for ``"loo"``, and five for the others. The names of the
+    penalties: about as long as fifteen fits with a given one for ``"loo"``, and five for the others; less where the
+    kernel matrix has a low rank. The names of the
     parameters, their defaults and their meaning are those of ``sklearn.kernel_ridge.KernelRidge``, except that a
     function is called once for two blocks of rows; see :func:`mercer.kernels.from_function` for one of two single rows.
 

