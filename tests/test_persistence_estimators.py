@@ -24,6 +24,7 @@ from mercer import (
     SVC,
     SVR,
     BayesianLinearRegression,
+    GaussianProcessClassifier,
     KernelLogisticRegression,
     KernelOrdinalRegression,
     KernelRidge,
@@ -37,6 +38,7 @@ from mercer import (
 from mercer._errors import ModelFileError
 from mercer.estimators.table import TableModel
 from mercer.kernels import RBF, Laplacian, Linear, Polynomial
+from mercer.priors import LogNormal
 
 RNG = np.random.default_rng(0)
 X = RNG.standard_normal((40, 3))
@@ -89,6 +91,17 @@ MODELS: dict[str, tuple[Callable[[], BaseEstimator], Any]] = {
         lambda: KernelLogisticRegression(class_weight="balanced").fit(sp.csr_matrix(X), THREE), sp.csr_matrix(NEW)
     ),
     "logistic, precomputed": (lambda: KernelLogisticRegression(kernel="precomputed").fit(K, THREE), NEW_K),
+    "gpc": (lambda: GaussianProcessClassifier(KERNEL).fit(X, LABELS), NEW),
+    "gpc, three classes": (lambda: GaussianProcessClassifier(kernel=KERNEL).fit(X, THREE), NEW),
+    "gpc, one against the rest": (
+        lambda: GaussianProcessClassifier(multi_class="one_vs_rest").fit(sp.csr_matrix(X), THREE), sp.csr_matrix(NEW)
+    ),
+    "gpc, expectation propagation": (
+        lambda: GaussianProcessClassifier(
+            RBF(1.0), approximation="ep", priors={"length_scale": LogNormal()}, warm_start=True
+        ).fit(X, LABELS), NEW
+    ),
+    "gpc, precomputed": (lambda: GaussianProcessClassifier("precomputed").fit(K, THREE), NEW_K),
     "sgd": (lambda: KernelSGDClassifier(alpha=0.1, random_state=0).fit(X, LABELS, np.arange(40)), NEW),
     "sgd, explicit map": (
         lambda: KernelSGDClassifier(kernel="linear", alpha=0.1, fit_intercept=True, random_state=0).fit(X, THREE), NEW

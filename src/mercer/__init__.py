@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 _HOME = {
+    "GaussianProcessClassifier": "mercer.estimators.gaussian_process_classifier",
     "BayesianLinearRegression": "mercer.estimators.bayesian_linear_regression",
     "Gram": "mercer.gram",
     "KernelLogisticRegression": "mercer.estimators.kernel_logistic_regression",
@@ -46,6 +47,7 @@ if TYPE_CHECKING:
     from mercer.engine.progress import on_progress as on_progress
     from mercer.engine.settings import config as config
     from mercer.estimators.bayesian_linear_regression import BayesianLinearRegression as BayesianLinearRegression
+    from mercer.estimators.gaussian_process_classifier import GaussianProcessClassifier as GaussianProcessClassifier
     from mercer.estimators.kernel_logistic_regression import KernelLogisticRegression as KernelLogisticRegression
     from mercer.estimators.kernel_ordinal_regression import KernelOrdinalRegression as KernelOrdinalRegression
     from mercer.estimators.kernel_ridge import KernelRidge as KernelRidge

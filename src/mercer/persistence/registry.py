@@ -141,7 +141,11 @@ def record_fields(cls: type) -> list[str]:
 _Array = (np.ndarray,)
 _Count = (int, np.integer)
 _ATTRIBUTES: dict[str, tuple[type, ...]] = {
+    "W_sr_": _Array,
+    "X_train_": (np.ndarray, sp.csr_matrix, sp.csr_array, list),
+    "_factor": _Array,
     "_role_codes": _Array,
+    "_state": _Array,
     "_spectrum": (DesignSpectrum,),
     "_walk": (dict,),
     "X_fit_": (np.ndarray, sp.csr_matrix, sp.csr_array, list),
@@ -160,7 +164,8 @@ _ATTRIBUTES: dict[str, tuple[type, ...]] = {
     "epsilon_": (float, np.floating),
     "feature_names_in_": _Array,
     "intercept_": (np.ndarray, float, np.floating),
-    "kernel_": (Expression, type(None)),
+    "estimators_": (list,),
+    "kernel_": (Expression, tuple, type(None)),
     "log_evidence_": (float, np.floating),
     "loo_predictions_": _Array,
     "margins_": _Array,
@@ -170,6 +175,7 @@ _ATTRIBUTES: dict[str, tuple[type, ...]] = {
     "n_support_": _Array,
     "offset_": (np.ndarray, float, np.floating),
     "path_": (PenaltyCurves,),
+    "pi_": _Array,
     "roles_": _Array,
     "scale_": (np.ndarray, type(None)),
     "schema_": (Schema,),
@@ -184,8 +190,10 @@ _ATTRIBUTES: dict[str, tuple[type, ...]] = {
     "support_vectors_": (np.ndarray, sp.csr_matrix, sp.csr_array, list),
     "t_": _Count,
     "thresholds_": _Array,
+    "theta_": _Array,
     "transformers": (list,),
     "transformers_": (list,),
+    "y_train_": _Array,
     "var_": (np.ndarray, type(None)),
 }
 

@@ -42,6 +42,8 @@ _CONDITIONS = {
     "sum": "how far the weights are from the sums that they must have",
     "cut-points": "how far a cut-point is from the best one for the latent values",
     "error": "the square root of twice the gap by the length of w: the relative error of w is not larger",
+    "mode": "how far the weight of some row is from the slope of its log likelihood",
+    "sites": "the largest change of a site that another sweep would make, in units of the posterior",
     "margin": "by how much some row is inside a margin that must be empty",
 }
 # A relative gap above this is said to be large; above the second one it says nothing more than that.
@@ -110,6 +112,8 @@ class Certificate:
         2.0
         """
         size = max(abs(self.primal), abs(self.dual))
+        if not math.isfinite(size):
+            return self.gap
         return self.gap / size if size > 0 else 0.0
 
     def explain(self) -> str:
@@ -146,7 +150,7 @@ class Certificate:
             return [f"Objective {self.primal:.6g}, and {below}: what can still be won is not known."]
         gap = max(self.gap, 0.0)
         text = f"Objective {self.primal:.6g}, and no answer has less than {self.dual:.6g}: "
-        if gap <= _ROUNDING * max(abs(self.primal), abs(self.dual)):
+        if self._is_exact():
             return [text + "nothing can be won beyond rounding."]
         text += f"at most {gap:.3g} can still be won"
         if self._as_large():
@@ -160,6 +164,10 @@ class Certificate:
     @property
     def _unbounded(self) -> bool:
         return not self.convex or self.status is Status.stationary
+
+    def _is_exact(self) -> bool:
+        """Whether rounding alone makes the gap."""
+        return self.gap <= _ROUNDING * max(abs(self.primal), abs(self.dual))
 
     def _as_large(self) -> bool:
         """Whether 0 lies between the bounds, or next to them as seen from their distance."""
@@ -180,7 +188,7 @@ class Certificate:
             )
         if self.status is Status.least_squares:
             return "raise alpha, so that the answer is unique; or leave out rows that repeat others."
-        if self.status is Status.direct:
+        if self.status is Status.direct or not math.isfinite(self.dual) or self._is_exact():
             return "nothing."
         if self._as_large():
             return (

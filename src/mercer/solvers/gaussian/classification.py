@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from mercer.engine import memory
 from mercer.solvers.gaussian.covariance import Covariance, Matrix, Vector
+from mercer.solvers.gaussian.factor import factor
 from mercer.solvers.gaussian.latent_store import LatentStore
 from mercer.solvers.gaussian.workspace import Workspace, Workspaces
 from mercer.solvers.linear.cholesky import blas_threads
@@ -32,11 +33,14 @@ class GaussianClassification:
         The numbers of the classes of the rows, from 0.
     classes : int, default=2
         How many there are.
+    definite : bool, default=True
+        Whether the covariance is positive semi-definite but for rounding. If not, its diagonal is raised until it is.
     """
 
     covariance: Covariance
     codes: NDArray[np.intp]
     classes: int = 2
+    definite: bool = True
 
     @property
     def n(self) -> int:
@@ -52,6 +56,10 @@ class GaussianClassification:
         shape = (self.n, self.n)
         matrix = work.array("K", shape)
         self.covariance.matrix(theta, matrix)
+        if not self.definite:
+            trial = work.array("trial", shape)
+            trial[...] = matrix
+            np.einsum("ii->i", matrix)[...] += factor(trial, definite=False).jitter
         return LatentStore(matrix, work.array("single", shape, np.float32) if self.n >= SINGLE_FROM else None)
 
 
@@ -75,6 +83,8 @@ class Approximation:
         for each class, and the lower factor of their sum.
     state : ndarray
         What a neighbouring problem may start from.
+    probabilities : ndarray of shape (n, c), optional
+        At the mode, where the approximation has one; of the second of two classes.
     """
 
     evidence: float
@@ -83,6 +93,7 @@ class Approximation:
     root: Matrix
     factor: Matrix | None
     state: Matrix
+    probabilities: Matrix | None = None
 
 
 @dataclass(frozen=True)
@@ -92,7 +103,7 @@ class Effort:
     tol: float = 1e-9
     max_iter: int = 100
     gradient: bool = False
-    factor: bool = False
+    keep_factor: bool = False
 
 
 class Method(Protocol):
@@ -140,7 +151,7 @@ class Evidence:
     @property
     def bytes_each(self) -> int:
         """What an evaluation holds."""
-        return self.approach.bytes_each
+        return self.approach.bytes_each + (0 if self.problem.definite else 8 * self.problem.n**2)
 
     def fresh(self) -> Evidence:
         """The same with a start of its own, as each ascent of a search needs it; the arrays are shared."""
@@ -149,7 +160,9 @@ class Evidence:
             workspaces=self._workspaces,
         )  # fmt: skip
 
-    def solve(self, theta: Vector, *, gradient: bool = False, factor: bool = False) -> Solution[Approximation, Matrix]:
+    def solve(
+        self, theta: Vector, *, gradient: bool = False, keep_factor: bool = False
+    ) -> Solution[Approximation, Matrix]:
         """The approximation at ``theta``, with the gradient of the evidence or with what predictions need.
 
         Raises
@@ -159,7 +172,7 @@ class Evidence:
         NumericalError
             If K has NaN or infinite entries, or eigenvalues far below zero.
         """
-        effort = Effort(self.approach.tol, self.max_iter, gradient, factor)
+        effort = Effort(self.approach.tol, self.max_iter, gradient, keep_factor)
         n = self.problem.n
         with memory.track() as account, ExitStack() as held:
             held.enter_context(memory.reserve(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 
 import numpy as np
+from scipy.special import expit
 
 from mercer.solvers.gaussian.classification import Approximation, Effort, GaussianClassification
 from mercer.solvers.gaussian.covariance import Matrix, Vector
@@ -69,12 +70,12 @@ def laplace(
     evidence = -mode.objective - 0.5 * store.log_determinant
     gradient: Vector | None = None
     factor: Matrix | None = None
-    if effort.factor:
+    if effort.keep_factor:
         factor = store.lower_factor()
         work.give_away("K")
     elif effort.gradient:
         gradient = _gradient(problem, theta, store, scale, mode.weights, link.skew(mode.latent))
-    found = Approximation(evidence, gradient, mode.weights, scale[:, None], factor, mode.weights)
+    found = Approximation(evidence, gradient, mode.weights, scale[:, None], factor, mode.weights, expit(mode.latent))
     return Solution(found, mode.status, certify(mode, time.perf_counter() - begun), mode.weights)
 
 

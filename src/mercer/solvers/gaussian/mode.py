@@ -57,7 +57,7 @@ class Mode:
 def certify(mode: Mode, seconds: float) -> Certificate:
     """The certificate of a mode: of the negative log of the posterior, but for a constant."""
     dual = mode.objective - mode.gap
-    violations = {"stationarity": mode.violation}
+    violations = {"mode": mode.violation}
     return Certificate(mode.objective, dual, mode.violation, mode.iterations, seconds, 0, mode.status, violations)
 
 
@@ -227,7 +227,8 @@ def _newton_step(
         q = p + curvature.apply(Kp)
         bend = float(np.vdot(Kp, q))
         if not bend > 0 or not rz > 0:
-            break
+            # What K maps to nothing is no matter of the latent values: the whole step is the right one.
+            return (p, Kp, steps) if steps == 1 else (x, Kx, steps)
         a = rz / bend
         x, Kx = x + a * p, Kx + a * Kp
         r_new = r - a * q

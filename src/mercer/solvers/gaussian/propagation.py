@@ -93,7 +93,7 @@ def expectation_propagation(
     gradient: Vector | None = None
     factor: Matrix | None = None
     root = np.sqrt(tau)
-    if effort.factor:
+    if effort.keep_factor:
         require_factor(store, root)
         factor = store.lower_factor()
         work.give_away("K")

@@ -62,13 +62,15 @@ def softmax_laplace(
     evidence = -mode.objective - 0.5 * parts.log_determinant
     gradient: Vector | None = None
     factor: Matrix | None = None
-    if effort.factor:
+    if effort.keep_factor:
         factor = parts.factor()
         work.give_away("classes")
     elif effort.gradient:
         weigh = parts.slope(store, probabilities, mode.weights, work)
         gradient = np.asarray(problem.covariance.pullback(theta, weigh))
-    found = Approximation(evidence, gradient, mode.weights, np.sqrt(probabilities), factor, mode.weights)
+    found = Approximation(
+        evidence, gradient, mode.weights, np.sqrt(probabilities), factor, mode.weights, probabilities
+    )
     return Solution(found, mode.status, certify(mode, time.perf_counter() - begun), mode.weights)
 
 

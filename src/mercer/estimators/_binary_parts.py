@@ -1,0 +1,169 @@
+"""Several classes by several classifiers of two: one against the rest, or one against one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils.validation import check_is_fitted
+
+from mercer._errors import ParameterError
+from mercer.estimators._latent_predictions import LatentPredictions
+from mercer.solvers.gaussian.covariance import Matrix, Vector
+from mercer.solvers.solution import Certificate, Status
+
+
+def parts(codes: NDArray[np.intp], classes: int, scheme: str) -> list[tuple[NDArray[np.intp], NDArray[np.intp]]]:
+    """Rows, and their labels 0 and 1, for each classifier.
+
+    >>> [y.tolist() for _, y in parts(np.array([0, 1, 2]), 3, "one_vs_rest")]
+    [[1, 0, 0], [0, 1, 0], [0, 0, 1]]
+    >>> [rows.tolist() for rows, _ in parts(np.array([0, 1, 2]), 3, "one_vs_one")]
+    [[0, 1], [0, 2], [1, 2]]
+    """
+    every = np.arange(len(codes))
+    if scheme == "one_vs_rest":
+        return [(every, (codes == j).astype(np.intp)) for j in range(classes)]
+    pairs = ((i, j) for i in range(classes) for j in range(i + 1, classes))
+    chosen = ((np.flatnonzero((codes == i) | (codes == j)), j) for i, j in pairs)
+    return [(rows, (codes[rows] == j).astype(np.intp)) for rows, j in chosen]
+
+
+def votes(values: Matrix, classes: int) -> Matrix:
+    """Votes of the classifiers of pairs, (m, classes), ties broken by their decision values (m, pairs).
+
+    >>> votes(np.array([[-1.0, -2.0, 3.0]]), 3).argmax(axis=1).tolist()
+    [0]
+    """
+    won, sums = np.zeros((len(values), classes)), np.zeros((len(values), classes))
+    number = 0
+    for i in range(classes):
+        for j in range(i + 1, classes):
+            value = values[:, number]
+            won[:, j] += value > 0
+            won[:, i] += value <= 0
+            sums[:, j] += value
+            sums[:, i] -= value
+            number += 1
+    # Less than a vote.
+    return won + sums / (3.0 * (np.abs(sums) + 1.0))
+
+
+def joint_certificate(certificates: list[Certificate], seconds: float, peak_bytes: int) -> Certificate:
+    """One for all: objectives and steps add up, the worst violation and status stand for all."""
+    worst: Any = next((c for c in certificates if c.status is not Status.converged), certificates[0])
+    names = certificates[0].violations
+    return Certificate(
+        sum(c.primal for c in certificates), sum(c.dual for c in certificates),
+        max(c.kkt_violation for c in certificates), sum(c.iterations for c in certificates), seconds, peak_bytes,
+        worst.status, {name: max(c.violations[name] for c in certificates) for name in names},
+    )  # fmt: skip
+
+
+class BinaryParts(LatentPredictions):
+    """Predictions of one posterior of all classes; or of classifiers of two, where ``estimators_`` holds some."""
+
+    multi_class: Any
+    n_classes_: int
+    theta_: Vector
+    y_train_: NDArray[np.intp]
+    estimators_: list[Any]
+
+    def predict_proba(self, X: Any, diagonal: Any = None) -> Matrix:
+        """Probabilities of the classes, (m, n_classes), averaged over the posterior; each row sums to one.
+
+        Parameters
+        ----------
+        X, diagonal
+            As for :meth:`latent_mean_and_variance`.
+
+        Raises
+        ------
+        ParameterError
+            With ``multi_class="one_vs_one"`` and more than two classes, as in scikit-learn.
+        """
+        if not self._has_parts():
+            return super().predict_proba(X, diagonal)
+        if self.multi_class == "one_vs_one":
+            raise ParameterError(
+                "classifiers of pairs of classes do not make probabilities of all classes; pass "
+                'multi_class="multinomial" or "one_vs_rest".'
+            )
+        each = [part.predict_proba(rows, diagonal)[:, 1] for part, rows in self._part_rows(X)]
+        against_rest = np.maximum(np.stack(each, axis=1), np.finfo(np.float64).tiny)
+        return np.asarray(against_rest / against_rest.sum(axis=1, keepdims=True))
+
+    def decision_function(self, X: Any, diagonal: Any = None) -> Matrix:
+        """Log odds of ``classes_[1]``, (m,), or for several classes the logs of their probabilities, (m, n_classes).
+
+        With ``multi_class="one_vs_one"``, votes, with ties broken by the log odds.
+
+        Parameters
+        ----------
+        X, diagonal
+            As for :meth:`latent_mean_and_variance`.
+        """
+        if not self._has_parts() or self.multi_class == "one_vs_rest":
+            return super().decision_function(X, diagonal)
+        each = [part.decision_function(rows, diagonal) for part, rows in self._part_rows(X)]
+        return votes(np.stack(each, axis=1), self.n_classes_)
+
+    def predict(self, X: Any, diagonal: Any = None) -> np.ndarray:
+        """The most probable class of each row, (m,); with two classes by the mean of the latent values alone.
+
+        Parameters
+        ----------
+        X, diagonal
+            As for :meth:`latent_mean_and_variance`.
+        """
+        if not self._has_parts():
+            return super().predict(X, diagonal)
+        return self.classes_[self.decision_function(X, diagonal).argmax(axis=1)]
+
+    def latent_mean_and_variance(self, X: Any, diagonal: Any = None) -> tuple[Matrix, Matrix]:
+        """Mean and variance of the latent function in new rows, (m,), or of those of all classes, (m, n_classes).
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (m, n_features)
+            For ``"precomputed"``, kernel values of new and training rows, shape (m, n_samples).
+        diagonal : array-like of shape (m,), optional
+            ``k(x, x)`` of the new rows, for ``"precomputed"`` alone: else the kernel tells. It may be left out where
+            all training rows have the same.
+
+        Raises
+        ------
+        ParameterError
+            With classifiers of two for several classes: their ``estimators_`` have latent functions each.
+        """
+        if self._has_parts():
+            raise ParameterError("there is no latent function of all classes; ask the estimators_ for theirs.")
+        return super().latent_mean_and_variance(X, diagonal)
+
+    def _has_parts(self) -> bool:
+        check_is_fitted(self)
+        return bool(self.estimators_)
+
+    def _part_rows(self, X: Any) -> Iterator[tuple[Any, Any]]:
+        """Each classifier of two with what it predicts from: new rows, or their values with its training rows."""
+        X = self._check_X(X, reset=False)
+        rows = [rows for rows, _ in parts(self.y_train_, self.n_classes_, self.multi_class)]
+        for part, some in zip(self.estimators_, rows, strict=True):
+            yield part, np.ascontiguousarray(X[:, some]) if self._is_precomputed else X
+
+    def _mean_evidence(self, theta: Vector, eval_gradient: bool) -> Any:
+        """Over classifiers of two, at one theta for all or at one for each."""
+        count = len(self.estimators_)
+        shared = theta.size * count == self.theta_.size
+        if not shared and theta.size != self.theta_.size:
+            raise ParameterError(
+                f"theta must have {self.theta_.size // count} entries, for all {count} classifiers, or "
+                f"{self.theta_.size}, and has {theta.size}."
+            )
+        each = np.tile(theta, (count, 1)) if shared else theta.reshape(count, -1)
+        pairs = zip(self.estimators_, each, strict=True)
+        found = [part.log_marginal_likelihood(own, eval_gradient=True) for part, own in pairs]
+        value, slopes = float(np.mean([v for v, _ in found])), np.stack([g for _, g in found]) / count
+        return (value, slopes.sum(axis=0) if shared else slopes.ravel()) if eval_gradient else value

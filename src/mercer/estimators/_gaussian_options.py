@@ -1,0 +1,100 @@
+"""Parameters of the learners with Gaussian processes: checked, and turned into what the solvers take."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from mercer._errors import DataError, ParameterError
+from mercer.estimators._parameters import is_among, require_choice, require_seed
+from mercer.kernels import ExpSineSquared, Kernel, Periodic
+from mercer.kernels.modifiers import On, Warped
+from mercer.kernels.parameters import Parameter, check_bounds
+from mercer.solvers.gaussian.covariance import Matrix, Vector
+
+NOISE_BOUNDS = (1e-8, 1e5)
+
+
+def check_search(learner: Any) -> None:
+    """Raise unless ``optimizer``, ``n_restarts_optimizer`` and ``random_state`` make sense."""
+    if not callable(learner.optimizer) and not is_among(learner.optimizer, ("fmin_l_bfgs_b", None)):
+        raise ParameterError(
+            f"optimizer must be 'fmin_l_bfgs_b', a function (objective, start, bounds) -> (theta, value), or None to "
+            f"keep the hyper-parameters as they are, and is {learner.optimizer!r}."
+        )
+    restarts = learner.n_restarts_optimizer
+    if not isinstance(restarts, (int, np.integer)) or isinstance(restarts, bool) or restarts < 0:
+        raise ParameterError(f"n_restarts_optimizer must be a whole number of at least 0, and is {restarts!r}.")
+    require_seed(learner)
+
+
+def check_flags(learner: Any, *names: str) -> None:
+    """Raise unless the named parameters are True or False."""
+    for name in names:
+        require_choice(learner, name, (True, False))
+
+
+def row_variances(alpha: Any, n: int) -> Vector:
+    """``alpha`` as a variance for each of n rows."""
+    try:
+        values = np.asarray(alpha, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise ParameterError(f"alpha must be a number or one for each row, and is {alpha!r}.") from error
+    if values.ndim > 1 or values.size not in (1, n):
+        raise ParameterError(
+            f"alpha must be a scalar or an array with as many entries as y: there are {n} rows, and its shape is "
+            f"{values.shape}."
+        )
+    wrong = values[~(np.isfinite(values) & (values >= 0))]
+    if wrong.size:
+        raise ParameterError(f"alpha must be finite and at least 0, and is {wrong.flat[0]}.")
+    return np.broadcast_to(values.ravel(), n).copy() if values.size == 1 else values.copy()
+
+
+def noise_parameter(noise: Any, bounds: Any) -> Parameter | None:
+    """The variance of the noise as a hyper-parameter; None if it is not one."""
+    if noise is None:
+        return None
+    low, high = check_bounds("noise_bounds", bounds)
+    real = isinstance(noise, (int, float, np.integer, np.floating)) and not isinstance(noise, bool)
+    if not real or not 0 < noise < np.inf:
+        raise ParameterError(
+            f"noise must be the variance that its search starts from, above 0, or None, and is {noise!r}. For a known "
+            "variance pass alpha."
+        )
+    if low <= 0:
+        raise ParameterError(f"noise_bounds must be above 0, and are {bounds!r}.")
+    return Parameter("noise", float(noise), (low, high), "log", True)
+
+
+def mean_functions(mean: str, X: Any, center: Vector | None) -> Matrix | None:
+    """The basis functions of the mean in rows of X: none, 1, or 1 and the columns about ``center``."""
+    if mean == "zero":
+        return None
+    ones = np.ones((X.shape[0], 1))
+    if mean == "constant":
+        return ones
+    if sp.issparse(X):
+        raise DataError('mean="linear" needs dense rows; pass X.toarray(), or choose mean="constant".')
+    centred = np.asarray(X, dtype=np.float64) - (0.0 if center is None else center)
+    return np.concatenate([ones, centred], axis=1)
+
+
+def one_column_kernel(kernel: Kernel, columns: int | None) -> Kernel:
+    """The kernel with ``ExpSineSquared`` as ``Periodic`` where it sees one column: there they are the same.
+
+    On one column it is positive semi-definite, which its class cannot say of itself.
+
+    >>> one_column_kernel(2.0 * ExpSineSquared(1.0, period=3.0).on([1]), 4)
+    2.0 * Periodic(1.0, period=3.0).on([1])
+    """
+    if isinstance(kernel, ExpSineSquared) and columns == 1:
+        return Periodic(kernel.length_scale, kernel.period, tuning=kernel.tuning)
+    inside = len(kernel.columns) if isinstance(kernel, On) else None if isinstance(kernel, Warped) else columns
+    parts = tuple(one_column_kernel(child, inside) for _, child in kernel.children())  # type: ignore[arg-type]
+    if all(new is old for new, (_, old) in zip(parts, kernel.children(), strict=True)):
+        return kernel
+    changed: Kernel = kernel.with_children(parts)
+    return changed

@@ -1,0 +1,375 @@
+"""Classification with Gaussian processes."""
+
+from __future__ import annotations
+
+import dataclasses
+import time
+from numbers import Integral
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils.validation import check_is_fitted
+
+from mercer._errors import DataError, ParameterError, warn_user
+from mercer.engine import memory
+from mercer.estimators._binary_parts import BinaryParts, joint_certificate, parts
+from mercer.estimators._covariance import KernelCovariance, MatrixCovariance
+from mercer.estimators._gaussian_options import check_flags, check_search, one_column_kernel
+from mercer.estimators._parameters import require_choice
+from mercer.estimators._targets import check_labels
+from mercer.kernels import RBF, Kernel
+from mercer.priors import bind_priors
+from mercer.solvers.gaussian.approaches import approach
+from mercer.solvers.gaussian.classification import Evidence, GaussianClassification
+from mercer.solvers.gaussian.covariance import Matrix
+from mercer.solvers.gaussian.search import Search, maximise, warn_of_bounds
+from mercer.solvers.solution import Certificate, Status
+
+
+class GaussianProcessClassifier(BinaryParts):
+    r"""Classification with Gaussian processes: probabilities averaged over the posterior, hyper-parameters by evidence.
+
+    Latent functions with the prior :math:`f \sim \mathrm{GP}(0, k_\theta)` stand behind the labels, one for two classes
+    and one each for several:
+
+    .. math:: p(y = 1 \mid f) = \sigma(f), \qquad p(y = j \mid f) = e^{f_j} / \sum_l e^{f_l}
+
+    Their posterior is approximated by a Gaussian, at its mode (Laplace) or by matching moments (expectation
+    propagation, with :math:`\Phi` in the place of :math:`\sigma`).
+
+    Parameters
+    ----------
+    kernel : Kernel, scikit-learn kernel, str or callable, optional
+        The covariance function, whose free parameters are searched for from the values they have; None is
+        ``1.0 * RBF(1.0)`` as it stands, as in scikit-learn. Also a name (``"rbf"``, ...), a function
+        ``(X, Z) -> block``, or ``"precomputed"``.
+    optimizer : "fmin_l_bfgs_b", callable or None, default="fmin_l_bfgs_b"
+        None keeps the hyper-parameters. A function is called as ``optimizer(objective, start, bounds=bounds)``, where
+        ``objective(theta, eval_gradient=True)`` is to be minimised, and returns the best theta and its value.
+    n_restarts_optimizer : int, default=0
+        Further searches from starts drawn between the bounds; they run side by side.
+    max_iter_predict : int, default=100
+        The most Newton steps, or sweeps of expectation propagation, at each value of the hyper-parameters.
+    warm_start : bool, default=False
+        Begin at the posterior of the last fit, if that was to as many rows and classes. Within a search each evaluation
+        begins at the one before in any case.
+    copy_X_train : bool, default=True
+        Whether the training rows are copied or referred to.
+    random_state : int, RandomState or None, default=None
+        Of the starts.
+    multi_class : {"multinomial", "one_vs_rest", "one_vs_one"}, default="multinomial"
+        For more than two classes: one posterior of the latent functions of all classes, or a classifier of two for
+        each class or pair, as in scikit-learn (whose default is ``"one_vs_rest"``).
+    n_jobs : int, optional
+        Threads; None for all.
+    approximation : {"laplace", "ep"}, default="laplace"
+        Expectation propagation is the more exact and the slower one, and for two classes only; with more, it needs
+        ``"one_vs_rest"`` or ``"one_vs_one"``.
+    priors : dict of str to Prior, optional
+        Of hyper-parameters, by name (``"length_scale"``, ``"left.factor"``); see :mod:`mercer.priors`.
+    gamma, degree, coef0 : float, int, float
+        For kernels given by name.
+    allow_indefinite : bool, default=False
+        Whether to take a kernel that is not positive semi-definite, and to raise its diagonal as far as it needs.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (n_classes,)
+        The classes, sorted.
+    n_classes_ : int
+        How many there are.
+    kernel_ : Kernel, tuple of Kernel, or None
+        With the hyper-parameters that were found: of each classifier of two, if there are several.
+    theta_ : ndarray of shape (p,)
+        Free parameters of ``kernel_``, each on the scale of its transform (log by default).
+    log_marginal_likelihood_value_ : float
+        The approximate evidence there; the mean over classifiers of two.
+    search_ : Search or None
+        All searches: where each started and ended, the evidence there, and how it ended.
+    X_train_, y_train_ : ndarray of shape (n_samples, n_features), (n_samples,)
+        The rows (for ``"precomputed"`` the matrix), and the numbers of their classes.
+    dual_coef_ : ndarray of shape (1, n_samples) or (n_classes, n_samples)
+        Coefficients a of the posterior mean :math:`\sum_i a_i k(x_i, x)`.
+    pi_ : ndarray of shape (n_samples,) or (n_samples, n_classes)
+        Probabilities of ``classes_[1]``, or of all classes, at the mode; for ``approximation="laplace"``.
+    W_sr_ : ndarray of shape (n_samples,) or (n_samples, n_classes)
+        Roots of the curvatures of the likelihood, or of the precisions of the sites.
+    L_ : ndarray of shape (n_samples, n_samples)
+        Lower factor of ``I + W_sr_ K W_sr_``, for two classes.
+    estimators_ : list
+        The classifiers of two, for ``"one_vs_rest"`` and ``"one_vs_one"``; else empty.
+    certificate_ : Certificate
+        Of the posterior: for Laplace how far its mode is from stationary, with a duality gap; for expectation
+        propagation the largest change of a site, in units of the posterior.
+    n_features_in_, feature_names_in_
+        As in scikit-learn.
+
+    Raises
+    ------
+    DataError, ParameterError, IndefiniteKernelError, NumericalError, MemoryBudgetError
+        From ``fit``: one class only, a parameter that makes no sense, a kernel that is no covariance, a job that does
+        not fit.
+
+    See Also
+    --------
+    mercer.solvers.gaussian.laplace.laplace, mercer.solvers.gaussian.softmax.softmax_laplace,
+    mercer.solvers.gaussian.propagation.expectation_propagation : The approximations, and what they cost.
+
+    Notes
+    -----
+    Names, defaults and meaning are those of ``sklearn.gaussian_process.GaussianProcessClassifier``, but for
+    ``multi_class``. For two classes the evidence is the same number, and so are the predictions, except that
+    probabilities are averaged to rounding. Memory in bytes: 12 :math:`n^2` for two classes, and 8 :math:`n^2` for each
+    class and four more with ``"multinomial"``.
+
+    References
+    ----------
+    C. E. Rasmussen and C. K. I. Williams, "Gaussian Processes for Machine Learning" (2006), chapters 3 and 5.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer import GaussianProcessClassifier
+    >>> from mercer.kernels import RBF
+    >>> X = np.linspace(-1, 1, 40)[:, None]
+    >>> model = GaussianProcessClassifier(4.0 * RBF(0.5)).fit(X, np.abs(X[:, 0]) > 0.5)
+    >>> model.predict_proba([[0.0], [0.5], [1.0]])[:, 1].round(1).tolist()
+    [0.0, 0.5, 1.0]
+    >>> model.certificate_.kkt_violation < 1e-9
+    True
+    """
+
+    certificate_: Certificate
+    search_: Search | None
+    _state: Matrix
+
+    def __init__(
+        self,
+        kernel: Any = None,
+        *,
+        optimizer: Any = "fmin_l_bfgs_b",
+        n_restarts_optimizer: int = 0,
+        max_iter_predict: int = 100,
+        warm_start: bool = False,
+        copy_X_train: bool = True,
+        random_state: Any = None,
+        multi_class: str = "multinomial",
+        n_jobs: int | None = None,
+        approximation: str = "laplace",
+        priors: Any = None,
+        gamma: Any = None,
+        degree: int = 3,
+        coef0: float = 1,
+        allow_indefinite: bool = False,
+    ) -> None:
+        self.kernel = kernel
+        self.optimizer = optimizer
+        self.n_restarts_optimizer = n_restarts_optimizer
+        self.max_iter_predict = max_iter_predict
+        self.warm_start = warm_start
+        self.copy_X_train = copy_X_train
+        self.random_state = random_state
+        self.multi_class = multi_class
+        self.n_jobs = n_jobs
+        self.approximation = approximation
+        self.priors = priors
+        self.gamma = gamma
+        self.degree = degree
+        self.coef0 = coef0
+        self.allow_indefinite = allow_indefinite
+
+    def fit(self, X: Any, y: Any) -> Self:
+        """Search for the hyper-parameters and approximate the posterior for rows ``X`` (n, d) and labels ``y`` (n,).
+
+        For ``kernel="precomputed"``, ``X`` is the kernel matrix (n, n).
+        """
+        begun = time.perf_counter()
+        self._check_parameters()
+        X = self._check_X(X, reset=True)
+        y = check_labels(type(self).__name__, y, X.shape[0])
+        classes, codes = np.unique(y, return_inverse=True)
+        self._check_classes(classes)
+        start = self._last_state(X.shape[0], len(classes))
+        self._fit_kernel(X, allow_indefinite=self.allow_indefinite, intercept=False)
+        log_prior = bind_priors(self.priors, () if self.kernel_ is None else self.kernel_.parameters)
+        gram = self._gram(X, dtype=None if self.kernel_ is None else np.float64)
+        self._check_curvature(
+            gram, np.arange(X.shape[0]), X.dtype, intercept=False, allow_indefinite=self.allow_indefinite
+        )
+        self.X_train_ = X.copy() if self.copy_X_train else X
+        self.classes_, self.n_classes_, self.y_train_ = classes, len(classes), codes
+        with memory.track() as account:
+            if len(classes) > 2 and self.multi_class != "multinomial":
+                self._fit_parts(X)
+            else:
+                self._fit_posterior(log_prior, start)
+        self.certificate_ = dataclasses.replace(
+            self.certificate_, seconds=time.perf_counter() - begun, peak_bytes=account.peak
+        )
+        self._report()
+        return self
+
+    def _check_parameters(self) -> None:
+        check_search(self)
+        check_flags(self, "warm_start", "copy_X_train", "allow_indefinite")
+        require_choice(self, "multi_class", ("multinomial", "one_vs_rest", "one_vs_one"))
+        require_choice(self, "approximation", ("laplace", "ep"))
+        limit = self.max_iter_predict
+        if isinstance(limit, bool) or not isinstance(limit, Integral) or limit < 1:
+            raise ParameterError(f"max_iter_predict must be a whole number of steps, at least 1, and is {limit!r}.")
+
+    def _check_classes(self, classes: np.ndarray) -> None:
+        if len(classes) < 2:
+            raise DataError(
+                "GaussianProcessClassifier needs two classes at least, and y has 1 class: "
+                f"{classes[0]}; pass rows of another class, too."
+            )
+        if len(classes) > 2 and self.approximation == "ep" and self.multi_class == "multinomial":
+            raise ParameterError(
+                f'approximation="ep" is for two classes, and y has {len(classes)}; pass multi_class="one_vs_rest" or '
+                '"one_vs_one", or approximation="laplace".'
+            )
+
+    def _make_kernel(self, X: Any, gamma: Any) -> Kernel:
+        if self.kernel is None:
+            return (1.0 * RBF(1.0)).fixed()
+        return one_column_kernel(super()._make_kernel(X, gamma), getattr(self, "n_features_in_", None))
+
+    def _last_state(self, n: int, classes: int) -> Matrix | None:
+        """Where the last fit ended, if this one may begin there."""
+        if not self.warm_start or not hasattr(self, "_state") or getattr(self, "n_classes_", 0) != classes:
+            return None
+        return self._state if len(self._state) == n else None
+
+    def _evidence(self, start: Matrix | None = None) -> Evidence:
+        covariance: Any = (
+            MatrixCovariance(self.X_train_) if self.kernel_ is None
+            else KernelCovariance(self.kernel_, self.X_train_, self.n_jobs)
+        )  # fmt: skip
+        convex = self._is_convex(False, self.allow_indefinite)
+        problem = GaussianClassification(covariance, self.y_train_, self.n_classes_, convex)
+        method = approach(problem.n, self.n_classes_, self.approximation)
+        return Evidence(problem, method, max_iter=int(self.max_iter_predict), n_jobs=self.n_jobs, start=start)
+
+    def _fit_posterior(self, log_prior: Any, start: Matrix | None) -> None:
+        """One posterior for all classes."""
+        evidence = self._evidence(start)
+        self.search_ = self._search(evidence, log_prior)
+        if self.kernel_ is None:
+            self.theta_ = np.zeros(0)
+        else:
+            self.theta_ = np.asarray(self.kernel_.theta if self.search_ is None else self.search_.theta)
+            self.kernel_ = self.kernel_.with_theta(self.theta_)
+        solution = evidence.solve(self.theta_, keep_factor=True)
+        found = solution.value
+        assert found.factor is not None
+        self.dual_coef_ = np.ascontiguousarray(found.weights.T)
+        self._factor, self._state, self.estimators_ = found.factor, solution.state, []
+        two = self.n_classes_ == 2
+        self.W_sr_ = found.root[:, 0] if two else found.root
+        if found.probabilities is not None:
+            self.pi_ = found.probabilities[:, 0] if two else found.probabilities
+        self.log_marginal_likelihood_value_ = found.evidence
+        self.certificate_ = solution.certificate
+
+    def _search(self, evidence: Evidence, log_prior: Any) -> Search | None:
+        if self.optimizer is None or self.kernel_ is None or not len(self.kernel_.theta):
+            return None
+        bounds = self.kernel_.bounds
+        search = maximise(
+            evidence, self.kernel_.theta, bounds, restarts=int(self.n_restarts_optimizer),
+            random_state=self.random_state, log_prior=log_prior,
+            optimizer=self.optimizer if callable(self.optimizer) else None, n_jobs=self.n_jobs,
+            bytes_each=evidence.bytes_each,
+        )  # fmt: skip
+        warn_of_bounds(search, bounds, [p.name for p in self.kernel_.parameters if p.free])
+        return search
+
+    def _fit_parts(self, X: Any) -> None:
+        """A classifier of two for each class or pair."""
+        kernel = "precomputed" if self.kernel_ is None else self.kernel_
+        self.estimators_ = []
+        for rows, labels in parts(self.y_train_, self.n_classes_, self.multi_class):
+            part = clone(self).set_params(kernel=kernel, copy_X_train=False, warm_start=False)
+            if len(rows) == len(self.y_train_):
+                some = X
+            else:
+                some = X[np.ix_(rows, rows)] if self._is_precomputed else X[rows]
+            self.estimators_.append(part.fit(some, labels))
+        self.search_ = None
+        self.theta_ = np.concatenate([part.theta_ for part in self.estimators_])
+        if self.kernel_ is not None:
+            self.kernel_ = tuple(part.kernel_ for part in self.estimators_)
+        values = [part.log_marginal_likelihood_value_ for part in self.estimators_]
+        self.log_marginal_likelihood_value_ = float(np.mean(values))
+        self.certificate_ = joint_certificate([part.certificate_ for part in self.estimators_], 0.0, 0)
+
+    def _report(self) -> None:
+        """Warn if an approximation stopped early."""
+        status = self.certificate_.status
+        if status is not Status.converged:
+            what = "max_iter_predict" if status is Status.iteration_limit else "the precision of float64"
+            warn_user(
+                f"GaussianProcessClassifier: {what} ended the approximation of the posterior where its conditions are "
+                f"violated by {self.certificate_.kkt_violation:.1e}; raise max_iter_predict, scale the columns of X, "
+                "or bound the kernel's variance (kernel.bounded).",
+                ConvergenceWarning,
+            )
+
+    @property
+    def base_estimator_(self) -> Self:
+        """What holds ``X_train_``, ``pi_``, ``W_sr_`` and ``L_``, which is the estimator itself."""
+        check_is_fitted(self)
+        return self
+
+    @property
+    def L_(self) -> Matrix:
+        """Lower factor of ``I + W_sr_ K W_sr_``, (n, n); for two classes only."""
+        check_is_fitted(self)
+        if self.n_classes_ > 2:
+            raise AttributeError("L_ is one factor, for two classes; with several there is one for each.")
+        return self._factor
+
+    def log_marginal_likelihood(
+        self, theta: Any = None, eval_gradient: bool = False, clone_kernel: bool = True
+    ) -> Any:
+        """The approximate evidence ``log p(y)`` of the training rows; the mean over classifiers of two.
+
+        Parameters
+        ----------
+        theta : array-like of shape (p,), optional
+            Parameters of the kernel, on the scale of ``theta_``; None for the value at those that were found. With
+            classifiers of two, those of one kernel for all, or of each in turn as in ``theta_``.
+        eval_gradient : bool, default=False
+            Whether the gradient, of the shape of theta, is returned as well.
+        clone_kernel : bool, default=True
+            For scikit-learn's sake; ``kernel_`` is never changed.
+
+        Returns
+        -------
+        float, or (float, ndarray of shape (p,))
+
+        Raises
+        ------
+        ParameterError
+            If theta has another length, or the gradient is asked for without theta.
+        NumericalError
+            If the kernel matrix there is not positive semi-definite, or not finite.
+        """
+        check_is_fitted(self)
+        if theta is None:
+            if eval_gradient:
+                raise ParameterError("a gradient needs theta; pass theta=model.theta_.")
+            return self.log_marginal_likelihood_value_
+        theta = np.asarray(theta, dtype=np.float64).ravel()
+        if self.estimators_:
+            return self._mean_evidence(theta, eval_gradient)
+        if theta.shape != self.theta_.shape:
+            raise ParameterError(
+                f"theta must have the {len(self.theta_)} entries of theta_, and has {theta.size}: the free parameters "
+                f"of {self.kernel_!r}."
+            )
+        found = self._evidence(self._state).solve(theta, gradient=eval_gradient).value
+        return (found.evidence, found.gradient) if eval_gradient else found.evidence
