@@ -25,6 +25,7 @@ from mercer import (
     SVR,
     BayesianLinearRegression,
     GaussianProcessClassifier,
+    GaussianProcessRegressor,
     KernelLogisticRegression,
     KernelOrdinalRegression,
     KernelRidge,
@@ -76,6 +77,23 @@ MODELS: dict[str, tuple[Callable[[], BaseEstimator], Any]] = {
     "svc, data frame": (lambda: SVC().fit(FRAME[["size", "old"]], LABELS), NEW_FRAME[["size", "old"]]),
     "svc, hard margin": (lambda: SVC(C=np.inf, gamma=5.0, fit_intercept=False).fit(X, THREE), NEW),
     "nu-svc": (lambda: NuSVC(nu=0.2, class_weight="balanced").fit(sp.csr_matrix(X), LABELS), sp.csr_matrix(NEW)),
+    "gaussian process": (
+        lambda: GaussianProcessRegressor(
+            KERNEL, alpha=0.01, priors={"left.factor": LogNormal()},
+        ).fit(X, Y), NEW
+    ),
+    "gaussian process, two targets": (
+        lambda: GaussianProcessRegressor(
+            RBF(1.0), noise=0.1, noise_bounds=(0.01, 1.0), mean="linear", normalize_y=True, n_restarts_optimizer=1,
+            random_state=0,
+        ).fit(X, np.c_[Y, -Y]), NEW
+    ),
+    "gaussian process, precomputed": (lambda: GaussianProcessRegressor("precomputed", alpha=0.1).fit(K, Y), NEW_K),
+    "gaussian process, conditioned": (
+        lambda: GaussianProcessRegressor(SklearnRBF(1.5), alpha=0.1, mean="constant", optimizer=None).fit(
+            sp.csr_matrix(X[:30]), Y[:30]
+        ).condition_on(sp.csr_matrix(X[30:]), Y[30:]), sp.csr_matrix(NEW)
+    ),
     "svr": (lambda: SVR(kernel=KERNEL).fit(X, Y, np.arange(40)), NEW),
     "svr, precomputed": (lambda: SVR(kernel="precomputed", fit_intercept=False).fit(K, Y), NEW_K),
     "nu-svr": (lambda: NuSVR(nu=0.3).fit(sp.csr_matrix(X), Y), sp.csr_matrix(NEW)),
@@ -136,7 +154,10 @@ WAYS: dict[str, Callable[[Any, Path], Any]] = {
 
 def answers(model: Any, rows: Any) -> list[np.ndarray]:
     methods = [name for name in ("predict", "predict_proba", "decision_function") if hasattr(model, name)]
-    return [getattr(model, name)(rows) for name in methods]
+    found = [getattr(model, name)(rows) for name in methods]
+    if isinstance(model, GaussianProcessRegressor) and model.kernel_ is not None:
+        found += [*model.predict(rows, return_std=True), *model.leave_one_out()]
+    return found
 
 
 @pytest.mark.parametrize("way", WAYS)

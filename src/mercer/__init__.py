@@ -13,6 +13,7 @@ __version__ = "0.1.0"
 _HOME = {
     "GaussianProcessClassifier": "mercer.estimators.gaussian_process_classifier",
     "BayesianLinearRegression": "mercer.estimators.bayesian_linear_regression",
+    "GaussianProcessRegressor": "mercer.estimators.gaussian_process_regressor",
     "Gram": "mercer.gram",
     "KernelLogisticRegression": "mercer.estimators.kernel_logistic_regression",
     "KernelOrdinalRegression": "mercer.estimators.kernel_ordinal_regression",
@@ -48,6 +49,7 @@ if TYPE_CHECKING:
     from mercer.engine.settings import config as config
     from mercer.estimators.bayesian_linear_regression import BayesianLinearRegression as BayesianLinearRegression
     from mercer.estimators.gaussian_process_classifier import GaussianProcessClassifier as GaussianProcessClassifier
+    from mercer.estimators.gaussian_process_regressor import GaussianProcessRegressor as GaussianProcessRegressor
     from mercer.estimators.kernel_logistic_regression import KernelLogisticRegression as KernelLogisticRegression
     from mercer.estimators.kernel_ordinal_regression import KernelOrdinalRegression as KernelOrdinalRegression
     from mercer.estimators.kernel_ridge import KernelRidge as KernelRidge

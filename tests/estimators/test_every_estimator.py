@@ -26,6 +26,7 @@ from mercer import (
     SVC,
     SVR,
     GaussianProcessClassifier,
+    GaussianProcessRegressor,
     KernelLogisticRegression,
     KernelOrdinalRegression,
     KernelRidge,
@@ -55,6 +56,7 @@ SUPERVISED = [
     pytest.param(
         KernelSGDClassifier(alpha=0.01, fit_intercept=True, random_state=0), CLASSES, id="KernelSGDClassifier"
     ),
+    pytest.param(GaussianProcessRegressor(alpha=0.1), NUMBERS, id="GaussianProcessRegressor"),
     pytest.param(SVR(), NUMBERS, id="SVR"),
     pytest.param(NuSVR(), NUMBERS, id="NuSVR"),
 ]
@@ -66,7 +68,8 @@ supervised = pytest.mark.parametrize(("model", "y"), SUPERVISED)
 
 def bits(model: Any, rows: Any = X) -> tuple[np.ndarray, np.ndarray]:
     names = ("decision_function", "predict_proba", "predict")
-    return model.dual_coef_, next(getattr(model, name) for name in names if hasattr(model, name))(rows)
+    weights = model.alpha_ if isinstance(model, GaussianProcessRegressor) else model.dual_coef_
+    return weights, next(getattr(model, name) for name in names if hasattr(model, name))(rows)
 
 
 def assert_same_bits(model: Any, other: Any) -> None:
@@ -221,7 +224,7 @@ def test_one_job_stays_in_the_thread_of_the_caller(model: Any, y: np.ndarray) ->
     seen.clear()
     several = clone(one).set_params(n_jobs=3).fit(rows, targets)
     assert len(seen) > 1
-    np.testing.assert_allclose(several.dual_coef_, one.dual_coef_, rtol=1e-6, atol=1e-8)
+    np.testing.assert_allclose(bits(several, rows)[0], bits(one, rows)[0], rtol=1e-6, atol=1e-8)
 
 
 @every_estimator

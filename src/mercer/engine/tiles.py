@@ -62,6 +62,21 @@ def scratch(shape: tuple[int, ...], dtype: np.dtype) -> Iterator[Array]:
         _scratch.depth = depth
 
 
+def borrow(shape: tuple[int, ...], dtype: np.dtype) -> Array:
+    """A contiguous work array of this thread, for as long as its holder likes; see :func:`give_back`."""
+    free = _scratch.__dict__.setdefault("free", {}).setdefault(dtype, [])
+    size = math.prod(shape)
+    buffer = free.pop() if free and size <= TILE * TILE else np.empty(max(size, TILE * TILE), dtype)
+    return buffer[:size].reshape(shape)
+
+
+def give_back(array: Array) -> None:
+    """Let this thread use a borrowed array again."""
+    buffer = array.base
+    if isinstance(buffer, np.ndarray) and buffer.size == TILE * TILE:
+        _scratch.__dict__.setdefault("free", {}).setdefault(buffer.dtype, []).append(buffer)
+
+
 def dense(fill: Fill, out: Array, symmetric: bool, n_jobs: int | None) -> None:
     """Write the whole matrix into ``out``; of a symmetric one, half is computed and half is mirrored."""
     n, m = out.shape

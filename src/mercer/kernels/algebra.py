@@ -8,8 +8,8 @@ from __future__ import annotations
 import dataclasses
 import numbers
 from collections.abc import Hashable, Iterator
+from contextlib import ExitStack
 from dataclasses import dataclass
-from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -61,7 +61,12 @@ class Constant(Kernel):
         out.fill(self.value)
 
     def _pull(self, pairs: Pairs, weights: Array, slopes: Array) -> None:
-        slopes[0] += weights.sum()
+        self._pull_sum(pairs, weights, slopes)
+
+    def _pull_sum(self, pairs: Pairs, weights: Array, slopes: Array) -> float:
+        total = float(weights.sum())
+        slopes[0] += total
+        return self.value * total
 
     def _uses(self, scope: Scope) -> Iterator[Hashable]:
         return iter(())
@@ -112,10 +117,15 @@ class Scaled(Unary):
         out *= out.dtype.type(self.factor)
 
     def _pull(self, pairs: Pairs, weights: Array, slopes: Array) -> None:
-        with scratch(weights) as values:
-            self.kernel._fill(pairs, values)
-            slopes[0] += np.vdot(weights, values)
-        self.kernel._pull(pairs, weights * self.factor, slopes[1:])
+        self._pull_sum(pairs, weights, slopes)
+
+    def _pull_sum(self, pairs: Pairs, weights: Array, slopes: Array) -> float:
+        # Slopes are linear in the weights, so the factor need not go through all of these.
+        inner = np.zeros(slopes.size - 1)
+        total = self.kernel._pull_sum(pairs, weights, inner)
+        slopes[0] += total
+        slopes[1:] += self.factor * inner
+        return self.factor * total
 
 
 @dataclass(frozen=True, repr=False)
@@ -146,10 +156,12 @@ class Power(Unary):
         raise_to(out, self.exponent)
 
     def _pull(self, pairs: Pairs, weights: Array, slopes: Array) -> None:
-        inner = np.empty_like(weights)
-        self.kernel._fill(pairs, inner)
-        raise_to(inner, self.exponent - 1)
-        self.kernel._pull(pairs, weights * (self.exponent * inner), slopes)
+        with scratch(weights) as inner:
+            self.kernel._fill(pairs, inner)
+            raise_to(inner, self.exponent - 1)
+            inner *= weights
+            inner *= self.exponent
+            self.kernel._pull(pairs, inner, slopes)
 
 
 def raise_to(values: Array, exponent: float) -> None:
@@ -185,9 +197,10 @@ class Exp(Unary):
         exponential(out)
 
     def _pull(self, pairs: Pairs, weights: Array, slopes: Array) -> None:
-        values = np.empty_like(weights)
-        self._fill(pairs, values)
-        self.kernel._pull(pairs, weights * values, slopes)
+        with scratch(weights) as values:
+            self._fill(pairs, values)
+            values *= weights
+            self.kernel._pull(pairs, values, slopes)
 
 
 def exp(kernel: Kernel) -> Kernel:
@@ -227,6 +240,14 @@ class Combination(Kernel):
         for term in self.terms:
             yield from term._uses(scope)
 
+    def _parts(self, slopes: Array) -> Iterator[tuple[Any, Array]]:
+        """Every term with its share of the slopes."""
+        start = 0
+        for term in self.terms:
+            stop = start + len(term.parameters)
+            yield term, slopes[start:stop]
+            start = stop
+
 
 @dataclass(frozen=True, repr=False)
 class Sum(Combination):
@@ -257,11 +278,11 @@ class Sum(Combination):
                 out += term_values
 
     def _pull(self, pairs: Pairs, weights: Array, slopes: Array) -> None:
-        start = 0
-        for term in self.terms:
-            stop = start + len(term.parameters)
-            term._pull(pairs, weights, slopes[start:stop])
-            start = stop
+        for term, part in self._parts(slopes):
+            term._pull(pairs, weights, part)
+
+    def _pull_sum(self, pairs: Pairs, weights: Array, slopes: Array) -> float:
+        return sum(term._pull_sum(pairs, weights, part) for term, part in self._parts(slopes))
 
 
 @dataclass(frozen=True, repr=False)
@@ -289,17 +310,18 @@ class Product(Combination):
                 out *= term_values
 
     def _pull(self, pairs: Pairs, weights: Array, slopes: Array) -> None:
-        values = []
-        for term in self.terms:
-            values.append(np.empty_like(weights))
-            term._fill(pairs, values[-1])
-        start = 0
-        for i, term in enumerate(self.terms):
-            stop = start + len(term.parameters)
-            if stop > start:
-                others = reduce(np.multiply, (v for j, v in enumerate(values) if j != i), weights)
-                term._pull(pairs, others, slopes[start:stop])
-            start = stop
+        with ExitStack() as held:
+            values = [held.enter_context(scratch(weights)) for _ in self.terms]
+            others = held.enter_context(scratch(weights))
+            for term, value in zip(self.terms, values, strict=True):
+                term._fill(pairs, value)
+            for i, (term, part) in enumerate(self._parts(slopes)):
+                if part.size:
+                    others[...] = weights
+                    for j, value in enumerate(values):
+                        if j != i:
+                            others *= value
+                    term._pull(pairs, others, part)
 
 
 def _sum(*terms: Any) -> Kernel:

@@ -12,7 +12,7 @@ import numpy as np
 
 from mercer._errors import ParameterError
 from mercer.engine.tiles import Array
-from mercer.kernels.inputs import Pairs, Scope
+from mercer.kernels.inputs import Pairs, Scope, scratch
 from mercer.kernels.parameters import Bounds, Parameter, check_bounds, check_number, whole_vector
 
 Definiteness = Literal["positive", "conditional", "indefinite"]
@@ -248,6 +248,14 @@ class Expression(abc.ABC):
     @abc.abstractmethod
     def _pull(self, pairs: Pairs, weights: Array, slopes: Array) -> None:
         """Add ``sum weights * d k / d value`` to ``slopes``, an entry for every one of ``parameters``."""
+
+    def _pull_sum(self, pairs: Pairs, weights: Array, slopes: Array) -> float:
+        """The same, and ``sum weights * k``, which many kernels have at hand when they pull."""
+        with scratch(weights) as values:
+            self._fill(pairs, values)
+            total = float(np.vdot(weights, values))
+        self._pull(pairs, weights, slopes)
+        return total
 
     @abc.abstractmethod
     def _uses(self, scope: Scope) -> Iterator[Hashable]:

@@ -304,10 +304,16 @@ class TilePairs:
         statistic = self.instead.get(statistic, statistic)
         key = (self.scope, statistic)
         if key not in self._cache:
-            out = np.empty(self.shape, self.dtype)
+            out = tiles.borrow(self.shape, self.dtype)
             statistic.fill(*self._operands(statistic), 1.0, out)
             self._cache[key] = out
         return self._cache[key]
+
+    def release(self) -> None:
+        """Give back what the statistics were kept in: the tile is done."""
+        for array in self._cache.values():
+            tiles.give_back(array)
+        self._cache.clear()
 
     def pull(self, statistic: Any, weights: Array) -> Array:
         """``sum_ij weights_ij d statistic_ij / d scale_c`` for every scale of the statistic."""

@@ -12,7 +12,7 @@ import numpy as np
 from mercer.engine.tiles import Array
 from mercer.kernels.base import Definiteness
 from mercer.kernels.elementary import exponential
-from mercer.kernels.inputs import Pairs, Scope
+from mercer.kernels.inputs import Pairs, Scope, scratch
 from mercer.kernels.kernel import Kernel
 from mercer.kernels.statistics import Statistic
 
@@ -46,7 +46,10 @@ class StatisticKernel(Kernel):
         """Turn ``t`` into ``f(t)`` in place."""
 
     def _slopes(self, t: Array) -> tuple[Array, dict[str, Array]]:
-        """``f'(t)``, and the derivative of ``f`` by each of the kernel's numbers that it depends on otherwise."""
+        """``f'(t)``, and the derivative of ``f`` by each of the kernel's numbers that it depends on otherwise.
+
+        ``t`` may be overwritten, and be the first of the two.
+        """
         return np.ones_like(t), {}
 
     @property
@@ -61,30 +64,39 @@ class StatisticKernel(Kernel):
     def _pull(self, pairs: Pairs, weights: Array, slopes: Array) -> None:
         if not slopes.size:
             return
-        statistic, multiplier = self._statistic(), self._multiplier()
-        values = pairs.values(statistic)
-        outer, others = self._slopes(multiplier * values)
-        inner = weights * outer
-        by_multiplier = np.vdot(inner, values)
+        multiplier = self._multiplier()
+        values = pairs.values(self._statistic())
+        with scratch(weights) as t:
+            np.multiply(values, multiplier, out=t)
+            outer, others = self._slopes(t)
+            by_itself = {name: float(np.vdot(weights, slope)) for name, slope in others.items()}
+            inner = np.multiply(weights, outer, out=t)
+            self._add_slopes(pairs, inner, values, by_itself, slopes)
+
+    def _add_slopes(
+        self, pairs: Pairs, inner: Array, values: Array | None, by_itself: dict[str, float], slopes: Array
+    ) -> None:
+        """Slopes by each number from the weights ``inner`` of ``t``; ``values`` are those of the statistic."""
+        statistic, multiplier, by_multiplier = self._statistic(), self._multiplier(), self._multiplier_slopes()
+        through_multiplier = 0.0 if values is None or not by_multiplier else float(np.vdot(inner, values))
         position = 0
         for name, _ in self._numbers():
             number = getattr(self, name)
             if isinstance(number, tuple) or name in self._in_statistic:
                 count = len(number) if isinstance(number, tuple) else 1
-                slopes[position : position + count] += pairs.pull(statistic, inner * multiplier)
+                slopes[position : position + count] += multiplier * pairs.pull(statistic, inner)
                 position += count
                 continue
-            slopes[position] += by_multiplier * self._multiplier_slopes().get(name, 0.0)
-            if name in others:
-                slopes[position] += np.vdot(weights, others[name])
+            slopes[position] += through_multiplier * by_multiplier.get(name, 0.0) + by_itself.get(name, 0.0)
             position += 1
 
     def _uses(self, scope: Scope) -> Iterator[Hashable]:
         yield scope, self._statistic()
 
 
-class Exponential:
-    """Mixed in where ``f`` is the exponential function, which is its own derivative."""
+@dataclass(frozen=True, repr=False)
+class Exponential(StatisticKernel):
+    """``exp(t)``, which is its own derivative."""
 
     def _finish(self, t: Array) -> None:
         exponential(t)
@@ -92,3 +104,19 @@ class Exponential:
     def _slopes(self, t: Array) -> tuple[Array, dict[str, Array]]:
         self._finish(t)
         return t, {}
+
+    def _pull_sum(self, pairs: Pairs, weights: Array, slopes: Array) -> float:
+        with scratch(weights) as t:
+            values = pairs.values(self._statistic()) if self._multiplier_slopes() else None
+            if values is None:
+                pairs.statistic(self._statistic(), self._multiplier(), t)
+            else:
+                np.multiply(values, self._multiplier(), out=t)
+            self._finish(t)
+            t *= weights
+            self._add_slopes(pairs, t, values, {}, slopes)
+            return float(t.sum())
+
+    def _pull(self, pairs: Pairs, weights: Array, slopes: Array) -> None:
+        if slopes.size:
+            self._pull_sum(pairs, weights, slopes)

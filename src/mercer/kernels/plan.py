@@ -52,7 +52,9 @@ class Plan:
 
     def fill(self, rows: slice, columns: slice, out: Array) -> None:
         """Write one tile."""
-        self.kernel._fill(self.pairs(rows, columns, out.dtype), out)
+        pairs = self.pairs(rows, columns, out.dtype)
+        self.kernel._fill(pairs, out)
+        pairs.release()
 
     def leading(self) -> Plan | None:
         """The same with distances from leading directions, or None where that would not be much cheaper."""
@@ -120,6 +122,7 @@ class Plan:
             with tiles.scratch(pairs.shape, pairs.dtype) as weights:
                 weigh(rows, columns, weights)
                 self.kernel._pull(pairs, weights, slopes)
+            pairs.release()
             # A tile above the diagonal stands for its mirror image as well.
             return 2.0 * slopes if symmetric and columns.start > rows.start else slopes
 

@@ -319,6 +319,10 @@ class SameRow(Statistic):
         return (side.numbers if side.root is frame.right else -1 - side.numbers,)
 
     def fill(self, left: Operand, right: Operand, multiplier: float, out: Array) -> None:
+        # Most tiles are off the diagonal, where there is nothing to find.
+        if left[0].max() < right[0].min() or right[0].max() < left[0].min():
+            out.fill(0)
+            return
         distances.match(left[0], right[0], out.dtype.type(multiplier), out)
 
     def diagonal(self, operand: Operand) -> Array:

@@ -46,6 +46,7 @@ from mercer.kernels.modifiers import FrozenArray
 from mercer.persistence.container import malformed
 from mercer.solvers.gaussian.linear_model import DesignSpectrum
 from mercer.solvers.gaussian.search import Search, Trial
+from mercer.solvers.gaussian.trend import TrendFit
 from mercer.solvers.linear.choose_penalty import PenaltyCurves
 from mercer.solvers.solution import Certificate, Status
 from mercer.solvers.svm.pair_answers import Certificates
@@ -94,7 +95,7 @@ _SKLEARN = (
     LabelEncoder, SimpleImputer, MissingIndicator, FunctionTransformer, ColumnTransformer, Pipeline,
     FeatureUnion,
 )  # fmt: skip
-_RECORDS = (FrozenArray, Certificate, Certificates, DesignSpectrum, PenaltyCurves, Schema, Search, Trial)
+_RECORDS = (FrozenArray, Certificate, Certificates, DesignSpectrum, PenaltyCurves, Schema, Search, TrendFit, Trial)
 _SKLEARN_KERNELS = (
     gaussian_process.ConstantKernel, gaussian_process.WhiteKernel, gaussian_process.RBF,
     gaussian_process.Matern, gaussian_process.RationalQuadratic, gaussian_process.ExpSineSquared,
@@ -148,8 +149,12 @@ _ATTRIBUTES: dict[str, tuple[type, ...]] = {
     "_state": _Array,
     "_spectrum": (DesignSpectrum,),
     "_walk": (dict,),
+    "L_": _Array,
     "X_fit_": (np.ndarray, sp.csr_matrix, sp.csr_array, list),
     "alpha_": (float, np.floating, np.ndarray),
+    "_center": (np.ndarray, type(None)),
+    "_trend": (TrendFit, type(None)),
+    "_variances": _Array,
     "array": _Array,
     "categories_": (list,),
     "beta_": (float, np.floating),

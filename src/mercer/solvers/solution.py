@@ -16,6 +16,10 @@ class Status(Enum):
 
     converged = "The stopping rule was met: the answer is as good as was asked for."
     direct = "The answer comes from a factorisation; its quality is limited by rounding alone."
+    jittered = (
+        "The answer comes from a factorisation, for which the diagonal of the covariance matrix had to be raised by "
+        "jitter: rows are nearly equal for the kernel. Raise alpha, or let noise be found, to say how much they differ."
+    )
     least_squares = (
         "The system is singular, so the answer is its least-squares solution of smallest norm. "
         "Raise alpha for a unique one."
@@ -44,6 +48,9 @@ _CONDITIONS = {
     "error": "the square root of twice the gap by the length of w: the relative error of w is not larger",
     "mode": "how far the weight of some row is from the slope of its log likelihood",
     "sites": "the largest change of a site that another sweep would make, in units of the posterior",
+    "residual": "what the linear system leaves of the targets, relative to their length",
+    "slope": "the largest derivative of the objective by a hyper-parameter that is not at its bound",
+    "jitter": "what was added to the diagonal of the covariance matrix, in its units",
     "margin": "by how much some row is inside a margin that must be empty",
 }
 # A relative gap above this is said to be large; above the second one it says nothing more than that.
@@ -188,6 +195,8 @@ class Certificate:
             )
         if self.status is Status.least_squares:
             return "raise alpha, so that the answer is unique; or leave out rows that repeat others."
+        if self.status is Status.jittered:
+            return "raise alpha, or pass noise=..., so that the covariance matrix needs no jitter; or leave out rows."
         if self.status is Status.direct or not math.isfinite(self.dual) or self._is_exact():
             return "nothing."
         if self._as_large():

@@ -140,7 +140,7 @@ def test_several_tiles() -> None:
     task = GaussianRegression(KernelCovariance(kernel, rows), y, np.full(600, 0.1), trend)
     A = kernel(rows) + 0.1 * np.eye(600)
     for name in ("evidence", "loo"):
-        objective = Objective(task, name)  # type: ignore[arg-type]
+        objective = Objective(task, name)
         value, gradient = objective(kernel.theta)
         ends = [objective.value(kernel.theta + np.array([0.0, s, 0.0])) for s in (-1e-4, 1e-4)]
         assert gradient[1] == pytest.approx((ends[1] - ends[0]) / 2e-4, rel=1e-5)

@@ -9,7 +9,7 @@ import numpy as np
 
 from mercer.engine.tiles import Array
 from mercer.kernels.base import Definiteness
-from mercer.kernels.inputs import Pairs, Scope
+from mercer.kernels.inputs import Pairs, Scope, scratch
 from mercer.kernels.kernel import Kernel
 from mercer.kernels.leaf import Exponential, Slopes, StatisticKernel
 from mercer.kernels.parameters import number
@@ -162,7 +162,9 @@ class White(Kernel):
         pairs.statistic(SameRow(), self.variance, out)
 
     def _pull(self, pairs: Pairs, weights: Array, slopes: Array) -> None:
-        slopes[0] += np.vdot(weights, pairs.values(SameRow()))
+        with scratch(weights) as same:
+            pairs.statistic(SameRow(), 1.0, same)
+            slopes[0] += np.vdot(weights, same)
 
     def _uses(self, scope: Scope) -> Iterator[Hashable]:
         # Through a map or a choice of columns a row is still the same row: nothing to share by scope.

@@ -14,6 +14,7 @@ from mercer._errors import ParameterError
 from mercer.engine.tiles import Array
 from mercer.kernels.base import Definiteness
 from mercer.kernels.elementary import exponential
+from mercer.kernels.inputs import scratch
 from mercer.kernels.leaf import Exponential, Slopes, StatisticKernel
 from mercer.kernels.parameters import number, positive
 from mercer.kernels.statistics import ManhattanDistance, PeriodicDistance, SquaredDistance, Statistic
@@ -45,7 +46,9 @@ class StationaryKernel(StatisticKernel):
         return self._constant() if isinstance(one, tuple) else self._constant() / (one * one)
 
     def _multiplier_slopes(self) -> Slopes:
-        return {"length_scale": -2 * self._multiplier() / self.length_scale}  # type: ignore[operator]
+        if isinstance(self.length_scale, tuple):
+            return {}
+        return {"length_scale": -2 * self._multiplier() / self.length_scale}
 
 
 @dataclass(frozen=True, repr=False)
@@ -126,21 +129,38 @@ class Matern(StationaryKernel):
         if self.nu == 0.5:
             exponential(np.negative(u, out=u))
         elif self.nu in (1.5, 2.5):
-            decay = exponential(-u)
-            t[...] = 1 + u if self.nu == 1.5 else 1 + u * (1 + u / 3)
-            t *= decay
+            with scratch(u) as decay:
+                exponential(np.negative(u, out=decay))
+                self._times_polynomial(u, decay)
         else:
             t[...] = matern_function(u, self.nu)
+
+    def _times_polynomial(self, u: Array, decay: Array) -> None:
+        """``u`` becomes ``(1 + u) decay``, or ``(1 + u + u^2 / 3) decay``."""
+        if self.nu == 2.5:
+            with scratch(u) as square:
+                np.multiply(u, u, out=square)
+                square *= u.dtype.type(1 / 3)
+                u += square
+        u += u.dtype.type(1)
+        u *= decay
 
     def _slopes(self, t: Array) -> tuple[Array, dict[str, Array]]:
         """``dk/dt = (dk/du) / (2u)``; at distance 0, where nu = 1/2 has a kink, 0 stands for it."""
         if self.nu == math.inf:
             return np.negative(exponential(-t)), {}
-        u = np.sqrt(t)
+        u = np.sqrt(t, out=t)
         if self.nu == 1.5:
-            return -0.5 * exponential(-u), {}
+            exponential(np.negative(u, out=u))
+            u *= -0.5
+            return u, {}
         if self.nu == 2.5:
-            return -(1 + u) * exponential(-u) / 6, {}
+            with scratch(u) as decay:
+                exponential(np.negative(u, out=decay))
+                u += 1.0
+                u *= decay
+            u *= -1 / 6
+            return u, {}
         # d/du [u^nu K_nu(u)] = -u^nu K_(nu-1)(u)
         if self.nu > 1:
             return -matern_function(u, self.nu - 1) / (4 * (self.nu - 1)), {}
@@ -181,8 +201,7 @@ class RationalQuadratic(StationaryKernel):
         return 0.5 / self.alpha
 
     def _multiplier_slopes(self) -> Slopes:
-        slopes = {"alpha": -self._multiplier() / self.alpha}
-        return slopes if self._scales() else slopes | super()._multiplier_slopes()
+        return {"alpha": -self._multiplier() / self.alpha} | super()._multiplier_slopes()
 
     def _finish(self, t: Array) -> None:
         # (1 + t)^(-alpha) by exp and log1p, which NumPy vectorises and pow is not.
@@ -218,7 +237,7 @@ class Laplacian(Exponential, StationaryKernel):
         return -1.0 if isinstance(self.length_scale, tuple) else -1.0 / self.length_scale
 
     def _multiplier_slopes(self) -> Slopes:
-        return {"length_scale": 1.0 / self.length_scale**2}  # type: ignore[operator]
+        return {} if isinstance(self.length_scale, tuple) else {"length_scale": 1.0 / self.length_scale**2}
 
 
 @dataclass(frozen=True, repr=False)

@@ -55,7 +55,7 @@ class Factor:
         return self.array.T
 
 
-def factor(matrix: Matrix, *, definite: bool = True) -> Factor:
+def factor(matrix: Matrix, *, definite: bool = True, size: float | None = None) -> Factor:
     """Factor a symmetric matrix in place; with the least jitter of a ladder where it must be.
 
     Parameters
@@ -64,6 +64,8 @@ def factor(matrix: Matrix, *, definite: bool = True) -> Factor:
         Both triangles. The upper one is overwritten.
     definite : bool, default=True
         Whether the matrix is positive semi-definite but for rounding. If not, jitter of any size is added.
+    size : float, optional
+        What jitter and rounding are measured by; the mean of the diagonal, if it is not what is left of larger numbers.
 
     Raises
     ------
@@ -71,13 +73,13 @@ def factor(matrix: Matrix, *, definite: bool = True) -> Factor:
         If the largest jitter was not enough.
     """
     diagonal = matrix.diagonal().copy()
-    size = float(np.abs(diagonal).mean()) or 1.0
+    size = size or float(np.abs(diagonal).mean()) or 1.0
     for share in JITTER if definite else SHIFTS:
         if share:
             _restore(matrix)
         jitter = share * size
         np.fill_diagonal(matrix, diagonal + jitter)
-        if lapack.factor_cholesky(matrix) == 0 and _is_regular(matrix, diagonal, jitter):
+        if lapack.factor_cholesky(matrix) == 0 and _is_regular(matrix, max(size, float(diagonal.max())) + jitter):
             return Factor(matrix, diagonal + jitter, jitter)
     raise IndefiniteKernelError(
         f"the covariance matrix is not positive semi-definite: with {jitter:.3g} added to its diagonal, whose mean is "
@@ -86,10 +88,10 @@ def factor(matrix: Matrix, *, definite: bool = True) -> Factor:
     )
 
 
-def _is_regular(array: Matrix, diagonal: Vector, jitter: float) -> bool:
+def _is_regular(array: Matrix, largest: float) -> bool:
     """Whether the pivots are numbers above what rounding makes of zero."""
     pivots = array.diagonal() ** 2
-    noise = np.sqrt(len(pivots)) * np.finfo(np.float64).eps * (float(diagonal.max()) + jitter)
+    noise = np.sqrt(len(pivots)) * np.finfo(np.float64).eps * largest
     return bool(np.isfinite(pivots).all()) and float(pivots.min()) > noise
 
 

@@ -24,19 +24,16 @@ import threading
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from typing import Literal
 
 import numpy as np
 
 from mercer._errors import NumericalError
 from mercer.engine import lapack
-from mercer.engine.tiles import Array, Fill, spans
+from mercer.engine.tiles import Array, Fill, scratch, spans
 from mercer.solvers.gaussian.covariance import Covariance, Matrix, Vector, upper_tile
 from mercer.solvers.gaussian.factor import Factor, factor
 from mercer.solvers.gaussian.trend import Trend, TrendFit, solve
 from mercer.solvers.linear.cholesky import blas_threads, hold_matrix
-
-Name = Literal["evidence", "loo"]
 
 _LOG_TWO_PI = math.log(2.0 * math.pi)
 
@@ -112,7 +109,7 @@ class Objective:
         When called, if the matrix would not fit the memory budget.
     """
 
-    def __init__(self, problem: GaussianRegression, name: Name = "evidence", n_jobs: int | None = None) -> None:
+    def __init__(self, problem: GaussianRegression, name: str = "evidence", n_jobs: int | None = None) -> None:
         self.problem, self.name, self.n_jobs = problem, name, n_jobs
         self._idle: list[Matrix] = []
         self._lock = threading.Lock()
@@ -183,14 +180,15 @@ def _invert(solved: Solved) -> Matrix:
 def _evidence_weights(solved: Solved) -> Fill:
     t = solved.alpha.shape[1]
     sides = [solved.alpha] if solved.trend is None else [solved.alpha, math.sqrt(t) * solved.trend.reduced]
-    outer = np.concatenate(sides, axis=1)
+    outer = np.concatenate(sides, axis=1) * math.sqrt(0.5)
     inverse = _invert(solved)
 
     def weigh(rows: slice, columns: slice, out: Array) -> None:
         upper_tile(inverse, rows, columns, out)
-        out *= -t
-        out += outer[rows] @ outer[columns].T
-        out *= 0.5
+        out *= -0.5 * t
+        with scratch(out.shape, out.dtype) as product:
+            np.matmul(outer[rows], outer[columns].T, out=product)
+            out += product
 
     return weigh
 

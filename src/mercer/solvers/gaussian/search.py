@@ -25,8 +25,8 @@ from mercer.engine.progress import Progress
 
 Vector = NDArray[np.float64]
 Objective = Callable[[Vector], tuple[float, Vector]]
-# scikit-learn's protocol: (function to minimise, start, bounds) -> (theta, smallest value).
-Optimizer = Callable[[Callable[..., Any], Vector, NDArray[np.float64]], tuple[Any, Any]]
+# scikit-learn's protocol: optimizer(function to minimise, start, bounds=bounds) -> (theta, smallest value).
+Optimizer = Callable[..., tuple[Any, Any]]
 
 # What an objective may end in where its matrix cannot be factored; the search steps back from there.
 FAILURES = (np.linalg.LinAlgError, NumericalError, IndefiniteKernelError)
@@ -249,7 +249,7 @@ class _Ascent:
             value, gradient = self._evaluate(np.asarray(theta, dtype=np.float64))
             return (-value, -gradient) if eval_gradient else -value
 
-        theta, least = optimizer(negative, self.start.copy(), self._box)
+        theta, least = optimizer(negative, self.start.copy(), bounds=self._box)
         self.best, self.value = np.asarray(theta, dtype=np.float64).ravel(), -float(least)
 
     def _descent(self, theta: Vector, scale: float) -> tuple[float, Vector]:

@@ -7,6 +7,7 @@ rows h(x_i) in H: ``b = (H^T A^-1 H)^-1 H^T A^-1 y``, ``alpha = A^-1 (y - H b) =
 
 from __future__ import annotations
 
+import dataclasses
 from dataclasses import dataclass
 
 import numpy as np
@@ -55,6 +56,12 @@ class Trend:
         return cls(left[:, kept], transform, float(np.log(sizes[kept]).sum()))
 
 
+    @classmethod
+    def on_axes(cls, H: Matrix, transform: Matrix) -> Trend:
+        """On axes that are at hand, which need not be orthonormal in these rows."""
+        return cls(H @ transform, transform, -0.5 * float(np.linalg.slogdet(transform.T @ transform)[1]))
+
+
 @dataclass(frozen=True, eq=False)
 class TrendFit:
     """What generalised least squares leaves for predictions.
@@ -75,6 +82,10 @@ class TrendFit:
     lower: Matrix
     coefficients: Matrix
     transform: Matrix
+
+    def moved(self, step: Matrix) -> TrendFit:
+        """With ``step`` added to the coefficients."""
+        return dataclasses.replace(self, coefficients=self.coefficients + step)
 
     @property
     def reduced(self) -> Matrix:

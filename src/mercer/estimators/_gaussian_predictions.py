@@ -1,0 +1,296 @@
+"""What a Gaussian process regression predicts: before a fit, after it, with rows left out and with more rows."""
+
+from __future__ import annotations
+
+import copy
+from contextlib import ExitStack
+from typing import Any, Self
+
+import numpy as np
+import scipy.linalg
+import scipy.sparse as sp
+from sklearn.utils import check_array, check_random_state
+from sklearn.utils.validation import check_is_fitted
+
+from mercer._errors import DataError, MercerWarning, ParameterError, warn_user
+from mercer.engine import memory
+from mercer.estimators._advice import advised
+from mercer.estimators._base import KernelEstimator
+from mercer.estimators._covariance import KernelCovariance, MatrixCovariance
+from mercer.estimators._gaussian_options import mean_functions, row_variances
+from mercer.gram import Gram
+from mercer.kernels.inputs import Rows
+from mercer.kernels.plan import diagonal
+from mercer.solvers.gaussian.condition import resume
+from mercer.solvers.gaussian.covariance import Covariance, Matrix, Vector
+from mercer.solvers.gaussian.posterior import LeftOut, Posterior, extend
+from mercer.solvers.gaussian.regression import GaussianRegression
+from mercer.solvers.gaussian.trend import Trend, TrendFit
+from mercer.solvers.linear.cholesky import hold_matrix
+from mercer.solvers.solution import Certificate
+
+
+class GaussianPredictions(KernelEstimator):
+    """Everything of the estimator that needs a posterior and no search."""
+
+    alpha: Any
+    allow_indefinite: Any
+    mean: Any
+    n_targets: Any
+    noise: Any
+    certificate_: Certificate
+    noise_: float | None
+    X_train_: Any
+    y_train_: Matrix
+    L_: Matrix
+    alpha_: Matrix
+    jitter_: float
+    log_marginal_likelihood_value_: float
+    _trend: TrendFit | None
+    _center: Vector | None
+    _variances: Vector
+    _y_mean: Matrix
+    _y_scale: Matrix
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        # Before a fit there is the prior.
+        tags.requires_fit = False
+        return tags
+
+    def _keep(self, posterior: Posterior) -> None:
+        self.L_ = posterior.factor.T
+        self.alpha_ = posterior.alpha.reshape(self.y_train_.shape)
+        self._trend = posterior.trend
+
+    @property
+    def _posterior(self) -> Posterior:
+        # A model file gives L_ back in C order, which is one copy away from what LAPACK reads.
+        return Posterior(np.ascontiguousarray(self.L_.T), self.alpha_.reshape(len(self.alpha_), -1), self._trend)
+
+    @property
+    def mean_coef_(self) -> Matrix | None:
+        """Coefficients of the mean function, in the units of X and y: a constant, then slopes; None for a mean of 0."""
+        check_is_fitted(self, "L_")
+        if self._trend is None:
+            return None
+        coefficients = self._trend.transform @ self._trend.coefficients
+        if self._center is not None:
+            coefficients[0] -= self._center @ coefficients[1:]
+        coefficients = coefficients.reshape(len(coefficients), *self.y_train_.shape[1:]) * self._y_scale
+        coefficients[0] += self._y_mean
+        return coefficients
+
+    def predict(self, X: Any, return_std: bool = False, return_cov: bool = False) -> Any:
+        """Means in new rows, and how sure they are; before a fit those of the prior.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (m, n_features)
+            For ``"precomputed"``, kernel values of new and training rows, shape (m, n_samples).
+        return_std : bool, default=False
+            Whether standard deviations of ``m(x) + f(x)``, without noise, are returned as well. They take tiles of new
+            rows at a time, whose size the memory budget sets. For ``"precomputed"``, the prior variances
+            ``k(x, x)`` of new rows are not known.
+        return_cov : bool, default=False
+            The same for the covariance matrix.
+
+        Returns
+        -------
+        mean : ndarray of shape (m,) or (m, n_targets)
+        std : ndarray of the same shape
+        cov : ndarray of shape (m, m) or (m, m, n_targets)
+
+        Raises
+        ------
+        ParameterError
+            If deviations and covariances are asked for at once, or for a precomputed kernel.
+        MemoryBudgetError
+            If the covariance matrix does not fit the memory budget.
+        """
+        if return_std and return_cov:
+            raise ParameterError("at most one of return_std and return_cov can be asked for; the covariance has both.")
+        if not hasattr(self, "L_"):
+            return self._predict_prior(X, return_std, return_cov)
+        X = self._check_X(X, reset=False)
+        posterior, cross = self._posterior, self._cross(X)
+        H = mean_functions(self.mean, X, self._center)
+        if not (return_std or return_cov):
+            return self._unscaled(posterior.mean(cross, H))
+        self._require_kernel()
+        rows = Rows(X)
+        if return_std:
+            mean, variance = posterior.moments(cross, self._prior_variance(rows), H, n_jobs=self.n_jobs)
+            return self._unscaled(mean), self._flat(np.sqrt(variance)[:, None] * np.ravel(self._y_scale))
+        with ExitStack() as held:
+            hold_matrix(held, rows.n, 8, "the covariance matrix of the new rows")
+            prior = np.empty((rows.n, rows.n))
+            self._gram(rows, dtype=np.float64).dense(prior)
+            mean, covariance = posterior.covariance(cross, prior, H)
+        return self._unscaled(mean), self._scaled_covariance(covariance)
+
+    def _scaled_covariance(self, covariance: Matrix) -> Matrix:
+        """In the units of y, and for every target where there are several."""
+        variances = np.square(np.ravel(self._y_scale))
+        return covariance * variances[0] if variances.size == 1 else covariance[:, :, None] * variances
+
+    def _predict_prior(self, X: Any, return_std: bool, return_cov: bool) -> Any:
+        self._require_kernel()
+        X = self._check_X(X, reset=False)
+        rows, targets = Rows(X), self.n_targets or 1
+        kernel = self._make_kernel(X, self.gamma)
+        mean = np.zeros((rows.n, targets)) if targets > 1 else np.zeros(rows.n)
+        if return_std:
+            deviation = np.sqrt(diagonal(kernel, rows))
+            return mean, np.repeat(deviation[:, None], targets, axis=1) if targets > 1 else deviation
+        if return_cov:
+            covariance = np.asarray(Gram(kernel, rows, dtype=np.float64, n_jobs=self.n_jobs).dense())
+            return mean, np.repeat(covariance[:, :, None], targets, axis=2) if targets > 1 else covariance
+        return mean
+
+    def sample_y(self, X: Any, n_samples: int = 1, random_state: Any = 0) -> Matrix:
+        """Functions drawn from the process, in rows of ``X``: from the prior before a fit, else from the posterior.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (m, n_features)
+        n_samples : int, default=1
+        random_state : int, RandomState or None, default=0
+
+        Returns
+        -------
+        ndarray of shape (m, n_samples) or (m, n_targets, n_samples)
+        """
+        if not isinstance(n_samples, (int, np.integer)) or isinstance(n_samples, bool) or n_samples < 1:
+            raise ParameterError(f"n_samples must be a whole number of at least 1, and is {n_samples!r}.")
+        random = check_random_state(random_state)
+        mean, covariance = self.predict(X, return_cov=True)
+        if mean.ndim == 1:
+            return _draw(mean, covariance, n_samples, random)
+        drawn = [_draw(mean[:, t], covariance[:, :, t], n_samples, random) for t in range(mean.shape[1])]
+        return np.stack(drawn, axis=1)
+
+    def leave_one_out(self) -> LeftOut:
+        """Each training row by all others, in closed form: means, variances and log densities of their targets.
+
+        Hyper-parameters and, with ``normalize_y``, units are those of the whole fit. The variances include the noise.
+
+        Returns
+        -------
+        LeftOut
+            A named tuple ``(mean, variance, log_density)`` of arrays of the shape of y.
+        """
+        check_is_fitted(self, "L_")
+        targets = self.y_train_.reshape(len(self.y_train_), -1)
+        mean, variance, density = self._posterior.leave_one_out(targets)
+        scale = np.ravel(self._y_scale)
+        return LeftOut(self._unscaled(mean), self._flat(variance * scale**2), self._flat(density - np.log(scale)))
+
+    def condition_on(self, X: Any, y: Any, alpha: Any = None) -> Self:
+        """A copy that has seen more rows, with the same hyper-parameters: the factor grows, nothing is refitted.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (k, n_features)
+        y : array-like of shape (k,) or (k, n_targets)
+        alpha : float or array-like of shape (k,), optional
+            Known variance of the noise of the new rows; None for that of the fit, which must be a number then.
+
+        Raises
+        ------
+        ParameterError
+            If the kernel is precomputed, or alpha is needed.
+        DataError
+            If the data do not fit those of the fit.
+        """
+        check_is_fitted(self, "L_")
+        self._require_kernel()
+        X, targets = self._more_rows(X, y)
+        variances = row_variances(self._new_alpha(alpha), len(targets))
+        more = copy.copy(self)
+        n, k = len(self.y_train_), len(targets)
+        with memory.reserve(8 * (n * k + k * k), f"kernel values of {k} more rows"):
+            cross = np.ascontiguousarray(self._cross(X).block(None, None))
+            corner = np.empty((k, k))
+            self._covariance(X).matrix(self._kernel_theta, corner)
+            np.einsum("ii->i", corner)[...] += variances + (self.noise_ or 0.0)
+            whole, jitter = extend(self._posterior.factor, cross, corner, definite=not self.allow_indefinite)
+        more.X_train_ = sp.vstack([self.X_train_, X], "csr") if sp.issparse(X) else np.concatenate([self.X_train_, X])
+        more.y_train_ = np.concatenate([self.y_train_, (targets - self._y_mean) / self._y_scale])
+        more._variances = np.concatenate([self._variances, variances])
+        more.jitter_ = max(self.jitter_, jitter)
+        if jitter:
+            warn_user(f"{jitter:.3g} was added to the variances of the new rows, which repeat others.", MercerWarning)
+        more._solve(whole, jitter)
+        return more
+
+    def _solve(self, factor: Matrix, jitter: float) -> None:
+        """Everything that follows from the factor with more rows."""
+        H = mean_functions(self.mean, self.X_train_, self._center)
+        trend = None if H is None or self._trend is None else Trend.on_axes(H, self._trend.transform)
+        solution = resume(self._problem(self._variances, trend), factor, jitter)
+        self._keep(solution.value)
+        self.log_marginal_likelihood_value_ = solution.state.evidence
+        self.certificate_ = solution.certificate
+
+    def _more_rows(self, X: Any, y: Any) -> tuple[Any, Matrix]:
+        X = self._check_X(X, reset=False)
+        with advised():
+            targets = check_array(y, ensure_2d=False, dtype=np.float64, input_name="y")
+        wanted = (X.shape[0], *self.y_train_.shape[1:])
+        if targets.shape != wanted:
+            raise DataError(f"y must have the shape {wanted} for these rows and the targets of the fit, and has "
+                            f"{targets.shape}.")  # fmt: skip
+        if sp.issparse(X) != sp.issparse(self.X_train_):
+            raise DataError("new rows must be sparse if those of the fit are, and dense if those are dense.")
+        return X, targets
+
+    def _new_alpha(self, alpha: Any) -> Any:
+        if alpha is None and np.size(self.alpha) > 1:
+            raise ParameterError("alpha differed from row to row in the fit, so it must be given for new rows, too.")
+        return self.alpha if alpha is None else alpha
+
+    def _require_kernel(self) -> None:
+        if self._is_precomputed:
+            raise ParameterError(
+                "a precomputed matrix does not say what k(x, x) is for new rows; pass a kernel and the rows themselves."
+            )
+
+    @property
+    def _kernel_theta(self) -> Vector:
+        theta = np.zeros(0) if self.kernel_ is None else self.kernel_.theta
+        return np.asarray(theta, dtype=np.float64)
+
+    def _covariance(self, X: Any = None) -> Covariance:
+        """Of the training rows, or others."""
+        rows = self.X_train_ if X is None else X
+        return MatrixCovariance(rows) if self.kernel_ is None else KernelCovariance(self.kernel_, rows, self.n_jobs)
+
+    def _problem(self, variances: Vector, trend: Trend | None) -> GaussianRegression:
+        targets = self.y_train_.reshape(len(variances), -1)
+        return GaussianRegression(
+            self._covariance(), targets, variances, trend, self.noise is not None, not self.allow_indefinite
+        )
+
+    def _cross(self, X: Any) -> Any:
+        """Kernel values of new rows with the training rows, in float64; for ``"precomputed"``, ``X`` itself."""
+        return self._gram(X, self.X_train_, dtype=np.float64)
+
+    def _prior_variance(self, rows: Rows) -> Vector:
+        assert self.kernel_ is not None
+        out: Vector = diagonal(self.kernel_, rows).astype(np.float64, copy=False)
+        return out
+
+    def _unscaled(self, values: Matrix) -> Matrix:
+        """From normalised targets, (m, t), to those of the fit; one column alone is (m,), as in scikit-learn."""
+        return self._flat(values * np.ravel(self._y_scale) + np.ravel(self._y_mean))
+
+    def _flat(self, values: Matrix) -> Matrix:
+        return values[:, 0] if values.shape[1] == 1 else values
+
+
+def _draw(mean: Vector, covariance: Matrix, count: int, random: np.random.RandomState) -> Matrix:
+    """Samples (m, count) of a normal distribution, whose covariance may be singular."""
+    values, vectors = scipy.linalg.eigh(covariance, check_finite=False)
+    root = vectors * np.sqrt(np.maximum(values, 0.0))
+    return mean[:, None] + root @ random.standard_normal((len(values), count))

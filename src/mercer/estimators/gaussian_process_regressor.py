@@ -1,0 +1,327 @@
+"""Regression with Gaussian processes."""
+
+from __future__ import annotations
+
+import dataclasses
+import time
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import MultiOutputMixin, RegressorMixin
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from mercer._errors import MercerWarning, ParameterError, warn_user
+from mercer.engine import memory
+from mercer.estimators._advice import advised
+from mercer.estimators._gaussian_options import (
+    NOISE_BOUNDS,
+    check_flags,
+    check_search,
+    mean_functions,
+    noise_parameter,
+    one_column_kernel,
+    row_variances,
+)
+from mercer.estimators._gaussian_predictions import GaussianPredictions
+from mercer.estimators._parameters import require_choice
+from mercer.estimators._targets import warn_of_constant
+from mercer.kernels import RBF, Kernel
+from mercer.kernels.parameters import Parameter
+from mercer.priors import bind_priors
+from mercer.solvers.gaussian.condition import condition
+from mercer.solvers.gaussian.covariance import Matrix, Vector
+from mercer.solvers.gaussian.regression import GaussianRegression, Objective
+from mercer.solvers.gaussian.search import Search, maximise, warn_of_bounds
+from mercer.solvers.gaussian.trend import Trend
+
+
+class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, GaussianPredictions):
+    r"""Regression with a Gaussian process: predictions with their uncertainty, hyper-parameters by the evidence.
+
+    .. math:: y_i = m(x_i) + f(x_i) + e_i, \qquad f \sim \mathrm{GP}(0, k_\theta), \qquad
+              e_i \sim N(0, \alpha_i + \sigma^2)
+
+    Parameters
+    ----------
+    kernel : Kernel, scikit-learn kernel, str or callable, optional
+        The covariance function, whose free parameters are searched for from the values they have; None is
+        ``1.0 * RBF(1.0)``. Also a name (``"rbf"``, ...), a function ``(X, Z) -> block``, or ``"precomputed"``.
+    alpha : float or array-like of shape (n_samples,), default=1e-10
+        Known variance of the noise, of all rows or of each; added to the diagonal of the kernel matrix.
+    optimizer : "fmin_l_bfgs_b", callable or None, default="fmin_l_bfgs_b"
+        None keeps the hyper-parameters. A function is called as ``optimizer(objective, start, bounds=bounds)``, where
+        ``objective(theta, eval_gradient=True)`` is to be minimised, and returns the best theta and its value.
+    n_restarts_optimizer : int, default=0
+        Further searches from starts drawn between the bounds; they run side by side.
+    normalize_y : bool, default=False
+        Whether targets are brought to mean 0 and variance 1; alpha and noise are then in these units.
+    copy_X_train : bool, default=True
+        Whether the training rows are copied or referred to.
+    n_targets : int, optional
+        Number of targets of the prior, before a fit.
+    random_state : int, RandomState or None, default=None
+        Of the starts.
+    noise : float, optional
+        Where the search for the variance :math:`\sigma^2` of the noise starts. None: there is none beside alpha, and
+        the kernel may have a ``White`` term. Predictions are those of ``m + f``, without noise.
+    noise_bounds : (float, float), default=(1e-8, 1e5)
+    mean : {"zero", "constant", "linear"}, default="zero"
+        The mean function m: none, a constant, or a constant and a slope for each column. Its coefficients have a flat
+        prior and are integrated out of the evidence.
+    objective : {"evidence", "loo"}, default="evidence"
+        What the search maximises: the log marginal likelihood, or the sum of the log densities of every row given
+        all others, which is the more robust one where the kernel is wrong.
+    priors : dict of str to Prior, optional
+        Of hyper-parameters, by name (``"length_scale"``, ``"left.factor"``, ``"noise"``); see :mod:`mercer.priors`.
+    gamma, degree, coef0 : float, int, float
+        For kernels given by name.
+    allow_indefinite : bool, default=False
+        Whether to take a kernel that is not positive semi-definite, and to raise its diagonal as far as it needs.
+    n_jobs : int, optional
+        Threads; None for all.
+
+    Attributes
+    ----------
+    kernel_ : Kernel or None
+        The kernel with the hyper-parameters that were found.
+    noise_ : float or None
+        The variance of the noise that was found.
+    theta_ : ndarray of shape (p,)
+        Free parameters of ``kernel_`` and then the noise, each on the scale of its transform (log by default).
+    log_marginal_likelihood_value_ : float
+        At ``theta_``; the sum over the targets.
+    search_ : Search or None
+        All searches: where each started and ended, the objective there, and how it ended.
+    X_train_, y_train_ : ndarray of shape (n_samples, n_features), (n_samples,) or (n_samples, n_targets)
+        The rows, and the targets as they were learned (normalised).
+    L_ : ndarray of shape (n_samples, n_samples)
+        Lower Cholesky factor of the covariance of the targets.
+    alpha_ : ndarray of shape (n_samples,) or (n_samples, n_targets)
+        Dual coefficients: ``P y``, where P is the inverse of that covariance on what the mean function leaves.
+    jitter_ : float
+        What had to be added to the diagonal for the factorisation; 0 where nothing had.
+    certificate_ : Certificate
+        How well the linear system is solved, time, memory; its iterations are evaluations of the objective.
+    n_features_in_, feature_names_in_
+        As in scikit-learn.
+
+    Notes
+    -----
+    Names, defaults and meaning are those of ``sklearn.gaussian_process.GaussianProcessRegressor``. An evaluation of the
+    objective takes one Cholesky factorisation and one inverse, in place: :math:`n^3` operations and :math:`8 n^2`
+    bytes, however many parameters there are.
+
+    References
+    ----------
+    C. E. Rasmussen and C. K. I. Williams, "Gaussian Processes for Machine Learning" (2006), chapters 2 and 5.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer import GaussianProcessRegressor
+    >>> from mercer.kernels import RBF
+    >>> X = np.linspace(0, 3, 31)[:, None]
+    >>> y = np.sin(X).ravel() + 0.1 * np.cos(40 * X).ravel()
+    >>> model = GaussianProcessRegressor(1.0 * RBF(1.0), noise=0.1).fit(X, y)
+    >>> mean, std = model.predict([[1.5], [9.0]], return_std=True)
+    >>> bool(abs(mean[0] - np.sin(1.5)) < 0.05), bool(std[0] < 0.05 < std[1])
+    (True, True)
+    """
+
+    def __init__(
+        self,
+        kernel: Any = None,
+        *,
+        alpha: Any = 1e-10,
+        optimizer: Any = "fmin_l_bfgs_b",
+        n_restarts_optimizer: int = 0,
+        normalize_y: bool = False,
+        copy_X_train: bool = True,
+        n_targets: int | None = None,
+        random_state: Any = None,
+        noise: float | None = None,
+        noise_bounds: tuple[float, float] = NOISE_BOUNDS,
+        mean: str = "zero",
+        objective: str = "evidence",
+        priors: Any = None,
+        gamma: Any = None,
+        degree: int = 3,
+        coef0: float = 1,
+        allow_indefinite: bool = False,
+        n_jobs: int | None = None,
+    ) -> None:
+        self.kernel = kernel
+        self.alpha = alpha
+        self.optimizer = optimizer
+        self.n_restarts_optimizer = n_restarts_optimizer
+        self.normalize_y = normalize_y
+        self.copy_X_train = copy_X_train
+        self.n_targets = n_targets
+        self.random_state = random_state
+        self.noise = noise
+        self.noise_bounds = noise_bounds
+        self.mean = mean
+        self.objective = objective
+        self.priors = priors
+        self.gamma = gamma
+        self.degree = degree
+        self.coef0 = coef0
+        self.allow_indefinite = allow_indefinite
+        self.n_jobs = n_jobs
+
+    def fit(self, X: Any, y: Any) -> Self:
+        """Search for the hyper-parameters and condition on rows ``X`` (n, d) and targets ``y`` (n,) or (n, n_targets).
+
+        For ``kernel="precomputed"``, ``X`` is the kernel matrix (n, n).
+
+        Raises
+        ------
+        DataError, ParameterError, IndefiniteKernelError, NumericalError, MemoryBudgetError
+            If the data or a parameter cannot be used, the covariance is not positive definite, or the job is too large.
+
+        Warns
+        -----
+        MercerWarning
+            If the targets are constant, a hyper-parameter ended at a bound, or the factorisation needed jitter.
+        """
+        begun = time.perf_counter()
+        self._check_parameters()
+        with advised():
+            X, y = validate_data(
+                self, X, y, accept_sparse=False if self._is_precomputed else "csr", dtype=[np.float64, np.float32],
+                order="C", multi_output=True, y_numeric=True,
+            )  # fmt: skip
+            y = np.array(y, dtype=np.float64)
+        self._check_targets(y)
+        variances = row_variances(self.alpha, len(y))
+        self._fit_kernel(X, allow_indefinite=self.allow_indefinite, intercept=False)
+        # Also says what is wrong with priors before any work.
+        noise = noise_parameter(self.noise, self.noise_bounds)
+        parameters = self._parameters(noise)
+        log_prior = bind_priors(self.priors, parameters)
+        self.X_train_ = X.copy() if self.copy_X_train else X
+        self._normalise(y)
+        self._center = X.mean(axis=0, dtype=np.float64) if self.mean == "linear" and isinstance(X, np.ndarray) else None
+        with memory.track() as account:
+            problem = self._with_trend(variances)
+            self.search_ = self._search(problem, parameters, log_prior)
+            self._condition(problem, parameters)
+        evaluations = 0 if self.search_ is None else self.search_.evaluations
+        self.certificate_ = dataclasses.replace(
+            self.certificate_, iterations=evaluations, seconds=time.perf_counter() - begun, peak_bytes=account.peak
+        )
+        return self
+
+    def _check_parameters(self) -> None:
+        check_search(self)
+        check_flags(self, "normalize_y", "copy_X_train", "allow_indefinite")
+        require_choice(self, "mean", ("zero", "constant", "linear"))
+        require_choice(self, "objective", ("evidence", "loo"))
+        if self._is_precomputed and self.mean == "linear":
+            raise ParameterError('mean="linear" needs the columns of X, and the kernel is precomputed.')
+
+    def _check_targets(self, y: Matrix) -> None:
+        seen = y.shape[1] if y.ndim > 1 else 1
+        if self.n_targets is not None and self.n_targets != seen:
+            raise ParameterError(f"n_targets is {self.n_targets}, and y has {seen} columns; leave n_targets out.")
+        warn_of_constant(y, None)
+
+    def _make_kernel(self, X: Any, gamma: Any) -> Kernel:
+        if self.kernel is None:
+            return 1.0 * RBF(1.0)
+        return one_column_kernel(super()._make_kernel(X, gamma), getattr(self, "n_features_in_", None))
+
+    def _parameters(self, noise: Parameter | None) -> tuple[Parameter, ...]:
+        """All that are free, in the order of theta."""
+        own = () if self.kernel_ is None else self.kernel_.parameters
+        return tuple(p for p in own if p.free) + (() if noise is None else (noise,))
+
+    def _normalise(self, y: Matrix) -> None:
+        shape = y.shape[1:]
+        self._y_mean, self._y_scale = np.zeros(shape), np.ones(shape)
+        if self.normalize_y:
+            self._y_mean, deviation = y.mean(axis=0), y.std(axis=0)
+            # Of a constant target, rounding is all that a deviation can be.
+            size = np.abs(y).max(axis=0)
+            self._y_scale = np.where(deviation > 10 * np.finfo(float).eps * size, deviation, 1.0)
+        self.y_train_ = (y - self._y_mean) / self._y_scale
+
+    def _with_trend(self, variances: Vector) -> GaussianRegression:
+        H = mean_functions(self.mean, self.X_train_, self._center)
+        return self._problem(variances, None if H is None else Trend.of(H))
+
+    def _search(
+        self, problem: GaussianRegression, parameters: tuple[Parameter, ...], log_prior: Any
+    ) -> Search | None:
+        if self.optimizer is None or not parameters:
+            return None
+        bounds = [[dataclasses.replace(p, value=b).theta for b in p.bounds] for p in parameters]
+        objective = Objective(problem, self.objective, self.n_jobs)
+        what = "evidence" if self.objective == "evidence" else "leave-one-out density"
+        search = maximise(
+            objective, [p.theta for p in parameters], bounds, restarts=int(self.n_restarts_optimizer),
+            random_state=self.random_state, log_prior=log_prior,
+            optimizer=self.optimizer if callable(self.optimizer) else None, n_jobs=self.n_jobs,
+            bytes_each=objective.bytes_each, what=what,
+        )  # fmt: skip
+        warn_of_bounds(search, bounds, [p.name for p in parameters])
+        return search
+
+    def _condition(self, problem: GaussianRegression, parameters: tuple[Parameter, ...]) -> None:
+        """Take over the hyper-parameters that were found, and solve."""
+        self.theta_ = np.array([p.theta for p in parameters]) if self.search_ is None else self.search_.theta
+        own, noise = problem.split(self.theta_)
+        if self.kernel_ is not None:
+            self.kernel_ = self.kernel_.with_theta(own)
+        self.noise_ = noise if problem.free_noise else None
+        self._variances = problem.variances
+        solution = condition(problem, self.theta_, n_jobs=self.n_jobs)
+        self._keep(solution.value)
+        self.jitter_ = solution.state.jitter
+        self.log_marginal_likelihood_value_ = solution.state.evidence
+        self.certificate_ = solution.certificate
+        if self.jitter_:
+            warn_user(
+                f"the covariance matrix is not positive definite to working precision, so {self.jitter_:.3g} was added "
+                "to its diagonal. Raise alpha, or pass noise=..., or leave out rows that repeat others.",
+                MercerWarning,
+            )
+
+    def log_marginal_likelihood(
+        self, theta: Any = None, eval_gradient: bool = False, clone_kernel: bool = True
+    ) -> Any:
+        """The log marginal likelihood of the training rows, summed over the targets.
+
+        Parameters
+        ----------
+        theta : array-like of shape (p,), optional
+            As ``theta_``; None for the value at the hyper-parameters that were found.
+        eval_gradient : bool, default=False
+            Whether the gradient, of shape (p,), is returned as well.
+        clone_kernel : bool, default=True
+            For scikit-learn's sake; ``kernel_`` is never changed.
+
+        Returns
+        -------
+        float, or (float, ndarray of shape (p,))
+
+        Raises
+        ------
+        ParameterError
+            If theta has another length, or the gradient is asked for without theta.
+        IndefiniteKernelError, NumericalError
+            If the covariance is not positive definite there.
+        """
+        check_is_fitted(self, "L_")
+        if theta is None:
+            if eval_gradient:
+                raise ParameterError("a gradient needs theta; pass theta=model.theta_.")
+            return self.log_marginal_likelihood_value_
+        theta = np.asarray(theta, dtype=np.float64).ravel()
+        if theta.shape != self.theta_.shape:
+            raise ParameterError(
+                f"theta must have the {len(self.theta_)} entries of theta_, and has {theta.size}: the free parameters "
+                f"of {self.kernel_!r}{', and the log of the noise variance' if self.noise is not None else ''}."
+            )
+        objective = Objective(self._with_trend(self._variances), n_jobs=self.n_jobs)
+        return objective(theta) if eval_gradient else objective.value(theta)
