@@ -102,6 +102,13 @@ def test_nu_svc(capsys):
     assert report["model"] == "NuSVC" and report["certificate"]["status"] == "converged"
 
 
+def test_gaussian_process_classification(capsys):
+    report = run_json(capsys, "fit", "sample:moons", "--model", "gpc", "--set", "max_iter_predict=50")
+    assert report["model"] == "GaussianProcessClassifier" and "RBF" in report["kernel"]
+    assert report["certificate"]["kkt_violation"] < 1e-6
+    assert report["scores"]["GaussianProcessClassifier"]["accuracy"] > 0.85
+
+
 def test_logistic(capsys):
     report = run_json(capsys, "fit", "sample:moons", "--model", "logistic", "--set", "C=10")
     assert report["model"] == "KernelLogisticRegression" and report["certificate"]["status"] == "converged"

@@ -30,6 +30,7 @@ from mercer.data.target import Target, read_target
 from mercer.engine.memory import budget, describe, track
 from mercer.engine.settings import config
 from mercer.engine.threads import one_blas_thread
+from mercer.estimators.gaussian_process_classifier import GaussianProcessClassifier
 from mercer.estimators.kernel_logistic_regression import KernelLogisticRegression
 from mercer.estimators.kernel_ridge import KernelRidge
 from mercer.estimators.nu_svc import NuSVC
@@ -37,11 +38,13 @@ from mercer.estimators.nu_svr import NuSVR
 from mercer.estimators.svc import SVC
 from mercer.estimators.svr import SVR
 from mercer.estimators.table import TableModel
+from mercer.kernels import RBF
 from mercer.kernels.convert import NAMES
 from mercer.kernels.parse import parse_kernel
 
 _MAKERS: dict[str, Any] = {
-    "svc": SVC, "nu-svc": NuSVC, "logistic": KernelLogisticRegression, "ridge": KernelRidge, "svr": SVR, "nu-svr": NuSVR
+    "svc": SVC, "nu-svc": NuSVC, "logistic": KernelLogisticRegression, "gpc": GaussianProcessClassifier,
+    "ridge": KernelRidge, "svr": SVR, "nu-svr": NuSVR,
 }  # fmt: skip
 # Factors of the default gamma = 1 / columns.
 _WIDTHS = (1 / 64, 1 / 16, 1 / 4, 1.0, 4.0)
@@ -161,7 +164,9 @@ def _estimator(name: str | None, task: str, parameters: Mapping[str, Any]) -> An
             offer = f"did you mean {' or '.join(near)}?" if near else f"its parameters are {', '.join(known)}."
             raise ParameterError(f"{type(estimator).__name__} has no parameter {parameter!r}; {offer}")
     # KernelRidge alone is linear by default, as in scikit-learn; the comparison with a linear model stands below.
-    return estimator.set_params(**{"kernel": "rbf", **parameters})
+    # A Gaussian process searches for the width, and for the size of its latent function.
+    default: Any = 1.0 * RBF(1.0) if name == "gpc" else "rbf"
+    return estimator.set_params(**{"kernel": default, **parameters})
 
 
 def _prepare(table: Table, options: FitOptions) -> _Job:

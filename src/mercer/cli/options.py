@@ -10,7 +10,7 @@ from typing import Any
 from mercer._errors import ParameterError
 
 MODELS = {
-    "svc": "classification", "nu-svc": "classification", "logistic": "classification",
+    "svc": "classification", "nu-svc": "classification", "logistic": "classification", "gpc": "classification",
     "ridge": "regression", "svr": "regression", "nu-svr": "regression",
 }  # fmt: skip
 
