@@ -123,7 +123,7 @@ def ridge_path(
     y : array of shape (n,) or (n, n_targets)
         Targets.
     alphas : sequence of float, optional
-        Penalties of 0 or above, in any order; by default two a decade, from 1e-10 to 10 times the sum of the
+        Penalties of 0 or above, in any order; by default two a decade, from 1e-9 to 10 times the sum of the
         eigenvalues of the kernel matrix.
     estimator : KernelRidge, optional
         Not changed, and need not be fitted; its ``alpha`` does not count. By default ``KernelRidge()``.

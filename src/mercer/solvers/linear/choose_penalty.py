@@ -12,9 +12,8 @@ from mercer._errors import ParameterError
 from mercer.solvers.linear.linear_system import Vector
 from mercer.solvers.linear.penalty_path import CRITERIA, Criterion, PenaltyPath
 
-# The penalties that are tried reach from where rounding begins to matter to where nothing is learned any more; below,
-# as long as that is better, to where rounding is all that is left.
-_LOWEST, _HIGHEST, _LAST = 1e-10, 10.0, 1e-14
+# The penalties that are tried reach from where rounding leaves a residual of 1e-7 to where nothing is learned any more.
+_LOWEST, _HIGHEST = 1e-9, 10.0
 _PER_DECADE = 2
 # No criterion knows a penalty better than to three digits, and what is rounded does not depend on rounding errors.
 _DIGITS = ".3g"
@@ -68,13 +67,13 @@ class PenaltyCurves:
 
 
 def default_penalties(size: float) -> Vector:
-    """Two a decade, from 1e-10 to 10 times the ``size``, which is the sum of the eigenvalues in size.
+    """Two a decade, from 1e-9 to 10 times the ``size``, which is the sum of the eigenvalues in size.
 
     Examples
     --------
     >>> a = default_penalties(100.0)
     >>> len(a), a[[0, 1, -1]].tolist()
-    (23, [1e-08, 3.16e-08, 1000.0])
+    (21, [1e-07, 3.16e-07, 1000.0])
     """
     if not (size > 0 and np.isfinite(size)):
         return np.ones(1)
@@ -120,7 +119,7 @@ def choose(
         If the matrix is singular to working precision with all of the penalties.
     """
     if alphas is None:
-        curves = _extended(path, criterion, apart, trace(path, default_penalties(path.size)))
+        curves = trace(path, default_penalties(path.size))
         costs = _costs(curves, criterion, apart)
         better = [_between(path, criterion, apart, curves.alphas, cost, j) for j, cost in enumerate(costs.T)]
         curves = trace_also(path, curves, [alpha for alpha in better if alpha is not None])
@@ -178,16 +177,6 @@ def _best(cost: Vector, share: float, amount: float) -> int:
     least = float(cost.min())
     near = cost <= least + share * abs(least) + amount if np.isfinite(least) else cost == least
     return int(np.flatnonzero(near)[-1])
-
-
-def _extended(path: PenaltyPath, criterion: Criterion, apart: bool, curves: PenaltyCurves) -> PenaltyCurves:
-    """The curves with smaller penalties, as long as the smallest is the best for some target."""
-    tie = _tie(path, criterion, _TIE)
-    while curves.alphas[0] > _LAST * path.size:
-        if len(curves.alphas) < 2 or all(_best(cost, *tie) > 0 for cost in _costs(curves, criterion, apart).T):
-            break
-        curves = trace_also(path, curves, [rounded(curves.alphas[0] * 10.0 ** (-1 / _PER_DECADE))])
-    return curves
 
 
 def _between(
