@@ -34,6 +34,7 @@ from mercer import (
     NuSVR,
     OneClassSVM,
     load,
+    losses,
     save,
 )
 from mercer._errors import ModelFileError
@@ -96,6 +97,10 @@ MODELS: dict[str, tuple[Callable[[], BaseEstimator], Any]] = {
     ),
     "svr": (lambda: SVR(kernel=KERNEL).fit(X, Y, np.arange(40)), NEW),
     "svr, precomputed": (lambda: SVR(kernel="precomputed", fit_intercept=False).fit(K, Y), NEW_K),
+    "machine": (lambda: mercer.KernelMachine(losses.Huber(0.5), losses.Ball(2.0)).fit(X, Y), NEW),
+    "machine, classes": (lambda: mercer.KernelMachine("logistic", class_weight="balanced").fit(X, THREE), NEW),
+    "machine, precomputed": (lambda: mercer.KernelMachine("quantile", kernel="precomputed").fit(K, Y), NEW_K),
+    "quantiles": (lambda: mercer.KernelQuantileRegression([0.9, 0.1, 0.5], C=5.0).fit(X, Y), NEW),
     "nu-svr": (lambda: NuSVR(nu=0.3).fit(sp.csr_matrix(X), Y), sp.csr_matrix(NEW)),
     "ordinal": (
         lambda: KernelOrdinalRegression(link="probit", classes=["oak", "box", "ash", "elm"]).fit(X, THREE), NEW

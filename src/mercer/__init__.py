@@ -16,7 +16,9 @@ _HOME = {
     "GaussianProcessRegressor": "mercer.estimators.gaussian_process_regressor",
     "Gram": "mercer.gram",
     "KernelLogisticRegression": "mercer.estimators.kernel_logistic_regression",
+    "KernelMachine": "mercer.estimators.kernel_machine",
     "KernelOrdinalRegression": "mercer.estimators.kernel_ordinal_regression",
+    "KernelQuantileRegression": "mercer.estimators.kernel_quantile_regression",
     "KernelRidge": "mercer.estimators.kernel_ridge",
     "InfeasibleError": "mercer._errors",
     "KernelSGDClassifier": "mercer.estimators.kernel_sgd",
@@ -34,12 +36,13 @@ _HOME = {
     "save": "mercer.persistence",
     "svm_path": "mercer.selection.path",
 }
-_MODULES = ("kernels", "priors", "validity", "testing")
+_MODULES = ("kernels", "losses", "priors", "validity", "testing")
 
 __all__ = ["__version__", *sorted(_HOME), *_MODULES]
 
 if TYPE_CHECKING:
     from mercer import kernels as kernels
+    from mercer import losses as losses
     from mercer import priors as priors
     from mercer import testing as testing
     from mercer import validity as validity
@@ -51,7 +54,9 @@ if TYPE_CHECKING:
     from mercer.estimators.gaussian_process_classifier import GaussianProcessClassifier as GaussianProcessClassifier
     from mercer.estimators.gaussian_process_regressor import GaussianProcessRegressor as GaussianProcessRegressor
     from mercer.estimators.kernel_logistic_regression import KernelLogisticRegression as KernelLogisticRegression
+    from mercer.estimators.kernel_machine import KernelMachine as KernelMachine
     from mercer.estimators.kernel_ordinal_regression import KernelOrdinalRegression as KernelOrdinalRegression
+    from mercer.estimators.kernel_quantile_regression import KernelQuantileRegression as KernelQuantileRegression
     from mercer.estimators.kernel_ridge import KernelRidge as KernelRidge
     from mercer.estimators.kernel_sgd import KernelSGDClassifier as KernelSGDClassifier
     from mercer.estimators.nu_svc import NuSVC as NuSVC

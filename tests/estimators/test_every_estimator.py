@@ -35,6 +35,7 @@ from mercer import (
     NuSVR,
     OneClassSVM,
     kernels,
+    losses,
 )
 from mercer._errors import DataError, KernelValueError, MemoryBudgetError, MercerError, ParameterError
 from mercer.engine import memory
@@ -59,6 +60,10 @@ SUPERVISED = [
     pytest.param(GaussianProcessRegressor(alpha=0.1), NUMBERS, id="GaussianProcessRegressor"),
     pytest.param(SVR(), NUMBERS, id="SVR"),
     pytest.param(NuSVR(), NUMBERS, id="NuSVR"),
+    pytest.param(mercer.KernelQuantileRegression(0.4), NUMBERS, id="KernelQuantileRegression"),
+    pytest.param(mercer.KernelMachine(alpha=0.5), NUMBERS, id="KernelMachine, squared"),
+    pytest.param(mercer.KernelMachine("logistic", fit_intercept=True), CLASSES, id="KernelMachine, logistic"),
+    pytest.param(mercer.KernelMachine("huber", losses.NormPower(3.0)), NUMBERS, id="KernelMachine, huber"),
 ]
 CASES = [*SUPERVISED, pytest.param(OneClassSVM(), NUMBERS, id="OneClassSVM")]
 

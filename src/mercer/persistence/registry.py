@@ -38,11 +38,13 @@ from sklearn.preprocessing import (
 
 import mercer.estimators
 import mercer.kernels
+import mercer.losses
 import mercer.priors
 from mercer.data.encoding import TableEncoder
 from mercer.data.schema import Schema
 from mercer.kernels.base import Expression
 from mercer.kernels.modifiers import FrozenArray
+from mercer.losses import Loss, Penalty
 from mercer.persistence.container import malformed
 from mercer.solvers.gaussian.linear_model import DesignSpectrum
 from mercer.solvers.gaussian.search import Search, Trial
@@ -112,10 +114,11 @@ def registry() -> Registry:
         for module in pkgutil.walk_packages(package.__path__, package.__name__ + "."):
             importlib.import_module(module.name)
     kernels = [c for c in _concrete(Expression, mercer.kernels.__name__) if dataclasses.is_dataclass(c)]
+    losses = [c for base in (Loss, Penalty) for c in _concrete(base, mercer.losses.__name__)]
     priors = _concrete(mercer.priors.Prior, mercer.priors.__name__)
     estimators = _concrete(BaseEstimator, mercer.estimators.__name__)
     return Registry(
-        records=Names.of([*kernels, *priors, *_RECORDS]),
+        records=Names.of([*kernels, *filter(dataclasses.is_dataclass, losses), *priors, *_RECORDS]),
         estimators=Names.of([*estimators, TableEncoder, *_SKLEARN, *_SKLEARN_KERNELS]),
         enums=Names.of([Status]),
     )
@@ -171,16 +174,21 @@ _ATTRIBUTES: dict[str, tuple[type, ...]] = {
     "intercept_": (np.ndarray, float, np.floating),
     "estimators_": (list,),
     "kernel_": (Expression, tuple, type(None)),
+    "l2_factor_": _Array,
     "log_evidence_": (float, np.floating),
     "loo_predictions_": _Array,
+    "loss_": (Loss,),
     "margins_": _Array,
     "mean_": (np.ndarray, type(None)),
     "min_": _Array,
     "n_features_in_": _Count,
     "n_support_": _Array,
+    "norm_": _Array,
     "offset_": (np.ndarray, float, np.floating),
     "path_": (PenaltyCurves,),
     "pi_": _Array,
+    "quantiles_": _Array,
+    "regularizer_": (Penalty,),
     "roles_": _Array,
     "scale_": (np.ndarray, type(None)),
     "schema_": (Schema,),

@@ -1,0 +1,374 @@
+"""The general problem of kernel methods: any convex loss, any penalty of the norm."""
+
+from __future__ import annotations
+
+import time
+from contextlib import ExitStack
+from dataclasses import replace
+from numbers import Integral
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import expit
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.metrics import accuracy_score, r2_score
+from sklearn.utils import ClassifierTags, RegressorTags
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from mercer._errors import DataError, ParameterError, warn_user
+from mercer.engine import memory
+from mercer.estimators._advice import advised
+from mercer.estimators._base import KernelEstimator
+from mercer.estimators._certificates import STOPPED, joined
+from mercer.estimators._parameters import require_choice, require_number
+from mercer.estimators._targets import check_labels, warn_of_constant
+from mercer.estimators._weights import check_sample_weight, class_factors, fit_weighted_kernel
+from mercer.losses import LOSSES, Loss, OwnLoss, OwnPenalty, Penalty, as_loss, as_penalty, check_loss, check_penalty
+from mercer.solvers.matrix import Vector
+from mercer.solvers.risk.regularized_risk import RegularizedRisk
+from mercer.solvers.risk.solve import METHODS, shared_matrix, solve_risk
+from mercer.solvers.risk.stationary import solve_stationary
+from mercer.solvers.risk.values import RiskValue
+from mercer.solvers.solution import Solution
+
+
+def _classifies(machine: KernelMachine) -> bool:
+    """Whether the loss is one of labels; what is no loss is found in ``fit``."""
+    loss = machine.loss
+    if isinstance(loss, str):
+        loss = LOSSES.get(loss)
+    return bool(getattr(loss, "targets", "numbers") == "signs")
+
+
+def _has_probabilities(machine: KernelMachine) -> bool:
+    return isinstance(machine.loss, LOSSES["logistic"]) or (machine.loss == "logistic" and _classifies(machine))
+
+
+class KernelMachine(KernelEstimator):
+    r"""Any convex loss of the predictions and any convex, non-decreasing penalty of the norm, with any kernel.
+
+    .. math:: \min_w \sum_i w_i\, \ell(y_i, f(x_i)) + \alpha\, R(\|w\|), \qquad f(x) = \sum_i c_i\, k(x, x_i) + b
+
+    where b is 0 unless ``fit_intercept`` is set. By the representer theorem it is a problem in the coefficients c. It
+    classifies where the loss is one of labels (one machine for each class against the rest, or one for two classes),
+    else it predicts numbers. Weights mean repetition, exactly: a row of weight 3 gives the same machine as the row
+    three times, and a row of weight 0 as no row.
+
+    Parameters
+    ----------
+    loss : str or object, default="squared"
+        For numbers ``"squared"``, ``"epsilon_insensitive"``, ``"huber"``, ``"quantile"`` (the median), ``"poisson"``
+        (counts, 0 or more); for labels ``"hinge"``, ``"squared_hinge"``, ``"logistic"``; a loss of
+        :mod:`mercer.losses`, such as ``Huber(delta=2.0)``; or an object of your own with ``value(y, f)`` and
+        ``gradient(y, f)``, see :class:`mercer.losses.OwnLoss`.
+    regularizer : {"l2", "norm"}, Penalty or callable, default="l2"
+        R: :math:`\tfrac12 \|w\|^2`, :math:`\|w\|`, a penalty such as ``mercer.losses.Ball(3.0)`` or
+        ``mercer.losses.NormPower(4.0)``, or a function of the norm that returns a number or infinity.
+    alpha : float, default=1.0
+        The factor of the penalty, above 0.
+    kernel : str, Kernel, sklearn GP kernel or callable, default="rbf"
+        A name (``"linear"``, ``"poly"``, ``"rbf"``, ``"sigmoid"``, ...), a kernel of :mod:`mercer.kernels`, a
+        function ``(X, Z) -> block``, or ``"precomputed"``.
+    degree, gamma, coef0 : int, float or {"scale", "auto"}, float, defaults 3, "scale", 0.0
+        For named kernels. ``"scale"`` is ``1 / (d * variance of X)`` (weighted by ``sample_weight``), ``"auto"``
+        is ``1 / d``.
+    tol : float, default=1e-6
+        The relative duality gap that is good enough. Up to 512 rows it is made as small as rounding allows.
+    max_iter : int, default=-1
+        The most steps for each problem; -1 for no limit.
+    solver : {"auto", "newton", "newton-cg", "multipliers", "box"}, default="auto"
+        Newton's method for smooth losses (with lazy products of K where it does not fit the memory budget), the box
+        solver of the support vector machines for losses of straight pieces, the method of multipliers for others.
+    class_weight : dict or "balanced", optional
+        Factors of the loss by class.
+    cache_size : float, default=200
+        Memory for kernel rows that the box solver keeps, in MB (of 2^20 bytes).
+    allow_indefinite : bool, default=False
+        Accept a kernel that is not positive semi-definite; the answer is then a stationary point, for ``"l2"`` and
+        losses that are smooth or of straight pieces. A precomputed matrix and a function count as indefinite if this
+        is set.
+    fit_intercept : bool, default=False
+        Whether there is an offset b, on which there is no penalty.
+    n_jobs : int, optional
+        Worker threads, all cores by default.
+    verbose : bool, default=False
+        Show progress on standard error.
+
+    Attributes
+    ----------
+    support_ : ndarray of shape (n_sv,)
+        Positions of the rows with a coefficient.
+    support_vectors_ : array or CSR of shape (n_sv, d)
+        These rows; empty for ``"precomputed"``.
+    dual_coef_ : ndarray of shape (1, n_sv) or (k, n_sv)
+        Their coefficients c, one row for each class if there are more than two.
+    intercept_ : ndarray of shape (1,) or (k,)
+        b.
+    norm_ : ndarray of shape (1,) or (k,)
+        :math:`\|w\|`.
+    l2_factor_ : ndarray of shape (1,) or (k,)
+        The factor of :math:`\tfrac12 \|w\|^2` with the same solution, :math:`\alpha R'(\|w\|) / \|w\|`.
+    classes_ : ndarray of shape (k,)
+        The classes, sorted; for losses of labels.
+    class_weight_ : ndarray of shape (k,)
+        Factors of the loss by class.
+    loss_ : Loss
+    regularizer_ : Penalty
+    certificate_ : Certificate
+        Primal and dual objective in float64 (sums over the classes), worst violation, steps, time and memory.
+    n_iter_ : int
+        Steps.
+    fit_status_ : int
+        0 if the tolerance was met, else 1.
+    kernel_ : Kernel or None
+        The kernel with its parameters (None for ``"precomputed"``).
+    n_features_in_ : int
+        Number of columns.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of the columns, if X has any.
+
+    Raises
+    ------
+    DataError, ParameterError, IndefiniteKernelError, MemoryBudgetError
+        From ``fit``: targets or weights that cannot be used, a loss or penalty that is not convex or returns what is no
+        number for each row, a kernel that is not positive semi-definite, a job that does not fit.
+
+    Warns
+    -----
+    ConvergenceWarning
+        If ``max_iter`` or rounding ended the fit before ``tol`` was met.
+
+    Notes
+    -----
+    With ``loss="hinge"`` and ``alpha=1/C`` it is ``SVC(C, fit_intercept=False)``, with ``"squared"`` it is
+    ``KernelRidge(alpha)``, and with ``"logistic"`` and ``alpha=1/C`` kernel logistic regression; objectives differ by
+    the factors C, 2 and C.
+
+    References
+    ----------
+    S. Shalev-Shwartz and S. Ben-David, "Understanding machine learning" (2014), theorem 16.1; B. Schoelkopf, R.
+    Herbrich and A. J. Smola, "A generalized representer theorem", COLT (2001).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer import KernelMachine, losses
+    >>> X = np.linspace(0, 6, 61)[:, None]
+    >>> y = np.sin(X).ravel()
+    >>> y[::10] += 5.0
+    >>> model = KernelMachine(losses.Huber(0.1), losses.Ball(2.0), gamma=0.5).fit(X, y)
+    >>> float(np.abs(model.predict(X) - np.sin(X).ravel()).max()) < 0.2, model.norm_.round(6).tolist()
+    (True, [2.0])
+    >>> model.certificate_.relative_gap < 1e-6
+    True
+    """
+
+    def __init__(
+        self,
+        loss: Any = "squared",
+        regularizer: Any = "l2",
+        *,
+        alpha: float = 1.0,
+        kernel: Any = "rbf",
+        degree: int = 3,
+        gamma: float | str = "scale",
+        coef0: float = 0.0,
+        tol: float = 1e-6,
+        max_iter: int = -1,
+        solver: str = "auto",
+        class_weight: dict[Any, float] | str | None = None,
+        cache_size: float = 200,
+        allow_indefinite: bool = False,
+        fit_intercept: bool = False,
+        n_jobs: int | None = None,
+        verbose: bool = False,
+    ) -> None:
+        self.loss = loss
+        self.regularizer = regularizer
+        self.alpha = alpha
+        self.kernel = kernel
+        self.degree = degree
+        self.gamma = gamma
+        self.coef0 = coef0
+        self.tol = tol
+        self.max_iter = max_iter
+        self.solver = solver
+        self.class_weight = class_weight
+        self.cache_size = cache_size
+        self.allow_indefinite = allow_indefinite
+        self.fit_intercept = fit_intercept
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.required = True
+        if _classifies(self):
+            tags.estimator_type, tags.classifier_tags = "classifier", ClassifierTags()
+        else:
+            tags.estimator_type, tags.regressor_tags = "regressor", RegressorTags()
+            counts = self.loss == "poisson" or getattr(self.loss, "targets", None) == "counts"
+            tags.target_tags.positive_only = counts
+        return tags
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Fit to ``X`` (n, d), or (n, n) for ``"precomputed"``, and labels or targets ``y`` (n,).
+
+        ``sample_weight`` (n,) says how often each row counts.
+        """
+        begun = time.perf_counter()
+        loss, penalty = self._check_parameters()
+        X, columns, weights, weight = self._check_data(loss, X, y, sample_weight)
+        used = np.flatnonzero(weight)
+        fit_weighted_kernel(self, X, weight, allow_indefinite=self.allow_indefinite, intercept=False)
+        gram: Any = self._gram(X, dtype=None if self.kernel_ is None else np.float64)
+        if len(used) < X.shape[0]:
+            gram = gram.restrict(used, used)
+        self._check_curvature(gram, used, X.dtype, intercept=False, allow_indefinite=self.allow_indefinite)
+        convex = self._is_convex(False, self.allow_indefinite)
+        problem = RegularizedRisk(
+            gram, loss, columns[0], weights[0], penalty, float(self.alpha), bool(self.fit_intercept), convex
+        )
+        with memory.track() as account:
+            solutions = self._solve(problem, columns, weights)
+        self.loss_, self.regularizer_ = loss, penalty
+        self._keep(X, used, solutions)
+        self.certificate_ = replace(
+            joined([s.certificate for s in solutions]), seconds=time.perf_counter() - begun, peak_bytes=account.peak
+        )
+        self._report()
+        return self
+
+    def predict(self, X: Any) -> np.ndarray:
+        """The class of each row of ``X``, or the prediction for it, (m,); ``X`` is (m, n) for ``"precomputed"``.
+
+        For ``loss="poisson"`` the predicted mean.
+        """
+        values = self._values(X)
+        if not hasattr(self, "classes_"):
+            return self.loss_.response(values[:, 0])
+        winners = (values[:, 0] > 0).astype(np.intp) if values.shape[1] == 1 else values.argmax(axis=1)
+        return self.classes_[winners]
+
+    @available_if(_classifies)
+    def decision_function(self, X: Any) -> Vector:
+        """Decision values: (m,) for two classes, positive for ``classes_[1]``; else (m, k)."""
+        values = self._values(X)
+        return values[:, 0] if values.shape[1] == 1 else values
+
+    @available_if(_has_probabilities)
+    def predict_proba(self, X: Any) -> Vector:
+        """Probabilities of the classes, (m, k); if more than two, of each against the rest, scaled to sum to 1."""
+        share = expit(self._values(X))
+        if share.shape[1] == 1:
+            return np.column_stack([expit(-self._values(X)), share])
+        return share / share.sum(axis=1, keepdims=True)
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """The share of rows that are classified rightly, or ``R^2`` of the predictions."""
+        measure = accuracy_score if _classifies(self) else r2_score
+        return float(measure(y, self.predict(X), sample_weight=sample_weight))
+
+    def _check_parameters(self) -> tuple[Loss, Penalty]:
+        loss, penalty = as_loss(self.loss), as_penalty(self.regularizer)
+        for name in ("alpha", "tol", "cache_size"):
+            require_number(self, name, "a finite number above 0", lambda value: 0 < value < np.inf)
+        if not isinstance(self.max_iter, Integral) or self.max_iter < -1:
+            raise ParameterError(f"max_iter must be a whole number, -1 for no limit, and is {self.max_iter!r}.")
+        require_choice(self, "solver", METHODS)
+        for name in ("allow_indefinite", "fit_intercept"):
+            require_choice(self, name, (True, False))
+        if isinstance(penalty, OwnPenalty):
+            check_penalty(penalty)
+        if self.class_weight is not None and loss.targets != "signs":
+            raise ParameterError(f"class_weight goes with losses of labels, and {loss.name!r} is none; leave it out.")
+        return loss, penalty
+
+    def _check_data(
+        self, loss: Loss, X: Any, y: Any, sample_weight: Any
+    ) -> tuple[Any, list[Vector], list[Vector], Vector]:
+        """X; targets and weights of each problem over the rows with a weight; and all weights."""
+        if loss.targets == "signs":
+            X = self._check_X(X, reset=True)
+            y = check_labels(type(self).__name__, y, X.shape[0])
+            weight = check_sample_weight(sample_weight, X)
+            columns, weights = self._signs(y[weight > 0], weight[weight > 0])
+        else:
+            with advised():
+                X, y = validate_data(
+                    self, X, y, accept_sparse=False if self._is_precomputed else "csr",
+                    dtype=[np.float64, np.float32], order="C", y_numeric=True,
+                )  # fmt: skip
+                y = np.asarray(y, dtype=np.float64)
+            weight = check_sample_weight(sample_weight, X)
+            loss.check_targets(y[weight > 0])
+            warn_of_constant(y, weight)
+            columns, weights = [y[weight > 0]], [weight[weight > 0]]
+            if hasattr(self, "classes_"):
+                del self.classes_, self.class_weight_
+        if isinstance(loss, OwnLoss):
+            check_loss(loss, columns[0])
+        return X, columns, weights, weight
+
+    def _signs(self, y: np.ndarray, weight: Vector) -> tuple[list[Vector], list[Vector]]:
+        """Labels as signs, each class against the rest, and the weights; sets the classes."""
+        classes, codes = np.unique(y, return_inverse=True)
+        if len(classes) < 2:
+            raise DataError(
+                f"{type(self).__name__} needs at least two classes, and y has one class only, {classes.tolist()[0]!r}, "
+                "in the rows with a weight."
+            )
+        self.classes_ = classes
+        self.class_weight_ = class_factors(self.class_weight, classes, codes, weight)
+        positive = [1] if len(classes) == 2 else range(len(classes))
+        columns = [np.where(codes == k, 1.0, -1.0) for k in positive]
+        return columns, [weight * self.class_weight_[codes]] * len(columns)
+
+    def _solve(
+        self, problem: RegularizedRisk, columns: list[Vector], weights: list[Vector]
+    ) -> list[Solution[RiskValue, Vector]]:
+        options: dict[str, Any] = {
+            "tol": float(self.tol), "max_iter": int(self.max_iter), "cache_bytes": int(self.cache_size * 2**20),
+            "n_jobs": self.n_jobs, "verbose": bool(self.verbose),
+        }  # fmt: skip
+        with ExitStack() as held:
+            matrix, shared = (None, problem.gram) if len(columns) == 1 else shared_matrix(problem.gram, held)
+            problems = [
+                replace(problem, gram=shared, targets=y, weights=w) for y, w in zip(columns, weights, strict=True)
+            ]
+            if problem.convex:
+                return [solve_risk(p, matrix=matrix, **{**options, "method": self.solver}) for p in problems]
+            return [solve_stationary(p, **options) for p in problems]
+
+    def _keep(self, X: Any, used: NDArray[np.intp], solutions: list[Solution[RiskValue, Vector]]) -> None:
+        """Set the attributes that hold the expansion."""
+        coefficients = np.stack([s.value.c for s in solutions])
+        support = np.flatnonzero(coefficients.any(axis=0))
+        self.support_ = used[support].astype(np.int32)
+        self.support_vectors_ = np.empty((0, 0)) if self.kernel_ is None else X[self.support_]
+        self.dual_coef_ = np.ascontiguousarray(coefficients[:, support])
+        self.intercept_ = np.array([s.value.b for s in solutions])
+        self.norm_ = np.array([s.value.norm for s in solutions])
+        self.l2_factor_ = np.array([s.value.lam for s in solutions])
+        self.n_iter_ = max(1, sum(s.certificate.iterations for s in solutions))
+
+    def _report(self) -> None:
+        """Set ``fit_status_``; warn if a solver stopped early."""
+        status = self.certificate_.status
+        self.fit_status_ = int(status in STOPPED)
+        if self.fit_status_:
+            warn_user(f"{type(self).__name__}: {status.value}", ConvergenceWarning)
+
+    def _values(self, X: Any) -> Vector:
+        """f at the rows of ``X``, (m, 1) or (m, k), in float64."""
+        check_is_fitted(self)
+        X = self._check_X(X, reset=False)
+        if not len(self.support_):
+            return np.tile(self.intercept_, (X.shape[0], 1))
+        if self.kernel_ is None:
+            gram: Any = self._gram(X[:, self.support_], X)
+        else:
+            gram = self._gram(X, self.support_vectors_)
+        return np.asarray(gram @ self.dual_coef_.T, dtype=np.float64) + self.intercept_

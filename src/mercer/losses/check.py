@@ -1,0 +1,160 @@
+"""Whether a loss or a penalty is what the solvers take it for: convex, finite, row by row, with the right gradient."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from mercer._errors import ParameterError
+from mercer.losses.loss import Loss, Vector
+
+# So many targets and predictions for each of them are looked at.
+_TARGETS = 64
+_POINTS = 24
+# Rounding, relative to the values compared, and what a difference in place of a derivative is off by.
+_ROUNDING = 1e-9
+_DIFFERENCE = 1e-4
+_STEP = 1e-5
+
+
+def check_loss(loss: Loss, y: Any) -> None:
+    r"""Refuse a loss that samples show not to be convex, finite, row by row, or not to have the gradient it says.
+
+    Predictions around the targets and around zero are looked at, from a thousandth to a hundred times the spread of
+    the targets. Convex is: :math:`\ell((f + g) / 2) \le (\ell(f) + \ell(g)) / 2`; a gradient must lie between the
+    differences to either side. That nothing is found is no proof.
+
+    Parameters
+    ----------
+    loss : Loss
+    y : array-like of shape (n,)
+        Targets as they will be learnt from.
+
+    Raises
+    ------
+    ParameterError
+        With what was found, and where.
+
+    Examples
+    --------
+    >>> from mercer.losses import OwnLoss
+    >>> class Welsch:
+    ...     def value(self, y, f):
+    ...         return 1 - np.exp(-((y - f) ** 2))
+    ...
+    ...     def gradient(self, y, f):
+    ...         return 2 * (f - y) * np.exp(-((y - f) ** 2))
+    >>> check_loss(OwnLoss(Welsch()), [0.0])
+    Traceback (most recent call last):
+        ...
+    mercer._errors.ParameterError: Welsch is not convex: between the predictions ... for the target 0 ...
+    """
+    targets = np.unique(np.asarray(y, dtype=np.float64))
+    targets = targets[np.unique(np.linspace(0, len(targets) - 1, _TARGETS).round().astype(np.intp))]
+    t, f = _sample(loss, targets)
+    with np.errstate(all="ignore"):
+        _require_numbers(loss, targets, np.zeros(len(targets)), "be finite where solvers begin")
+        _require_numbers(loss, t, f, "be a number")
+        value, gradient, curvature = loss.value(t, f), loss.gradient(t, f), loss.curvature(t, f)
+        _require_rows(loss, value, t, f)
+        shape = (len(targets), -1)
+        _require_convex(loss, t.reshape(shape), f.reshape(shape), value.reshape(shape))
+        _require_gradient(loss, t, f, value, gradient)
+        if loss.smooth:
+            _require_curvature(loss, t, f, curvature)
+
+
+def _sample(loss: Loss, targets: Vector) -> tuple[Vector, Vector]:
+    """Targets and predictions, (targets * points,) each: half around the target, half around 0."""
+    if loss.targets == "numbers":
+        spread, centres = float(np.ptp(targets)) or float(np.abs(targets).max()) or 1.0, targets
+    else:
+        spread, centres = 4.0, np.log1p(targets) if loss.targets == "counts" else targets
+    sizes = np.geomspace(1e-3, 2.0, _POINTS // 4) * spread
+    steps = np.concatenate([-sizes[::-1], sizes])
+    f = np.sort(np.concatenate([centres[:, None] + steps, np.broadcast_to(steps, (len(targets), len(steps)))], axis=1))
+    return np.repeat(targets, f.shape[1]), f.ravel()
+
+
+def _require_numbers(loss: Loss, t: Vector, f: Vector, wanted: str) -> None:
+    """Finite at the prediction 0; elsewhere a value may overflow, but none may be NaN, and no curvature negative."""
+    for part in ("value", "gradient", "curvature"):
+        found = getattr(loss, part)(t, f)
+        bad = np.isnan(found) | (np.isinf(found) & (not f.any())) | ((found < 0) & (part == "curvature"))
+        if bad.any():
+            at = int(np.argmax(bad))
+            raise ParameterError(
+                f"{loss.name}.{part} must {wanted}{', 0 or more' if part == 'curvature' else ''}, and is {found[at]} "
+                f"for the target {t[at]:g} and the prediction {f[at]:g}."
+            )
+
+
+def _require_rows(loss: Loss, value: Vector, t: Vector, f: Vector) -> None:
+    """A loss looks at each row by itself, so that the order of the rows does not matter."""
+    alone = loss.value(t[::-1].copy(), f[::-1].copy())[::-1]
+    wrong = np.flatnonzero(np.abs(alone - value) > _ROUNDING * (np.abs(value) + 1e-300))
+    if len(wrong):
+        raise ParameterError(
+            f"{loss.name}.value must look at each row by itself, and gives {value[wrong[0]]:g} or {alone[wrong[0]]:g} "
+            "for one row as the order of the rows is."
+        )
+
+
+def _require_convex(loss: Loss, t: Vector, f: Vector, value: Vector) -> None:
+    """No chord lies below the loss at its middle; chords of all lengths."""
+    n = f.shape[1]
+    size = np.abs(np.where(np.isfinite(value), value, 0.0)).max(axis=1, keepdims=True)
+    for apart in (1, 2, n // 4, n // 2, n - 1):
+        left, right = slice(None, n - apart), slice(apart, None)
+        middle = 0.5 * (f[:, left] + f[:, right])
+        there = loss.value(np.repeat(t[:, 0], n - apart), middle.ravel()).reshape(middle.shape)
+        excess = there - 0.5 * (value[:, left] + value[:, right])
+        wrong = excess > _ROUNDING * size
+        if wrong.any():
+            i, j = np.argwhere(wrong)[0]
+            raise ParameterError(
+                f"{loss.name} is not convex: between the predictions {f[i, j]:.6g} and {f[i, j + apart]:.6g} for the "
+                f"target {t[i, 0]:g} it is {there[i, j]:.6g} in the middle, above the mean "
+                f"{there[i, j] - excess[i, j]:.6g} of its ends. Choose a convex one, which has one minimum."
+            )
+
+
+def _require_gradient(loss: Loss, t: Vector, f: Vector, value: Vector, gradient: Vector) -> None:
+    """The gradient of a convex loss lies between the changes of the loss to either side."""
+    step = _step(f)
+    low = (value - loss.value(t, f - step)) / step
+    high = (loss.value(t, f + step) - value) / step
+    slack = _DIFFERENCE * np.maximum(np.abs(low), np.abs(high)) + _ROUNDING * np.abs(value) / step
+    wrong = np.flatnonzero((gradient < low - slack) | (gradient > high + slack))
+    if len(wrong):
+        at = wrong[0]
+        raise ParameterError(
+            f"{loss.name}.gradient is not the derivative of its value: for the target {t[at]:g} and the prediction "
+            f"{f[at]:.6g} it is {gradient[at]:.6g}, and the loss changes by {low[at]:.6g} to {high[at]:.6g} for each "
+            "unit there. Check its sign and its factors."
+        )
+
+
+def _step(f: Vector) -> Vector:
+    """Of differences in place of derivatives."""
+    return _STEP * np.maximum(np.abs(f), 1e-2 * max(float(np.abs(f).max()), 1e-300))
+
+
+def _require_curvature(loss: Loss, t: Vector, f: Vector, curvature: Vector) -> None:
+    """The curvature is the derivative of the gradient where that has one: the larger of two one-sided differences."""
+    step = _step(f)
+    here = loss.gradient(t, f)
+    sides = [(loss.gradient(t, f + s * step) - here) / (s * step) for s in (1.0, -1.0)]
+    low, high = np.minimum(*sides), np.maximum(*sides)
+    slack = 1e-2 * np.maximum(np.abs(low), np.abs(high)) + _DIFFERENCE * float(np.abs(curvature).max(initial=0.0))
+    # Rounding of a difference of gradients.
+    slack = slack + _ROUNDING * np.abs(here) / step
+    wrong = np.flatnonzero((curvature < low - slack) | (curvature > high + slack))
+    if len(wrong):
+        at = wrong[0]
+        raise ParameterError(
+            f"{loss.name}.curvature is not the derivative of its gradient: for the target {t[at]:g} and the prediction "
+            f"{f[at]:.6g} it is {curvature[at]:.6g}, and the gradient changes by {low[at]:.6g} to {high[at]:.6g} for "
+            "each unit there. Check it, or leave it out."
+        )

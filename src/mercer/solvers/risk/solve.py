@@ -1,0 +1,164 @@
+"""Solving a :class:`RegularizedRisk`: which method takes it, and the certificate of what comes out."""
+
+from __future__ import annotations
+
+import math
+import time
+from contextlib import ExitStack
+from dataclasses import replace
+from typing import Literal
+
+import numpy as np
+
+from mercer._errors import ParameterError
+from mercer.engine import memory
+from mercer.engine.progress import Progress
+from mercer.gram import PrecomputedGram
+from mercer.losses import HalfSquare
+from mercer.solvers.linear.cholesky import blas_threads, check_finite
+from mercer.solvers.matrix import Array, GramMatrix, Vector, whole_matrix
+from mercer.solvers.risk.certify import zero_value
+from mercer.solvers.risk.kernel_products import KernelProducts
+from mercer.solvers.risk.quadratic import Aim, Answer, AsBox, ByMultipliers, ByNewton, QuadraticSolver
+from mercer.solvers.risk.regularized_risk import RegularizedRisk
+from mercer.solvers.risk.search import first_factor, search_factor
+from mercer.solvers.risk.values import RiskValue
+from mercer.solvers.solution import Certificate, Solution, Status
+from mercer.solvers.svm.smo import EXACT, WHOLE
+
+Method = Literal["auto", "newton", "newton-cg", "multipliers", "box"]
+METHODS: tuple[Method, ...] = ("auto", "newton", "newton-cg", "multipliers", "box")
+
+# Steps of Newton's method where no limit is given.
+_LIMIT = 10_000
+# Up to EXACT rows these shares of the objective are aimed at, which is next to rounding.
+_ROUNDING = {"auto": 1e-16, "multipliers": 1e-12, "box": 1e-9}
+# The share of the objective at zero below which a gap counts as nothing, in units of the tolerance.
+_NOTHING = 1e-6
+# Up to so many rows one thread is quicker than several.
+_SERIAL = 1024
+
+
+def solve_risk(
+    problem: RegularizedRisk,
+    *,
+    tol: float = 1e-6,
+    max_iter: int = -1,
+    method: Method = "auto",
+    matrix: Array | None = None,
+    cache_bytes: int = 200 * 2**20,
+    n_jobs: int | None = None,
+    verbose: bool = False,
+) -> Solution[RiskValue, Vector]:
+    """Solve the general problem of kernel methods, with a certificate by duality.
+
+    Parameters
+    ----------
+    problem : RegularizedRisk
+        A convex one; see :func:`mercer.solvers.risk.stationary.solve_stationary` for others.
+    tol : float, default=1e-6
+        The relative duality gap that is good enough. Where the optimum is about 0, a gap of ``1e-6 tol`` of the
+        objective at zero is. Up to 512 rows the gap is made as small as rounding allows.
+    max_iter : int, default=-1
+        The most steps of Newton's method or of the box solver; -1 for no limit.
+    method : {"auto", "newton", "newton-cg", "multipliers", "box"}, default="auto"
+        Newton's method for smooth losses, with K in memory or as lazy products; the method of multipliers for any; the
+        box solver for losses of straight pieces. "auto" takes the first that applies of box, newton (newton-cg where
+        the budget has no room for K) and multipliers.
+    matrix : ndarray of shape (n, n), optional
+        K in float64, where the caller has it already.
+    cache_bytes : int, default=200 MiB
+        The most memory for kept kernel rows of the box solver.
+    n_jobs : int, optional
+        Worker threads.
+    verbose : bool, default=False
+        Show progress on standard error.
+
+    Returns
+    -------
+    Solution
+        ``value`` is a :class:`RiskValue`.
+
+    Raises
+    ------
+    ParameterError
+        If the method does not apply to the loss.
+    MemoryBudgetError
+        If the problem does not fit the memory budget.
+
+    Examples
+    --------
+    >>> from mercer.gram import PrecomputedGram
+    >>> from mercer.losses import Squared
+    >>> solution = solve_risk(RegularizedRisk(PrecomputedGram(np.eye(2)), Squared(), [3.0, 6.0], alpha=0.5))
+    >>> solution.value.c.round(12).tolist(), solution.status.name
+    ([2.0, 4.0], 'converged')
+    """
+    begun = time.perf_counter()
+    n = len(problem.targets)
+    limit = max_iter if max_iter >= 0 else _LIMIT
+    size = abs(zero_value(problem))
+    aim = Aim(tol, tol * _NOTHING * size)
+    chosen = _choose(problem, method)
+    exact = _ROUNDING[chosen if chosen in _ROUNDING else "auto" if problem.loss.smooth else "multipliers"]
+    tight = Aim(min(tol, exact), min(aim.absolute, exact * size)) if n <= EXACT else aim
+    with ExitStack() as held, memory.track() as account, blas_threads(1 if n <= _SERIAL else n_jobs):
+        solver: QuadraticSolver
+        if chosen == "box":
+            again = n <= WHOLE or not isinstance(problem.penalty, HalfSquare)
+            if again and matrix is None and 20 * n * n <= memory.budget():
+                # For one factor or tolerance after the other.
+                whole = KernelProducts(problem.gram, held, lazy=False).matrix
+                problem = replace(problem, gram=PrecomputedGram(whole))
+            solver = AsBox(problem, max_iter, cache_bytes, n_jobs, verbose)
+        else:
+            lazy = True if chosen == "newton-cg" else None if chosen == "auto" else False
+            K = KernelProducts(problem.gram, held, matrix, lazy)
+            progress = Progress(limit, "Newton steps", verbose)
+            by = ByMultipliers if chosen == "multipliers" or not problem.loss.smooth else ByNewton
+            solver = by(problem, K, progress, limit)
+        found, lam = _minimise(problem, solver, tight, n <= EXACT and not isinstance(solver, ByMultipliers))
+    status = _status(aim, found, solver.steps >= limit)
+    certificate = Certificate(
+        found.bounds.primal, found.bounds.dual, found.worst, solver.steps, time.perf_counter() - begun, account.peak,
+        status, {"stationarity": found.worst, "complementary slackness": found.bounds.worst_row}, problem.convex,
+    )  # fmt: skip
+    return Solution(RiskValue(found.c, found.b, found.Kc, found.u, lam), status, certificate, found.c)
+
+
+def _choose(problem: RegularizedRisk, method: Method) -> Method:
+    straight = problem.loss.tube(problem.targets) is not None
+    if method == "auto":
+        return "box" if straight else "auto" if problem.loss.smooth else "multipliers"
+    if method == "box" and not straight:
+        raise ParameterError(f"the {problem.loss.name} loss is not made of straight pieces; take another method.")
+    if method in ("newton", "newton-cg") and not problem.loss.smooth:
+        raise ParameterError(f"the {problem.loss.name} loss is not smooth, which method={method!r} needs.")
+    return method
+
+
+def _minimise(
+    problem: RegularizedRisk, solver: QuadraticSolver, aim: Aim, exact: bool
+) -> tuple[Answer, float]:
+    if isinstance(problem.penalty, HalfSquare):
+        return solver.solve(problem.alpha, aim), problem.alpha
+    u = problem.weight * problem.loss.gradient(problem.targets, np.zeros(len(problem.targets)))
+    s = math.sqrt(max(float(u @ np.asarray(problem.gram @ u)), 0.0))
+    return search_factor(problem, solver, first_factor(problem, s), aim, exact)
+
+
+def _status(aim: Aim, found: Answer, out_of_steps: bool) -> Status:
+    if aim.allows(found.bounds):
+        return Status.converged
+    return Status.iteration_limit if out_of_steps else Status.stalled
+
+
+def shared_matrix(gram: GramMatrix, held: ExitStack) -> tuple[Array | None, GramMatrix]:
+    """K in float64 and as a Gram matrix, for several problems, where the budget has room for that and for a factor."""
+    n = gram.shape[0]
+    if 24 * n * n > memory.budget():
+        return None, gram
+    held.enter_context(memory.reserve(8 * n * n, f"the kernel matrix in float64 ({n} x {n})"))
+    matrix = whole_matrix(gram, np.dtype(np.float64))
+    check_finite(matrix)
+    return matrix, PrecomputedGram(matrix)

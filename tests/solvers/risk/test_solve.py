@@ -1,0 +1,172 @@
+"""The general problem: every loss, penalty and method, against each other and against plain optimisers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy.optimize import minimize
+
+import mercer
+from loss_table import EXAMPLES, PENALTIES, Absolute, LogCosh, cases, targets
+from mercer import Gram
+from mercer._errors import DataError, MemoryBudgetError, ParameterError
+from mercer.gram import PrecomputedGram
+from mercer.kernels import RBF, Linear
+from mercer.losses import Ball, HalfSquare, Hinge, Huber, Logistic, Norm, NormPower, OwnLoss, Quantile, Squared
+from mercer.solvers.risk.regularized_risk import RegularizedRisk
+from mercer.solvers.risk.solve import solve_risk
+from mercer.solvers.risk.stationary import solve_stationary
+from mercer.solvers.solution import Status
+
+N = 40
+X = np.random.default_rng(0).normal(size=(N, 2))
+K = RBF(1.0)(X)
+
+
+def risk(loss: Any, penalty: Any = None, **others: Any) -> RegularizedRisk:
+    gram = others.pop("gram", PrecomputedGram(K))
+    return RegularizedRisk(gram, loss, targets(loss, gram.shape[0]), penalty=penalty or HalfSquare(), **others)
+
+
+def objective(problem: RegularizedRisk, c: np.ndarray, b: float = 0.0) -> float:
+    Kc = K @ c
+    return problem.risk(Kc + b) + problem.alpha * problem.penalty.value(float(np.sqrt(max(c @ Kc, 0.0))))
+
+
+@pytest.mark.parametrize("intercept", [False, True])
+@pytest.mark.parametrize("alpha", [1e-3, 1.0, 50.0])
+@pytest.mark.parametrize("loss", cases(EXAMPLES), ids=repr)
+def test_methods_agree_and_each_certifies_itself(loss: Any, alpha: float, intercept: bool) -> None:
+    problem = risk(loss, alpha=alpha, intercept=intercept)
+    found = [solve_risk(problem)]
+    if loss.smooth or loss.tube(problem.targets) is not None:
+        found.append(solve_risk(problem, method="multipliers"))
+    if loss.smooth:
+        found.append(solve_risk(problem, method="newton-cg"))
+    for solution in found:
+        certificate, value = solution.certificate, solution.value
+        assert solution.status is Status.converged and 0 <= certificate.relative_gap <= 1e-6
+        assert certificate.primal == pytest.approx(objective(problem, value.c, value.b), rel=1e-9)
+        # A lower bound of one is a lower bound of all.
+        assert all(certificate.dual <= other.certificate.primal * (1 + 1e-12) for other in found)
+        assert intercept or value.b == 0.0
+
+
+@pytest.mark.parametrize(
+    ("loss", "penalty"),
+    [(loss, penalty) for penalty in cases(PENALTIES) for loss in (Squared(), Hinge(), Logistic())]
+    + [(OwnLoss(Absolute()), Ball(2.0))],
+    ids=repr,
+)
+def test_every_penalty(loss: Any, penalty: Any) -> None:
+    problem = risk(loss, penalty, alpha=0.7)
+    solution = solve_risk(problem)
+    assert solution.status is Status.converged and 0 <= solution.certificate.relative_gap <= 1e-6
+    best = solution.certificate.primal
+    rng = np.random.default_rng(1)
+    for size in (1e-3, 1e-1):
+        c = solution.value.c + size * rng.normal(size=N)
+        assert objective(problem, c) >= best * (1 - 1e-6)
+        assert objective(problem, (1 - size) * solution.value.c) >= best * (1 - 1e-6)
+
+
+@pytest.mark.parametrize("penalty", [HalfSquare(), NormPower(3.0), Norm()], ids=repr)
+def test_smooth_problems_against_a_plain_optimiser(penalty: Any) -> None:
+    problem = risk(OwnLoss(LogCosh()), penalty, alpha=0.5)
+    L = np.linalg.cholesky(K + 1e-12 * np.eye(N))
+
+    def value(v: np.ndarray) -> float:
+        return problem.risk(L @ v) + 0.5 * penalty.value(float(np.linalg.norm(v)))
+
+    best = min((minimize(value, start * np.ones(N), method="BFGS", options={"gtol": 1e-7}) for start in (0.1, 0.3)),
+               key=lambda found: found.fun)  # fmt: skip
+    assert solve_risk(problem).certificate.primal == pytest.approx(best.fun, rel=1e-6)
+
+
+def test_least_squares_has_a_closed_form() -> None:
+    w = np.random.default_rng(3).uniform(0.5, 3.0, N)
+    problem = RegularizedRisk(PrecomputedGram(K), Squared(), X[:, 0], w, alpha=0.3)
+    np.testing.assert_allclose(solve_risk(problem).value.c, np.linalg.solve(K + np.diag(0.3 / w), X[:, 0]), rtol=1e-7)
+
+
+@pytest.mark.parametrize("intercept", [False, True])
+@pytest.mark.parametrize(("loss", "penalty"), [(Logistic(), None), (Huber(0.5), NormPower(3.0)), (Hinge(), Ball(2.0))])
+def test_weights_are_repetition(loss: Any, penalty: Any, intercept: bool) -> None:
+    times = np.random.default_rng(4).integers(1, 4, N)
+    rows = np.repeat(np.arange(N), times)
+    y = targets(loss, N)
+    options: dict[str, Any] = {"penalty": penalty or HalfSquare(), "alpha": 0.5, "intercept": intercept}
+    weighted = solve_risk(RegularizedRisk(PrecomputedGram(K), loss, y, times.astype(float), **options))
+    repeated = solve_risk(RegularizedRisk(PrecomputedGram(K[np.ix_(rows, rows)]), loss, y[rows], **options))
+    assert weighted.certificate.primal == pytest.approx(repeated.certificate.primal, rel=1e-9)
+    np.testing.assert_allclose(weighted.value.Kc[rows], repeated.value.Kc, atol=2e-6)
+
+
+def test_the_norm_alone_makes_all_of_w_zero_where_it_is_large() -> None:
+    problem = risk(Squared(), Norm())
+    u = problem.targets
+    edge = float(np.sqrt(u @ K @ u))
+    assert solve_risk(risk(Squared(), Norm(), alpha=1.01 * edge)).value.norm == 0.0
+    assert solve_risk(risk(Squared(), Norm(), alpha=0.99 * edge)).value.norm > 0.0
+
+
+def test_balls() -> None:
+    inside = solve_risk(risk(Squared(), Ball(1e4), gram=PrecomputedGram(K + np.eye(N))))
+    assert inside.value.norm < 1e4 and inside.certificate.primal < 1e-8
+    edge = solve_risk(risk(Squared(), Ball(0.5)))
+    assert edge.value.norm == pytest.approx(0.5, rel=1e-9)
+    same = solve_risk(risk(Squared(), alpha=edge.value.lam))
+    np.testing.assert_allclose(edge.value.Kc, same.value.Kc, atol=1e-8)
+
+
+@pytest.mark.parametrize("loss", [Logistic(), Hinge(), OwnLoss(Absolute()), Quantile(0.3)], ids=repr)
+def test_more_rows_than_are_solved_to_rounding(loss: Any) -> None:
+    rows = np.random.default_rng(5).normal(size=(560, 3))
+    solution = solve_risk(risk(loss, gram=Gram(RBF(1.0), rows), alpha=0.1))
+    assert solution.status is Status.converged and 0 <= solution.certificate.relative_gap <= 1e-6
+
+
+def test_singular_and_zero_matrices() -> None:
+    for gram in (PrecomputedGram(np.ones((N, N))), PrecomputedGram(np.zeros((N, N))), Gram(Linear(), X)):
+        for loss in (Squared(), Logistic(), Hinge(), OwnLoss(Absolute())):
+            assert solve_risk(risk(loss, gram=gram)).certificate.relative_gap <= 1e-6
+
+
+def test_a_limit_of_steps_is_told() -> None:
+    assert solve_risk(risk(Logistic(), alpha=1e-4), max_iter=1).status is Status.iteration_limit
+
+
+@pytest.mark.parametrize("intercept", [False, True])
+@pytest.mark.parametrize("loss", [Squared(), Logistic(), Huber(), Hinge()], ids=repr)
+def test_stationary_points_of_indefinite_kernels(loss: Any, intercept: bool) -> None:
+    indefinite = np.tanh(X @ X.T - 0.5)
+    problem = risk(loss, gram=PrecomputedGram(indefinite), alpha=20.0, convex=False, intercept=intercept)
+    solution = solve_stationary(problem)
+    assert solution.status is Status.stationary and not solution.certificate.convex
+    c, f = solution.value.c, indefinite @ solution.value.c + solution.value.b
+    if loss.smooth:
+        np.testing.assert_allclose(-20.0 * c, loss.gradient(problem.targets, f), atol=1e-9)
+    assert not intercept or abs(c.sum()) < 1e-9
+
+
+def test_what_is_refused() -> None:
+    with pytest.raises(ParameterError, match="hinge loss is not smooth, which method='newton' needs"):
+        solve_risk(risk(Hinge()), method="newton")
+    with pytest.raises(ParameterError, match="squared loss is not made of straight pieces"):
+        solve_risk(risk(Squared()), method="box")
+    with pytest.raises(ParameterError, match="the regularizer must be 'l2'"):
+        solve_stationary(risk(Squared(), Norm(), convex=False))
+    with pytest.raises(ParameterError, match="must have a curvature or straight pieces"):
+        solve_stationary(risk(OwnLoss(Absolute()), convex=False))
+    with pytest.raises(ParameterError, match="alpha must be a finite number above 0"):
+        risk(Squared(), alpha=0.0)
+    with pytest.raises(DataError, match=r"targets and weights of shape \(40,\)"):
+        RegularizedRisk(PrecomputedGram(K), Squared(), np.ones(3))
+    with pytest.raises(ParameterError, match="Leave out rows whose weight is zero"):
+        RegularizedRisk(PrecomputedGram(K), Squared(), np.ones(N), np.zeros(N))
+    with pytest.raises(DataError, match="target must be finite, and the one in row 0 is nan"):
+        RegularizedRisk(PrecomputedGram(K), Squared(), np.full(N, np.nan))
+    with mercer.config(memory="2KiB"), pytest.raises(MemoryBudgetError):
+        solve_risk(risk(Squared()))
