@@ -28,7 +28,14 @@ from mercer.losses import (
 )
 
 
-class LogCosh:
+class _Named:
+    """Prints as its name alone: names of tests must be the same in every process."""
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}()"
+
+
+class LogCosh(_Named):
     """Smooth and convex; tells its curvature."""
 
     def value(self, y, f):
@@ -42,7 +49,7 @@ class LogCosh:
         return 1.0 - np.tanh(f - y) ** 2
 
 
-class Absolute:
+class Absolute(_Named):
     """With a kink; tells its gradient only."""
 
     def value(self, y, f):
@@ -52,7 +59,7 @@ class Absolute:
         return np.sign(f - y)
 
 
-class Asymmetric:
+class Asymmetric(_Named):
     """Smooth in parts, with a kink at the target; tells its gradient only."""
 
     def value(self, y, f):
@@ -60,6 +67,13 @@ class Asymmetric:
 
     def gradient(self, y, f):
         return np.where(f > y, 2.0 + 2.0 * (f - y), -0.5)
+
+
+class BeyondOne(_Named):
+    """A penalty of norms above 1 alone, with a kink there."""
+
+    def __call__(self, norm):
+        return 5.0 * max(0.0, norm - 1.0)
 
 
 EXAMPLES: dict[type[Loss], list[Loss]] = {
@@ -78,7 +92,7 @@ PENALTIES: dict[type[Penalty], list[Penalty]] = {
     Norm: [Norm()],
     NormPower: [NormPower(), NormPower(1.5), NormPower(6.0)],
     Ball: [Ball(2.0)],
-    OwnPenalty: [OwnPenalty(np.cosh), OwnPenalty(lambda t: 5.0 * max(0.0, t - 1.0))],
+    OwnPenalty: [OwnPenalty(np.cosh), OwnPenalty(BeyondOne())],
 }
 
 
