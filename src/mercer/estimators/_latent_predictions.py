@@ -131,7 +131,7 @@ class LatentPredictions(ClassifierMixin, KernelEstimator):
         tiles = spans(m, max(1, min(m, _ENTRIES // (n * copies))))
         size = tiles[0].stop * n
         progress = Progress(len(tiles), "predictions")
-        with memory.reserve(8 * size * copies, "kernel values of new rows"), blas_threads(self.n_jobs):
+        with memory.reserve(8 * size * copies, "kernel values of new rows"), blas_threads(self.n_jobs, n):
             buffer = np.empty(size)
             for rows in tiles:
                 block = buffer[: (rows.stop - rows.start) * n].reshape(-1, n)

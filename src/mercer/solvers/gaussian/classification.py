@@ -180,7 +180,7 @@ class Evidence:
                 "Raise the budget with mercer.config(memory=...), or fit on fewer rows.",
             ))  # fmt: skip
             work = held.enter_context(self._workspaces.one())
-            held.enter_context(blas_threads(self.n_jobs))
+            held.enter_context(blas_threads(self.n_jobs, n))
             solution = self.approach.method(self.problem, theta, work, self.start, effort)
         self.start = solution.state
         return replace(solution, certificate=replace(solution.certificate, peak_bytes=account.peak))

@@ -45,7 +45,7 @@ def condition(
     """
     begun = time.perf_counter()
     n = problem.n
-    with memory.track() as account, blas_threads(n_jobs):
+    with memory.track() as account, blas_threads(n_jobs, n):
         with memory.reserve(
             8 * n * n, f"the covariance matrix of {n} rows and its factor",
             "Raise the budget with mercer.config(memory=...), or fit on fewer rows.",

@@ -120,7 +120,7 @@ class Objective:
         return 8 * self.problem.n**2
 
     def __call__(self, theta: Vector) -> tuple[float, Vector]:
-        with self._workspace() as matrix, blas_threads(self.n_jobs):
+        with self._workspace() as matrix, blas_threads(self.n_jobs, self.problem.n):
             solved = solve_at(self.problem, theta, matrix)
             if self.name == "evidence":
                 value = evidence(self.problem, solved)
@@ -130,7 +130,7 @@ class Objective:
 
     def value(self, theta: Vector) -> float:
         """Without the gradient, which takes twice as long as the rest."""
-        with self._workspace() as matrix, blas_threads(self.n_jobs):
+        with self._workspace() as matrix, blas_threads(self.n_jobs, self.problem.n):
             solved = solve_at(self.problem, theta, matrix)
             return evidence(self.problem, solved) if self.name == "evidence" else _leave_one_out(solved)[0]
 

@@ -30,6 +30,8 @@ MIXED_FROM = 2048
 _COLUMNS_PER_ROW = 1 / 96
 # Steps after a float64 factor: one or two reach the residual that rounding allows.
 _POLISH = 4
+# Up to so many rows one BLAS thread does.
+_SERIAL = 1024
 _ILL_CONDITIONED = 1e-6
 
 SINGLE, DOUBLE = "float32 Cholesky, refined", "float64 Cholesky"
@@ -128,9 +130,14 @@ def solve(system: LinearSystem, *, n_jobs: int | None = None) -> Solution[Matrix
     return Solution(system.scaled().apply_scale(done.z), status, certificate, state)
 
 
-def blas_threads(n_jobs: int | None) -> AbstractContextManager[None]:
-    """One BLAS thread in the block if one job is asked for; else leave BLAS as it is."""
-    return threads.one_blas_thread() if settings.resolve_jobs(n_jobs) == 1 else nullcontext()
+def blas_threads(n_jobs: int | None, rows: int | None = None) -> AbstractContextManager[None]:
+    """One BLAS thread in the block if one job is asked for, or where matrices have few ``rows``; else as it is.
+
+    On few rows several threads win little, and the bits of what they compute depend on their number, which differs
+    from one process to another.
+    """
+    few = rows is not None and rows <= _SERIAL
+    return threads.one_blas_thread() if few or settings.resolve_jobs(n_jobs) == 1 else nullcontext()
 
 
 def hold_matrix(held: ExitStack, n: int, bytes_per_entry: int, what: str) -> None:

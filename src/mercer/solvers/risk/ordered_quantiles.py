@@ -37,7 +37,6 @@ _PATIENCE = 8
 _FIRST, _GROWTH, _LAST = 10.0, 6.0, 1e9
 # The part of the allowed gap that is left to Newton's method.
 _INNER = 0.1
-_SERIAL = 1024
 
 
 @dataclass(frozen=True, eq=False)
@@ -131,7 +130,7 @@ def solve_ordered_quantiles(
     begun = time.perf_counter()
     n = len(problem.targets)
     limit = max_iter if max_iter >= 0 else _LIMIT
-    with ExitStack() as held, memory.track() as account, blas_threads(1 if n <= _SERIAL else n_jobs):
+    with ExitStack() as held, memory.track() as account, blas_threads(n_jobs, n):
         m = len(problem.levels)
         held.enter_context(memory.reserve(8 * 20 * n * m, f"20 arrays of {n} x {m} numbers"))
         K = KernelProducts(problem.gram, held, matrix)

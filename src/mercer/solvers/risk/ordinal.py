@@ -123,7 +123,7 @@ def solve_ordinal(
     ([-0.9044, 0.9044], True)
     """
     begun = time.perf_counter()
-    with memory.track() as account, blas_threads(n_jobs), held_matrix(problem) as K:
+    with memory.track() as account, blas_threads(n_jobs, problem.gram.shape[0]), held_matrix(problem) as K:
         path = NewtonPath(problem, K, start)
         status = path.run(tol, Progress(max_iter, "Newton steps", verbose), max_iter)
         return path.finish(status, time.perf_counter() - begun, account.peak)

@@ -82,7 +82,7 @@ def slope_by_evidence(
     (True, 'converged')
     """
     begun = time.perf_counter()
-    with memory.track() as account, blas_threads(n_jobs), held_matrix(problem) as K:
+    with memory.track() as account, blas_threads(n_jobs, problem.gram.shape[0]), held_matrix(problem) as K:
         search = _Search(problem, C, K, tol, max_iter, Progress(None, "slopes tried", verbose))
         low, high = (math.log(bound) for bound in SLOPES)
         grid = np.linspace(low, high, _GRID)

@@ -35,8 +35,6 @@ _LIMIT = 10_000
 _ROUNDING = {"auto": 1e-16, "multipliers": 1e-12, "box": 1e-9}
 # The share of the objective at zero below which a gap counts as nothing, in units of the tolerance.
 _NOTHING = 1e-6
-# Up to so many rows one thread is quicker than several.
-_SERIAL = 1024
 
 
 def solve_risk(
@@ -102,7 +100,7 @@ def solve_risk(
     chosen = _choose(problem, method)
     exact = _ROUNDING[chosen if chosen in _ROUNDING else "auto" if problem.loss.smooth else "multipliers"]
     tight = Aim(min(tol, exact), min(aim.absolute, exact * size)) if n <= EXACT else aim
-    with ExitStack() as held, memory.track() as account, blas_threads(1 if n <= _SERIAL else n_jobs):
+    with ExitStack() as held, memory.track() as account, blas_threads(n_jobs, n):
         solver: QuadraticSolver
         if chosen == "box":
             again = n <= WHOLE or not isinstance(problem.penalty, HalfSquare)

@@ -25,7 +25,6 @@ from mercer.solvers.solution import Certificate, Solution, Status
 
 _LIMIT = 200
 _HALVINGS = 40
-_SERIAL = 1024
 # A residual of this part of the multipliers is rounding.
 _ROUNDING = 1e-13
 
@@ -74,7 +73,7 @@ def solve_stationary(
         )
     begun = time.perf_counter()
     n = len(problem.targets)
-    with ExitStack() as held, memory.track() as account, blas_threads(1 if n <= _SERIAL else n_jobs):
+    with ExitStack() as held, memory.track() as account, blas_threads(n_jobs, n):
         if problem.loss.smooth:
             c, Kc, b, steps = _by_newton(problem, held, max_iter if max_iter >= 0 else _LIMIT, verbose)
         elif problem.loss.tube(problem.targets) is not None:
