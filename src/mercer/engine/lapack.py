@@ -21,6 +21,9 @@ from scipy.linalg import cython_blas, cython_lapack
 Array = NDArray[Any]
 
 _PREFIX = {np.dtype(np.float32): "s", np.dtype(np.float64): "d"}
+# OpenBLAS spreads the blocked inverse over threads from the first row on, all other routines from here on. Below, the
+# same is done without blocks, so that no bit depends on the number of threads.
+_SERIAL_BELOW = 128
 _REAL = {np.dtype(np.float32): ctypes.c_float, np.dtype(np.float64): ctypes.c_double}
 
 
@@ -83,6 +86,10 @@ def invert_cholesky(factor: Array) -> int:
     (0, [[2.0, -1.0], [0.0, 1.0]])
     """
     dtype, n, info = _check(factor), len(factor), ctypes.c_int()
+    if n < _SERIAL_BELOW:
+        failed = invert_triangle(factor)
+        _call("lauu2", dtype, b"L", n, factor, max(n, 1), info)
+        return failed or info.value
     _call("potri", dtype, b"L", n, factor, max(n, 1), info)
     return info.value
 

@@ -1,0 +1,101 @@
+"""Factorisations by address: against NumPy, in place, on one triangle, while other threads run."""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+import numpy as np
+import pytest
+
+from mercer.engine import lapack, threads
+
+RNG = np.random.default_rng(0)
+
+
+def matrix(n: int, dtype: Any = np.float64) -> np.ndarray:
+    G = RNG.normal(size=(n, n))
+    return (G @ G.T + n * np.eye(n)).astype(dtype)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("n", [1, 2, 50, 127, 128, 200])
+def test_against_numpy(n: int, dtype: Any) -> None:
+    A = matrix(n, dtype)
+    close = {"rtol": 1e3 * np.finfo(dtype).eps, "atol": 1e2 * np.finfo(dtype).eps}
+    factor = A.copy()
+    assert lapack.factor_cholesky(factor) == 0
+    below = np.tril_indices(n, -1)
+    np.testing.assert_array_equal(factor[below], A[below])
+    L = np.triu(factor).T.astype(np.float64)
+    np.testing.assert_allclose(L @ L.T, A, rtol=1e3 * np.finfo(dtype).eps, atol=n * 1e2 * np.finfo(dtype).eps)
+    inverse = factor.copy()
+    assert lapack.invert_cholesky(inverse) == 0
+    np.testing.assert_allclose(np.triu(inverse), np.triu(np.linalg.inv(A.astype(np.float64))), **close)
+    triangle = factor.copy()
+    assert lapack.invert_triangle(triangle) == 0
+    np.testing.assert_allclose(np.triu(triangle), np.linalg.inv(L).T, **close)
+    rows = RNG.normal(size=(7, n)).astype(dtype)
+    for transposed in (False, True):
+        found = rows.copy()
+        lapack.solve_triangle(factor, found, transposed=transposed)
+        np.testing.assert_allclose(found, np.linalg.solve(L.T if transposed else L, rows.T).T, **close)
+    found = rows.copy()
+    lapack.solve_cholesky(factor, found)
+    np.testing.assert_allclose(found, np.linalg.solve(A.astype(np.float64), rows.T).T, **close)
+
+
+def test_what_has_no_factor() -> None:
+    A = np.diag([1.0, -1.0, 1.0])
+    assert lapack.factor_cholesky(A) == 2
+    singular = np.diag([1.0, 0.0, 1.0])
+    assert lapack.invert_triangle(singular.copy()) == 2
+    assert lapack.invert_cholesky(singular.copy()) == 2
+
+
+@pytest.mark.parametrize(
+    "arrays",
+    [
+        (np.eye(3).T[::-1],), (np.eye(3, dtype=int),), (np.ones((2, 3)),), (np.eye(3), np.ones((2, 4))),
+        (np.eye(3), np.ones((2, 3), np.float32)), (np.eye(4), np.ones((4, 8))[:, ::2]), (np.eye(3), np.ones(3)),
+    ],
+)  # fmt: skip
+def test_arrays_that_would_be_misread(arrays: tuple) -> None:
+    call = lapack.factor_cholesky if len(arrays) == 1 else lapack.solve_triangle
+    with pytest.raises(TypeError):
+        call(*arrays)
+
+
+@pytest.mark.parametrize("n", [20, 64, 90, 127])
+def test_small_matrices_have_the_same_bits_on_any_number_of_threads(n: int) -> None:
+    A = matrix(n)
+
+    def work() -> list[bytes]:
+        factor = A.copy()
+        lapack.factor_cholesky(factor)
+        inverse, triangle, rows = factor.copy(), factor.copy(), np.ones((3, n))
+        lapack.invert_cholesky(inverse)
+        lapack.invert_triangle(triangle)
+        lapack.solve_cholesky(factor, rows)
+        return [array.tobytes() for array in (factor, inverse, triangle, rows)]
+
+    free = work()
+    with threads.one_blas_thread():
+        assert work() == free
+
+
+def test_other_threads_run_meanwhile() -> None:
+    A = matrix(1200)
+    counted, done = [0], threading.Event()
+
+    def work() -> None:
+        lapack.factor_cholesky(A)
+        done.set()
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    # Where the interpreter were kept, this loop would begin after the end.
+    while not done.is_set():
+        counted[0] += 1
+    thread.join()
+    assert counted[0] > 10
