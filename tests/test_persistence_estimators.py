@@ -25,6 +25,7 @@ from mercer import (
     SVR,
     BayesianLinearRegression,
     GaussianProcessClassifier,
+    GaussianProcessOrdinalRegression,
     GaussianProcessRegressor,
     KernelLogisticRegression,
     KernelOrdinalRegression,
@@ -107,6 +108,13 @@ MODELS: dict[str, tuple[Callable[[], BaseEstimator], Any]] = {
     ),
     "ordinal, slope": (
         lambda: KernelOrdinalRegression(kernel="precomputed", slope="evidence", decision="median").fit(K, THREE), NEW_K
+    ),
+    "gp ordinal": (lambda: GaussianProcessOrdinalRegression().fit(X, THREE), NEW),
+    "gp ordinal, ties and restarts": (
+        lambda: GaussianProcessOrdinalRegression(
+            1.0 * RBF(1.0), link="logit", slope=2.0, n_restarts_optimizer=1, random_state=0,
+            classes=["oak", "box", "ash", "elm"],
+        ).fit(X.round(), THREE), NEW
     ),
     "one class": (lambda: OneClassSVM(nu=0.3).fit(X), NEW),
     "logistic": (lambda: KernelLogisticRegression(kernel=KERNEL).fit(X, LABELS, np.arange(40)), NEW),

@@ -14,6 +14,7 @@ _HOME = {
     "GaussianProcessClassifier": "mercer.estimators.gaussian_process_classifier",
     "BayesianLinearRegression": "mercer.estimators.bayesian_linear_regression",
     "GaussianProcessRegressor": "mercer.estimators.gaussian_process_regressor",
+    "GaussianProcessOrdinalRegression": "mercer.estimators.gaussian_process_ordinal_regression",
     "Gram": "mercer.gram",
     "KernelLogisticRegression": "mercer.estimators.kernel_logistic_regression",
     "KernelMachine": "mercer.estimators.kernel_machine",
@@ -52,6 +53,9 @@ if TYPE_CHECKING:
     from mercer.engine.settings import config as config
     from mercer.estimators.bayesian_linear_regression import BayesianLinearRegression as BayesianLinearRegression
     from mercer.estimators.gaussian_process_classifier import GaussianProcessClassifier as GaussianProcessClassifier
+    from mercer.estimators.gaussian_process_ordinal_regression import (
+        GaussianProcessOrdinalRegression as GaussianProcessOrdinalRegression,
+    )
     from mercer.estimators.gaussian_process_regressor import GaussianProcessRegressor as GaussianProcessRegressor
     from mercer.estimators.kernel_logistic_regression import KernelLogisticRegression as KernelLogisticRegression
     from mercer.estimators.kernel_machine import KernelMachine as KernelMachine

@@ -49,6 +49,21 @@ def require_choice(learner: Any, name: str, choices: Collection[Any]) -> None:
         raise ParameterError(f"{name} must be {', '.join(others)} or {last}, and is {value!r}.")
 
 
+def require_slope(learner: Any) -> None:
+    """Raise unless the parameter ``slope`` is a number above 0 or ``"evidence"``.
+
+    Raises
+    ------
+    ParameterError
+        With the value.
+    """
+    slope = learner.slope
+    if isinstance(slope, str) and slope == "evidence":
+        return
+    if not isinstance(slope, Real) or isinstance(slope, bool) or not 0 < float(slope) < float("inf"):
+        raise ParameterError(f"slope must be a finite number above 0 or 'evidence', and is {slope!r}.")
+
+
 def require_seed(learner: Any) -> None:
     """Raise unless the parameter ``random_state`` is a seed.
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import replace
-from numbers import Integral, Real
+from numbers import Integral
 from typing import Any, Self
 
 import numpy as np
@@ -17,7 +17,7 @@ from mercer.engine import memory
 from mercer.estimators._base import KernelEstimator
 from mercer.estimators._distinct import equal_rows
 from mercer.estimators._ordered import DECISIONS, OrderedLabels, class_probabilities, decide, ordered_labels
-from mercer.estimators._parameters import require_choice, require_number
+from mercer.estimators._parameters import require_choice, require_number, require_slope
 from mercer.estimators._weights import check_sample_weight, class_factors, fit_weighted_kernel
 from mercer.kernels.vector.dot import Linear
 from mercer.solvers.matrix import Vector
@@ -257,15 +257,12 @@ class KernelOrdinalRegression(ClassifierMixin, KernelEstimator):
         require_choice(self, "decision", DECISIONS)
         for name in ("warm_start", "allow_indefinite"):
             require_choice(self, name, (True, False))
-        if isinstance(self.slope, str) and self.slope == "evidence":
-            if self.allow_indefinite:
-                raise ParameterError(
-                    "slope='evidence' needs a positive semi-definite kernel, which the prior of the evidence has as "
-                    "its covariance; set slope to a number, or allow_indefinite=False."
-                )
-            return
-        if not isinstance(self.slope, Real) or isinstance(self.slope, bool) or not 0 < float(self.slope) < np.inf:
-            raise ParameterError(f"slope must be a finite number above 0 or 'evidence', and is {self.slope!r}.")
+        require_slope(self)
+        if isinstance(self.slope, str) and self.allow_indefinite:
+            raise ParameterError(
+                "slope='evidence' needs a positive semi-definite kernel, which the prior of the evidence has as its "
+                "covariance; set slope to a number, or allow_indefinite=False."
+            )
 
     def _class_factors(self, labels: OrderedLabels, weight: Vector) -> Vector:
         """Factors of C for all classes; those that no row has count for nothing."""

@@ -168,16 +168,14 @@ class NewtonPath:
         self.problem, self.K = problem, K
         self.coefficients = np.zeros(problem.points)
         self.latent = np.zeros(problem.points)
-        self.cuts = problem.shares_as_cuts()
+        self._fixed = fixed_cuts is not None
+        self.cuts = problem.shares_as_cuts() if fixed_cuts is None else fixed_cuts
         if start is not None and len(start.cuts) == problem.classes - 1 and (np.diff(start.cuts) > 0).all():
             latent = K @ start.coefficients
             given = problem.loss(latent, start.cuts) + 0.5 * float(start.coefficients @ latent)
             # Far away from the answer the losses are straight lines, which tell Newton's method nothing.
             if given < problem.loss(self.latent, self.cuts):
                 self.coefficients, self.latent, self.cuts = start.coefficients.copy(), latent, start.cuts.copy()
-        self._fixed = fixed_cuts is not None
-        if fixed_cuts is not None:
-            self.cuts = fixed_cuts
         self.steps = 0
         self._work = work
 
@@ -206,19 +204,19 @@ class NewtonPath:
             progress.advance()
 
     def finish(self, status: Status, seconds: float, peak_bytes: int) -> Solution[OrdinalAnswer, OrdinalStart]:
-        """The answer with the best cut-points for its latent values, and its certificate."""
-        if self.problem.convex:
-            self.cuts, expansion = best_cuts(self.problem, self.latent, self.cuts)
-        else:
-            expansion = self.problem.expand(self.latent, self.cuts)
+        """The answer with the best cut-points for its latent values, if these are free, and its certificate."""
+        if self.problem.convex and not self._fixed:
+            self.cuts, _ = best_cuts(self.problem, self.latent, self.cuts)
+        expansion = self._expand(self.latent, self.cuts)
         off = self.coefficients + expansion.slope
         pulled = self.K @ off
         primal = self.problem.loss(self.latent, self.cuts) + 0.5 * float(self.coefficients @ self.latent)
-        # The cut-points are best to rounding; what that leaves is counted.
-        gap = max(0.5 * float(off @ pulled), 0.0) + abs(float(self.cuts @ expansion.cut_slope))
-        violations = {
-            "stationarity": float(np.abs(pulled).max()), "cut-points": float(np.abs(expansion.cut_step()).max())
-        }
+        gap = max(0.5 * float(off @ pulled), 0.0)
+        violations = {"stationarity": float(np.abs(pulled).max())}
+        if not self._fixed:
+            # The cut-points are best to rounding; what that leaves is counted.
+            gap += abs(float(self.cuts @ expansion.cut_slope))
+            violations["cut-points"] = float(np.abs(expansion.cut_step()).max())
         certificate = Certificate(
             primal, primal - gap, max(violations.values()), self.steps, seconds, peak_bytes, status, violations,
             self.problem.convex,

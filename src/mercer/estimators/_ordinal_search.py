@@ -1,0 +1,102 @@
+"""The search for the hyper-parameters of Gaussian processes on ordered classes, from several starts."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+
+import numpy as np
+
+from mercer.engine import memory, settings, threads
+from mercer.kernels.parameters import Parameter
+from mercer.solvers.gaussian.ordinal import OrdinalEvidence, OrdinalProcess
+from mercer.solvers.gaussian.search import Objective, Optimizer, Search, maximise, warn_of_bounds
+from mercer.solvers.matrix import Vector
+
+SLOPE_BOUNDS = (1e-3, 1e3)
+"""Where the slope is looked for."""
+
+# Bounds of the first cut-point and of the logarithms of the gaps: far beyond any use, and finite.
+_FIRST_CUT = (-1e6, 1e6)
+_LOG_GAP = (-30.0, 15.0)
+
+
+def search_ordinal(
+    process: OrdinalProcess,
+    parameters: tuple[Parameter, ...],
+    starts: list[Vector],
+    log_prior: Objective | None,
+    *,
+    max_iter: int,
+    optimizer: Optimizer | None,
+    n_jobs: int | None,
+) -> Search:
+    """Maximise the evidence from every start; the ascents run side by side, as far as memory allows.
+
+    Parameters
+    ----------
+    process : OrdinalProcess
+    parameters : tuple of Parameter
+        Those of the kernel, and the slope if it is free: what ``theta`` begins with, before the cut-points.
+    starts : list of ndarray of shape (p,)
+    log_prior : callable, optional
+        Of ``parameters`` alone.
+    max_iter : int
+        Newton steps to a mode.
+    optimizer : callable, optional
+        In the place of L-BFGS-B.
+    n_jobs : int, optional
+
+    Warns
+    -----
+    MercerWarning
+        If one of ``parameters`` ended at a bound.
+    """
+    front = search_bounds(parameters)
+    bounds = np.vstack([front, [_FIRST_CUT], *[[_LOG_GAP]] * (process.cuts - 1)])
+    prior = _padded(log_prior, len(front))
+    found: list[Search | None] = [None] * len(starts)
+
+    def task(number: int) -> Callable[[], None]:
+        def work() -> None:
+            evidence = OrdinalEvidence(process, max_iter)
+            found[number] = maximise(
+                evidence, starts[number], bounds, log_prior=prior, optimizer=optimizer, n_jobs=n_jobs
+            )
+
+        return work
+
+    tasks = [task(number) for number in range(len(starts))]
+    if len(tasks) == 1:
+        tasks[0]()
+    else:
+        room = max(1, memory.budget() // OrdinalEvidence(process).bytes_each)
+        threads.run(tasks, min(settings.resolve_jobs(n_jobs), room))
+    search = Search(tuple(trial for one in found if one is not None for trial in one.trials))
+    best = dataclasses.replace(search.best, theta=search.best.theta[: len(front)])
+    warn_of_bounds(Search((best,)), front, [p.name for p in parameters])
+    return search
+
+
+def search_bounds(parameters: tuple[Parameter, ...]) -> Vector:
+    """Bounds of parameters on the scales of their transforms, (p, 2).
+
+    Examples
+    --------
+    >>> search_bounds((Parameter("slope", 1.0, (1.0, 100.0), "log", True),)).round(3).tolist()
+    [[0.0, 4.605]]
+    """
+    rows = [[dataclasses.replace(p, value=bound).theta for bound in p.bounds] for p in parameters]
+    return np.asarray(rows, dtype=np.float64).reshape(-1, 2)
+
+
+def _padded(log_prior: Objective | None, size: int) -> Objective | None:
+    """The log prior of the first ``size`` hyper-parameters as one of all."""
+    if log_prior is None:
+        return None
+
+    def whole(theta: Vector) -> tuple[float, Vector]:
+        value, front = log_prior(theta[:size])
+        return value, np.concatenate([front, np.zeros(len(theta) - size)])
+
+    return whole

@@ -1,0 +1,365 @@
+"""Gaussian processes on ordered classes."""
+
+from __future__ import annotations
+
+import dataclasses
+import time
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import ClassifierMixin
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted
+
+from mercer._errors import ParameterError, warn_user
+from mercer.engine import lapack, memory
+from mercer.engine.tiles import spans
+from mercer.estimators._base import KernelEstimator
+from mercer.estimators._covariance import KernelCovariance, MatrixCovariance
+from mercer.estimators._distinct import equal_rows
+from mercer.estimators._gaussian_options import check_search
+from mercer.estimators._ordered import DECISIONS, averaged_probabilities, decide, ordered_labels
+from mercer.estimators._ordinal_search import SLOPE_BOUNDS, search_bounds, search_ordinal
+from mercer.estimators._parameters import require_choice, require_slope
+from mercer.kernels import RBF, Kernel
+from mercer.kernels.inputs import Rows
+from mercer.kernels.parameters import Parameter
+from mercer.kernels.plan import diagonal
+from mercer.priors import bind_priors
+from mercer.solvers.gaussian.ordinal import OrdinalEvidence, OrdinalPosterior, OrdinalProcess
+from mercer.solvers.linear.cholesky import blas_threads
+from mercer.solvers.matrix import Vector
+from mercer.solvers.risk.cumulative_links import LINKS
+from mercer.solvers.solution import Status
+
+# New rows that are predicted at a time.
+_TILE = 512
+
+
+class GaussianProcessOrdinalRegression(ClassifierMixin, KernelEstimator):
+    r"""Classes in an order, between cut-points on the scale of a Gaussian process.
+
+    .. math:: P(t = j \mid f) = F(a (\phi_j - f(x))) - F(a (\phi_{j-1} - f(x))), \qquad f \sim \mathrm{GP}(0, k_\theta)
+
+    with the distribution function F of the link, cut-points :math:`\phi_1 < \dots < \phi_{k-1}` and the slope a; with
+    the normal link, ``1 / a`` is the standard deviation of a noise on f. The hyper-parameters, which are those of the
+    kernel, the slope and the cut-points, maximise Laplace's evidence.
+
+    Parameters
+    ----------
+    kernel : Kernel, scikit-learn kernel, str or callable, optional
+        The covariance function, whose free parameters are searched for from the values they have; None is
+        ``RBF(1.0)``. Its scale and the slope say the same: for a kernel with a free factor, such as ``1.0 * RBF(1.0)``,
+        set ``slope`` to a number. Also a name (``"rbf"``, ...) or a function ``(X, Z) -> block``; with
+        ``"precomputed"`` there are no probabilities of new rows, whose ``k(x, x)`` is not known.
+    link : {"probit", "logit", "cloglog", "loglog"}, default="probit"
+        F: the normal or the logistic distribution, ``1 - exp(-exp(z))`` or ``exp(-exp(-z))``.
+    slope : float or "evidence", default="evidence"
+        a; ``"evidence"`` searches for it, from 1.
+    classes : sequence, optional
+        All labels from the lowest to the highest, for labels whose order is not that of sorting, or for classes that
+        may be missing in y. Without it, labels are sorted; those of an ordered categorical of pandas come in the order
+        of its categories.
+    decision : {"mode", "median", "mean"}, default="mode"
+        What ``predict`` returns: the most probable class, the class in which the distribution function reaches one
+        half (best for the mean absolute error), or the one nearest to the expected number of the class.
+    optimizer : "fmin_l_bfgs_b", callable or None, default="fmin_l_bfgs_b"
+        None keeps kernel and slope as they are, and puts the cut-points where every class has its share. A function is
+        called as ``optimizer(objective, start, bounds)``, where ``objective(theta, eval_gradient=True)`` is to be
+        minimised, and returns the best theta and its value.
+    n_restarts_optimizer : int, default=0
+        Further searches, with kernel and slope drawn between their bounds.
+    max_iter_predict : int, default=100
+        The most Newton steps to a mode.
+    priors : dict of str to Prior, optional
+        Of parameters of the kernel, by name, and of ``"slope"``; see :mod:`mercer.priors`.
+    random_state : int, RandomState or None, default=None
+        Of the starts.
+    gamma, degree, coef0 : float, int, float
+        For kernels given by name.
+    allow_indefinite : bool, default=False
+        Whether to take a kernel that is not known to be positive semi-definite; where its matrix is not, fit fails.
+    n_jobs : int, optional
+        Threads; None for all.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (k,)
+        The classes in their order.
+    thresholds_ : ndarray of shape (k - 1,)
+        The cut-points, in units of f. A class that no row has lies between two equal ones (infinite ones at an end of
+        the scale), and has the probability 0.
+    slope_ : float
+    kernel_ : Kernel or None
+        The kernel with the hyper-parameters that were found.
+    theta_ : ndarray of shape (p,)
+        Free parameters of ``kernel_`` on the scales of their transforms, the logarithm of the slope if it was
+        searched for, the first cut-point, and the logarithms of the gaps; of classes that are there.
+    log_marginal_likelihood_value_ : float
+        Laplace's evidence at ``theta_``.
+    search_ : Search or None
+        All searches: where each started and ended, the objective there, and how it ended.
+    X_fit_ : ndarray or csr_matrix of shape (m, n_features)
+        The distinct training rows.
+    dual_coef_ : ndarray of shape (m,)
+        Coefficients of the mean of f over ``X_fit_``.
+    certificate_ : Certificate
+        Of the mode of the posterior; its iterations are evaluations of the evidence.
+
+    Raises
+    ------
+    DataError, ParameterError, IndefiniteKernelError, NumericalError, MemoryBudgetError
+        From ``fit``: one class only or unknown labels, a parameter that makes no sense, a kernel that is not positive
+        semi-definite, a job that does not fit.
+
+    Notes
+    -----
+    Rows that are equal share a latent value, and are held once. An evaluation of the evidence and its gradient takes
+    one Cholesky factorisation for each of five to ten Newton steps and one inverse, on two matrices of m^2 numbers.
+
+    References
+    ----------
+    W. Chu and Z. Ghahramani, "Gaussian processes for ordinal regression", JMLR 6 (2005), 1019-1041.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer import GaussianProcessOrdinalRegression
+    >>> X = np.linspace(0, 3, 31)[:, None]
+    >>> y = np.digitize(X[:, 0] + 0.3 * np.cos(40 * X[:, 0]), [1.0, 2.0])
+    >>> model = GaussianProcessOrdinalRegression().fit(X, y)
+    >>> model.predict([[0.2], [1.5], [2.9]]).tolist()
+    [0, 1, 2]
+    >>> p = model.predict_proba([[1.0]])
+    >>> bool(p[0, 0] > 0.2 and p[0, 1] > 0.2 > p[0, 2])
+    True
+    """
+
+    def __init__(
+        self,
+        kernel: Any = None,
+        *,
+        link: str = "probit",
+        slope: float | str = "evidence",
+        classes: Any = None,
+        decision: str = "mode",
+        optimizer: Any = "fmin_l_bfgs_b",
+        n_restarts_optimizer: int = 0,
+        max_iter_predict: int = 100,
+        priors: Any = None,
+        random_state: Any = None,
+        gamma: Any = None,
+        degree: int = 3,
+        coef0: float = 1,
+        allow_indefinite: bool = False,
+        n_jobs: int | None = None,
+    ) -> None:
+        self.kernel = kernel
+        self.link = link
+        self.slope = slope
+        self.classes = classes
+        self.decision = decision
+        self.optimizer = optimizer
+        self.n_restarts_optimizer = n_restarts_optimizer
+        self.max_iter_predict = max_iter_predict
+        self.priors = priors
+        self.random_state = random_state
+        self.gamma = gamma
+        self.degree = degree
+        self.coef0 = coef0
+        self.allow_indefinite = allow_indefinite
+        self.n_jobs = n_jobs
+
+    def fit(self, X: Any, y: Any) -> Self:
+        """Search for the hyper-parameters and condition on rows ``X`` (n, d) with labels ``y`` (n,).
+
+        For ``kernel="precomputed"``, ``X`` is the kernel matrix (n, n).
+
+        Warns
+        -----
+        MercerWarning
+            If a hyper-parameter ended at a bound.
+        """
+        begun = time.perf_counter()
+        self._check_parameters()
+        X = self._check_X(X, reset=True)
+        labels = ordered_labels(type(self).__name__, y, self.classes, np.ones(X.shape[0]))
+        self._fit_kernel(X, allow_indefinite=self.allow_indefinite, intercept=False)
+        points, owner = self._points(X)
+        parameters = self._parameters()
+        log_prior = bind_priors(self.priors, parameters)
+        self._check_curvature(
+            self._gram(points, dtype=None if self.kernel_ is None else np.float64), np.arange(points.shape[0]),
+            X.dtype, intercept=False, allow_indefinite=self.allow_indefinite,
+        )  # fmt: skip
+        slope = None if isinstance(self.slope, str) else float(self.slope)
+        process = OrdinalProcess(self._covariance(points), labels.ranks, LINKS[self.link], slope, owner)
+        with memory.track() as account, blas_threads(self.n_jobs, process.covariance.n):
+            starts = self._starts(process, parameters, points)
+            self.search_ = None
+            if self.optimizer is not None:
+                self.search_ = search_ordinal(
+                    process, parameters, starts, log_prior, max_iter=int(self.max_iter_predict),
+                    optimizer=self.optimizer if callable(self.optimizer) else None, n_jobs=self.n_jobs,
+                )  # fmt: skip
+            self.theta_ = starts[0] if self.search_ is None else self.search_.theta
+            posterior = OrdinalEvidence(process, int(self.max_iter_predict)).posterior(self.theta_)
+        self.classes_, self._ranks = labels.names, labels.ranks
+        self._owner = np.arange(X.shape[0]) if owner is None else owner
+        self._keep(posterior, points, labels.all_cuts(posterior.cuts))
+        evaluations = 0 if self.search_ is None else self.search_.evaluations
+        self.certificate_ = dataclasses.replace(
+            posterior.certificate, iterations=evaluations, seconds=time.perf_counter() - begun, peak_bytes=account.peak
+        )
+        if self.certificate_.status is not Status.converged:
+            warn_user(
+                f"{type(self).__name__}: the mode was not reached. {self.certificate_.status.value}", ConvergenceWarning
+            )
+        return self
+
+    def latent(self, X: Any, return_std: bool = False) -> Any:
+        """The mean of f at each row of ``X``, (m,), and with ``return_std`` also its standard deviation, (m,).
+
+        Raises
+        ------
+        ParameterError
+            If deviations are asked for and the kernel is precomputed.
+        """
+        check_is_fitted(self)
+        X = self._check_X(X, reset=False)
+        if return_std:
+            mean, variance = self._moments(X)
+            return mean, np.sqrt(variance)
+        gram: Any = self._gram(X, X if self.kernel_ is None else self.X_fit_)
+        return np.asarray(gram @ self.dual_coef_, dtype=np.float64)
+
+    def predict_proba(self, X: Any) -> Vector:
+        """Probabilities of the classes at each row of ``X``, (m, k), averaged over the posterior of f."""
+        check_is_fitted(self)
+        X = self._check_X(X, reset=False)
+        mean, variance = self._moments(X)
+        a = self.slope_
+        return averaged_probabilities(LINKS[self.link], a * mean, a * a * variance, a * self.thresholds_)
+
+    def predict(self, X: Any) -> np.ndarray:
+        """The class of each row of ``X``, (m,), by ``decision``."""
+        check_is_fitted(self)
+        return np.asarray(self.classes_[decide(self.predict_proba(X), self.decision)])
+
+    def log_marginal_likelihood(self, theta: Any = None, eval_gradient: bool = False) -> Any:
+        """Laplace's evidence of the training rows.
+
+        Parameters
+        ----------
+        theta : array-like of shape (p,), optional
+            As ``theta_``; None for the value at the hyper-parameters that were found.
+        eval_gradient : bool, default=False
+            Whether the gradient, of shape (p,), is returned as well.
+
+        Returns
+        -------
+        float, or (float, ndarray of shape (p,))
+
+        Raises
+        ------
+        ParameterError
+            If theta has another length, or the gradient is asked for without theta.
+        """
+        check_is_fitted(self)
+        if theta is None:
+            if eval_gradient:
+                raise ParameterError("a gradient needs theta; pass theta=model.theta_.")
+            return self.log_marginal_likelihood_value_
+        theta = np.asarray(theta, dtype=np.float64).ravel()
+        if theta.shape != self.theta_.shape or not np.isfinite(theta).all():
+            raise ParameterError(
+                f"theta must be {len(self.theta_)} finite numbers, as theta_ is, and is {theta[:20].tolist()}."
+            )
+        slope = None if isinstance(self.slope, str) else float(self.slope)
+        covariance = self._covariance(self.X_fit_)
+        process = OrdinalProcess(covariance, self._ranks, LINKS[self.link], slope, self._owner)
+        evidence = OrdinalEvidence(process, int(self.max_iter_predict))
+        return evidence(theta) if eval_gradient else evidence.value(theta)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        # Classes that lie in no order along the function cannot be told apart by cut-points.
+        tags.classifier_tags.poor_score = True
+        return tags
+
+    def _check_parameters(self) -> None:
+        require_choice(self, "link", tuple(LINKS))
+        require_choice(self, "decision", DECISIONS)
+        require_choice(self, "allow_indefinite", (True, False))
+        require_slope(self)
+        check_search(self)
+        steps = self.max_iter_predict
+        if not isinstance(steps, int | np.integer) or isinstance(steps, bool) or steps < 1:
+            raise ParameterError(f"max_iter_predict must be a whole number of at least 1, and is {steps!r}.")
+
+    def _make_kernel(self, X: Any, gamma: Any) -> Kernel:
+        return RBF(1.0) if self.kernel is None else super()._make_kernel(X, gamma)
+
+    def _points(self, X: Any) -> tuple[Any, NDArray[np.intp] | None]:
+        """The distinct rows, and the number among them of each row; None if all are."""
+        if self.kernel_ is None:
+            return X, None
+        first, owner = equal_rows(X)
+        return (X, None) if len(first) == X.shape[0] else (X[first], owner)
+
+    def _parameters(self) -> tuple[Parameter, ...]:
+        """What the search moves beside the cut-points."""
+        own = () if self.kernel_ is None else tuple(p for p in self.kernel_.parameters if p.free)
+        return (*own, Parameter("slope", 1.0, SLOPE_BOUNDS, "log", True)) if isinstance(self.slope, str) else own
+
+    def _covariance(self, points: Any) -> KernelCovariance | MatrixCovariance:
+        if self.kernel_ is None:
+            return MatrixCovariance(points)
+        return KernelCovariance(self.kernel_, points, self.n_jobs)
+
+    def _starts(self, process: OrdinalProcess, parameters: tuple[Parameter, ...], points: Any) -> list[Vector]:
+        """The given start, and draws from the bounds; cut-points are put where every class has its share."""
+        box = search_bounds(parameters)
+        random = check_random_state(self.random_state)
+        draws = [random.uniform(box[:, 0], box[:, 1]) for _ in range(int(self.n_restarts_optimizer))]
+        size = process.covariance.size
+        starts = []
+        for front in (np.array([p.theta for p in parameters]), *draws):
+            own = np.asarray(front[:size], dtype=np.float64)
+            slope = float(np.exp(front[size])) if process.slope is None else process.slope
+            if self.kernel_ is None:
+                variance = float(points.diagonal().mean())
+            else:
+                variance = float(diagonal(self.kernel_.with_theta(own), Rows(points)).mean())
+            starts.append(process.join(own, slope, process.likely_cuts(slope, variance)))
+        return starts
+
+    def _keep(self, posterior: OrdinalPosterior, points: Any, cuts: Vector) -> None:
+        """Set the attributes that predictions need."""
+        if self.kernel_ is not None:
+            self.kernel_ = self.kernel_.with_theta(self.theta_[: len(self.kernel_.theta)])
+        self.X_fit_, self.dual_coef_ = points, posterior.coefficients
+        self._root, self._factor = posterior.root, posterior.factor
+        self.slope_, self.thresholds_ = posterior.slope, cuts
+        self.log_marginal_likelihood_value_ = posterior.evidence
+
+    def _moments(self, X: Any) -> tuple[Vector, Vector]:
+        """Means and variances of f, by tiles of new rows."""
+        if self.kernel_ is None:
+            raise ParameterError(
+                "the variance of f at new rows, and with it probabilities, needs k(x, x) of these, which a precomputed "
+                "kernel does not tell; pass a kernel, or use latent(X) for the mean alone."
+            )
+        rows = Rows(X)
+        mean, variance = np.empty(rows.n), diagonal(self.kernel_, rows)
+        gram: Any = self._gram(X, self.X_fit_, dtype=np.float64)
+        with memory.reserve(16 * min(_TILE, rows.n) * len(self.dual_coef_), "kernel values of a tile of new rows"):
+            for tile in spans(rows.n, _TILE):
+                block = gram.block(tile, None)
+                mean[tile] = block @ self.dual_coef_
+                block *= self._root
+                lapack.solve_triangle(self._factor, block)
+                variance[tile] -= np.einsum("ij,ij->i", block, block)
+        return mean, np.maximum(variance, 0.0)
