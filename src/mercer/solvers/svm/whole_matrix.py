@@ -17,6 +17,8 @@ _ROUND = 4
 _NEWTON_ROWS = 512
 # Steps for each row after which pairs of weights are said to crawl.
 _CRAWL = 100
+# After the interior point method the violation has so many steps for each row to fall to this part of its least.
+_LAST, _LESS = 1000, 0.9
 
 
 def on_whole_matrix(K: Array, point: Iterate, tol: float, max_iter: int) -> None:
@@ -24,7 +26,9 @@ def on_whole_matrix(K: Array, point: Iterate, tol: float, max_iter: int) -> None
 
     Where a round of steps does not end it, Newton steps on the free weights follow; where many do not, an interior
     point method (in float64; in float32 the point is left to a solve in float64). Next to rounding the violation goes
-    up and down from round to round: where rounding ends the solve, the point of least violation is the answer.
+    up and down from round to round: where rounding ends the solve, the point of least violation is the answer. Columns
+    of very different scales can make pairs crawl without end next to rounding, each round with a gain of the objective:
+    after the interior point method, only steps that lessen the violation go on.
     """
     block, stall = Block(len(K), K.dtype), Stall(K.dtype)
     diagonal = K.diagonal().copy()
@@ -33,7 +37,7 @@ def on_whole_matrix(K: Array, point: Iterate, tol: float, max_iter: int) -> None
     if point.sums == 0:
         square, inside = padded(len(K), True, np.empty((len(K) + 1) ** 2, K.dtype))
         inside[...] = K
-    crawls = point.steps + _CRAWL * len(K)
+    crawls, last, aim = point.steps + _CRAWL * len(K), np.inf, -np.inf
     least, best = np.inf, (point.beta, point.F)
     while point.violation() > tol and point.steps < max_iter:
         # In float64 it is for the stall to say when that is no use: next to rounding, more steps may yet do it.
@@ -49,11 +53,13 @@ def on_whole_matrix(K: Array, point: Iterate, tol: float, max_iter: int) -> None
             if K.dtype == np.float32:
                 return
             interior_round(K, point)
-            crawls = max_iter
+            crawls, last, aim = max_iter, point.steps + _LAST * len(K), _LESS * least
         violation = point.violation()
+        if violation < aim:
+            last, aim = point.steps + _LAST * len(K), _LESS * violation
         if violation < least:
             least, best = violation, (point.beta.copy(), point.F.copy())
-        if stall.reached(point.dual(), violation, Rounding.of(diagonal, point)):
+        if stall.reached(point.dual(), violation, Rounding.of(diagonal, point)) or point.steps >= last:
             point.beta, point.F = best
             return
 
