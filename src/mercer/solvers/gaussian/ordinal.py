@@ -38,7 +38,7 @@ from mercer.solvers.gaussian.covariance import Covariance, Matrix, Vector, upper
 from mercer.solvers.gaussian.workspace import Workspace
 from mercer.solvers.risk.cumulative_links import Link
 from mercer.solvers.risk.ordinal import NewtonPath, OrdinalStart
-from mercer.solvers.risk.ordinal_problem import Codes, OrdinalProblem, cross_at_points
+from mercer.solvers.risk.ordinal_problem import Codes, Expansion, OrdinalProblem, cross_at_points
 from mercer.solvers.solution import Certificate, Status
 
 # How exact a mode is: an error of the mode of this size, in units of 1 + the largest latent value, is one of that
@@ -186,7 +186,7 @@ class OrdinalEvidence:
         path = NewtonPath(problem, K, start, self._work.array("factor", (n, n)), fixed_cuts=slope * cuts)
         status = path.run(_MODE, Progress(self._max_iter, "Newton steps"), self._max_iter)
         self._last = path.coefficients
-        return _Mode.of(path, status)
+        return _Mode(path, status)
 
     def _matrix(self, own: Vector, slope: float) -> Matrix:
         """``a^2 K``; a kernel whose parameters are those of the last time is not evaluated again."""
@@ -203,7 +203,7 @@ class OrdinalEvidence:
 
     def _value(self, mode: _Mode, factor: Matrix) -> float:
         path = mode.path
-        fit = path.problem.loss(path.latent, path.cuts) + 0.5 * float(path.coefficients @ path.latent)
+        fit = path.expansion.loss + 0.5 * float(path.coefficients @ path.latent)
         return -fit - float(np.log(np.einsum("ii->i", factor)).sum())
 
     def _gradient(self, theta: Vector, mode: _Mode, root: Vector, factor: Matrix) -> Vector:
@@ -213,11 +213,15 @@ class OrdinalEvidence:
         lapack.invert_cholesky(factor)
         inverse = factor
         variance = _variances(inverse, mode.curvature, path.K)
-        s = -0.5 * variance * mode.skew
+        problem, slopes = path.problem, path.expansion.slopes
+        found = Expansion.of(problem, slopes)
+        skew = problem.at_points(-(slopes.third_upper + slopes.third_lower))
+        cut_third = cross_at_points(problem, slopes.third_upper, slopes.third_lower)
+        s = -0.5 * variance * skew
         pulled = path.K @ s
         u = s - root * _symmetric_product(inverse, root * pulled)
         pulled_u = path.K @ u
-        cut_slope = -mode.cut_slope - 0.5 * (variance @ mode.cut_third) - mode.cross.T @ pulled_u
+        cut_slope = -found.cut_slope - 0.5 * (variance @ cut_third) - found.cross.T @ pulled_u
         weights = _Weights(inverse, root, alpha, alpha + 2.0 * u)
         parts = [slope**2 * process.covariance.pullback(own, weights.fill)] if len(own) else []
         if process.slope is None:
@@ -234,27 +238,15 @@ class OrdinalEvidence:
 
 @dataclass(frozen=True, eq=False)
 class _Mode:
-    """The mode of the posterior of g, and the derivatives of the losses there, summed over the rows of each point."""
+    """The mode of the posterior of g, and how the search for it ended."""
 
     path: NewtonPath
     status: Status
-    slope: Vector
-    curvature: Vector
-    skew: Vector
-    cut_slope: Vector
-    cut_third: Matrix
-    cross: Matrix
 
-    @classmethod
-    def of(cls, path: NewtonPath, status: Status) -> _Mode:
-        problem = path.problem
-        slopes = problem.link.slopes(*problem.ends(path.latent, path.cuts))
-        expansion = problem.expand(path.latent, path.cuts)
-        skew = problem.at_points(-(slopes.third_upper + slopes.third_lower))
-        third = cross_at_points(problem, slopes.third_upper, slopes.third_lower)
-        return cls(
-            path, status, expansion.slope, expansion.curvature, skew, expansion.cut_slope, third, expansion.cross
-        )
+    @property
+    def curvature(self) -> Vector:
+        """W, summed over the rows of each point."""
+        return self.path.expansion.curvature
 
 
 @dataclass(frozen=True, eq=False)

@@ -19,6 +19,7 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.special import erfcx, expit, log_expit, log_ndtr, logit, ndtr, ndtri
 
 from mercer.solvers.matrix import Vector
@@ -129,10 +130,11 @@ class Probit(Link):
     name = "probit"
 
     def value(self, upper: Vector, lower: Vector, gap: Vector) -> Vector:
-        return _normal_parts(upper, lower, gap)[0]
+        return _normal_parts(upper, lower, gap, _tight(upper, lower, gap))[0]
 
     def slopes(self, upper: Vector, lower: Vector, gap: Vector) -> Slopes:
-        value, a, b = _normal_parts(upper, lower, gap)
+        tight = _tight(upper, lower, gap)
+        value, a, b = _normal_parts(upper, lower, gap, tight)
         top, low = np.where(np.isinf(upper), 0.0, upper), np.where(np.isinf(lower), 0.0, lower)
         latent = a - b
         cross_upper, cross_lower = -a * (latent + top), b * (latent + low)
@@ -143,7 +145,6 @@ class Probit(Link):
         slopes = Slopes(
             value, -a, b, latent, cross_upper, cross_lower, curvature, -a * b, third_upper, third_lower
         )
-        tight = _tight(upper, lower, gap)
         return _with_narrow(slopes, tight, upper, lower, gap) if tight.any() else slopes
 
     def quantile(self, share: Vector) -> Vector:
@@ -274,8 +275,13 @@ def _bernoulli(x: Vector) -> tuple[Vector, Vector, Vector]:
     )
 
 
-def _normal_parts(upper: Vector, lower: Vector, gap: Vector) -> tuple[Vector, Vector, Vector]:
-    """The loss of an interval of the normal distribution, and the density at either end in units of its mass."""
+def _normal_parts(
+    upper: Vector, lower: Vector, gap: Vector, tight: NDArray[np.bool_]
+) -> tuple[Vector, Vector, Vector]:
+    """The loss of an interval of the normal distribution, and the density at either end in units of its mass.
+
+    Only the losses hold where an interval is ``tight``.
+    """
     # By symmetry the interval is put where its middle is at most 0: there the tail beyond it is no part of anything.
     flip = upper + lower > 0
     top, low = np.where(flip, -lower, upper), np.where(flip, -upper, lower)
@@ -287,13 +293,12 @@ def _normal_parts(upper: Vector, lower: Vector, gap: Vector) -> tuple[Vector, Ve
         at_upper = math.sqrt(2.0 / math.pi) / (tail * (1.0 - share))
         value = -log_ndtr(top) - np.log1p(-share)
     at_lower = at_upper * fall
-    tight = _tight(upper, lower, gap)
     if tight.any():
         value[tight] = _narrow_normal(0.5 * (top + low)[tight], gap[tight])[0]
     return value, np.where(flip, at_lower, at_upper), np.where(flip, at_upper, at_lower)
 
 
-def _tight(upper: Vector, lower: Vector, gap: Vector) -> np.ndarray:
+def _tight(upper: Vector, lower: Vector, gap: Vector) -> NDArray[np.bool_]:
     """Where an interval of the normal distribution is so narrow that differences of its ends would cancel."""
     with np.errstate(invalid="ignore"):
         middle = np.abs(upper + lower)
@@ -317,7 +322,7 @@ def _narrow_normal(m: Vector, d: Vector) -> tuple[Vector, Vector, Vector, Vector
     return value, by_m, by_d, by_mm, by_md, by_mmm, by_mmd
 
 
-def _with_narrow(slopes: Slopes, tight: np.ndarray, upper: Vector, lower: Vector, gap: Vector) -> Slopes:
+def _with_narrow(slopes: Slopes, tight: NDArray[np.bool_], upper: Vector, lower: Vector, gap: Vector) -> Slopes:
     """The derivatives of narrow intervals in the place of those that have cancelled."""
     m, d = 0.5 * (upper + lower)[tight], gap[tight]
     value, by_m, by_d, by_mm, by_md, by_mmm, by_mmd = _narrow_normal(m, d)

@@ -170,21 +170,33 @@ class NewtonPath:
         self.latent = np.zeros(problem.points)
         self._fixed = fixed_cuts is not None
         self.cuts = problem.shares_as_cuts() if fixed_cuts is None else fixed_cuts
-        if start is not None and len(start.cuts) == problem.classes - 1 and (np.diff(start.cuts) > 0).all():
-            latent = K @ start.coefficients
-            given = problem.loss(latent, start.cuts) + 0.5 * float(start.coefficients @ latent)
-            # Far away from the answer the losses are straight lines, which tell Newton's method nothing.
-            if given < problem.loss(self.latent, self.cuts):
-                self.coefficients, self.latent, self.cuts = start.coefficients.copy(), latent, start.cuts.copy()
+        self.expansion: Expansion
+        if not self._begin_at(start):
+            self.expansion = self._expand(self.latent, self.cuts)
         self.steps = 0
         self._work = work
+
+    def _begin_at(self, start: OrdinalStart | None) -> bool:
+        """Begin there, if that is better than coefficients of zero.
+
+        Far away from the answer the losses are straight lines, which tell Newton's method nothing.
+        """
+        if start is not None and len(start.cuts) == self.problem.classes - 1 and (np.diff(start.cuts) > 0).all():
+            latent = self.K @ start.coefficients
+            expansion = self._expand(latent, start.cuts)
+            penalty = 0.5 * float(start.coefficients @ latent)
+            if expansion.loss + penalty < self.problem.loss(self.latent, self.cuts):
+                self.coefficients, self.latent, self.cuts = start.coefficients.copy(), latent, start.cuts.copy()
+                self.expansion = expansion
+                return True
+        return False
 
     def run(self, tol: float, progress: Progress, max_iter: int) -> Status:
         """Steps until the violation is below ``tol`` or no longer shrinks."""
         least, idle = np.inf, 0
-        expansion = self._expand(self.latent, self.cuts)
-        merit = self._merit(self.coefficients, self.latent, self.cuts, expansion)
+        merit = self._merit(self.coefficients, self.latent, self.expansion)
         while True:
+            expansion = self.expansion
             residual = -(self.coefficients + expansion.slope)
             pulled = self.K @ np.column_stack([residual, expansion.cross])
             violation = self._violation(pulled[:, 0], expansion)
@@ -199,18 +211,18 @@ class NewtonPath:
             # A merit that rounding alone moves says nothing; then the violation has to shrink.
             if found is None or (idle >= _PATIENCE and -direction.slope <= 1e-13 * abs(merit)):
                 return Status.stalled
-            merit, expansion = found
+            merit = found
             self.steps += 1
             progress.advance()
 
     def finish(self, status: Status, seconds: float, peak_bytes: int) -> Solution[OrdinalAnswer, OrdinalStart]:
         """The answer with the best cut-points for its latent values, if these are free, and its certificate."""
         if self.problem.convex and not self._fixed:
-            self.cuts, _ = best_cuts(self.problem, self.latent, self.cuts)
-        expansion = self._expand(self.latent, self.cuts)
+            self.cuts, self.expansion = best_cuts(self.problem, self.latent, self.cuts)
+        expansion = self.expansion
         off = self.coefficients + expansion.slope
         pulled = self.K @ off
-        primal = self.problem.loss(self.latent, self.cuts) + 0.5 * float(self.coefficients @ self.latent)
+        primal = expansion.loss + 0.5 * float(self.coefficients @ self.latent)
         gap = max(0.5 * float(off @ pulled), 0.0)
         violations = {"stationarity": float(np.abs(pulled).max())}
         if not self._fixed:
@@ -226,22 +238,21 @@ class NewtonPath:
 
     def log_determinant(self) -> float:
         """``log |I + W^{1/2} K W^{1/2}|``."""
-        factor = self.factor(np.sqrt(self.problem.expand(self.latent, self.cuts).curvature))
+        factor = self.factor(np.sqrt(self.expansion.curvature))
         return 2.0 * float(np.log(np.einsum("ii->i", factor)).sum())
 
     def _expand(self, latent: Vector, cuts: Vector) -> Expansion:
-        expansion = self.problem.expand(latent, cuts)
-        return expansion.with_fixed_cuts() if self._fixed else expansion
+        return self.problem.expand(latent, cuts, self._fixed)
 
     def _violation(self, pulled: Vector, expansion: Expansion) -> float:
         scale = 1.0 + float(np.abs(self.latent).max())
-        return max(float(np.abs(pulled).max()), float(np.abs(expansion.cut_step()).max(initial=0.0))) / scale
+        of_cuts = 0.0 if self._fixed else float(np.abs(expansion.cut_step()).max())
+        return max(float(np.abs(pulled).max()), of_cuts) / scale
 
-    def _merit(self, coefficients: Vector, latent: Vector, cuts: Vector, expansion: Expansion | None) -> float:
+    def _merit(self, coefficients: Vector, latent: Vector, expansion: Expansion) -> float:
         """The objective; where it is not convex, half the square of the residual of the optimality conditions."""
         if self.problem.convex:
-            return self.problem.loss(latent, cuts) + 0.5 * float(coefficients @ latent)
-        expansion = expansion or self.problem.expand(latent, cuts)
+            return expansion.loss + 0.5 * float(coefficients @ latent)
         off = coefficients + expansion.slope
         value = 0.5 * float(off @ off + expansion.cut_slope @ expansion.cut_slope)
         return value if np.isfinite(value) else np.inf
@@ -253,14 +264,17 @@ class NewtonPath:
         factor = self.factor(root)
         solved = np.ascontiguousarray((root[:, None] * pulled).T)
         lapack.solve_cholesky(factor, solved)
+        if self._fixed:
+            coefficients = residual - root * solved[0]
+            latent = self.K @ coefficients
+            return _Direction(coefficients, latent, np.zeros_like(self.cuts), -float(residual @ latent))
         # (I + W K)^-1 applied to the residual and to the cross derivatives.
         columns = np.column_stack([residual, expansion.cross]) - root[:, None] * solved.T
         schur = expansion.cut_curvature - pulled[:, 1:].T @ columns[:, 1:]
         cuts = solve_small(schur, -expansion.cut_slope - pulled[:, 1:].T @ columns[:, 0])
         coefficients = columns[:, 0] - columns[:, 1:] @ cuts
         latent = self.K @ coefficients
-        slope = float(-residual @ latent + expansion.cut_slope @ cuts)
-        return _Direction(coefficients, latent, np.zeros_like(self.cuts) if self._fixed else cuts, slope)
+        return _Direction(coefficients, latent, cuts, float(-residual @ latent + expansion.cut_slope @ cuts))
 
     def factor(self, root: Vector) -> Vector:
         """The factor of ``I + root K root``, as :mod:`mercer.engine.lapack` has it, in one array kept for it."""
@@ -295,17 +309,21 @@ class NewtonPath:
         slope = -float(residual @ residual + expansion.cut_slope @ expansion.cut_slope)
         return _Direction(step[:m], self.K @ step[:m], step[m:], slope)
 
-    def _search(self, direction: _Direction, merit: float) -> tuple[float, Expansion] | None:
-        """Move along the direction by the first of ever shorter steps that lowers the merit enough, if one does."""
-        step = widest_step(self.cuts, direction.cuts)
+    def _search(self, direction: _Direction, merit: float) -> float | None:
+        """Move along the direction by the first of ever shorter steps that lowers the merit enough, if one does.
+
+        Nearly always the first one does, so that each is expanded at once.
+        """
+        step = 1.0 if self._fixed else widest_step(self.cuts, direction.cuts)
         slack = 1e-14 * abs(merit)
         while step > 1e-12:
             coefficients = self.coefficients + step * direction.coefficients
             latent = self.latent + step * direction.latent
             cuts = self.cuts + step * direction.cuts
-            value = self._merit(coefficients, latent, cuts, None)
+            expansion = self._expand(latent, cuts)
+            value = self._merit(coefficients, latent, expansion)
             if value <= merit + _ARMIJO * step * direction.slope + slack:
-                self.coefficients, self.latent, self.cuts = coefficients, latent, cuts
-                return value, self._expand(latent, cuts)
+                self.coefficients, self.latent, self.cuts, self.expansion = coefficients, latent, cuts, expansion
+                return value
             step *= 0.5
         return None

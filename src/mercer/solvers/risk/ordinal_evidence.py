@@ -127,5 +127,5 @@ class _Search:
 
 def log_evidence(path: NewtonPath, scale: float) -> float:
     """Laplace's log evidence where a path has ended; the weights of its problem have ``scale`` as a factor."""
-    objective = path.problem.loss(path.latent, path.cuts) + 0.5 * float(path.coefficients @ path.latent)
+    objective = path.expansion.loss + 0.5 * float(path.coefficients @ path.latent)
     return -objective / scale - 0.5 * path.log_determinant()

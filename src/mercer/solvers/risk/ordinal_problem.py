@@ -12,7 +12,7 @@ for ordinal regression" (2005), for kernels.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
@@ -80,12 +80,17 @@ class OrdinalProblem:
         """Upper and lower ends of the rows' intervals seen from their latent values, and their lengths."""
         padded = np.concatenate(([-np.inf], cuts, [np.inf]))
         g = self.at_rows(latent)
-        return padded[self.codes + 1] - g, padded[self.codes] - g, np.diff(padded)[self.codes]
+        upper, lower = padded[1:], padded[:-1]
+        return upper[self.codes] - g, lower[self.codes] - g, (upper - lower)[self.codes]
 
     def loss(self, latent: Vector, cuts: Vector) -> float:
         """The sum of the weighted losses."""
         with np.errstate(over="ignore", invalid="ignore"):
-            value = float(self.weight @ self.link.value(*self.ends(latent, cuts)))
+            return self.total(self.link.value(*self.ends(latent, cuts)))
+
+    def total(self, losses: Vector) -> float:
+        """The weighted sum of the losses of the rows (n,), infinite where it is no number."""
+        value = float(self.weight @ losses)
         return value if np.isfinite(value) else np.inf
 
     def shares_as_cuts(self) -> Vector:
@@ -98,20 +103,25 @@ class OrdinalProblem:
         # A share that rounds to 0 or 1, or to that of a neighbour.
         return np.linspace(-1.0, 1.0, self.classes - 1) if self.classes > 2 else np.zeros(1)
 
-    def expand(self, latent: Vector, cuts: Vector) -> Expansion:
-        """The second-order expansion of the losses."""
-        return Expansion.of(self, self.link.slopes(*self.ends(latent, cuts)))
+    def expand(self, latent: Vector, cuts: Vector, fixed_cuts: bool = False) -> Expansion:
+        """The losses to second order; with ``fixed_cuts`` in the latent values alone."""
+        with np.errstate(over="ignore", invalid="ignore"):
+            slopes = self.link.slopes(*self.ends(latent, cuts))
+            return Expansion.in_latent(self, slopes) if fixed_cuts else Expansion.of(self, slopes)
 
 
 @dataclass(frozen=True, eq=False)
 class Expansion:
     """The sum of the losses to second order, in the latent values at the points and in the cut-points.
 
-    ``by_row`` (n,) is the slope by the latent value of each row, ``slope`` (m,) and ``curvature`` (m,) are sums over
-    the rows of a point, ``cut_slope`` is of shape (k - 1,), ``cut_curvature`` of (k - 1, k - 1), tridiagonal, and
-    ``cross`` of (m, k - 1).
+    ``loss`` is the sum itself and ``slopes`` what the rows add. ``by_row`` (n,) is the slope by the latent value of
+    each row, ``slope`` (m,) and ``curvature`` (m,) are sums over the rows of a point, ``cut_slope`` is of shape
+    (k - 1,), ``cut_curvature`` of (k - 1, k - 1), tridiagonal, and ``cross`` of (m, k - 1); without the cut-points
+    these are of length 0.
     """
 
+    loss: float
+    slopes: Slopes
     by_row: Vector
     slope: Vector
     curvature: Vector
@@ -137,14 +147,21 @@ class Expansion:
         inner = np.arange(k - 2)
         curvature[inner, inner + 1] = curvature[inner + 1, inner] = beside
         return cls(
-            by_row, problem.at_points(by_row), problem.at_points(w * slopes.curvature),
-            ends(w * slopes.upper, w * slopes.lower), curvature, cross_at_points(problem, upper, lower),
+            problem.total(slopes.value), slopes, by_row, problem.at_points(by_row),
+            problem.at_points(w * slopes.curvature), ends(w * slopes.upper, w * slopes.lower), curvature,
+            cross_at_points(problem, upper, lower),
         )  # fmt: skip
 
-    def with_fixed_cuts(self) -> Expansion:
-        """The expansion in the latent values alone."""
+    @classmethod
+    def in_latent(cls, problem: OrdinalProblem, slopes: Slopes) -> Expansion:
+        """The same for cut-points that do not move."""
+        by_row = problem.weight * slopes.latent
         nothing = np.zeros(0)
-        return replace(self, cut_slope=nothing, cut_curvature=np.zeros((0, 0)), cross=self.cross[:, :0])
+        return cls(
+            problem.total(slopes.value), slopes, by_row, problem.at_points(by_row),
+            problem.at_points(problem.weight * slopes.curvature), nothing, np.zeros((0, 0)),
+            np.zeros((problem.points, 0)),
+        )  # fmt: skip
 
     def cut_step(self) -> Vector:
         """Newton's step in the cut-points alone."""
@@ -193,20 +210,22 @@ def widest_step(cuts: Vector, direction: Vector, share: float = 0.95) -> float:
 def best_cuts(problem: OrdinalProblem, latent: Vector, cuts: Vector, steps: int = 50) -> tuple[Vector, Expansion]:
     """The best cut-points for given latent values, to rounding, by Newton's method; and the expansion there."""
     found = problem.expand(latent, cuts)
-    loss = problem.loss(latent, cuts)
     for _ in range(steps):
         direction = found.cut_step()
         decrease = -float(found.cut_slope @ direction)
         if not decrease > 0.0:
             break
         step = widest_step(cuts, direction)
-        while (trial := problem.loss(latent, cuts + step * direction)) > loss - 1e-4 * step * decrease + _slack(loss):
+        loss = found.loss
+        while True:
+            trial = problem.expand(latent, cuts + step * direction)
+            if trial.loss <= loss - 1e-4 * step * decrease + _slack(loss):
+                break
             step *= 0.5
             if step < 1e-10:
                 return cuts, found
-        cuts = cuts + step * direction
-        at_rest = loss - trial <= _slack(loss) and step == 1.0
-        loss, found = trial, problem.expand(latent, cuts)
+        cuts, found = cuts + step * direction, trial
+        at_rest = loss - trial.loss <= _slack(loss) and step == 1.0
         if at_rest:
             break
     return cuts, found
