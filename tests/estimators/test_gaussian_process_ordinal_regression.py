@@ -36,7 +36,8 @@ def begin_to_search(objective, start, bounds):
 def test_scikit_learns_own_checks_with_the_search():
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        results = check_estimator(GaussianProcessOrdinalRegression(optimizer=begin_to_search), on_skip=None, on_fail=None)
+        model = GaussianProcessOrdinalRegression(optimizer=begin_to_search)
+        results = check_estimator(model, on_skip=None, on_fail=None)
     others = {r["check_name"]: str(r["exception"]) for r in results if r["status"] != "passed"}
     others.pop("check_array_api_input", None)
     assert len(results) > 50 and others == {}
