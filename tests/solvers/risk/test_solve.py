@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
@@ -138,17 +139,40 @@ def test_a_limit_of_steps_is_told() -> None:
     assert solve_risk(risk(Logistic(), alpha=1e-4), max_iter=1).status is Status.iteration_limit
 
 
-@pytest.mark.parametrize("intercept", [False, True])
-@pytest.mark.parametrize("loss", [Squared(), Logistic(), Huber(), Hinge()], ids=repr)
-def test_stationary_points_of_indefinite_kernels(loss: Any, intercept: bool) -> None:
-    indefinite = np.tanh(X @ X.T - 0.5)
-    problem = risk(loss, gram=PrecomputedGram(indefinite), alpha=20.0, convex=False, intercept=intercept)
+def assert_stationary(problem: RegularizedRisk, indefinite: np.ndarray) -> None:
     solution = solve_stationary(problem)
     assert solution.status is Status.stationary and not solution.certificate.convex
     c, f = solution.value.c, indefinite @ solution.value.c + solution.value.b
-    if loss.smooth:
-        np.testing.assert_allclose(-20.0 * c, loss.gradient(problem.targets, f), atol=1e-9)
-    assert not intercept or abs(c.sum()) < 1e-9
+    if problem.loss.smooth:
+        np.testing.assert_allclose(-problem.alpha * c, problem.loss.gradient(problem.targets, f), atol=1e-7)
+    assert not problem.intercept or abs(c.sum()) < 1e-8 * max(1.0, float(np.abs(c).sum()))
+
+
+@pytest.mark.parametrize("intercept", [False, True])
+@pytest.mark.parametrize("alpha", [20.0, 2.0])
+@pytest.mark.parametrize("loss", [Squared(), Logistic(), Huber(), Hinge()], ids=repr)
+def test_stationary_points_of_indefinite_kernels(loss: Any, alpha: float, intercept: bool) -> None:
+    indefinite = np.tanh(X @ X.T - 0.5)
+    options: dict[str, Any] = {"alpha": alpha, "convex": False, "intercept": intercept}
+    assert_stationary(risk(loss, gram=PrecomputedGram(indefinite), **options), indefinite)
+
+
+@pytest.mark.parametrize("intercept", [False, True])
+@pytest.mark.parametrize("alpha", [1.0, 0.1])
+@pytest.mark.parametrize("indefinite", [np.tanh(X @ X.T - 0.5), -K], ids=["sigmoid", "negative"])
+def test_stationary_points_where_the_residual_has_other_minima(
+    indefinite: np.ndarray, alpha: float, intercept: bool
+) -> None:
+    options: dict[str, Any] = {"alpha": alpha, "convex": False, "intercept": intercept}
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert_stationary(risk(Logistic(), gram=PrecomputedGram(indefinite), **options), indefinite)
+
+
+def test_no_stationary_point_is_told() -> None:
+    # alpha is an eigenvalue of -K, and the loss quadratic: the equations have no solution.
+    problem = risk(Squared(), gram=PrecomputedGram(-np.eye(N)), alpha=1.0, convex=False)
+    assert solve_stationary(problem).status is Status.stalled
 
 
 def test_what_is_refused() -> None:

@@ -133,7 +133,7 @@ class Newton:
             def slope(value: float, j: int = j) -> float:
                 return float(rows.gradient(point.KC + np.where(np.arange(len(b)) == j, value, b))[:, j].sum())
 
-            b[j] = _root(slope, float(b[j]), float(total[j]))
+            b[j] = root_of_rising(slope, float(b[j]))
         return replace(point, b=b)
 
     def _descends(self, rows: RowFunction, lam: float, before: Residual, after: Residual) -> bool:
@@ -189,8 +189,15 @@ class Newton:
         return low
 
 
-def _root(slope: Callable[[float], float], start: float, there: float) -> float:
-    """Where a function that does not fall changes its sign; ``there`` is its value at ``start``."""
+def root_of_rising(slope: Callable[[float], float], start: float) -> float:
+    """Where a function that does not fall changes its sign, from ``start``, which is returned where it does not.
+
+    >>> round(root_of_rising(lambda b: b**3 - 8.0, 0.0), 12)
+    2.0
+    """
+    there = slope(start)
+    if there == 0:
+        return start
     step = -math.copysign(1e-3 * max(abs(start), 1.0), there)
     inner, outer = start, start + step
     while slope(outer) * there > 0 and math.isfinite(outer):

@@ -6,27 +6,32 @@ import time
 import warnings
 from collections.abc import Callable
 from contextlib import ExitStack
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import LinAlgWarning, lu_factor, lu_solve
 
-from mercer._errors import NumericalError, ParameterError
+from mercer._errors import ParameterError
 from mercer.engine import memory
 from mercer.engine.progress import Progress
 from mercer.losses import HalfSquare
 from mercer.solvers.linear.cholesky import blas_threads
 from mercer.solvers.matrix import Vector
+from mercer.solvers.risk.continuation import Curve, follow
 from mercer.solvers.risk.kernel_products import KernelProducts
 from mercer.solvers.risk.quadratic import Aim, AsBox
 from mercer.solvers.risk.regularized_risk import RegularizedRisk
 from mercer.solvers.risk.values import RiskValue
 from mercer.solvers.solution import Certificate, Solution, Status
 
-_LIMIT = 200
-_HALVINGS = 40
+_LIMIT = 500
+# A step that must be shorter than this many halvings is said to lead nowhere.
+_HALVINGS = 8
 # A residual of this part of the multipliers is rounding.
 _ROUNDING = 1e-13
+# Below this part of the slopes at zero a residual is what rounding leaves.
+_SETTLED = 1e-9
 
 
 def solve_stationary(
@@ -35,9 +40,10 @@ def solve_stationary(
 ) -> Solution[RiskValue, Vector]:  # fmt: skip
     r"""Coefficients with :math:`w_i \ell'(y_i, (K c)_i) + \alpha c_i = 0`, where K may be indefinite.
 
-    For smooth losses by Newton's method on this system, whose steps are shortened until its residual falls; for losses
-    of straight pieces by the box solver. What is found depends on the start, which is zero, and the certificate bounds
-    nothing.
+    For smooth losses by Newton's method on this system, whose steps are shortened until its residual falls; where that
+    ends in a smallest residual that is not zero, a curve of solutions is followed from larger factors, see
+    :mod:`mercer.solvers.risk.continuation`. For losses of straight pieces by the box solver. What is found depends on
+    the start, which is zero, and the certificate bounds nothing.
 
     Parameters
     ----------
@@ -104,50 +110,91 @@ def _by_newton(
     problem: RegularizedRisk, held: ExitStack, limit: int, verbose: bool
 ) -> tuple[Vector, Vector, float, int]:
     """c, Kc, b and the number of steps."""
-    n, alpha, weight, border = len(problem.targets), problem.alpha, problem.weight, int(problem.intercept)
+    n, border = len(problem.targets), int(problem.intercept)
     K = KernelProducts(problem.gram, held, lazy=False)
     held.enter_context(memory.reserve(8 * (n + border) ** 2, f"the system of a Newton step ({n} x {n})"))
     assert K.matrix is not None
-    progress = Progress(limit, "Newton steps", verbose)
-    system = np.empty((n + border, n + border))
-
-    def residual(c: Vector, Kc: Vector) -> Vector:
-        """Of c with b behind it."""
-        f = Kc + (c[n] if border else 0.0)
-        with np.errstate(over="ignore", invalid="ignore"):
-            r = weight * problem.loss.gradient(problem.targets, f) + alpha * c[:n]
-        return np.append(r, alpha * c[:n].sum()) if border else r
-
-    c, Kc = np.zeros(n + border), np.zeros(n)
-    r = residual(c, Kc)
-    size = float(np.linalg.norm(r))
-    first, steps = size, 0
-    while steps < limit and size > _ROUNDING * first:
-        steep = weight * problem.loss.curvature(problem.targets, Kc + (c[n] if border else 0.0))
-        np.multiply(steep[:, None], K.matrix, out=system[:n, :n])
-        system.flat[: n * (n + border) : n + border + 1] += alpha
-        if border:
-            system[:n, n], system[n, :n], system[n, n] = steep, alpha, 0.0
-        step = _solved(system, r)
-        steps += 1
-        progress.advance()
-        moved = (K @ step[:n, None])[:, 0]
-        length, found = _shorten(residual, c, Kc, step, moved, size)
-        if found is None:
-            break
-        c, Kc, r = c + length * step, Kc + length * moved, found
-        size = float(np.linalg.norm(r))
+    equations = _Equations(problem, K.matrix, Progress(limit, "Newton steps", verbose))
+    zero = np.zeros(n + border), np.zeros(n)
+    first = float(np.linalg.norm(equations.residual(*zero))) or 1.0
+    c, Kc, size, steps = equations.descend(*zero, limit, _ROUNDING * first)
+    if size > _SETTLED * first and steps < limit:
+        c, Kc, more = _along(problem, K.matrix, limit - steps, c, Kc)
+        c, Kc, size, last = equations.descend(c, Kc, limit - steps - more, _ROUNDING * first)
+        steps += more + last
     return c[:n], Kc, float(c[n]) if border else 0.0, steps
 
 
-def _solved(system: NDArray[np.float64], r: Vector) -> Vector:
-    """The step, for which the system is overwritten."""
+@dataclass(frozen=True, eq=False)
+class _Equations:
+    """The conditions of a stationary point c, with b behind it if there is one."""
+
+    problem: RegularizedRisk
+    K: NDArray[np.float64]
+    progress: Progress
+
+    def residual(self, c: Vector, Kc: Vector) -> Vector:
+        problem, n = self.problem, len(Kc)
+        f = Kc + (c[n] if problem.intercept else 0.0)
+        with np.errstate(over="ignore", invalid="ignore"):
+            r = problem.weight * problem.loss.gradient(problem.targets, f) + problem.alpha * c[:n]
+        return np.append(r, problem.alpha * c[:n].sum()) if problem.intercept else r
+
+    def descend(self, c: Vector, Kc: Vector, most: int, tol: float) -> tuple[Vector, Vector, float, int]:
+        """By Newton's method with steps that lower the residual: c, Kc, what is left of it, and the steps."""
+        r = self.residual(c, Kc)
+        size, steps = float(np.linalg.norm(r)), 0
+        while steps < most and size > tol:
+            step = _solved(self._system(c, Kc), -r)
+            steps += 1
+            self.progress.advance()
+            if not np.isfinite(step).all():
+                break
+            moved = self.K @ step[: len(Kc)]
+            length, found = _shorten(self.residual, c, Kc, step, moved, size)
+            if found is None:
+                break
+            c, Kc, r = c + length * step, Kc + length * moved, found
+            size = float(np.linalg.norm(r))
+        return c, Kc, size, steps
+
+    def _system(self, c: Vector, Kc: Vector) -> NDArray[np.float64]:
+        problem, n, m = self.problem, len(Kc), len(c)
+        steep = problem.weight * problem.loss.curvature(problem.targets, Kc + (c[n] if m > n else 0.0))
+        system = np.empty((m, m))
+        np.multiply(steep[:, None], self.K, out=system[:n, :n])
+        system.flat[: n * m : m + 1] += problem.alpha
+        if m > n:
+            system[:n, n], system[n, :n], system[n, n] = steep, problem.alpha, 0.0
+        return system
+
+
+def _along(
+    problem: RegularizedRisk, K: NDArray[np.float64], limit: int, c: Vector, Kc: Vector
+) -> tuple[Vector, Vector, int]:
+    """A point on the curve of solutions with its product with K, and the steps to it; else the one that is given."""
+    y, weight = problem.targets, problem.weight
+
+    def slope(f: Vector) -> Vector:
+        with np.errstate(over="ignore", invalid="ignore"):
+            return weight * problem.loss.gradient(y, f)
+
+    curve = Curve(K, slope, lambda f: weight * problem.loss.curvature(y, f), problem.intercept, _solved)
+    n = len(y)
+    with memory.reserve(8 * (n + 2) ** 2, f"the system of a step along the curve ({n} x {n})"):
+        found, steps = follow(curve, problem.alpha, limit)
+    if found is None:
+        return c, Kc, steps
+    return found, K @ found[:n], steps
+
+
+def _solved(system: NDArray[np.float64], right: Vector) -> Vector:
+    """The solution of a system, which is overwritten; NaN where it is singular."""
+    if not np.isfinite(system).all():
+        return np.full_like(right, np.nan)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", LinAlgWarning)
-        step: Vector = lu_solve(lu_factor(system, overwrite_a=True, check_finite=False), -r, check_finite=False)
-    if not np.isfinite(step).all():
-        raise NumericalError("the system of a Newton step is singular. Raise alpha, or change it a little.")
-    return step
+        return np.asarray(lu_solve(lu_factor(system, overwrite_a=True, check_finite=False), right, check_finite=False))
 
 
 def _shorten(
@@ -157,7 +204,9 @@ def _shorten(
     length = 1.0
     for _ in range(_HALVINGS):
         r = residual(c + length * step, Kc + length * moved)
-        if np.linalg.norm(r) < (1.0 - 1e-4 * length) * size:
+        with np.errstate(over="ignore", invalid="ignore"):
+            falls = np.linalg.norm(r) < (1.0 - 1e-4 * length) * size
+        if falls:
             return length, r
         length *= 0.5
     return 0.0, None
