@@ -109,6 +109,49 @@ def test_gaussian_process_classification(capsys):
     assert report["scores"]["GaussianProcessClassifier"]["accuracy"] > 0.85
 
 
+def test_a_gaussian_process_by_the_target(capsys):
+    rng = np.random.default_rng(0)
+    time = rng.uniform(0, 6, 120)
+    level = np.sin(time) + 0.3 * rng.normal(size=120)
+    pd.DataFrame({"time": time, "level": level, "side": np.where(level > 0, "up", "down")}).to_csv(
+        "wave.csv", index=False
+    )
+    numbers = ("wave.csv", "-t", "level", "--drop", "side", "--model", "gp")
+    report = run_json(capsys, "fit", *numbers)
+    assert report["model"] == "GaussianProcessRegressor" and "RBF" in report["kernel"]
+    # The variance of the noise is 0.09, that of the target about 0.6; the draws have their share.
+    found = float(report["chosen"].partition("noise=")[2].split()[0])
+    assert found == pytest.approx(0.09 / level.var(), rel=0.5)
+    assert report["scores"]["GaussianProcessRegressor"]["r2"] > 0.7
+    assert run(capsys, "predict", "wave.mercer", "wave.csv", "--drop", "side", "--out", "p.csv")[0] == 0
+    assert np.corrcoef(pd.read_csv("p.csv")["level"], np.sin(time))[0, 1] > 0.95
+    exact = run_json(capsys, "fit", *numbers, "--set", "noise=None", "--set", "alpha=0.1")
+    assert exact["chosen"] is None and exact["parameters"]["alpha"] == 0.1
+    classes = run_json(capsys, "fit", "wave.csv", "-t", "side", "--drop", "level", "--model", "gp")
+    assert classes["model"] == "GaussianProcessClassifier"
+    assert classes["scores"]["GaussianProcessClassifier"]["accuracy"] > 0.75
+
+
+def test_ordered_classes(capsys):
+    rng = np.random.default_rng(0)
+    size = rng.uniform(0, 3, 150)
+    grade = np.array(["low", "middle", "high"])[np.digitize(size + 0.1 * rng.normal(size=150), [1.0, 2.0])]
+    pd.DataFrame({"size": size, "grade": grade}).to_csv("grades.csv", index=False)
+    data = ("grades.csv", "--target", "grade", "--model", "ordinal")
+    report = run_json(capsys, "fit", *data, "--set", "classes=['low', 'middle', 'high']", "--set", "C=10")
+    assert report["model"] == "KernelOrdinalRegression" and report["certificate"]["status"] == "converged"
+    assert report["classes"] == ["low", "middle", "high"] and report["chosen"] == "the order low < middle < high"
+    assert report["scores"]["KernelOrdinalRegression"]["accuracy"] > 0.85
+    assert run(capsys, "evaluate", "grades.mercer", "grades.csv")[0] == 0
+    assert run(capsys, "predict", "grades.mercer", "grades.csv", "--out", "p.csv")[0] == 0
+    assert (pd.read_csv("p.csv")["grade"] == grade).mean() > 0.85
+    # Text is sorted where nothing is said, and that is told.
+    unsaid = run_json(capsys, "fit", *data)
+    assert unsaid["chosen"] == "the order high < low < middle, which is that of sorting"
+    code, _, err = run(capsys, "fit", *data, "--set", "classes=['low', 'high']")
+    assert code == 2 and "middle" in err
+
+
 def test_logistic(capsys):
     report = run_json(capsys, "fit", "sample:moons", "--model", "logistic", "--set", "C=10")
     assert report["model"] == "KernelLogisticRegression" and report["certificate"]["status"] == "converged"

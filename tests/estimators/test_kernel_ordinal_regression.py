@@ -11,7 +11,7 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 
-from mercer import KernelOrdinalRegression
+from mercer import KernelLogisticRegression, KernelOrdinalRegression
 from mercer._errors import DataError, IndefiniteKernelError, ParameterError
 from mercer.kernels import RBF, Linear, NegativeDistance
 from mercer.solvers.risk.cumulative_links import LINKS
@@ -39,6 +39,22 @@ def test_two_classes_are_logistic_regression(C):
     ours.fit(X, y, weight)
     peer.fit(X, y, weight)
     np.testing.assert_allclose(ours.predict_proba(NEW), peer.predict_proba(NEW), rtol=1e-6)
+
+
+@pytest.mark.parametrize("C", [0.01, 1.0, 100.0])
+@pytest.mark.parametrize("slope", [0.3, 1.0, 4.0])
+def test_two_classes_are_kernel_logistic_regression(C, slope):
+    """With v = a f the objective is a^-2 (a^2 C sum psi(v) + |v|^2 / 2): that of logistic regression at a^2 C."""
+    y, weight = np.where(Y > 1, "yes", "no"), RNG.uniform(0.1, 2.0, 80)
+    ours = KernelOrdinalRegression(kernel=RBF(1.5), C=C, slope=slope).fit(X, y, weight)
+    peer = KernelLogisticRegression(kernel=RBF(1.5), C=slope**2 * C, tol=1e-9).fit(X, y, weight)
+    scale = slope**2 * ours.certificate_.primal
+    # Each is within its gap above the best value of one and the same problem.
+    gaps = slope**2 * ours.certificate_.gap + peer.certificate_.gap
+    assert abs(scale - peer.certificate_.primal) <= gaps + 1e-13 * scale and gaps < 1e-9 * scale
+    np.testing.assert_allclose(ours.predict_proba(NEW), peer.predict_proba(NEW), rtol=1e-6)
+    score = slope * (ours.latent(NEW) - ours.thresholds_)
+    np.testing.assert_allclose(score, peer.decision_function(NEW), rtol=1e-6, atol=1e-8)
 
 
 @every_link

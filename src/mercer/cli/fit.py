@@ -31,7 +31,9 @@ from mercer.engine.memory import budget, describe, track
 from mercer.engine.settings import config
 from mercer.engine.threads import one_blas_thread
 from mercer.estimators.gaussian_process_classifier import GaussianProcessClassifier
+from mercer.estimators.gaussian_process_regressor import GaussianProcessRegressor
 from mercer.estimators.kernel_logistic_regression import KernelLogisticRegression
+from mercer.estimators.kernel_ordinal_regression import KernelOrdinalRegression
 from mercer.estimators.kernel_ridge import KernelRidge
 from mercer.estimators.nu_svc import NuSVC
 from mercer.estimators.nu_svr import NuSVR
@@ -43,9 +45,12 @@ from mercer.kernels.convert import NAMES
 from mercer.kernels.parse import parse_kernel
 
 _MAKERS: dict[str, Any] = {
-    "svc": SVC, "nu-svc": NuSVC, "logistic": KernelLogisticRegression, "gpc": GaussianProcessClassifier,
-    "ridge": KernelRidge, "svr": SVR, "nu-svr": NuSVR,
+    "svc": SVC, "nu-svc": NuSVC, "logistic": KernelLogisticRegression, "ordinal": KernelOrdinalRegression,
+    "gpc": GaussianProcessClassifier, "ridge": KernelRidge, "svr": SVR, "nu-svr": NuSVR,
 }  # fmt: skip
+_PROCESSES: dict[str, Any] = {"classification": GaussianProcessClassifier, "regression": GaussianProcessRegressor}
+# Where the search for the variance of the noise starts, of a target whose variance is 1.
+_NOISE = 0.1
 # Factors of the default gamma = 1 / columns.
 _WIDTHS = (1 / 64, 1 / 16, 1 / 4, 1.0, 4.0)
 _ROWS_FOR_PENALTY = 1000
@@ -151,12 +156,12 @@ def _estimator(name: str | None, task: str, parameters: Mapping[str, Any]) -> An
     ParameterError
         If the model does not fit the task, or has no parameter of a name.
     """
-    name = name or next(model for model, its_task in MODELS.items() if its_task == task)
-    if MODELS[name] != task:
+    name = name or next(model for model, tasks in MODELS.items() if task in tasks)
+    if task not in MODELS[name]:
         raise ParameterError(
-            f"the model {name} is for {MODELS[name]}, and the task is {task}; change --model or --task."
+            f"the model {name} is for {MODELS[name][0]}, and the task is {task}; change --model or --task."
         )
-    estimator = _MAKERS[name]()
+    estimator = _PROCESSES[task]() if name == "gp" else _MAKERS[name]()
     known = [parameter for parameter in estimator.get_params(deep=False) if parameter != "kernel"]
     for parameter in parameters:
         if parameter not in known and parameter != "kernel":
@@ -165,13 +170,18 @@ def _estimator(name: str | None, task: str, parameters: Mapping[str, Any]) -> An
             raise ParameterError(f"{type(estimator).__name__} has no parameter {parameter!r}; {offer}")
     # KernelRidge alone is linear by default, as in scikit-learn; the comparison with a linear model stands below.
     # A Gaussian process searches for the width, and for the size of its latent function.
-    default: Any = 1.0 * RBF(1.0) if name == "gpc" else "rbf"
-    return estimator.set_params(**{"kernel": default, **parameters})
+    defaults: dict[str, Any] = {"kernel": 1.0 * RBF(1.0) if name in ("gp", "gpc") else "rbf"}
+    if isinstance(estimator, GaussianProcessRegressor):
+        # Without noise it would go through every value of the target.
+        defaults["noise"] = _NOISE
+    return estimator.set_params(**{**defaults, **parameters})
 
 
 def _prepare(table: Table, options: FitOptions) -> _Job:
     columns, values, name = table.split(options.target)
-    task = options.task or (MODELS[options.model] if options.model else None)
+    task = options.task
+    if task is None and options.model is not None and len(MODELS[options.model]) == 1:
+        task = MODELS[options.model][0]
     target = read_target(values, name, task, table.locate)
     schema = TableEncoder(options.normalize, options.impute).check(columns, source=table.source, locate=table.locate)
     return _Job(columns, target, schema, *_hold_out(target, options.test_size, options.seed))
@@ -280,6 +290,11 @@ def _outcome(model: TableModel, chosen: str | None) -> dict[str, Any]:
     given = {k: v for k, v in estimator.get_params(deep=False).items() if k not in ("kernel", "n_jobs")}
     if isinstance(given.get("alpha"), str):
         chosen = f"alpha={estimator.alpha_:.4g} by {given['alpha']} on all training rows"
+    if isinstance(estimator, GaussianProcessRegressor) and estimator.noise_ is not None:
+        chosen = f"kernel, and noise={estimator.noise_:.4g} of the target's variance, by the evidence"
+    if isinstance(estimator, KernelOrdinalRegression):
+        order = " < ".join(map(str, estimator.classes_.tolist()))
+        chosen = f"the order {order}, which is that of sorting" if estimator.classes is None else f"the order {order}"
     support = getattr(estimator, "support_", None)
     return {
         "model": type(estimator).__name__,
