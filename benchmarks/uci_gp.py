@@ -211,7 +211,7 @@ def rows_of(folder: Path, name: str, count: int = SPLITS) -> list[Row]:
     tell(f"{name}: {n} training rows, {parts[0].X.shape[1]} columns")
     mine = over(ours, parts, 2)
     # Two at once, but for what takes four arrays of n x n and more.
-    other = over(theirs, parts[: task.peer_splits], 2 if n <= 8000 else 1)
+    other = over(theirs, parts[: task.peer_splits], 2 if n <= 5000 else 1)
     rows = [_beside_peer(name, n, mine, other, measure) for measure in (0, 1)]
     if task.published is not None:
         mean, error = float(np.mean([score.figures[0] for score in mine])), error_of(mine, 0)
