@@ -1,4 +1,4 @@
-"""Checkers for kernels, to run on your own; Mercer runs them on every kernel that it has.
+"""Checkers for kernels and losses, to run on your own; Mercer runs them on every one that it has.
 
 >>> import numpy as np
 >>> from mercer import kernels, testing
@@ -18,11 +18,12 @@ from typing import Any
 
 import numpy as np
 
-from mercer import kernels
+from mercer import kernels, losses
+from mercer._errors import MercerError
 from mercer.gram import Gram
 from mercer.kernels import Kernel
 
-__all__ = ["check_kernel", "concrete_kernels"]
+__all__ = ["check_kernel", "check_loss", "concrete_kernels"]
 
 # What rounding may do, relative to the largest value: the same sums in another order, and in float32.
 _ROUNDING = 1e-7
@@ -80,6 +81,50 @@ eigenvalue -2...
     _check_gradient(kernel, X, Z)
     if isinstance(X, np.ndarray) and isinstance(Z, np.ndarray) and X.dtype == Z.dtype == np.float64:
         _check_single_precision(kernel, X, Z)
+
+
+def check_loss(loss: Any, y: Any = None) -> None:
+    """Check that a loss of your own is what :class:`mercer.KernelMachine` takes it for.
+
+    Its methods take arrays and return arrays, row by row and the same each time; it is convex; its gradient and what
+    else it tells (``curvature``, ``slopes``, ``conjugate``, ``prox``) belong to its values.
+
+    Parameters
+    ----------
+    loss : str or object
+        As for ``KernelMachine(loss=...)``; see :class:`mercer.losses.OwnLoss`.
+    y : array-like of shape (n,), optional
+        Targets to check it on; by default some that its ``targets`` allow.
+
+    Raises
+    ------
+    AssertionError
+        With the first promise that is broken, and where.
+
+    Examples
+    --------
+    >>> class Absolute:
+    ...     def value(self, y, f):
+    ...         return np.abs(f - y)
+    ...
+    ...     def gradient(self, y, f):
+    ...         return np.sign(y - f)
+    >>> check_loss(Absolute())
+    Traceback (most recent call last):
+        ...
+    AssertionError: Absolute.gradient is not the derivative of its value: ...
+    """
+    try:
+        taken = losses.as_loss(loss)
+        examples = {"signs": [-1.0, 1.0], "counts": [0.0, 1.0, 2.0, 7.0], "numbers": np.linspace(-2.0, 3.0, 11)}
+        targets = np.asarray(examples[taken.targets] if y is None else y, dtype=np.float64)
+        taken.check_targets(targets)
+        losses.check_loss(taken, targets)
+    except MercerError as error:
+        raise AssertionError(str(error)) from error
+    for part in ("value", "gradient"):
+        once, again = (getattr(taken, part)(targets, 0.5 * targets) for _ in range(2))
+        assert np.array_equal(once, again), f"{taken.name}.{part} returns another value when it is called again"
 
 
 def concrete_kernels() -> list[type[Kernel]]:

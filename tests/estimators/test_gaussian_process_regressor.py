@@ -333,6 +333,13 @@ class TestMistakes:
                 model = GaussianProcessRegressor(RBF(1.0), alpha=0.1, normalize_y=normalize).fit(X, np.full(60, 0.1))
             assert np.isfinite(model.predict(NEW, return_std=True)).all()
 
+    @pytest.mark.parametrize("normalize", [False, True])
+    def test_targets_of_any_size(self, normalize: bool) -> None:
+        with pytest.raises(DataError, match=r"y reaches up to 1e\+200, whose squares and theirs overflow"):
+            GaussianProcessRegressor(RBF(1.0), normalize_y=normalize).fit(X, np.r_[1e200, Y[1:]])
+        model = GaussianProcessRegressor(RBF(1.0), alpha=0.1, normalize_y=normalize).fit(X, Y * 1e65)
+        assert np.isfinite(model.predict(NEW, return_std=True)).all()
+
     def test_memory(self) -> None:
         with mercer.config(memory="20KiB"), pytest.raises(MemoryBudgetError, match=r"covariance matrix.*28\.1 KiB"):
             GaussianProcessRegressor(RBF(1.0), alpha=0.1).fit(X, Y)

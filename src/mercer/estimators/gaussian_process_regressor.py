@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.base import MultiOutputMixin, RegressorMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from mercer._errors import MercerWarning, ParameterError, warn_user
+from mercer._errors import DataError, MercerWarning, ParameterError, warn_user
 from mercer.engine import memory
 from mercer.estimators._advice import advised
 from mercer.estimators._gaussian_options import (
@@ -33,6 +33,9 @@ from mercer.solvers.gaussian.covariance import Matrix, Vector
 from mercer.solvers.gaussian.regression import GaussianRegression, Objective
 from mercer.solvers.gaussian.search import Search, maximise, warn_of_bounds
 from mercer.solvers.gaussian.trend import Trend
+
+# Above it, squares of gradients of the evidence may overflow, which goes by squares of targets.
+_LARGEST_TARGET = 1e70
 
 
 class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, GaussianPredictions):
@@ -224,6 +227,9 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, GaussianPredict
         seen = y.shape[1] if y.ndim > 1 else 1
         if self.n_targets is not None and self.n_targets != seen:
             raise ParameterError(f"n_targets is {self.n_targets}, and y has {seen} columns; leave n_targets out.")
+        largest = float(np.abs(y).max(initial=0.0))
+        if largest > _LARGEST_TARGET:
+            raise DataError(f"y reaches up to {largest:g}, whose squares and theirs overflow float64; scale y.")
         warn_of_constant(y, None)
 
     def _make_kernel(self, X: Any, gamma: Any) -> Kernel:

@@ -12,10 +12,14 @@ from mercer.losses.loss import Loss, Vector
 # So many targets and predictions for each of them are looked at.
 _TARGETS = 64
 _POINTS = 24
+# Steps of the proximal map, relative to the spread of the predictions looked at.
+_PROX_STEPS = (0.05, 2.0)
 # Rounding, relative to the values compared, and what a difference in place of a derivative is off by.
 _ROUNDING = 1e-9
 _DIFFERENCE = 1e-4
 _STEP = 1e-5
+# What conjugates and proximal maps are off by where they come from a search.
+_SEARCHED = 1e-6
 
 
 def check_loss(loss: Loss, y: Any) -> None:
@@ -23,7 +27,8 @@ def check_loss(loss: Loss, y: Any) -> None:
 
     Predictions around the targets and around zero are looked at, from a thousandth to a hundred times the spread of
     the targets. Convex is: :math:`\ell((f + g) / 2) \le (\ell(f) + \ell(g)) / 2`; a gradient must lie between the
-    differences to either side. That nothing is found is no proof.
+    differences to either side and between the slopes; the conjugate must be :math:`u f - \ell(f)` at a gradient u; and
+    no prediction next to what the proximal map returns may be better. That nothing is found is no proof.
 
     Parameters
     ----------
@@ -63,6 +68,9 @@ def check_loss(loss: Loss, y: Any) -> None:
         _require_gradient(loss, t, f, value, gradient)
         if loss.smooth:
             _require_curvature(loss, t, f, curvature)
+        _require_conjugate(loss, t, f, value, gradient)
+        for part in _PROX_STEPS:
+            _require_prox(loss, t, f, part * float(np.ptp(f)))
 
 
 def _sample(loss: Loss, targets: Vector) -> tuple[Vector, Vector]:
@@ -158,3 +166,50 @@ def _require_curvature(loss: Loss, t: Vector, f: Vector, curvature: Vector) -> N
             f"{f[at]:.6g} it is {curvature[at]:.6g}, and the gradient changes by {low[at]:.6g} to {high[at]:.6g} for "
             "each unit there. Check it, or leave it out."
         )
+
+
+def _require_conjugate(loss: Loss, t: Vector, f: Vector, value: Vector, gradient: Vector) -> None:
+    """Slopes bound the gradients, and the conjugate at a gradient is where Fenchel's inequality is an equality."""
+    low, high = loss.slopes(t)
+    beyond = np.flatnonzero(
+        (gradient < low - _ROUNDING * (1.0 + np.abs(low))) | (gradient > high + _ROUNDING * (1.0 + np.abs(high)))
+    )
+    if len(beyond):
+        at = beyond[0]
+        raise ParameterError(
+            f"{loss.name}.slopes must bound the gradients, and for the target {t[at]:g} they are {low[at]:.6g} and "
+            f"{high[at]:.6g}, where the gradient at {f[at]:.6g} is {gradient[at]:.6g}."
+        )
+    wanted = gradient * f - value
+    found = loss.conjugate(t, np.clip(gradient, low, high))
+    size = np.abs(gradient * f) + np.abs(value)
+    usable = np.isfinite(wanted) & (np.abs(gradient) < np.sqrt(np.finfo(np.float64).max))
+    wrong = np.flatnonzero(usable & ~(np.abs(found - wanted) <= _SEARCHED * size + _ROUNDING * size.max(where=usable,
+        initial=0.0)))  # fmt: skip
+    if len(wrong):
+        at = wrong[0]
+        raise ParameterError(
+            f"{loss.name}.conjugate(y, u) must be the largest u f - value(y, f); for the target {t[at]:g} and u = "
+            f"{gradient[at]:.6g}, the gradient at f = {f[at]:.6g}, it is {found[at]:.6g} in the place of "
+            f"{wanted[at]:.6g}. Check it, or leave it out."
+        )
+
+
+def _require_prox(loss: Loss, t: Vector, v: Vector, step: float) -> None:
+    """No prediction next to what the proximal map returns is better."""
+    found = loss.prox(t, v, np.full_like(v, step))
+
+    def objective(f: Vector) -> Vector:
+        return loss.value(t, f) + (f - v) ** 2 / (2.0 * step)
+
+    here, away = objective(found), _DIFFERENCE * (np.abs(v) + np.abs(found) + 1e-2 * float(np.abs(v).max()))
+    for side in (-1.0, 1.0):
+        there = objective(found + side * away)
+        wrong = np.flatnonzero(~(here <= there + _ROUNDING * np.abs(there)))
+        if len(wrong):
+            at = wrong[0]
+            raise ParameterError(
+                f"{loss.name}.prox(y, v, step) must be the f of least value(y, f) + (f - v)^2 / (2 step); for the "
+                f"target {t[at]:g}, v = {v[at]:.6g} and step = {step:.6g} it is {found[at]:.6g}, and "
+                f"{found[at] + side * away[at]:.6g} is better. Check it, or leave it out."
+            )

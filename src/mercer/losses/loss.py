@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mercer._errors import DataError, ParameterError
-from mercer.losses.numeric import conjugate_by_tangents, prox_by_bisection
+from mercer.losses.numeric import conjugate_by_tangents, prox_by_bracketing
 
 Vector = NDArray[np.float64]
 Targets = Literal["signs", "numbers", "counts"]
@@ -83,7 +83,7 @@ class Loss(ABC):
 
     def prox(self, y: Vector, v: Vector, step: Any) -> Vector:
         r"""The proximal map :math:`\arg\min_f \ell(y, f) + (f - v)^2 / (2\, \text{step})`."""
-        return prox_by_bisection(self.gradient, y, v, np.broadcast_to(step, np.shape(v)))
+        return prox_by_bracketing(self.gradient, y, v, np.broadcast_to(step, np.shape(v)))
 
     def slopes(self, y: Vector) -> tuple[Vector, Vector]:
         """The least and the largest gradient by f, which bound where the conjugate is finite."""

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 Vector = NDArray[np.float64]
+Index = NDArray[np.intp]
 Function = Callable[[Vector, Vector], Vector]
 
 # Halving a bracket so often leaves nothing of it in float64.
@@ -17,49 +18,79 @@ _DOUBLINGS = 60
 _NARROW = 2.0 * np.finfo(np.float64).eps
 
 
-def prox_by_bisection(gradient: Function, y: Vector, v: Vector, step: Vector) -> Vector:
+def prox_by_bracketing(gradient: Function, y: Vector, v: Vector, step: Vector) -> Vector:
     r"""The root p of :math:`p + \text{step} \cdot \ell'(y, p) = v`, element by element.
 
     The left side rises at least as fast as p, so the root lies between v and :math:`v - \text{step} \cdot \ell'(y, v)`;
-    where the gradient jumps over the root, the jump is the answer.
+    where the gradient jumps over the root, the jump is the answer. A kink at the target is looked for first; what is
+    left is bracketed and found by inverse quadratic interpolation with bisection where that does not help.
+
+    Source: T. R. Chandrupatla, "A new hybrid quadratic/bisection algorithm for finding the zero of a nonlinear function
+    without using derivatives", Advances in Engineering Software 28 (1997), 145-149.
 
     Examples
     --------
-    >>> prox_by_bisection(lambda y, f: np.sign(f - y), np.zeros(3), np.array([3.0, 0.5, -2.0]), np.ones(3)).round(12)
+    >>> prox_by_bracketing(lambda y, f: np.sign(f - y), np.zeros(3), np.array([3.0, 0.5, -2.0]), np.ones(3)).round(12)
     array([ 2.,  0., -1.])
     """
-    v = np.asarray(v, dtype=np.float64)
-    with np.errstate(over="ignore"):
-        other = v - step * gradient(y, v)
-    # A gradient that overflows says which side the root is on; the bracket is then grown from v.
-    low, high = np.minimum(v, other), np.maximum(v, other)
-    if not np.isfinite(other).all():
-        low, high = _grown(gradient, y, v, step, low, high)
-    for _ in range(_HALVINGS):
-        middle = 0.5 * (low + high)
-        with np.errstate(over="ignore"):
-            above = middle + step * gradient(y, middle) > v
-        low, high = np.where(above, low, middle), np.where(above, middle, high)
-        if (high - low <= _NARROW * np.maximum(np.abs(low), np.abs(high))).all():
-            break
-    return 0.5 * (low + high)
+    y, v, step = (np.array(part, dtype=np.float64) for part in np.broadcast_arrays(y, v, step))
+    out = v.copy()
+
+    def excess(p: Vector, at: Index) -> Vector:
+        return np.asarray(p + step[at] * gradient(y[at], p) - v[at])
+
+    with np.errstate(all="ignore"):
+        every = np.arange(len(v))
+        here = excess(v, every)
+        beside = np.maximum(_NARROW * np.abs(y), np.finfo(np.float64).tiny)
+        kink = (excess(y - beside, every) <= 0) & (excess(y + beside, every) >= 0)
+        out[kink] = y[kink]
+        left = np.flatnonzero((here != 0) & ~kink)
+        other = _other_end(lambda p: excess(p, left), v[left], here[left])
+        _bracketed(excess, left, other, out)
+    return out
 
 
-def _grown(
-    gradient: Function, y: Vector, v: Vector, step: Vector, low: Vector, high: Vector
-) -> tuple[Vector, Vector]:
-    """Finite brackets in place of infinite ones."""
-    reach = np.maximum(np.abs(v), 1.0)
-    downwards = ~np.isfinite(low)
-    low, high = np.where(np.isfinite(low), low, v - reach), np.where(np.isfinite(high), high, v + reach)
+def _other_end(excess: Callable[[Vector], Vector], v: Vector, here: Vector) -> Vector:
+    """Points on the other side of the roots than v, not much further away than they are."""
+    way = -np.sign(here)
+    # What is to be crossed is at most that long, but where a gradient explodes the root is far nearer.
+    reach = np.minimum(np.abs(here), np.maximum(1e-3 * np.abs(v), 1e-3))
     for _ in range(_DOUBLINGS):
-        reach = 2.0 * reach
-        with np.errstate(over="ignore"):
-            left = downwards & (low + step * gradient(y, low) > v)
-        if not left.any():
+        short = (excess(v + way * reach) * way < 0) & (reach < np.abs(here))
+        if not short.any():
             break
-        low, high = np.where(left, v - reach, low), np.where(left, low, high)
-    return low, high
+        reach = np.where(short, np.minimum(4.0 * reach, np.abs(here)), reach)
+    return np.asarray(v + way * reach)
+
+
+def _bracketed(excess: Callable[[Vector, Index], Vector], at: Index, other: Vector, out: Vector) -> None:
+    """Set ``out[at]`` to the roots between ``out[at]`` and ``other``, all at once, until each is known to rounding."""
+    one, two = other, out[at]
+    f_one, f_two, share = excess(one, at), excess(two, at), np.full(len(at), 0.5)
+    # No change of sign: the other end is the root but for rounding.
+    out[at] = one
+    keep = np.sign(f_one) * np.sign(f_two) < 0
+    at, (one, two, f_one, f_two, share) = at[keep], (part[keep] for part in (one, two, f_one, f_two, share))
+    for _ in range(_HALVINGS):
+        if not len(at):
+            return
+        new = one + share * (two - one)
+        f_new = excess(new, at)
+        same = np.sign(f_new) == np.sign(f_one)
+        three, f_three = np.where(same, one, two), np.where(same, f_one, f_two)
+        two, f_two = np.where(same, two, one), np.where(same, f_two, f_one)
+        one, f_one = new, f_new
+        best = np.where(np.abs(f_one) < np.abs(f_two), one, two)
+        least = 0.5 * _NARROW * np.abs(best) / np.abs(two - one)
+        out[at] = best
+        keep = (least < 0.5) & (f_one != 0) & (f_two != 0)
+        xi, phi = (one - two) / (three - two), (f_one - f_two) / (f_three - f_two)
+        curved = (phi**2 < xi) & ((1.0 - phi) ** 2 < 1.0 - xi)
+        inverse = f_one / (f_two - f_one) * f_three / (f_two - f_three)
+        inverse += (three - one) / (two - one) * f_one / (f_three - f_one) * f_two / (f_three - f_two)
+        share = np.clip(np.where(curved & np.isfinite(inverse), inverse, 0.5), least, 1.0 - least)
+        at, (one, two, f_one, f_two, share) = at[keep], (part[keep] for part in (one, two, f_one, f_two, share))
 
 
 def conjugate_by_tangents(value: Function, gradient: Function, y: Vector, u: Vector) -> Vector:

@@ -161,7 +161,7 @@ def test_failures_are_counted() -> None:
     saved = maximise(objective, [1.0], [(-5.0, 5.0)], restarts=9, random_state=0)
     assert saved.trials[0].ended == module.FAILED and saved.trials[0].value == -math.inf
     assert math.isfinite(saved.value)
-    with pytest.raises(NumericalError, match=r"is nan at \[1\.0\].*StandardScaler"):
+    with pytest.raises(NumericalError, match=r"is nan at \[1\.0\].*scale y and the columns of X"):
         maximise(lambda t: (math.nan, t), [1.0], [(-5.0, 5.0)])
 
 
@@ -191,6 +191,12 @@ def test_an_optimizer_of_ones_own() -> None:
     search = maximise(hill, [0.0, 0.0], BOX, optimizer=grid)
     assert search.theta.tolist() == [1.0, -2.0] and search.value == 0.0 and search.best.ended == module.CHOSEN
     assert search.evaluations >= 22
+
+
+@pytest.mark.parametrize("returned", [3, None, ([0.0], 1.0), ([0.0, np.nan], 1.0), ("ab", 1.0), ([0.0, 0.0], None)])
+def test_what_an_optimizer_may_not_return(returned: Any) -> None:
+    with pytest.raises(ParameterError, match="must return the best theta, 2 finite numbers, and the least value"):
+        maximise(hill, [0.0, 0.0], BOX, optimizer=lambda f, start, bounds: returned)
 
 
 @pytest.mark.parametrize("restarts", [0, 4])

@@ -249,8 +249,18 @@ class _Ascent:
             value, gradient = self._evaluate(np.asarray(theta, dtype=np.float64))
             return (-value, -gradient) if eval_gradient else -value
 
-        theta, least = optimizer(negative, self.start.copy(), bounds=self._box)
-        self.best, self.value = np.asarray(theta, dtype=np.float64).ravel(), -float(least)
+        found = optimizer(negative, self.start.copy(), bounds=self._box)
+        try:
+            theta, least = found
+            best, value = np.asarray(theta, dtype=np.float64).ravel(), -float(least)
+        except (TypeError, ValueError):
+            best, value = np.zeros(0), math.nan
+        if best.shape != self.start.shape or not np.isfinite(best).all() or math.isnan(value):
+            raise ParameterError(
+                f"the optimizer must return the best theta, {len(self.start)} finite numbers, and the least value, and "
+                f"returned {found!r}."
+            )
+        self.best, self.value = best, value
 
     def _descent(self, theta: Vector, scale: float) -> tuple[float, Vector]:
         """What L-BFGS-B minimises: a failure is a finite value above all that were seen, for its interpolation."""
@@ -291,7 +301,7 @@ class _Ascent:
         if not (math.isfinite(value) and np.isfinite(gradient).all()):
             self.error = self.error or NumericalError(
                 f"the objective of the search is {value} at {theta.tolist()}, or its gradient is not finite; check the "
-                "kernel for values that overflow, and scale the columns of X (sklearn.preprocessing.StandardScaler)."
+                "kernel for values that overflow, and scale y and the columns of X."
             )
             return nothing
         return value, gradient

@@ -50,7 +50,7 @@ class Trend:
         if kept.sum() >= n:
             raise DataError(
                 f"a mean function of {int(kept.sum())} coefficients goes through all {n} rows, and nothing is left to "
-                'learn the rest from. Pass more rows, or choose mean="constant" or mean="zero".'
+                'learn the rest from. Pass more rows, or choose a mean of fewer coefficients (mean="zero" has none).'
             )
         transform = right[kept].T / sizes[kept]
         return cls(left[:, kept], transform, float(np.log(sizes[kept]).sum()))
