@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -31,6 +31,7 @@ class KernelCovariance:
     kernel: Kernel
     X: Any
     n_jobs: int | None = None
+    _latest: list[tuple[bytes, Plan]] = field(default_factory=list, init=False, repr=False)
 
     @property
     def n(self) -> int:
@@ -41,9 +42,16 @@ class KernelCovariance:
         return len(self.kernel.theta)
 
     def _plan(self, theta: Vector) -> Plan:
+        # A gradient is asked for where the matrix was: what was prepared from the rows serves both.
+        key = np.asarray(theta, dtype=np.float64).tobytes()
+        for known, plan in self._latest:
+            if known == key:
+                return plan
         # Rows keep what is prepared from them for every value of the scales: a search needs new ones at each step.
         rows = Rows(self.X)
-        return Plan(self.kernel.with_theta(theta), rows, rows, np.dtype(np.float64))
+        plan = Plan(self.kernel.with_theta(theta), rows, rows, np.dtype(np.float64))
+        self._latest[:] = [(key, plan)]
+        return plan
 
     def matrix(self, theta: Vector, out: Array) -> None:
         plan = self._plan(theta)

@@ -25,6 +25,7 @@ from mercer.solvers.gaussian.approaches import approach
 from mercer.solvers.gaussian.classification import Evidence, GaussianClassification
 from mercer.solvers.gaussian.covariance import Matrix
 from mercer.solvers.gaussian.search import Search, maximise, warn_of_bounds
+from mercer.solvers.linear.cholesky import blas_threads
 from mercer.solvers.solution import Certificate, Status
 
 
@@ -283,12 +284,14 @@ class GaussianProcessClassifier(BinaryParts):
         if self.optimizer is None or self.kernel_ is None or not len(self.kernel_.theta):
             return None
         bounds = self.kernel_.bounds
-        search = maximise(
-            evidence, self.kernel_.theta, bounds, restarts=int(self.n_restarts_optimizer),
-            random_state=self.random_state, log_prior=log_prior,
-            optimizer=self.optimizer if callable(self.optimizer) else None, n_jobs=self.n_jobs,
-            bytes_each=evidence.bytes_each,
-        )  # fmt: skip
+        # For the whole search: L-BFGS-B on a few parameters would wake the threads of BLAS as well.
+        with blas_threads(self.n_jobs, len(self.y_train_)):
+            search = maximise(
+                evidence, self.kernel_.theta, bounds, restarts=int(self.n_restarts_optimizer),
+                random_state=self.random_state, log_prior=log_prior,
+                optimizer=self.optimizer if callable(self.optimizer) else None, n_jobs=self.n_jobs,
+                bytes_each=evidence.bytes_each,
+            )  # fmt: skip
         warn_of_bounds(search, bounds, [p.name for p in self.kernel_.parameters if p.free])
         return search
 

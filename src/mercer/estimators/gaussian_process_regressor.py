@@ -33,6 +33,7 @@ from mercer.solvers.gaussian.covariance import Matrix, Vector
 from mercer.solvers.gaussian.regression import GaussianRegression, Objective
 from mercer.solvers.gaussian.search import Search, maximise, warn_of_bounds
 from mercer.solvers.gaussian.trend import Trend
+from mercer.solvers.linear.cholesky import blas_threads
 
 # Above it, squares of gradients of the evidence may overflow, which goes by squares of targets.
 _LARGEST_TARGET = 1e70
@@ -205,7 +206,8 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, GaussianPredict
         self.X_train_ = X.copy() if self.copy_X_train else X
         self._normalise(y)
         self._center = X.mean(axis=0, dtype=np.float64) if self.mean == "linear" and isinstance(X, np.ndarray) else None
-        with memory.track() as account:
+        # For the whole search: L-BFGS-B on a few parameters would wake the threads of BLAS as well.
+        with memory.track() as account, blas_threads(self.n_jobs, len(y)):
             problem = self._with_trend(variances)
             self.search_ = self._search(problem, parameters, log_prior)
             self._condition(problem, parameters)

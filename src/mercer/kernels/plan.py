@@ -85,7 +85,8 @@ class Plan:
             )  # fmt: skip
         elif out.shape != self.shape:
             raise DataError(f"out has shape {out.shape}, and the block has {self.shape}.")
-        self.prepare()
+        if max(self.shape) > tiles.TILE:
+            self.prepare()
         if out is None:
             out = np.empty(self.shape, self.dtype)
         tiles.dense(self.fill, out, self.symmetric, n_jobs)
@@ -112,7 +113,8 @@ class Plan:
 
     def _reduce(self, weigh: Fill, n_jobs: int | None, symmetric: bool) -> Array:
         parameters = self.kernel.parameters
-        self.prepare()
+        if max(self.shape) > tiles.TILE:
+            self.prepare()
         if not any(p.free for p in parameters):
             return np.zeros(0)
 
