@@ -11,9 +11,9 @@ more than SEARCHED training rows, the hyper-parameters are found on that many of
 rows are conditioned on exactly. The splits are those of github.com/treforevans/uci_datasets; sets without any have ten
 random ones, seeded, of which a tenth is tested. Published figures: exact Gaussian processes of Wang, Pleiss, Gardner,
 Tyree, Weinberger and Wilson, "Exact Gaussian processes on a million data points", NeurIPS 2019, on splits of their own
-with 4/9 of the rows for training. Their bike set has 17 columns, two of which give the target away; without these
-two it is "bike". Standard errors are those over splits, or over test rows where there are fewer than FEW splits.
-Seconds are those of all processors, for one split.
+with 4/9 of the rows for training; beside them, as many rows are learned from here. Their bike set has 17 columns, two
+of which give the target away; without these two it is "bike". Standard errors are those over splits, or over test rows
+where there are fewer than FEW splits. Seconds are those of all processors, for one split.
 """
 
 from __future__ import annotations
@@ -39,6 +39,8 @@ TITLE = "Gaussian process regression on UCI sets: RMSE and log density over ten 
 SPLITS = 10
 # Rows that the hyper-parameters are found on, where there are more.
 SEARCHED = 1500
+# What the published figures were trained on.
+PUBLISHED_SHARE = 4 / 9
 # Splits from which on errors are taken over them.
 FEW = 5
 NOISE, NOISE_BOUNDS, SCALE_BOUNDS = 0.1, (1e-6, 1e2), (1e-5, 1e5)
@@ -97,11 +99,17 @@ class Score:
         return float(np.sqrt(self.squares.mean())), float(self.densities.mean())
 
 
-def splits(folder: Path, task: Task) -> list[Split]:
-    """The ten splits of a data set."""
+def splits(folder: Path, task: Task, share: float = 1.0) -> list[Split]:
+    """The ten splits of a data set; with a ``share``, that part of all rows, drawn from the others, for training."""
     data = np.load(folder / "regression" / f"{task.file}.npz")
     X, y = data["X"][:, : task.columns].astype(float), data["y"].astype(float)
-    return [_standardised(X, y, test, number) for number, test in enumerate(_tests(data, len(y)))]
+    found = []
+    for number, test in enumerate(_tests(data, len(y))):
+        rows = np.flatnonzero(~test)
+        if share < 1.0:
+            rows = np.random.default_rng(number).permutation(rows)[: int(share * len(y))]
+        found.append(_standardised(X, y, rows, test, number))
+    return found
 
 
 def _tests(data: np.lib.npyio.NpzFile, n: int) -> list[np.ndarray]:
@@ -112,13 +120,12 @@ def _tests(data: np.lib.npyio.NpzFile, n: int) -> list[np.ndarray]:
     return [np.isin(np.arange(n), rows) for rows in drawn]
 
 
-def _standardised(X: np.ndarray, y: np.ndarray, test: np.ndarray, number: int) -> Split:
-    deviation = X[~test].std(axis=0)
-    Z = ((X - X[~test].mean(axis=0)) / np.where(deviation > 0, deviation, 1.0))[:, deviation > 0]
-    t = (y - y[~test].mean()) / y[~test].std()
-    n = int((~test).sum())
-    searched = np.sort(np.random.default_rng(number).permutation(n)[:SEARCHED])
-    return Split(Z[~test], t[~test], Z[test], t[test], searched)
+def _standardised(X: np.ndarray, y: np.ndarray, rows: np.ndarray, test: np.ndarray, number: int) -> Split:
+    deviation = X[rows].std(axis=0)
+    Z = ((X - X[rows].mean(axis=0)) / np.where(deviation > 0, deviation, 1.0))[:, deviation > 0]
+    t = (y - y[rows].mean()) / y[rows].std()
+    searched = np.sort(np.random.default_rng(number).permutation(len(rows))[:SEARCHED])
+    return Split(Z[rows], t[rows], Z[test], t[test], searched)
 
 
 def ours(split: Split) -> Score:
@@ -214,12 +221,20 @@ def rows_of(folder: Path, name: str, count: int = SPLITS) -> list[Row]:
     other = over(theirs, parts[: task.peer_splits], 2 if n <= 5000 else 1)
     rows = [_beside_peer(name, n, mine, other, measure) for measure in (0, 1)]
     if task.published is not None:
-        mean, error = float(np.mean([score.figures[0] for score in mine])), error_of(mine, 0)
-        note = f"{mean:.4f} +- {error:.4f}; published {task.published:.3f}, on other splits and fewer training rows"
-        met = mean <= task.published + error
-        peer = "exact GP of Wang et al."
-        rows.append(Row(f"{name}, RMSE, published", peer, None, None, "within a standard error", met, note))
+        rows.append(_beside_published(folder, name, task.published, count))
     return rows
+
+
+def _beside_published(folder: Path, name: str, published: float, count: int) -> Row:
+    """With as many training rows as the published figure had."""
+    mine = over(ours, splits(folder, TASKS[name], PUBLISHED_SHARE)[:count], 2)
+    mean, error = float(np.mean([score.figures[0] for score in mine])), error_of(mine, 0)
+    seconds = float(np.mean([score.seconds for score in mine]))
+    note = f"{mean:.4f} +- {error:.4f} from 4/9 of the rows; published {published:.3f} from as many, on other splits"
+    if count < SPLITS:
+        note += f"; only {count} of {SPLITS} splits"
+    case, peer, demand = f"{name}, RMSE, published", "exact GP of Wang et al.", "within a standard error"
+    return Row(case, peer, seconds, None, demand, mean <= published + error, note, {"ours": mean, "error": error})
 
 
 def _beside_peer(name: str, n: int, mine: list[Score], other: list[Score], measure: int) -> Row:
