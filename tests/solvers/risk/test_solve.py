@@ -16,6 +16,7 @@ from mercer._errors import DataError, MemoryBudgetError, ParameterError
 from mercer.gram import PrecomputedGram
 from mercer.kernels import RBF, Linear
 from mercer.losses import Ball, HalfSquare, Hinge, Huber, Logistic, Norm, NormPower, OwnLoss, Quantile, Squared
+from mercer.solvers.risk.quadratic import Aim, Answer, ByMultipliers
 from mercer.solvers.risk.regularized_risk import RegularizedRisk
 from mercer.solvers.risk.solve import solve_risk
 from mercer.solvers.risk.stationary import solve_stationary
@@ -120,6 +121,21 @@ def test_balls() -> None:
     assert edge.value.norm == pytest.approx(0.5, rel=1e-9)
     same = solve_risk(risk(Squared(), alpha=edge.value.lam))
     np.testing.assert_allclose(edge.value.Kc, same.value.Kc, atol=1e-8)
+
+
+def test_factors_far_from_the_crossing_are_solved_roughly(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[tuple[float, float]] = []
+    solve = ByMultipliers.solve
+
+    def recorded(self: ByMultipliers, lam: float, aim: Aim) -> Answer:
+        asked.append((lam, aim.relative))
+        return solve(self, lam, aim)
+
+    monkeypatch.setattr(ByMultipliers, "solve", recorded)
+    solution = solve_risk(risk(OwnLoss(Absolute()), Ball(0.5)))
+    assert solution.status is Status.converged and solution.value.norm == pytest.approx(0.5, rel=1e-6)
+    tight = {lam for lam, relative in asked if relative < 1e-6}
+    assert asked[0][1] == 1e-3 and len(tight) < len({lam for lam, _ in asked})
 
 
 @pytest.mark.parametrize("loss", [Logistic(), Hinge(), OwnLoss(Absolute()), Quantile(0.3)], ids=repr)

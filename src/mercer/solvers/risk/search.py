@@ -20,6 +20,8 @@ from mercer.solvers.risk.regularized_risk import RegularizedRisk
 
 # The part of the allowed gap that is left to the problem at one factor.
 _PART = 0.1
+# The relative gap that an answer is first asked for.
+_COARSE = 1e-3
 _MOST = 200
 # Steps in search of a bracket, on the logarithm of the factor: at least and at most.
 _LEAST_STEP, _MOST_STEP = 0.5, 3.0
@@ -110,9 +112,29 @@ class _Trail:
 
 
 def _evaluate(problem: RegularizedRisk, solver: QuadraticSolver, lam: float, inner: Aim) -> Found:
-    raw = solver.solve(lam, inner)
-    mismatch = problem.penalty.mismatch(raw.t, raw.s / problem.alpha)
-    return Found(lam, _best_of(problem, raw), mismatch)
+    """At one factor, as exactly as it takes to say which side of the crossing it is on, or as ``inner`` allows."""
+    for aim in (Aim(max(inner.relative, _COARSE), inner.absolute), inner):
+        raw = solver.solve(lam, aim)
+        if aim is inner or _is_certain(problem, raw, lam):
+            break
+    return Found(lam, _best_of(problem, raw), problem.penalty.mismatch(raw.t, raw.s / problem.alpha))
+
+
+def _is_certain(problem: RegularizedRisk, raw: Answer, lam: float) -> bool:
+    """Whether the solution itself is on the same side of the crossing.
+
+    The problem bends by lam in w and its dual by 1 / lam in the multipliers' norm, so that the gap bounds how far the
+    norms of an answer are from those of the solution.
+    """
+    gap, alpha = raw.bounds.gap, problem.alpha
+    if not math.isfinite(gap):
+        return False
+    t, s = math.sqrt(2.0 * gap / lam), math.sqrt(2.0 * gap * lam)
+    corners = [
+        problem.penalty.mismatch(max(raw.t + i * t, 0.0), max(raw.s + j * s, 0.0) / alpha)
+        for i in (-1.0, 1.0) for j in (-1.0, 1.0)
+    ]  # fmt: skip
+    return min(corners) > 0 or max(corners) < 0
 
 
 def _best_of(problem: RegularizedRisk, raw: Answer) -> Answer:
