@@ -45,6 +45,40 @@ def test_against_numpy(n: int, dtype: Any) -> None:
     np.testing.assert_allclose(found, np.linalg.solve(A.astype(np.float64), rows.T).T, **close)
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("left_turned", [False, True])
+@pytest.mark.parametrize("right_turned", [False, True])
+@pytest.mark.parametrize("shape", [(5, 7, 3), (1, 4, 2), (4, 1, 1), (40, 33, 64), (0, 3, 2), (3, 0, 2)])
+def test_products_of_parts(dtype: Any, left_turned: bool, right_turned: bool, shape: tuple[int, int, int]) -> None:
+    m, n, k = shape
+    whole = RNG.normal(size=(m + 2, n + 3)).astype(dtype)
+    left = RNG.normal(size=(k + 1, m + 1) if left_turned else (m + 1, k + 1)).astype(dtype)[1:, 1:]
+    right = RNG.normal(size=(n + 1, k + 1) if right_turned else (k + 1, n + 1)).astype(dtype)[1:, 1:]
+    product = (left.T if left_turned else left).astype(np.float64) @ (right.T if right_turned else right)
+    for alpha, beta in ((1.0, 1.0), (-1.0, 1.0), (2.0, 0.0)):
+        expected, found = whole.astype(np.float64), whole.copy()
+        expected[1 : m + 1, 2 : n + 2] = beta * whole[1 : m + 1, 2 : n + 2] + alpha * product
+        lapack.add_product(
+            found[1 : m + 1, 2 : n + 2], left, right, alpha=alpha, beta=beta,
+            left_turned=left_turned, right_turned=right_turned,
+        )  # fmt: skip
+        np.testing.assert_allclose(found, expected, rtol=0, atol=100 * (k + 1) * np.finfo(dtype).eps)
+
+
+@pytest.mark.parametrize(
+    "arrays",
+    [
+        (np.eye(3), np.eye(3), np.eye(4)), (np.eye(3), np.ones((3, 2)), np.ones((3, 3))),
+        (np.eye(3), np.eye(3, dtype=np.float32), np.eye(3)), (np.eye(3), np.eye(3), np.ones(3)),
+        (np.eye(3), np.ones((3, 6))[:, ::2], np.eye(3)), (np.eye(3).T[::-1], np.eye(3), np.eye(3)),
+        (np.broadcast_to(np.ones(3), (3, 3)), np.eye(3), np.eye(3)), (np.eye(3, dtype=int),) * 3,
+    ],
+)  # fmt: skip
+def test_products_of_arrays_that_would_be_misread(arrays: tuple) -> None:
+    with pytest.raises(TypeError):
+        lapack.add_product(*arrays)
+
+
 def test_what_has_no_factor() -> None:
     A = np.diag([1.0, -1.0, 1.0])
     assert lapack.factor_cholesky(A) == 2

@@ -1,4 +1,4 @@
-"""Factorisations in place that let other threads run.
+"""Factorisations and products in place that let other threads run.
 
 SciPy's wrappers of LAPACK keep the interpreter to themselves while they work, so that two threads with a matrix each
 would take turns. The same routines are called here by their addresses, which SciPy publishes for Cython.
@@ -116,6 +116,44 @@ def square_triangle(factor: Array) -> None:
     """
     dtype, n, info = _check(factor), len(factor), ctypes.c_int()
     _call("lauum", dtype, b"L", n, factor, max(n, 1), info)
+
+
+def add_product(
+    target: Array, left: Array, right: Array, *, alpha: float = 1.0, beta: float = 1.0, left_turned: bool = False,
+    right_turned: bool = False,
+) -> None:  # fmt: skip
+    """``beta target + alpha left right`` in the place of ``target``; the turned ones stand for their transposes.
+
+    The rows of all three may lie further apart than they are long: parts of a matrix need no copies.
+
+    >>> A = np.eye(2)
+    >>> add_product(A, np.array([[1.0], [2.0]]), np.array([[3.0, 4.0]]), alpha=-1.0)
+    >>> A.tolist()
+    [[-2.0, -4.0], [-6.0, -7.0]]
+    """
+    dtype, (m, n) = target.dtype, target.shape
+    inner = left.shape[0 if left_turned else 1]
+    shapes = ((inner, m) if left_turned else (m, inner), (n, inner) if right_turned else (inner, n))
+    steps = [_row_step(array, dtype) for array in (target, left, right)]
+    if (left.shape, right.shape) != shapes:
+        raise TypeError(f"the shapes {[a.shape for a in (target, left, right)]} do not belong together.")
+    if 0 in (m, n):
+        return
+    # The transpose of the product, since LAPACK's columns are NumPy's rows.
+    forms = [b"T" if turned else b"N" for turned in (right_turned, left_turned)]
+    _call("gemm", dtype, *forms, n, m, inner, alpha, right, steps[2], left, steps[1], beta, target, steps[0])
+
+
+def _row_step(array: Array, dtype: np.dtype) -> int:
+    """From one row to the next, in entries."""
+    if array.dtype != dtype or dtype not in _PREFIX or array.ndim != 2:
+        raise TypeError(f"BLAS needs matrices of one type; got {array.dtype} in {array.ndim} dimensions.")
+    rows, columns = array.shape
+    # Of a single row or column the step that is not taken may be anything.
+    step, rest = divmod(array.strides[0], dtype.itemsize) if rows > 1 else (max(columns, 1), 0)
+    if (columns > 1 and array.strides[1] != dtype.itemsize) or rest or step < max(columns, 1):
+        raise TypeError(f"BLAS needs matrices with contiguous rows; got steps of {array.strides} bytes.")
+    return step
 
 
 def solve_triangle(factor: Array, rows: Array, *, transposed: bool = False) -> None:

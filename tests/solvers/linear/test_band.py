@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mercer.engine import progress
+from mercer.solvers.linear import band, shifted_band
 from mercer.solvers.linear.band import BandForm, reduce_to_band
 from mercer.solvers.linear.shifted_band import ShiftedBand
 
@@ -37,6 +38,32 @@ def test_the_band_form_is_the_matrix(n: int, width: int, rank: int, seed: int) -
     V = np.random.default_rng(seed).normal(size=(n, 3))
     np.testing.assert_allclose(form.into(V), Q.T @ V, atol=bound * 10)
     np.testing.assert_allclose(form.back(V), Q @ V, atol=bound * 10)
+
+
+@pytest.mark.parametrize(("n", "width"), [(70, 5), (64, 8), (37, 12), (16, 3)])
+def test_strips_and_threads(monkeypatch: pytest.MonkeyPatch, n: int, width: int) -> None:
+    for name, value in (("_STRIP", 8), ("_LONG", 40), ("_ALONE", 0), ("_COLUMNS", 9)):
+        monkeypatch.setattr(band, name, value)
+    monkeypatch.setattr(shifted_band, "_COLUMNS", 9)
+    monkeypatch.setattr(shifted_band, "_ALONE", 0)
+    A = positive(n)
+    seen = []
+    for n_jobs in (1, 2, 3):
+        form = reduce_to_band(A.copy(), width, n_jobs)
+        Q = form.orthogonal(np.empty((n, n)), n_jobs)
+        diagonal = ShiftedBand(form, 0.3).inverse_diagonal(Q, n_jobs)
+        seen.append([array.tobytes() for array in (form.band, Q, diagonal)])
+    assert seen[0] == seen[1] == seen[2]
+    assert np.abs(Q @ dense(form) @ Q.T - A).max() <= 100 * n * np.finfo(float).eps * np.abs(A).max()
+    np.testing.assert_allclose(diagonal, np.linalg.inv(A + 0.3 * np.eye(n)).diagonal(), rtol=1e-10)
+    np.testing.assert_array_equal(ShiftedBand(form, 0.3).inverse_diagonal(np.ascontiguousarray(Q), 1), diagonal)
+
+
+def test_a_matrix_of_several_strips() -> None:
+    A = positive(700)
+    form = reduce_to_band(A.copy())
+    Q = form.orthogonal(np.empty((700, 700)))
+    assert np.abs(Q @ dense(form) @ Q.T - A).max() <= 100 * 700 * np.finfo(float).eps * np.abs(A).max()
 
 
 @pytest.mark.parametrize("n", [1, 2, 31, 32, 33, 64, 65, 150])

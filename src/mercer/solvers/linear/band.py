@@ -3,23 +3,30 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import blas, lapack
+from scipy.linalg import lapack
 
+from mercer.engine import lapack as lapack_in_place
+from mercer.engine import threads, tiles
 from mercer.engine.progress import Progress
 
 Matrix = NDArray[np.float64]
 
 # Wider bands reduce faster, since more of the work is in matrix products; every shift then costs more.
 WIDTH = 32
-# The rest of the matrix is moved together when it has shrunk to this share: BLAS copies what is not contiguous.
-_SHRUNK = 0.9
-_MOVED_AT_ONCE = 256
-# So many reflectors are multiplied together before they are applied to Q, to so many rows at once.
+# Rows of a strip of the matrix, which one thread works on at a time.
+_STRIP = 256
+# While so many rows are left the strips are twice as wide, which is faster, and still shares the work evenly.
+_LONG = 2048
+# Strips of fewer entries in all are not worth a second thread.
+_ALONE = 512 * 512
+# So many reflectors are multiplied together before they are applied to Q, to so many columns at once.
 _JOINED = 4
-_ROWS = 256
+_COLUMNS = 256
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,21 +87,40 @@ class BandForm:
             reflector.apply(out, transposed=False)
         return out
 
-    def orthogonal(self, out: Matrix) -> Matrix:
-        """Q, whole, in ``out`` of shape (n, n); :math:`4 n^3 / 3` operations."""
+    def orthogonal(self, out: Matrix, n_jobs: int | None = None) -> Matrix:
+        """Q, whole; :math:`4 n^3 / 3` operations.
+
+        Parameters
+        ----------
+        out : ndarray of shape (n, n), C-ordered
+            Gets the transpose of Q; what is returned is ``out.T``.
+        n_jobs : int, optional
+            Threads; the bits are the same for any number of them.
+        """
         out[...] = 0.0
         np.fill_diagonal(out, 1.0)
         groups = [self.reflectors[i : i + _JOINED] for i in range(0, len(self.reflectors), _JOINED)]
         progress = Progress(len(groups), "orthogonal factor")
-        for group in reversed(groups):
-            joined = _join(group)
-            # Columns before the start are still those of the identity.
-            rows = out[joined.start :, joined.start :]
-            left, right = joined.V @ joined.T, joined.V.T @ rows
-            for begin in range(0, len(rows), _ROWS):
-                rows[begin : begin + _ROWS] -= left[begin : begin + _ROWS] @ right
-            progress.advance()
-        return out
+        with threads.one_blas_thread():
+            for group in reversed(groups):
+                joined = _join(group)
+                # Columns of Q before the start are still those of the identity.
+                columns = out[joined.start :, joined.start :]
+                left = joined.V @ joined.T
+                parts = [columns[some] for some in tiles.spans(len(columns), _COLUMNS)]
+                _run([partial(_reflect, part, joined.V, left) for part in parts], columns.size, n_jobs)
+                progress.advance()
+        return out.T
+
+
+def _reflect(rows: Matrix, V: Matrix, left: Matrix) -> None:
+    """``rows <- rows - rows V left^T``."""
+    lapack_in_place.add_product(rows, rows @ V, left, alpha=-1.0, right_turned=True)
+
+
+def _run(tasks: list[threads.Task], entries: int, n_jobs: int | None) -> None:
+    """The tasks on threads, where there is work for more than one; no bit depends on their number."""
+    threads.run(tasks, 1 if entries < _ALONE else n_jobs)
 
 
 def _join(group: tuple[Reflector, ...]) -> Reflector:
@@ -111,7 +137,7 @@ def _join(group: tuple[Reflector, ...]) -> Reflector:
     return Reflector(start, V, T)
 
 
-def reduce_to_band(matrix: Matrix, width: int = WIDTH) -> BandForm:
+def reduce_to_band(matrix: Matrix, width: int = WIDTH, n_jobs: int | None = None) -> BandForm:
     r"""Reduce a symmetric matrix to a band by Householder reflections from both sides.
 
     Parameters
@@ -120,6 +146,8 @@ def reduce_to_band(matrix: Matrix, width: int = WIDTH) -> BandForm:
         The whole matrix; overwritten.
     width : int, default=32
         Diagonals of B below the main one.
+    n_jobs : int, optional
+        Threads; the bits are the same for any number of them.
 
     Returns
     -------
@@ -151,67 +179,101 @@ def reduce_to_band(matrix: Matrix, width: int = WIDTH) -> BandForm:
     width = max(1, min(width, n - 1))
     band = np.zeros((width + 1, n))
     reflectors: list[Reflector] = []
-    rest = _Rest(matrix)
+    rest = _Rest(matrix, width, n_jobs)
     progress = Progress(-(-n // width), "band reduction")
-    for start in range(0, n, width):
-        columns = rest.take(min(width, n - start))
-        _write_triangle(band, start, columns[: columns.shape[1]])
-        if start + width >= n:
-            break
-        V, T, R = _factor(columns[width:])
-        _write_upper(band, start, width, R)
-        reflectors.append(Reflector(start + width, V, T))
-        rest.turn(V, T)
-        progress.advance()
+    with threads.one_blas_thread():
+        for start in range(0, n, width):
+            _write_triangle(band, start, rest.corner)
+            if start + width >= n:
+                break
+            V, T, R = rest.panel
+            _write_upper(band, start, width, R)
+            reflectors.append(Reflector(start + width, V, T))
+            rest.turn(V, T)
+            progress.advance()
     return BandForm(band, tuple(reflectors))
 
 
 class _Rest:
-    """The part of the matrix that is not reduced yet: its lower triangle, within a contiguous square.
+    """The part of the matrix that is not reduced yet: its lower triangle, by strips of rows.
 
-    BLAS takes contiguous arrays only, so that each step works on the whole square, with zeros for what is reduced;
-    the square is made smaller, in the same memory, when a tenth of it is.
+    Each strip reaches to the end of its square on the diagonal, which is kept whole, so that products need no routine
+    for triangles. Panels and what goes with them are held by rows, as LAPACK's columns are.
+
+    Attributes
+    ----------
+    corner : ndarray of shape (k, k)
+        The next square on the diagonal of the band; its lower triangle counts.
+    panel : tuple of ndarray
+        The factors of what is below it: V, T and R.
     """
 
-    def __init__(self, matrix: Matrix) -> None:
-        self._memory = matrix.reshape(-1)
-        # LAPACK's columns are NumPy's rows.
-        self._square = matrix.T
+    def __init__(self, matrix: Matrix, width: int, n_jobs: int | None) -> None:
+        self._matrix, self._width, self._n_jobs = matrix, width, n_jobs
         self._done = 0
-
-    def take(self, count: int) -> Matrix:
-        """Copy the next columns, from the diagonal on, and count them as done."""
-        begin, self._done = self._done, self._done + count
-        return np.array(self._square[begin:, begin : self._done], order="F")
+        self._take(np.ascontiguousarray(matrix[:, :width].T))
 
     def turn(self, V: Matrix, T: Matrix) -> None:
         r"""``M <- H^T M H`` with ``H = I - V T V^T``, as ``M - V W^T - W V^T``."""
-        left = len(self._square) - self._done
-        if left <= _SHRUNK * len(self._square):
-            self._shrink(left)
-        padding = ((self._done, 0), (0, 0))
-        padded = np.asfortranarray(np.pad(V, padding))
-        product = blas.dsymm(1.0, self._square, padded, lower=1)[self._done :] @ T
-        W = product - 0.5 * V @ (T.T @ (V.T @ product))
-        other = np.asfortranarray(np.pad(W, padding))
-        blas.dsyr2k(-1.0, padded, other, beta=1.0, c=self._square, lower=1, overwrite_c=1)
+        self._done += self._width
+        k = V.shape[1]
+        # V, W and V again: the first two and the last two are the factors of what is subtracted.
+        both = np.empty((3 * k, len(V)))
+        both[:k] = both[2 * k :] = V.T
+        product = T.T @ self._times(both[:k])
+        both[k : 2 * k] = product - (0.5 * ((product @ V) @ T)) @ both[:k]
+        left, right = both[: 2 * k], both[k:]
+        # The next columns are taken apart by one thread while the others go on.
+        tasks: list[threads.Task] = [partial(self._next, left, right)]
+        tasks += [partial(self._subtract, left, right, rows) for rows in reversed(self._strips(self._width))]
+        _run(tasks, len(V) ** 2, self._n_jobs)
 
-    def _shrink(self, left: int) -> None:
-        """Move what is left to the front of the memory; never over what has yet to be moved."""
-        part = self._square[self._done :, self._done :]
-        for begin in range(0, left, _MOVED_AT_ONCE):
-            moved = np.array(part[:, begin : begin + _MOVED_AT_ONCE], order="F").reshape(-1, order="F")
-            self._memory[begin * left : begin * left + moved.size] = moved
-        self._square = self._memory[: left * left].reshape(left, left).T
-        self._done = 0
+    def _strips(self, taken: int = 0) -> list[slice]:
+        """Rows on a grid that stays where it is, or is halved; the first of the strips is what is left of it."""
+        n, begin = len(self._matrix), self._done + taken
+        step = _STRIP if n - self._done < _LONG else 2 * _STRIP
+        grid = [begin, *range((begin // step + 1) * step, n, step), n]
+        return [slice(a, b) for a, b in pairwise(grid) if a < b]
+
+    def _times(self, V: Matrix) -> Matrix:
+        """``V M``, for V of shape (k, m)."""
+        out = np.empty(V.shape)
+        done = self._done
+
+        def strip(rows: slice) -> None:
+            own, end = out[:, rows.start - done : rows.stop - done], rows.stop - done
+            before, after = self._matrix[rows, done : rows.stop], self._matrix[rows.stop :, rows]
+            lapack_in_place.add_product(own, V[:, :end], before, beta=0.0, right_turned=True)
+            if len(after):
+                lapack_in_place.add_product(own, V[:, end:], after)
+
+        _run([partial(strip, rows) for rows in self._strips()], V.shape[1] ** 2, self._n_jobs)
+        return out
+
+    def _subtract(self, left: Matrix, right: Matrix, rows: slice) -> None:
+        """``left^T right`` from one strip, without the columns that are taken apart."""
+        done, begin = self._done, self._done + self._width
+        own, other = left[:, rows.start - done : rows.stop - done], right[:, self._width : rows.stop - done]
+        lapack_in_place.add_product(self._matrix[rows, begin : rows.stop], own, other, alpha=-1.0, left_turned=True)
+
+    def _next(self, left: Matrix, right: Matrix) -> None:
+        columns = np.ascontiguousarray(self._matrix[self._done :, self._done : self._done + self._width].T)
+        lapack_in_place.add_product(columns, right[:, : len(columns)], left, alpha=-1.0, left_turned=True)
+        self._take(columns)
+
+    def _take(self, columns: Matrix) -> None:
+        self.corner, below = columns[:, : len(columns)].T, columns[:, self._width :].T
+        if below.size:
+            self.panel = _factor(below)
 
 
 def _factor(panel: Matrix) -> tuple[Matrix, Matrix, Matrix]:
     """``panel = (I - V T V^T)[:, :k] R``: V, T and the upper trapezoidal R."""
     k = min(panel.shape)
-    factored, T, _ = lapack.dgeqrt(k, panel)
-    R = np.triu(factored[:k])
-    V = np.tril(factored[:, :k], -1)
+    V, T, _ = lapack.dgeqrt(k, panel)
+    R = np.triu(V[:k])
+    V = V[:, :k]
+    V[:k] = np.tril(V[:k], -1)
     np.fill_diagonal(V, 1.0)
     return V, np.triu(T[:k, :k]), R
 

@@ -37,7 +37,7 @@ class LowRankForm:
     ----------
     inner : BandForm
         B, of size r; its own orthogonal factor is part of Q.
-    Q : ndarray of shape (n, r)
+    Q : ndarray of shape (n, r), F-ordered
     """
 
     inner: BandForm
@@ -96,13 +96,13 @@ class ShiftedLowRank:
         """Of the inverse."""
         return self._inner.inverse_trace + (self._n - self._r) / self._shift
 
-    def inverse_diagonal(self, Q: Matrix) -> Vector:
+    def inverse_diagonal(self, Q: Matrix, n_jobs: int | None = None) -> Vector:
         """The diagonal of the inverse."""
         outside = np.maximum(1.0 - np.einsum("ij,ij->i", Q, Q), 0.0)
-        return self._inner.inverse_diagonal(Q) + outside / self._shift
+        return self._inner.inverse_diagonal(Q, n_jobs) + outside / self._shift
 
 
-def find_low_rank(matrix: Matrix, most: int) -> LowRankForm | None:
+def find_low_rank(matrix: Matrix, most: int, n_jobs: int | None = None) -> LowRankForm | None:
     """The form of a positive semi-definite matrix whose rank, up to rounding, is at most ``most``; else None.
 
     Parameters
@@ -110,6 +110,8 @@ def find_low_rank(matrix: Matrix, most: int) -> LowRankForm | None:
     matrix : ndarray of shape (n, n), float64
         Left as it is. A matrix that is not positive semi-definite has no such form.
     most : int
+    n_jobs : int, optional
+        Threads of the reduction of what is found.
 
     Notes
     -----
@@ -133,8 +135,8 @@ def find_low_rank(matrix: Matrix, most: int) -> LowRankForm | None:
     if factor is None or not factor.size or not _is_all(matrix, factor, rounding):
         return None
     basis, triangle = scipy.linalg.qr(factor, mode="economic", overwrite_a=True, check_finite=False)
-    inner = reduce_to_band(np.ascontiguousarray(triangle @ triangle.T))
-    return LowRankForm(inner, np.ascontiguousarray(basis @ inner.back(np.eye(len(triangle)))))
+    inner = reduce_to_band(np.ascontiguousarray(triangle @ triangle.T), n_jobs=n_jobs)
+    return LowRankForm(inner, np.asfortranarray(basis @ inner.back(np.eye(len(triangle)))))
 
 
 def _pivoted_factor(matrix: Matrix, most: int) -> tuple[Matrix | None, float]:

@@ -125,7 +125,7 @@ class PenaltyPath:
             self.size = float(np.abs(diagonal).sum())
             self._floor = np.sqrt(n) * np.finfo(float).eps
             self._largest = float(diagonal.max())
-            low = find_low_rank(matrix, int(_LOW_RANK * n)) if n >= _LOW_RANK_FROM else None
+            low = find_low_rank(matrix, int(_LOW_RANK * n), n_jobs) if n >= _LOW_RANK_FROM else None
             self._form: BandForm | LowRankForm
             self._Q: Matrix | None = None
             if low is not None:
@@ -134,9 +134,9 @@ class PenaltyPath:
                 if 8 * n * n <= memory.budget():
                     cholesky.hold_matrix(held, n, 8, "a copy of the kernel matrix")
                     self._whole = SymmetricStore(matrix.copy())
-                self._form = reduce_to_band(matrix)
+                self._form = reduce_to_band(matrix, n_jobs=n_jobs)
                 if single_rows or not alike:
-                    self._Q = self._form.orthogonal(matrix)
+                    self._Q = self._form.orthogonal(matrix, n_jobs)
             self._b = gram.apply_scale(np.asarray(system.targets))
             self._turned = self._form.into(self._b)
 
@@ -242,7 +242,7 @@ class PenaltyPath:
         """What the errors of rows left out are divided by, (n,); without Q, the sum of it."""
         extra = self._weights - self._left_out
         if self._Q is not None:
-            return left_out_share(self._weights, shifted.inverse_diagonal(self._Q), shift)
+            return left_out_share(self._weights, shifted.inverse_diagonal(self._Q, self._n_jobs), shift)
         rest = float(extra.sum())
         return (rest / shift if rest else 0.0) + float(self._left_out[0]) * shifted.inverse_trace
 

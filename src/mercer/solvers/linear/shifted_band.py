@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from functools import cached_property
+from functools import cached_property, partial
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import lapack
 
+from mercer.engine import threads, tiles
 from mercer.solvers.linear.band import BandForm
 
 Matrix = NDArray[np.float64]
 Vector = NDArray[np.float64]
 
-# So many rows of Q at once: with two blocks of the band's width they stay in a core's cache.
-_ROWS = 512
+# So many columns of Q^T at once: with the blocks that go with them they stay in a core's cache.
+_COLUMNS = 384
+# A Q of fewer entries is not worth a second thread.
+_ALONE = 256 * 256
 
 
 class ShiftedBand:
@@ -75,47 +78,59 @@ class ShiftedBand:
             below = block
         return total
 
-    def inverse_diagonal(self, Q: Matrix) -> Vector:
+    def inverse_diagonal(self, Q: Matrix, n_jobs: int | None = None) -> Vector:
         """The diagonal of ``(A + shift I)^-1``: squared lengths of the columns of ``L^-1 Q^T``.
 
-        About ``4 n^2`` operations for every diagonal of the band.
+        About ``4 n^2`` operations for every diagonal of the band. Q is read by columns: an F-ordered one is faster.
+        The bits are the same for any number of threads.
         """
         inverses, couplings = self._blocks
-        n, width = len(Q), inverses[0].shape[0]
-        # Columns of L^-1 Q^T by blocks: each from the one before and from its part of Q, in one product.
-        steps = [np.vstack([-c.T @ d.T, d.T]) for c, d in zip(couplings, inverses[1:])]
-        out = np.empty(n)
-        for start in range(0, n, _ROWS):
-            rows = Q[start : start + _ROWS]
-            # One is read while the other is written.
-            pair, other = np.empty((2, len(rows), 2 * width))
-            block = np.matmul(rows[:, :width], inverses[0].T, out=pair[:, :width])
-            total = np.einsum("ij,ij->i", block, block)
-            for number, step in enumerate(steps, start=1):
-                own = rows[:, number * width : (number + 1) * width]
-                pair[:, width : width + own.shape[1]] = own
-                block = np.matmul(pair[:, : len(step)], step, out=other[:, : step.shape[1]])
-                total += np.einsum("ij,ij->i", block, block)
-                pair, other = other, pair
-            out[start : start + _ROWS] = total
+        # Rows of L^-1 Q^T by blocks: each from the one before and from its part of Q, in one product.
+        steps = [inverses[0], *(np.hstack([-d @ c, d]) for c, d in zip(couplings, inverses[1:]))]
+        out = np.empty(len(Q))
+
+        def part(columns: slice) -> None:
+            out[columns] = _squared_lengths(steps, Q.T[:, columns])
+
+        threads.run([partial(part, columns) for columns in tiles.spans(len(Q), _COLUMNS)],
+                    1 if Q.size < _ALONE else n_jobs)  # fmt: skip
         return out
 
     @cached_property
     def _blocks(self) -> tuple[list[Matrix], list[Matrix]]:
         """L by blocks of the width of the band: inverses of those on the diagonal, and those below them."""
         n, width = self._factor.shape[1], max(1, self._factor.shape[0] - 1)
-        low, up = np.tril_indices(width), np.triu_indices(width)
-        inverses, couplings = [], []
-        for start in range(0, n, width):
-            size = min(width, n - start)
-            r, c = low if size == width else np.tril_indices(size)
-            block = np.zeros((size, size), order="F")
-            block[r, c] = self._factor[r - c, start + c]
-            inverses.append(np.asarray(lapack.dtrtri(block, lower=1, overwrite_c=1)[0]))
-            size = min(width, n - start - width)
-            if size > 0:
-                r, c = up if size == width else np.triu_indices(size, m=width)
-                block = np.zeros((size, width))
-                block[r, c] = self._factor[width + r - c, start + c]
-                couplings.append(block)
-        return inverses, couplings
+        starts = np.arange(0, n, width)
+        # Beyond the end an identity, so that all blocks are of one size.
+        whole = np.zeros((len(self._factor), len(starts) * width))
+        whole[:, :n], whole[0, n:] = self._factor, 1.0
+        r, c = np.tril_indices(width)
+        blocks = np.zeros((len(starts), width, width))
+        # LAPACK's columns are NumPy's rows.
+        blocks[:, c, r] = whole[r - c, starts[:, None] + c]
+        sizes = np.minimum(width, n - starts)
+        inverses = [
+            np.asarray(lapack.dtrtri(block.T, lower=1, overwrite_c=1)[0])[:size, :size]
+            for block, size in zip(blocks, sizes)
+        ]
+        r, c = np.triu_indices(width)
+        couplings = np.zeros((len(starts) - 1, width, width))
+        if len(self._factor) > 1:
+            couplings[:, r, c] = whole[width + r - c, starts[:-1, None] + c]
+        return inverses, [block[:size] for block, size in zip(couplings, sizes[1:])]
+
+
+def _squared_lengths(steps: list[Matrix], Q: Matrix) -> Vector:
+    """Of the columns of Y, by blocks of rows: each is its step times the one before over the same rows of Q."""
+    width, columns = len(steps[0]), Q.shape[1]
+    # One is read while the other is written; without one before, the first step is narrower.
+    pair, other = np.empty((2, 2 * width, columns))
+    squares, total = np.empty((width, columns)), np.zeros((width, columns))
+    for number, step in enumerate(steps):
+        begin, size = (width if number else 0), len(step)
+        pair[begin : begin + size] = Q[number * width : number * width + size]
+        block = np.matmul(step, pair[: begin + size], out=other[:size])
+        np.multiply(block, block, out=squares[:size])
+        total[:size] += squares[:size]
+        pair, other = other, pair
+    return np.asarray(total.sum(axis=0))
