@@ -141,6 +141,24 @@ def test_priors_and_an_optimizer_of_the_users_own():
     assert given.kernel_ == RBF(1.0) and given.slope_ == 1.0
 
 
+def test_the_unit_of_the_kernel_does_not_matter():
+    one = GaussianProcessOrdinalRegression().fit(X, Y)
+    large = GaussianProcessOrdinalRegression((1e4 * RBF(1.0)).fixed("factor")).fit(X, Y)
+    assert large.slope_ * 100.0 == pytest.approx(one.slope_, rel=1e-3)
+    assert large.log_marginal_likelihood_value_ == pytest.approx(one.log_marginal_likelihood_value_, abs=1e-6)
+    np.testing.assert_allclose(large.predict_proba(NEW), one.predict_proba(NEW), atol=1e-3)
+
+
+def test_labels_without_noise_are_learned():
+    # With slopes up to 1000 the evidence is largest where a quarter of the training rows has lost its class.
+    rows = np.random.default_rng(0).uniform(-1.7, 1.7, size=(80, 2))
+    labels = np.digitize(rows[:, 0] * rows[:, 1], [-1.0, -0.1, 0.25, 1.0])
+    with pytest.warns(MercerWarning, match="slope at its upper bound"):
+        model = GaussianProcessOrdinalRegression().fit(rows, labels)
+    assert model.slope_ == pytest.approx(30.0, rel=1e-3)
+    assert model.score(rows, labels) > 0.97
+
+
 def test_labels_and_decisions():
     numbered = GaussianProcessOrdinalRegression(optimizer=None).fit(X, Y)
     named = GaussianProcessOrdinalRegression(optimizer=None, classes=["none", *NAMES]).fit(X, NAMES[Y])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Callable
 
 import numpy as np
@@ -13,8 +14,9 @@ from mercer.solvers.gaussian.ordinal import OrdinalEvidence, OrdinalProcess
 from mercer.solvers.gaussian.search import Objective, Optimizer, Search, maximise, warn_of_bounds
 from mercer.solvers.matrix import Vector
 
-SLOPE_BOUNDS = (1e-3, 1e3)
-"""Where the slope is looked for."""
+# In units of one over the prior deviation of f. Further up a row's likelihood is nearly a box: its mode is at a wall,
+# where Laplace's approximation sees next to no curvature, and the evidence grows while the classes are lost.
+_SLOPES = (1e-3, 30.0)
 
 # Bounds of the first cut-point and of the logarithms of the gaps: far beyond any use, and finite.
 _FIRST_CUT = (-1e6, 1e6)
@@ -76,6 +78,19 @@ def search_ordinal(
     best = dataclasses.replace(search.best, theta=search.best.theta[: len(front)])
     warn_of_bounds(Search((best,)), front, [p.name for p in parameters])
     return search
+
+
+def slope_parameter(variance: float) -> Parameter:
+    """The slope as a hyper-parameter, for f of that variance before any row is seen.
+
+    Examples
+    --------
+    >>> slope_parameter(4.0).value, slope_parameter(4.0).bounds
+    (0.5, (0.0005, 15.0))
+    """
+    unit = 1.0 / math.sqrt(variance) if variance > 0 else 1.0
+    low, high = _SLOPES
+    return Parameter("slope", unit, (low * unit, high * unit), "log", True)
 
 
 def search_bounds(parameters: tuple[Parameter, ...]) -> Vector:

@@ -21,7 +21,7 @@ from mercer.estimators._covariance import KernelCovariance, MatrixCovariance
 from mercer.estimators._distinct import equal_rows
 from mercer.estimators._gaussian_options import check_search
 from mercer.estimators._ordered import DECISIONS, averaged_probabilities, decide, ordered_labels
-from mercer.estimators._ordinal_search import SLOPE_BOUNDS, search_bounds, search_ordinal
+from mercer.estimators._ordinal_search import search_bounds, search_ordinal, slope_parameter
 from mercer.estimators._parameters import require_choice, require_slope
 from mercer.kernels import RBF, Kernel
 from mercer.kernels.inputs import Rows
@@ -57,7 +57,8 @@ class GaussianProcessOrdinalRegression(ClassifierMixin, KernelEstimator):
     link : {"probit", "logit", "cloglog", "loglog"}, default="probit"
         F: the normal or the logistic distribution, ``1 - exp(-exp(z))`` or ``exp(-exp(-z))``.
     slope : float or "evidence", default="evidence"
-        a; ``"evidence"`` searches for it, from 1.
+        a; ``"evidence"`` searches for it from ``1 / s`` between ``0.001 / s`` and ``30 / s``, where ``s**2`` is the
+        mean variance of f at the rows before their labels are seen, by the kernel as it is given.
     classes : sequence, optional
         All labels from the lowest to the highest, for labels whose order is not that of sorting, or for classes that
         may be missing in y. Without it, labels are sorted; those of an ordered categorical of pandas come in the order
@@ -66,9 +67,9 @@ class GaussianProcessOrdinalRegression(ClassifierMixin, KernelEstimator):
         What ``predict`` returns: the most probable class, the class in which the distribution function reaches one
         half (best for the mean absolute error), or the one nearest to the expected number of the class.
     optimizer : "fmin_l_bfgs_b", callable or None, default="fmin_l_bfgs_b"
-        None keeps kernel and slope as they are, and puts the cut-points where every class has its share. A function is
-        called as ``optimizer(objective, start, bounds)``, where ``objective(theta, eval_gradient=True)`` is to be
-        minimised, and returns the best theta and its value.
+        None keeps kernel and slope where the search would start, and puts the cut-points where every class has its
+        share. A function is called as ``optimizer(objective, start, bounds)``, where ``objective(theta,
+        eval_gradient=True)`` is to be minimised, and returns the best theta and its value.
     n_restarts_optimizer : int, default=0
         Further searches, with kernel and slope drawn between their bounds.
     max_iter_predict : int, default=100
@@ -188,8 +189,7 @@ class GaussianProcessOrdinalRegression(ClassifierMixin, KernelEstimator):
         labels = ordered_labels(type(self).__name__, y, self.classes, np.ones(X.shape[0]))
         self._fit_kernel(X, allow_indefinite=self.allow_indefinite, intercept=False)
         points, owner = self._points(X)
-        parameters = self._parameters()
-        log_prior = bind_priors(self.priors, parameters)
+        log_prior = bind_priors(self.priors, self._parameters(1.0))
         self._check_curvature(
             self._gram(points, dtype=None if self.kernel_ is None else np.float64), np.arange(points.shape[0]),
             X.dtype, intercept=False, allow_indefinite=self.allow_indefinite,
@@ -197,7 +197,9 @@ class GaussianProcessOrdinalRegression(ClassifierMixin, KernelEstimator):
         slope = None if isinstance(self.slope, str) else float(self.slope)
         process = OrdinalProcess(self._covariance(points), labels.ranks, LINKS[self.link], slope, owner)
         with memory.track() as account, blas_threads(self.n_jobs, process.covariance.n):
-            starts = self._starts(process, parameters, points)
+            variance = self._variance(self.kernel_, points)
+            parameters = self._parameters(variance)
+            starts = self._starts(process, parameters, points, variance)
             self.search_ = None
             if self.optimizer is not None:
                 self.search_ = search_ordinal(
@@ -309,30 +311,34 @@ class GaussianProcessOrdinalRegression(ClassifierMixin, KernelEstimator):
         first, owner = equal_rows(X)
         return (X, None) if len(first) == X.shape[0] else (X[first], owner)
 
-    def _parameters(self) -> tuple[Parameter, ...]:
-        """What the search moves beside the cut-points."""
+    def _parameters(self, variance: float) -> tuple[Parameter, ...]:
+        """What the search moves beside the cut-points, for f of that variance."""
         own = () if self.kernel_ is None else tuple(p for p in self.kernel_.parameters if p.free)
-        return (*own, Parameter("slope", 1.0, SLOPE_BOUNDS, "log", True)) if isinstance(self.slope, str) else own
+        return (*own, slope_parameter(variance)) if isinstance(self.slope, str) else own
+
+    def _variance(self, kernel: Kernel | None, points: Any) -> float:
+        """The mean variance of f at the points before their labels are seen."""
+        return float((points.diagonal() if kernel is None else diagonal(kernel, Rows(points))).mean())
 
     def _covariance(self, points: Any) -> KernelCovariance | MatrixCovariance:
         if self.kernel_ is None:
             return MatrixCovariance(points)
         return KernelCovariance(self.kernel_, points, self.n_jobs)
 
-    def _starts(self, process: OrdinalProcess, parameters: tuple[Parameter, ...], points: Any) -> list[Vector]:
+    def _starts(
+        self, process: OrdinalProcess, parameters: tuple[Parameter, ...], points: Any, variance: float
+    ) -> list[Vector]:
         """The given start, and draws from the bounds; cut-points are put where every class has its share."""
         box = search_bounds(parameters)
         random = check_random_state(self.random_state)
         draws = [random.uniform(box[:, 0], box[:, 1]) for _ in range(int(self.n_restarts_optimizer))]
         size = process.covariance.size
         starts = []
-        for front in (np.array([p.theta for p in parameters]), *draws):
+        for number, front in enumerate((np.array([p.theta for p in parameters]), *draws)):
             own = np.asarray(front[:size], dtype=np.float64)
             slope = float(np.exp(front[size])) if process.slope is None else process.slope
-            if self.kernel_ is None:
-                variance = float(points.diagonal().mean())
-            else:
-                variance = float(diagonal(self.kernel_.with_theta(own), Rows(points)).mean())
+            if number and self.kernel_ is not None:
+                variance = self._variance(self.kernel_.with_theta(own), points)
             starts.append(process.join(own, slope, process.likely_cuts(slope, variance)))
         return starts
 
