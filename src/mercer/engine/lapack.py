@@ -169,6 +169,19 @@ def solve_triangle(factor: Array, rows: Array, *, transposed: bool = False) -> N
     _call("trsm", dtype, b"L", b"L", form, b"N", n, k, 1.0, factor, max(n, 1), rows, max(n, 1))
 
 
+def multiply_triangle(factor: Array, rows: Array, *, transposed: bool = False) -> None:
+    """``L b`` in the place of every row ``b``; with ``transposed``, ``L^T b``.
+
+    >>> A, b = np.array([[2.0, 1.0], [0.0, 1.0]]), np.array([[2.0, 3.0]])
+    >>> multiply_triangle(A, b)
+    >>> b.tolist()
+    [[4.0, 5.0]]
+    """
+    dtype, n, k = _check(factor, rows), len(factor), len(rows)
+    form = b"T" if transposed else b"N"
+    _call("trmm", dtype, b"L", b"L", form, b"N", n, k, 1.0, factor, max(n, 1), rows, max(n, 1))
+
+
 def solve_cholesky(factor: Array, rows: Array) -> None:
     """``(L L^T)^-1 b`` in the place of every row ``b``.
 

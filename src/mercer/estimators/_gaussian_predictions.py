@@ -90,8 +90,10 @@ class GaussianPredictions(KernelEstimator):
             For ``"precomputed"``, kernel values of new and training rows, shape (m, n_samples).
         return_std : bool, default=False
             Whether standard deviations of ``m(x) + f(x)``, without noise, are returned as well. They take tiles of new
-            rows at a time, whose size the memory budget sets. For ``"precomputed"``, the prior variances
-            ``k(x, x)`` of new rows are not known.
+            rows at a time, whose size the memory budget sets. For at least twice as many new rows as training rows,
+            deviations are computed in float32 where a bound on rounding errors says that they are right to 1e-4 of
+            them, and else in float64; fewer are always in float64, and so are means. For ``"precomputed"``, the prior
+            variances ``k(x, x)`` of new rows are not known.
         return_cov : bool, default=False
             The same for the covariance matrix.
 

@@ -18,6 +18,7 @@ from typing import NamedTuple
 
 import numpy as np
 import scipy.linalg
+from numpy.typing import NDArray
 
 from mercer._errors import NumericalError
 from mercer.engine import lapack, memory, settings, threads
@@ -25,9 +26,10 @@ from mercer.engine.progress import Progress
 from mercer.engine.tiles import TILE, scratch, spans
 from mercer.solvers.gaussian import factor as cholesky
 from mercer.solvers.gaussian.covariance import Matrix, Vector
+from mercer.solvers.gaussian.single import LEAST_NEW, LEAST_ROWS, PROBES, TOLERANCE, SingleFactor
 from mercer.solvers.gaussian.trend import TrendFit
 from mercer.solvers.linear.cholesky import hold_matrix
-from mercer.solvers.matrix import GramMatrix
+from mercer.solvers.matrix import Array, GramMatrix
 
 # New rows that are worked on at once; fewer where the memory budget has no room for that many on every thread.
 _ROWS = 512
@@ -80,38 +82,75 @@ class Posterior:
     ) -> tuple[Matrix, Vector]:
         """Means (m, t) and variances (m,) in new rows, whose variances before any row was seen are ``prior``.
 
-        A variance is never negative: where rounding makes it so, it is 0.
+        Many new rows are done in float32 where a bound says that the variance is right to 2e-4 of it, and in float64
+        where not; see :mod:`mercer.solvers.gaussian.single`. Means are in float64. A variance is never negative: where
+        rounding makes it so, it is 0.
 
         Raises
         ------
         MemoryBudgetError
             If not even a few rows fit the memory budget.
         """
+        with ExitStack() as held:
+            single = self._in_single(cross, prior, held, settings.resolve_jobs(n_jobs))
+            mean, variance, sure = self._by_strips(cross, prior, H, single, n_jobs)
+        doubtful = np.flatnonzero(~sure)
+        if len(doubtful):
+            some = None if H is None else H[doubtful]
+            left = cross.restrict(doubtful), prior[doubtful], some
+            variance[doubtful] = self._by_strips(*left, None, n_jobs)[1]
+        return mean + self._trend_values(H), np.maximum(variance, 0.0)
+
+    def _in_single(self, cross: GramMatrix, prior: Vector, held: ExitStack, jobs: int) -> SingleFactor | None:
+        """The inverse in float32 where it is worth while and precise enough; memory is held for as long as ``held``."""
         m, n = cross.shape
-        jobs = settings.resolve_jobs(n_jobs)
-        step = int(np.clip(memory.budget() // (2 * 8 * n * jobs), _FEWEST, _ROWS))
-        mean, variance = np.empty((m, self.alpha.shape[1])), np.empty(m)
-        progress, idle = Progress(-(-m // step), "predictive variances"), list[Matrix]()
+        if n < LEAST_ROWS or m < LEAST_NEW * n or memory.budget() < 8 * n * (3 * n // 2 + 4 * PROBES + jobs * _ROWS):
+            return None
+        held.enter_context(memory.reserve(4 * n * n, "the inverse of the factor in float32"))
+        with memory.reserve(8 * n * (n + 4 * PROBES), "the inverse of the factor"):
+            single = SingleFactor.of(self.factor)
+            if single is None:
+                return None
+            rows = np.linspace(0, m - 1, PROBES).astype(np.intp)
+            block = np.empty((PROBES, n))
+            _fill(cross.restrict(rows), slice(0, PROBES), block)
+            return single.measured(self.factor, block, prior[rows])
+
+    def _by_strips(
+        self, cross: GramMatrix, prior: Vector, H: Matrix | None, single: SingleFactor | None, n_jobs: int | None
+    ) -> tuple[Matrix, Vector, NDArray[np.bool_]]:
+        """Means without the trend, variances, and where these are known to be precise."""
+        m, n = cross.shape
+        jobs, each = settings.resolve_jobs(n_jobs), 8 * n if single is None else 12 * n
+        step = int(np.clip(memory.budget() // (2 * each * jobs), _FEWEST, _ROWS))
+        mean, variance, sure = np.empty((m, self.alpha.shape[1])), np.empty(m), np.ones(m, bool)
+        progress, idle = Progress(-(-m // step), "predictive variances"), list[tuple[Matrix, Array]]()
 
         def strip(rows: slice) -> Callable[[], None]:
             def work() -> None:
                 threads.checkpoint()
                 # A list hands out its entries to one thread at a time.
-                store = idle.pop() if idle else np.empty((step, n))
-                block = store[: rows.stop - rows.start]
+                store = idle.pop() if idle else (
+                    np.empty((step, n)), np.empty((0 if single is None else step, n), np.float32))  # fmt: skip
+                block = store[0][: rows.stop - rows.start]
                 _fill(cross, rows, block)
                 mean[rows] = block @ self.alpha
                 variance[rows] = prior[rows] + self._trend_variance(block, None if H is None else H[rows])
-                lapack.solve_triangle(self.factor, block)
-                variance[rows] -= np.einsum("ij,ij->i", block, block)
+                if single is None:
+                    lapack.solve_triangle(self.factor, block)
+                    variance[rows] -= np.einsum("ij,ij->i", block, block)
+                else:
+                    explained, bound = single.explained(block, store[1][: len(block)])
+                    variance[rows] -= explained
+                    sure[rows] = bound <= TOLERANCE * variance[rows]
                 idle.append(store)
                 progress.advance()
 
             return work
 
-        with memory.reserve(8 * step * n * min(jobs, -(-m // step)), f"kernel values of {step} new rows at a time"):
+        with memory.reserve(each * step * min(jobs, -(-m // step)), f"kernel values of {step} new rows at a time"):
             threads.run([strip(rows) for rows in spans(m, step)], n_jobs)
-        return mean + self._trend_values(H), np.maximum(variance, 0.0)
+        return mean, variance, sure
 
     def _trend_variance(self, block: Matrix, H: Matrix | None) -> Vector | float:
         """What the coefficients of the mean function add."""
