@@ -35,15 +35,6 @@ def test_help_loads_no_numerical_package():
         assert words in done.stdout
 
 
-def test_help_answers_at_once(tmp_path):
-    best = float("inf")
-    for _ in range(3):
-        started = time.perf_counter()
-        assert _run("--help", cwd=tmp_path).returncode == 0
-        best = min(best, time.perf_counter() - started)
-    assert best < 0.5
-
-
 def test_no_command_shows_the_help(tmp_path):
     done = _run(cwd=tmp_path)
     assert done.returncode == 0 and "Usage: mercer" in done.stdout

@@ -21,8 +21,8 @@ from scipy.linalg import cython_blas, cython_lapack
 Array = NDArray[Any]
 
 _PREFIX = {np.dtype(np.float32): "s", np.dtype(np.float64): "d"}
-# OpenBLAS spreads the blocked inverse over threads from the first row on, all other routines from here on. Below, the
-# same is done without blocks, so that no bit depends on the number of threads.
+# OpenBLAS spreads blocked inverses over threads from the first row on (which ones depends on its version), all other
+# routines from here on. Below, the same is done without blocks, so that no bit depends on the number of threads.
 _SERIAL_BELOW = 128
 _REAL = {np.dtype(np.float32): ctypes.c_float, np.dtype(np.float64): ctypes.c_double}
 
@@ -102,6 +102,13 @@ def invert_triangle(factor: Array) -> int:
     (0, [[0.5, -0.5], [0.0, 1.0]])
     """
     dtype, n, info = _check(factor), len(factor), ctypes.c_int()
+    if n < _SERIAL_BELOW:
+        # The unblocked routine does not look at the pivots.
+        zero = np.flatnonzero(factor.diagonal() == 0)
+        if len(zero):
+            return int(zero[0]) + 1
+        _call("trti2", dtype, b"L", b"N", n, factor, max(n, 1), info)
+        return info.value
     _call("trtri", dtype, b"L", b"N", n, factor, max(n, 1), info)
     return info.value
 
