@@ -186,6 +186,22 @@ def test_parameters_that_make_no_sense(parameters: dict, words: str) -> None:
         KernelLogisticRegression(**parameters).fit(X, TWO)
 
 
+@pytest.mark.parametrize("C", [1e-6, 1e7])
+def test_many_classes_and_any_weight_of_the_loss(C: float) -> None:
+    rng = np.random.RandomState(0)
+    rows, y = rng.randn(60, 2), np.r_[np.arange(30), rng.randint(0, 30, 30)]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model = KernelLogisticRegression(C=C, gamma=0.5).fit(rows, y)
+    probabilities = model.predict_proba(NEW[:, :2])
+    assert probabilities.shape == (40, 30) and (probabilities >= 0).all()
+    np.testing.assert_allclose(probabilities.sum(axis=1), 1.0, atol=1e-12)
+    if C > 1:
+        assert model.score(rows, y) == 1.0
+    else:
+        np.testing.assert_allclose(model.predict_proba(rows), np.broadcast_to(np.bincount(y) / 60, (60, 30)), atol=1e-4)
+
+
 def test_targets_and_weights_that_cannot_be_used() -> None:
     model = KernelLogisticRegression()
     with pytest.raises(DataError, match=r"two classes at least, and y has 1 class\(es\): \['a'\]; pass rows"):

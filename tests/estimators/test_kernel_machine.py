@@ -125,6 +125,18 @@ def test_kinds_follow_the_loss() -> None:
     assert is_regressor(KernelMachine("none"))
 
 
+@pytest.mark.parametrize("penalty", [losses.Ball(1.0), "norm", losses.NormPower(4.0)], ids=repr)
+@pytest.mark.parametrize("loss", ["squared", "huber"])
+def test_small_problems_are_solved_to_rounding_under_every_penalty(loss: str, penalty: Any) -> None:
+    for seed in range(8):
+        rng = np.random.default_rng(seed)
+        rows, times = rng.permutation(120)[:40], rng.integers(0, 4, 40)
+        weighted = KernelMachine(loss, penalty, gamma=0.3).fit(X[rows], Y[rows], times)
+        rows = np.repeat(rows, times)
+        repeated = KernelMachine(loss, penalty, gamma=0.3).fit(X[rows], Y[rows])
+        np.testing.assert_allclose(weighted.predict(NEW), repeated.predict(NEW), atol=1e-9)
+
+
 def test_rows_of_weight_zero_are_no_rows() -> None:
     weight = np.where(np.arange(120) < 90, 1.0, 0.0)
     kernel = mercer.kernels.RBF(1.0)

@@ -10,13 +10,14 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import MultiOutputMixin, RegressorMixin
 from sklearn.metrics import r2_score
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted, validate_data
 
-from mercer._errors import DataError, ParameterError
+from mercer._errors import ParameterError
 from mercer.estimators._advice import advised
 from mercer.estimators._base import KernelEstimator
 from mercer.estimators._parameters import require_choice
 from mercer.estimators._targets import warn_of_constant
+from mercer.estimators._weights import check_sample_weight
 from mercer.kernels import Kernel, as_kernel
 from mercer.solvers.linear import cholesky
 from mercer.solvers.linear.choose_penalty import choose
@@ -231,7 +232,7 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelEstimator):
                 order="C", multi_output=True, y_numeric=True,
             )  # fmt: skip
             y = np.asarray(y, dtype=np.float64)
-        weights = None if sample_weight is None else self._check_weights(sample_weight, X)
+        weights = None if sample_weight is None else check_sample_weight(sample_weight, X)
         n_targets = 1 if y.ndim == 1 else y.shape[1]
         alpha = np.zeros(n_targets) if isinstance(self.alpha, str) else self._penalties(n_targets)
         warn_of_constant(y, weights)
@@ -314,15 +315,6 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelEstimator):
         if wrong.size:
             raise ParameterError(f"alpha must be finite and at least 0, and is {wrong.flat[0]}.")
         return np.broadcast_to(alpha.ravel(), n_targets) if alpha.size == 1 else alpha
-
-    def _check_weights(self, sample_weight: Any, X: Any) -> Vector:
-        weights = np.asarray(_check_sample_weight(sample_weight, X, dtype=np.float64))
-        if (weights < 0).any():
-            i = int(weights.argmin())
-            raise DataError(f"sample_weight must be at least 0, and is {weights[i]:g} for row {i}.")
-        if not (weights > 0).any():
-            raise DataError("sample_weight is zero for every row, so there is nothing to fit to.")
-        return weights
 
 
 def check_penalties(alphas: Any) -> Vector:

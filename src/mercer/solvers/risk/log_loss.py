@@ -214,7 +214,9 @@ class _ManyClassSlope(Slope):
 def _relative(change: Matrix, weighted: Matrix) -> Matrix:
     """``change / weighted``; minus infinity, which no part is small enough for, where a probability is zero."""
     nothing = np.where(change == 0, 0.0, -np.inf)
-    return np.divide(change, weighted, out=nothing, where=weighted > 0)
+    # A probability that is next to nothing is like none.
+    with np.errstate(over="ignore"):
+        return np.divide(change, weighted, out=nothing, where=weighted > 0)
 
 
 def log_loss(codes: NDArray[np.intp], cost: Vector, classes: int) -> LogLoss:

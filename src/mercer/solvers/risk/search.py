@@ -56,7 +56,7 @@ def search_factor(
     trail = _Trail(math.log(first))
     best: Found | None = None
     while len(trail.seen) < _MOST and trail.is_open:
-        found = _evaluate(problem, solver, math.exp(trail.x), inner)
+        found = _evaluate(problem, solver, math.exp(trail.x), inner, exact)
         if best is None or found.answer.bounds.gap < best.answer.bounds.gap:
             best = found
         limits = best.answer.bounds
@@ -111,9 +111,9 @@ class _Trail:
         return line if self.low < line < self.high else middle
 
 
-def _evaluate(problem: RegularizedRisk, solver: QuadraticSolver, lam: float, inner: Aim) -> Found:
+def _evaluate(problem: RegularizedRisk, solver: QuadraticSolver, lam: float, inner: Aim, exact: bool) -> Found:
     """At one factor, as exactly as it takes to say which side of the crossing it is on, or as ``inner`` allows."""
-    for aim in (Aim(max(inner.relative, _COARSE), inner.absolute), inner):
+    for aim in (inner,) if exact else (Aim(max(inner.relative, _COARSE), inner.absolute), inner):
         raw = solver.solve(lam, aim)
         if aim is inner or _is_certain(problem, raw, lam):
             break
