@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from scipy.special import ndtr
+from scipy.special import expit, ndtr
 from sklearn.base import clone
 from sklearn.datasets import load_digits, load_iris
 from sklearn.exceptions import ConvergenceWarning
@@ -358,3 +358,24 @@ def test_irises_all_at_once() -> None:
 def test_clones_and_kernels_parameters() -> None:
     model = clone(GaussianProcessClassifier(KERNEL)).set_params(kernel__factor=5.0)
     assert isinstance(model.kernel, Kernel) and model.kernel == 5.0 * RBF(1.0)
+
+
+@pytest.mark.parametrize(("approximation", "variance"), [("ep", 4.0), ("laplace", 1.0)])
+def test_probabilities_are_calibrated(approximation: str, variance: float) -> None:
+    """Where the prior is that of the data, events of probability p come about in a share p of the cases."""
+    rng = np.random.default_rng(0)
+    kernel, link = (variance * RBF(0.7)).fixed(), ndtr if approximation == "ep" else expit
+    excess = []
+    for _ in range(100):
+        rows = rng.uniform(-3, 3, (40, 1))
+        f = np.linalg.cholesky(np.asarray(kernel(rows)) + 1e-9 * np.eye(40)) @ rng.normal(size=40)
+        y = rng.random(40) < link(f)
+        if len(np.unique(y[:30])) < 2:
+            continue
+        model = GaussianProcessClassifier(kernel, approximation=approximation).fit(rows[:30], y[:30])
+        p = model.predict_proba(rows[30:])[:, 1]
+        which = np.digitize(p, [0.25, 0.5, 0.75])
+        excess.append([(y[30:] - p)[which == part].sum() for part in range(4)])
+    parts = np.array(excess)
+    # Rows of one draw hang together, draws do not: their sums are of mean 0, within four standard errors.
+    assert (np.abs(parts.sum(axis=0)) < 4.0 * np.sqrt(np.square(parts).sum(axis=0))).all()

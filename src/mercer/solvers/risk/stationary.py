@@ -119,7 +119,7 @@ def _by_newton(
     first = float(np.linalg.norm(equations.residual(*zero))) or 1.0
     c, Kc, size, steps = equations.descend(*zero, limit, _ROUNDING * first)
     if size > _SETTLED * first and steps < limit:
-        c, Kc, more = _along(problem, K.matrix, limit - steps, c, Kc)
+        c, Kc, more = _along(equations, limit - steps, c, Kc)
         c, Kc, size, last = equations.descend(c, Kc, limit - steps - more, _ROUNDING * first)
         steps += more + last
     return c[:n], Kc, float(c[n]) if border else 0.0, steps
@@ -169,17 +169,20 @@ class _Equations:
         return system
 
 
-def _along(
-    problem: RegularizedRisk, K: NDArray[np.float64], limit: int, c: Vector, Kc: Vector
-) -> tuple[Vector, Vector, int]:
+def _along(equations: _Equations, limit: int, c: Vector, Kc: Vector) -> tuple[Vector, Vector, int]:
     """A point on the curve of solutions with its product with K, and the steps to it; else the one that is given."""
+    problem, K = equations.problem, equations.K
     y, weight = problem.targets, problem.weight
+
+    def solve(system: NDArray[np.float64], right: Vector) -> Vector:
+        equations.progress.advance()
+        return _solved(system, right)
 
     def slope(f: Vector) -> Vector:
         with np.errstate(over="ignore", invalid="ignore"):
             return weight * problem.loss.gradient(y, f)
 
-    curve = Curve(K, slope, lambda f: weight * problem.loss.curvature(y, f), problem.intercept, _solved)
+    curve = Curve(K, slope, lambda f: weight * problem.loss.curvature(y, f), problem.intercept, solve)
     n = len(y)
     with memory.reserve(8 * (n + 2) ** 2, f"the system of a step along the curve ({n} x {n})"):
         found, steps = follow(curve, problem.alpha, limit)
