@@ -124,8 +124,7 @@ class SingleFactor:
             with scratch(shape, np.dtype(np.float64)) as rest, scratch(shape, np.dtype(np.float32)) as squares:
                 np.matmul(h, self.directions[:, columns], out=rest)
                 np.subtract(block[:, columns], rest, out=rest)
-                rest *= unit
-                out[:, columns] = rest
+                np.multiply(rest, unit, out=out[:, columns], casting="same_kind")
                 np.multiply(out[:, columns], out[:, columns], out=squares)
                 spread += squares @ self.sizes[columns]
         return spread
