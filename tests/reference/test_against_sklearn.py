@@ -118,13 +118,17 @@ def test_bounds_and_gradients_of_gaussian_process_kernels(theirs: Any) -> None:
 def test_bounds_of_a_dot_product_are_those_of_its_variance() -> None:
     ours = from_sklearn(gp.DotProduct(1.5, sigma_0_bounds=(0.5, 2.0)))
     np.testing.assert_allclose(np.exp(ours.bounds), [[0.25, 4.0]])
-    assert from_sklearn(gp.DotProduct(1.5)) == k.Linear() + 2.25
+    default = from_sklearn(gp.DotProduct(1.5))
+    np.testing.assert_allclose(np.exp(default.bounds), [[1e-10, 1e10]])
+    np.testing.assert_allclose(np.exp(default.theta), [2.25])
     assert from_sklearn(gp.DotProduct(0.0)) == k.Linear()
 
 
 def test_what_has_no_equal_is_refused() -> None:
-    with pytest.raises(ParameterError, match=r"PairwiseKernel has no equal here.*from_function"):
-        from_sklearn(gp.PairwiseKernel())
+    with pytest.raises(ParameterError, match=r"CompoundKernel has no equal here.*from_function"):
+        from_sklearn(gp.CompoundKernel([gp.RBF()]))
+    with pytest.raises(ParameterError, match=r"PairwiseKernel\(metric=.*has no equal here.*from_function"):
+        from_sklearn(gp.PairwiseKernel(metric=lambda a, b: a @ b))
     with pytest.raises(ParameterError, match="not a kernel of scikit-learn: 3"):
         from_sklearn(3)  # type: ignore[arg-type]
 
@@ -133,6 +137,25 @@ def test_what_has_no_equal_is_refused() -> None:
 
     with pytest.raises(ParameterError, match="Derived has no equal"):
         from_sklearn(Derived())
+
+
+@pytest.mark.parametrize(
+    "metric", ["linear", "poly", "polynomial", "rbf", "sigmoid", "laplacian", "chi2", "additive_chi2", "cosine"]
+)
+def test_pairwise_kernels(metric: str) -> None:
+    A, B = np.abs(X), np.abs(Z)
+    theirs = gp.PairwiseKernel(gamma=0.5, gamma_bounds=(1e-2, 10.0), metric=metric)
+    ours = from_sklearn(theirs)
+    np.testing.assert_allclose(ours(A, B), theirs(A, B), rtol=1e-9, atol=1e-12)
+    assert len(ours.theta) <= 1
+    if metric in ("linear", "additive_chi2", "cosine"):
+        return
+    assert from_sklearn(gp.PairwiseKernel(gamma=0.5, gamma_bounds="fixed", metric=metric)).theta.size == 0
+    # At either bound ours is theirs at one of the bounds of gamma.
+    ends = [gp.PairwiseKernel(gamma=g, metric=metric)(A, B) for g in (1e-2, 10.0)]
+    for bound in ours.bounds[0]:
+        found = np.asarray(ours.with_theta([bound])(A, B))
+        assert min(np.abs(found - end).max() / np.abs(end).max() for end in ends) < 1e-9
 
 
 def test_wrapped_kernels_of_scikit_learn_work_as_functions() -> None:

@@ -140,9 +140,38 @@ def _offset(k: Any) -> Kernel:
     """The constant in a DotProduct, whose bounds are those of its square root."""
     bounds = k.sigma_0_bounds
     if not isinstance(bounds, str):
-        pair = np.ravel(bounds)
-        bounds = (1e-5, 1e5) if np.array_equal(pair, (1e-5, 1e5)) else pair**2
+        bounds = np.ravel(bounds) ** 2
     return _tuned(Constant(float(k.sigma_0) ** 2), {"value": bounds})
+
+
+def _pairwise(k: Any) -> Kernel:
+    """By a name, with gamma as the one free parameter, whose bounds become those of what stands for it here."""
+    if not isinstance(k.metric, str) or k.metric not in NAMES:
+        raise ParameterError(
+            f"PairwiseKernel(metric={k.metric!r}) has no equal here; "
+            "wrap it as from_function(lambda X, Z: kernel(X, Z))."
+        )
+    more = k.pairwise_kernels_kwargs or {}
+    kernel = _named(k.metric, float(k.gamma), more.get("degree", 3), more.get("coef0", 1.0), None)
+    part, change = _STANDS_FOR_GAMMA.get(k.metric, (None, None))
+    if part is None or change is None:
+        return kernel
+    if k.metric in ("poly", "polynomial", "sigmoid"):
+        kernel = kernel.fixed("offset")
+    if isinstance(k.gamma_bounds, str):
+        return kernel.fixed(part)
+    low, high = sorted(change(float(bound)) for bound in np.ravel(k.gamma_bounds))
+    return kernel.bounded(**{part: (low, high)})
+
+
+_STANDS_FOR_GAMMA: dict[str, tuple[str, Callable[[float], float]]] = {
+    "rbf": ("length_scale", lambda gamma: (2.0 * gamma) ** -0.5),
+    "laplacian": ("length_scale", lambda gamma: 1.0 / gamma),
+    "poly": ("scale", float),
+    "polynomial": ("scale", float),
+    "sigmoid": ("scale", float),
+    "chi2": ("gamma", float),
+}
 
 
 def _scale(length_scale: Any) -> Any:
@@ -157,7 +186,8 @@ def _is_from_sklearn(kernel: Any) -> bool:
 def from_sklearn(kernel: Any) -> Kernel:
     """The Mercer kernel equal to a kernel of ``sklearn.gaussian_process.kernels``.
 
-    ``DotProduct(s)`` becomes ``Linear() + s^2``. Bounds and fixed parameters are taken over.
+    ``DotProduct(s)`` becomes ``Linear() + s^2``, and ``PairwiseKernel`` the kernel of its metric, such as
+    ``RBF((2 gamma)^(-1/2))``. Bounds and fixed parameters are taken over.
 
     Raises
     ------
@@ -200,5 +230,6 @@ _CONVERTERS: dict[str, Callable[[Any], Kernel]] = {
         ExpSineSquared(float(k.length_scale), period=float(k.periodicity)),
         {"length_scale": k.length_scale_bounds, "period": k.periodicity_bounds},
     ),
+    "PairwiseKernel": _pairwise,
     "DotProduct": lambda k: Linear() + _offset(k) if k.sigma_0 > 0 else Linear(),
 }
