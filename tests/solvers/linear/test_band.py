@@ -42,7 +42,7 @@ def test_the_band_form_is_the_matrix(n: int, width: int, rank: int, seed: int) -
 
 @pytest.mark.parametrize(("n", "width"), [(70, 5), (64, 8), (37, 12), (16, 3)])
 def test_strips_and_threads(monkeypatch: pytest.MonkeyPatch, n: int, width: int) -> None:
-    for name, value in (("_STRIP", 8), ("_LONG", 40), ("_ALONE", 0), ("_COLUMNS", 9)):
+    for name, value in (("_STRIP", 8), ("_ALONE", 0), ("_COLUMNS", 9)):
         monkeypatch.setattr(band, name, value)
     monkeypatch.setattr(shifted_band, "_COLUMNS", 9)
     monkeypatch.setattr(shifted_band, "_ALONE", 0)

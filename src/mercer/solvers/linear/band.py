@@ -20,8 +20,6 @@ Matrix = NDArray[np.float64]
 WIDTH = 32
 # Rows of a strip of the matrix, which one thread works on at a time.
 _STRIP = 256
-# While so many rows are left the strips are twice as wide, which is faster, and still shares the work evenly.
-_LONG = 2048
 # Strips of fewer entries in all are not worth a second thread.
 _ALONE = 512 * 512
 # So many reflectors are multiplied together before they are applied to Q, to so many columns at once.
@@ -76,15 +74,17 @@ class BandForm:
     def into(self, V: Matrix) -> Matrix:
         """``Q^T V``."""
         out = V.copy()
-        for reflector in self.reflectors:
-            reflector.apply(out, transposed=True)
+        with threads.one_blas_thread():
+            for reflector in self.reflectors:
+                reflector.apply(out, transposed=True)
         return out
 
     def back(self, V: Matrix) -> Matrix:
         """``Q V``."""
         out = V.copy()
-        for reflector in reversed(self.reflectors):
-            reflector.apply(out, transposed=False)
+        with threads.one_blas_thread():
+            for reflector in reversed(self.reflectors):
+                reflector.apply(out, transposed=False)
         return out
 
     def orthogonal(self, out: Matrix, n_jobs: int | None = None) -> Matrix:
@@ -229,10 +229,9 @@ class _Rest:
         _run(tasks, len(V) ** 2, self._n_jobs)
 
     def _strips(self, taken: int = 0) -> list[slice]:
-        """Rows on a grid that stays where it is, or is halved; the first of the strips is what is left of it."""
+        """Rows on a grid that stays where it is; the first of the strips is what is left of it."""
         n, begin = len(self._matrix), self._done + taken
-        step = _STRIP if n - self._done < _LONG else 2 * _STRIP
-        grid = [begin, *range((begin // step + 1) * step, n, step), n]
+        grid = [begin, *range((begin // _STRIP + 1) * _STRIP, n, _STRIP), n]
         return [slice(a, b) for a, b in pairwise(grid) if a < b]
 
     def _times(self, V: Matrix) -> Matrix:

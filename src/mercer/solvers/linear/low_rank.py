@@ -154,7 +154,8 @@ def _pivoted_factor(matrix: Matrix, most: int) -> tuple[Matrix | None, float]:
             return None, rounding
         chosen = np.argpartition(left, n - count)[n - count :]
         known = factor[:, :rank]
-        columns = matrix[:, chosen] - known @ known[chosen].T
+        # Rows of the matrix, which are its columns, too.
+        columns = matrix[chosen].T - known @ known[chosen].T
         # What was subtracted step by step has more rounding errors; if none is accepted, this is what ends the loop.
         left[chosen] = columns[chosen, np.arange(count)]
         block, pivots, accepted, _ = lapack.dpstrf(columns[chosen], tol=max(rounding, _COMPARABLE * largest), lower=1)

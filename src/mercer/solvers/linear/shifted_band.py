@@ -51,7 +51,9 @@ class ShiftedBand:
     def __init__(self, form: BandForm, shift: float, floor: float = 0.0) -> None:
         band = form.band.copy()
         band[0] += shift
-        self._factor, info = lapack.dpbtrf(band, lower=1, overwrite_ab=1)
+        # Many small steps, here and below, for which BLAS starts threads that cost more than they save.
+        with threads.one_blas_thread():
+            self._factor, info = lapack.dpbtrf(band, lower=1, overwrite_ab=1)
         pivots = self._factor[0]
         self.regular = info == 0 and bool(np.isfinite(pivots).all()) and float(pivots.min()) ** 2 > floor
 
@@ -62,20 +64,23 @@ class ShiftedBand:
 
     def solve(self, V: Matrix) -> Matrix:
         """``(B + shift I)^-1 V``, for V of shape (n, k)."""
-        return np.asarray(lapack.dpbtrs(self._factor, V, lower=1)[0])
+        with threads.one_blas_thread():
+            return np.asarray(lapack.dpbtrs(self._factor, V, lower=1)[0])
 
     @cached_property
     def inverse_trace(self) -> float:
         """Of the inverse, from its blocks on the diagonal, the last one first."""
         below = np.zeros((0, 0))
         total = 0.0
-        for inverse, coupling in zip(reversed(self._blocks[0]), [None, *reversed(self._blocks[1])]):
-            block = inverse.T @ inverse
-            if coupling is not None:
-                step = coupling @ inverse
-                block += step.T @ below @ step
-            total += float(np.trace(block))
-            below = block
+        inverses, couplings = self._blocks
+        with threads.one_blas_thread():
+            for inverse, coupling in zip(reversed(inverses), [None, *reversed(couplings)]):
+                block = inverse.T @ inverse
+                if coupling is not None:
+                    step = coupling @ inverse
+                    block += step.T @ below @ step
+                total += float(block.trace())
+                below = block
         return total
 
     def inverse_diagonal(self, Q: Matrix, n_jobs: int | None = None) -> Vector:
@@ -109,10 +114,11 @@ class ShiftedBand:
         # LAPACK's columns are NumPy's rows.
         blocks[:, c, r] = whole[r - c, starts[:, None] + c]
         sizes = np.minimum(width, n - starts)
-        inverses = [
-            np.asarray(lapack.dtrtri(block.T, lower=1, overwrite_c=1)[0])[:size, :size]
-            for block, size in zip(blocks, sizes)
-        ]
+        with threads.one_blas_thread():
+            inverses = [
+                np.asarray(lapack.dtrtri(block.T, lower=1, overwrite_c=1)[0])[:size, :size]
+                for block, size in zip(blocks, sizes)
+            ]
         r, c = np.triu_indices(width)
         couplings = np.zeros((len(starts) - 1, width, width))
         if len(self._factor) > 1:
