@@ -28,7 +28,7 @@ from mercer.solvers.gaussian import factor as cholesky
 from mercer.solvers.gaussian.covariance import Matrix, Vector
 from mercer.solvers.gaussian.single import LEAST_NEW, LEAST_ROWS, PROBES, TOLERANCE, SingleFactor
 from mercer.solvers.gaussian.trend import TrendFit
-from mercer.solvers.linear.cholesky import hold_matrix
+from mercer.solvers.linear.cholesky import blas_threads, hold_matrix
 from mercer.solvers.matrix import Array, GramMatrix
 
 # New rows that are worked on at once; fewer where the memory budget has no room for that many on every thread.
@@ -92,7 +92,7 @@ class Posterior:
             If not even a few rows fit the memory budget.
         """
         with ExitStack() as held:
-            single = self._in_single(cross, prior, held, settings.resolve_jobs(n_jobs))
+            single = self._in_single(cross, prior, held, n_jobs)
             mean, variance, sure = self._by_strips(cross, prior, H, single, n_jobs)
         doubtful = np.flatnonzero(~sure)
         if len(doubtful):
@@ -101,13 +101,13 @@ class Posterior:
             variance[doubtful] = self._by_strips(*left, None, n_jobs)[1]
         return mean + self._trend_values(H), np.maximum(variance, 0.0)
 
-    def _in_single(self, cross: GramMatrix, prior: Vector, held: ExitStack, jobs: int) -> SingleFactor | None:
+    def _in_single(self, cross: GramMatrix, prior: Vector, held: ExitStack, n_jobs: int | None) -> SingleFactor | None:
         """The inverse in float32 where it is worth while and precise enough; memory is held for as long as ``held``."""
-        m, n = cross.shape
+        (m, n), jobs = cross.shape, settings.resolve_jobs(n_jobs)
         if n < LEAST_ROWS or m < LEAST_NEW * n or memory.budget() < 8 * n * (3 * n // 2 + 4 * PROBES + jobs * _ROWS):
             return None
         held.enter_context(memory.reserve(4 * n * n, "the inverse of the factor in float32"))
-        with memory.reserve(8 * n * (n + 4 * PROBES), "the inverse of the factor"):
+        with memory.reserve(8 * n * (n + 4 * PROBES), "the inverse of the factor"), blas_threads(n_jobs, n):
             single = SingleFactor.of(self.factor)
             if single is None:
                 return None
