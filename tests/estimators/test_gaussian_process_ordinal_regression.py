@@ -153,10 +153,16 @@ def test_labels_without_noise_are_learned():
     # With slopes up to 1000 the evidence is largest where a quarter of the training rows has lost its class.
     rows = np.random.default_rng(0).uniform(-1.7, 1.7, size=(80, 2))
     labels = np.digitize(rows[:, 0] * rows[:, 1], [-1.0, -0.1, 0.25, 1.0])
-    with pytest.warns(MercerWarning, match="slope at its upper bound"):
+    with pytest.warns(MercerWarning, match="slope at its upper bound: labels without noise"):
         model = GaussianProcessOrdinalRegression().fit(rows, labels)
     assert model.slope_ == pytest.approx(30.0, rel=1e-3)
     assert model.score(rows, labels) > 0.97
+
+
+def test_labels_of_noise_alone_are_told():
+    rows, labels = np.linspace(0, 30, 60)[:, None], np.tile([0, 1], 30)
+    with pytest.warns(MercerWarning, match="slope at its lower bound: labels of noise alone"):
+        GaussianProcessOrdinalRegression(RBF(1.0).fixed()).fit(rows, labels)
 
 
 def test_labels_and_decisions():

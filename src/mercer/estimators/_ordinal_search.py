@@ -8,6 +8,7 @@ from collections.abc import Callable
 
 import numpy as np
 
+from mercer._errors import MercerWarning, warn_user
 from mercer.engine import memory, settings, threads
 from mercer.kernels.parameters import Parameter
 from mercer.solvers.gaussian.ordinal import OrdinalEvidence, OrdinalProcess
@@ -52,7 +53,7 @@ def search_ordinal(
     Warns
     -----
     MercerWarning
-        If one of ``parameters`` ended at a bound.
+        If one of ``parameters`` ended at a bound; the slope at its upper one if labels have no noise.
     """
     front = search_bounds(parameters)
     bounds = np.vstack([front, [_FIRST_CUT], *[[_LOG_GAP]] * (process.cuts - 1)])
@@ -75,8 +76,11 @@ def search_ordinal(
         room = max(1, memory.budget() // OrdinalEvidence(process).bytes_each)
         threads.run(tasks, min(settings.resolve_jobs(n_jobs), room))
     search = Search(tuple(trial for one in found if one is not None for trial in one.trials))
-    best = dataclasses.replace(search.best, theta=search.best.theta[: len(front)])
-    warn_of_bounds(Search((best,)), front, [p.name for p in parameters])
+    own = process.covariance.size
+    best = dataclasses.replace(search.best, theta=search.best.theta[:own])
+    warn_of_bounds(Search((best,)), front[:own], [p.name for p in parameters[:own]])
+    if process.slope is None:
+        _warn_of_slope(search.theta[own], *front[own])
     return search
 
 
@@ -103,6 +107,18 @@ def search_bounds(parameters: tuple[Parameter, ...]) -> Vector:
     """
     rows = [[dataclasses.replace(p, value=bound).theta for bound in p.bounds] for p in parameters]
     return np.asarray(rows, dtype=np.float64).reshape(-1, 2)
+
+
+def _warn_of_slope(found: float, low: float, high: float) -> None:
+    """Warn of a slope that ended at a bound; all as logarithms."""
+    close = 1e-3 * (high - low)
+    if min(found - low, high - found) > close:
+        return
+    words = "upper bound: labels without noise" if high - found <= close else "lower bound: labels of noise alone"
+    warn_user(
+        f"the search left the slope at its {words} on the scale of the kernel. Set slope to a number for another one.",
+        MercerWarning,
+    )
 
 
 def _padded(log_prior: Objective | None, size: int) -> Objective | None:
