@@ -162,6 +162,8 @@ def write_sections(sections: dict[str, Section], folder: Path = HERE) -> None:
         name: asdict(section) | {"rows": [asdict(row) | {"ratio": row.ratio} for row in section.rows]}
         for name, section in sections.items()
     }
-    (folder / "results.json").write_text(json.dumps(kept, indent=1) + "\n", encoding="utf-8")
+    # Comparisons of NumPy's numbers are NumPy's truth values.
+    text = json.dumps(kept, indent=1, default=lambda value: value.item())
+    (folder / "results.json").write_text(text + "\n", encoding="utf-8")
     parts = [HEAD, *(as_markdown(section) for section in sections.values())]
     (folder / "RESULTS.md").write_text("\n".join(parts), encoding="utf-8")
