@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 
 import numpy as np
 import pytest
@@ -14,6 +15,10 @@ settings.register_profile(
 # Looks further than the everyday suite: HYPOTHESIS_PROFILE=explore pytest tests/properties
 settings.register_profile("explore", settings.get_profile("everyday"), max_examples=500, derandomize=False)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "everyday"))
+
+# A shell that starts the suite in the background has it ignore Ctrl-C, and so would every process that the tests start.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture
