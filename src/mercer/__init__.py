@@ -37,13 +37,14 @@ _HOME = {
     "save": "mercer.persistence",
     "svm_path": "mercer.selection.path",
 }
-_MODULES = ("kernels", "losses", "priors", "validity", "testing")
+_MODULES = ("kernels", "losses", "maps", "priors", "validity", "testing")
 
 __all__ = ["__version__", *sorted(_HOME), *_MODULES]
 
 if TYPE_CHECKING:
     from mercer import kernels as kernels
     from mercer import losses as losses
+    from mercer import maps as maps
     from mercer import priors as priors
     from mercer import testing as testing
     from mercer import validity as validity

@@ -39,6 +39,7 @@ from sklearn.preprocessing import (
 import mercer.estimators
 import mercer.kernels
 import mercer.losses
+import mercer.maps
 import mercer.priors
 from mercer.data.encoding import TableEncoder
 from mercer.data.schema import Schema
@@ -109,14 +110,14 @@ _SKLEARN_KERNELS = (
 @functools.cache
 def registry() -> Registry:
     """Everything that a model file may hold beside plain values and arrays."""
-    # Classes are found by what is below their base, so every module of the two packages must have run.
-    for package in (mercer.kernels, mercer.estimators):
+    # Classes are found by what is below their base, so every module of these packages must have run.
+    for package in (mercer.kernels, mercer.maps, mercer.estimators):
         for module in pkgutil.walk_packages(package.__path__, package.__name__ + "."):
             importlib.import_module(module.name)
     kernels = [c for c in _concrete(Expression, mercer.kernels.__name__) if dataclasses.is_dataclass(c)]
     losses = [c for base in (Loss, Penalty) for c in _concrete(base, mercer.losses.__name__)]
     priors = _concrete(mercer.priors.Prior, mercer.priors.__name__)
-    estimators = _concrete(BaseEstimator, mercer.estimators.__name__)
+    estimators = [c for p in (mercer.maps, mercer.estimators) for c in _concrete(BaseEstimator, p.__name__)]
     return Registry(
         records=Names.of([*kernels, *filter(dataclasses.is_dataclass, losses), *priors, *_RECORDS]),
         estimators=Names.of([*estimators, TableEncoder, *_SKLEARN, *_SKLEARN_KERNELS]),

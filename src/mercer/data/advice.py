@@ -1,0 +1,42 @@
+"""What to do next, added to what scikit-learn's checks of the input say."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from mercer._errors import DataError
+
+# Parts of scikit-learn's messages that say what was wrong and not what to do.
+_ADVICE = (
+    ("contains infinity", "Drop those rows or replace the values; numpy.isfinite shows where they are."),
+    (
+        "could not convert string to float",
+        "Encode text and categories first (sklearn.preprocessing.OneHotEncoder); `mercer fit` does it for files.",
+    ),
+    ("feature names should match", "Pass the columns of the fit in their order: X[list(model.feature_names_in_)]."),
+    ("features as input", "Pass the columns that the model was fitted on."),
+    ("while a minimum of", "Check the selection that X comes from; rows and columns are needed."),
+    ("inconsistent numbers of samples", "Pass one target for each row of X."),
+    ("should be a 1d array", "Pass one label for each row of X."),
+)
+
+
+@contextmanager
+def advised() -> Iterator[None]:
+    """Raise what scikit-learn finds wrong with the input as a DataError that also says what to do.
+
+    >>> with advised():
+    ...     raise ValueError("y should be a 1d array.")
+    Traceback (most recent call last):
+        ...
+    mercer._errors.DataError: y should be a 1d array. Pass one label for each row of X.
+    """
+    try:
+        yield
+    except DataError:
+        raise
+    except ValueError as error:
+        said = str(error).rstrip()
+        advice = [f" {what_to_do}" for part, what_to_do in _ADVICE if part in said]
+        raise DataError(said + "".join(advice[:1])) from error

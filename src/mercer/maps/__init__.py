@@ -1,0 +1,13 @@
+"""Explicit feature maps: rows to features whose inner products are the values of a kernel.
+
+>>> from mercer import maps
+>>> phi = maps.PolynomialMap(degree=2).fit([[1.0, 2.0]])
+>>> phi.kernel, phi.n_output_features_
+(Polynomial(2), 6)
+"""
+
+from mercer.maps.all_subsets import AllSubsetsMap
+from mercer.maps.gaussian_series import GaussianSeriesMap
+from mercer.maps.polynomial import PolynomialMap
+
+__all__ = ["AllSubsetsMap", "GaussianSeriesMap", "PolynomialMap"]

@@ -1,0 +1,111 @@
+"""All monomials of the columns, weighted by degree: what the polynomial and the Gaussian series map share."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from mercer._errors import MemoryBudgetError
+from mercer.loops.monomials import monomials, sparse_monomials
+from mercer.maps._base import FeatureMap, by_rows, csr_of
+
+# Up to here factors and factorials of degrees are well inside of float32.
+_SINGLE_DEGREE = 16
+
+
+def feature_count(d: int, degree: int, lowest: int) -> int:
+    """Number of monomials of degrees ``lowest`` (0 or ``degree``) to ``degree`` in ``d`` columns.
+
+    Examples
+    --------
+    >>> feature_count(3, 2, 0), feature_count(3, 2, 2)
+    (10, 6)
+    """
+    return math.comb(d + degree, degree) if lowest == 0 else math.comb(d + degree - 1, degree)
+
+
+def _counts(degree: int, m: int) -> NDArray[np.int64]:
+    """``counts[t, k]``: monomials of degree ``t`` in ``k`` columns, for all up to ``degree`` and ``m``."""
+    counts = np.zeros((degree + 1, m + 1), np.int64)
+    counts[0] = 1
+    for t in range(1, degree + 1):
+        np.cumsum(counts[t - 1, 1:], out=counts[t, 1:])
+    return counts
+
+
+class MonomialMap(FeatureMap):
+    """Base of the maps whose features are monomials, each once, times a factor of its degree and of the row."""
+
+    degree: Any
+
+    def _set_count(self, lowest: int) -> None:
+        d, degree = self.n_features_in_, self.degree
+        self._lowest = lowest
+        self.n_output_features_ = feature_count(d, degree, lowest)
+        if self.n_output_features_ >= 2**63:
+            raise MemoryBudgetError(
+                f"{type(self).__name__}: {self._count_in_words()} features are more than can be numbered by 64 bits. "
+                "Use fewer columns or a lower degree, or a learner with the kernel itself."
+            )
+
+    def _count_in_words(self) -> str:
+        top = f"{self.n_features_in_} + {self.degree}" + (" - 1" if self._lowest else "")
+        return f"C({top}, {self.degree}) = {self.n_output_features_:,}"
+
+    def _monomials(self, X: Any, weights: NDArray[np.floating], factors: NDArray[np.float64]) -> Any:
+        """``weights_i * factors_t`` times the monomials of row ``i``, each over the root of its factorials."""
+        dtype = X.dtype
+        if self.degree > _SINGLE_DEGREE and dtype == np.float32:
+            return self._monomials(X.astype(np.float64), weights.astype(np.float64), factors).astype(dtype)
+        weights, factors = weights.astype(dtype, copy=False), factors.astype(dtype)
+        counts = _counts(self.degree, X.shape[1])
+        if sp.issparse(X):
+            return self._sparse(X, weights, factors, counts)
+        n, width = len(X), self.n_output_features_
+        self._room(n, n * width, dtype.itemsize, self._count_in_words())
+        out = np.empty((n, width), dtype)
+        by_rows(
+            n, width, lambda part: monomials(X[part], weights[part], factors, counts, self._lowest, out[part])
+        )  # fmt: skip
+        return out
+
+    def _sparse(self, X: sp.csr_matrix, weights: Any, factors: Any, counts: NDArray[np.int64]) -> sp.csr_matrix:
+        n, width = X.shape[0], self.n_output_features_
+        in_row = np.diff(X.indptr)
+        sizes, times = np.unique(in_row, return_counts=True)
+        entries = {int(m): feature_count(int(m), self.degree, self._lowest) for m in sizes}
+        total = sum(entries[int(m)] * int(k) for m, k in zip(sizes, times, strict=True))
+        index = np.dtype(np.int32 if max(total, width) < 2**31 else np.int64)
+        self._room(n, total, X.dtype.itemsize + index.itemsize, f"{total:,} entries of {self._count_in_words()}")
+        indptr = np.zeros(n + 1, index)
+        np.cumsum([entries[int(m)] for m in in_row], out=indptr[1:])
+        data, columns = np.empty(total, X.dtype), np.empty(total, index)
+
+        def rows(part: slice) -> None:
+            reach = slice(part.start, part.stop + 1)
+            sparse_monomials(
+                X.data, X.indices, X.indptr[reach], X.shape[1], weights[part], factors, counts, self._lowest,
+                data, columns, indptr[reach],
+            )  # fmt: skip
+
+        by_rows(n, total // n, rows)
+        return csr_of(data, columns, indptr, (n, width))
+
+    def _names(self, columns: list[str]) -> list[str]:
+        return [_name(m) for t in range(self._lowest, self.degree + 1) for m in _ordered(columns, t)]
+
+
+def _ordered(columns: list[str], t: int) -> Iterator[tuple[str, ...]]:
+    return itertools.combinations_with_replacement(columns, t)
+
+
+def _name(monomial: tuple[str, ...]) -> str:
+    """``"a^2 b"`` for ``("a", "a", "b")``; ``"1"`` for none."""
+    powers = [(name, len(list(same))) for name, same in itertools.groupby(monomial)]
+    return " ".join(name if r == 1 else f"{name}^{r}" for name, r in powers) or "1"

@@ -1,0 +1,130 @@
+"""The Taylor features of the Gaussian kernel."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+from scipy.special import gammainc
+from sklearn.utils.validation import check_is_fitted
+
+from mercer._errors import DataError
+from mercer.kernels import RBF
+from mercer.kernels.parameters import whole
+from mercer.maps._monomials import MonomialMap
+
+
+class GaussianSeriesMap(MonomialMap):
+    r"""The Taylor features of the Gaussian kernel up to a degree, with the error of leaving out the others.
+
+    .. math:: \varphi_a(x) = e^{-\|u\|^2 / 2} \prod_i \frac{u_i^{a_i}}{\sqrt{a_i!}}, \qquad u_i = x_i / \ell_i, \qquad
+              |a| \le p
+
+    With all powers :math:`a` the inner products are :math:`e^{-\|u - v\|^2 / 2}`; those up to the degree p come near
+    it where rows are short in units of the length scale.
+
+    Parameters
+    ----------
+    length_scale : float or sequence of float, default=1.0
+        Of the kernel, in the units of the columns; one number, or one a column. Above 0.
+    degree : int, default=4
+        The highest degree p, a whole number of at least 1.
+
+    Attributes
+    ----------
+    kernel : RBF
+        The kernel that the inner products come near.
+    n_output_features_ : int
+        Number of features, ``C(d + p, p)``.
+    n_features_in_ : int
+        Number of columns.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of the columns, if X has any.
+
+    See Also
+    --------
+    PolynomialMap : The same monomials, with the weights of the polynomial kernel.
+
+    Notes
+    -----
+    Distances do not change when all rows move by the same vector, and the error does: centre the columns first. Sparse
+    rows give sparse features.
+
+    References
+    ----------
+    A. Cotter, J. Keshet, N. Srebro, "Explicit approximations of the Gaussian kernel" (2011).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer.maps import GaussianSeriesMap
+    >>> X = np.array([[0.2, 0.1], [-0.3, 0.4]])
+    >>> phi = GaussianSeriesMap(length_scale=1.0, degree=4).fit(X)
+    >>> F = phi.transform(X)
+    >>> bool(abs(F @ F.T - phi.kernel(X)).max() <= phi.truncation_error(X).max() < 1e-5)
+    True
+    """
+
+    def __init__(self, length_scale: Any = 1.0, degree: int = 4) -> None:
+        self.length_scale = length_scale
+        self.degree = degree
+
+    @property
+    def kernel(self) -> RBF:
+        return RBF(self.length_scale)
+
+    def _learn(self, X: Any) -> None:
+        whole(type(self).__name__, "degree", self.degree, "a whole number of at least 1")
+        scales = self.kernel.length_scale
+        if isinstance(scales, tuple) and len(scales) != X.shape[1]:
+            raise DataError(
+                f"GaussianSeriesMap has {len(scales)} length scales, and X has {X.shape[1]} columns; pass one a column."
+            )
+        self._set_count(0)
+
+    def _scaled(self, X: Any) -> tuple[Any, NDArray[np.float64]]:
+        """Rows in units of the length scale, and their squared lengths."""
+        scales = np.broadcast_to(np.asarray(self.kernel.length_scale, X.dtype), X.shape[1])
+        if sp.issparse(X):
+            X = X.copy()
+            X.data /= scales[X.indices]
+            with np.errstate(over="ignore"):
+                squares = X.multiply(X).sum(axis=1, dtype=np.float64)
+            return X, np.asarray(squares).ravel()
+        with np.errstate(over="ignore"):
+            X = X / scales
+            return X, np.einsum("ij,ij->i", X, X, dtype=np.float64)
+
+    def _features(self, X: Any) -> Any:
+        U, squares = self._scaled(X)
+        weights = np.exp(-squares / 2).astype(X.dtype)
+        return self._monomials(U, weights, np.ones(self.degree + 1))
+
+    def truncation_error(self, X: Any) -> NDArray[np.float64]:
+        r"""By how much ``<phi(x), phi(x)>`` falls short of 1, which bounds the error of every value of the kernel.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+
+        Returns
+        -------
+        ndarray of shape (n_samples,)
+            ``e(x) = P(N > degree)`` for a Poisson variable N of mean ``|x / length_scale|^2``: the squared length of
+            what is left out of ``phi(x)``. By the inequality of Cauchy and Schwarz ``k(x, z)`` has an error of at most
+            ``sqrt(e(x) e(z))``; for z = x that is the error.
+
+        Raises
+        ------
+        DataError
+            If the rows cannot be used.
+
+        Examples
+        --------
+        >>> GaussianSeriesMap(degree=2).fit([[1.0]]).truncation_error([[1.0], [0.1]]).round(9).tolist()
+        [0.080301397, 1.65e-07]
+        """
+        check_is_fitted(self, "n_output_features_")
+        return gammainc(self.degree + 1.0, self._scaled(self._check_X(X, reset=False))[1])
