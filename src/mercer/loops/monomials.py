@@ -47,7 +47,7 @@ def _block(powers, counts, base, low, t, factor, out):
 
 @jit
 def monomials(X, weights, factors, counts, lowest, out):
-    """Row ``i`` becomes ``weights[i] * factors[t]`` times its monomials of degrees ``t`` from ``lowest``, 0 or the top."""
+    """Row ``i``: ``weights[i] * factors[t]`` times its monomials of degrees ``t`` from ``lowest``, 0 or the top."""
     n, d = X.shape
     degree = factors.shape[0] - 1
     base = np.empty(degree + 1, np.int64)
