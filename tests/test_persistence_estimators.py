@@ -29,6 +29,7 @@ from mercer import (
     GaussianProcessRegressor,
     KernelLogisticRegression,
     KernelOrdinalRegression,
+    KernelPCA,
     KernelRidge,
     KernelSGDClassifier,
     NuSVC,
@@ -137,6 +138,10 @@ MODELS: dict[str, tuple[Callable[[], BaseEstimator], Any]] = {
     "sgd, explicit map": (
         lambda: KernelSGDClassifier(kernel="linear", alpha=0.1, fit_intercept=True, random_state=0).fit(X, THREE), NEW
     ),
+    "components": (lambda: KernelPCA(3, kernel=KERNEL).fit(X), NEW),
+    "components, inverse": (lambda: KernelPCA(kernel="rbf", fit_inverse_transform=True).fit(X), NEW),
+    "components, sparse": (lambda: KernelPCA(2, kernel="poly").fit(sp.csr_matrix(X)), sp.csr_matrix(NEW)),
+    "components, precomputed": (lambda: KernelPCA(2, kernel="precomputed").fit(K), NEW_K),
     "pipeline": (lambda: make_pipeline(StandardScaler(), SVC(kernel="poly")).fit(X, LABELS), NEW),
     "table, classes": (lambda: TableModel(SVC(), target="tree").fit(FRAME, THREE), NEW_FRAME),
     "table, numbers": (lambda: TableModel(KernelRidge(kernel=KERNEL.on([0, 1, 2])), "minmax").fit(FRAME, Y), NEW_FRAME),
@@ -166,7 +171,7 @@ WAYS: dict[str, Callable[[Any, Path], Any]] = {
 
 
 def answers(model: Any, rows: Any) -> list[np.ndarray]:
-    methods = [name for name in ("predict", "predict_proba", "decision_function") if hasattr(model, name)]
+    methods = [name for name in ("predict", "predict_proba", "decision_function", "transform") if hasattr(model, name)]
     found = [getattr(model, name)(rows) for name in methods]
     if isinstance(model, GaussianProcessRegressor) and model.kernel_ is not None:
         found += [*model.predict(rows, return_std=True), *model.leave_one_out()]

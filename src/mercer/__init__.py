@@ -19,6 +19,7 @@ _HOME = {
     "KernelLogisticRegression": "mercer.estimators.kernel_logistic_regression",
     "KernelMachine": "mercer.estimators.kernel_machine",
     "KernelOrdinalRegression": "mercer.estimators.kernel_ordinal_regression",
+    "KernelPCA": "mercer.estimators.kernel_pca",
     "KernelQuantileRegression": "mercer.estimators.kernel_quantile_regression",
     "KernelRidge": "mercer.estimators.kernel_ridge",
     "InfeasibleError": "mercer._errors",
@@ -61,6 +62,7 @@ if TYPE_CHECKING:
     from mercer.estimators.kernel_logistic_regression import KernelLogisticRegression as KernelLogisticRegression
     from mercer.estimators.kernel_machine import KernelMachine as KernelMachine
     from mercer.estimators.kernel_ordinal_regression import KernelOrdinalRegression as KernelOrdinalRegression
+    from mercer.estimators.kernel_pca import KernelPCA as KernelPCA
     from mercer.estimators.kernel_quantile_regression import KernelQuantileRegression as KernelQuantileRegression
     from mercer.estimators.kernel_ridge import KernelRidge as KernelRidge
     from mercer.estimators.kernel_sgd import KernelSGDClassifier as KernelSGDClassifier

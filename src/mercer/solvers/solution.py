@@ -52,6 +52,8 @@ _CONDITIONS = {
     "slope": "the largest derivative of the objective by a hyper-parameter that is not at its bound",
     "jitter": "what was added to the diagonal of the covariance matrix, in its units",
     "margin": "by how much some row is inside a margin that must be empty",
+    "eigenpair": "the longest Kv - lambda v of a pair, in units of the largest eigenvalue",
+    "orthogonality": "the largest inner product of two eigenvectors, or difference of a length from 1",
 }
 # A relative gap above this is said to be large; above the second one it says nothing more than that.
 _LARGE = 0.01

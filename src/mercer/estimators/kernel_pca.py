@@ -1,0 +1,369 @@
+"""Principal components in the feature space of a kernel."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
+from sklearn.exceptions import ConvergenceWarning, NotFittedError
+from sklearn.utils import check_random_state
+from sklearn.utils.extmath import svd_flip
+from sklearn.utils.validation import check_array, check_is_fitted, validate_data
+
+from mercer._errors import DataError, MercerWarning, ParameterError, warn_user
+from mercer.estimators._advice import advised
+from mercer.estimators._base import KernelEstimator
+from mercer.estimators._parameters import require_choice, require_number, require_seed
+from mercer.gram import Gram
+from mercer.kernels import Kernel, as_kernel
+from mercer.kernels.convert import rate_of_scale
+from mercer.solvers.linear import cholesky
+from mercer.solvers.linear.linear_system import LinearSystem
+from mercer.solvers.spectral.eigenpairs import SOLVERS, CentredEigenproblem, Eigenpairs, EigenState, solve
+
+Array = NDArray[np.floating]
+
+
+class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEstimator):
+    r"""The directions of largest variance in the feature space of a kernel, and the coordinates of rows on them.
+
+    With :math:`H = I - \tfrac1n 1 1^\top` and :math:`HKH v_j = \lambda_j v_j`, the j-th direction is
+    :math:`\lambda_j^{-1/2} \sum_i v_{ij} (\phi(x_i) - \bar\phi)`, and the coordinate of x on it
+
+    .. math:: t_j(x) = \lambda_j^{-1/2} \sum_i v_{ij} \langle \phi(x_i) - \bar\phi,\, \phi(x) - \bar\phi \rangle
+
+    Parameters
+    ----------
+    n_components : int, optional
+        From 1 to the number of rows; None for all components whose eigenvalue is above 0.
+    kernel : str, Kernel, scikit-learn kernel or callable, default="linear"
+        A name (``"linear"``, ``"poly"``, ``"rbf"``, ``"sigmoid"``, ``"cosine"``, ...), a kernel, a function
+        ``(X, Z) -> block``, or ``"precomputed"``. It may be indefinite.
+    gamma : float or {"scale", "auto"}, optional
+        For named kernels; None is ``1 / n_features``.
+    degree : float, default=3
+        Of ``"poly"``.
+    coef0 : float, default=1
+        Of ``"poly"`` and ``"sigmoid"``.
+    kernel_params : dict, optional
+        Keyword arguments for a kernel that is a function.
+    alpha : float, default=1.0
+        The penalty of the ridge regression that learns the inverse transform.
+    fit_inverse_transform : bool, default=False
+        Whether to learn it: the regression of the rows on their coordinates, with the same kernel.
+    eigen_solver : {"auto", "dense", "arpack", "randomized"}, default="auto"
+        ``"auto"`` is LAPACK up to 400 rows or for many components, and block Lanczos above: on the stored matrix
+        where it fits the memory budget, else on kernel values that are computed anew for each product.
+    tol : float, default=0
+        Residual of an eigenpair in units of the largest eigenvalue, for ``"auto"`` and ``"arpack"``; 0 for the best.
+    max_iter : int, optional
+        Products with a block at the most for ``"auto"``, restarts for ``"arpack"``.
+    iterated_power : int or "auto", default="auto"
+        Powers for ``"randomized"``.
+    remove_zero_eig : bool, default=False
+        Whether to leave out components with the eigenvalue 0.
+    random_state : int, RandomState or None, default=None
+        Start of all solvers but LAPACK.
+    copy_X : bool, default=True
+        Whether ``X_fit_`` is a copy of the rows.
+    n_jobs : int, optional
+        Threads that evaluate the kernel; None for all.
+
+    Attributes
+    ----------
+    eigenvalues_ : ndarray of shape (n_components,)
+        Of the centred matrix, descending, in float64; what is negative or rounding is 0.
+    eigenvectors_ : ndarray of shape (n_samples, n_components)
+        Unit vectors, in float64; the largest entry of each is positive.
+    negative_eigenvalues_ : ndarray
+        Negative eigenvalues that were found beyond rounding, ascending: all of them where all components are computed,
+        else what the solver came across at the lower end. Not empty for indefinite kernels only.
+    dual_coef_ : ndarray of shape (n_samples, n_features)
+        Coefficients of the inverse transform, if it was learned.
+    X_transformed_fit_ : ndarray of shape (n_samples, n_components)
+        Coordinates of the training rows, if the inverse transform was learned.
+    X_fit_ : ndarray or csr_matrix of shape (n_samples, n_features)
+        The training rows; for ``"precomputed"``, the matrix.
+    gamma_ : float
+        The gamma that was used for a named kernel.
+    kernel_ : Kernel or None
+        The kernel; None for ``"precomputed"``.
+    solver_ : str
+        ``"dense"``, ``"block Lanczos"``, ``"arpack"`` or ``"randomized"``.
+    certificate_ : Certificate
+        The variance that is left (times n), residuals and orthogonality of the eigenpairs, time and memory.
+    n_features_in_ : int
+        Number of columns.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of the columns, if X has any.
+
+    Raises
+    ------
+    DataError, ParameterError, MemoryBudgetError
+        From ``fit``: rows that cannot be used, fewer than two of them, a parameter that makes no sense, more components
+        than rows, a job that does not fit.
+
+    Warns
+    -----
+    MercerWarning
+        If the centred matrix has negative eigenvalues, or is zero because all rows are equal.
+    ConvergenceWarning
+        If ``max_iter`` ended the fit before ``tol`` was met.
+
+    Notes
+    -----
+    Names, defaults and meanings are those of ``sklearn.decomposition.KernelPCA``, except that a function is called
+    once for two blocks of rows, and that more components than rows are refused. An indefinite kernel has no feature
+    space with an inner product; scikit-learn refuses it where it sees it, here its positive part is used, with a
+    warning that says how large the negative part is. Eigenpairs are computed in float64 for float32 rows, too.
+
+    References
+    ----------
+    B. Schölkopf, A. Smola and K.-R. Müller (1998), "Nonlinear component analysis as a kernel eigenvalue problem",
+    Neural Computation 10, equations (2.10) to (2.16) and appendix A. G. Bakir, J. Weston and B. Schölkopf (2003),
+    "Learning to find pre-images", equation (5), for the inverse transform.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer import KernelPCA
+    >>> angles = np.linspace(0, 2 * np.pi, 40, endpoint=False)
+    >>> circle = np.column_stack([np.cos(angles), np.sin(angles)])
+    >>> rings = np.vstack([circle, 3 * circle])
+    >>> first = KernelPCA(2, kernel="rbf", gamma=0.2).fit_transform(rings)[:, 0]
+    >>> bool(first[:40].min() > first[40:].max() or first[:40].max() < first[40:].min())
+    True
+    >>> KernelPCA(1).fit([[1.0], [2.0], [6.0]]).eigenvalues_.round(6).tolist()
+    [14.0]
+    """
+
+    def __init__(
+        self,
+        n_components: int | None = None,
+        *,
+        kernel: Any = "linear",
+        gamma: Any = None,
+        degree: float = 3,
+        coef0: float = 1,
+        kernel_params: dict[str, Any] | None = None,
+        alpha: float = 1.0,
+        fit_inverse_transform: bool = False,
+        eigen_solver: str = "auto",
+        tol: float = 0,
+        max_iter: int | None = None,
+        iterated_power: int | str = "auto",
+        remove_zero_eig: bool = False,
+        random_state: Any = None,
+        copy_X: bool = True,
+        n_jobs: int | None = None,
+    ) -> None:
+        self.n_components = n_components
+        self.kernel = kernel
+        self.gamma = gamma
+        self.degree = degree
+        self.coef0 = coef0
+        self.kernel_params = kernel_params
+        self.alpha = alpha
+        self.fit_inverse_transform = fit_inverse_transform
+        self.eigen_solver = eigen_solver
+        self.tol = tol
+        self.max_iter = max_iter
+        self.iterated_power = iterated_power
+        self.remove_zero_eig = remove_zero_eig
+        self.random_state = random_state
+        self.copy_X = copy_X
+        self.n_jobs = n_jobs
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Find the components of the rows ``X``.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            For ``kernel="precomputed"``, the kernel matrix of shape (n_samples, n_samples).
+        y : ignored
+        """
+        self._check_parameters()
+        with advised():
+            X = validate_data(
+                self, X, accept_sparse=False if self._is_precomputed else "csr", dtype=[np.float64, np.float32],
+                order="C", copy=self.copy_X,
+            )  # fmt: skip
+        self._check_rows(X)
+        self.gamma_ = self._rate(X)
+        self._fit_kernel(X, allow_indefinite=True, intercept=True, gamma=self.gamma_)
+        positive = not self._is_taken_on_trust() and self._is_convex(intercept=True, allow_indefinite=False)
+        solution = solve(
+            CentredEigenproblem(
+                self._gram(X, dtype=None if self.kernel_ is None else np.float64), self.n_components,
+                self.eigen_solver, float(self.tol), self.max_iter,
+                None if isinstance(self.iterated_power, str) else self.iterated_power,
+                check_random_state(self.random_state), positive,
+            )
+        )  # fmt: skip
+        self._take(solution.value, solution.state)
+        self.X_fit_ = X
+        self.certificate_ = solution.certificate
+        self._report()
+        if self.fit_inverse_transform:
+            self._learn_inverse(X)
+        return self
+
+    def transform(self, X: Any) -> Array:
+        """Coordinates of the rows of ``X`` on the components, shape (m, n_components).
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (m, n_features)
+            For ``kernel="precomputed"``, kernel values of new and training rows, shape (m, n_samples).
+        """
+        check_is_fitted(self)
+        X = self._check_X(X, reset=False)
+        roots = np.sqrt(self.eigenvalues_)
+        weights = np.divide(self.eigenvectors_, roots, out=np.zeros_like(self.eigenvectors_), where=roots > 0)
+        # Weights that sum to 0 centre the new rows by themselves; what is left is a constant for each component.
+        weights -= weights.mean(axis=0)
+        dtype = None if self.kernel_ is None else np.float64
+        result: Array = self._gram(X, self.X_fit_, dtype=dtype) @ weights - self._row_means @ weights
+        return result.astype(X.dtype, copy=False)
+
+    def fit_transform(self, X: Any, y: Any = None) -> Array:
+        """Fit to ``X`` and return the coordinates of its rows, without evaluating the kernel again."""
+        return self.fit(X)._coordinates().astype(self.X_fit_.dtype, copy=False)
+
+    def inverse_transform(self, X: Any) -> Array:
+        """Rows whose coordinates are about those given, shape (m, n_features), by kernel ridge regression.
+
+        The mean of the features is not part of the centred coordinates; with the linear kernel the rows come back
+        without their mean, as in scikit-learn.
+
+        Parameters
+        ----------
+        X : array-like of shape (m, n_components)
+
+        Raises
+        ------
+        NotFittedError
+            If ``fit_inverse_transform`` was not set for the fit.
+        """
+        check_is_fitted(self)
+        if not hasattr(self, "dual_coef_"):
+            raise NotFittedError("there is no inverse transform; pass fit_inverse_transform=True and fit again.")
+        with advised():
+            X = check_array(X, dtype=[np.float64, np.float32], order="C")
+        if X.shape[1] != len(self.eigenvalues_):
+            raise DataError(f"X has {X.shape[1]} columns, and there are {len(self.eigenvalues_)} components.")
+        gram = Gram(self.kernel_, X, self.X_transformed_fit_, dtype=np.float64, n_jobs=self.n_jobs)  # type: ignore[arg-type]
+        return (gram @ self.dual_coef_).astype(X.dtype, copy=False)
+
+    @property
+    def _n_features_out(self) -> int:
+        """Number of columns that ``transform`` returns."""
+        return len(self.eigenvalues_)
+
+    def _make_kernel(self, X: Any, gamma: Any) -> Kernel:
+        if self.kernel_params and callable(self.kernel) and not isinstance(self.kernel, Kernel):
+            return as_kernel(partial(self.kernel, **self.kernel_params))
+        return super()._make_kernel(X, gamma)
+
+    def _rate(self, X: Any) -> Any:
+        """Gamma as a number, where a word or nothing stands for it."""
+        if self.gamma is None or (isinstance(self.gamma, str) and self.gamma == "auto"):
+            return 1.0 / X.shape[1]
+        return rate_of_scale(X) if isinstance(self.gamma, str) and self.gamma == "scale" else self.gamma
+
+    def _check_parameters(self) -> None:
+        def whole(value: float, least: int) -> bool:
+            return value >= least and value == int(value)
+
+        for name, least in (("n_components", 1), ("max_iter", 1)):
+            if getattr(self, name) is not None:
+                require_number(self, name, f"None or a whole number from {least} on", lambda v: whole(v, 1))
+        if not (isinstance(self.iterated_power, str) and self.iterated_power == "auto"):
+            require_number(self, "iterated_power", "'auto' or a whole number from 0 on", lambda v: whole(v, 0))
+        require_number(self, "tol", "a finite number of 0 or more", lambda v: 0 <= v < np.inf)
+        require_number(self, "alpha", "a finite number of 0 or more", lambda v: 0 <= v < np.inf)
+        require_choice(self, "eigen_solver", SOLVERS)
+        for name in ("fit_inverse_transform", "remove_zero_eig", "copy_X"):
+            require_choice(self, name, (True, False))
+        require_seed(self)
+        if self.fit_inverse_transform and self._is_precomputed:
+            raise ParameterError(
+                "fit_inverse_transform=True needs rows, and kernel='precomputed' has none; pass rows and a kernel."
+            )
+
+    def _check_rows(self, X: Any) -> None:
+        n = X.shape[0]
+        if n < 2:
+            raise DataError("there is 1 sample, which does not vary; at least 2 rows are needed.")
+        if self.n_components is not None and self.n_components > n:
+            raise ParameterError(
+                f"n_components={self.n_components} is more than the {n} rows, which span no more directions; pass at "
+                f"most {n - 1}, or None for all that there are."
+            )
+        if self.fit_inverse_transform and not isinstance(X, np.ndarray):
+            raise DataError("fit_inverse_transform=True needs dense rows, and X is sparse; pass X.toarray().")
+
+    def _take(self, found: Eigenpairs, state: EigenState) -> None:
+        """Keep the eigenpairs, with scikit-learn's choice of the signs."""
+        vectors, _ = svd_flip(u=found.vectors, v=None)
+        values = found.values
+        if self.remove_zero_eig or self.n_components is None:
+            vectors, values = vectors[:, values > 0], values[values > 0]
+        self.eigenvalues_ = values.copy()
+        self.eigenvectors_ = np.ascontiguousarray(vectors)
+        self.negative_eigenvalues_ = found.negative
+        self.solver_ = state.method
+        self._row_means = state.centring.row_means
+        for name in ("dual_coef_", "X_transformed_fit_"):
+            if hasattr(self, name):
+                delattr(self, name)
+
+    def _coordinates(self) -> Array:
+        """Of the training rows, in float64."""
+        return self.eigenvectors_ * np.sqrt(self.eigenvalues_)
+
+    def _report(self) -> None:
+        """Warn of what is not as it should be."""
+        if len(self.negative_eigenvalues_):
+            lowest = self.negative_eigenvalues_[0]
+            largest = self.eigenvalues_.max(initial=0.0)
+            warn_user(
+                f"the centred kernel matrix has negative eigenvalues, down to {lowest:.4g} (the largest is "
+                f"{largest:.4g}): the kernel is indefinite, and components stand for its positive part only. Those "
+                "found are in negative_eigenvalues_; mercer.validity.nearest mends a matrix.",
+                MercerWarning,
+            )
+        elif not self.eigenvalues_.any():
+            warn_user(
+                "all rows are equal for this kernel, so that no direction has any variance; look at the columns of X "
+                "and at the kernel's parameters.",
+                MercerWarning,
+            )
+        if self.certificate_.status.name == "iteration_limit":
+            warn_user(
+                f"the eigenpairs have a residual of {self.certificate_.violations['eigenpair']:.2g} after max_iter="
+                f"{self.max_iter} products; raise max_iter or tol, or pass eigen_solver='dense'.",
+                ConvergenceWarning,
+            )
+
+    def _learn_inverse(self, X: Array) -> None:
+        """The ridge regression of the rows on their coordinates."""
+        coordinates = self._coordinates()
+        if not coordinates.shape[1]:
+            raise DataError("there is no component to learn an inverse transform from: all rows are equal.")
+        assert self.kernel_ is not None
+        gram = Gram(self.kernel_, coordinates, dtype=np.float64, n_jobs=self.n_jobs)
+        shifts = np.full(X.shape[1], float(self.alpha))
+        convex = self.kernel_.definiteness == "positive"
+        system = LinearSystem(gram, np.asarray(X, dtype=np.float64), shifts, None, convex)
+        self.dual_coef_ = cholesky.solve(system, n_jobs=self.n_jobs).value
+        self.X_transformed_fit_ = coordinates

@@ -1,0 +1,1 @@
+"""Eigenpairs of kernel matrices."""

@@ -1,0 +1,237 @@
+"""The leading eigenpairs of a centred kernel matrix: by LAPACK, by blocks of products, or as SciPy's ARPACK does."""
+
+from __future__ import annotations
+
+import time
+from contextlib import ExitStack
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.linalg import eigh
+from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh
+
+from mercer._errors import NumericalError, ParameterError
+from mercer.engine import memory, threads
+from mercer.solvers.matrix import Array, GramMatrix, Vector, whole_matrix
+from mercer.solvers.solution import Certificate, Solution, Status
+from mercer.solvers.spectral.centred import CentredGram, CentredMatrix, Centring
+from mercer.solvers.spectral.krylov import RitzPairs, basis_columns, block_lanczos, subspace_iteration
+
+SOLVERS = ("auto", "dense", "arpack", "randomized")
+# Up to so many rows LAPACK takes hundredths of a second; above, it is left to where many pairs are wanted.
+_DENSE_UP_TO = 400
+_SHARE = 1 / 25
+# Residuals in units of the largest eigenvalue that products in float64 reach, and blocks multiplied at the most.
+_TOLERANCE, _PRODUCTS = 1e-13, 500
+# Blocks of nine vectors that look for a negative eigenvalue where not all are computed.
+_LOOKS = 8
+# Eigenvalues below this share of the largest are rounding, as scikit-learn has it.
+_ROUNDING = 1e-12
+_WAY_OUT = "Ask for few components, raise the budget with mercer.config(memory=...), or use fewer rows."
+
+
+@dataclass(frozen=True)
+class CentredEigenproblem:
+    r"""The k largest eigenvalues and vectors of :math:`HKH`, :math:`H = I - \tfrac1n 1 1^\top`.
+
+    Parameters
+    ----------
+    gram : GramMatrix
+        K, symmetric, (n, n), in float64.
+    k : int, optional
+        None for all that there are.
+    solver : {"auto", "dense", "arpack", "randomized"}, default="auto"
+        ``"auto"`` is LAPACK for few rows or many pairs, else block Lanczos: on the matrix where it fits the memory
+        budget, else on K as it is evaluated again and again.
+    tol : float, default=0
+        Residual of an eigenpair in units of the largest eigenvalue; 0 for what float64 can do.
+    max_iter : int, optional
+        Products with a block at the most (restarts for ``"arpack"``).
+    power : int, optional
+        Powers for ``"randomized"``; None for 7 where k is below a tenth of n, else 4.
+    random_state : RandomState, optional
+        Start of all but LAPACK.
+    positive : bool, default=False
+        Whether K is known to have no negative eigenvalues, so that none are looked for.
+
+    Examples
+    --------
+    >>> from mercer.gram import PrecomputedGram
+    >>> CentredEigenproblem(PrecomputedGram(np.eye(3)), 1).n_wanted
+    1
+    """
+
+    gram: GramMatrix
+    k: int | None = None
+    solver: str = "auto"
+    tol: float = 0.0
+    max_iter: int | None = None
+    power: int | None = None
+    random_state: np.random.RandomState | None = None
+    positive: bool = False
+
+    @property
+    def n_wanted(self) -> int:
+        """Eigenpairs to be computed."""
+        return self.gram.shape[0] if self.k is None else self.k
+
+    @property
+    def rng(self) -> np.random.RandomState:
+        """Where random starts come from."""
+        return np.random.RandomState(0) if self.random_state is None else self.random_state
+
+
+@dataclass(frozen=True)
+class Eigenpairs:
+    """Values in descending order, rounding set to 0, and unit vectors in columns.
+
+    ``negative`` holds the negative eigenvalues that were found beyond rounding, ascending.
+    """
+
+    values: Vector
+    vectors: Array
+    negative: Vector
+
+
+@dataclass(frozen=True)
+class EigenState:
+    """How the pairs were found, and what the matrix was centred by."""
+
+    method: str
+    centring: Centring
+
+
+def solve(problem: CentredEigenproblem) -> Solution[Eigenpairs, EigenState]:
+    """The eigenpairs of the problem; the certificate has the residuals and the variance that they leave.
+
+    ``primal`` is the sum of the other eigenvalues (the squared distance of the rows from the components' span, in
+    feature space); ``dual`` is the same for LAPACK, and unknown (minus infinity) otherwise: a residual says that a
+    value is an eigenvalue, not that none above it was missed.
+
+    Raises
+    ------
+    MemoryBudgetError
+        If neither the matrix nor a basis for its products fits; before anything is allocated.
+    NumericalError
+        If ARPACK finds less than was asked for.
+
+    Examples
+    --------
+    >>> from mercer.gram import PrecomputedGram
+    >>> X = np.array([[1.0], [2.0], [6.0]])
+    >>> solution = solve(CentredEigenproblem(PrecomputedGram(X @ X.T), 1))
+    >>> solution.value.values.round(9).tolist(), solution.state.method
+    ([14.0], 'dense')
+    """
+    begun = time.perf_counter()
+    method = _method(problem)
+    n, k = problem.gram.shape[0], problem.n_wanted
+    with memory.track() as account, ExitStack() as held:
+        # LAPACK reduces the matrix in its place; beside it are the vectors, or what looks for negative eigenvalues.
+        columns = max(k + 8, 2 * basis_columns(n, 1)) if method == "dense" else 4 * basis_columns(n, k)
+        held.enter_context(memory.reserve(8 * n * columns, f"the eigenvectors of {n} rows", _WAY_OUT))
+        matrix: CentredMatrix | CentredGram
+        if method == "dense" or 8 * n * n <= memory.budget():
+            held.enter_context(memory.reserve(8 * n * n, f"the kernel matrix of {n} rows", _WAY_OUT))
+            matrix = CentredMatrix(whole_matrix(problem.gram, np.float64).astype(np.float64, copy=False))
+        else:
+            matrix = CentredGram(problem.gram)
+        pairs = _pairs(problem, method, matrix)
+    if not np.isfinite(pairs.values).all():
+        raise NumericalError("an eigenvalue of the centred kernel matrix is not finite; scale the columns of X.")
+    value = _tidy(pairs, matrix.centring)
+    certificate = _certify(pairs, matrix.centring, method, account.peak, time.perf_counter() - begun)
+    return Solution(value, certificate.status, certificate, EigenState(method, matrix.centring))
+
+
+def _method(problem: CentredEigenproblem) -> str:
+    n, k = problem.gram.shape[0], problem.n_wanted
+    if problem.solver == "arpack" and k >= n:
+        raise ParameterError(
+            f"ARPACK finds fewer eigenpairs than there are rows, and {k} of {n} are asked for; pass "
+            "eigen_solver='dense', or a smaller n_components."
+        )
+    if problem.solver != "auto":
+        return problem.solver
+    many = k > _SHARE * n or basis_columns(n, k) >= n
+    return "dense" if n <= _DENSE_UP_TO or many else "block Lanczos"
+
+
+def _pairs(problem: CentredEigenproblem, method: str, matrix: CentredMatrix | CentredGram) -> RitzPairs:
+    """By the method, whatever the signs of the values."""
+    n, k = matrix.shape[0], problem.n_wanted
+    floor = float(np.finfo(np.float64).eps) * n * matrix.centring.largest
+    if method == "block Lanczos":
+        limit = _PRODUCTS if problem.max_iter is None else problem.max_iter
+        return block_lanczos(matrix, k, problem.rng, max(problem.tol, _TOLERANCE), floor, limit)
+    if method == "randomized":
+        steps = (7 if k < 0.1 * n else 4) if problem.power is None else problem.power
+        return subspace_iteration(matrix, k, problem.rng, steps)
+    lowest = np.inf if problem.positive or k == n else _lowest(matrix)
+    if method == "arpack":
+        return _arpack(problem, matrix, lowest)
+    assert isinstance(matrix, CentredMatrix)
+    threads.checkpoint()
+    # LAPACK reads columns, and those of a symmetric matrix are its rows: no copy is made.
+    values, vectors = eigh(
+        matrix.array.T, subset_by_index=(n - k, n - 1), overwrite_a=True, check_finite=False
+    )
+    return RitzPairs(values[::-1], vectors[:, ::-1], np.zeros(k), min(lowest, float(values[0])), 0, True)
+
+
+def _lowest(matrix: CentredMatrix | CentredGram) -> float:
+    """A Rayleigh quotient at the lower end of the spectrum, which Lanczos comes to see with the upper one."""
+    return block_lanczos(matrix, 1, np.random.RandomState(0), 0.0, 0.0, _LOOKS).lowest
+
+
+def _arpack(problem: CentredEigenproblem, matrix: CentredMatrix | CentredGram, lowest: float) -> RitzPairs:
+    """SciPy's implicitly restarted Lanczos method, with the start that scikit-learn draws."""
+    n, k = matrix.shape[0], problem.n_wanted
+    start = problem.rng.uniform(-1, 1, n)
+    count = [0]
+
+    def multiply(v: Array) -> Array:
+        threads.checkpoint()
+        count[0] += 1
+        product: Array = matrix @ v.reshape(-1, 1)
+        return product.ravel()
+
+    operator = LinearOperator((n, n), matvec=multiply, dtype=np.float64)
+    if not matrix.centring.diagonal.any():
+        # ARPACK stops at a matrix of zeros.
+        return RitzPairs(np.zeros(k), np.eye(n, k), np.zeros(k), 0.0, 0, True)
+    try:
+        values, vectors = eigsh(operator, k, which="LA", tol=problem.tol, maxiter=problem.max_iter, v0=start)
+    except ArpackNoConvergence as error:
+        raise NumericalError(
+            f"ARPACK found {len(error.eigenvalues)} of {k} eigenpairs in {count[0]} products; raise max_iter or tol, "
+            "or pass eigen_solver='auto'."
+        ) from error
+    order = np.argsort(values)[::-1]
+    values, vectors = values[order], vectors[:, order]
+    residuals = np.linalg.norm(matrix @ vectors - vectors * values, axis=0)
+    return RitzPairs(values, vectors, residuals, lowest, count[0], True)
+
+
+def _tidy(pairs: RitzPairs, centring: Centring) -> Eigenpairs:
+    """Rounding and negative values set to 0; the negative ones kept apart."""
+    values = pairs.values
+    size = max(float(np.abs(values).max()), abs(pairs.lowest) if np.isfinite(pairs.lowest) else 0.0)
+    noise = _ROUNDING * size + float(np.finfo(np.float64).eps) * len(pairs.vectors) * centring.largest
+    found = np.array([*values, pairs.lowest])
+    negative = np.unique(found[found < -noise])
+    return Eigenpairs(np.where(values > _ROUNDING * size, values, 0.0), pairs.vectors, negative)
+
+
+def _certify(pairs: RitzPairs, centring: Centring, method: str, peak: int, seconds: float) -> Certificate:
+    """What the pairs leave of the trace, and how nearly they are eigenpairs."""
+    left = float(centring.diagonal.sum() - pairs.values.sum())
+    size = max(float(np.abs(pairs.values).max()), float(np.finfo(np.float64).tiny))
+    inner = pairs.vectors.T @ pairs.vectors
+    np.fill_diagonal(inner, inner.diagonal() - 1.0)
+    violations = {"eigenpair": float(pairs.residuals.max()) / size, "orthogonality": float(np.abs(inner).max())}
+    direct = method == "dense"
+    status = Status.direct if direct else Status.converged if pairs.converged else Status.iteration_limit
+    return Certificate(
+        left, left if direct else -np.inf, max(violations.values()), pairs.products, seconds, peak, status, violations
+    )
