@@ -117,6 +117,15 @@ MODELS: dict[str, tuple[Callable[[], BaseEstimator], Any]] = {
             classes=["oak", "box", "ash", "elm"],
         ).fit(X.round(), THREE), NEW
     ),
+    "neighbours": (lambda: mercer.KernelNeighborsClassifier(3, kernel=KERNEL).fit(X, THREE), NEW),
+    "neighbours, two outputs": (
+        lambda: mercer.KernelNeighborsClassifier(weights="distance", kernel=RBF(1.0)).fit(X, np.c_[THREE, LABELS]), NEW
+    ),
+    "neighbours, numbers": (
+        lambda: mercer.KernelNeighborsRegressor(weights="distance").fit(sp.csr_matrix(X), np.c_[Y, -Y]),
+        sp.csr_matrix(NEW)
+    ),
+    "neighbours, precomputed": (lambda: mercer.KernelNeighborsRegressor(kernel="precomputed").fit(K, Y), NEW_K),
     "one class": (lambda: OneClassSVM(nu=0.3).fit(X), NEW),
     "logistic": (lambda: KernelLogisticRegression(kernel=KERNEL).fit(X, LABELS, np.arange(40)), NEW),
     "logistic, three classes": (
@@ -173,6 +182,8 @@ WAYS: dict[str, Callable[[Any, Path], Any]] = {
 def answers(model: Any, rows: Any) -> list[np.ndarray]:
     methods = [name for name in ("predict", "predict_proba", "decision_function", "transform") if hasattr(model, name)]
     found = [getattr(model, name)(rows) for name in methods]
+    # With several outputs there is an array of probabilities for each.
+    found = [part for answer in found for part in (answer if isinstance(answer, list) else [answer])]
     if isinstance(model, GaussianProcessRegressor) and model.kernel_ is not None:
         found += [*model.predict(rows, return_std=True), *model.leave_one_out()]
     return found

@@ -18,6 +18,8 @@ _HOME = {
     "Gram": "mercer.gram",
     "KernelLogisticRegression": "mercer.estimators.kernel_logistic_regression",
     "KernelMachine": "mercer.estimators.kernel_machine",
+    "KernelNeighborsClassifier": "mercer.estimators.kernel_neighbors",
+    "KernelNeighborsRegressor": "mercer.estimators.kernel_neighbors",
     "KernelOrdinalRegression": "mercer.estimators.kernel_ordinal_regression",
     "KernelPCA": "mercer.estimators.kernel_pca",
     "KernelQuantileRegression": "mercer.estimators.kernel_quantile_regression",
@@ -61,6 +63,8 @@ if TYPE_CHECKING:
     from mercer.estimators.gaussian_process_regressor import GaussianProcessRegressor as GaussianProcessRegressor
     from mercer.estimators.kernel_logistic_regression import KernelLogisticRegression as KernelLogisticRegression
     from mercer.estimators.kernel_machine import KernelMachine as KernelMachine
+    from mercer.estimators.kernel_neighbors import KernelNeighborsClassifier as KernelNeighborsClassifier
+    from mercer.estimators.kernel_neighbors import KernelNeighborsRegressor as KernelNeighborsRegressor
     from mercer.estimators.kernel_ordinal_regression import KernelOrdinalRegression as KernelOrdinalRegression
     from mercer.estimators.kernel_pca import KernelPCA as KernelPCA
     from mercer.estimators.kernel_quantile_regression import KernelQuantileRegression as KernelQuantileRegression

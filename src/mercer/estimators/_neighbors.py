@@ -1,0 +1,213 @@
+"""What classification and regression by nearest rows share: the search for them, and their weights."""
+
+from __future__ import annotations
+
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+from sklearn.utils.validation import check_is_fitted
+
+from mercer._errors import DataError, ParameterError
+from mercer.engine import settings
+from mercer.engine.tiles import Array
+from mercer.estimators._base import KernelEstimator
+from mercer.gram import Gram
+from mercer.gram.nearest import smallest
+from mercer.kernels.geometry import Ranking, ranking
+
+Vector = NDArray[np.float64]
+
+# Differences of k below so many units in the last place of what they are differences of are rounding.
+_ROUNDING = 4
+
+
+class KernelNeighbors(KernelEstimator):
+    """Base of the learners by nearest rows; needs the parameters ``n_neighbors, weights, allow_indefinite``, too."""
+
+    n_neighbors: Any
+    weights: Any
+    allow_indefinite: Any
+    X_fit_: Any
+    n_samples_fit_: int
+    _own: Vector | None
+
+    def kneighbors(
+        self, X: Any = None, n_neighbors: int | None = None, return_distance: bool = True, *, diagonal: Any = None
+    ) -> Any:
+        r"""The nearest training rows of every row, by the distance in feature space.
+
+        .. math:: d(x, z)^2 = k(x, x) - 2 k(x, z) + k(z, z)
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n, n_features), optional
+            For ``kernel="precomputed"``, kernel values of new and training rows, shape (n, n_samples). None for the
+            training rows themselves, of which none is its own neighbour.
+        n_neighbors : int, optional
+            How many; None for the parameter of that name.
+        return_distance : bool, default=True
+            Whether to return distances, too.
+        diagonal : array-like of shape (n,), optional
+            For ``kernel="precomputed"``: ``k(x, x)`` of the new rows, which the matrix does not hold. It is needed
+            for distances, unless it is the same number for all training rows, which is then taken for the new ones.
+
+        Returns
+        -------
+        distances : ndarray of shape (n, n_neighbors)
+            In ascending order, in the precision of X; only with ``return_distance``.
+        indices : ndarray of int of shape (n, n_neighbors)
+            Positions of the rows in the training data. Of rows at equal distances the first ones are taken.
+
+        Raises
+        ------
+        DataError, ParameterError, KernelValueError, MemoryBudgetError
+            If the rows or a parameter cannot be used, or the answer does not fit; see the messages.
+        """
+        check_is_fitted(self)
+        count = self._count(n_neighbors, X is None)
+        if diagonal is not None and (self.kernel_ is not None or X is None):
+            raise ParameterError("diagonal is for new rows of kernel='precomputed'; leave it out.")
+        rows = self.X_fit_ if X is None else self._check_X(X, reset=False)
+        found = Ranking(None) if self.kernel_ is None else ranking(self.kernel_)
+        if found.finish is not None:
+            assert found.kernel is not None
+            gram = Gram(found.kernel, rows, None if X is None else self.X_fit_, n_jobs=self.n_jobs)
+            t, indices = smallest(gram, count, own=X is None)
+            return (np.sqrt(np.maximum(found.finish(t), 0)), indices) if return_distance else indices
+        scores, indices = smallest(
+            self._gram(rows, None if X is None else self.X_fit_), count, offset=self._own, factor=-2.0, own=X is None
+        )
+        if not return_distance:
+            return indices
+        mine = self._diagonal_of(X, rows, diagonal)
+        return self._from_scores(scores, mine[:, None], rows.dtype, indices), indices
+
+    def kneighbors_graph(
+        self, X: Any = None, n_neighbors: int | None = None, mode: str = "connectivity", *, diagonal: Any = None
+    ) -> sp.csr_matrix:
+        """The nearest training rows as a sparse matrix.
+
+        Parameters
+        ----------
+        X, n_neighbors, diagonal
+            As for :meth:`kneighbors`.
+        mode : {"connectivity", "distance"}, default="connectivity"
+            Whether the entries are 1, or distances.
+
+        Returns
+        -------
+        graph : csr_matrix of shape (n, n_samples)
+        """
+        if mode not in ("connectivity", "distance"):
+            raise ParameterError(f"mode must be 'connectivity' or 'distance', and is {mode!r}.")
+        if mode == "distance":
+            values, indices = self.kneighbors(X, n_neighbors, diagonal=diagonal)
+        else:
+            indices = self.kneighbors(X, n_neighbors, return_distance=False, diagonal=diagonal)
+            values = np.ones(indices.shape)
+        n, count = indices.shape
+        starts = np.arange(0, n * count + 1, count)
+        return sp.csr_matrix((values.ravel(), indices.ravel(), starts), shape=(n, self.n_samples_fit_))
+
+    def _check_controls(self) -> None:
+        settings.resolve_jobs(self.n_jobs)
+        check_count(self.n_neighbors)
+        if not callable(self.weights) and not (
+            self.weights is None or (isinstance(self.weights, str) and self.weights in ("uniform", "distance"))
+        ):
+            raise ParameterError(
+                f"weights must be 'uniform', 'distance', None or a function of distances, and is {self.weights!r}."
+            )
+
+    def _keep(self, X: Any) -> None:
+        """Check the kernel, and keep the rows."""
+        self._fit_kernel(X, allow_indefinite=self.allow_indefinite, intercept=True)
+        gram = self._gram(X)
+        self._check_curvature(
+            gram, np.arange(X.shape[0]), X.dtype, intercept=True, allow_indefinite=self.allow_indefinite
+        )
+        known = self.kernel_ is not None and ranking(self.kernel_).finish is not None
+        self._own = None if known else np.asarray(gram.diagonal(), dtype=np.float64)
+        self.X_fit_ = X
+        self.n_samples_fit_ = X.shape[0]
+
+    def _count(self, n_neighbors: Any, among_themselves: bool) -> int:
+        count = check_count(self.n_neighbors if n_neighbors is None else n_neighbors)
+        there = self.n_samples_fit_ - among_themselves
+        if count > there:
+            others = " beside each row itself" if among_themselves else ""
+            raise ParameterError(
+                f"Expected n_neighbors <= n_samples_fit, but n_neighbors = {count}, n_samples_fit = "
+                f"{self.n_samples_fit_}: there are {there} training rows{others}; ask for at most so many."
+            )
+        return count
+
+    def _diagonal_of(self, X: Any, rows: Any, diagonal: Any) -> Array:
+        """``k(x, x)`` of rows, in float64."""
+        assert self._own is not None
+        if X is None:
+            return self._own
+        if self.kernel_ is not None:
+            return Gram(self.kernel_, rows, n_jobs=self.n_jobs).diagonal()
+        if diagonal is not None:
+            given = np.asarray(diagonal, dtype=np.float64)
+            if given.shape != (len(rows),) or not np.isfinite(given).all():
+                raise DataError(
+                    f"diagonal must be {len(rows)} finite numbers, k(x, x) of each new row, and has the shape "
+                    f"{given.shape}" + ("." if np.isfinite(given).all() else " and entries that are not finite.")
+                )
+            return given
+        first = self._own[0]
+        if np.abs(self._own - first).max() > 1e3 * np.finfo(rows.dtype).eps * abs(first):
+            raise ParameterError(
+                "distances need k(x, x) of the new rows, and the matrix does not hold it; pass diagonal=, or ask for "
+                "neighbours without distances (return_distance=False, weights='uniform')."
+            )
+        return np.full(len(rows), first)
+
+    def _from_scores(self, scores: Array, mine: Array, dtype: np.dtype, indices: NDArray[np.intp]) -> Any:
+        """Distances from ``k(z, z) - 2 k(x, z)``; what is within rounding of 0 is 0."""
+        assert self._own is not None
+        squared = scores + mine
+        rounding = _ROUNDING * float(np.finfo(dtype).eps) * (np.abs(mine) + np.abs(self._own[indices]))
+        squared[squared <= rounding] = 0
+        return np.sqrt(squared).astype(dtype, copy=False)
+
+    def _weighted(self, X: Any, diagonal: Any) -> tuple[NDArray[np.intp], Vector | None]:
+        """Neighbours and their weights; None for equal ones."""
+        if self.weights is None or (isinstance(self.weights, str) and self.weights == "uniform"):
+            return self.kneighbors(X, return_distance=False, diagonal=diagonal), None
+        distances, indices = self.kneighbors(X, diagonal=diagonal)
+        if not callable(self.weights):
+            at = distances == 0
+            with np.errstate(divide="ignore"):
+                weights = np.where(at.any(axis=1, keepdims=True), at, 1 / distances.astype(np.float64))
+            return indices, weights
+        weights = np.asarray(self.weights(distances), dtype=np.float64)
+        if weights.shape != distances.shape or not np.isfinite(weights).all() or (weights < 0).any():
+            raise DataError(
+                f"weights(distances) must return finite numbers of 0 or more of the shape {distances.shape}, and "
+                f"returned an array of shape {weights.shape}"
+                + ("." if weights.shape != distances.shape else " with others among them.")
+            )
+        empty = np.flatnonzero(~weights.any(axis=1))
+        if len(empty):
+            raise DataError(
+                f"weights(distances) gave every neighbour of {len(empty)} rows the weight 0, the first of them row "
+                f"{empty[0]}; return something above 0 for one neighbour at least."
+            )
+        return indices, weights
+
+
+def check_count(value: Any) -> int:
+    """A number of neighbours, checked.
+
+    >>> check_count(3)
+    3
+    """
+    if isinstance(value, bool) or not isinstance(value, Integral) or int(value) < 1:
+        raise ParameterError(f"n_neighbors must be a whole number of 1 or more, and is {value!r}.")
+    return int(value)

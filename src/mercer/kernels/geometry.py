@@ -1,0 +1,139 @@
+"""Squared distances in the feature space of a kernel, so that near rows stay apart.
+
+``d(x, z)^2 = k(x, x) - 2 k(x, z) + k(z, z)`` loses its digits to cancellation where rows are near. A kernel that falls
+with a distance ``t`` of the rows is ranked by ``t`` instead, which orders rows in the same way, and the squared
+distance follows from ``t`` without a difference of numbers that are nearly equal.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from mercer.engine.tiles import Array
+from mercer.kernels.algebra import Constant, Scaled, Sum
+from mercer.kernels.base import Expression
+from mercer.kernels.kernel import Kernel
+from mercer.kernels.leaf import Exponential, StatisticKernel
+from mercer.kernels.modifiers import On
+from mercer.kernels.statistics import (
+    ChiSquaredDistance,
+    ManhattanDistance,
+    PeriodicDistance,
+    SquaredDistance,
+    Statistic,
+)
+from mercer.kernels.vector.columnwise import AdditiveChiSquared
+from mercer.kernels.vector.dot import Linear
+from mercer.kernels.vector.stationary import Matern, NegativeDistance, RationalQuadratic
+
+_DISTANCES = (SquaredDistance, ManhattanDistance, PeriodicDistance, ChiSquaredDistance)
+
+
+@dataclass(frozen=True)
+class Ranking:
+    """A matrix that orders rows by their distance in feature space, and the way from its entries to that distance.
+
+    Attributes
+    ----------
+    kernel : Kernel or None
+        What gives the matrix; None for one that is given.
+    finish : callable, optional
+        From entries (the distance ``t``, 0 or more) to squared distances. None: the matrix is that of the kernel
+        itself, and the squared distance is ``k(x, x) - 2 k(x, z) + k(z, z)``.
+    """
+
+    kernel: Kernel | None
+    finish: Callable[[Array], Array] | None = None
+
+
+@dataclass(frozen=True, repr=False)
+class _Distance(StatisticKernel):
+    """``t = |multiplier| * statistic`` of another kernel."""
+
+    of: Any = None
+
+    def _statistic(self) -> Statistic:
+        statistic: Statistic = self.of._statistic()
+        return statistic
+
+    def _multiplier(self) -> float:
+        return abs(float(self.of._multiplier()))
+
+    def _expression(self) -> str:
+        return repr(self.of)
+
+
+@dataclass(frozen=True, repr=False)
+class _Euclidean(StatisticKernel):
+    """``|x - z|^2``."""
+
+    def _statistic(self) -> Statistic:
+        return SquaredDistance()
+
+    def _expression(self) -> str:
+        return "Linear()"
+
+
+def ranking(kernel: Kernel) -> Ranking:
+    """How rows are ranked by their distance in the feature space of ``kernel``.
+
+    The distances of RBF, Laplacian, Periodic, ChiSquared, RationalQuadratic, Matern with nu of 1/2 and of infinity,
+    NegativeDistance, AdditiveChiSquared and Linear keep their digits, also those of such a kernel times a number, plus
+    a number, and on chosen columns.
+
+    Examples
+    --------
+    >>> from mercer.kernels import RBF
+    >>> found = ranking(2.0 * RBF(1.0))
+    >>> t = found.kernel([[0.0]], [[1e-9]])
+    >>> float(found.finish(t)[0, 0])
+    2e-18
+    >>> float(4 - 4 * RBF(1.0)([[0.0]], [[1e-9]])[0, 0])
+    0.0
+    """
+    if isinstance(kernel, Scaled):
+        inner = ranking(kernel.kernel)
+        # The factor of k is one of the squared distance.
+        return Ranking(kernel) if inner.finish is None else Ranking(inner.kernel, _times(kernel.factor, inner.finish))
+    if isinstance(kernel, Sum):
+        # A constant has no distances.
+        terms = [term for term in kernel.terms if not isinstance(term, Constant)]
+        inner = ranking(terms[0]) if len(terms) == 1 else Ranking(kernel)
+        return Ranking(kernel) if inner.finish is None else inner
+    if isinstance(kernel, On):
+        inner = ranking(kernel.kernel)
+        if inner.kernel is None or inner.finish is None:
+            return Ranking(kernel)
+        return replace(inner, kernel=inner.kernel.on(kernel.columns))
+    if isinstance(kernel, Linear):
+        return Ranking(_Euclidean(), np.copy)
+    finish = _from_distance(kernel)
+    return Ranking(kernel) if finish is None else Ranking(_Distance(of=kernel), finish)
+
+
+def _times(factor: float, finish: Callable[[Array], Array]) -> Callable[[Array], Array]:
+    return lambda t: finish(t) * t.dtype.type(factor)
+
+
+def _from_distance(kernel: Expression) -> Callable[[Array], Array] | None:
+    """``2 k(x, x) - 2 f(t)`` for ``k = f(t)``, written without cancellation; None where that is not known."""
+    if isinstance(kernel, Exponential) and isinstance(kernel._statistic(), _DISTANCES):
+        return lambda t: -2 * np.expm1(-t)
+    if isinstance(kernel, Matern) and kernel.nu == math.inf:
+        return lambda t: -2 * np.expm1(-t)
+    if isinstance(kernel, Matern) and kernel.nu == 0.5:
+        return lambda t: -2 * np.expm1(-np.sqrt(t))
+    if isinstance(kernel, RationalQuadratic):
+        alpha = float(kernel.alpha)
+        return lambda t: -2 * np.expm1(-alpha * np.log1p(t))
+    if isinstance(kernel, NegativeDistance):
+        half = kernel.exponent / 2
+        return lambda t: 2 * np.power(t, half)
+    if isinstance(kernel, AdditiveChiSquared):
+        return lambda t: 2 * t
+    return None
