@@ -7,7 +7,9 @@
 """
 
 from mercer.maps.all_subsets import AllSubsetsMap
+from mercer.maps.count_sketch import CountSketchMap
 from mercer.maps.gaussian_series import GaussianSeriesMap
 from mercer.maps.polynomial import PolynomialMap
+from mercer.maps.random_fourier import RandomFourierMap
 
-__all__ = ["AllSubsetsMap", "GaussianSeriesMap", "PolynomialMap"]
+__all__ = ["AllSubsetsMap", "CountSketchMap", "GaussianSeriesMap", "PolynomialMap", "RandomFourierMap"]
