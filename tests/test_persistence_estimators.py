@@ -30,6 +30,7 @@ from mercer import (
     KernelLogisticRegression,
     KernelOrdinalRegression,
     KernelPCA,
+    KernelPerceptron,
     KernelRidge,
     KernelSGDClassifier,
     NuSVC,
@@ -143,6 +144,13 @@ MODELS: dict[str, tuple[Callable[[], BaseEstimator], Any]] = {
         ).fit(X, LABELS), NEW
     ),
     "gpc, precomputed": (lambda: GaussianProcessClassifier("precomputed").fit(K, THREE), NEW_K),
+    "perceptron": (lambda: KernelPerceptron(budget=20, random_state=0).fit(X, LABELS), NEW),
+    "perceptron, voted": (
+        lambda: KernelPerceptron(averaging="voted", random_state=0).fit(sp.csr_matrix(X), THREE), sp.csr_matrix(NEW)
+    ),
+    "perceptron, precomputed": (
+        lambda: KernelPerceptron("precomputed", averaging="averaged", random_state=0).fit(K, THREE), NEW_K
+    ),
     "sgd": (lambda: KernelSGDClassifier(alpha=0.1, random_state=0).fit(X, LABELS, np.arange(40)), NEW),
     "sgd, explicit map": (
         lambda: KernelSGDClassifier(kernel="linear", alpha=0.1, fit_intercept=True, random_state=0).fit(X, THREE), NEW

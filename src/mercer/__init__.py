@@ -22,6 +22,7 @@ _HOME = {
     "KernelNeighborsRegressor": "mercer.estimators.kernel_neighbors",
     "KernelOrdinalRegression": "mercer.estimators.kernel_ordinal_regression",
     "KernelPCA": "mercer.estimators.kernel_pca",
+    "KernelPerceptron": "mercer.estimators.kernel_perceptron",
     "KernelQuantileRegression": "mercer.estimators.kernel_quantile_regression",
     "KernelRidge": "mercer.estimators.kernel_ridge",
     "InfeasibleError": "mercer._errors",
@@ -67,6 +68,7 @@ if TYPE_CHECKING:
     from mercer.estimators.kernel_neighbors import KernelNeighborsRegressor as KernelNeighborsRegressor
     from mercer.estimators.kernel_ordinal_regression import KernelOrdinalRegression as KernelOrdinalRegression
     from mercer.estimators.kernel_pca import KernelPCA as KernelPCA
+    from mercer.estimators.kernel_perceptron import KernelPerceptron as KernelPerceptron
     from mercer.estimators.kernel_quantile_regression import KernelQuantileRegression as KernelQuantileRegression
     from mercer.estimators.kernel_ridge import KernelRidge as KernelRidge
     from mercer.estimators.kernel_sgd import KernelSGDClassifier as KernelSGDClassifier

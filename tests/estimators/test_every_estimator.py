@@ -33,6 +33,7 @@ from mercer import (
     KernelNeighborsRegressor,
     KernelOrdinalRegression,
     KernelPCA,
+    KernelPerceptron,
     KernelRidge,
     KernelSGDClassifier,
     NuSVC,
@@ -66,6 +67,7 @@ SUPERVISED = [
     pytest.param(
         KernelSGDClassifier(alpha=0.01, fit_intercept=True, random_state=0), CLASSES, id="KernelSGDClassifier"
     ),
+    pytest.param(KernelPerceptron(random_state=0), CLASSES, id="KernelPerceptron"),
     pytest.param(GaussianProcessRegressor(alpha=0.1), NUMBERS, id="GaussianProcessRegressor"),
     pytest.param(SVR(), NUMBERS, id="SVR"),
     pytest.param(NuSVR(), NUMBERS, id="NuSVR"),
@@ -147,6 +149,10 @@ def test_scikit_learns_own_checks(model: Any, y: np.ndarray, kernel: Any) -> Non
 
 @every_solver
 def test_certificates(model: Any, y: np.ndarray) -> None:
+    if isinstance(model, KernelPerceptron):
+        # It minimises nothing.
+        assert not hasattr(clone(model).fit(X, y), "certificate_")
+        return
     certificate = clone(model).fit(X, y).certificate_
     with pytest.raises(dataclasses.FrozenInstanceError):
         certificate.primal = 0.0

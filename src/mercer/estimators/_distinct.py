@@ -98,3 +98,51 @@ def same_rows(A: Any, B: Any) -> NDArray[np.bool_]:
     if sp.issparse(A):
         return np.asarray((A != B).sum(axis=1)).ravel() == 0
     return np.asarray((A == B).all(axis=1))
+
+
+def places_among(vectors: Any, old: Any) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """Where rows ``old`` go: to rows of ``vectors`` equal to them, the others behind; and which the others are.
+
+    Examples
+    --------
+    >>> places_among(np.array([[1.0], [2.0]]), np.array([[3.0], [2.0]]))
+    (array([2, 1]), array([0]))
+    """
+    n = vectors.shape[0]
+    keys, others = row_keys(vectors), row_keys(old)
+    order = np.argsort(keys, kind="stable")
+    at = order[np.minimum(np.searchsorted(keys[order], others), n - 1)]
+    hit = np.flatnonzero(keys[at] == others)
+    hit = hit[same_rows(stacked(vectors[:0], old[hit]), vectors[at[hit]])]
+    places = np.full(len(others), -1)
+    # Of old rows that are equal themselves, only the first goes to the row equal to them.
+    taken, first = np.unique(at[hit], return_index=True)
+    places[hit[first]] = taken
+    return behind(places, n)
+
+
+def behind(places: NDArray[np.intp], n: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """The places with those of -1 replaced by n, n + 1, ..., and which these are.
+
+    Examples
+    --------
+    >>> behind(np.array([1, -1, 0, -1]), 5)
+    (array([1, 5, 0, 6]), array([1, 3]))
+    """
+    others = np.flatnonzero(places < 0)
+    places = places.copy()
+    places[others] = n + np.arange(len(others))
+    return places, others
+
+
+def stacked(X: Any, more: Any) -> Any:
+    """Both one below the other, in the layout of ``X``.
+
+    Examples
+    --------
+    >>> stacked(np.ones((1, 2)), np.zeros((1, 2))).tolist()
+    [[1.0, 1.0], [0.0, 0.0]]
+    """
+    if sp.issparse(X):
+        return sp.vstack([X, sp.csr_array(more)], format="csr")
+    return np.vstack([X, more.toarray() if sp.issparse(more) else more])

@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_array
 from mercer._errors import ParameterError
 from mercer.estimators._advice import advised
 from mercer.estimators._base import KernelEstimator
-from mercer.estimators._distinct import row_keys, same_rows
+from mercer.estimators._distinct import behind, places_among, stacked
 from mercer.estimators._weights import fit_weighted_kernel
 from mercer.kernels.vector.dot import Linear
 from mercer.solvers.matrix import Vector
@@ -104,7 +104,7 @@ class SGDForms(KernelEstimator):
             vectors = X[rows]
             places, others = self._places_of_equals(vectors)
             if len(others):
-                vectors = _stacked(vectors, self.support_vectors_[others])
+                vectors = stacked(vectors, self.support_vectors_[others])
             gram = self._gram(vectors)
             positions = np.concatenate([rows, np.full(len(others), -1)])
         constant = 1.0 if self.fit_intercept else 0.0
@@ -132,23 +132,13 @@ class SGDForms(KernelEstimator):
         support = getattr(self, "support_", np.empty(0, dtype=np.intp))
         place = np.full(max(rows.max(), support.max(initial=0)) + 1, -1)
         place[rows] = np.arange(len(rows))
-        return _behind(place[support], len(rows))
+        return behind(place[support], len(rows))
 
     def _places_of_equals(self, vectors: Any) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
         """Where the support vectors so far go: to rows equal to them, the others behind."""
-        n = vectors.shape[0]
         if not hasattr(self, "support_vectors_"):
-            return _behind(np.empty(0, dtype=np.intp), n)
-        keys, old = row_keys(vectors), row_keys(self.support_vectors_)
-        order = np.argsort(keys, kind="stable")
-        at = order[np.minimum(np.searchsorted(keys[order], old), n - 1)]
-        hit = np.flatnonzero(keys[at] == old)
-        hit = hit[same_rows(_stacked(vectors[:0], self.support_vectors_[hit]), vectors[at[hit]])]
-        places = np.full(len(old), -1)
-        # Of support vectors that are equal themselves, only the first goes to the row equal to them.
-        taken, first = np.unique(at[hit], return_index=True)
-        places[hit[first]] = taken
-        return _behind(places, n)
+            return behind(np.empty(0, dtype=np.intp), vectors.shape[0])
+        return places_among(vectors, self.support_vectors_)
 
     def _mapped(self, X: Any) -> Any:
         """The features of the primal form, without the constant one."""
@@ -181,18 +171,3 @@ class SGDForms(KernelEstimator):
             walk.theta, walk.lagged = walk.theta[:, kept], walk.lagged[:, kept]
         self._walk = dict(vars(walk))
         self.t_ = walk.steps
-
-
-def _behind(places: NDArray[np.intp], n: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """The places with those of -1 replaced by n, n + 1, ..., and which these are."""
-    others = np.flatnonzero(places < 0)
-    places = places.copy()
-    places[others] = n + np.arange(len(others))
-    return places, others
-
-
-def _stacked(X: Any, more: Any) -> Any:
-    """Both one below the other, in the layout of ``X``."""
-    if sp.issparse(X):
-        return sp.vstack([X, sp.csr_array(more)], format="csr")
-    return np.vstack([X, more.toarray() if sp.issparse(more) else more])

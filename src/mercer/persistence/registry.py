@@ -191,6 +191,7 @@ _ATTRIBUTES: dict[str, tuple[type, ...]] = {
     "margins_": _Array,
     "mean_": (np.ndarray, type(None)),
     "min_": _Array,
+    "mistakes_": _Array,
     "n_features_in_": _Count,
     "n_samples_fit_": _Count,
     "n_support_": _Array,

@@ -1,0 +1,93 @@
+"""``KernelPerceptron`` from rows to the end of ten passes against a NumPy loop that is given the kernel matrix.
+
+The loop makes the same steps, one product of the weights with a row of the matrix each; the time for its matrix is not
+counted. A second row streams rows through ``partial_fit`` inside a budget. Run as a script with a number it takes so
+many rows, for a trial.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+
+import numpy as np
+
+from harness import Row, in_turn
+from mercer import KernelPerceptron
+from mercer.kernels import RBF
+
+TITLE = "KernelPerceptron, RBF, d = 20, ten passes over 20,000 rows"
+N, D, PASSES = 20_000, 20, 10
+FASTER = 20.0
+STREAMED, PART, BUDGET = 20_000.0, 1000, 500
+KERNEL = RBF(5.0)
+
+
+def rows(n: int, noise: float) -> tuple[np.ndarray, np.ndarray]:
+    """Rows whose class is the sign of a smooth function; ``noise`` is the share of labels that are turned."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(n, D))
+    y = np.where(X[:, 0] + X[:, 1] * X[:, 2] / 2 + np.sin(X[:, 3]) > 0, 1, -1)
+    return X, np.where(rng.random(n) < noise, -y, y)
+
+
+def loop(K: np.ndarray, y: np.ndarray, passes: int, seed: int) -> tuple[np.ndarray, list[int]]:
+    """The perceptron as one writes it down."""
+    theta, bias, mistakes, rng = np.zeros(len(y)), 0.0, [], np.random.RandomState(seed)
+    for _ in range(passes):
+        count = 0
+        for i in rng.permutation(len(y)):
+            if y[i] * (K[i] @ theta + bias) <= 0:
+                theta[i] += y[i]
+                bias += y[i]
+                count += 1
+        mistakes.append(count)
+        if not count:
+            break
+    return theta, mistakes
+
+
+def _passes(n: int, noise: float) -> Row:
+    X, y = rows(n, noise)
+    K = KERNEL(X)
+    ours = KernelPerceptron(KERNEL, max_iter=PASSES, random_state=0)
+    times = in_turn(
+        {"ours": lambda: ours.fit(X, y), "loop": lambda: loop(K, y, PASSES, 0)}, repeats=3,
+        warm_up=lambda who: ours.fit(X[:500], y[:500]) if who == "ours" else loop(K[:500, :500], y[:500], 1, 0),
+    )  # fmt: skip
+    theta, _ = loop(K, y, PASSES, 0)
+    found = np.zeros(n)
+    found[ours.support_] = ours.dual_coef_[0]
+    same = bool(np.array_equal(found, theta))
+    ratio = times["loop"] / times["ours"]
+    note = (
+        f"{ours.n_iter_} passes, {int(ours.mistakes_.sum())} updates of {len(ours.support_)} rows; "
+        f"{'the same' if same else 'OTHER'} weights as the loop's"
+    )
+    facts = {"updates": float(ours.mistakes_.sum()), "support": float(len(ours.support_)), "same": float(same)}
+    return Row(f"fit, {noise:.0%} of labels turned", "NumPy loop over a given matrix", times["ours"], times["loop"],
+               f">= {FASTER:g} x", ratio >= FASTER and same, note, facts)  # fmt: skip
+
+
+def _stream(n: int) -> Row:
+    X, y = rows(n, 0.1)
+    parts = [slice(start, start + PART) for start in range(0, n, PART)]
+    model = KernelPerceptron(KERNEL, budget=BUDGET, random_state=0).partial_fit(X[parts[0]], y[parts[0]], [-1, 1])
+    begun = time.perf_counter()
+    for part in parts[1:]:
+        model.partial_fit(X[part], y[part])
+    seconds = time.perf_counter() - begun
+    rate = (n - PART) / seconds
+    note = f"{rate:,.0f} rows a second, in parts of {PART}"
+    return Row(f"partial_fit, budget {BUDGET}", "none", seconds, None, f">= {STREAMED:,.0f} rows a second",
+               rate >= STREAMED, note, {"rate": rate})  # fmt: skip
+
+
+def run(n: int = N) -> list[Row]:
+    """All rows of the section."""
+    return [_passes(n, 0.0), _passes(n, 0.05), _stream(n)]
+
+
+if __name__ == "__main__":
+    for row in run(int(sys.argv[1]) if len(sys.argv) > 1 else N):
+        print(row)

@@ -1,0 +1,369 @@
+"""The perceptron with kernels: plain, averaged and voted."""
+
+from __future__ import annotations
+
+from numbers import Integral
+from typing import Any, Self
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+from sklearn.base import ClassifierMixin
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted
+
+from mercer._errors import DataError, ParameterError
+from mercer.engine import memory
+from mercer.engine.tiles import spans
+from mercer.estimators._base import KernelEstimator
+from mercer.estimators._distinct import places_among, stacked
+from mercer.estimators._parameters import require_choice, require_number, require_seed
+from mercer.estimators._targets import check_labels
+from mercer.loops.perceptron import votes
+from mercer.solvers.matrix import Vector
+from mercer.solvers.online.perceptron import Expansion, PerceptronProblem, make_passes
+
+_VOTING_BYTES = 2**24
+
+
+class KernelPerceptron(ClassifierMixin, KernelEstimator):
+    r"""Perceptron in the space of a kernel.
+
+    .. math:: f(x) = \sum_i \theta_i\, (k(x_i, x) + c), \qquad
+              \theta_i \leftarrow \theta_i + y_i \ \text{ where }\ y_i f(x_i) \le m
+
+    It begins with :math:`\theta = 0` and takes the rows one after the other, ``max_iter`` times or until a pass has no
+    mistake; m is ``margin``, and c is 1 with ``fit_intercept`` (so that the bias moves by :math:`y_i`, too), else 0.
+    In the space of a map with :math:`\langle \phi(x), \phi(z) \rangle = k(x, z)` these are the steps
+    :math:`w \leftarrow w + y_i \phi(x_i),\ b \leftarrow b + y_i` of the perceptron, one for one, since
+    :math:`w = \sum_i \theta_i \phi(x_i)` all the time. More than two classes are told apart one against the rest, by k
+    perceptrons that go through the rows in the same order.
+
+    Parameters
+    ----------
+    kernel : str, Kernel, sklearn GP kernel or callable, default="rbf"
+        As in :class:`mercer.SVC`; also ``"precomputed"``.
+    gamma, degree, coef0 : float or {"scale", "auto"}, int, float, defaults "scale", 3, 0.0
+        For named kernels.
+    averaging : {"plain", "averaged", "voted"}, default="plain"
+        What decides: the last f; the mean of f after each step; or the signs of f after each step, a vote for each.
+        The mean costs no more than the last f. For votes every update is kept, and a prediction takes as many
+        operations as there were updates.
+    margin : float, default=0.0
+        m, 0 or more: also rows that are right by no more than this are learned from.
+    fit_intercept : bool, default=True
+        Whether there is a bias.
+    max_iter : int, default=100
+        The most passes of ``fit``.
+    shuffle : bool, default=True
+        Whether each pass takes the rows in a new random order.
+    random_state : int, RandomState or None, default=None
+        Draws the orders.
+    budget : int, optional
+        The most support vectors, for ``averaging="plain"``. Where a mistake would bring in one more, the one that came
+        in first is forgotten, with its part of the bias.
+    verbose : bool, default=False
+        Show progress on standard error.
+    n_jobs : int, optional
+        Worker threads for kernel values; the steps themselves come one after the other.
+    allow_indefinite : bool, default=False
+        Accept a kernel that is not positive semi-definite, for which there is no space with a w.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (k,)
+        The classes, sorted.
+    dual_coef_ : ndarray of shape (1 or k, n_sv)
+        The :math:`\theta_i` that are not zero, one row for two classes: counts of updates, with the sign of y, or their
+        mean over the steps. For votes, those of the last f.
+    support_ : ndarray of shape (n_sv,)
+        Positions of the support vectors in X; after ``fit``, not after ``partial_fit``.
+    support_vectors_ : array or CSR of shape (n_sv, d)
+        The rows; empty for ``"precomputed"``.
+    intercept_ : ndarray of shape (1 or k,)
+        Biases; 0 without ``fit_intercept``.
+    mistakes_ : ndarray of shape (n_iter_,)
+        The updates of each pass, over all classes. If the last is 0, every row is on its side of the margin.
+    n_iter_ : int
+        Passes of the last call.
+    t_ : int
+        Steps (rows seen) over all calls.
+    kernel_ : Kernel
+        The kernel with its parameters (None for ``"precomputed"``).
+
+    Raises
+    ------
+    DataError, ParameterError, IndefiniteKernelError, MemoryBudgetError, NumericalError
+        From ``fit`` and ``partial_fit``: bad data, a parameter that makes no sense, a kernel that is not positive
+        semi-definite, a job that does not fit, numbers that overflow.
+
+    Notes
+    -----
+    If the classes are separated in the feature space by a margin :math:`\gamma` and no :math:`\phi(x_i)` is longer than
+    R, there are at most :math:`(R / \gamma)^2` mistakes (Novikoff). There are no sample weights: a row given twice in
+    succession is most often right the second time, so that no factor of its update is worth the repetition. As a
+    perceptron minimises nothing, it has no certificate.
+
+    References
+    ----------
+    Freund and Schapire (1999), "Large margin classification using the perceptron algorithm", Machine Learning 37;
+    Daume, "A course in machine learning", algorithm 30 (with a bias); Cavallanti, Cesa-Bianchi and Gentile (2007),
+    "Tracking the best hyperplane with a simple budget perceptron", Machine Learning 69 (on budgets).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer import KernelPerceptron
+    >>> X = np.random.default_rng(0).normal(size=(200, 2))
+    >>> y = np.where(X[:, 0] * X[:, 1] > 0, "same", "other")
+    >>> model = KernelPerceptron(kernel="poly", degree=2, random_state=0).fit(X, y)
+    >>> model.predict([[1.0, 1.0], [1.0, -1.0]]).tolist(), int(model.mistakes_[-1])
+    (['same', 'other'], 0)
+    """
+
+    _walk: dict[str, Any]
+
+    def __init__(
+        self,
+        kernel: Any = "rbf",
+        *,
+        gamma: float | str = "scale",
+        degree: int = 3,
+        coef0: float = 0.0,
+        averaging: str = "plain",
+        margin: float = 0.0,
+        fit_intercept: bool = True,
+        max_iter: int = 100,
+        shuffle: bool = True,
+        random_state: Any = None,
+        budget: int | None = None,
+        verbose: bool = False,
+        n_jobs: int | None = None,
+        allow_indefinite: bool = False,
+    ) -> None:
+        self.kernel = kernel
+        self.gamma = gamma
+        self.degree = degree
+        self.coef0 = coef0
+        self.averaging = averaging
+        self.margin = margin
+        self.fit_intercept = fit_intercept
+        self.max_iter = max_iter
+        self.shuffle = shuffle
+        self.random_state = random_state
+        self.budget = budget
+        self.verbose = verbose
+        self.n_jobs = n_jobs
+        self.allow_indefinite = allow_indefinite
+
+    def fit(self, X: Any, y: Any) -> Self:
+        """Fit to ``X`` (n, d), or (n, n) for ``"precomputed"``, and labels ``y`` (n,)."""
+        self._check_parameters()
+        X = self._check_X(X, reset=True)
+        y = check_labels(type(self).__name__, y, X.shape[0])
+        classes, codes = np.unique(y, return_inverse=True)
+        self._check_classes(classes, "y")
+        self._begin(X, classes)
+        n = X.shape[0]
+        expansion = Expansion.empty(self._outputs, n, self.averaging == "voted")
+        self._learn(self._gram(X), codes, expansion, self.max_iter)
+        self._keep(expansion, None if self.kernel_ is None else X, np.arange(n))
+        return self
+
+    def partial_fit(self, X: Any, y: Any, classes: Any = None) -> Self:
+        """One pass over the rows ``X`` (n, d) with labels ``y`` (n,), from where the last call has ended.
+
+        The kernel, and ``gamma="scale"``, come from the rows of the first call. A row that is equal to a support vector
+        is the same row.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n, d)
+        y : array-like of shape (n,)
+        classes : array-like of shape (k,), optional
+            All classes that will ever occur; needed in the first call.
+        """
+        self._check_parameters()
+        if self._is_precomputed:
+            raise ParameterError(
+                'partial_fit needs kernel values between new and earlier rows, which kernel="precomputed" cannot give; '
+                "pass a kernel, or use fit."
+            )
+        first = not hasattr(self, "_walk")
+        X = self._check_X(X, reset=first)
+        y = check_labels(type(self).__name__, y, X.shape[0])
+        if first or classes is not None:
+            found = self._all_classes(classes, first)
+        else:
+            found = self.classes_
+        codes = self._codes(y, found)
+        if first:
+            self._begin(X, found)
+        vectors, expansion = self._carried(X)
+        self._learn(self._gram(vectors), codes, expansion, 1)
+        self._keep(expansion, vectors, None)
+        return self
+
+    def decision_function(self, X: Any) -> Vector:
+        """Decision values: (m,) for two classes, positive for ``classes_[1]``; else (m, k).
+
+        For votes they are shares, between -1 and 1.
+        """
+        check_is_fitted(self, "classes_")
+        X = self._check_X(X, reset=False)
+        gram: Any = self._gram(X[:, self.support_], X) if self.kernel_ is None else self._gram(X, self.support_vectors_)
+        if len(self._walk["updates"]):
+            values = self._shares(gram)
+        else:
+            values = np.asarray(gram @ self.dual_coef_.T, dtype=np.float64) + self.intercept_
+        return values.ravel() if len(self.classes_) == 2 else values
+
+    def predict(self, X: Any) -> np.ndarray:
+        """The class of each row of ``X``, (m,); of equal decision values, the first class."""
+        values = self.decision_function(X)
+        winners = (values > 0).astype(np.intp) if values.ndim == 1 else values.argmax(axis=1)
+        return self.classes_[winners]
+
+    @property
+    def _outputs(self) -> int:
+        return 1 if len(self.classes_) == 2 else len(self.classes_)
+
+    def _check_X(self, X: Any, *, reset: bool) -> Any:
+        X = super()._check_X(X, reset=reset)
+        if sp.issparse(X) and not X.has_canonical_format:
+            X = X.copy()
+            X.sum_duplicates()
+        return X
+
+    def _begin(self, X: Any, classes: np.ndarray) -> None:
+        """Fit the kernel, and forget what was learned."""
+        for name in ("_walk", "support_", "support_vectors_"):
+            if hasattr(self, name):
+                delattr(self, name)
+        self.classes_ = classes
+        self._fit_kernel(X, allow_indefinite=self.allow_indefinite, intercept=False)
+        if self._is_taken_on_trust():
+            self._check_curvature(
+                self._gram(X), np.arange(X.shape[0]), X.dtype, intercept=False, allow_indefinite=self.allow_indefinite
+            )
+
+    def _learn(self, gram: Any, codes: NDArray[np.integer], expansion: Expansion, max_iter: int) -> None:
+        positive = np.array([1]) if self._outputs == 1 else np.arange(self._outputs)
+        problem = PerceptronProblem(
+            gram, codes, positive, 1.0 if self.fit_intercept else 0.0, float(self.margin),
+            None if self.budget is None else int(self.budget),
+        )  # fmt: skip
+        rng = check_random_state(self.random_state) if self.shuffle else None
+        self.mistakes_ = make_passes(problem, expansion, int(max_iter), rng, bool(self.verbose))
+        self.n_iter_ = len(self.mistakes_)
+
+    def _carried(self, X: Any) -> tuple[Any, Expansion]:
+        """The rows with the support vectors that are not among them behind, and what was learned, for these."""
+        if not hasattr(self, "_walk"):
+            return X, Expansion.empty(self._outputs, X.shape[0], self.averaging == "voted")
+        places, others = places_among(X, self.support_vectors_)
+        vectors = stacked(X, self.support_vectors_[others]) if len(others) else X
+        expansion = Expansion.empty(self._outputs, vectors.shape[0], self.averaging == "voted")
+        before = self._walk
+        if before["averaging"] != self.averaging:
+            raise ParameterError(
+                f"averaging was {before['averaging']!r} so far and is {self.averaging!r}: what the other needs was not "
+                "kept; call fit to begin anew."
+            )
+        expansion.theta[:, places], expansion.lagged[:, places] = before["theta"], before["lagged"]
+        expansion.steps, expansion.queue = before["steps"], places[before["queue"]]
+        expansion.updates = before["updates"].copy()
+        expansion.updates[:, 1] = places[expansion.updates[:, 1]]
+        if self.budget is None:
+            expansion.queue = np.empty(0, dtype=np.int64)
+        else:
+            # Without a budget so far the order of entry is not known, and that of the support vectors stands for it.
+            queue = expansion.queue if len(expansion.queue) else places
+            surplus = max(0, len(queue) - int(self.budget))
+            expansion.theta[:, queue[:surplus]] = 0.0
+            expansion.queue = queue[surplus:].astype(np.int64)
+        return vectors, expansion
+
+    def _keep(self, expansion: Expansion, vectors: Any, positions: NDArray[np.intp] | None) -> None:
+        """Set the attributes that hold what was learned; of rows without a place in X the positions are None."""
+        needed = np.atleast_1d((np.abs(expansion.theta) + np.abs(expansion.lagged)).any(axis=0))
+        needed[expansion.queue] = True
+        needed[expansion.updates[:, 1]] = True
+        if self.budget is not None:
+            needed = np.isin(np.arange(len(needed)), expansion.queue)
+        kept = np.flatnonzero(needed)
+        if positions is not None:
+            self.support_ = positions[kept]
+        elif hasattr(self, "support_"):
+            del self.support_
+        self.support_vectors_ = np.empty((0, 0)) if vectors is None else vectors[kept]
+        coefficients = expansion.mean() if self.averaging == "averaged" else expansion.theta
+        self.dual_coef_ = coefficients[:, kept]
+        self.intercept_ = self.dual_coef_.sum(axis=1) * float(bool(self.fit_intercept))
+        place = np.full(len(needed), -1)
+        place[kept] = np.arange(len(kept))
+        updates = expansion.updates.copy()
+        updates[:, 1] = place[updates[:, 1]]
+        self.t_ = expansion.steps
+        self._walk = {
+            "theta": expansion.theta[:, kept], "lagged": expansion.lagged[:, kept], "steps": expansion.steps,
+            "queue": place[expansion.queue], "updates": updates,
+            "averaging": self.averaging, "constant": 1.0 if self.fit_intercept else 0.0,
+        }  # fmt: skip
+
+    def _shares(self, gram: Any) -> Vector:
+        """Votes of all functions so far, (m, k), between -1 and 1."""
+        out = np.empty((gram.shape[0], self._outputs))
+        width = gram.shape[1]
+        constant = self._walk["constant"]
+        step = max(1, _VOTING_BYTES // (8 * width))
+        with memory.reserve(8 * min(step, gram.shape[0]) * width, "a block of kernel rows"):
+            for rows in spans(gram.shape[0], step):
+                votes(gram.block(rows, None), self._walk["updates"], self.t_, constant, out[rows])
+        return out
+
+    def _check_parameters(self) -> None:
+        require_number(self, "margin", "a finite number of 0 or more", lambda value: 0 <= value < np.inf)
+        require_choice(self, "averaging", ("plain", "averaged", "voted"))
+        for name in ("fit_intercept", "shuffle", "allow_indefinite"):
+            require_choice(self, name, (True, False))
+        require_seed(self)
+        for name, what in (("max_iter", "passes"), ("budget", "support vectors, or None")):
+            value = getattr(self, name)
+            if (value is None and name == "budget") or (isinstance(value, Integral) and int(value) >= 1):
+                continue
+            raise ParameterError(f"{name} must be a whole number of {what}, at least 1, and is {value!r}.")
+        if self.budget is not None and self.averaging != "plain":
+            raise ParameterError(
+                f"averaging={self.averaging!r} needs every row that was ever learned from, and budget={self.budget} "
+                'forgets some; pass averaging="plain", or budget=None.'
+            )
+
+    def _check_classes(self, classes: np.ndarray, name: str) -> None:
+        if len(classes) < 2:
+            raise DataError(
+                f"{type(self).__name__} needs two classes at least, and {name} has {len(classes)} class(es): "
+                f"{classes[:1].tolist()}; pass rows of another class, too."
+            )
+
+    def _all_classes(self, classes: Any, first: bool) -> np.ndarray:
+        if classes is None:
+            raise DataError("the first call of partial_fit needs classes, all labels that will ever occur.")
+        found = np.unique(np.asarray(classes))
+        self._check_classes(found, "classes")
+        if not first and not np.array_equal(found, self.classes_):
+            raise DataError(
+                f"classes must stay what they were in the first call, {self.classes_[:10].tolist()}, and are "
+                f"{found[:10].tolist()}."
+            )
+        return found
+
+    def _codes(self, y: np.ndarray, classes: np.ndarray) -> NDArray[np.intp]:
+        codes = np.minimum(np.searchsorted(classes, y), len(classes) - 1)
+        unknown = np.flatnonzero(classes[codes] != y)
+        if len(unknown):
+            raise DataError(
+                f"y has the label {y[unknown].tolist()[0]!r}, which is not among the classes, "
+                f"{classes[:10].tolist()}; name all classes in the first call of partial_fit."
+            )
+        return codes
