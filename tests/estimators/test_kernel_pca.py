@@ -190,6 +190,20 @@ def test_equal_rows() -> None:
         KernelPCA(fit_inverse_transform=True).fit(rows)
     with pytest.warns(MercerWarning, match="all rows are equal"):
         KernelPCA(2, eigen_solver="arpack").fit(rows)
+    with pytest.warns(MercerWarning, match="all rows are equal"):
+        model = KernelPCA(2).fit(np.ones((600, 2)))
+    assert model.solver_ == "block Lanczos" and model.eigenvalues_.tolist() == [0.0, 0.0]
+
+
+@pytest.mark.parametrize("memory", ["1GiB", "6MB"])
+def test_rows_that_repeat(memory: str) -> None:
+    few = np.random.default_rng(2).normal(size=(20, 3))
+    with mercer.config(memory=memory):
+        model = KernelPCA(10, kernel="rbf", random_state=0).fit(np.tile(few, (35, 1)))
+    alone = KernelPCA(10, kernel="rbf").fit(few)
+    assert model.solver_ == "block Lanczos"
+    np.testing.assert_allclose(model.eigenvalues_, 35 * alone.eigenvalues_, rtol=1e-11)
+    np.testing.assert_allclose(model.transform(NEW[:, :3]), alone.transform(NEW[:, :3]), atol=1e-9)
 
 
 @pytest.mark.parametrize(
