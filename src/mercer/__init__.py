@@ -41,11 +41,12 @@ _HOME = {
     "save": "mercer.persistence",
     "svm_path": "mercer.selection.path",
 }
-_MODULES = ("kernels", "losses", "maps", "priors", "validity", "testing")
+_MODULES = ("comparison", "kernels", "losses", "maps", "priors", "validity", "testing")
 
 __all__ = ["__version__", *sorted(_HOME), *_MODULES]
 
 if TYPE_CHECKING:
+    from mercer import comparison as comparison
     from mercer import kernels as kernels
     from mercer import losses as losses
     from mercer import maps as maps

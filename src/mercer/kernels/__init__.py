@@ -6,6 +6,7 @@
 (3,)
 """
 
+from mercer.kernels.agreement import alignment
 from mercer.kernels.algebra import Constant, exp
 from mercer.kernels.convert import as_kernel, from_sklearn
 from mercer.kernels.function import from_function
@@ -35,5 +36,5 @@ __all__ = [
     "RBF", "AdditiveChiSquared", "AllSubsets", "ArcCosine", "Centered", "ChiSquared", "Constant", "Cost",
     "ExpSineSquared", "ExponentialDot", "Hamming", "HistogramIntersection", "Kernel", "Laplacian", "Linear", "Matern",
     "NegativeDistance", "Normalized", "On", "Periodic", "Polynomial", "RationalQuadratic", "ScaledBy", "Sigmoid",
-    "Tanimoto", "Warped", "White", "as_kernel", "exp", "from_function", "from_sklearn", "parse_kernel",
+    "Tanimoto", "Warped", "White", "alignment", "as_kernel", "exp", "from_function", "from_sklearn", "parse_kernel",
 ]  # fmt: skip

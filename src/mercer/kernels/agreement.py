@@ -1,0 +1,152 @@
+"""How well a kernel matrix agrees with targets."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import DTypeLike
+
+from mercer._errors import DataError, ParameterError
+from mercer.engine import threads, tiles
+from mercer.engine.progress import Progress
+from mercer.engine.tiles import Array, Fill
+from mercer.kernels.inputs import Rows
+from mercer.kernels.kernel import Kernel
+from mercer.kernels.plan import Plan, check_finite
+
+
+def alignment(K: Any, y: Any, X: Any = None, *, n_jobs: int | None = None) -> float:
+    r"""The centred alignment of a kernel with targets: the cosine of the angle between two centred matrices.
+
+    .. math:: A = \frac{\langle H K H, Y Y^\top \rangle}{\|H K H\| \, \|H Y Y^\top H\|}, \qquad H = I - 1 1^\top / n
+
+    Parameters
+    ----------
+    K : ndarray of shape (n, n), Gram or Kernel
+        The kernel matrix, or a kernel, which needs ``X``. A lazy one is evaluated by tiles, once.
+    y : array-like of shape (n,) or (n, t)
+        Targets Y. Numbers are taken as they are; labels that are no numbers become one column of zeros and ones a
+        class.
+    X : array-like of shape (n, d), optional
+        Rows, for a kernel.
+    n_jobs : int, optional
+        Threads; None for all.
+
+    Returns
+    -------
+    float
+        Between 0 and 1 for a positive semi-definite K.
+
+    Raises
+    ------
+    DataError, ParameterError
+        If K is not square, y has another length, there are fewer than two rows, something is not finite, or K or y is
+        constant, so that nothing is left when it is centred.
+
+    References
+    ----------
+    C. Cortes, M. Mohri and A. Rostamizadeh, "Algorithms for learning kernels based on centered alignment" (2012),
+    definition 4.
+
+    Examples
+    --------
+    >>> from mercer.kernels import RBF, alignment
+    >>> y = [-1, -1, 1, 1]
+    >>> round(alignment(RBF(1.0), y, [[0.0], [0.5], [3.0], [3.5]]), 4)
+    0.9958
+    >>> round(alignment(RBF(1.0), y, [[0.0], [3.0], [0.5], [3.5]]), 4)
+    0.0569
+    """
+    fill, n, dtype, kernel = _source(K, X)
+    Y = _centred_targets(y, n)
+    V = np.column_stack([np.ones(n), Y])
+    products, squares = _moments(fill, n, np.dtype(dtype), V, n_jobs)
+    if kernel is not None:
+        check_finite(products, kernel)
+    elif not np.isfinite(products).all():
+        raise DataError("K has entries that are not finite; numpy.isfinite shows where they are.")
+    sums = products[:, 0]
+    norm = squares - 2 * float(sums @ sums) / n + (float(sums.sum()) / n) ** 2
+    targets = float(np.linalg.norm(Y.T @ Y))
+    # What rounding leaves of a matrix that is constant.
+    if norm <= n * float(np.finfo(dtype).eps) * squares:
+        raise DataError("K is constant once it is centred: all rows are the same to the kernel; choose another one.")
+    return float(np.vdot(Y, products[:, 1:])) / (norm**0.5 * targets)
+
+
+def _source(K: Any, X: Any) -> tuple[Fill, int, DTypeLike, Kernel | None]:
+    """What fills tiles, the number of rows, the precision, and the kernel where there is one."""
+    if isinstance(K, Kernel):
+        if X is None:
+            raise ParameterError(f"the alignment of {K!r} needs rows; pass X.")
+        rows = Rows(X)
+        plan = Plan(K, rows, rows)
+        plan.prepare()
+        return plan.fill, rows.n, plan.dtype, K
+    if X is not None:
+        raise ParameterError("X is for a kernel; a matrix has its rows already.")
+    if hasattr(K, "fill") and hasattr(K, "symmetric"):
+        if K.shape[0] != K.shape[1]:
+            raise DataError(f"K must be square, and has the shape {K.shape}.")
+        return K.fill, K.shape[0], K.dtype, getattr(K, "kernel", None)
+    matrix = np.asarray(K)
+    if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1] or matrix.dtype.kind not in "fiub":
+        raise DataError(f"K must be a square array of numbers, and is one of {matrix.dtype} of shape {matrix.shape}.")
+    matrix = matrix if matrix.dtype in (np.float32, np.float64) else matrix.astype(np.float64)
+
+    def copy(rows: slice, columns: slice, out: Array) -> None:
+        out[...] = matrix[rows, columns]
+
+    return copy, len(matrix), matrix.dtype, None
+
+
+def _centred_targets(y: Any, n: int) -> Array:
+    Y = np.asarray(y)
+    if Y.ndim not in (1, 2) or len(Y) != n:
+        raise DataError(f"K has {n} rows and y has the shape {Y.shape}; pass one target for each row.")
+    if n < 2:
+        raise DataError(f"an alignment needs two rows at least, and K has {n}.")
+    Y = _as_numbers(Y)
+    if not np.isfinite(Y).all():
+        raise DataError("Input y contains NaN or infinity; drop these rows.")
+    centred = Y - Y.mean(axis=0)
+    if not (np.abs(centred).max(initial=0.0) > 8 * np.finfo(float).eps * np.abs(Y).max(initial=0.0)):
+        raise DataError("y is the same in every row, so that nothing is left to align with.")
+    return centred
+
+
+def _as_numbers(Y: np.ndarray) -> Array:
+    """Targets as columns of numbers; labels as zeros and ones, a column a class."""
+    try:
+        return Y.astype(np.float64).reshape(len(Y), -1)
+    except (TypeError, ValueError) as error:
+        if Y.ndim != 1 or any(label is None for label in Y.tolist()):
+            raise DataError("y must be numbers, or labels in one dimension, of which none is missing.") from error
+    codes = np.unique(Y.astype(str), return_inverse=True)[1]
+    return (codes[:, None] == np.arange(codes.max() + 1)).astype(np.float64)
+
+
+def _moments(fill: Fill, n: int, dtype: np.dtype, V: Array, n_jobs: int | None) -> tuple[Array, float]:
+    """``K @ V`` and the sum of the squares of K, in one pass over its tiles; sums in float64."""
+    strips = tiles.spans(n)
+    out, squares = np.zeros((n, V.shape[1])), np.zeros(len(strips))
+    columns_of_V = np.ascontiguousarray(V, dtype)
+    progress = Progress(len(strips), "alignment")
+
+    def strip(number: int) -> Callable[[], None]:
+        def work() -> None:
+            rows = strips[number]
+            for columns in strips:
+                threads.checkpoint()
+                with tiles.scratch((rows.stop - rows.start, columns.stop - columns.start), dtype) as tile:
+                    fill(rows, columns, tile)
+                    out[rows] += tile @ columns_of_V[columns]
+                    squares[number] += np.einsum("ij,ij->", tile, tile, dtype=np.float64)
+            progress.advance()
+
+        return work
+
+    threads.run([strip(number) for number in range(len(strips))], n_jobs)
+    return out, float(squares.sum())

@@ -1,0 +1,168 @@
+"""Alignment, discrepancy of means and dependence: against naive loops, explicit features and their distributions."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+import mercer
+from mercer import Gram, kernels
+from mercer._errors import DataError, IndefiniteKernelError, MemoryBudgetError, ParameterError
+from mercer.comparison import hsic, mmd
+from mercer.kernels import RBF, Linear, NegativeDistance, alignment
+
+RNG = np.random.default_rng(0)
+X, Z = RNG.normal(size=(11, 3)), RNG.normal(size=(8, 3)) + 0.5
+Y = X[:, :2] ** 2 + 0.1 * RNG.normal(size=(11, 2))
+
+
+@pytest.mark.parametrize("kernel", [RBF(1.0), Linear(), NegativeDistance()], ids=repr)
+def test_discrepancy_by_loops(kernel: Any) -> None:
+    def mean(A: Any, B: Any, same: bool) -> float:
+        pairs = [(i, j) for i in range(len(A)) for j in range(len(B)) if not (same and i == j)]
+        return float(np.mean([kernel(A[i : i + 1], B[j : j + 1])[0, 0] for i, j in pairs]))
+
+    for unbiased in (True, False):
+        wanted = mean(X, X, unbiased) + mean(Z, Z, unbiased) - 2 * mean(X, Z, False)
+        found = mmd(X, Z, kernel, unbiased=unbiased, n_permutations=0)
+        assert found.statistic == pytest.approx(wanted, abs=1e-12)
+        assert found.p_value is None and not len(found.null)
+    if kernel == Linear():
+        # The biased estimate is the distance of the means.
+        assert found.statistic == pytest.approx(((X.mean(axis=0) - Z.mean(axis=0)) ** 2).sum(), abs=1e-12)
+
+
+def test_permutations_of_two_samples_are_those_of_the_rows() -> None:
+    rows = np.concatenate([X, Z])
+    found = mmd(X, Z, RBF(1.0), n_permutations=20, random_state=3)
+    rng = np.random.RandomState(3)
+    for value in found.null:
+        order = rng.permutation(len(rows))
+        first, second = np.sort(order[: len(X)]), np.sort(order[len(X) :])
+        assert value == pytest.approx(mmd(rows[first], rows[second], RBF(1.0), n_permutations=0).statistic, abs=1e-12)
+    assert found.p_value == (1 + (found.null >= found.statistic).sum()) / 21
+    again = mmd(sp.csr_matrix(X), Z, RBF(1.0), n_permutations=20, random_state=3)
+    np.testing.assert_allclose(again.null, found.null, atol=1e-12)
+
+
+def _unbiased_dependence(K: np.ndarray, L: np.ndarray) -> float:
+    """The mean over all quadruples of different rows of K_ij (L_ij + L_qr - 2 L_iq)."""
+    terms = [
+        K[i, j] * (L[i, j] + L[q, r] - 2 * L[i, q]) for i, j, q, r in itertools.permutations(range(len(K)), 4)
+    ]
+    return float(np.mean(terms))
+
+
+def test_dependence_by_loops() -> None:
+    k, kernel_y = RBF(1.0), Linear() + 1.0
+    K, L = k(X), kernel_y(Y)
+    found = hsic(X, Y, k, kernel_y, n_permutations=0)
+    assert found.statistic == pytest.approx(_unbiased_dependence(K, L), abs=1e-12) and found.p_value is None
+    H = np.eye(11) - 1 / 11
+    biased = hsic(X, Y, k, kernel_y, unbiased=False, n_permutations=15, random_state=1)
+    assert biased.statistic == pytest.approx(np.trace(K @ H @ L @ H) / 121, abs=1e-12)
+    rng = np.random.RandomState(1)
+    for value in biased.null:
+        order = rng.permutation(11)
+        assert value == pytest.approx(np.trace(K @ H @ L[np.ix_(order, order)] @ H) / 121, abs=1e-12)
+    assert biased.p_value == (1 + (biased.null >= biased.statistic).sum()) / 16
+    # With linear kernels: the squared norm of the covariance matrix.
+    linear = hsic(X, Y, Linear(), unbiased=False, n_permutations=0).statistic
+    assert linear == pytest.approx((((X - X.mean(axis=0)).T @ Y / 11) ** 2).sum(), abs=1e-12)
+
+
+def test_several_tiles_and_threads() -> None:
+    rng = np.random.default_rng(1)
+    rows = rng.normal(size=(700, 2))
+    y = rows[:, 0] ** 2 + rng.normal(size=700)
+    one, two = (hsic(rows, y, n_permutations=5, random_state=0, n_jobs=jobs) for jobs in (1, 2))
+    assert one.statistic == two.statistic and one.null.tolist() == two.null.tolist()
+    K, L = (RBF.from_gamma(1 / (part.shape[1] * part.var()))(part) for part in (rows, y[:, None]))
+    H = np.eye(700) - 1 / 700
+    biased = hsic(rows, y, unbiased=False, n_permutations=0).statistic
+    assert biased == pytest.approx(float(np.vdot(H @ K @ H, L)) / 700**2, rel=1e-9)
+    assert alignment(Gram(RBF(1.0), rows), y) == pytest.approx(alignment(RBF(1.0)(rows), y), rel=1e-12)
+
+
+def test_p_values_are_small_where_there_is_something_and_even_where_not() -> None:
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(60, 1))
+    assert mmd(x, x + 1.5, n_permutations=99, random_state=0).p_value == 0.01
+    assert hsic(x, np.cos(2 * x), n_permutations=99, random_state=0).p_value == 0.01
+    levels = [
+        (
+            mmd(a, b, n_permutations=19, random_state=i).p_value,
+            hsic(a, b, n_permutations=19, random_state=i).p_value,
+        )
+        for i in range(100)
+        for a, b in [rng.normal(size=(2, 15, 1))]
+    ]
+    # At most 1/10 each by construction; 23 or more of 100 has a probability below 1e-4.
+    assert ((np.array(levels) <= 0.1).sum(axis=0) < 23).all()
+    # Of equal rows every order has the same statistic.
+    same = np.ones((6, 2))
+    assert mmd(same, same, RBF(1.0), random_state=0).p_value == 1.0
+    assert hsic(same, same, RBF(1.0), random_state=0).p_value == 1.0
+
+
+def test_alignment_by_its_formula() -> None:
+    H = np.eye(11) - 1 / 11
+    labels = np.array(["a", "b", "c"])[np.arange(11) % 3]
+    columns = (labels[:, None] == np.array(["a", "b", "c"])).astype(float)
+    for kernel in (RBF(1.0), Linear(), kernels.Polynomial(2)):
+        for y, targets in ((X[:, 0], X[:, :1]), (Y, Y), (labels, columns), (labels.astype(object), columns)):
+            A, B = H @ kernel(X) @ H, H @ targets @ targets.T @ H
+            wanted = np.vdot(A, B) / (np.linalg.norm(A) * np.linalg.norm(B))
+            for found in (alignment(kernel, y, X), alignment(kernel(X), y), alignment(Gram(kernel, X), y)):
+                assert found == pytest.approx(wanted, abs=1e-12)
+    single = alignment(RBF(1.0), X[:, 0].astype(object), X.astype(np.float32))
+    # The kernel's values in float32 are off by some eps.
+    assert single == pytest.approx(alignment(RBF(1.0), X[:, 0], X), rel=1e-5)
+    assert alignment(np.outer(X[:, 0], X[:, 0]), 3 * X[:, 0] + 7) == pytest.approx(1.0, abs=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "words"),
+    [
+        (lambda: mmd(X, Z[:, :2]), DataError, "X has 3 columns and Z has 2"),
+        (lambda: mmd(X, Z[:1]), DataError, "needs two rows of each sample, and there are 11 and 1"),
+        (lambda: mmd(X, np.full((4, 3), np.nan)), DataError, "Z cannot be used.*NaN"),
+        (lambda: mmd(X, Z, kernels.Sigmoid()), IndefiniteKernelError, "no feature space"),
+        (lambda: mmd(X, Z, "rbff"), ParameterError, "no kernel 'rbff'"),
+        (lambda: mmd(X, Z, n_permutations=-1), ParameterError, "n_permutations must be a whole number"),
+        (lambda: mmd(X, Z, n_permutations=True), ParameterError, "n_permutations must be a whole number"),
+        (lambda: mmd(X, Z, unbiased="no"), ParameterError, "unbiased must be True or False"),
+        (lambda: mmd(X, Z, random_state="now"), ParameterError, "random_state must be a whole number"),
+        (lambda: mmd(X, Z, n_jobs=0), ParameterError, "n_jobs=0 is not a number of threads"),
+        (lambda: hsic(X, Z), DataError, "X has 11 rows and Y has 8"),
+        (lambda: hsic(X[:3], Y[:3]), DataError, "needs 4 rows at least, and there are 3"),
+        (lambda: hsic(X, ["a"] * 11), DataError, "Y cannot be used"),
+        (lambda: alignment(RBF(1.0), X[:, 0]), ParameterError, "needs rows; pass X"),
+        (lambda: alignment(np.eye(3), [1, 2, 3], X[:3]), ParameterError, "X is for a kernel"),
+        (lambda: alignment(np.ones((2, 3)), [1, 2]), DataError, r"square.*\(2, 3\)"),
+        (lambda: alignment(Gram(RBF(1.0), X, Z), [1] * 11), DataError, r"square.*\(11, 8\)"),
+        (lambda: alignment(np.eye(3), [1, 2]), DataError, "K has 3 rows and y has the shape"),
+        (lambda: alignment(np.eye(1), [1]), DataError, "two rows at least"),
+        (lambda: alignment(np.eye(3), [1, 1, 1]), DataError, "the same in every row"),
+        (lambda: alignment(np.eye(3), [1, np.nan, 1]), DataError, "y contains NaN"),
+        (lambda: alignment(np.eye(2), [["a", "b"], ["c", "d"]]), DataError, "labels in one dimension"),
+        (lambda: alignment(np.eye(3), ["a", None, "b"]), DataError, "of which none is missing"),
+        (lambda: alignment(np.ones((3, 3)), [1, 2, 3]), DataError, "constant once it is centred"),
+        (lambda: alignment(np.full((3, 3), np.nan), [1, 2, 3]), DataError, "not finite"),
+    ],
+)
+def test_what_is_refused(call: Any, error: Any, words: str) -> None:
+    with pytest.raises(error, match=words):
+        call()
+
+
+def test_a_budget_that_is_too_small() -> None:
+    with mercer.config(memory="1KiB"):
+        with pytest.raises(MemoryBudgetError, match="500 permutations of 19 rows"):
+            mmd(X, Z)
+        with pytest.raises(MemoryBudgetError, match="kernel matrix of Y"):
+            hsic(X, Y)
