@@ -19,7 +19,7 @@ from sklearn.utils.estimator_checks import check_estimator
 from mercer import load, maps, save
 from mercer._errors import DataError
 from mercer.kernels import ArcCosine, Kernel, Laplacian, Matern
-from mercer.maps import AllSubsetsMap, CountSketchMap, GaussianSeriesMap, PolynomialMap, RandomFourierMap
+from mercer.maps import AllSubsetsMap, CountSketchMap, GaussianSeriesMap, NystroemMap, PolynomialMap, RandomFourierMap
 
 X = np.random.default_rng(0).normal(size=(40, 3))
 CASES = [
@@ -28,6 +28,7 @@ CASES = [
     RandomFourierMap(Matern(2.0), 50, orthogonal=True, random_state=0),
     RandomFourierMap(Laplacian(), 21, random_state=0), RandomFourierMap(ArcCosine(1), 31, random_state=0),
     CountSketchMap(random_state=0), CountSketchMap(3, 0.5, 0.0, 30, random_state=0),
+    *(NystroemMap(method=m, random_state=0) for m in ("uniform", "kmeans", "leverage", "rpcholesky")),
 ]  # fmt: skip
 every_map = pytest.mark.parametrize("phi", CASES, ids=repr)
 

@@ -9,7 +9,10 @@
 from mercer.maps.all_subsets import AllSubsetsMap
 from mercer.maps.count_sketch import CountSketchMap
 from mercer.maps.gaussian_series import GaussianSeriesMap
+from mercer.maps.nystroem import NystroemMap
 from mercer.maps.polynomial import PolynomialMap
 from mercer.maps.random_fourier import RandomFourierMap
 
-__all__ = ["AllSubsetsMap", "CountSketchMap", "GaussianSeriesMap", "PolynomialMap", "RandomFourierMap"]
+__all__ = [
+    "AllSubsetsMap", "CountSketchMap", "GaussianSeriesMap", "NystroemMap", "PolynomialMap", "RandomFourierMap",
+]  # fmt: skip
