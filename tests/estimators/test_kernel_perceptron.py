@@ -168,9 +168,11 @@ def test_rows_made_when_needed_give_the_same(averaging, labels, monkeypatch):
     model = KernelPerceptron(averaging=averaging, max_iter=5, random_state=1)
     expected = clone(model).fit(X, labels)
     monkeypatch.setattr(solver, "_WHOLE_BYTES", 0)
-    monkeypatch.setattr(solver, "_FETCH", 9)
+    monkeypatch.setattr(solver, "_AHEAD", 20)
+    monkeypatch.setattr(solver, "_LEAST", 4)
+    monkeypatch.setattr(solver, "_STEPS", 31)
     # One budget holds every row that errs, the other a few of them.
-    for limit in ("1GiB", 2 * 11 * 8 * len(X)):
+    for limit in ("1GiB", 2 * 11 * 8 * len(X), 12 * 8 * len(X)):
         with mercer.config(memory=limit):
             found = clone(model).fit(X, labels)
         assert found.mistakes_.tolist() == expected.mistakes_.tolist()

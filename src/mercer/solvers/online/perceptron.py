@@ -18,8 +18,9 @@ from mercer.solvers.matrix import GramMatrix, Vector
 
 Indices = NDArray[np.integer]
 
-# Rows of kernel values that are made at once, steps between two looks for Ctrl-C, and the least chunk with a budget.
-_FETCH, _STEPS, _CHUNK = 64, 1024, 512
+# How many steps ahead it is found out which rows of K will be needed, the fewest rows that are held, steps between two
+# looks for Ctrl-C, and the least chunk with a budget.
+_AHEAD, _LEAST, _STEPS, _CHUNK = 512, 16, 1024, 512
 # A matrix up to this size is made as a whole, half of it by symmetry.
 _WHOLE_BYTES = 2**25
 
@@ -100,8 +101,9 @@ def make_passes(
     """Go through the rows up to ``max_iter`` times, until a pass has no mistake; changes ``expansion``.
 
     Without a budget the values of f at all rows are kept: a step without a mistake costs nothing, and one with a
-    mistake adds a row of K to them, (p) operations. Rows of K are made when they are first needed, some at a time, and
-    held as far as half of the memory budget goes. With a budget B the rows are taken in chunks of B or more, and K is
+    mistake adds a row of K to them, (p) operations. Rows of K are made when they are first needed: K between
+    the next few hundred rows tells which of them will err, and these are made together. They are held as far as half
+    of the memory budget goes. With a budget B the rows are taken in chunks of B or more, and K is
     evaluated between those of a chunk and the support.
 
     Parameters
@@ -167,7 +169,7 @@ def _opened(problem: PerceptronProblem, expansion: Expansion, by_chunks: bool) -
     gram = problem.gram
     p, size = gram.shape[0], np.dtype(gram.dtype).itemsize
     whole = problem.budget is not None or _fits_whole(gram)
-    held = p if whole else min(p, max(_FETCH, memory.budget() // 2 // (p * size)))
+    held = p if whole else min(p, max(_LEAST, memory.budget() // 2 // (p * size)))
     with memory.reserve(held * p * size, "the kernel matrix" if held == p else "a block of kernel rows"):
         yield _Walk(problem, expansion, np.empty((held, p), dtype=gram.dtype), whole)
 
@@ -250,7 +252,7 @@ class _Walk:
                 expansion.steps += done
                 rest = rest[done:]
                 if len(rest):
-                    self._fetch(rest)
+                    self._fetch(order[chunk.stop - len(rest) :][:_AHEAD])
         if not np.isfinite(self.values).all():
             raise NumericalError("the values of f overflow float64; scale the kernel or the columns of X.")
         if problem.budget:
@@ -258,11 +260,9 @@ class _Walk:
             expansion.queue = self.queue[(head + np.arange(size)) % len(self.queue)]
         return count
 
-    def _fetch(self, rest: Indices) -> None:
-        """Make the rows of K that the first of ``rest`` needs, and those of others that err as things stand."""
-        signs = np.where(self.problem.codes[rest] == self.problem.positive[:, None], 1.0, -1.0)
-        erring = (signs * self.values[:, rest] <= self.problem.margin).any(axis=0)
-        wanted = rest[erring & (self.slot[rest] < 0)][:_FETCH]
+    def _fetch(self, ahead: Indices) -> None:
+        """Make the rows of K that the steps ``ahead`` need; the first of them needs one."""
+        wanted = self._to_err(ahead)[: len(self.held)]
         if self.next + len(wanted) > len(self.held):
             self.next = 0
         places = np.arange(self.next, self.next + len(wanted))
@@ -271,3 +271,21 @@ class _Walk:
         self.problem.gram.block(wanted, None, out=self.held[places[0] : places[-1] + 1])
         self.slot[wanted], self.owner[places] = places, wanted
         self.next += len(wanted)
+
+    def _to_err(self, ahead: Indices) -> Indices:
+        """The rows among those ``ahead`` that will err, in order, but for those that are held.
+
+        The same steps are made on a copy, for which K between these rows is all that matters.
+        """
+        problem, m = self.problem, len(ahead)
+        outputs = len(problem.positive)
+        nothing = np.zeros(outputs, dtype=bool)
+        updates, state = np.empty((m * outputs, 4), dtype=np.int64), np.zeros(3, dtype=np.int64)
+        with memory.reserve(m * m * self.held.itemsize, "a block of kernel values"):
+            loops.steps(
+                problem.gram.block(ahead, ahead), np.arange(m), problem.codes[ahead], problem.positive, np.arange(m),
+                self.values[:, ahead], np.zeros((outputs, m)), np.zeros((outputs, m)), np.zeros(0, dtype=np.int64),
+                np.zeros(m, dtype=bool), state, float(problem.constant), float(problem.margin), 0, nothing, updates,
+            )  # fmt: skip
+        erring = ahead[np.unique(updates[: state[loops.COUNT], 1])]
+        return erring[self.slot[erring] < 0]
