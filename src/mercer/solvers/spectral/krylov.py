@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
-from scipy.linalg import eigh
+from numpy.linalg import eigh
 
 from mercer.engine import threads
 from mercer.engine.progress import Progress
@@ -86,7 +86,9 @@ def block_lanczos(
         coupling = basis[:, :stop].T @ product
         projected[:stop, held:stop] = coupling
         projected[held:stop, :stop] = coupling.T
-        rest, factor = _beyond(basis[:, :stop], product, coupling)
+        # Threads of BLAS would wait for each other: next to the product these are small.
+        with threads.one_blas_thread():
+            rest, factor = _beyond(basis[:, :stop], product, coupling)
         full = stop + width > basis.shape[1]
         # Where nothing is left, the space is invariant.
         if full or products % _CHECK == 0 or products >= max_products or not factor.any():
