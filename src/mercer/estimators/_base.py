@@ -10,7 +10,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import validate_data
 
 from mercer._errors import IndefiniteKernelError, ParameterError
-from mercer.estimators._advice import advised
+from mercer.data.advice import advised
 from mercer.gram import Gram, PrecomputedGram
 from mercer.gram.precomputed import check_square
 from mercer.kernels import Kernel, as_kernel

@@ -13,8 +13,8 @@ from sklearn.utils import check_array, check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from mercer._errors import DataError, MercerWarning, ParameterError, warn_user
+from mercer.data.advice import advised
 from mercer.engine import memory
-from mercer.estimators._advice import advised
 from mercer.estimators._base import KernelEstimator
 from mercer.estimators._covariance import KernelCovariance, MatrixCovariance
 from mercer.estimators._gaussian_options import mean_functions, row_variances

@@ -12,7 +12,7 @@ from sklearn.base import clone
 from sklearn.utils.validation import check_array
 
 from mercer._errors import ParameterError
-from mercer.estimators._advice import advised
+from mercer.data.advice import advised
 from mercer.estimators._base import KernelEstimator
 from mercer.estimators._distinct import behind, places_among, stacked
 from mercer.estimators._weights import fit_weighted_kernel

@@ -10,7 +10,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
 
 from mercer._errors import DataError, MercerWarning, warn_user
-from mercer.estimators._advice import advised
+from mercer.data.advice import advised
 from mercer.solvers.matrix import Vector
 
 

@@ -11,7 +11,7 @@ from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.validation import _check_sample_weight
 
 from mercer._errors import DataError, ParameterError
-from mercer.estimators._advice import advised
+from mercer.data.advice import advised
 from mercer.estimators._base import KernelEstimator
 from mercer.kernels.convert import rate_of_scale
 from mercer.solvers.matrix import Vector

@@ -14,8 +14,8 @@ from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from mercer._errors import MercerWarning, ParameterError, warn_user
+from mercer.data.advice import advised
 from mercer.engine import memory
-from mercer.estimators._advice import advised
 from mercer.estimators._parameters import require_choice
 from mercer.estimators._targets import warn_of_constant
 from mercer.estimators._weights import check_sample_weight

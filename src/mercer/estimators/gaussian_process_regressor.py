@@ -11,8 +11,8 @@ from sklearn.base import MultiOutputMixin, RegressorMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from mercer._errors import DataError, MercerWarning, ParameterError, warn_user
+from mercer.data.advice import advised
 from mercer.engine import memory
-from mercer.estimators._advice import advised
 from mercer.estimators._gaussian_options import (
     NOISE_BOUNDS,
     check_flags,

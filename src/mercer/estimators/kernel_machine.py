@@ -18,8 +18,8 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from mercer._errors import DataError, ParameterError, warn_user
+from mercer.data.advice import advised
 from mercer.engine import memory
-from mercer.estimators._advice import advised
 from mercer.estimators._base import KernelEstimator
 from mercer.estimators._certificates import STOPPED, joined
 from mercer.estimators._parameters import require_choice, require_number

@@ -10,7 +10,7 @@ from sklearn.base import ClassifierMixin, MultiOutputMixin, RegressorMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from mercer._errors import DataError
-from mercer.estimators._advice import advised
+from mercer.data.advice import advised
 from mercer.estimators._neighbors import KernelNeighbors, Vector
 from mercer.estimators._targets import check_labels
 

@@ -14,7 +14,7 @@ from sklearn.utils.extmath import svd_flip
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
 from mercer._errors import DataError, MercerWarning, ParameterError, warn_user
-from mercer.estimators._advice import advised
+from mercer.data.advice import advised
 from mercer.estimators._base import KernelEstimator
 from mercer.estimators._parameters import require_choice, require_number, require_seed
 from mercer.gram import Gram

@@ -13,7 +13,7 @@ from sklearn.metrics import r2_score
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from mercer._errors import ParameterError
-from mercer.estimators._advice import advised
+from mercer.data.advice import advised
 from mercer.estimators._base import KernelEstimator
 from mercer.estimators._parameters import require_choice
 from mercer.estimators._targets import warn_of_constant

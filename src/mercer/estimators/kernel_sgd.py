@@ -13,7 +13,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from mercer._errors import DataError, ParameterError, warn_user
-from mercer.estimators._advice import advised
+from mercer.data.advice import advised
 from mercer.estimators._distinct import distinct_rows
 from mercer.estimators._parameters import is_among, require_choice, require_number, require_seed
 from mercer.estimators._sgd_forms import SGDForms, Training
