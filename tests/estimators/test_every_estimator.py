@@ -76,7 +76,8 @@ def test_scikit_learns_own_checks(model: Any, y: np.ndarray, kernel: Any) -> Non
     if isinstance(model, NuSVC) and kernel == "linear":
         # Classes that overlap by far and a nu below what they need: the best margin is zero, as a warning says.
         assert others.pop("check_class_weight_classifiers") == ""
-    assert len(results) > 45 and others == {}
+    # There are fewer checks of transformers.
+    assert len(results) > (45 if hasattr(model, "transform") else 50) and others == {}
 
 
 @every_solver

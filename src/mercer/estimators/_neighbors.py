@@ -25,7 +25,7 @@ _ROUNDING = 4
 
 
 class KernelNeighbors(KernelEstimator):
-    """Base of the learners by nearest rows; needs the parameters ``n_neighbors, weights, allow_indefinite``, too."""
+    """Base of the learners by nearest rows."""
 
     n_neighbors: Any
     weights: Any
@@ -33,6 +33,27 @@ class KernelNeighbors(KernelEstimator):
     X_fit_: Any
     n_samples_fit_: int
     _own: Vector | None
+
+    def __init__(
+        self,
+        n_neighbors: int = 5,
+        *,
+        weights: Any = "uniform",
+        kernel: Any = "linear",
+        gamma: Any = None,
+        degree: int = 3,
+        coef0: float = 1,
+        allow_indefinite: bool = False,
+        n_jobs: int | None = None,
+    ) -> None:
+        self.n_neighbors = n_neighbors
+        self.weights = weights
+        self.kernel = kernel
+        self.gamma = gamma
+        self.degree = degree
+        self.coef0 = coef0
+        self.allow_indefinite = allow_indefinite
+        self.n_jobs = n_jobs
 
     def kneighbors(
         self, X: Any = None, n_neighbors: int | None = None, return_distance: bool = True, *, diagonal: Any = None

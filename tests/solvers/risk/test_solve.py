@@ -160,8 +160,8 @@ def assert_stationary(problem: RegularizedRisk, indefinite: np.ndarray) -> None:
     assert solution.status is Status.stationary and not solution.certificate.convex
     c, f = solution.value.c, indefinite @ solution.value.c + solution.value.b
     if problem.loss.smooth:
-        np.testing.assert_allclose(-problem.alpha * c, problem.loss.gradient(problem.targets, f), atol=1e-7)
-    assert not problem.intercept or abs(c.sum()) < 1e-8 * max(1.0, float(np.abs(c).sum()))
+        np.testing.assert_allclose(-problem.alpha * c, problem.loss.gradient(problem.targets, f), atol=1e-9)
+    assert not problem.intercept or abs(c.sum()) < 1e-9
 
 
 @pytest.mark.parametrize("intercept", [False, True])
