@@ -44,6 +44,7 @@ SUPERVISED = [
         GaussianProcessOrdinalRegression(optimizer=None), CLASSES, id="GaussianProcessOrdinalRegression"
     ),
     pytest.param(KernelRidge(kernel="rbf"), NUMBERS, id="KernelRidge"),
+    pytest.param(mercer.KernelLMS(tol=0.02), NUMBERS, id="KernelLMS"),
     pytest.param(KernelRidge("loo", kernel="rbf"), NUMBERS, id="KernelRidge, leave-one-out"),
     pytest.param(KernelRidge("gcv", kernel="rbf"), NUMBERS, id="KernelRidge, gcv"),
     pytest.param(KernelRidge("evidence", kernel="rbf"), NUMBERS, id="KernelRidge, evidence"),

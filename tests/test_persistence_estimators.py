@@ -67,6 +67,8 @@ MODELS: dict[str, tuple[Callable[[], BaseEstimator], Any]] = {
         lambda: KernelRidge("loo", kernel=KERNEL, alpha_per_target=True).fit(X, np.c_[Y, X[:, 2]]), NEW
     ),
     "ridge, given penalties": (lambda: KernelRidge("gcv", kernel=KERNEL, alphas=[0.1, 1.0]).fit(X, Y), NEW),
+    "mean squares": (lambda: mercer.KernelLMS(early_stopping=True, random_state=0).fit(X, np.c_[Y, -Y]), NEW),
+    "mean squares, precomputed": (lambda: mercer.KernelLMS("precomputed").fit(K, Y), NEW_K),
     "bayesian linear": (lambda: BayesianLinearRegression(fit_intercept=True).fit(X, Y), NEW),
     "bayesian linear, wide": (lambda: BayesianLinearRegression(2.0).fit(X[:2], Y[:2]), NEW),
     "ridge, centred": (lambda: KernelRidge(kernel=Linear().centered(X[:9])).fit(X, Y), NEW),

@@ -41,6 +41,7 @@ from estimator_table import (
 )
 from mercer import (
     SVC,
+    KernelLMS,
     KernelNeighborsClassifier,
     KernelPerceptron,
     KernelRidge,
@@ -90,9 +91,13 @@ def test_certificates(model: Any, y: np.ndarray) -> None:
     with pytest.raises(dataclasses.FrozenInstanceError):
         certificate.primal = 0.0
     assert certificate.gap == certificate.primal - certificate.dual
-    stochastic = isinstance(model, KernelSGDClassifier)
-    assert certificate.gap >= 0 and certificate.relative_gap < (model.tol if stochastic else 1e-6)
-    assert stochastic or (certificate.gap < 1e-6 and certificate.kkt_violation < 1e-6)
+    if isinstance(model, KernelLMS):
+        # Its steps are few on purpose.
+        assert 0 <= certificate.gap == certificate.primal and certificate.kkt_violation <= model.tol
+    else:
+        stochastic = isinstance(model, KernelSGDClassifier)
+        assert certificate.gap >= 0 and certificate.relative_gap < (model.tol if stochastic else 1e-6)
+        assert stochastic or (certificate.gap < 1e-6 and certificate.kkt_violation < 1e-6)
     assert certificate.iterations >= 0 and certificate.seconds > 0
     assert certificate.peak_bytes >= 8 * len(X) ** 2
     assert certificate.status.name in ("converged", "direct")

@@ -185,9 +185,12 @@ _ATTRIBUTES: dict[str, tuple[type, ...]] = {
     "estimators_": (list,),
     "kernel_": (Expression, tuple, type(None)),
     "l2_factor_": _Array,
+    "largest_eigenvalue_": (float, np.floating, type(None)),
+    "learning_rate_": (float, np.floating),
     "log_evidence_": (float, np.floating),
     "loo_predictions_": _Array,
     "loss_": (Loss,),
+    "loss_history_": _Array,
     "margins_": _Array,
     "mean_": (np.ndarray, type(None)),
     "min_": _Array,
@@ -222,6 +225,7 @@ _ATTRIBUTES: dict[str, tuple[type, ...]] = {
     "transformers": (list,),
     "transformers_": (list,),
     "y_train_": _Array,
+    "validation_scores_": (np.ndarray, type(None)),
     "var_": (np.ndarray, type(None)),
 }
 

@@ -49,6 +49,7 @@ _CONDITIONS = {
     "mode": "how far the weight of some row is from the slope of its log likelihood",
     "sites": "the largest change of a site that another sweep would make, in units of the posterior",
     "residual": "what the linear system leaves of the targets, relative to their length",
+    "gradient": "the length of the gradient in the space of the kernel, relative to that at the start",
     "slope": "the largest derivative of the objective by a hyper-parameter that is not at its bound",
     "jitter": "what was added to the diagonal of the covariance matrix, in its units",
     "margin": "by how much some row is inside a margin that must be empty",

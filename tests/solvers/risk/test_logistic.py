@@ -190,7 +190,7 @@ def test_less_memory_gives_the_same_answer(precise: Solution, budget: str) -> No
         with ExitStack() as held:
             kept = Products(problem.gram, held, None)
             # A float32 matrix takes 17 MiB, a float64 one beside it 34 MiB more.
-            assert kept._double is None and (kept._single is None) == (budget == "4MiB")
+            assert kept.matrix is None and (kept._single is None) == (budget == "4MiB")
     assert small.status is Status.converged
     assert small.certificate.peak_bytes <= (40 if budget == "40MiB" else 4) * 2**20
     assert small.certificate.primal == pytest.approx(precise.certificate.primal, rel=1e-8)

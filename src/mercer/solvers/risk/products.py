@@ -20,8 +20,50 @@ Matrix = NDArray[np.float64]
 WHOLE = 2048
 
 
-class Products:
-    """``K V`` for a float64 ``V`` (n, m): ``exact`` in float64, and ``quick`` in float32 where that is faster.
+class ExactProducts:
+    """``K V`` for a float64 ``V`` (n, m), in float64: from the matrix where the budget has room for it, else by tiles.
+
+    Parameters
+    ----------
+    gram : GramMatrix
+        (n, m), in float64 or a precomputed matrix.
+    held : ExitStack
+        Holds the memory.
+    n_jobs : int, optional
+        Threads; the results have the same bits for any number of them.
+    beside : int, default=0
+        Bytes that must be free beside the matrix for it to be kept.
+    """
+
+    def __init__(self, gram: GramMatrix, held: ExitStack, n_jobs: int | None, beside: int = 0) -> None:
+        self._gram, self._n_jobs = gram, n_jobs
+        self.matrix: Array | None
+        if isinstance(gram, PrecomputedGram):
+            self.matrix = gram.matrix
+        else:
+            self.matrix = _kept(gram, np.dtype(np.float64), held, beside)
+
+    def exact(self, V: Matrix) -> Matrix:
+        """In float64."""
+        if self.matrix is None:
+            return np.asarray(self._gram @ V, dtype=np.float64)
+        return self._by_strips(self.matrix, V)
+
+    def _by_strips(self, K: Array, V: Array) -> Matrix:
+        if len(K) <= tiles.TILE:
+            with threads.one_blas_thread():
+                return np.asarray(K @ V, dtype=np.float64)
+        out = np.empty((len(K), *V.shape[1:]))
+
+        def strip(rows: slice) -> None:
+            out[rows] = K[rows] @ V
+
+        threads.run([partial(strip, rows) for rows in tiles.spans(len(K))], self._n_jobs)
+        return out
+
+
+class Products(ExactProducts):
+    """The same for a symmetric K, with ``quick`` products in float32 where that is faster.
 
     Up to 2048 rows one float64 matrix serves for both. Above, a float32 matrix is kept for ``quick`` and a float64 one
     for ``exact`` (12 n^2 bytes); without room for both the float32 one alone; without room for that, none: the
@@ -38,33 +80,20 @@ class Products:
     """
 
     def __init__(self, gram: GramMatrix, held: ExitStack, n_jobs: int | None) -> None:
-        self._gram, self._n_jobs = gram, n_jobs
-        self._single: Array | None = None
         n = gram.shape[0]
         self.mixed = n > WHOLE
-        self._double: Array | None
-        if isinstance(gram, PrecomputedGram):
-            self._double = gram.matrix
-        else:
-            self._double = _kept(gram, np.dtype(np.float64), held, beside=4 * n * n if self.mixed else 0)
-        if self.mixed:
-            self._single = self._kept_single(held)
+        super().__init__(gram, held, n_jobs, beside=4 * n * n if self.mixed else 0)
+        self._single: Array | None = self._kept_single(held) if self.mixed else None
 
     def _kept_single(self, held: ExitStack) -> Array | None:
-        if self._double is None:
+        if self.matrix is None:
             return _kept(self._gram, np.dtype(np.float32), held)
-        if self._double.dtype == np.float32:
-            return self._double
-        if not _hold(len(self._double), np.dtype(np.float32), held):
+        if self.matrix.dtype == np.float32:
+            return self.matrix
+        if not _hold(self.matrix.shape, np.dtype(np.float32), held):
             return None
         with np.errstate(over="ignore"):
-            return self._double.astype(np.float32)
-
-    def exact(self, V: Matrix) -> Matrix:
-        """In float64."""
-        if self._double is None:
-            return np.asarray(self._gram @ V, dtype=np.float64)
-        return self._by_strips(self._double, V)
+            return self.matrix.astype(np.float32)
 
     def quick(self, V: Matrix) -> Matrix:
         """In the precision of the matrix that is kept, or in float32."""
@@ -77,23 +106,14 @@ class Products:
         size[size == 0] = 1.0
         return self._by_strips(self._single, (V / size).astype(np.float32)) * size
 
-    def _by_strips(self, K: Array, V: Array) -> Matrix:
-        out = np.empty(V.shape)
 
-        def strip(rows: slice) -> None:
-            out[rows] = K[rows] @ V
-
-        threads.run([partial(strip, rows) for rows in tiles.spans(len(K))], self._n_jobs)
-        return out
-
-
-def _hold(n: int, dtype: np.dtype, held: ExitStack, beside: int = 0) -> bool:
-    """Whether there was room for an n x n matrix, which is held then, and for so many bytes more."""
-    size = n * n * dtype.itemsize
+def _hold(shape: tuple[int, int], dtype: np.dtype, held: ExitStack, beside: int = 0) -> bool:
+    """Whether there was room for a matrix, which is held then, and for so many bytes more."""
+    size = shape[0] * shape[1] * dtype.itemsize
     if size + beside > memory.budget():
         return False
     try:
-        held.enter_context(memory.reserve(size, f"the {n} x {n} kernel matrix in {dtype}"))
+        held.enter_context(memory.reserve(size, f"the {shape[0]} x {shape[1]} kernel matrix in {dtype}"))
     except MemoryBudgetError:
         # Somebody else took it meanwhile.
         return False
@@ -101,7 +121,7 @@ def _hold(n: int, dtype: np.dtype, held: ExitStack, beside: int = 0) -> bool:
 
 
 def _kept(gram: GramMatrix, dtype: np.dtype, held: ExitStack, beside: int = 0) -> Array | None:
-    if not _hold(gram.shape[0], dtype, held, beside):
+    if not _hold(gram.shape, dtype, held, beside):
         return None
     matrix = whole_matrix(gram, dtype)
     check_finite(matrix)

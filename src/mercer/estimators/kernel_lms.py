@@ -1,0 +1,259 @@
+"""Least mean squares by batch gradient descent with kernels."""
+
+from __future__ import annotations
+
+from numbers import Integral, Real
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import MultiOutputMixin, RegressorMixin
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from mercer._errors import DataError, ParameterError, warn_user
+from mercer.data.advice import advised
+from mercer.estimators._base import KernelEstimator
+from mercer.estimators._parameters import require_choice, require_number, require_seed
+from mercer.estimators._targets import warn_of_constant
+from mercer.estimators._weights import check_sample_weight, fit_weighted_kernel
+from mercer.solvers.risk.gradient_descent import HeldOut, LeastSquares, descend
+from mercer.solvers.solution import Status
+
+Positions = NDArray[np.intp]
+
+
+class KernelLMS(MultiOutputMixin, RegressorMixin, KernelEstimator):
+    r"""Least mean squares by batch gradient descent, on the coefficients of the rows in the place of theta.
+
+    .. math:: \beta_i \leftarrow \beta_i + \eta\, w_i \Bigl(y_i - \sum_j \beta_j k(x_j, x_i)\Bigr)
+              \quad\text{for all } i \text{ at once},\qquad f(x) = \sum_j \beta_j k(x_j, x)
+
+    It begins with :math:`\beta = 0`. In the space of a map with :math:`\langle \phi(x), \phi(z) \rangle = k(x, z)`
+    these are the steps :math:`\theta \leftarrow \theta + \eta \sum_i w_i (y_i - \theta^\top \phi(x_i)) \phi(x_i)` of
+    gradient descent on :math:`\tfrac12 \sum_i w_i (y_i - \theta^\top \phi(x_i))^2`, one for one, since
+    :math:`\theta = \sum_i \beta_i \phi(x_i)` all the time. Nothing but the number of steps keeps it from fitting noise.
+
+    Parameters
+    ----------
+    kernel : str, Kernel, sklearn GP kernel or callable, default="rbf"
+        As in :class:`mercer.SVC`; also ``"precomputed"``.
+    gamma, degree, coef0 : float or {"scale", "auto"}, int, float, defaults "scale", 3, 0.0
+        For named kernels.
+    learning_rate : float or "auto", default="auto"
+        :math:`\eta`, above 0. Steps below :math:`2 / \lambda` converge, with the largest eigenvalue of
+        :math:`W^{1/2} K W^{1/2}`; ``"auto"`` is :math:`1 / \lambda`.
+    max_iter : int, default=1000
+        The most steps.
+    tol : float, default=1e-3
+        The steps end where the gradient (in the space of the kernel) is no longer than this share of what it was at the
+        start, for each target; 0 for all ``max_iter`` of them. With ``early_stopping`` also by how much the score must
+        rise to count as better.
+    early_stopping : bool, default=False
+        Whether to hold out rows, to end where the score (:math:`R^2`) of the predictions for these has not risen by
+        ``tol`` for ``n_iter_no_change`` steps, and to take the best step.
+    validation_fraction : float, default=0.1
+        The share of rows (of those with a weight) to hold out, between 0 and 1.
+    n_iter_no_change : int, default=10
+        Steps to wait for a better score.
+    random_state : int, RandomState or None, default=None
+        Draws the rows to hold out.
+    verbose : bool, default=False
+        Show progress on standard error.
+    n_jobs : int, optional
+        Worker threads.
+    allow_indefinite : bool, default=False
+        Accept a kernel that is not positive semi-definite, for which there is no theta; along negative eigenvalues of K
+        no step converges.
+
+    Attributes
+    ----------
+    dual_coef_ : ndarray of shape (n,) or (n, n_targets)
+        :math:`\beta`, in float64; 0 for rows that nothing was learned from.
+    X_fit_ : ndarray or csr_matrix of shape (n, d)
+        The training rows; empty for ``"precomputed"``.
+    learning_rate_ : float
+        :math:`\eta`.
+    largest_eigenvalue_ : float or None
+        :math:`\lambda`, to nine digits and never too large; None where K did not fit the memory budget and
+        ``learning_rate`` was given.
+    loss_history_ : ndarray of shape (n_iter_ + 1,)
+        Half the (weighted) sum of squared errors, over all targets, before the first step and after each.
+    validation_scores_ : ndarray of shape (n_iter_ + 1,) or None
+        The scores before the first step and after each, with ``early_stopping``.
+    n_iter_ : int
+        Steps that were made.
+    best_iter_ : int
+        The step that was taken: ``n_iter_``, or the one with the best score.
+    certificate_ : Certificate
+        ``primal`` is the loss, evaluated anew; ``dual`` what least squares leaves where K is seen to have a rank below
+        n/4 (beyond rounding), otherwise 0, below which no loss is; the violation is the length of the gradient relative
+        to that at the start.
+    kernel_ : Kernel or None
+        The kernel with its parameters (None for ``"precomputed"``).
+    n_features_in_ : int
+        Number of columns.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of the columns, if X has any.
+
+    Raises
+    ------
+    DataError, ParameterError, IndefiniteKernelError, MemoryBudgetError
+        From ``fit``: bad data or weights, a parameter that makes no sense, a step that is known to be too long before
+        the first one is made, a kernel that is not positive semi-definite, a job that does not fit.
+    NumericalError
+        If the steps diverge, as soon as the loss rises; with the longest safe step in the message.
+
+    Warns
+    -----
+    ConvergenceWarning
+        If ``max_iter`` ended the steps and ``tol`` is not 0.
+
+    Notes
+    -----
+    Integer weights are the same as repeated rows, and a row of weight 0 is the same as none (but not for which rows
+    ``early_stopping`` draws). Along an eigenvector of K with the eigenvalue :math:`\lambda_i` the error falls by the
+    factor :math:`1 - \eta \lambda_i` a step, which is why few steps give smooth functions. Lecture notes have the
+    update as :math:`\beta_i + \eta (y_i - \sum_i \beta_i \langle \phi(x_i), \phi(x_i) \rangle)`; the sum must be over
+    another index j than that of the row, with :math:`\langle \phi(x_j), \phi(x_i) \rangle`.
+
+    References
+    ----------
+    Ng and Ma, "CS229 lecture notes", chapter 5 (2022); Yao, Rosasco and Caponnetto (2007), "On early stopping in
+    gradient descent learning", Constructive Approximation 26.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer import KernelLMS
+    >>> X = np.linspace(0, 3, 31)[:, None]
+    >>> model = KernelLMS("poly", degree=2, gamma=1.0, coef0=1.0, max_iter=20000, tol=1e-3).fit(X, 1 - X.ravel() ** 2)
+    >>> model.predict([[2.0]]).round(2).tolist()
+    [-3.0]
+    >>> bool((np.diff(model.loss_history_) < 0).all())
+    True
+    """
+
+    def __init__(
+        self,
+        kernel: Any = "rbf",
+        *,
+        gamma: float | str = "scale",
+        degree: int = 3,
+        coef0: float = 0.0,
+        learning_rate: float | str = "auto",
+        max_iter: int = 1000,
+        tol: float = 1e-3,
+        early_stopping: bool = False,
+        validation_fraction: float = 0.1,
+        n_iter_no_change: int = 10,
+        random_state: Any = None,
+        verbose: bool = False,
+        n_jobs: int | None = None,
+        allow_indefinite: bool = False,
+    ) -> None:
+        self.kernel = kernel
+        self.gamma = gamma
+        self.degree = degree
+        self.coef0 = coef0
+        self.learning_rate = learning_rate
+        self.max_iter = max_iter
+        self.tol = tol
+        self.early_stopping = early_stopping
+        self.validation_fraction = validation_fraction
+        self.n_iter_no_change = n_iter_no_change
+        self.random_state = random_state
+        self.verbose = verbose
+        self.n_jobs = n_jobs
+        self.allow_indefinite = allow_indefinite
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Fit to ``X`` (n, d), or (n, n) for ``"precomputed"``, and targets ``y`` (n,) or (n, n_targets).
+
+        ``sample_weight`` (n,) says how often each row counts.
+        """
+        self._check_parameters()
+        with advised():
+            X, y = validate_data(
+                self, X, y, accept_sparse=False if self._is_precomputed else "csr", dtype=[np.float64, np.float32],
+                order="C", multi_output=True, y_numeric=True,
+            )  # fmt: skip
+            y = np.asarray(y, dtype=np.float64)
+        weight = check_sample_weight(sample_weight, X)
+        warn_of_constant(y, weight)
+        rows, others = self._split(np.flatnonzero(weight))
+        # Of a matrix all rows are checked, else those that are learned from.
+        fit_weighted_kernel(self, X, weight, allow_indefinite=self.allow_indefinite, intercept=False)
+        whole: Any = self._gram(X, dtype=None if self.kernel_ is None else np.float64)
+        gram = whole if len(rows) == X.shape[0] else whole.restrict(rows, rows)
+        self._check_curvature(gram, rows, X.dtype, intercept=False, allow_indefinite=self.allow_indefinite)
+        targets = y.reshape(len(y), -1)
+        problem = LeastSquares(
+            gram, targets[rows], weight[rows], self._is_convex(False, self.allow_indefinite)
+        )
+        held_out = None
+        if len(others):
+            held_out = HeldOut(
+                whole.restrict(others, rows), targets[others], weight[others], int(self.n_iter_no_change),
+                float(self.tol),
+            )  # fmt: skip
+        solution = descend(
+            problem, None if isinstance(self.learning_rate, str) else float(self.learning_rate),
+            max_iter=int(self.max_iter), tol=float(self.tol), held_out=held_out, n_jobs=self.n_jobs,
+            verbose=bool(self.verbose),
+        )  # fmt: skip
+        self.dual_coef_ = np.zeros(targets.shape)
+        self.dual_coef_[rows] = solution.value
+        self.dual_coef_ = self.dual_coef_.reshape(y.shape)
+        self.X_fit_ = np.empty((0, 0)) if self.kernel_ is None else X
+        self.learning_rate_ = solution.state.learning_rate
+        self.largest_eigenvalue_ = solution.state.largest_eigenvalue
+        self.loss_history_, self.n_iter_ = solution.state.losses, solution.state.n_iter
+        self.validation_scores_ = None if held_out is None else np.array(held_out.scores)
+        self.best_iter_ = self.n_iter_ if self.validation_scores_ is None else int(self.validation_scores_.argmax())
+        self.certificate_ = solution.certificate
+        if solution.status is Status.iteration_limit and self.tol > 0:
+            warn_user(
+                f"KernelLMS: max_iter={self.max_iter} steps were made before the gradient was short enough. Raise "
+                "max_iter, loosen tol, or pass tol=0 if so many steps are what is meant.", ConvergenceWarning,
+            )  # fmt: skip
+        return self
+
+    def predict(self, X: Any) -> NDArray[np.floating]:
+        """Predictions, (m,) or (m, n_targets); ``X`` is (m, n) for ``"precomputed"``."""
+        check_is_fitted(self)
+        X = self._check_X(X, reset=False)
+        gram: Any = self._gram(X, X if self.kernel_ is None else self.X_fit_)
+        values: NDArray[np.floating] = gram @ self.dual_coef_
+        return values.astype(X.dtype, copy=False)
+
+    def _split(self, used: Positions) -> tuple[Positions, Positions]:
+        """Rows to learn from, and rows to hold out, both in order."""
+        if not self.early_stopping:
+            return used, used[:0]
+        count = int(np.ceil(self.validation_fraction * len(used)))
+        if len(used) - count < 1:
+            raise DataError(
+                f"validation_fraction={self.validation_fraction} holds out {count} of {len(used)} rows with a weight, "
+                "which leaves none to learn from; pass more rows, or early_stopping=False."
+            )
+        chosen = check_random_state(self.random_state).permutation(len(used))
+        return used[np.sort(chosen[count:])], used[np.sort(chosen[:count])]
+
+    def _check_parameters(self) -> None:
+        rate = self.learning_rate
+        if isinstance(rate, str) or not isinstance(rate, Real) or isinstance(rate, bool):
+            if not (isinstance(rate, str) and rate == "auto"):
+                raise ParameterError(f"learning_rate must be a finite number above 0 or 'auto', and is {rate!r}.")
+        elif not 0 < float(rate) < np.inf:
+            raise ParameterError(f"learning_rate must be a finite number above 0 or 'auto', and is {rate!r}.")
+        require_number(self, "tol", "a finite number of 0 or more", lambda value: 0 <= value < np.inf)
+        require_number(self, "validation_fraction", "a number between 0 and 1", lambda value: 0 < value < 1)
+        for name, what in (("max_iter", "steps"), ("n_iter_no_change", "steps")):
+            value = getattr(self, name)
+            if not isinstance(value, Integral) or isinstance(value, bool) or value < 1:
+                raise ParameterError(f"{name} must be a whole number of {what}, at least 1, and is {value!r}.")
+        for name in ("early_stopping", "allow_indefinite"):
+            require_choice(self, name, (True, False))
+        require_seed(self)
