@@ -128,7 +128,7 @@ class KernelLMS(MultiOutputMixin, RegressorMixin, KernelEstimator):
     >>> import numpy as np
     >>> from mercer import KernelLMS
     >>> X = np.linspace(0, 3, 31)[:, None]
-    >>> model = KernelLMS("poly", degree=2, gamma=1.0, coef0=1.0, max_iter=20000, tol=1e-3).fit(X, 1 - X.ravel() ** 2)
+    >>> model = KernelLMS("poly", degree=2, gamma=1.0, coef0=1.0, max_iter=9999, tol=1e-5).fit(X, 1 - X.ravel() ** 2)
     >>> model.predict([[2.0]]).round(2).tolist()
     [-3.0]
     >>> bool((np.diff(model.loss_history_) < 0).all())
