@@ -89,6 +89,11 @@ EXAMPLES: list[tuple[Kernel, Data]] = [
     (k.from_function(smaller, pairwise=True), POSITIVE),
     (k.from_function(common_letters, pairwise=True, definiteness="positive"), WORDS),
     (k.from_function(block_of_products, definiteness="indefinite"), VECTORS),
+    # objects
+    (k.Spectrum(2), WORDS),
+    (k.Subsequence(3, decay=0.7), WORDS),
+    (2.0 * k.Spectrum(2).normalized() + k.Subsequence(2), WORDS),
+    (k.exp(k.Subsequence(2)).centered(WORDS[1]), WORDS),
     # the algebra
     (k.Constant(2.0), VECTORS),
     (0.7 * k.RBF([1.0, 3.0, 2.0]) + k.Linear(), VECTORS),

@@ -77,14 +77,14 @@ def give_back(array: Array) -> None:
         _scratch.__dict__.setdefault("free", {}).setdefault(buffer.dtype, []).append(buffer)
 
 
-def dense(fill: Fill, out: Array, symmetric: bool, n_jobs: int | None) -> None:
+def dense(fill: Fill, out: Array, symmetric: bool, n_jobs: int | None, side: int = TILE) -> None:
     """Write the whole matrix into ``out``; of a symmetric one, half is computed and half is mirrored."""
     n, m = out.shape
-    progress = Progress(len(spans(n)), "Gram matrix")
+    progress = Progress(len(spans(n, side)), "Gram matrix")
 
     def strip(rows: slice) -> Callable[[], None]:
         def work() -> None:
-            for columns in spans(m):
+            for columns in spans(m, side):
                 if symmetric and columns.start < rows.start:
                     continue
                 threads.checkpoint()
@@ -93,7 +93,7 @@ def dense(fill: Fill, out: Array, symmetric: bool, n_jobs: int | None) -> None:
 
         return work
 
-    threads.run([strip(rows) for rows in spans(n)], n_jobs)
+    threads.run([strip(rows) for rows in spans(n, side)], n_jobs)
 
 
 def _fill_into(fill: Fill, rows: slice, columns: slice, out: Array, mirror: bool) -> None:
@@ -106,17 +106,18 @@ def _fill_into(fill: Fill, rows: slice, columns: slice, out: Array, mirror: bool
 
 
 def product(
-    fill: Fill, shape: tuple[int, int], dtype: np.dtype, V: Array, symmetric: bool, n_jobs: int | None
-) -> Array:
+    fill: Fill, shape: tuple[int, int], dtype: np.dtype, V: Array, symmetric: bool, n_jobs: int | None,
+    side: int = TILE,
+) -> Array:  # fmt: skip
     """``K @ V`` for ``V`` of shape ``(m, k)``, no tile of K ever leaving the cache; sums over tiles in float64."""
-    if symmetric and shape[0] > TILE and 8 * GROUPS * V.size <= PARTIAL_BYTES:
-        return _symmetric_product(fill, shape[0], dtype, V, n_jobs)
+    if symmetric and shape[0] > side and 8 * GROUPS * V.size <= PARTIAL_BYTES:
+        return _symmetric_product(fill, spans(shape[0], side), dtype, V, n_jobs)
     out = np.zeros((shape[0], V.shape[1]))
-    progress = Progress(len(spans(shape[0])), "kernel product")
+    progress = Progress(len(spans(shape[0], side)), "kernel product")
 
     def strip(rows: slice) -> Callable[[], None]:
         def work() -> None:
-            for columns in spans(shape[1]):
+            for columns in spans(shape[1], side):
                 threads.checkpoint()
                 with scratch((rows.stop - rows.start, columns.stop - columns.start), dtype) as tile:
                     fill(rows, columns, tile)
@@ -125,18 +126,17 @@ def product(
 
         return work
 
-    threads.run([strip(rows) for rows in spans(shape[0])], n_jobs)
+    threads.run([strip(rows) for rows in spans(shape[0], side)], n_jobs)
     return out
 
 
-def _symmetric_product(fill: Fill, n: int, dtype: np.dtype, V: Array, n_jobs: int | None) -> Array:
+def _symmetric_product(fill: Fill, strips: list[slice], dtype: np.dtype, V: Array, n_jobs: int | None) -> Array:
     """Each tile above the diagonal serves twice, which halves the kernel work.
 
     Strips are dealt to a fixed number of groups, like cards, so that the groups' shares of the triangle are even.
     A group sums into an array of its own, and the groups are summed in order.
     """
-    strips = spans(n)
-    partial = np.zeros((min(GROUPS, len(strips)), n, V.shape[1]))
+    partial = np.zeros((min(GROUPS, len(strips)), *V.shape))
     progress = Progress(len(strips), "kernel product")
 
     def group(number: int) -> Callable[[], None]:
@@ -162,19 +162,19 @@ def _symmetric_product(fill: Fill, n: int, dtype: np.dtype, V: Array, n_jobs: in
 
 def reduce(
     visit: Callable[[slice, slice], Array], shape: tuple[int, int], size: int, n_jobs: int | None,
-    symmetric: bool = False,
+    symmetric: bool = False, side: int = TILE,
 ) -> NDArray[np.float64]:  # fmt: skip
     """The sum of ``visit(rows, columns)``, vectors of length ``size``, over all tiles in a fixed order.
 
     With ``symmetric``, only over the tiles on the diagonal and above.
     """
-    strips = spans(shape[0])
+    strips = spans(shape[0], side)
     partial = np.zeros((len(strips), size))
     progress = Progress(len(strips), "kernel gradient")
 
     def strip(number: int) -> Callable[[], None]:
         def work() -> None:
-            for columns in spans(shape[1]):
+            for columns in spans(shape[1], side):
                 if symmetric and columns.start < strips[number].start:
                     continue
                 threads.checkpoint()

@@ -7,16 +7,28 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
-from sklearn.utils.validation import validate_data
+from sklearn.utils.validation import (
+    _check_feature_names,
+    _check_n_features,
+    _check_y,
+    check_consistent_length,
+    validate_data,
+)
 
-from mercer._errors import IndefiniteKernelError, ParameterError
+from mercer._errors import DataError, IndefiniteKernelError, ParameterError
 from mercer.data.advice import advised
+from mercer.data.columns import MixedRows
+from mercer.data.objects import Objects
+from mercer.engine.tiles import TILE
 from mercer.gram import Gram, PrecomputedGram
+from mercer.gram.evaluated import evaluated
 from mercer.gram.precomputed import check_square
 from mercer.kernels import Kernel, as_kernel
+from mercer.kernels.domain import rows_of
 from mercer.kernels.function import rests_on_a_function
 from mercer.kernels.modifiers import On, Warped
 from mercer.solvers.curvature import require_conditionally_positive, require_kernel, require_positive
+from mercer.solvers.matrix import Vector
 
 
 class KernelEstimator(BaseEstimator):
@@ -57,12 +69,51 @@ class KernelEstimator(BaseEstimator):
         return tags
 
     def _check_X(self, X: Any, *, reset: bool) -> Any:
-        """``X`` as a C-ordered array or CSR of float32 or float64, checked as scikit-learn does."""
+        """``X`` as a C-ordered array or CSR of float32 or float64, checked as scikit-learn does.
+
+        What a kernel on other things compares comes as one of the containers of :mod:`mercer.data`.
+        """
+        rows = self._objects(X, reset=reset)
+        if rows is not None:
+            return rows
         with advised():
             return validate_data(
                 self, X, reset=reset, accept_sparse=False if self._is_precomputed else "csr",
                 dtype=[np.float64, np.float32], order="C",
             )  # fmt: skip
+
+    def _check_X_and_numbers(self, X: Any, y: Any, *, several: bool = False) -> tuple[Any, Vector]:
+        """``X`` as above, and targets y (n,), or with ``several`` also (n, t), in float64."""
+        if y is None:
+            raise DataError(
+                f"{type(self).__name__} requires y to be passed, but the target y is None; pass one number for each "
+                "row of X."
+            )
+        X = self._check_X(X, reset=True)
+        with advised():
+            y = _check_y(y, multi_output=several, y_numeric=True, estimator=self)
+            check_consistent_length(X, y)
+        return X, np.asarray(y, dtype=np.float64)
+
+    def _objects(self, X: Any, *, reset: bool) -> Objects | MixedRows | None:
+        """The rows as objects, or as columns of several kinds; None where the kernel compares vectors."""
+        kernel = self.kernel if reset else self.kernel_
+        if callable(kernel) and not isinstance(kernel, (Kernel, type)):
+            kernel = as_kernel(kernel)
+        if not isinstance(kernel, Kernel):
+            return None
+        rows = rows_of(kernel, X)
+        if not isinstance(rows, (Objects, MixedRows)):
+            return None
+        if reset:
+            # Objects have no columns, and those of an earlier fit on vectors are not theirs.
+            for name in ("n_features_in_", "feature_names_in_"):
+                if hasattr(self, name):
+                    delattr(self, name)
+        if isinstance(rows, MixedRows):
+            _check_feature_names(self, X, reset=reset)
+            _check_n_features(self, rows, reset=reset)
+        return rows
 
     def _fit_kernel(self, X: Any, *, allow_indefinite: bool, intercept: bool, gamma: Any = None) -> None:
         """Set ``kernel_``; refuse a kernel that the learner cannot use. ``gamma`` stands in for the parameter."""
@@ -116,7 +167,9 @@ class KernelEstimator(BaseEstimator):
         if self.kernel_ is None:
             gram = PrecomputedGram(X, symmetric=Z is None)
             return gram if dtype is None else gram.astype(dtype)
-        return Gram(self.kernel_, X, Z, dtype=dtype, n_jobs=self.n_jobs)
+        lazy = Gram(self.kernel_, X, Z, dtype=dtype, n_jobs=self.n_jobs)
+        # Solvers look at an entry many times, and one between two objects takes long.
+        return evaluated(lazy) if Z is None and lazy.tile < TILE else lazy
 
 
 def bind_columns(kernel: Kernel, names: tuple[str, ...] | None) -> Kernel:

@@ -8,6 +8,8 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from mercer.data.columns import MixedRows
+from mercer.data.objects import Objects
 from mercer.engine.tiles import spans
 from mercer.solvers.matrix import Vector
 
@@ -69,6 +71,8 @@ def row_keys(X: Any) -> Keys:
     >>> bool(keys[0] == keys[2]), bool(keys[0] == keys[1])
     (True, False)
     """
+    if isinstance(X, (Objects, MixedRows)):
+        return X.keys()
     columns = _mixed(np.arange(1, X.shape[1] + 1, dtype=np.uint64) * _GOLDEN)
     if sp.issparse(X):
         terms = _terms(X.data, columns[X.indices])
@@ -95,6 +99,8 @@ def _mixed(bits: Keys) -> Keys:
 
 def same_rows(A: Any, B: Any) -> NDArray[np.bool_]:
     """Whether each row of ``A`` is equal to the row of ``B`` in its place, (n,)."""
+    if isinstance(A, (Objects, MixedRows)):
+        return A.same(B)
     if sp.issparse(A):
         return np.asarray((A != B).sum(axis=1)).ravel() == 0
     return np.asarray((A == B).all(axis=1))
@@ -143,6 +149,8 @@ def stacked(X: Any, more: Any) -> Any:
     >>> stacked(np.ones((1, 2)), np.zeros((1, 2))).tolist()
     [[1.0, 1.0], [0.0, 0.0]]
     """
+    if isinstance(X, (Objects, MixedRows)):
+        return X.joined(more)
     if sp.issparse(X):
         return sp.vstack([X, sp.csr_array(more)], format="csr")
     return np.vstack([X, more.toarray() if sp.issparse(more) else more])

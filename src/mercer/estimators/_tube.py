@@ -7,9 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import RegressorMixin
-from sklearn.utils.validation import validate_data
 
-from mercer.data.advice import advised
 from mercer.estimators._parameters import require_number
 from mercer.estimators._single_expansion import Learned, SingleExpansion, roles
 from mercer.solvers.matrix import Vector
@@ -32,14 +30,6 @@ class TubeRegressor(RegressorMixin, SingleExpansion):
         if isinstance(self.C, float) and np.isposinf(self.C):
             advice = "Take a large C, such as 1e6, for residuals that hardly leave the tube."
         require_number(self, "C", "a finite number above 0", lambda value: 0 < value < np.inf, advice)
-
-    def _check_rows_and_targets(self, X: Any, y: Any) -> tuple[Any, Vector]:
-        with advised():
-            X, y = validate_data(
-                self, X, y, accept_sparse=False if self._is_precomputed else "csr", dtype=[np.float64, np.float32],
-                order="C", y_numeric=True,
-            )  # fmt: skip
-            return X, np.asarray(y, dtype=np.float64)
 
     def _describe_tube(self, learned: Learned, width: float, weight: Vector) -> None:
         """Set the slacks and the roles of the rows."""

@@ -8,10 +8,9 @@ from typing import Any, Self
 
 import numpy as np
 from sklearn.base import MultiOutputMixin, RegressorMixin
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from mercer._errors import DataError, MercerWarning, ParameterError, warn_user
-from mercer.data.advice import advised
 from mercer.engine import memory
 from mercer.estimators._gaussian_options import (
     NOISE_BOUNDS,
@@ -190,12 +189,8 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, GaussianPredict
         """
         begun = time.perf_counter()
         self._check_parameters()
-        with advised():
-            X, y = validate_data(
-                self, X, y, accept_sparse=False if self._is_precomputed else "csr", dtype=[np.float64, np.float32],
-                order="C", multi_output=True, y_numeric=True,
-            )  # fmt: skip
-            y = np.array(y, dtype=np.float64)
+        X, y = self._check_X_and_numbers(X, y, several=True)
+        y = y.copy()
         self._check_targets(y)
         variances = row_variances(self.alpha, len(y))
         self._fit_kernel(X, allow_indefinite=self.allow_indefinite, intercept=False)

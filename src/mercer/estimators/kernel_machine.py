@@ -15,10 +15,9 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import accuracy_score, r2_score
 from sklearn.utils import ClassifierTags, RegressorTags
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from mercer._errors import DataError, ParameterError, warn_user
-from mercer.data.advice import advised
 from mercer.engine import memory
 from mercer.estimators._base import KernelEstimator
 from mercer.estimators._certificates import STOPPED, joined
@@ -296,12 +295,7 @@ class KernelMachine(KernelEstimator):
             weight = check_sample_weight(sample_weight, X)
             columns, weights = self._signs(y[weight > 0], weight[weight > 0])
         else:
-            with advised():
-                X, y = validate_data(
-                    self, X, y, accept_sparse=False if self._is_precomputed else "csr",
-                    dtype=[np.float64, np.float32], order="C", y_numeric=True,
-                )  # fmt: skip
-                y = np.asarray(y, dtype=np.float64)
+            X, y = self._check_X_and_numbers(X, y)
             weight = check_sample_weight(sample_weight, X)
             loss.check_targets(y[weight > 0])
             warn_of_constant(y, weight)

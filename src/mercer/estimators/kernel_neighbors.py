@@ -7,10 +7,9 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin, MultiOutputMixin, RegressorMixin
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from mercer._errors import DataError
-from mercer.data.advice import advised
 from mercer.estimators._neighbors import KernelNeighbors, Vector
 from mercer.estimators._targets import check_labels
 
@@ -254,13 +253,9 @@ class KernelNeighborsRegressor(MultiOutputMixin, RegressorMixin, KernelNeighbors
             If the data or a parameter cannot be used; see the messages.
         """
         self._check_controls()
-        with advised():
-            X, y = validate_data(
-                self, X, y, accept_sparse=False if self._is_precomputed else "csr", dtype=[np.float64, np.float32],
-                order="C", multi_output=True, y_numeric=True,
-            )  # fmt: skip
+        X, y = self._check_X_and_numbers(X, y, several=True)
         self._keep(X)
-        self._targets = np.array(y, dtype=np.float64)
+        self._targets = y.copy()
         return self
 
     def predict(self, X: Any, *, diagonal: Any = None) -> Vector:

@@ -11,10 +11,12 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.utils import check_random_state
 from sklearn.utils.extmath import svd_flip
-from sklearn.utils.validation import check_array, check_is_fitted, validate_data
+from sklearn.utils.validation import check_array, check_is_fitted
 
 from mercer._errors import DataError, MercerWarning, ParameterError, warn_user
 from mercer.data.advice import advised
+from mercer.data.columns import MixedRows
+from mercer.data.objects import Objects
 from mercer.estimators._base import KernelEstimator
 from mercer.estimators._parameters import require_choice, require_number, require_seed
 from mercer.gram import Gram
@@ -192,11 +194,8 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEstimat
         y : ignored
         """
         self._check_parameters()
-        with advised():
-            X = validate_data(
-                self, X, accept_sparse=False if self._is_precomputed else "csr", dtype=[np.float64, np.float32],
-                order="C", copy=self.copy_X,
-            )  # fmt: skip
+        rows = self._check_X(X, reset=True)
+        X = rows.copy() if self.copy_X and rows is X else rows
         self._check_rows(X)
         self.gamma_ = self._rate(X)
         self._fit_kernel(X, allow_indefinite=True, intercept=True, gamma=self.gamma_)
@@ -276,6 +275,9 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEstimat
 
     def _rate(self, X: Any) -> Any:
         """Gamma as a number, where a word or nothing stands for it."""
+        if isinstance(X, (Objects, MixedRows)):
+            # These have no columns that a width could be measured by.
+            return self.gamma
         if self.gamma is None or (isinstance(self.gamma, str) and self.gamma == "auto"):
             return 1.0 / X.shape[1]
         return rate_of_scale(X) if isinstance(self.gamma, str) and self.gamma == "scale" else self.gamma

@@ -13,10 +13,9 @@ from numpy.typing import NDArray
 from sklearn.base import RegressorMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import d2_pinball_score
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from mercer._errors import ParameterError, warn_user
-from mercer.data.advice import advised
 from mercer.engine import memory
 from mercer.estimators._base import KernelEstimator
 from mercer.estimators._certificates import STOPPED, joined
@@ -184,12 +183,7 @@ class KernelQuantileRegression(RegressorMixin, KernelEstimator):
         """
         begun = time.perf_counter()
         levels = self._check_parameters()
-        with advised():
-            X, y = validate_data(
-                self, X, y, accept_sparse=False if self._is_precomputed else "csr", dtype=[np.float64, np.float32],
-                order="C", y_numeric=True,
-            )  # fmt: skip
-            y = np.asarray(y, dtype=np.float64)
+        X, y = self._check_X_and_numbers(X, y)
         weight = check_sample_weight(sample_weight, X)
         warn_of_constant(y, weight)
         used = np.flatnonzero(weight)

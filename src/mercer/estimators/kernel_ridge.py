@@ -10,10 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import MultiOutputMixin, RegressorMixin
 from sklearn.metrics import r2_score
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from mercer._errors import ParameterError
-from mercer.data.advice import advised
 from mercer.estimators._base import KernelEstimator
 from mercer.estimators._parameters import require_choice
 from mercer.estimators._targets import warn_of_constant
@@ -226,12 +225,7 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelEstimator):
 
     def _state_problem(self, X: Any, y: Any, sample_weight: Any) -> tuple[NDArray[np.intp], LinearSystem]:
         """Check and keep the data; rows with a weight, and the linear system over them."""
-        with advised():
-            X, y = validate_data(
-                self, X, y, accept_sparse=False if self._is_precomputed else "csr", dtype=[np.float64, np.float32],
-                order="C", multi_output=True, y_numeric=True,
-            )  # fmt: skip
-            y = np.asarray(y, dtype=np.float64)
+        X, y = self._check_X_and_numbers(X, y, several=True)
         weights = None if sample_weight is None else check_sample_weight(sample_weight, X)
         n_targets = 1 if y.ndim == 1 else y.shape[1]
         alpha = np.zeros(n_targets) if isinstance(self.alpha, str) else self._penalties(n_targets)

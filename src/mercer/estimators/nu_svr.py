@@ -179,7 +179,7 @@ class NuSVR(TubeRegressor):
         self._check_controls()
         self._check_C()
         require_number(self, "nu", "above 0 and at most 1", lambda value: 0 < value <= 1)
-        X, y = self._check_rows_and_targets(X, y)
+        X, y = self._check_X_and_numbers(X, y)
         weight = check_sample_weight(sample_weight, X)
         warn_of_constant(y, weight)
         learned = self._learn(X, y, weight)

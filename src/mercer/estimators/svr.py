@@ -176,7 +176,7 @@ class SVR(TubeRegressor):
         self._check_C()
         require_choice(self, "fit_intercept", (True, False))
         require_number(self, "epsilon", "a finite number of at least 0", lambda value: 0 <= value < np.inf)
-        X, y = self._check_rows_and_targets(X, y)
+        X, y = self._check_X_and_numbers(X, y)
         weight = check_sample_weight(sample_weight, X)
         warn_of_constant(y, weight)
         learned = self._learn(X, y, weight, intercept=self.fit_intercept)

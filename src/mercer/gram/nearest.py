@@ -63,7 +63,7 @@ def smallest(
     ):  # fmt: skip
         scores = np.full((n, count), np.inf, kind)
         positions = np.full((n, count), -1, np.intp)
-        progress = Progress(len(tiles.spans(n)), "nearest rows")
+        progress = Progress(len(tiles.spans(n, gram.tile)), "nearest rows")
 
         def strip(rows: slice) -> Callable[[], None]:
             def work() -> None:
@@ -77,7 +77,7 @@ def smallest(
 
             return work
 
-        threads.run([strip(rows) for rows in tiles.spans(n)], gram.n_jobs)
+        threads.run([strip(rows) for rows in tiles.spans(n, gram.tile)], gram.n_jobs)
     return scores, positions
 
 
@@ -85,7 +85,7 @@ def _search(
     gram: Any, rows: slice, offset: Array, factor: Any, own: Array, scores: Array, positions: NDArray[np.intp]
 ) -> bool:
     """Find the nearest columns of some rows; True if an entry cannot be ranked."""
-    for columns in tiles.spans(gram.shape[1]):
+    for columns in tiles.spans(gram.shape[1], gram.tile):
         threads.checkpoint()
         with tiles.scratch((rows.stop - rows.start, columns.stop - columns.start), gram.dtype) as tile:
             gram.fill(rows, columns, tile)

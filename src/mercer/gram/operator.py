@@ -113,6 +113,11 @@ class Gram:
         return self._plan.symmetric
 
     @property
+    def tile(self) -> int:
+        """Rows and columns of the tiles that it is evaluated by."""
+        return self._plan.tile
+
+    @property
     def nbytes(self) -> int:
         """What the whole matrix would take, in bytes."""
         return self.shape[0] * self.shape[1] * self.dtype.itemsize
@@ -130,7 +135,7 @@ class Gram:
         V = check_factor(V, self.shape[1])
         result_dtype = np.result_type(self.dtype, V.dtype if V.dtype == np.float32 else np.float64)
         columns = np.ascontiguousarray(V if V.ndim == 2 else V[:, None], dtype=self.dtype)
-        out = tiles.product(self._plan.fill, self.shape, self.dtype, columns, self.symmetric, self.n_jobs)
+        out = tiles.product(self._plan.fill, self.shape, self.dtype, columns, self.symmetric, self.n_jobs, self.tile)
         if np.isfinite(columns).all():
             check_finite(out, self.kernel)
         return out.reshape(self.shape[0], *V.shape[1:]).astype(result_dtype, copy=False)

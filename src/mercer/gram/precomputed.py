@@ -92,6 +92,11 @@ class PrecomputedGram:
         return self.matrix.nbytes
 
     @property
+    def tile(self) -> int:
+        """Rows and columns of the tiles that it is read by."""
+        return tiles.TILE
+
+    @property
     def dear(self) -> bool:
         """An entry is there already."""
         return False

@@ -11,8 +11,11 @@ from mercer.kernels.algebra import Constant, exp
 from mercer.kernels.convert import as_kernel, from_sklearn
 from mercer.kernels.function import from_function
 from mercer.kernels.kernel import Cost, Kernel
+from mercer.kernels.mixed import product_of
 from mercer.kernels.modifiers import Centered, Normalized, On, ScaledBy, Warped
 from mercer.kernels.parse import parse_kernel
+from mercer.kernels.string.spectrum import Spectrum
+from mercer.kernels.string.subsequence import Subsequence
 from mercer.kernels.vector.columnwise import (
     AdditiveChiSquared,
     AllSubsets,
@@ -36,5 +39,6 @@ __all__ = [
     "RBF", "AdditiveChiSquared", "AllSubsets", "ArcCosine", "Centered", "ChiSquared", "Constant", "Cost",
     "ExpSineSquared", "ExponentialDot", "Hamming", "HistogramIntersection", "Kernel", "Laplacian", "Linear", "Matern",
     "NegativeDistance", "Normalized", "On", "Periodic", "Polynomial", "RationalQuadratic", "ScaledBy", "Sigmoid",
-    "Tanimoto", "Warped", "White", "alignment", "as_kernel", "exp", "from_function", "from_sklearn", "parse_kernel",
+    "Spectrum", "Subsequence", "Tanimoto", "Warped", "White", "alignment", "as_kernel", "exp", "from_function",
+    "from_sklearn", "parse_kernel", "product_of",
 ]  # fmt: skip

@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Literal, Self
 import numpy as np
 
 from mercer._errors import ParameterError
-from mercer.engine.tiles import Array
+from mercer.engine.tiles import TILE, Array
 from mercer.kernels.inputs import Pairs, Scope, scratch
 from mercer.kernels.parameters import Bounds, Parameter, check_bounds, check_number, whole_vector
 
@@ -234,6 +234,11 @@ class Expression(abc.ABC):
         return text if binds >= precedence else f"({text})"
 
     # ---- the contract with the engine
+
+    @property
+    def tile(self) -> int:
+        """Rows and columns of the tiles that a block is made by."""
+        return min((child.tile for _, child in self.children()), default=TILE)
 
     @property
     @abc.abstractmethod

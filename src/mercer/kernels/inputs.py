@@ -18,6 +18,8 @@ import numpy as np
 import scipy.sparse as sp
 
 from mercer._errors import DataError
+from mercer.data.columns import MixedRows
+from mercer.data.objects import Objects
 from mercer.data.vectors import as_vectors, column_names, column_positions, select_columns
 from mercer.engine import tiles
 from mercer.engine.gather import gather
@@ -40,7 +42,7 @@ class Rows:
         if parent is None:
             # CSR is the sparse form that rows can be picked from.
             self._kept["raw"] = sp.csr_matrix(X) if sp.issparse(X) else _as_table(X)
-            self.names = names or column_names(X)
+            self.names = names or (X.names if isinstance(X, MixedRows) else column_names(X))
             self.n = _count(X)
             # Row numbers tell White which pairs are one and the same row.
             self.numbers = np.arange(self.n)
@@ -68,6 +70,12 @@ class Rows:
             return self.keep("vectors", lambda: self._parent.vectors[self._index])  # type: ignore[union-attr]
         return self.keep("vectors", lambda: as_vectors(self.raw))
 
+    def objects(self, kind: type[Objects]) -> Objects:
+        """The rows as objects of a kind; raises DataError for anything else."""
+        if self._parent is not None:
+            return self.keep(kind, lambda: self._parent.objects(kind)[self._index])  # type: ignore[union-attr]
+        return self.keep(kind, lambda: kind.of(self.raw))
+
     @property
     def dtype(self) -> np.dtype:
         """float32 for float32 input, float64 for everything else."""
@@ -93,6 +101,8 @@ class Rows:
         return self.derived(("on", columns), lambda _: self.root._chosen(columns))
 
     def _chosen(self, columns: tuple[int | str, ...]) -> Any:
+        if isinstance(self.raw, MixedRows):
+            return self.raw.on(column_positions(columns, self.names, self.raw.shape[1]))
         # Of a data frame the rest may be text, so it is cut before it is read as numbers.
         if hasattr(self.raw, "iloc"):
             return self.raw.iloc[:, column_positions(columns, self.names, self.raw.shape[1])]

@@ -10,12 +10,14 @@ from typing import Any
 import numpy as np
 
 from mercer._errors import DataError, ParameterError
+from mercer.data.objects import Objects
 from mercer.data.vectors import as_vectors, column_names
 from mercer.engine.tiles import Array
 from mercer.kernels.algebra import Unary
-from mercer.kernels.base import ATOM, Definiteness
+from mercer.kernels.base import ATOM, Definiteness, Expression
 from mercer.kernels.inputs import MatchedPairs, Pairs, Rows, Scope, TilePairs, scratch
 from mercer.kernels.kernel import OPERATIONS
+from mercer.kernels.objects import ObjectKernel
 from mercer.kernels.parameters import check_function
 from mercer.kernels.plan import Plan, diagonal
 
@@ -223,6 +225,17 @@ class FrozenArray:
         return len(self.array)
 
 
+def _rows(reference: FrozenArray | Objects) -> Rows:
+    return Rows(reference) if isinstance(reference, Objects) else Rows(reference.array, names=reference.names)
+
+
+def _kind(kernel: Expression) -> type[Objects] | None:
+    """What the first part of a kernel on objects compares; None for a kernel on vectors."""
+    if isinstance(kernel, ObjectKernel):
+        return kernel.rows_of
+    return next((kind for _, child in kernel.children() if (kind := _kind(child)) is not None), None)
+
+
 @dataclass(frozen=True, repr=False)
 class Centered(Unary):
     """The kernel about the mean of reference rows in feature space.
@@ -230,11 +243,15 @@ class Centered(Unary):
     ``k(x, z) - m(x) - m(z) + mean_rs k(r, s)`` with ``m(x) = mean_r k(x, r)`` over the reference rows.
     """
 
-    reference: FrozenArray
+    reference: FrozenArray | Objects
 
     def __post_init__(self) -> None:
         super().__post_init__()
         if not isinstance(self.reference, FrozenArray):
+            kind = _kind(self.kernel)
+            if kind is not None:
+                object.__setattr__(self, "reference", kind.of(self.reference, "the reference rows of centered()"))
+                return
             X = as_vectors(self.reference, "the reference rows of centered()")
             # float64, as the means are: what is printed then builds an equal kernel.
             array = (X if isinstance(X, np.ndarray) else X.toarray()).astype(np.float64)
@@ -250,7 +267,7 @@ class Centered(Unary):
 
     def _anchors(self, rows: Rows) -> Rows:
         """The reference rows, prepared once for all tiles of a matrix."""
-        return rows.root.keep(("reference", self), lambda: Rows(self.reference.array, names=self.reference.names))
+        return rows.root.keep(("reference", self), lambda: _rows(self.reference))
 
     def _means(self, rows: Rows, reference: Rows | None = None) -> Array:
         reference = reference or self._anchors(rows)

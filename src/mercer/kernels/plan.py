@@ -32,7 +32,7 @@ class Plan:
         instead: Mapping[Any, Any] = MappingProxyType({}),
     ) -> None:  # fmt: skip
         self.kernel, self.left, self.right, self.instead = kernel, left, right, instead
-        self.symmetric = left is right
+        self.symmetric, self.tile = left is right, kernel.tile
         both_float32 = left.dtype == np.float32 and right.dtype == np.float32
         self.dtype = np.dtype(dtype) if dtype is not None else np.dtype(np.float32 if both_float32 else np.float64)
         if self.dtype not in (np.float32, np.float64):
@@ -85,11 +85,11 @@ class Plan:
             )  # fmt: skip
         elif out.shape != self.shape:
             raise DataError(f"out has shape {out.shape}, and the block has {self.shape}.")
-        if max(self.shape) > tiles.TILE:
+        if max(self.shape) > self.tile:
             self.prepare()
         if out is None:
             out = np.empty(self.shape, self.dtype)
-        tiles.dense(self.fill, out, self.symmetric, n_jobs)
+        tiles.dense(self.fill, out, self.symmetric, n_jobs, self.tile)
         return out
 
     def pull(self, weights: Array, n_jobs: int | None = None) -> Array:
@@ -113,7 +113,7 @@ class Plan:
 
     def _reduce(self, weigh: Fill, n_jobs: int | None, symmetric: bool) -> Array:
         parameters = self.kernel.parameters
-        if max(self.shape) > tiles.TILE:
+        if max(self.shape) > self.tile:
             self.prepare()
         if not any(p.free for p in parameters):
             return np.zeros(0)
@@ -128,7 +128,7 @@ class Plan:
             # A tile above the diagonal stands for its mirror image as well.
             return 2.0 * slopes if symmetric and columns.start > rows.start else slopes
 
-        slopes = tiles.reduce(visit, self.shape, len(parameters), n_jobs, symmetric)
+        slopes = tiles.reduce(visit, self.shape, len(parameters), n_jobs, symmetric, self.tile)
         return np.array([p.chain(s) for p, s in zip(parameters, slopes, strict=True) if p.free])
 
 

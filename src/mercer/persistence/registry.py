@@ -36,12 +36,15 @@ from sklearn.preprocessing import (
     StandardScaler,
 )
 
+import mercer.data
 import mercer.estimators
 import mercer.kernels
 import mercer.losses
 import mercer.maps
 import mercer.priors
+from mercer.data.columns import MixedRows
 from mercer.data.encoding import TableEncoder
+from mercer.data.objects import Objects
 from mercer.data.schema import Schema
 from mercer.kernels.base import Expression
 from mercer.kernels.modifiers import FrozenArray
@@ -111,15 +114,16 @@ _SKLEARN_KERNELS = (
 def registry() -> Registry:
     """Everything that a model file may hold beside plain values and arrays."""
     # Classes are found by what is below their base, so every module of these packages must have run.
-    for package in (mercer.kernels, mercer.maps, mercer.estimators):
+    for package in (mercer.data, mercer.kernels, mercer.maps, mercer.estimators):
         for module in pkgutil.walk_packages(package.__path__, package.__name__ + "."):
             importlib.import_module(module.name)
     kernels = [c for c in _concrete(Expression, mercer.kernels.__name__) if dataclasses.is_dataclass(c)]
     losses = [c for base in (Loss, Penalty) for c in _concrete(base, mercer.losses.__name__)]
+    rows = [*_concrete(Objects, mercer.data.__name__), MixedRows]
     priors = _concrete(mercer.priors.Prior, mercer.priors.__name__)
     estimators = [c for p in (mercer.maps, mercer.estimators) for c in _concrete(BaseEstimator, p.__name__)]
     return Registry(
-        records=Names.of([*kernels, *filter(dataclasses.is_dataclass, losses), *priors, *_RECORDS]),
+        records=Names.of([*kernels, *filter(dataclasses.is_dataclass, losses), *priors, *rows, *_RECORDS]),
         estimators=Names.of([*estimators, TableEncoder, *_SKLEARN, *_SKLEARN_KERNELS]),
         enums=Names.of([Status]),
     )
@@ -144,10 +148,11 @@ def record_fields(cls: type) -> list[str]:
 
 # Attributes that mean the same wherever they occur, and what each may be.
 _Array = (np.ndarray,)
+_Rows = (np.ndarray, sp.csr_matrix, sp.csr_array, list, Objects, MixedRows)
 _Count = (int, np.integer)
 _ATTRIBUTES: dict[str, tuple[type, ...]] = {
     "W_sr_": _Array,
-    "X_train_": (np.ndarray, sp.csr_matrix, sp.csr_array, list),
+    "X_train_": _Rows,
     "X_transformed_fit_": _Array,
     "_factor": _Array,
     "_own": (np.ndarray, type(None)),
@@ -160,7 +165,7 @@ _ATTRIBUTES: dict[str, tuple[type, ...]] = {
     "_spectrum": (DesignSpectrum,),
     "_walk": (dict,),
     "L_": _Array,
-    "X_fit_": (np.ndarray, sp.csr_matrix, sp.csr_array, list),
+    "X_fit_": _Rows,
     "alpha_": (float, np.floating, np.ndarray),
     "_center": (np.ndarray, type(None)),
     "_targets": _Array,
@@ -218,7 +223,7 @@ _ATTRIBUTES: dict[str, tuple[type, ...]] = {
     "statistics_": _Array,
     "steps": (list,),
     "support_": _Array,
-    "support_vectors_": (np.ndarray, sp.csr_matrix, sp.csr_array, list),
+    "support_vectors_": _Rows,
     "t_": _Count,
     "thresholds_": _Array,
     "theta_": _Array,

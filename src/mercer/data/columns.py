@@ -1,0 +1,122 @@
+"""Rows whose columns are of several kinds: numbers in some, strings, series or graphs in others."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mercer._errors import DataError
+from mercer.data.objects import Objects
+from mercer.data.vectors import as_vectors, column_names
+
+
+class MixedRows:
+    """A table with one column of numbers, (n,), or of objects at each position; those that no kernel asks for are None.
+
+    Parameters
+    ----------
+    columns : sequence of ndarray, Objects or None
+    names : sequence of str, optional
+
+    Examples
+    --------
+    >>> from mercer.data.strings import Strings
+    >>> rows = MixedRows([np.array([1.0, 2.0]), Strings.of(["ab", "c"])], ["age", "name"])
+    >>> rows.shape, rows[[1]].on([1])
+    ((2, 2), ['c'])
+    """
+
+    ndim = 2
+    dtype = np.dtype(np.float64)
+
+    def __init__(self, columns: Sequence[Any], names: Sequence[str] | None = None) -> None:
+        self.columns = tuple(columns)
+        self.names = None if names is None else tuple(names)
+
+    @classmethod
+    def of(cls, X: Any, kinds: Mapping[int, type[Objects] | None], name: str = "X") -> MixedRows:
+        """The columns of a data frame, or of a two-dimensional array of objects, each read as the kernel asks for.
+
+        ``kinds`` gives the kind of each column that is asked for, None for numbers.
+
+        Raises
+        ------
+        DataError
+            If ``X`` is no table, or a column holds something else than what is asked for.
+        """
+        if isinstance(X, cls):
+            return X
+        given = X if hasattr(X, "iloc") else np.asarray(X, dtype=object)
+        if given.ndim != 2 or 0 in given.shape:
+            raise DataError(
+                f"{name} must be a table, a pandas DataFrame or an array of objects with rows and columns, for a "
+                f"kernel that compares columns of several kinds, and has shape {given.shape}."
+            )
+        names = column_names(X)
+        columns: list[Any] = [None] * given.shape[1]
+        for position, kind in kinds.items():
+            part = given.iloc[:, position].to_numpy() if hasattr(given, "iloc") else given[:, position]
+            called = f"column {names[position] if names else position!r} of {name}"
+            columns[position] = kind.of(part, called) if kind else as_vectors(part[:, None], called)[:, 0].copy()
+        return cls(columns, names)
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return next(len(column) for column in self.columns if column is not None), len(self.columns)
+
+    def __len__(self) -> int:
+        return self.shape[0]
+
+    def __getitem__(self, index: Any) -> MixedRows:
+        return MixedRows([None if column is None else column[index] for column in self.columns], self.names)
+
+    def on(self, positions: Sequence[int]) -> Any:
+        """The chosen columns: numbers as an array (n, d), or a single column of objects."""
+        chosen = [self.columns[position] for position in positions]
+        objects = [column for column in chosen if not isinstance(column, np.ndarray)]
+        if not objects:
+            return np.column_stack(chosen)
+        if len(chosen) > 1 or objects[0] is None:
+            raise DataError(
+                f"columns {list(positions)} were chosen together, and they do not all hold numbers; choose one column "
+                "of objects at a time."
+            )
+        return objects[0]
+
+    def copy(self) -> MixedRows:
+        """These rows: they never change."""
+        return self
+
+    def keys(self) -> NDArray[np.uint64]:
+        """A number for each row, (n,); equal rows have the same, in every process."""
+        total = np.zeros(len(self), np.uint64)
+        for column in self.columns:
+            if column is not None:
+                own = column.keys() if isinstance(column, Objects) else (column + 0.0).view(np.uint64)
+                total = (total ^ own) * np.uint64(0x9E3779B97F4A7C15) + (total >> np.uint64(29))
+        return total
+
+    def same(self, other: MixedRows) -> NDArray[np.bool_]:
+        """Whether each row is equal to the row of ``other`` in its place, (n,)."""
+        equal = np.ones(len(self), bool)
+        for mine, theirs in zip(self.columns, other.columns, strict=True):
+            if mine is not None:
+                equal &= mine.same(theirs) if isinstance(mine, Objects) else mine == theirs
+        return equal
+
+    def joined(self, more: MixedRows) -> MixedRows:
+        """These rows, and then ``more``."""
+        pairs = zip(self.columns, more.columns, strict=True)
+        return MixedRows([
+            None if a is None else a.joined(b) if isinstance(a, Objects) else np.concatenate([a, b]) for a, b in pairs
+        ], self.names)  # fmt: skip
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, MixedRows):
+            return NotImplemented
+        return self.shape == other.shape and bool(self.same(other).all())
+
+    __hash__ = None  # type: ignore[assignment]

@@ -1,0 +1,183 @@
+"""Rows that are not vectors: containers of strings, trees, series and others with the indexing of an array."""
+
+from __future__ import annotations
+
+import abc
+import hashlib
+import threading
+from collections.abc import Callable, Hashable, Iterator
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mercer._errors import DataError
+
+
+class Objects(abc.ABC):
+    """Rows of one kind, each read once into a form that never changes.
+
+    A subclass is a kind of data: it says in :meth:`read` what a row may be. Containers are values: they are compared by
+    what they hold, and picked from by slices, positions and masks as an array is.
+    """
+
+    kind: ClassVar[str]
+    """What the rows are called in messages, such as ``"strings"``."""
+    ndim = 1
+    dtype = np.dtype(np.float64)
+    """That of kernel values between the rows."""
+
+    def __init__(self, items: Any) -> None:
+        self.items = _object_array(items)
+        self.items.setflags(write=False)
+        self._kept: dict[Hashable, Any] = {}
+        self._lock = threading.RLock()
+
+    @staticmethod
+    @abc.abstractmethod
+    def read(item: Any) -> Any:
+        """One row in its final form.
+
+        Raises
+        ------
+        DataError
+            If it is not of this kind; without the number of the row, which :meth:`of` adds.
+        """
+
+    @staticmethod
+    @abc.abstractmethod
+    def fingerprint(item: Any) -> bytes:
+        """Bytes that are the same for equal rows, and for no others."""
+
+    @classmethod
+    def of(cls, X: Any, name: str = "X") -> Self:
+        """The rows of anything that holds one object a row: a list, an array, a column of a table.
+
+        Raises
+        ------
+        DataError
+            If ``X`` is empty or no sequence of rows, or if a row is not of this kind; with its number.
+        """
+        if isinstance(X, cls):
+            return X
+        rows = []
+        for number, item in enumerate(_sequence(X, cls.kind, name)):
+            try:
+                rows.append(cls.read(item))
+            except DataError as error:
+                raise DataError(f"row {number} of {name}: {error}") from error
+        return cls(rows)
+
+    @property
+    def shape(self) -> tuple[int]:
+        return self.items.shape
+
+    def __len__(self) -> int:
+        return len(self.items)
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self.items)
+
+    def __getitem__(self, index: Any) -> Any:
+        """The item at a position; for a slice, positions or a mask the rows there."""
+        if isinstance(index, (int, np.integer)):
+            return self.items[index]
+        return type(self)(self.items[index])
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Objects):
+            return NotImplemented
+        return type(self) is type(other) and self.fingerprints() == other.fingerprints()
+
+    def __hash__(self) -> int:
+        return hash((type(self), tuple(self.keys().tolist())))
+
+    def __repr__(self) -> str:
+        return repr(self.items.tolist())
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.items,)
+
+    def copy(self) -> Self:
+        """These rows: they never change."""
+        return self
+
+    def keep(self, key: Hashable, make: Callable[[], Any]) -> Any:
+        """The thing kept under ``key``, such as a packed form of the rows, made the first time."""
+        with self._lock:
+            if key not in self._kept:
+                self._kept[key] = make()
+            return self._kept[key]
+
+    def fingerprints(self) -> tuple[bytes, ...]:
+        """Those of all rows."""
+        kept: tuple[bytes, ...] = self.keep("fingerprints", lambda: tuple(self.fingerprint(item) for item in self))
+        return kept
+
+    def keys(self) -> NDArray[np.uint64]:
+        """A number for each row, (n,); equal rows have the same, in every process."""
+        digests = b"".join(hashlib.blake2b(f, digest_size=8).digest() for f in self.fingerprints())
+        return np.frombuffer(digests, np.dtype("<u8")).astype(np.uint64)
+
+    def same(self, other: Objects) -> NDArray[np.bool_]:
+        """Whether each row is equal to the row of ``other`` in its place, (n,)."""
+        pairs = zip(self.fingerprints(), other.fingerprints(), strict=True)
+        return np.fromiter((a == b for a, b in pairs), bool, len(self))
+
+    def joined(self, more: Self) -> Self:
+        """These rows, and then ``more``."""
+        return type(self)([*self.items, *more.items])
+
+
+class Anything(Objects):
+    """Rows that only a function of the user's own can compare; nothing of them is checked.
+
+    >>> Anything.of(["a", ("b", 2)]).shape
+    (2,)
+    """
+
+    kind = "objects"
+
+    @staticmethod
+    def read(item: Any) -> Any:
+        return item
+
+    @staticmethod
+    def fingerprint(item: Any) -> bytes:
+        return repr(item).encode("utf-8", "surrogatepass")
+
+
+def _object_array(items: Any) -> np.ndarray:
+    """One object an entry, also where the objects are arrays or tuples of one length."""
+    if isinstance(items, np.ndarray) and items.dtype == object and items.ndim == 1:
+        return items.view()
+    array = np.empty(len(items), object)
+    for number, item in enumerate(items):
+        array[number] = item
+    return array
+
+
+def _sequence(X: Any, kind: str, name: str) -> Any:
+    """``X`` as a sequence of rows."""
+    if hasattr(X, "iloc"):
+        # A column of a table, or a table of one column.
+        if X.ndim == 2 and X.shape[1] != 1:
+            raise DataError(
+                f"{name} has {X.shape[1]} columns, and a kernel on {kind} takes one object a row; choose a column "
+                "with kernel.on([...])."
+            )
+        X = X.to_numpy().ravel()
+    elif isinstance(X, np.ndarray) and X.dtype == object and X.ndim == 2 and X.shape[1] == 1:
+        X = X.ravel()
+    scalar = not hasattr(X, "__len__") or getattr(X, "shape", None) == ()
+    if scalar or isinstance(X, (str, bytes, dict, set)):
+        raise DataError(f"{name} must be a sequence of {kind}, one a row, and is {short(X)}; pass a list of {kind}.")
+    if len(X) == 0:
+        raise DataError(f"{name} is empty: it has no rows.")
+    return X if isinstance(X, (list, tuple, np.ndarray)) else list(X)
+
+
+def short(value: Any) -> str:
+    """A value as part of a message."""
+    text = repr(value)
+    return text if len(text) <= 60 else f"{text[:57]}..."

@@ -1,0 +1,116 @@
+"""Every learner on rows that are not vectors: strings, tables of mixed columns, and what only a function compares."""
+
+from __future__ import annotations
+
+import pickle
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.base import clone, is_classifier
+from sklearn.model_selection import GridSearchCV, cross_val_score
+
+import mercer
+from mercer import SVC, KernelRidge, kernels
+from mercer._errors import DataError, ParameterError
+from mercer.kernels import RBF, Spectrum, Subsequence, product_of
+
+_rng = np.random.default_rng(0)
+TEXTS = ["".join(_rng.choice(list("ab" if i % 2 else "bc"), _rng.integers(1, 12))) for i in range(40)]
+LABELS = np.arange(40) % 2
+NUMBERS = np.array([text.count("b") for text in TEXTS]) + 0.1 * _rng.normal(size=40)
+FRAME = pd.DataFrame({"text": TEXTS, "v": _rng.normal(size=40), "w": _rng.normal(size=40)})
+MIXED = product_of({"text": Spectrum(2).normalized(), ("v", "w"): RBF(1.0)})
+
+
+def common_letters(x: str, z: str) -> float:
+    return float(len(set(x) & set(z)))
+
+
+CASES = {
+    "features": (Spectrum(2) + 0.5, TEXTS),
+    "pairs": (Subsequence(3).normalized(), TEXTS),
+    "columns": (MIXED, FRAME),
+    "function": (kernels.from_function(common_letters, pairwise=True), TEXTS),
+}
+LEARNERS = sorted(
+    name for name in mercer.__all__
+    if hasattr(getattr(mercer, name), "fit") and "kernel" in getattr(mercer, name)().get_params()
+)  # fmt: skip
+
+
+def _fitted(name: str, kernel: Any, X: Any) -> Any:
+    model = getattr(mercer, name)(kernel=kernel)
+    if name == "GaussianProcessRegressor":
+        # Equal strings, whose targets differ by noise.
+        model.set_params(alpha=0.1)
+    if "random_state" in model.get_params():
+        model.set_params(random_state=0)
+    codes = is_classifier(model) or "Ordinal" in name
+    return clone(model).fit(X, LABELS if codes else NUMBERS)
+
+
+def _answers(model: Any, X: Any) -> Any:
+    return model.predict(X) if hasattr(model, "predict") else model.transform(X)
+
+
+@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("name", LEARNERS)
+def test_every_learner_takes_them(name: str, case: str, tmp_path: Path) -> None:
+    kernel, X = CASES[case]
+    model = _fitted(name, kernel, X)
+    answers = _answers(model, X)
+    few = X.iloc[:7] if hasattr(X, "iloc") else X[:7]
+    np.testing.assert_allclose(_answers(model, few), answers[:7], atol=1e-7)
+    assert np.array_equal(_answers(pickle.loads(pickle.dumps(model)), X), answers)
+    if case != "function":
+        mercer.save(model, tmp_path / "model.mercer")
+        assert np.array_equal(_answers(mercer.load(tmp_path / "model.mercer"), X), answers)
+
+
+@pytest.mark.parametrize("name", LEARNERS)
+def test_the_same_as_with_the_matrix(name: str) -> None:
+    # Whole numbers: no order of sums changes a bit. The matrix has no parameters, so the kernel must learn none.
+    kernel = (Spectrum(2) + 1.0).fixed()
+    K = kernel(TEXTS)
+    mine, its = _fitted(name, kernel, TEXTS), _fitted(name, "precomputed", K)
+    # A matrix does not tell the variance at new rows, which the classes of some models need.
+    answers = mercer.GaussianProcessOrdinalRegression.latent if "ProcessOrdinal" in name else _answers
+    np.testing.assert_allclose(answers(mine, TEXTS), answers(its, K), atol=1e-6)
+
+
+def test_scikit_learns_tools_take_strings() -> None:
+    search = GridSearchCV(SVC(kernel=Spectrum(1)), {"kernel__length": [1, 2], "C": [0.1, 1.0]}, cv=3)
+    assert search.fit(TEXTS, LABELS).best_score_ > 0.7
+    assert cross_val_score(KernelRidge(kernel=Spectrum(1)), TEXTS, NUMBERS).mean() > 0.9
+
+
+def test_mistakes_are_named() -> None:
+    model = SVC(kernel=Spectrum(2))
+    with pytest.raises(DataError, match="row 3 of X: a string must be text"):
+        model.fit([*TEXTS[:3], 3.5, *TEXTS[4:]], LABELS)
+    with pytest.raises(DataError, match="X is empty"):
+        model.fit([], [])
+    with pytest.raises(DataError, match="pass a list of strings"):
+        model.fit("abab", LABELS)
+    with pytest.raises(DataError, match="3 columns, and a kernel on strings takes one object a row"):
+        model.fit(FRAME, LABELS)
+    with pytest.raises(ParameterError, match=r"Spectrum\(2\) compares strings and RBF\(1.0\) compares vectors"):
+        SVC(kernel=Spectrum(2) + RBF(1.0)).fit(TEXTS, LABELS)
+    with pytest.raises(DataError, match="column 'v' of X: a string must be text"):
+        SVC(kernel=Spectrum(2).on("v") * RBF(1.0).on("w")).fit(FRAME, LABELS)
+    with pytest.raises(DataError, match="there is no column 'u'"):
+        SVC(kernel=Spectrum(2).on("u")).fit(FRAME, LABELS)
+    with pytest.raises(ValueError, match="inconsistent numbers of samples"):
+        KernelRidge(kernel=Spectrum(2)).fit(TEXTS, NUMBERS[:-1])
+    with pytest.raises(ValueError, match="feature names"):
+        SVC(kernel=MIXED).fit(FRAME, LABELS).predict(FRAME.rename(columns={"v": "u"}))
+
+
+def test_a_learner_goes_from_vectors_to_strings_and_back() -> None:
+    model = SVC(kernel=RBF(1.0)).fit(FRAME[["v", "w"]], LABELS)
+    model.set_params(kernel=Spectrum(2)).fit(TEXTS, LABELS)
+    assert not hasattr(model, "n_features_in_") and model.predict(TEXTS[:3]).shape == (3,)
+    assert model.set_params(kernel=RBF(1.0)).fit(FRAME[["v", "w"]], LABELS).n_features_in_ == 2
