@@ -139,3 +139,23 @@ def test_a_gradient_tells_how_far_it_is() -> None:
     with on_progress(lambda *what: heard.append(what)):
         tiles.reduce(lambda rows, columns: np.ones(1), (1025, 513), 1, n_jobs=1)
     assert heard == [("kernel gradient", i, 3) for i in (1, 2, 3)]
+
+
+@pytest.mark.parametrize("n", [1, 3, 60, 200])
+def test_few_rows_have_wider_tiles_that_threads_share(n: int) -> None:
+    m, visited = 20_000, []
+
+    def fill(rows: slice, columns: slice, out: np.ndarray) -> None:
+        visited.append((rows, columns))
+        _fill(rows, columns, out)
+
+    outs = []
+    for n_jobs in (1, 2):
+        visited.clear()
+        outs.append(np.full((n, m), np.nan))
+        tiles.dense(fill, outs[-1], symmetric=False, n_jobs=n_jobs)
+        assert sorted(i for _, columns in visited for i in range(columns.start, columns.stop)) == list(range(m))
+        assert {(rows.start, rows.stop) for rows, _ in visited} == {(0, n)}
+    assert np.array_equal(outs[0], _whole(n, m)) and np.array_equal(outs[1], outs[0])
+    largest = max((columns.stop - columns.start) * n for _, columns in visited)
+    assert largest <= tiles.TILE * max(128, n)

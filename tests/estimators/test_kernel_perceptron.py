@@ -17,7 +17,9 @@ from mercer import KernelPerceptron
 from mercer._errors import DataError, IndefiniteKernelError, MemoryBudgetError, NumericalError, ParameterError
 from mercer.gram import Gram
 from mercer.kernels import RBF, Linear, Polynomial
+from mercer.solvers.online import look_ahead
 from mercer.solvers.online import perceptron as solver
+from mercer.solvers.online.problem import PerceptronProblem
 
 RNG = np.random.default_rng(7)
 X = RNG.normal(size=(150, 3))
@@ -168,9 +170,10 @@ def test_rows_made_when_needed_give_the_same(averaging, labels, monkeypatch):
     model = KernelPerceptron(averaging=averaging, max_iter=5, random_state=1)
     expected = clone(model).fit(X, labels)
     monkeypatch.setattr(solver, "_WHOLE_BYTES", 0)
-    monkeypatch.setattr(solver, "_AHEAD", 20)
     monkeypatch.setattr(solver, "_LEAST", 4)
-    monkeypatch.setattr(solver, "_STEPS", 31)
+    monkeypatch.setattr(look_ahead, "_FEWEST", 7)
+    monkeypatch.setattr(look_ahead, "_MOST", 40)
+    monkeypatch.setattr(look_ahead, "_MISTAKES", 6)
     # One budget holds every row that errs, the other a few of them.
     for limit in ("1GiB", 2 * 11 * 8 * len(X), 12 * 8 * len(X)):
         with mercer.config(memory=limit):
@@ -220,6 +223,11 @@ def test_a_matrix_and_float32_rows():
     rows = KernelPerceptron(RBF(1.0), random_state=0).fit(X, THREE)
     np.testing.assert_array_equal(given.support_, rows.support_)
     np.testing.assert_allclose(given.decision_function(RBF(1.0)(NEW, X)), rows.decision_function(NEW), atol=1e-10)
+    # By rows it is used where it lies, by columns too, and otherwise copied; it is never written to.
+    for layout in (np.asfortranarray(K), np.repeat(K, 2, axis=1)[:, ::2]):
+        layout.flags.writeable = False
+        other = KernelPerceptron("precomputed", random_state=0).fit(layout, THREE)
+        assert other.dual_coef_.tolist() == given.dual_coef_.tolist()
     single = KernelPerceptron(RBF(1.0), averaging="voted", random_state=0).fit(X.astype(np.float32), Y)
     assert single.support_vectors_.dtype == np.float32
     assert (single.predict(X) == Y).mean() > 0.9
@@ -291,8 +299,8 @@ def test_a_budget_of_memory_that_is_too_small():
 def test_the_problem_is_checked():
     gram = Gram(RBF(1.0), X)
     with pytest.raises(DataError, match="200 codes, and the matrix has 150 rows"):
-        solver.PerceptronProblem(gram, np.zeros(200, dtype=int), np.array([1]))
+        PerceptronProblem(gram, np.zeros(200, dtype=int), np.array([1]))
     with pytest.raises(ParameterError, match="margin"):
-        solver.PerceptronProblem(gram, np.zeros(150, dtype=int), np.array([1]), margin=-1.0)
+        PerceptronProblem(gram, np.zeros(150, dtype=int), np.array([1]), margin=-1.0)
     with pytest.raises(ParameterError, match="budget"):
-        solver.PerceptronProblem(gram, np.zeros(150, dtype=int), np.array([1]), budget=0)
+        PerceptronProblem(gram, np.zeros(150, dtype=int), np.array([1]), budget=0)

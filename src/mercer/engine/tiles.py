@@ -21,6 +21,8 @@ from mercer.loops.transpose import transpose
 
 # 512 x 512 in float32 is 1 MiB, the L2 cache of a core; measured best in both precisions among sides 128 to 2048.
 TILE = 512
+# Of fewer rows than these a tile has more columns.
+_FEW = 128
 # The symmetric product keeps one set of partial sums a group; the number is fixed so that the sums are, too.
 GROUPS = 8
 # The partial sums of a symmetric product may take this much; above it, every tile is computed for its row alone.
@@ -80,6 +82,9 @@ def give_back(array: Array) -> None:
 def dense(fill: Fill, out: Array, symmetric: bool, n_jobs: int | None, side: int = TILE) -> None:
     """Write the whole matrix into ``out``; of a symmetric one, half is computed and half is mirrored."""
     n, m = out.shape
+    if side == TILE and 0 < n <= TILE and not symmetric:
+        _few_rows(fill, out, n_jobs)
+        return
     progress = Progress(len(spans(n, side)), "Gram matrix")
 
     def strip(rows: slice) -> Callable[[], None]:
@@ -94,6 +99,17 @@ def dense(fill: Fill, out: Array, symmetric: bool, n_jobs: int | None, side: int
         return work
 
     threads.run([strip(rows) for rows in spans(n, side)], n_jobs)
+
+
+def _few_rows(fill: Fill, out: Array, n_jobs: int | None) -> None:
+    """A strip of tiles that are the wider the fewer rows it has, each a task of its own."""
+    n, m = out.shape
+
+    def tile(columns: slice) -> Callable[[], None]:
+        return lambda: _fill_into(fill, slice(0, n), columns, out, mirror=False)
+
+    step = TILE * max(1, _FEW // n)
+    threads.run([tile(columns) for columns in spans(m, step)], n_jobs)
 
 
 def _fill_into(fill: Fill, rows: slice, columns: slice, out: Array, mirror: bool) -> None:

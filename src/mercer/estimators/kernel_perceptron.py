@@ -21,7 +21,8 @@ from mercer.estimators._parameters import require_choice, require_number, requir
 from mercer.estimators._targets import check_labels
 from mercer.loops.perceptron import votes
 from mercer.solvers.matrix import Vector
-from mercer.solvers.online.perceptron import Expansion, PerceptronProblem, make_passes
+from mercer.solvers.online.perceptron import make_passes
+from mercer.solvers.online.problem import Expansion, PerceptronProblem
 
 _VOTING_BYTES = 2**24
 

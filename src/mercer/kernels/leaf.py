@@ -57,8 +57,9 @@ class StatisticKernel(Kernel):
         return "positive"
 
     def _fill(self, pairs: Pairs, out: Array) -> None:
-        if not pairs.by_table(self._statistic(), self._multiplier(), self._finish, out):
-            pairs.statistic(self._statistic(), self._multiplier(), out)
+        statistic, multiplier = self._statistic(), self._multiplier()
+        if not pairs.by_table(statistic, multiplier, self._finish, out):
+            pairs.statistic(statistic, multiplier, out)
             self._finish(out)
 
     def _pull(self, pairs: Pairs, weights: Array, slopes: Array) -> None:

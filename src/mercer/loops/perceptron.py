@@ -13,6 +13,8 @@ from __future__ import annotations
 from mercer.loops._jit import jit
 
 HEAD, SIZE, COUNT = range(3)
+# Values that are added to at a time.
+_PART = 1024
 
 
 @jit
@@ -71,6 +73,32 @@ def steps(
                 updates[count, 3] = 1 if y > 0.0 else -1
                 state[COUNT] += 1
     return order.shape[0]
+
+
+@jit
+def right_ones(values, codes, positive, order, margin):
+    """How many rows in ``order`` come before the first that errs."""
+    for s in range(order.shape[0]):
+        i = order[s]
+        for c in range(values.shape[0]):
+            y = 1.0 if codes[i] == positive[c] else -1.0
+            if y * values[c, i] <= margin:
+                return s
+    return order.shape[0]
+
+
+@jit
+def add_rows(rows, slots, weights, constant, values):
+    """``values[c, j] += sum_e weights[c, e] (rows[slots[e], j] + constant)``, by parts that stay in the cache."""
+    for start in range(0, values.shape[1], _PART):
+        for c in range(values.shape[0]):
+            part = values[c, start : start + _PART]
+            for e in range(slots.shape[0]):
+                weight = weights[c, e]
+                if weight != 0.0:
+                    row = rows[slots[e], start : start + _PART]
+                    for j in range(part.shape[0]):
+                        part[j] += weight * (row[j] + constant)
 
 
 @jit

@@ -1,0 +1,99 @@
+"""What a perceptron is to learn, and what it has learned so far."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mercer._errors import DataError, NumericalError, ParameterError
+from mercer.solvers.matrix import GramMatrix, Vector
+
+Indices = NDArray[np.integer]
+
+
+@dataclass(frozen=True, eq=False)
+class PerceptronProblem:
+    r"""Rows to be told apart by :math:`f(x) = \sum_i \theta_i (k(x_i, x) + c)`, one f for each of k outputs.
+
+    Parameters
+    ----------
+    gram : GramMatrix
+        K, symmetric, (p, p). Its first n rows are visited; the others may be in the expansion.
+    codes : ndarray of shape (n,)
+        The class of each row that is visited.
+    positive : ndarray of shape (k,)
+        For each output the class for which y = +1; y = -1 for all others.
+    constant : float, default=0.0
+        c, 1 for a bias.
+    margin : float, default=0.0
+        A row is learned from where ``y f(x) <= margin``.
+    budget : int, optional
+        The most rows in the expansion; the one that entered first makes room for a new one.
+
+    Raises
+    ------
+    DataError
+        If there are more codes than rows.
+    ParameterError
+        If the margin is negative or the budget below 1.
+    """
+
+    gram: GramMatrix
+    codes: Indices
+    positive: Indices
+    constant: float = 0.0
+    margin: float = 0.0
+    budget: int | None = None
+
+    def __post_init__(self) -> None:
+        if len(self.codes) > self.gram.shape[0]:
+            raise DataError(f"there are {len(self.codes)} codes, and the matrix has {self.gram.shape[0]} rows.")
+        if not 0 <= self.margin < np.inf:
+            raise ParameterError(f"margin must be a finite number of 0 or more, and is {self.margin!r}.")
+        if self.budget is not None and self.budget < 1:
+            raise ParameterError(f"budget must be 1 or more, and is {self.budget!r}.")
+
+
+@dataclass
+class Expansion:
+    """What perceptrons have learned so far.
+
+    ``theta`` (k, p) weighs the rows; ``lagged`` (k, p) is the sum of its changes, each times the steps before it;
+    ``queue`` holds the rows of the expansion from the oldest on, where there is a budget. ``updates`` (u, 4) are step,
+    row, output and sign of each change, if ``record`` is set.
+    """
+
+    theta: Vector
+    lagged: Vector
+    steps: int = 0
+    queue: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, dtype=np.int64))
+    updates: NDArray[np.int64] = field(default_factory=lambda: np.empty((0, 4), dtype=np.int64))
+    record: bool = False
+
+    @classmethod
+    def empty(cls, outputs: int, p: int, record: bool = False) -> Expansion:
+        """Of functions that are zero."""
+        return cls(np.zeros((outputs, p)), np.zeros((outputs, p)), record=record)
+
+    def mean(self) -> Vector:
+        """The mean of theta after each of the steps, (k, p)."""
+        return self.theta - self.lagged / max(self.steps, 1)
+
+
+def values_at_all(problem: PerceptronProblem, expansion: Expansion) -> Vector:
+    """f at all rows, (k, p)."""
+    theta = expansion.theta
+    used = np.flatnonzero(theta.any(axis=0))
+    if not len(used):
+        return np.zeros(theta.shape)
+    weights = np.ascontiguousarray(theta[:, used].T)
+    values = np.asarray(problem.gram.restrict(None, used) @ weights, dtype=np.float64).T
+    return np.ascontiguousarray(values + problem.constant * weights.sum(axis=0)[:, None])
+
+
+def check_values(values: Vector) -> None:
+    """Raise if values of f are not finite."""
+    if not np.isfinite(values).all():
+        raise NumericalError("the values of f overflow float64; scale the kernel or the columns of X.")
