@@ -15,6 +15,7 @@ from mercer import (
     GaussianProcessClassifier,
     GaussianProcessOrdinalRegression,
     GaussianProcessRegressor,
+    KernelKMeans,
     KernelLogisticRegression,
     KernelNeighborsClassifier,
     KernelNeighborsRegressor,
@@ -63,15 +64,16 @@ SUPERVISED = [
 CASES = [*SUPERVISED, pytest.param(OneClassSVM(), NUMBERS, id="OneClassSVM")]
 
 TRANSFORMERS = [pytest.param(KernelPCA(5, kernel="rbf", random_state=0), NUMBERS, id="KernelPCA")]
+CLUSTERERS = [pytest.param(KernelKMeans(3, random_state=0), NUMBERS, id="KernelKMeans")]
 # They keep their rows and solve nothing, so that they have no certificate, and no work that a fit could tell of.
 NEIGHBORS = [
     pytest.param(KernelNeighborsClassifier(), CLASSES, id="KernelNeighborsClassifier"),
     pytest.param(KernelNeighborsRegressor(weights="distance"), NUMBERS, id="KernelNeighborsRegressor"),
 ]
 
-every_learner = pytest.mark.parametrize(("model", "y"), [*CASES, *TRANSFORMERS, *NEIGHBORS])
-every_worker = pytest.mark.parametrize(("model", "y"), [*CASES, *TRANSFORMERS])
-every_estimator = pytest.mark.parametrize(("model", "y"), [*CASES, *NEIGHBORS])
+every_learner = pytest.mark.parametrize(("model", "y"), [*CASES, *TRANSFORMERS, *CLUSTERERS, *NEIGHBORS])
+every_worker = pytest.mark.parametrize(("model", "y"), [*CASES, *TRANSFORMERS, *CLUSTERERS])
+every_estimator = pytest.mark.parametrize(("model", "y"), [*CASES, *CLUSTERERS, *NEIGHBORS])
 every_solver = pytest.mark.parametrize(("model", "y"), CASES)
 supervised = pytest.mark.parametrize(("model", "y"), [*SUPERVISED, *NEIGHBORS])
 
@@ -80,6 +82,8 @@ def bits(model: Any, rows: Any = X) -> tuple[np.ndarray, np.ndarray]:
     names = ("decision_function", "predict_proba", "predict")
     if isinstance(model, KernelPCA):
         return model.eigenvectors_, model.transform(rows)
+    if isinstance(model, KernelKMeans):
+        return model.labels_, model.transform(rows)
     if isinstance(model, KernelNeighborsClassifier | KernelNeighborsRegressor):
         weights = model.kneighbors(rows, return_distance=False)
     else:
@@ -99,7 +103,7 @@ def refitted(model: Any, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 def many_rows(model: Any) -> np.ndarray:
     """Enough rows for several tiles; each seven times, but for the estimators that merge equal rows."""
     merging = isinstance(
-        model, KernelSGDClassifier | KernelOrdinalRegression | GaussianProcessOrdinalRegression
+        model, KernelSGDClassifier | KernelOrdinalRegression | GaussianProcessOrdinalRegression | KernelKMeans
     )
     jitter = np.linspace(0, 1e-3, 630)[:, None] if merging else 0.0
     return np.tile(X, (7, 1)) + jitter

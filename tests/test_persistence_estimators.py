@@ -27,6 +27,7 @@ from mercer import (
     GaussianProcessClassifier,
     GaussianProcessOrdinalRegression,
     GaussianProcessRegressor,
+    KernelKMeans,
     KernelLogisticRegression,
     KernelOrdinalRegression,
     KernelPCA,
@@ -161,6 +162,13 @@ MODELS: dict[str, tuple[Callable[[], BaseEstimator], Any]] = {
     "components, inverse": (lambda: KernelPCA(kernel="rbf", fit_inverse_transform=True).fit(X), NEW),
     "components, sparse": (lambda: KernelPCA(2, kernel="poly").fit(sp.csr_matrix(X)), sp.csr_matrix(NEW)),
     "components, precomputed": (lambda: KernelPCA(2, kernel="precomputed").fit(K), NEW_K),
+    "clusters": (lambda: KernelKMeans(4, kernel=KERNEL, random_state=0).fit(X), NEW),
+    "clusters, linear": (lambda: KernelKMeans(4, kernel="linear", random_state=0).fit(X), NEW),
+    "clusters, landmarks": (
+        lambda: KernelKMeans(4, approximation="nystroem", n_landmarks=9, random_state=0).fit(sp.csr_matrix(X)),
+        sp.csr_matrix(NEW)
+    ),
+    "clusters, precomputed": (lambda: KernelKMeans(4, kernel="precomputed", random_state=0).fit(K), NEW_K),
     "pipeline": (lambda: make_pipeline(StandardScaler(), SVC(kernel="poly")).fit(X, LABELS), NEW),
     "table, classes": (lambda: TableModel(SVC(), target="tree").fit(FRAME, THREE), NEW_FRAME),
     "table, numbers": (lambda: TableModel(KernelRidge(kernel=KERNEL.on([0, 1, 2])), "minmax").fit(FRAME, Y), NEW_FRAME),

@@ -16,6 +16,7 @@ _HOME = {
     "GaussianProcessRegressor": "mercer.estimators.gaussian_process_regressor",
     "GaussianProcessOrdinalRegression": "mercer.estimators.gaussian_process_ordinal_regression",
     "Gram": "mercer.gram",
+    "KernelKMeans": "mercer.estimators.kernel_kmeans",
     "KernelLMS": "mercer.estimators.kernel_lms",
     "KernelLogisticRegression": "mercer.estimators.kernel_logistic_regression",
     "KernelMachine": "mercer.estimators.kernel_machine",
@@ -64,6 +65,7 @@ if TYPE_CHECKING:
         GaussianProcessOrdinalRegression as GaussianProcessOrdinalRegression,
     )
     from mercer.estimators.gaussian_process_regressor import GaussianProcessRegressor as GaussianProcessRegressor
+    from mercer.estimators.kernel_kmeans import KernelKMeans as KernelKMeans
     from mercer.estimators.kernel_lms import KernelLMS as KernelLMS
     from mercer.estimators.kernel_logistic_regression import KernelLogisticRegression as KernelLogisticRegression
     from mercer.estimators.kernel_machine import KernelMachine as KernelMachine

@@ -25,6 +25,7 @@ import mercer
 from estimator_table import (
     CASES,
     CLASSES,
+    CLUSTERERS,
     NEIGHBORS,
     NUMBERS,
     TRANSFORMERS,
@@ -58,7 +59,7 @@ def test_the_list_is_complete() -> None:
     public = {name for name in mercer.__all__ if hasattr(getattr(mercer, name), "fit")}
     # Without a kernel; the checks that need none are in the file of its own tests.
     public -= {"BayesianLinearRegression"}
-    assert public == {type(case.values[0]).__name__ for case in [*CASES, *TRANSFORMERS, *NEIGHBORS]}
+    assert public == {type(case.values[0]).__name__ for case in [*CASES, *TRANSFORMERS, *CLUSTERERS, *NEIGHBORS]}
 
 
 @every_learner

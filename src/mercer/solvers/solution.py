@@ -54,6 +54,7 @@ _CONDITIONS = {
     "jitter": "what was added to the diagonal of the covariance matrix, in its units",
     "margin": "by how much some row is inside a margin that must be empty",
     "eigenpair": "the longest Kv - lambda v of a pair, in units of the largest eigenvalue",
+    "assignment": "by how much, squared, some row is nearer to another mean than to its own, in units of k(x, x)",
     "orthogonality": "the largest inner product of two eigenvectors, or difference of a length from 1",
 }
 # A relative gap above this is said to be large; above the second one it says nothing more than that.

@@ -1,0 +1,212 @@
+"""What k-means in feature space makes of its input: distinct rows, starts, coordinates."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from mercer._errors import DataError, ParameterError
+from mercer.engine import memory
+from mercer.estimators._base import KernelEstimator
+from mercer.estimators._distinct import equal_rows
+from mercer.gram import Gram
+from mercer.kernels.vector.dot import Linear
+from mercer.maps.nystroem import NystroemMap
+from mercer.solvers.clustering.kmeans import working_bytes
+from mercer.solvers.clustering.primal_means import Coordinates, by_parts, squared_norms
+from mercer.solvers.clustering.starts import Start
+from mercer.solvers.matrix import Vector
+
+_WORDS = ("k-means++", "random")
+# Landmarks are chosen among so many rows for each of them, and so many at the least.
+_SAMPLE = 20
+_LEAST = 2000
+# The share of the budget that features may take; else they are made anew for every look at them.
+_SHARE = 0.8
+# Differences of k(x, x) in units of rounding that say nothing.
+_CONSTANT = 1e3
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Rows that count, equal ones once.
+
+    Attributes
+    ----------
+    X : ndarray or csr_matrix of shape (m, d)
+        For a matrix, its part.
+    weight : ndarray of shape (m,)
+    first : ndarray of shape (m,)
+        Where they are among all rows.
+    kept : ndarray of bool of shape (n,)
+        Which of all rows are one of them.
+    owner : ndarray of int
+        Which one, for those kept.
+    """
+
+    X: Any
+    weight: Vector
+    first: NDArray[np.intp]
+    kept: NDArray[np.bool_]
+    owner: NDArray[np.intp]
+
+
+def rows_of(X: Any, weight: Vector, *, merge: bool, square: bool) -> Rows:
+    """Rows of weight above 0; equal ones are merged, in an order that comes from their contents, if asked for.
+
+    Examples
+    --------
+    >>> rows = rows_of(np.array([[1.0], [2.0], [1.0], [3.0]]), np.array([1.0, 1.0, 2.0, 0.0]), merge=True, square=False)
+    >>> sorted(zip(rows.X.ravel().tolist(), rows.weight.tolist())), rows.kept.tolist()
+    ([(1.0, 3.0), (2.0, 1.0)], [True, True, True, False])
+    """
+    if not merge:
+        kept = weight > 0
+        first = np.flatnonzero(kept)
+        part = X if kept.all() else X[np.ix_(first, first)] if square else X[first]
+        return Rows(part, weight[first], first, kept, np.arange(len(first)))
+    first, owner = equal_rows(X)
+    total: Vector = np.bincount(owner, weights=weight, minlength=len(first)).astype(np.float64)
+    usable = total > 0
+    number = np.cumsum(usable) - 1
+    kept = usable[owner]
+    first = first[usable]
+    if not sp.issparse(X):
+        memory.require(X.itemsize * len(first) * X.shape[1], f"a copy of {len(first)} distinct rows")
+    return Rows(X[first], total[usable], first, kept, number[owner[kept]])
+
+
+def check_start(init: Any, k: int, X: Any, precomputed: bool) -> None:
+    """Raise if ``init`` is no start of k clusters of the rows ``X``."""
+    if isinstance(init, str):
+        if init not in _WORDS:
+            raise ParameterError(f"init must be 'k-means++', 'random' or an array, and is {init!r}.")
+        return
+    try:
+        given = np.asarray(init)
+    except ValueError:
+        given = np.asarray(None)
+    n, d = X.shape
+    if given.ndim == 1 and given.dtype.kind in "iu" and len(given) in (n, k):
+        top = (n if len(given) == k else k) - 1
+        what = "positions of rows" if len(given) == k else "labels"
+        if given.min() < 0 or given.max() > top:
+            raise ParameterError(
+                f"init holds {what}, which go from 0 to {top}, and reaches from {given.min()} to {given.max()}."
+            )
+        return
+    if given.shape == (k, d) and given.dtype.kind in "iuf" and not precomputed:
+        if not np.isfinite(given).all():
+            raise ParameterError("init holds points with entries that are not finite; leave them out.")
+        return
+    points = "" if precomputed else f", or the coordinates of {k} points, ({k}, {d})"
+    raise ParameterError(
+        f"init must be 'k-means++', 'random', the positions of n_clusters={k} rows, {n} labels{points}; it is an "
+        f"array of {given.dtype} of the shape {given.shape}."
+    )
+
+
+def start_of(model: Any, X: Any, rows: Rows) -> Start:
+    """The start that ``model.init`` stands for, checked before."""
+    if isinstance(model.init, str):
+        return Start(model.init)
+    given = np.asarray(model.init)
+    if given.shape == (X.shape[0],) != (model.n_clusters,):
+        return Start("labels", given[rows.first])
+    if model.kernel_ is None:
+        diagonal = X.diagonal().astype(np.float64)
+        inner = X[rows.first][:, given].astype(np.float64)
+        return Start("distances", diagonal[rows.first][:, None] - 2 * inner + diagonal[given])
+    points = X[given] if given.ndim == 1 else given.astype(X.dtype)
+    if sp.issparse(X):
+        points = sp.csr_matrix(points)
+    mine, theirs = rows.X, points
+    centre = getattr(model, "_center", None)
+    if centre is not None:
+        mine, theirs = mine - centre, theirs - centre
+    gram = Gram(model.kernel_, mine, theirs, dtype=np.float64, n_jobs=model.n_jobs)
+    own = Gram(model.kernel_, mine, n_jobs=model.n_jobs).diagonal()
+    return Start("distances", own[:, None] - 2 * gram.dense() + Gram(model.kernel_, theirs).diagonal())
+
+
+def coordinates_of(
+    model: Any, rows: Rows, random: np.random.RandomState, held: ExitStack
+) -> tuple[Coordinates | None, Vector | None]:
+    """Coordinates in feature space where there are any, and ``k(x, x)`` if these leave out a part of it.
+
+    Sets ``model.map_`` or ``model._center``. What is held of the features is reserved until ``held`` is closed.
+    """
+    if model.approximation == "nystroem":
+        model.map_ = _landmarks(model, rows, random)
+        n, d = rows.X.shape[0], model.map_.n_output_features_
+        norms = np.asarray(Gram(model.kernel_, rows.X, n_jobs=model.n_jobs).diagonal(), dtype=np.float64)
+        nbytes = n * d * rows.X.dtype.itemsize
+        room = memory.budget() - working_bytes(n, int(model.n_clusters), dual=False)
+        if nbytes <= _SHARE * room:
+            features = model.map_.transform(rows.X)
+            held.enter_context(memory.reserve(nbytes, f"{d} features of {n} rows"))
+            return Coordinates(features, (n, d)), norms
+        return Coordinates(lambda part: model.map_.transform(rows.X[part]), (n, d)), norms
+    if not isinstance(model.kernel_, Linear):
+        return None, None
+    if not sp.issparse(rows.X):
+        model._center = (rows.weight / rows.weight.sum()) @ rows.X
+    return Coordinates(rows.X, rows.X.shape, getattr(model, "_center", None)), None
+
+
+def _landmarks(model: Any, rows: Rows, random: np.random.RandomState) -> NystroemMap:
+    """The map to the span of some rows, chosen among a sample, so that it takes no more room with more rows."""
+    n, count = rows.X.shape[0], max(_SAMPLE * int(model.n_landmarks), _LEAST)
+    chosen = rows.X
+    if n > count:
+        chosen = rows.X[np.sort(random.choice(n, count, replace=False, p=rows.weight / rows.weight.sum()))]
+    seed = int(random.randint(np.iinfo(np.int32).max))
+    return NystroemMap(model.kernel_, int(model.n_landmarks), random_state=seed).fit(chosen)
+
+
+def inner_of(model: Any, X: Any) -> Vector:
+    """Inner products of rows with the means that ``model.cluster_centers_`` holds."""
+    mapped = hasattr(model, "map_")
+    centre = getattr(model, "_center", None)
+    centres = model.cluster_centers_ if centre is None else model.cluster_centers_ - centre
+    width = centres.shape[1]
+    source = (lambda part: model.map_.transform(X[part])) if mapped else X
+    coordinates = Coordinates(source, (X.shape[0], width), centre)
+    out = np.empty((X.shape[0], len(centres)))
+
+    def work(part: slice) -> None:
+        out[part] = coordinates.take(part) @ centres.T
+
+    by_parts(work, coordinates.shape, model.n_jobs)
+    return out
+
+
+def new_diagonal(model: KernelEstimator, X: Any, own: Vector | None, diagonal: Any) -> Vector:
+    """``k(x, x)`` of rows; for a matrix, given, or the same as that of all training rows."""
+    if model.kernel_ is not None:
+        if diagonal is not None:
+            raise ParameterError("diagonal is for rows of kernel='precomputed'; leave it out.")
+        centre = getattr(model, "_center", None)
+        if centre is not None:
+            return squared_norms(np.asarray(X - centre, dtype=np.float64))
+        return np.asarray(Gram(model.kernel_, X, n_jobs=model.n_jobs).diagonal(), dtype=np.float64)
+    if diagonal is not None:
+        given = np.asarray(diagonal, dtype=np.float64)
+        if given.shape != (len(X),) or not np.isfinite(given).all():
+            raise DataError(
+                f"diagonal must be {len(X)} finite numbers, k(x, x) of each row, and has the shape {given.shape}"
+                + ("." if np.isfinite(given).all() else " and entries that are not finite.")
+            )
+        return given
+    assert own is not None
+    if np.abs(own - own[0]).max() > _CONSTANT * np.finfo(X.dtype).eps * abs(own[0]):
+        raise ParameterError(
+            "distances need k(x, x) of the rows, and the matrix does not hold it for new ones; pass diagonal=, or ask "
+            "for the nearest means without distances (predict)."
+        )
+    return np.full(len(X), own[0])

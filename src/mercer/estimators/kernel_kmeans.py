@@ -1,0 +1,381 @@
+"""Clusters around means in the feature space of a kernel."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted
+
+from mercer._errors import ParameterError, warn_user
+from mercer.estimators._base import KernelEstimator
+from mercer.estimators._clusters import Rows, check_start, coordinates_of, inner_of, new_diagonal, rows_of, start_of
+from mercer.estimators._parameters import require_choice, require_number, require_seed
+from mercer.estimators._weights import check_sample_weight, fit_weighted_kernel
+from mercer.gram import Gram, PrecomputedGram
+from mercer.solvers.clustering.kmeans import Clustering, Partition, solve
+from mercer.solvers.matrix import Vector
+from mercer.solvers.solution import Solution
+
+Array = NDArray[np.floating]
+
+
+class KernelKMeans(ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin, KernelEstimator):
+    r"""Clusters whose rows are near to their mean in the feature space of a kernel.
+
+    .. math:: \min_\ell \sum_i w_i \|\phi(x_i) - m_{\ell_i}\|^2, \qquad
+              m_c = \frac{\sum_{\ell_i = c} w_i \phi(x_i)}{\sum_{\ell_i = c} w_i}, \qquad
+              \|\phi(x) - m_c\|^2 = k(x, x) - 2 \sum_i a_{ic}\, k(x, x_i) + \sum_{ij} a_{ic} a_{jc}\, k(x_i, x_j)
+
+    with the shares :math:`a_{ic}` of the rows in the means.
+
+    Parameters
+    ----------
+    n_clusters : int, default=8
+        Number of clusters, at most that of the rows.
+    kernel : str, Kernel, scikit-learn kernel or callable, default="rbf"
+        A name (``"linear"``, ``"poly"``, ``"rbf"``, ``"sigmoid"``, ``"laplacian"``, ``"chi2"``, ``"cosine"``), a
+        kernel, a function ``(X, Z) -> block``, or ``"precomputed"``. Conditionally positive kernels have means, too.
+    gamma : float or {"scale", "auto"}, optional
+        For named kernels; None is ``1 / n_features`` (1 for ``"chi2"``).
+    degree : int, default=3
+        Of ``"poly"``.
+    coef0 : float, default=1
+        Of ``"poly"`` and ``"sigmoid"``.
+    init : {"k-means++", "random"} or array-like, default="k-means++"
+        Where it begins. ``"k-means++"`` draws rows far from each other in feature space, ``"random"`` any rows. An
+        array of n_clusters whole numbers names the rows that are the first means; one of n_samples whole numbers from
+        0 to n_clusters - 1 is a first partition (where both are the same number, rows are named); one of the shape
+        (n_clusters, n_features) holds points whose images are the first means.
+    n_init : int or "auto", default="auto"
+        Number of starts, of which the best result counts; ``"auto"`` is 10 for ``"random"`` and 1 else. Arrays are one.
+    max_iter : int, default=300
+        Iterations of a run at the most.
+    tol : float, default=0
+        A run also ends when the squared shifts of all means add up to this share of the variance in feature space. At
+        0 it ends when no row changes its cluster.
+    approximation : {"nystroem"}, optional
+        None for the kernel itself; ``"nystroem"`` keeps the means in the span of some rows in feature space, which
+        takes neither the kernel matrix nor its entries more than once: for very many rows.
+    n_landmarks : int, default=300
+        How many rows span the means for ``"nystroem"``.
+    allow_indefinite : bool, default=False
+        Whether to take a kernel that has no feature space. Rows then go where the formula is smallest, and a run ends
+        when that lowers the inertia no more.
+    random_state : int, RandomState or None, default=None
+        Seed of starts and landmarks.
+    verbose : bool, default=False
+        Whether fits of more than two seconds tell of their progress on standard error.
+    n_jobs : int, optional
+        Threads; None for all.
+
+    Attributes
+    ----------
+    labels_ : ndarray of int of shape (n_samples,)
+        The cluster of each row, that of the nearest mean.
+    inertia_ : float
+        The weighted sum of squared distances of rows from the nearest mean, in float64.
+    inertia_history_ : ndarray
+        The inertia of each partition about its own means, from the first partition on, and of the answer. It never
+        rises; before the last partition it has float32 accuracy where the kernel matrix did not fit the budget.
+    n_iter_ : int
+        Iterations of the best run.
+    dual_coef_ : ndarray of shape (n_rows, n_clusters)
+        Shares of the rows in the means, columns that sum to 1; not for ``kernel="linear"`` and ``"nystroem"``.
+    X_fit_ : ndarray or csr_matrix of shape (n_rows, n_features)
+        The rows with a weight above 0, equal ones once, in an order of their own; not for ``"precomputed"``, whose
+        ``dual_coef_`` has all rows, nor where there is no ``dual_coef_``.
+    cluster_centers_ : ndarray of shape (n_clusters, n_coordinates)
+        The means: in the columns of X for ``kernel="linear"``, in the features of ``map_`` for ``"nystroem"``.
+    map_ : NystroemMap
+        The features for ``"nystroem"``.
+    kernel_ : Kernel or None
+        The kernel; None for ``"precomputed"``.
+    certificate_ : Certificate
+        The inertia, how far a row is from being nearest to its own mean, time and memory.
+    n_features_in_ : int
+        Number of columns.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of the columns, if X has any.
+
+    See Also
+    --------
+    KernelPCA : Coordinates in feature space.
+
+    Notes
+    -----
+    Names and meanings are those of ``sklearn.cluster.KMeans``, which has these answers with ``kernel="linear"`` and the
+    same start (for ``tol`` the variance of all columns together counts, and 0 is the default). Integer weights are the
+    same as repeated rows. Empty clusters get the row that is farthest from its mean; if there are fewer distinct rows
+    than clusters, the last clusters stay empty and a warning says so.
+
+    With the status ``converged`` and ``tol=0`` every row is nearest to the mean of its own cluster, in float64: no
+    single step of the method improves the answer. Others may be better; more starts (``n_init``) look for them.
+
+    With ``"nystroem"`` distances are still those in feature space, from means that are in the span of the landmarks:
+    the inertia is that of the kernel itself and an upper bound of that of the same labels with free means.
+
+    References
+    ----------
+    I. Dhillon, Y. Guan and B. Kulis, "Kernel k-means, spectral clustering and normalized cuts" (2004), section 2.
+    D. Arthur and S. Vassilvitskii, "k-means++: the advantages of careful seeding" (2007). C. Elkan, "Using the triangle
+    inequality to accelerate k-means" (2003), lemma 1. R. Chitta, R. Jin, T. Havens and A. Jain, "Approximate kernel
+    k-means: solution to large scale kernel clustering" (2011), section 3.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer import KernelKMeans
+    >>> angles = np.linspace(0, 2 * np.pi, 40, endpoint=False)
+    >>> circle = np.column_stack([np.cos(angles), np.sin(angles)])
+    >>> rings = np.vstack([0.3 * circle, 3 * circle])
+    >>> model = KernelKMeans(2, kernel="poly", degree=2, gamma=1.0, coef0=0, random_state=0).fit(rings)
+    >>> len(set(model.labels_[:40])), model.certificate_.status.name
+    (1, 'converged')
+    >>> KernelKMeans(2, kernel="linear", init=[0, 2]).fit([[0.0], [1.0], [9.0], [11.0]]).cluster_centers_.tolist()
+    [[0.5], [10.0]]
+    """
+
+    def __init__(
+        self,
+        n_clusters: int = 8,
+        *,
+        kernel: Any = "rbf",
+        gamma: Any = None,
+        degree: float = 3,
+        coef0: float = 1,
+        init: Any = "k-means++",
+        n_init: int | str = "auto",
+        max_iter: int = 300,
+        tol: float = 0.0,
+        approximation: str | None = None,
+        n_landmarks: int = 300,
+        allow_indefinite: bool = False,
+        random_state: Any = None,
+        verbose: bool | int = False,
+        n_jobs: int | None = None,
+    ) -> None:
+        self.n_clusters = n_clusters
+        self.kernel = kernel
+        self.gamma = gamma
+        self.degree = degree
+        self.coef0 = coef0
+        self.init = init
+        self.n_init = n_init
+        self.max_iter = max_iter
+        self.tol = tol
+        self.approximation = approximation
+        self.n_landmarks = n_landmarks
+        self.allow_indefinite = allow_indefinite
+        self.random_state = random_state
+        self.verbose = verbose
+        self.n_jobs = n_jobs
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.transformer_tags.preserves_dtype = ["float64", "float32"]
+        return tags
+
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+        """Find clusters of the rows ``X``.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n_samples, n_features)
+            For ``kernel="precomputed"``, the kernel matrix of shape (n_samples, n_samples).
+        y : ignored
+        sample_weight : float or array-like of shape (n_samples,), optional
+            Weights, zero or above. A row of weight zero is put into the cluster that is nearest.
+
+        Raises
+        ------
+        DataError, ParameterError, IndefiniteKernelError, MemoryBudgetError
+            If the data or a parameter cannot be used, or the job is too large; see the messages.
+
+        Warns
+        -----
+        ConvergenceWarning
+            If ``max_iter`` ended the best run, or there are fewer distinct rows than clusters.
+        """
+        self._check_parameters()
+        X = self._check_X(X, reset=True)
+        weight = check_sample_weight(sample_weight, X)
+        if self.n_clusters > X.shape[0]:
+            raise ParameterError(
+                f"n_samples={X.shape[0]} should be >= n_clusters={self.n_clusters}: a cluster needs a row; ask for at "
+                "most as many clusters as there are rows."
+            )
+        check_start(self.init, int(self.n_clusters), X, self._is_precomputed)
+        fit_weighted_kernel(self, X, weight, allow_indefinite=self.allow_indefinite, intercept=True)
+        given = self._is_precomputed
+        rows = rows_of(X, weight, merge=not (given or self._is_partition(X)), square=given)
+        self._check_curvature(
+            self._gram(rows.X), rows.first, X.dtype, intercept=True, allow_indefinite=self.allow_indefinite
+        )
+        solution = self._solve(X, rows)
+        self._take(solution, rows, X)
+        self._report(len(rows.weight))
+        return self
+
+    def _is_partition(self, X: Any) -> bool:
+        """Whether ``init`` puts rows into clusters, which it may do with equal rows in different ways."""
+        return not isinstance(self.init, str) and np.shape(self.init) == (X.shape[0],) != (self.n_clusters,)
+
+    def _solve(self, X: Any, rows: Rows) -> Solution[Partition, None]:
+        random = check_random_state(self.random_state)
+        for name in ("map_", "_center"):
+            if hasattr(self, name):
+                delattr(self, name)
+        given = not isinstance(self.init, str)
+        k = int(self.n_clusters) if given else min(int(self.n_clusters), len(rows.weight))
+        several = 10 if not given and self.init == "random" else 1
+        n_init = 1 if given else several if isinstance(self.n_init, str) else int(self.n_init)
+        with ExitStack() as held:
+            data, norms = coordinates_of(self, rows, random, held)
+            return solve(
+                Clustering(
+                    self._gram(rows.X) if data is None else data, rows.weight, k, start_of(self, X, rows), n_init,
+                    int(self.max_iter), float(self.tol), random, norms, self._is_convex(True, self.allow_indefinite),
+                    bool(self.verbose), self.n_jobs,
+                )
+            )  # fmt: skip
+
+    def _take(self, solution: Solution[Partition, None], rows: Rows, X: Any) -> None:
+        found = solution.value
+        for name in ("dual_coef_", "X_fit_", "cluster_centers_"):
+            if hasattr(self, name):
+                delattr(self, name)
+        spare = int(self.n_clusters) - len(found.squares)
+        # Clusters that no row is left for lie on the first one.
+        column = np.concatenate([np.arange(len(found.squares)), np.zeros(spare, np.intp)])
+        self._squares = found.squares[column]
+        if found.centres is not None:
+            centre = getattr(self, "_center", None)
+            self.cluster_centers_ = found.centres[column] + (0.0 if centre is None else centre)
+        elif found.shares is not None and self.kernel_ is not None:
+            self.dual_coef_ = found.shares[:, column]
+            self.X_fit_ = rows.X
+        elif found.shares is not None:
+            self.dual_coef_ = np.zeros((len(X), int(self.n_clusters)))
+            self.dual_coef_[rows.first] = found.shares[:, column]
+        self._own = X.diagonal().astype(np.float64) if self.kernel_ is None else None
+        self.inertia_ = found.inertia
+        self.inertia_history_ = found.history
+        self.n_iter_ = solution.certificate.iterations
+        self.certificate_ = solution.certificate
+        labels = np.full(X.shape[0], -1, np.int32)
+        labels[rows.kept] = found.labels[rows.owner]
+        if not rows.kept.all():
+            labels[~rows.kept] = self.predict(X[~rows.kept])
+        self.labels_ = labels
+
+    def _report(self, distinct: int) -> None:
+        """Warn of what is not as it should be."""
+        used = len(np.unique(self.labels_))
+        if used < self.n_clusters:
+            warn_user(
+                f"{used} clusters were found and not n_clusters={self.n_clusters}, since there are {distinct} distinct "
+                "rows, or some that are equal for this kernel; ask for fewer clusters.",
+                ConvergenceWarning,
+            )
+        if self.certificate_.status.name == "iteration_limit":
+            warn_user(
+                f"rows still changed their clusters after max_iter={self.max_iter} iterations; raise max_iter, or pass "
+                "a tol above 0.",
+                ConvergenceWarning,
+            )
+
+    def predict(self, X: Any) -> NDArray[np.int32]:
+        """The cluster of the nearest mean for each row, (m,).
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (m, n_features)
+            For ``kernel="precomputed"``, kernel values of new and training rows, shape (m, n_samples).
+        """
+        check_is_fitted(self)
+        X = self._check_X(X, reset=False)
+        result: NDArray[np.int32] = (self._squares - 2 * self._inner(X)).argmin(axis=1).astype(np.int32)
+        return result
+
+    def transform(self, X: Any, *, diagonal: Any = None) -> Array:
+        """Distances in feature space of rows from the means, (m, n_clusters), in the precision of X.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (m, n_features)
+            For ``kernel="precomputed"``, kernel values of new and training rows, shape (m, n_samples).
+        diagonal : array-like of shape (m,), optional
+            For ``kernel="precomputed"``: ``k(x, x)`` of the new rows, which the matrix does not hold. It may be left
+            out if it is the same number for all training rows, which is then taken for the new ones.
+        """
+        check_is_fitted(self)
+        X = self._check_X(X, reset=False)
+        return np.sqrt(self._squared(X, diagonal)).astype(X.dtype, copy=False)
+
+    def score(self, X: Any, y: Any = None, sample_weight: Any = None, *, diagonal: Any = None) -> float:
+        """Minus the weighted sum of squared distances of rows from their nearest means.
+
+        Parameters
+        ----------
+        X, diagonal
+            As for :meth:`transform`.
+        y : ignored
+        sample_weight : float or array-like of shape (m,), optional
+        """
+        check_is_fitted(self)
+        X = self._check_X(X, reset=False)
+        return -float(check_sample_weight(sample_weight, X) @ self._squared(X, diagonal).min(axis=1))
+
+    def fit_predict(self, X: Any, y: Any = None, sample_weight: Any = None) -> NDArray[np.int32]:
+        """Fit to ``X`` and return ``labels_``."""
+        return self.fit(X, sample_weight=sample_weight).labels_
+
+    def fit_transform(self, X: Any, y: Any = None, sample_weight: Any = None) -> Array:
+        """Fit to ``X`` and return the distances of its rows from the means."""
+        self.fit(X, sample_weight=sample_weight)
+        own = self._own
+        return self.transform(X) if own is None else self.transform(X, diagonal=own)
+
+    @property
+    def _n_features_out(self) -> int:
+        """Number of columns that ``transform`` returns."""
+        return len(self._squares)
+
+    def _inner(self, X: Any) -> Vector:
+        """Inner products of rows and means."""
+        if hasattr(self, "dual_coef_"):
+            gram = (
+                PrecomputedGram(X, symmetric=False) if self.kernel_ is None
+                else Gram(self.kernel_, X, self.X_fit_, dtype=np.float64, n_jobs=self.n_jobs)
+            )  # fmt: skip
+            return np.asarray(gram @ self.dual_coef_, dtype=np.float64)
+        return inner_of(self, X)
+
+    def _squared(self, X: Any, diagonal: Any) -> Vector:
+        """Squared distances from the means; what is within rounding of 0 is 0."""
+        own = new_diagonal(self, X, self._own, diagonal)
+        result: Vector = np.maximum(own[:, None] - 2 * self._inner(X) + self._squares, 0.0)
+        return result
+
+    def _check_parameters(self) -> None:
+        def whole(value: float) -> bool:
+            return value >= 1 and value == int(value)
+
+        for name in ("n_clusters", "max_iter", "n_landmarks"):
+            require_number(self, name, "a whole number from 1 on", lambda v: np.isfinite(v) and whole(v))
+        if not (isinstance(self.n_init, str) and self.n_init == "auto"):
+            require_number(self, "n_init", "'auto' or a whole number from 1 on", lambda v: np.isfinite(v) and whole(v))
+        require_number(self, "tol", "a finite number of 0 or more", lambda v: 0 <= v < np.inf)
+        require_choice(self, "approximation", (None, "nystroem"))
+        require_choice(self, "allow_indefinite", (True, False))
+        require_seed(self)
+        if self.approximation is not None and self._is_precomputed:
+            raise ParameterError(
+                "approximation='nystroem' needs rows, and kernel='precomputed' has none; pass rows and a kernel."
+            )

@@ -1,0 +1,1 @@
+"""Rows grouped around means in feature space."""

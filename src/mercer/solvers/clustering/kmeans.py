@@ -1,0 +1,209 @@
+"""k-means in feature space: restarts, in low precision where K is not held, and an answer that is certified."""
+
+from __future__ import annotations
+
+import time
+from contextlib import ExitStack
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from mercer.engine import memory, tiles
+from mercer.engine.progress import Progress
+from mercer.gram import PrecomputedGram
+from mercer.solvers.clustering.descent import Descent, Rules
+from mercer.solvers.clustering.dual_means import DualMeans
+from mercer.solvers.clustering.entries import Entries, Evaluated, Stored
+from mercer.solvers.clustering.means import Labels, Means, indicator, inertia, squares
+from mercer.solvers.clustering.primal_means import Coordinates, PrimalMeans
+from mercer.solvers.clustering.starts import Start, first_labels
+from mercer.solvers.matrix import GramMatrix, Vector, whole_matrix
+from mercer.solvers.solution import Certificate, Solution, Status
+
+# The share of the budget that a stored matrix may take: iterations need room, too.
+_SHARE = 0.8
+
+
+@dataclass(frozen=True)
+class Clustering:
+    r""":math:`\min_\ell \sum_i w_i \|\phi(x_i) - m_{\ell_i}\|^2`, each m the weighted mean of the rows with its label.
+
+    Parameters
+    ----------
+    rows : GramMatrix or Coordinates
+        The matrix K, or coordinates of the rows in feature space.
+    weight : ndarray of shape (n,)
+        Above 0.
+    k : int
+        Number of clusters, at most n.
+    start : Start
+    n_init : int
+        Number of starts.
+    max_iter : int
+        Assignments of each run at the most.
+    tol : float
+        A run ends when the squared shifts of the means add up to this share of the variance.
+    random : RandomState
+    norms : ndarray of shape (n,), optional
+        ``k(x, x)``, for coordinates that leave out a part of the feature space.
+    convex : bool, default=True
+        Whether the kernel is positive; else distances need not obey the triangle inequality.
+    verbose : bool, default=False
+    n_jobs : int, optional
+    """
+
+    rows: GramMatrix | Coordinates
+    weight: Vector
+    k: int
+    start: Start
+    n_init: int
+    max_iter: int
+    tol: float
+    random: np.random.RandomState
+    norms: Vector | None = None
+    convex: bool = True
+    verbose: bool = False
+    n_jobs: int | None = None
+
+
+@dataclass(frozen=True)
+class Partition:
+    """The answer.
+
+    Attributes
+    ----------
+    labels : ndarray of int of shape (n,)
+        The nearest mean of each row.
+    shares : ndarray of shape (n, k) or None
+        ``m_c = sum_i shares_ic phi(x_i)``; None for coordinates.
+    centres : ndarray of shape (k, d) or None
+        The means in coordinates.
+    squares : ndarray of shape (k,)
+        Squared norms of the means.
+    inertia : float
+        The weighted sum of squared distances from the nearest mean.
+    history : ndarray
+        Inertia of every partition about its own means, from the first, and of the answer.
+    """
+
+    labels: Labels
+    shares: Vector | None
+    centres: Vector | None
+    squares: Vector
+    inertia: float
+    history: Vector
+
+
+def solve(problem: Clustering) -> Solution[Partition, None]:
+    """The best of several runs.
+
+    Where K does not fit the budget, runs take a matrix in float32, stored or evaluated; the best of them goes on in
+    float64 until every row is nearest to its own mean, so that the answer does not depend on the precision.
+
+    Raises
+    ------
+    MemoryBudgetError
+        If not even a few numbers for each row and cluster fit.
+    """
+    begun = time.perf_counter()
+    n, k = problem.rows.shape[0], problem.k
+    with memory.track() as account, ExitStack() as held:
+        dual = not isinstance(problem.rows, Coordinates)
+        held.enter_context(memory.reserve(working_bytes(n, k, dual), f"distances of {n} rows from {k} means"))
+        exact, rough = _means(problem, held)
+        progress = Progress(None, "k-means", problem.verbose)
+        run, settled = _best_run(problem, rough or exact, progress)
+        rules = _rules(problem, exact, run.labels)
+        final = Descent(exact, problem.weight, run.labels, run.steps, rules, progress)
+        status, labels = final.run(final=True, last=settled)
+        partition = _partition(problem, final, labels, run.history)
+    if status is Status.stalled and not problem.convex:
+        status = Status.stationary
+    size = float(np.abs(exact.norms).max())
+    violation = final.excess / size if size > 0 else 0.0
+    certificate = Certificate(
+        partition.inertia, -np.inf, violation, final.steps, time.perf_counter() - begun, account.peak, status,
+        {"assignment": violation}, problem.convex,
+    )  # fmt: skip
+    return Solution(partition, status, certificate, None)
+
+
+def working_bytes(n: int, k: int, dual: bool) -> int:
+    """What iterations hold: distances and two tables beside; where K is all there is, products and their partial sums.
+
+    >>> working_bytes(10, 2, dual=False)
+    480
+    """
+    table = 8 * n * k
+    return 5 * table + min(tiles.GROUPS * table, tiles.PARTIAL_BYTES) if dual else 3 * table
+
+
+def _means(problem: Clustering, held: ExitStack) -> tuple[Means, Means | None]:
+    """What gives exact answers, and what is cheaper for the way there if that is something else."""
+    weight, k = problem.weight, problem.k
+    if isinstance(problem.rows, Coordinates):
+        norms = problem.rows.norms(problem.n_jobs) if problem.norms is None else problem.norms
+        return PrimalMeans(problem.rows, norms, weight, k, problem.n_jobs), None
+    gram = problem.rows
+    norms = np.asarray(gram.diagonal(), dtype=np.float64)
+
+    def dual(entries: Entries) -> DualMeans:
+        return DualMeans(entries, norms, weight, k)
+
+    if isinstance(gram, PrecomputedGram):
+        return dual(Stored(gram.matrix, problem.n_jobs)), None
+    stored: dict[Any, Stored] = {}
+    for dtype in (np.float64, np.float32):
+        nbytes = np.dtype(dtype).itemsize * gram.shape[0] ** 2
+        if not stored and nbytes <= _SHARE * memory.budget():
+            held.enter_context(memory.reserve(nbytes, "the kernel matrix"))
+            stored[dtype] = Stored(whole_matrix(gram, dtype), problem.n_jobs)
+    if np.float64 in stored:
+        return dual(stored[np.float64]), None
+    exact = dual(Evaluated(gram.astype(np.float64)))
+    return exact, dual(stored.get(np.float32) or Evaluated(gram.astype(np.float32)))
+
+
+def _rules(problem: Clustering, means: Means, labels: Labels) -> Rules:
+    shift = 0.0
+    if problem.tol > 0:
+        means.begin(np.zeros_like(labels))
+        total = problem.weight.sum()
+        shift = problem.tol * max(inertia(means, problem.weight), 0.0) / total
+    return Rules(problem.max_iter, shift, problem.convex, problem.n_jobs)
+
+
+def _best_run(problem: Clustering, means: Means, progress: Progress) -> tuple[Descent, bool]:
+    """The run with the lowest inertia, the first of equals; and whether small shifts ended it."""
+    best: tuple[Descent, bool] | None = None
+    rules: Rules | None = None
+    for _ in range(problem.n_init):
+        labels = first_labels(problem.start, means, problem.weight, problem.k, problem.random)
+        rules = rules or _rules(problem, means, labels)
+        run = Descent(means, problem.weight, labels, problem.start.steps, rules, progress)
+        run.run(final=False)
+        if best is None or run.history[-1] < best[0].history[-1]:
+            best = run, run.settled
+        # Restarts share what is evaluated, and hold nothing but what the final run takes over.
+        run.release()
+    assert best is not None
+    return best
+
+
+def _partition(problem: Clustering, run: Descent, labels: Labels, history: list[float]) -> Partition:
+    """The answer, with clusters without rows behind the others, their means that of the first one."""
+    size = run.means.size
+    order = np.argsort(size == 0, kind="stable")
+    number = np.empty_like(order)
+    number[order] = np.arange(len(order))
+    source = np.where(size[order] > 0, order, order[0])
+    own = run.distances[np.arange(len(labels)), labels]
+    value = float(problem.weight @ own**2)
+    shares = centres = None
+    if isinstance(run.means, PrimalMeans):
+        centres = (run.means.sums[source] / size[source, None]).copy()
+    else:
+        shares = (indicator(run.labels, problem.weight, problem.k) / np.where(size > 0, size, 1.0))[:, source]
+    steps = np.array([*history[:-1], *run.history, value])
+    return Partition(number[labels].astype(np.int32), shares, centres, squares(run.means)[source], value, steps)
