@@ -131,12 +131,10 @@ class KernelKMeans(ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMix
     --------
     >>> import numpy as np
     >>> from mercer import KernelKMeans
-    >>> angles = np.linspace(0, 2 * np.pi, 40, endpoint=False)
-    >>> circle = np.column_stack([np.cos(angles), np.sin(angles)])
-    >>> rings = np.vstack([0.3 * circle, 3 * circle])
-    >>> model = KernelKMeans(2, kernel="poly", degree=2, gamma=1.0, coef0=0, random_state=0).fit(rings)
-    >>> len(set(model.labels_[:40])), model.certificate_.status.name
-    (1, 'converged')
+    >>> X = np.array([[-5.0], [-4.9], [-0.1], [0.0], [0.1], [4.9], [5.0]])
+    >>> model = KernelKMeans(2, kernel="poly", degree=2, gamma=1.0, coef0=0, init=[0, 3]).fit(X)
+    >>> model.labels_.tolist(), model.certificate_.status.name
+    ([0, 0, 1, 1, 1, 0, 0], 'converged')
     >>> KernelKMeans(2, kernel="linear", init=[0, 2]).fit([[0.0], [1.0], [9.0], [11.0]]).cluster_centers_.tolist()
     [[0.5], [10.0]]
     """
