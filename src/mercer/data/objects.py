@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import abc
 import hashlib
+import pickle
 import threading
 from collections.abc import Callable, Hashable, Iterator
 from typing import Any, ClassVar, Self
@@ -144,7 +145,11 @@ class Anything(Objects):
 
     @staticmethod
     def fingerprint(item: Any) -> bytes:
-        return repr(item).encode("utf-8", "surrogatepass")
+        # Equal objects may have other bytes, in which case they count as different rows; never the other way round.
+        try:
+            return pickle.dumps(item, protocol=4)
+        except (pickle.PicklingError, TypeError, AttributeError):
+            return b"object at %d" % id(item)
 
 
 def _object_array(items: Any) -> np.ndarray:

@@ -50,7 +50,9 @@ class Strings(Objects):
 
     @staticmethod
     def fingerprint(item: Any) -> bytes:
-        return (item if isinstance(item, str) else repr(item)).encode("utf-8", "surrogatepass")
+        # A byte that no text has tells tokens from the text that prints like them.
+        mark, text = (b"", item) if isinstance(item, str) else (b"\xff", repr(item))
+        return mark + text.encode("utf-8", "surrogatepass")
 
     def codes(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """All symbols as numbers, one string after the other, and where each begins: (total,) and (n + 1,).

@@ -10,10 +10,9 @@ from numpy.typing import NDArray
 from sklearn.base import MultiOutputMixin, RegressorMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from mercer._errors import DataError, ParameterError, warn_user
-from mercer.data.advice import advised
 from mercer.estimators._base import KernelEstimator
 from mercer.estimators._parameters import require_choice, require_number, require_seed
 from mercer.estimators._targets import warn_of_constant
@@ -174,12 +173,7 @@ class KernelLMS(MultiOutputMixin, RegressorMixin, KernelEstimator):
         ``sample_weight`` (n,) says how often each row counts.
         """
         self._check_parameters()
-        with advised():
-            X, y = validate_data(
-                self, X, y, accept_sparse=False if self._is_precomputed else "csr", dtype=[np.float64, np.float32],
-                order="C", multi_output=True, y_numeric=True,
-            )  # fmt: skip
-            y = np.asarray(y, dtype=np.float64)
+        X, y = self._check_X_and_numbers(X, y, several=True)
         weight = check_sample_weight(sample_weight, X)
         warn_of_constant(y, weight)
         rows, others = self._split(np.flatnonzero(weight))
