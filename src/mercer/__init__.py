@@ -43,7 +43,7 @@ _HOME = {
     "save": "mercer.persistence",
     "svm_path": "mercer.selection.path",
 }
-_MODULES = ("comparison", "kernels", "losses", "maps", "priors", "validity", "testing")
+_MODULES = ("comparison", "kernels", "losses", "maps", "priors", "spectrum", "validity", "testing")
 
 __all__ = ["__version__", *sorted(_HOME), *_MODULES]
 
@@ -53,6 +53,7 @@ if TYPE_CHECKING:
     from mercer import losses as losses
     from mercer import maps as maps
     from mercer import priors as priors
+    from mercer import spectrum as spectrum
     from mercer import testing as testing
     from mercer import validity as validity
     from mercer._errors import InfeasibleError as InfeasibleError

@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
-from sklearn.utils import check_array, check_random_state
+from sklearn.utils import check_array
 
 from mercer._errors import DataError, IndefiniteKernelError, ParameterError
+from mercer.data.seeds import generator
 from mercer.engine import memory, tiles
 from mercer.engine.tiles import Array
 from mercer.gram import Gram
@@ -101,7 +102,7 @@ def mmd(
         raise DataError(f"the unbiased estimate needs two rows of each sample, and there are {n} and {m}.")
     joined = sp.vstack([X, Z], format="csr") if sp.issparse(X) or sp.issparse(Z) else np.concatenate([X, Z])
     gram = _gram(kernel, gamma, joined, n_jobs)
-    rng = _generator(random_state)
+    rng = generator(random_state)
     with memory.reserve(16 * (n + m) * (n_permutations + 2), f"{n_permutations} permutations of {n + m} rows"):
         first = np.zeros((n + m, n_permutations + 2))
         first[:n, 0], first[:, -1] = 1, 1
@@ -188,7 +189,7 @@ def hsic(
         raise DataError(f"this estimate needs {least} rows at least, and there are {n}.")
     gram = _gram(kernel, gamma, X, n_jobs)
     other = _gram(kernel if kernel_y is None else kernel_y, gamma, Y, n_jobs)
-    rng = _generator(random_state)
+    rng = generator(random_state)
     with memory.reserve(8 * n * (n + n_permutations + 1), f"the {n} x {n} kernel matrix of Y and the permutations"):
         L = other.dense(np.empty((n, n)))
         orders = np.stack([np.arange(n), *(rng.permutation(n) for _ in range(n_permutations))])
@@ -246,16 +247,6 @@ def _check(n_permutations: Any, unbiased: Any) -> None:
         raise ParameterError(f"n_permutations must be a whole number of 0 or more, and is {n_permutations!r}.")
     if not isinstance(unbiased, bool | np.bool_):
         raise ParameterError(f"unbiased must be True or False, and is {unbiased!r}.")
-
-
-def _generator(random_state: Any) -> np.random.RandomState:
-    try:
-        generator: np.random.RandomState = check_random_state(random_state)
-    except ValueError as error:
-        raise ParameterError(
-            f"random_state must be a whole number of 0 or more, a numpy RandomState or None, and is {random_state!r}."
-        ) from error
-    return generator
 
 
 def _gram(kernel: Any, gamma: Any, rows: Any, n_jobs: int | None) -> Gram:

@@ -24,7 +24,7 @@ from mercer.kernels import Kernel, as_kernel
 from mercer.kernels.convert import rate_of_scale
 from mercer.solvers.linear import cholesky
 from mercer.solvers.linear.linear_system import LinearSystem
-from mercer.solvers.spectral.eigenpairs import SOLVERS, CentredEigenproblem, Eigenpairs, EigenState, solve
+from mercer.solvers.spectral.eigenpairs import SOLVERS, Eigenpairs, Eigenproblem, EigenState, solve
 
 Array = NDArray[np.floating]
 
@@ -201,7 +201,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEstimat
         self._fit_kernel(X, allow_indefinite=True, intercept=True, gamma=self.gamma_)
         positive = not self._is_taken_on_trust() and self._is_convex(intercept=True, allow_indefinite=False)
         solution = solve(
-            CentredEigenproblem(
+            Eigenproblem(
                 self._gram(X, dtype=None if self.kernel_ is None else np.float64), self.n_components,
                 self.eigen_solver, float(self.tol), self.max_iter,
                 None if isinstance(self.iterated_power, str) else self.iterated_power,

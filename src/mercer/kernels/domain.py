@@ -5,14 +5,18 @@ from __future__ import annotations
 from typing import Any, Literal
 
 import numpy as np
+from sklearn.utils import check_array
 
 from mercer._errors import DataError, ParameterError
+from mercer.data.advice import advised
 from mercer.data.columns import MixedRows
 from mercer.data.objects import Anything, Objects
 from mercer.data.vectors import column_names, column_positions
 from mercer.kernels.algebra import Constant
 from mercer.kernels.base import Expression
+from mercer.kernels.convert import as_kernel
 from mercer.kernels.function import FromFunction
+from mercer.kernels.kernel import Kernel
 from mercer.kernels.modifiers import On, Warped
 from mercer.kernels.objects import ObjectKernel
 from mercer.kernels.vector.columnwise import White
@@ -82,6 +86,32 @@ def rows_of(kernel: Expression, X: Any) -> Any:
     if kind == "anything" and not isinstance(X, (Objects, MixedRows)) and _are_objects(X):
         return Anything.of(X)
     return X
+
+
+def checked_rows(kernel: Any, X: Any, name: str) -> Any:
+    """``X`` in the form that ``kernel`` compares; vectors as an array or CSR of float32 or float64.
+
+    The kernel is anything that :func:`mercer.kernels.as_kernel` takes.
+
+    Raises
+    ------
+    DataError
+        If the rows cannot be used; with ``name``.
+
+    Examples
+    --------
+    >>> checked_rows("rbf", [[1, 2], [3, 4]], "X").dtype
+    dtype('float64')
+    """
+    if isinstance(kernel, Kernel) or (callable(kernel) and not isinstance(kernel, type)):
+        rows = rows_of(as_kernel(kernel), X)
+        if isinstance(rows, (Objects, MixedRows)):
+            return rows
+    try:
+        with advised():
+            return check_array(X, accept_sparse="csr", dtype=[np.float64, np.float32], order="C", input_name=name)
+    except DataError as error:
+        raise DataError(f"{name} cannot be used: {error}") from error
 
 
 def _are_objects(X: Any) -> bool:

@@ -11,10 +11,9 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, TransformerMixin
-from sklearn.utils import check_random_state
 from sklearn.utils.validation import _check_feature_names_in, check_is_fitted, validate_data
 
-from mercer._errors import NumericalError, ParameterError
+from mercer._errors import NumericalError
 from mercer.data.advice import advised
 from mercer.data.vectors import as_vectors
 from mercer.engine import memory, threads
@@ -141,22 +140,6 @@ def by_rows(n: int, width: int, work: Callable[[slice], None]) -> None:
         progress.advance()
 
     threads.run([partial(task, part) for part in parts])
-
-
-def generator(random_state: Any) -> np.random.RandomState:
-    """The generator that a parameter ``random_state`` stands for.
-
-    Raises
-    ------
-    ParameterError
-        If it stands for none.
-    """
-    try:
-        return check_random_state(random_state)
-    except ValueError as error:
-        raise ParameterError(
-            f"random_state must be a whole number of 0 or more, a numpy RandomState or None, and is {random_state!r}."
-        ) from error
 
 
 def csr_of(data: Any, columns: Any, indptr: Any, shape: tuple[int, int]) -> sp.csr_matrix:

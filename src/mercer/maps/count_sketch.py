@@ -10,9 +10,10 @@ import scipy.fft
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from mercer.data.seeds import generator
 from mercer.kernels import Polynomial
 from mercer.kernels.parameters import whole
-from mercer.maps._base import FeatureMap, by_rows, generator
+from mercer.maps._base import FeatureMap, by_rows
 
 
 class CountSketchMap(FeatureMap):

@@ -8,10 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mercer._errors import IndefiniteKernelError, ParameterError
+from mercer.data.seeds import generator
 from mercer.engine import memory
 from mercer.kernels import as_kernel
 from mercer.kernels.parameters import whole
-from mercer.maps._base import FeatureMap, by_rows, generator
+from mercer.maps._base import FeatureMap, by_rows
 from mercer.maps._landmarks import centres, inverse_root, leverage, pivots, uniform
 
 _CHOICES = {"uniform": uniform, "leverage": leverage, "rpcholesky": pivots}

@@ -9,10 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mercer._errors import DataError, ParameterError
+from mercer.data.seeds import generator
 from mercer.engine import memory
 from mercer.kernels import RBF, ArcCosine, Kernel, Laplacian, Matern, as_kernel
 from mercer.kernels.parameters import whole
-from mercer.maps._base import FeatureMap, by_rows, generator
+from mercer.maps._base import FeatureMap, by_rows
 
 
 class RandomFourierMap(FeatureMap):

@@ -12,7 +12,7 @@ from mercer.solvers.matrix import Array, GramMatrix, Vector
 
 @dataclass(frozen=True)
 class Centring:
-    """What centring takes: the mean of every row of K, and the mean of all entries.
+    """What centring takes: the mean of every row of K, and the mean of all entries; and the diagonal that it leaves.
 
     Parameters
     ----------

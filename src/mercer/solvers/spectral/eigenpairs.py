@@ -1,4 +1,4 @@
-"""The leading eigenpairs of a centred kernel matrix: by LAPACK, by blocks of products, or as SciPy's ARPACK does."""
+"""The leading eigenpairs of a centred or scaled kernel matrix: by LAPACK, by blocks of products, or by ARPACK."""
 
 from __future__ import annotations
 
@@ -16,6 +16,9 @@ from mercer.solvers.matrix import Array, GramMatrix, Vector, whole_matrix
 from mercer.solvers.solution import Certificate, Solution, Status
 from mercer.solvers.spectral.centred import CentredGram, CentredMatrix, Centring
 from mercer.solvers.spectral.krylov import RitzPairs, basis_columns, block_lanczos, subspace_iteration
+from mercer.solvers.spectral.scaled import ScaledGram, ScaledMatrix
+
+SymmetricMatrix = CentredMatrix | CentredGram | ScaledMatrix | ScaledGram
 
 SOLVERS = ("auto", "dense", "arpack", "randomized")
 # Up to so many rows LAPACK takes hundredths of a second; above, it is left to where many pairs are wanted.
@@ -31,8 +34,8 @@ _WAY_OUT = "Ask for few components, raise the budget with mercer.config(memory=.
 
 
 @dataclass(frozen=True)
-class CentredEigenproblem:
-    r"""The k largest eigenvalues and vectors of :math:`HKH`, :math:`H = I - \tfrac1n 1 1^\top`.
+class Eigenproblem:
+    r"""The k largest eigenvalues and vectors of :math:`HKH`, :math:`H = I - \tfrac1n 1 1^\top`, or of :math:`SKS`.
 
     Parameters
     ----------
@@ -53,11 +56,13 @@ class CentredEigenproblem:
         Start of all but LAPACK.
     positive : bool, default=False
         Whether K is known to have no negative eigenvalues, so that none are looked for.
+    scale : ndarray of shape (n,), optional
+        The diagonal of S; None for the centred matrix.
 
     Examples
     --------
     >>> from mercer.gram import PrecomputedGram
-    >>> CentredEigenproblem(PrecomputedGram(np.eye(3)), 1).n_wanted
+    >>> Eigenproblem(PrecomputedGram(np.eye(3)), 1).n_wanted
     1
     """
 
@@ -69,6 +74,7 @@ class CentredEigenproblem:
     power: int | None = None
     random_state: np.random.RandomState | None = None
     positive: bool = False
+    scale: Vector | None = None
 
     @property
     def n_wanted(self) -> int:
@@ -79,6 +85,14 @@ class CentredEigenproblem:
     def rng(self) -> np.random.RandomState:
         """Where random starts come from."""
         return np.random.RandomState(0) if self.random_state is None else self.random_state
+
+    def of_array(self, K: Vector) -> SymmetricMatrix:
+        """The matrix of the problem, in the place of K."""
+        return CentredMatrix(K) if self.scale is None else ScaledMatrix(K, self.scale)
+
+    def of_products(self) -> SymmetricMatrix:
+        """The matrix of the problem, by products with K."""
+        return CentredGram(self.gram) if self.scale is None else ScaledGram(self.gram, self.scale)
 
 
 @dataclass(frozen=True)
@@ -95,13 +109,13 @@ class Eigenpairs:
 
 @dataclass(frozen=True)
 class EigenState:
-    """How the pairs were found, and what the matrix was centred by."""
+    """How the pairs were found, what the matrix was centred by, and its diagonal."""
 
     method: str
     centring: Centring
 
 
-def solve(problem: CentredEigenproblem) -> Solution[Eigenpairs, EigenState]:
+def solve(problem: Eigenproblem) -> Solution[Eigenpairs, EigenState]:
     """The eigenpairs of the problem; the certificate has the residuals and the variance that they leave.
 
     ``primal`` is the sum of the other eigenvalues (the squared distance of the rows from the components' span, in
@@ -119,7 +133,7 @@ def solve(problem: CentredEigenproblem) -> Solution[Eigenpairs, EigenState]:
     --------
     >>> from mercer.gram import PrecomputedGram
     >>> X = np.array([[1.0], [2.0], [6.0]])
-    >>> solution = solve(CentredEigenproblem(PrecomputedGram(X @ X.T), 1))
+    >>> solution = solve(Eigenproblem(PrecomputedGram(X @ X.T), 1))
     >>> solution.value.values.round(9).tolist(), solution.state.method
     ([14.0], 'dense')
     """
@@ -130,21 +144,20 @@ def solve(problem: CentredEigenproblem) -> Solution[Eigenpairs, EigenState]:
         # LAPACK reduces the matrix in its place; beside it are the vectors, or what looks for negative eigenvalues.
         columns = max(k + 8, 2 * basis_columns(n, 1)) if method == "dense" else 4 * basis_columns(n, k)
         held.enter_context(memory.reserve(8 * n * columns, f"the eigenvectors of {n} rows", _WAY_OUT))
-        matrix: CentredMatrix | CentredGram
         if method == "dense" or 8 * n * n <= memory.budget():
             held.enter_context(memory.reserve(8 * n * n, f"the kernel matrix of {n} rows", _WAY_OUT))
-            matrix = CentredMatrix(whole_matrix(problem.gram, np.float64).astype(np.float64, copy=False))
+            matrix = problem.of_array(whole_matrix(problem.gram, np.float64).astype(np.float64, copy=False))
         else:
-            matrix = CentredGram(problem.gram)
+            matrix = problem.of_products()
         pairs = _pairs(problem, method, matrix)
     if not np.isfinite(pairs.values).all():
-        raise NumericalError("an eigenvalue of the centred kernel matrix is not finite; scale the columns of X.")
+        raise NumericalError("an eigenvalue of the kernel matrix is not finite; scale the columns of X.")
     value = _tidy(pairs, matrix.centring)
     certificate = _certify(pairs, matrix.centring, method, account.peak, time.perf_counter() - begun)
     return Solution(value, certificate.status, certificate, EigenState(method, matrix.centring))
 
 
-def _method(problem: CentredEigenproblem) -> str:
+def _method(problem: Eigenproblem) -> str:
     n, k = problem.gram.shape[0], problem.n_wanted
     if problem.solver == "arpack" and k >= n:
         raise ParameterError(
@@ -157,7 +170,7 @@ def _method(problem: CentredEigenproblem) -> str:
     return "dense" if n <= _DENSE_UP_TO or many else "block Lanczos"
 
 
-def _pairs(problem: CentredEigenproblem, method: str, matrix: CentredMatrix | CentredGram) -> RitzPairs:
+def _pairs(problem: Eigenproblem, method: str, matrix: SymmetricMatrix) -> RitzPairs:
     """By the method, whatever the signs of the values."""
     n, k = matrix.shape[0], problem.n_wanted
     floor = float(np.finfo(np.float64).eps) * n * matrix.centring.largest
@@ -170,7 +183,7 @@ def _pairs(problem: CentredEigenproblem, method: str, matrix: CentredMatrix | Ce
     lowest = np.inf if problem.positive or k == n else _lowest(matrix)
     if method == "arpack":
         return _arpack(problem, matrix, lowest)
-    assert isinstance(matrix, CentredMatrix)
+    assert isinstance(matrix, (CentredMatrix, ScaledMatrix))
     threads.checkpoint()
     # LAPACK reads columns, and those of a symmetric matrix are its rows: no copy is made.
     values, vectors = eigh(
@@ -179,12 +192,12 @@ def _pairs(problem: CentredEigenproblem, method: str, matrix: CentredMatrix | Ce
     return RitzPairs(values[::-1], vectors[:, ::-1], np.zeros(k), min(lowest, float(values[0])), 0, True)
 
 
-def _lowest(matrix: CentredMatrix | CentredGram) -> float:
+def _lowest(matrix: SymmetricMatrix) -> float:
     """A Rayleigh quotient at the lower end of the spectrum, which Lanczos comes to see with the upper one."""
     return block_lanczos(matrix, 1, np.random.RandomState(0), 0.0, 0.0, _LOOKS).lowest
 
 
-def _arpack(problem: CentredEigenproblem, matrix: CentredMatrix | CentredGram, lowest: float) -> RitzPairs:
+def _arpack(problem: Eigenproblem, matrix: SymmetricMatrix, lowest: float) -> RitzPairs:
     """SciPy's implicitly restarted Lanczos method, with the start that scikit-learn draws."""
     n, k = matrix.shape[0], problem.n_wanted
     start = problem.rng.uniform(-1, 1, n)

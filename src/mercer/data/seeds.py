@@ -1,0 +1,27 @@
+"""What a parameter ``random_state`` stands for."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from sklearn.utils import check_random_state
+
+from mercer._errors import ParameterError
+
+
+def generator(random_state: Any) -> np.random.RandomState:
+    """The generator that a parameter ``random_state`` stands for.
+
+    Raises
+    ------
+    ParameterError
+        If it stands for none.
+    """
+    try:
+        made: np.random.RandomState = check_random_state(random_state)
+    except ValueError as error:
+        raise ParameterError(
+            f"random_state must be a whole number of 0 or more, a numpy RandomState or None, and is {random_state!r}."
+        ) from error
+    return made

@@ -1,0 +1,185 @@
+"""Mercer's theorem on a sample: eigenvalues and eigenfunctions of the integral operator of a kernel."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils.extmath import svd_flip
+
+from mercer._errors import DataError, IndefiniteKernelError, ParameterError
+from mercer.data.seeds import generator
+from mercer.data.vectors import column_names
+from mercer.estimators._base import bind_columns
+from mercer.estimators._weights import check_sample_weight
+from mercer.gram import Gram, PrecomputedGram
+from mercer.gram.precomputed import check_square
+from mercer.kernels import Kernel, as_kernel
+from mercer.kernels.domain import checked_rows
+from mercer.kernels.function import rests_on_a_function
+from mercer.solvers.solution import Certificate
+from mercer.solvers.spectral.eigenpairs import Eigenproblem, solve
+
+__all__ = ["Eigenfunctions", "eigenfunctions"]
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Eigenfunctions:
+    """The leading eigenvalues of a kernel's integral operator, and its eigenfunctions, which are called with rows.
+
+    Attributes
+    ----------
+    eigenvalues : ndarray of shape (k,)
+        Descending and above 0.
+    trace : float
+        The mean of ``k(x, x)``, which is the sum of all eigenvalues.
+    kernel : Kernel or None
+        The kernel; None for ``"precomputed"``.
+    certificate : Certificate
+        The trace that is left, residuals and orthogonality of the eigenpairs, time and memory.
+    """
+
+    eigenvalues: Array
+    trace: float
+    kernel: Kernel | None
+    certificate: Certificate
+    _rows: Any = field(repr=False)
+    _weights: Array = field(repr=False)
+    _n_jobs: int | None = field(repr=False)
+
+    def __call__(self, X: Any) -> Array:
+        """Values at the rows of ``X``, shape (m, k); for ``"precomputed"``, at rows of kernel values (m, n).
+
+        Rounding of kernel values is multiplied by the quotient of the largest eigenvalue and that of the function.
+        """
+        if self.kernel is None:
+            K = np.asarray(X)
+            if K.ndim != 2 or K.shape[1] != len(self._rows):
+                raise DataError(
+                    f"kernel values must be of shape (m, {len(self._rows)}), new rows by those of the sample, and have "
+                    f"the shape {K.shape}."
+                )
+            return np.asarray(PrecomputedGram(K[:, self._rows], symmetric=False) @ self._weights, dtype=np.float64)
+        X = checked_rows(self.kernel, X, "X")
+        if getattr(X, "ndim", 0) == 2 and X.shape[1] != self._rows.shape[1]:
+            raise DataError(f"X has {X.shape[1]} columns, and the sample has {self._rows.shape[1]}.")
+        gram = Gram(self.kernel, X, self._rows, dtype=np.float64, n_jobs=self._n_jobs)
+        return np.asarray(gram @ self._weights, dtype=np.float64)
+
+
+def eigenfunctions(
+    kernel: Any, X: Any, n_components: int = 10, *, sample_weight: Any = None, gamma: Any = "scale",
+    random_state: Any = None, n_jobs: int | None = None,
+) -> Eigenfunctions:  # fmt: skip
+    r"""Mercer's eigenvalues and eigenfunctions of a kernel, estimated from a sample of the distribution p of the rows.
+
+    .. math:: \int k(x, z)\, \psi_i(z)\, p(z)\, dz = \lambda_i\, \psi_i(x), \qquad
+              \int \psi_i \psi_j\, p = \delta_{ij}, \qquad
+              k(x, z) = \sum_i \lambda_i\, \psi_i(x)\, \psi_i(z)
+
+    With shares :math:`w` of the rows in the place of p, :math:`u_i` an eigenvector of
+    :math:`W^{1/2} K W^{1/2}` and :math:`\lambda_i` its eigenvalue,
+
+    .. math:: \psi_i(x) = \frac{1}{\lambda_i} \sum_j \sqrt{w_j}\, u_{ij}\, k(x, x_j)
+
+    With :math:`w_j = 1 / n` the eigenvalues are those of K divided by n. On the sample the functions are orthonormal,
+    and all of them together give K back. Nothing is centred; :class:`mercer.KernelPCA` is what centring makes of it.
+
+    Parameters
+    ----------
+    kernel : str, Kernel, scikit-learn kernel or callable
+        Positive semi-definite; or ``"precomputed"``.
+    X : array-like or sparse matrix of shape (n, d), or what else the kernel takes
+        The sample; for ``"precomputed"``, its kernel matrix (n, n).
+    n_components : int, default=10
+        The most eigenpairs, from 1 to n; those whose eigenvalue is no more than rounding are left out.
+    sample_weight : array-like of shape (n,), optional
+        How often each row counts, 0 or more; or the weights of a quadrature rule for p.
+    gamma : float or {"scale", "auto"}, default="scale"
+        For named kernels.
+    random_state : int, RandomState or None
+        Start of the iterations, for more than 400 rows.
+    n_jobs : int, optional
+        Threads; None for all.
+
+    Returns
+    -------
+    Eigenfunctions
+
+    Raises
+    ------
+    DataError, ParameterError, IndefiniteKernelError, MemoryBudgetError
+        If the sample or a parameter cannot be used, the kernel is not positive, or the job does not fit.
+
+    References
+    ----------
+    C. Rasmussen, C. Williams, "Gaussian processes for machine learning" (2006), section 4.3, equations 4.36 to 4.44;
+    C. Baker, "The numerical treatment of integral equations" (1977), chapter 3, for the extension to all x.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer.kernels import RBF
+    >>> x = np.linspace(-1, 1, 200)[:, None]
+    >>> psi = eigenfunctions(RBF(0.5), x, 4)
+    >>> psi.eigenvalues.round(3).tolist(), round(psi.trace, 9)
+    ([0.519, 0.303, 0.127, 0.039], 1.0)
+    >>> bool(np.allclose(psi(x).T @ psi(x) / 200, np.eye(4)))
+    True
+    """
+    precomputed = isinstance(kernel, str) and kernel == "precomputed"
+    made, rows = (None, check_square(X)) if precomputed else _read(kernel, X, gamma)
+    share = check_sample_weight(sample_weight, rows)
+    kept = np.flatnonzero(share)
+    scale = np.sqrt(share[kept] / share.sum())
+    k = _check_count(n_components, len(kept))
+    gram: Any
+    anchors: Any
+    if made is None:
+        gram, anchors = PrecomputedGram(rows).restrict(kept, kept), share > 0
+    else:
+        anchors = rows if len(kept) == rows.shape[0] else rows[kept]
+        gram = Gram(made, anchors, dtype=np.float64, n_jobs=n_jobs)
+    solution = solve(
+        Eigenproblem(
+            gram, k, random_state=generator(random_state), scale=scale,
+            positive=made is not None and not rests_on_a_function(made),
+        )
+    )  # fmt: skip
+    found = solution.value
+    if len(found.negative):
+        raise IndefiniteKernelError(
+            f"the kernel matrix has a negative eigenvalue, {found.negative[0]:.4g} (the largest is "
+            f"{found.values[0]:.4g}), so that Mercer's theorem does not hold; mercer.validity.check says more."
+        )
+    vectors, _ = svd_flip(u=found.vectors, v=None)
+    there = found.values > 0
+    values, vectors = found.values[there], vectors[:, there]
+    trace = float(solution.state.centring.diagonal.sum())
+    weights = scale[:, None] * vectors / values
+    return Eigenfunctions(values, trace, made, solution.certificate, anchors, weights, n_jobs)
+
+
+def _read(kernel: Any, X: Any, gamma: Any) -> tuple[Kernel, Any]:
+    """The kernel, which must be positive, and the rows in the form that it compares."""
+    rows = checked_rows(kernel, X, "X")
+    made = bind_columns(as_kernel(kernel, gamma=gamma, X=rows), column_names(X))
+    if made.definiteness != "positive":
+        raise IndefiniteKernelError(
+            f"{made.indefinite_part()!r} is not positive semi-definite, so that Mercer's theorem does not hold; choose "
+            "another kernel" + (", or center it: kernel.centered(X)." if made.definiteness == "conditional" else ".")
+        )
+    return made, rows
+
+
+def _check_count(n_components: Any, n: int) -> int:
+    if isinstance(n_components, bool) or not isinstance(n_components, Integral) or not 1 <= int(n_components) <= n:
+        raise ParameterError(
+            f"n_components must be a whole number from 1 to {n}, the rows of a weight above 0, and is {n_components!r}."
+        )
+    return int(n_components)
