@@ -1,7 +1,7 @@
-"""The base of kernels on objects that count features: ``k(x, z) = sum_f count_f(x) count_f(z)``.
+"""The base of kernels on objects that count features: ``k(x, z) = sum_f weight_f count_f(x) count_f(z)``.
 
-Features are numbers of 64 bits, most often hashes, and a row has few of them. A block is a product of sparse matrices
-over the features that both sides have; matrices that are not sparse are multiplied as dense ones.
+Features are numbers of 64 bits, most often hashes, and a row has few of them. A block is a product of matrices over
+the features that both sides have: a dense one of those that many rows have, and a sparse one of the others.
 """
 
 from __future__ import annotations
@@ -12,91 +12,194 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from mercer.engine.tiles import Array
+from mercer.data.objects import Objects
+from mercer.engine import memory
+from mercer.engine.tiles import Array, scratch_tile
 from mercer.kernels.inputs import Frame, Operand, Pairs, Rows, Scope
 from mercer.kernels.objects import ObjectKernel
 from mercer.kernels.operands import products
 from mercer.kernels.statistics import Statistic
+from mercer.loops import counts as loops
+from mercer.loops.transpose import mirror
 
-# From this share of entries that are not zero on, the product of dense matrices is the faster one: a sparse one takes
-# share^2 operations of 1 ns a column, a dense one 2 at 30 GFLOP/s.
-_DENSE_SHARE = 0.25
+# A feature is held dense if at least this share of all pairs of rows share it: a pair costs a sparse product 0.8 ns
+# where it shares the feature, and a dense one 0.05 ns in any case.
+_DENSE_SHARE = 0.06
+# Of the memory that is left, what the dense part may take.
+_DENSE_MEMORY = 0.125
 
 
 class Features(NamedTuple):
     """Which features the rows have, and how often: those of row i from ``starts[i]`` to ``starts[i + 1]``.
 
-    A feature may be there several times; its counts are then added.
+    A feature may be there several times; its counts are then added. ``levels`` are for kernels that weigh features by
+    level: a whole number from 0 for each entry, the same wherever the feature is the same.
     """
 
     ids: NDArray[np.uint64]
     counts: NDArray[np.float64]
     starts: NDArray[np.int64]
+    levels: NDArray[np.integer] | None = None
+
+
+class _Table(NamedTuple):
+    """The features of a container as a sparse matrix: a row an object, a column a feature, in order of coming."""
+
+    ids: NDArray[np.uint64]
+    levels: NDArray[np.int64]
+    starts: NDArray[np.int64]
+    columns: NDArray[np.int32]
+    values: NDArray[np.float64]
+
+    @classmethod
+    def of(cls, features: Features) -> _Table:
+        ids, counts, starts, levels = features
+        columns, values = np.empty(len(ids), np.int32), np.empty(len(ids))
+        kept = np.empty_like(starts)
+        firsts = loops.tabulate(ids, counts, starts, columns, values, kept)
+        of_columns = np.zeros(len(firsts), np.int64) if levels is None else levels[firsts].astype(np.int64)
+        # Copies, so that what was merged gives its memory back.
+        return cls(ids[firsts], of_columns, kept, columns[: kept[-1]].copy(), values[: kept[-1]].copy())
+
+    @property
+    def frequencies(self) -> NDArray[np.int64]:
+        """In how many rows each feature is."""
+        return np.bincount(self.columns, minlength=len(self.ids))
+
+
+class _Store(NamedTuple):
+    """One side of a block: rows of the shared features, in the order of columns that both sides have."""
+
+    starts: NDArray[np.int64]
+    columns: NDArray[np.int32]
+    values: Array
+    norms: Array
+    # Of each level, (n, levels); levels of the columns of the dense part and then of the sparse one.
+    parts: Array
+    levels: NDArray[np.int64]
+    width: int
+    symmetric: bool
+
+
+class _Held:
+    """Some rows of a store."""
+
+    def __init__(self, store: _Store, index: NDArray[np.int64], dense: Array) -> None:
+        self.store, self.index, self.dense = store, index, dense
+
+    def __getitem__(self, chosen: Any) -> _Held:
+        return _Held(self.store, self.index[chosen], self.dense[chosen])
+
+    def __len__(self) -> int:
+        return len(self.index)
+
+    def _sparse(self) -> tuple[Any, ...]:
+        return self.store.starts, self.store.columns, self.store.values, self.index
+
+    def multiply(self, other: _Held, out: Array) -> None:
+        """Inner products of the rows."""
+        if self.dense.shape[1]:
+            products(self.dense, other.dense, out)
+        else:
+            out[...] = 0
+        same = self.store is other.store
+        if self.store.width:
+            place = scratch_tile("columns", (self.store.width,), np.dtype(np.int32))
+            symmetric = same and np.array_equal(self.index, other.index) and _ascending(self.index)
+            loops.add_products(*self._sparse(), *other._sparse(), place, symmetric, out)
+            if symmetric:
+                mirror(out)
+        if same and self.store.symmetric and _meet(self.index, other.index):
+            loops.set_same(self.index, other.index, self.store.norms, out)
+
+    def pull(self, other: _Held, weights: Array) -> Array:
+        """``sum_ij weights_ij`` times the inner product over the features of a level, for each level."""
+        levels, dense = self.store.levels, self.dense.shape[1]
+        out = np.zeros(self.store.parts.shape[1])
+        if self.store.width:
+            place = scratch_tile("columns", (self.store.width,), np.dtype(np.int32))
+            loops.pull_products(*self._sparse(), *other._sparse(), place, levels[dense:], weights, out)
+        if dense:
+            by_column = np.einsum("ij,ij->j", self.dense, weights @ other.dense)
+            out += np.bincount(levels[:dense], by_column, len(out))
+        return out
+
+
+def _ascending(index: NDArray[np.int64]) -> bool:
+    return bool((np.diff(index) > 0).all())
+
+
+def _meet(index: NDArray[np.int64], other: NDArray[np.int64]) -> bool:
+    """Whether a row may be in both: tiles off the diagonal have none in common."""
+    return len(index) > 0 and len(other) > 0 and bool(index.min() <= other.max() and other.min() <= index.max())
 
 
 @dataclass(frozen=True)
 class _Common(Statistic):
-    """The inner product of the counts."""
+    """The inner product of the counts, or for slopes that of each level, whatever it weighs."""
 
     kernel: FeatureKernel
+    by_level: bool = False
 
-    def _features(self, side: Rows) -> Features:
+    def _table(self, side: Rows) -> _Table:
         objects = side.objects(self.kernel.rows_of)
-        found: Features = objects.keep(("features", self.kernel), lambda: self.kernel._features(objects))
-        return found
+        return self.kernel._table(objects)
 
-    def _distinct(self, side: Rows) -> NDArray[np.uint64]:
-        objects = side.objects(self.kernel.rows_of)
-        found: NDArray[np.uint64] = objects.keep(
-            ("distinct features", self.kernel), lambda: np.unique(self._features(side).ids)
-        )
-        return found
-
-    def _shared(self, frame: Frame) -> NDArray[np.uint64]:
-        """The features that both sides have, ascending."""
-        if frame.left is frame.right:
-            return self._distinct(frame.left)
-        return np.intersect1d(self._distinct(frame.left), self._distinct(frame.right), assume_unique=True)
+    def _columns(self, frame: Frame) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int64], int]:
+        """Where the columns of either side go (-1 for nowhere), the levels there, and how many columns are dense."""
+        left, right = self._table(frame.left), self._table(frame.right)
+        if frame.left is frame.right or left is right:
+            found = np.arange(len(left.ids), dtype=np.int32)
+            # What no two rows share is in norms alone; slopes ask for those of each level.
+            least = 1 if self.by_level or frame.left is not frame.right else 2
+            shared = np.flatnonzero(left.frequencies >= least)
+        else:
+            found = np.empty(len(left.ids), np.int32)
+            loops.look_up(right.ids, left.ids, found)
+            shared = np.flatnonzero(found >= 0)
+        pairs = left.frequencies[shared].astype(np.float64) * right.frequencies[found[shared]]
+        order = np.argsort(-pairs, kind="stable")
+        dense = int(np.count_nonzero(pairs >= _DENSE_SHARE * frame.left.n * frame.right.n))
+        dense = min(dense, int(_DENSE_MEMORY * memory.budget() / (8 * max(frame.left.n + frame.right.n, 1))))
+        shared = shared[order]
+        place, other = np.full(len(left.ids), -1, np.int32), np.full(len(right.ids), -1, np.int32)
+        place[shared] = other[found[shared]] = np.arange(len(shared), dtype=np.int32)
+        return place, other, left.levels[shared], dense
 
     def prepare(self, side: Rows, frame: Frame, dtype: np.dtype) -> Operand:
-        ids, counts, starts = self._features(side)
-        shared = self._shared(frame)
-        whole = _matrix(ids, counts, starts, self._distinct(side), dtype)
-        norms = np.asarray(whole.multiply(whole).sum(axis=1)).ravel()
-        A = whole if frame.left is frame.right else _matrix(ids, counts, starts, shared, dtype)
-        return _held(A, self._share(frame, shared)), norms
-
-    def _share(self, frame: Frame, shared: NDArray[np.uint64]) -> float:
-        """The larger share of entries that are not zero, of the two sides."""
-        sizes = [len(self._features(side).ids) / max(side.n * len(shared), 1) for side in (frame.left, frame.right)]
-        return max(sizes)
+        table = self._table(side)
+        place, other, levels, dense = frame.right.keep((self, frame), lambda: self._columns(frame))
+        place = place if side is frame.left else other
+        weights = self.kernel._level_weights()
+        factor = np.sqrt(np.ones_like(weights) if self.by_level else weights)[table.levels]
+        starts, front = np.empty_like(table.starts), np.zeros((side.n, dense), dtype)
+        columns, values = np.empty(len(table.columns), np.int32), np.empty(len(table.columns), dtype)
+        size = loops.divide(table.starts, table.columns, table.values, place, factor, front, starts, columns, values)
+        parts = np.empty((side.n, len(weights)))
+        loops.squared_sums(table.starts, table.columns, table.values, table.levels, parts)
+        norms = parts @ weights
+        store = _Store(
+            starts, columns[:size].copy(), values[:size].copy(), norms.astype(dtype), parts, levels,
+            len(levels) - dense, frame.left is frame.right and not self.by_level,
+        )  # fmt: skip
+        return _Held(store, np.arange(side.n), front), norms
 
     def fill(self, left: Operand, right: Operand, multiplier: float, out: Array) -> None:
-        products(left[0], right[0], out)
+        left[0].multiply(right[0], out)
         if multiplier != 1.0:
             out *= out.dtype.type(multiplier)
 
     def diagonal(self, operand: Operand) -> Array:
         return operand[1]
 
+    def pull(self, left: Operand, right: Operand, weights: Array) -> Array:
+        return self.kernel._level_slopes() @ left[0].pull(right[0], weights)
 
-def _matrix(ids: Any, counts: Any, starts: Any, shared: Any, dtype: np.dtype) -> sp.csr_matrix:
-    """Counts of the shared features as a sparse matrix, a row an object."""
-    if not len(shared):
-        return sp.csr_matrix((len(starts) - 1, 1), dtype=dtype)
-    at = np.minimum(np.searchsorted(shared, ids), len(shared) - 1)
-    there = shared[at] == ids
-    kept = np.concatenate([np.zeros(1, np.int64), np.cumsum(there)])[starts]
-    matrix = sp.csr_matrix((counts[there].astype(dtype), at[there], kept), shape=(len(starts) - 1, len(shared)))
-    matrix.sum_duplicates()
-    return matrix
-
-
-def _held(A: sp.csr_matrix, share: float) -> Any:
-    return A.toarray() if share >= _DENSE_SHARE else A
+    def pull_diagonal(self, operand: Operand, weights: Array) -> Array:
+        held = operand[0]
+        return self.kernel._level_slopes() @ (weights @ held.store.parts[held.index])
 
 
 @dataclass(frozen=True, repr=False)
@@ -107,11 +210,29 @@ class FeatureKernel(ObjectKernel):
     def _features(self, objects: Any) -> Features:
         """The features of all rows."""
 
+    def _packing(self) -> Hashable:
+        """What the features depend on; kernels for which it is equal share them."""
+        return self
+
+    def _level_weights(self) -> Array:
+        """What the products of features of each level are multiplied by, at least 0."""
+        return np.ones(1)
+
+    def _level_slopes(self) -> Array:
+        """Derivatives of these weights, a row for each of the kernel's numbers."""
+        return np.zeros((0, 1))
+
+    def _table(self, objects: Objects) -> _Table:
+        key = ("features", self._packing())
+        found: _Table = objects.keep(key, lambda: _Table.of(self._features(objects)))
+        return found
+
     def _fill(self, pairs: Pairs, out: Array) -> None:
         pairs.statistic(_Common(self), 1.0, out)
 
     def _pull(self, pairs: Pairs, weights: Array, slopes: Array) -> None:
-        """Counts have no parameters, so there are no slopes."""
+        if slopes.size:
+            slopes += pairs.pull(_Common(self, by_level=True), weights)
 
     def _uses(self, scope: Scope) -> Iterator[Hashable]:
         yield scope, _Common(self)
