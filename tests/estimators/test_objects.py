@@ -117,3 +117,46 @@ def test_a_learner_goes_from_vectors_to_strings_and_back() -> None:
     model.set_params(kernel=Spectrum(2)).fit(TEXTS, LABELS)
     assert not hasattr(model, "n_features_in_") and model.predict(TEXTS[:3]).shape == (3,)
     assert model.set_params(kernel=RBF(1.0)).fit(FRAME[["v", "w"]], LABELS).n_features_in_ == 2
+
+
+@pytest.mark.parametrize("case", ["pairs", "columns"])
+def test_all_that_gaussian_processes_do(case: str) -> None:
+    kernel, X = CASES[case]
+    few, rest = (X.iloc[:5], X.iloc[5:]) if case == "columns" else (X[:5], X[5:])
+    model = mercer.GaussianProcessRegressor(kernel=kernel.fixed(), alpha=0.1).fit(X, NUMBERS)
+    K = kernel(X)
+    inverse = np.linalg.inv(K + 0.1 * np.eye(40))
+    np.testing.assert_allclose(model.predict(X, return_cov=True)[1], K - K @ inverse @ K, atol=1e-10)
+    np.testing.assert_allclose(model.leave_one_out().mean, NUMBERS - inverse @ NUMBERS / np.diag(inverse), atol=1e-8)
+    part = clone(model).fit(rest, NUMBERS[5:]).condition_on(few, NUMBERS[:5])
+    np.testing.assert_allclose(part.predict(X), model.predict(X), atol=1e-8)
+    assert model.sample_y(few, 3, random_state=0).shape == (5, 3)
+    assert clone(model).sample_y(few, 3, random_state=0).shape == (5, 3)
+    with pytest.raises(DataError, match='mean="linear" needs rows of numbers'):
+        clone(model).set_params(mean="linear").fit(X, NUMBERS)
+
+
+def test_the_evidence_tunes_the_parameters_of_a_kernel_on_strings() -> None:
+    kernel = 1.0 * Subsequence(3, decay=0.9).normalized()
+    search = mercer.GaussianProcessRegressor(kernel=kernel, alpha=0.1, random_state=0).fit(TEXTS, NUMBERS)
+    fixed = clone(search).set_params(kernel=kernel.fixed()).fit(TEXTS, NUMBERS)
+    assert search.log_marginal_likelihood_value_ > fixed.log_marginal_likelihood_value_ + 1.0
+    slope = search.log_marginal_likelihood(search.kernel_.theta, eval_gradient=True)[1]
+    inside = np.abs(search.kernel_.theta[:, None] - search.kernel_.bounds).min(axis=1) > 1e-3
+    assert inside.any() and np.abs(slope[inside]).max() < 1e-2
+
+
+def test_paths_calibration_and_streams() -> None:
+    kernel = Subsequence(2).normalized()
+    path = mercer.svm_path(TEXTS, LABELS, Cs=[0.1, 1.0], estimator=SVC(kernel=kernel))
+    assert [m.score(TEXTS, LABELS) for m in path.models] == [
+        SVC(kernel=kernel, C=C).fit(TEXTS, LABELS).score(TEXTS, LABELS) for C in (0.1, 1.0)
+    ]  # fmt: skip
+    assert mercer.ridge_path(TEXTS, NUMBERS, estimator=KernelRidge(kernel=kernel)).loo.min() < np.var(NUMBERS)
+    probabilities = SVC(kernel=kernel).calibrated(cv=3).fit(TEXTS, LABELS).predict_proba(TEXTS)
+    np.testing.assert_allclose(probabilities.sum(axis=1), 1.0)
+    whole = mercer.KernelPerceptron(kernel=kernel, shuffle=False, max_iter=1).fit(TEXTS, LABELS)
+    stream = mercer.KernelPerceptron(kernel=kernel, shuffle=False)
+    for start in range(0, 40, 8):
+        stream.partial_fit(TEXTS[start : start + 8], LABELS[start : start + 8], classes=[0, 1])
+    np.testing.assert_allclose(stream.decision_function(TEXTS), whole.decision_function(TEXTS), atol=1e-12)

@@ -7,13 +7,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
-from sklearn.utils.validation import (
-    _check_feature_names,
-    _check_n_features,
-    _check_y,
-    check_consistent_length,
-    validate_data,
-)
+from sklearn.utils.validation import _check_y, check_consistent_length, validate_data
 
 from mercer._errors import DataError, IndefiniteKernelError, ParameterError
 from mercer.data.advice import advised
@@ -24,7 +18,7 @@ from mercer.gram import Gram, PrecomputedGram
 from mercer.gram.evaluated import evaluated
 from mercer.gram.precomputed import check_square
 from mercer.kernels import Kernel, as_kernel
-from mercer.kernels.domain import rows_of
+from mercer.kernels.domain import checked_objects
 from mercer.kernels.function import rests_on_a_function
 from mercer.kernels.modifiers import On, Warped
 from mercer.solvers.curvature import require_conditionally_positive, require_kernel, require_positive
@@ -97,23 +91,8 @@ class KernelEstimator(BaseEstimator):
 
     def _objects(self, X: Any, *, reset: bool) -> Objects | MixedRows | None:
         """The rows as objects, or as columns of several kinds; None where the kernel compares vectors."""
-        kernel = self.kernel if reset else self.kernel_
-        if callable(kernel) and not isinstance(kernel, (Kernel, type)):
-            kernel = as_kernel(kernel)
-        if not isinstance(kernel, Kernel):
-            return None
-        rows = rows_of(kernel, X)
-        if not isinstance(rows, (Objects, MixedRows)):
-            return None
-        if reset:
-            # Objects have no columns, and those of an earlier fit on vectors are not theirs.
-            for name in ("n_features_in_", "feature_names_in_"):
-                if hasattr(self, name):
-                    delattr(self, name)
-        if isinstance(rows, MixedRows):
-            _check_feature_names(self, X, reset=reset)
-            _check_n_features(self, rows, reset=reset)
-        return rows
+        fitted = None if reset else getattr(self, "kernel_", None)
+        return checked_objects(self, self.kernel if fitted is None else fitted, X, reset=reset)
 
     def _fit_kernel(self, X: Any, *, allow_indefinite: bool, intercept: bool, gamma: Any = None) -> None:
         """Set ``kernel_``; refuse a kernel that the learner cannot use. ``gamma`` stands in for the parameter."""

@@ -8,6 +8,8 @@ import numpy as np
 import scipy.sparse as sp
 
 from mercer._errors import DataError, ParameterError
+from mercer.data.columns import MixedRows
+from mercer.data.objects import Objects
 from mercer.estimators._parameters import is_among, require_choice, require_seed
 from mercer.kernels import ExpSineSquared, Kernel, Periodic
 from mercer.kernels.modifiers import On, Warped
@@ -78,6 +80,8 @@ def mean_functions(mean: str, X: Any, center: Vector | None) -> Matrix | None:
         return ones
     if sp.issparse(X):
         raise DataError('mean="linear" needs dense rows; pass X.toarray(), or choose mean="constant".')
+    if isinstance(X, (Objects, MixedRows)):
+        raise DataError('mean="linear" needs rows of numbers, and X holds objects; choose mean="constant".')
     centred = np.asarray(X, dtype=np.float64) - (0.0 if center is None else center)
     return np.concatenate([ones, centred], axis=1)
 

@@ -17,6 +17,7 @@ from mercer.data.advice import advised
 from mercer.engine import memory
 from mercer.estimators._base import KernelEstimator
 from mercer.estimators._covariance import KernelCovariance, MatrixCovariance
+from mercer.estimators._distinct import stacked
 from mercer.estimators._gaussian_options import mean_functions, row_variances
 from mercer.gram import Gram
 from mercer.kernels.inputs import Rows
@@ -217,7 +218,7 @@ class GaussianPredictions(KernelEstimator):
             self._covariance(X).matrix(self._kernel_theta, corner)
             np.einsum("ii->i", corner)[...] += variances + (self.noise_ or 0.0)
             whole, jitter = extend(self._posterior.factor, cross, corner, definite=not self.allow_indefinite)
-        more.X_train_ = sp.vstack([self.X_train_, X], "csr") if sp.issparse(X) else np.concatenate([self.X_train_, X])
+        more.X_train_ = stacked(self.X_train_, X)
         more.y_train_ = np.concatenate([self.y_train_, (targets - self._y_mean) / self._y_scale])
         more._variances = np.concatenate([self._variances, variances])
         more.jitter_ = max(self.jitter_, jitter)

@@ -312,7 +312,8 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEstimat
                 f"most {n - 1}, or None for all that there are."
             )
         if self.fit_inverse_transform and not isinstance(X, np.ndarray):
-            raise DataError("fit_inverse_transform=True needs dense rows, and X is sparse; pass X.toarray().")
+            what = "holds objects" if isinstance(X, (Objects, MixedRows)) else "is sparse; pass X.toarray()"
+            raise DataError(f"fit_inverse_transform=True needs dense rows, and X {what}.")
 
     def _take(self, found: Eigenpairs, state: EigenState) -> None:
         """Keep the eigenpairs, with scikit-learn's choice of the signs."""

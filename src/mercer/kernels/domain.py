@@ -6,6 +6,7 @@ from typing import Any, Literal
 
 import numpy as np
 from sklearn.utils import check_array
+from sklearn.utils.validation import _check_feature_names, _check_n_features
 
 from mercer._errors import DataError, ParameterError
 from mercer.data.advice import advised
@@ -103,15 +104,42 @@ def checked_rows(kernel: Any, X: Any, name: str) -> Any:
     >>> checked_rows("rbf", [[1, 2], [3, 4]], "X").dtype
     dtype('float64')
     """
-    if isinstance(kernel, Kernel) or (callable(kernel) and not isinstance(kernel, type)):
-        rows = rows_of(as_kernel(kernel), X)
-        if isinstance(rows, (Objects, MixedRows)):
-            return rows
+    rows = _rows_of_given(kernel, X)
+    if rows is not None:
+        return rows
     try:
         with advised():
             return check_array(X, accept_sparse="csr", dtype=[np.float64, np.float32], order="C", input_name=name)
     except DataError as error:
         raise DataError(f"{name} cannot be used: {error}") from error
+
+
+def checked_objects(learner: Any, kernel: Any, X: Any, *, reset: bool) -> Objects | MixedRows | None:
+    """``X`` for a learner of scikit-learn's kind as objects, or as columns of several kinds; None for vectors.
+
+    ``kernel`` is what the learner was given as such. Names and numbers of columns are kept, or checked, as
+    scikit-learn does.
+    """
+    rows = _rows_of_given(kernel, X)
+    if rows is None:
+        return None
+    if reset:
+        # Objects have no columns, and those of an earlier fit on vectors are not theirs.
+        for name in ("n_features_in_", "feature_names_in_"):
+            if hasattr(learner, name):
+                delattr(learner, name)
+    if isinstance(rows, MixedRows):
+        _check_feature_names(learner, X, reset=reset)
+        _check_n_features(learner, rows, reset=reset)
+    return rows
+
+
+def _rows_of_given(kernel: Any, X: Any) -> Objects | MixedRows | None:
+    """``X`` as what a kernel, or a function of the user's own, compares; None for vectors."""
+    if not isinstance(kernel, Kernel) and (isinstance(kernel, type) or not callable(kernel)):
+        return None
+    rows = rows_of(as_kernel(kernel), X)
+    return rows if isinstance(rows, (Objects, MixedRows)) else None
 
 
 def _are_objects(X: Any) -> bool:
