@@ -76,7 +76,7 @@ def rows_of(X: Any, weight: Vector, *, merge: bool, square: bool) -> Rows:
     number = np.cumsum(usable) - 1
     kept = usable[owner]
     first = first[usable]
-    if not sp.issparse(X):
+    if isinstance(X, np.ndarray):
         memory.require(X.itemsize * len(first) * X.shape[1], f"a copy of {len(first)} distinct rows")
     return Rows(X[first], total[usable], first, kept, number[owner[kept]])
 
