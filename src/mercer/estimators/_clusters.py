@@ -11,6 +11,8 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from mercer._errors import DataError, ParameterError
+from mercer.data.columns import MixedRows
+from mercer.data.objects import Objects
 from mercer.engine import memory
 from mercer.estimators._base import KernelEstimator
 from mercer.estimators._distinct import equal_rows
@@ -91,7 +93,7 @@ def check_start(init: Any, k: int, X: Any, precomputed: bool) -> None:
         given = np.asarray(init)
     except ValueError:
         given = np.asarray(None)
-    n, d = X.shape
+    n, d = X.shape[0], None if isinstance(X, (Objects, MixedRows)) else X.shape[1]
     if given.ndim == 1 and given.dtype.kind in "iu" and len(given) in (n, k):
         top = (n if len(given) == k else k) - 1
         what = "positions of rows" if len(given) == k else "labels"
@@ -104,7 +106,7 @@ def check_start(init: Any, k: int, X: Any, precomputed: bool) -> None:
         if not np.isfinite(given).all():
             raise ParameterError("init holds points with entries that are not finite; leave them out.")
         return
-    points = "" if precomputed else f", or the coordinates of {k} points, ({k}, {d})"
+    points = "" if precomputed or d is None else f", or the coordinates of {k} points, ({k}, {d})"
     raise ParameterError(
         f"init must be 'k-means++', 'random', the positions of n_clusters={k} rows, {n} labels{points}; it is an "
         f"array of {given.dtype} of the shape {given.shape}."
