@@ -19,6 +19,7 @@ from mercer.data.vectors import as_vectors
 from mercer.engine import memory, threads
 from mercer.engine.progress import Progress
 from mercer.engine.tiles import spans
+from mercer.kernels import Kernel
 
 # Entries of the result that one task makes: enough to hide what a task costs, few enough for Ctrl-C.
 _ENTRIES = 2**21
@@ -27,8 +28,13 @@ _NAME_BYTES = 100
 
 
 class FeatureMap(TransformerMixin, BaseEstimator, abc.ABC):
-    """Base of the maps from rows to features whose inner products are, or come near, the values of a kernel."""
+    """Base of the maps from rows to features whose inner products are, or come near, the values of a kernel.
 
+    ``kernel`` is that kernel, or what the user gave for it; ``kernel_`` is the kernel of the fit.
+    """
+
+    kernel: Any
+    kernel_: Kernel
     n_output_features_: int
 
     def __sklearn_tags__(self) -> Any:

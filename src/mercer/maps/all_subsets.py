@@ -25,6 +25,8 @@ class AllSubsetsMap(FeatureMap):
     ----------
     kernel : AllSubsets
         The kernel whose values the inner products are.
+    kernel_ : AllSubsets
+        The same, as it was at the fit.
     n_output_features_ : int
         Number of features, ``2^d``.
     n_features_in_ : int
@@ -66,6 +68,7 @@ class AllSubsetsMap(FeatureMap):
                 f"AllSubsetsMap: 2^{d} = {2**d:,} features of {d} columns are more than can be numbered by 64 bits. "
                 "Use fewer columns, or a learner with the kernel itself (mercer.kernels.AllSubsets)."
             )
+        self.kernel_ = self.kernel
         self.n_output_features_ = 2**d
 
     def _count_in_words(self) -> str:

@@ -44,6 +44,8 @@ class CountSketchMap(FeatureMap):
     ----------
     kernel : Polynomial
         The kernel that the inner products come near.
+    kernel_ : Polynomial
+        The same, as it was at the fit.
     places_ : ndarray of shape (degree, n_features_in_ + 1)
         The hashes; the last entry is that of the offset.
     signs_ : ndarray of shape (degree, n_features_in_ + 1)
@@ -80,6 +82,8 @@ class CountSketchMap(FeatureMap):
     ((2, 20000), True)
     """
 
+    kernel_: Polynomial
+
     def __init__(
         self, degree: int = 2, scale: float = 1.0, offset: float = 1.0, n_components: int = 100,
         *, random_state: Any = None,
@@ -95,7 +99,8 @@ class CountSketchMap(FeatureMap):
         return Polynomial(self.degree, self.scale, self.offset)
 
     def _learn(self, X: Any) -> None:
-        shape = (self.kernel.degree, X.shape[1] + 1)
+        self.kernel_ = self.kernel
+        shape = (self.kernel_.degree, X.shape[1] + 1)
         count = whole(type(self).__name__, "n_components", self.n_components, "a whole number of at least 1")
         rng = generator(self.random_state)
         self.places_ = rng.randint(count, size=shape)
@@ -127,9 +132,9 @@ class CountSketchMap(FeatureMap):
         """The matrix of hash ``j``, shape (D, d), and what it makes of the offset, shape (D,)."""
         places, signs = self.places_[j], self.signs_[j].astype(dtype)
         d, count = len(places) - 1, self.n_output_features_
-        values = signs[:-1] * dtype.type(math.sqrt(self.kernel.scale))
+        values = signs[:-1] * dtype.type(math.sqrt(self.kernel_.scale))
         fixed = np.zeros(count, dtype)
-        fixed[places[-1]] = signs[-1] * dtype.type(math.sqrt(self.kernel.offset))
+        fixed[places[-1]] = signs[-1] * dtype.type(math.sqrt(self.kernel_.offset))
         return sp.csc_array((values, places[:-1], np.arange(d + 1)), shape=(count, d)), fixed
 
 

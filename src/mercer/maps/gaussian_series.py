@@ -36,6 +36,8 @@ class GaussianSeriesMap(MonomialMap):
     ----------
     kernel : RBF
         The kernel that the inner products come near.
+    kernel_ : RBF
+        The same, as it was at the fit.
     n_output_features_ : int
         Number of features, ``C(d + p, p)``.
     n_features_in_ : int
@@ -67,6 +69,8 @@ class GaussianSeriesMap(MonomialMap):
     True
     """
 
+    kernel_: RBF
+
     def __init__(self, length_scale: Any = 1.0, degree: int = 4) -> None:
         self.length_scale = length_scale
         self.degree = degree
@@ -77,7 +81,8 @@ class GaussianSeriesMap(MonomialMap):
 
     def _learn(self, X: Any) -> None:
         whole(type(self).__name__, "degree", self.degree, "a whole number of at least 1")
-        scales = self.kernel.length_scale
+        self.kernel_ = self.kernel
+        scales = self.kernel_.length_scale
         if isinstance(scales, tuple) and len(scales) != X.shape[1]:
             raise DataError(
                 f"GaussianSeriesMap has {len(scales)} length scales, and X has {X.shape[1]} columns; pass one a column."
@@ -86,7 +91,7 @@ class GaussianSeriesMap(MonomialMap):
 
     def _scaled(self, X: Any) -> tuple[Any, NDArray[np.float64]]:
         """Rows in units of the length scale, and their squared lengths."""
-        scales = np.broadcast_to(np.asarray(self.kernel.length_scale, X.dtype), X.shape[1])
+        scales = np.broadcast_to(np.asarray(self.kernel_.length_scale, X.dtype), X.shape[1])
         if sp.issparse(X):
             X = X.copy()
             X.data /= scales[X.indices]

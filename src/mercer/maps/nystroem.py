@@ -44,7 +44,7 @@ class NystroemMap(FeatureMap):
     Attributes
     ----------
     kernel_ : Kernel
-        The kernel that the inner products come near.
+        The kernel that the inner products come near: the parameter ``kernel``, with the gamma of a name.
     landmarks_ : array or CSR matrix of shape (n_output_features_, n_features_in_)
         The landmarks.
     landmark_indices_ : ndarray of shape (n_output_features_,) or None

@@ -37,6 +37,8 @@ class PolynomialMap(MonomialMap):
     ----------
     kernel : Polynomial
         The kernel whose values the inner products are.
+    kernel_ : Polynomial
+        The same, as it was at the fit.
     n_output_features_ : int
         Number of features.
     n_features_in_ : int
@@ -72,6 +74,8 @@ class PolynomialMap(MonomialMap):
     ([[36.0, 4.0], [4.0, 121.0]], [[36.0, 4.0], [4.0, 121.0]])
     """
 
+    kernel_: Polynomial
+
     def __init__(self, degree: int = 2, scale: float = 1.0, offset: float = 1.0) -> None:
         self.degree = degree
         self.scale = scale
@@ -82,24 +86,25 @@ class PolynomialMap(MonomialMap):
         return Polynomial(self.degree, self.scale, self.offset)
 
     def _learn(self, X: Any) -> None:
-        self._set_count(0 if self.kernel.offset > 0 else self.kernel.degree)
+        self.kernel_ = self.kernel
+        self._set_count(0 if self.kernel_.offset > 0 else self.kernel_.degree)
         self._factors()
 
     def _factors(self) -> NDArray[np.float64]:
         """``sqrt(p! / (p - t)! c^(p - t))`` for each degree ``t``; the scale goes to the columns."""
-        p, root = self.kernel.degree, math.sqrt(self.kernel.offset)
+        p, root = self.kernel_.degree, math.sqrt(self.kernel_.offset)
         with np.errstate(over="ignore", invalid="ignore"):
             falling = np.cumprod([1.0, *np.sqrt(np.arange(p, 0, -1.0))])
             factors = falling * np.float64(root) ** np.arange(p, -1.0, -1.0)
         if not np.isfinite(factors).all():
             raise NumericalError(
-                f"PolynomialMap: the weights of degree={p} with offset={self.kernel.offset:g} overflow. Use a lower "
+                f"PolynomialMap: the weights of degree={p} with offset={self.kernel_.offset:g} overflow. Use a lower "
                 "degree, or divide scale and offset by the offset, which divides the kernel by its power."
             )
         return factors
 
     def _features(self, X: Any) -> Any:
-        X = X * X.dtype.type(math.sqrt(self.kernel.scale))
+        X = X * X.dtype.type(math.sqrt(self.kernel_.scale))
         factors = self._factors()
         features = self._monomials(X, np.ones(X.shape[0], X.dtype), factors)
         with np.errstate(over="ignore", invalid="ignore"):

@@ -42,7 +42,7 @@ class RandomFourierMap(FeatureMap):
     Attributes
     ----------
     kernel_ : Kernel
-        The kernel that the inner products come near.
+        The kernel that the inner products come near: the parameter ``kernel``, with the gamma of a name.
     frequencies_ : ndarray of shape (n_features_in_, m)
         The frequencies, or the weights for ``ArcCosine``, where m = D.
     phase_ : float

@@ -92,21 +92,30 @@ def block_lanczos(
         full = stop + width > basis.shape[1]
         # Where nothing is left, the space is invariant.
         if full or products % _CHECK == 0 or products >= max_products or not factor.any():
-            with threads.one_blas_thread():
-                values, turns = eigh((projected[:stop, :stop] + projected[:stop, :stop].T) / 2)
-            lowest = min(lowest, float(values[0]))
-            best = turns[:, ::-1][:, :k]
-            residuals = np.linalg.norm(factor @ best[held:], axis=0)
+            values, turns = _ritz(projected[:stop, :stop])
+            lowest = min(lowest, float(values[-1]))
+            residuals = np.linalg.norm(factor @ turns[held:, :k], axis=0)
             small = bool((residuals <= tol * np.abs(values).max() + floor).all())
             if small or products >= max_products:
-                return RitzPairs(values[::-1][:k], basis[:, :stop] @ best, residuals, lowest, products, small)
+                return RitzPairs(values[:k], basis[:, :stop] @ turns[:, :k], residuals, lowest, products, small)
         if full:
-            kept = 3 * width
-            basis[:, :kept] = basis[:, :stop] @ turns[:, ::-1][:, :kept]
-            projected[:] = 0.0
-            np.fill_diagonal(projected[:kept, :kept], values[::-1][:kept])
-            stop = kept
+            stop = _shorten(basis, projected, values, turns, 3 * width)
         held, block = stop, rest
+
+
+def _ritz(projected: Array) -> tuple[Vector, Array]:
+    """Eigenvalues, largest first, and vectors of the projection on a basis."""
+    with threads.one_blas_thread():
+        values, turns = eigh((projected + projected.T) / 2)
+    return values[::-1], turns[:, ::-1]
+
+
+def _shorten(basis: Array, projected: Array, values: Vector, turns: Array, kept: int) -> int:
+    """Keep the best Ritz vectors only, on which the projection is diagonal; returns how many."""
+    basis[:, :kept] = basis[:, : len(turns)] @ turns[:, :kept]
+    projected[:] = 0.0
+    np.fill_diagonal(projected[:kept, :kept], values[:kept])
+    return kept
 
 
 def _orthonormal(block: Array) -> Array:
