@@ -16,6 +16,16 @@ POSITIVE = _rng.gamma(1.0, size=(14, 3)), _rng.gamma(1.0, size=(9, 3))
 CODES = _rng.integers(0, 3, size=(14, 6)), _rng.integers(0, 3, size=(9, 6))
 BITS = _rng.integers(0, 2, size=(14, 12)), _rng.integers(0, 2, size=(9, 12))
 WORDS = ["kernel", "colonel", "gram", "grammar", "", "mercer", "merchant"], ["commerce", "gram", "ram"]
+_RING = [(0, 1), (1, 2), (2, 3), (3, 4), (4, 5), (5, 0)]
+GRAPHS = [
+    (_RING, list("CCCCCN"), [1, 2, 1, 2, 1, 2]),
+    ([*_RING, (0, 6)], list("CCCCCCO"), [2, 1, 2, 1, 2, 1, 1]),
+    (_RING[:3], list("CCCO"), [1, 1, 2]),
+    ([(0, 1), (1, 1), (0, 2), (1, 2)], list("CCN"), [1, 1, 1, 1]),
+    {"n": 3, "labels": list("CCO")},
+    {"edges": _RING, "n": 8},
+    {"n": 0},
+], [(_RING[:4], list("NCCCO"), [1, 2, 1, 1]), ([(0, 1)], ["C", "O"], [2]), (_RING,)]  # fmt: skip
 
 Data = tuple[Any, Any]
 
@@ -94,6 +104,13 @@ EXAMPLES: list[tuple[Kernel, Data]] = [
     (k.Subsequence(3, decay=0.7), WORDS),
     (2.0 * k.Spectrum(2).normalized() + k.Subsequence(2), WORDS),
     (k.exp(k.Subsequence(2)).centered(WORDS[1]), WORDS),
+    (k.VertexHistogram(), GRAPHS),
+    (k.EdgeHistogram(), GRAPHS),
+    (k.ShortestPath(), GRAPHS),
+    (k.ShortestPath(labels=False), GRAPHS),
+    (k.WeisfeilerLehman(2), GRAPHS),
+    (k.WeisfeilerLehman(2, "edge", edge_labels=False), GRAPHS),
+    (k.WeisfeilerLehman(1, "shortest-path") + 0.5, GRAPHS),
     # the algebra
     (k.Constant(2.0), VECTORS),
     (0.7 * k.RBF([1.0, 3.0, 2.0]) + k.Linear(), VECTORS),

@@ -16,6 +16,7 @@ _HOME = {
     "GaussianProcessRegressor": "mercer.estimators.gaussian_process_regressor",
     "GaussianProcessOrdinalRegression": "mercer.estimators.gaussian_process_ordinal_regression",
     "Gram": "mercer.gram",
+    "Graph": "mercer.data.graph",
     "KernelKMeans": "mercer.estimators.kernel_kmeans",
     "KernelLMS": "mercer.estimators.kernel_lms",
     "KernelLogisticRegression": "mercer.estimators.kernel_logistic_regression",
@@ -58,6 +59,7 @@ if TYPE_CHECKING:
     from mercer import validity as validity
     from mercer._errors import InfeasibleError as InfeasibleError
     from mercer._errors import MercerError as MercerError
+    from mercer.data.graph import Graph as Graph
     from mercer.engine.progress import on_progress as on_progress
     from mercer.engine.settings import config as config
     from mercer.estimators.bayesian_linear_regression import BayesianLinearRegression as BayesianLinearRegression

@@ -10,6 +10,9 @@ from mercer.kernels.agreement import alignment
 from mercer.kernels.algebra import Constant, exp
 from mercer.kernels.convert import as_kernel, from_sklearn
 from mercer.kernels.function import from_function
+from mercer.kernels.graph.histograms import EdgeHistogram, VertexHistogram
+from mercer.kernels.graph.shortest_path import ShortestPath
+from mercer.kernels.graph.weisfeiler_lehman import WeisfeilerLehman
 from mercer.kernels.kernel import Cost, Kernel
 from mercer.kernels.mixed import product_of
 from mercer.kernels.modifiers import Centered, Normalized, On, ScaledBy, Warped
@@ -37,8 +40,9 @@ from mercer.kernels.vector.stationary import (
 
 __all__ = [
     "RBF", "AdditiveChiSquared", "AllSubsets", "ArcCosine", "Centered", "ChiSquared", "Constant", "Cost",
-    "ExpSineSquared", "ExponentialDot", "Hamming", "HistogramIntersection", "Kernel", "Laplacian", "Linear", "Matern",
-    "NegativeDistance", "Normalized", "On", "Periodic", "Polynomial", "RationalQuadratic", "ScaledBy", "Sigmoid",
-    "Spectrum", "Subsequence", "Tanimoto", "Warped", "White", "alignment", "as_kernel", "exp", "from_function",
-    "from_sklearn", "parse_kernel", "product_of",
+    "EdgeHistogram", "ExpSineSquared", "ExponentialDot", "Hamming", "HistogramIntersection", "Kernel", "Laplacian",
+    "Linear", "Matern", "NegativeDistance", "Normalized", "On", "Periodic", "Polynomial", "RationalQuadratic",
+    "ScaledBy", "ShortestPath", "Sigmoid", "Spectrum", "Subsequence", "Tanimoto", "VertexHistogram", "Warped",
+    "WeisfeilerLehman", "White", "alignment", "as_kernel", "exp", "from_function", "from_sklearn", "parse_kernel",
+    "product_of",
 ]  # fmt: skip

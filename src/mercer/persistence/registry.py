@@ -44,6 +44,8 @@ import mercer.maps
 import mercer.priors
 from mercer.data.columns import MixedRows
 from mercer.data.encoding import TableEncoder
+from mercer.data.graph import Graph
+from mercer.data.graphs import GraphArrays
 from mercer.data.objects import Objects
 from mercer.data.schema import Schema
 from mercer.kernels.base import Expression
@@ -101,7 +103,10 @@ _SKLEARN = (
     LabelEncoder, SimpleImputer, MissingIndicator, FunctionTransformer, ColumnTransformer, Pipeline,
     FeatureUnion,
 )  # fmt: skip
-_RECORDS = (FrozenArray, Certificate, Certificates, DesignSpectrum, PenaltyCurves, Schema, Search, TrendFit, Trial)
+_RECORDS = (
+    FrozenArray, Certificate, Certificates, DesignSpectrum, Graph, GraphArrays, PenaltyCurves, Schema, Search, TrendFit,
+    Trial,
+)  # fmt: skip
 _SKLEARN_KERNELS = (
     gaussian_process.ConstantKernel, gaussian_process.WhiteKernel, gaussian_process.RBF,
     gaussian_process.Matern, gaussian_process.RationalQuadratic, gaussian_process.ExpSineSquared,

@@ -1,0 +1,256 @@
+"""One graph, as it is given and in the one form that is kept: undirected, no edge twice, labels and attributes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mercer._errors import DataError
+from mercer.data.objects import short
+
+_PARTS = ("edges", "labels", "edge_labels", "attributes", "n")
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Graph:
+    """An undirected graph with labels on its nodes and edges and vectors of numbers on its nodes, all as one likes.
+
+    An edge that is given twice, in either direction, is one edge; a node may be joined to itself.
+
+    Parameters
+    ----------
+    edges : array-like of shape (m, 2), default=()
+        The two nodes of each edge, as numbers from 0 to n - 1.
+    labels : array-like of shape (n,), optional
+        Whole numbers or text. Nodes without labels are all alike, and unlike any that has one.
+    edge_labels : array-like of shape (m,), optional
+        Whole numbers or text, in the order of ``edges``.
+    attributes : array-like of shape (n, d) or (n,), optional
+        Numbers that describe each node.
+    n : int, optional
+        Nodes; by default as many as there are labels or attributes, or else as the edges name.
+
+    Raises
+    ------
+    DataError
+        If the parts do not fit together, or if an edge is given twice with different labels.
+
+    Examples
+    --------
+    >>> Graph([(0, 1), (1, 2), (2, 1)], labels=["C", "C", "O"])
+    Graph(n=3, edges=2, labels)
+    >>> Graph([(0, 3)], labels=["C", "C"])
+    Traceback (most recent call last):
+        ...
+    mercer._errors.DataError: edge 0 joins the nodes 0 and 3, and the graph has the nodes 0 to 1.
+    """
+
+    edges: Any = ()
+    labels: Any = None
+    edge_labels: Any = None
+    attributes: Any = None
+    n: int = None  # type: ignore[assignment]
+
+    def __post_init__(self) -> None:
+        edges = _edges(self.edges)
+        labels = _labels(self.labels, "node")
+        edge_labels = _labels(self.edge_labels, "edge")
+        attributes = _attributes(self.attributes)
+        n = _nodes(self.n, edges, labels, attributes)
+        if edge_labels is not None and len(edge_labels) != len(edges):
+            raise DataError(f"there are {len(edges)} edges and {len(edge_labels)} edge labels; give each edge one.")
+        edges, edge_labels = _simple(edges, edge_labels)
+        for name, value in zip(_PARTS, (edges, labels, edge_labels, attributes, n), strict=True):
+            if isinstance(value, np.ndarray):
+                value.setflags(write=False)
+            object.__setattr__(self, name, value)
+
+    def __eq__(self, other: object) -> bool:
+        return self.fingerprint() == other.fingerprint() if isinstance(other, Graph) else NotImplemented
+
+    def __hash__(self) -> int:
+        return hash(self.fingerprint())
+
+    def __repr__(self) -> str:
+        there = [name for name in _PARTS[1:4] if getattr(self, name) is not None]
+        return f"Graph({', '.join([f'n={self.n}', f'edges={len(self.edges)}', *there])})"
+
+    def fingerprint(self) -> bytes:
+        """Bytes that are the same for equal graphs, nodes and edges in the same order, and for no others."""
+        arrays = [self.edges, self.labels, self.edge_labels, self.attributes]
+        heads = [None if a is None else (a.dtype.str, a.shape) for a in arrays]
+        return repr((self.n, heads)).encode() + b"".join(a.tobytes() for a in arrays if a is not None)
+
+
+def as_graph(item: Any) -> Graph:
+    """A row as a graph: a ``Graph``, one of networkx, a mapping of its parts, or a tuple ``(edges, labels, ...)``.
+
+    Raises
+    ------
+    DataError
+        If it is none of these, or is directed.
+
+    Examples
+    --------
+    >>> as_graph({"edges": [(0, 1)], "labels": [6, 8]}) == as_graph(([(1, 0)], [6, 8]))
+    True
+    """
+    if isinstance(item, Graph):
+        return item
+    if callable(getattr(item, "nodes", None)) and callable(getattr(item, "edges", None)):
+        return _from_networkx(item)
+    if isinstance(item, Mapping):
+        unknown = [key for key in item if key not in _PARTS]
+        if unknown or not item:
+            raise DataError(f"the parts of a graph are {', '.join(_PARTS)}, and the keys are {short(list(item))}.")
+        return Graph(**item)
+    if isinstance(item, tuple) and 1 <= len(item) <= 4:
+        return Graph(*item)
+    raise DataError(
+        "a graph must be a mercer.Graph, a graph of networkx, a dict of its parts or a tuple (edges, labels, "
+        f"edge_labels, attributes), and is {short(item)}."
+    )
+
+
+def _from_networkx(item: Any) -> Graph:
+    if callable(getattr(item, "is_directed", None)) and item.is_directed():
+        raise DataError("the graph is directed, and kernels on graphs take undirected ones; use its .to_undirected().")
+    nodes, edges = list(item.nodes(data=True)), list(item.edges(data=True))
+    numbers = {node: number for number, (node, _) in enumerate(nodes)}
+    attributes = [data.get("attributes") for _, data in nodes]
+    absent = [nodes[i][0] for i, value in enumerate(attributes) if value is None]
+    if absent and len(absent) < len(nodes):
+        raise DataError(f"node {absent[0]!r} has no attributes, and others have.")
+    return Graph(
+        [(numbers[u], numbers[v]) for u, v, _ in edges],
+        [data.get("label") for _, data in nodes],
+        [data.get("label") for _, _, data in edges],
+        None if absent or not nodes else attributes,
+        len(nodes),
+    )
+
+
+def _edges(edges: Any) -> NDArray[np.int64]:
+    try:
+        array = np.asarray(edges)
+    except ValueError as error:
+        raise DataError(f"the edges of a graph must be pairs of nodes, and are {short(edges)}.") from error
+    if array.size == 0:
+        return np.empty((0, 2), np.int64)
+    if array.ndim != 2 or array.shape[1] != 2 or array.dtype.kind not in "iu":
+        raise DataError(
+            "the edges of a graph must be an array of whole numbers, (m, 2), and are one of "
+            f"{array.dtype}, {array.shape}."
+        )
+    return array.astype(np.int64)
+
+
+def _labels(values: Any, what: str) -> np.ndarray | None:
+    """Labels as numbers or as text of the least width that holds them; None where there are none."""
+    if isinstance(values, np.ndarray) and values.ndim == 1 and values.dtype.kind in "iuU" and values.size:
+        return _least_width(values) if values.dtype.kind == "U" else _int64(values, what)
+    if values is None:
+        return None
+    if isinstance(values, (Mapping, set)) or not hasattr(values, "__len__"):
+        raise DataError(f"the {what} labels must be a sequence in the order of the {what}s, and are {short(values)}.")
+    values = values.tolist() if isinstance(values, np.ndarray) else list(values)
+    absent = [position for position, value in enumerate(values) if value is None]
+    if len(absent) == len(values):
+        return None
+    if absent:
+        raise DataError(f"{what} {absent[0]} has no label, and others have.")
+    if all(isinstance(value, str) for value in values):
+        return _least_width(np.array(values))
+    for position, value in enumerate(values):
+        if isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, np.integer)):
+            mixed = " where others are numbers" if isinstance(value, str) else ""
+            raise DataError(
+                f"the {what} labels must be all whole numbers or all text, and that of {what} {position} is "
+                f"{short(value)}{mixed}; numbers that measure something are attributes."
+            )
+    return _int64(values, what)
+
+
+def _int64(values: Any, what: str) -> NDArray[np.int64]:
+    """Whole numbers as int64, if they are so small."""
+    try:
+        largest = max(int(np.max(values)), -1 - int(np.min(values)))
+        if largest <= np.iinfo(np.int64).max:
+            return np.array(values, dtype=np.int64)
+    except (OverflowError, TypeError):
+        # NumPy has no common type for them.
+        largest = max(map(int, values), key=abs)
+    raise DataError(f"a {what} label is {largest}, and whole numbers from -2^63 to 2^63 - 1 are read.")
+
+
+def _least_width(text: np.ndarray) -> np.ndarray:
+    width = max(int(np.strings.str_len(text).max(initial=1)), 1)
+    return text.astype(f"<U{width}")
+
+
+def _attributes(values: Any) -> NDArray[np.float64] | None:
+    if values is None:
+        return None
+    try:
+        array = np.array(values, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise DataError(
+            f"the attributes must be numbers, equally many for each node, and are {short(values)}."
+        ) from error
+    array = array[:, None] if array.ndim == 1 else array
+    if array.ndim != 2:
+        raise DataError(f"the attributes must have the shape (n, d), and have {array.shape}.")
+    if not np.isfinite(array).all():
+        node = int(np.flatnonzero(~np.isfinite(array).all(axis=1))[0])
+        raise DataError(f"the attributes of node {node} hold NaN or an infinity; impute or leave it out.")
+    # One zero, not two.
+    return array + 0.0
+
+
+def _nodes(
+    n: Any, edges: NDArray[np.int64], labels: np.ndarray | None, attributes: NDArray[np.float64] | None
+) -> int:  # fmt: skip
+    """How many nodes there are; all that says so must agree."""
+    said = {"labels": labels, "attributes": attributes}
+    counts = {name: len(part) for name, part in said.items() if part is not None}
+    if n is not None:
+        if isinstance(n, bool) or not isinstance(n, (int, np.integer)) or n < 0:
+            raise DataError(f"the number of nodes must be a whole number, and is {short(n)}.")
+        counts = {"n": int(n), **counts}
+    found = next(iter(counts.values()), int(edges.max(initial=-1)) + 1)
+    for name, count in counts.items():
+        if count != found:
+            first = next(iter(counts))
+            raise DataError(f"{first} says that there are {found} nodes, and {name} that there are {count}.")
+    wrong = np.flatnonzero(((edges < 0) | (edges >= found)).any(axis=1))
+    if len(wrong):
+        u, v = edges[wrong[0]].tolist()
+        nodes = f"the nodes 0 to {found - 1}" if found else "no nodes"
+        raise DataError(f"edge {wrong[0]} joins the nodes {u} and {v}, and the graph has {nodes}.")
+    return found
+
+
+def _simple(edges: NDArray[np.int64], labels: np.ndarray | None) -> tuple[NDArray[np.int64], np.ndarray | None]:
+    """Each edge once, the lower node first, in ascending order."""
+    pairs = np.sort(edges, axis=1)
+    order = np.lexsort((pairs[:, 1], pairs[:, 0]))
+    pairs = pairs[order]
+    first = np.ones(len(pairs), bool)
+    first[1:] = (pairs[1:] != pairs[:-1]).any(axis=1)
+    if labels is None:
+        return pairs[first], None
+    labels = labels[order]
+    kept = labels[first]
+    other = np.flatnonzero(labels != kept[np.cumsum(first) - 1])
+    if len(other):
+        u, v = pairs[other[0]].tolist()
+        one, two = kept[np.cumsum(first)[other[0]] - 1], labels[other[0]]
+        raise DataError(
+            f"the edge of the nodes {u} and {v} is given with the labels {one.item()!r} and {two.item()!r}; "
+            "an edge has one."
+        )
+    return pairs[first], kept

@@ -1,0 +1,216 @@
+"""Graphs: rows of X that are nodes, edges between them, and what they are labelled with."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass, fields
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mercer._errors import DataError
+from mercer.data.graph import Graph, as_graph
+from mercer.data.objects import Objects
+from mercer.loops.graphs import hash_numbers
+
+# What the labels of a graph are.
+_NONE, _NUMBERS, _TEXT = range(3)
+_UNLABELLED = np.uint64(0x5851F42D4C957F2D)
+
+
+class Graphs(Objects):
+    """Rows that are graphs: :class:`mercer.Graph`, graphs of networkx, or their parts as a dict or a tuple.
+
+    Of networkx the node and edge attribute ``"label"`` and the node attribute ``"attributes"`` are read.
+
+    Examples
+    --------
+    >>> triangle = [(0, 1), (1, 2), (0, 2)]
+    >>> Graphs.of([(triangle, ["C", "C", "O"]), {"edges": [(0, 1)], "n": 3}, Graph(n=0)])
+    [Graph(n=3, edges=3, labels), Graph(n=3, edges=1), Graph(n=0, edges=0)]
+    >>> Graphs.of([(triangle,), 3.5])
+    Traceback (most recent call last):
+        ...
+    mercer._errors.DataError: row 1 of X: a graph must be a mercer.Graph, a graph of networkx, a dict of its parts or \
+a tuple (edges, labels, edge_labels, attributes), and is 3.5.
+    """
+
+    kind = "graphs"
+
+    def __init__(self, arrays: Any) -> None:
+        super().__init__(arrays.split() if isinstance(arrays, GraphArrays) else arrays)
+
+    @staticmethod
+    def read(item: Any) -> Graph:
+        return as_graph(item)
+
+    @staticmethod
+    def fingerprint(item: Any) -> bytes:
+        return item.fingerprint()
+
+    @cached_property
+    def arrays(self) -> GraphArrays:
+        """All rows in a few arrays: what a model file and a pickle hold."""
+        return GraphArrays.of(self.items.tolist())
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.arrays,)
+
+    def joint(self) -> JointGraph:
+        """All rows as one graph that is not connected."""
+        kept: JointGraph = self.keep("joint", lambda: _joint(self.items.tolist()))
+        return kept
+
+
+@dataclass(frozen=True, eq=False)
+class GraphArrays:
+    """Graphs one after the other.
+
+    ``sizes`` are their numbers of nodes, edges, and attributes of a node (-1 for none), ``kinds`` what the labels of
+    their nodes and edges are: 0 for none, 1 for numbers, 2 for text, of which ``labels`` has the position in ``texts``.
+    """
+
+    sizes: np.ndarray
+    kinds: np.ndarray
+    edges: np.ndarray
+    labels: np.ndarray
+    edge_labels: np.ndarray
+    texts: np.ndarray
+    attributes: np.ndarray
+
+    def __post_init__(self) -> None:
+        forms = {"sizes": ("i", 2), "kinds": ("i", 2), "edges": ("i", 2), "texts": ("U", 1), "attributes": ("f", 1)}
+        for field in fields(self):
+            array, (kind, ndim) = getattr(self, field.name), forms.get(field.name, ("i", 1))
+            if array.dtype.kind != kind or array.ndim != ndim:
+                raise DataError(f"{field.name} must be an array of kind {kind!r} with {ndim} axes.")
+        rows = len(self.sizes)
+        if self.sizes.shape != (rows, 3) or self.kinds.shape != (rows, 2) or (self.sizes < [0, 0, -1]).any():
+            raise DataError("the sizes of graphs are three numbers a row and their kinds of labels two.")
+        if [int(count.sum()) for count in self._counts()] != [
+            len(self.edges), len(self.labels), len(self.edge_labels), len(self.attributes)
+        ]:  # fmt: skip
+            raise DataError("the sizes of graphs do not add up to their edges, labels and attributes.")
+
+    def _counts(self) -> tuple[NDArray[np.int64], ...]:
+        """How many edges, labels, edge labels and numbers each row has."""
+        n, m, d = self.sizes.T
+        node, edge = (self.kinds != _NONE).T
+        return m, np.where(node, n, 0), np.where(edge, m, 0), n * np.maximum(d, 0)
+
+    @classmethod
+    def of(cls, graphs: list[Graph]) -> GraphArrays:
+        """The arrays of these graphs."""
+        sizes = [(g.n, len(g.edges), -1 if g.attributes is None else g.attributes.shape[1]) for g in graphs]
+        nodes, edges = [g.labels for g in graphs], [g.edge_labels for g in graphs]
+        texts = [part for part in (*nodes, *edges) if part is not None and part.dtype.kind == "U"]
+        table = np.unique(np.concatenate(texts)) if texts else np.empty(0, "<U1")
+        return cls(
+            np.array(sizes, np.int64).reshape(-1, 3),
+            np.array([(_kind(g.labels), _kind(g.edge_labels)) for g in graphs], np.int64).reshape(-1, 2),
+            _concatenated([g.edges for g in graphs], np.empty((0, 2), np.int64)),
+            _coded(nodes, table),
+            _coded(edges, table),
+            table,
+            _concatenated([g.attributes.ravel() for g in graphs if g.attributes is not None], np.empty(0)),
+        )
+
+    def split(self) -> list[Graph]:
+        """The graphs, each checked again."""
+        m, labelled, edge_labelled, numbers = ([0, *np.cumsum(count).tolist()] for count in self._counts())
+        graphs = []
+        for i, ((n, _, d), kinds) in enumerate(zip(self.sizes.tolist(), self.kinds.tolist(), strict=True)):
+            attributes = self.attributes[numbers[i] : numbers[i + 1]].reshape(n, d) if d >= 0 else None
+            graphs.append(Graph(
+                self.edges[m[i] : m[i + 1]],
+                self._decoded(self.labels[labelled[i] : labelled[i + 1]], kinds[0]),
+                self._decoded(self.edge_labels[edge_labelled[i] : edge_labelled[i + 1]], kinds[1]),
+                attributes,
+                n,
+            ))  # fmt: skip
+        return graphs
+
+    def _decoded(self, codes: np.ndarray, kind: int) -> np.ndarray | None:
+        if kind == _TEXT and codes.size and not 0 <= codes.min() <= codes.max() < len(self.texts):
+            raise DataError("a label of a graph is none of the texts.")
+        return None if kind == _NONE else self.texts[codes] if kind == _TEXT else codes
+
+
+def _kind(labels: np.ndarray | None) -> int:
+    return _NONE if labels is None else _TEXT if labels.dtype.kind == "U" else _NUMBERS
+
+
+def _coded(parts: list[np.ndarray | None], table: np.ndarray) -> NDArray[np.int64]:
+    there = [part for part in parts if part is not None]
+    codes = [np.searchsorted(table, part) if part.dtype.kind == "U" else part for part in there]
+    return _concatenated(codes, np.empty(0, np.int64))
+
+
+def _concatenated(parts: list[np.ndarray], empty: np.ndarray) -> np.ndarray:
+    return np.concatenate(parts) if parts else empty
+
+
+class JointGraph(NamedTuple):
+    """Graphs as one: nodes and edges are numbered one graph after the other.
+
+    ``nodes[i]`` is the first node of graph i and ``first_edge[i]`` its first edge. The neighbours of node v are
+    ``neighbours[starts[v] : starts[v + 1]]``, ascending, reached by the edges ``through`` of the same places. Labels
+    are numbers of 64 bits, the same in every process for equal labels.
+    """
+
+    nodes: NDArray[np.int64]
+    first_edge: NDArray[np.int64]
+    edges: NDArray[np.int64]
+    starts: NDArray[np.int64]
+    neighbours: NDArray[np.int64]
+    through: NDArray[np.int64]
+    labels: NDArray[np.uint64]
+    edge_labels: NDArray[np.uint64]
+
+    def graph_of_nodes(self) -> NDArray[np.int64]:
+        """The graph that each node belongs to."""
+        return np.repeat(np.arange(len(self.nodes) - 1), np.diff(self.nodes))
+
+
+def _joint(graphs: list[Graph]) -> JointGraph:
+    sizes, counts = [g.n for g in graphs], [len(g.edges) for g in graphs]
+    nodes, first_edge = _running(sizes), _running(counts)
+    edges = np.concatenate([g.edges for g in graphs]) + np.repeat(nodes[:-1], counts)[:, None]
+    # A node that is joined to itself has itself as a neighbour once.
+    back = np.flatnonzero(edges[:, 0] != edges[:, 1])
+    ends = np.concatenate([edges[:, 1], edges[back, 0]])
+    begins = np.concatenate([edges[:, 0], edges[back, 1]])
+    order = np.lexsort((ends, begins))
+    return JointGraph(
+        nodes, first_edge, edges, _running(np.bincount(begins, minlength=nodes[-1])), ends[order],
+        np.concatenate([np.arange(len(edges)), back])[order],
+        _hashed([g.labels for g in graphs], sizes),
+        _hashed([g.edge_labels for g in graphs], counts),
+    )  # fmt: skip
+
+
+def _running(counts: Any) -> NDArray[np.int64]:
+    starts = np.zeros(len(counts) + 1, np.int64)
+    np.cumsum(counts, out=starts[1:])
+    return starts
+
+
+def _hashed(parts: list[np.ndarray | None], counts: list[int]) -> NDArray[np.uint64]:
+    """The labels as numbers of 64 bits, one graph after the other."""
+    out = np.full(sum(counts), _UNLABELLED)
+    kinds = np.repeat([_kind(part) for part in parts], counts)
+    for kind in (_NUMBERS, _TEXT):
+        chosen = [part for part in parts if part is not None and _kind(part) == kind]
+        if not chosen:
+            continue
+        values, which = np.unique(np.concatenate(chosen), return_inverse=True)
+        hashes = _hashed_texts(values) if kind == _TEXT else hash_numbers(values)
+        out[kinds == kind] = hashes[which]
+    return out
+
+
+def _hashed_texts(texts: np.ndarray) -> NDArray[np.uint64]:
+    digests = [hashlib.blake2b(t.encode("utf-8", "surrogatepass"), digest_size=8).digest() for t in texts.tolist()]
+    return np.frombuffer(b"".join(digests), "<u8").astype(np.uint64)

@@ -1,0 +1,1 @@
+"""Kernels on graphs with labels and attributes."""

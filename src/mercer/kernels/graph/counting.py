@@ -1,0 +1,91 @@
+"""What the kernels that count parts of graphs have in common."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mercer._errors import ParameterError
+from mercer.data.graphs import JointGraph
+from mercer.engine import memory, threads
+from mercer.kernels.features import Features
+from mercer.loops.graphs import count_runs, shortest_paths
+
+# Pairs of nodes whose paths are hashed at once.
+_PAIRS = 2**21
+
+
+def flag(kernel: str, name: str, value: Any) -> bool:
+    """``value`` as a bool."""
+    if not isinstance(value, (bool, np.bool_)):
+        raise ParameterError(f"{kernel}: {name} must be True or False, and is {value!r}.")
+    return bool(value)
+
+
+def edge_labels_of(joint: JointGraph, there: bool) -> NDArray[np.uint64]:
+    """The labels of the edges, or as many equal ones."""
+    return joint.edge_labels if there else np.zeros_like(joint.edge_labels)
+
+
+def counted(ids: NDArray[np.uint64], starts: NDArray[np.int64]) -> Features:
+    """Each row's features with how often it has them; the ids are overwritten."""
+    counts, ends = np.empty(len(ids)), np.empty_like(starts)
+    count_runs(ids, starts, counts, ends)
+    return Features(ids[: ends[-1]].copy(), counts[: ends[-1]].copy(), ends)
+
+
+def by_rows(levels: NDArray[np.uint64], starts: NDArray[np.int64]) -> tuple[NDArray[np.uint64], NDArray[np.int64]]:
+    """Ids that stand in columns, (levels, total), one row of a table after the other: what :func:`counted` takes."""
+    depth = len(levels)
+    ids = np.empty(levels.size, np.uint64)
+    row = np.repeat(np.arange(len(starts) - 1), np.diff(starts))
+    # Where the ids of a column go: after all levels of the rows before, within its own row level by level.
+    width = np.diff(starts)[row]
+    place = depth * starts[:-1][row] + np.arange(starts[-1]) - starts[:-1][row]
+    for level in range(depth):
+        ids[place + level * width] = levels[level]
+    return ids, depth * starts
+
+
+def path_features(joint: JointGraph, levels: NDArray[np.uint64]) -> Features:
+    """Shortest paths by the labels of their ends and their length, for every level of labels, (levels, nodes)."""
+    sizes = np.diff(joint.nodes)
+    pairs = len(levels) * sizes * np.maximum(sizes - 1, 0)
+    totals = np.concatenate([np.zeros(1, np.int64), np.cumsum(pairs)])
+    memory.reserve(16 * int(max(pairs.max(initial=0), min(_PAIRS, totals[-1]))), "shortest paths of graphs")
+    # Where rows with as many pairs as are hashed at once begin and end.
+    bounds = np.flatnonzero(np.diff(totals[1:] // _PAIRS, prepend=-1, append=-2)).tolist()
+    parts: list[Features | None] = [None] * (len(bounds) - 1)
+
+    def task(number: int) -> Callable[[], None]:
+        begin, end = bounds[number], bounds[number + 1]
+
+        def work() -> None:
+            parts[number] = _paths_of(joint, levels, begin, end, int(totals[end] - totals[begin]))
+
+        return work
+
+    threads.run([task(number) for number in range(len(parts))])
+    found = [part for part in parts if part is not None]
+    lengths = np.concatenate([np.diff(part.starts) for part in found])
+    return Features(
+        np.concatenate([part.ids for part in found]),
+        np.concatenate([part.counts for part in found]),
+        np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths)]),
+    )
+
+
+def _paths_of(joint: JointGraph, levels: NDArray[np.uint64], begin: int, end: int, pairs: int) -> Features:
+    """Those of the graphs from ``begin`` to ``end``, which have at most so many pairs of nodes."""
+    ids = np.empty(pairs, np.uint64)
+    starts = np.zeros(end - begin + 1, np.int64)
+    for row in range(begin, end):
+        at = starts[row - begin]
+        threads.checkpoint()
+        first, last = joint.nodes[row], joint.nodes[row + 1]
+        found = shortest_paths(first, last, joint.starts, joint.neighbours, levels, ids[at:])
+        starts[row - begin + 1] = at + found
+    return counted(ids[: starts[-1]], starts)

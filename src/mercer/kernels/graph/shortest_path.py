@@ -1,0 +1,57 @@
+"""Graphs compared by the shortest paths between their nodes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from mercer.data.graphs import Graphs
+from mercer.data.objects import Objects
+from mercer.kernels.features import FeatureKernel, Features
+from mercer.kernels.graph.counting import flag, path_features
+
+
+@dataclass(frozen=True, repr=False)
+class ShortestPath(FeatureKernel):
+    """``k(G, H) = sum_{(u, v) in G} sum_{(s, t) in H} [l(u) = l(s), l(v) = l(t), d(u, v) = d(s, t)]``.
+
+    The sums are over ordered pairs of different nodes that are joined by a path, ``l`` is the label of a node and ``d``
+    the number of edges on a shortest path.
+
+    Parameters
+    ----------
+    labels : bool, default=True
+        Whether the labels of the two ends count, or the length alone.
+
+    Raises
+    ------
+    ParameterError
+        If ``labels`` is no bool.
+    DataError
+        When evaluated, if a row is no graph.
+
+    Notes
+    -----
+    Borgwardt and Kriegel (2005), "Shortest-path kernels on graphs", with the delta kernel on labels and lengths.
+
+    Examples
+    --------
+    >>> path = [(0, 1), (1, 2)]
+    >>> ShortestPath()([(path, ["C", "C", "O"]), ([(0, 1)], ["C", "C"])]).tolist()
+    [[8.0, 4.0], [4.0, 4.0]]
+    """
+
+    labels: bool = True
+
+    rows_of: ClassVar[type[Objects]] = Graphs
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        object.__setattr__(self, "labels", flag("ShortestPath", "labels", self.labels))
+
+    def _features(self, objects: Graphs) -> Features:
+        joint = objects.joint()
+        labels = joint.labels if self.labels else np.zeros_like(joint.labels)
+        return path_features(joint, labels[None])

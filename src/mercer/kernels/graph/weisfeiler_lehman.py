@@ -1,0 +1,91 @@
+"""Graphs compared by labels that take in the neighbourhood, step by step."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mercer._errors import ParameterError
+from mercer.data.graphs import Graphs, JointGraph
+from mercer.data.objects import Objects
+from mercer.kernels.features import FeatureKernel, Features
+from mercer.kernels.graph.counting import by_rows, counted, edge_labels_of, flag, path_features
+from mercer.kernels.parameters import whole
+from mercer.loops.graphs import hash_pairs, refine
+
+_BASES = ("subtree", "edge", "shortest-path")
+
+
+@dataclass(frozen=True, repr=False)
+class WeisfeilerLehman(FeatureKernel):
+    """``k(G, H) = sum_{t=0}^{iterations} k_base(G_t, H_t)``, where G_t has the labels of step t.
+
+    A node's label of step t + 1 stands for its label of step t together with those of its neighbours, each with the
+    label of the edge that leads there.
+
+    Parameters
+    ----------
+    iterations : int, default=5
+        Steps of refinement; 0 leaves the labels as they are.
+    base : {"subtree", "edge", "shortest-path"}, default="subtree"
+        What is compared at each step: the labels of nodes; the edges, by the labels of their ends and their own; or the
+        shortest paths, as in :class:`ShortestPath`.
+    edge_labels : bool, default=True
+        Whether labels of edges count where there are some.
+
+    Raises
+    ------
+    ParameterError
+        If ``iterations`` is no whole number of at least 0, or ``base`` is none of these.
+    DataError
+        When evaluated, if a row is no graph.
+
+    Notes
+    -----
+    Shervashidze, Schweitzer, van Leeuwen, Mehlhorn and Borgwardt (2011), "Weisfeiler-Lehman graph kernels". Labels are
+    told apart by hashes of 64 bits: two of a million different ones collide with a probability of 3e-8.
+
+    Examples
+    --------
+    >>> path, triangle = [(0, 1), (1, 2)], [(0, 1), (1, 2), (0, 2)]
+    >>> WeisfeilerLehman(1)([(path,), (triangle,)]).tolist()  # 3 * 3 nodes, and 1 * 3 with two neighbours
+    [[14.0, 12.0], [12.0, 18.0]]
+    """
+
+    iterations: int = 5
+    base: str = "subtree"
+    edge_labels: bool = True
+
+    rows_of: ClassVar[type[Objects]] = Graphs
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        steps = whole("WeisfeilerLehman", "iterations", self.iterations, "a whole number of at least 0", low=0)
+        object.__setattr__(self, "iterations", steps)
+        object.__setattr__(self, "edge_labels", flag("WeisfeilerLehman", "edge_labels", self.edge_labels))
+        if self.base not in _BASES:
+            raise ParameterError(f"WeisfeilerLehman: base must be one of {', '.join(_BASES)}, and is {self.base!r}.")
+
+    def _features(self, objects: Graphs) -> Features:
+        joint = objects.joint()
+        levels = self._levels(joint)
+        if self.base == "shortest-path":
+            return path_features(joint, levels)
+        if self.base == "subtree":
+            return counted(*by_rows(levels, joint.nodes))
+        pairs = np.empty((len(levels), len(joint.edges)), np.uint64)
+        for labels, out in zip(levels, pairs, strict=True):
+            hash_pairs(labels, joint.edges, edge_labels_of(joint, self.edge_labels), out)
+        return counted(*by_rows(pairs, joint.first_edge))
+
+    def _levels(self, joint: JointGraph) -> NDArray[np.uint64]:
+        """The labels of every step, (iterations + 1, nodes)."""
+        levels = np.empty((self.iterations + 1, len(joint.labels)), np.uint64)
+        levels[0] = joint.labels
+        edge_labels = edge_labels_of(joint, self.edge_labels)
+        for step in range(self.iterations):
+            refine(levels[step], joint.starts, joint.neighbours, joint.through, edge_labels, levels[step + 1])
+        return levels

@@ -1,0 +1,100 @@
+"""Loops over graphs, which come as one: see ``JointGraph`` in mercer/data/graphs.py."""
+
+import numpy as np
+
+from mercer.loops._jit import jit
+from mercer.loops.strings import mix
+
+
+@jit
+def join(one, other):
+    """A hash of two hashes, in this order."""
+    return mix(mix(one + np.uint64(0x9E3779B97F4A7C15)) ^ (other * np.uint64(0xD1342543DE82EF95) + np.uint64(1)))
+
+
+@jit
+def hash_numbers(numbers):
+    """A hash of each number."""
+    out = np.empty(numbers.shape[0], np.uint64)
+    for i in range(numbers.shape[0]):
+        out[i] = join(np.uint64(0x2545F4914F6CDD1D), np.uint64(numbers[i]))
+    return out
+
+
+@jit
+def refine(labels, starts, neighbours, through, edge_labels, out):
+    """A hash of each node's label and the labels of its neighbours, with those of the edges that lead there.
+
+    Which neighbours there are and how often, in no order, is the sum of their hashes.
+    """
+    for v in range(labels.shape[0]):
+        around = np.uint64(0)
+        for c in range(starts[v], starts[v + 1]):
+            around += join(labels[neighbours[c]], edge_labels[through[c]])
+        out[v] = join(join(labels[v], np.uint64(starts[v + 1] - starts[v])), around)
+
+
+@jit
+def count_runs(ids, starts, counts, ends):
+    """Put each of a row's ids once, with how often it is there, into the front of the same arrays.
+
+    ``ids[starts[i] : starts[i + 1]]`` are those of row i; ``ends`` receives where the rows then begin and end.
+    """
+    at = 0
+    ends[0] = 0
+    for i in range(starts.shape[0] - 1):
+        ids[starts[i] : starts[i + 1]].sort()
+        last = np.uint64(0)
+        for c in range(starts[i], starts[i + 1]):
+            current = ids[c]
+            if c > starts[i] and current == last:
+                counts[at - 1] += 1.0
+            else:
+                ids[at] = current
+                counts[at] = 1.0
+                last = current
+                at += 1
+        ends[i + 1] = at
+
+
+@jit
+def hash_pairs(labels, edges, edge_labels, out):
+    """A hash of the labels of the two ends of each edge, in no order, and of its own."""
+    for e in range(edges.shape[0]):
+        one, other = labels[edges[e, 0]], labels[edges[e, 1]]
+        out[e] = join(join(min(one, other), max(one, other)), edge_labels[e])
+
+
+@jit
+def shortest_paths(first, last, starts, neighbours, labels, ids):
+    """A hash of the labels of two nodes and the edges between them on a shortest path, for each level of labels.
+
+    For all ordered pairs of different nodes from ``first`` to ``last`` (one graph) that are joined by a path; returns
+    how many hashes were written. One search in breadth from each node.
+    """
+    n = last - first
+    distance = np.empty(n, np.int64)
+    queue = np.empty(n, np.int64)
+    at = 0
+    for source in range(n):
+        distance[:] = -1
+        distance[source] = 0
+        queue[0] = source
+        found = 1
+        for head in range(n):
+            if head == found:
+                break
+            v = queue[head]
+            for c in range(starts[first + v], starts[first + v + 1]):
+                u = neighbours[c] - first
+                if distance[u] < 0:
+                    distance[u] = distance[v] + 1
+                    queue[found] = u
+                    found += 1
+        for level in range(labels.shape[0]):
+            own = mix(labels[level, first + source])
+            for q in range(1, found):
+                u = queue[q]
+                ids[at] = join(own ^ np.uint64(distance[u]), labels[level, first + u])
+                at += 1
+    return at

@@ -1,0 +1,174 @@
+"""Kernels on graphs beside naive ones, GraKeL, and what they must not depend on."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from typing import Any
+
+import networkx as nx
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from mercer import Graph
+from mercer._errors import DataError, ParameterError
+from mercer.data.graphs import Graphs
+from mercer.kernels import EdgeHistogram, ShortestPath, VertexHistogram, WeisfeilerLehman
+
+Counts = Counter[Any]
+
+
+@st.composite
+def graphs(draw: st.DrawFn) -> Graph:
+    """Any graph of up to 6 nodes, with loops, with and without labels."""
+    n = draw(st.integers(0, 6))
+    pairs = [(u, v) for u in range(n) for v in range(u, n)]
+    edges = draw(st.lists(st.sampled_from(pairs), unique=True)) if pairs else []
+    labels = draw(st.none() | st.lists(st.sampled_from(["C", "O"]), min_size=n, max_size=n))
+    edge_labels = draw(st.none() | st.lists(st.integers(1, 2), min_size=len(edges), max_size=len(edges)))
+    return Graph(edges, labels, edge_labels, n=n)
+
+
+def drawn(seed: int = 0, count: int = 12) -> list[Graph]:
+    rng = np.random.default_rng(seed)
+    found = []
+    for n in rng.integers(1, 9, count):
+        edges = rng.integers(0, n, (rng.integers(0, 12), 2))
+        edges = np.unique(np.sort(edges, axis=1), axis=0)
+        found.append(Graph(edges, rng.integers(0, 3, n), rng.integers(0, 2, len(edges))))
+    return found
+
+
+def labels_of(graph: Graph) -> list[Any]:
+    return [None] * graph.n if graph.labels is None else graph.labels.tolist()
+
+
+def around(graph: Graph) -> list[list[tuple[int, Any]]]:
+    """The neighbours of each node and the labels of the edges to them."""
+    found: list[list[tuple[int, Any]]] = [[] for _ in range(graph.n)]
+    marks = [None] * len(graph.edges) if graph.edge_labels is None else graph.edge_labels.tolist()
+    for (u, v), mark in zip(graph.edges.tolist(), marks, strict=True):
+        found[u].append((v, mark))
+        if u != v:
+            found[v].append((u, mark))
+    return found
+
+
+def levels_of(graph: Graph, iterations: int, edge_labels: bool = True) -> list[list[Any]]:
+    """Labels of every step as nested sorted tuples."""
+    levels = [[repr(label) for label in labels_of(graph)]]
+    for _ in range(iterations):
+        old = levels[-1]
+        near = [sorted((old[u], repr(m) if edge_labels else "") for u, m in part) for part in around(graph)]
+        levels.append([repr((own, part)) for own, part in zip(old, near, strict=True)])
+    return levels
+
+
+def subtrees(graph: Graph, iterations: int, edge_labels: bool = True) -> Counts:
+    return Counter((t, a) for t, level in enumerate(levels_of(graph, iterations, edge_labels)) for a in level)
+
+
+def labelled_edges(graph: Graph, iterations: int) -> Counts:
+    marks = [None] * len(graph.edges) if graph.edge_labels is None else graph.edge_labels.tolist()
+    return Counter(
+        (t, *sorted((level[u], level[v])), mark)
+        for t, level in enumerate(levels_of(graph, iterations))
+        for (u, v), mark in zip(graph.edges.tolist(), marks, strict=True)
+    )
+
+
+def paths(graph: Graph, iterations: int = 0, labels: bool = True) -> Counts:
+    lengths = dict(nx.all_pairs_shortest_path_length(as_networkx(graph)))
+    levels = levels_of(graph, iterations) if labels else [[0] * graph.n]
+    return Counter(
+        (t, level[u], level[v], d)
+        for t, level in enumerate(levels) for u, row in lengths.items() for v, d in row.items() if u != v
+    )  # fmt: skip
+
+
+def as_networkx(graph: Graph) -> nx.Graph:
+    made = nx.Graph()
+    for node, label in enumerate(labels_of(graph)):
+        made.add_node(node, **({} if label is None else {"label": label}))
+    for position, (u, v) in enumerate(graph.edges.tolist()):
+        made.add_edge(u, v, **({} if graph.edge_labels is None else {"label": graph.edge_labels[position].item()}))
+    return made
+
+
+def common(one: Counts, other: Counts) -> float:
+    return float(sum(count * other[key] for key, count in one.items()))
+
+
+NAIVE: list[tuple[Any, Callable[[Graph], Counts]]] = [
+    (VertexHistogram(), lambda g: Counter(labels_of(g))),
+    (EdgeHistogram(), lambda g: Counter([None] * len(g.edges) if g.edge_labels is None else g.edge_labels.tolist())),
+    (ShortestPath(), paths),
+    (ShortestPath(labels=False), lambda g: paths(g, labels=False)),
+    (WeisfeilerLehman(0), lambda g: subtrees(g, 0)),
+    (WeisfeilerLehman(3), lambda g: subtrees(g, 3)),
+    (WeisfeilerLehman(3, edge_labels=False), lambda g: subtrees(g, 3, False)),
+    (WeisfeilerLehman(2, "edge"), lambda g: labelled_edges(g, 2)),
+    (WeisfeilerLehman(2, "shortest-path"), lambda g: paths(g, 2)),
+]
+_NAMES = [repr(kernel) for kernel, _ in NAIVE]
+
+
+@pytest.mark.parametrize(("kernel", "counts"), NAIVE, ids=_NAMES)
+@given(X=st.lists(graphs(), min_size=1, max_size=4))
+@settings(max_examples=40, deadline=None)
+def test_counts_what_a_naive_program_counts(kernel: Any, counts: Callable[[Graph], Counts], X: list[Graph]) -> None:
+    naive = [[common(counts(g), counts(h)) for h in X] for g in X]
+    assert kernel(X).tolist() == naive
+    assert kernel(X[:1], X).tolist() == naive[:1]
+
+
+def shuffled(graph: Graph, order: np.ndarray) -> Graph:
+    """The same graph with its nodes numbered in another order."""
+    place = np.argsort(order)
+    labels = None if graph.labels is None else graph.labels[order]
+    attributes = None if graph.attributes is None else graph.attributes[order]
+    return Graph(place[graph.edges][::-1], labels, None if graph.edge_labels is None else graph.edge_labels[::-1],
+                 attributes, graph.n)  # fmt: skip
+
+
+@pytest.mark.parametrize("kernel", [kernel for kernel, _ in NAIVE], ids=_NAMES)
+@given(graph=graphs(), data=st.data())
+@settings(max_examples=20, deadline=None)
+def test_the_order_of_nodes_does_not_matter(kernel: Any, graph: Graph, data: st.DataObject) -> None:
+    order = np.array(data.draw(st.permutations(range(graph.n))), int)
+    K = kernel([graph, shuffled(graph, order)])
+    assert (K[0, 0] == K).all()
+
+
+def test_many_paths_are_hashed_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    X = [*drawn(), Graph(n=0), Graph(n=1)]
+    whole = ShortestPath()(X)
+    monkeypatch.setattr("mercer.kernels.graph.counting._PAIRS", 20)
+    assert np.array_equal(ShortestPath()(X), whole)
+
+
+def test_labels_are_hashed_alike_in_every_process() -> None:
+    joint = Graphs.of([([(0, 1)], [3, -1], ["single"])]).joint()
+    text = Graphs.of([([], ["C"])]).joint()
+    assert [hex(h) for h in [*joint.labels.tolist(), *joint.edge_labels.tolist(), *text.labels.tolist()]] == HASHES
+
+
+HASHES = ['0x7440c904759b4713', '0x47c4a1bfa64d20b6', '0x36523437a3e0dd54', '0xb3c46dcf4939a65']
+
+
+@pytest.mark.parametrize(("make", "message"), [
+    (lambda: WeisfeilerLehman(-1), "iterations must be a whole number of at least 0"),
+    (lambda: WeisfeilerLehman(1, "tree"), "base must be one of subtree, edge, shortest-path, and is 'tree'"),
+    (lambda: WeisfeilerLehman(1, edge_labels=2), "edge_labels must be True or False"),
+    (lambda: ShortestPath("labels"), "labels must be True or False"),
+])  # fmt: skip
+def test_wrong_parameters_are_refused(make: Callable[[], Any], message: str) -> None:
+    with pytest.raises(ParameterError, match=message):
+        make()
+
+
+def test_wrong_rows_are_named() -> None:
+    with pytest.raises(DataError, match="row 1 of X: edge 0 joins the nodes 0 and 3"):
+        WeisfeilerLehman()([([(0, 1)],), ([(0, 3)], [1, 2])])
