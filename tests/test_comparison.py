@@ -6,6 +6,7 @@ import itertools
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 import scipy.sparse as sp
 
@@ -75,6 +76,44 @@ def test_dependence_by_loops() -> None:
     assert linear == pytest.approx((((X - X.mean(axis=0)).T @ Y / 11) ** 2).sum(), abs=1e-12)
 
 
+def test_matrices_in_the_place_of_rows() -> None:
+    rows = np.concatenate([X, Z])
+    for unbiased in (True, False):
+        options: dict[str, Any] = {"unbiased": unbiased, "n_permutations": 9, "random_state": 2}
+        given, lazy = mmd(RBF(1.0)(rows), 11, "precomputed", **options), mmd(X, Z, RBF(1.0), **options)
+        np.testing.assert_allclose([given.statistic, *given.null], [lazy.statistic, *lazy.null], atol=1e-14)
+        lazy = hsic(X, Y, RBF(1.0), Linear(), **options)
+        for parts in ((RBF(1.0)(X), Linear()(Y), "precomputed", None), (X, Linear()(Y), RBF(1.0), "precomputed"),
+                      (RBF(1.0)(X), Y, "precomputed", Linear())):  # fmt: skip
+            given = hsic(*parts, **options)
+            np.testing.assert_allclose([given.statistic, *given.null], [lazy.statistic, *lazy.null], atol=1e-14)
+
+
+def test_any_kernel_on_any_rows() -> None:
+    options: dict[str, Any] = {"n_permutations": 7, "random_state": 2}
+    wanted = mmd(X[:, :2], Z[:, :2], RBF(1.0), **options)
+    table, other = pd.DataFrame(X, columns=["a", "b", "c"]), pd.DataFrame(Z, columns=["a", "b", "c"])
+    chosen = RBF(1.0).on(["a", "b"])
+    calls = [
+        mmd(table, other, chosen, **options), mmd(sp.csr_array(X), sp.csr_array(Z), RBF(1.0).on([0, 1]), **options),
+        mmd(X, Z, lambda A, B: RBF(1.0)(A[:, :2], B[:, :2]), **options),
+    ]  # fmt: skip
+    for found in calls:
+        np.testing.assert_allclose([found.statistic, *found.null], [wanted.statistic, *wanted.null], atol=1e-12)
+    paired = hsic(X[:, :2], Y, RBF(1.0), Linear(), **options)
+    found = hsic(table, sp.csr_array(Y), chosen, Linear(), **options)
+    np.testing.assert_allclose([found.statistic, *found.null], [paired.statistic, *paired.null], atol=1e-12)
+    words, texts = ["banana", "ananas", "nab", "bandana"], ["tree", "trees", "street", "reset", "steer"]
+    K = kernels.Spectrum(2)(words + texts)
+    found, wanted = mmd(words, texts, kernels.Spectrum(2), **options), mmd(K, 4, "precomputed", **options)
+    assert (found.statistic, found.null.tolist()) == (wanted.statistic, wanted.null.tolist())
+    found, lengths = hsic(texts, [4, 5, 6, 5, 5], kernels.Spectrum(2), RBF(1.0), **options), np.array([4.0, 5, 6, 5, 5])
+    wanted = hsic(kernels.Spectrum(2)(texts), RBF(1.0)(lengths[:, None]), "precomputed", **options)
+    np.testing.assert_allclose([found.statistic, *found.null], [wanted.statistic, *wanted.null], atol=1e-12)
+    turned = hsic(lengths[:, None], texts, RBF(1.0), kernels.Spectrum(2), **options)
+    assert turned.statistic == pytest.approx(found.statistic)
+
+
 def test_several_tiles_and_threads() -> None:
     rng = np.random.default_rng(1)
     rows = rng.normal(size=(700, 2))
@@ -129,6 +168,11 @@ def test_alignment_by_its_formula() -> None:
     ("call", "error", "words"),
     [
         (lambda: mmd(X, Z[:, :2]), DataError, "X has 3 columns and Z has 2"),
+        (lambda: mmd(np.eye(5), 5, "precomputed"), DataError, "rows of the first sample, from 1 to 4, and is 5"),
+        (lambda: mmd(np.eye(5), np.eye(5), "precomputed"), DataError, "rows of the first sample"),
+        (lambda: mmd(X, 5, "precomputed"), DataError, "precomputed X must be square"),
+        (lambda: hsic(X, Y, "precomputed"), DataError, "precomputed X must be square"),
+        (lambda: hsic(np.eye(11), Y, "precomputed"), DataError, "precomputed Y must be square"),
         (lambda: mmd(X, Z[:1]), DataError, "needs two rows of each sample, and there are 11 and 1"),
         (lambda: mmd(X, np.full((4, 3), np.nan)), DataError, "Z cannot be used.*NaN"),
         (lambda: mmd(X, Z, kernels.Sigmoid()), IndefiniteKernelError, "no feature space"),

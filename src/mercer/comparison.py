@@ -9,17 +9,25 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
-from sklearn.utils import check_array
 
 from mercer._errors import DataError, IndefiniteKernelError, ParameterError
+from mercer.data.columns import MixedRows
+from mercer.data.objects import Objects
 from mercer.data.seeds import generator
+from mercer.data.vectors import column_names
 from mercer.engine import memory, tiles
 from mercer.engine.tiles import Array
-from mercer.gram import Gram
+from mercer.estimators._base import bind_columns
+from mercer.gram import Gram, PrecomputedGram
+from mercer.gram.evaluated import evaluated
+from mercer.gram.precomputed import check_square
 from mercer.kernels import Kernel, as_kernel
+from mercer.kernels.domain import checked_rows
 from mercer.loops.permuted import permuted_products
 
 __all__ = ["PermutationTest", "hsic", "mmd"]
+
+AnyGram = Gram | PrecomputedGram
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,10 +63,13 @@ def mmd(
 
     Parameters
     ----------
-    X : array-like or sparse matrix of shape (n, d)
-    Z : array-like or sparse matrix of shape (m, d)
+    X : array-like or sparse matrix of shape (n, d), or what else the kernel takes
+        For ``"precomputed"``, the kernel matrix (n + m, n + m) of all rows, those of the first sample first.
+    Z : array-like or sparse matrix of shape (m, d), or what else the kernel takes
+        For ``"precomputed"``, n.
     kernel : str, Kernel, scikit-learn kernel or callable, default="rbf"
-        Positive or conditionally positive; with ``NegativeDistance()`` this is half the energy distance.
+        Positive or conditionally positive; with ``NegativeDistance()`` this is half the energy distance. Or
+        ``"precomputed"``.
     gamma : float or {"scale", "auto"}, default="scale"
         For named kernels; ``"scale"`` is ``1 / (d * variance)`` of all rows.
     unbiased : bool, default=True
@@ -93,15 +104,11 @@ def mmd(
     >>> mmd(X[:30], X[30:], random_state=0).p_value > 0.05
     True
     """
-    X, Z = _rows(X, "X"), _rows(Z, "Z")
     _check(n_permutations, unbiased)
-    n, m = X.shape[0], Z.shape[0]
-    if X.shape[1] != Z.shape[1]:
-        raise DataError(f"X has {X.shape[1]} columns and Z has {Z.shape[1]}; they must have the same ones.")
+    gram, n = _of_both(X, Z, kernel, gamma, n_jobs)
+    m = gram.shape[0] - n
     if unbiased and min(n, m) < 2:
         raise DataError(f"the unbiased estimate needs two rows of each sample, and there are {n} and {m}.")
-    joined = sp.vstack([X, Z], format="csr") if sp.issparse(X) or sp.issparse(Z) else np.concatenate([X, Z])
-    gram = _gram(kernel, gamma, joined, n_jobs)
     rng = generator(random_state)
     with memory.reserve(16 * (n + m) * (n_permutations + 2), f"{n_permutations} permutations of {n + m} rows"):
         first = np.zeros((n + m, n_permutations + 2))
@@ -139,10 +146,10 @@ def hsic(
 
     Parameters
     ----------
-    X : array-like or sparse matrix of shape (n, d)
-    Y : array-like of shape (n,), (n, e), or sparse matrix
+    X : array-like or sparse matrix of shape (n, d), or what else the kernel takes
+    Y : array-like of shape (n,), (n, e), sparse matrix, or what else the kernel takes
     kernel : str, Kernel, scikit-learn kernel or callable, default="rbf"
-        For X.
+        For X; ``"precomputed"`` if X is its kernel matrix (n, n).
     kernel_y : the same, optional
         For Y; None for ``kernel``.
     gamma : float or {"scale", "auto"}, default="scale"
@@ -177,18 +184,15 @@ def hsic(
     >>> hsic(x, x**2, random_state=0).p_value < 0.01
     True
     """
-    if not sp.issparse(Y) and np.ndim(Y) == 1:
-        Y = np.asarray(Y)[:, None]
-    X, Y = _rows(X, "X"), _rows(Y, "Y")
     _check(n_permutations, unbiased)
-    n = X.shape[0]
-    if Y.shape[0] != n:
-        raise DataError(f"X has {n} rows and Y has {Y.shape[0]}; they must be pairs.")
+    gram = _gram(kernel, gamma, X, "X", n_jobs)
+    other = _gram(kernel if kernel_y is None else kernel_y, gamma, Y, "Y", n_jobs)
+    n = gram.shape[0]
+    if other.shape[0] != n:
+        raise DataError(f"X has {n} rows and Y has {other.shape[0]}; they must be pairs.")
     least = 4 if unbiased else 2
     if n < least:
         raise DataError(f"this estimate needs {least} rows at least, and there are {n}.")
-    gram = _gram(kernel, gamma, X, n_jobs)
-    other = _gram(kernel if kernel_y is None else kernel_y, gamma, Y, n_jobs)
     rng = generator(random_state)
     with memory.reserve(8 * n * (n + n_permutations + 1), f"the {n} x {n} kernel matrix of Y and the permutations"):
         L = other.dense(np.empty((n, n)))
@@ -209,7 +213,7 @@ def hsic(
 
 
 def _inner_products(
-    gram: Gram, L: Array, orders: NDArray[np.intp], hollow: bool, n_jobs: int | None
+    gram: AnyGram, L: Array, orders: NDArray[np.intp], hollow: bool, n_jobs: int | None
 ) -> tuple[Array, Array]:
     """``<K, L[p, p]>`` for every order p, and the row sums of K, whose diagonal counts as 0 if ``hollow``."""
     n = len(L)
@@ -235,13 +239,6 @@ def _tested(values: Array, size: float, dtype: np.dtype) -> PermutationTest:
     return PermutationTest(statistic, (1 + count) / (1 + len(null)) if len(null) else None, null)
 
 
-def _rows(X: Any, name: str) -> Any:
-    try:
-        return check_array(X, accept_sparse="csr", dtype=[np.float64, np.float32], order="C", input_name=name)
-    except ValueError as error:
-        raise DataError(f"{name} cannot be used: {error}") from error
-
-
 def _check(n_permutations: Any, unbiased: Any) -> None:
     if isinstance(n_permutations, bool) or not isinstance(n_permutations, Integral) or int(n_permutations) < 0:
         raise ParameterError(f"n_permutations must be a whole number of 0 or more, and is {n_permutations!r}.")
@@ -249,10 +246,45 @@ def _check(n_permutations: Any, unbiased: Any) -> None:
         raise ParameterError(f"unbiased must be True or False, and is {unbiased!r}.")
 
 
-def _gram(kernel: Any, gamma: Any, rows: Any, n_jobs: int | None) -> Gram:
+def _of_both(X: Any, Z: Any, kernel: Any, gamma: Any, n_jobs: int | None) -> tuple[AnyGram, int]:
+    """The kernel matrix of all rows of two samples, and the number of those in the first."""
+    if _is_precomputed(kernel):
+        gram = PrecomputedGram(check_square(X, "X"))
+        if isinstance(Z, bool) or not isinstance(Z, Integral) or not 0 < int(Z) < gram.shape[0]:
+            raise DataError(
+                f"for kernel='precomputed' Z is the number of rows of the first sample, from 1 to {gram.shape[0] - 1}, "
+                f"and is {Z!r}."
+            )
+        return gram, int(Z)
+    names = column_names(X)
+    X, Z = checked_rows(kernel, X, "X"), checked_rows(kernel, Z, "Z")
+    if X.shape[1:] != Z.shape[1:]:
+        raise DataError(f"X has {X.shape[1]} columns and Z has {Z.shape[1]}; they must have the same ones.")
+    joined: Any
+    if isinstance(X, (Objects, MixedRows)):
+        joined = X.joined(Z)
+    else:
+        joined = sp.vstack([X, Z], format="csr") if sp.issparse(X) or sp.issparse(Z) else np.concatenate([X, Z])
+    return _lazy(kernel, gamma, joined, names, n_jobs), X.shape[0]
+
+
+def _gram(kernel: Any, gamma: Any, X: Any, name: str, n_jobs: int | None) -> AnyGram:
+    """The kernel matrix of ``X``."""
+    if _is_precomputed(kernel):
+        return PrecomputedGram(check_square(X, name))
+    return _lazy(kernel, gamma, checked_rows(kernel, X, name, one_column=name == "Y"), column_names(X), n_jobs)
+
+
+def _is_precomputed(kernel: Any) -> bool:
+    return isinstance(kernel, str) and kernel == "precomputed"
+
+
+def _lazy(kernel: Any, gamma: Any, rows: Any, names: tuple[str, ...] | None, n_jobs: int | None) -> AnyGram:
     made: Kernel = as_kernel(kernel, gamma=gamma, X=rows)
     if made.definiteness == "indefinite":
         raise IndefiniteKernelError(
             f"{made!r} is indefinite, so that it has no feature space to compare means in; choose another kernel."
         )
-    return Gram(made, rows, n_jobs=n_jobs)
+    gram = Gram(bind_columns(made, names), rows, n_jobs=n_jobs)
+    # Between two objects a value takes long, and permutations look at it many times.
+    return evaluated(gram) if gram.tile < tiles.TILE else gram

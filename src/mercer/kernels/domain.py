@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, Literal
 
 import numpy as np
+import scipy.sparse as sp
 from sklearn.utils import check_array
 from sklearn.utils.validation import _check_feature_names, _check_n_features
 
@@ -89,10 +90,10 @@ def rows_of(kernel: Expression, X: Any) -> Any:
     return X
 
 
-def checked_rows(kernel: Any, X: Any, name: str) -> Any:
+def checked_rows(kernel: Any, X: Any, name: str, one_column: bool = False) -> Any:
     """``X`` in the form that ``kernel`` compares; vectors as an array or CSR of float32 or float64.
 
-    The kernel is anything that :func:`mercer.kernels.as_kernel` takes.
+    The kernel is anything that :func:`mercer.kernels.as_kernel` takes. With ``one_column``, n numbers are rows of one.
 
     Raises
     ------
@@ -107,6 +108,8 @@ def checked_rows(kernel: Any, X: Any, name: str) -> Any:
     rows = _rows_of_given(kernel, X)
     if rows is not None:
         return rows
+    if one_column and not sp.issparse(X) and np.ndim(X) == 1:
+        X = np.asarray(X)[:, None]
     try:
         with advised():
             return check_array(X, accept_sparse="csr", dtype=[np.float64, np.float32], order="C", input_name=name)
