@@ -6,61 +6,77 @@ from mercer.loops._jit import jit
 
 
 @jit
-def add_moves(matrix, rows, columns, before, after, weight, out):
-    """For each of ``rows``: add weighted entries in ``columns`` to the sums of ``after``, take them from ``before``.
-
-    ``before``, ``after`` and ``weight`` belong to the columns; ``out`` has a row for each of ``rows``.
-    """
+def add_moves(matrix, rows, before, after, weight, out):
+    """Add weighted rows of a matrix to the sums (k, n) of the clusters they went to, take them from where they were."""
     for r in range(rows.shape[0]):
         line = matrix[rows[r]]
-        sums = out[r]
-        for j in range(columns.shape[0]):
-            value = weight[j] * np.float64(line[columns[j]])
-            sums[after[j]] += value
-            sums[before[j]] -= value
+        w = weight[r]
+        gains = out[after[r]]
+        loses = out[before[r]]
+        for j in range(line.shape[0]):
+            value = w * np.float64(line[j])
+            gains[j] += value
+            loses[j] -= value
 
 
 @jit
-def nearest_means(inner, norms, size, squares, own, slack, distances, labels, excess):
-    """Distances to the means, and the nearest one; a row stays with its own where no other is nearer beyond rounding.
+def nearest_sums(inner, norms, size, squares, own, slack, labels, nearest, excess):
+    """The nearest mean of each row; a row stays with its own where no other is nearer beyond rounding.
 
-    ``inner`` holds inner products with the sums of the clusters, ``size`` their weights and ``squares`` the squared
-    norms of the means; a cluster without weight has no mean. ``excess`` is by how much, squared, the own mean is
-    farther than the nearest.
+    ``inner`` (k, n) holds inner products of sums and rows, ``size`` the weights of the clusters and ``squares`` the
+    squared norms of the means; a cluster without weight has no mean. ``nearest`` is the squared distance from the mean
+    of ``labels``, and ``excess`` by how much that from the mean of ``own`` is larger than the smallest.
     """
-    k = size.shape[0]
-    for i in range(inner.shape[0]):
-        best = np.inf
-        at = -1
-        mine = np.inf
-        for c in range(k):
-            squared = np.inf
-            if size[c] > 0:
-                squared = norms[i] - 2 * inner[i, c] / size[c] + squares[c]
-            if c == own[i]:
-                mine = squared
-            if squared < best:
-                best = squared
-                at = c
-            distances[i, c] = np.sqrt(max(squared, 0.0))
-        excess[i] = mine - best
-        stays = own[i] >= 0 and mine - best <= slack * (abs(norms[i]) + squares[at])
-        labels[i] = own[i] if stays else at
+    for i in range(norms.shape[0]):
+        nearest[i] = np.inf
+        labels[i] = 0
+        excess[i] = np.inf
+    for c in range(size.shape[0]):
+        if not size[c] > 0:
+            continue
+        line = inner[c]
+        factor = 2 / size[c]
+        square = squares[c]
+        for i in range(norms.shape[0]):
+            squared = square - factor * line[i]
+            closer = squared < nearest[i]
+            nearest[i] = squared if closer else nearest[i]
+            labels[i] = c if closer else labels[i]
+            excess[i] = squared if own[i] == c else excess[i]
+    for i in range(norms.shape[0]):
+        more = excess[i] - nearest[i]
+        if more <= slack * (abs(norms[i]) + squares[labels[i]]):
+            labels[i] = own[i]
+            nearest[i] = excess[i]
+        nearest[i] += norms[i]
+        excess[i] = more
+
+
+@jit
+def all_distances(inner, norms, size, squares, out):
+    """Distances (n, k) of rows from means, from the inner products (k, n) of sums and rows."""
+    for c in range(size.shape[0]):
+        for i in range(norms.shape[0]):
+            squared = norms[i] - 2 * inner[c, i] / size[c] + squares[c] if size[c] > 0 else np.inf
+            out[i, c] = np.sqrt(max(squared, 0.0))
 
 
 @jit
 def undecided(distances, version, travelled, labels, slack, out):
     """Which rows may have another nearest mean than their own, now that means have moved.
 
-    ``distances`` of a row are those to the means of its ``version``; ``travelled[t, c]`` is how far mean c came until
-    version t. By the triangle inequality no distance has changed by more than its mean moved since.
+    ``distances`` of a row are those from the means of its ``version``; ``travelled[t, c]`` is how far mean c came until
+    version t. By the triangle inequality no distance has changed by more than its mean moved since. ``slack``, squared,
+    is what rounding may have done to a squared distance.
     """
     last = travelled[travelled.shape[0] - 1]
     k = distances.shape[1]
+    least = np.sqrt(slack)
     for i in range(distances.shape[0]):
         then = travelled[version[i]]
         own = labels[i]
-        most = distances[i, own] + (last[own] - then[own]) + slack
+        nearest = distances[i, own]
+        most = nearest + (last[own] - then[own]) + slack / max(nearest, least)
         doubtful = False
         for c in range(k):
             doubtful |= (c != own) & (distances[i, c] - (last[c] - then[c]) <= most)

@@ -4,20 +4,26 @@ from __future__ import annotations
 
 import numpy as np
 
+from mercer.loops.kmeans import nearest_sums
 from mercer.solvers.clustering.entries import Entries
-from mercer.solvers.clustering.means import Index, Labels, changes, indicator, totals
+from mercer.solvers.clustering.means import (
+    ROWS,
+    SLACK,
+    Index,
+    Labels,
+    Nearest,
+    in_parts,
+    indicator,
+    squares,
+    totals,
+)
 from mercer.solvers.matrix import Vector
-
-# In units of rounding, what is added to squared shifts, so that bounds hold.
-_SLACK = 16.0
 
 
 class DualMeans:
-    r"""Sums :math:`u_c = \sum_{i \in c} w_i \phi(x_i)` with the products :math:`\langle \phi(x_i), u_c \rangle`.
+    r"""Sums :math:`u_c = \sum_{i \in c} w_i \phi(x_i)` with the products :math:`\langle u_c, \phi(x_i) \rangle`.
 
-    When rows move, the products of these rows are brought up to date, which takes entries of K between moved rows
-    only and tells how far each mean has moved. The products of any other row wait until somebody asks for them: moves
-    of rows that have come back by then never cost anything.
+    When rows move, the products change by the columns of K that belong to these rows; no other entry is looked at.
 
     Parameters
     ----------
@@ -28,90 +34,53 @@ class DualMeans:
     weight : ndarray of shape (n,)
     k : int
         Number of clusters.
+    n_jobs : int, optional
     """
 
-    def __init__(self, entries: Entries, norms: Vector, weight: Vector, k: int) -> None:
+    def __init__(self, entries: Entries, norms: Vector, weight: Vector, k: int, n_jobs: int | None = None) -> None:
         self.norms, self.rounding = norms, entries.rounding
-        self._entries, self._weight, self._k = entries, weight, k
+        self._entries, self._weight, self._k, self._n_jobs = entries, weight, k, n_jobs
         self.size = self.raw = np.zeros(k)
-        self._products = np.zeros((0, k))
-        self._version = np.zeros(0, np.int32)
-        self._labels: Labels = np.zeros(0, np.int32)
-        self._log: list[tuple[Index, Labels]] = []
+        self._products = np.zeros((k, 0))
 
     def begin(self, labels: Labels) -> None:
-        self._labels = labels.copy()
-        self._evaluate()
+        self._products = self._entries.product(indicator(labels, self._weight, self._k))
+        self._sum_up(labels)
+
+    def _sum_up(self, labels: Labels) -> None:
         self.size = totals(labels, self._weight, self._k)
-        own = self._products[np.arange(len(labels)), labels]
-        self.raw = totals(labels, self._weight * own, self._k)
+        self.raw = self._within(labels)
 
-    def _evaluate(self) -> None:
-        """All products from nothing."""
-        self._products = self._entries.product(indicator(self._labels, self._weight, self._k))
-        self._version = np.zeros(len(self._labels), np.int32)
-        self._log = []
+    def _within(self, labels: Labels) -> Vector:
+        """Inner products of the sums of these clusters and of those the products belong to, cluster by cluster."""
+        own = self._products[labels, np.arange(len(labels))]
+        return totals(labels, self._weight * own, self._k)
 
-    def move(self, rows: Index, before: Labels, after: Labels) -> Vector:
-        weight = self._weight[rows]
-        added = self._entries.moves(rows, rows, before, after, weight, self._k)
-        delta = changes(before, after, weight, self._k)
-        grown = delta.sum(axis=0)
-        quadratic = (delta * added).sum(axis=0)
-        cross = (delta * self._products[rows]).sum(axis=0)
-        size = np.maximum(self.size + grown, 0.0)
-        size[np.bincount(after, minlength=self._k) + self._left(rows, before) == 0] = 0.0
-        old = np.where(self.size > 0, self.size, 1.0)
-        # The new mean less the old one is (change of the sum - grown * old mean) / new size.
-        terms = np.array([quadratic, -2 * grown * cross / old, grown**2 * self.raw / old**2])
-        squared = terms.sum(axis=0) + _SLACK * self.rounding * np.abs(terms).sum(axis=0)
-        far = np.sqrt(np.maximum(squared, 0.0)) / np.where(size > 0, size, np.inf)
-        self.raw = np.where(size > 0, self.raw + 2 * cross + quadratic, 0.0)
-        self.size = size
-        self._products[rows] += added
-        self._log.append((rows, before))
-        self._labels[rows] = after
-        self._version[rows] = len(self._log)
-        return far
+    def move(self, rows: Index, before: Labels, labels: Labels) -> float:
+        size, raw, cross = self.size, self.raw, self._within(labels)
+        if 2 * len(rows) > len(labels):
+            self.begin(labels)
+        else:
+            self._entries.add(rows, before, labels[rows], self._weight[rows], self._products)
+            self._sum_up(labels)
+        both = (size > 0) & (self.size > 0)
+        old, new = size[both], self.size[both]
+        shifts = raw[both] / old**2 - 2 * cross[both] / (old * new) + self.raw[both] / new**2
+        return float(np.maximum(shifts, 0.0).sum())
 
-    def _left(self, rows: Index, before: Labels) -> Index:
-        """How many rows of each cluster stay."""
-        counts = np.bincount(self._labels, minlength=self._k) - np.bincount(before, minlength=self._k)
-        return counts.astype(np.intp)
+    def nearest(self, labels: Labels, whole: bool) -> Nearest:
+        n = len(labels)
+        found = Nearest(np.empty(n, np.int32), np.empty(n), np.empty(n))
+        squared = squares(self)
 
-    def refresh(self, rows: Index) -> None:
-        version = self._version[rows]
-        stale = rows[version < len(self._log)]
-        if not len(stale):
-            return
-        groups = self._groups(stale)
-        if sum(float(len(group)) * len(moved) for group, moved, _ in groups) > self._entries.cost:
-            self._evaluate()
-            return
-        for group, moved, then in groups:
-            if len(moved):
-                now = self._labels[moved]
-                self._products[group] += self._entries.moves(group, moved, then, now, self._weight[moved], self._k)
-        self._version[stale] = len(self._log)
+        def work(part: slice) -> None:
+            nearest_sums(
+                self._products[:, part], self.norms[part], self.size, squared, labels[part], SLACK * self.rounding,
+                found.labels[part], found.squared[part], found.excess[part],
+            )  # fmt: skip
 
-    def _groups(self, stale: Index) -> list[tuple[Index, Index, Labels]]:
-        """Rows whose products are of the same version, which rows have moved since, and where these were then."""
-        order = stale[np.argsort(self._version[stale], kind="stable")]
-        versions, starts = np.unique(self._version[order], return_index=True)
-        then = self._labels.copy()
-        at = len(self._log)
-        groups = []
-        for version, group in zip(versions[::-1], np.split(order, starts[1:])[::-1], strict=True):
-            while at > version:
-                at -= 1
-                moved, before = self._log[at]
-                then[moved] = before
-            moved = np.flatnonzero(then != self._labels)
-            groups.append((np.sort(group), moved, then[moved]))
-        return groups
-
-    def inner(self, rows: Index) -> Vector:
-        return self._products[rows]
+        in_parts(work, n, ROWS, self._n_jobs)
+        return found
 
     def to_rows(self, rows: Index) -> Vector:
         squared = self._entries.columns(rows)

@@ -15,7 +15,7 @@ from mercer.gram import PrecomputedGram
 from mercer.solvers.clustering.descent import Descent, Rules
 from mercer.solvers.clustering.dual_means import DualMeans
 from mercer.solvers.clustering.entries import Entries, Evaluated, Stored
-from mercer.solvers.clustering.means import Labels, Means, indicator, inertia, squares
+from mercer.solvers.clustering.means import Labels, Means, Nearest, indicator, inertia, squares
 from mercer.solvers.clustering.primal_means import Coordinates, PrimalMeans
 from mercer.solvers.clustering.starts import Start, first_labels
 from mercer.solvers.matrix import GramMatrix, Vector, whole_matrix
@@ -113,15 +113,15 @@ def solve(problem: Clustering) -> Solution[Partition, None]:
         held.enter_context(memory.reserve(working_bytes(n, k, dual), f"distances of {n} rows from {k} means"))
         exact, rough = _means(problem, held)
         progress = Progress(None, "k-means", problem.verbose)
-        run, settled = _best_run(problem, rough or exact, progress)
-        rules = _rules(problem, exact, run.labels)
+        run = _best_run(problem, rough or exact, progress)
+        rules = Rules(problem.max_iter, _least_shift(problem, exact))
         final = Descent(exact, problem.weight, run.labels, run.steps, rules, progress)
-        status, labels = final.run(final=True, last=settled)
-        partition = _partition(problem, final, labels, run.history)
+        status, found = final.finish(last=run.settled)
+        partition = _partition(problem, final, found, run.history)
     if status is Status.stalled and not problem.convex:
         status = Status.stationary
     size = float(np.abs(exact.norms).max())
-    violation = final.excess / size if size > 0 else 0.0
+    violation = float(found.excess.max()) / size if size > 0 else 0.0
     certificate = Certificate(
         partition.inertia, -np.inf, violation, final.steps, time.perf_counter() - begun, account.peak, status,
         {"assignment": violation}, problem.convex,
@@ -149,7 +149,7 @@ def _means(problem: Clustering, held: ExitStack) -> tuple[Means, Means | None]:
     norms = np.asarray(gram.diagonal(), dtype=np.float64)
 
     def dual(entries: Entries) -> DualMeans:
-        return DualMeans(entries, norms, weight, k)
+        return DualMeans(entries, norms, weight, k, problem.n_jobs)
 
     if isinstance(gram, PrecomputedGram):
         return dual(Stored(gram.matrix, problem.n_jobs)), None
@@ -165,45 +165,40 @@ def _means(problem: Clustering, held: ExitStack) -> tuple[Means, Means | None]:
     return exact, dual(stored.get(np.float32) or Evaluated(gram.astype(np.float32)))
 
 
-def _rules(problem: Clustering, means: Means, labels: Labels) -> Rules:
-    shift = 0.0
-    if problem.tol > 0:
-        means.begin(np.zeros_like(labels))
-        total = problem.weight.sum()
-        shift = problem.tol * max(inertia(means, problem.weight), 0.0) / total
-    return Rules(problem.max_iter, shift, problem.convex, problem.n_jobs)
+def _least_shift(problem: Clustering, means: Means) -> float:
+    """The squared shift of the means that ends a run."""
+    if not problem.tol:
+        return 0.0
+    means.begin(np.zeros(problem.rows.shape[0], np.int32))
+    return problem.tol * max(inertia(means, problem.weight), 0.0) / float(problem.weight.sum())
 
 
-def _best_run(problem: Clustering, means: Means, progress: Progress) -> tuple[Descent, bool]:
-    """The run with the lowest inertia, the first of equals; and whether small shifts ended it."""
-    best: tuple[Descent, bool] | None = None
-    rules: Rules | None = None
+def _best_run(problem: Clustering, means: Means, progress: Progress) -> Descent:
+    """The run with the lowest inertia, the first of equals; its means may be those of a later one."""
+    rules = Rules(problem.max_iter, _least_shift(problem, means))
+    best: Descent | None = None
     for _ in range(problem.n_init):
         labels = first_labels(problem.start, means, problem.weight, problem.k, problem.random)
-        rules = rules or _rules(problem, means, labels)
         run = Descent(means, problem.weight, labels, problem.start.steps, rules, progress)
-        run.run(final=False)
-        if best is None or run.history[-1] < best[0].history[-1]:
-            best = run, run.settled
-        # Restarts share what is evaluated, and hold nothing but what the final run takes over.
-        run.release()
+        run.explore()
+        if best is None or run.history[-1] < best.history[-1]:
+            best = run
     assert best is not None
     return best
 
 
-def _partition(problem: Clustering, run: Descent, labels: Labels, history: list[float]) -> Partition:
+def _partition(problem: Clustering, run: Descent, found: Nearest, history: list[float]) -> Partition:
     """The answer, with clusters without rows behind the others, their means that of the first one."""
     size = run.means.size
     order = np.argsort(size == 0, kind="stable")
     number = np.empty_like(order)
     number[order] = np.arange(len(order))
     source = np.where(size[order] > 0, order, order[0])
-    own = run.distances[np.arange(len(labels)), labels]
-    value = float(problem.weight @ own**2)
+    value = float(problem.weight @ np.maximum(found.squared, 0.0))
     shares = centres = None
     if isinstance(run.means, PrimalMeans):
         centres = (run.means.sums[source] / size[source, None]).copy()
     else:
         shares = (indicator(run.labels, problem.weight, problem.k) / np.where(size > 0, size, 1.0))[:, source]
     steps = np.array([*history[:-1], *run.history, value])
-    return Partition(number[labels].astype(np.int32), shares, centres, squares(run.means)[source], value, steps)
+    return Partition(number[found.labels].astype(np.int32), shares, centres, squares(run.means)[source], value, steps)

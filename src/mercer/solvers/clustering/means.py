@@ -2,15 +2,37 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from mercer.engine import threads, tiles
 from mercer.solvers.matrix import Vector
 
 Labels = NDArray[np.int32]
 Index = NDArray[np.intp]
+
+
+@dataclass(frozen=True)
+class Nearest:
+    """The nearest means.
+
+    Attributes
+    ----------
+    labels : ndarray of int of shape (n,)
+        A row stays with its own mean where no other is nearer beyond rounding.
+    squared : ndarray of shape (n,)
+        Squared distances from these means; only of rows that were looked at.
+    excess : ndarray of shape (n,)
+        By how much the squared distance from the own mean is larger than the smallest; only of rows looked at.
+    """
+
+    labels: Labels
+    squared: Vector
+    excess: Vector
 
 
 class Means(Protocol):
@@ -37,16 +59,12 @@ class Means(Protocol):
         """Take the means of a partition."""
         ...
 
-    def move(self, rows: Index, before: Labels, after: Labels) -> Vector:
-        """Let rows go to other clusters; how far each mean has moved."""
+    def move(self, rows: Index, before: Labels, labels: Labels) -> float:
+        """Let rows go from where they were to their ``labels``, (n,); the squared shifts of the means, added up."""
         ...
 
-    def refresh(self, rows: Index) -> None:
-        """Make sure that :meth:`inner` can be asked for these rows."""
-        ...
-
-    def inner(self, rows: Index) -> Vector:
-        """Inner products of rows and sums, (len(rows), k); called from any thread."""
+    def nearest(self, labels: Labels, whole: bool) -> Nearest:
+        """The nearest mean of every row, for a partition whose means these are."""
         ...
 
     def to_rows(self, rows: Index) -> Vector:
@@ -63,6 +81,24 @@ def inertia(means: Means, weight: Vector) -> float:
     """The weighted sum of squared distances of the rows from the means of their clusters."""
     parts = np.divide(means.raw, means.size, out=np.zeros_like(means.raw), where=means.size > 0)
     return float(weight @ means.norms - parts.sum())
+
+
+# In units of rounding: differences of squared distances that say nothing.
+SLACK = 16.0
+ROWS = 4096
+
+
+def in_parts(work: Callable[[slice], None], n: int, step: int, n_jobs: int | None) -> None:
+    """Call ``work`` on spans of rows, on all threads."""
+
+    def task(part: slice) -> Callable[[], None]:
+        def run() -> None:
+            threads.checkpoint()
+            work(part)
+
+        return run
+
+    threads.run([task(part) for part in tiles.spans(n, step)], n_jobs)
 
 
 def totals(labels: Labels, values: Vector, k: int) -> Vector:

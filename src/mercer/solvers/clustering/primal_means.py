@@ -8,8 +8,20 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from mercer.engine import threads, tiles
-from mercer.solvers.clustering.means import Index, Labels, changes, indicator, totals
+from mercer.engine import tiles
+from mercer.loops.kmeans import all_distances, nearest_sums
+from mercer.solvers.clustering.bounds import Bounds
+from mercer.solvers.clustering.means import (
+    SLACK,
+    Index,
+    Labels,
+    Nearest,
+    changes,
+    in_parts,
+    indicator,
+    squares,
+    totals,
+)
 from mercer.solvers.matrix import Vector
 
 # Entries of the coordinates that one task takes.
@@ -58,21 +70,12 @@ def squared_norms(block: Any) -> Vector:
 
 
 def by_parts(work: Callable[[slice], None], shape: tuple[int, int], n_jobs: int | None) -> None:
-    """Call ``work`` on spans of rows, on all threads."""
-    parts = tiles.spans(shape[0], max(1, _ENTRIES // max(shape[1], 1)))
-
-    def task(part: slice) -> Callable[[], None]:
-        def run() -> None:
-            threads.checkpoint()
-            work(part)
-
-        return run
-
-    threads.run([task(part) for part in parts], n_jobs)
+    """Call ``work`` on spans of rows of coordinates, on all threads."""
+    in_parts(work, shape[0], max(1, _ENTRIES // max(shape[1], 1)), n_jobs)
 
 
 class PrimalMeans:
-    """Sums of the coordinates of the rows of each cluster.
+    """Sums of the coordinates of the rows of each cluster, and bounds that tell which rows need not be looked at.
 
     Parameters
     ----------
@@ -93,50 +96,64 @@ class PrimalMeans:
         self._coordinates, self._weight, self._k, self._n_jobs = coordinates, weight, k, n_jobs
         self.sums = np.zeros((k, coordinates.shape[1]))
         self.size = self.raw = np.zeros(k)
-        self._count = np.zeros(k, np.intp)
+        self._bounds: Bounds | None = None
 
     def begin(self, labels: Labels) -> None:
         self.sums = self._sum(np.arange(len(labels)), lambda part: indicator(labels[part], self._weight[part], self._k))
         self.size = totals(labels, self._weight, self._k)
-        self._count = np.bincount(labels, minlength=self._k)
         self.raw = squared_norms(self.sums)
+        self._bounds = Bounds(len(labels), self._k)
 
     def _sum(self, rows: Index, weights: Callable[[slice], Vector]) -> Vector:
         """``weights' @ coordinates`` of rows, parts added up in order."""
         d = self._coordinates.shape[1]
-        parts = tiles.spans(len(rows), max(1, _ENTRIES // max(d, 1)))
-        sums: list[Any] = [None] * len(parts)
+        step = max(1, _ENTRIES // max(d, 1))
+        sums: list[Any] = [None] * len(tiles.spans(len(rows), step))
 
-        def task(number: int) -> Callable[[], None]:
-            def run() -> None:
-                threads.checkpoint()
-                part = parts[number]
-                sums[number] = np.asarray(weights(part).T @ self._coordinates.take(rows[part]))
+        def work(part: slice) -> None:
+            sums[part.start // step] = np.asarray(weights(part).T @ self._coordinates.take(rows[part]))
 
-            return run
-
-        threads.run([task(number) for number in range(len(parts))], self._n_jobs)
+        in_parts(work, len(rows), step, self._n_jobs)
         total = np.zeros((self._k, d))
         for partial in sums:
             total += partial
         return total
 
-    def move(self, rows: Index, before: Labels, after: Labels) -> Vector:
-        weight = self._weight[rows]
-        delta = changes(before, after, weight, self._k)
-        old = self.sums / np.where(self.size > 0, self.size, 1.0)[:, None]
-        self._count = self._count + np.bincount(after, minlength=self._k) - np.bincount(before, minlength=self._k)
-        self.size = np.where(self._count > 0, self.size + delta.sum(axis=0), 0.0)
-        self.sums = np.where((self._count > 0)[:, None], self.sums + self._sum(rows, lambda part: delta[part]), 0.0)
+    def move(self, rows: Index, before: Labels, labels: Labels) -> float:
+        assert self._bounds is not None
+        delta = changes(before, labels[rows], self._weight[rows], self._k)
+        old, had = self.sums / np.where(self.size > 0, self.size, 1.0)[:, None], self.size > 0
+        self.size = totals(labels, self._weight, self._k)
+        has = self.size > 0
+        self.sums = np.where(has[:, None], self.sums + self._sum(rows, lambda part: delta[part]), 0.0)
         self.raw = squared_norms(self.sums)
-        new = self.sums / np.where(self.size > 0, self.size, np.inf)[:, None]
-        return np.where(self.size > 0, np.sqrt(squared_norms(new - old)), 0.0)
+        new = self.sums / np.where(has, self.size, 1.0)[:, None]
+        shifts = np.where(has & had, np.sqrt(squared_norms(new - old)), 0.0)
+        self._bounds.move(shifts, known=not (has & ~had).any())
+        return float((shifts**2).sum())
 
-    def refresh(self, rows: Index) -> None:
-        """Products are made when they are asked for."""
+    def nearest(self, labels: Labels, whole: bool) -> Nearest:
+        assert self._bounds is not None
+        bounds, squared, slack = self._bounds, squares(self), SLACK * self.rounding
+        rows = bounds.undecided(labels, slack * float(np.abs(self.norms).max()), whole, self._n_jobs)
+        out = labels.copy()
 
-    def inner(self, rows: Index) -> Vector:
-        return np.asarray(self._coordinates.take(rows) @ self.sums.T)
+        def work(part: slice) -> None:
+            chosen = rows[part]
+            norms = self.norms[chosen]
+            inner = np.ascontiguousarray(np.asarray(self._coordinates.take(chosen) @ self.sums.T).T)
+            m = len(chosen)
+            found = Nearest(np.empty(m, np.int32), np.empty(m), np.empty(m))
+            nearest_sums(
+                inner, norms, self.size, squared, labels[chosen], slack, found.labels, found.squared, found.excess
+            )
+            distances = np.empty((m, self._k))
+            all_distances(inner, norms, self.size, squared, distances)
+            out[chosen] = found.labels
+            bounds.keep(chosen, distances, found)
+
+        by_parts(work, (len(rows), self._coordinates.shape[1]), self._n_jobs)
+        return Nearest(out, bounds.squared, bounds.excess)
 
     def to_rows(self, rows: Index) -> Vector:
         chosen = self._coordinates.take(rows)
