@@ -16,6 +16,7 @@ import mercer
 from mercer import SVC, KernelRidge, kernels
 from mercer._errors import DataError, ParameterError
 from mercer.kernels import RBF, Spectrum, Subsequence, product_of
+from mercer.maps import NystroemMap
 
 _rng = np.random.default_rng(0)
 TEXTS = ["".join(_rng.choice(list("ab" if i % 2 else "bc"), _rng.integers(1, 12))) for i in range(40)]
@@ -163,3 +164,15 @@ def test_paths_calibration_and_streams() -> None:
     for start in range(0, 40, 8):
         stream.partial_fit(TEXTS[start : start + 8], LABELS[start : start + 8], classes=[0, 1])
     np.testing.assert_allclose(stream.decision_function(TEXTS), whole.decision_function(TEXTS), atol=1e-12)
+
+
+@pytest.mark.parametrize("method", ["uniform", "leverage", "rpcholesky"])
+@pytest.mark.parametrize("case", ["features", "pairs", "columns"])
+def test_features_by_landmarks(case: str, method: str, tmp_path: Path) -> None:
+    kernel, X = CASES[case]
+    features = NystroemMap(kernel, n_components=40, method=method, random_state=0).fit(X)
+    np.testing.assert_allclose(features.transform(X) @ features.transform(X).T, kernel(X), atol=1e-6)
+    mercer.save(features, tmp_path / "map.mercer")
+    assert np.array_equal(mercer.load(tmp_path / "map.mercer").transform(X), features.transform(X))
+    with pytest.raises(DataError, match="needs rows of numbers"):
+        clone(features).set_params(method="kmeans").fit(X)

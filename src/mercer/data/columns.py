@@ -90,6 +90,10 @@ class MixedRows:
         """These rows: they never change."""
         return self
 
+    def astype(self, dtype: Any, copy: bool = True) -> MixedRows:
+        """These rows: their kernel values are in float64 whatever is asked for."""
+        return self
+
     def keys(self) -> NDArray[np.uint64]:
         """A number for each row, (n,); equal rows have the same, in every process."""
         total = np.zeros(len(self), np.uint64)

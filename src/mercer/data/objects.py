@@ -103,6 +103,10 @@ class Objects(abc.ABC):
         """These rows: they never change."""
         return self
 
+    def astype(self, dtype: Any, copy: bool = True) -> Self:
+        """These rows: their kernel values are in float64 whatever is asked for."""
+        return self
+
     def keep(self, key: Hashable, make: Callable[[], Any]) -> Any:
         """The thing kept under ``key``, such as a packed form of the rows, made the first time."""
         with self._lock:

@@ -7,10 +7,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mercer._errors import IndefiniteKernelError, ParameterError
+from mercer._errors import DataError, IndefiniteKernelError, ParameterError
+from mercer.data.columns import MixedRows
+from mercer.data.objects import Objects
 from mercer.data.seeds import generator
 from mercer.engine import memory
 from mercer.kernels import as_kernel
+from mercer.kernels.domain import checked_objects
 from mercer.kernels.parameters import whole
 from mercer.maps._base import FeatureMap, by_rows
 from mercer.maps._landmarks import centres, inverse_root, leverage, pivots, uniform
@@ -97,6 +100,10 @@ class NystroemMap(FeatureMap):
         self.method = method
         self.random_state = random_state
 
+    def _check_X(self, X: Any, *, reset: bool) -> Any:
+        rows = checked_objects(self, self.kernel if reset else self.kernel_, X, reset=reset)
+        return super()._check_X(X, reset=reset) if rows is None else rows
+
     def _learn(self, X: Any) -> None:
         kernel = as_kernel(self.kernel, X=X)
         if kernel.definiteness != "positive":
@@ -108,6 +115,8 @@ class NystroemMap(FeatureMap):
         choices = (*_CHOICES, "kmeans")
         if not isinstance(self.method, str) or self.method not in choices:
             raise ParameterError(f"method must be one of {', '.join(map(repr, choices))}, and is {self.method!r}.")
+        if self.method == "kmeans" and isinstance(X, (Objects, MixedRows)):
+            raise DataError('method="kmeans" needs rows of numbers, and X holds objects; choose another method.')
         rng = generator(self.random_state)
         with memory.reserve(4 * 8 * m * m, f"NystroemMap: the kernel matrix of {m:,} landmarks and its inverse root"):
             if self.method == "kmeans":
