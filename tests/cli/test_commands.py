@@ -158,6 +158,26 @@ def test_logistic(capsys):
     assert report["scores"]["KernelLogisticRegression"]["accuracy"] > 0.9
 
 
+def test_perceptron_and_nearest_rows_which_minimise_nothing(capsys, houses):
+    report = run_json(capsys, "fit", "sample:moons", "--model", "perceptron", "--set", "averaging=averaged")
+    assert report["model"] == "KernelPerceptron" and report["certificate"] is None
+    assert "updates in" in report["certificate_text"] and report["parameters"]["random_state"] == 0
+    assert report["scores"]["KernelPerceptron"]["accuracy"] > 0.85
+    for target, other, name, metric in (
+        ("dear", "price", "KernelNeighborsClassifier", "accuracy"), ("price", "dear", "KernelNeighborsRegressor", "r2")
+    ):  # fmt: skip
+        data = ("houses.csv", "--target", target, "--drop", other, "--model", "neighbors")
+        report = run_json(capsys, "fit", *data, "--set", "n_neighbors=3")
+        assert report["model"] == name and report["certificate"] is None and report["scores"][name][metric] > 0.7
+        assert run_json(capsys, "evaluate", "houses.mercer", "houses.csv", "--drop", other)["scores"][metric] > 0.7
+        code, out, err = run(capsys, "fit", *data)
+        assert (code, err) == (0, "") and "nothing is minimised" in out and max(map(len, out.splitlines())) <= 80
+        code, out, err = run(capsys, "inspect", "houses.mercer")
+        assert (code, err) == (0, "") and "nothing is minimised" in out
+    code, _, err = run(capsys, "fit", "houses.csv", "-t", "price", "--model", "perceptron", "--task", "regression")
+    assert code == 2 and "the model perceptron is for classification, and the task is regression" in err
+
+
 def test_same_seed_same_model(capsys):
     first = run_json(capsys, "fit", "sample:moons", "--out", "a.mercer", "--seed", 3)
     second = run_json(capsys, "fit", "sample:moons", "--out", "b.mercer", "--seed", 3)

@@ -33,7 +33,9 @@ from mercer.engine.threads import one_blas_thread
 from mercer.estimators.gaussian_process_classifier import GaussianProcessClassifier
 from mercer.estimators.gaussian_process_regressor import GaussianProcessRegressor
 from mercer.estimators.kernel_logistic_regression import KernelLogisticRegression
+from mercer.estimators.kernel_neighbors import KernelNeighborsClassifier, KernelNeighborsRegressor
 from mercer.estimators.kernel_ordinal_regression import KernelOrdinalRegression
+from mercer.estimators.kernel_perceptron import KernelPerceptron
 from mercer.estimators.kernel_ridge import KernelRidge
 from mercer.estimators.nu_svc import NuSVC
 from mercer.estimators.nu_svr import NuSVR
@@ -46,9 +48,14 @@ from mercer.kernels.parse import parse_kernel
 
 _MAKERS: dict[str, Any] = {
     "svc": SVC, "nu-svc": NuSVC, "logistic": KernelLogisticRegression, "ordinal": KernelOrdinalRegression,
-    "gpc": GaussianProcessClassifier, "ridge": KernelRidge, "svr": SVR, "nu-svr": NuSVR,
+    "gpc": GaussianProcessClassifier, "perceptron": KernelPerceptron, "ridge": KernelRidge, "svr": SVR,
+    "nu-svr": NuSVR,
 }  # fmt: skip
-_PROCESSES: dict[str, Any] = {"classification": GaussianProcessClassifier, "regression": GaussianProcessRegressor}
+# Models for both tasks.
+_MAKERS_BY_TASK: dict[str, dict[str, Any]] = {
+    "gp": {"classification": GaussianProcessClassifier, "regression": GaussianProcessRegressor},
+    "neighbors": {"classification": KernelNeighborsClassifier, "regression": KernelNeighborsRegressor},
+}
 # Where the search for the variance of the noise starts, of a target whose variance is 1.
 _NOISE = 0.1
 # Factors of the default gamma = 1 / columns.
@@ -85,7 +92,10 @@ def fit(options: FitOptions) -> None:
         table = read_table(options.data).drop(options.drop)
         job = _prepare(table, options)
         model = TableModel(
-            _estimator(options.model, job.target.task, parameters), options.normalize, options.impute, job.target.name
+            _estimator(options.model, job.target.task, parameters, options.seed),
+            options.normalize,
+            options.impute,
+            job.target.name,
         )
         report = _plan(job, options)
         printer.planned(report)
@@ -148,7 +158,7 @@ def _parameters(options: FitOptions) -> dict[str, Any]:
     return parameters
 
 
-def _estimator(name: str | None, task: str, parameters: Mapping[str, Any]) -> Any:
+def _estimator(name: str | None, task: str, parameters: Mapping[str, Any], seed: int) -> Any:
     """The estimator that ``--model`` or else the task names, with its parameters.
 
     Raises
@@ -159,9 +169,9 @@ def _estimator(name: str | None, task: str, parameters: Mapping[str, Any]) -> An
     name = name or next(model for model, tasks in MODELS.items() if task in tasks)
     if task not in MODELS[name]:
         raise ParameterError(
-            f"the model {name} is for {MODELS[name][0]}, and the task is {task}; change --model or --task."
+            f"the model {name} is for {' or '.join(MODELS[name])}, and the task is {task}; change --model or --task."
         )
-    estimator = _PROCESSES[task]() if name == "gp" else _MAKERS[name]()
+    estimator = (_MAKERS_BY_TASK[name][task] if name in _MAKERS_BY_TASK else _MAKERS[name])()
     known = [parameter for parameter in estimator.get_params(deep=False) if parameter != "kernel"]
     for parameter in parameters:
         if parameter not in known and parameter != "kernel":
@@ -174,6 +184,9 @@ def _estimator(name: str | None, task: str, parameters: Mapping[str, Any]) -> An
     if isinstance(estimator, GaussianProcessRegressor):
         # Without noise it would go through every value of the target.
         defaults["noise"] = _NOISE
+    if isinstance(estimator, KernelPerceptron):
+        # What it learns depends on the order of the rows.
+        defaults["random_state"] = seed
     return estimator.set_params(**{**defaults, **parameters})
 
 
@@ -296,16 +309,28 @@ def _outcome(model: TableModel, chosen: str | None) -> dict[str, Any]:
         order = " < ".join(map(str, estimator.classes_.tolist()))
         chosen = f"the order {order}, which is that of sorting" if estimator.classes is None else f"the order {order}"
     support = getattr(estimator, "support_", None)
+    certificate = getattr(estimator, "certificate_", None)
     return {
         "model": type(estimator).__name__,
         "kernel": repr(estimator.kernel_),
         "parameters": {name: _plain(value) for name, value in given.items()},
         "chosen": chosen,
         "classes": [_plain(label) for label in getattr(model, "classes_", [])],
-        "certificate": estimator.certificate_.as_dict(),
-        "certificate_text": estimator.certificate_.explain(),
+        "certificate": None if certificate is None else certificate.as_dict(),
+        "certificate_text": _without_certificate(estimator) if certificate is None else certificate.explain(),
         "support_vectors": None if support is None else len(support),
     }
+
+
+def _without_certificate(estimator: Any) -> str:
+    """What stands in the place of a certificate where nothing was minimised."""
+    if isinstance(estimator, KernelPerceptron):
+        made = estimator.mistakes_
+        return (
+            f"{made.sum()} updates in {len(made)} passes, {made[-1]} of them in the last; a perceptron minimises "
+            "nothing, so there is no gap to report."
+        )
+    return "The nearest rows are found exactly; nothing is minimised, so there is no gap to report."
 
 
 def _plain(value: Any) -> Any:

@@ -66,7 +66,7 @@ class Printer:
         self.object(report)
         self._model(report)
         self._scores(report)
-        self._facts("Certificate", _certificate(report["certificate"]))
+        self._facts("Certificate", _certificate(report))
         self._facts("Size and cost", _cost(report))
         self.say(f"\nWrote {report['file']} ({describe(report['file_bytes'])}).", "bold green")
         self.say(f"Next: mercer predict {report['file']} NEW_DATA", "dim")
@@ -85,7 +85,8 @@ class Printer:
         if report["classes"]:
             self._facts("Classes", [(str(len(report["classes"])), ", ".join(map(str, report["classes"][:30])))])
         self._scores(report)
-        self._facts("Certificate", [*_certificate(report["certificate"]), ("in words", report["certificate_text"])])
+        in_words = [("in words", report["certificate_text"])] if report["certificate"] else []
+        self._facts("Certificate", [*_certificate(report), *in_words])
         self._facts("Size and cost", _cost(report))
 
     def evaluated(self, result: Mapping[str, Any]) -> None:
@@ -186,7 +187,10 @@ def _encoding(report: Mapping[str, Any]) -> str:
     return f"{words}{filled}; {count} encoded column{'s' if count != 1 else ''}"
 
 
-def _certificate(certificate: Mapping[str, Any]) -> list[tuple[str, str]]:
+def _certificate(report: Mapping[str, Any]) -> list[tuple[str, str]]:
+    certificate = report["certificate"]
+    if certificate is None:
+        return [("none", report["certificate_text"])]
     return [
         ("status", certificate["status"]),
         ("objective", f"primal {certificate['primal']:.8g}, dual {certificate['dual']:.8g}"),
