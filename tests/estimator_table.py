@@ -53,6 +53,13 @@ SUPERVISED = [
         KernelSGDClassifier(alpha=0.01, fit_intercept=True, random_state=0), CLASSES, id="KernelSGDClassifier"
     ),
     pytest.param(KernelPerceptron(random_state=0), CLASSES, id="KernelPerceptron"),
+    pytest.param(
+        mercer.OnlineKernelLogisticRegression(random_state=0), CLASSES, id="OnlineKernelLogisticRegression"
+    ),
+    pytest.param(
+        mercer.OnlineKernelLogisticRegression("hinge", alpha=1e-3, budget_strategy="truncation", random_state=0),
+        CLASSES, id="OnlineKernelLogisticRegression, hinge",
+    ),
     pytest.param(GaussianProcessRegressor(alpha=0.1), NUMBERS, id="GaussianProcessRegressor"),
     pytest.param(SVR(), NUMBERS, id="SVR"),
     pytest.param(NuSVR(), NUMBERS, id="NuSVR"),

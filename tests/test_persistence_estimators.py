@@ -154,6 +154,18 @@ MODELS: dict[str, tuple[Callable[[], BaseEstimator], Any]] = {
     "perceptron, precomputed": (
         lambda: KernelPerceptron("precomputed", averaging="averaged", random_state=0).fit(K, THREE), NEW_K
     ),
+    "online": (lambda: mercer.OnlineKernelLogisticRegression(budget=20, random_state=0).fit(X, THREE), NEW),
+    "online, merging": (
+        lambda: mercer.OnlineKernelLogisticRegression(budget=9, budget_strategy="merging").partial_fit(
+            X, LABELS, ["no", "yes"]
+        ), NEW
+    ),
+    "online, sparse hinge": (
+        lambda: mercer.OnlineKernelLogisticRegression("hinge", alpha=0.1, budget=9, budget_strategy="truncation").fit(
+            sp.csr_matrix(X), LABELS
+        ), sp.csr_matrix(NEW)
+    ),
+    "online, precomputed": (lambda: mercer.OnlineKernelLogisticRegression(kernel="precomputed").fit(K, THREE), NEW_K),
     "sgd": (lambda: KernelSGDClassifier(alpha=0.1, random_state=0).fit(X, LABELS, np.arange(40)), NEW),
     "sgd, explicit map": (
         lambda: KernelSGDClassifier(kernel="linear", alpha=0.1, fit_intercept=True, random_state=0).fit(X, THREE), NEW

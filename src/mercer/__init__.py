@@ -34,6 +34,7 @@ _HOME = {
     "NuSVC": "mercer.estimators.nu_svc",
     "NuSVR": "mercer.estimators.nu_svr",
     "OneClassSVM": "mercer.estimators.one_class_svm",
+    "OnlineKernelLogisticRegression": "mercer.estimators.online_kernel_logistic_regression",
     "PrecomputedGram": "mercer.gram",
     "SVC": "mercer.estimators.svc",
     "SVR": "mercer.estimators.svr",
@@ -83,6 +84,9 @@ if TYPE_CHECKING:
     from mercer.estimators.nu_svc import NuSVC as NuSVC
     from mercer.estimators.nu_svr import NuSVR as NuSVR
     from mercer.estimators.one_class_svm import OneClassSVM as OneClassSVM
+    from mercer.estimators.online_kernel_logistic_regression import (
+        OnlineKernelLogisticRegression as OnlineKernelLogisticRegression,
+    )
     from mercer.estimators.svc import SVC as SVC
     from mercer.estimators.svr import SVR as SVR
     from mercer.gram import Gram as Gram

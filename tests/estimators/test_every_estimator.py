@@ -48,6 +48,7 @@ from mercer import (
     KernelRidge,
     KernelSGDClassifier,
     NuSVC,
+    OnlineKernelLogisticRegression,
     kernels,
 )
 from mercer._errors import DataError, KernelValueError, MemoryBudgetError, MercerError, ParameterError
@@ -84,7 +85,7 @@ def test_scikit_learns_own_checks(model: Any, y: np.ndarray, kernel: Any) -> Non
 
 @every_solver
 def test_certificates(model: Any, y: np.ndarray) -> None:
-    if isinstance(model, KernelPerceptron):
+    if isinstance(model, KernelPerceptron | OnlineKernelLogisticRegression):
         # It minimises nothing.
         assert not hasattr(clone(model).fit(X, y), "certificate_")
         return

@@ -12,10 +12,11 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from mercer._errors import DataError, ParameterError
+from mercer._errors import ParameterError
 from mercer.engine import memory
 from mercer.engine.tiles import spans
 from mercer.estimators._base import KernelEstimator
+from mercer.estimators._classes import all_classes, class_codes, require_two_classes
 from mercer.estimators._distinct import places_among, stacked
 from mercer.estimators._parameters import require_choice, require_number, require_seed
 from mercer.estimators._targets import check_labels
@@ -163,7 +164,7 @@ class KernelPerceptron(ClassifierMixin, KernelEstimator):
         X = self._check_X(X, reset=True)
         y = check_labels(type(self).__name__, y, X.shape[0])
         classes, codes = np.unique(y, return_inverse=True)
-        self._check_classes(classes, "y")
+        require_two_classes(type(self).__name__, classes, "y")
         self._begin(X, classes)
         n = X.shape[0]
         expansion = Expansion.empty(self._outputs, n, self.averaging == "voted")
@@ -193,11 +194,8 @@ class KernelPerceptron(ClassifierMixin, KernelEstimator):
         first = not hasattr(self, "_walk")
         X = self._check_X(X, reset=first)
         y = check_labels(type(self).__name__, y, X.shape[0])
-        if first or classes is not None:
-            found = self._all_classes(classes, first)
-        else:
-            found = self.classes_
-        codes = self._codes(y, found)
+        found = all_classes(type(self).__name__, classes, None if first else self.classes_)
+        codes = class_codes(y, found)
         if first:
             self._begin(X, found)
         vectors, expansion = self._carried(X)
@@ -339,32 +337,3 @@ class KernelPerceptron(ClassifierMixin, KernelEstimator):
                 f"averaging={self.averaging!r} needs every row that was ever learned from, and budget={self.budget} "
                 'forgets some; pass averaging="plain", or budget=None.'
             )
-
-    def _check_classes(self, classes: np.ndarray, name: str) -> None:
-        if len(classes) < 2:
-            raise DataError(
-                f"{type(self).__name__} needs two classes at least, and {name} has {len(classes)} class(es): "
-                f"{classes[:1].tolist()}; pass rows of another class, too."
-            )
-
-    def _all_classes(self, classes: Any, first: bool) -> np.ndarray:
-        if classes is None:
-            raise DataError("the first call of partial_fit needs classes, all labels that will ever occur.")
-        found = np.unique(np.asarray(classes))
-        self._check_classes(found, "classes")
-        if not first and not np.array_equal(found, self.classes_):
-            raise DataError(
-                f"classes must stay what they were in the first call, {self.classes_[:10].tolist()}, and are "
-                f"{found[:10].tolist()}."
-            )
-        return found
-
-    def _codes(self, y: np.ndarray, classes: np.ndarray) -> NDArray[np.intp]:
-        codes = np.minimum(np.searchsorted(classes, y), len(classes) - 1)
-        unknown = np.flatnonzero(classes[codes] != y)
-        if len(unknown):
-            raise DataError(
-                f"y has the label {y[unknown].tolist()[0]!r}, which is not among the classes, "
-                f"{classes[:10].tolist()}; name all classes in the first call of partial_fit."
-            )
-        return codes

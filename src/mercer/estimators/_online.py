@@ -1,0 +1,241 @@
+"""What the online learners share: rows one after the other, step sizes, a budget, an expansion that changes."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted
+
+from mercer._errors import DataError, ParameterError
+from mercer.engine import memory
+from mercer.engine.progress import Progress
+from mercer.estimators._base import KernelEstimator
+from mercer.estimators._distinct import places_among, stacked
+from mercer.estimators._parameters import require_choice, require_number, require_seed
+from mercer.gram import PrecomputedGram
+from mercer.kernels import RBF
+from mercer.solvers.matrix import Vector, whole_matrix
+from mercer.solvers.online.budgeted import (
+    STRATEGIES,
+    OnlineProblem,
+    OnlineState,
+    learn,
+    learn_by_merging,
+    whole_fits,
+)
+from mercer.solvers.online.schedules import NAMES, check_step_sizes, step_sizes
+
+
+class OnlineExpansion(KernelEstimator, ABC):
+    """Base of the online learners; a subclass turns labels or numbers into targets, and values into answers.
+
+    ``_walk`` holds the fields of the state so far, whose terms belong to ``support_vectors_``.
+    """
+
+    loss: Any
+    epsilon: Any
+    alpha: Any
+    learning_rate: Any
+    eta0: Any
+    power_t: Any
+    fit_intercept: Any
+    budget: Any
+    budget_strategy: Any
+    max_iter: Any
+    shuffle: Any
+    random_state: Any
+    verbose: Any
+    allow_indefinite: Any
+    support_vectors_: Any
+    support_: NDArray[np.intp]
+    _walk: dict[str, Any]
+    dual_coef_: Vector
+    intercept_: Vector
+
+    @property
+    @abstractmethod
+    def _loss(self) -> str:
+        """What the solver calls the loss."""
+
+    def _check_X(self, X: Any, *, reset: bool) -> Any:
+        X = super()._check_X(X, reset=reset)
+        if sp.issparse(X) and not X.has_canonical_format:
+            X = X.copy()
+            X.sum_duplicates()
+        return X
+
+    def _check_online(self) -> None:
+        """Raise if a parameter that the learners share makes no sense."""
+        require_number(self, "alpha", "a finite number of 0 or more", lambda value: 0 <= value < np.inf)
+        require_number(self, "eta0", "a finite number above 0", lambda value: 0 < value < np.inf)
+        require_number(self, "power_t", "a finite number of 0 or more", lambda value: 0 <= value < np.inf)
+        if not callable(self.learning_rate):
+            require_choice(self, "learning_rate", NAMES)
+        if isinstance(self.learning_rate, str) and self.learning_rate == "optimal" and self.alpha == 0:
+            raise ParameterError(
+                'learning_rate="optimal" takes steps of 1 / (alpha (t + t0)), and alpha is 0; pass a larger alpha, or '
+                'learning_rate="invscaling".'
+            )
+        require_choice(self, "budget_strategy", tuple(STRATEGIES))
+        for name in ("fit_intercept", "shuffle", "allow_indefinite"):
+            require_choice(self, name, (True, False))
+        require_seed(self)
+        for name, what in (("max_iter", "passes"), ("budget", "support points, or None")):
+            value = getattr(self, name)
+            if (value is None and name == "budget") or (
+                isinstance(value, Integral) and not isinstance(value, bool) and int(value) >= 1
+            ):
+                continue
+            raise ParameterError(f"{name} must be a whole number of {what}, at least 1, and is {value!r}.")
+
+    def _refuse_precomputed(self) -> None:
+        if self._is_precomputed:
+            raise ParameterError(
+                'partial_fit needs kernel values between new and earlier rows, which kernel="precomputed" cannot give; '
+                "pass a kernel, or use fit."
+            )
+
+    def _begin(self, X: Any) -> None:
+        """Fit the kernel, and forget what was learned."""
+        for name in ("_walk", "support_", "support_vectors_"):
+            if hasattr(self, name):
+                delattr(self, name)
+        self._fit_kernel(X, allow_indefinite=self.allow_indefinite, intercept=False)
+        if self._is_taken_on_trust():
+            self._check_curvature(
+                self._gram(X), np.arange(X.shape[0]), X.dtype, intercept=False, allow_indefinite=self.allow_indefinite
+            )
+
+    @property
+    def _merges(self) -> bool:
+        return self.budget is not None and bool(self.budget_strategy == "merging")
+
+    def _check_merging(self, X: Any) -> None:
+        if not self._merges:
+            return
+        if not isinstance(self.kernel_, RBF):
+            raise ParameterError(
+                'budget_strategy="merging" puts a point between two others in their place, which is known for the RBF '
+                f'kernel only, and the kernel is {"a matrix" if self.kernel_ is None else repr(self.kernel_)}; pass '
+                '"projection" or "truncation".'
+            )
+        if sp.issparse(X):
+            raise DataError(
+                'budget_strategy="merging" makes points between rows, which are not sparse; pass X.toarray(), or '
+                'budget_strategy="projection".'
+            )
+
+    def _rates(self, n: int, before: int, given: Vector | None) -> Vector:
+        """Sizes of n steps after ``before`` others."""
+        rates = given
+        if rates is None:
+            rates = step_sizes(
+                self.learning_rate, before, n, eta0=float(self.eta0), power_t=float(self.power_t),
+                alpha=float(self.alpha),
+            )  # fmt: skip
+        largest = float(rates.max(initial=0.0))
+        if largest * float(self.alpha) > 1.0:
+            raise ParameterError(
+                f"a step of {largest:g} with alpha={self.alpha:g} would turn f round, since 1 - {largest:g} alpha is "
+                "below 0; pass smaller steps or a smaller alpha."
+            )
+        return rates
+
+    def _learn_all(self, X: Any, targets: Vector, given: Any) -> None:
+        """Passes over all rows, from the beginning."""
+        n = X.shape[0]
+        sizes = None if given is None else check_step_sizes(given, n, "step_sizes are")
+        self._rates(1, 0, sizes)
+        state = OnlineState.empty(targets.shape[1], X.shape[1])
+        rng = check_random_state(self.random_state) if self.shuffle else None
+        progress = Progress(int(self.max_iter), "passes", bool(self.verbose))
+        losses = []
+        with memory.reserve(8 * 64 * 64, "a block of kernel values"):
+            gram: Any = None if self._merges else self._gram(X, dtype=None if self.kernel_ is None else np.float64)
+        whole = 8 * n * n if gram is not None and self.kernel_ is not None and whole_fits(gram) else 0
+        with memory.reserve(whole, "the kernel matrix"):
+            if whole:
+                gram = PrecomputedGram(whole_matrix(gram, np.float64))
+            for _ in range(int(self.max_iter)):
+                order = np.arange(n) if rng is None else rng.permutation(n)
+                rates = self._rates(n, state.steps, None if sizes is None else sizes[order])
+                losses.append(self._pass(gram, X, targets, state, order, rates) / n)
+                progress.advance()
+        self._keep(state, X, losses)
+        if not self._merges:
+            self.support_ = state.rows.astype(np.intp)
+
+    def _learn_part(self, X: Any, targets: Vector, given: Any) -> None:
+        """One pass over rows that come after others, in their order."""
+        n = X.shape[0]
+        sizes = None if given is None else check_step_sizes(given, n, "step_sizes are")
+        state, vectors, gram = self._carried(X, targets.shape[1])
+        rates = self._rates(n, state.steps, sizes)
+        loss = self._pass(gram, vectors, targets, state, np.arange(n), rates) / n
+        self._keep(state, vectors, [loss])
+        if hasattr(self, "support_"):
+            del self.support_
+
+    def _carried(self, X: Any, outputs: int) -> tuple[OnlineState, Any, Any]:
+        """What was learned so far, the rows with the support behind, and their matrix."""
+        if not hasattr(self, "_walk"):
+            state, vectors = OnlineState.empty(outputs, X.shape[1]), X
+        else:
+            state, vectors = OnlineState.empty(outputs, X.shape[1]), X
+            for name, value in self._walk.items():
+                setattr(state, name, value.copy() if isinstance(value, np.ndarray) else value)
+            if self._merges:
+                state.points = np.asarray(self._scaled(self.support_vectors_))
+            else:
+                state.rows, others = places_among(X, self.support_vectors_)
+                vectors = stacked(X, self.support_vectors_[others]) if len(others) else X
+        return state, vectors, None if self._merges else self._gram(vectors, dtype=np.float64)
+
+    def _pass(self, gram: Any, X: Any, targets: Vector, state: OnlineState, order: Any, rates: Vector) -> float:
+        problem = self._problem()
+        if self._merges:
+            return learn_by_merging(problem, self._scaled(X), targets, state, order, rates)
+        return learn(problem, gram, targets, state, order, rates, self.n_jobs)
+
+    def _problem(self) -> OnlineProblem:
+        return OnlineProblem(
+            self._loss, float(self.epsilon), float(self.alpha), bool(self.fit_intercept),
+            None if self.budget is None else int(self.budget), self.budget_strategy,
+        )  # fmt: skip
+
+    def _scaled(self, X: Any) -> Vector:
+        """Rows in units in which the RBF kernel is ``exp(-|x - z|^2)``."""
+        return np.ascontiguousarray(X / self._units, dtype=np.float64)
+
+    @property
+    def _units(self) -> Vector:
+        assert isinstance(self.kernel_, RBF)
+        return np.sqrt(2.0) * np.asarray(self.kernel_.length_scale, dtype=np.float64)
+
+    def _keep(self, state: OnlineState, vectors: Any, losses: list[float]) -> None:
+        """Set the attributes that hold what was learned; ``vectors`` are the rows that the state speaks of."""
+        if self._merges:
+            self.support_vectors_ = (state.points * self._units).astype(vectors.dtype)
+        else:
+            self.support_vectors_ = np.empty((0, 0)) if self.kernel_ is None else vectors[state.rows]
+        self.dual_coef_, self.intercept_ = state.theta, state.bias
+        self.budget_error_ = state.lost
+        self.truncation_bound_ = state.truncation_bound(self._problem())
+        self.progressive_loss_ = np.array(losses)
+        self.n_iter_, self.t_, self.n_changes_ = len(losses), state.steps, state.changes
+        self._walk = {k: v for k, v in vars(state).items() if k not in ("rows", "points")}
+
+    def _values(self, X: Any) -> Vector:
+        """f at the rows of ``X``, (m, k), in float64."""
+        check_is_fitted(self, "dual_coef_")
+        X = self._check_X(X, reset=False)
+        if not self.dual_coef_.shape[1]:
+            return np.tile(self.intercept_, (X.shape[0], 1))
+        gram: Any = self._gram(X[:, self.support_], X) if self.kernel_ is None else self._gram(X, self.support_vectors_)
+        return np.asarray(gram @ self.dual_coef_.T, dtype=np.float64) + self.intercept_

@@ -1,0 +1,265 @@
+"""Online kernel logistic regression, and other classifiers that learn from one row after the other."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+from scipy.special import expit, softmax
+from sklearn.base import ClassifierMixin
+from sklearn.utils.metaestimators import available_if
+
+from mercer.estimators._classes import all_classes, class_codes, require_two_classes
+from mercer.estimators._online import OnlineExpansion
+from mercer.estimators._parameters import require_choice
+from mercer.estimators._targets import check_labels
+from mercer.solvers.matrix import Vector
+
+_LOSSES = ("log_loss", "hinge", "squared_hinge", "modified_huber")
+
+
+def _has_probabilities(model: Any) -> bool:
+    return bool(model.loss == "log_loss")
+
+
+class OnlineKernelLogisticRegression(ClassifierMixin, OnlineExpansion):
+    r"""Logistic regression in the space of a kernel from one row after the other, with a step size for each.
+
+    .. math:: f \leftarrow (1 - \gamma_i \alpha)\, f + \gamma_i\, (t_i - \sigma(f(x_i) + b))\, k(x_i, \cdot), \qquad
+              b \leftarrow b + \gamma_i\, (t_i - \sigma(f(x_i) + b))
+
+    for labels :math:`t_i` of 0 and 1. In the space of a map with :math:`\langle \phi(x), \phi(z) \rangle = k(x, z)`
+    these are the steps :math:`w \leftarrow (1 - \gamma_i \alpha) w + \gamma_i (t_i - y_i) \phi(x_i)` of online logistic
+    regression with :math:`y_i = \sigma(\langle w, \phi(x_i) \rangle + b)`, one for one. For k classes there are k
+    functions, and :math:`y_i` are the softmax of their values. With another ``loss`` :math:`\ell(y f)` of labels -1 and
+    1 the step is :math:`-\gamma_i\, \ell'(y_i (f(x_i) + b))\, y_i` (NORMA), and classes are told apart one against the
+    rest.
+
+    Parameters
+    ----------
+    loss : {"log_loss", "hinge", "squared_hinge", "modified_huber"}, default="log_loss"
+        What the steps descend on.
+    kernel : str, Kernel, sklearn GP kernel or callable, default="rbf"
+        As in :class:`mercer.SVC`; also ``"precomputed"`` (``fit`` only).
+    gamma, degree, coef0 : float or {"scale", "auto"}, int, float, defaults "scale", 3, 0.0
+        For named kernels.
+    alpha : float, default=0.0
+        The regulariser, of :math:`\tfrac{\alpha}{2} \|f\|^2`: how quickly f forgets.
+    learning_rate : {"invscaling", "constant", "optimal"} or callable, default="invscaling"
+        The step sizes :math:`\gamma_t`: :math:`\eta_0 / t^p`; :math:`\eta_0`; :math:`1 / (\alpha (t + t_0))` with
+        :math:`t_0 = 1 / (\alpha \eta_0)`; or a function from the numbers t of steps over all calls, from 1 on, (n,), to
+        n sizes. Those that are given to ``fit`` or ``partial_fit`` by row go before.
+    eta0 : float, default=1.0
+        :math:`\eta_0`, above 0.
+    power_t : float, default=0.5
+        p.
+    fit_intercept : bool, default=True
+        Whether there is an offset b, which is neither regularised nor forgotten.
+    budget : int, optional, default=500
+        The most support points B; None for as many as there are.
+    budget_strategy : {"projection", "truncation", "smallest", "merging"}, default="projection"
+        What happens to one too many. ``"truncation"``: the term that was learned or changed first is dropped.
+        ``"smallest"``: the shortest one is. ``"projection"``: of all terms, the new one included, the one is
+        replaced by its projection on the span of the others that changes f least; :math:`O(B^2)` operations a row.
+        ``"merging"``: the shortest term and another one are replaced by one at the best point between the two; for the
+        RBF kernel on dense rows.
+    max_iter : int, default=5
+        Passes of ``fit``.
+    shuffle : bool, default=True
+        Whether each pass of ``fit`` takes the rows in a new random order; ``partial_fit`` takes them as they come.
+    random_state : int, RandomState or None, default=None
+        Draws the orders.
+    verbose : bool, default=False
+        Show progress on standard error.
+    n_jobs : int, optional
+        Worker threads for kernel values; the steps themselves come one after the other.
+    allow_indefinite : bool, default=False
+        Accept a kernel that is not positive semi-definite, for which there is no space with a w.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (k,)
+        The classes, sorted.
+    dual_coef_ : ndarray of shape (1 or k, n_sv)
+        Weights of the support points, one row for two classes.
+    support_vectors_ : array or CSR of shape (n_sv, d)
+        The support points: rows, or points between rows for ``"merging"``; empty for ``"precomputed"``.
+    support_ : ndarray of shape (n_sv,)
+        Positions of the support points in X; after ``fit``, but for ``"merging"``.
+    intercept_ : ndarray of shape (1 or k,)
+        b.
+    budget_error_ : ndarray of shape (1 or k,)
+        A bound of the distance (in the space of the kernel) of f from the sum of all the terms that were learned, as if
+        nothing had been dropped, projected or merged: each loss is measured, and shrinks with f.
+    truncation_bound_ : float
+        For ``"truncation"``: a bound of ``budget_error_`` from the step sizes alone, :math:`\frac{CR}{\alpha} \prod (1
+        - \gamma_t \alpha)` over the last B steps, with the largest slope C of the loss and the largest R of
+        :math:`\sqrt{k(x, x)}`. 0 before anything is dropped, infinite where it does not hold.
+    progressive_loss_ : ndarray of shape (n_iter_,)
+        Mean loss of the rows in each pass of the last call, each before it was learned from: an honest estimate of the
+        loss on new rows in the first pass.
+    n_iter_ : int
+        Passes of the last call.
+    t_ : int
+        Steps (rows seen) over all calls.
+    n_changes_ : int
+        How often a support point was dropped, replaced or merged.
+    kernel_ : Kernel
+        The kernel with its parameters (None for ``"precomputed"``).
+
+    Raises
+    ------
+    DataError, ParameterError, IndefiniteKernelError, MemoryBudgetError
+        From ``fit`` and ``partial_fit``: bad data, a parameter or step size that makes no sense, a kernel that is not
+        positive semi-definite or cannot be merged, a job that does not fit.
+    NumericalError
+        If values overflow, since steps are too long for the loss.
+
+    Notes
+    -----
+    There are no sample weights: the step size of a row is its weight. Notes of courses write :math:`w_i^{(k+1)} =
+    w_i^{(k)} + \gamma_i (t_i - y_i^{(k)}) \phi(x_i)` and call it a descent; there is one w for all i, and the step
+    *ascends* on the log likelihood, whose gradient is :math:`\Phi^\top (t - y)` as they say. As what is minimised
+    changes with every row, there is no certificate; ``budget_error_`` says what the budget has cost.
+
+    References
+    ----------
+    Kivinen, Smola and Williamson (2004), "Online learning with kernels", IEEE Transactions on Signal Processing 52
+    (proposition 1 on truncation); Csato and Opper (2002), "Sparse on-line Gaussian processes", Neural Computation 14;
+    Wang, Crammer and Vucetic (2012), "Breaking the curse of kernelization", JMLR 13; Blum, Kalai and Langford (1999),
+    "Beating the hold-out", COLT (on the progressive loss).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer import OnlineKernelLogisticRegression
+    >>> rng = np.random.default_rng(0)
+    >>> model = OnlineKernelLogisticRegression(budget=50, gamma=0.5)
+    >>> for _ in range(20):
+    ...     X = rng.normal(size=(100, 2))
+    ...     model = model.partial_fit(X, X[:, 0] * X[:, 1] > 0, classes=[False, True])
+    >>> model.predict_proba([[1.0, 1.0], [1.0, -1.0]]).round(1).tolist(), len(model.support_vectors_)
+    ([[0.1, 0.9], [0.9, 0.1]], 50)
+    """
+
+    epsilon = 0.0
+
+    def __init__(
+        self,
+        loss: str = "log_loss",
+        *,
+        kernel: Any = "rbf",
+        gamma: float | str = "scale",
+        degree: int = 3,
+        coef0: float = 0.0,
+        alpha: float = 0.0,
+        learning_rate: Any = "invscaling",
+        eta0: float = 1.0,
+        power_t: float = 0.5,
+        fit_intercept: bool = True,
+        budget: int | None = 500,
+        budget_strategy: str = "projection",
+        max_iter: int = 5,
+        shuffle: bool = True,
+        random_state: Any = None,
+        verbose: bool = False,
+        n_jobs: int | None = None,
+        allow_indefinite: bool = False,
+    ) -> None:
+        self.loss = loss
+        self.kernel = kernel
+        self.gamma = gamma
+        self.degree = degree
+        self.coef0 = coef0
+        self.alpha = alpha
+        self.learning_rate = learning_rate
+        self.eta0 = eta0
+        self.power_t = power_t
+        self.fit_intercept = fit_intercept
+        self.budget = budget
+        self.budget_strategy = budget_strategy
+        self.max_iter = max_iter
+        self.shuffle = shuffle
+        self.random_state = random_state
+        self.verbose = verbose
+        self.n_jobs = n_jobs
+        self.allow_indefinite = allow_indefinite
+
+    def fit(self, X: Any, y: Any, step_sizes: Any = None) -> Self:
+        """Learn from ``X`` (n, d), or (n, n) for ``"precomputed"``, and labels ``y`` (n,), from the beginning.
+
+        ``step_sizes`` (n,) are the sizes of the steps at each row, the same in every pass.
+        """
+        self._check_parameters()
+        X = self._check_X(X, reset=True)
+        y = check_labels(type(self).__name__, y, X.shape[0])
+        classes, codes = np.unique(y, return_inverse=True)
+        require_two_classes(type(self).__name__, classes, "y")
+        self.classes_ = classes
+        self._begin(X)
+        self._check_merging(X)
+        self._learn_all(X, self._targets(codes), step_sizes)
+        return self
+
+    def partial_fit(self, X: Any, y: Any, classes: Any = None, step_sizes: Any = None) -> Self:
+        """One pass over the rows ``X`` (n, d) with labels ``y`` (n,), in their order, from where the last call ended.
+
+        The kernel, and ``gamma="scale"``, come from the rows of the first call. A row that is equal to a support point
+        is the same row.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n, d)
+        y : array-like of shape (n,)
+        classes : array-like of shape (k,), optional
+            All classes that will ever occur; needed in the first call.
+        step_sizes : array-like of shape (n,), optional
+            The sizes of the steps at these rows, 0 or more.
+        """
+        self._check_parameters()
+        self._refuse_precomputed()
+        first = not hasattr(self, "_walk")
+        X = self._check_X(X, reset=first)
+        y = check_labels(type(self).__name__, y, X.shape[0])
+        found = all_classes(type(self).__name__, classes, None if first else self.classes_)
+        codes = class_codes(y, found)
+        if first:
+            self.classes_ = found
+            self._begin(X)
+        self._check_merging(X)
+        self._learn_part(X, self._targets(codes), step_sizes)
+        return self
+
+    def decision_function(self, X: Any) -> Vector:
+        """Values of f + b: (m,) for two classes, positive for ``classes_[1]``; else (m, k)."""
+        values = self._values(X)
+        return values[:, 0] if values.shape[1] == 1 else values
+
+    def predict(self, X: Any) -> np.ndarray:
+        """The class of each row of ``X``, (m,); of equal decision values, the first class."""
+        values = self.decision_function(X)
+        winners = (values > 0).astype(np.intp) if values.ndim == 1 else values.argmax(axis=1)
+        return self.classes_[winners]
+
+    @available_if(_has_probabilities)
+    def predict_proba(self, X: Any) -> Vector:
+        """Probabilities of the classes, (m, k), for ``loss="log_loss"``."""
+        values = self._values(X)
+        if values.shape[1] == 1:
+            return np.hstack([expit(-values), expit(values)])
+        return np.asarray(softmax(values, axis=1))
+
+    @property
+    def _loss(self) -> str:
+        return "softmax" if self.loss == "log_loss" and len(self.classes_) > 2 else str(self.loss)
+
+    def _targets(self, codes: np.ndarray) -> Vector:
+        """1 and -1 for each function, or 1 and 0 where their softmax counts; (n, 1 or k)."""
+        if len(self.classes_) == 2:
+            return np.where(codes == 1, 1.0, -1.0)[:, None]
+        other = 0.0 if self.loss == "log_loss" else -1.0
+        return np.where(codes[:, None] == np.arange(len(self.classes_)), 1.0, other)
+
+    def _check_parameters(self) -> None:
+        require_choice(self, "loss", _LOSSES)
+        self._check_online()

@@ -1,0 +1,289 @@
+"""Steps of online learning with kernels, within a budget of support points.
+
+Each step at a row with the target y (one for each of k outputs, f with an offset b)::
+
+    g = -d loss(y, f(x)) / df,   f = (1 - rate alpha) f + rate g k(x, .),   b += rate g
+
+Arrays: ``theta`` (k, p) the weights of the rows of the expansion, to be multiplied by ``numbers[SCALE]``; ``bias``
+(k,); ``lost`` (k,) a bound of the length of what the budget has taken from f; ``targets`` (n, k).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from mercer.loops._jit import jit
+from mercer.loops.sgd import slope
+
+# Losses of the margin y f have the numbers that they have in sgd.py.
+HINGE, SQUARED_HINGE, LOG, MODIFIED_HUBER, SOFTMAX, SQUARED, EPSILON_INSENSITIVE, HUBER = range(8)
+OLDEST, SMALLEST, PROJECTION = range(3)
+SIZE, CHANGES = range(2)
+SCALE, LOSS = range(2)
+
+# Below this the scale is multiplied into the weights; a residual of a projection below that share is none.
+_SMALL = 1e-100
+DEPENDENT = 1e-9
+_ROUNDING = 1e-15
+
+
+@jit
+def descent(loss, epsilon, y, f, g):
+    """Minus the gradient of a loss at the values ``f`` (k,), into ``g`` (k,); returns the loss."""
+    total = 0.0
+    if loss == SOFTMAX:
+        top = f[0]
+        for c in range(f.shape[0]):
+            top = max(top, f[c])
+        for c in range(f.shape[0]):
+            g[c] = np.exp(f[c] - top)
+            total += g[c]
+        out = np.log(total)
+        for c in range(f.shape[0]):
+            out -= y[c] * (f[c] - top)
+            g[c] = y[c] - g[c] / total
+        return out
+    for c in range(f.shape[0]):
+        if loss <= MODIFIED_HUBER:
+            z = y[c] * f[c]
+            g[c] = y[c] * slope(loss, z)
+            if loss == LOG:
+                total += max(-z, 0.0) + np.log1p(np.exp(-abs(z)))
+            elif loss == HINGE:
+                total += max(1.0 - z, 0.0)
+            elif loss == MODIFIED_HUBER and z < -1.0:
+                total += -4.0 * z
+            else:
+                total += max(1.0 - z, 0.0) ** 2
+            continue
+        r = y[c] - f[c]
+        size = abs(r)
+        if loss == SQUARED:
+            g[c] = r
+            total += 0.5 * r * r
+        elif loss == HUBER:
+            g[c] = min(max(r, -epsilon), epsilon)
+            inner = min(size, epsilon)
+            total += inner * (size - 0.5 * inner)
+        else:
+            g[c] = 0.0 if size <= epsilon else (1.0 if r > 0.0 else -1.0)
+            total += max(size - epsilon, 0.0)
+    return total
+
+
+@jit
+def shrink(decay, theta, lost, numbers):
+    """Multiply f by ``decay``, most often by its scale alone."""
+    numbers[SCALE] *= decay
+    for c in range(lost.shape[0]):
+        lost[c] *= decay
+    if numbers[SCALE] < _SMALL:
+        for c in range(theta.shape[0]):
+            for j in range(theta.shape[1]):
+                theta[c, j] *= numbers[SCALE]
+        numbers[SCALE] = 1.0
+
+
+@jit
+def any_of(g):
+    """Whether an entry is not zero; NaN is none."""
+    found = False
+    for c in range(g.shape[0]):
+        found = found or g[c] != 0.0
+    return found
+
+
+@jit
+def victim(strategy, theta, diagonal, born, inside):
+    """The row of the expansion to be forgotten: the one that was changed first, or the shortest term."""
+    found, least = -1, np.inf
+    for j in range(inside.shape[0]):
+        if inside[j]:
+            if strategy == OLDEST:
+                score = float(born[j])
+            else:
+                score = 0.0
+                for c in range(theta.shape[0]):
+                    score += theta[c, j] * theta[c, j]
+                score *= diagonal[j]
+            if found < 0 or score < least:
+                found, least = j, score
+    return found
+
+
+@jit
+def steps(
+    rows, own, targets, rates, alpha, intercept, loss, epsilon, strategy, budget, before, theta, bias, lost, diagonal,
+    born, inside, counts, numbers,
+):
+    """A step at each row whose kernel values with all p rows are ``rows`` (n, p); ``own`` (n,) is its place among them.
+
+    ``born`` (p,) is the step that last changed a row of the expansion, ``inside`` (p,) says which are in it,
+    ``counts[SIZE]`` how many; of a full one (``budget``, if not negative) another is forgotten. ``numbers[LOSS]``
+    adds up the losses before each step.
+    """
+    outputs = theta.shape[0]
+    f, g = np.empty(outputs), np.empty(outputs)
+    for s in range(rows.shape[0]):
+        row, i, rate = rows[s], own[s], rates[s]
+        for c in range(outputs):
+            value = 0.0
+            for j in range(row.shape[0]):
+                value += theta[c, j] * row[j]
+            f[c] = bias[c] + numbers[SCALE] * value
+        numbers[LOSS] += descent(loss, epsilon, targets[s], f, g)
+        shrink(1.0 - rate * alpha, theta, lost, numbers)
+        if rate == 0.0 or not any_of(g):
+            continue
+        if not inside[i]:
+            if counts[SIZE] == budget:
+                old = victim(strategy, theta, diagonal, born, inside)
+                for c in range(outputs):
+                    lost[c] += numbers[SCALE] * abs(theta[c, old]) * np.sqrt(max(diagonal[old], 0.0))
+                    theta[c, old] = 0.0
+                inside[old] = False
+                counts[SIZE] -= 1
+                counts[CHANGES] += 1
+            inside[i] = True
+            counts[SIZE] += 1
+        born[i] = before + s
+        for c in range(outputs):
+            theta[c, i] += rate * g[c] / numbers[SCALE]
+            if intercept:
+                bias[c] += rate * g[c]
+
+
+@jit
+def _exchange(Q, shares, q, j, residual, size, rows, members, new, s):
+    """Put the row ``new`` into the place ``j`` of the expansion: its inverse Gram matrix, and the shares of later rows.
+
+    ``shares[s]`` (size,) are those of the new row, ``residual`` the squared distance of the row from the span. With
+    ``j == size`` the expansion grows; else ``q`` (size + 1,) is the column, at the one that goes, of the inverse with
+    both.
+    """
+    d = shares[s]
+    for i in range(size):
+        if i == j:
+            continue
+        a, b = d[i] / residual, q[i] / q[j] if j < size else 0.0
+        for m in range(size):
+            Q[i, m] += a * d[m] - b * q[m]
+    last = 1.0 / residual
+    if j < size:
+        b = q[size] / q[j]
+        for i in range(size):
+            Q[j, i] = -d[i] / residual - b * q[i]
+        last -= b * q[size]
+    else:
+        for i in range(size):
+            Q[j, i] = -d[i] / residual
+    for i in range(size):
+        Q[i, j] = Q[j, i]
+    Q[j, j] = last
+    for x in range(s + 1, rows.shape[0]):
+        row, e = rows[x], shares[x]
+        share = row[new]
+        for i in range(size):
+            share -= d[i] * row[members[i]]
+        share /= residual
+        if j < size:
+            b = (e[j] - d[j] * share) / q[j]
+            for i in range(size):
+                e[i] -= d[i] * share + b * q[i]
+            e[j] = share - b * q[size]
+        else:
+            for i in range(size):
+                e[i] -= d[i] * share
+            e[j] = share
+
+
+@jit
+def _cheapest(theta, change, Q, d, residual, size, members):
+    """Whose projection on the others changes f least, size for the new row; ``change`` (k,) is what it adds."""
+    least = 0.0
+    for c in range(change.shape[0]):
+        least += change[c] * change[c] * residual
+    found = size
+    for j in range(size):
+        cost = 0.0
+        for c in range(change.shape[0]):
+            cost += theta[c, members[j]] * theta[c, members[j]]
+        cost /= Q[j, j] + d[j] * d[j] / residual
+        if cost < least:
+            found, least = j, cost
+    return found
+
+
+@jit
+def projected_steps(
+    rows, own, targets, rates, alpha, intercept, loss, epsilon, budget, before, theta, bias, lost, diagonal, born,
+    inside, counts, numbers, members, Q, shares,
+):
+    """The same, where a row that has to go is projected on the span of the others.
+
+    ``members`` (budget,) are the rows of the expansion, ``Q`` (budget, budget) the inverse of their Gram matrix, and
+    ``shares`` (n, budget) its products with their kernel values with each row: the weights of the row's projection.
+    """
+    outputs = theta.shape[0]
+    f, g, change, q = np.empty(outputs), np.empty(outputs), np.empty(outputs), np.zeros(budget + 1)
+    for s in range(rows.shape[0]):
+        row, i, rate = rows[s], own[s], rates[s]
+        for c in range(outputs):
+            value = 0.0
+            for j in range(row.shape[0]):
+                value += theta[c, j] * row[j]
+            f[c] = bias[c] + numbers[SCALE] * value
+        numbers[LOSS] += descent(loss, epsilon, targets[s], f, g)
+        shrink(1.0 - rate * alpha, theta, lost, numbers)
+        if rate == 0.0 or not any_of(g):
+            continue
+        for c in range(outputs):
+            change[c] = rate * g[c] / numbers[SCALE]
+            if intercept:
+                bias[c] += rate * g[c]
+        if inside[i]:
+            born[i] = before + s
+            for c in range(outputs):
+                theta[c, i] += change[c]
+            continue
+        size, d = counts[SIZE], shares[s]
+        residual = diagonal[i]
+        for m in range(size):
+            residual -= d[m] * row[members[m]]
+        if residual <= DEPENDENT * diagonal[i]:
+            goes = size
+        elif size < budget:
+            goes = -1
+        else:
+            goes = _cheapest(theta, change, Q, d, residual, size, members)
+        if goes == size:
+            distance = np.sqrt(max(residual, _ROUNDING * diagonal[i]))
+            for c in range(outputs):
+                lost[c] += numbers[SCALE] * abs(change[c]) * distance
+                for m in range(size):
+                    theta[c, members[m]] += change[c] * d[m]
+            continue
+        place = size
+        if goes >= 0:
+            place = goes
+            for m in range(size):
+                q[m] = Q[m, goes] + d[m] * d[goes] / residual
+            q[size] = -d[goes] / residual
+            old = members[goes]
+            for c in range(outputs):
+                weight = theta[c, old]
+                lost[c] += numbers[SCALE] * abs(weight) / np.sqrt(q[goes])
+                for m in range(size):
+                    theta[c, members[m]] -= weight * q[m] / q[goes]
+                theta[c, old] = 0.0
+                change[c] -= weight * q[size] / q[goes]
+            inside[old] = False
+            counts[CHANGES] += 1
+        else:
+            counts[SIZE] += 1
+        _exchange(Q, shares, q, place, residual, size, rows, members, i, s)
+        members[place] = i
+        inside[i] = True
+        born[i] = before + s
+        for c in range(outputs):
+            theta[c, i] += change[c]
