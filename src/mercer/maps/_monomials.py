@@ -78,13 +78,16 @@ class MonomialMap(FeatureMap):
     def _sparse(self, X: sp.csr_matrix, weights: Any, factors: Any, counts: NDArray[np.int64]) -> sp.csr_matrix:
         n, width = X.shape[0], self.n_output_features_
         in_row = np.diff(X.indptr)
-        sizes, times = np.unique(in_row, return_counts=True)
-        entries = {int(m): feature_count(int(m), self.degree, self._lowest) for m in sizes}
-        total = sum(entries[int(m)] * int(k) for m, k in zip(sizes, times, strict=True))
+        times = np.bincount(in_row)
+        entries = {m: feature_count(m, self.degree, self._lowest) for m in np.flatnonzero(times).tolist()}
+        # In Python's integers, which do not overflow.
+        total = sum(count * int(times[m]) for m, count in entries.items())
         index = np.dtype(np.int32 if max(total, width) < 2**31 else np.int64)
         self._room(n, total, X.dtype.itemsize + index.itemsize, f"{total:,} entries of {self._count_in_words()}")
         indptr = np.zeros(n + 1, index)
-        np.cumsum([entries[int(m)] for m in in_row], out=indptr[1:])
+        of_size = np.zeros(len(times), np.int64)
+        of_size[list(entries)] = list(entries.values())
+        np.cumsum(of_size[in_row], out=indptr[1:])
         data, columns = np.empty(total, X.dtype), np.empty(total, index)
 
         def rows(part: slice) -> None:

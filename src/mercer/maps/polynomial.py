@@ -104,7 +104,8 @@ class PolynomialMap(MonomialMap):
         return factors
 
     def _features(self, X: Any) -> Any:
-        X = X * X.dtype.type(math.sqrt(self.kernel_.scale))
+        if self.kernel_.scale != 1.0:
+            X = X * X.dtype.type(math.sqrt(self.kernel_.scale))
         factors = self._factors()
         features = self._monomials(X, np.ones(X.shape[0], X.dtype), factors)
         with np.errstate(over="ignore", invalid="ignore"):
