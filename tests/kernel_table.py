@@ -26,6 +26,11 @@ GRAPHS = [
     {"edges": _RING, "n": 8},
     {"n": 0},
 ], [(_RING[:4], list("NCCCO"), [1, 2, 1, 1]), ([(0, 1)], ["C", "O"], [2]), (_RING,)]  # fmt: skip
+TREES = (
+    ["(S (NP I) (VP (V see) (NP (D a) (N dog))))", "(S (NP (D a) (N cat)) (VP (V run)))", "dog", "(N dog)",
+     "(S (NP I) (VP (V see) (NP (D a) (A red) (N dog))))", "(a (a (a b)))", ("a", ("a", "b"), ("a", ("a b", ")")))],
+    ["(S (NP I) (VP (V run)))", "(N dog)", "(a (a b) (a b))"],
+)  # fmt: skip
 
 Data = tuple[Any, Any]
 
@@ -111,6 +116,11 @@ EXAMPLES: list[tuple[Kernel, Data]] = [
     (k.WeisfeilerLehman(2), GRAPHS),
     (k.WeisfeilerLehman(2, "edge", edge_labels=False), GRAPHS),
     (k.WeisfeilerLehman(1, "shortest-path") + 0.5, GRAPHS),
+    (k.Subtree(), TREES),
+    (k.Subtree(smallest=2), TREES),
+    (k.SubsetTree(0.6), TREES),
+    (k.PartialTree(0.6, horizontal_decay=0.8), TREES),
+    (2.0 * k.SubsetTree(0.6).normalized() + k.exp(k.PartialTree(0.3)) * k.Subtree(), TREES),
     # the algebra
     (k.Constant(2.0), VECTORS),
     (0.7 * k.RBF([1.0, 3.0, 2.0]) + k.Linear(), VECTORS),

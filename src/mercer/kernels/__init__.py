@@ -19,6 +19,9 @@ from mercer.kernels.modifiers import Centered, Normalized, On, ScaledBy, Warped
 from mercer.kernels.parse import parse_kernel
 from mercer.kernels.string.spectrum import Spectrum
 from mercer.kernels.string.subsequence import Subsequence
+from mercer.kernels.tree.partial import PartialTree
+from mercer.kernels.tree.subset import SubsetTree
+from mercer.kernels.tree.subtree import Subtree
 from mercer.kernels.vector.columnwise import (
     AdditiveChiSquared,
     AllSubsets,
@@ -41,8 +44,8 @@ from mercer.kernels.vector.stationary import (
 __all__ = [
     "RBF", "AdditiveChiSquared", "AllSubsets", "ArcCosine", "Centered", "ChiSquared", "Constant", "Cost",
     "EdgeHistogram", "ExpSineSquared", "ExponentialDot", "Hamming", "HistogramIntersection", "Kernel", "Laplacian",
-    "Linear", "Matern", "NegativeDistance", "Normalized", "On", "Periodic", "Polynomial", "RationalQuadratic",
-    "ScaledBy", "ShortestPath", "Sigmoid", "Spectrum", "Subsequence", "Tanimoto", "VertexHistogram", "Warped",
-    "WeisfeilerLehman", "White", "alignment", "as_kernel", "exp", "from_function", "from_sklearn", "parse_kernel",
-    "product_of",
+    "Linear", "Matern", "NegativeDistance", "Normalized", "On", "PartialTree", "Periodic", "Polynomial",
+    "RationalQuadratic", "ScaledBy", "ShortestPath", "Sigmoid", "Spectrum", "Subsequence", "SubsetTree", "Subtree",
+    "Tanimoto", "VertexHistogram", "Warped", "WeisfeilerLehman", "White", "alignment", "as_kernel", "exp",
+    "from_function", "from_sklearn", "parse_kernel", "product_of",
 ]  # fmt: skip

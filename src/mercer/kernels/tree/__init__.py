@@ -1,0 +1,1 @@
+"""Kernels on ordered trees with labels."""

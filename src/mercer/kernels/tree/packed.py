@@ -1,0 +1,96 @@
+"""Trees in the form that the loops over pairs of nodes read, and the base of the kernels that are such sums."""
+
+from __future__ import annotations
+
+import abc
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+from typing import ClassVar, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mercer.data.objects import Objects
+from mercer.data.trees import Nodes, Trees
+from mercer.engine import memory
+from mercer.engine.tiles import Array
+from mercer.kernels.objects import Packed, PairKernel
+from mercer.loops.trees import compare_trees, most_rows, tree_slopes
+
+# Work arrays below this are not worth a word with the budget.
+_SMALL = 2**20
+
+
+class PackedTrees(NamedTuple):
+    """The nodes that are compared, ordered by tree and key; nodes are numbered by their place in their tree."""
+
+    nodes: tuple[NDArray[np.int64], ...]
+    """``starts`` of the trees; ``keys``; ``visit``, the nodes with children before parents; ``first`` and ``children``,
+    those of node i from ``first[i]`` to ``first[i + 1]``, -1 for one that is not compared; ``runs``, at the first node
+    of a key how many have it."""
+    waiting: NDArray[np.int64]
+    """The most nodes of each tree whose values are held at once."""
+    longest: NDArray[np.int64]
+    """The longest run of each tree."""
+
+
+def pack(nodes: Nodes, keys: NDArray[np.int64], compared: NDArray[np.bool_]) -> PackedTrees:
+    """The nodes that are ``compared`` by ``keys``; all that have children must be."""
+    n = len(nodes.starts) - 1
+    tree, chosen = nodes.trees, np.flatnonzero(compared)
+    starts = np.concatenate([np.zeros(1, np.int64), np.cumsum(np.bincount(tree[chosen], minlength=n))])
+    order = chosen[np.lexsort((keys[chosen], tree[chosen]))]
+    place = np.full(len(tree), -1)
+    place[order] = np.arange(len(order)) - starts[tree[order]]
+    visit = place[chosen[np.lexsort((nodes.turns[chosen], tree[chosen]))]]
+    below = np.flatnonzero(nodes.parents >= 0)
+    above = starts[tree[below]] + place[nodes.parents[below]]
+    first = np.concatenate([np.zeros(1, np.int64), np.cumsum(np.bincount(above, minlength=len(order)))])
+    children = place[below[np.argsort(above, kind="stable")]]
+    kept = keys[order]
+    new = np.ones(len(order), bool)
+    new[1:] = (kept[1:] != kept[:-1]) | (tree[order[1:]] != tree[order[:-1]])
+    begins = np.flatnonzero(new)
+    runs = np.zeros(len(order), np.int64)
+    runs[begins] = np.diff(np.append(begins, len(order)))
+    waiting, longest = np.zeros(n, np.int64), np.zeros(n, np.int64)
+    most_rows(starts, visit, first, children, waiting)
+    np.maximum.at(longest, tree[order], runs)
+    return PackedTrees((starts, kept, visit, first, children, runs), waiting, longest)
+
+
+@dataclass(frozen=True, repr=False)
+class NodePairs(PairKernel):
+    """Base of kernels ``sum_{s, t} C(s, t)`` over pairs of nodes, with C from that of their children."""
+
+    rows_of: ClassVar[type[Objects]] = Trees
+    side: ClassVar[int] = 64
+
+    @abc.abstractmethod
+    def _decays(self) -> tuple[bool, float, float]:
+        """Whether nodes are compared by their label alone, the decay, and that of gaps."""
+
+    def _compare(self, left: Packed, right: Packed, out: Array, symmetric: bool) -> None:
+        room = _room(left, right)
+        with _reserved(8 * room):
+            args = (left.store.nodes, left.index, right.store.nodes, right.index)
+            compare_trees(*args, *self._decays(), symmetric, room, out)
+
+    def _pull_pairs(self, left: Packed, right: Packed, weights: Array) -> Array:
+        room, slopes = _room(left, right), np.zeros(2)
+        with _reserved(24 * room):
+            args = (left.store.nodes, left.index, right.store.nodes, right.index)
+            tree_slopes(*args, *self._decays(), room, np.ascontiguousarray(weights, np.float64), slopes)
+        return slopes[: len(self._numbers())]
+
+
+def _room(left: Packed, right: Packed) -> int:
+    """Values that are held at once at the most."""
+    waiting, longest = left.store.waiting[left.index], right.store.longest[right.index]
+    return int(waiting.max(initial=0) * longest.max(initial=0)) + 1
+
+
+def _reserved(nbytes: int) -> AbstractContextManager[None]:
+    if nbytes < _SMALL:
+        return nullcontext()
+    return memory.reserve(nbytes, "comparing the nodes of two trees", "Cut the trees into smaller ones.")

@@ -1,0 +1,60 @@
+"""Trees compared by the fragments that they share, where a node may have some of its children."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from mercer.data.trees import Trees
+from mercer.kernels.parameters import number
+from mercer.kernels.tree.packed import NodePairs, PackedTrees, pack
+
+
+@dataclass(frozen=True, repr=False)
+class PartialTree(NodePairs):
+    """``k(x, z) = sum_f decay^nodes(f) l^(2 leaves(f)) sum_{i: x[i] = f} sum_{j: z[j] = f} l^(gaps(i) + gaps(j))``.
+
+    A fragment ``f`` is a connected part of a tree in which each node has some of its children, in their order, or none;
+    it may be a single node. Where it occurs, at ``i`` in x, children that were left out between others that were taken
+    are ``gaps``. ``l`` is the horizontal decay.
+
+    Parameters
+    ----------
+    decay : float, default=0.4
+        What each node of a fragment counts; above 0, and at most 1 as a rule.
+    horizontal_decay : float, default=0.4
+        What each child in a gap counts, and its square what the end of a branch does; above 0, and at most 1 as a rule.
+
+    Raises
+    ------
+    ParameterError
+        If a decay is not above 0.
+    DataError
+        When evaluated, if a row is no tree.
+
+    Notes
+    -----
+    Moschitti (2006), "Efficient convolution kernels for dependency and constituent syntactic trees". ``C(s, t) = 0``
+    for nodes with different labels, and otherwise ``C(s, t) = decay (l^2 + sum_{I, J} l^(gaps(I) + gaps(J)) prod_k
+    C(s_{I_k}, t_{J_k}))`` over subsequences I and J of the children, of one length of at least 1; the kernel is the sum
+    of C over all pairs of nodes. Gaps are counted as by the algorithm in section 3.3 of the paper, where children side
+    by side have none between them; its equation 3 counts the steps from the first child to the last one. Here the
+    subsequences of all lengths are summed at once, so that two nodes with p and q children take p q steps.
+
+    Examples
+    --------
+    >>> trees = ["(NP (D a) (A red) (N dog))", "(NP (D a) (N dog))"]
+    >>> PartialTree(decay=1.0, horizontal_decay=1.0)(trees).tolist()
+    [[36.0, 15.0], [15.0, 15.0]]
+    """
+
+    decay: float = number(0.4)
+    horizontal_decay: float = number(0.4)
+
+    def _pack(self, objects: Trees) -> PackedTrees:
+        nodes = objects.nodes()
+        return pack(nodes, nodes.labels, np.ones(len(nodes.labels), bool))
+
+    def _decays(self) -> tuple[bool, float, float]:
+        return True, self.decay, self.horizontal_decay
