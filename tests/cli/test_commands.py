@@ -190,7 +190,7 @@ def test_kernel_parameters_and_encoding_are_what_was_asked(capsys, houses):
         capsys, "fit", "houses.csv", "-t", "dear", "--drop", "price", "--kernel", "0.5*RBF(2.0).on('size') + Linear()",
         "--set", "C=10", "--set", "class_weight=balanced", "--normalize", "minmax",
     )  # fmt: skip
-    assert report["kernel"] == "0.5 * RBF(2.0).on([0]) + Linear()"
+    assert report["kernel"] == "0.5 * RBF(2.0).on(['size']) + Linear()"
     assert report["parameters"]["C"] == 10 and report["parameters"]["class_weight"] == "balanced"
     assert report["normalize"] == "minmax"
     named = run_json(capsys, "fit", "sample:moons", "--kernel", "poly", "--set", "degree=2")

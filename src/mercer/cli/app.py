@@ -15,7 +15,7 @@ from typing import Annotated, Any
 
 import typer
 
-from mercer.cli.options import MODELS, FitOptions, UseOptions
+from mercer.cli.options import MODELS, FitOptions, UseOptions, roles_of_columns
 from mercer.cli.outcome import ending
 
 app = typer.Typer(
@@ -105,6 +105,13 @@ def fit(
         typer.Option(metavar="mean|median|most_frequent", help="Fill in missing values; else they are an error."),
     ] = None,
     drop: Drop = None,
+    text: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--text", metavar="COLUMN", help="A column to compare letter by letter; may be repeated.",
+            show_default=False,
+        ),
+    ] = None,
     test_size: Annotated[
         float, typer.Option(metavar="SHARE", help="Share of the rows held out for the score; 0 for none.")
     ] = 0.2,
@@ -123,8 +130,8 @@ def fit(
     """Fit a model to a table, score it on held-out rows, and write it to a file."""
     _work("fit").fit(
         FitOptions(
-            data, target, task, model, kernel, settings or [], normalize, impute, drop or [], test_size, seed, out,
-            memory, n_jobs, quiet, json,
+            data, target, task, model, kernel, settings or [], normalize, impute, drop or [],
+            roles_of_columns(text=text), test_size, seed, out, memory, n_jobs, quiet, json,
         )
     )  # fmt: skip
 

@@ -20,10 +20,11 @@ from mercer import persistence
 from mercer._errors import DataError, MercerError, MercerWarning, ParameterError
 from mercer.cli.files import check_output
 from mercer.cli.options import MODELS, FitOptions, parse_settings
-from mercer.cli.scores import baseline_scores, scores
+from mercer.cli.scores import baseline_scores, features, scores
 from mercer.cli.show import Printer
 from mercer.data.encoding import TableEncoder
 from mercer.data.readers import read_table
+from mercer.data.roles import VERBATIM
 from mercer.data.schema import Schema
 from mercer.data.table import Table, listing, nearest
 from mercer.data.target import Target, read_target
@@ -42,7 +43,8 @@ from mercer.estimators.nu_svr import NuSVR
 from mercer.estimators.svc import SVC
 from mercer.estimators.svr import SVR
 from mercer.estimators.table import TableModel
-from mercer.kernels import RBF
+from mercer.estimators.table_kernels import columns_of, default_kernel, place
+from mercer.kernels import RBF, Kernel
 from mercer.kernels.convert import NAMES
 from mercer.kernels.parse import parse_kernel
 
@@ -66,11 +68,15 @@ _MANY_ROWS = 50_000
 
 @dataclass(frozen=True)
 class _Job:
-    """All that a fit needs, read and checked: the columns, the target, the schema, and the rows of either part."""
+    """All that a fit needs, read and checked: the columns, the target, the schema, and the rows of either part.
+
+    ``default_kernel`` is the one for the roles of the columns, where none was asked for.
+    """
 
     columns: Any
     target: Target
     schema: Schema
+    default_kernel: Kernel | None
     train: np.ndarray
     test: np.ndarray
 
@@ -87,16 +93,12 @@ def fit(options: FitOptions) -> None:
     parameters = _parameters(options)
     printer = Printer(options.quiet, options.json)
     with config(memory=options.memory, n_jobs=options.n_jobs):
-        if options.target is not None and options.target in options.drop:
-            raise ParameterError(f"the target {options.target!r} cannot be left out by --drop; remove one of the two.")
-        table = read_table(options.data).drop(options.drop)
-        job = _prepare(table, options)
+        table = _read(options)
+        job = _prepare(table, options, parameters)
         model = TableModel(
-            _estimator(options.model, job.target.task, parameters, options.seed),
-            options.normalize,
-            options.impute,
-            job.target.name,
-        )
+            _estimator(options.model, job.target.task, parameters, options.seed), options.normalize, options.impute,
+            job.target.name, job.schema.roles or None,
+        )  # fmt: skip
         report = _plan(job, options)
         printer.planned(report)
         printer.say(_announcement(len(job.train)), "dim")
@@ -105,6 +107,9 @@ def fit(options: FitOptions) -> None:
         with track() as account, printer.progress():
             _train(model, job, options)
         seconds = time.perf_counter() - started
+        if job.default_kernel is not None:
+            said = "the kernel, by default for such columns; or give one by --kernel"
+            chosen = said if chosen is None else f"{said}; {chosen}"
         report.update(_outcome(model, chosen))
         report["seconds"] = {"fit": seconds}
         report["peak_bytes"] = account.peak
@@ -190,14 +195,32 @@ def _estimator(name: str | None, task: str, parameters: Mapping[str, Any], seed:
     return estimator.set_params(**{**defaults, **parameters})
 
 
-def _prepare(table: Table, options: FitOptions) -> _Job:
+def _read(options: FitOptions) -> Table:
+    """The table, without what is dropped, and with the roles of its columns."""
+    given = options.target
+    if given is not None and given in options.drop:
+        raise ParameterError(f"the target {given!r} cannot be left out by --drop; remove one of the two.")
+    if given is not None and given in options.roles:
+        raise ParameterError(f"the target {given!r} cannot be a --{options.roles[given]} too; remove one of the two.")
+    verbatim = [name for name, role in options.roles.items() if role in VERBATIM]
+    return read_table(options.data, verbatim).drop(options.drop).with_roles(options.roles)
+
+
+def _prepare(table: Table, options: FitOptions, parameters: dict[str, Any]) -> _Job:
+    """Check all that was read; the kernel among the parameters is told its columns, or chosen by them."""
     columns, values, name = table.split(options.target)
     task = options.task
     if task is None and options.model is not None and len(MODELS[options.model]) == 1:
         task = MODELS[options.model][0]
     target = read_target(values, name, task, table.locate)
-    schema = TableEncoder(options.normalize, options.impute).check(columns, source=table.source, locate=table.locate)
-    return _Job(columns, target, schema, *_hold_out(target, options.test_size, options.seed))
+    encoder = TableEncoder(options.normalize, options.impute, table.roles)
+    schema = encoder.check(columns, source=table.source, locate=table.locate)
+    by_default = None if "kernel" in parameters else default_kernel(schema)
+    if by_default is not None:
+        parameters["kernel"] = 1.0 * by_default if options.model in ("gp", "gpc") else by_default
+    kernel = place(parameters.get("kernel", "rbf"), schema)
+    schema = schema.only(columns_of(kernel, schema), "the kernel does not compare it")
+    return _Job(columns, target, schema, by_default, *_hold_out(target, options.test_size, options.seed))
 
 
 def _hold_out(target: Target, share: float, seed: int) -> tuple[np.ndarray, np.ndarray]:
@@ -271,10 +294,11 @@ def _scores(model: TableModel, job: _Job) -> dict[str, dict[str, float]]:
     task, y = job.target.task, job.target.values
     held = job.rows(job.test)
     mine = scores(task, y[job.test], model.predict(held))
-    X, X_test = model.encoder_.transform(job.rows(job.train)), model.encoder_.transform(held)
+    rows = model.encoder_.transform(job.rows(job.train)), model.encoder_.transform(held)
+    X, X_test, what = features(*rows)
     return {
         type(model.estimator_).__name__: mine,
-        **baseline_scores(task, X, y[job.train], X_test, y[job.test]),
+        **baseline_scores(task, X, y[job.train], X_test, y[job.test], what),
     }
 
 
@@ -292,6 +316,7 @@ def _plan(job: _Job, options: FitOptions) -> dict[str, Any]:
         "normalize": options.normalize,
         "impute": options.impute,
         "encoded_columns": schema.encoded_columns,
+        "roles": schema.roles,
         "seed": options.seed,
         "versions": {"mercer": importlib.metadata.version("mercer"), "python": platform.python_version()},
     }
@@ -312,7 +337,7 @@ def _outcome(model: TableModel, chosen: str | None) -> dict[str, Any]:
     certificate = getattr(estimator, "certificate_", None)
     return {
         "model": type(estimator).__name__,
-        "kernel": repr(estimator.kernel_),
+        "kernel": repr(model.kernel_),
         "parameters": {name: _plain(value) for name, value in given.items()},
         "chosen": chosen,
         "classes": [_plain(label) for label in getattr(model, "classes_", [])],

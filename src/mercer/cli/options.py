@@ -31,6 +31,7 @@ class FitOptions:
     normalize: str = "standard"
     impute: str | None = None
     drop: list[str] = field(default_factory=list)
+    roles: dict[str, str] = field(default_factory=dict)
     test_size: float = 0.2
     seed: int = 0
     out: Path | None = None
@@ -52,6 +53,27 @@ class UseOptions:
     n_jobs: int | None = None
     quiet: bool = False
     json: bool = False
+
+
+def roles_of_columns(**columns: list[str] | None) -> dict[str, str]:
+    """``text=["message"]`` as ``{"message": "text"}``, for every role that an option names.
+
+    Raises
+    ------
+    ParameterError
+        If a column is given two roles.
+
+    Examples
+    --------
+    >>> roles_of_columns(text=["title", "body"], tree=None)
+    {'title': 'text', 'body': 'text'}
+    """
+    roles: dict[str, str] = {}
+    for role, names in columns.items():
+        for name in names or []:
+            if roles.setdefault(name, role) != role:
+                raise ParameterError(f"--{role} {name} and --{roles[name]} {name} exclude each other; remove one.")
+    return roles
 
 
 def parse_settings(settings: list[str]) -> dict[str, Any]:

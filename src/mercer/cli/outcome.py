@@ -5,6 +5,8 @@ from __future__ import annotations
 import functools
 import io
 import os
+import re
+import shlex
 import signal
 import sys
 import threading
@@ -30,7 +32,11 @@ _OPTIONS = {
     ", use fewer rows, pass float32 data, or multiply by it lazily with mercer.Gram(kernel, X) @ v": (
         " or use fewer rows"
     ),
+    "by kernel=": "by --kernel",
+    "leave the column out.": "leave the column out with --drop.",
 }
+
+_ROLE = re.compile(r"""roles=\{['"]?(.*?)['"]?: "(\w+)"\}""")
 
 # Of typer's errors only this branch is public under one name in all its versions; its base is what we catch.
 _USAGE: Any = typer.BadParameter.__mro__[2]
@@ -125,7 +131,7 @@ def _in_options(message: str) -> str:
     """The message with what is written otherwise on the command line than in Python."""
     for python, option in _OPTIONS.items():
         message = message.replace(python, option)
-    return message
+    return _ROLE.sub(lambda found: f"--{found[2]} {shlex.quote(found[1])}", message)
 
 
 def _say(json: bool, text: str, code: int) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import shlex
 import sys
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -115,7 +116,7 @@ class Printer:
         facts = [
             ("data", f"{report['data']}: {_rows(rows['fitted'] + rows['held_out'])}, {report['columns']}"),
             ("target", f"{report['target']}: {report['task']}, because {report['why']}"),
-            *[("left out", f"{name} ({why})") for name, why in report["left_out"].items()],
+            *[("left out", f"{name} ({why}{_hint(name, why)})") for name, why in report["left_out"].items()],
             ("encoding", _encoding(report)),
         ]
         self._facts(None, facts)
@@ -171,6 +172,10 @@ def _metric(name: str) -> str:
     return {"r2": "R²", "rmse": "RMSE", "mae": "MAE"}.get(name, name.replace("_", " "))
 
 
+def _hint(name: str, why: str) -> str:
+    return f"; to compare it letter by letter: --text {shlex.quote(name)}" if why.startswith("text,") else ""
+
+
 def _rows(count: int) -> str:
     return f"{count} row" if count == 1 else f"{count} rows"
 
@@ -184,6 +189,11 @@ def _encoding(report: Mapping[str, Any]) -> str:
     }[report["normalize"]]
     filled = f", missing values by {report['impute']}" if report["impute"] else ""
     count = report["encoded_columns"]
+    roles = sorted(set(report.get("roles", {}).values()))
+    if roles and len(report["roles"]) == count:
+        return f"{' and '.join(roles)} as it is"
+    if roles:
+        words += f", {' and '.join(roles)} as it is"
     return f"{words}{filled}; {count} encoded column{'s' if count != 1 else ''}"
 
 

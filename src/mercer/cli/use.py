@@ -18,6 +18,7 @@ from mercer.cli.options import UseOptions
 from mercer.cli.scores import scores
 from mercer.cli.show import Printer
 from mercer.data.readers import read_table
+from mercer.data.roles import VERBATIM
 from mercer.data.table import Table
 from mercer.data.target import known_target
 from mercer.engine.settings import config
@@ -54,7 +55,7 @@ def predict(options: UseOptions) -> None:
     writer = _writer(options.out, options.data)
     model = load_model(options.model)
     with config(memory=options.memory, n_jobs=options.n_jobs):
-        table = read_table(options.data).drop(options.drop)
+        table = _read(options, model)
         predicted = model.predict(_columns(table, model), source=table.source, locate=table.locate)
     frame = optional("pandas", "writing predictions").DataFrame({model.target: predicted})
     if options.out is not None:
@@ -81,7 +82,7 @@ def evaluate(options: UseOptions) -> None:
     model = load_model(options.model)
     task = model.report_["task"]
     with config(memory=options.memory, n_jobs=options.n_jobs):
-        table = read_table(options.data).drop(options.drop)
+        table = _read(options, model)
         target = model.target
         if not table.has(target) and table.is_sparse and table.default_target is not None:
             # The label of a libsvm file has no name of its own.
@@ -112,6 +113,11 @@ def _writer(out: Path | None, data: str) -> Callable[[Any, Path], None]:
     if out.suffix.lower() == ".parquet":
         optional("pyarrow", f"writing {out.name}")
     return _WRITERS[out.suffix.lower()]
+
+
+def _read(options: UseOptions, model: TableModel) -> Table:
+    verbatim = [name for name, role in model.schema_.roles.items() if role in VERBATIM]
+    return read_table(options.data, verbatim).drop(options.drop)
 
 
 def _columns(table: Table, model: TableModel) -> Any:

@@ -16,6 +16,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from mercer._errors import DataError, MercerWarning, ParameterError, SchemaError
 from mercer._optional import optional
+from mercer.data.columns import MixedRows
+from mercer.data.roles import ROLES, read_objects
 from mercer.data.schema import Locate, Schema, as_kind, infer_schema
 from mercer.data.table import LARGEST, MISSING, listing, row_place
 from mercer.engine.memory import require
@@ -34,6 +36,9 @@ _FEWER_COLUMNS = "Use fewer columns, or raise the budget with mercer.config(memo
 class TableEncoder(TransformerMixin, BaseEstimator):
     """Turn a table into a matrix: numbers scaled, booleans 0 and 1, categories one column for each value.
 
+    A table with columns of text, or of other things that are compared as they are, becomes
+    :class:`~mercer.data.columns.MixedRows`: the columns of that matrix, and then those.
+
     A category that was not seen in ``fit`` becomes a row of zeros in its columns (it is none of the known
     ones), and a :class:`~mercer.MercerWarning` names it.
 
@@ -45,13 +50,16 @@ class TableEncoder(TransformerMixin, BaseEstimator):
     impute : {"mean", "median", "most_frequent"}, optional
         How missing numbers are filled in; missing categories and booleans get the most frequent value.
         Without it missing values are an error.
+    roles : dict of str to str, optional
+        Columns whose entries are compared as they are, and what they are: ``"text"`` or another key of
+        :data:`mercer.data.roles.ROLES`. None of their entries may be missing.
 
     Attributes
     ----------
     schema_ : Schema
         Names and kinds of the columns.
-    transformer_ : sklearn.compose.ColumnTransformer or sklearn.pipeline.Pipeline
-        The fitted transformers (a pipeline for sparse matrices).
+    transformer_ : sklearn.compose.ColumnTransformer, sklearn.pipeline.Pipeline or None
+        The fitted transformers (a pipeline for sparse matrices; None where no column becomes numbers).
     feature_names_ : list of str
         Names of the columns of the matrix: ``"age"``, ``"town=Ulm"``.
     sources_ : list of str
@@ -69,9 +77,12 @@ class TableEncoder(TransformerMixin, BaseEstimator):
            [ 1.,  0.,  1.]])
     """
 
-    def __init__(self, normalize: str = "standard", impute: str | None = None) -> None:
+    def __init__(
+        self, normalize: str = "standard", impute: str | None = None, roles: dict[str, str] | None = None
+    ) -> None:
         self.normalize = normalize
         self.impute = impute
+        self.roles = roles
 
     def check(self, X: Any, *, source: str = "the table", locate: Locate = row_place) -> Schema:
         """The schema of a whole table, with every value checked; ``fit`` on some of its rows can then use it.
@@ -89,9 +100,11 @@ class TableEncoder(TransformerMixin, BaseEstimator):
             _check_sparse(X, source, locate)
             require(_BYTES_PER_FEATURE * X.shape[1], f"the scales of {X.shape[1]} columns", _FEWER_COLUMNS)
             return Schema(width=X.shape[1])
-        schema = infer_schema(X, source, locate)
+        schema = infer_schema(X, source, locate, self.roles)
         _require_matrix(len(X), schema)
         self._prepare(X, schema, source, locate)
+        for name, role in schema.roles.items():
+            read_objects(X[name], name, role, source, locate)
         return schema
 
     def fit(self, X: Any, y: Any = None, *, schema: Schema | None = None) -> TableEncoder:
@@ -106,7 +119,9 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         self.schema_ = self.check(X) if schema is None else schema
         if sp.issparse(X):
             return self._fit_sparse(X)
-        self.transformer_ = self._transformer().fit(self._prepare(X, self.schema_, "the table", row_place))
+        self.transformer_: Any = None
+        if self.schema_.encoded:
+            self.transformer_ = self._transformer().fit(self._prepare(X, self.schema_, "the table", row_place))
         return self
 
     @property
@@ -121,8 +136,10 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         check_is_fitted(self, "schema_")
         return self.schema_.encoded_sources()
 
-    def transform(self, X: Any, *, source: str = "the table", locate: Locate = row_place) -> np.ndarray | sp.csr_matrix:
-        """The matrix of a table, float64 of shape (n, number of encoded columns).
+    def transform(
+        self, X: Any, *, source: str = "the table", locate: Locate = row_place
+    ) -> np.ndarray | sp.csr_matrix | MixedRows:
+        """The matrix of a table, float64 of shape (n, number of encoded columns), or its columns.
 
         Raises
         ------
@@ -140,9 +157,16 @@ class TableEncoder(TransformerMixin, BaseEstimator):
             )
         self.schema_.check_names([str(name) for name in X.columns], source)
         _require_matrix(len(X), self.schema_)
+        roles = self.schema_.roles
+        objects = [read_objects(X[name], name, role, source, locate) for name, role in roles.items()]
+        if self.transformer_ is None:
+            return MixedRows(objects, self.feature_names_)
         frame = self._prepare(X, self.schema_, source, locate)
         self._warn_of_unknown(frame, source)
         matrix = self.transformer_.transform(frame)
+        if objects:
+            numbers = matrix.toarray() if sp.issparse(matrix) else np.asarray(matrix, dtype=np.float64)
+            return MixedRows([*map(np.ascontiguousarray, numbers.T), *objects], self.feature_names_)
         return sp.csr_matrix(matrix) if sp.issparse(matrix) else np.ascontiguousarray(matrix, dtype=np.float64)
 
     def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
@@ -158,12 +182,15 @@ class TableEncoder(TransformerMixin, BaseEstimator):
             raise ParameterError(f"normalize={self.normalize!r} is unknown; choose one of {', '.join(NORMALIZE)}.")
         if self.impute is not None and self.impute not in IMPUTE:
             raise ParameterError(f"impute={self.impute!r} is unknown; choose one of {', '.join(IMPUTE)}.")
+        strange = next((role for role in (self.roles or {}).values() if role not in ROLES), None)
+        if strange is not None:
+            raise ParameterError(f"there is no role {strange!r}; choose one of {', '.join(ROLES)}.")
 
     def _prepare(self, X: Any, schema: Schema, source: str, locate: Locate) -> Any:
         """A frame with the columns of the schema alone, in its order: floats, and text as objects."""
         pandas = optional("pandas", "encoding columns")
         frame = pandas.DataFrame(
-            {name: as_kind(X[name], name, kind, source, locate) for name, kind in schema.kinds.items()}
+            {name: as_kind(X[name], name, kind, source, locate) for name, kind in schema.encoded.items()}
         )
         for name in schema.categories:
             frame[name] = frame[name].astype(object)

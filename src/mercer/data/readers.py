@@ -12,11 +12,11 @@ import re
 import warnings
 import zipfile
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from contextlib import suppress
 from itertools import islice
 from pathlib import Path
-from typing import TextIO
+from typing import Any, TextIO
 
 import numpy as np
 import scipy.sparse as sp
@@ -31,10 +31,11 @@ _SAMPLE = "sample:"
 # Lines from which the dialect of a text file is told.
 _HEAD = 200
 _FORMATS = ".csv, .tsv, .parquet, .libsvm (or .svmlight, .svm) and .npz; .csv, .tsv and .libsvm also with .gz"
+_QUOTATION = re.compile(r'"([^"]|"")*"\s*')
 _LIBSVM_LINE = re.compile(r"[-+.\deE]+(\s+qid:\d+)?(\s+\d+:[-+.\deE]+)+\s*(#.*)?")
 
 
-def read_table(source: str | Path) -> Table:
+def read_table(source: str | Path, verbatim: Collection[str] = ()) -> Table:
     """Read a file, or the sample data set that ``sample:NAME`` names.
 
     Parameters
@@ -45,6 +46,9 @@ def read_table(source: str | Path) -> Table:
         may be a comma, a semicolon, a tab or a bar; an empty field, ``?``, ``NA``, ``None``, ``null`` and
         ``NaN`` are missing values. A ``.npz`` file holds a two-dimensional array ``X`` and one-dimensional
         arrays that can be the target, ``y`` by default.
+    verbatim : collection of str
+        Columns of text that are kept letter for letter: in CSV and TSV files ``0012`` and ``NA`` are then no number
+        and no gap, and only an empty field is missing.
 
     Raises
     ------
@@ -72,7 +76,7 @@ def read_table(source: str | Path) -> Table:
             )
         reader = _read_libsvm
     try:
-        table = reader(path)
+        table = reader(path, verbatim)
     except (gzip.BadGzipFile, EOFError, zipfile.BadZipFile) as error:
         raise DataError(f"{path}: the file is damaged or was cut short: {error}.") from error
     except UnicodeDecodeError as error:
@@ -111,34 +115,68 @@ def _open_text(path: Path) -> TextIO:
 # --- comma- and tab-separated values ------------------------------------------------------------------------
 
 
-def _read_separated(path: Path, separator: str | None = None) -> Table:
+class _Dialect(csv.excel):
+    """How the fields of a file are set apart."""
+
+    skipinitialspace = True
+
+    def __init__(self, separator: str, quoted: bool = True) -> None:
+        self.delimiter = separator
+        self.quoting = csv.QUOTE_MINIMAL if quoted else csv.QUOTE_NONE
+        super().__init__()
+
+
+def _read_separated(path: Path, verbatim: Collection[str], separator: str | None = None) -> Table:
     pandas = optional("pandas", f"reading {path.name}")
     header, *rows = _first_lines(path)
     if separator is None:
-        separator = max(",;\t|", key=lambda mark: len(_fields(header, mark)))
-    names = _fields(header, separator)
+        separator = max(",;\t|", key=lambda mark: len(_fields(header, _Dialect(mark))))
+    dialect = _Dialect(separator, separator != "\t" or _is_quoted(path))
+    names = _fields(header, dialect)
     _check_header(path, names)
     # Files with semicolons mostly come from where the decimal point is a comma.
-    fields = [field for row in rows for field in _fields(row, separator)] if separator == ";" else []
+    fields = [field for row in rows for field in _fields(row, dialect)] if separator == ";" else []
     decimal = "," if any(re.fullmatch(r"[-+]?\d*,\d+", field) for field in fields) else "."
     try:
         with warnings.catch_warnings():
             # pandas warns where a line has more fields than the header, and then drops them.
             warnings.simplefilter("error", pandas.errors.ParserWarning)
             frame = pandas.read_csv(
-                path, sep=separator, decimal=decimal, na_values=["?"], index_col=False,
+                path, sep=separator, decimal=decimal, na_values=["?"], index_col=False, quoting=dialect.quoting,
                 skipinitialspace=True, low_memory=False, encoding="utf-8-sig",
+                converters={position: _or_missing for position, name in enumerate(names) if name in verbatim},
             )  # fmt: skip
     except (pandas.errors.ParserError, pandas.errors.ParserWarning) as error:
-        raise DataError(_parser_fault(path, separator, len(names), str(error))) from error
+        raise DataError(_parser_fault(path, dialect, len(names), str(error))) from error
     except pandas.errors.EmptyDataError as error:
         raise DataError(f"{path} is empty: it has no header line.") from error
     frame.columns = frame.columns.str.strip()
-    return Table(frame, path.name, locate=_line_finder(path, separator))
+    return Table(frame, path.name, locate=_line_finder(path, dialect))
 
 
-def _fields(line: str, separator: str) -> list[str]:
-    return [field.strip() for field in next(csv.reader([line], delimiter=separator, skipinitialspace=True))]
+def _or_missing(field: str) -> Any:
+    return field if field.strip() else np.nan
+
+
+def _fields(line: str, dialect: _Dialect) -> list[str]:
+    return [field.strip() for field in next(csv.reader([line], dialect))]
+
+
+def _is_quoted(path: Path) -> bool:
+    """Whether quotation marks set fields apart in a file with tabs, or are letters of the text.
+
+    They are letters where every line has its full number of tabs, and some field begins with one and is no whole
+    quotation.
+    """
+    width, odd = None, False
+    with _open_text(path) as lines:
+        for line in lines:
+            fields = line.rstrip("\r\n").split("\t")
+            width = width or len(fields)
+            if len(fields) != width and line.strip():
+                return True
+            odd = odd or any(field.startswith('"') and not _QUOTATION.fullmatch(field) for field in fields)
+    return not odd
 
 
 def _first_lines(path: Path) -> list[str]:
@@ -167,13 +205,13 @@ def _check_header(path: Path, names: list[str]) -> None:
         )
 
 
-def _parser_fault(path: Path, separator: str, width: int, message: str) -> str:
+def _parser_fault(path: Path, dialect: _Dialect, width: int, message: str) -> str:
     """The place and cause of what pandas could not parse, found by reading the file again, record by record."""
     if "EOF inside string" in message:
-        line, column = _unclosed_quote(path, separator)
+        line, column = _unclosed_quote(path, dialect)
         return f'{path}, line {line}, column {column}: a quotation mark (") is opened and never closed.'
     with _open_text(path) as lines:
-        records = csv.reader(lines, delimiter=separator, skipinitialspace=True)
+        records = csv.reader(lines, dialect)
         for record in records:
             if len(record) > width:
                 return (
@@ -184,22 +222,22 @@ def _parser_fault(path: Path, separator: str, width: int, message: str) -> str:
     return f"{path} cannot be read as separated values: {message}."
 
 
-def _unclosed_quote(path: Path, separator: str) -> tuple[int, int]:
+def _unclosed_quote(path: Path, dialect: _Dialect) -> tuple[int, int]:
     """Line and column where the record begins that runs to the end of the file: its last field holds the mark."""
     begun, following, fields = 1, 1, 1
     with _open_text(path) as lines:
-        records = csv.reader(lines, delimiter=separator, skipinitialspace=True)
+        records = csv.reader(lines, dialect)
         for record in records:
             begun, following, fields = following, records.line_num + 1, len(record)
     return begun, fields
 
 
-def _line_finder(path: Path, separator: str) -> Callable[[int], str]:
+def _line_finder(path: Path, dialect: _Dialect) -> Callable[[int], str]:
     def locate(row: int) -> str:
         """The line of the record: quoted fields may hold line breaks, and blank lines do not count as records."""
         # Python's reader, unlike pandas', refuses fields of more than 128 KiB.
         with _open_text(path) as lines, suppress(csv.Error):
-            records = csv.reader(lines, delimiter=separator, skipinitialspace=True)
+            records = csv.reader(lines, dialect)
             filled = -1
             for record in records:
                 filled += any(field.strip() for field in record) or len(record) > 1
@@ -230,7 +268,7 @@ def _not_utf8(path: Path) -> str:
 # --- Parquet ------------------------------------------------------------------------------------------------
 
 
-def _read_parquet(path: Path) -> Table:
+def _read_parquet(path: Path, _: Collection[str]) -> Table:
     pandas = optional("pandas", f"reading {path.name}")
     arrow = optional("pyarrow", f"reading {path.name}")
     try:
@@ -254,7 +292,7 @@ def _looks_like_libsvm(path: Path) -> bool:
         return False
 
 
-def _read_libsvm(path: Path) -> Table:
+def _read_libsvm(path: Path, _: Collection[str]) -> Table:
     try:
         # zero_based=True keeps the numbers of the file, so that two files of one data set always agree.
         X, y = load_svmlight_file(str(path), zero_based=True)
@@ -285,7 +323,7 @@ def _libsvm_fault(path: Path, message: str) -> str:
 # --- NumPy archives -----------------------------------------------------------------------------------------
 
 
-def _read_npz(path: Path) -> Table:
+def _read_npz(path: Path, _: Collection[str]) -> Table:
     try:
         archive = np.load(path, allow_pickle=False)
         if isinstance(archive, np.ndarray):
@@ -327,11 +365,11 @@ def _table_of_arrays(arrays: dict[str, np.ndarray], source: str) -> Table:
     return Table(pandas.DataFrame(X, columns=names), source, targets, usual)
 
 
-def _read_tsv(path: Path) -> Table:
-    return _read_separated(path, "\t")
+def _read_tsv(path: Path, verbatim: Collection[str]) -> Table:
+    return _read_separated(path, verbatim, "\t")
 
 
-_READERS: dict[str, Callable[[Path], Table]] = {
+_READERS: dict[str, Callable[[Path, Collection[str]], Table]] = {
     ".csv": _read_separated,
     ".tsv": _read_tsv,
     ".tab": _read_tsv,

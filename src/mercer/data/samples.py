@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -11,12 +11,13 @@ from sklearn import datasets
 
 from mercer._errors import DataError
 from mercer._optional import optional
+from mercer.data.sample_text import messages
 from mercer.data.table import Table, nearest
 
 
 @dataclass(frozen=True)
 class Sample:
-    """A sample data set: its name, task, size, what it is, and how to make it."""
+    """A sample data set: its name, task, size, what it is, how to make it, and the roles of its columns."""
 
     name: str
     task: str
@@ -24,6 +25,7 @@ class Sample:
     columns: int
     about: str
     make: Callable[[], Any]
+    roles: dict[str, str] = field(default_factory=dict)
 
 
 def _bundled(loader: Callable[..., Any], target: str) -> Callable[[], Any]:
@@ -43,6 +45,12 @@ def _bundled(loader: Callable[..., Any], target: str) -> Callable[[], Any]:
 
 def _generated(X: np.ndarray, y: np.ndarray) -> tuple[np.ndarray, np.ndarray, list[str], str]:
     return X, y, [f"x{j}" for j in range(X.shape[1])], "y"
+
+
+def _messages() -> tuple[Any, np.ndarray, list[str], str]:
+    texts, hours, kinds = messages()
+    columns = optional("pandas", "loading a sample").DataFrame({"message": texts, "hour": hours})
+    return columns, kinds, list(columns.columns), "kind"
 
 
 def _sinc() -> tuple[np.ndarray, np.ndarray, list[str], str]:
@@ -75,6 +83,7 @@ _SAMPLES = {
         Sample("sinc", "regression", 500, 1, "generated: noisy sin(x)/x", _sinc),
         Sample("swiss_roll", "regression", 1000, 3, "generated: place on a roll",
                lambda: _generated(*datasets.make_swiss_roll(1000, noise=0.5, random_state=0))),
+        Sample("messages", "classification", 240, 2, "generated: text, and its hour", _messages, {"message": "text"}),
     )
 }  # fmt: skip
 
@@ -107,4 +116,7 @@ def load_sample(name: str) -> Table:
         raise DataError(f"there is no sample {name!r}. {offer}The samples are {', '.join(_SAMPLES)}.")
     pandas = optional("pandas", "loading a sample")
     X, y, names, target = _SAMPLES[name].make()
-    return Table(pandas.DataFrame(X, columns=names), f"sample:{name}", {target: np.asarray(y)}, target)
+    roles = dict(_SAMPLES[name].roles)
+    return Table(
+        pandas.DataFrame(X, columns=names), f"sample:{name}", {target: np.asarray(y)}, target, roles=roles
+    )  # fmt: skip

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -11,6 +11,7 @@ import numpy as np
 
 from mercer._errors import DataError, SchemaError
 from mercer._optional import optional
+from mercer.data.roles import ROLES
 from mercer.data.table import LARGEST, listing, nearest
 
 Locate = Callable[[int], str]
@@ -33,7 +34,8 @@ class Schema:
     Parameters
     ----------
     kinds : dict of str to str
-        Name of each column that is used, in order, to ``"number"``, ``"boolean"`` or ``"category"``.
+        Name of each column that is used, in order, to ``"number"``, ``"boolean"`` or ``"category"``, or to a role, a
+        key of :data:`mercer.data.roles.ROLES`, for what is compared as it is.
     categories : dict of str to list of str
         The categories seen in each category column.
     left_out : dict of str to str
@@ -52,23 +54,47 @@ class Schema:
         return [name for name, its in self.kinds.items() if its == kind]
 
     @property
+    def roles(self) -> dict[str, str]:
+        """Columns of things that are compared as they are, and what they are."""
+        return {name: kind for name, kind in self.kinds.items() if kind in ROLES}
+
+    @property
+    def encoded(self) -> dict[str, str]:
+        """Columns that become numbers, and their kinds."""
+        return {name: kind for name, kind in self.kinds.items() if kind not in ROLES}
+
+    def only(self, names: Collection[str], why: str) -> Schema:
+        """The schema of some of the columns; the others are left out for a reason.
+
+        >>> Schema({"age": "number", "size": "number"}).only(["age"], "not asked for").left_out
+        {'size': 'not asked for'}
+        """
+        rest = {name: why for name in self.kinds if name not in names}
+        return Schema(
+            {name: kind for name, kind in self.kinds.items() if name in names},
+            {name: values for name, values in self.categories.items() if name in names},
+            {**self.left_out, **rest}, self.width,
+        )  # fmt: skip
+
+    @property
     def encoded_columns(self) -> int:
-        """Number of columns of the matrix that the table becomes: one for every number, boolean and known category."""
+        """Columns that kernels see: one for every number, boolean, known category, and thing that stays as it is."""
         if self.width is not None:
             return self.width
         return sum(len(self.categories[name]) if kind == "category" else 1 for name, kind in self.kinds.items())
 
     def encoded_names(self) -> list[str]:
-        """Names of the columns of that matrix: numbers, booleans, and ``"town=Ulm"`` for every category."""
+        """Their names: numbers, booleans, ``"town=Ulm"`` for every category, and what is compared as it is."""
         if self.width is not None:
             return [str(j) for j in range(self.width)]
-        return self._plain() + [f"{name}={value}" for name, values in self.categories.items() for value in values]
+        of_categories = [f"{name}={value}" for name, values in self.categories.items() for value in values]
+        return [*self._plain(), *of_categories, *self.roles]
 
     def encoded_sources(self) -> list[str]:
-        """The column of the table that each column of the matrix comes from."""
+        """The column of the table that each of them comes from."""
         if self.width is not None:
             return self.encoded_names()
-        return self._plain() + [name for name, values in self.categories.items() for _ in values]
+        return [*self._plain(), *(name for name, its in self.categories.items() for _ in its), *self.roles]
 
     def _plain(self) -> list[str]:
         return [*self.of_kind("number"), *self.of_kind("boolean")]
@@ -82,16 +108,13 @@ class Schema:
         if self.width is not None:
             return f"{self.width} numbered columns (sparse)"
         parts = []
-        for kind, plural in (
-            ("number", "numbers"),
-            ("boolean", "booleans"),
-            ("category", "category columns"),
-        ):
+        for kind in ("number", "boolean", "category", *ROLES):
             count = len(self.of_kind(kind))
             if count:
                 values = sum(len(values) for values in self.categories.values())
-                word = plural if count > 1 else ("category column" if kind == "category" else kind)
-                parts.append(f"{count} {word}" + (f" ({values} values)" if kind == "category" else ""))
+                word = kind if kind in ("number", "boolean") else f"{kind} column"
+                plural = "s" if count > 1 else ""
+                parts.append(f"{count} {word}{plural}" + (f" ({values} values)" if kind == "category" else ""))
         return ", ".join(parts)
 
     def check_names(self, names: list[str], source: str) -> None:
@@ -123,8 +146,8 @@ class Schema:
             )
 
 
-def infer_schema(frame: Any, source: str, locate: Locate) -> Schema:
-    """The schema of a data frame.
+def infer_schema(frame: Any, source: str, locate: Locate, roles: Mapping[str, str] | None = None) -> Schema:
+    """The schema of a data frame; ``roles`` tells which of its columns hold what is compared as it is.
 
     Numbers are numbers, booleans are booleans, text is a category; text in which more than half of the rows
     (and more than 20) are different is left out, as are empty columns and an unnamed one that counts the rows.
@@ -146,6 +169,9 @@ def infer_schema(frame: Any, source: str, locate: Locate) -> Schema:
         if column.isna().all():
             left_out[name] = "empty in every row"
             continue
+        if roles and name in roles:
+            kinds[name] = roles[name]
+            continue
         kind = column_kind(column, str(name), source, locate)
         if kind == "category":
             values = sorted({_text(value) for value in column.dropna()})
@@ -155,9 +181,11 @@ def infer_schema(frame: Any, source: str, locate: Locate) -> Schema:
             categories[name] = values
         kinds[name] = kind
     if not kinds:
+        text = next((name for name, why in left_out.items() if why.startswith("text")), None)
+        way_out = "" if text is None else f' To compare it letter by letter, pass roles={{{text!r}: "text"}}.'
         raise DataError(
             f"{source} has no column to learn from: "
-            f"{', '.join(f'{n!r} is left out ({w})' for n, w in left_out.items())}."
+            f"{', '.join(f'{n!r} is left out ({w})' for n, w in left_out.items())}.{way_out}"
         )
     return Schema(kinds, categories, left_out)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -81,6 +81,8 @@ class Table:
         The target to take when none is named.
     locate : callable
         Row number (from 0) to the words that name its place, such as ``"line 7"``.
+    roles : dict of str to str
+        Columns of things that are compared as they are, and what they are: a key of :data:`mercer.data.roles.ROLES`.
     """
 
     columns: Any
@@ -88,6 +90,7 @@ class Table:
     targets: dict[str, np.ndarray] = field(default_factory=dict)
     default_target: str | None = None
     locate: Callable[[int], str] = row_place
+    roles: dict[str, str] = field(default_factory=dict)
 
     @property
     def is_sparse(self) -> bool:
@@ -118,7 +121,25 @@ class Table:
                 if self.is_sparse:
                     raise DataError(f"{self.source} has no named columns, so {name!r} cannot be dropped.")
                 raise DataError(_no_column(f"{self.source} has no column {name!r} to drop", name, self.names))
-        return self if not names else replace(self, columns=self.columns.drop(columns=names))
+        if not names:
+            return self
+        roles = {name: role for name, role in self.roles.items() if name not in names}
+        return replace(self, columns=self.columns.drop(columns=names), roles=roles)
+
+    def with_roles(self, roles: Mapping[str, str]) -> Table:
+        """The table with more columns that are compared as they are.
+
+        Raises
+        ------
+        DataError
+            If there is no such column.
+        """
+        for name, role in roles.items():
+            if name not in self.names:
+                if self.is_sparse:
+                    raise DataError(f"{self.source} has no named columns, so none is the {role} {name!r}.")
+                raise DataError(_no_column(f"{self.source} has no column {name!r} to be the {role}", name, self.names))
+        return replace(self, roles={**self.roles, **roles})
 
     def has(self, name: str) -> bool:
         """Whether ``name`` can be the target."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -10,12 +9,11 @@ from sklearn.base import BaseEstimator, clone, is_classifier
 from sklearn.utils import Tags, get_tags
 from sklearn.utils.validation import check_is_fitted
 
-from mercer._errors import DataError
 from mercer.data.encoding import TableEncoder
 from mercer.data.schema import Locate, Schema
-from mercer.data.table import listing, nearest, row_place
+from mercer.data.table import row_place
+from mercer.estimators.table_kernels import by_name, by_position, place
 from mercer.kernels.kernel import Kernel
-from mercer.kernels.modifiers import On
 
 
 class TableModel(BaseEstimator):
@@ -36,6 +34,9 @@ class TableModel(BaseEstimator):
         How missing values are filled in; without it they are an error.
     target : str, default="y"
         Name of what is predicted.
+    roles : dict of str to str, optional
+        Columns whose entries are compared as they are, and what they are, as in ``{"message": "text"}``. A kernel that
+        compares such things and names no column takes the one that holds them.
 
     Attributes
     ----------
@@ -59,12 +60,14 @@ class TableModel(BaseEstimator):
     """
 
     def __init__(
-        self, estimator: Any, normalize: str = "standard", impute: str | None = None, target: str = "y"
-    ) -> None:
+        self, estimator: Any, normalize: str = "standard", impute: str | None = None, target: str = "y",
+        roles: dict[str, str] | None = None,
+    ) -> None:  # fmt: skip
         self.estimator = estimator
         self.normalize = normalize
         self.impute = impute
         self.target = target
+        self.roles = roles
 
     def fit(self, X: Any, y: Any, *, schema: Schema | None = None) -> TableModel:
         """Learn the encoding and fit the estimator.
@@ -82,14 +85,16 @@ class TableModel(BaseEstimator):
         ------
         DataError
             If columns cannot be encoded, or values are missing and ``impute`` is None.
+        ParameterError
+            If the kernel compares what no column holds.
         """
-        self.encoder_ = TableEncoder(self.normalize, self.impute).fit(X, schema=schema)
+        self.encoder_ = TableEncoder(self.normalize, self.impute, self.roles).fit(X, schema=schema)
         matrix = self.encoder_.transform(X)
         y = np.asarray(y)
         estimator = clone(self.estimator)
-        kernel = getattr(estimator, "kernel", None)
+        kernel = place(getattr(estimator, "kernel", None), self.schema_)
         if isinstance(kernel, Kernel):
-            estimator.set_params(kernel=name_columns(kernel, self.encoder_.positions, self.encoder_.sources_))
+            estimator.set_params(kernel=by_position(kernel, self.encoder_.sources_))
         if is_classifier(estimator):
             self.estimator_ = estimator.fit(matrix, y)
             self.classes_ = self.estimator_.classes_
@@ -103,7 +108,7 @@ class TableModel(BaseEstimator):
     @property
     def schema_(self) -> Schema:
         """What new tables are checked against."""
-        check_is_fitted(self, "estimator_")
+        check_is_fitted(self, "encoder_")
         return self.encoder_.schema_
 
     def predict(self, X: Any, *, source: str = "the table", locate: Locate = row_place) -> np.ndarray:
@@ -120,6 +125,15 @@ class TableModel(BaseEstimator):
             return predicted
         return np.asarray(predicted) * self.target_scale_ + self.target_mean_
 
+    @property
+    def kernel_(self) -> Any:
+        """The fitted kernel, with the names of the table's columns where it is on whole ones."""
+        check_is_fitted(self, "estimator_")
+        kernel = self.estimator_.kernel_
+        if kernel is None or self.schema_.width is not None:
+            return kernel
+        return by_name(kernel, self.encoder_.sources_)
+
     def score(self, X: Any, y: Any) -> float:
         """Accuracy of a classifier; ``R^2 = 1 - sum (y - f)^2 / sum (y - mean(y))^2`` of a regressor."""
         y, predicted = np.asarray(y), self.predict(X)
@@ -134,31 +148,3 @@ class TableModel(BaseEstimator):
         tags.classifier_tags, tags.regressor_tags = inner.classifier_tags, inner.regressor_tags
         tags.input_tags.string = tags.input_tags.categorical = True
         return tags
-
-
-def name_columns(kernel: Any, positions: Callable[[str], list[int]], names: list[str]) -> Any:
-    """The kernel with names of columns of the table replaced by the positions that they have in the matrix.
-
-    Raises
-    ------
-    DataError
-        If the kernel names a column that the model does not use.
-    """
-    children = kernel.children()
-    if children:
-        parts = tuple(name_columns(part, positions, names) for _, part in children)
-        kernel = kernel.with_children(parts)
-    if not isinstance(kernel, On) or not any(isinstance(column, str) for column in kernel.columns):
-        return kernel
-    chosen: list[int] = []
-    for column in kernel.columns:
-        found = positions(column) if isinstance(column, str) else [column]
-        if not found:
-            near = nearest(str(column), names)
-            offer = f"did you mean {' or '.join(map(repr, near))}? " if near else ""
-            raise DataError(
-                f"the kernel asks for the column {column!r}, which the model does not have; {offer}"
-                f"the columns are {listing(dict.fromkeys(names))}."
-            )
-        chosen.extend(found)
-    return kernel.kernel.on(chosen)

@@ -161,7 +161,7 @@ def _kinds_of_columns(kernel: Expression, X: Any) -> dict[int, type[Objects] | N
     names = column_names(X)
     d = (X if hasattr(X, "iloc") else np.asarray(X, dtype=object)).shape[-1]
     found: dict[int, type[Objects] | None] = {}
-    for chosen in _choices(kernel):
+    for chosen in choices(kernel):
         kind = kind_of_rows(chosen.kernel)
         for position in column_positions(chosen.columns, names, d):
             own = kind if isinstance(kind, type) else None
@@ -170,8 +170,8 @@ def _kinds_of_columns(kernel: Expression, X: Any) -> dict[int, type[Objects] | N
     return found
 
 
-def _choices(kernel: Expression) -> list[On]:
+def choices(kernel: Expression) -> list[On]:
     """Every outermost choice of columns in a kernel."""
     if isinstance(kernel, On):
         return [kernel]
-    return [choice for _, child in kernel.children() for choice in _choices(child)]
+    return [choice for _, child in kernel.children() for choice in choices(child)]

@@ -1,0 +1,61 @@
+"""Roles of columns: what the entries of a column are compared as, where that is neither a number nor a category."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from mercer._errors import DataError
+from mercer.data.objects import Objects
+from mercer.data.strings import Strings
+
+ROLES: dict[str, type[Objects]] = {"text": Strings}
+"""The container of each role."""
+
+VERBATIM = ("text",)
+"""Roles whose entries are text in a file, to be kept letter for letter."""
+
+
+def read_objects(column: Any, name: str, role: str, source: str, locate: Callable[[int], str]) -> Objects:
+    """A column of a table as the objects that its role says.
+
+    Raises
+    ------
+    DataError
+        If an entry is missing, or is nothing of that kind; with its place.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> read_objects(pd.Series(["ab", "c"]), "word", "text", "the table", lambda row: f"row {row + 1}")
+    ['ab', 'c']
+    """
+    missing = np.flatnonzero(column.isna().to_numpy())
+    if missing.size:
+        raise DataError(
+            f"{source}, {locate(int(missing[0]))}, column {name!r}: the {role} is missing ({missing.size} of "
+            f"{len(column)} rows), and cannot be filled in. Remove those rows, or write what it is."
+        )
+    kind, items = ROLES[role], []
+    for row, value in enumerate(column.tolist()):
+        try:
+            items.append(kind.read(_as_text(value) if role in VERBATIM else value))
+        except DataError as error:
+            raise DataError(f"{source}, {locate(row)}, column {name!r}: {error}") from error
+    return kind(items)
+
+
+def role_of(kind: type[Objects]) -> str | None:
+    """The role whose entries a kernel on objects of this kind compares.
+
+    >>> role_of(Strings)
+    'text'
+    """
+    return next((role for role, rows in ROLES.items() if rows is kind), None)
+
+
+def _as_text(value: Any) -> Any:
+    """Numbers as text: a file of digits alone is read as numbers where nothing says that it is text."""
+    return str(value) if isinstance(value, (bool, int, float, np.generic)) else value

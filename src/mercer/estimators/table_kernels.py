@@ -1,0 +1,201 @@
+"""Which columns of a table a kernel compares: by name, by what they hold, or none said at all."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from typing import Any
+
+from mercer._errors import DataError, ParameterError
+from mercer.data.roles import ROLES, role_of
+from mercer.data.schema import Schema
+from mercer.data.table import listing, nearest
+from mercer.kernels import RBF, Spectrum
+from mercer.kernels.domain import choices, kind_of_rows
+from mercer.kernels.kernel import Kernel
+from mercer.kernels.modifiers import On
+
+_DEFAULTS: dict[str, Kernel] = {"text": Spectrum(3).normalized()}
+"""The kernel of a role where none is asked for."""
+
+
+def default_kernel(schema: Schema) -> Kernel | None:
+    """A kernel for a table that holds more than numbers and categories; None for any other.
+
+    It is a sum over the columns of kernels with ``k(x, x) = 1``: rows are alike where they are alike in any of them.
+
+    Raises
+    ------
+    ParameterError
+        If there is none for a role.
+
+    Examples
+    --------
+    >>> default_kernel(Schema({"message": "text"}))
+    Spectrum(3).normalized()
+    >>> default_kernel(Schema({"hour": "number", "message": "text"}))
+    RBF(0.707).on(['hour']) + Spectrum(3).normalized().on(['message'])
+    """
+    roles = schema.roles
+    if not roles:
+        return None
+    for name, role in roles.items():
+        if role not in _DEFAULTS:
+            raise ParameterError(f"the {role} column {name!r} has no kernel by default; choose one by kernel=.")
+    if list(schema.kinds) == list(roles) and len(roles) == 1:
+        return next(_DEFAULTS[role] for role in roles.values())
+    parts = [_DEFAULTS[role].on([name]) for name, role in roles.items()]
+    if schema.encoded:
+        d = schema.encoded_columns - len(roles)
+        parts.insert(0, RBF(round(math.sqrt(d / 2), 3)).on(list(schema.encoded)))
+    kernel = parts[0]
+    for part in parts[1:]:
+        kernel = kernel + part
+    return kernel
+
+
+def place(kernel: Any, schema: Schema) -> Any:
+    """The kernel with the columns that it compares, where it names none and there is one choice only.
+
+    Raises
+    ------
+    ParameterError
+        If it compares what no column, or more than one, holds; or if it compares numbers alone, and there are columns
+        of something else.
+    DataError
+        If it names a column that is not there.
+
+    Examples
+    --------
+    >>> place(Spectrum(2), Schema({"age": "number", "name": "text"}))
+    Spectrum(2).on(['name'])
+    """
+    roles = schema.roles
+    kind = kind_of_rows(kernel) if isinstance(kernel, Kernel) else "vectors"
+    if isinstance(kind, type):
+        role = role_of(kind)
+        fitting = [name for name, its in roles.items() if its == role]
+        if len(fitting) == 1:
+            return kernel.on(fitting)
+        if fitting:
+            raise ParameterError(
+                f"{kernel!r} compares {kind.kind}, and the columns {listing(fitting)} hold some; say which, as in "
+                f"({kernel!r}).on([{fitting[0]!r}])."
+            )
+        raise ParameterError(
+            f"{kernel!r} compares {kind.kind}, and no column is said to hold some; "
+            + (f'say which does by roles={{COLUMN: "{role}"}}.' if role else "choose another kernel.")
+        )
+    if kind == "table":
+        for choice in choices(kernel):
+            _check_choice(choice, schema)
+    elif roles and kind == "vectors":
+        name, role = next(iter(roles.items()))
+        raise ParameterError(
+            f"the kernel {kernel if isinstance(kernel, str) else repr(kernel)} compares numbers, and the column "
+            f"{name!r} holds {ROLES[role].kind}; choose a kernel on them such as {_example(role)}, or one for each "
+            f"column, or leave the column out."
+        )
+    return kernel
+
+
+def _example(role: str) -> str:
+    return repr(_DEFAULTS[role]) if role in _DEFAULTS else "one that mercer.kernels has for them"
+
+
+def _check_choice(choice: On, schema: Schema) -> None:
+    """Raise unless the columns hold what the kernel on them compares."""
+    kind = kind_of_rows(choice.kernel)
+    for name in choice.columns:
+        if not isinstance(name, str):
+            continue
+        check_name(name, schema.kinds)
+        role = schema.roles.get(name)
+        held = ROLES[role] if role else "vectors"
+        if kind in ("anything", held):
+            continue
+        if role:
+            raise ParameterError(
+                f"{choice!r} compares {_called(kind)}, and the column {name!r} holds {ROLES[role].kind}; "
+                f"choose a kernel on them such as {_example(role)}."
+            )
+        wanted = role_of(kind) if isinstance(kind, type) else None
+        raise ParameterError(
+            f"{choice!r} compares {_called(kind)}, and the column {name!r} holds a {schema.kinds[name]}"
+            + (f'; if it is to be compared so, say it by roles={{{name!r}: "{wanted}"}}.' if wanted else ".")
+        )
+
+
+def _called(kind: Any) -> str:
+    return str(kind.kind) if hasattr(kind, "kind") else "numbers"
+
+
+def check_name(name: str, names: Iterable[str]) -> None:
+    """Raise unless there is a column of that name.
+
+    Raises
+    ------
+    DataError
+        With the nearest names.
+    """
+    names = list(dict.fromkeys(names))
+    if name in names:
+        return
+    near = nearest(name, names)
+    offer = f"did you mean {' or '.join(map(repr, near))}? " if near else ""
+    raise DataError(
+        f"the kernel asks for the column {name!r}, which the model does not have; {offer}the columns are "
+        f"{listing(names)}."
+    )
+
+
+def columns_of(kernel: Any, schema: Schema) -> list[str]:
+    """Columns of the table that a kernel compares, which :func:`place` has returned; all where it says nothing.
+
+    >>> columns_of(Spectrum(2).on(["name"]), Schema({"age": "number", "name": "text"}))
+    ['name']
+    """
+    if not schema.roles or not isinstance(kernel, Kernel) or kind_of_rows(kernel) != "table":
+        return list(schema.kinds)
+    names = schema.encoded_sources()
+    chosen = {c if isinstance(c, str) else names[c] for choice in choices(kernel) for c in choice.columns}
+    return [name for name in schema.kinds if name in chosen]
+
+
+def by_position(kernel: Any, sources: list[str]) -> Any:
+    """The kernel with names of columns of the table replaced by the positions of what they became, in ``sources``.
+
+    Raises
+    ------
+    DataError
+        If the kernel names a column that the model does not use.
+    """
+    children = kernel.children()
+    if children:
+        kernel = kernel.with_children(tuple(by_position(part, sources) for _, part in children))
+    if not isinstance(kernel, On) or not any(isinstance(column, str) for column in kernel.columns):
+        return kernel
+    chosen: list[int] = []
+    for column in kernel.columns:
+        if isinstance(column, str):
+            check_name(column, sources)
+            chosen.extend(i for i, source in enumerate(sources) if source == column)
+        else:
+            chosen.append(column)
+    return kernel.kernel.on(chosen)
+
+
+def by_name(kernel: Any, sources: list[str]) -> Any:
+    """The kernel with positions replaced by names of columns of the table, where it takes all of what they became.
+
+    >>> by_name(Spectrum(2).on([1]), ["age", "name"])
+    Spectrum(2).on(['name'])
+    """
+    children = kernel.children()
+    if children:
+        kernel = kernel.with_children(tuple(by_name(part, sources) for _, part in children))
+    if not isinstance(kernel, On) or not all(isinstance(c, int) and 0 <= c < len(sources) for c in kernel.columns):
+        return kernel
+    names = list(dict.fromkeys(sources[c] for c in kernel.columns if isinstance(c, int)))
+    whole = [i for name in names for i, source in enumerate(sources) if source == name]
+    return kernel.kernel.on(names) if whole == list(kernel.columns) else kernel
