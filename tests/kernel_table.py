@@ -31,6 +31,8 @@ TREES = (
      "(S (NP I) (VP (V see) (NP (D a) (A red) (N dog))))", "(a (a (a b)))", ("a", ("a", "b"), ("a", ("a b", ")")))],
     ["(S (NP I) (VP (V run)))", "(N dog)", "(a (a b) (a b))"],
 )  # fmt: skip
+SERIES = [_rng.normal(size=(n, 2)).cumsum(axis=0) for n in (7, 1, 4, 12, 5, 30)], [_rng.normal(size=(6, 2))] * 2
+EVEN_SERIES = _rng.normal(size=(9, 20)).cumsum(axis=1), _rng.normal(size=(5, 20)).cumsum(axis=1)
 
 Data = tuple[Any, Any]
 
@@ -121,6 +123,13 @@ EXAMPLES: list[tuple[Kernel, Data]] = [
     (k.SubsetTree(0.6), TREES),
     (k.PartialTree(0.6, horizontal_decay=0.8), TREES),
     (2.0 * k.SubsetTree(0.6).normalized() + k.exp(k.PartialTree(0.3)) * k.Subtree(), TREES),
+    # series
+    (k.GlobalAlignment(1.5), SERIES),
+    (k.GlobalAlignment(2.0, triangular=6), EVEN_SERIES),
+    (k.GlobalAlignment(0.8).normalized(), SERIES),
+    (2.0 * k.GlobalAlignment(1.0, triangular=3).normalized() + 0.5, EVEN_SERIES),
+    (k.DynamicTimeWarping(), SERIES),
+    (k.exp(0.1 * k.DynamicTimeWarping(window=2, exponent=2.0)), EVEN_SERIES),
     # the algebra
     (k.Constant(2.0), VECTORS),
     (0.7 * k.RBF([1.0, 3.0, 2.0]) + k.Linear(), VECTORS),

@@ -24,6 +24,7 @@ LABELS = np.arange(40) % 2
 NUMBERS = np.array([text.count("b") for text in TEXTS]) + 0.1 * _rng.normal(size=40)
 FRAME = pd.DataFrame({"text": TEXTS, "v": _rng.normal(size=40), "w": _rng.normal(size=40)})
 MIXED = product_of({"text": Spectrum(2).normalized(), ("v", "w"): RBF(1.0)})
+WALKS = [np.cumsum(_rng.normal(0.3 * (i % 2), 0.3, size=3 + i % 4)) for i in range(40)]
 
 
 def common_letters(x: str, z: str) -> float:
@@ -34,6 +35,7 @@ CASES = {
     "features": (Spectrum(2) + 0.5, TEXTS),
     "pairs": (Subsequence(3).normalized(), TEXTS),
     "columns": (MIXED, FRAME),
+    "series": (kernels.GlobalAlignment(1.5).normalized(), WALKS),
     "function": (kernels.from_function(common_letters, pairwise=True), TEXTS),
 }
 LEARNERS = sorted(

@@ -17,6 +17,8 @@ from mercer.kernels.kernel import Cost, Kernel
 from mercer.kernels.mixed import product_of
 from mercer.kernels.modifiers import Centered, Normalized, On, ScaledBy, Warped
 from mercer.kernels.parse import parse_kernel
+from mercer.kernels.series.alignment import GlobalAlignment, NormalizedGlobalAlignment
+from mercer.kernels.series.warping import DynamicTimeWarping
 from mercer.kernels.string.spectrum import Spectrum
 from mercer.kernels.string.subsequence import Subsequence
 from mercer.kernels.tree.partial import PartialTree
@@ -43,9 +45,10 @@ from mercer.kernels.vector.stationary import (
 
 __all__ = [
     "RBF", "AdditiveChiSquared", "AllSubsets", "ArcCosine", "Centered", "ChiSquared", "Constant", "Cost",
-    "EdgeHistogram", "ExpSineSquared", "ExponentialDot", "Hamming", "HistogramIntersection", "Kernel", "Laplacian",
-    "Linear", "Matern", "NegativeDistance", "Normalized", "On", "PartialTree", "Periodic", "Polynomial",
-    "RationalQuadratic", "ScaledBy", "ShortestPath", "Sigmoid", "Spectrum", "Subsequence", "SubsetTree", "Subtree",
-    "Tanimoto", "VertexHistogram", "Warped", "WeisfeilerLehman", "White", "alignment", "as_kernel", "exp",
-    "from_function", "from_sklearn", "parse_kernel", "product_of",
+    "DynamicTimeWarping", "EdgeHistogram", "ExpSineSquared", "ExponentialDot", "GlobalAlignment", "Hamming",
+    "HistogramIntersection", "Kernel", "Laplacian", "Linear", "Matern", "NegativeDistance", "Normalized",
+    "NormalizedGlobalAlignment", "On", "PartialTree", "Periodic", "Polynomial", "RationalQuadratic", "ScaledBy",
+    "ShortestPath", "Sigmoid", "Spectrum", "Subsequence", "SubsetTree", "Subtree", "Tanimoto", "VertexHistogram",
+    "Warped", "WeisfeilerLehman", "White", "alignment", "as_kernel", "exp", "from_function", "from_sklearn",
+    "parse_kernel", "product_of",
 ]  # fmt: skip

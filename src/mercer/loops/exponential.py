@@ -82,3 +82,15 @@ def exponential_float64(tile):
         value = 0.0 if x < _LOWEST else value
         value = np.inf if x > _HIGHEST else value
         flat[k] = value if x == x else np.nan
+
+
+@jit_in_order
+def exponential_parts(x):
+    """``exp(x)`` for x <= 0 as a quotient of two numbers, for loops that divide anyway; 0 below -708."""
+    n = _nearest(x * _LOG2_E)
+    r = (x - n * _LN2_HIGH) - n * _LN2_LOW
+    square = r * r
+    p = r * ((_P0 * square + _P1) * square + _P2)
+    q = ((_Q0 * square + _Q1) * square + _Q2) * square + _Q3
+    value = _scaled_by_power(q + p, n)
+    return 0.0 if x < _LOWEST else value, q - p

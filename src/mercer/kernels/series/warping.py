@@ -1,0 +1,87 @@
+"""Series compared by their best alignment."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from mercer.data.objects import Objects
+from mercer.data.series import Series
+from mercer.engine.tiles import Array
+from mercer.kernels.base import Definiteness
+from mercer.kernels.objects import Packed, PairKernel
+from mercer.kernels.parameters import positive, whole
+from mercer.kernels.series.packed import PackedSeries, both_sides, packed
+from mercer.loops.series import warped_squares
+
+
+@dataclass(frozen=True, repr=False)
+class DynamicTimeWarping(PairKernel):
+    """``k(x, z) = -dtw(x, z)^exponent`` with ``dtw(x, z)^2 = min over alignments of sum |x_i - z_j|^2``: indefinite.
+
+    ``exp(gamma * DynamicTimeWarping(exponent=2))`` is ``exp(-gamma dtw^2)``, which is indefinite as well: learners
+    take it with ``allow_indefinite=True``. For nearest neighbours by this distance no more is needed than the kernel
+    itself.
+
+    Parameters
+    ----------
+    window : int, optional
+        Only points whose times differ by at most so much are aligned; where series are of different lengths, the band
+        is wider by the difference of the lengths, on one side. Default: any.
+    exponent : float, default=1.0
+        Above 0.
+
+    Raises
+    ------
+    ParameterError
+        If ``window`` is no whole number from 0 on, or ``exponent`` not above 0.
+    DataError
+        When evaluated, if a row is no series, or the numbers of channels differ.
+
+    Notes
+    -----
+    Sakoe and Chiba (1978), "Dynamic programming algorithm optimization for spoken word recognition"; the distance is
+    that of ``tslearn.metrics.dtw``, and its square that of ``aeon.distances.dtw_distance``.
+
+    Examples
+    --------
+    >>> DynamicTimeWarping()([[1.0, 2.0, 3.0]], [[1.0, 2.0, 2.0, 3.0], [1.0, 2.0, 3.0, 4.0]]).tolist()
+    [[0.0, -1.0]]
+    """
+
+    window: int | None = None
+    exponent: float = 1.0
+
+    rows_of: ClassVar[type[Objects]] = Series
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.window is not None:
+            window = whole("DynamicTimeWarping", "window", self.window, "a whole number from 0 on, or None", low=0)
+            object.__setattr__(self, "window", window)
+        exponent = positive("DynamicTimeWarping", "exponent", self.exponent, "a number above 0")
+        object.__setattr__(self, "exponent", exponent)
+
+    @property
+    def definiteness(self) -> Definiteness:
+        return "indefinite"
+
+    def _packing(self) -> Hashable:
+        return "series"
+
+    def _pack(self, objects: Series) -> PackedSeries:
+        return packed(objects)
+
+    def _compare(self, left: Packed, right: Packed, out: Array, symmetric: bool) -> None:
+        if symmetric:
+            # The part below the diagonal is not written.
+            out[...] = 0.0
+        warped_squares(*both_sides(left, right), -1 if self.window is None else self.window, symmetric, out)
+        np.power(out, self.exponent / 2, out=out)
+        np.subtract(0.0, out, out=out)
+
+    def _compare_self(self, rows: Packed) -> Array:
+        return np.zeros(len(rows))

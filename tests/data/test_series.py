@@ -1,0 +1,72 @@
+"""What a row of series may be, and what the messages say where it is something else."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from mercer._errors import DataError
+from mercer.data.series import Series
+
+
+def test_every_form_of_the_same_rows() -> None:
+    X = np.random.default_rng(0).normal(size=(5, 7))
+    wanted = Series.of(X)
+    assert wanted.channels == 1 and wanted.lengths.tolist() == [7] * 5 and wanted[2].shape == (7, 1)
+    column = pd.Series(list(X))
+    tables = column, pd.DataFrame({"x": column})
+    for other in (X.tolist(), list(X), tuple(X), X[:, :, None], [x[:, None] for x in X], *tables):
+        assert Series.of(other) == wanted
+    assert Series.of(wanted) is wanted
+    assert Series.of([pd.Series([1, 2]), (True, 0)]) == Series.of([[1.0, 2.0], [1.0, 0.0]])
+
+
+def test_rows_are_values() -> None:
+    X = np.zeros((2, 3))
+    rows = Series.of([X[0], -X[1], np.zeros((1, 3))[:, :2].ravel()])
+    X[0] = 1.0
+    assert rows[0].max() == 0.0 and not rows[0].flags.writeable
+    assert rows.same(Series.of([[0.0] * 3, [0.0] * 3, [0.0] * 3])).tolist() == [True, True, False]
+    assert len(set(rows.keys().tolist())) == 2
+    # The same numbers in another shape are another series.
+    assert Series.of([np.arange(4.0)]) != Series.of([np.arange(4.0).reshape(2, 2)])
+    assert rows[[2, 0]].lengths.tolist() == [2, 3] and rows.joined(rows[:1]).shape == (4,)
+
+
+@pytest.mark.parametrize(
+    ("X", "message"),
+    [
+        ([[1.0, 2.0], [1.0, np.nan, 3.0]], r"row 1 of X: .* value at every time, and 1 of 3 are NaN. Fill them in"),
+        ([[np.nan, 2.0]], "Fill them in"),
+        (np.array([[1.0, 2.0], [1.0, np.nan]]), r"row 1 of X: .*Series.from_padded\(X\)"),
+        ([[1.0, np.inf]], "row 0 of X: a series must be finite, and 1 of its 2 times"),
+        ([[1.0], []], "row 1 of X: a series must have at least one value"),
+        ([[1.0], np.zeros((4, 2))], r"row 1 of X: .*equally many channels; this one has 2 and those before it 1"),
+        ([[1.0], 3.0], r"row 1 of X: a series must be an array of numbers, \(times,\) or \(times, ch.*, and is 3.0"),
+        (np.arange(4.0), "row 0 of X: a series must be an array"),
+        (["abc"], "row 0 of X: a series must be an array"),
+        ([[1.0], ["a", "b"]], "row 1 of X: .* and holds "),
+        ([[1.0], [[1.0], [2.0, 3.0]]], "row 1 of X: a series must be an array"),
+        ([np.zeros((2, 2, 2))], r"has the shape \(2, 2, 2\)"),
+        ([[1j, 2.0]], "complex128"),
+        ([[1e200]], "below 1e\\+150 in size"),
+        ([], "X is empty"),
+        (None, "must be a sequence of series"),
+    ],
+)  # fmt: skip
+def test_mistakes_are_named(X: object, message: str) -> None:
+    with pytest.raises(DataError, match=message):
+        Series.of(X)
+
+
+def test_padding_is_cut_off() -> None:
+    nan = np.nan
+    rows = Series.from_padded(np.array([[[1.0, 2.0], [3.0, 4.0]], [[5.0, 6.0], [nan, nan]]]))
+    assert rows.lengths.tolist() == [2, 1] and rows[1].tolist() == [[5.0, 6.0]]
+    with pytest.raises(DataError, match=r"row 0 of X: .* Fill them in"):
+        Series.from_padded([[1.0, nan, 2.0]])
+    with pytest.raises(DataError, match=r"row 1 of X: .* at least one value"):
+        Series.from_padded([[1.0, 2.0], [nan, nan]])
+    with pytest.raises(DataError, match="row 0 of X"):
+        Series.from_padded([3.0])
