@@ -108,7 +108,11 @@ EXAMPLES: list[tuple[Kernel, Data]] = [
     (k.from_function(block_of_products, definiteness="indefinite"), VECTORS),
     # objects
     (k.Spectrum(2), WORDS),
+    (k.BlendedSpectrum(3, decay=0.8), WORDS),
+    (k.BlendedSpectrum(3, weights=[0.5, 0.0, 2.0]).fixed("decay").normalized(), WORDS),
     (k.Subsequence(3, decay=0.7), WORDS),
+    (k.Subsequence(3, decay=0.7, weights=[0.5, 0.0, 2.0]), WORDS),
+    (k.Subsequence(1, decay=1.5), WORDS),
     (2.0 * k.Spectrum(2).normalized() + k.Subsequence(2), WORDS),
     (k.exp(k.Subsequence(2)).centered(WORDS[1]), WORDS),
     (k.VertexHistogram(), GRAPHS),

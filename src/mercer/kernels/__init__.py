@@ -19,7 +19,7 @@ from mercer.kernels.modifiers import Centered, Normalized, On, ScaledBy, Warped
 from mercer.kernels.parse import parse_kernel
 from mercer.kernels.series.alignment import GlobalAlignment, NormalizedGlobalAlignment
 from mercer.kernels.series.warping import DynamicTimeWarping
-from mercer.kernels.string.spectrum import Spectrum
+from mercer.kernels.string.spectrum import BlendedSpectrum, Spectrum
 from mercer.kernels.string.subsequence import Subsequence
 from mercer.kernels.tree.partial import PartialTree
 from mercer.kernels.tree.subset import SubsetTree
@@ -44,8 +44,8 @@ from mercer.kernels.vector.stationary import (
 )
 
 __all__ = [
-    "RBF", "AdditiveChiSquared", "AllSubsets", "ArcCosine", "Centered", "ChiSquared", "Constant", "Cost",
-    "DynamicTimeWarping", "EdgeHistogram", "ExpSineSquared", "ExponentialDot", "GlobalAlignment", "Hamming",
+    "RBF", "AdditiveChiSquared", "AllSubsets", "ArcCosine", "BlendedSpectrum", "Centered", "ChiSquared", "Constant",
+    "Cost", "DynamicTimeWarping", "EdgeHistogram", "ExpSineSquared", "ExponentialDot", "GlobalAlignment", "Hamming",
     "HistogramIntersection", "Kernel", "Laplacian", "Linear", "Matern", "NegativeDistance", "Normalized",
     "NormalizedGlobalAlignment", "On", "PartialTree", "Periodic", "Polynomial", "RationalQuadratic", "ScaledBy",
     "ShortestPath", "Sigmoid", "Spectrum", "Subsequence", "SubsetTree", "Subtree", "Tanimoto", "VertexHistogram",

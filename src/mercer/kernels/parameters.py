@@ -70,14 +70,23 @@ def number(
     low: float = 0.0,
     closed: bool = False,
     per_column: bool = False,
+    optional: bool = False,
 ) -> Any:
-    """A dataclass field that is a tunable number of a kernel: above ``low`` (at least ``low`` if ``closed``)."""
-    info = {"bounds": bounds, "transform": transform, "low": low, "closed": closed, "per_column": per_column}
+    """A dataclass field that is a tunable number of a kernel: above ``low`` (at least ``low`` if ``closed``).
+
+    With ``per_column`` it may be a list of numbers, and with ``optional`` also an empty one.
+    """
+    info = {
+        "bounds": bounds, "transform": transform, "low": low, "closed": closed, "per_column": per_column,
+        "optional": optional,
+    }  # fmt: skip
     return dataclasses.field(default=default, metadata={"parameter": info})
 
 
 def check_number(kernel: str, name: str, value: Any, info: Mapping[str, Any]) -> float | tuple[float, ...]:
     """``value`` as a float, or as a tuple of floats for one number a column."""
+    if info["optional"] and isinstance(value, (list, tuple)) and not value:
+        return ()
     if info["per_column"] and (isinstance(value, (list, tuple)) or np.ndim(value) > 0):
         values = _real_numbers(value)
         if values is None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -9,8 +10,10 @@ import numpy as np
 
 from mercer.data.objects import Objects
 from mercer.data.strings import Strings
+from mercer.engine.tiles import Array
 from mercer.kernels.features import FeatureKernel, Features
-from mercer.kernels.parameters import whole
+from mercer.kernels.parameters import number, whole
+from mercer.kernels.string.weights import check_weights
 from mercer.loops.strings import hash_windows
 
 
@@ -53,9 +56,82 @@ class Spectrum(FeatureKernel):
         object.__setattr__(self, "length", length)
 
     def _features(self, objects: Strings) -> Features:
-        codes, starts = objects.codes()
-        windows = np.maximum(np.diff(starts) - self.length + 1, 0)
-        begins = np.concatenate([np.zeros(1, np.int64), np.cumsum(windows)])
-        ids = np.empty(begins[-1], np.uint64)
-        hash_windows(codes, starts, self.length, ids)
-        return Features(ids, np.ones(len(ids)), begins)
+        return _windows(objects, self.length, self.length)
+
+
+@dataclass(frozen=True, repr=False)
+class BlendedSpectrum(FeatureKernel):
+    """``k(x, z) = sum_l w_l decay^(2 l) sum_u count_u(x) count_u(z)`` over the strings ``u`` of l symbols.
+
+    The first sum is over ``l = 1, ..., length``.
+
+    Parameters
+    ----------
+    length : int, default=3
+        Symbols in the longest substring.
+    decay : float, default=1.0
+        What each symbol of a substring counts.
+    weights : list of float, default=()
+        The weight ``w_l`` of each length from 1 to ``length``, at least 0; tunable where above. Without them all are
+        1. Weights and ``decay`` can stand for each other: to learn weights, fix the other with ``.fixed("decay")``.
+
+    Raises
+    ------
+    ParameterError
+        If ``length`` is no whole number above 0, ``decay`` not above 0, or ``weights`` are not one a length.
+    DataError
+        When evaluated, if a row is no string.
+
+    Notes
+    -----
+    Shawe-Taylor and Cristianini (2004), "Kernel methods for pattern analysis", section 11.2.
+
+    Examples
+    --------
+    >>> BlendedSpectrum(2)(["abab", "ab", "b"]).tolist()
+    [[13.0, 6.0, 2.0], [6.0, 3.0, 1.0], [2.0, 1.0, 1.0]]
+    >>> BlendedSpectrum(2, weights=[0, 4])(["abab", "ab"]).tolist()
+    [[20.0, 8.0], [8.0, 4.0]]
+    """
+
+    length: int = 3
+    decay: float = number(1.0)
+    weights: tuple[float, ...] = number((), low=0.0, closed=True, per_column=True, optional=True)
+
+    rows_of: ClassVar[type[Objects]] = Strings
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        length = whole("BlendedSpectrum", "length", self.length, "a whole number above 0")
+        object.__setattr__(self, "length", length)
+        check_weights("BlendedSpectrum", self.weights, self.length)
+
+    def _packing(self) -> Hashable:
+        return type(self), self.length
+
+    @property
+    def _powers(self) -> Array:
+        return self.decay ** (2.0 * np.arange(1, self.length + 1))
+
+    def _level_weights(self) -> Array:
+        return self._powers * self.weights if self.weights else self._powers
+
+    def _level_slopes(self) -> Array:
+        by_decay = self._level_weights() * 2.0 * np.arange(1, self.length + 1) / self.decay
+        return np.vstack([by_decay, np.diag(self._powers)]) if self.weights else by_decay[None, :]
+
+    def _features(self, objects: Strings) -> Features:
+        return _windows(objects, 1, self.length)
+
+
+def _windows(objects: Strings, shortest: int, longest: int) -> Features:
+    """Hashes of all substrings of ``shortest`` to ``longest`` symbols."""
+    codes, starts = objects.codes()
+    sizes = np.diff(starts)
+    windows = np.zeros_like(sizes)
+    for length in range(shortest, longest + 1):
+        windows += np.maximum(sizes - length + 1, 0)
+    begins = np.concatenate([np.zeros(1, np.int64), np.cumsum(windows)])
+    ids, levels = np.empty(begins[-1], np.uint64), np.empty(begins[-1], np.int64)
+    hash_windows(codes, starts, shortest, longest, ids, levels)
+    return Features(ids, np.ones(len(ids)), begins, levels if longest > shortest else None)

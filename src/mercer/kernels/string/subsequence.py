@@ -12,12 +12,13 @@ from mercer.data.strings import Strings
 from mercer.engine.tiles import Array
 from mercer.kernels.objects import Packed, PairKernel
 from mercer.kernels.parameters import number, whole
-from mercer.loops.strings import subsequence_slope, subsequences
+from mercer.kernels.string.weights import check_weights
+from mercer.loops.subsequences import subsequence_slopes, subsequences, subsequences_self
 
 
 @dataclass(frozen=True, repr=False)
 class Subsequence(PairKernel):
-    """``sum_l sum_u sum_{i: u = x[i]} sum_{j: u = z[j]} decay^(span(i) + span(j))`` over strings u of l symbols.
+    """``sum_l w_l sum_u sum_{i: u = x[i]} sum_{j: u = z[j]} decay^(span(i) + span(j))`` over strings u of l symbols.
 
     The first sum is over ``l = 1, ..., length``; a subsequence of symbols at places ``i_1 < ... < i_l`` spans
     ``i_l - i_1 + 1`` symbols.
@@ -28,35 +29,70 @@ class Subsequence(PairKernel):
         Symbols in the longest subsequence.
     decay : float, default=0.5
         What each symbol that is spanned counts.
+    weights : list of float, default=()
+        The weight ``w_l`` of each length from 1 to ``length``, at least 0; tunable where above. Without them all are
+        1. ``[0, 0, 1]`` is the kernel of Lodhi et al. for subsequences of three symbols alone.
+
+    Raises
+    ------
+    ParameterError
+        If ``length`` is no whole number above 0, ``decay`` not above 0, or ``weights`` are not one a length.
+    DataError
+        When evaluated, if a row is no string.
 
     Notes
     -----
-    Lodhi, Saunders, Shawe-Taylor, Cristianini and Watkins (2002), "Text classification using string kernels".
+    Lodhi, Saunders, Shawe-Taylor, Cristianini and Watkins (2002), "Text classification using string kernels". A pair
+    takes ``length * len(x) * len(z)`` steps.
 
     Examples
     --------
     >>> float(Subsequence(2, decay=0.5)(["cat", "car"])[0, 1])  # c, a, and ca
     0.5625
+    >>> float(Subsequence(2, decay=0.5, weights=[0, 1])(["cat", "car"])[0, 1])  # ca
+    0.0625
     """
 
     length: int = 4
     decay: float = number(0.5)
+    weights: tuple[float, ...] = number((), low=0.0, closed=True, per_column=True, optional=True)
 
     rows_of: ClassVar[type[Objects]] = Strings
 
     def __post_init__(self) -> None:
         super().__post_init__()
         object.__setattr__(self, "length", whole("Subsequence", "length", self.length, "a whole number above 0"))
+        check_weights("Subsequence", self.weights, self.length)
 
     def _pack(self, objects: Strings) -> tuple[np.ndarray, np.ndarray]:
         return objects.codes()
 
+    @property
+    def _weights(self) -> Array:
+        return np.array(self.weights) if self.weights else np.ones(self.length)
+
     def _compare(self, left: Packed, right: Packed, out: Array, symmetric: bool) -> None:
-        weights = np.ones(self.length)
-        subsequences(*left.store, left.index, *right.store, right.index, self.decay, weights, symmetric, out)
+        subsequences(
+            *left.store, left.index, *right.store, right.index, _by_length(right), self.decay, self._weights,
+            symmetric, out,
+        )  # fmt: skip
+
+    def _compare_self(self, rows: Packed) -> Array:
+        out = np.empty(len(rows))
+        subsequences_self(*rows.store, rows.index, self.decay, self._weights, out)
+        return out
 
     def _pull_pairs(self, left: Packed, right: Packed, weights: Array) -> Array:
-        ones = np.ones(self.length)
-        return np.array([
-            subsequence_slope(*left.store, left.index, *right.store, right.index, self.decay, ones, weights)
-        ])  # fmt: skip
+        slopes = np.zeros(1 + self.length)
+        subsequence_slopes(
+            *left.store, left.index, *right.store, right.index, _by_length(right), self.decay, self._weights,
+            weights, slopes,
+        )  # fmt: skip
+        return slopes[: 1 + len(self.weights)]
+
+
+def _by_length(rows: Packed) -> np.ndarray:
+    """The rows from short to long: those that are compared at once are then about as long."""
+    starts = rows.store[1]
+    order: np.ndarray = np.argsort(starts[rows.index + 1] - starts[rows.index], kind="stable")
+    return order

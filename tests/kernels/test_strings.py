@@ -1,0 +1,129 @@
+"""Kernels on strings beside their definitions, written out, on every short string there is."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+import numpy as np
+import pytest
+from sklearn.feature_extraction.text import CountVectorizer
+
+from mercer import kernels
+from mercer._errors import ParameterError
+from mercer.kernels import BlendedSpectrum, Spectrum, Subsequence
+
+SHORT = ["".join(letters) for n in range(7) for letters in itertools.product("ab", repeat=n)]
+# Characters beyond the first 65,536, marks that combine, zeros, tokens that are words and numbers, bytes.
+ODD: list[Any] = [
+    "", "a", "\U0001f600\U0001f601\U0001f600", "e\u0301e\u0301", "\u00e9", "a\0a\0", b"gram\xff", ["gram", "a", "gram"],
+    [1, 2, 1, 2, 10**30], ("a", "b", "a"), "aba", ["a", 97, "a"], "\ud800a",
+]  # fmt: skip
+rng = np.random.default_rng(0)
+LONG = ["".join(rng.choice(list("acgt"), size)) for size in (3, 40, 17, 64, 65, 1, 130)]
+
+
+def substrings(x: Any, length: int) -> dict[Any, int]:
+    found: dict[Any, int] = {}
+    for i in range(len(x) - length + 1):
+        found[tuple(x[i : i + length])] = found.get(tuple(x[i : i + length]), 0) + 1
+    return found
+
+
+def spectrum(x: Any, z: Any, length: int) -> float:
+    others = substrings(z, length)
+    return sum(count * others.get(u, 0) for u, count in substrings(x, length).items())
+
+
+def subsequences(x: Any, length: int, decay: float) -> dict[Any, float]:
+    found: dict[Any, float] = {}
+    for places in itertools.combinations(range(len(x)), length):
+        u = tuple(x[i] for i in places)
+        found[u] = found.get(u, 0.0) + decay ** (places[-1] - places[0] + 1)
+    return found
+
+
+def inner(x: dict[Any, float], z: dict[Any, float]) -> float:
+    return sum(value * z.get(u, 0.0) for u, value in x.items())
+
+
+def matrix(function: Any, X: list[Any]) -> np.ndarray:
+    return np.array([[function(x, z) for z in X] for x in X])
+
+
+def read(item: Any) -> Any:
+    return item.decode("latin-1") if isinstance(item, bytes) else item
+
+
+@pytest.mark.parametrize("length", [1, 2, 3, 5])
+def test_spectrum(length: int) -> None:
+    assert np.array_equal(Spectrum(length)(SHORT), matrix(lambda x, z: spectrum(x, z, length), SHORT))
+    wanted = matrix(lambda x, z: spectrum(read(x), read(z), length), ODD)
+    assert np.array_equal(Spectrum(length)(ODD), wanted)
+
+
+def test_spectrum_as_scikit_learn_counts() -> None:
+    counts = CountVectorizer(analyzer="char", ngram_range=(3, 3), lowercase=False).fit_transform(LONG)
+    assert np.array_equal(Spectrum(3)(LONG), (counts @ counts.T).toarray())
+    counts = CountVectorizer(analyzer="char", ngram_range=(1, 4), lowercase=False).fit_transform(LONG)
+    assert np.array_equal(BlendedSpectrum(4)(LONG), (counts @ counts.T).toarray())
+
+
+def test_blended_spectrum() -> None:
+    wanted = sum(w * 0.25**n * matrix(lambda x, z, n=n: spectrum(x, z, n), SHORT) for n, w in ((1, 2.0), (3, 0.5)))
+    np.testing.assert_allclose(BlendedSpectrum(3, 0.5, [2.0, 0.0, 0.5])(SHORT), wanted, rtol=1e-14)
+    one = kernels.Spectrum(1) + 0.5 * kernels.Spectrum(2)
+    np.testing.assert_allclose(BlendedSpectrum(2, weights=[1.0, 0.5])(SHORT), one(SHORT), rtol=1e-14)
+
+
+@pytest.mark.parametrize("decay", [0.5, 1.0, 1.7])
+@pytest.mark.parametrize("weights", [(), (0.0, 0.0, 1.0), (0.5, 0.0, 2.0)])
+def test_subsequence(decay: float, weights: tuple[float, ...]) -> None:
+    few = SHORT[::3]
+    wanted = sum(
+        w * np.array([[inner(x, z) for z in maps] for x in maps])
+        for n, w in enumerate(weights or (1.0, 1.0, 1.0), 1)
+        for maps in [[subsequences(x, n, decay) for x in few]]
+    )
+    kernel = Subsequence(3, decay, weights)
+    np.testing.assert_allclose(kernel(few), wanted, rtol=1e-13)
+    np.testing.assert_allclose(kernel.diagonal(few), np.diag(wanted), rtol=1e-13)
+    # More than four strings of other lengths are compared at once, as a block.
+    np.testing.assert_allclose(kernel(few[:5], few[3:]), wanted[:5, 3:], rtol=1e-13)
+
+
+def test_subsequence_of_odd_strings() -> None:
+    rows = [subsequences(read(x), 2, 0.5) for x in ODD]
+    wanted = [[inner(x, z) for z in rows] for x in rows]
+    np.testing.assert_allclose(Subsequence(2, 0.5, [0, 1])(ODD), wanted, rtol=1e-13)
+
+
+def test_published_values() -> None:
+    # Lodhi et al. (2002), section 3: K_2(cat, cat) = 2 d^4 + d^6 and K_2(cat, car) = d^4, normalised 1 / (2 + d^2).
+    K = Subsequence(2, 0.8, [0, 1])(["cat", "car", "bat", "bar"])
+    np.testing.assert_allclose(K[0, :2], [2 * 0.8**4 + 0.8**6, 0.8**4], rtol=1e-14)
+    normal = Subsequence(2, 0.8, [0, 1]).normalized()(["cat", "car"])
+    np.testing.assert_allclose(normal[0, 1], 1 / (2 + 0.8**2), rtol=1e-14)
+    assert K[0, 3] == 0.0  # cat and bar have the letter a alone
+
+
+def test_subsequence_slopes_of_long_strings() -> None:
+    weights = rng.normal(size=(len(LONG), len(LONG)))
+    kernel = Subsequence(4, 0.6, [1.0, 0.5, 2.0, 0.1])
+    got = kernel.pullback(LONG, LONG[::-1], weights)
+    for i in range(5):
+        step = 1e-5 * np.eye(5)[i]
+        up, down = kernel.with_theta(kernel.theta + step), kernel.with_theta(kernel.theta - step)
+        difference = (weights * (up(LONG, LONG[::-1]) - down(LONG, LONG[::-1]))).sum() / 2e-5
+        assert abs(got[i] - difference) < 1e-6 * np.abs(got).max()
+
+
+@pytest.mark.parametrize("make", [lambda w: Subsequence(3, weights=w), lambda w: BlendedSpectrum(3, weights=w)])
+def test_wrong_weights_are_named(make: Any) -> None:
+    with pytest.raises(ParameterError, match="one number for each of 3 lengths"):
+        make([1.0, 2.0])
+    with pytest.raises(ParameterError, match="one number for each of 3 lengths"):
+        make(1.0)
+    with pytest.raises(ParameterError, match="at least 0"):
+        make([1.0, -2.0, 0.0])
+    assert make([1, 2, 3]).weights == (1.0, 2.0, 3.0) and make(()).weights == ()
