@@ -10,7 +10,7 @@ import pytest
 from sklearn.feature_extraction.text import CountVectorizer
 
 from mercer import kernels
-from mercer._errors import ParameterError
+from mercer._errors import DataError, ParameterError
 from mercer.kernels import BlendedSpectrum, Spectrum, Subsequence
 
 SHORT = ["".join(letters) for n in range(7) for letters in itertools.product("ab", repeat=n)]
@@ -127,3 +127,90 @@ def test_wrong_weights_are_named(make: Any) -> None:
     with pytest.raises(ParameterError, match="at least 0"):
         make([1.0, -2.0, 0.0])
     assert make([1, 2, 3]).weights == (1.0, 2.0, 3.0) and make(()).weights == ()
+
+
+def gappy(x: Any, length: int, kept: int) -> dict[Any, float]:
+    found: dict[Any, float] = {}
+    for window, count in substrings(x, length).items():
+        for places in itertools.combinations(range(length), kept):
+            u = (places, tuple(window[p] for p in places))
+            found[u] = found.get(u, 0.0) + count
+    return found
+
+
+def mismatched(x: Any, length: int, mismatches: int, alphabet: str) -> dict[Any, float]:
+    found: dict[Any, float] = {}
+    for window, count in substrings(x, length).items():
+        for u in itertools.product(alphabet, repeat=length):
+            if sum(a != b for a, b in zip(window, u, strict=True)) <= mismatches:
+                found[u] = found.get(u, 0.0) + count
+    return found
+
+
+@pytest.mark.parametrize(("length", "wildcards"), [(1, 0), (2, 1), (3, 1), (4, 2), (5, 4)])
+def test_gappy_kmers(length: int, wildcards: int) -> None:
+    for rows in (SHORT[::2], [read(x) for x in ODD], LONG):
+        features = [gappy(x, length, length - wildcards) for x in rows]
+        wanted = np.array([[inner(x, z) for z in features] for x in features])
+        kernel = kernels.GappyKmers(length, wildcards)
+        assert np.array_equal(kernel(rows), wanted) and np.array_equal(kernel.diagonal(rows), np.diag(wanted))
+        assert np.array_equal(kernel(rows[:4], rows[2:]), wanted[:4, 2:])
+
+
+def test_gappy_kmers_without_wildcards_are_a_spectrum() -> None:
+    # More than 255 windows in one string, and windows of several sorts of symbols on the two sides.
+    rows = ["".join(rng.choice(list("ab"), 700)), "".join(rng.choice(list("ab"), 300)), "ab\u03b1" * 200]
+    assert np.array_equal(kernels.GappyKmers(4, 0)(rows), Spectrum(4)(rows))
+    assert np.array_equal(kernels.GappyKmers(4, 0)(rows[:2], rows), Spectrum(4)(rows)[:2])
+    assert kernels.GappyKmers(255, 0)(["a" * 256]).tolist() == [[4.0]]
+
+
+@pytest.mark.parametrize(("length", "mismatches", "letters"), [(1, 0, "ab"), (2, 1, "ab"), (3, 1, "abc"), (4, 3, "ab")])
+def test_mismatch(length: int, mismatches: int, letters: str) -> None:
+    features = [mismatched(x, length, mismatches, letters) for x in SHORT[::2]]
+    wanted = np.array([[inner(x, z) for z in features] for x in features])
+    assert np.array_equal(kernels.Mismatch(length, mismatches, len(letters))(SHORT[::2]), wanted)
+
+
+def test_mismatch_of_dna() -> None:
+    features = [mismatched(x, 5, 2, "acgt") for x in LONG]
+    wanted = np.array([[inner(x, z) for z in features] for x in features])
+    assert np.array_equal(kernels.Mismatch(5, 2, 4)(LONG), wanted)
+
+
+def weighted_degree(x: Any, z: Any, weights: Any, shift: int) -> float:
+    total = 0.0
+    for s in range(-shift, shift + 1):
+        for length, weight in enumerate(weights, 1):
+            for i in range(len(x)):
+                j = i + s
+                inside = j >= 0 and i + length <= len(x) and j + length <= len(z)
+                if inside and tuple(x[i : i + length]) == tuple(z[j : j + length]):
+                    total += weight * (1.0 if s == 0 else 0.5 / (abs(s) + 1))
+    return total
+
+
+@pytest.mark.parametrize("shift", [0, 1, 3])
+def test_weighted_degree(shift: int) -> None:
+    for rows in (SHORT[::4], [read(x) for x in ODD], LONG):
+        wanted = matrix(lambda x, z: weighted_degree(x, z, (0.5, 1 / 3, 1 / 6), shift), rows)
+        np.testing.assert_allclose(kernels.WeightedDegree(3, shift)(rows), wanted, rtol=1e-13)
+        wanted = matrix(lambda x, z: weighted_degree(x, z, (2.0, 0.0), shift), rows)
+        np.testing.assert_allclose(kernels.WeightedDegree(2, shift, [2.0, 0.0])(rows), wanted, rtol=1e-13)
+
+
+def test_wrong_windows_are_named() -> None:
+    with pytest.raises(ParameterError, match="a whole number from 1 to 255, and is 256"):
+        kernels.GappyKmers(256)
+    with pytest.raises(ParameterError, match="wildcards must be a whole number from 0 to length - 1 = 3, and is 4"):
+        kernels.GappyKmers(4, 4)
+    with pytest.raises(ParameterError, match="mismatches must be"):
+        kernels.Mismatch(3, -1)
+    with pytest.raises(ParameterError, match="a whole number above 1, and is 1"):
+        kernels.Mismatch(3, alphabet=1)
+    with pytest.raises(DataError, match="have 3 different symbols"):
+        kernels.Mismatch(2, alphabet=2)(["abc"])
+    with pytest.raises(ParameterError, match="degree must be"):
+        kernels.WeightedDegree(0)
+    with pytest.raises(ParameterError, match="shift must be"):
+        kernels.WeightedDegree(2, shift=-1)

@@ -21,6 +21,8 @@ from mercer.kernels.series.alignment import GlobalAlignment, NormalizedGlobalAli
 from mercer.kernels.series.warping import DynamicTimeWarping
 from mercer.kernels.string.spectrum import BlendedSpectrum, Spectrum
 from mercer.kernels.string.subsequence import Subsequence
+from mercer.kernels.string.weighted_degree import WeightedDegree
+from mercer.kernels.string.windows import GappyKmers, Mismatch
 from mercer.kernels.tree.partial import PartialTree
 from mercer.kernels.tree.subset import SubsetTree
 from mercer.kernels.tree.subtree import Subtree
@@ -45,10 +47,10 @@ from mercer.kernels.vector.stationary import (
 
 __all__ = [
     "RBF", "AdditiveChiSquared", "AllSubsets", "ArcCosine", "BlendedSpectrum", "Centered", "ChiSquared", "Constant",
-    "Cost", "DynamicTimeWarping", "EdgeHistogram", "ExpSineSquared", "ExponentialDot", "GlobalAlignment", "Hamming",
-    "HistogramIntersection", "Kernel", "Laplacian", "Linear", "Matern", "NegativeDistance", "Normalized",
-    "NormalizedGlobalAlignment", "On", "PartialTree", "Periodic", "Polynomial", "RationalQuadratic", "ScaledBy",
-    "ShortestPath", "Sigmoid", "Spectrum", "Subsequence", "SubsetTree", "Subtree", "Tanimoto", "VertexHistogram",
-    "Warped", "WeisfeilerLehman", "White", "alignment", "as_kernel", "exp", "from_function", "from_sklearn",
-    "parse_kernel", "product_of",
+    "Cost", "DynamicTimeWarping", "EdgeHistogram", "ExpSineSquared", "ExponentialDot", "GappyKmers",
+    "GlobalAlignment", "Hamming", "HistogramIntersection", "Kernel", "Laplacian", "Linear", "Matern", "Mismatch",
+    "NegativeDistance", "Normalized", "NormalizedGlobalAlignment", "On", "PartialTree", "Periodic", "Polynomial",
+    "RationalQuadratic", "ScaledBy", "ShortestPath", "Sigmoid", "Spectrum", "Subsequence", "SubsetTree", "Subtree",
+    "Tanimoto", "VertexHistogram", "Warped", "WeightedDegree", "WeisfeilerLehman", "White", "alignment",
+    "as_kernel", "exp", "from_function", "from_sklearn", "parse_kernel", "product_of",
 ]  # fmt: skip

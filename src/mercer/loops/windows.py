@@ -1,0 +1,155 @@
+"""Windows of two strings compared by how many symbols agree, and runs of symbols that agree place by place."""
+
+import numpy as np
+
+from mercer.loops._jit import jit
+
+# Counts of windows are kept in bytes for so many windows of the one string.
+_FLUSH = 255
+
+
+@jit
+def _first_agreements(x, begin, z, base, length, old):
+    """How many symbols the first window of x has in common with each window of z."""
+    for j in range(old.shape[0]):
+        agreeing = 0
+        for p in range(length):
+            if x[begin + p] == z[base + j + p]:
+                agreeing += 1
+        old[j] = agreeing
+
+
+@jit
+def _advance(old, new, first, last, left, entered):
+    """The same for the next window of x, each from the windows before both: one symbol leaves and one enters."""
+    for j in range(old.shape[0]):
+        new[j] = old[j] + np.uint8(last[j] == entered) - np.uint8(first[j] == left)
+
+
+@jit
+def _count(agreements, least, counts):
+    for j in range(agreements.shape[0]):
+        counts[j] += np.uint8(agreements[j] >= least)
+
+
+@jit
+def _flush(counts, totals):
+    for level in range(totals.shape[0]):
+        for j in range(counts.shape[1]):
+            totals[level] += counts[level, j]
+        counts[level] = 0
+
+
+@jit
+def _pair(x, begin, end, z, base, stop, length, least, first, second, counts, totals):
+    """``totals[l]``: the pairs of windows that agree in at least ``least + l`` symbols."""
+    totals[:] = 0
+    windows, others = end - begin - length + 1, stop - base - length + 1
+    if windows <= 0 or others <= 0:
+        return
+    old, new, these = first[:others], second[:others], counts[:, :others]
+    these[:] = 0
+    _first_agreements(x, begin, z, base, length, old)
+    for i in range(windows):
+        if i > 0:
+            at = begin + i
+            _advance(old[: others - 1], new[1:], z[base : stop], z[base + length : stop], x[at - 1], x[at + length - 1])
+            agreeing = 0
+            for p in range(length):
+                if x[at + p] == z[base + p]:
+                    agreeing += 1
+            new[0] = agreeing
+            old, new = new, old
+        for level in range(totals.shape[0]):
+            _count(old, np.uint8(least + level), these[level])
+        if i % _FLUSH == _FLUSH - 1:
+            _flush(these, totals)
+    _flush(these, totals)
+
+
+@jit
+def _longest(starts, rows):
+    longest = 0
+    for b in range(rows.shape[0]):
+        longest = max(longest, starts[rows[b] + 1] - starts[rows[b]])
+    return longest
+
+
+@jit
+def windows(x, xs, rows, z, zs, columns, length, steps, symmetric, out):
+    """``out[a, b]``: the sum of a table of their agreements over all pairs of windows of ``length`` symbols.
+
+    ``steps[l]`` is the table at ``length + 1 - len(steps) + l`` agreements, less the entry before; the table is 0 up to
+    there. Only ``a <= b`` where ``symmetric``.
+    """
+    room = _longest(zs, columns)
+    first, second = np.empty(room, np.uint8), np.empty(room, np.uint8)
+    counts, totals = np.empty((steps.shape[0], room), np.uint8), np.empty(steps.shape[0], np.int64)
+    least = length + 1 - steps.shape[0]
+    for a in range(rows.shape[0]):
+        begin, end = xs[rows[a]], xs[rows[a] + 1]
+        for b in range(a if symmetric else 0, columns.shape[0]):
+            base, stop = zs[columns[b]], zs[columns[b] + 1]
+            _pair(x, begin, end, z, base, stop, length, least, first, second, counts, totals)
+            value = 0.0
+            for level in range(steps.shape[0]):
+                value += steps[level] * totals[level]
+            out[a, b] = value
+
+
+@jit
+def windows_self(x, xs, rows, length, steps, out):
+    """``out[a]`` is the same for row a with itself."""
+    one = np.empty((1, 1))
+    for a in range(rows.shape[0]):
+        row = rows[a : a + 1]
+        windows(x, xs, row, x, xs, row, length, steps, True, one)
+        out[a] = one[0, 0]
+
+
+@jit
+def _runs(x, begin, end, z, base, stop, longest, counts, factor):
+    """Add ``factor`` to ``counts[l - 1]`` for each place where at least l symbols in a row agree, up to this place."""
+    run = 0
+    for p in range(min(end - begin, stop - base)):
+        run = min(run + 1, longest) if x[begin + p] == z[base + p] else 0
+        if run:
+            counts[run - 1] += factor
+
+
+@jit
+def agreeing_runs(x, xs, a, z, zs, b, longest, shift, counts):
+    """``counts[l - 1]``: places where l symbols in a row agree, those of strings shifted by s for ``1 / (2 s + 2)``."""
+    counts[:] = 0.0
+    begin, end, base, stop = xs[a], xs[a + 1], zs[b], zs[b + 1]
+    _runs(x, begin, end, z, base, stop, longest, counts, 1.0)
+    for s in range(1, shift + 1):
+        _runs(x, begin + s, end, z, base, stop, longest, counts, 0.5 / (s + 1))
+        _runs(x, begin, end, z, base + s, stop, longest, counts, 0.5 / (s + 1))
+    # A run of l symbols ends runs of all shorter lengths, too.
+    for level in range(longest - 2, -1, -1):
+        counts[level] += counts[level + 1]
+
+
+@jit
+def degrees(x, xs, rows, z, zs, columns, shift, weights, symmetric, out):
+    """``out[a, b] = sum_l weights[l - 1]`` times the places where l symbols in a row agree."""
+    counts = np.empty(weights.shape[0])
+    for a in range(rows.shape[0]):
+        for b in range(a if symmetric else 0, columns.shape[0]):
+            agreeing_runs(x, xs, rows[a], z, zs, columns[b], weights.shape[0], shift, counts)
+            value = 0.0
+            for level in range(weights.shape[0]):
+                value += weights[level] * counts[level]
+            out[a, b] = value
+
+
+@jit
+def degree_slopes(x, xs, rows, z, zs, columns, shift, pulled, out):
+    """Add ``sum_ab pulled[a, b] d k(x_a, z_b)`` by each of the weights to ``out``."""
+    counts = np.empty(out.shape[0])
+    for a in range(rows.shape[0]):
+        for b in range(columns.shape[0]):
+            agreeing_runs(x, xs, rows[a], z, zs, columns[b], out.shape[0], shift, counts)
+            for level in range(out.shape[0]):
+                out[level] += pulled[a, b] * counts[level]
