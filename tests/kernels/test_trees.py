@@ -195,7 +195,7 @@ def test_larger_trees_by_the_recursions(labels: str) -> None:
 
 
 def test_counts_by_hand() -> None:
-    # Moschitti (2006), figures 2 and 3: 17 fragments of "brought a cat" with all children or none, 6 + 2 complete ones.
+    # (D a), (N cat) and (V brought) are one fragment each, the noun phrase 2 * 2, the verb phrase 2 * (1 + 4).
     phrase = "(VP (V brought) (NP (D a) (N cat)))"
     one = SubsetTree(1.0)([phrase])[0, 0]
     assert one == 17.0
