@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from mercer._errors import DataError, ParameterError
 from mercer.data.columns import MixedRows
 from mercer.data.objects import Objects
-from mercer.engine import memory
+from mercer.engine import memory, settings
 from mercer.estimators._base import KernelEstimator
 from mercer.estimators._distinct import equal_rows
 from mercer.gram import Gram
@@ -150,9 +150,10 @@ def coordinates_of(
         nbytes = n * d * rows.X.dtype.itemsize
         room = memory.budget() - working_bytes(n, int(model.n_clusters), dual=False)
         if nbytes <= _SHARE * room:
-            features = model.map_.transform(rows.X)
+            with settings.inherited(_jobs(model)):
+                features = model.map_.transform(rows.X)
             held.enter_context(memory.reserve(nbytes, f"{d} features of {n} rows"))
-            return Coordinates(features, (n, d)), norms
+            return Coordinates(features, (n, d), nbytes=nbytes), norms
         return Coordinates(lambda part: model.map_.transform(rows.X[part]), (n, d)), norms
     if not isinstance(model.kernel_, Linear):
         return None, None
@@ -168,7 +169,13 @@ def _landmarks(model: Any, rows: Rows, random: np.random.RandomState) -> Nystroe
     if n > count:
         chosen = rows.X[np.sort(random.choice(n, count, replace=False, p=rows.weight / rows.weight.sum()))]
     seed = int(random.randint(np.iinfo(np.int32).max))
-    return NystroemMap(model.kernel_, int(model.n_landmarks), random_state=seed).fit(chosen)
+    with settings.inherited(_jobs(model)):
+        return NystroemMap(model.kernel_, int(model.n_landmarks), random_state=seed).fit(chosen)
+
+
+def _jobs(model: Any) -> settings.Settings:
+    """The settings with the threads of the estimator, for maps, which have none of their own."""
+    return replace(settings.current(), n_jobs=settings.resolve_jobs(model.n_jobs))
 
 
 def inner_of(model: Any, X: Any) -> Vector:

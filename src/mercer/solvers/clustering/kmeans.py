@@ -122,8 +122,9 @@ def solve(problem: Clustering) -> Solution[Partition, None]:
         status = Status.stationary
     size = float(np.abs(exact.norms).max())
     violation = float(found.excess.max()) / size if size > 0 else 0.0
+    peak = account.peak + (problem.rows.nbytes if isinstance(problem.rows, Coordinates) else 0)
     certificate = Certificate(
-        partition.inertia, -np.inf, violation, final.steps, time.perf_counter() - begun, account.peak, status,
+        partition.inertia, -np.inf, violation, final.steps, time.perf_counter() - begun, peak, status,
         {"assignment": violation}, problem.convex,
     )  # fmt: skip
     return Solution(partition, status, certificate, None)

@@ -39,10 +39,12 @@ class Coordinates:
         (n, d).
     centre : ndarray of shape (d,), optional
         Taken off every row.
+    nbytes : int, default=0
+        What the source takes, if it was made for the fit.
     """
 
-    def __init__(self, source: Any, shape: tuple[int, int], centre: Vector | None = None) -> None:
-        self._source, self.shape, self._centre = source, shape, centre
+    def __init__(self, source: Any, shape: tuple[int, int], centre: Vector | None = None, nbytes: int = 0) -> None:
+        self._source, self.shape, self._centre, self.nbytes = source, shape, centre, nbytes
 
     def take(self, rows: Any) -> Any:
         """Coordinates of rows: a slice, or positions."""
