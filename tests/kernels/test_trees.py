@@ -8,6 +8,7 @@ from collections import Counter
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 
 import mercer
@@ -294,6 +295,20 @@ def test_values_beyond_all_numbers_are_refused() -> None:
         SubsetTree(1.0)([tree])
 
 
+@pytest.mark.parametrize("kernel", [SubsetTree(0.7), PartialTree(0.6, 0.8), PartialTree(0.4, 1.3)], ids=repr)
+def test_slopes_across_tiles(kernel: Kernel) -> None:
+    X, Z = random_trees(70, 16, "ab"), random_trees(66, 16, "ab", seed=1)
+    # Whole rows and single pairs without weight are left out by the loop.
+    weights = np.random.default_rng(0).normal(size=(70, 66)) * (np.arange(66) % 3 > 0)
+    weights[5] = 0.0
+    step = 1e-6
+    expected = []
+    for direction in np.eye(len(kernel.theta)) * step:
+        more, less = (kernel.with_theta(kernel.theta + shift) for shift in (direction, -direction))
+        expected.append(np.vdot(weights, more(X, Z) - less(X, Z)) / (2 * step))
+    np.testing.assert_allclose(kernel.pullback(X, Z, weights), expected, rtol=1e-6)
+
+
 # ---- learners
 
 
@@ -316,6 +331,16 @@ def test_learners_and_their_files(kernel: Kernel, tmp_path: Any) -> None:
         again = loaded.predict if hasattr(loaded, "predict") else loaded.transform
         text = list(Trees.of(TREES[:9]))
         np.testing.assert_array_equal(again(text), answer(TREES[:9]))
+
+
+def test_trees_beside_numbers() -> None:
+    text = list(Trees.of(TREES))
+    frame = pd.DataFrame({"tree": text, "v": SIZES})
+    kernel = kernels.product_of({"tree": SubsetTree(0.5) + 1.0, "v": kernels.RBF(3.0)})
+    expected = (SubsetTree(0.5)(TREES) + 1.0) * kernels.RBF(3.0)(SIZES[:, None])
+    np.testing.assert_allclose(kernel(frame), expected, rtol=1e-12)
+    model = GaussianProcessRegressor(kernel.fixed(), alpha=0.1).fit(frame, SIZES)
+    assert model.score(frame, SIZES) > 0.9
 
 
 def test_the_evidence_finds_the_decays() -> None:

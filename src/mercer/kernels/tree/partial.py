@@ -22,9 +22,9 @@ class PartialTree(NodePairs):
     Parameters
     ----------
     decay : float, default=0.4
-        What each node of a fragment counts; above 0, and at most 1 as a rule.
+        What each node of a fragment counts; above 0. A search looks up to 1 where it is not told otherwise.
     horizontal_decay : float, default=0.4
-        What each child in a gap counts, and its square what the end of a branch does; above 0, and at most 1 as a rule.
+        What each child in a gap counts, and its square what the end of a branch does; likewise.
 
     Raises
     ------
@@ -49,8 +49,8 @@ class PartialTree(NodePairs):
     [[36.0, 15.0], [15.0, 15.0]]
     """
 
-    decay: float = number(0.4)
-    horizontal_decay: float = number(0.4)
+    decay: float = number(0.4, bounds=(1e-5, 1.0))
+    horizontal_decay: float = number(0.4, bounds=(1e-5, 1.0))
 
     def _pack(self, objects: Trees) -> PackedTrees:
         nodes = objects.nodes()

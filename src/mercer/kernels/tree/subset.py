@@ -21,7 +21,7 @@ class SubsetTree(NodePairs):
     Parameters
     ----------
     decay : float, default=0.4
-        What each node with children counts; above 0, and at most 1 as a rule.
+        What each node with children counts; above 0. A search looks up to 1 where it is not told otherwise.
 
     Raises
     ------
@@ -48,7 +48,7 @@ class SubsetTree(NodePairs):
     [[6.0, 3.0], [3.0, 6.0]]
     """
 
-    decay: float = number(0.4)
+    decay: float = number(0.4, bounds=(1e-5, 1.0))
 
     def _pack(self, objects: Trees) -> PackedTrees:
         nodes = objects.nodes()
