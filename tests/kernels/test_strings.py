@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import itertools
+import pickle
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from sklearn.feature_extraction.text import CountVectorizer
+from sklearn.feature_extraction.text import CountVectorizer, TfidfVectorizer
 
+import mercer
 from mercer import kernels
 from mercer._errors import DataError, ParameterError
-from mercer.kernels import BlendedSpectrum, Spectrum, Subsequence
+from mercer.kernels import BagOfWords, BlendedSpectrum, Spectrum, Subsequence
 
 SHORT = ["".join(letters) for n in range(7) for letters in itertools.product("ab", repeat=n)]
 # Characters beyond the first 65,536, marks that combine, zeros, tokens that are words and numbers, bytes.
@@ -214,3 +217,133 @@ def test_wrong_windows_are_named() -> None:
         kernels.WeightedDegree(0)
     with pytest.raises(ParameterError, match="shift must be"):
         kernels.WeightedDegree(2, shift=-1)
+
+
+def edits(x: Any, z: Any) -> int:
+    row = list(range(len(z) + 1))
+    for i, a in enumerate(x, 1):
+        corner, row[0] = row[0], i
+        for j, b in enumerate(z, 1):
+            corner, row[j] = row[j], min(row[j] + 1, row[j - 1] + 1, corner + (a != b))
+    return row[-1]
+
+
+def test_edit_distance() -> None:
+    rows = [*LONG, "a" * 64, "a" * 63 + "c", "c" + "a" * 64, LONG[-1][3:] + "acg", LONG[-1][:64]]
+    for strings in (SHORT, [read(x) for x in ODD], rows):
+        wanted = np.exp(-0.3 * matrix(edits, strings))
+        np.testing.assert_allclose(kernels.EditDistance(0.3)(strings), wanted, rtol=1e-14)
+        np.testing.assert_allclose(kernels.EditDistance(0.3)(strings, strings[::-1]), wanted[:, ::-1], rtol=1e-14)
+
+
+def test_edit_distances_are_indefinite() -> None:
+    # The smallest eigenvalue over the strings of up to two letters is below zero for a small gamma.
+    K = kernels.EditDistance(0.1)(SHORT)
+    assert np.linalg.eigvalsh(K)[0] < -1e-3 and kernels.EditDistance(0.1).definiteness == "indefinite"
+
+
+TEXTS = [
+    "The gram matrix of a kernel", "kernel of a matrix, kernel of a graph!", "", "I a", "na\u00efve na\u00efve GRAM",
+    "gram_matrix 2002 gram_matrix \U0001f600", "the of the",
+]  # fmt: skip
+NEW = ["an unheard gram of the graph", "kernel kernel", "nothing known"]
+
+
+def test_bag_of_words_as_scikit_learn_counts() -> None:
+    for lowercase in (True, False):
+        V = CountVectorizer(lowercase=lowercase).fit_transform(TEXTS)
+        assert np.array_equal(BagOfWords(lowercase=lowercase)(TEXTS), (V @ V.T).toarray())
+    V = CountVectorizer(token_pattern=r"(\w)\w*", lowercase=False).fit_transform(TEXTS)
+    assert np.array_equal(BagOfWords(r"(\w)\w*", lowercase=False)(TEXTS), (V @ V.T).toarray())
+
+
+def test_tf_idf_as_scikit_learn_has_it() -> None:
+    vectorizer = TfidfVectorizer().fit(TEXTS)
+    V, W = vectorizer.transform(TEXTS), vectorizer.transform(NEW)
+    kernel = BagOfWords.tf_idf(TEXTS).normalized()
+    np.testing.assert_allclose(kernel(TEXTS), (V @ V.T).toarray(), atol=1e-14)
+    # New texts are weighed as the documents were: what they look like alone or together does not matter.
+    np.testing.assert_allclose(kernel(NEW, TEXTS), (W @ V.T).toarray(), atol=1e-14)
+    assert kernel(NEW[2:], NEW[2:]).tolist() == [[0.0]]
+
+
+def test_bag_of_tokens() -> None:
+    rows = [["The", "gram", "The"], [2, 2, "gram"], ["2"], "The gram 22"]
+    assert BagOfWords()(rows).tolist() == [[5, 1, 0, 1], [1, 5, 0, 1], [0, 0, 0, 0], [1, 1, 0, 3]]
+    assert BagOfWords(lowercase=False)(rows)[0, 3] == 3
+    weighed = BagOfWords(idf=[("gram", 2), (2, 3.0)])
+    assert weighed(rows)[:2, :2].tolist() == [[4, 4], [4, 40]]
+    assert BagOfWords.tf_idf(rows[:2]).idf.words.tolist() == [2, "The", "gram"]
+
+
+def test_word_weights_are_a_value() -> None:
+    one, other = BagOfWords(idf={"a": 1.0, "b": 2}), BagOfWords(idf=[["a", 1], ("b", 2.0)])
+    assert one == other and hash(one) == hash(other) and len(one.idf) == 2
+    assert one != BagOfWords(idf={"a": 1.0}) and one.idf != 3 and one != BagOfWords()
+    assert repr(one) == "BagOfWords(idf=[['a', 1.0], ['b', 2.0]])" and kernels.parse_kernel(repr(one)) == one
+    assert pickle.loads(pickle.dumps(one)) == one
+    with pytest.raises(ValueError, match="read-only"):
+        one.idf.weights[0] = 3.0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"pattern": "("}, "must be a regular expression"),
+        ({"pattern": 3}, "must be a regular expression"),
+        ({"pattern": "(a)(b)"}, "one group at most"),
+        ({"pattern": b"a"}, "must be text"),
+        ({"lowercase": "no"}, "lowercase must be True or False"),
+        ({"idf": "abc"}, "a list of different words"),
+        ({"idf": 3}, "a list of different words"),
+        ({"idf": [("a", 1.0), ("a", 2.0)]}, "a list of different words"),
+        ({"idf": [1.0, 2.0]}, "a list of different words"),
+        ({"idf": {"a": "b"}}, "must be numbers"),
+        ({"idf": {"a": float("nan")}}, "finite and at least 0"),
+        ({"idf": {"a": -1.0}}, "finite and at least 0"),
+    ],
+)
+def test_wrong_bags_are_named(arguments: dict[str, Any], message: str) -> None:
+    with pytest.raises(ParameterError, match=message):
+        BagOfWords(**arguments)
+
+
+@pytest.mark.parametrize(
+    "kernel",
+    [
+        Subsequence(3, 0.5, [1.0, 2.0, 3.0]), BlendedSpectrum(3), kernels.GappyKmers(3, 1), kernels.Mismatch(2, 1, 90),
+        kernels.WeightedDegree(3, 2), kernels.EditDistance(0.2), BagOfWords.tf_idf(["gram b", "aba aba c"]),
+        Spectrum(1).normalized() ** 2 + 0.5 * kernels.EditDistance(1.0),
+    ],
+    ids=repr,
+)  # fmt: skip
+def test_fitted_on_odd_strings_and_saved(kernel: kernels.Kernel, tmp_path: Path) -> None:
+    targets = np.arange(len(ODD), dtype=float)
+    model = mercer.KernelRidge(kernel=kernel, allow_indefinite=True).fit(ODD, targets)
+    mercer.save(model, tmp_path / "model.mercer")
+    loaded = mercer.load(tmp_path / "model.mercer")
+    assert loaded.kernel == kernel
+    assert np.array_equal(loaded.predict([*ODD[::-1], *SHORT]), model.predict([*ODD[::-1], *SHORT]))
+    # One by one as together.
+    for i in (0, 3, 8):
+        np.testing.assert_allclose(kernel([ODD[i]], ODD), kernel(ODD)[i : i + 1], rtol=1e-12, atol=1e-300)
+
+
+@pytest.mark.parametrize(
+    "kernel",
+    [Subsequence(3, 0.2, [1.0, 1.0, 1.0]), BlendedSpectrum(3, 0.3), kernels.WeightedDegree(2, 1, [1.0, 1.0])],
+    ids=repr,
+)
+@pytest.mark.filterwarnings("ignore:the search left")
+def test_evidence_chooses_the_parameters(kernel: kernels.Kernel) -> None:
+    texts = [text for text in SHORT if len(text) > 2]
+    targets = np.array([text.count("ab") for text in texts]) + 0.01 * np.cos(np.arange(len(texts)))
+    covariance = kernel + kernels.White(0.1)
+    fixed = mercer.GaussianProcessRegressor(covariance, optimizer=None).fit(texts[::2], targets[::2])
+    tuned = mercer.GaussianProcessRegressor(covariance).fit(texts[::2], targets[::2])
+    assert tuned.log_marginal_likelihood_value_ > fixed.log_marginal_likelihood_value_ + 1.0
+    # At the maximum the slopes of what is inside its bounds vanish; no central difference is taken here.
+    slopes = tuned.log_marginal_likelihood(tuned.kernel_.theta, eval_gradient=True)[1]
+    low, high = tuned.kernel_.bounds.T
+    inside = (tuned.kernel_.theta > low + 1e-6) & (tuned.kernel_.theta < high - 1e-6)
+    assert np.abs(slopes[inside]).max() < 0.05 and inside.any()

@@ -19,6 +19,8 @@ from mercer.kernels.modifiers import Centered, Normalized, On, ScaledBy, Warped
 from mercer.kernels.parse import parse_kernel
 from mercer.kernels.series.alignment import GlobalAlignment, NormalizedGlobalAlignment
 from mercer.kernels.series.warping import DynamicTimeWarping
+from mercer.kernels.string.bag_of_words import BagOfWords
+from mercer.kernels.string.edit_distance import EditDistance
 from mercer.kernels.string.spectrum import BlendedSpectrum, Spectrum
 from mercer.kernels.string.subsequence import Subsequence
 from mercer.kernels.string.weighted_degree import WeightedDegree
@@ -46,11 +48,12 @@ from mercer.kernels.vector.stationary import (
 )
 
 __all__ = [
-    "RBF", "AdditiveChiSquared", "AllSubsets", "ArcCosine", "BlendedSpectrum", "Centered", "ChiSquared", "Constant",
-    "Cost", "DynamicTimeWarping", "EdgeHistogram", "ExpSineSquared", "ExponentialDot", "GappyKmers",
-    "GlobalAlignment", "Hamming", "HistogramIntersection", "Kernel", "Laplacian", "Linear", "Matern", "Mismatch",
-    "NegativeDistance", "Normalized", "NormalizedGlobalAlignment", "On", "PartialTree", "Periodic", "Polynomial",
-    "RationalQuadratic", "ScaledBy", "ShortestPath", "Sigmoid", "Spectrum", "Subsequence", "SubsetTree", "Subtree",
-    "Tanimoto", "VertexHistogram", "Warped", "WeightedDegree", "WeisfeilerLehman", "White", "alignment",
-    "as_kernel", "exp", "from_function", "from_sklearn", "parse_kernel", "product_of",
+    "RBF", "AdditiveChiSquared", "AllSubsets", "ArcCosine", "BagOfWords", "BlendedSpectrum", "Centered",
+    "ChiSquared", "Constant", "Cost", "DynamicTimeWarping", "EdgeHistogram", "EditDistance", "ExpSineSquared",
+    "ExponentialDot", "GappyKmers", "GlobalAlignment", "Hamming", "HistogramIntersection", "Kernel", "Laplacian",
+    "Linear", "Matern", "Mismatch", "NegativeDistance", "Normalized", "NormalizedGlobalAlignment", "On",
+    "PartialTree", "Periodic", "Polynomial", "RationalQuadratic", "ScaledBy", "ShortestPath", "Sigmoid", "Spectrum",
+    "Subsequence", "SubsetTree", "Subtree", "Tanimoto", "VertexHistogram", "Warped", "WeightedDegree",
+    "WeisfeilerLehman", "White", "alignment", "as_kernel", "exp", "from_function", "from_sklearn", "parse_kernel",
+    "product_of",
 ]  # fmt: skip

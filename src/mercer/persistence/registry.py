@@ -50,6 +50,7 @@ from mercer.data.objects import Objects
 from mercer.data.schema import Schema
 from mercer.kernels.base import Expression
 from mercer.kernels.modifiers import FrozenArray
+from mercer.kernels.string.bag_of_words import WordWeights
 from mercer.losses import Loss, Penalty
 from mercer.persistence.container import malformed
 from mercer.solvers.gaussian.linear_model import DesignSpectrum
@@ -105,7 +106,7 @@ _SKLEARN = (
 )  # fmt: skip
 _RECORDS = (
     FrozenArray, Certificate, Certificates, DesignSpectrum, Graph, GraphArrays, PenaltyCurves, Schema, Search, TrendFit,
-    Trial,
+    Trial, WordWeights,
 )  # fmt: skip
 _SKLEARN_KERNELS = (
     gaussian_process.ConstantKernel, gaussian_process.WhiteKernel, gaussian_process.RBF,

@@ -1,0 +1,92 @@
+"""Edit distances by words of 64 bits: a column of the table of distances is two bits a symbol."""
+
+import numpy as np
+
+from mercer.loops._jit import jit
+
+_WORD = 64
+
+
+@jit
+def _place(table, keys, symbol):
+    """Where a symbol stands in a table of symbols, or the free place where it belongs."""
+    mask = table.shape[0] - 1
+    at = (symbol * 40503) & mask
+    while table[at] >= 0 and keys[table[at]] != symbol:
+        at = (at + 1) & mask
+    return at
+
+
+@jit
+def _read(x, begin, end, table, keys, places):
+    """Bits of the places of each symbol of a string: (symbols, words); the table says which row is whose."""
+    table[:] = -1
+    places[:] = np.uint64(0)
+    count = 0
+    for p in range(end - begin):
+        at = _place(table, keys, x[begin + p])
+        if table[at] < 0:
+            table[at] = count
+            keys[count] = x[begin + p]
+            count += 1
+        places[table[at], p // _WORD] |= np.uint64(1) << np.uint64(p % _WORD)
+
+
+@jit
+def _distance(size, z, begin, end, table, keys, places, up, down):
+    """The distance of the string that was read, of ``size`` symbols, to ``z[begin:end]``.
+
+    Differences of neighbours in a column of the table are +1 where ``up`` has a bit, and -1 where ``down`` has one.
+    """
+    words = (size + _WORD - 1) // _WORD
+    if words == 0:
+        return end - begin
+    one, top = np.uint64(1), np.uint64((size - 1) % _WORD)
+    for w in range(words):
+        up[w], down[w] = ~np.uint64(0), np.uint64(0)
+    distance = size
+    for t in range(begin, end):
+        row = table[_place(table, keys, z[t])]
+        # How the top of the column differs from the one before it: by one symbol more.
+        rises, falls = one, np.uint64(0)
+        for w in range(words):
+            same = places[row, w] if row >= 0 else np.uint64(0)
+            vertical = same | down[w]
+            same |= falls
+            horizontal = (((same & up[w]) + up[w]) ^ up[w]) | same
+            plus = down[w] | ~(horizontal | up[w])
+            minus = up[w] & horizontal
+            last = top if w == words - 1 else np.uint64(_WORD - 1)
+            next_rises, next_falls = (plus >> last) & one, (minus >> last) & one
+            plus = (plus << one) | rises
+            minus = (minus << one) | falls
+            up[w] = minus | ~(vertical | plus)
+            down[w] = plus & vertical
+            rises, falls = next_rises, next_falls
+        distance += np.int64(rises) - np.int64(falls)
+    return distance
+
+
+@jit
+def edit_distances(x, xs, rows, z, zs, columns, symmetric, out):
+    """``out[a, b]``: how many symbols are to be put in, left out or changed to make the one string of the other.
+
+    Myers (1999), "A fast bit-vector algorithm for approximate string matching based on dynamic programming", with the
+    words of long strings one after the other as Hyyroe (2003) has them. Only ``a <= b`` where ``symmetric``.
+    """
+    longest = 1
+    for a in range(rows.shape[0]):
+        longest = max(longest, xs[rows[a] + 1] - xs[rows[a]])
+    size = 4
+    while size < 2 * longest + 2:
+        size *= 2
+    words = (longest + _WORD - 1) // _WORD
+    table, keys = np.empty(size, np.int64), np.empty(longest, np.int64)
+    places = np.empty((longest, words), np.uint64)
+    up, down = np.empty(words, np.uint64), np.empty(words, np.uint64)
+    for a in range(rows.shape[0]):
+        begin, end = xs[rows[a]], xs[rows[a] + 1]
+        _read(x, begin, end, table, keys, places)
+        for b in range(a if symmetric else 0, columns.shape[0]):
+            start, stop = zs[columns[b]], zs[columns[b] + 1]
+            out[a, b] = _distance(end - begin, z, start, stop, table, keys, places, up, down)
