@@ -60,6 +60,7 @@ SUPERVISED = [
         mercer.OnlineKernelLogisticRegression("hinge", alpha=1e-3, budget_strategy="truncation", random_state=0),
         CLASSES, id="OnlineKernelLogisticRegression, hinge",
     ),
+    pytest.param(mercer.OnlineKernelRegressor(random_state=0), NUMBERS, id="OnlineKernelRegressor"),
     pytest.param(GaussianProcessRegressor(alpha=0.1), NUMBERS, id="GaussianProcessRegressor"),
     pytest.param(SVR(), NUMBERS, id="SVR"),
     pytest.param(NuSVR(), NUMBERS, id="NuSVR"),

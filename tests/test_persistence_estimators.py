@@ -166,6 +166,7 @@ MODELS: dict[str, tuple[Callable[[], BaseEstimator], Any]] = {
         ), sp.csr_matrix(NEW)
     ),
     "online, precomputed": (lambda: mercer.OnlineKernelLogisticRegression(kernel="precomputed").fit(K, THREE), NEW_K),
+    "online numbers": (lambda: mercer.OnlineKernelRegressor("huber", budget=9).fit(X, np.c_[Y, -Y]), NEW),
     "sgd": (lambda: KernelSGDClassifier(alpha=0.1, random_state=0).fit(X, LABELS, np.arange(40)), NEW),
     "sgd, explicit map": (
         lambda: KernelSGDClassifier(kernel="linear", alpha=0.1, fit_intercept=True, random_state=0).fit(X, THREE), NEW

@@ -35,6 +35,7 @@ _HOME = {
     "NuSVR": "mercer.estimators.nu_svr",
     "OneClassSVM": "mercer.estimators.one_class_svm",
     "OnlineKernelLogisticRegression": "mercer.estimators.online_kernel_logistic_regression",
+    "OnlineKernelRegressor": "mercer.estimators.online_kernel_regressor",
     "PrecomputedGram": "mercer.gram",
     "SVC": "mercer.estimators.svc",
     "SVR": "mercer.estimators.svr",
@@ -87,6 +88,7 @@ if TYPE_CHECKING:
     from mercer.estimators.online_kernel_logistic_regression import (
         OnlineKernelLogisticRegression as OnlineKernelLogisticRegression,
     )
+    from mercer.estimators.online_kernel_regressor import OnlineKernelRegressor as OnlineKernelRegressor
     from mercer.estimators.svc import SVC as SVC
     from mercer.estimators.svr import SVR as SVR
     from mercer.gram import Gram as Gram

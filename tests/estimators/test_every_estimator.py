@@ -49,6 +49,7 @@ from mercer import (
     KernelSGDClassifier,
     NuSVC,
     OnlineKernelLogisticRegression,
+    OnlineKernelRegressor,
     kernels,
 )
 from mercer._errors import DataError, KernelValueError, MemoryBudgetError, MercerError, ParameterError
@@ -85,7 +86,7 @@ def test_scikit_learns_own_checks(model: Any, y: np.ndarray, kernel: Any) -> Non
 
 @every_solver
 def test_certificates(model: Any, y: np.ndarray) -> None:
-    if isinstance(model, KernelPerceptron | OnlineKernelLogisticRegression):
+    if isinstance(model, KernelPerceptron | OnlineKernelLogisticRegression | OnlineKernelRegressor):
         # It minimises nothing.
         assert not hasattr(clone(model).fit(X, y), "certificate_")
         return

@@ -152,7 +152,7 @@ class OnlineExpansion(KernelEstimator, ABC):
         n = X.shape[0]
         sizes = None if given is None else check_step_sizes(given, n, "step_sizes are")
         self._rates(1, 0, sizes)
-        state = OnlineState.empty(targets.shape[1], X.shape[1])
+        state = self._nothing(X, targets.shape[1])
         rng = check_random_state(self.random_state) if self.shuffle else None
         progress = Progress(int(self.max_iter), "passes", bool(self.verbose))
         losses = []
@@ -182,12 +182,13 @@ class OnlineExpansion(KernelEstimator, ABC):
         if hasattr(self, "support_"):
             del self.support_
 
+    def _nothing(self, X: Any, outputs: int) -> OnlineState:
+        return OnlineState.empty(outputs, X.shape[1] if self._merges else 0)
+
     def _carried(self, X: Any, outputs: int) -> tuple[OnlineState, Any, Any]:
         """What was learned so far, the rows with the support behind, and their matrix."""
-        if not hasattr(self, "_walk"):
-            state, vectors = OnlineState.empty(outputs, X.shape[1]), X
-        else:
-            state, vectors = OnlineState.empty(outputs, X.shape[1]), X
+        state, vectors = self._nothing(X, outputs), X
+        if hasattr(self, "_walk"):
             for name, value in self._walk.items():
                 setattr(state, name, value.copy() if isinstance(value, np.ndarray) else value)
             if self._merges:

@@ -167,6 +167,7 @@ _ATTRIBUTES: dict[str, tuple[type, ...]] = {
     "_root": _Array,
     "_role_codes": _Array,
     "_row_means": _Array,
+    "_single": (bool,),
     "_state": _Array,
     "_squares": _Array,
     "_spectrum": (DesignSpectrum,),
