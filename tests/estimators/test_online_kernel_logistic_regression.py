@@ -257,6 +257,20 @@ def test_the_bound_of_norma_holds(seed, budget, alpha, loss):
     assert model.budget_error_[0] <= model.truncation_bound_
 
 
+def test_the_scale_of_the_steps():
+    for loss, steepness in (("log_loss", 0.5), ("hinge", 1.0), ("squared_hinge", 2.0)):
+        model = OnlineKernelLogisticRegression(loss, kernel=3.0 * RBF(1.0), max_iter=1).fit(X, Y)
+        assert model.eta0_ == pytest.approx(1 / (steepness * 4.0))
+        assert clone(model).set_params(fit_intercept=False).fit(X, Y).eta0_ == pytest.approx(1 / (steepness * 3.0))
+        assert clone(model).set_params(alpha=50.0).fit(X, Y).eta0_ == pytest.approx(1 / 50.0)
+    # With it the units of the columns do not matter.
+    small = OnlineKernelLogisticRegression(kernel="linear", fit_intercept=False, random_state=0).fit(X, Y)
+    large = clone(small).fit(1e4 * X, Y)
+    np.testing.assert_allclose(large.decision_function(1e4 * NEW), small.decision_function(NEW), rtol=1e-8)
+    first = clone(small).partial_fit(X, Y, ["down", "up"])
+    assert first.partial_fit(100 * X, Y).eta0_ == small.eta0_
+
+
 def test_where_the_bound_does_not_hold_it_is_infinite():
     model = OnlineKernelLogisticRegression(kernel=RBF(1.0), alpha=0.1, budget=10, budget_strategy="truncation")
     first = model.fit(X, Y)
@@ -405,11 +419,12 @@ def test_equal_rows_and_rates_of_nothing(seed, budget, strategy):
     [
         ({"loss": "square"}, "loss must be 'log_loss', 'hinge', 'squared_hinge' or 'modified_huber'"),
         ({"alpha": -1}, "alpha must be a finite number of 0 or more"),
-        ({"eta0": 0.0}, "eta0 must be a finite number above 0"),
+        ({"eta0": 0.0}, "eta0 must be a finite number above 0, or 'auto', and is 0.0"),
+        ({"eta0": "big"}, "eta0 must be a finite number above 0, or 'auto'"),
         ({"power_t": np.nan}, "power_t must be a finite number of 0 or more"),
         ({"learning_rate": "adaptive"}, "learning_rate must be 'constant', 'invscaling' or 'optimal'"),
         ({"learning_rate": "optimal"}, 'learning_rate="optimal" takes steps.*and alpha is 0'),
-        ({"learning_rate": "constant", "alpha": 2.0}, "a step of 1 with alpha=2 would turn f round"),
+        ({"learning_rate": "constant", "alpha": 2.0, "eta0": 1.0}, "a step of 1 with alpha=2 would turn f round"),
         ({"learning_rate": lambda t: -t}, "learning_rate returned -1.0 for row 0"),
         ({"learning_rate": lambda t: 1.0}, r"learning_rate returned an array of shape \(\)"),
         ({"learning_rate": lambda t: "x"}, "learning_rate returned no numbers"),
@@ -445,7 +460,7 @@ def test_data_that_make_no_sense():
     with pytest.raises(IndefiniteKernelError):
         OnlineKernelLogisticRegression(kernel=lambda A, B: -A @ B.T).fit(X, Y)
     with pytest.raises(NumericalError, match="too long for the loss 'squared_hinge'"):
-        OnlineKernelLogisticRegression("squared_hinge", kernel="linear", max_iter=200).fit(X * 1e3, Y)
+        OnlineKernelLogisticRegression("squared_hinge", kernel="linear", eta0=1.0, max_iter=200).fit(X * 1e3, Y)
     with mercer.config(memory="4KiB"), pytest.raises(MemoryBudgetError, match="kernel"):
         OnlineKernelLogisticRegression().fit(X, Y)
     pair = OnlineKernelLogisticRegression(kernel=RBF(1.0)).fit([[0.0], [5.0]], ["a", "b"])

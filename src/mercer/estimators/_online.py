@@ -22,6 +22,7 @@ from mercer.gram import PrecomputedGram
 from mercer.kernels import RBF
 from mercer.solvers.matrix import Vector, whole_matrix
 from mercer.solvers.online.budgeted import (
+    STEEPNESS,
     STRATEGIES,
     OnlineProblem,
     OnlineState,
@@ -57,6 +58,7 @@ class OnlineExpansion(KernelEstimator, ABC):
     _walk: dict[str, Any]
     dual_coef_: Vector
     intercept_: Vector
+    eta0_: float
 
     @property
     @abstractmethod
@@ -73,7 +75,8 @@ class OnlineExpansion(KernelEstimator, ABC):
     def _check_online(self) -> None:
         """Raise if a parameter that the learners share makes no sense."""
         require_number(self, "alpha", "a finite number of 0 or more", lambda value: 0 <= value < np.inf)
-        require_number(self, "eta0", "a finite number above 0", lambda value: 0 < value < np.inf)
+        if not (isinstance(self.eta0, str) and self.eta0 == "auto"):
+            require_number(self, "eta0", "a finite number above 0, or 'auto'", lambda value: 0 < value < np.inf)
         require_number(self, "power_t", "a finite number of 0 or more", lambda value: 0 <= value < np.inf)
         if not callable(self.learning_rate):
             require_choice(self, "learning_rate", NAMES)
@@ -102,7 +105,7 @@ class OnlineExpansion(KernelEstimator, ABC):
             )
 
     def _begin(self, X: Any) -> None:
-        """Fit the kernel, and forget what was learned."""
+        """Fit the kernel, choose the scale of the steps, and forget what was learned."""
         for name in ("_walk", "support_", "support_vectors_"):
             if hasattr(self, name):
                 delattr(self, name)
@@ -111,6 +114,13 @@ class OnlineExpansion(KernelEstimator, ABC):
             self._check_curvature(
                 self._gram(X), np.arange(X.shape[0]), X.dtype, intercept=False, allow_indefinite=self.allow_indefinite
             )
+        if not isinstance(self.eta0, str):
+            self.eta0_ = float(self.eta0)
+            return
+        largest = float(self._gram(X).diagonal().max()) + float(bool(self.fit_intercept))
+        self.eta0_ = 1.0 / (STEEPNESS[self._loss] * largest) if largest > 0 else 1.0
+        if self.alpha > 0:
+            self.eta0_ = min(self.eta0_, 1.0 / float(self.alpha))
 
     @property
     def _merges(self) -> bool:
@@ -136,7 +146,7 @@ class OnlineExpansion(KernelEstimator, ABC):
         rates = given
         if rates is None:
             rates = step_sizes(
-                self.learning_rate, before, n, eta0=float(self.eta0), power_t=float(self.power_t),
+                self.learning_rate, before, n, eta0=self.eta0_, power_t=float(self.power_t),
                 alpha=float(self.alpha),
             )  # fmt: skip
         largest = float(rates.max(initial=0.0))

@@ -49,8 +49,10 @@ class OnlineKernelLogisticRegression(ClassifierMixin, OnlineExpansion):
         The step sizes :math:`\gamma_t`: :math:`\eta_0 / t^p`; :math:`\eta_0`; :math:`1 / (\alpha (t + t_0))` with
         :math:`t_0 = 1 / (\alpha \eta_0)`; or a function from the numbers t of steps over all calls, from 1 on, (n,), to
         n sizes. Those that are given to ``fit`` or ``partial_fit`` by row go before.
-    eta0 : float, default=1.0
-        :math:`\eta_0`, above 0.
+    eta0 : float or "auto", default="auto"
+        :math:`\eta_0`, above 0. ``"auto"``: 1 over s times the largest :math:`k(x, x)` (plus 1 for the offset) of the
+        rows of the first call, with s = 1/2 for log loss, 1 for the hinge and 2 for the others, so that no step
+        overshoots.
     power_t : float, default=0.5
         p.
     fit_intercept : bool, default=True
@@ -104,6 +106,8 @@ class OnlineKernelLogisticRegression(ClassifierMixin, OnlineExpansion):
         Steps (rows seen) over all calls.
     n_changes_ : int
         How often a support point was dropped, replaced or merged.
+    eta0_ : float
+        :math:`\eta_0`, given or chosen.
     kernel_ : Kernel
         The kernel with its parameters (None for ``"precomputed"``).
 
@@ -154,7 +158,7 @@ class OnlineKernelLogisticRegression(ClassifierMixin, OnlineExpansion):
         coef0: float = 0.0,
         alpha: float = 0.0,
         learning_rate: Any = "invscaling",
-        eta0: float = 1.0,
+        eta0: float | str = "auto",
         power_t: float = 0.5,
         fit_intercept: bool = True,
         budget: int | None = 500,

@@ -38,8 +38,9 @@ class OnlineKernelRegressor(MultiOutputMixin, RegressorMixin, OnlineExpansion):
     gamma, degree, coef0 : float or {"scale", "auto"}, int, float, defaults "scale", 3, 0.0
     alpha : float, default=0.0
     learning_rate : {"invscaling", "constant", "optimal"} or callable, default="invscaling"
-    eta0 : float, default=0.5
-        For ``"squared_error"``, steps of :math:`2 / (k(x, x) + 1)` or more overshoot.
+    eta0 : float or "auto", default="auto"
+        ``"auto"`` is 1 over the largest :math:`k(x, x)` (plus 1 for the offset) among the rows of the first call; twice
+        that makes the error of a row as large as it was, for ``"squared_error"``, and more diverges.
     power_t : float, default=0.25
     fit_intercept : bool, default=True
     budget : int, optional, default=500
@@ -57,7 +58,8 @@ class OnlineKernelRegressor(MultiOutputMixin, RegressorMixin, OnlineExpansion):
         Weights of the support points.
     intercept_ : ndarray of shape (n_targets,)
         b.
-    support_vectors_, support_, budget_error_, truncation_bound_, progressive_loss_, n_iter_, t_, n_changes_, kernel_
+    support_vectors_, support_, budget_error_, truncation_bound_, progressive_loss_, n_iter_, t_, n_changes_, eta0_,
+    kernel_
         As there.
 
     Raises
@@ -95,7 +97,7 @@ class OnlineKernelRegressor(MultiOutputMixin, RegressorMixin, OnlineExpansion):
         coef0: float = 0.0,
         alpha: float = 0.0,
         learning_rate: Any = "invscaling",
-        eta0: float = 0.5,
+        eta0: float | str = "auto",
         power_t: float = 0.25,
         fit_intercept: bool = True,
         budget: int | None = 500,

@@ -200,6 +200,7 @@ _ATTRIBUTES: dict[str, tuple[type, ...]] = {
     "inertia_history_": _Array,
     "intercept_": (np.ndarray, float, np.floating),
     "estimators_": (list,),
+    "eta0_": (float, np.floating),
     "kernel_": (Expression, tuple, type(None)),
     "labels_": _Array,
     "l2_factor_": _Array,

@@ -23,6 +23,11 @@ LOSSES = {
     "modified_huber": loops.MODIFIED_HUBER, "softmax": loops.SOFTMAX, "squared_error": loops.SQUARED,
     "epsilon_insensitive": loops.EPSILON_INSENSITIVE, "huber": loops.HUBER,
 }  # fmt: skip
+STEEPNESS = {
+    "hinge": 1.0, "squared_hinge": 2.0, "log_loss": 0.5, "modified_huber": 2.0, "softmax": 0.5, "squared_error": 1.0,
+    "epsilon_insensitive": 1.0, "huber": 1.0,
+}  # fmt: skip
+"""Of a step of length s at x that overshoots, this times s k(x, x) is above 1: the largest second derivative, or 1."""
 STRATEGIES = {"truncation": loops.OLDEST, "smallest": loops.SMALLEST, "projection": loops.PROJECTION, "merging": -1}
 # Rows taken at a time: K between these and the support is held, and with projections the shares of each.
 _CHUNK, _FEWER, _STRIP = 1024, 256, 64
@@ -57,7 +62,7 @@ class OnlineProblem:
     strategy: str = "truncation"
 
     @property
-    def steepness(self) -> float:
+    def slope(self) -> float:
         """The largest derivative of the loss by one value."""
         limits = {"squared_hinge": np.inf, "squared_error": np.inf, "modified_huber": 4.0, "huber": self.epsilon}
         return float(limits.get(self.loss, 1.0))
@@ -108,10 +113,10 @@ class OnlineState:
         """
         if self.least < 0 or self.steps <= self.least:
             return 0.0
-        if not self.truncated or problem.alpha == 0.0 or not np.isfinite(problem.steepness):
+        if not self.truncated or problem.alpha == 0.0 or not np.isfinite(problem.slope):
             return float("inf")
         decay = float(np.prod(self.shrinkage[-self.least :]))
-        return problem.steepness * self.longest / problem.alpha * decay
+        return problem.slope * self.longest / problem.alpha * decay
 
 
 def learn(
