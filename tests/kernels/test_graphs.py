@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections import Counter
 from collections.abc import Callable
 from typing import Any
@@ -12,48 +13,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from graph_cases import around, drawn, graphs, labels_of, shuffled
 from mercer import Graph
 from mercer._errors import DataError, ParameterError
 from mercer.data.graphs import Graphs
-from mercer.kernels import EdgeHistogram, ShortestPath, VertexHistogram, WeisfeilerLehman
+from mercer.kernels import EdgeHistogram, Graphlet, ShortestPath, VertexHistogram, WeisfeilerLehman
 
 Counts = Counter[Any]
-
-
-@st.composite
-def graphs(draw: st.DrawFn) -> Graph:
-    """Any graph of up to 6 nodes, with loops, with and without labels."""
-    n = draw(st.integers(0, 6))
-    pairs = [(u, v) for u in range(n) for v in range(u, n)]
-    edges = draw(st.lists(st.sampled_from(pairs), unique=True)) if pairs else []
-    labels = draw(st.none() | st.lists(st.sampled_from(["C", "O"]), min_size=n, max_size=n))
-    edge_labels = draw(st.none() | st.lists(st.integers(1, 2), min_size=len(edges), max_size=len(edges)))
-    return Graph(edges, labels, edge_labels, n=n)
-
-
-def drawn(seed: int = 0, count: int = 12) -> list[Graph]:
-    rng = np.random.default_rng(seed)
-    found = []
-    for n in rng.integers(1, 9, count):
-        edges = rng.integers(0, n, (rng.integers(0, 12), 2))
-        edges = np.unique(np.sort(edges, axis=1), axis=0)
-        found.append(Graph(edges, rng.integers(0, 3, n), rng.integers(0, 2, len(edges))))
-    return found
-
-
-def labels_of(graph: Graph) -> list[Any]:
-    return [None] * graph.n if graph.labels is None else graph.labels.tolist()
-
-
-def around(graph: Graph) -> list[list[tuple[int, Any]]]:
-    """The neighbours of each node and the labels of the edges to them."""
-    found: list[list[tuple[int, Any]]] = [[] for _ in range(graph.n)]
-    marks = [None] * len(graph.edges) if graph.edge_labels is None else graph.edge_labels.tolist()
-    for (u, v), mark in zip(graph.edges.tolist(), marks, strict=True):
-        found[u].append((v, mark))
-        if u != v:
-            found[v].append((u, mark))
-    return found
 
 
 def levels_of(graph: Graph, iterations: int, edge_labels: bool = True) -> list[list[Any]]:
@@ -97,6 +63,20 @@ def as_networkx(graph: Graph) -> nx.Graph:
     return made
 
 
+def parts(graph: Graph, size: int, connected: bool) -> Counts:
+    """Every set of nodes, by the least adjacency matrix of any order."""
+    there = {tuple(edge) for edge in graph.edges.tolist()}
+    found: Counts = Counter()
+    for nodes in itertools.combinations(range(graph.n), size):
+        inner = [e for e in itertools.combinations(nodes, 2) if e in there]
+        made = nx.Graph(inner)
+        if connected and not (len(made) == size and nx.is_connected(made)):
+            continue
+        orders = itertools.permutations(nodes)
+        found[min(tuple(sorted(tuple(sorted((o.index(u), o.index(v)))) for u, v in inner)) for o in orders)] += 1
+    return found
+
+
 def common(one: Counts, other: Counts) -> float:
     return float(sum(count * other[key] for key, count in one.items()))
 
@@ -111,6 +91,11 @@ NAIVE: list[tuple[Any, Callable[[Graph], Counts]]] = [
     (WeisfeilerLehman(3, edge_labels=False), lambda g: subtrees(g, 3, False)),
     (WeisfeilerLehman(2, "edge"), lambda g: labelled_edges(g, 2)),
     (WeisfeilerLehman(2, "shortest-path"), lambda g: paths(g, 2)),
+    (Graphlet(3), lambda g: parts(g, 3, True)),
+    (Graphlet(3, connected=False), lambda g: parts(g, 3, False)),
+    (Graphlet(4), lambda g: parts(g, 4, True)),
+    (Graphlet(4, connected=False), lambda g: parts(g, 4, False)),
+    (Graphlet(5), lambda g: parts(g, 5, True)),
 ]
 _NAMES = [repr(kernel) for kernel, _ in NAIVE]
 
@@ -122,15 +107,6 @@ def test_counts_what_a_naive_program_counts(kernel: Any, counts: Callable[[Graph
     naive = [[common(counts(g), counts(h)) for h in X] for g in X]
     assert kernel(X).tolist() == naive
     assert kernel(X[:1], X).tolist() == naive[:1]
-
-
-def shuffled(graph: Graph, order: np.ndarray) -> Graph:
-    """The same graph with its nodes numbered in another order."""
-    place = np.argsort(order)
-    labels = None if graph.labels is None else graph.labels[order]
-    attributes = None if graph.attributes is None else graph.attributes[order]
-    return Graph(place[graph.edges][::-1], labels, None if graph.edge_labels is None else graph.edge_labels[::-1],
-                 attributes, graph.n)  # fmt: skip
 
 
 @pytest.mark.parametrize("kernel", [kernel for kernel, _ in NAIVE], ids=_NAMES)
@@ -163,6 +139,10 @@ HASHES = ['0x7440c904759b4713', '0x47c4a1bfa64d20b6', '0x36523437a3e0dd54', '0xb
     (lambda: WeisfeilerLehman(1, "tree"), "base must be one of subtree, edge, shortest-path, and is 'tree'"),
     (lambda: WeisfeilerLehman(1, edge_labels=2), "edge_labels must be True or False"),
     (lambda: ShortestPath("labels"), "labels must be True or False"),
+    (lambda: Graphlet(6), "size must be 3, 4 or 5, and is 6"),
+    (lambda: Graphlet(2), "size must be 3, 4 or 5, and is 2"),
+    (lambda: Graphlet(5, connected=False), "all graphlets of 5 nodes are not counted one by one"),
+    (lambda: Graphlet(5, samples=0), "samples must be None or a whole number above 0"),
 ])  # fmt: skip
 def test_wrong_parameters_are_refused(make: Callable[[], Any], message: str) -> None:
     with pytest.raises(ParameterError, match=message):

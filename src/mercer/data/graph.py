@@ -177,14 +177,12 @@ def _labels(values: Any, what: str) -> np.ndarray | None:
 
 def _int64(values: Any, what: str) -> NDArray[np.int64]:
     """Whole numbers as int64, if they are so small."""
-    try:
-        largest = max(int(np.max(values)), -1 - int(np.min(values)))
-        if largest <= np.iinfo(np.int64).max:
-            return np.array(values, dtype=np.int64)
-    except (OverflowError, TypeError):
-        # NumPy has no common type for them.
-        largest = max(map(int, values), key=abs)
-    raise DataError(f"a {what} label is {largest}, and whole numbers from -2^63 to 2^63 - 1 are read.")
+    if isinstance(values, np.ndarray) and values.dtype != np.uint64:
+        return values.astype(np.int64)
+    largest = max(map(int, values), key=abs)
+    if abs(largest) > np.iinfo(np.int64).max:
+        raise DataError(f"a {what} label is {largest}, and whole numbers of less than 64 bits are read.")
+    return np.array(values, dtype=np.int64)
 
 
 def _least_width(text: np.ndarray) -> np.ndarray:
@@ -221,36 +219,42 @@ def _nodes(
         if isinstance(n, bool) or not isinstance(n, (int, np.integer)) or n < 0:
             raise DataError(f"the number of nodes must be a whole number, and is {short(n)}.")
         counts = {"n": int(n), **counts}
-    found = next(iter(counts.values()), int(edges.max(initial=-1)) + 1)
+    if not counts and edges.size:
+        return _nodes(max(int(edges.max()) + 1, 0), edges, None, None)
+    found = next(iter(counts.values()), 0)
     for name, count in counts.items():
         if count != found:
             first = next(iter(counts))
             raise DataError(f"{first} says that there are {found} nodes, and {name} that there are {count}.")
-    wrong = np.flatnonzero(((edges < 0) | (edges >= found)).any(axis=1))
-    if len(wrong):
-        u, v = edges[wrong[0]].tolist()
+    if edges.size and (edges.min() < 0 or edges.max() >= found):
+        wrong = int(np.flatnonzero(((edges < 0) | (edges >= found)).any(axis=1))[0])
+        u, v = edges[wrong].tolist()
         nodes = f"the nodes 0 to {found - 1}" if found else "no nodes"
-        raise DataError(f"edge {wrong[0]} joins the nodes {u} and {v}, and the graph has {nodes}.")
+        raise DataError(f"edge {wrong} joins the nodes {u} and {v}, and the graph has {nodes}.")
     return found
 
 
 def _simple(edges: NDArray[np.int64], labels: np.ndarray | None) -> tuple[NDArray[np.int64], np.ndarray | None]:
     """Each edge once, the lower node first, in ascending order."""
-    pairs = np.sort(edges, axis=1)
+    pairs = np.empty_like(edges)
+    np.minimum(edges[:, 0], edges[:, 1], out=pairs[:, 0])
+    np.maximum(edges[:, 0], edges[:, 1], out=pairs[:, 1])
     order = np.lexsort((pairs[:, 1], pairs[:, 0]))
     pairs = pairs[order]
-    first = np.ones(len(pairs), bool)
-    first[1:] = (pairs[1:] != pairs[:-1]).any(axis=1)
+    first = np.empty(len(pairs), bool)
+    first[:1] = True
+    np.not_equal(pairs[1:, 0], pairs[:-1, 0], out=first[1:])
+    first[1:] |= pairs[1:, 1] != pairs[:-1, 1]
     if labels is None:
         return pairs[first], None
     labels = labels[order]
     kept = labels[first]
-    other = np.flatnonzero(labels != kept[np.cumsum(first) - 1])
+    which = np.cumsum(first) - 1
+    other = np.flatnonzero(labels != kept[which])
     if len(other):
         u, v = pairs[other[0]].tolist()
-        one, two = kept[np.cumsum(first)[other[0]] - 1], labels[other[0]]
+        one, two = kept[which[other[0]]].item(), labels[other[0]].item()
         raise DataError(
-            f"the edge of the nodes {u} and {v} is given with the labels {one.item()!r} and {two.item()!r}; "
-            "an edge has one."
+            f"the edge of the nodes {u} and {v} is given with the labels {one!r} and {two!r}; an edge has one."
         )
     return pairs[first], kept

@@ -63,6 +63,32 @@ a tuple (edges, labels, edge_labels, attributes), and is 3.5.
         kept: JointGraph = self.keep("joint", lambda: _joint(self.items.tolist()))
         return kept
 
+    def attributes(self) -> NDArray[np.float64]:
+        """The attributes of all nodes, (nodes, d).
+
+        Raises
+        ------
+        DataError
+            If a graph with nodes has none, or if graphs have unequally many; with its row.
+        """
+        kept: NDArray[np.float64] = self.keep("attributes", self._attributes)
+        return kept
+
+    def _attributes(self) -> NDArray[np.float64]:
+        parts: list[np.ndarray] = []
+        for row, graph in enumerate(self):
+            if graph.n == 0:
+                continue
+            if graph.attributes is None:
+                raise DataError(f"row {row} of the graphs has no attributes; give each node some numbers.")
+            if parts and graph.attributes.shape[1] != parts[0].shape[1]:
+                raise DataError(
+                    f"the nodes of row {row} of the graphs have {graph.attributes.shape[1]} attributes, and those of "
+                    f"rows before it {parts[0].shape[1]}."
+                )
+            parts.append(graph.attributes)
+        return _concatenated(parts, np.empty((0, 0)))
+
 
 @dataclass(frozen=True, eq=False)
 class GraphArrays:

@@ -10,7 +10,10 @@ from mercer.kernels.agreement import alignment
 from mercer.kernels.algebra import Constant, exp
 from mercer.kernels.convert import as_kernel, from_sklearn
 from mercer.kernels.function import from_function
+from mercer.kernels.graph.graphlet import Graphlet
 from mercer.kernels.graph.histograms import EdgeHistogram, VertexHistogram
+from mercer.kernels.graph.propagation import Propagation
+from mercer.kernels.graph.random_walk import RandomWalk
 from mercer.kernels.graph.shortest_path import ShortestPath
 from mercer.kernels.graph.weisfeiler_lehman import WeisfeilerLehman
 from mercer.kernels.kernel import Cost, Kernel
@@ -48,12 +51,12 @@ from mercer.kernels.vector.stationary import (
 )
 
 __all__ = [
-    "RBF", "AdditiveChiSquared", "AllSubsets", "ArcCosine", "BagOfWords", "BlendedSpectrum", "Centered",
-    "ChiSquared", "Constant", "Cost", "DynamicTimeWarping", "EdgeHistogram", "EditDistance", "ExpSineSquared",
-    "ExponentialDot", "GappyKmers", "GlobalAlignment", "Hamming", "HistogramIntersection", "Kernel", "Laplacian",
-    "Linear", "Matern", "Mismatch", "NegativeDistance", "Normalized", "NormalizedGlobalAlignment", "On",
-    "PartialTree", "Periodic", "Polynomial", "RationalQuadratic", "ScaledBy", "ShortestPath", "Sigmoid", "Spectrum",
-    "Subsequence", "SubsetTree", "Subtree", "Tanimoto", "VertexHistogram", "Warped", "WeightedDegree",
+    "RBF", "AdditiveChiSquared", "AllSubsets", "ArcCosine", "BagOfWords", "BlendedSpectrum", "Centered", "ChiSquared",
+    "Constant", "Cost", "DynamicTimeWarping", "EdgeHistogram", "EditDistance", "ExpSineSquared", "ExponentialDot",
+    "GappyKmers", "GlobalAlignment", "Graphlet", "Hamming", "HistogramIntersection", "Kernel", "Laplacian", "Linear",
+    "Matern", "Mismatch", "NegativeDistance", "Normalized", "NormalizedGlobalAlignment", "On", "PartialTree",
+    "Periodic", "Polynomial", "Propagation", "RandomWalk", "RationalQuadratic", "ScaledBy", "ShortestPath", "Sigmoid",
+    "Spectrum", "Subsequence", "SubsetTree", "Subtree", "Tanimoto", "VertexHistogram", "Warped", "WeightedDegree",
     "WeisfeilerLehman", "White", "alignment", "as_kernel", "exp", "from_function", "from_sklearn", "parse_kernel",
     "product_of",
 ]  # fmt: skip

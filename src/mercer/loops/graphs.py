@@ -22,6 +22,22 @@ def hash_numbers(numbers):
 
 
 @jit
+def join_each(one, others):
+    """A hash of a hash with each of others."""
+    out = np.empty(others.shape[0], np.uint64)
+    for i in range(others.shape[0]):
+        out[i] = join(one, others[i])
+    return out
+
+
+@jit
+def hash_bins(bins, out):
+    """Join the number of each bin to the hash in its place."""
+    for i in range(bins.shape[0]):
+        out[i] = join(out[i], np.uint64(bins[i]))
+
+
+@jit
 def refine(labels, starts, neighbours, through, edge_labels, out):
     """A hash of each node's label and the labels of its neighbours, with those of the edges that lead there.
 

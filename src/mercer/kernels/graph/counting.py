@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from mercer._errors import ParameterError
 from mercer.data.graphs import JointGraph
-from mercer.engine import memory, threads
+from mercer.engine import memory, settings, threads
 from mercer.kernels.features import Features
 from mercer.loops.graphs import count_runs, shortest_paths
 
@@ -28,6 +28,11 @@ def flag(kernel: str, name: str, value: Any) -> bool:
 def edge_labels_of(joint: JointGraph, there: bool) -> NDArray[np.uint64]:
     """The labels of the edges, or as many equal ones."""
     return joint.edge_labels if there else np.zeros_like(joint.edge_labels)
+
+
+def ones(ids: NDArray[np.uint64], starts: NDArray[np.int64]) -> Features:
+    """Each id counted once for every time that it is there."""
+    return Features(ids, np.ones(len(ids)), starts)
 
 
 def counted(ids: NDArray[np.uint64], starts: NDArray[np.int64]) -> Features:
@@ -55,7 +60,6 @@ def path_features(joint: JointGraph, levels: NDArray[np.uint64]) -> Features:
     sizes = np.diff(joint.nodes)
     pairs = len(levels) * sizes * np.maximum(sizes - 1, 0)
     totals = np.concatenate([np.zeros(1, np.int64), np.cumsum(pairs)])
-    memory.reserve(16 * int(max(pairs.max(initial=0), min(_PAIRS, totals[-1]))), "shortest paths of graphs")
     # Where rows with as many pairs as are hashed at once begin and end.
     bounds = np.flatnonzero(np.diff(totals[1:] // _PAIRS, prepend=-1, append=-2)).tolist()
     parts: list[Features | None] = [None] * (len(bounds) - 1)
@@ -68,7 +72,10 @@ def path_features(joint: JointGraph, levels: NDArray[np.uint64]) -> Features:
 
         return work
 
-    threads.run([task(number) for number in range(len(parts))])
+    # Each thread holds the hashes and counts of its part.
+    largest = max(pairs.max(initial=0), min(_PAIRS, totals[-1]))
+    with memory.reserve(16 * int(largest) * settings.resolve_jobs(None), "the shortest paths of the largest graphs"):
+        threads.run([task(number) for number in range(len(parts))])
     found = [part for part in parts if part is not None]
     lengths = np.concatenate([np.diff(part.starts) for part in found])
     return Features(

@@ -8,7 +8,7 @@ from typing import ClassVar
 from mercer.data.graphs import Graphs
 from mercer.data.objects import Objects
 from mercer.kernels.features import FeatureKernel, Features
-from mercer.kernels.graph.counting import counted
+from mercer.kernels.graph.counting import ones
 
 
 @dataclass(frozen=True, repr=False)
@@ -36,7 +36,7 @@ class VertexHistogram(FeatureKernel):
 
     def _features(self, objects: Graphs) -> Features:
         joint = objects.joint()
-        return counted(joint.labels.copy(), joint.nodes)
+        return ones(joint.labels, joint.nodes)
 
 
 @dataclass(frozen=True, repr=False)
@@ -64,4 +64,4 @@ class EdgeHistogram(FeatureKernel):
 
     def _features(self, objects: Graphs) -> Features:
         joint = objects.joint()
-        return counted(joint.edge_labels.copy(), joint.first_edge)
+        return ones(joint.edge_labels, joint.first_edge)

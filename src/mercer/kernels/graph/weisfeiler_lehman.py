@@ -12,7 +12,7 @@ from mercer._errors import ParameterError
 from mercer.data.graphs import Graphs, JointGraph
 from mercer.data.objects import Objects
 from mercer.kernels.features import FeatureKernel, Features
-from mercer.kernels.graph.counting import by_rows, counted, edge_labels_of, flag, path_features
+from mercer.kernels.graph.counting import by_rows, edge_labels_of, flag, ones, path_features
 from mercer.kernels.parameters import whole
 from mercer.loops.graphs import hash_pairs, refine
 
@@ -75,11 +75,11 @@ class WeisfeilerLehman(FeatureKernel):
         if self.base == "shortest-path":
             return path_features(joint, levels)
         if self.base == "subtree":
-            return counted(*by_rows(levels, joint.nodes))
+            return ones(*by_rows(levels, joint.nodes))
         pairs = np.empty((len(levels), len(joint.edges)), np.uint64)
         for labels, out in zip(levels, pairs, strict=True):
             hash_pairs(labels, joint.edges, edge_labels_of(joint, self.edge_labels), out)
-        return counted(*by_rows(pairs, joint.first_edge))
+        return ones(*by_rows(pairs, joint.first_edge))
 
     def _levels(self, joint: JointGraph) -> NDArray[np.uint64]:
         """The labels of every step, (iterations + 1, nodes)."""

@@ -1,0 +1,188 @@
+"""What a graph may be, the form that is kept, and the arrays of model files."""
+
+from __future__ import annotations
+
+import dataclasses
+import pickle
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import networkx as nx
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import mercer
+from graph_cases import drawn, graphs
+from mercer import Graph
+from mercer._errors import DataError, ModelFileError
+from mercer.data.graphs import GraphArrays, Graphs
+from mercer.kernels import RBF, Propagation, RandomWalk, WeisfeilerLehman, product_of
+
+PATH = [(0, 1), (1, 2)]
+
+
+def test_every_way_to_say_a_graph_gives_the_same() -> None:
+    made = nx.Graph()
+    for node, (label, numbers) in {"b": ("C", [1.0, 2.0]), "a": ("O", [0.0, 1.0]), "c": ("C", [3, 3])}.items():
+        made.add_node(node, label=label, attributes=numbers)
+    made.add_edge("a", "b", label=1, weight=0.3)
+    made.add_edge("a", "c", label=2)
+    parts: tuple[Any, ...] = PATH, ["C", "O", "C"], [1, 2], [[1, 2], [0, 1], [3, 3]]
+    names = ("edges", "labels", "edge_labels", "attributes")
+    wanted = Graph(*parts)
+    assert Graphs.of([made, nx.MultiGraph(made), parts, dict(zip(names, parts)), wanted]).same(
+        Graphs.of([wanted] * 5)
+    ).all()  # fmt: skip
+    arrays = np.array(PATH), np.array(["C", "O", "C"]), np.array([1, 2], np.uint8), np.array(parts[3], np.float32)
+    assert Graph(*arrays) == wanted and hash(Graph(*arrays)) == hash(wanted)
+    assert Graph(PATH, "COC") == Graph(PATH, np.array(["C", "O", "C"], object))
+    assert Graph(PATH) == Graph(np.array(PATH), [None] * 3, n=3) != Graph(PATH, [0, 0, 0])
+
+
+def test_an_edge_is_there_once() -> None:
+    twice = Graph([(2, 1), (1, 0), (1, 2), (1, 1), (1, 1)], edge_labels=["x", "y", "x", "z", "z"])
+    assert twice.edges.tolist() == [[0, 1], [1, 1], [1, 2]] and twice.edge_labels.tolist() == ["y", "z", "x"]
+    assert not any(a.flags.writeable for a in (twice.edges, twice.edge_labels))
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        twice.n = 7
+
+
+def test_nothing_is_a_graph_too() -> None:
+    assert Graph() == Graph(np.empty((0, 2)), [], [], n=0) and Graphs.of([nx.Graph()])[0] == Graph()
+    assert Graph().n == 0 and Graph(labels=["C"]).n == 1 and Graph(attributes=np.ones((4, 2))).n == 4
+    assert Graph([(0, 5)]).n == 6 and Graph([(0, 0)]).edges.tolist() == [[0, 0]]
+
+
+@pytest.mark.parametrize(("item", "message"), [
+    ((PATH, [1, 2]), r"edge 1 joins the nodes 1 and 2, and the graph has the nodes 0 to 1\."),
+    (([(0, -1)],), "edge 0 joins the nodes 0 and -1"),
+    (([(0, 0)], None, None, np.empty((0, 2))), "joins the nodes 0 and 0, and the graph has no nodes"),
+    ((np.zeros((2, 3), int),), r"must be an array of whole numbers, \(m, 2\), and are one of int64, \(2, 3\)"),
+    (([(0, 1.5)],), "must be an array of whole numbers"),
+    (([(0, 1), (2,)],), "must be pairs of nodes"),
+    ((PATH, ["C", None, "C"]), "node 1 has no label, and others have"),
+    ((PATH, ["C", 1, "C"]), r"all whole numbers or all text, and that of node 0 is 'C' where others are numbers"),
+    ((PATH, [1.5, 1.0, 2.0]), "that of node 0 is 1.5; numbers that measure something are attributes"),
+    ((PATH, [True, False, True]), "that of node 0 is True"),
+    ((PATH, [2**63, 0, 0]), "a node label is 9223372036854775808, and whole numbers of less than 64 bits"),
+    ((PATH, {0: "C", 1: "C", 2: "O"}), "the node labels must be a sequence in the order of the nodes"),
+    ((PATH, 3), "the node labels must be a sequence"),
+    ((PATH, None, [1]), "there are 2 edges and 1 edge labels; give each edge one"),
+    (([(0, 1), (1, 0)], None, [1, 2]), "the edge of the nodes 0 and 1 is given with the labels 1 and 2; an edge has"),
+    ((PATH, None, None, [[1.0], [np.nan], [2.0]]), "the attributes of node 1 hold NaN or an infinity"),
+    ((PATH, None, None, [[1.0], [2.0, 3.0], [2.0]]), "must be numbers, equally many for each node"),
+    ((PATH, None, None, np.ones((3, 1, 1))), r"must have the shape \(n, d\), and have \(3, 1, 1\)"),
+    ((PATH, [1, 2, 3], None, [1.0, 2.0]), "labels says that there are 3 nodes, and attributes that there are 2"),
+    ({"edges": PATH, "n": -1}, "the number of nodes must be a whole number, and is -1"),
+    ({"edges": PATH, "n": 4, "labels": [1, 1, 1]}, "n says that there are 4 nodes, and labels that there are 3"),
+    ({"edges": PATH, "node_labels": [1, 1, 1]}, r"the parts of a graph are edges, labels, .* and the keys are \['ed"),
+    ({}, "the parts of a graph are"),
+    ((), "a graph must be a mercer.Graph, a graph of networkx, a dict"),
+    (PATH, "a graph must be a mercer.Graph, a graph of networkx, a dict"),
+    (nx.DiGraph([(0, 1)]), r"the graph is directed, .* use its .to_undirected\(\)"),
+    (nx.Graph([(0, 1), {"label": 1}.keys()][:1]), None),
+])  # fmt: skip
+def test_mistakes_are_named(item: Any, message: str | None) -> None:
+    if message is None:
+        assert Graphs.of([item])[0] == Graph([(0, 1)])
+        return
+    with pytest.raises(DataError, match=f"row 1 of X: .*{message}"):
+        Graphs.of([Graph(), item])
+
+
+def test_attributes_of_networkx_are_of_all_nodes_or_of_none() -> None:
+    made = nx.path_graph(3)
+    made.nodes[0]["attributes"] = [1.0]
+    with pytest.raises(DataError, match="row 0 of X: node 1 has no attributes, and others have"):
+        Graphs.of([made])
+
+
+@given(items=st.lists(graphs(), max_size=5))
+@settings(max_examples=60, deadline=None)
+def test_arrays_hold_every_graph(items: list[Graph]) -> None:
+    rows = Graphs(items)
+    assert list(Graphs(rows.arrays)) == items
+    assert pickle.loads(pickle.dumps(rows)) == rows
+
+
+def test_wrong_arrays_are_refused() -> None:
+    arrays = Graphs.of([(PATH, list("CCO"), [1, 2], [1.0, 2.0, 3.0]), (PATH,)]).arrays
+    for name, value, message in [
+        ("sizes", arrays.sizes - 2, "three numbers a row"),
+        ("sizes", arrays.sizes + 1, "do not add up"),
+        ("sizes", arrays.sizes[:1], "three numbers a row"),
+        ("kinds", arrays.kinds[:, :1], "kinds"),
+        ("edges", arrays.edges + 7, "joins the nodes"),
+        ("edges", arrays.edges.astype(float), "edges must be an array of kind 'i' with 2 axes"),
+        ("labels", arrays.labels + 9, "none of the texts"),
+        ("labels", arrays.labels - 9, "none of the texts"),
+        ("texts", arrays.texts[:0], "none of the texts"),
+        ("attributes", arrays.attributes * np.nan, "NaN"),
+    ]:  # fmt: skip
+        with pytest.raises(DataError, match=message):
+            Graphs(dataclasses.replace(arrays, **{name: value}))
+    with pytest.raises(DataError):
+        GraphArrays(*[np.empty(0)] * 7)
+
+
+KERNELS = {"features": WeisfeilerLehman(2) + 0.5, "pairs": RandomWalk(0.02).normalized()}
+
+
+@pytest.mark.parametrize("kernel", KERNELS.values(), ids=KERNELS)
+@pytest.mark.parametrize("name", ["SVC", "GaussianProcessRegressor", "KernelPCA"])
+def test_models_and_their_files_hold_graphs(name: str, kernel: Any, tmp_path: Path) -> None:
+    X = drawn(count=14)
+    y = np.array([graph.n for graph in X])
+    model = getattr(mercer, name)(kernel=kernel)
+    if name == "GaussianProcessRegressor":
+        model.set_params(alpha=0.1)
+    model.fit(X, y > 4 if name == "SVC" else y)
+    answers = model.transform(X) if name == "KernelPCA" else model.predict(X)
+    mercer.save(model, tmp_path / "model.mercer")
+    loaded = mercer.load(tmp_path / "model.mercer")
+    again = loaded.transform(X) if name == "KernelPCA" else loaded.predict(X)
+    assert np.array_equal(again, answers)
+    # Arrays for all rows together: two hundred graphs take a few bytes for each of their numbers.
+    assert (tmp_path / "model.mercer").stat().st_size < 40_000
+
+
+def test_files_grow_with_what_the_graphs_hold(tmp_path: Path) -> None:
+    rows = Graphs.of(drawn(count=2000))
+    mercer.save(rows, tmp_path / "rows.mercer")
+    numbers = sum(5 + g.edges.size + g.n + len(g.edges) for g in rows)
+    assert (tmp_path / "rows.mercer").stat().st_size < 8 * numbers + 4000
+    assert mercer.load(tmp_path / "rows.mercer") == rows
+
+
+def test_a_file_with_wrong_graphs_is_refused(tmp_path: Path) -> None:
+    rows = Graphs.of([(PATH, ["C", "C", "O"])])
+    object.__setattr__(rows.arrays, "edges", rows.arrays.edges + 5)
+    # What is to be written is read first, as a file is.
+    with pytest.raises(ModelFileError, match="joins the nodes 5 and 6"):
+        mercer.save(rows, tmp_path / "rows.mercer")
+
+
+def test_graphs_stand_in_a_column_of_a_table() -> None:
+    X = drawn(count=12)
+    frame = pd.DataFrame({"graph": X, "x": np.arange(12.0)})
+    kernel = product_of({"graph": WeisfeilerLehman(2).normalized(), "x": RBF(3.0)})
+    wanted = WeisfeilerLehman(2).normalized()(X) * RBF(3.0)(frame[["x"]].to_numpy())
+    np.testing.assert_allclose(kernel(frame), wanted, atol=1e-12)
+    spread = Propagation(source="labels").on("graph")
+    assert np.array_equal(spread(frame), Propagation(source="labels")(X))
+
+
+def test_networkx_is_needed_for_nothing() -> None:
+    program = (
+        "import sys; sys.modules['networkx'] = None\n"
+        "import mercer\n"
+        "X = [mercer.Graph([(0, 1)], ['C', 'O']), ([(0, 1), (1, 2)], ['C', 'O', 'C'])]\n"
+        "print(mercer.kernels.WeisfeilerLehman(1)(X).tolist())\n"
+    )
+    ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert ran.stdout == "[[4.0, 5.0], [5.0, 10.0]]\n"

@@ -1,0 +1,192 @@
+"""Random walks and propagation on graphs beside naive programs."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from graph_cases import around, drawn, graphs, labels_of, shuffled
+from mercer import Gram, Graph
+from mercer._errors import DataError, NumericalError, ParameterError
+from mercer.kernels import Propagation, RandomWalk
+from mercer.loops.graphs import hash_numbers
+
+
+def product_matrix(g: Graph, h: Graph, edge_labels: bool) -> np.ndarray:
+    """The adjacency matrix of the direct product, pair by pair."""
+    one, other = labels_of(g), labels_of(h)
+    pairs = [(u, s) for u in range(g.n) for s in range(h.n) if one[u] == other[s]]
+    place = {pair: number for number, pair in enumerate(pairs)}
+    near, close = around(g), around(h)
+    W = np.zeros((len(pairs), len(pairs)))
+    for (u, s), number in place.items():
+        for v, mark in near[u]:
+            for t, sign in close[s]:
+                if (v, t) in place and (mark == sign or not edge_labels):
+                    W[number, place[v, t]] = 1.0
+    return W
+
+
+def summed_walks(g: Graph, h: Graph, decay: float, edge_labels: bool = True) -> float:
+    """Walks of 0, 1, 2, ... edges, weighted and added up until nothing is added."""
+    W = product_matrix(g, h, edge_labels)
+    counts, total = np.ones(len(W)), 0.0
+    for _ in range(5000):
+        total += counts.sum()
+        counts = decay * (W @ counts)
+        if counts.sum() <= 1e-17 * total:
+            return total
+    raise AssertionError("the sum does not end")
+
+
+@pytest.mark.parametrize("edge_labels", [True, False])
+@given(X=st.lists(graphs(), min_size=1, max_size=3))
+@settings(max_examples=30, deadline=None)
+def test_walks_are_those_of_the_product_graph(edge_labels: bool, X: list[Graph]) -> None:
+    # Six nodes with loops have eigenvalues of up to 6.
+    kernel = RandomWalk(0.02, edge_labels=edge_labels)
+    naive = [[summed_walks(g, h, 0.02, edge_labels) for h in X] for g in X]
+    np.testing.assert_allclose(kernel(X), naive, rtol=1e-12)
+    np.testing.assert_allclose(kernel(X[:1], X), naive[:1], rtol=1e-12)
+
+
+def test_walks_close_to_the_border() -> None:
+    ring = Graph([(i, (i + 1) % 9) for i in range(9)])
+    # Each of the 81 pairs has 4 neighbours, so that the sum is 81 / (1 - 4 decay).
+    for gap in (1e-2, 1e-4, 1e-6):
+        decay = (1 - gap) / 4
+        assert RandomWalk(decay)([ring])[0, 0] == pytest.approx(81 / (1 - 4 * decay), rel=1e-9)
+
+
+def test_walks_without_end_are_refused() -> None:
+    ring = Graph([(i, (i + 1) % 9) for i in range(9)])
+    X = [Graph(n=2), ring]
+    assert RandomWalk(0.3)(X[:1], X).tolist() == [[4.0, 18.0]]
+    with pytest.raises(NumericalError, match=r"infinite for decay=0.3 at row 1 and row 1; .* finite .* below 0.25\."):
+        RandomWalk(0.3)(X)
+    with pytest.raises(NumericalError, match="at row 1 and row 1"):
+        Gram(RandomWalk(0.3), X) @ np.ones((2, 1))
+    # Labels that leave few walks in common allow more than the bound does.
+    labelled = Graph(ring.edges, range(9))
+    assert RandomWalk(0.3)([labelled])[0, 0] == pytest.approx(9 / (1 - 0.6))
+
+
+def test_the_bound_of_a_large_graph_is_its_largest_degree() -> None:
+    star = Graph([(0, i) for i in range(1, 1200)], [0] + [1] * 1199)
+    with pytest.raises(NumericalError, match=r"below 6\.956e-07"):
+        RandomWalk(0.5)([star], [star])
+
+
+@given(graph=graphs(), data=st.data())
+@settings(max_examples=20, deadline=None)
+def test_the_order_of_nodes_does_not_matter_to_walks(graph: Graph, data: st.DataObject) -> None:
+    order = np.array(data.draw(st.permutations(range(graph.n))), int)
+    K = RandomWalk(0.02)([graph, shuffled(graph, order)])
+    np.testing.assert_allclose(K, K[0, 0], rtol=1e-12)
+
+
+def test_slopes_of_walks_are_those_of_the_sums() -> None:
+    X = drawn(3, 6)
+    weights = np.random.default_rng(0).normal(size=(6, 6))
+    step = 1e-5
+    up, down = ([[summed_walks(g, h, d) for h in X] for g in X] for d in (0.03 + step, 0.03 - step))
+    wanted = (weights * (np.array(up) - down)).sum() / (2 * step)
+    # By the logarithm of the decay.
+    assert RandomWalk(0.03).pullback(X, None, weights)[0] == pytest.approx(0.03 * wanted, rel=1e-6)
+
+
+def with_attributes(seed: int = 0, d: int = 2) -> list[Graph]:
+    rng = np.random.default_rng(seed)
+    return [Graph(g.edges, g.labels, attributes=rng.normal(size=(g.n, d))) for g in drawn(seed)]
+
+
+def spread(kernel: Propagation, graph: Graph, held: np.ndarray, steps: int) -> np.ndarray:
+    """What nodes hold after some steps, node by node."""
+    for _ in range(steps):
+        near = [[u for u, _ in part] for part in around(graph)]
+        held = np.array([held[part].mean(axis=0) if part else held[v] for v, part in enumerate(near)])
+    return held
+
+
+def naive_bins(kernel: Propagation, graph: Graph) -> list[list[Any]]:
+    """The bins of all nodes at every step."""
+    found = []
+    for t in range(kernel.iterations + 1):
+        keys: list[list[Any]] = [[] for _ in range(graph.n)]
+        for part, number in (("attributes", 2 * t), ("labels", 2 * t + 1)):
+            if kernel.source not in (part, "both"):
+                continue
+            held, w = _held(kernel, graph, part, t)
+            shift = float(kernel._hash(-1 - number) >> np.uint64(12)) / 2.0**52
+            for v, x in enumerate(spread(kernel, graph, held, t)):
+                keys[v].append(math.floor(x @ w / kernel.bin_width + shift))
+        found.append(keys)
+    return found
+
+
+def _held(kernel: Propagation, graph: Graph, part: str, t: int) -> tuple[np.ndarray, np.ndarray]:
+    """What nodes hold at first, and the direction of step t."""
+    if part == "attributes":
+        from_numbers = np.arange(graph.attributes.shape[1])
+        return graph.attributes, kernel._direction(t, hash_numbers(from_numbers))
+    distinct = sorted(set(labels_of(graph)))
+    one_hot = np.array([[float(label == a) for a in distinct] for label in labels_of(graph)])
+    return one_hot, kernel._direction(t + kernel.iterations + 1, hash_numbers(np.array(distinct)))
+
+
+@pytest.mark.parametrize("distance", ["l1", "l2"])
+@pytest.mark.parametrize("source", ["attributes", "labels", "both"])
+def test_propagation_counts_pairs_of_nodes_in_the_same_bins(source: str, distance: str) -> None:
+    X = with_attributes()
+    kernel = Propagation(0.7, 3, source=source, distance=distance, seed=5)
+    bins = [naive_bins(kernel, g) for g in X]
+    naive = [
+        [sum(a == b for one, other in zip(g, h) for a in one for b in other) for h in bins] for g in bins
+    ]  # fmt: skip
+    assert kernel(X).tolist() == naive
+    assert kernel(X[3:4], X).tolist() == naive[3:4]
+    assert np.count_nonzero(np.triu(naive, 1)) > 0 and np.ptp(naive) > 0
+
+
+def test_directions_are_distributed_as_they_should_be() -> None:
+    axes = hash_numbers(np.arange(20_000))
+    normal = Propagation(distance="l2")._direction(3, axes)
+    assert abs(normal.mean()) < 5 / math.sqrt(20_000) and abs((normal**2).mean() - 1) < 5 * math.sqrt(2 / 20_000)
+    # Half of a Cauchy distribution is between -1 and 1.
+    assert abs((np.abs(Propagation()._direction(3, axes)) < 1).mean() - 0.5) < 5 * 0.5 / math.sqrt(20_000)
+    assert not np.array_equal(normal, Propagation(distance="l2", seed=1)._direction(3, axes))
+
+
+def test_propagation_names_rows_without_attributes() -> None:
+    X = with_attributes()
+    with pytest.raises(DataError, match="row 1 of the graphs has no attributes"):
+        Propagation()([X[0], drawn()[0]])
+    with pytest.raises(DataError, match="nodes of row 1 of the graphs have 3 attributes, and those of rows bef"):
+        Propagation()([X[0], with_attributes(d=3)[0]])
+    with pytest.raises(DataError, match="nodes of one side have 2 attributes and those of the other 3"):
+        Propagation()(X, with_attributes(d=3))
+    assert Propagation()([Graph(n=0), X[0]])[0].tolist() == [0.0, 0.0]
+    assert Propagation()([Graph(n=0)]).tolist() == [[0.0]]
+
+
+@pytest.mark.parametrize(("parameters", "message"), [
+    ({"bin_width": 0.0}, "bin_width must be a number above 0"),
+    ({"iterations": -1}, "iterations must be a whole number of at least 0"),
+    ({"source": "edges"}, "source must be one of attributes, labels, both, and is 'edges'"),
+    ({"distance": "l3"}, "distance must be one of l1, l2, and is 'l3'"),
+    ({"seed": 0.5}, "seed must be a whole number of at least 0"),
+])  # fmt: skip
+def test_wrong_parameters_are_refused(parameters: dict[str, Any], message: str) -> None:
+    with pytest.raises(ParameterError, match=message):
+        Propagation(**parameters)
+
+
+def test_wrong_decays_are_refused() -> None:
+    for decay in (0.0, -1.0, math.nan, "much"):
+        with pytest.raises(ParameterError, match="decay must be"):
+            RandomWalk(decay)
