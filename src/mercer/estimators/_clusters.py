@@ -10,11 +10,12 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from mercer._errors import DataError, ParameterError
+from mercer._errors import ParameterError
 from mercer.data.columns import MixedRows
 from mercer.data.objects import Objects
 from mercer.engine import memory, settings
 from mercer.estimators._base import KernelEstimator
+from mercer.estimators._diagonal import diagonal_of_new
 from mercer.estimators._distinct import equal_rows
 from mercer.gram import Gram
 from mercer.kernels.vector.dot import Linear
@@ -30,8 +31,6 @@ _SAMPLE = 20
 _LEAST = 2000
 # The share of the budget that features may take; else they are made anew for every look at them.
 _SHARE = 0.8
-# Differences of k(x, x) in units of rounding that say nothing.
-_CONSTANT = 1e3
 
 
 @dataclass(frozen=True)
@@ -204,18 +203,5 @@ def new_diagonal(model: KernelEstimator, X: Any, own: Vector | None, diagonal: A
         if centre is not None:
             return squared_norms(np.asarray(X - centre, dtype=np.float64))
         return np.asarray(Gram(model.kernel_, X, n_jobs=model.n_jobs).diagonal(), dtype=np.float64)
-    if diagonal is not None:
-        given = np.asarray(diagonal, dtype=np.float64)
-        if given.shape != (len(X),) or not np.isfinite(given).all():
-            raise DataError(
-                f"diagonal must be {len(X)} finite numbers, k(x, x) of each row, and has the shape {given.shape}"
-                + ("." if np.isfinite(given).all() else " and entries that are not finite.")
-            )
-        return given
     assert own is not None
-    if np.abs(own - own[0]).max() > _CONSTANT * np.finfo(X.dtype).eps * abs(own[0]):
-        raise ParameterError(
-            "distances need k(x, x) of the rows, and the matrix does not hold it for new ones; pass diagonal=, or ask "
-            "for the nearest means without distances (predict)."
-        )
-    return np.full(len(X), own[0])
+    return diagonal_of_new(diagonal, own, len(X), X.dtype, "ask for the nearest means without distances (predict)")

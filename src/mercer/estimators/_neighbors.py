@@ -14,6 +14,7 @@ from mercer._errors import DataError, ParameterError
 from mercer.engine import settings
 from mercer.engine.tiles import Array
 from mercer.estimators._base import KernelEstimator
+from mercer.estimators._diagonal import diagonal_of_new
 from mercer.gram import Gram
 from mercer.gram.nearest import smallest
 from mercer.kernels.geometry import Ranking, ranking
@@ -173,21 +174,8 @@ class KernelNeighbors(KernelEstimator):
             return self._own
         if self.kernel_ is not None:
             return Gram(self.kernel_, rows, n_jobs=self.n_jobs).diagonal()
-        if diagonal is not None:
-            given = np.asarray(diagonal, dtype=np.float64)
-            if given.shape != (len(rows),) or not np.isfinite(given).all():
-                raise DataError(
-                    f"diagonal must be {len(rows)} finite numbers, k(x, x) of each new row, and has the shape "
-                    f"{given.shape}" + ("." if np.isfinite(given).all() else " and entries that are not finite.")
-                )
-            return given
-        first = self._own[0]
-        if np.abs(self._own - first).max() > 1e3 * np.finfo(rows.dtype).eps * abs(first):
-            raise ParameterError(
-                "distances need k(x, x) of the new rows, and the matrix does not hold it; pass diagonal=, or ask for "
-                "neighbours without distances (return_distance=False, weights='uniform')."
-            )
-        return np.full(len(rows), first)
+        way_out = "ask for neighbours without distances (return_distance=False, weights='uniform')"
+        return diagonal_of_new(diagonal, self._own, len(rows), rows.dtype, way_out)
 
     def _from_scores(self, scores: Array, mine: Array, dtype: np.dtype, indices: NDArray[np.intp]) -> Any:
         """Distances from ``k(z, z) - 2 k(x, z)``; what is within rounding of 0 is 0."""
