@@ -268,28 +268,30 @@ class TilePairs:
         self.dtype, self.repeated, self.scope, self.instead = dtype, repeated, scope, instead
         self._held = held
         self._cache: dict[Hashable, Array] = {} if cache is None else cache
+        self._last: tuple[Any, tuple[Operand, Operand]] | None = None
 
     @property
     def shape(self) -> tuple[int, ...]:
         return self.rows.stop - self.rows.start, self.columns.stop - self.columns.start
 
     def _operands(self, statistic: Any) -> tuple[Operand, Operand]:
+        if self._last is not None and self._last[0] is statistic:
+            return self._last[1]
         key = (id(self.left), id(self.right), statistic, self.dtype)
         both = self._held.get(key)
         if both is None:
-            frame = Frame(self.left.root, self.right.root)
-            both = (
-                self.left.operand(statistic, frame, self.dtype), self.right.operand(statistic, frame, self.dtype)
-            )  # fmt: skip
+            frame, dtype = Frame(self.left.root, self.right.root), self.dtype
+            both = self.left.operand(statistic, frame, dtype), self.right.operand(statistic, frame, dtype)
             self._held[key] = both
-        return tuple([a[self.rows] for a in both[0]]), tuple([a[self.columns] for a in both[1]])
+        self._last = statistic, (tuple([a[self.rows] for a in both[0]]), tuple([a[self.columns] for a in both[1]]))
+        return self._last[1]
 
     def statistic(self, statistic: Any, multiplier: float, out: Array) -> None:
         """Write ``multiplier * statistic`` into ``out``."""
-        if (self.scope, statistic) in self.repeated:
+        if self.repeated and (self.scope, statistic) in self.repeated:
             np.multiply(self.values(statistic), out.dtype.type(multiplier), out=out)
         else:
-            statistic = self.instead.get(statistic, statistic)
+            statistic = self.instead.get(statistic, statistic) if self.instead else statistic
             statistic.fill(*self._operands(statistic), multiplier, out)
 
     def by_table(self, statistic: Any, multiplier: float, finish: Callable[[Array], None], out: Array) -> bool:
@@ -297,9 +299,9 @@ class TilePairs:
 
         A count has few values, and looking one up costs less than most functions.
         """
-        if (self.scope, statistic) in self.repeated:
+        if self.repeated and (self.scope, statistic) in self.repeated:
             return False
-        statistic = self.instead.get(statistic, statistic)
+        statistic = self.instead.get(statistic, statistic) if self.instead else statistic
         left, right = self._operands(statistic)
         largest = statistic.largest_count(left)
         if largest is None or out.size < largest:
@@ -311,7 +313,7 @@ class TilePairs:
 
     def values(self, statistic: Any) -> Array:
         """The statistic itself, kept for the life of the tile; not to be written to."""
-        statistic = self.instead.get(statistic, statistic)
+        statistic = self.instead.get(statistic, statistic) if self.instead else statistic
         key = (self.scope, statistic)
         if key not in self._cache:
             out = tiles.borrow(self.shape, self.dtype)

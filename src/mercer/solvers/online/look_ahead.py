@@ -5,13 +5,18 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from mercer.engine import memory, threads
+from mercer.engine import threads
 from mercer.loops import perceptron as loops
 from mercer.solvers.matrix import Array, Vector
 from mercer.solvers.online.problem import Expansion, Indices, PerceptronProblem, check_values, values_at_all
 
 # The fewest and the most steps of a stretch, and how many mistakes end it.
 _FEWEST, _MOST, _MISTAKES = 256, 4096, 64
+
+
+def entries_between(held: int, p: int) -> int:
+    """Kernel values between the rows of a stretch that are held, for K of p rows of which ``held`` are."""
+    return min(_MISTAKES, held) * min(_MOST, p)
 
 
 class LookAhead:
@@ -28,6 +33,7 @@ class LookAhead:
         self.slot, self.owner, self.next = np.full(p, -1), np.full(len(held), -1), 0
         self.values = values_at_all(problem, expansion)
         self.length = _FEWEST
+        self.between = np.zeros(entries_between(len(held), p), dtype=held.dtype)
 
     def go(self, order: Indices) -> int:
         """One pass; returns the number of updates."""
@@ -59,7 +65,7 @@ class LookAhead:
         self._add(wrong, theta[:, erring])
         # The next stretch should have about as many mistakes as may be.
         if steps < m:
-            self.length = max(_FEWEST, 2 * steps)
+            self.length = min(max(_FEWEST, 2 * steps), _MOST)
         elif 2 * len(erring) <= _MISTAKES:
             self.length = min(2 * self.length, _MOST)
         return steps, len(updates)
@@ -73,25 +79,24 @@ class LookAhead:
         values, updates = self.values[:, rows], np.empty((most * outputs, 4), dtype=np.int64)
         order, codes, erring = np.arange(m), problem.codes[rows], list[int]()
         at = count = 0
-        with memory.reserve(most * m * self.held.itemsize, "a block of kernel values"):
-            part, K = problem.gram.restrict(rows, rows), np.zeros((most, m), dtype=self.held.dtype)
-            while True:
-                at += loops.steps(
-                    K, place, codes, problem.positive, order[at:], values, theta, lagged, queue, inside, state,
-                    float(problem.constant), float(problem.margin), self.expansion.steps + at, wrong, updates[count:],
-                )  # fmt: skip
-                count += int(state[loops.COUNT])
-                if at == m or len(erring) == most:
-                    return at, erring, updates[:count]
-                row = K[len(erring)]
-                slot = self.slot[rows[at]]
-                # What lies behind is over, and so is this step.
-                if slot >= 0:
-                    row[at + 1 :] = self.held[slot, rows[at + 1 :]]
-                elif at + 1 < m:
-                    part.fill(slice(at, at + 1), slice(at + 1, m), row[None, at + 1 :])
-                place[at] = len(erring)
-                erring.append(at)
+        part, K = problem.gram.restrict(rows, rows), self.between[: most * m].reshape(most, m)
+        while True:
+            at += loops.steps(
+                K, place, codes, problem.positive, order[at:], values, theta, lagged, queue, inside, state,
+                float(problem.constant), float(problem.margin), self.expansion.steps + at, wrong, updates[count:],
+            )  # fmt: skip
+            count += int(state[loops.COUNT])
+            if at == m or len(erring) == most:
+                return at, erring, updates[:count]
+            # What lies behind is over, and so is this step.
+            row, ahead = K[len(erring)], rows[at + 1 :]
+            slot = self.slot[rows[at]]
+            if slot >= 0:
+                row[at + 1 :] = self.held[slot, ahead]
+            elif len(ahead):
+                part.fill(slice(at, at + 1), slice(at + 1, m), row[None, at + 1 :])
+            place[at] = len(erring)
+            erring.append(at)
 
     def _add(self, rows: Indices, weights: Vector) -> None:
         """Add the rows of K, times ``weights`` (k, e), to the values."""

@@ -14,7 +14,7 @@ from mercer.engine.tiles import spans
 from mercer.gram.precomputed import PrecomputedGram
 from mercer.loops import perceptron as loops
 from mercer.solvers.matrix import Array, GramMatrix
-from mercer.solvers.online.look_ahead import LookAhead
+from mercer.solvers.online.look_ahead import LookAhead, entries_between
 from mercer.solvers.online.problem import Expansion, Indices, PerceptronProblem, check_values, values_at_all
 
 # The fewest rows that are held, steps between two looks for Ctrl-C, and the least chunk with a budget.
@@ -104,7 +104,7 @@ def _opened(problem: PerceptronProblem, expansion: Expansion) -> Iterator[_Whole
             yield _WholeWalk(problem, expansion, gram.block(None, None, out=np.empty((p, p), dtype=gram.dtype)))
     else:
         held = min(p, max(_LEAST, memory.budget() // 2 // (p * size)))
-        with memory.reserve(held * p * size, "a block of kernel rows"):
+        with memory.reserve((held * p + entries_between(held, p)) * size, "a block of kernel rows"):
             yield LookAhead(problem, expansion, np.empty((held, p), dtype=gram.dtype))
 
 
