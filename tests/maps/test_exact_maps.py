@@ -12,9 +12,11 @@ import pytest
 import scipy.sparse as sp
 from hypothesis import given
 from hypothesis import strategies as st
+from sklearn.linear_model import Ridge
 from sklearn.preprocessing import PolynomialFeatures
 
 import mercer
+from mercer import KernelRidge
 from mercer._errors import DataError, MemoryBudgetError, NumericalError, ParameterError
 from mercer.kernels import RBF, AllSubsets, Polynomial
 from mercer.maps import AllSubsetsMap, GaussianSeriesMap, PolynomialMap
@@ -250,3 +252,13 @@ def test_a_hook_hears_of_the_work_and_may_cancel_it() -> None:
 
     with mercer.on_progress(cancel), pytest.raises(KeyboardInterrupt):
         phi.transform(X)
+
+
+@pytest.mark.parametrize("phi", [PolynomialMap(2, 0.5, 1.0), AllSubsetsMap()], ids=repr)
+def test_learning_in_feature_space_is_learning_with_the_kernel(phi: Any, rng: np.random.Generator) -> None:
+    X, new, y = rng.normal(size=(25, 3)), rng.normal(size=(6, 3)), rng.normal(size=25)
+    F = phi.fit(X).transform(X)
+    primal, dual = Ridge(0.7, fit_intercept=False).fit(F, y), KernelRidge(0.7, kernel=phi.kernel_).fit(X, y)
+    np.testing.assert_allclose(dual.predict(new), primal.predict(phi.transform(new)), rtol=1e-9)
+    # The representer theorem: the weights in feature space are a combination of the rows' features.
+    np.testing.assert_allclose(dual.dual_coef_ @ F, primal.coef_, rtol=1e-8, atol=1e-10)
