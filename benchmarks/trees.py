@@ -22,8 +22,8 @@ from mercer.kernels import Kernel, PartialTree, SubsetTree, Subtree
 TITLE = "Kernels on trees: parsed questions of TREC"
 SECONDS = 120.0
 PUBLISHED = 0.900
-DECAYS = (0.2, 0.4, 0.6)
-COSTS = [1.0, 3.0, 10.0]
+DECAYS = (0.1, 0.2, 0.4)
+COSTS = [3.0, 10.0, 30.0]
 FOLDS = StratifiedKFold(5, shuffle=True, random_state=0)
 
 

@@ -116,37 +116,42 @@ def widest(nodes, trees):
 
 
 @jit
-def subset_value(kids, others, at, begin, length, stack, decay):
-    """``decay prod_j (1 + C(kids_j, others_j))`` of two nodes with the same production."""
+def subset_value(children, kid, last, others, other, at, begin, length, stack, decay):
+    """``decay prod_j (1 + C(s_j, t_j))`` of two nodes with the same production.
+
+    Their children are ``children[kid:last]`` and those from ``others[other]`` on.
+    """
     value = decay
-    for j in range(kids.shape[0]):
-        kid = kids[j]
-        if kid >= 0:
-            d = others[j] - begin[kid]
-            if 0 <= d < length[kid]:
-                value *= 1.0 + stack[at[kid] + d]
+    for j in range(last - kid):
+        s = children[kid + j]
+        if s >= 0:
+            d = others[other + j] - begin[s]
+            if 0 <= d < length[s]:
+                value *= 1.0 + stack[at[s] + d]
     return value
 
 
 @jit
-def partial_value(kids, others, at, begin, length, stack, decay, gap, line):
+def partial_value(children, kid, last, others, other, last_other, at, begin, length, stack, decay, gap, line):
     """``decay (gap^2 + sum over pairs of subsequences of the children)`` of two nodes with the same label.
 
-    ``line[c]`` is the sum over all pairs of subsequences that end before or at the child at work and before child c,
-    times ``gap`` for each child since; the sums over all lengths are one, so that a pair of children takes one step.
+    Their children are ``children[kid:last]`` and ``others[other:last_other]``. ``line[c]`` is the sum over all pairs of
+    subsequences that end before or at the child at work and before child c, times ``gap`` for each child since; the
+    sums over all lengths are one, so that a pair of children takes one step.
     """
-    m = others.shape[0]
+    m = last_other - other
     total = 0.0
-    if kids.shape[0] and m:
-        line[: m + 1] = 0.0
-        for i in range(kids.shape[0]):
-            kid = kids[i]
+    if last > kid and m:
+        for c in range(m + 1):
+            line[c] = 0.0
+        for i in range(kid, last):
+            s = children[i]
             since, before = 0.0, 0.0
             for c in range(m):
-                d = others[c] - begin[kid]
+                d = others[other + c] - begin[s]
                 ends = 0.0
-                if 0 <= d < length[kid]:
-                    ends = stack[at[kid] + d] * (1.0 + before)
+                if 0 <= d < length[s]:
+                    ends = stack[at[s] + d] * (1.0 + before)
                 total += ends
                 since = ends + gap * since
                 before = line[c + 1]
@@ -163,7 +168,7 @@ def compare_trees(left, rows, right, columns, partial, decay, gap, symmetric, ro
     the last ones on the stack, where that of their parent takes their place.
     """
     starts, keys, visit, first, children, _ = left
-    starts2, _, _, first2, children2, runs2 = right
+    starts2, _, _, first2, others, runs2 = right
     size = table_size(right, columns)
     table_keys, table_begins = np.empty(size, np.int64), np.empty(size, np.int64)
     stack = np.empty(room)
@@ -179,61 +184,63 @@ def compare_trees(left, rows, right, columns, partial, decay, gap, symmetric, ro
             result = 0.0
             for t in range(base, starts[rows[a] + 1]):
                 s = visit[t]
-                kids = children[first[base + s] : first[base + s + 1]]
+                kid, last = first[base + s], first[base + s + 1]
                 low = top
-                for kid in kids:
-                    if kid >= 0:
-                        low -= length[kid]
-                other = begin_of(keys[base + s], table_keys, table_begins)
-                count = runs2[base2 + other] if other >= 0 else 0
+                for c in range(kid, last):
+                    if children[c] >= 0:
+                        low -= length[children[c]]
+                run = begin_of(keys[base + s], table_keys, table_begins)
+                count = runs2[base2 + run] if run >= 0 else 0
                 for r in range(count):
-                    node = base2 + other + r
-                    others = children2[first2[node] : first2[node + 1]]
+                    o, p = first2[base2 + run + r], first2[base2 + run + r + 1]
                     if partial:
-                        value = partial_value(kids, others, at, begin, length, stack, decay, gap, line)
+                        value = partial_value(
+                            children, kid, last, others, o, p, at, begin, length, stack, decay, gap, line
+                        )
                     else:
-                        value = subset_value(kids, others, at, begin, length, stack, decay)
+                        value = subset_value(children, kid, last, others, o, at, begin, length, stack, decay)
                     stack[top + r] = value
                     result += value
                 for r in range(count if low < top else 0):
                     stack[low + r] = stack[top + r]
-                at[s], begin[s], length[s] = low, other, count
+                at[s], begin[s], length[s] = low, run, count
                 top = low + count
             out[a, b] = result
 
 
 @jit
-def subset_slope(kids, others, at, begin, length, stack, decay, result):
+def subset_slope(children, kid, last, others, other, at, begin, length, stack, decay, result):
     """The value as above, and its derivative by the decay, into the first two places of ``result``."""
     value, share = decay, 1.0 / decay
-    for j in range(kids.shape[0]):
-        kid = kids[j]
-        if kid >= 0:
-            d = others[j] - begin[kid]
-            if 0 <= d < length[kid]:
-                factor = 1.0 + stack[0, at[kid] + d]
+    for j in range(last - kid):
+        s = children[kid + j]
+        if s >= 0:
+            d = others[other + j] - begin[s]
+            if 0 <= d < length[s]:
+                factor = 1.0 + stack[0, at[s] + d]
                 value *= factor
-                share += stack[1, at[kid] + d] / factor
+                share += stack[1, at[s] + d] / factor
     result[0] = value
     result[1] = value * share
     result[2] = 0.0
 
 
 @jit
-def partial_slope(kids, others, at, begin, length, stack, decay, gap, line, result):
+def partial_slope(children, kid, last, others, other, last_other, at, begin, length, stack, decay, gap, line, result):
     """The value as above, and its derivatives by the decay and by that of gaps, into ``result``."""
-    m = others.shape[0]
+    m = last_other - other
     total, by_decay, by_gap = 0.0, 0.0, 0.0
-    line[:, : m + 1] = 0.0
-    for i in range(kids.shape[0]):
-        kid = kids[i]
+    for c in range(m + 1):
+        line[0, c], line[1, c], line[2, c] = 0.0, 0.0, 0.0
+    for i in range(kid, last):
+        s = children[i]
         since, since_1, since_2 = 0.0, 0.0, 0.0
         before, before_1, before_2 = 0.0, 0.0, 0.0
         for c in range(m):
-            d = others[c] - begin[kid]
+            d = others[other + c] - begin[s]
             ends, ends_1, ends_2 = 0.0, 0.0, 0.0
-            if 0 <= d < length[kid]:
-                here = at[kid] + d
+            if 0 <= d < length[s]:
+                here = at[s] + d
                 ends = stack[0, here] * (1.0 + before)
                 ends_1 = stack[1, here] * (1.0 + before) + stack[0, here] * before_1
                 ends_2 = stack[2, here] * (1.0 + before) + stack[0, here] * before_2
@@ -256,7 +263,7 @@ def partial_slope(kids, others, at, begin, length, stack, decay, gap, line, resu
 def tree_slopes(left, rows, right, columns, partial, decay, gap, room, pulled, slopes):
     """Add ``sum_ab pulled[a, b] d k(x_a, z_b) / d p`` for the decay and that of gaps; see :func:`compare_trees`."""
     starts, keys, visit, first, children, _ = left
-    starts2, _, _, first2, children2, runs2 = right
+    starts2, _, _, first2, others, runs2 = right
     size = table_size(right, columns)
     table_keys, table_begins = np.empty(size, np.int64), np.empty(size, np.int64)
     stack, line, result = np.empty((3, room)), np.empty((3, widest(right, columns) + 1)), np.empty(3)
@@ -270,24 +277,27 @@ def tree_slopes(left, rows, right, columns, partial, decay, gap, room, pulled, s
             top = 0
             for t in range(base, starts[rows[a] + 1] if pulled[a, b] != 0.0 else base):
                 s = visit[t]
-                kids = children[first[base + s] : first[base + s + 1]]
+                kid, last = first[base + s], first[base + s + 1]
                 low = top
-                for kid in kids:
-                    if kid >= 0:
-                        low -= length[kid]
-                other = begin_of(keys[base + s], table_keys, table_begins)
-                count = runs2[base2 + other] if other >= 0 else 0
+                for c in range(kid, last):
+                    if children[c] >= 0:
+                        low -= length[children[c]]
+                run = begin_of(keys[base + s], table_keys, table_begins)
+                count = runs2[base2 + run] if run >= 0 else 0
                 for r in range(count):
-                    node = base2 + other + r
-                    others = children2[first2[node] : first2[node + 1]]
+                    o, p = first2[base2 + run + r], first2[base2 + run + r + 1]
                     if partial:
-                        partial_slope(kids, others, at, begin, length, stack, decay, gap, line, result)
+                        partial_slope(
+                            children, kid, last, others, o, p, at, begin, length, stack, decay, gap, line, result
+                        )
                     else:
-                        subset_slope(kids, others, at, begin, length, stack, decay, result)
-                    stack[:, top + r] = result
+                        subset_slope(children, kid, last, others, o, at, begin, length, stack, decay, result)
+                    for part in range(3):
+                        stack[part, top + r] = result[part]
                     slopes[0] += pulled[a, b] * result[1]
                     slopes[1] += pulled[a, b] * result[2]
                 for r in range(count if low < top else 0):
-                    stack[:, low + r] = stack[:, top + r]
-                at[s], begin[s], length[s] = low, other, count
+                    for part in range(3):
+                        stack[part, low + r] = stack[part, top + r]
+                at[s], begin[s], length[s] = low, run, count
                 top = low + count
