@@ -318,8 +318,10 @@ class _Chunk:
         with memory.reserve(8 * budget * (budget + n), "the inverse of the support's kernel matrix, and shares"):
             if len(state.inverse) != m or state.stale > budget:
                 state.inverse, state.stale = self._inverse(), 0
-            Q, shares = np.zeros((budget, budget)), np.zeros((n, budget))
-            Q[:m, :m] = state.inverse
+            shares, Q = np.zeros((n, budget)), state.inverse
+            if m < budget:
+                Q = np.zeros((budget, budget))
+                Q[:m, :m] = state.inverse
 
             def strip(part: slice) -> None:
                 shares[part, :m] = rows[part, self.members] @ state.inverse
@@ -334,7 +336,7 @@ class _Chunk:
             )  # fmt: skip
             size = int(counts[loops.SIZE])
             state.stale += int(counts[loops.CHANGES])
-            state.inverse = Q[:size, :size].copy()
+            state.inverse = Q if size == budget else Q[:size, :size].copy()
         return members[:size]
 
     def _inverse(self) -> Vector:
@@ -343,7 +345,7 @@ class _Chunk:
         with threads.one_blas_thread():
             values, vectors = scipy.linalg.eigh(K)
             kept = values > loops.DEPENDENT * max(float(values[-1]), 0.0) if len(values) else values > 0
-            return np.asarray((vectors[:, kept] / values[kept]) @ vectors[:, kept].T)
+            return np.ascontiguousarray((vectors[:, kept] / values[kept]) @ vectors[:, kept].T)
 
 
 def whole_fits(gram: GramMatrix) -> bool:
