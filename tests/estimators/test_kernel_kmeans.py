@@ -326,3 +326,24 @@ def test_weights_and_budgets_that_are_refused() -> None:
     # The linear kernel asks for no more than the distances.
     with mercer.config(memory=300_000):
         assert KernelKMeans(6, kernel="linear", random_state=0).fit(X).certificate_.peak_bytes < 300_000
+
+
+@pytest.mark.parametrize(
+    ("kernel", "rows"),
+    [
+        (kernels.Spectrum(2), ["apple", "apply", "ample", "banana", "bandana", "cabana", "apple"]),
+        (kernels.GlobalAlignment(), [np.sin(t + np.arange(9.0)) * s for s in (1.0, 9.0) for t in (0.0, 0.1, 0.2)]),
+    ],
+)
+def test_rows_that_are_not_vectors(kernel: Any, rows: list[Any]) -> None:
+    K = kernel(rows)
+    start = nearest_rows(K, np.array([0, 3]))
+    expected, history = lloyd(K, start, 2, np.ones(len(rows)))
+    for init in ([0, 3], start):
+        model = KernelKMeans(2, kernel=kernel, init=init).fit(rows)
+        np.testing.assert_array_equal(model.labels_, expected)
+        assert model.inertia_ == pytest.approx(history[-1], rel=1e-9)
+    np.testing.assert_array_equal(model.predict(rows[:2]), expected[:2])
+    few = KernelKMeans(2, kernel=kernel, init=[0, 3], approximation="nystroem", n_landmarks=3, random_state=0).fit(rows)
+    free = KernelKMeans(2, kernel=kernel, init=few.labels_).fit(rows)
+    assert free.inertia_history_[0] <= few.inertia_ * (1 + 1e-9)
