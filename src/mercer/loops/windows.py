@@ -6,17 +6,14 @@ from mercer.loops._jit import jit
 
 # Counts of windows are kept in bytes for so many windows of the one string.
 _FLUSH = 255
+# Symbols of strings that are compared at once: their counts stay in the cache nearest to the core.
+_JOINED = 4096
 
 
 @jit
-def _first_agreements(x, begin, z, base, length, old):
-    """How many symbols the first window of x has in common with each window of z."""
-    for j in range(old.shape[0]):
-        agreeing = 0
-        for p in range(length):
-            if x[begin + p] == z[base + j + p]:
-                agreeing += 1
-        old[j] = agreeing
+def _agree(z, symbol, agreements):
+    for j in range(agreements.shape[0]):
+        agreements[j] += np.uint8(z[j] == symbol)
 
 
 @jit
@@ -33,38 +30,64 @@ def _count(agreements, least, counts):
 
 
 @jit
-def _flush(counts, totals):
-    for level in range(totals.shape[0]):
-        for j in range(counts.shape[1]):
-            totals[level] += counts[level, j]
+def _flush(counts, begins, ends, totals):
+    """Add the counts of the windows of each string to its totals, and start again from 0."""
+    for level in range(counts.shape[0]):
+        for b in range(begins.shape[0]):
+            total = 0
+            for count in counts[level, begins[b] : ends[b]]:
+                total += count
+            totals[b, level] += total
         counts[level] = 0
 
 
 @jit
-def _pair(x, begin, end, z, base, stop, length, least, first, second, counts, totals):
-    """``totals[l]``: the pairs of windows that agree in at least ``least + l`` symbols."""
+def _against(x, begin, end, joined, first, length, least, old, new, counts, begins, ends, totals):
+    """``totals[b, l]``: the pairs of windows of x and of string b that agree in at least ``least + l`` symbols.
+
+    The strings stand one after the other in ``joined``, so that loops are long; windows across their ends are made,
+    and are not counted. Those before ``first`` are left out.
+    """
     totals[:] = 0
-    windows, others = end - begin - length + 1, stop - base - length + 1
+    windows, others = end - begin - length + 1, joined.shape[0] - length + 1 - first
     if windows <= 0 or others <= 0:
         return
-    old, new, these = first[:others], second[:others], counts[:, :others]
+    old, new, these = old[first : first + others], new[first : first + others], counts[:, first : first + others]
     these[:] = 0
-    _first_agreements(x, begin, z, base, length, old)
+    old[:] = 0
+    for p in range(length):
+        _agree(joined[first + p :], x[begin + p], old)
     for i in range(windows):
         if i > 0:
             at = begin + i
-            _advance(old[: others - 1], new[1:], z[base : stop], z[base + length : stop], x[at - 1], x[at + length - 1])
+            entering = joined[first + length :]
+            _advance(old[: others - 1], new[1:], joined[first:], entering, x[at - 1], x[at + length - 1])
             agreeing = 0
             for p in range(length):
-                if x[at + p] == z[base + p]:
+                if x[at + p] == joined[first + p]:
                     agreeing += 1
             new[0] = agreeing
             old, new = new, old
-        for level in range(totals.shape[0]):
+        for level in range(counts.shape[0]):
             _count(old, np.uint8(least + level), these[level])
         if i % _FLUSH == _FLUSH - 1:
-            _flush(these, totals)
-    _flush(these, totals)
+            _flush(counts, begins, ends, totals)
+    _flush(counts, begins, ends, totals)
+
+
+@jit
+def _join(z, zs, columns, start, length, joined, begins, ends):
+    """Write strings from ``start`` on one after the other while they fit; how many, and how many symbols."""
+    count, put = 0, 0
+    for b in range(start, columns.shape[0]):
+        base, stop = zs[columns[b]], zs[columns[b] + 1]
+        if count and put + stop - base > joined.shape[0]:
+            break
+        joined[put : put + stop - base] = z[base:stop]
+        begins[count], ends[count] = put, max(put, put + stop - base - length + 1)
+        put += stop - base
+        count += 1
+    return count, put
 
 
 @jit
@@ -82,19 +105,28 @@ def windows(x, xs, rows, z, zs, columns, length, steps, symmetric, out):
     ``steps[l]`` is the table at ``length + 1 - len(steps) + l`` agreements, less the entry before; the table is 0 up to
     there. Only ``a <= b`` where ``symmetric``.
     """
-    room = _longest(zs, columns)
-    first, second = np.empty(room, np.uint8), np.empty(room, np.uint8)
-    counts, totals = np.empty((steps.shape[0], room), np.uint8), np.empty(steps.shape[0], np.int64)
-    least = length + 1 - steps.shape[0]
-    for a in range(rows.shape[0]):
-        begin, end = xs[rows[a]], xs[rows[a] + 1]
-        for b in range(a if symmetric else 0, columns.shape[0]):
-            base, stop = zs[columns[b]], zs[columns[b] + 1]
-            _pair(x, begin, end, z, base, stop, length, least, first, second, counts, totals)
-            value = 0.0
-            for level in range(steps.shape[0]):
-                value += steps[level] * totals[level]
-            out[a, b] = value
+    levels, count = steps.shape[0], columns.shape[0]
+    room = max(_JOINED, _longest(zs, columns))
+    joined, old, new = np.empty(room, z.dtype), np.empty(room, np.uint8), np.empty(room, np.uint8)
+    counts, totals = np.zeros((levels, room), np.uint8), np.empty((count, levels), np.int64)
+    begins, ends = np.empty(count, np.int64), np.empty(count, np.int64)
+    start = 0
+    while start < count:
+        some, size = _join(z, zs, columns, start, length, joined, begins, ends)
+        for a in range(rows.shape[0]):
+            skipped = min(max(a - start, 0), some) if symmetric else 0
+            if skipped == some:
+                continue
+            _against(
+                x, xs[rows[a]], xs[rows[a] + 1], joined[:size], begins[skipped], length, length + 1 - levels, old, new,
+                counts, begins[skipped:some], ends[skipped:some], totals[skipped:some],
+            )  # fmt: skip
+            for b in range(skipped, some):
+                value = 0.0
+                for level in range(levels):
+                    value += steps[level] * totals[b, level]
+                out[a, start + b] = value
+        start += some
 
 
 @jit
