@@ -120,15 +120,15 @@ def _splice(folder: Path) -> list[Row]:
     # KBANN's figures are of ten folds of a thousand sequences picked at random.
     picked = np.random.default_rng(0).choice(len(labels), 1000, replace=False)
     labels = labels[picked]
-    kernel = WeightedDegree(3, shift=1).normalized() ** 3
+    kernel = WeightedDegree(2).normalized()
     K = kernel([texts[i] for i in picked])
     folds = StratifiedKFold(10, shuffle=True, random_state=0)
-    found = cross_val_predict(SVC(kernel="precomputed", C=10.0), K, labels, cv=folds)
+    found = cross_val_predict(SVC(kernel="precomputed"), K, labels, cv=folds)
     published = {"EI": 7.6, "IE": 8.5, "N": 4.6}
     errors = {name: 100 * float((found != labels)[labels == name].mean()) for name in published}
     met = all(errors[name] <= published[name] for name in published)
     note = ", ".join(f"{name} {errors[name]:.1f} % wrong (KBANN {published[name]})" for name in published)
-    case = f"splice, ten folds of 1000, SVC(C=10), {kernel}"
+    case = f"splice, ten folds of 1000, SVC(C=1), {kernel}"
     return [Row(case, "published", seconds_of(lambda: kernel(texts[:1000])), None, "<= KBANN", met, note, errors)]
 
 

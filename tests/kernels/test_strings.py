@@ -13,7 +13,7 @@ from sklearn.feature_extraction.text import CountVectorizer, TfidfVectorizer
 
 import mercer
 from mercer import kernels
-from mercer._errors import DataError, ParameterError
+from mercer._errors import DataError, MemoryBudgetError, ParameterError
 from mercer.kernels import BagOfWords, BlendedSpectrum, Spectrum, Subsequence
 
 SHORT = ["".join(letters) for n in range(7) for letters in itertools.product("ab", repeat=n)]
@@ -70,6 +70,11 @@ def test_spectrum_as_scikit_learn_counts() -> None:
     assert np.array_equal(Spectrum(3)(LONG), (counts @ counts.T).toarray())
     counts = CountVectorizer(analyzer="char", ngram_range=(1, 4), lowercase=False).fit_transform(LONG)
     assert np.array_equal(BlendedSpectrum(4)(LONG), (counts @ counts.T).toarray())
+
+
+def test_substrings_that_do_not_fit_are_refused() -> None:
+    with mercer.config(memory=100_000), pytest.raises(MemoryBudgetError, match="9995 substrings of 5 strings"):
+        Spectrum(2)(["ab" * 1000] * 5)
 
 
 def test_blended_spectrum() -> None:

@@ -10,11 +10,15 @@ import numpy as np
 
 from mercer.data.objects import Objects
 from mercer.data.strings import Strings
+from mercer.engine import memory
 from mercer.engine.tiles import Array
 from mercer.kernels.features import FeatureKernel, Features
 from mercer.kernels.parameters import number, whole
 from mercer.kernels.string.weights import check_weights
 from mercer.loops.strings import hash_windows
+
+# Hash, level and count of a substring, and its entry in the table of features.
+_WINDOW_BYTES = 40
 
 
 @dataclass(frozen=True, repr=False)
@@ -132,6 +136,10 @@ def _windows(objects: Strings, shortest: int, longest: int) -> Features:
     for length in range(shortest, longest + 1):
         windows += np.maximum(sizes - length + 1, 0)
     begins = np.concatenate([np.zeros(1, np.int64), np.cumsum(windows)])
+    memory.require(
+        _WINDOW_BYTES * int(begins[-1]), f"the {begins[-1]} substrings of {len(objects)} strings",
+        "Raise the budget with mercer.config(memory=...), take a shorter length or fewer strings.",
+    )  # fmt: skip
     ids, levels = np.empty(begins[-1], np.uint64), np.empty(begins[-1], np.int64)
     hash_windows(codes, starts, shortest, longest, ids, levels)
     return Features(ids, np.ones(len(ids)), begins, levels if longest > shortest else None)
