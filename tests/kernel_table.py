@@ -33,6 +33,15 @@ TREES = (
 )  # fmt: skip
 SERIES = [_rng.normal(size=(n, 2)).cumsum(axis=0) for n in (7, 1, 4, 12, 5, 30)], [_rng.normal(size=(6, 2))] * 2
 EVEN_SERIES = _rng.normal(size=(9, 20)).cumsum(axis=1), _rng.normal(size=(5, 20)).cumsum(axis=1)
+SETS = (
+    [_rng.normal(size=(n, 2)) for n in (1, 3, 2, 5, 1, 4, 2)], [_rng.normal(size=(n, 2)) for n in (2, 1, 3)]
+)  # fmt: skip
+BAGS_OF_WORDS = [["kernel", "gram"], ["gram"], ["", "ram", "ram"], ["grammar"]], [["mercer"], ["gram", "ram"]]
+IMAGES = (
+    [_rng.integers(0, 256, size=(h, 7), dtype=np.uint8) for h in (4, 9, 5, 3, 6)],
+    [_rng.uniform(size=(h, 4)) for h in (5, 8)],
+)  # fmt: skip
+COLOURS = [_rng.uniform(size=(5, 6, 3)) for _ in range(5)], [_rng.uniform(size=(3, 4, 3)) for _ in range(3)]
 
 Data = tuple[Any, Any]
 
@@ -146,6 +155,22 @@ EXAMPLES: list[tuple[Kernel, Data]] = [
     (2.0 * k.GlobalAlignment(1.0, triangular=3).normalized() + 0.5, EVEN_SERIES),
     (k.DynamicTimeWarping(), SERIES),
     (k.exp(0.1 * k.DynamicTimeWarping(window=2, exponent=2.0)), EVEN_SERIES),
+    # bags
+    (k.SetOf(k.RBF(1.2)), SETS),
+    (k.SetOf(0.5 * k.RBF([1.0, 2.0]) + k.Linear()).normalized(), SETS),
+    (k.SetOf(k.RBF(1.2).on([1]) * k.Matern(0.7)), SETS),
+    (k.SetOf(k.RBF(1.0) + k.White(0.3)), SETS),
+    (k.SetOf(k.NegativeDistance()), SETS),
+    (k.SetOf(k.Spectrum(2)) + k.SetOf(k.Subsequence(2).normalized()), BAGS_OF_WORDS),
+    (k.SetOf(k.from_function(common_letters, pairwise=True, definiteness="positive")), BAGS_OF_WORDS),
+    (k.SetOf(k.SetOf(k.RBF(0.8))) ** 2, ([SETS[0][:2], SETS[0][2:3], SETS[0][3:]], [SETS[1][:2], SETS[1][2:]])),
+    (k.PyramidMatch(0.3, levels=4), SETS),
+    (k.PyramidMatch(0.5, levels=0).normalized(), SETS),
+    # images
+    (k.SpatialPyramid(), IMAGES),
+    (k.SpatialPyramid(1, bins=5, values=(-1.0, 2.0)), COLOURS),
+    (k.ConvolutionalPatches(), IMAGES),
+    (2.0 * k.ConvolutionalPatches(2, length_scale=0.6) + k.SpatialPyramid(0, bins=4), COLOURS),
     # the algebra
     (k.Constant(2.0), VECTORS),
     (0.7 * k.RBF([1.0, 3.0, 2.0]) + k.Linear(), VECTORS),

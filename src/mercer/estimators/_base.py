@@ -21,6 +21,7 @@ from mercer.kernels import Kernel, as_kernel
 from mercer.kernels.domain import checked_objects
 from mercer.kernels.function import rests_on_a_function
 from mercer.kernels.modifiers import On, Warped
+from mercer.kernels.objects import ObjectKernel
 from mercer.solvers.curvature import require_conditionally_positive, require_kernel, require_positive
 from mercer.solvers.matrix import Vector
 
@@ -158,8 +159,8 @@ def bind_columns(kernel: Kernel, names: tuple[str, ...] | None) -> Kernel:
         # A choice within a choice counts among what the outer one has left.
         left = None if names is None else tuple(names[p] for p in positions)
         return On(bind_columns(kernel.kernel, left), positions)
-    # What a map returns has columns of its own.
-    inside = None if isinstance(kernel, Warped) else names
+    # What a map returns, and a member of a bag, has columns of its own.
+    inside = None if isinstance(kernel, (Warped, ObjectKernel)) else names
     parts = tuple(bind_columns(child, inside) for _, child in kernel.children())  # type: ignore[arg-type]
     bound: Kernel = kernel.with_children(parts) if parts else kernel
     return bound

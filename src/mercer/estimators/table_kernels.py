@@ -11,9 +11,10 @@ from mercer.data.roles import ROLES, role_of
 from mercer.data.schema import Schema
 from mercer.data.table import listing, nearest
 from mercer.kernels import RBF, Spectrum
-from mercer.kernels.domain import choices, kind_of_rows
 from mercer.kernels.kernel import Kernel
+from mercer.kernels.kinds import choices, kind_of_rows
 from mercer.kernels.modifiers import On
+from mercer.kernels.objects import ObjectKernel
 
 _DEFAULTS: dict[str, Kernel] = {"text": Spectrum(3).normalized()}
 """The kernel of a role where none is asked for."""
@@ -170,7 +171,8 @@ def by_position(kernel: Any, sources: list[str]) -> Any:
     DataError
         If the kernel names a column that the model does not use.
     """
-    children = kernel.children()
+    # Members of bags have columns of their own.
+    children = () if isinstance(kernel, ObjectKernel) else kernel.children()
     if children:
         kernel = kernel.with_children(tuple(by_position(part, sources) for _, part in children))
     if not isinstance(kernel, On) or not any(isinstance(column, str) for column in kernel.columns):
@@ -191,7 +193,8 @@ def by_name(kernel: Any, sources: list[str]) -> Any:
     >>> by_name(Spectrum(2).on([1]), ["age", "name"])
     Spectrum(2).on(['name'])
     """
-    children = kernel.children()
+    # Members of bags have columns of their own.
+    children = () if isinstance(kernel, ObjectKernel) else kernel.children()
     if children:
         kernel = kernel.with_children(tuple(by_name(part, sources) for _, part in children))
     if not isinstance(kernel, On) or not all(isinstance(c, int) and 0 <= c < len(sources) for c in kernel.columns):

@@ -8,6 +8,7 @@
 
 from mercer.kernels.agreement import alignment
 from mercer.kernels.algebra import Constant, exp
+from mercer.kernels.bag import SetOf
 from mercer.kernels.convert import as_kernel, from_sklearn
 from mercer.kernels.function import from_function
 from mercer.kernels.graph.graphlet import Graphlet
@@ -16,6 +17,9 @@ from mercer.kernels.graph.propagation import Propagation
 from mercer.kernels.graph.random_walk import RandomWalk
 from mercer.kernels.graph.shortest_path import ShortestPath
 from mercer.kernels.graph.weisfeiler_lehman import WeisfeilerLehman
+from mercer.kernels.image.patches import ConvolutionalPatches
+from mercer.kernels.image.pyramid_match import PyramidMatch
+from mercer.kernels.image.spatial_pyramid import SpatialPyramid
 from mercer.kernels.kernel import Cost, Kernel
 from mercer.kernels.mixed import product_of
 from mercer.kernels.modifiers import Centered, Normalized, On, ScaledBy, Warped
@@ -51,12 +55,13 @@ from mercer.kernels.vector.stationary import (
 )
 
 __all__ = [
-    "RBF", "AdditiveChiSquared", "AllSubsets", "ArcCosine", "BagOfWords", "BlendedSpectrum", "Centered", "ChiSquared",
-    "Constant", "Cost", "DynamicTimeWarping", "EdgeHistogram", "EditDistance", "ExpSineSquared", "ExponentialDot",
-    "GappyKmers", "GlobalAlignment", "Graphlet", "Hamming", "HistogramIntersection", "Kernel", "Laplacian", "Linear",
-    "Matern", "Mismatch", "NegativeDistance", "Normalized", "NormalizedGlobalAlignment", "On", "PartialTree",
-    "Periodic", "Polynomial", "Propagation", "RandomWalk", "RationalQuadratic", "ScaledBy", "ShortestPath", "Sigmoid",
-    "Spectrum", "Subsequence", "SubsetTree", "Subtree", "Tanimoto", "VertexHistogram", "Warped", "WeightedDegree",
-    "WeisfeilerLehman", "White", "alignment", "as_kernel", "exp", "from_function", "from_sklearn", "parse_kernel",
-    "product_of",
+    "RBF", "AdditiveChiSquared", "AllSubsets", "ArcCosine", "BagOfWords", "BlendedSpectrum", "Centered",
+    "ChiSquared", "Constant", "ConvolutionalPatches", "Cost", "DynamicTimeWarping", "EdgeHistogram", "EditDistance",
+    "ExpSineSquared", "ExponentialDot", "GappyKmers", "GlobalAlignment", "Graphlet", "Hamming",
+    "HistogramIntersection", "Kernel", "Laplacian", "Linear", "Matern", "Mismatch", "NegativeDistance",
+    "Normalized", "NormalizedGlobalAlignment", "On", "PartialTree", "Periodic", "Polynomial", "Propagation",
+    "PyramidMatch", "RandomWalk", "RationalQuadratic", "ScaledBy", "SetOf", "ShortestPath", "Sigmoid",
+    "SpatialPyramid", "Spectrum", "Subsequence", "SubsetTree", "Subtree", "Tanimoto", "VertexHistogram", "Warped",
+    "WeightedDegree", "WeisfeilerLehman", "White", "alignment", "as_kernel", "exp", "from_function", "from_sklearn",
+    "parse_kernel", "product_of",
 ]  # fmt: skip

@@ -55,6 +55,16 @@ class ObjectKernel(Kernel):
     rows_of: ClassVar[type[Objects]]
     """What a row is."""
 
+    def read_rows(self, X: Any) -> Objects:
+        """The rows of anything that holds them.
+
+        Raises
+        ------
+        DataError
+            If a row is not of that kind; with its number.
+        """
+        return self.rows_of.of(X)
+
     @property
     def definiteness(self) -> Definiteness:
         return "positive"

@@ -13,6 +13,15 @@ def join(one, other):
 
 
 @jit
+def join_all(some, others):
+    """A hash of each two hashes, in this order."""
+    out = np.empty(some.shape[0], np.uint64)
+    for i in range(some.shape[0]):
+        out[i] = join(some[i], others[i])
+    return out
+
+
+@jit
 def hash_numbers(numbers):
     """A hash of each number."""
     out = np.empty(numbers.shape[0], np.uint64)

@@ -46,6 +46,7 @@ from mercer.data.columns import MixedRows
 from mercer.data.encoding import TableEncoder
 from mercer.data.graph import Graph
 from mercer.data.graphs import GraphArrays
+from mercer.data.images import Pixels
 from mercer.data.objects import Objects
 from mercer.data.schema import Schema
 from mercer.kernels.base import Expression
@@ -105,8 +106,8 @@ _SKLEARN = (
     FeatureUnion,
 )  # fmt: skip
 _RECORDS = (
-    FrozenArray, Certificate, Certificates, DesignSpectrum, Graph, GraphArrays, PenaltyCurves, Schema, Search, TrendFit,
-    Trial, WordWeights,
+    FrozenArray, Certificate, Certificates, DesignSpectrum, Graph, GraphArrays, PenaltyCurves, Pixels, Schema, Search,
+    TrendFit, Trial, WordWeights,
 )  # fmt: skip
 _SKLEARN_KERNELS = (
     gaussian_process.ConstantKernel, gaussian_process.WhiteKernel, gaussian_process.RBF,

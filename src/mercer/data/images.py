@@ -1,0 +1,148 @@
+"""Images: grey or in colour, of any size each."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from mercer._errors import DataError
+from mercer.data.objects import Objects
+
+_CHANNELS = (3, 4)
+
+
+class Images(Objects):
+    """Rows that are images: arrays (height, width) in grey, or (height, width, 3 or 4) in colour.
+
+    Bytes stand for 0 to 1, in steps of 1 / 255; other numbers are taken as they are. An array (n, height, width) or
+    (n, height, width, 3 or 4) holds n images of one size.
+
+    Examples
+    --------
+    >>> images = Images.of([np.zeros((2, 3)), np.full((4, 4, 3), 255, np.uint8)])
+    >>> [image.shape for image in images]
+    [(2, 3), (4, 4, 3)]
+    >>> Images.of([np.zeros(3)])
+    Traceback (most recent call last):
+        ...
+    mercer._errors.DataError: row 0 of X: an image must be an array (height, width) or (height, width, 3 or 4) of \
+numbers, and is of shape (3,).
+    """
+
+    kind = "images"
+
+    def __init__(self, arrays: Any) -> None:
+        super().__init__(arrays.split() if isinstance(arrays, Pixels) else arrays)
+
+    @staticmethod
+    def read(item: Any) -> np.ndarray:
+        try:
+            image = np.asarray(item)
+        except ValueError:
+            image = np.empty(0)
+        colour = image.ndim == 3 and image.shape[2] in _CHANNELS
+        if not (image.ndim == 2 or colour) or image.dtype.kind not in "fiub":
+            seen = f"of shape {image.shape}" if image.dtype.kind in "fiub" else f"an array of {image.dtype}"
+            raise DataError(
+                "an image must be an array (height, width) or (height, width, 3 or 4) of numbers, and is " + seen + "."
+            )
+        if 0 in image.shape:
+            raise DataError(f"the image has no pixels: its shape is {image.shape}.")
+        if image.dtype == np.uint8:
+            image = np.array(image, order="C")
+        else:
+            image = np.array(image, dtype=np.float64, order="C")
+            if not np.isfinite(image).all():
+                at = tuple(np.argwhere(~np.isfinite(image))[0].tolist())
+                raise DataError(f"the image holds {image[at]} at {at}; fill it in, since every pixel is compared.")
+            # So that equal images have equal bytes.
+            image += 0.0
+        image.setflags(write=False)
+        return image
+
+    @staticmethod
+    def fingerprint(item: Any) -> bytes:
+        return f"{item.dtype.str}{item.shape}".encode() + item.tobytes()
+
+    @cached_property
+    def arrays(self) -> Pixels:
+        """All images in a few arrays: what a model file and a pickle hold."""
+        return Pixels.of(self.items.tolist())
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.arrays,)
+
+    @property
+    def channels(self) -> int:
+        """Numbers in a pixel, the same in all images.
+
+        Raises
+        ------
+        DataError
+            If some images are in colour and others in grey.
+        """
+        found = [1 if image.ndim == 2 else image.shape[2] for image in self]
+        odd = next((row for row, channels in enumerate(found) if channels != found[0]), None)
+        if odd is not None:
+            raise DataError(
+                f"the image in row 0 has {found[0]} numbers in a pixel and that in row {odd} has {found[odd]}; turn "
+                "all into grey ones, or all into colour."
+            )
+        return found[0]
+
+
+def in_unit(image: np.ndarray) -> np.ndarray:
+    """The values of the pixels, (height, width, channels) in float64: of bytes from 0 to 1.
+
+    >>> in_unit(np.array([[0, 255]], np.uint8)).ravel().tolist()
+    [0.0, 1.0]
+    """
+    values = image / 255.0 if image.dtype == np.uint8 else image
+    return values[:, :, None] if values.ndim == 2 else values
+
+
+@dataclass(frozen=True, eq=False)
+class Pixels:
+    """Images one after the other: ``shapes`` (n, 4) are height, width, channels (0 in grey), and 1 for those in bytes,
+    which stand in ``small``, the others in ``wide``."""
+
+    shapes: np.ndarray
+    small: np.ndarray
+    wide: np.ndarray
+
+    def __post_init__(self) -> None:
+        forms = {"shapes": ("i", 2), "small": ("u", 1), "wide": ("f", 1)}
+        for name, (kind, ndim) in forms.items():
+            if getattr(self, name).dtype.kind != kind or getattr(self, name).ndim != ndim:
+                raise DataError(f"{name} must be an array of kind {kind!r} with {ndim} axes.")
+        shapes = self.shapes
+        if shapes.shape[1] != 4 or (shapes[:, :2] < 1).any() or not np.isin(shapes[:, 2], (0, *_CHANNELS)).all():
+            raise DataError("the shapes of images are four numbers a row: height, width, channels, whether in bytes.")
+        is_small = shapes[:, 3] == 1
+        if [int(self._sizes()[chosen].sum()) for chosen in (is_small, ~is_small)] != [len(self.small), len(self.wide)]:
+            raise DataError("the shapes of images do not add up to their pixels.")
+
+    def _sizes(self) -> np.ndarray:
+        return self.shapes[:, 0] * self.shapes[:, 1] * np.maximum(self.shapes[:, 2], 1)
+
+    @classmethod
+    def of(cls, images: list[np.ndarray]) -> Pixels:
+        """The arrays of these images."""
+        shapes = [(*i.shape[:2], i.shape[2] if i.ndim == 3 else 0, int(i.dtype == np.uint8)) for i in images]
+        parts: list[list[np.ndarray]] = [[np.empty(0, np.uint8)], [np.empty(0)]]
+        for image in images:
+            parts[image.dtype != np.uint8].append(image.ravel())
+        return cls(np.array(shapes, np.int64).reshape(-1, 4), np.concatenate(parts[0]), np.concatenate(parts[1]))
+
+    def split(self) -> list[np.ndarray]:
+        """The images, each checked again."""
+        images, at = [], [0, 0]
+        for (height, width, channels, is_small), size in zip(self.shapes.tolist(), self._sizes().tolist(), strict=True):
+            source, place = (self.small, 0) if is_small else (self.wide, 1)
+            shape = (height, width, channels) if channels else (height, width)
+            images.append(Images.read(source[at[place] : at[place] + size].reshape(shape)))
+            at[place] += size
+        return images

@@ -1,0 +1,1 @@
+"""Kernels on images, and on sets of descriptors of images."""

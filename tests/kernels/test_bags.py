@@ -1,0 +1,206 @@
+"""Kernels on bags against loops over all pairs of members, and their containers."""
+
+from __future__ import annotations
+
+import pickle
+from collections import Counter
+
+import networkx as nx
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.metrics.pairwise import rbf_kernel
+
+import mercer
+from mercer import SVC, GaussianProcessRegressor, KernelRidge
+from mercer._errors import DataError, ParameterError
+from mercer.data.bags import Bags
+from mercer.data.columns import MixedRows
+from mercer.data.objects import Anything
+from mercer.data.strings import Strings
+from mercer.kernels import RBF, Linear, PyramidMatch, SetOf, Spectrum, VertexHistogram, White, parse_kernel
+from mercer.kernels.bag import MeanKernel
+from mercer.maps import NystroemMap
+
+_rng = np.random.default_rng(3)
+# More bags than a tile is wide, and one of more members than a part has.
+SIZES = _rng.integers(1, 9, size=70)
+SIZES[11] = 700
+SETS = [_rng.normal(size=(size, 2)) for size in SIZES]
+WORDS = [["".join(_rng.choice(list("abc"), _rng.integers(0, 6))) for _ in range(size)] for size in SIZES[:11]]
+
+
+def naive(kernel, X, Z):
+    return np.array([[np.mean([[kernel([a], [b])[0, 0] for b in z] for a in x]) for z in Z] for x in X])
+
+
+def test_mean_over_all_pairs():
+    K = SetOf(RBF(0.7))(SETS)
+    for i, j in [(0, 0), (3, 11), (11, 11), (11, 69), (40, 33), (69, 69)]:
+        assert K[i, j] == pytest.approx(rbf_kernel(SETS[i], SETS[j], gamma=1 / (2 * 0.7**2)).mean(), rel=1e-12)
+    assert np.array_equal(K, K.T)
+    np.testing.assert_allclose(SetOf(RBF(0.7))(SETS[5:9], SETS), K[5:9], rtol=1e-12)
+    np.testing.assert_allclose(SetOf(RBF(0.7)).diagonal(SETS), K.diagonal(), rtol=1e-12)
+
+
+def test_of_linear_is_the_product_of_means():
+    means = np.array([bag.mean(axis=0) for bag in SETS])
+    np.testing.assert_allclose(SetOf(Linear())(SETS), means @ means.T, atol=1e-12)
+
+
+@pytest.mark.parametrize("inner", [Spectrum(2) + 0.5, Spectrum(1).normalized()])
+def test_of_strings(inner):
+    np.testing.assert_allclose(SetOf(inner)(WORDS), naive(inner, WORDS, WORDS), atol=1e-12)
+
+
+def test_of_graphs_and_of_functions():
+    graphs = [[nx.path_graph(2), nx.path_graph(3)], [nx.path_graph(4)]]
+    assert SetOf(VertexHistogram())(graphs).tolist() == [[2.5**2, 10.0], [10.0, 16.0]]
+
+
+def test_of_bags():
+    nested = [SETS[0:3], SETS[3:4], SETS[4:9]]
+    inner = SetOf(RBF(1.0))
+    np.testing.assert_allclose(SetOf(inner)(nested), naive(inner, nested, nested), atol=1e-12)
+    assert isinstance(SetOf(inner).read_rows(nested).rows, Bags)
+
+
+def test_noise_of_members():
+    # A member is the same as itself alone, also in a bag of equal ones.
+    bags = [[[0.0], [0.0]], [[0.0]]]
+    assert SetOf(White(1.0))(bags).tolist() == [[0.5, 0.0], [0.0, 1.0]]
+    assert SetOf(White(1.0))(bags, bags).tolist() == [[0.0, 0.0], [0.0, 0.0]]
+
+
+def test_rows_that_are_picked():
+    gram = mercer.Gram(SetOf(RBF(0.7)), SETS)
+    chosen = np.array([11, 2, 2, 40])
+    np.testing.assert_allclose(gram.restrict(chosen, chosen).dense(), gram.dense()[np.ix_(chosen, chosen)], rtol=1e-12)
+
+
+def test_slopes_add_up_over_tiles():
+    kernel, weights = SetOf(RBF([0.7, 1.5])), _rng.normal(size=(70, 70))
+    theta, steps = kernel.theta, 1e-5 * np.eye(2)
+    wanted = [
+        np.vdot(weights, kernel.with_theta(theta + s)(SETS) - kernel.with_theta(theta - s)(SETS)) / 2e-5 for s in steps
+    ]
+    np.testing.assert_allclose(kernel.pullback(SETS, None, weights), wanted, rtol=1e-6)
+
+
+def test_containers():
+    bags = Bags.of(SETS)
+    assert len(bags) == 70 and np.array_equal(bags[11], SETS[11])
+    some = bags[[3, 0]]
+    assert np.array_equal(some.rows, np.concatenate([SETS[3], SETS[0]])) and some == Bags.of([SETS[3], SETS[0]])
+    assert bags[2:5] == Bags.of(SETS[2:5]) and bags[np.arange(70) < 2] == Bags.of(SETS[:2])
+    assert bags[:3].joined(bags[3:]) == bags and pickle.loads(pickle.dumps(some)) == some
+    assert bags[:2] != bags[1:3] and Bags.of([[[-0.0]]]) == Bags.of([[[0.0]]])
+    assert isinstance(Bags.of(WORDS).rows, Anything) and isinstance(SetOf(Spectrum(2)).read_rows(WORDS).rows, Strings)
+    assert Bags.of([Strings.of(["a"]), Strings.of(["b", "c"])]) == SetOf(Spectrum(1)).read_rows([["a"], ["b", "c"]])
+    assert Bags.of([["ab"], ["c"]]) != Bags.of([["a"], ["bc"]])
+    tables = Bags.of([MixedRows([np.array([1.0]), Strings.of(["a"])]), MixedRows([np.array([2.0]), Strings.of(["b"])])])
+    assert tables[[1]] != tables[[0]] and tables[[1, 0]][[1]] == tables[[0]]
+
+
+@pytest.mark.parametrize(
+    ("X", "words"),
+    [
+        ([[[1.0]], []], "row 1 of X: the bag is empty"),
+        ([[[1.0]], 3.0], "row 1 of X: a bag must be a sequence of members, and is 3.0"),
+        (["word"], "row 0 of X: a bag must be a sequence of members, and is 'word'"),
+        ([np.zeros((2, 2)), np.zeros((2, 3))], "row 1 of X: its vectors are of length 3, and those of row 0 of 2"),
+        ([[[1.0], [2.0, 3.0]]], "must be a table of numbers"),
+        ([[[1.0]], [[np.nan]]], "contains NaN"),
+        ([pd.DataFrame({"a": [1.0]})], "pass its rows"),
+        ([], "X is empty"),
+    ],
+)
+def test_mistakes(X, words):
+    with pytest.raises(DataError, match=words.replace("(", r"\(")):
+        SetOf(RBF(1.0))(X)
+
+
+def test_mistakes_of_kernels():
+    with pytest.raises(ParameterError, match="SetOf takes a kernel, and got 3"):
+        SetOf(3)
+    with pytest.raises(ParameterError, match="columns of several kinds"):
+        SetOf(Spectrum(2).on(["a"]) + RBF(1.0).on(["b"]))
+    with pytest.raises(ParameterError, match="compares strings and"):
+        SetOf(Spectrum(2) + RBF(1.0))
+    with pytest.raises(DataError, match="a string must be text"):
+        SetOf(Spectrum(2))([[3.5]])
+    for rows, starts in [(np.zeros((2, 1)), [0, 0, 2]), (np.zeros((2, 1)), [0, 1]), (np.zeros((2, 1)), [1, 2])]:
+        with pytest.raises(DataError, match="bags begin in ascending order"):
+            Bags(rows, starts)
+
+
+def test_printing_and_definiteness():
+    kernel = 2.0 * SetOf(SetOf(RBF([1.0, 2.0]) + Linear())).normalized()
+    assert parse_kernel(repr(kernel)) == kernel and issubclass(SetOf, MeanKernel)
+    assert SetOf(RBF(1.0)).definiteness == "positive"
+    assert SetOf(mercer.kernels.NegativeDistance()).definiteness == "conditional"
+    assert SetOf(mercer.kernels.Sigmoid()).definiteness == "indefinite"
+
+
+@pytest.mark.parametrize(("kernel", "X"), [(SetOf(RBF(1.0)), SETS[12:40]), (SetOf(Spectrum(1)), WORDS + WORDS)])
+def test_learners_and_model_files(kernel, X, tmp_path):
+    labels = np.arange(len(X)) % 2
+    model = SVC(kernel=kernel).fit(X, labels)
+    mercer.save(model, tmp_path / "m.mercer")
+    again = mercer.load(tmp_path / "m.mercer")
+    assert np.array_equal(again.decision_function(X), model.decision_function(X))
+    np.testing.assert_allclose(
+        SVC(kernel="precomputed").fit(kernel(X), labels).decision_function(kernel(X)), model.decision_function(X),
+        atol=1e-3,
+    )  # fmt: skip
+    assert len(NystroemMap(kernel, 5, random_state=0).fit_transform(X)) == len(X)
+
+
+def test_widths_are_learned_from_bags():
+    means = np.array([bag.mean() for bag in SETS[12:40]])
+    model = GaussianProcessRegressor(1.0 * SetOf(RBF(3.0)), alpha=1e-2).fit(SETS[12:40], means)
+    assert model.log_marginal_likelihood_value_ > GaussianProcessRegressor(
+        1.0 * SetOf(RBF(3.0)), alpha=1e-2, optimizer=None
+    ).fit(SETS[12:40], means).log_marginal_likelihood_value_
+
+
+def test_a_column_of_bags_in_a_table():
+    frame = pd.DataFrame({"bag": WORDS, "size": np.array([float(len(bag)) for bag in WORDS])})
+    kernel = SetOf(Spectrum(1)).on(["bag"]) * RBF(2.0).on(["size"])
+    model = KernelRidge(kernel=kernel).fit(frame, frame["size"])
+    wanted = SetOf(Spectrum(1))(WORDS) * RBF(2.0)(frame[["size"]])
+    np.testing.assert_allclose(kernel(frame), wanted, atol=1e-12)
+    expected = wanted @ np.linalg.solve(wanted + np.eye(11), frame["size"])
+    np.testing.assert_allclose(model.predict(frame), expected, rtol=1e-6)
+
+
+# ---- the pyramid match
+
+
+def match_of_grids(A, B, side, levels):
+    """The kernel as the paper writes it, by counting in dictionaries."""
+    total, before = 0.0, 0.0
+    for level in range(levels + 1):
+        width = side * 2**level
+        one, other = (Counter(map(tuple, (S // width).tolist())) for S in (A, B))
+        found = (one & other).total()
+        total, before = total + 0.5**level * (found - before), found
+    return total
+
+
+@pytest.mark.parametrize(("side", "levels"), [(0.3, 6), (0.05, 3), (2.0, 0)])
+def test_pyramid_match_by_counting(side, levels):
+    some = SETS[:14]
+    wanted = [[match_of_grids(A, B, side, levels) for B in some] for A in some]
+    np.testing.assert_allclose(PyramidMatch(side, levels=levels)(some), wanted, rtol=1e-13)
+    assert PyramidMatch(side, levels=levels).diagonal(some).tolist() == [float(size) for size in SIZES[:14]]
+
+
+def test_pyramid_match_far_away_and_mistakes():
+    assert PyramidMatch(1.0, levels=3)([[[-0.5]], [[0.5]]]).tolist() == [[1.0, 0.0], [0.0, 1.0]]
+    with pytest.raises(DataError, match="choose a wider side"):
+        PyramidMatch(1e-3)([[[1e14]]])
+    with pytest.raises(ParameterError, match="from 0 to 50"):
+        PyramidMatch(levels=51)
+    with pytest.raises(ParameterError, match="side must be"):
+        PyramidMatch(0.0)
