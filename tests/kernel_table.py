@@ -154,6 +154,10 @@ EXAMPLES: list[tuple[Kernel, Data]] = [
     (k.GlobalAlignment(0.8).normalized(), SERIES),
     (2.0 * k.GlobalAlignment(1.0, triangular=3).normalized() + 0.5, EVEN_SERIES),
     (k.DynamicTimeWarping(), SERIES),
+    (k.Signature(3, scale=0.5), SERIES),
+    (k.Signature(2, time=0.7).normalized(), EVEN_SERIES),
+    (k.SignaturePDE(0.1), SERIES),
+    (k.SignaturePDE(0.5, length_scale=2.0, time=0.7).normalized(), EVEN_SERIES),
     (k.exp(0.1 * k.DynamicTimeWarping(window=2, exponent=2.0)), EVEN_SERIES),
     # bags
     (k.SetOf(k.RBF(1.2)), SETS),

@@ -1,0 +1,254 @@
+"""Loops over paths: their signatures, and the equation whose solution is the inner product of whole signatures.
+
+A path goes in straight lines through the points of a series; ``timed`` adds the time, from 0 to 1, as a last channel.
+"""
+
+import math
+
+import numpy as np
+
+from mercer.loops._jit import jit
+
+# What is left out of sums, relative to the size of the signatures.
+_BOUND = 1e-15
+# Pieces of paths that are longer are cut; more than so many parts are refused.
+_LONGEST = 2.0
+_MOST_PARTS = 20
+
+@jit
+def signatures(x, starts, lengths, channels, timed, level, out):
+    """Iterated integrals of each path, word after word, short words first; (n, sum over k <= level of d^k).
+
+    Channel c of series i begins at ``x[c * len(x) / channels + starts[i]]``. By Chen's identity a straight piece with
+    the increment v takes S to ``S (x) exp(v)``; its words of length k are summed by Horner's rule,
+    ``(((v / k + S_1) (x) v / (k - 1) + S_2) (x) ... + S_{k-1}) (x) v + S_k``.
+    """
+    d = channels + (1 if timed else 0)
+    step = x.shape[0] // channels
+    begins = np.zeros(level + 2, np.int64)
+    for k in range(level + 1):
+        begins[k + 1] = begins[k] + d**k
+    change, work = np.empty(d), np.empty((2, d**level))
+    for i in range(starts.shape[0]):
+        S = out[i]
+        S[:] = 0.0
+        S[0] = 1.0
+        for t in range(1, lengths[i]):
+            for c in range(channels):
+                at = c * step + starts[i] + t
+                change[c] = x[at] - x[at - 1]
+            if timed:
+                change[channels] = 1.0 / (lengths[i] - 1)
+            for k in range(level, 0, -1):
+                work[0, 0] = 1.0
+                size = 1
+                for j in range(1, k + 1):
+                    source, target = work[(j - 1) % 2], work[j % 2]
+                    for w in range(size):
+                        part = source[w] / (k - j + 1)
+                        for c in range(d):
+                            target[w * d + c] = part * change[c] + S[begins[j] + w * d + c]
+                    size *= d
+                for w in range(size):
+                    S[begins[k] + w] = work[k % 2, w]
+
+
+@jit
+def _points(x, begin_x, n, step_x, z, begin_z, m, step_z, channels, length_scale, time, slope, out):
+    """The Gaussian between all points of two paths, or its derivative by the length scale (1) or the time (2)."""
+    for i in range(n):
+        for j in range(m):
+            apart = 0.0
+            if time > 0.0 and n > 1 and m > 1:
+                apart = (i / (n - 1) - j / (m - 1)) ** 2
+            square = time * time * apart
+            for c in range(channels):
+                square += (x[begin_x + c * step_x + i] - z[begin_z + c * step_z + j]) ** 2
+            value = math.exp(-0.5 * square / (length_scale * length_scale))
+            if slope == 1:
+                value *= square / length_scale**3
+            elif slope == 2:
+                value *= -time * apart / (length_scale * length_scale)
+            out[i, j] = value
+
+
+@jit
+def _pieces(
+    x, begin_x, n, step_x, z, begin_z, m, step_z, channels, scale, length_scale, time, slope, points, out
+):
+    """Inner products of the pieces of two paths, or their derivative by scale (0), length scale (1) or time (2)."""
+    factor = 2.0 * scale if slope == 0 else scale * scale
+    if length_scale > 0.0:
+        _points(x, begin_x, n, step_x, z, begin_z, m, step_z, channels, length_scale, time, slope, points)
+        for i in range(n - 1):
+            for j in range(m - 1):
+                change = (points[i + 1, j + 1] - points[i + 1, j]) - (points[i, j + 1] - points[i, j])
+                out[i, j] = factor * change
+        return
+    steps = 0.0
+    if time > 0.0 and n > 1 and m > 1:
+        steps = (2.0 * time if slope == 2 else time * time) / ((n - 1) * (m - 1))
+    for i in range(n - 1):
+        for j in range(m - 1):
+            out[i, j] = factor * steps
+        for c in range(channels if slope < 1 else 0):
+            at_x, at_z = begin_x + c * step_x + i, begin_z + c * step_z
+            change = factor * (x[at_x + 1] - x[at_x])
+            for j in range(m - 1):
+                out[i, j] += change * (z[at_z + j + 1] - z[at_z + j])
+
+
+@jit
+def _cross(u, v, a, terms, inverse, work):
+    """Take a solution across one cell: from its values on two sides to those on the other two.
+
+    On the cell, the unit square, the equation is ``d^2 k / ds dt = a k``. ``u`` holds the derivatives of k by s at the
+    corner, along the side t = 0, and ``v`` those by t; they become those along t = 1 and s = 1. The coefficients of
+    ``k = sum c_mn s^m t^n`` are ``c_mn = a c_{m-1,n-1} / (m n)``, so that they follow from those on the sides.
+    """
+    size = u.shape[0]
+    for m in range(terms):
+        by_v, by_u = 0.0, 0.0
+        for n in range(1, size):
+            by_v += v[n] * inverse[m + n]
+            by_u += u[n] * inverse[m + n]
+        work[0, m], work[1, m] = by_v, by_u
+    # Downwards, since the derivatives of lower order are read as they were.
+    for m in range(size - 1, -1, -1):
+        new_u, new_v, power = u[m], v[m], 1.0
+        for k in range(1, min(m + 1, terms)):
+            power *= a
+            new_u += u[m - k] * power * inverse[k]
+            new_v += v[m - k] * power * inverse[k]
+        u[m], v[m] = new_u, new_v
+    power = 1.0
+    for m in range(terms):
+        u[m] += power * work[0, m]
+        v[m] += power * work[1, m]
+        power *= a
+
+
+@jit
+def _cross_slope(u, v, du, dv, a, da, terms, inverse, work):
+    """The derivative of that: ``du`` and ``dv`` become those of what ``u`` and ``v`` are to become."""
+    size = u.shape[0]
+    for m in range(terms):
+        work[0, m] = work[1, m] = work[2, m] = work[3, m] = 0.0
+        for n in range(1, size):
+            work[0, m] += v[n] * inverse[m + n]
+            work[1, m] += u[n] * inverse[m + n]
+            work[2, m] += dv[n] * inverse[m + n]
+            work[3, m] += du[n] * inverse[m + n]
+    for m in range(size - 1, -1, -1):
+        new_u, new_v, power = du[m], dv[m], 1.0
+        for k in range(1, min(m + 1, terms)):
+            turned = da * power * k
+            power *= a
+            new_u += (du[m - k] * power + u[m - k] * turned) * inverse[k]
+            new_v += (dv[m - k] * power + v[m - k] * turned) * inverse[k]
+        du[m], dv[m] = new_u, new_v
+    power, turned = 1.0, 0.0
+    for m in range(terms):
+        du[m] += power * work[2, m] + turned * work[0, m]
+        dv[m] += power * work[3, m] + turned * work[1, m]
+        turned = turned * a + power * da
+        power *= a
+
+
+@jit
+def _terms(size):
+    """How many terms of ``sum_k size^k / k!`` matter."""
+    k, term = 1, abs(size)
+    while term > _BOUND:
+        k += 1
+        term *= abs(size) / k
+    return k + 1
+
+
+@jit
+def _longest_piece(x, begin, n, step, channels, length_scale, time):
+    longest = 0.0
+    for i in range(n - 1):
+        square = (time / (n - 1)) ** 2
+        for c in range(channels):
+            square += (x[begin + c * step + i + 1] - x[begin + c * step + i]) ** 2
+        if length_scale > 0.0:
+            square = 2.0 - 2.0 * math.exp(-0.5 * square / (length_scale * length_scale))
+        longest = max(longest, math.sqrt(square))
+    return longest
+
+
+@jit
+def _solve(pieces, slopes, n, m, parts, orders, sloped, inverse, work, rows, moved):
+    """The last value of ``d^2 k / ds dt = <x', z'> k``, 1 on both axes, or of ``sloped`` its derivative."""
+    columns = (m - 1) * parts
+    rows[: columns + 1, :orders] = 0.0
+    rows[: columns + 1, 0] = 1.0
+    moved[: columns + 1, :orders] = 0.0
+    share = 1.0 / (parts * parts)
+    u, du = rows[columns, :orders], moved[columns, :orders]
+    for i in range(n - 1):
+        for _ in range(parts):
+            u[:], du[:] = 0.0, 0.0
+            u[0] = 1.0
+            for at in range(columns):
+                a = pieces[i, at // parts] * share
+                terms = min(_terms(a), orders)
+                v = rows[at, :orders]
+                if sloped:
+                    by = slopes[i, at // parts] * share
+                    _cross_slope(u, v, du, moved[at, :orders], a, by, terms, inverse, work)
+                _cross(u, v, a, terms, inverse, work)
+    if n == 1 or m == 1:
+        return 0.0 if sloped else 1.0
+    value = 0.0
+    for k in range(orders):
+        value += (du[k] if sloped else u[k]) * inverse[k]
+    return value
+
+
+@jit
+def whole_signatures(
+    x, xs, xn, rows, z, zs, zn, columns, channels, scale, length_scale, time, symmetric, slope, out
+):
+    """Inner products of whole signatures of each pair, or of ``slope`` >= 0 their derivatives, as above.
+
+    The k-th derivative by the place s in a piece v of one path, ``<S (x) v^k, S'>``, is at most ``|v|^k`` times the
+    sizes of the two signatures. Long pieces are cut into parts; where there would be too many, the result is NaN.
+    """
+    longest, widest = 1, 1
+    for a in range(rows.shape[0]):
+        longest = max(longest, xn[rows[a]])
+    for b in range(columns.shape[0]):
+        widest = max(widest, zn[columns[b]])
+    points, pieces, slopes = np.empty((longest, widest)), np.empty((longest, widest)), np.empty((longest, widest))
+    step_x, step_z = x.shape[0] // channels, z.shape[0] // channels
+    most = _terms(_LONGEST)
+    inverse, work = np.ones(2 * most), np.empty((4, most))
+    for k in range(1, 2 * most):
+        inverse[k] = inverse[k - 1] / k
+    along, moved = np.empty((widest + 1, most)), np.empty((widest + 1, most))
+    for a in range(rows.shape[0]):
+        i = rows[a]
+        piece_x = scale * _longest_piece(x, xs[i], xn[i], step_x, channels, length_scale, time)
+        for b in range(a if symmetric else 0, columns.shape[0]):
+            j = columns[b]
+            piece_z = scale * _longest_piece(z, zs[j], zn[j], step_z, channels, length_scale, time)
+            piece = max(piece_x, piece_z)
+            if piece > _MOST_PARTS * _LONGEST:
+                out[a, b] = np.nan
+                continue
+            parts = int(max(1, math.ceil(piece / _LONGEST)))
+            if zn[j] * parts + 1 > along.shape[0]:
+                along, moved = np.empty((zn[j] * parts + 1, most)), np.empty((zn[j] * parts + 1, most))
+            orders = _terms(piece / parts)
+            for by in range(-1, slope + 1):
+                # The inner products, and what they change by.
+                if by == -1 or by == slope:
+                    _pieces(
+                        x, xs[i], xn[i], step_x, z, zs[j], zn[j], step_z, channels, scale, length_scale, time, by,
+                        points, pieces if by == -1 else slopes,
+                    )  # fmt: skip
+            out[a, b] = _solve(
+                pieces, slopes, xn[i], zn[j], parts, orders, slope >= 0, inverse, work, along, moved
+            )

@@ -1,0 +1,159 @@
+"""Signatures beside their definition, closed forms, and what leaves a path as it is."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy.special import i0
+
+import mercer
+from mercer._errors import DataError, KernelValueError, MemoryBudgetError, ParameterError
+from mercer.kernels import RBF, Signature, SignaturePDE
+
+_rng = np.random.default_rng(5)
+PATHS = [0.2 * _rng.normal(size=(n, 2)).cumsum(axis=0) for n in (1, 2, 3, 6, 20, 9)]
+
+
+def _word(x: np.ndarray, word: tuple[int, ...]) -> float:
+    """An iterated integral from its definition: every way to put the letters into the straight pieces, in order."""
+    steps = np.diff(x, axis=0)
+    total = 0.0
+    for places in itertools.combinations_with_replacement(range(len(steps)), len(word)):
+        volume = math.prod(1 / math.factorial(places.count(p)) for p in set(places))
+        total += volume * math.prod(steps[p, c] for p, c in zip(places, word))
+    return total
+
+
+def _timed(x: np.ndarray, time: float) -> np.ndarray:
+    return np.c_[x, np.linspace(0.0, time, len(x))]
+
+
+@pytest.mark.parametrize("time", [0.0, 0.7])
+def test_signature_is_the_sum_over_words(time: float) -> None:
+    level, scale = 3, 0.8
+    few = [_timed(x, time) if time else x for x in PATHS[:4]]
+    words = [w for k in range(level + 1) for w in itertools.product(range(few[0].shape[1]), repeat=k)]
+    S = np.array([[scale ** len(w) * _word(x, w) for w in words] for x in few])
+    K = Signature(level, scale, time)(PATHS[:4])
+    np.testing.assert_allclose(K, S @ S.T, rtol=1e-13)
+    np.testing.assert_allclose(Signature(level, scale, time).diagonal(PATHS[:4]), np.diag(S @ S.T), rtol=1e-13)
+
+
+def test_a_straight_line_is_an_exponential() -> None:
+    v, w = _rng.normal(size=(2, 3))
+    lines = [np.array([p, p + d]) for p, d in zip(_rng.normal(size=(2, 3)), (v, w))]
+    terms = [(v @ w) ** n / math.factorial(n) ** 2 for n in range(20)]
+    assert Signature(6)(lines)[0, 1] == pytest.approx(sum(terms[:7]), rel=1e-13)
+    assert SignaturePDE()(lines)[0, 1] == pytest.approx(sum(terms), rel=1e-12)
+    assert SignaturePDE(2.0)(lines)[0, 1] == pytest.approx(sum(t * 4**n for n, t in enumerate(terms)), rel=1e-12)
+    # Cut into pieces it is the same line.
+    cut = [np.linspace(line[0], line[1], 7) for line in lines]
+    assert SignaturePDE()(cut)[0, 1] == pytest.approx(sum(terms), rel=1e-12)
+
+
+@pytest.mark.parametrize("time", [0.0, 0.5])
+def test_whole_signatures_are_the_limit_of_truncated_ones(time: float) -> None:
+    level = 10 if time else 14
+    # Words of length n are at most of the size (length of the path)^n / n! together.
+    size = 0.8**2 * np.multiply.outer(*2 * [[np.hypot(*np.diff(x, axis=0).T).sum() + time for x in PATHS]])
+    left_out = sum(size**n / math.factorial(n) ** 2 for n in range(level + 1, 60))
+    error = np.abs(SignaturePDE(0.8, time=time)(PATHS) - Signature(level, 0.8, time)(PATHS))
+    assert (error <= left_out + 1e-12).all() and left_out[1:4, 1:4].max() < 1e-9
+
+
+def _refined(x: np.ndarray, z: np.ndarray, length_scale: float, parts: int) -> float:
+    """The equation by Salvi's finite differences on a fine grid, for paths through the features of a Gaussian."""
+    points = RBF(length_scale)(x, z)
+    pieces = np.diff(np.diff(points, axis=0), axis=1) / parts**2
+    k = np.ones(((len(x) - 1) * parts + 1, (len(z) - 1) * parts + 1))
+    for i, j in itertools.product(range(k.shape[0] - 1), range(k.shape[1] - 1)):
+        a = pieces[i // parts, j // parts]
+        k[i + 1, j + 1] = (k[i + 1, j] + k[i, j + 1]) * (1 + a / 2 + a**2 / 12) - k[i, j] * (1 - a**2 / 12)
+    return float(k[-1, -1])
+
+
+def test_paths_through_features_of_a_gaussian() -> None:
+    x, z = PATHS[3], PATHS[5]
+    fine, finer = (_refined(x, z, 0.7, parts) for parts in (8, 16))
+    # Of second order: the next refinement leaves a quarter of the error.
+    extrapolated = finer + (finer - fine) / 3
+    assert SignaturePDE(length_scale=0.7)([x], [z])[0, 0] == pytest.approx(extrapolated, abs=0.1 * abs(finer - fine))
+    timed = SignaturePDE(length_scale=0.7, time=0.4)([x], [z])[0, 0]
+    by_hand = SignaturePDE(length_scale=0.7)([_timed(x, 0.4)], [_timed(z, 0.4)])[0, 0]
+    assert timed == pytest.approx(by_hand, rel=1e-12)
+
+
+@pytest.mark.parametrize("kernel", [Signature(4), SignaturePDE(), SignaturePDE(length_scale=0.8)])
+def test_what_leaves_a_path_as_it_is(kernel: Any) -> None:
+    K = kernel(PATHS)
+    repeated = [np.repeat(x, _rng.integers(1, 4, size=len(x)), axis=0) for x in PATHS]
+    np.testing.assert_allclose(kernel(repeated), K, rtol=1e-11)
+    np.testing.assert_allclose(kernel([x + 3.0 for x in PATHS]), K, rtol=1e-9)
+    if not getattr(kernel, "length_scale", 0.0):
+        # Points on the way; in features of a Gaussian the way is another one.
+        between = [np.insert(x, 1, x[:2].mean(axis=0), axis=0) if len(x) > 1 else x for x in PATHS]
+        np.testing.assert_allclose(kernel(between), K, rtol=1e-11)
+    # A point, and a path that goes back the way it came, are the same as none.
+    there_and_back = np.r_[PATHS[4], PATHS[4][::-1]]
+    np.testing.assert_allclose(kernel([there_and_back], PATHS), np.ones((1, len(PATHS))), rtol=1e-9)
+    assert np.array_equal(kernel([PATHS[0]], PATHS), np.ones((1, len(PATHS))))
+
+
+def test_one_channel_without_time_has_its_ends_only() -> None:
+    walk = _rng.normal(size=(3, 12)).cumsum(axis=1)
+    ends = walk[:, -1] - walk[:, 0]
+    wanted = sum(np.multiply.outer(ends, ends) ** n / math.factorial(n) ** 2 for n in range(5))
+    np.testing.assert_allclose(Signature(4)(walk), wanted, rtol=1e-11)
+    assert np.abs(Signature(4, time=1.0)(walk) - wanted).max() > 0.1
+
+
+@pytest.mark.parametrize("size", [0.2, 1.0, 5.0])
+@pytest.mark.parametrize("length_scale", [0.0, 1.0])
+def test_whole_signatures_are_positive(size: float, length_scale: float) -> None:
+    for _ in range(8):
+        X = [size * _rng.normal(size=(_rng.integers(2, 6), 2)) for _ in range(12)]
+        eigenvalues = np.linalg.eigvalsh(SignaturePDE(length_scale=length_scale)(X))
+        assert eigenvalues[0] >= -1e-12 * eigenvalues[-1]
+
+
+@pytest.mark.parametrize("scale", [1e-2, 1.0, 3.0])
+@pytest.mark.parametrize("lengths", [(0.0, 0.0), (0.0, 0.6), (0.9, 0.0), (0.9, 0.6)])
+def test_slopes_beside_differences(scale: float, lengths: tuple[float, float]) -> None:
+    whole = SignaturePDE(scale, *lengths)
+    kernels = [whole] if lengths[0] else [whole, Signature(4, scale, lengths[1])]
+    weights = np.cos(np.arange(36.0)).reshape(6, 6)
+    for kernel in kernels:
+        gradient, theta = kernel.pullback(PATHS, None, weights), kernel.theta
+        assert len(theta) == 1 + (lengths[1] > 0) + (isinstance(kernel, SignaturePDE) and lengths[0] > 0)
+        for i in range(len(theta)):
+            step = np.zeros(len(theta))
+            step[i] = 1e-4
+            up, down = kernel.with_theta(theta + step), kernel.with_theta(theta - step)
+            difference = (weights * (up(PATHS) - down(PATHS))).sum() / 2e-4
+            assert gradient[i] == pytest.approx(difference, rel=1e-4, abs=1e-10)
+
+
+def test_pieces_that_are_long_are_cut() -> None:
+    x = np.array([[0.0], [2.0], [-2.5], [3.0]])
+    fine = np.interp(np.linspace(0, 3, 61), np.arange(4), x[:, 0])
+    assert SignaturePDE()([x])[0, 0] == pytest.approx(SignaturePDE()([fine])[0, 0], rel=1e-11)
+    assert SignaturePDE()([x])[0, 0] == pytest.approx(i0(6.0), rel=1e-11)
+    for factor in (100.0, 1e60):
+        with pytest.raises(KernelValueError, match=r"too long for SignaturePDE.* make scale smaller"):
+            SignaturePDE()([factor * x, x * factor])
+
+
+def test_mistakes_are_named() -> None:
+    for kernel in (Signature(2), SignaturePDE()):
+        with pytest.raises(DataError, match="equally many channels"):
+            kernel([[1.0, 2.0]], [np.zeros((3, 2))])
+    with pytest.raises(ParameterError, match="level must be a whole number above 0, and is 0"):
+        Signature(0)
+    with pytest.raises(ParameterError, match="time must be finite and at least 0"):
+        SignaturePDE(time=-1.0)
+    with mercer.config(memory=2**20), pytest.raises(MemoryBudgetError, match=r"Lower the level, or use .*SignaturePDE"):
+        Signature(9)(_rng.normal(size=(3, 4, 5)))
