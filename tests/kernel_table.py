@@ -32,7 +32,8 @@ TREES = (
     ["(S (NP I) (VP (V run)))", "(N dog)", "(a (a b) (a b))"],
 )  # fmt: skip
 SERIES = [_rng.normal(size=(n, 2)).cumsum(axis=0) for n in (7, 1, 4, 12, 5, 30)], [_rng.normal(size=(6, 2))] * 2
-EVEN_SERIES = _rng.normal(size=(9, 20)).cumsum(axis=1), _rng.normal(size=(5, 20)).cumsum(axis=1)
+# Lists, so that they stay as few as they are.
+EVEN_SERIES = list(_rng.normal(size=(9, 12)).cumsum(axis=1)), list(_rng.normal(size=(5, 12)).cumsum(axis=1))
 SETS = (
     [_rng.normal(size=(n, 2)) for n in (1, 3, 2, 5, 1, 4, 2)], [_rng.normal(size=(n, 2)) for n in (2, 1, 3)]
 )  # fmt: skip
