@@ -107,7 +107,7 @@ def _speed(name: str, graphs: list[tuple[Any, ...]]) -> list[Row]:
 def _choices(case: str, large: bool) -> list[Kernel]:
     """The kernels to choose from, without labels of edges, as in the paper."""
     if case == "shortest path":
-        return [ShortestPath()]
+        return [ShortestPath(), ShortestPath(labels=False)]
     if case == "subtree":
         return [WeisfeilerLehman(steps, edge_labels=False) for steps in ((3, 5) if large else range(1, 6))]
     return [WeisfeilerLehman(steps, "shortest-path", edge_labels=False) for steps in ((1, 2) if large else (1, 2, 3))]
