@@ -11,9 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from graph_cases import around, drawn, graphs, labels_of, shuffled
-from mercer import Gram, Graph
-from mercer._errors import DataError, NumericalError, ParameterError
-from mercer.kernels import Propagation, RandomWalk
+from mercer import Gram, Graph, config
+from mercer._errors import DataError, MemoryBudgetError, NumericalError, ParameterError
+from mercer.data.graphs import Graphs
+from mercer.kernels import Graphlet, Propagation, RandomWalk, ShortestPath
 from mercer.loops.graphs import hash_numbers
 
 
@@ -190,3 +191,27 @@ def test_wrong_decays_are_refused() -> None:
     for decay in (0.0, -1.0, math.nan, "much"):
         with pytest.raises(ParameterError, match="decay must be"):
             RandomWalk(decay)
+
+
+def test_sampled_graphlets_estimate_the_counts() -> None:
+    wheel = Graph([(i, (i + 1) % 8) for i in range(8)] + [(8, i) for i in range(8)])
+    rows = Graphs.of([wheel, Graph([(0, 1)]), wheel])
+    for connected in (True, False):
+        exact = Graphlet(4, connected=connected)._features(rows)
+        drawn_from = Graphlet(4, connected=connected, samples=20_000, seed=1)
+        found = drawn_from._features(rows)
+        assert found.ids.tolist() == exact.ids.tolist() and found.starts.tolist() == exact.starts.tolist()
+        # Of 126 sets of nodes: five standard deviations of a binomial share.
+        share = exact.counts / 126
+        assert (np.abs(found.counts / 126 - share) <= 5 * np.sqrt(share * (1 - share) / 20_000)).all()
+        # Equal graphs are drawn from alike, whatever stands beside them.
+        K = drawn_from(rows)
+        assert K[0, 0] == K[0, 2] == K[2, 2] == drawn_from([wheel])[0, 0] and not K[1].any()
+    assert Graphlet(4, samples=50)([wheel])[0, 0] != Graphlet(4, samples=50, seed=1)([wheel])[0, 0]
+
+
+@pytest.mark.parametrize("kernel", [ShortestPath(), RandomWalk(1e-4)])
+def test_graphs_that_do_not_fit_the_budget_are_refused(kernel: Any) -> None:
+    large = Graph([(0, i) for i in range(1, 3000)])
+    with config(memory=10_000_000), pytest.raises(MemoryBudgetError, match="graphs"):
+        kernel([large])
