@@ -10,9 +10,11 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
+from sklearn.calibration import CalibratedClassifierCV
 from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.metrics import roc_auc_score
 from sklearn.model_selection import LeaveOneOut, StratifiedKFold, cross_val_predict
+from sklearn.svm import LinearSVC
 
 from harness import Row, data_folder, in_turn, seconds_of, tell
 from mercer import SVC, Gram
@@ -138,13 +140,21 @@ def _against_fastsk(folder: Path, name: str, kernel: Kernel, C: float, accuracy:
     train_texts, test_texts = ([t for t, b in zip(texts, train, strict=True) if b == side] for side in (True, False))
     blocks: list[np.ndarray] = []
     seconds = seconds_of(lambda: blocks.extend([kernel(train_texts), kernel(test_texts, train_texts)]))
+    # FastSK's own protocol: rows of the kernel matrix are the columns of a linear machine, calibrated in five folds.
+    theirs = CalibratedClassifierCV(LinearSVC(C=C), cv=5).fit(blocks[0], labels[train])
     model = SVC(kernel="precomputed", C=C).fit(blocks[0], labels[train])
-    found, known = model.decision_function(blocks[1]), labels[~train] == model.classes_[1]
-    facts = {"accuracy": float(((found > 0) == known).mean()), "area": float(roc_auc_score(known, found))}
-    met = facts["accuracy"] >= accuracy and facts["area"] >= area
-    note = f"accuracy {facts['accuracy']:.3f} ({accuracy}), area under the curve {facts['area']:.3f} ({area})"
+    known = labels[~train] == model.classes_[1]
+    answers = {"linear": theirs.predict_proba(blocks[1])[:, 1] - 0.5, "svc": model.decision_function(blocks[1])}
+    facts = {f"{key}_accuracy": float(((found > 0) == known).mean()) for key, found in answers.items()}
+    facts |= {f"{key}_area": float(roc_auc_score(known, found)) for key, found in answers.items()}
+    met = round(facts["linear_accuracy"], 3) >= accuracy and round(facts["linear_area"], 3) >= area
+    note = (
+        f"accuracy {facts['linear_accuracy']:.4f} ({accuracy}), area {facts['linear_area']:.4f} ({area}); "
+        f"SVC on the kernel itself {facts['svc_accuracy']:.4f}, {facts['svc_area']:.4f}"
+    )
     demand = "accuracy and area >= FastSK's"
-    return [Row(f"{name}, SVC(C={C:g}), {kernel}", "FastSK, published", seconds, None, demand, met, note, facts)]
+    case = f"{name}, C={C:g}, {kernel}, FastSK's protocol"
+    return [Row(case, "FastSK, published", seconds, None, demand, met, note, facts)]
 
 
 def run() -> list[Row]:
@@ -154,8 +164,8 @@ def run() -> list[Row]:
     if folder is None:
         return rows
     rows = _spectrum(folder) + rows + _leave_one_out(folder) + _splice(folder)
-    rows += _against_fastsk(folder, "tfbs_CTCF", GappyKmers(13, wildcards=7).normalized(), 1.0, 0.913, 0.969)
-    return rows + _against_fastsk(folder, "scop_2.19", GappyKmers(8, wildcards=4).normalized(), 0.01, 0.992, 0.895)
+    rows += _against_fastsk(folder, "tfbs_CTCF", GappyKmers(13, wildcards=7).normalized(), 1.0, 0.913, 0.970)
+    return rows + _against_fastsk(folder, "scop_2.19", GappyKmers(8, wildcards=4).normalized(), 0.01, 0.993, 0.895)
 
 
 if __name__ == "__main__":
