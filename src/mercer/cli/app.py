@@ -25,7 +25,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
-_FILE = "A .csv, .tsv, .parquet, .libsvm or .npz file, or sample:NAME (see: mercer samples)."
+_FILE = "A .csv, .tsv, .parquet, .libsvm, .npz or .json file, a folder of series, or sample:NAME (see: mercer samples)."
 
 
 def run(arguments: Sequence[str] | None = None) -> int:
@@ -112,6 +112,12 @@ def fit(
             show_default=False,
         ),
     ] = None,
+    tree: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--tree", metavar="COLUMN", help="A column of bracketed trees; may be repeated.", show_default=False
+        ),
+    ] = None,
     test_size: Annotated[
         float, typer.Option(metavar="SHARE", help="Share of the rows held out for the score; 0 for none.")
     ] = 0.2,
@@ -131,7 +137,7 @@ def fit(
     _work("fit").fit(
         FitOptions(
             data, target, task, model, kernel, settings or [], normalize, impute, drop or [],
-            roles_of_columns(text=text), test_size, seed, out, memory, n_jobs, quiet, json,
+            roles_of_columns(text=text, tree=tree), test_size, seed, out, memory, n_jobs, quiet, json,
         )
     )  # fmt: skip
 

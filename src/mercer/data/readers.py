@@ -24,13 +24,14 @@ from sklearn.datasets import load_svmlight_file
 
 from mercer._errors import DataError
 from mercer._optional import optional
+from mercer.data.object_readers import read_folder, read_graphs, series_of_arrays, usual_target
 from mercer.data.samples import load_sample
 from mercer.data.table import Table, is_number, listing
 
 _SAMPLE = "sample:"
 # Lines from which the dialect of a text file is told.
 _HEAD = 200
-_FORMATS = ".csv, .tsv, .parquet, .libsvm (or .svmlight, .svm) and .npz; .csv, .tsv and .libsvm also with .gz"
+_FORMATS = ".csv, .tsv, .parquet, .libsvm (or .svmlight, .svm), .npz and .json; .csv, .tsv and .libsvm also with .gz"
 _QUOTATION = re.compile(r'"([^"]|"")*"\s*')
 _LIBSVM_LINE = re.compile(r"[-+.\deE]+(\s+qid:\d+)?(\s+\d+:[-+.\deE]+)+\s*(#.*)?")
 
@@ -45,7 +46,9 @@ def read_table(source: str | Path, verbatim: Collection[str] = ()) -> Table:
         ``"sample:NAME"`` with a name of :func:`mercer.data.samples.samples`. In CSV files the separator
         may be a comma, a semicolon, a tab or a bar; an empty field, ``?``, ``NA``, ``None``, ``null`` and
         ``NaN`` are missing values. A ``.npz`` file holds a two-dimensional array ``X`` and one-dimensional
-        arrays that can be the target, ``y`` by default.
+        arrays that can be the target, ``y`` by default. Series are read from a ``.npz`` file (``X`` of shape (n,
+        channels, times), padded with NaN) or from a folder, and graphs from a ``.json`` file: see
+        :mod:`mercer.data.object_readers`.
     verbatim : collection of str
         Columns of text that are kept letter for letter: in CSV and TSV files ``0012`` and ``NA`` are then no number
         and no gap, and only an empty field is missing.
@@ -65,6 +68,8 @@ def read_table(source: str | Path, verbatim: Collection[str] = ()) -> Table:
     if str(source).startswith(_SAMPLE):
         return load_sample(str(source).removeprefix(_SAMPLE))
     path = Path(source)
+    if path.is_dir():
+        return read_folder(path, read_table)
     _check_file(path)
     suffixes = [suffix.lower() for suffix in path.suffixes]
     suffix = suffixes[-2] if len(suffixes) > 1 and suffixes[-1] == ".gz" else (suffixes or [""])[-1]
@@ -91,8 +96,6 @@ def read_table(source: str | Path, verbatim: Collection[str] = ()) -> Table:
 
 
 def _check_file(path: Path) -> None:
-    if path.is_dir():
-        raise DataError(f"{path} is a directory, and a file is needed.")
     if not path.exists():
         siblings = sorted(p.name for p in path.parent.iterdir() if p.is_file()) if path.parent.is_dir() else []
         near = [name for name in siblings if name.lower().startswith(path.stem.lower()[:4])]
@@ -350,6 +353,8 @@ def _table_of_arrays(arrays: dict[str, np.ndarray], source: str) -> Table:
     if "X" not in arrays and len(tables) != 1:
         raise DataError(f"{source}: the columns are read from a two-dimensional array X; the arrays are {shapes}.")
     X = arrays["X" if "X" in arrays else tables[0]]
+    if X.ndim == 3:
+        return series_of_arrays(arrays, source)
     if X.ndim != 2:
         raise DataError(f"{source}: X must be of shape (rows, columns), and is of shape {X.shape}.")
     if X.dtype.kind not in "fiub":
@@ -361,8 +366,7 @@ def _table_of_arrays(arrays: dict[str, np.ndarray], source: str) -> Table:
     if len(set(names)) < len(names):
         raise DataError(f"{source}: every column needs a name of its own, and the names are {listing(names)}.")
     targets = {name: a for name, a in arrays.items() if a.shape == (len(X),) and name != "feature_names"}
-    usual = next((name for name in ("y", "target", "label", "labels") if name in targets), None)
-    return Table(pandas.DataFrame(X, columns=names), source, targets, usual)
+    return Table(pandas.DataFrame(X, columns=names), source, targets, usual_target(targets))
 
 
 def _read_tsv(path: Path, verbatim: Collection[str]) -> Table:
@@ -379,4 +383,5 @@ _READERS: dict[str, Callable[[Path, Collection[str]], Table]] = {
     ".svmlight": _read_libsvm,
     ".svm": _read_libsvm,
     ".npz": _read_npz,
+    ".json": lambda path, _: read_graphs(path),
 }

@@ -8,13 +8,16 @@ from typing import Any
 import numpy as np
 
 from mercer._errors import DataError
+from mercer.data.graphs import Graphs
 from mercer.data.objects import Objects
+from mercer.data.series import Series
 from mercer.data.strings import Strings
+from mercer.data.trees import Trees
 
-ROLES: dict[str, type[Objects]] = {"text": Strings}
+ROLES: dict[str, type[Objects]] = {"text": Strings, "tree": Trees, "series": Series, "graph": Graphs}
 """The container of each role."""
 
-VERBATIM = ("text",)
+VERBATIM = ("text", "tree")
 """Roles whose entries are text in a file, to be kept letter for letter."""
 
 
@@ -44,7 +47,10 @@ def read_objects(column: Any, name: str, role: str, source: str, locate: Callabl
             items.append(kind.read(_as_text(value) if role in VERBATIM else value))
         except DataError as error:
             raise DataError(f"{source}, {locate(row)}, column {name!r}: {error}") from error
-    return kind(items)
+    try:
+        return kind.of(items)
+    except DataError as error:
+        raise DataError(f"{source}, column {name!r}: {error}") from error
 
 
 def role_of(kind: type[Objects]) -> str | None:

@@ -10,13 +10,17 @@ from mercer._errors import DataError, ParameterError
 from mercer.data.roles import ROLES, role_of
 from mercer.data.schema import Schema
 from mercer.data.table import listing, nearest
-from mercer.kernels import RBF, Spectrum
+from mercer.kernels import RBF, Spectrum, SubsetTree, WeisfeilerLehman
 from mercer.kernels.kernel import Kernel
 from mercer.kernels.kinds import choices, kind_of_rows
 from mercer.kernels.modifiers import On
 from mercer.kernels.objects import ObjectKernel
 
-_DEFAULTS: dict[str, Kernel] = {"text": Spectrum(3).normalized()}
+_DEFAULTS: dict[str, Kernel] = {
+    "text": Spectrum(3).normalized(),
+    "tree": SubsetTree(0.4).normalized(),
+    "graph": WeisfeilerLehman(3).normalized(),
+}
 """The kernel of a role where none is asked for."""
 
 
@@ -42,7 +46,10 @@ def default_kernel(schema: Schema) -> Kernel | None:
         return None
     for name, role in roles.items():
         if role not in _DEFAULTS:
-            raise ParameterError(f"the {role} column {name!r} has no kernel by default; choose one by kernel=.")
+            raise ParameterError(
+                f"the {role} column {name!r} has no kernel by default; choose one by kernel=, as for series "
+                "GlobalAlignment(1.0).normalized(), whose number is a distance between two values."
+            )
     if list(schema.kinds) == list(roles) and len(roles) == 1:
         return next(_DEFAULTS[role] for role in roles.values())
     parts = [_DEFAULTS[role].on([name]) for name, role in roles.items()]

@@ -1,0 +1,152 @@
+"""Readers of what no table of numbers holds: series in archives and folders, graphs in JSON files."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from mercer._errors import DataError
+from mercer._optional import optional
+from mercer.data.graph import Graph
+from mercer.data.series import Series
+from mercer.data.table import Table, listing
+
+_USUAL = ("y", "target", "label", "labels", "class")
+_LABELS = ("labels.csv", "labels.tsv")
+
+
+def usual_target(names: Any) -> str | None:
+    """The name that a target most often has, if it is among the names.
+
+    >>> usual_target(["x", "label"])
+    'label'
+    """
+    return next((name for name in _USUAL if name in names), None)
+
+
+def series_of_arrays(arrays: Mapping[str, np.ndarray], source: str) -> Table:
+    """The table of an archive whose ``X`` (n, channels, times) holds series, padded with NaN at their ends.
+
+    ``lengths`` (n,), if there, says how long each is.
+
+    Raises
+    ------
+    DataError
+        If a NaN stands within a series, or a length is none.
+    """
+    X = arrays["X"]
+    if X.dtype.kind not in "fiu" or 0 in X.shape:
+        raise DataError(f"{source}: X must hold series (rows, channels, times), and is {X.dtype} of shape {X.shape}.")
+    turned = np.asarray(X, np.float64).transpose(0, 2, 1)
+    lengths = arrays.get("lengths")
+    if lengths is None:
+        series = list(Series.from_padded(turned))
+    else:
+        if lengths.shape != (len(X),) or lengths.dtype.kind not in "iu" or not (lengths >= 1).all():
+            raise DataError(f"{source}: lengths must be a whole number above 0 for each of the {len(X)} series.")
+        series = [row[:length] for row, length in zip(turned, lengths.tolist(), strict=True)]
+    targets = {name: a for name, a in arrays.items() if a.shape == (len(X),) and name not in ("lengths", "X")}
+    return Table(_column("series", series), source, targets, usual_target(targets), roles={"series": "series"})
+
+
+def read_folder(path: Path, read: Callable[[Path], Table]) -> Table:
+    """A folder with a series in each CSV file, and a table ``labels.csv`` whose column ``file`` names them.
+
+    A file of a series has a header, a column for each channel and a line for each time. The other columns of the table
+    of labels are the target and whatever else is known of a series.
+
+    Raises
+    ------
+    DataError
+        If there is no such table, or a file that it names cannot be read as a series.
+    """
+    labels = next((path / name for name in _LABELS if (path / name).is_file()), None)
+    if labels is None:
+        raise DataError(
+            f"{path} is a directory without a file {_LABELS[0]}; a folder of series has one, with a column 'file' that "
+            "names a CSV file in each line, and the target beside it."
+        )
+    table = read(labels)
+    if "file" not in table.names:
+        raise DataError(f"{labels} has no column 'file'; the columns are {listing(table.names)}.")
+    series = []
+    for row, name in enumerate(table.columns["file"].astype(str).tolist()):
+        file = path / name
+        if Path(name).name != name or not file.is_file():
+            raise DataError(f"{labels}, {table.locate(row)}: there is no file {name!r} in {path}.")
+        values = read(file).columns
+        try:
+            series.append(Series.read(values.to_numpy(dtype=np.float64)))
+        except (DataError, ValueError) as error:
+            raise DataError(f"{file} is no series: {error}") from error
+    frame = table.columns.drop(columns=["file"]).assign(series=_column("series", series)["series"])
+    return Table(frame, str(path), {}, usual_target(table.names), table.locate, {"series": "series"})
+
+
+def read_graphs(path: Path) -> Table:
+    """Graphs of a JSON file: a list of them, each in the form that networkx calls node-link data.
+
+    A graph is ``{"graph": {"label": 1}, "nodes": [{"id": 0, "label": "C"}, ...], "edges": [{"source": 0, "target": 1},
+    ...]}``; ``links`` is another name of ``edges``. What stands under ``"graph"`` are columns of the table. Nodes and
+    edges may have a ``label``, and nodes ``attributes``, a list of numbers.
+
+    Raises
+    ------
+    DataError
+        If it is no such file; with the number of the graph.
+    """
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+    except (json.JSONDecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise DataError(f"{path} cannot be read as JSON: {error}.") from error
+    if not isinstance(found, list) or not found:
+        raise DataError(f"{path} must hold a list of graphs, as networkx.node_link_data writes each.")
+    graphs, facts = [], []
+    for number, item in enumerate(found):
+        try:
+            graphs.append(_graph(item))
+        except (DataError, KeyError, TypeError, AttributeError) as error:
+            seen = f"{error} is missing" if isinstance(error, KeyError) else str(error)
+            raise DataError(f"{path}, graph {number + 1}: this is no node-link data: {seen}") from error
+        known = item.get("graph", {})
+        facts.append(dict(known) if isinstance(known, (dict, list)) else {})
+    frame = optional("pandas", f"reading {path.name}").DataFrame(facts)
+    frame["graph"] = _column("graph", graphs)["graph"]
+    names = [str(name) for name in frame.columns]
+    frame.columns = names
+    return Table(frame, path.name, {}, usual_target(names), lambda row: f"graph {row + 1}", {"graph": "graph"})
+
+
+def _graph(item: Mapping[str, Any]) -> Graph:
+    if item.get("directed") or item.get("multigraph"):
+        raise DataError("it is directed, or has several edges between two nodes, which kernels on graphs do not take.")
+    nodes, edges = item["nodes"], item["edges"] if "edges" in item else item["links"]
+    numbers = {_hashable(node["id"]): number for number, node in enumerate(nodes)}
+    if len(numbers) < len(nodes):
+        raise DataError("two nodes have the same id.")
+    attributes = [node.get("attributes") for node in nodes]
+    if any(value is None for value in attributes) and not all(value is None for value in attributes):
+        raise DataError("some nodes have attributes, and others have none.")
+    return Graph(
+        [(numbers[_hashable(edge["source"])], numbers[_hashable(edge["target"])]) for edge in edges],
+        [node.get("label") for node in nodes],
+        [edge.get("label") for edge in edges],
+        None if not attributes or attributes[0] is None else attributes,
+        len(nodes),
+    )
+
+
+def _hashable(name: Any) -> Any:
+    return tuple(name) if isinstance(name, list) else name
+
+
+def _column(name: str, items: list[Any]) -> Any:
+    """A table of one column of objects."""
+    array = np.empty(len(items), object)
+    for number, item in enumerate(items):
+        array[number] = item
+    return optional("pandas", "reading rows that are not vectors").DataFrame({name: array})

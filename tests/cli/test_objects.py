@@ -1,0 +1,105 @@
+"""The commands on trees, series and graphs."""
+
+from __future__ import annotations
+
+import json
+
+import networkx as nx
+import numpy as np
+import pandas as pd
+import pytest
+
+from mercer.cli import main
+
+
+@pytest.fixture(autouse=True)
+def _in_an_empty_directory(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("MERCER_DEBUG", raising=False)
+
+
+def run(capsys, *arguments):
+    code = main([str(argument) for argument in arguments])
+    captured = capsys.readouterr()
+    return code, captured.out, captured.err
+
+
+def run_json(capsys, *arguments):
+    code, out, err = run(capsys, *arguments, "--json")
+    assert (code, err) == (0, "")
+    return json.loads(out)
+
+
+KINDS = np.where(np.arange(40) % 2, "one", "two")
+_rng = np.random.default_rng(0)
+# Of the second kind the waves are twice as fast.
+WAVES = [np.sin(np.arange(_rng.integers(8, 15)) * (0.4 if i % 2 else 0.8))[:, None] for i in range(40)]
+
+
+def right(capsys, data, model):
+    """The model is right, predicts from the same file, and shows what it holds."""
+    assert run_json(capsys, "evaluate", model, data)["scores"]["accuracy"] > 0.9
+    assert run(capsys, "predict", model, data, "--quiet", "--out", "p.csv")[0] == 0
+    assert (pd.read_csv("p.csv").iloc[:, 0] == KINDS).mean() > 0.9
+    return run_json(capsys, "inspect", model)["schema"]
+
+
+def test_trees(capsys):
+    trees = [f"(S (NP {'ab'[i % 2]}) (VP (V x) (NP {i % 5})))" for i in range(40)]
+    pd.DataFrame({"kind": KINDS, "parse": trees}).to_csv("t.tsv", sep="\t", index=False)
+    report = run_json(capsys, "fit", "t.tsv", "-t", "kind", "--tree", "parse")
+    assert report["kernel"] == "SubsetTree(0.4).normalized().on(['parse'])" and "by default" in report["chosen"]
+    assert right(capsys, "t.tsv", "t.mercer") == {"parse": "tree"}
+    pd.DataFrame({"kind": KINDS, "parse": [*trees[:-1], "(S"]}).to_csv("t.tsv", sep="\t", index=False)
+    code, _, err = run(capsys, "fit", "t.tsv", "-t", "kind", "--tree", "parse")
+    assert code == 2 and "t.tsv, line 41, column 'parse': the text of a tree ends" in err
+    code, _, err = run(capsys, "fit", "t.tsv", "-t", "kind", "--tree", "parse", "--text", "parse")
+    assert code == 2 and "--text parse exclude each other" in err
+
+
+@pytest.mark.parametrize("lengths", [False, True])
+def test_series_in_an_archive(capsys, lengths):
+    X = np.full((40, 1, 15), np.nan)
+    for row, wave in enumerate(WAVES):
+        X[row, :, : len(wave)] = wave.T
+    more = {"lengths": np.array([len(wave) for wave in WAVES])} if lengths else {}
+    np.savez("s.npz", X=X, y=KINDS, **more)
+    report = run_json(capsys, "fit", "s.npz", "--kernel", "GlobalAlignment(0.5).normalized()")
+    assert report["columns"] == "1 series column"
+    assert right(capsys, "s.npz", "s.mercer") == {"series": "series"}
+    code, _, err = run(capsys, "fit", "s.npz")
+    assert code == 2 and "has no kernel by default; choose one by --kernel" in err
+
+
+def test_a_folder_of_series(capsys, tmp_path):
+    (tmp_path / "waves").mkdir()
+    for row, wave in enumerate(WAVES):
+        pd.DataFrame(wave, columns=["level"]).to_csv(f"waves/{row}.csv", index=False)
+    labels = pd.DataFrame({"file": [f"{row}.csv" for row in range(40)], "kind": KINDS})
+    labels.to_csv("waves/labels.csv", index=False)
+    report = run_json(capsys, "fit", "waves", "-t", "kind", "-k", "GlobalAlignment(0.5).normalized()", "-o", "w.mercer")
+    assert report["columns"] == "1 series column" and right(capsys, "waves", "w.mercer") == {"series": "series"}
+    labels.assign(file="none.csv").to_csv("waves/labels.csv", index=False)
+    code, _, err = run(capsys, "fit", "waves", "-t", "kind")
+    assert code == 2 and "line 2: there is no file 'none.csv' in waves" in err
+    (tmp_path / "waves/labels.csv").unlink()
+    code, _, err = run(capsys, "fit", "waves", "-t", "kind")
+    assert code == 2 and "directory without a file labels.csv" in err
+
+
+def test_graphs(capsys, tmp_path):
+    graphs = []
+    for row in range(40):
+        graph = (nx.cycle_graph if row % 2 else nx.path_graph)(4 + row % 3)
+        graph.graph.update(kind=str(KINDS[row]), size=len(graph))
+        graphs.append(nx.node_link_data(graph))
+    (tmp_path / "g.json").write_text(json.dumps(graphs))
+    report = run_json(capsys, "fit", "g.json", "-t", "kind", "-k", 'WeisfeilerLehman(2).on(["graph"])')
+    assert report["columns"] == "1 graph column" and list(report["left_out"]) == ["size"]
+    assert right(capsys, "g.json", "g.mercer") == {"graph": "graph"}
+    assert "WeisfeilerLehman(3)" in run_json(capsys, "fit", "g.json", "-t", "kind")["kernel"]
+    (tmp_path / "g.json").write_text(json.dumps([*graphs[:2], {"nodes": []}]))
+    code, _, err = run(capsys, "fit", "g.json", "-t", "kind")
+    assert code == 2 and "graph 3: this is no node-link data: 'links' is missing" in err
+    (tmp_path / "g.json").write_text("{")
+    assert run(capsys, "fit", "g.json", "-t", "kind")[0] == 2
