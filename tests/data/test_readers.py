@@ -188,7 +188,7 @@ def test_npz(tmp_path):
 @pytest.mark.parametrize(
     ("arrays", "words"),
     [
-        ({"X": np.zeros((2, 2, 2))}, ["shape (rows, columns)", "(2, 2, 2)"]),
+        ({"X": np.zeros((2, 2, 2, 2))}, ["shape (rows, columns), or", "(2, 2, 2, 2)"]),
         ({"a": np.zeros((2, 2)), "b": np.zeros((2, 3))}, ["two-dimensional array X", "a (2, 2), b (2, 3)"]),
         ({"X": np.array([["a"], ["b"]])}, ["must hold numbers"]),
         ({"X": np.zeros((4, 2)), "columns": ["a", "a"]}, ["a name of its own", "'a', 'a'"]),
