@@ -356,7 +356,10 @@ def _table_of_arrays(arrays: dict[str, np.ndarray], source: str) -> Table:
     if X.ndim == 3:
         return series_of_arrays(arrays, source)
     if X.ndim != 2:
-        raise DataError(f"{source}: X must be of shape (rows, columns), or (rows, channels, times) for series, and is of shape {X.shape}.")
+        raise DataError(
+            f"{source}: X must be of shape (rows, columns), or (rows, channels, times) for series, and is of shape "
+            f"{X.shape}."
+        )
     if X.dtype.kind not in "fiub":
         raise DataError(f"{source}: X must hold numbers, and holds {X.dtype}.")
     names = [f"x{j}" for j in range(X.shape[1])]
