@@ -247,6 +247,8 @@ def test_seeds():
         ({"margin": -0.1}, "margin must be a finite number of 0 or more, and is -0.1"),
         ({"margin": np.nan}, "margin must be a finite number"),
         ({"averaging": "mean"}, "averaging must be 'plain', 'averaged' or 'voted', and is 'mean'"),
+        ({"max_iter": True}, "max_iter must be a whole number"),
+        ({"budget": True}, "budget must be a whole number"),
         ({"shuffle": "yes"}, "shuffle must be True or False"),
         ({"fit_intercept": None}, "fit_intercept must be True or False"),
         ({"random_state": "x"}, "random_state must be a whole number"),
@@ -304,3 +306,12 @@ def test_the_problem_is_checked():
         PerceptronProblem(gram, np.zeros(150, dtype=int), np.array([1]), margin=-1.0)
     with pytest.raises(ParameterError, match="budget"):
         PerceptronProblem(gram, np.zeros(150, dtype=int), np.array([1]), budget=0)
+
+
+def test_votes_are_counted_in_blocks_that_fit_the_memory_budget():
+    rng = np.random.default_rng(0)
+    rows = rng.normal(size=(1200, 3))
+    model = KernelPerceptron(averaging="voted", max_iter=1, random_state=0).fit(rows, rng.integers(0, 2, 1200))
+    expected = model.decision_function(rows)
+    with mercer.config(memory="1MiB"):
+        assert model.decision_function(rows).tolist() == expected.tolist()

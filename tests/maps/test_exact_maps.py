@@ -222,6 +222,29 @@ def test_parameters_that_are_refused() -> None:
         PolynomialMap(400).fit(X[:, :1])
 
 
+@pytest.mark.parametrize("degree", [1, 3, 9])
+@pytest.mark.parametrize("make", [PolynomialMap, GaussianSeriesMap])
+@pytest.mark.parametrize("as_rows", [np.asarray, sp.csr_matrix])
+def test_a_degree_that_is_set_after_the_fit_waits_for_the_next_fit(make: Any, degree: int, as_rows: Any) -> None:
+    X = as_rows(np.random.default_rng(0).normal(size=(12, 4)))
+    phi = make(degree=4).fit(X)
+    before, names = phi.transform(X), phi.get_feature_names_out().tolist()
+    phi.set_params(degree=degree)
+    assert abs(phi.transform(X) - before).max() == 0 and phi.get_feature_names_out().tolist() == names
+    if make is GaussianSeriesMap:
+        same = make(degree=4).fit(X)
+        assert phi.truncation_error(X).tolist() == same.truncation_error(X).tolist()
+
+
+@pytest.mark.parametrize("make", [PolynomialMap, GaussianSeriesMap])
+def test_a_whole_number_may_be_a_float(make: Any) -> None:
+    X = np.random.default_rng(0).normal(size=(5, 3))
+    assert make(degree=2.0).fit_transform(X).tolist() == make(degree=2).fit_transform(X).tolist()
+    assert make(degree=2.0).fit(X).get_feature_names_out().tolist() == make().set_params(degree=2).fit(
+        X
+    ).get_feature_names_out().tolist()
+
+
 def test_high_degrees(rng: np.random.Generator) -> None:
     X = rng.uniform(0.1, 1, (5, 1))
     for dtype, tolerance in ((np.float64, 1e-12), (np.float32, 1e-4)):

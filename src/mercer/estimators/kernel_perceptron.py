@@ -315,7 +315,7 @@ class KernelPerceptron(ClassifierMixin, KernelEstimator):
         out = np.empty((gram.shape[0], self._outputs))
         width = gram.shape[1]
         constant = self._walk["constant"]
-        step = max(1, _VOTING_BYTES // (8 * width))
+        step = max(1, min(_VOTING_BYTES, memory.budget() // 2) // (8 * width))
         with memory.reserve(8 * min(step, gram.shape[0]) * width, "a block of kernel rows"):
             for rows in spans(gram.shape[0], step):
                 votes(gram.block(rows, None), self._walk["updates"], self.t_, constant, out[rows])
@@ -329,7 +329,9 @@ class KernelPerceptron(ClassifierMixin, KernelEstimator):
         require_seed(self)
         for name, what in (("max_iter", "passes"), ("budget", "support vectors, or None")):
             value = getattr(self, name)
-            if (value is None and name == "budget") or (isinstance(value, Integral) and int(value) >= 1):
+            if (value is None and name == "budget") or (
+                isinstance(value, Integral) and not isinstance(value, bool) and int(value) >= 1
+            ):
                 continue
             raise ParameterError(f"{name} must be a whole number of {what}, at least 1, and is {value!r}.")
         if self.budget is not None and self.averaging != "plain":

@@ -42,12 +42,13 @@ def _counts(degree: int, m: int) -> NDArray[np.int64]:
 class MonomialMap(FeatureMap):
     """Base of the maps whose features are monomials, each once, times a factor of its degree and of the row."""
 
-    degree: Any
+    # Of the fit: what parameters are later must not change how much is written.
+    _degree: int
+    _lowest: int
 
-    def _set_count(self, lowest: int) -> None:
-        d, degree = self.n_features_in_, self.degree
-        self._lowest = lowest
-        self.n_output_features_ = feature_count(d, degree, lowest)
+    def _set_count(self, degree: int, lowest: int) -> None:
+        self._degree, self._lowest = degree, lowest
+        self.n_output_features_ = feature_count(self.n_features_in_, degree, lowest)
         if self.n_output_features_ >= 2**63:
             raise MemoryBudgetError(
                 f"{type(self).__name__}: {self._count_in_words()} features are more than can be numbered by 64 bits. "
@@ -55,19 +56,20 @@ class MonomialMap(FeatureMap):
             )
 
     def _count_in_words(self) -> str:
-        top = f"{self.n_features_in_} + {self.degree}" + (" - 1" if self._lowest else "")
-        return f"C({top}, {self.degree}) = {self.n_output_features_:,}"
+        top = f"{self.n_features_in_} + {self._degree}" + (" - 1" if self._lowest else "")
+        return f"C({top}, {self._degree}) = {self.n_output_features_:,}"
 
     def _monomials(self, X: Any, weights: NDArray[np.floating], factors: NDArray[np.float64]) -> Any:
         """``weights_i * factors_t`` times the monomials of row ``i``, each over the root of its factorials."""
-        dtype = X.dtype
-        if self.degree > _SINGLE_DEGREE and dtype == np.float32:
+        dtype, degree = X.dtype, len(factors) - 1
+        if degree > _SINGLE_DEGREE and dtype == np.float32:
             return self._monomials(X.astype(np.float64), weights.astype(np.float64), factors).astype(dtype)
         weights, factors = weights.astype(dtype, copy=False), factors.astype(dtype)
-        counts = _counts(self.degree, X.shape[1])
+        counts = _counts(degree, X.shape[1])
         if sp.issparse(X):
             return self._sparse(X, weights, factors, counts)
-        n, width = len(X), self.n_output_features_
+        # Counted anew: the loops write without a look, and a model file may say anything.
+        n, width = len(X), feature_count(X.shape[1], degree, self._lowest)
         self._room(n, n * width, dtype.itemsize, self._count_in_words())
         out = np.empty((n, width), dtype)
         by_rows(
@@ -76,10 +78,11 @@ class MonomialMap(FeatureMap):
         return out
 
     def _sparse(self, X: sp.csr_matrix, weights: Any, factors: Any, counts: NDArray[np.int64]) -> sp.csr_matrix:
-        n, width = X.shape[0], self.n_output_features_
+        degree = len(factors) - 1
+        n, width = X.shape[0], feature_count(X.shape[1], degree, self._lowest)
         in_row = np.diff(X.indptr)
         times = np.bincount(in_row)
-        entries = {m: feature_count(m, self.degree, self._lowest) for m in np.flatnonzero(times).tolist()}
+        entries = {m: feature_count(m, degree, self._lowest) for m in np.flatnonzero(times).tolist()}
         # In Python's integers, which do not overflow.
         total = sum(count * int(times[m]) for m, count in entries.items())
         index = np.dtype(np.int32 if max(total, width) < 2**31 else np.int64)
@@ -101,7 +104,7 @@ class MonomialMap(FeatureMap):
         return csr_of(data, columns, indptr, (n, width))
 
     def _names(self, columns: list[str]) -> list[str]:
-        return [_name(m) for t in range(self._lowest, self.degree + 1) for m in _ordered(columns, t)]
+        return [_name(m) for t in range(self._lowest, self._degree + 1) for m in _ordered(columns, t)]
 
 
 def _ordered(columns: list[str], t: int) -> Iterator[tuple[str, ...]]:

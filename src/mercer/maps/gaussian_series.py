@@ -80,14 +80,14 @@ class GaussianSeriesMap(MonomialMap):
         return RBF(self.length_scale)
 
     def _learn(self, X: Any) -> None:
-        whole(type(self).__name__, "degree", self.degree, "a whole number of at least 1")
+        degree = whole(type(self).__name__, "degree", self.degree, "a whole number of at least 1")
         self.kernel_ = self.kernel
         scales = self.kernel_.length_scale
         if isinstance(scales, tuple) and len(scales) != X.shape[1]:
             raise DataError(
                 f"GaussianSeriesMap has {len(scales)} length scales, and X has {X.shape[1]} columns; pass one a column."
             )
-        self._set_count(0)
+        self._set_count(degree, 0)
 
     def _scaled(self, X: Any) -> tuple[Any, NDArray[np.float64]]:
         """Rows in units of the length scale, and their squared lengths."""
@@ -105,7 +105,7 @@ class GaussianSeriesMap(MonomialMap):
     def _features(self, X: Any) -> Any:
         U, squares = self._scaled(X)
         weights = np.exp(-squares / 2).astype(X.dtype)
-        return self._monomials(U, weights, np.ones(self.degree + 1))
+        return self._monomials(U, weights, np.ones(self._degree + 1))
 
     def truncation_error(self, X: Any) -> NDArray[np.float64]:
         r"""By how much ``<phi(x), phi(x)>`` falls short of 1, which bounds the error of every value of the kernel.
@@ -132,4 +132,4 @@ class GaussianSeriesMap(MonomialMap):
         [0.080301397, 1.65e-07]
         """
         check_is_fitted(self, "n_output_features_")
-        return gammainc(self.degree + 1.0, self._scaled(self._check_X(X, reset=False))[1])
+        return gammainc(self._degree + 1.0, self._scaled(self._check_X(X, reset=False))[1])

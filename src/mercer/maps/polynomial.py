@@ -87,7 +87,8 @@ class PolynomialMap(MonomialMap):
 
     def _learn(self, X: Any) -> None:
         self.kernel_ = self.kernel
-        self._set_count(0 if self.kernel_.offset > 0 else self.kernel_.degree)
+        degree = self.kernel_.degree
+        self._set_count(degree, 0 if self.kernel_.offset > 0 else degree)
         self._factors()
 
     def _factors(self) -> NDArray[np.float64]:
