@@ -210,3 +210,12 @@ def test_a_budget_that_is_too_small() -> None:
             mmd(X, Z)
         with pytest.raises(MemoryBudgetError, match="kernel matrix of Y"):
             hsic(X, Y)
+
+
+@pytest.mark.parametrize("scale", [1e-200, 1e-80, 1e80, 1e200])
+def test_an_alignment_does_not_depend_on_the_scale(scale: float) -> None:
+    X = np.random.default_rng(0).normal(size=(30, 2))
+    K, y = RBF(1.0)(X), np.sin(X[:, 0])
+    expected = alignment(K, y)
+    assert alignment(scale * K, y) == pytest.approx(expected, rel=1e-12)
+    assert alignment(K, scale * y) == pytest.approx(expected, rel=1e-12)

@@ -16,6 +16,9 @@ from mercer.kernels.inputs import Rows
 from mercer.kernels.kernel import Kernel
 from mercer.kernels.plan import Plan, check_finite
 
+# The sum of the squares of K is itself squared.
+_LARGEST = float(np.sqrt(np.finfo(float).max))
+
 
 def alignment(K: Any, y: Any, X: Any = None, *, n_jobs: int | None = None) -> float:
     r"""The centred alignment of a kernel with targets: the cosine of the angle between two centred matrices.
@@ -67,6 +70,8 @@ def alignment(K: Any, y: Any, X: Any = None, *, n_jobs: int | None = None) -> fl
         check_finite(products, kernel)
     elif not np.isfinite(products).all():
         raise DataError("K has entries that are not finite; numpy.isfinite shows where they are.")
+    if not squares < _LARGEST:
+        raise DataError("the squares of the entries of K overflow; multiply the kernel by a small number.")
     sums = products[:, 0]
     norm = squares - 2 * float(sums @ sums) / n + (float(sums.sum()) / n) ** 2
     targets = float(np.linalg.norm(Y.T @ Y))
@@ -95,9 +100,11 @@ def _source(K: Any, X: Any) -> tuple[Fill, int, DTypeLike, Kernel | None]:
     if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1] or matrix.dtype.kind not in "fiub":
         raise DataError(f"K must be a square array of numbers, and is one of {matrix.dtype} of shape {matrix.shape}.")
     matrix = matrix if matrix.dtype in (np.float32, np.float64) else matrix.astype(np.float64)
+    # An alignment does not depend on the scale; a power of two near that of K keeps squares in range.
+    power = -int(np.frexp(max(matrix.max(initial=0.0), -matrix.min(initial=0.0)))[1])
 
     def copy(rows: slice, columns: slice, out: Array) -> None:
-        out[...] = matrix[rows, columns]
+        np.ldexp(matrix[rows, columns], power, out=out)
 
     return copy, len(matrix), matrix.dtype, None
 
@@ -111,6 +118,8 @@ def _centred_targets(y: Any, n: int) -> Array:
     Y = _as_numbers(Y)
     if not np.isfinite(Y).all():
         raise DataError("Input y contains NaN or infinity; drop these rows.")
+    # Nor on that of the targets.
+    Y = Y / max(float(np.abs(Y).max(initial=0.0)), np.finfo(float).tiny)
     centred = Y - Y.mean(axis=0)
     if not (np.abs(centred).max(initial=0.0) > 8 * np.finfo(float).eps * np.abs(Y).max(initial=0.0)):
         raise DataError("y is the same in every row, so that nothing is left to align with.")
