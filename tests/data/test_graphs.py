@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 import mercer
 from graph_cases import drawn, graphs
 from mercer import Graph
-from mercer._errors import DataError, ModelFileError
+from mercer._errors import DataError, MemoryBudgetError, ModelFileError
 from mercer.data.graphs import GraphArrays, Graphs
 from mercer.kernels import RBF, Propagation, RandomWalk, WeisfeilerLehman, product_of
 
@@ -186,3 +186,8 @@ def test_networkx_is_needed_for_nothing() -> None:
     )
     ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert ran.stdout == "[[4.0, 5.0], [5.0, 10.0]]\n"
+
+
+def test_more_nodes_than_memory_are_refused() -> None:
+    with pytest.raises(MemoryBudgetError, match="nodes of 2 graphs would take"):
+        WeisfeilerLehman(1)([Graph(n=2**40), Graph([(0, 2**62)])])

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+import scipy.sparse
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -109,3 +110,20 @@ def test_columns_of_several_kinds() -> None:
         MixedRows.of(["a", "b"], {0: Strings})
     pickled = pickle.loads(pickle.dumps(rows))
     assert pickled == rows
+
+
+@pytest.mark.parametrize("dtype", ["U", "S", "T", "O"])
+def test_a_column_of_an_array_holds_a_text_a_row(dtype: str) -> None:
+    words = ["gram", "matrix"]
+    assert Strings.of(np.array(words, dtype)[:, None]) == Strings.of(words)
+
+
+def test_what_has_no_order_of_rows_or_is_nested_without_end_is_named() -> None:
+    nested: Any = "a"
+    for _ in range(5000):
+        nested = [nested]
+    with pytest.raises(DataError, match="the tokens of a string must be text or whole numbers"):
+        Strings.of([nested])
+    for wrong in (frozenset(["a"]), scipy.sparse.csr_array(np.eye(2))):
+        with pytest.raises(DataError, match="X must be a sequence of strings"):
+            Strings.of(wrong)

@@ -178,3 +178,12 @@ def test_features_by_landmarks(case: str, method: str, tmp_path: Path) -> None:
     assert np.array_equal(mercer.load(tmp_path / "map.mercer").transform(X), features.transform(X))
     with pytest.raises(DataError, match="needs rows of numbers"):
         clone(features).set_params(method="kmeans").fit(X)
+
+
+def test_columns_in_another_order_are_named_before_they_are_read() -> None:
+    table = pd.DataFrame({"text": ["ab", "ba", "b"], "hour": [1.0, 2.0, 3.0]})
+    model = KernelRidge(kernel=product_of({"text": Spectrum(1), "hour": RBF(1.0)})).fit(table, [0.0, 1.0, 2.0])
+    with pytest.raises(ValueError, match="in the same order"):
+        model.predict(table[["hour", "text"]])
+    with pytest.raises(ValueError, match="yet now missing"):
+        model.predict(table[["hour"]])

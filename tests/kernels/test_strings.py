@@ -352,3 +352,10 @@ def test_evidence_chooses_the_parameters(kernel: kernels.Kernel) -> None:
     low, high = tuned.kernel_.bounds.T
     inside = (tuned.kernel_.theta > low + 1e-6) & (tuned.kernel_.theta < high - 1e-6)
     assert np.abs(slopes[inside]).max() < 0.05 and inside.any()
+
+
+def test_the_alphabet_of_mismatches_is_that_of_both_sides() -> None:
+    kernel = kernels.Mismatch(2, alphabet=3)
+    assert kernel(["ab"], ["bc"]).shape == (1, 1)
+    with pytest.raises(DataError, match="both sides together have 4 different symbols"):
+        kernel(["ab"], ["cd"])

@@ -13,10 +13,13 @@ from numpy.typing import NDArray
 from mercer._errors import DataError
 from mercer.data.graph import Graph, as_graph
 from mercer.data.objects import Objects
+from mercer.engine import memory
 from mercer.loops.graphs import hash_numbers
 
 # What the labels of a graph are.
 _NONE, _NUMBERS, _TEXT = range(3)
+# First neighbour, label, and row of the label while it is made.
+_NODE_BYTES = 24
 _UNLABELLED = np.uint64(0x5851F42D4C957F2D)
 
 
@@ -202,6 +205,10 @@ class JointGraph(NamedTuple):
 
 def _joint(graphs: list[Graph]) -> JointGraph:
     sizes, counts = [g.n for g in graphs], [len(g.edges) for g in graphs]
+    memory.require(
+        _NODE_BYTES * sum(sizes), f"the {sum(sizes)} nodes of {len(graphs)} graphs",
+        "Number the nodes of each graph from 0 without gaps, or raise the budget with mercer.config(memory=...).",
+    )  # fmt: skip
     nodes, first_edge = _running(sizes), _running(counts)
     edges = np.concatenate([g.edges for g in graphs]) + np.repeat(nodes[:-1], counts)[:, None]
     # A node that is joined to itself has itself as a neighbour once.

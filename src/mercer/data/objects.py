@@ -5,6 +5,7 @@ from __future__ import annotations
 import abc
 import hashlib
 import pickle
+import reprlib
 import threading
 from collections.abc import Callable, Hashable, Iterator
 from typing import Any, ClassVar, Self
@@ -176,10 +177,10 @@ def _sequence(X: Any, kind: str, name: str) -> Any:
                 "with kernel.on([...])."
             )
         X = X.to_numpy().ravel()
-    elif isinstance(X, np.ndarray) and X.dtype == object and X.ndim == 2 and X.shape[1] == 1:
+    elif isinstance(X, np.ndarray) and X.dtype.kind in "OUST" and X.ndim == 2 and X.shape[1] == 1:
         X = X.ravel()
-    scalar = not hasattr(X, "__len__") or getattr(X, "shape", None) == ()
-    if scalar or isinstance(X, (str, bytes, dict, set)):
+    scalar = not hasattr(X, "__len__") or hasattr(X, "tocsr") or getattr(X, "shape", None) == ()
+    if scalar or isinstance(X, (str, bytes, dict, set, frozenset)):
         raise DataError(f"{name} must be a sequence of {kind}, one a row, and is {short(X)}; pass a list of {kind}.")
     if len(X) == 0:
         raise DataError(f"{name} is empty: it has no rows.")
@@ -188,5 +189,8 @@ def _sequence(X: Any, kind: str, name: str) -> Any:
 
 def short(value: Any) -> str:
     """A value as part of a message."""
-    text = repr(value)
+    try:
+        text = repr(value)
+    except RecursionError:
+        text = reprlib.repr(value)
     return text if len(text) <= 60 else f"{text[:57]}..."

@@ -15,7 +15,7 @@ from mercer.data.columns import MixedRows
 from mercer.data.objects import Objects
 from mercer.kernels.convert import as_kernel
 from mercer.kernels.kernel import Kernel
-from mercer.kernels.kinds import rows_of
+from mercer.kernels.kinds import kind_of_rows, rows_of
 
 
 def checked_rows(kernel: Any, X: Any, name: str, one_column: bool = False) -> Any:
@@ -51,6 +51,10 @@ def checked_objects(learner: Any, kernel: Any, X: Any, *, reset: bool) -> Object
     ``kernel`` is what the learner was given as such. Names and numbers of columns are kept, or checked, as
     scikit-learn does.
     """
+    early = not reset and isinstance(kernel, Kernel) and kind_of_rows(kernel) == "table"
+    if early:
+        # Before the columns are read: of those in another order it would only be said that they hold the wrong kind.
+        _check_feature_names(learner, X, reset=False)
     rows = _rows_of_given(kernel, X)
     if rows is None:
         return None
@@ -60,7 +64,8 @@ def checked_objects(learner: Any, kernel: Any, X: Any, *, reset: bool) -> Object
             if hasattr(learner, name):
                 delattr(learner, name)
     if isinstance(rows, MixedRows):
-        _check_feature_names(learner, X, reset=reset)
+        if not early:
+            _check_feature_names(learner, X, reset=reset)
         _check_n_features(learner, rows, reset=reset)
     return rows
 

@@ -146,6 +146,6 @@ def check_finite(block: Array, kernel: Expression) -> None:
     if not np.isfinite(total) and not np.isfinite(block).all():
         value = block[~np.isfinite(block)][0]
         raise KernelValueError(
-            f"the kernel {kernel!r} returned {value}; scale the columns of X "
-            "(sklearn.preprocessing.StandardScaler) or choose a kernel with smaller values."
+            f"the kernel {kernel!r} returned {value}; scale the columns of X, where it has some "
+            "(sklearn.preprocessing.StandardScaler), or choose a kernel or parameters with smaller values."
         )

@@ -6,7 +6,7 @@ import abc
 import math
 from collections.abc import Hashable
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +15,7 @@ from mercer._errors import DataError, ParameterError
 from mercer.data.objects import Objects
 from mercer.data.strings import Strings
 from mercer.engine.tiles import Array
+from mercer.kernels.inputs import Pairs
 from mercer.kernels.objects import Packed, PairKernel
 from mercer.kernels.parameters import whole
 from mercer.loops.windows import windows, windows_self
@@ -172,17 +173,29 @@ class Mismatch(_Windows):
         return "narrow", self.alphabet
 
     def _pack(self, objects: Strings) -> Symbols:
-        found = len(np.unique(objects.codes()[0]))
-        if found > self.alphabet:
-            raise DataError(
-                f"the strings have {found} different symbols, and {self!r} is for an alphabet of {self.alphabet}."
-            )
+        self._check(len(_distinct(objects)), "the strings have")
         return narrow(objects)
+
+    def _fill(self, pairs: Pairs, out: Array) -> None:
+        one, other = (_distinct(side.root.objects(Strings)) for side in (pairs.left, pairs.right))
+        if one is not other:
+            self._check(len(np.union1d(one, other)), "the strings of both sides together have")
+        super()._fill(pairs, out)
+
+    def _check(self, found: int, what: str) -> None:
+        if found > self.alphabet:
+            raise DataError(f"{what} {found} different symbols, and {self!r} is for an alphabet of {self.alphabet}.")
 
     def _table(self) -> list[int]:
         least = max(0, self.length - 2 * self.mismatches)
         agreements = range(least, self.length + 1)
         return [_neighbours(a, self.length - a, self.mismatches, self.alphabet) for a in agreements]
+
+
+def _distinct(objects: Any) -> NDArray[np.int64]:
+    """The symbols that are in the strings."""
+    symbols: NDArray[np.int64] = objects.keep("distinct", lambda: np.unique(objects.codes()[0]))
+    return symbols
 
 
 def _below(kernel: str, name: str, value: int, length: int) -> int:
