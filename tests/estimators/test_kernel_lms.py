@@ -262,3 +262,18 @@ def test_functions_and_names_as_kernels():
     np.testing.assert_allclose(named.predict(NEW), given.predict(NEW), rtol=1e-9)
     assert named.kernel_ == Polynomial(2, 1.0, 1.0)
     assert KernelLMS(Linear() + 1.0, max_iter=2, tol=0).fit(X, Y).n_iter_ == 2
+
+
+@pytest.mark.parametrize(
+    ("rows", "targets", "message"),
+    [
+        (1e154, 1.0, "products with the kernel matrix overflow"),
+        (1e-160, 1.0, "whose inverse overflows"),
+        (1.0, 1e200, "squares of the targets overflow"),
+    ],
+)
+def test_scales_that_leave_no_numbers_are_named(rows: float, targets: float, message: str) -> None:
+    X = np.random.default_rng(0).normal(size=(40, 3))
+    X /= np.abs(X).max()
+    with pytest.raises(NumericalError, match=message):
+        KernelLMS(Linear()).fit(rows * X, targets * np.sin(X[:, 0]))

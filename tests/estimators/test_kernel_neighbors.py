@@ -263,3 +263,20 @@ def test_one_row_one_class_and_constant_columns() -> None:
     model = KernelNeighborsClassifier(1, kernel="rbf").fit([[2.0]], ["only"])
     assert model.predict([[7.0]]).tolist() == ["only"] and model.predict_proba([[7.0]]).tolist() == [[1.0]]
     assert KernelNeighborsRegressor(2).fit(np.ones((3, 2)), [1.0, 3.0, 9.0]).predict([[5.0, 5.0]]).tolist() == [2.0]
+
+
+@pytest.mark.parametrize("kernel", ["linear", "poly", kernels.RBF(2.0), kernels.Matern(3.0)], ids=repr)
+def test_ties_of_whole_numbers_go_to_the_first_rows(kernel: Any) -> None:
+    rng = np.random.default_rng(4)
+    rows, new = rng.integers(-3, 9, size=(150, 3)).astype(float), rng.integers(-3, 9, size=(40, 3)).astype(float)
+    if kernel == "poly":
+        kernel = kernels.Polynomial(2)
+        own, others = squares(rows), squares(new)
+        # Roots of two are rounded, so the distances are made of whole numbers.
+        distances = (1 + (new**2).sum(1))[:, None] ** 2 + (1 + (rows**2).sum(1)) ** 2 - 2 * (1 + new @ rows.T) ** 2
+        np.testing.assert_allclose(distances, ((others[:, None] - own) ** 2).sum(axis=2), atol=1e-6)
+    else:
+        distances = ((new[:, None] - rows) ** 2).sum(axis=2)
+    model = KernelNeighborsClassifier(9, kernel=kernel).fit(rows, np.arange(150) % 2)
+    expected = np.argsort(distances, axis=1, kind="stable")[:, :9]
+    assert np.array_equal(model.kneighbors(new, return_distance=False), expected)

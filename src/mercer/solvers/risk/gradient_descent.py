@@ -192,6 +192,11 @@ class _Walk:
             self.largest = self._largest()
         if learning_rate is None:
             self.step = 1.0 / self.largest if self.largest else 1.0
+            if not np.isfinite(self.step):
+                raise NumericalError(
+                    f"the largest eigenvalue of the kernel matrix is {self.largest:.3g}, whose inverse overflows; "
+                    "scale the columns of X (sklearn.preprocessing.StandardScaler), or multiply the kernel by a number."
+                )
         else:
             self.step = learning_rate
             # Without K at hand, what a single row says: no eigenvalue is needed to see that it overshoots.
@@ -206,6 +211,8 @@ class _Walk:
         self.beta = np.zeros_like(problem.targets)
         self.left = problem.targets.copy()
         self.losses = [self._loss(self.left)]
+        if not np.isfinite(self.losses[0]):
+            raise NumericalError("the squares of the targets overflow; divide y by a number.")
         self._lowest = self.losses[0]
         self._first: Vector | None = None
 
@@ -213,7 +220,15 @@ class _Walk:
         scale = np.sqrt(self.problem.weights)
 
         def multiply(v: Vector) -> Vector:
-            return scale * self.products.exact((scale * v)[:, None])[:, 0]
+            product: Vector = scale * self.products.exact((scale * v)[:, None])[:, 0]
+            with np.errstate(over="ignore", invalid="ignore"):
+                usable = np.isfinite(product @ product)
+            if not usable:
+                raise NumericalError(
+                    "products with the kernel matrix overflow; scale the columns of X "
+                    "(sklearn.preprocessing.StandardScaler), or choose a kernel with smaller values."
+                )
+            return product
 
         value, _ = largest_eigenvalue(multiply, len(scale), start)
         return max(value, 0.0)
