@@ -147,18 +147,21 @@ def _read_separated(path: Path, verbatim: Collection[str], separator: str | None
             frame = pandas.read_csv(
                 path, sep=separator, decimal=decimal, na_values=["?"], index_col=False, quoting=dialect.quoting,
                 skipinitialspace=True, low_memory=False, encoding="utf-8-sig",
-                converters={position: _or_missing for position, name in enumerate(names) if name in verbatim},
+                converters={position: _guarded for position, name in enumerate(names) if name in verbatim},
             )  # fmt: skip
     except (pandas.errors.ParserError, pandas.errors.ParserWarning) as error:
         raise DataError(_parser_fault(path, dialect, len(names), str(error))) from error
     except pandas.errors.EmptyDataError as error:
         raise DataError(f"{path} is empty: it has no header line.") from error
     frame.columns = frame.columns.str.strip()
+    for name in set(names) & set(verbatim):
+        frame[name] = [field[1:] if isinstance(field, str) else np.nan for field in frame[name].astype(object)]
     return Table(frame, path.name, locate=_line_finder(path, dialect))
 
 
-def _or_missing(field: str) -> Any:
-    return field if field.strip() else np.nan
+def _guarded(field: str) -> Any:
+    """A field with a letter before it: some versions of pandas take ``NA`` for a gap even after a converter."""
+    return f"={field}" if field.strip() else np.nan
 
 
 def _fields(line: str, dialect: _Dialect) -> list[str]:
