@@ -166,6 +166,7 @@ def _links(depth: int) -> Iterator[Any]:
     yield " ".join(f"(l{level % 7}" for level in reversed(range(depth))) + " x" + ")" * depth
 
 
+@pytest.mark.slow
 def test_any_depth(tmp_path: Path) -> None:
     forms = [Trees.of([form]) for form in _links(DEEP)]
     assert forms[0] == forms[1] == forms[2]

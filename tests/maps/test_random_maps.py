@@ -36,6 +36,7 @@ def assert_mean_and_variance(found: np.ndarray, variance: np.ndarray) -> None:
     assert (np.abs(squares.mean(axis=0) - variance) <= 5 * squares.std(axis=0) / math.sqrt(SEEDS) + 1e-13).all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kernel", STATIONARY, ids=repr)
 def test_variance_of_random_fourier_features(kernel: Any) -> None:
     K = kernel(X)
@@ -90,6 +91,7 @@ def test_orthogonal_directions(kernel: Any) -> None:
     assert (found**2).mean() < (plain**2).mean()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("degree", [1, 2, 3])
 @pytest.mark.parametrize("offset", [0.0, 1.0])
 def test_variance_of_count_sketches(degree: int, offset: float) -> None:
