@@ -19,6 +19,7 @@ import scipy.sparse as sp
 
 from mercer._errors import DataError
 from mercer.data.columns import MixedRows
+from mercer.data.looks import is_binary, middle, varying_columns
 from mercer.data.objects import Objects
 from mercer.data.vectors import as_vectors, column_names, column_positions, select_columns
 from mercer.engine import tiles
@@ -119,7 +120,7 @@ class Rows:
         if self._parent is not None:
             return self._parent.center
         X = self.vectors
-        return self.keep("center", lambda: None if sp.issparse(X) else _middle(X))
+        return self.keep("center", lambda: None if sp.issparse(X) else middle(X))
 
     @property
     def width(self) -> float:
@@ -133,7 +134,7 @@ class Rows:
     @property
     def is_binary(self) -> bool:
         """Whether all rows are of zeros and ones."""
-        return self.root.keep("is binary", lambda: _is_binary(self.root.vectors))
+        return self.root.keep("is binary", lambda: is_binary(self.root.vectors))
 
     def operand(self, statistic: Any, frame: Frame, dtype: np.dtype) -> Operand:
         """What ``statistic`` prepares from these rows as one side of ``frame``."""
@@ -151,35 +152,6 @@ class Rows:
         return self.keep(key, lambda: make(self))
 
 
-def _middle(X: np.ndarray) -> Array:
-    """The mean of the columns; of whole numbers the nearest whole number, so that differences and squares stay exact.
-
-    Rows at equal distances are then told to be so, which decides ties among neighbours.
-    """
-    mean: Array = X.mean(axis=0, dtype=np.float64)
-    # A look at a few rows tells most tables from whole numbers without a pass over them.
-    whole = all(bool((part == np.rint(part)).all()) for part in (X[:16], X))
-    return np.rint(mean) if whole else mean
-
-
-def _varying(X: np.ndarray | sp.csr_matrix) -> slice | np.ndarray:
-    # A few rows tell most columns from constant ones without a pass over them.
-    doubtful = np.flatnonzero(np.ptp(X[:64], axis=0) == 0)
-    constant = doubtful[(X[:, doubtful] == X[0, doubtful]).all(axis=0)]
-    # Few constant columns are not worth an array that is not a view.
-    if len(constant) * _FEW_CONSTANT < X.shape[1]:
-        return slice(None)
-    return np.setdiff1d(np.arange(X.shape[1]), constant)
-
-
-def _is_binary(X: Any) -> bool:
-    values = X.data if sp.issparse(X) else X
-    # A look at a few rows tells most tables from binary ones without a pass over them.
-    return all(bool(((part == 0) | (part == 1)).all()) for part in (values[:16], values))
-
-
-# Constant columns are left out where they are at least one in so many.
-_FEW_CONSTANT = 32
 # A sparse side is made dense where it then has at most this many numbers: a dense product is then the faster one.
 DENSE_ENTRIES = 2**25
 
@@ -209,7 +181,7 @@ class Frame:
         """The columns that tell rows apart, where the sides are the same rows and many columns are constant."""
         if self.left is not self.right:
             return slice(None)
-        return self.left.keep("varying", lambda: _varying(self.left.vectors))
+        return self.left.keep("varying", lambda: varying_columns(self.left.vectors))
 
     @property
     def layout(self) -> Layout:
