@@ -138,6 +138,7 @@ EXAMPLES: list[tuple[Kernel, Data]] = [
     (k.EdgeHistogram(), GRAPHS),
     (k.ShortestPath(), GRAPHS),
     (k.ShortestPath(labels=False), GRAPHS),
+    (k.ShortestPath(ordered=False), GRAPHS),
     (k.WeisfeilerLehman(2), GRAPHS),
     (k.WeisfeilerLehman(2, "edge", edge_labels=False), GRAPHS),
     (k.WeisfeilerLehman(1, "shortest-path") + 0.5, GRAPHS),

@@ -54,6 +54,14 @@ def paths(graph: Graph, iterations: int = 0, labels: bool = True) -> Counts:
     )  # fmt: skip
 
 
+def unordered(graph: Graph, labels: bool = True, least: int = 1) -> Counts:
+    lengths, own = dict(nx.all_pairs_shortest_path_length(as_networkx(graph))), levels_of(graph, 0)[0]
+    return Counter(
+        (*(sorted((own[u], own[v])) if labels else ()), d)
+        for u, row in lengths.items() for v, d in row.items() if u <= v and d >= least
+    )  # fmt: skip
+
+
 def as_networkx(graph: Graph) -> nx.Graph:
     made = nx.Graph()
     for node, label in enumerate(labels_of(graph)):
@@ -86,6 +94,9 @@ NAIVE: list[tuple[Any, Callable[[Graph], Counts]]] = [
     (EdgeHistogram(), lambda g: Counter([None] * len(g.edges) if g.edge_labels is None else g.edge_labels.tolist())),
     (ShortestPath(), paths),
     (ShortestPath(labels=False), lambda g: paths(g, labels=False)),
+    (ShortestPath(ordered=False), unordered),
+    (ShortestPath(labels=False, ordered=False), lambda g: unordered(g, labels=False)),
+    (ShortestPath(ordered=False) + VertexHistogram(), lambda g: unordered(g, least=0)),
     (WeisfeilerLehman(0), lambda g: subtrees(g, 0)),
     (WeisfeilerLehman(3), lambda g: subtrees(g, 3)),
     (WeisfeilerLehman(3, edge_labels=False), lambda g: subtrees(g, 3, False)),
@@ -139,6 +150,7 @@ HASHES = ['0x7440c904759b4713', '0x47c4a1bfa64d20b6', '0x36523437a3e0dd54', '0xb
     (lambda: WeisfeilerLehman(1, "tree"), "base must be one of subtree, edge, shortest-path, and is 'tree'"),
     (lambda: WeisfeilerLehman(1, edge_labels=2), "edge_labels must be True or False"),
     (lambda: ShortestPath("labels"), "labels must be True or False"),
+    (lambda: ShortestPath(ordered=1), "ordered must be True or False"),
     (lambda: Graphlet(6), "size must be 3, 4 or 5, and is 6"),
     (lambda: Graphlet(2), "size must be 3, 4 or 5, and is 2"),
     (lambda: Graphlet(5, connected=False), "all graphlets of 5 nodes are not counted one by one"),

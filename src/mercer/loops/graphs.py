@@ -91,11 +91,12 @@ def hash_pairs(labels, edges, edge_labels, out):
 
 
 @jit
-def shortest_paths(first, last, starts, neighbours, labels, ids):
+def shortest_paths(first, last, starts, neighbours, labels, ordered, ids):
     """A hash of the labels of two nodes and the edges between them on a shortest path, for each level of labels.
 
-    For all ordered pairs of different nodes from ``first`` to ``last`` (one graph) that are joined by a path; returns
-    how many hashes were written. One search in breadth from each node.
+    For all pairs of different nodes from ``first`` to ``last`` (one graph) that are joined by a path: ``ordered`` ones,
+    or each two nodes once, the lesser label first. Returns how many hashes were written. One search in breadth from
+    each node.
     """
     n = last - first
     distance = np.empty(n, np.int64)
@@ -117,9 +118,16 @@ def shortest_paths(first, last, starts, neighbours, labels, ids):
                     queue[found] = u
                     found += 1
         for level in range(labels.shape[0]):
-            own = mix(labels[level, first + source])
+            label = labels[level, first + source]
+            own = mix(label)
             for q in range(1, found):
                 u = queue[q]
-                ids[at] = join(own ^ np.uint64(distance[u]), labels[level, first + u])
+                other = labels[level, first + u]
+                if ordered or (u > source and label <= other):
+                    ids[at] = join(own ^ np.uint64(distance[u]), other)
+                elif u > source:
+                    ids[at] = join(mix(other) ^ np.uint64(distance[u]), label)
+                else:
+                    continue
                 at += 1
     return at

@@ -55,8 +55,11 @@ def by_rows(levels: NDArray[np.uint64], starts: NDArray[np.int64]) -> tuple[NDAr
     return ids, depth * starts
 
 
-def path_features(joint: JointGraph, levels: NDArray[np.uint64]) -> Features:
-    """Shortest paths by the labels of their ends and their length, for every level of labels, (levels, nodes)."""
+def path_features(joint: JointGraph, levels: NDArray[np.uint64], ordered: bool) -> Features:
+    """Shortest paths by the labels of their ends and their length, for every level of labels, (levels, nodes).
+
+    ``ordered`` ones go from either end to the other.
+    """
     sizes = np.diff(joint.nodes)
     pairs = len(levels) * sizes * np.maximum(sizes - 1, 0)
     totals = np.concatenate([np.zeros(1, np.int64), np.cumsum(pairs)])
@@ -68,7 +71,7 @@ def path_features(joint: JointGraph, levels: NDArray[np.uint64]) -> Features:
         begin, end = bounds[number], bounds[number + 1]
 
         def work() -> None:
-            parts[number] = _paths_of(joint, levels, begin, end, int(totals[end] - totals[begin]))
+            parts[number] = _paths_of(joint, levels, ordered, (begin, end), int(totals[end] - totals[begin]))
 
         return work
 
@@ -85,14 +88,17 @@ def path_features(joint: JointGraph, levels: NDArray[np.uint64]) -> Features:
     )
 
 
-def _paths_of(joint: JointGraph, levels: NDArray[np.uint64], begin: int, end: int, pairs: int) -> Features:
-    """Those of the graphs from ``begin`` to ``end``, which have at most so many pairs of nodes."""
+def _paths_of(
+    joint: JointGraph, levels: NDArray[np.uint64], ordered: bool, rows: tuple[int, int], pairs: int
+) -> Features:
+    """Those of the graphs from one row to the other, which have at most so many pairs of nodes."""
+    begin, end = rows
     ids = np.empty(pairs, np.uint64)
     starts = np.zeros(end - begin + 1, np.int64)
     for row in range(begin, end):
         at = starts[row - begin]
         threads.checkpoint()
         first, last = joint.nodes[row], joint.nodes[row + 1]
-        found = shortest_paths(first, last, joint.starts, joint.neighbours, levels, ids[at:])
+        found = shortest_paths(first, last, joint.starts, joint.neighbours, levels, ordered, ids[at:])
         starts[row - begin + 1] = at + found
     return counted(ids[: starts[-1]], starts)

@@ -73,7 +73,7 @@ class WeisfeilerLehman(FeatureKernel):
         joint = objects.joint()
         levels = self._levels(joint)
         if self.base == "shortest-path":
-            return path_features(joint, levels)
+            return path_features(joint, levels, ordered=True)
         if self.base == "subtree":
             return ones(*by_rows(levels, joint.nodes))
         pairs = np.empty((len(levels), len(joint.edges)), np.uint64)
