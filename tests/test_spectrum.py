@@ -11,7 +11,7 @@ from numpy.polynomial.hermite import hermval
 from numpy.polynomial.hermite_e import hermegauss
 
 import mercer
-from mercer._errors import DataError, IndefiniteKernelError, MemoryBudgetError, ParameterError
+from mercer._errors import DataError, IndefiniteKernelError, MemoryBudgetError, NumericalError, ParameterError
 from mercer.kernels import RBF, Linear, Matern, NegativeDistance, Polynomial, Sigmoid, Spectrum, from_function
 from mercer.spectrum import eigenfunctions
 
@@ -106,9 +106,38 @@ def test_weights_are_repetition_and_zeros_leave_out() -> None:
     one = eigenfunctions(RBF(1.0), X, 5, sample_weight=weight)
     other = eigenfunctions(RBF(1.0), np.repeat(X, weight, axis=0), 5)
     np.testing.assert_allclose(one.eigenvalues, other.eigenvalues, rtol=1e-11)
-    found, wanted = one(NEW), other(NEW)
-    np.testing.assert_allclose(found * np.sign((found * wanted).sum(axis=0)), wanted, atol=1e-9)
+    found = one(NEW)
+    np.testing.assert_allclose(found, other(NEW), atol=1e-9)
     np.testing.assert_allclose(eigenfunctions(RBF(1.0), X, 5, sample_weight=7.0 * weight)(NEW), found, atol=1e-9)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_signs_do_not_depend_on_how_often_rows_are_there(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    rows, weight = rng.normal(size=(25, 2)), rng.integers(1, 9, 25)
+    # As many rows on either side: functions that are odd have two largest values.
+    rows, weight = np.concatenate([rows, -rows]), np.concatenate([weight, weight])
+    one = eigenfunctions(RBF(1.0), rows, 6, sample_weight=weight)
+    other = eigenfunctions(RBF(1.0), np.repeat(rows, weight, axis=0), 6)
+    np.testing.assert_allclose(one(NEW[:, :2]), other(NEW[:, :2]), atol=1e-8)
+    at = one(rows)
+    assert (at.max(axis=0) >= -(1 - 2e-6) * at.min(axis=0)).all()
+
+
+def test_rows_of_next_to_no_weight_choose_no_sign() -> None:
+    weight = np.where(np.arange(60) % 2 > 0, 1.0, 1e-30)
+    np.testing.assert_allclose(
+        eigenfunctions(RBF(1.0), X, 5, sample_weight=weight)(NEW), eigenfunctions(RBF(1.0), X[1::2], 5)(NEW), atol=1e-9
+    )
+
+
+@pytest.mark.filterwarnings("ignore:(overflow|invalid value) encountered:RuntimeWarning")
+@pytest.mark.parametrize("scale", [1e160, 1e153])
+@pytest.mark.parametrize("rows", [60, 500])
+def test_a_kernel_that_overflows(scale: float, rows: int) -> None:
+    sample = RNG.normal(size=(rows, 3)) * scale
+    with pytest.raises(NumericalError, match=r"overflow float64.*Scale the columns of X"):
+        eigenfunctions(Linear(), sample * (1.0 if rows > 60 else 1e2), 3)
 
 
 @pytest.mark.parametrize("memory", ["1GiB", "3.6MB"])

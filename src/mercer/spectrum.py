@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils.extmath import svd_flip
 
 from mercer._errors import DataError, IndefiniteKernelError, ParameterError
 from mercer.data.seeds import generator
@@ -26,6 +25,8 @@ from mercer.solvers.spectral.eigenpairs import Eigenproblem, solve
 __all__ = ["Eigenfunctions", "eigenfunctions"]
 
 Array = NDArray[np.float64]
+# Shares of the largest root of a weight that count for signs, and how near sizes of values are called equal.
+_SEEN, _EQUAL = 1e-4, 1e-6
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,7 +89,8 @@ def eigenfunctions(
     .. math:: \psi_i(x) = \frac{1}{\lambda_i} \sum_j \sqrt{w_j}\, u_{ij}\, k(x, x_j)
 
     With :math:`w_j = 1 / n` the eigenvalues are those of K divided by n. On the sample the functions are orthonormal,
-    and all of them together give K back. Nothing is centred; :class:`mercer.KernelPCA` is what centring makes of it.
+    all of them together give K back, and the value of each that is largest in size is positive. Nothing is centred;
+    :class:`mercer.KernelPCA` is what centring makes of it.
 
     Parameters
     ----------
@@ -157,9 +159,9 @@ def eigenfunctions(
             f"the kernel matrix has a negative eigenvalue, {found.negative[0]:.4g} (the largest is "
             f"{found.values[0]:.4g}), so that Mercer's theorem does not hold; mercer.validity.check says more."
         )
-    vectors, _ = svd_flip(u=found.vectors, v=None)
     there = found.values > 0
-    values, vectors = found.values[there], vectors[:, there]
+    values, vectors = found.values[there], found.vectors[:, there]
+    vectors = vectors * _signs(vectors, scale)
     trace = float(solution.state.centring.diagonal.sum())
     weights = scale[:, None] * vectors / values
     return Eigenfunctions(values, trace, made, solution.certificate, anchors, weights, n_jobs)
@@ -175,6 +177,20 @@ def _read(kernel: Any, X: Any, gamma: Any) -> tuple[Kernel, Any]:
             "another kernel" + (", or center it: kernel.centered(X)." if made.definiteness == "conditional" else ".")
         )
     return made, rows
+
+
+def _signs(vectors: NDArray[np.floating], scale: Array) -> Array:
+    """1 or -1 for each eigenvector, so that the largest value of its function on the sample, in size, is positive.
+
+    Values do not depend on whether a row counts twice or is there twice, as entries of the vector do. Of values that
+    are equal to rounding the first one counts.
+    """
+    # In rows of next to no weight values are rounding.
+    seen = scale >= _SEEN * scale.max()
+    values = vectors[seen] / scale[seen, None]
+    sizes = np.abs(values)
+    first = (sizes >= (1.0 - _EQUAL) * sizes.max(axis=0)).argmax(axis=0)
+    return np.where(values[first, np.arange(values.shape[1])] < 0, -1.0, 1.0)
 
 
 def _check_count(n_components: Any, n: int) -> int:

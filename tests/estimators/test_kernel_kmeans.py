@@ -15,8 +15,8 @@ from sklearn.exceptions import ConvergenceWarning
 
 import mercer
 from mercer import KernelKMeans, kernels
-from mercer._errors import DataError, IndefiniteKernelError, MemoryBudgetError, ParameterError
-from mercer.kernels import RBF, Laplacian, Linear, NegativeDistance
+from mercer._errors import DataError, IndefiniteKernelError, MemoryBudgetError, NumericalError, ParameterError
+from mercer.kernels import RBF, Laplacian, Linear, NegativeDistance, Polynomial
 
 X, _ = make_blobs(400, 5, centers=6, cluster_std=3.0, random_state=0)
 WIDE = RBF(4.0)
@@ -326,6 +326,14 @@ def test_weights_and_budgets_that_are_refused() -> None:
     # The linear kernel asks for no more than the distances.
     with mercer.config(memory=300_000):
         assert KernelKMeans(6, kernel="linear", random_state=0).fit(X).certificate_.peak_bytes < 300_000
+
+
+@pytest.mark.filterwarnings("ignore:(overflow|invalid value) encountered:RuntimeWarning")
+@pytest.mark.parametrize("kernel", ["linear", Polynomial(1, 1.0, 1.0)])
+@pytest.mark.parametrize("scale", [1e152, 1e160])
+def test_values_that_overflow(kernel: Any, scale: float) -> None:
+    with pytest.raises(NumericalError, match=r"(overflow float64. S|returned inf; s)cale the columns of X"):
+        KernelKMeans(3, kernel=kernel).fit(scale * X)
 
 
 @pytest.mark.parametrize(

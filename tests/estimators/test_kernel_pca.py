@@ -15,7 +15,7 @@ from sklearn.exceptions import ConvergenceWarning, NotFittedError
 
 import mercer
 from mercer import KernelPCA
-from mercer._errors import DataError, MemoryBudgetError, MercerWarning, ParameterError
+from mercer._errors import DataError, MemoryBudgetError, MercerWarning, NumericalError, ParameterError
 from mercer.kernels import RBF, Matern, NegativeDistance
 
 RNG = np.random.default_rng(0)
@@ -253,3 +253,18 @@ def test_rows_that_cannot_be_used() -> None:
 def test_a_budget_that_is_too_small(components: int | None) -> None:
     with mercer.config(memory="100KiB"), pytest.raises(MemoryBudgetError, match="Ask for few components"):
         KernelPCA(components, kernel="rbf").fit(MANY)
+
+
+@pytest.mark.filterwarnings("ignore:(overflow|invalid value) encountered:RuntimeWarning")
+@pytest.mark.parametrize("solver", ["auto", "dense", "arpack", "randomized"])
+@pytest.mark.parametrize("n", [5, 60, 700])
+def test_a_kernel_that_overflows(solver: str, n: int) -> None:
+    rows = RNG.normal(size=(n, 3))
+    rows /= np.linalg.norm(rows, axis=1)[:, None]
+    with pytest.raises(NumericalError, match=r"\|k\(x, x\)\| is up to inf. Scale the columns of X"):
+        KernelPCA(2, eigen_solver=solver).fit(rows * 1e160)
+    # Values that are finite, and neither their sums nor the squares of these.
+    with pytest.raises(NumericalError, match=r"overflow float64.*Scale the columns of X"):
+        KernelPCA(2, eigen_solver=solver).fit(rows * 1.2e154)
+    found, wanted = (KernelPCA(2, eigen_solver=solver, random_state=0).fit(s * rows) for s in (2.0**230, 1.0))
+    np.testing.assert_allclose(found.eigenvalues_ / 2.0**460, wanted.eigenvalues_, rtol=1e-9)

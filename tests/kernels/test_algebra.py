@@ -196,6 +196,10 @@ def test_sum_of_a_list() -> None:
         (lambda: k.as_kernel(k.RBF), r"kernel is the class RBF; pass a kernel, such as RBF\(\)"),
         (lambda: k.as_kernel("rbf", gamma="big"), "gamma must be a number, 'scale' or 'auto', and is 'big'"),
         (lambda: k.as_kernel("rbf", gamma=-1.0), "gamma must be a finite number above 0"),
+        (lambda: k.as_kernel("rbf", gamma=0), "gamma must be a finite number above 0, 'scale' or 'auto', and is 0"),
+        (lambda: k.as_kernel("linear", gamma=True), "gamma must be a finite number above 0.*is True"),
+        (lambda: k.as_kernel("linear", degree=float("nan")), "degree must be a finite number of 0 or more"),
+        (lambda: k.as_kernel("cosine", coef0=[1.0]), r"coef0 must be a finite number, and is \[1.0\]"),
         (lambda: k.as_kernel("rbf", gamma="scale"), "refers to the data, and there are none"),
     ],
 )  # fmt: skip

@@ -18,6 +18,7 @@ from mercer.gram import Gram, PrecomputedGram
 from mercer.gram.evaluated import evaluated
 from mercer.gram.precomputed import check_square
 from mercer.kernels import Kernel, as_kernel
+from mercer.kernels.convert import check_rates
 from mercer.kernels.domain import checked_objects
 from mercer.kernels.function import rests_on_a_function
 from mercer.kernels.modifiers import On, Warped
@@ -97,6 +98,8 @@ class KernelEstimator(BaseEstimator):
 
     def _fit_kernel(self, X: Any, *, allow_indefinite: bool, intercept: bool, gamma: Any = None) -> None:
         """Set ``kernel_``; refuse a kernel that the learner cannot use. ``gamma`` stands in for the parameter."""
+        # Also what this kernel does not use: the next one may.
+        check_rates(self.gamma, self.degree, self.coef0)
         if self._is_precomputed:
             check_square(X)
             self.kernel_ = None

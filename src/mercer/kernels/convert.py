@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Callable
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -40,13 +41,15 @@ def as_kernel(
     Raises
     ------
     ParameterError
-        If there is no such kernel; the nearest names are offered.
+        If there is no such kernel (the nearest names are offered), or a parameter makes no sense, whether the kernel
+        uses it or not.
 
     Examples
     --------
     >>> as_kernel("rbf", gamma=0.5)
     RBF(1.0)
     """
+    check_rates(gamma, degree, coef0)
     if isinstance(kernel, Kernel):
         return kernel
     if _is_from_sklearn(kernel):
@@ -88,16 +91,37 @@ def _named(name: str, gamma: Any, degree: int, coef0: float, X: Any) -> Kernel:
     return makers[name]()
 
 
+def check_rates(gamma: Any, degree: Any, coef0: Any) -> None:
+    """Raise if ``gamma, degree, coef0`` make sense for no named kernel at all, as scikit-learn does.
+
+    Raises
+    ------
+    ParameterError
+        With what is wanted and the value.
+    """
+    if isinstance(gamma, str) and gamma not in ("scale", "auto"):
+        raise ParameterError(f"gamma must be a number, 'scale' or 'auto', and is {gamma!r}.")
+    # Kernels that have a gamma refuse 0.
+    if not (gamma is None or isinstance(gamma, str) or (_is_finite(gamma) and gamma >= 0)):
+        raise ParameterError(f"gamma must be a finite number above 0, 'scale' or 'auto', and is {gamma!r}.")
+    if not (_is_finite(degree) and degree >= 0):
+        raise ParameterError(f"degree must be a finite number of 0 or more, and is {degree!r}.")
+    if not _is_finite(coef0):
+        raise ParameterError(f"coef0 must be a finite number, and is {coef0!r}.")
+
+
+def _is_finite(value: Any) -> bool:
+    return isinstance(value, Real) and not isinstance(value, (bool, np.bool_)) and -np.inf < float(value) < np.inf
+
+
 def _gamma(gamma: Any, X: Any) -> float:
     if gamma is None or isinstance(gamma, str):
-        if gamma not in (None, "scale", "auto"):
-            raise ParameterError(f"gamma must be a number, 'scale' or 'auto', and is {gamma!r}.")
         if X is None:
             raise ParameterError(f"gamma={gamma!r} refers to the data, and there are none; pass a number.")
         if gamma != "scale":
             return 1.0 / X.shape[1]
         return rate_of_scale(X)
-    if isinstance(gamma, bool) or not isinstance(gamma, (int, float, np.number)) or not 0 < gamma < np.inf:
+    if not gamma > 0:
         raise ParameterError(f"gamma must be a finite number above 0, 'scale' or 'auto', and is {gamma!r}.")
     return float(gamma)
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from mercer._errors import NumericalError
 from mercer.engine import memory, tiles
 from mercer.engine.progress import Progress
 from mercer.gram import PrecomputedGram
@@ -105,6 +106,8 @@ def solve(problem: Clustering) -> Solution[Partition, None]:
     ------
     MemoryBudgetError
         If not even a few numbers for each row and cluster fit.
+    NumericalError
+        If kernel values, or what is computed of them, overflow.
     """
     begun = time.perf_counter()
     n, k = problem.rows.shape[0], problem.k
@@ -112,6 +115,7 @@ def solve(problem: Clustering) -> Solution[Partition, None]:
         dual = not isinstance(problem.rows, Coordinates)
         held.enter_context(memory.reserve(working_bytes(n, k, dual), f"distances of {n} rows from {k} means"))
         exact, rough = _means(problem, held)
+        _require_range(exact, problem)
         progress = Progress(None, "k-means", problem.verbose)
         run = _best_run(problem, rough or exact, progress)
         rules = Rules(problem.max_iter, _least_shift(problem, exact))
@@ -128,6 +132,17 @@ def solve(problem: Clustering) -> Solution[Partition, None]:
         {"assignment": violation}, problem.convex,
     )  # fmt: skip
     return Solution(partition, status, certificate, None)
+
+
+def _require_range(means: Means, problem: Clustering) -> None:
+    """Raise before the runs if squared distances, or those of sums of rows, would not be finite."""
+    largest, weight = float(np.abs(means.norms).max()), float(problem.weight.sum())
+    # A distance is at most twice a norm, and the squared norm of a sum that norm times the square of the weight.
+    if not 4 * max(weight, 1.0) ** 2 * largest < np.finfo(np.float64).max:
+        raise NumericalError(
+            f"k(x, x) is up to {largest:.3g}, so that sums of distances overflow float64. Scale the columns of X "
+            "(sklearn.preprocessing.StandardScaler), or multiply the kernel by a small number."
+        )
 
 
 def working_bytes(n: int, k: int, dual: bool) -> int:

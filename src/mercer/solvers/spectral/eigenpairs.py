@@ -30,6 +30,8 @@ _TOLERANCE, _PRODUCTS = 1e-13, 500
 _LOOKS = 8
 # Eigenvalues below this share of the largest are rounding, as scikit-learn has it.
 _ROUNDING = 1e-12
+_LARGEST = float(np.finfo(np.float64).max)
+_SCALE = "Scale the columns of X (sklearn.preprocessing.StandardScaler), or multiply the kernel by a small number."
 _WAY_OUT = "Ask for few components, raise the budget with mercer.config(memory=...), or use fewer rows."
 
 
@@ -127,7 +129,7 @@ def solve(problem: Eigenproblem) -> Solution[Eigenpairs, EigenState]:
     MemoryBudgetError
         If neither the matrix nor a basis for its products fits; before anything is allocated.
     NumericalError
-        If ARPACK finds less than was asked for.
+        If kernel values, or what is computed of them, overflow; if ARPACK finds less than was asked for.
 
     Examples
     --------
@@ -149,12 +151,31 @@ def solve(problem: Eigenproblem) -> Solution[Eigenpairs, EigenState]:
             matrix = problem.of_array(whole_matrix(problem.gram, np.float64).astype(np.float64, copy=False))
         else:
             matrix = problem.of_products()
+        _require_range(matrix, problem, method)
         pairs = _pairs(problem, method, matrix)
     if not np.isfinite(pairs.values).all():
-        raise NumericalError("an eigenvalue of the kernel matrix is not finite; scale the columns of X.")
+        raise NumericalError(f"an eigenvalue of the kernel matrix is not finite. {_SCALE}")
     value = _tidy(pairs, matrix.centring)
     certificate = _certify(pairs, matrix.centring, method, account.peak, time.perf_counter() - begun)
     return Solution(value, certificate.status, certificate, EigenState(method, matrix.centring))
+
+
+def _require_range(matrix: SymmetricMatrix, problem: Eigenproblem, method: str) -> None:
+    """Raise before the search if values of the matrix are not finite, or sums of them, or squares, would not be."""
+    n, centring = matrix.shape[0], matrix.centring
+    if not np.isfinite(centring.diagonal).all():
+        raise NumericalError(
+            "kernel values are not finite, or their sums overflow float64: "
+            f"|k(x, x)| is up to {centring.largest:.3g}. {_SCALE}"
+        )
+    # Eigenvalues are at most n times the largest entry. LAPACK scales by itself, the others add up n squares of them.
+    size = float(n) * max(centring.largest, float(np.abs(centring.diagonal).max()))
+    scales = method == "dense" and (problem.positive or problem.n_wanted == n)
+    if size > (_LARGEST if scales else np.sqrt(_LARGEST / n)):
+        raise NumericalError(
+            f"eigenvalues of {n} rows of a kernel with |k(x, x)| of up to {centring.largest:.3g} would overflow float64"
+            f"{'' if scales else ' when they are squared'}. {_SCALE}"
+        )
 
 
 def _method(problem: Eigenproblem) -> str:
