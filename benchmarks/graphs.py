@@ -1,14 +1,18 @@
 """Kernels on graphs beside GraKeL's: seconds for the same Gram matrix; accuracies of SVC beside published ones.
 
-Both start from the graphs as lists and arrays, and read them themselves. Accuracies are means over 10 folds, of MUTAG 5
-times; steps of refinement, C, and for small sets whether the kernel is normalised, are chosen in each fold by 3 folds
-of its training part. Published ones are from Shervashidze et al. (2011), "Weisfeiler-Lehman graph kernels", table 1:
-10 folds, 10 times, steps and C chosen within.
+Both start from the graphs as lists and arrays, and read them themselves. Published accuracies are those of Shervashidze
+et al. (2011), "Weisfeiler-Lehman graph kernels", table 1: C-SVM, 10 folds, 10 times, steps of refinement and C chosen
+within the training part. Their programme normalises kernels, tries ``C = 10^k / n`` for k = -7, -5, ..., 7, and counts
+a shortest path once, whichever end it begins at, and every node as a path of length 0. So does this one; steps and C
+are what 3 folds of a fold's training part answer best, the fewest steps and the least C among equals. The 10 folds are
+drawn by classes; those of ENZYMES and NCI1 came with the data and are used once, those of MUTAG are drawn 10 times,
+with seeds from 0.
 """
 
 from __future__ import annotations
 
 import itertools
+import time
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -19,15 +23,16 @@ from grakel.kernels import WeisfeilerLehman as PeerWeisfeilerLehman
 from sklearn.model_selection import StratifiedKFold
 
 from harness import Row, data_folder, in_turn, tell
-from mercer import SVC
-from mercer.kernels import Kernel, ShortestPath, WeisfeilerLehman
+from mercer import SVC, svm_path
+from mercer.kernels import Kernel, ShortestPath, VertexHistogram, WeisfeilerLehman
 
 TITLE = "Graph kernels: Gram matrices beside GraKeL, accuracies beside published ones"
 FASTER = 5.0
 REPEATS = 5
-PENALTIES = (1.0, 10.0, 100.0, 1000.0)
-SHUFFLES = 5
-# Rows from which on fewer choices are tried.
+# C times the number of graphs.
+PENALTIES = [10.0**power for power in range(-7, 8, 2)]
+SHUFFLES = 10
+# Rows from which on fewer steps are tried.
 LARGE = 1000
 # Accuracies in %: data set, kernels to choose from, what they are called, and as published.
 PUBLISHED = [
@@ -107,7 +112,7 @@ def _speed(name: str, graphs: list[tuple[Any, ...]]) -> list[Row]:
 def _choices(case: str, large: bool) -> list[Kernel]:
     """The kernels to choose from, without labels of edges, as in the paper."""
     if case == "shortest path":
-        return [ShortestPath(), ShortestPath(labels=False)]
+        return [ShortestPath(ordered=False) + VertexHistogram()]
     if case == "subtree":
         return [WeisfeilerLehman(steps, edge_labels=False) for steps in ((3, 5) if large else range(1, 6))]
     return [WeisfeilerLehman(steps, "shortest-path", edge_labels=False) for steps in ((1, 2) if large else (1, 2, 3))]
@@ -116,41 +121,41 @@ def _choices(case: str, large: bool) -> list[Kernel]:
 def accuracy(data: Set, kernels: list[Kernel]) -> tuple[float, float]:
     """Mean accuracy in % over the folds, and their standard deviation."""
     matrices = [kernel.normalized()(data.graphs) for kernel in kernels]
-    if len(data.y) < LARGE:
-        raw = [kernel(data.graphs) for kernel in kernels]
-        # The same C is then about right for all.
-        matrices += [K / K.diagonal().mean() for K in raw]
+    Cs = [penalty / len(data.y) for penalty in PENALTIES]
     scores = []
     for fold in [folds == number for folds in data.folds for number in range(10)]:
         train, test = np.flatnonzero(~fold), np.flatnonzero(fold)
-        best = max((_inner(K, data.y, train, C), -C, -number) for number, K in enumerate(matrices) for C in PENALTIES)
-        K = matrices[-best[2]]
-        model = SVC(kernel="precomputed", C=-best[1]).fit(K[np.ix_(train, train)], data.y[train])
+        inner = np.array([_inner(K, data.y, train, Cs) for K in matrices])
+        number, at = np.unravel_index(inner.argmax(), inner.shape)
+        K = matrices[number]
+        model = SVC(kernel="precomputed", C=Cs[at]).fit(K[np.ix_(train, train)], data.y[train])
         scores.append(100 * model.score(K[np.ix_(test, train)], data.y[test]))
     return float(np.mean(scores)), float(np.std(scores))
 
 
-def _inner(K: np.ndarray, y: np.ndarray, rows: np.ndarray, C: float) -> float:
-    """The accuracy of one choice by folds of the training rows."""
-    scores = []
+def _inner(K: np.ndarray, y: np.ndarray, rows: np.ndarray, Cs: list[float]) -> np.ndarray:
+    """The accuracy of every C by folds of the training rows."""
+    scores = np.zeros(len(Cs))
     for one, other in StratifiedKFold(3, shuffle=True, random_state=1).split(rows, y[rows]):
         train, test = rows[one], rows[other]
-        model = SVC(kernel="precomputed", C=C).fit(K[np.ix_(train, train)], y[train])
-        scores.append(model.score(K[np.ix_(test, train)], y[test]))
-    return float(np.mean(scores))
+        path = svm_path(K[np.ix_(train, train)], y[train], Cs, kernel="precomputed")
+        scores += [model.score(K[np.ix_(test, train)], y[test]) for model in path]
+    # Sums of three rounded numbers: equals are to be equal.
+    return np.round(scores / 3, 12)
 
 
 def _accuracies(name: str, data: Set) -> list[Row]:
     rows = []
     for case, published in [(case, value) for which, case, value in PUBLISHED if which == name]:
         tell(f"{name}, accuracy, {case}")
+        begun = time.perf_counter()
         mean, deviation = accuracy(data, _choices(case, len(data.y) >= LARGE))
-        # Ten folds once: the mean is uncertain by a third of what the folds differ by.
-        met = mean >= published - deviation / np.sqrt(10)
-        note = f"{mean:.1f} +- {deviation:.1f} % over the folds; published {published:.1f} %"
+        seconds = time.perf_counter() - begun
+        note = f"{mean:.2f} % (folds +- {deviation:.1f}); published {published:.2f} %; seconds of all folds and choices"
         facts = {"accuracy": mean, "deviation": deviation, "published": published}
-        demand = "as published, to a standard error"
-        rows.append(Row(f"{name}, accuracy, {case}", "published", None, None, demand, bool(met), note, facts))
+        rows.append(
+            Row(f"{name}, accuracy, {case}", "published", seconds, None, ">= published", mean >= published, note, facts)
+        )
     return rows
 
 

@@ -1,30 +1,44 @@
 """Kernels on strings: against scikit-learn's counts, cells a second of subsequences, and published accuracies.
 
 A cell of a pair of strings is one pair of their symbols at one length of subsequences.
+
+For promoters and splice the kernel and C are chosen anew for every training part of the outer folds, by five folds of
+that part (of the few promoters twice), the least C and then the first kernel among equals. Published are the errors of
+KBANN, from the notes of the data sets: promoters left out one by one, splice ten folds of a thousand.
 """
 
 from __future__ import annotations
 
 import gzip
+import time
+from collections import Counter
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
+from joblib import Parallel, delayed
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.metrics import roc_auc_score
-from sklearn.model_selection import LeaveOneOut, StratifiedKFold, cross_val_predict
+from sklearn.model_selection import LeaveOneOut, StratifiedKFold
 from sklearn.svm import LinearSVC
 
 from harness import Row, data_folder, in_turn, seconds_of, tell
-from mercer import SVC, Gram
-from mercer.kernels import GappyKmers, Kernel, Spectrum, Subsequence, WeightedDegree
+from mercer import SVC, Gram, svm_path
+from mercer.kernels import GappyKmers, Kernel, Mismatch, Spectrum, Subsequence, WeightedDegree
 
 TITLE = "Kernels on strings"
 REPEATS = 5
 THREADS = 2
 N_LONG, LONG, LENGTH, DECAY = 1000, 200, 4, 0.5
 LEAST_CELLS = 1e9
+# What promoters and splice choose from, normalised.
+CHOICES: tuple[Kernel, ...] = (
+    *(WeightedDegree(degree, shift=shift) for shift in (0, 1, 2, 4) for degree in (1, 2, 3, 4, 6)),
+    *(Spectrum(length) for length in (2, 3, 4, 5)),
+    *(Mismatch(length, 1) for length in (4, 5, 6)),
+)
+PENALTIES = [0.1, 1.0, 10.0, 100.0]
 # Pairs that the programme in Python does: it is a thousand times as slow.
 PYTHON_PAIRS = 2
 
@@ -105,16 +119,52 @@ def _subsequences() -> list[Row]:
     return [Row(case, "the same recursion in Python", ours, peer, demand, met, note, {"cells": cells})]
 
 
-def _leave_one_out(folder: Path) -> list[Row]:
+class Answers(NamedTuple):
+    """Which rows were answered wrong, what was chosen most often, and the seconds of it all."""
+
+    wrong: np.ndarray
+    choice: str
+    seconds: float
+
+
+def nested(texts: list[str], labels: np.ndarray, outer: Any, repeats: int) -> Answers:
+    """Answers of ``SVC`` to the test parts of the outer folds, each with a kernel and C chosen by its training part."""
+    begun = time.perf_counter()
+    matrices = [kernel.normalized()(texts) for kernel in CHOICES]
+    folds = list(outer.split(labels, labels))
+    chosen = Parallel(n_jobs=THREADS)(delayed(_chosen)(matrices, labels, train, repeats) for train, _ in folds)
+    wrong = np.zeros(len(labels), bool)
+    for (train, test), (number, C) in zip(folds, chosen, strict=True):
+        K = matrices[number]
+        model = SVC(kernel="precomputed", C=C).fit(K[np.ix_(train, train)], labels[train])
+        wrong[test] = model.predict(K[np.ix_(test, train)]) != labels[test]
+    (number, C), times = Counter(chosen).most_common(1)[0]
+    choice = f"most often ({times} of {len(folds)}) {CHOICES[number]!r}, C={C:g}"
+    return Answers(wrong, choice, time.perf_counter() - begun)
+
+
+def _chosen(matrices: list[np.ndarray], labels: np.ndarray, rows: np.ndarray, repeats: int) -> tuple[int, float]:
+    """The number of the kernel, and the C, of the fewest errors in five folds of the rows."""
+    errors = np.zeros((len(PENALTIES), len(matrices)), int)
+    for seed in range(repeats):
+        for one, other in StratifiedKFold(5, shuffle=True, random_state=seed).split(rows, labels[rows]):
+            train, test = rows[one], rows[other]
+            for number, K in enumerate(matrices):
+                path = svm_path(K[np.ix_(train, train)], labels[train], PENALTIES, kernel="precomputed")
+                across = K[np.ix_(test, train)]
+                errors[:, number] += [int((model.predict(across) != labels[test]).sum()) for model in path]
+    at, number = np.unravel_index(errors.argmin(), errors.shape)
+    return int(number), PENALTIES[at]
+
+
+def _promoters(folder: Path) -> list[Row]:
     texts, labels, _ = read(folder, "promoters")
-    kernel = WeightedDegree(2, shift=2).normalized()
-    K = kernel(texts)
-    begun = seconds_of(lambda: kernel(texts))
-    found = cross_val_predict(SVC(kernel="precomputed", C=10.0), K, labels, cv=LeaveOneOut())
-    wrong = int((found != labels).sum())
-    note = f"{wrong} of {len(labels)} wrong; KBANN 4 (notes of the data set)"
-    case = f"promoters, leave one out, SVC(C=10), {kernel}"
-    return [Row(case, "published", begun, None, "<= 4 wrong", wrong <= 4, note, {"wrong": wrong})]
+    tell("promoters, a choice for each of 106 training parts")
+    found = nested(texts, labels, LeaveOneOut(), 2)
+    wrong = int(found.wrong.sum())
+    note = f"{wrong} of {len(labels)} wrong; KBANN 4; {found.choice}"
+    case = f"promoters, leave one out, SVC, {len(CHOICES)} kernels and {len(PENALTIES)} C chosen within"
+    return [Row(case, "published", found.seconds, None, "<= 4 wrong", wrong <= 4, note, {"wrong": wrong})]
 
 
 def _splice(folder: Path) -> list[Row]:
@@ -122,16 +172,14 @@ def _splice(folder: Path) -> list[Row]:
     # KBANN's figures are of ten folds of a thousand sequences picked at random.
     picked = np.random.default_rng(0).choice(len(labels), 1000, replace=False)
     labels = labels[picked]
-    kernel = WeightedDegree(2).normalized()
-    K = kernel([texts[i] for i in picked])
-    folds = StratifiedKFold(10, shuffle=True, random_state=0)
-    found = cross_val_predict(SVC(kernel="precomputed"), K, labels, cv=folds)
+    tell("splice, a choice for each of 10 training parts")
+    found = nested([texts[i] for i in picked], labels, StratifiedKFold(10, shuffle=True, random_state=0), 1)
     published = {"EI": 7.6, "IE": 8.5, "N": 4.6}
-    errors = {name: 100 * float((found != labels)[labels == name].mean()) for name in published}
+    errors = {name: 100 * float(found.wrong[labels == name].mean()) for name in published}
     met = all(errors[name] <= published[name] for name in published)
     note = ", ".join(f"{name} {errors[name]:.1f} % wrong (KBANN {published[name]})" for name in published)
-    case = f"splice, ten folds of 1000, SVC(C=1), {kernel}"
-    return [Row(case, "published", seconds_of(lambda: kernel(texts[:1000])), None, "<= KBANN", met, note, errors)]
+    case = f"splice, ten folds of 1000, SVC, {len(CHOICES)} kernels and {len(PENALTIES)} C chosen within"
+    return [Row(case, "published", found.seconds, None, "<= KBANN", met, f"{note}; {found.choice}", errors)]
 
 
 def _against_fastsk(folder: Path, name: str, kernel: Kernel, C: float, accuracy: float, area: float) -> list[Row]:
@@ -163,7 +211,7 @@ def run() -> list[Row]:
     folder = data_folder()
     if folder is None:
         return rows
-    rows = _spectrum(folder) + rows + _leave_one_out(folder) + _splice(folder)
+    rows = _spectrum(folder) + rows + _promoters(folder) + _splice(folder)
     rows += _against_fastsk(folder, "tfbs_CTCF", GappyKmers(13, wildcards=7).normalized(), 1.0, 0.913, 0.970)
     return rows + _against_fastsk(folder, "scop_2.19", GappyKmers(8, wildcards=4).normalized(), 0.01, 0.993, 0.895)
 
