@@ -10,6 +10,10 @@ import pandas as pd
 import pytest
 
 from mercer.cli import main
+from mercer.cli.plain_features import features
+from mercer.data.columns import MixedRows
+from mercer.data.graphs import Graphs
+from mercer.data.series import Series
 
 
 @pytest.fixture(autouse=True)
@@ -49,6 +53,7 @@ def test_trees(capsys):
     pd.DataFrame({"kind": KINDS, "parse": trees}).to_csv("t.tsv", sep="\t", index=False)
     report = run_json(capsys, "fit", "t.tsv", "-t", "kind", "--tree", "parse")
     assert report["kernel"] == "SubsetTree(0.4).normalized().on(['parse'])" and "by default" in report["chosen"]
+    assert report["scores"]["logistic regression on counts of node labels"]["accuracy"] > 0.9
     assert right(capsys, "t.tsv", "t.mercer") == {"parse": "tree"}
     pd.DataFrame({"kind": KINDS, "parse": [*trees[:-1], "(S"]}).to_csv("t.tsv", sep="\t", index=False)
     code, _, err = run(capsys, "fit", "t.tsv", "-t", "kind", "--tree", "parse")
@@ -66,6 +71,7 @@ def test_series_in_an_archive(capsys, lengths):
     np.savez("s.npz", X=X, y=KINDS, **more)
     report = run_json(capsys, "fit", "s.npz", "--kernel", "GlobalAlignment(0.5).normalized()")
     assert report["columns"] == "1 series column"
+    assert "logistic regression on series stretched to 11 times" in report["scores"]
     assert right(capsys, "s.npz", "s.mercer") == {"series": "series"}
     code, _, err = run(capsys, "fit", "s.npz")
     assert code == 2 and "has no kernel by default; choose one by --kernel" in err
@@ -96,6 +102,7 @@ def test_graphs(capsys, tmp_path):
     (tmp_path / "g.json").write_text(json.dumps(graphs))
     report = run_json(capsys, "fit", "g.json", "-t", "kind", "-k", 'WeisfeilerLehman(2).on(["graph"])')
     assert report["columns"] == "1 graph column" and list(report["left_out"]) == ["size"]
+    assert report["scores"]["logistic regression on counts of degrees"]["accuracy"] == 1.0
     assert right(capsys, "g.json", "g.mercer") == {"graph": "graph"}
     assert "WeisfeilerLehman(3)" in run_json(capsys, "fit", "g.json", "-t", "kind")["kernel"]
     (tmp_path / "g.json").write_text(json.dumps([*graphs[:2], {"nodes": []}]))
@@ -103,3 +110,21 @@ def test_graphs(capsys, tmp_path):
     assert code == 2 and "graph 3: this is no node-link data: 'links' is missing" in err
     (tmp_path / "g.json").write_text("{")
     assert run(capsys, "fit", "g.json", "-t", "kind")[0] == 2
+
+
+def test_what_a_linear_model_sees():
+    one, other = [(0, 1), (1, 2)], [(0, 1)]
+    graphs = [Graphs.of([(one, list("CCO")), (other, list("CN")), {"n": 0}]), Graphs.of([(other, list("NX"))])]
+    series = [Series.of([[[0.0, 1.0], [2.0, 5.0]]] * 3), Series.of([[[1.0, 1.0], [2.0, 2.0], [3.0, 3.0]]])]
+    numbers = [np.array([7.0, 8.0, 9.0]), np.array([1.0])]
+    X, Z, what = features(*(MixedRows(columns) for columns in zip(graphs, numbers, series, strict=True)))
+    assert what == " on counts of node labels and series stretched to 2 times"
+    # The labels are in the order of their hashes.
+    counts = X.toarray()[:, :3]
+    assert sorted(counts[0]) == [0, 1, 2] and sorted(counts[1]) == [0, 1, 1] and not counts[2].any()
+    assert np.array_equal(Z.toarray()[0, :3], (counts[1] > 0) & (counts[0] == 0))
+    assert X.toarray()[:, 3].tolist() == [7.0, 8.0, 9.0] and X.toarray()[0, 4:].tolist() == [0.0, 1.0, 2.0, 5.0]
+    assert Z.toarray()[0, 3:].tolist() == [1.0, 1.0, 1.0, 3.0, 3.0]
+    empty = MixedRows([Graphs.of([{"n": 0}] * 2)])
+    assert features(empty, empty)[0].shape == (2, 0)
+    assert features(MixedRows([Graphs.of([(one,)])]), empty)[2] == " on counts of degrees"

@@ -52,6 +52,24 @@ def test_an_edge_is_there_once() -> None:
         twice.n = 7
 
 
+def test_labels_that_end_in_nul_are_others(tmp_path: Path) -> None:
+    labels = ["a", "a\0", "a\0\0", "a\0b"]
+    graphs = Graphs.of([Graph([(0, 1)], [label, "b"], [edge]) for label in labels for edge in ("e", "e\0")])
+    keys = set(graphs.keys().tolist())
+    assert len(keys) == len(graphs) == len({graph.fingerprint() for graph in graphs}) == len(set(graphs))
+    assert pickle.loads(pickle.dumps(graphs)) == graphs
+    assert len(set(graphs.joint().labels.tolist())) == 5 and len(set(graphs.joint().edge_labels.tolist())) == 2
+    assert [graph.labels[0] for graph in graphs[::2]] == labels
+    assert Graph(labels=graphs[2].labels) == Graph(labels=["a\0", "b"])
+    K = WeisfeilerLehman(0)(graphs)
+    assert np.array_equal(K, np.where(np.kron(np.eye(4), np.ones((2, 2))), 2.0, 1.0))
+    model = mercer.KernelRidge(kernel=WeisfeilerLehman(1)).fit(graphs, np.arange(8.0))
+    mercer.save(model, tmp_path / "m.mercer")
+    assert np.array_equal(mercer.load(tmp_path / "m.mercer").predict(graphs), model.predict(graphs))
+    with pytest.raises(DataError, match=r"labels 'e\\x00' and 'e'"):
+        Graph([(0, 1), (1, 0)], edge_labels=["e\0", "e"])
+
+
 def test_nothing_is_a_graph_too() -> None:
     assert Graph() == Graph(np.empty((0, 2)), [], [], n=0) and Graphs.of([nx.Graph()])[0] == Graph()
     assert Graph().n == 0 and Graph(labels=["C"]).n == 1 and Graph(attributes=np.ones((4, 2))).n == 4

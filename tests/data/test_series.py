@@ -70,3 +70,12 @@ def test_padding_is_cut_off() -> None:
         Series.from_padded([[1.0, 2.0], [nan, nan]])
     with pytest.raises(DataError, match="row 0 of X"):
         Series.from_padded([3.0])
+
+
+def test_a_table_of_numbers_is_told_from_a_column_of_series() -> None:
+    table = pd.DataFrame({"monday": [1.0, 2.0], "tuesday": [3, 4]})
+    with pytest.raises(DataError, match=r"2 columns.* kernel.on\(.*, or, if each row is a series, pass X.to_numpy"):
+        Series.of(table)
+    assert [item.ravel().tolist() for item in Series.of(table.to_numpy())] == [[1.0, 3.0], [2.0, 4.0]]
+    with pytest.raises(DataError, match=r"kernel.on\(\[\.\.\.\]\)\.$"):
+        Series.of(table.assign(name=["a", "b"]))

@@ -189,3 +189,39 @@ def test_a_long_task_ends_at_its_next_checkpoint_when_another_fails():
 
 def test_a_checkpoint_outside_of_a_run_does_nothing():
     assert threads.checkpoint() is None
+
+
+def test_a_loop_is_told_when_it_is_to_stop() -> None:
+    def loop(value: int, stop: np.ndarray) -> int:
+        seen.append(threading.current_thread().name)
+        return value + int(stop[0])
+
+    seen: list[object] = []
+    assert threads.interruptible(loop, (7,), steps=1) == 7 == threads.interruptible(loop, (7,), steps=1e12)
+    threads.run([lambda: seen.append(threads.interruptible(loop, (1,), steps=1e12))] * 4, n_jobs=2)
+    assert seen[0] == threading.current_thread().name and str(seen[1]).startswith("mercer") and seen.count(1) == 4
+
+    def fails(stop: np.ndarray) -> None:
+        raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        threads.interruptible(fails, (), steps=1e12)
+
+
+@pytest.mark.parametrize("n_jobs", [1, 2])
+def test_ctrl_c_ends_a_long_loop(n_jobs: int) -> None:
+    left: list[int] = []
+
+    def loop(stop: np.ndarray) -> None:
+        threading.Timer(0.05, _thread.interrupt_main).start()
+        while not stop[0]:
+            time.sleep(0.001)
+        left.append(1)
+
+    def task() -> None:
+        threads.interruptible(loop, (), steps=1e12)
+        left.append(2)
+
+    with pytest.raises(KeyboardInterrupt):
+        threads.run([task, lambda: None], n_jobs)
+    assert left == [1]

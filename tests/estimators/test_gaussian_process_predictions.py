@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import math
+import warnings
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 import scipy.sparse as sp
 from scipy.stats import norm
@@ -202,3 +204,19 @@ class TestPredictions:
             clone(model).set_params(mean="linear").fit(sp.csr_matrix(X), Y)
 
 
+
+
+def test_the_prior_sees_the_columns_of_a_table() -> None:
+    table = pd.DataFrame(np.random.default_rng(3).normal(size=(5, 2)), columns=["a", "b"])
+    for kernel in (RBF(1.0).on(["b"]), RBF(1.0).on(["b"]) + 2.0 * RBF(1.0), RBF([1.0, 2.0]), None):
+        model = GaussianProcessRegressor(kernel=kernel)
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            mean, covariance = model.predict(table, return_cov=True)
+        wanted = (1.0 * RBF(1.0) if kernel is None else kernel)(table)
+        assert not mean.any() and np.allclose(covariance, wanted, atol=1e-14)
+        assert model.sample_y(table, 3).shape == (5, 3) and not hasattr(model, "n_features_in_")
+    with pytest.raises(ParameterError, match="no column 'c'"):
+        GaussianProcessRegressor(kernel=RBF(1.0).on(["c"])).predict(table)
+    with pytest.raises(DataError, match="X cannot be used"):
+        GaussianProcessRegressor().predict(table[:0])

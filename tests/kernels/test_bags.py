@@ -87,6 +87,16 @@ def test_slopes_add_up_over_tiles():
     np.testing.assert_allclose(kernel.pullback(SETS, None, weights), wanted, rtol=1e-6)
 
 
+def test_arrays_of_tokens_keep_their_kinds():
+    numbers, words = np.array([[1, 2], [3, 1]]), np.array([["1", "2"]])
+    assert np.array_equal(SetOf(Spectrum(1))([numbers, words]), SetOf(Spectrum(1))([numbers.tolist(), words.tolist()]))
+    assert SetOf(Spectrum(1))([numbers], [words]).tolist() == [[0.0]]
+    with pytest.raises(DataError, match="one is True"):
+        SetOf(Spectrum(1))([np.array([[True, False]]), numbers])
+    flags = np.array([[True, False]])
+    assert np.array_equal(SetOf(RBF(1.0))([flags, numbers]), SetOf(RBF(1.0))([flags.astype(float), numbers]))
+
+
 def test_containers():
     bags = Bags.of(SETS)
     assert len(bags) == 70 and np.array_equal(bags[11], SETS[11])

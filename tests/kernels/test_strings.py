@@ -281,6 +281,21 @@ def test_bag_of_tokens() -> None:
     assert BagOfWords.tf_idf(rows[:2]).idf.words.tolist() == [2, "The", "gram"]
 
 
+def test_words_of_numpy_are_words() -> None:
+    kernel = BagOfWords(idf={np.int64(3): 1.0, np.str_("a"): 2.0})
+    assert repr(kernel) == "BagOfWords(idf=[[3, 1.0], ['a', 2.0]])"
+    assert kernel([[3, "a", "gram"], ["3", "a", "gram"]]).tolist() == [[5.0, 4.0], [4.0, 4.0]]
+
+
+def test_true_is_no_token() -> None:
+    for row in ([1, True], [np.True_, "ab"], np.array([True, False]), ("ab", ("a", True))):
+        for rows in ([row, row], [[1, 0], row]):
+            with pytest.raises(DataError, match="must be text or whole numbers, and one is"):
+                Spectrum(1)(rows)
+    K = Spectrum(1)([[2**63, -1], [1, 0], [2**63, 2**64]])
+    assert K.tolist() == [[2.0, 0.0, 1.0], [0.0, 2.0, 0.0], [1.0, 0.0, 2.0]]
+
+
 def test_word_weights_are_a_value() -> None:
     one, other = BagOfWords(idf={"a": 1.0, "b": 2}), BagOfWords(idf=[["a", 1], ("b", 2.0)])
     assert one == other and hash(one) == hash(other) and len(one.idf) == 2
@@ -303,6 +318,7 @@ def test_word_weights_are_a_value() -> None:
         ({"idf": 3}, "a list of different words"),
         ({"idf": [("a", 1.0), ("a", 2.0)]}, "a list of different words"),
         ({"idf": [1.0, 2.0]}, "a list of different words"),
+        ({"idf": {True: 1.0}}, "tokens: .* one is True"),
         ({"idf": {"a": "b"}}, "must be numbers"),
         ({"idf": {"a": float("nan")}}, "finite and at least 0"),
         ({"idf": {"a": -1.0}}, "finite and at least 0"),

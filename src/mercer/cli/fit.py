@@ -20,7 +20,8 @@ from mercer import persistence
 from mercer._errors import DataError, MercerError, MercerWarning, ParameterError
 from mercer.cli.files import check_output
 from mercer.cli.options import MODELS, FitOptions, parse_settings
-from mercer.cli.scores import baseline_scores, features, scores
+from mercer.cli.plain_features import features
+from mercer.cli.scores import baseline_scores, scores
 from mercer.cli.show import Printer
 from mercer.data.encoding import TableEncoder
 from mercer.data.readers import read_table

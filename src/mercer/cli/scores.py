@@ -6,10 +6,8 @@ import warnings
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 from sklearn.dummy import DummyClassifier, DummyRegressor
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.metrics import (
     accuracy_score,
@@ -19,12 +17,7 @@ from sklearn.metrics import (
     root_mean_squared_error,
 )
 
-from mercer.data.columns import MixedRows
-from mercer.data.strings import Strings
-
 Scores = dict[str, float]
-
-_MOST_WORDS = 20_000
 
 
 def scores(task: str, y: np.ndarray, predicted: np.ndarray) -> Scores:
@@ -46,42 +39,6 @@ def scores(task: str, y: np.ndarray, predicted: np.ndarray) -> Scores:
         "rmse": float(root_mean_squared_error(y, predicted)),
         "mae": float(mean_absolute_error(y, predicted)),
     }
-
-
-def features(rows: Any, more: Any) -> tuple[Any, Any, str]:
-    """Two sets of rows as matrices for linear models, and what these see where the rows are not vectors.
-
-    Numbers are as they are; of text the words are counted, or the letters where there are hardly any words.
-
-    >>> rows = MixedRows([Strings.of(["a cat", "a dog"])], ["text"])
-    >>> X, Z, what = features(rows, rows)
-    >>> X.toarray().tolist(), what
-    ([[1.0, 1.0, 0.0], [1.0, 0.0, 1.0]], ' on counts of words')
-    """
-    if not isinstance(rows, MixedRows):
-        return rows, more, ""
-    pairs, counted = [], ""
-    for mine, its in zip(rows.columns, more.columns, strict=True):
-        if isinstance(mine, Strings):
-            texts, others = ([_text(item) for item in column] for column in (mine, its))
-            counted = "words" if sum(text.count(" ") for text in texts) >= len(texts) else "letters"
-            parts = {"token_pattern": r"\b\w+\b"} if counted == "words" else {"analyzer": "char"}
-            counter = CountVectorizer(max_features=_MOST_WORDS, **parts)
-            try:
-                pairs.append([counter.fit_transform(texts), counter.transform(others)])
-            except ValueError:
-                # There is no word in any text.
-                continue
-        elif isinstance(mine, np.ndarray):
-            pairs.append([sp.csr_matrix(column[:, None]) for column in (mine, its)])
-    if not pairs:
-        return np.zeros((len(rows), 0)), np.zeros((len(more), 0)), ""
-    X, Z = (sp.hstack(side, format="csr", dtype=np.float64) for side in zip(*pairs, strict=True))
-    return X, Z, f" on counts of {counted}" if counted else ""
-
-
-def _text(item: Any) -> str:
-    return item if isinstance(item, str) else " ".join(map(str, item))
 
 
 def baseline_scores(

@@ -7,13 +7,20 @@ from contextlib import contextmanager
 
 from mercer._errors import DataError
 
+_OTHER_ROWS = "For rows that are no vectors (series, trees, graphs, images) pass a kernel of mercer.kernels on such."
 # Parts of scikit-learn's messages that say what was wrong and not what to do.
 _ADVICE = (
     ("contains infinity", "Drop those rows or replace the values; numpy.isfinite shows where they are."),
     (
         "could not convert string to float",
-        "Encode text and categories first (sklearn.preprocessing.OneHotEncoder); `mercer fit` does it for files.",
+        "Encode text and categories first (sklearn.preprocessing.OneHotEncoder); `mercer fit` does it for files. For "
+        "rows of text pass a kernel on strings, such as mercer.kernels.Spectrum(3).",
     ),
+    (
+        "setting an array element with a sequence",
+        f"Rows of numbers must be equally long. {_OTHER_ROWS}",
+    ),
+    ("float() argument must be", _OTHER_ROWS),
     ("feature names should match", "Pass the columns of the fit in their order: X[list(model.feature_names_in_)]."),
     ("features as input", "Pass the columns that the model was fitted on."),
     ("while a minimum of", "Check the selection that X comes from; rows and columns are needed."),
@@ -37,6 +44,15 @@ def advised() -> Iterator[None]:
     except DataError:
         raise
     except ValueError as error:
-        said = str(error).rstrip()
-        advice = [f" {what_to_do}" for part, what_to_do in _ADVICE if part in said]
-        raise DataError(said + "".join(advice[:1])) from error
+        raise DataError(_with_advice(error)) from error
+    except TypeError as error:
+        # As scikit-learn's contract has it, of this kind.
+        raise TypeError(_with_advice(error)) from error
+
+
+def _with_advice(error: Exception) -> str:
+    said = str(error).rstrip()
+    advice = next((what_to_do for part, what_to_do in _ADVICE if part in said), "")
+    if advice and said[-1:] not in ".!?:":
+        said += "."
+    return f"{said} {advice}".rstrip()

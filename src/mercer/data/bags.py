@@ -130,7 +130,10 @@ def _two(rows: Members, more: Members) -> Members:
 
 def _joined(bags: list[Any], name: str) -> Any:
     """The members of all bags: as one array where all bags are arrays, as one container, or in a list."""
-    if all(isinstance(bag, np.ndarray) and bag.ndim == 2 and bag.dtype != object for bag in bags):
+    arrays = all(isinstance(bag, np.ndarray) and bag.ndim == 2 for bag in bags)
+    # Joined to others, whole numbers would become text, and True a number.
+    kinds = {bag.dtype.kind for bag in bags} if arrays else {"O"}
+    if "O" not in kinds and (len(kinds) == 1 or kinds <= set("fiu")):
         widths = [bag.shape[1] for bag in bags]
         odd = next((row for row, width in enumerate(widths) if width != widths[0]), None)
         if odd is not None:

@@ -9,8 +9,48 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mercer._errors import DataError
-from mercer.data.objects import Objects
+from mercer.data.objects import Objects, short
 from mercer.data.vectors import as_vectors, column_names
+
+
+def as_table(X: Any) -> Any:
+    """A data frame as it is, and rows of anything as an array of objects; of two axes where the rows are equally long.
+
+    >>> as_table([["ab", [1.0, 2.0]], ["b", [3.0, 4.0]]]).shape
+    (2, 2)
+    """
+    if hasattr(X, "iloc") or (hasattr(X, "ndim") and X.dtype == object):
+        return X
+    rows = list(X) if isinstance(X, (list, tuple)) else []
+    widths = {len(row) if isinstance(row, (list, tuple)) or getattr(row, "ndim", 0) == 1 else -1 for row in rows}
+    if len(widths) != 1 or min(widths) < 1:
+        return np.asarray(X, dtype=object)
+    # Entries may be sequences themselves, which NumPy would take apart.
+    table = np.empty((len(rows), widths.pop()), object)
+    for number, row in enumerate(rows):
+        for column, entry in enumerate(row):
+            table[number, column] = entry
+    return table
+
+
+def checked_table(X: Any, name: str = "X") -> Any:
+    """``X`` as :func:`as_table` has it, with rows and columns.
+
+    Raises
+    ------
+    DataError
+        If it has none.
+    """
+    table = as_table(X)
+    if 0 in table.shape:
+        raise DataError(f"{name} is empty: its shape is {table.shape}. At least one row and one column are needed.")
+    if table.ndim != 2:
+        seen = f"has shape {table.shape}" if table.ndim else f"is {short(X)}"
+        raise DataError(
+            f"{name} must be a table, a pandas DataFrame or an array of objects with rows and columns, for a "
+            f"kernel that compares columns of several kinds, and {seen}."
+        )
+    return table
 
 
 class MixedRows:
@@ -49,12 +89,7 @@ class MixedRows:
         """
         if isinstance(X, cls):
             return X
-        given = X if hasattr(X, "iloc") else np.asarray(X, dtype=object)
-        if given.ndim != 2 or 0 in given.shape:
-            raise DataError(
-                f"{name} must be a table, a pandas DataFrame or an array of objects with rows and columns, for a "
-                f"kernel that compares columns of several kinds, and has shape {given.shape}."
-            )
+        given = checked_table(X, name)
         names = column_names(X)
         columns: list[Any] = [None] * given.shape[1]
         for position, kind in kinds.items():

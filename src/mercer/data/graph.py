@@ -83,7 +83,13 @@ class Graph:
         """Bytes that are the same for equal graphs, nodes and edges in the same order, and for no others."""
         arrays = [self.edges, self.labels, self.edge_labels, self.attributes]
         heads = [None if a is None else (a.dtype.str, a.shape) for a in arrays]
-        return repr((self.n, heads)).encode() + b"".join(a.tobytes() for a in arrays if a is not None)
+        return repr((self.n, heads)).encode() + b"".join(_bytes(a) for a in arrays if a is not None)
+
+
+def _bytes(array: np.ndarray) -> bytes:
+    if array.dtype == object:
+        return repr(array.tolist()).encode("utf-8", "surrogatepass")
+    return array.tobytes()
 
 
 def as_graph(item: Any) -> Graph:
@@ -150,7 +156,10 @@ def _edges(edges: Any) -> NDArray[np.int64]:
 
 
 def _labels(values: Any, what: str) -> np.ndarray | None:
-    """Labels as numbers or as text of the least width that holds them; None where there are none."""
+    """Labels as numbers or as text of the least width that holds them; None where there are none.
+
+    Text that ends in NUL is kept as objects, since arrays of text do not keep that.
+    """
     if isinstance(values, np.ndarray) and values.ndim == 1 and values.dtype.kind in "iuU" and values.size:
         return _least_width(values) if values.dtype.kind == "U" else _int64(values, what)
     if values is None:
@@ -164,6 +173,8 @@ def _labels(values: Any, what: str) -> np.ndarray | None:
     if absent:
         raise DataError(f"{what} {absent[0]} has no label, and others have.")
     if all(isinstance(value, str) for value in values):
+        if any(value.endswith("\0") for value in values):
+            return np.array([str(value) for value in values], dtype=object)
         return _least_width(np.array(values))
     for position, value in enumerate(values):
         if isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, np.integer)):
@@ -253,7 +264,8 @@ def _simple(edges: NDArray[np.int64], labels: np.ndarray | None) -> tuple[NDArra
     other = np.flatnonzero(labels != kept[which])
     if len(other):
         u, v = pairs[other[0]].tolist()
-        one, two = kept[which[other[0]]].item(), labels[other[0]].item()
+        one, two = kept[which[other[0]]], labels[other[0]]
+        one, two = (label.item() if isinstance(label, np.generic) else label for label in (one, two))
         raise DataError(
             f"the edge of the nodes {u} and {v} is given with the labels {one!r} and {two!r}; an edge has one."
         )

@@ -110,11 +110,13 @@ class GraphArrays:
     attributes: np.ndarray
 
     def __post_init__(self) -> None:
-        forms = {"sizes": ("i", 2), "kinds": ("i", 2), "edges": ("i", 2), "texts": ("U", 1), "attributes": ("f", 1)}
+        forms = {"sizes": ("i", 2), "kinds": ("i", 2), "edges": ("i", 2), "texts": ("UO", 1), "attributes": ("f", 1)}
         for field in fields(self):
             array, (kind, ndim) = getattr(self, field.name), forms.get(field.name, ("i", 1))
-            if array.dtype.kind != kind or array.ndim != ndim:
+            if array.dtype.kind not in kind or array.ndim != ndim:
                 raise DataError(f"{field.name} must be an array of kind {kind!r} with {ndim} axes.")
+        if self.texts.dtype == object and not all(isinstance(text, str) for text in self.texts):
+            raise DataError("texts must hold text.")
         rows = len(self.sizes)
         if self.sizes.shape != (rows, 3) or self.kinds.shape != (rows, 2) or (self.sizes < [0, 0, -1]).any():
             raise DataError("the sizes of graphs are three numbers a row and their kinds of labels two.")
@@ -134,7 +136,7 @@ class GraphArrays:
         """The arrays of these graphs."""
         sizes = [(g.n, len(g.edges), -1 if g.attributes is None else g.attributes.shape[1]) for g in graphs]
         nodes, edges = [g.labels for g in graphs], [g.edge_labels for g in graphs]
-        texts = [part for part in (*nodes, *edges) if part is not None and part.dtype.kind == "U"]
+        texts = [part for part in (*nodes, *edges) if _kind(part) == _TEXT]
         table = np.unique(np.concatenate(texts)) if texts else np.empty(0, "<U1")
         return cls(
             np.array(sizes, np.int64).reshape(-1, 3),
@@ -168,12 +170,12 @@ class GraphArrays:
 
 
 def _kind(labels: np.ndarray | None) -> int:
-    return _NONE if labels is None else _TEXT if labels.dtype.kind == "U" else _NUMBERS
+    return _NONE if labels is None else _TEXT if labels.dtype.kind in "UO" else _NUMBERS
 
 
 def _coded(parts: list[np.ndarray | None], table: np.ndarray) -> NDArray[np.int64]:
     there = [part for part in parts if part is not None]
-    codes = [np.searchsorted(table, part) if part.dtype.kind == "U" else part for part in there]
+    codes = [np.searchsorted(table, part) if _kind(part) == _TEXT else part for part in there]
     return _concatenated(codes, np.empty(0, np.int64))
 
 

@@ -25,6 +25,8 @@ class Objects(abc.ABC):
 
     kind: ClassVar[str]
     """What the rows are called in messages, such as ``"strings"``."""
+    rows_as: ClassVar[str] = ""
+    """What the rows of an array of numbers stand for, where they are of this kind; such as ``"a series"``."""
     ndim = 1
     dtype = np.dtype(np.float64)
     """That of kernel values between the rows."""
@@ -63,7 +65,7 @@ class Objects(abc.ABC):
         if isinstance(X, cls):
             return X
         rows = []
-        for number, item in enumerate(_sequence(X, cls.kind, name)):
+        for number, item in enumerate(_sequence(X, cls.kind, name, cls.rows_as)):
             try:
                 rows.append(cls.read(item))
             except DataError as error:
@@ -167,14 +169,14 @@ def _object_array(items: Any) -> np.ndarray:
     return array
 
 
-def _sequence(X: Any, kind: str, name: str) -> Any:
+def _sequence(X: Any, kind: str, name: str, rows_as: str = "") -> Any:
     """``X`` as a sequence of rows."""
     if hasattr(X, "iloc"):
         # A column of a table, or a table of one column.
         if X.ndim == 2 and X.shape[1] != 1:
             raise DataError(
                 f"{name} has {X.shape[1]} columns, and a kernel on {kind} takes one object a row; choose a column "
-                "with kernel.on([...])."
+                f"with kernel.on([...]){_as_rows(X, rows_as)}."
             )
         X = X.to_numpy().ravel()
     elif isinstance(X, np.ndarray) and X.dtype.kind in "OUST" and X.ndim == 2 and X.shape[1] == 1:
@@ -185,6 +187,13 @@ def _sequence(X: Any, kind: str, name: str) -> Any:
     if len(X) == 0:
         raise DataError(f"{name} is empty: it has no rows.")
     return X if isinstance(X, (list, tuple, np.ndarray)) else list(X)
+
+
+def _as_rows(table: Any, rows_as: str) -> str:
+    """What to do with a table of numbers whose rows are the objects."""
+    if not rows_as or any(getattr(dtype, "kind", "O") not in "fiub" for dtype in table.dtypes):
+        return ""
+    return f", or, if each row is {rows_as}, pass X.to_numpy()"
 
 
 def short(value: Any) -> str:

@@ -34,6 +34,7 @@ padding at its end, mercer.data.series.Series.from_padded(X) cuts it off.
     """
 
     kind = "series"
+    rows_as = "a series"
 
     @staticmethod
     def read(item: Any) -> NDArray[np.float64]:

@@ -44,7 +44,7 @@ class Strings(Objects):
             item = item.tolist()
         if not isinstance(item, (list, tuple)):
             raise DataError(f"a string must be text, bytes or a sequence of tokens, and is {short(item)}.")
-        tokens = tuple(_token(token) for token in item)
+        tokens = tuple(read_token(token) for token in item)
         characters = [token for token in tokens if isinstance(token, str) and len(token) == 1]
         return "".join(characters) if len(characters) == len(tokens) else tokens
 
@@ -69,7 +69,14 @@ class Strings(Objects):
         return np.concatenate(parts) if parts else np.empty(0, np.int64), starts
 
 
-def _token(token: Any) -> str | int:
+def read_token(token: Any) -> str | int:
+    """A token in its final form: text, or a whole number; True and False are neither, though they equal 1 and 0.
+
+    Raises
+    ------
+    DataError
+        If it is something else.
+    """
     if isinstance(token, (str, np.str_)):
         return str(token)
     if isinstance(token, (int, np.integer)) and not isinstance(token, (bool, np.bool_)):

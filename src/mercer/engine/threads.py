@@ -9,11 +9,17 @@ from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
 from threadpoolctl import ThreadpoolController
 
 from mercer.engine import settings
 
 Task = Callable[[], Any]
+Flag = NDArray[np.uint8]
+
+# A compiled loop of fewer steps ends before anybody waits for it.
+_LONG = 2**24
 
 _lock = threading.Lock()
 _pool: ThreadPoolExecutor | None = None
@@ -71,7 +77,7 @@ def one_blas_thread() -> Iterator[None]:
         limiter.release()
 
 
-def _submit(work: Task, workers: int) -> list[Future[None]]:
+def _submit(work: Task, workers: int) -> list[Future[Any]]:
     """Start ``work`` on as many workers, in a pool that has at least that many."""
     global _pool, _pool_size
     # Submitting under the lock: nobody may shut the pool down between its choice and its use.
@@ -92,8 +98,35 @@ class _Cancelled(BaseException):
 def checkpoint() -> None:
     """To be called now and then by a task that takes long: ends it if the run has failed or was interrupted."""
     stop = getattr(_inside, "stop", None)
-    if stop is not None and stop.is_set():
+    if stop is not None and stop[0]:
         raise _Cancelled
+
+
+def interruptible(loop: Callable[..., Any], arguments: tuple[Any, ...], steps: float) -> Any:
+    """What a compiled loop of about so many steps returns.
+
+    Its last argument is ``stop``, an array, and once ``stop[0]`` is set it returns early. Python hears of Ctrl-C in its
+    main thread only, and there between calls: a long loop is run beside it.
+
+    >>> interruptible(lambda x, stop: x + int(stop[0]), (7,), steps=10)
+    7
+    """
+    stop: Flag | None = getattr(_inside, "stop", None)
+    if stop is not None:
+        value = loop(*arguments, stop)
+        checkpoint()
+        return value
+    flag = np.zeros(1, np.uint8)
+    if steps < _LONG or threading.current_thread() is not threading.main_thread():
+        return loop(*arguments, flag)
+    (future,) = _submit(lambda: loop(*arguments, flag), 1)
+    try:
+        while wait([future], timeout=0.2).not_done:
+            pass
+    finally:
+        flag[0] = 1
+        wait([future])
+    return future.result()
 
 
 def run(tasks: Iterable[Task], n_jobs: int | None = None) -> None:
@@ -120,14 +153,15 @@ def run(tasks: Iterable[Task], n_jobs: int | None = None) -> None:
 def _run_on_pool(todo: list[Task], workers: int) -> None:
     queue = iter(todo)
     queue_lock = threading.Lock()
-    stop = threading.Event()
+    # An array, which compiled loops can look at.
+    stop = np.zeros(1, np.uint8)
     caller = settings.current()
 
     def work() -> None:
         _inside.worker, _inside.stop = True, stop
         try:
             with settings.inherited(caller):
-                while not stop.is_set():
+                while not stop[0]:
                     with queue_lock:
                         task = next(queue, None)
                     if task is None:
@@ -136,7 +170,7 @@ def _run_on_pool(todo: list[Task], workers: int) -> None:
         except _Cancelled:
             return
         except BaseException:
-            stop.set()
+            stop[0] = 1
             raise
         finally:
             _inside.worker, _inside.stop = False, None
@@ -144,11 +178,11 @@ def _run_on_pool(todo: list[Task], workers: int) -> None:
     futures = _submit(work, workers)
     try:
         # In short turns: not on every system does Ctrl-C end a wait.
-        while wait(futures, timeout=0.2, return_when=FIRST_EXCEPTION).not_done and not stop.is_set():
+        while wait(futures, timeout=0.2, return_when=FIRST_EXCEPTION).not_done and not stop[0]:
             pass
     finally:
         # Also on Ctrl-C: nobody may write into the caller's arrays after the call has ended.
-        stop.set()
+        stop[0] = 1
         wait(futures)
     for future in futures:
         future.result()

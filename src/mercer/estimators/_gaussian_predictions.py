@@ -14,12 +14,14 @@ from sklearn.utils.validation import check_is_fitted
 
 from mercer._errors import DataError, MercerWarning, ParameterError, warn_user
 from mercer.data.advice import advised
+from mercer.data.vectors import column_names
 from mercer.engine import memory
-from mercer.estimators._base import KernelEstimator
+from mercer.estimators._base import KernelEstimator, bind_columns
 from mercer.estimators._covariance import KernelCovariance, MatrixCovariance
 from mercer.estimators._distinct import stacked
 from mercer.estimators._gaussian_options import mean_functions, row_variances
 from mercer.gram import Gram
+from mercer.kernels.domain import checked_rows
 from mercer.kernels.inputs import Rows
 from mercer.kernels.plan import diagonal
 from mercer.solvers.gaussian.condition import resume
@@ -139,9 +141,10 @@ class GaussianPredictions(KernelEstimator):
 
     def _predict_prior(self, X: Any, return_std: bool, return_cov: bool) -> Any:
         self._require_kernel()
-        X = self._check_X(X, reset=False)
+        # There is no fit whose columns these could be compared with.
+        names, X = column_names(X), checked_rows(self.kernel, X, "X")
         rows, targets = Rows(X), self.n_targets or 1
-        kernel = self._make_kernel(X, self.gamma)
+        kernel = bind_columns(self._make_kernel(X, self.gamma), names)
         mean = np.zeros((rows.n, targets)) if targets > 1 else np.zeros(rows.n)
         if return_std:
             deviation = np.sqrt(diagonal(kernel, rows))

@@ -18,7 +18,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from mercer._errors import DataError
-from mercer.data.columns import MixedRows
+from mercer.data.columns import MixedRows, as_table
 from mercer.data.looks import is_binary, middle, varying_columns
 from mercer.data.objects import Objects
 from mercer.data.vectors import as_vectors, column_names, column_positions, select_columns
@@ -43,6 +43,7 @@ class Rows:
         if parent is None:
             # CSR is the sparse form that rows can be picked from.
             self._kept["raw"] = sp.csr_matrix(X) if sp.issparse(X) else _as_table(X)
+            self._given = X
             self.names = names or (X.names if isinstance(X, MixedRows) else column_names(X))
             self.n = _count(X)
             # Row numbers tell White which pairs are one and the same row.
@@ -75,7 +76,8 @@ class Rows:
         """The rows as objects of a kind; raises DataError for anything else."""
         if self._parent is not None:
             return self.keep(kind, lambda: self._parent.objects(kind)[self._index])  # type: ignore[union-attr]
-        return self.keep(kind, lambda: kind.of(self.raw))
+        # As they were given: of rows of tokens an array would make True a 1.
+        return self.keep(kind, lambda: kind.of(self._given))
 
     @property
     def dtype(self) -> np.dtype:
@@ -104,9 +106,13 @@ class Rows:
     def _chosen(self, columns: tuple[int | str, ...]) -> Any:
         if isinstance(self.raw, MixedRows):
             return self.raw.on(column_positions(columns, self.names, self.raw.shape[1]))
-        # Of a data frame the rest may be text, so it is cut before it is read as numbers.
+        # Of a data frame, or of rows of objects, the rest may be text, so it is cut before it is read as numbers.
         if hasattr(self.raw, "iloc"):
             return self.raw.iloc[:, column_positions(columns, self.names, self.raw.shape[1])]
+        if isinstance(self.raw, (list, tuple)) or getattr(self.raw, "dtype", np.dtype(float)).kind == "O":
+            table = as_table(self.raw)
+            if table.ndim == 2:
+                return table[:, column_positions(columns, self.names, table.shape[1])]
         return select_columns(self.vectors, columns, self.names)
 
     @property

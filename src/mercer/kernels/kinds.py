@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-import numpy as np
-
 from mercer._errors import DataError, ParameterError
-from mercer.data.columns import MixedRows
+from mercer.data.columns import MixedRows, checked_table
 from mercer.data.objects import Anything, Objects
 from mercer.data.vectors import column_names, column_positions
 from mercer.kernels.algebra import Constant
@@ -116,7 +114,7 @@ def _kinds_of_columns(kernel: Expression, X: Any) -> dict[int, type[Objects] | N
     if isinstance(X, MixedRows):
         return {}
     names = column_names(X)
-    d = (X if hasattr(X, "iloc") else np.asarray(X, dtype=object)).shape[-1]
+    d = checked_table(X).shape[1]
     found: dict[int, type[Objects] | None] = {}
     for chosen in choices(kernel):
         kind = kind_of_rows(chosen.kernel)

@@ -33,7 +33,24 @@ def _read(x, begin, end, table, keys, places):
 
 
 @jit
-def _distance(size, z, begin, end, table, keys, places, up, down):
+def _alphabet(x, xs, rows, table, keys):
+    """The most symbols that one of some strings is made of."""
+    most = 1
+    for a in range(rows.shape[0]):
+        table[:] = -1
+        count = 0
+        for p in range(xs[rows[a]], xs[rows[a] + 1]):
+            at = _place(table, keys, x[p])
+            if table[at] < 0:
+                table[at] = count
+                keys[count] = x[p]
+                count += 1
+        most = max(most, count)
+    return most
+
+
+@jit
+def _distance(size, z, begin, end, table, keys, places, up, down, stop):
     """The distance of the string that was read, of ``size`` symbols, to ``z[begin:end]``.
 
     Differences of neighbours in a column of the table are +1 where ``up`` has a bit, and -1 where ``down`` has one.
@@ -46,6 +63,8 @@ def _distance(size, z, begin, end, table, keys, places, up, down):
         up[w], down[w] = ~np.uint64(0), np.uint64(0)
     distance = size
     for t in range(begin, end):
+        if stop[0]:
+            break
         row = table[_place(table, keys, z[t])]
         # How the top of the column differs from the one before it: by one symbol more.
         rises, falls = one, np.uint64(0)
@@ -68,11 +87,12 @@ def _distance(size, z, begin, end, table, keys, places, up, down):
 
 
 @jit
-def edit_distances(x, xs, rows, z, zs, columns, symmetric, out):
+def edit_distances(x, xs, rows, z, zs, columns, symmetric, out, stop):
     """``out[a, b]``: how many symbols are to be put in, left out or changed to make the one string of the other.
 
     Myers (1999), "A fast bit-vector algorithm for approximate string matching based on dynamic programming", with the
-    words of long strings one after the other as Hyyroe (2003) has them. Only ``a <= b`` where ``symmetric``.
+    words of long strings one after the other as Hyyroe (2003) has them. Only ``a <= b`` where ``symmetric``, and
+    nothing that is left once ``stop[0]`` is set.
     """
     longest = 1
     for a in range(rows.shape[0]):
@@ -82,11 +102,11 @@ def edit_distances(x, xs, rows, z, zs, columns, symmetric, out):
         size *= 2
     words = (longest + _WORD - 1) // _WORD
     table, keys = np.empty(size, np.int64), np.empty(longest, np.int64)
-    places = np.empty((longest, words), np.uint64)
+    places = np.empty((_alphabet(x, xs, rows, table, keys), words), np.uint64)
     up, down = np.empty(words, np.uint64), np.empty(words, np.uint64)
     for a in range(rows.shape[0]):
         begin, end = xs[rows[a]], xs[rows[a] + 1]
         _read(x, begin, end, table, keys, places)
         for b in range(a if symmetric else 0, columns.shape[0]):
-            start, stop = zs[columns[b]], zs[columns[b] + 1]
-            out[a, b] = _distance(end - begin, z, start, stop, table, keys, places, up, down)
+            first, last = zs[columns[b]], zs[columns[b] + 1]
+            out[a, b] = _distance(end - begin, z, first, last, table, keys, places, up, down, stop)

@@ -106,7 +106,8 @@ def _rescale(sums, slopes, now, before, first, last, sloped):
 
 @jit
 def _alignment(
-    x, begin_x, n, step_x, z, begin_z, m, step_z, channels, rate, triangular, sloped, sums, slopes, squares, weights
+    x, begin_x, n, step_x, z, begin_z, m, step_z, channels, rate, triangular, sloped, sums, slopes, squares, weights,
+    stop,
 ):
     """The logarithm of the sum over all alignments of two series, and its derivative by log sigma."""
     if triangular > 0 and abs(n - m) >= triangular:
@@ -119,6 +120,8 @@ def _alignment(
     reach = n + m if triangular == 0 else triangular - 1
     now, before, earlier = 0, size, 2 * size
     for s in range(n + m - 1):
+        if stop[0]:
+            break
         first, last = _span(s, n, m, -reach, reach)
         width = (last - first + PAD) // PAD * PAD
         _squares(x, begin_x + first, step_x, z, begin_z + m - 1 - s + first, step_z, channels, width, squares)
@@ -142,11 +145,12 @@ def _alignment(
 
 
 @jit
-def alignments(x, xs, xn, rows, z, zs, zn, columns, channels, sigma, triangular, symmetric, sloped, out, slope):
+def alignments(x, xs, xn, rows, z, zs, zn, columns, channels, sigma, triangular, symmetric, sloped, out, slope, stop):
     """The logarithm of the global alignment kernel of each pair, and with ``sloped`` its derivative by sigma.
 
     Channel c of series i of the left side begins at ``x[c * len(x) / channels + xs[i]]`` and has ``xn[i]`` entries;
-    those of the right side stand backwards in z. Of a ``symmetric`` block only the upper half is made.
+    those of the right side stand backwards in z. Of a ``symmetric`` block only the upper half is made. Once
+    ``stop[0]`` is set, what is left is not made.
     """
     longest, widest = _longest(xn, rows), _longest(zn, columns)
     sums, slopes = np.zeros(3 * (longest + 2 * PAD)), np.zeros(3 * (longest + 2 * PAD))
@@ -157,7 +161,7 @@ def alignments(x, xs, xn, rows, z, zs, zn, columns, channels, sigma, triangular,
             i, j = rows[a], columns[b]
             value, change = _alignment(
                 x, xs[i], xn[i], x.shape[0] // channels, z, zs[j], zn[j], z.shape[0] // channels, channels, rate,
-                triangular, sloped, sums, slopes, squares, weights,
+                triangular, sloped, sums, slopes, squares, weights, stop,
             )  # fmt: skip
             out[a, b] = value
             if sloped:
@@ -165,13 +169,14 @@ def alignments(x, xs, xn, rows, z, zs, zn, columns, channels, sigma, triangular,
 
 
 @jit
-def self_alignments(x, z, starts, lengths, index, channels, sigma, triangular, out, slope):
+def self_alignments(x, z, starts, lengths, index, channels, sigma, triangular, out, slope, stop):
     """The same of series with themselves, and the derivatives."""
     value, change = np.empty((1, 1)), np.empty((1, 1))
     for i in range(index.shape[0]):
         at = index[i : i + 1]
         alignments(
-            x, starts, lengths, at, z, starts, lengths, at, channels, sigma, triangular, False, True, value, change
+            x, starts, lengths, at, z, starts, lengths, at, channels, sigma, triangular, False, True, value, change,
+            stop,
         )
         out[i], slope[i] = value[0, 0], change[0, 0]
 
@@ -195,7 +200,7 @@ def _add_least(squares, sums, now, before, earlier, width):
 
 
 @jit
-def _warped(x, begin_x, n, step_x, z, begin_z, m, step_z, channels, window, sums, squares):
+def _warped(x, begin_x, n, step_x, z, begin_z, m, step_z, channels, window, sums, squares, stop):
     """Least sum of squared distances over all alignments of two series."""
     reach = n + m if window < 0 else window
     low, high = min(0, n - m) - reach, max(0, n - m) + reach
@@ -203,6 +208,8 @@ def _warped(x, begin_x, n, step_x, z, begin_z, m, step_z, channels, window, sums
     sums[: 3 * size] = np.inf
     now, before, earlier = 0, size, 2 * size
     for s in range(n + m - 1):
+        if stop[0]:
+            break
         first, last = _span(s, n, m, low, high)
         width = (last - first + PAD) // PAD * PAD
         _squares(x, begin_x + first, step_x, z, begin_z + m - 1 - s + first, step_z, channels, width, squares)
@@ -215,7 +222,7 @@ def _warped(x, begin_x, n, step_x, z, begin_z, m, step_z, channels, window, sums
 
 
 @jit
-def warped_squares(x, xs, xn, rows, z, zs, zn, columns, channels, window, symmetric, out):
+def warped_squares(x, xs, xn, rows, z, zs, zn, columns, channels, window, symmetric, out, stop):
     """Least sum of squared distances over all alignments of each pair; ``window`` < 0 for none.
 
     Sakoe and Chiba (1978): in a band of that many cells to either side of the corridor between the two diagonals.
@@ -227,5 +234,5 @@ def warped_squares(x, xs, xn, rows, z, zs, zn, columns, channels, window, symmet
             i, j = rows[a], columns[b]
             out[a, b] = _warped(
                 x, xs[i], xn[i], x.shape[0] // channels, z, zs[j], zn[j], z.shape[0] // channels, channels, window,
-                sums, squares,
+                sums, squares, stop,
             )  # fmt: skip

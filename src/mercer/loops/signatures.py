@@ -179,7 +179,7 @@ def _longest_piece(x, begin, n, step, channels, length_scale, time):
 
 
 @jit
-def _solve(pieces, slopes, n, m, parts, orders, sloped, inverse, work, rows, moved):
+def _solve(pieces, slopes, n, m, parts, orders, sloped, inverse, work, rows, moved, stop):
     """The last value of ``d^2 k / ds dt = <x', z'> k``, 1 on both axes, or of ``sloped`` its derivative."""
     columns = (m - 1) * parts
     rows[: columns + 1, :orders] = 0.0
@@ -189,6 +189,8 @@ def _solve(pieces, slopes, n, m, parts, orders, sloped, inverse, work, rows, mov
     u, du = rows[columns, :orders], moved[columns, :orders]
     for i in range(n - 1):
         for _ in range(parts):
+            if stop[0]:
+                return 0.0
             u[:], du[:] = 0.0, 0.0
             u[0] = 1.0
             for at in range(columns):
@@ -209,7 +211,7 @@ def _solve(pieces, slopes, n, m, parts, orders, sloped, inverse, work, rows, mov
 
 @jit
 def whole_signatures(
-    x, xs, xn, rows, z, zs, zn, columns, channels, scale, length_scale, time, symmetric, slope, out
+    x, xs, xn, rows, z, zs, zn, columns, channels, scale, length_scale, time, symmetric, slope, out, stop
 ):
     """Inner products of whole signatures of each pair, or of ``slope`` >= 0 their derivatives, as above.
 
@@ -250,5 +252,5 @@ def whole_signatures(
                         points, pieces if by == -1 else slopes,
                     )  # fmt: skip
             out[a, b] = _solve(
-                pieces, slopes, xn[i], zn[j], parts, orders, slope >= 0, inverse, work, along, moved
+                pieces, slopes, xn[i], zn[j], parts, orders, slope >= 0, inverse, work, along, moved, stop
             )

@@ -94,13 +94,15 @@ def _by_lane(hits, size, out):
 
 
 @jit
-def _values(x, begin, end, lanes, size, decay, inner, carried, hits, totals):
+def _values(x, begin, end, lanes, size, decay, inner, carried, hits, totals, stop):
     """``totals[l, lane]`` is the kernel for subsequences of l + 1 symbols, over ``decay^(2 l + 2)``."""
     deepest = totals.shape[0]
     inner[0, :size] = 1.0
     inner[1:, : size + LANES] = 0.0
     hits[:, :size] = 0.0
     for s in range(begin, end):
+        if stop[0]:
+            break
         # From the longest down, since each reads the length before as it was without this symbol.
         above = inner[deepest - 1, :size]
         _hits(above, hits[deepest - 1], lanes, x[s])
@@ -112,7 +114,7 @@ def _values(x, begin, end, lanes, size, decay, inner, carried, hits, totals):
 
 
 @jit
-def _slopes(x, begin, end, lanes, size, decay, inner, carried, hits, totals, moved_totals):
+def _slopes(x, begin, end, lanes, size, decay, inner, carried, hits, totals, moved_totals, stop):
     """The same, and derivatives by ``decay``. The second halves of the work arrays are for these."""
     deepest = totals.shape[0]
     inner[0, :size] = 1.0
@@ -120,6 +122,8 @@ def _slopes(x, begin, end, lanes, size, decay, inner, carried, hits, totals, mov
     inner[deepest:, : size + LANES] = 0.0
     hits[:, :size] = 0.0
     for s in range(begin, end):
+        if stop[0]:
+            break
         for level in range(deepest - 1, -1, -1):
             above, moved = inner[level, :size], inner[deepest + level, :size]
             _hits(above, hits[level], lanes, x[s])
@@ -153,11 +157,12 @@ def _sum(totals, lane, decay, weights):
 
 
 @jit
-def subsequences(x, xs, rows, z, zs, columns, order, decay, weights, symmetric, out):
+def subsequences(x, xs, rows, z, zs, columns, order, decay, weights, symmetric, out, stop):
     """``out[a, b] = sum_l weights[l - 1]`` times the kernel of subsequences of l symbols.
 
     ``x[xs[i]:xs[i + 1]]`` is string i of the left side. The right ones are taken in the given ``order``, best by
-    length; with ``symmetric`` what is below the diagonal may be left out.
+    length; with ``symmetric`` what is below the diagonal may be left out. What is left once ``stop[0]`` is set is not
+    made.
     """
     deepest, room = weights.shape[0], (_longest(zs, columns) + 1) * LANES
     inner, hits, carried = np.empty((deepest, room)), np.empty((deepest, room)), np.zeros(room)
@@ -169,20 +174,20 @@ def subsequences(x, xs, rows, z, zs, columns, order, decay, weights, symmetric, 
         for a in range(rows.shape[0]):
             if symmetric and a > last:
                 break
-            _values(x, xs[rows[a]], xs[rows[a] + 1], lanes, size, decay, inner, carried, hits, totals)
+            _values(x, xs[rows[a]], xs[rows[a] + 1], lanes, size, decay, inner, carried, hits, totals, stop)
             for lane in range(chosen.shape[0]):
                 out[a, chosen[lane]] = _sum(totals, lane, decay, weights)
 
 
 @jit
-def subsequences_self(x, xs, rows, decay, weights, out):
+def subsequences_self(x, xs, rows, decay, weights, out, stop):
     """``out[a]`` is the kernel of a row with itself."""
     deepest, room = weights.shape[0], (_longest(xs, rows) + 1) * LANES
     inner, hits, carried = np.empty((deepest, room)), np.empty((deepest, room)), np.zeros(room)
     lanes, totals = np.empty(room, np.int64), np.empty((deepest, LANES))
     for a in range(rows.shape[0]):
         size = _side_by_side(x, xs, rows, np.arange(a, a + 1), lanes)
-        _values(x, xs[rows[a]], xs[rows[a] + 1], lanes, size, decay, inner, carried, hits, totals)
+        _values(x, xs[rows[a]], xs[rows[a] + 1], lanes, size, decay, inner, carried, hits, totals, stop)
         out[a] = _sum(totals, 0, decay, weights)
 
 
@@ -197,7 +202,7 @@ def _add_slopes(totals, moved_totals, lane, decay, weights, pulled, out):
 
 
 @jit
-def subsequence_slopes(x, xs, rows, z, zs, columns, order, decay, weights, pulled, out):
+def subsequence_slopes(x, xs, rows, z, zs, columns, order, decay, weights, pulled, out, stop):
     """Add ``sum_ab pulled[a, b] d k(x_a, z_b)`` by ``decay`` and by each of ``weights`` to ``out``."""
     deepest, room = weights.shape[0], (_longest(zs, columns) + 1) * LANES
     inner, hits, carried = np.empty((2 * deepest, room)), np.empty((2 * deepest, room)), np.zeros((2, room))
@@ -212,6 +217,6 @@ def subsequence_slopes(x, xs, rows, z, zs, columns, order, decay, weights, pulle
             if not asked:
                 continue
             begin, end = xs[rows[a]], xs[rows[a] + 1]
-            _slopes(x, begin, end, lanes, size, decay, inner, carried, hits, totals, moved_totals)
+            _slopes(x, begin, end, lanes, size, decay, inner, carried, hits, totals, moved_totals, stop)
             for lane in range(chosen.shape[0]):
                 _add_slopes(totals, moved_totals, lane, decay, weights, pulled[a, chosen[lane]], out)

@@ -160,12 +160,12 @@ def partial_value(children, kid, last, others, other, last_other, at, begin, len
 
 
 @jit
-def compare_trees(left, rows, right, columns, partial, decay, gap, symmetric, room, out):
+def compare_trees(left, rows, right, columns, partial, decay, gap, symmetric, room, out, stop):
     """``sum_{s, t} C(s, t)`` over the nodes s and t with the same key, of each pair of trees.
 
     Nodes of a tree are ordered by key, so that those with one key are a run. C is made for one node of the left tree
     and the whole run of the right one at once: a row. Children come before parents, and the rows of the children are
-    the last ones on the stack, where that of their parent takes their place.
+    the last ones on the stack, where that of their parent takes their place. Returns early once ``stop[0]`` is set.
     """
     starts, keys, visit, first, children, _ = left
     starts2, _, _, first2, others, runs2 = right
@@ -183,6 +183,8 @@ def compare_trees(left, rows, right, columns, partial, decay, gap, symmetric, ro
             top = 0
             result = 0.0
             for t in range(base, starts[rows[a] + 1]):
+                if stop[0]:
+                    return
                 s = visit[t]
                 kid, last = first[base + s], first[base + s + 1]
                 low = top
@@ -260,7 +262,7 @@ def partial_slope(children, kid, last, others, other, last_other, at, begin, len
 
 
 @jit
-def tree_slopes(left, rows, right, columns, partial, decay, gap, room, pulled, slopes):
+def tree_slopes(left, rows, right, columns, partial, decay, gap, room, pulled, slopes, stop):
     """Add ``sum_ab pulled[a, b] d k(x_a, z_b) / d p`` for the decay and that of gaps; see :func:`compare_trees`."""
     starts, keys, visit, first, children, _ = left
     starts2, _, _, first2, others, runs2 = right
@@ -276,6 +278,8 @@ def tree_slopes(left, rows, right, columns, partial, decay, gap, room, pulled, s
             base = starts[rows[a]]
             top = 0
             for t in range(base, starts[rows[a] + 1] if pulled[a, b] != 0.0 else base):
+                if stop[0]:
+                    return
                 s = visit[t]
                 kid, last = first[base + s], first[base + s + 1]
                 low = top

@@ -57,13 +57,13 @@ def _dot(a, b):
 def walks(
     nodes, labels, firsts, begins, ends, marks, rows,
     z_nodes, z_labels, z_firsts, z_begins, z_ends, z_marks, columns,
-    decay, tolerance, symmetric, pulled, out,
+    decay, tolerance, symmetric, pulled, out, stop,
 ):  # fmt: skip
     """``1' (I - decay W)^-1 1`` for each pair of graphs, by conjugate gradients.
 
     Where ``pulled`` has entries, nothing is written to ``out``, and the sum of ``pulled`` times the derivatives by
     ``decay`` is found: ``x' W x`` for the solution x. Returns the sum and the place of a pair for which I - decay W is
-    not positive definite, so that the sum over walks diverges; (-1, -1) if there is none.
+    not positive definite, so that the sum over walks diverges; (-1, -1) if there is none, or once ``stop[0]`` is set.
     """
     n, m = 0, 0
     for a in range(rows.shape[0]):
@@ -95,6 +95,8 @@ def walks(
                     size += same
             left, steps = size, 0
             while left > tolerance * tolerance * size:
+                if stop[0]:
+                    return slope, -1, -1
                 _step(
                     begins, ends, marks, firsts[g], firsts[g + 1], z_begins, z_ends, z_marks, z_firsts[h],
                     z_firsts[h + 1], mask, d, between, moved,

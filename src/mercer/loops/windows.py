@@ -42,7 +42,7 @@ def _flush(counts, begins, ends, totals):
 
 
 @jit
-def _against(x, begin, end, joined, first, length, least, old, new, counts, begins, ends, totals):
+def _against(x, begin, end, joined, first, length, least, old, new, counts, begins, ends, totals, stop):
     """``totals[b, l]``: the pairs of windows of x and of string b that agree in at least ``least + l`` symbols.
 
     The strings stand one after the other in ``joined``, so that loops are long; windows across their ends are made,
@@ -58,6 +58,8 @@ def _against(x, begin, end, joined, first, length, least, old, new, counts, begi
     for p in range(length):
         _agree(joined[first + p :], x[begin + p], old)
     for i in range(windows):
+        if stop[0]:
+            break
         if i > 0:
             at = begin + i
             entering = joined[first + length :]
@@ -99,11 +101,11 @@ def _longest(starts, rows):
 
 
 @jit
-def windows(x, xs, rows, z, zs, columns, length, steps, symmetric, out):
+def windows(x, xs, rows, z, zs, columns, length, steps, symmetric, out, stop):
     """``out[a, b]``: the sum of a table of their agreements over all pairs of windows of ``length`` symbols.
 
     ``steps[l]`` is the table at ``length + 1 - len(steps) + l`` agreements, less the entry before; the table is 0 up to
-    there. Only ``a <= b`` where ``symmetric``.
+    there. Only ``a <= b`` where ``symmetric``, and nothing that is left once ``stop[0]`` is set.
     """
     levels, count = steps.shape[0], columns.shape[0]
     room = max(_JOINED, _longest(zs, columns))
@@ -120,6 +122,7 @@ def windows(x, xs, rows, z, zs, columns, length, steps, symmetric, out):
             _against(
                 x, xs[rows[a]], xs[rows[a] + 1], joined[:size], begins[skipped], length, length + 1 - levels, old, new,
                 counts, begins[skipped:some], ends[skipped:some], totals[skipped:some],
+                stop,
             )  # fmt: skip
             for b in range(skipped, some):
                 value = 0.0
@@ -130,12 +133,12 @@ def windows(x, xs, rows, z, zs, columns, length, steps, symmetric, out):
 
 
 @jit
-def windows_self(x, xs, rows, length, steps, out):
+def windows_self(x, xs, rows, length, steps, out, stop):
     """``out[a]`` is the same for row a with itself."""
     one = np.empty((1, 1))
     for a in range(rows.shape[0]):
         row = rows[a : a + 1]
-        windows(x, xs, row, x, xs, row, length, steps, True, one)
+        windows(x, xs, row, x, xs, row, length, steps, True, one, stop)
         out[a] = one[0, 0]
 
 

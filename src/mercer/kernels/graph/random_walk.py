@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from mercer._errors import NumericalError
 from mercer.data.graphs import Graphs
 from mercer.data.objects import Objects
-from mercer.engine import memory
+from mercer.engine import memory, threads
 from mercer.engine.tiles import Array
 from mercer.kernels.graph.counting import edge_labels_of, flag
 from mercer.kernels.objects import Packed, PairKernel
@@ -21,6 +21,8 @@ from mercer.loops.walks import walks
 
 # Of the residual, relative to the right-hand side; the error of a value is its square.
 _TOLERANCE = 1e-11
+# As many are expected of a pair, for an estimate of the time.
+_ITERATIONS = 32
 # Up to so many nodes the spectral radius is that of the matrix, and above a bound of it.
 _DENSE = 1000
 
@@ -125,9 +127,10 @@ these graphs it is finite where decay is below 1.
     def _walk(self, left: Packed, right: Packed, symmetric: bool, weights: Array, out: Array) -> float:
         sizes = [int(np.diff(side.store.nodes)[side.index].max(initial=0)) for side in (left, right)]
         with memory.reserve(48 * sizes[0] * sizes[1], "walks on the product of two graphs"):
-            slope, a, b = walks(
-                *left.store, left.index, *right.store, right.index, self.decay, _TOLERANCE, symmetric, weights, out
-            )
+            both = *left.store, left.index, *right.store, right.index
+            arguments = *both, self.decay, _TOLERANCE, symmetric, weights, out
+            steps = float(out.size + weights.size) * sizes[0] * sizes[1] * _ITERATIONS
+            slope, a, b = threads.interruptible(walks, arguments, steps)
         if a >= 0:
             self._diverges(left, right, int(left.index[a]), int(right.index[b]))
         return float(slope)

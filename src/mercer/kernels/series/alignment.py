@@ -16,7 +16,7 @@ from mercer.engine.tiles import Array
 from mercer.kernels.kernel import Kernel
 from mercer.kernels.objects import Packed, PairKernel
 from mercer.kernels.parameters import number, whole
-from mercer.kernels.series.packed import PackedSeries, both_sides, packed
+from mercer.kernels.series.packed import PackedSeries, compare, compare_self, packed
 from mercer.loops.series import alignments, self_alignments
 
 
@@ -37,14 +37,14 @@ class _Alignment(PairKernel):
 
     def _logarithms(self, left: Packed, right: Packed, out: Array, symmetric: bool) -> None:
         slope = np.empty((1, 1))
-        alignments(*both_sides(left, right), self.sigma, self.triangular, symmetric, False, out, slope)
+        compare(alignments, left, right, self.sigma, self.triangular, symmetric, False, out, slope)
 
     def _sloped(self, left: Packed, right: Packed, weights: Array) -> tuple[Array, Array, Array]:
         """Logarithms, their derivatives, and weights for them; of equal sides, one half stands for both."""
         symmetric = left.same(right)
         values = np.full(weights.shape, -np.inf)
         slopes = np.zeros(weights.shape)
-        alignments(*both_sides(left, right), self.sigma, self.triangular, symmetric, True, values, slopes)
+        compare(alignments, left, right, self.sigma, self.triangular, symmetric, True, values, slopes)
         if symmetric:
             weights = np.triu(weights) + np.tril(weights, -1).T
         return values, slopes, weights
@@ -107,9 +107,8 @@ class GlobalAlignment(_Alignment):
         self._exponentiate(np.triu(out) if symmetric else out, out)
 
     def _compare_self(self, rows: Packed) -> Array:
-        store, values = rows.store, np.empty(len(rows))
-        own = store.forward, store.backward, store.starts, store.lengths, rows.index, store.channels
-        self_alignments(*own, self.sigma, self.triangular, values, np.empty(len(rows)))
+        values, slopes = np.empty(len(rows)), np.empty(len(rows))
+        compare_self(self_alignments, rows.store, rows.index, self.sigma, self.triangular, values, slopes)
         return self._exponentiate(values, values)
 
     def _exponentiate(self, logarithms: Array, out: Array) -> Array:
@@ -172,8 +171,7 @@ class NormalizedGlobalAlignment(_Alignment):
     def _pack(self, objects: Series) -> _WithSelf:
         store = packed(objects)
         value, slope = np.empty(len(objects)), np.empty(len(objects))
-        own = store.forward, store.backward, store.starts, store.lengths, np.arange(len(value)), store.channels
-        self_alignments(*own, self.sigma, self.triangular, value, slope)
+        compare_self(self_alignments, store, np.arange(len(value)), self.sigma, self.triangular, value, slope)
         return _WithSelf(*store, value, slope)
 
     def _compare(self, left: Packed, right: Packed, out: Array, symmetric: bool) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -9,6 +10,7 @@ from numpy.typing import NDArray
 
 from mercer._errors import DataError
 from mercer.data.series import Series
+from mercer.engine import threads
 from mercer.kernels.objects import Packed
 from mercer.loops.series import PAD
 
@@ -46,21 +48,36 @@ def _packed(objects: Series) -> PackedSeries:
     return PackedSeries(forward.ravel(), backward.ravel(), starts, lengths, objects.channels)
 
 
-def both_sides(left: Packed, right: Packed) -> tuple[Any, ...]:
-    """What the loops take of two sides: the left one forward, and the right one backward.
-
-    Raises
-    ------
-    DataError
-        If the series of the sides have different numbers of channels.
-    """
+def _both_sides(left: Packed, right: Packed, backward: bool) -> tuple[Any, ...]:
+    """What the loops take of two sides: the left one forward, and the right one too, or backward."""
     one, other = left.store, right.store
     if one.channels != other.channels:
         raise DataError(
             "the two sides of a kernel must be series of equally many channels, and have "
             f"{one.channels} and {other.channels}."
         )
+    second = other.backward if backward else other.forward
     return (
-        one.forward, one.starts, one.lengths, left.index, other.backward, other.starts, other.lengths, right.index,
+        one.forward, one.starts, one.lengths, left.index, second, other.starts, other.lengths, right.index,
         one.channels,
     )  # fmt: skip
+
+
+def compare(
+    loop: Callable[..., Any], left: Packed, right: Packed, *arguments: Any, backward: bool = True, work: float = 1.0
+) -> None:
+    """Call a loop over the pairs of two sides, which Ctrl-C ends; ``work`` are the steps for a pair of points.
+
+    Raises
+    ------
+    DataError
+        If the series of the sides have different numbers of channels.
+    """
+    points = [side.store.lengths[side.index].sum(dtype=np.float64) for side in (left, right)]
+    threads.interruptible(loop, (*_both_sides(left, right, backward), *arguments), work * float(points[0] * points[1]))
+
+
+def compare_self(loop: Callable[..., Any], store: Any, index: NDArray[np.int64], *arguments: Any) -> None:
+    """The same over series with themselves; ``store`` has the fields of :class:`PackedSeries`."""
+    own = store.forward, store.backward, store.starts, store.lengths, index, store.channels
+    threads.interruptible(loop, (*own, *arguments), float(np.square(store.lengths[index], dtype=np.float64).sum()))

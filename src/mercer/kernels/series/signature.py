@@ -16,8 +16,11 @@ from mercer.engine import memory
 from mercer.engine.tiles import TILE, Array
 from mercer.kernels.objects import Packed, PairKernel
 from mercer.kernels.parameters import number, whole
-from mercer.kernels.series.packed import PackedSeries, both_sides, packed
+from mercer.kernels.series.packed import PackedSeries, compare, packed
 from mercer.loops.signatures import signatures, whole_signatures
+
+# Of a loop, for two pieces of paths; more where pieces are long.
+_STEPS = 4096.0
 
 
 class _Words(NamedTuple):
@@ -185,11 +188,8 @@ class SignaturePDE(PairKernel):
         return packed(objects)
 
     def _run(self, left: Packed, right: Packed, out: Array, symmetric: bool, slope: int) -> None:
-        one, xs, xn, rows, _, zs, zn, columns, channels = both_sides(left, right)
         numbers = self.scale, self.length_scale, self.time
-        whole_signatures(
-            one, xs, xn, rows, right.store.forward, zs, zn, columns, channels, *numbers, symmetric, slope, out
-        )
+        compare(whole_signatures, left, right, *numbers, symmetric, slope, out, backward=False, work=_STEPS)
 
     def _compare(self, left: Packed, right: Packed, out: Array, symmetric: bool) -> None:
         if symmetric:

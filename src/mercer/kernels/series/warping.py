@@ -14,7 +14,7 @@ from mercer.engine.tiles import Array
 from mercer.kernels.base import Definiteness
 from mercer.kernels.objects import Packed, PairKernel
 from mercer.kernels.parameters import positive, whole
-from mercer.kernels.series.packed import PackedSeries, both_sides, packed
+from mercer.kernels.series.packed import PackedSeries, compare, packed
 from mercer.loops.series import warped_squares
 
 
@@ -79,7 +79,7 @@ class DynamicTimeWarping(PairKernel):
         if symmetric:
             # The part below the diagonal is not written.
             out[...] = 0.0
-        warped_squares(*both_sides(left, right), -1 if self.window is None else self.window, symmetric, out)
+        compare(warped_squares, left, right, -1 if self.window is None else self.window, symmetric, out)
         np.power(out, self.exponent / 2, out=out)
         np.subtract(0.0, out, out=out)
 

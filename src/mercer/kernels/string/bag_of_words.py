@@ -11,9 +11,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from mercer._errors import ParameterError
+from mercer._errors import DataError, ParameterError
 from mercer.data.objects import Objects, short
-from mercer.data.strings import Strings
+from mercer.data.strings import Strings, read_token
 from mercer.kernels.features import FeatureKernel, Features
 
 Word = str | int
@@ -196,8 +196,12 @@ def _word_weights(idf: Any) -> WordWeights:
     pairs = list(idf.items()) if isinstance(idf, Mapping) else idf
     good = isinstance(pairs, Iterable) and not isinstance(pairs, (str, bytes))
     pairs = [tuple(pair) if isinstance(pair, (list, tuple)) else pair for pair in pairs] if good else []
-    good = good and all(isinstance(p, tuple) and len(p) == 2 and isinstance(p[0], (str, int)) for p in pairs)
-    if not good or len({word for word, _ in pairs}) < len(pairs):
+    good = good and all(isinstance(p, tuple) and len(p) == 2 for p in pairs)
+    try:
+        words = [read_token(word) for word, _ in pairs] if good else []
+    except DataError as error:
+        raise ParameterError(f"BagOfWords: the words in idf are tokens: {error}") from error
+    if not good or len(set(words)) < len(pairs):
         raise ParameterError(
             f"BagOfWords: idf must be a list of different words with a weight each, and is {short(idf)}."
         )
@@ -207,4 +211,4 @@ def _word_weights(idf: Any) -> WordWeights:
         raise ParameterError(f"BagOfWords: the weights in idf must be numbers: {error}.") from error
     if not np.isfinite(weights).all() or (weights < 0).any():
         raise ParameterError("BagOfWords: the weights in idf must be finite and at least 0.")
-    return WordWeights([word for word, _ in pairs], weights)
+    return WordWeights(words, weights)

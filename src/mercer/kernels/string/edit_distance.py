@@ -10,10 +10,12 @@ import numpy as np
 
 from mercer.data.objects import Objects
 from mercer.data.strings import Strings
+from mercer.engine import threads
 from mercer.engine.tiles import Array
 from mercer.kernels.base import Definiteness
 from mercer.kernels.objects import Packed, PairKernel
 from mercer.kernels.parameters import number
+from mercer.kernels.string.pairs import pairs_of_symbols
 from mercer.loops.edits import edit_distances
 
 
@@ -64,17 +66,21 @@ class EditDistance(PairKernel):
         return objects.codes()
 
     def _compare(self, left: Packed, right: Packed, out: Array, symmetric: bool) -> None:
-        edit_distances(*left.store, left.index, *right.store, right.index, symmetric, out)
+        self._distances(left, right, symmetric, out)
         # What is below the diagonal may never have been written.
         values = np.triu(out) if symmetric else out
         np.exp(np.multiply(values, -self.gamma, out=values), out=out)
+
+    def _distances(self, left: Packed, right: Packed, symmetric: bool, out: Array) -> None:
+        arguments = *left.store, left.index, *right.store, right.index, symmetric, out
+        threads.interruptible(edit_distances, arguments, pairs_of_symbols(left, right) / 16)
 
     def _compare_self(self, rows: Packed) -> Array:
         return np.ones(len(rows))
 
     def _pull_pairs(self, left: Packed, right: Packed, weights: Array) -> Array:
         distances = np.empty(weights.shape)
-        edit_distances(*left.store, left.index, *right.store, right.index, False, distances)
+        self._distances(left, right, False, distances)
         return np.array([-np.vdot(weights, distances * np.exp(-self.gamma * distances))])
 
     def _pull_self(self, rows: Packed, weights: Array) -> Array:

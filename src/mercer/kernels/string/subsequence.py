@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
 from mercer.data.objects import Objects
 from mercer.data.strings import Strings
+from mercer.engine import threads
 from mercer.engine.tiles import Array
 from mercer.kernels.objects import Packed, PairKernel
 from mercer.kernels.parameters import number, whole
+from mercer.kernels.string.pairs import pairs_of_symbols
 from mercer.kernels.string.weights import check_weights
 from mercer.loops.subsequences import subsequence_slopes, subsequences, subsequences_self
 
@@ -72,22 +74,25 @@ class Subsequence(PairKernel):
         return np.array(self.weights) if self.weights else np.ones(self.length)
 
     def _compare(self, left: Packed, right: Packed, out: Array, symmetric: bool) -> None:
-        subsequences(
-            *left.store, left.index, *right.store, right.index, _by_length(right), self.decay, self._weights,
-            symmetric, out,
-        )  # fmt: skip
+        threads.interruptible(subsequences, (*self._both(left, right), symmetric, out), self._steps(left, right))
+
+    def _both(self, left: Packed, right: Packed) -> tuple[Any, ...]:
+        order = _by_length(right)
+        return *left.store, left.index, *right.store, right.index, order, self.decay, self._weights
+
+    def _steps(self, left: Packed, right: Packed) -> float:
+        return self.length * pairs_of_symbols(left, right)
 
     def _compare_self(self, rows: Packed) -> Array:
         out = np.empty(len(rows))
-        subsequences_self(*rows.store, rows.index, self.decay, self._weights, out)
+        arguments = *rows.store, rows.index, self.decay, self._weights, out
+        threads.interruptible(subsequences_self, arguments, self._steps(rows, rows))
         return out
 
     def _pull_pairs(self, left: Packed, right: Packed, weights: Array) -> Array:
         slopes = np.zeros(1 + self.length)
-        subsequence_slopes(
-            *left.store, left.index, *right.store, right.index, _by_length(right), self.decay, self._weights,
-            weights, slopes,
-        )  # fmt: skip
+        arguments = *self._both(left, right), weights, slopes
+        threads.interruptible(subsequence_slopes, arguments, self._steps(left, right))
         return slopes[: 1 + len(self.weights)]
 
 

@@ -14,10 +14,12 @@ from numpy.typing import NDArray
 from mercer._errors import DataError, ParameterError
 from mercer.data.objects import Objects
 from mercer.data.strings import Strings
+from mercer.engine import threads
 from mercer.engine.tiles import Array
 from mercer.kernels.inputs import Pairs
 from mercer.kernels.objects import Packed, PairKernel
 from mercer.kernels.parameters import whole
+from mercer.kernels.string.pairs import pairs_of_symbols
 from mercer.loops.windows import windows, windows_self
 
 # Agreements are counted in bytes.
@@ -72,11 +74,13 @@ class _Windows(PairKernel):
 
     def _compare(self, left: Packed, right: Packed, out: Array, symmetric: bool) -> None:
         one, other = alike(left, right)
-        windows(*one, left.index, *other, right.index, self.length, self._steps, symmetric, out)
+        arguments = *one, left.index, *other, right.index, self.length, self._steps, symmetric, out
+        threads.interruptible(windows, arguments, pairs_of_symbols(left, right))
 
     def _compare_self(self, rows: Packed) -> Array:
         out = np.empty(len(rows))
-        windows_self(*rows.store, rows.index, self.length, self._steps, out)
+        arguments = *rows.store, rows.index, self.length, self._steps, out
+        threads.interruptible(windows_self, arguments, pairs_of_symbols(rows, rows))
         return out
 
 

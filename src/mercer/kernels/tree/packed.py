@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from mercer.data.objects import Objects
 from mercer.data.trees import Nodes, Trees
-from mercer.engine import memory
+from mercer.engine import memory, threads
 from mercer.engine.tiles import Array
 from mercer.kernels.objects import Packed, PairKernel
 from mercer.loops.trees import compare_trees, most_rows, tree_slopes
@@ -73,14 +73,15 @@ class NodePairs(PairKernel):
     def _compare(self, left: Packed, right: Packed, out: Array, symmetric: bool) -> None:
         room = _room(left, right)
         with _reserved(8 * room):
-            args = (left.store.nodes, left.index, right.store.nodes, right.index)
-            compare_trees(*args, *self._decays(), symmetric, room, out)
+            args = (left.store.nodes, left.index, right.store.nodes, right.index, *self._decays())
+            threads.interruptible(compare_trees, (*args, symmetric, room, out), _steps(left, right))
 
     def _pull_pairs(self, left: Packed, right: Packed, weights: Array) -> Array:
         room, slopes = _room(left, right), np.zeros(2)
         with _reserved(24 * room):
-            args = (left.store.nodes, left.index, right.store.nodes, right.index)
-            tree_slopes(*args, *self._decays(), room, np.ascontiguousarray(weights, np.float64), slopes)
+            args = (left.store.nodes, left.index, right.store.nodes, right.index, *self._decays())
+            weights = np.ascontiguousarray(weights, np.float64)
+            threads.interruptible(tree_slopes, (*args, room, weights, slopes), _steps(left, right))
         return slopes[: len(self._numbers())]
 
 
@@ -88,6 +89,12 @@ def _room(left: Packed, right: Packed) -> int:
     """Values that are held at once at the most."""
     waiting, longest = left.store.waiting[left.index], right.store.longest[right.index]
     return int(waiting.max(initial=0) * longest.max(initial=0)) + 1
+
+
+def _steps(left: Packed, right: Packed) -> float:
+    """Pairs of nodes."""
+    sizes = [np.diff(side.store.nodes[0])[side.index].sum(dtype=np.float64) for side in (left, right)]
+    return float(sizes[0] * sizes[1])
 
 
 def _reserved(nbytes: int) -> AbstractContextManager[None]:

@@ -1,0 +1,115 @@
+"""What a linear model sees of rows that are not vectors: the simplest numbers that there are."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+from sklearn.feature_extraction.text import CountVectorizer
+
+from mercer.data.columns import MixedRows
+from mercer.data.graphs import Graphs
+from mercer.data.series import Series
+from mercer.data.strings import Strings
+from mercer.data.trees import Trees
+
+# The features of the rows of either side, and what they are called.
+_Features = tuple[list[Any], str]
+# Things, one row after the other, and where the rows begin.
+_Things = tuple[NDArray, NDArray[np.int64]]
+
+_MOST = 20_000
+
+
+def features(rows: Any, more: Any) -> tuple[Any, Any, str]:
+    """Two sets of rows as matrices for linear models, and what these see where the rows are not vectors.
+
+    Numbers are as they are. Of text the words are counted, or the letters where there are hardly any words; of trees
+    and graphs the labels of the nodes, or the degrees where a graph has no labels. Series are stretched to one length.
+
+    >>> rows = MixedRows([Strings.of(["a cat", "a dog"])], ["text"])
+    >>> X, Z, what = features(rows, rows)
+    >>> X.toarray().tolist(), what
+    ([[1.0, 1.0, 0.0], [1.0, 0.0, 1.0]], ' on counts of words')
+    >>> features(*2 * [MixedRows([Series.of([[1.0, 2.0, 3.0], [4.0, 6.0]])])])[0].toarray().tolist()
+    [[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]]
+    """
+    if not isinstance(rows, MixedRows):
+        return rows, more, ""
+    pairs, seen = [], []
+    for mine, its in zip(rows.columns, more.columns, strict=True):
+        if isinstance(mine, np.ndarray):
+            pairs.append([sp.csr_matrix(column[:, None]) for column in (mine, its)])
+            continue
+        found = next((read(mine, its) for kind, read in _READERS.items() if isinstance(mine, kind)), None)
+        if found is not None:
+            pairs.append(found[0])
+            seen.append(found[1])
+    if not pairs:
+        return np.zeros((len(rows), 0)), np.zeros((len(more), 0)), ""
+    X, Z = (sp.hstack(side, format="csr", dtype=np.float64) for side in zip(*pairs, strict=True))
+    return X, Z, f" on {' and '.join(dict.fromkeys(seen))}" if seen else ""
+
+
+def _of_texts(mine: Strings, its: Strings) -> _Features | None:
+    texts, others = ([_text(item) for item in column] for column in (mine, its))
+    counted = "words" if sum(text.count(" ") for text in texts) >= len(texts) else "letters"
+    parts = {"token_pattern": r"\b\w+\b"} if counted == "words" else {"analyzer": "char"}
+    counter = CountVectorizer(max_features=_MOST, **parts)
+    try:
+        return [counter.fit_transform(texts), counter.transform(others)], f"counts of {counted}"
+    except ValueError:
+        # There is no word in any text.
+        return None
+
+
+def _text(item: Any) -> str:
+    return item if isinstance(item, str) else " ".join(map(str, item))
+
+
+def _of_trees(mine: Trees, its: Trees) -> _Features:
+    sides = [(side.nodes().labels, side.nodes().starts) for side in (mine, its)]
+    return _counts(*sides), "counts of node labels"
+
+
+def _of_graphs(mine: Graphs, its: Graphs) -> _Features | None:
+    labelled = any(graph.labels is not None for graph in mine)
+    joints = mine.joint(), its.joint()
+    sides = [(joint.labels if labelled else np.diff(joint.starts), joint.nodes) for joint in joints]
+    if not len(sides[0][0]):
+        return None
+    return _counts(*sides), f"counts of {'node labels' if labelled else 'degrees'}"
+
+
+def _counts(mine: _Things, its: _Things) -> list[sp.csr_matrix]:
+    """How often each thing that the first side holds, or the most frequent, is in each row of either side."""
+    found, often = np.unique(mine[0], return_counts=True)
+    known = np.sort(found[np.argsort(-often, kind="stable")[:_MOST]])
+    return [_counted(known, *side) for side in (mine, its)]
+
+
+def _counted(known: NDArray, things: NDArray, starts: NDArray[np.int64]) -> sp.csr_matrix:
+    places = np.minimum(np.searchsorted(known, things), len(known) - 1)
+    there = known[places] == things
+    rows = np.repeat(np.arange(len(starts) - 1), np.diff(starts))[there]
+    return sp.csr_matrix((np.ones(len(rows)), (rows, places[there])), shape=(len(starts) - 1, len(known)))
+
+
+def _of_series(mine: Series, its: Series) -> _Features:
+    times = int(np.median(mine.lengths))
+    stretched = " stretched to" if (np.concatenate([mine.lengths, its.lengths]) != times).any() else ""
+    sides = [sp.csr_matrix([_stretched(item, times) for item in side]) for side in (mine, its)]
+    return sides, f"series{stretched or ' of'} {times} times"
+
+
+def _stretched(item: NDArray[np.float64], times: int) -> NDArray[np.float64]:
+    """A series (T, c) in straight lines between its values, at so many times, in one row."""
+    if len(item) == times:
+        return item.ravel()
+    old, new = np.linspace(0.0, 1.0, len(item)), np.linspace(0.0, 1.0, times)
+    return np.column_stack([np.interp(new, old, channel) for channel in item.T]).ravel()
+
+
+_READERS: dict[type, Any] = {Strings: _of_texts, Trees: _of_trees, Graphs: _of_graphs, Series: _of_series}
