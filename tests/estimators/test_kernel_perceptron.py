@@ -15,7 +15,7 @@ from sklearn.base import clone
 import mercer
 from mercer import KernelPerceptron
 from mercer._errors import DataError, IndefiniteKernelError, MemoryBudgetError, NumericalError, ParameterError
-from mercer.gram import Gram
+from mercer.gram import Gram, operator
 from mercer.kernels import RBF, Linear, Polynomial
 from mercer.solvers.online import look_ahead
 from mercer.solvers.online import perceptron as solver
@@ -166,11 +166,13 @@ def test_a_budget_gives_up_the_oldest_support_vector(budget, whole, monkeypatch)
 
 @pytest.mark.parametrize("labels", [Y, THREE], ids=["two", "three"])
 @pytest.mark.parametrize("averaging", ["plain", "averaged", "voted"])
-def test_rows_made_when_needed_give_the_same(averaging, labels, monkeypatch):
+@pytest.mark.parametrize("dear", [1, 1000], ids=["rows held", "rows made again"])
+def test_rows_made_when_needed_give_the_same(dear, averaging, labels, monkeypatch):
     model = KernelPerceptron(averaging=averaging, max_iter=5, random_state=1)
     expected = clone(model).fit(X, labels)
     monkeypatch.setattr(solver, "_WHOLE_BYTES", 0)
-    monkeypatch.setattr(solver, "_LEAST", 4)
+    monkeypatch.setattr(operator, "_DEAR_COLUMNS", dear)
+    monkeypatch.setattr(look_ahead, "_LEAST", 4)
     monkeypatch.setattr(look_ahead, "_FEWEST", 7)
     monkeypatch.setattr(look_ahead, "_MOST", 40)
     monkeypatch.setattr(look_ahead, "_MISTAKES", 6)
@@ -294,7 +296,7 @@ def test_constant_and_two_rows():
 
 
 def test_a_budget_of_memory_that_is_too_small():
-    with mercer.config(memory="4KiB"), pytest.raises(MemoryBudgetError, match="kernel"):
+    with mercer.config(memory="1KiB"), pytest.raises(MemoryBudgetError, match="kernel"):
         KernelPerceptron().fit(X, Y)
 
 

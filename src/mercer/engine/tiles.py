@@ -21,8 +21,8 @@ from mercer.loops.transpose import transpose
 
 # 512 x 512 in float32 is 1 MiB, the L2 cache of a core; measured best in both precisions among sides 128 to 2048.
 TILE = 512
-# Of fewer rows than these a tile has more columns.
-_FEW = 128
+# Of fewer rows than these a tile has more columns; of fewer columns than those it has more rows, up to some.
+_FEW, _FEW_COLUMNS, _TALLEST = 128, 256, 8
 # The symmetric product keeps one set of partial sums a group; the number is fixed so that the sums are, too.
 GROUPS = 8
 # The partial sums of a symmetric product may take this much; above it, every tile is computed for its row alone.
@@ -129,7 +129,10 @@ def product(
     if symmetric and shape[0] > side and 8 * GROUPS * V.size <= PARTIAL_BYTES:
         return _symmetric_product(fill, spans(shape[0], side), dtype, V, n_jobs)
     out = np.zeros((shape[0], V.shape[1]))
-    progress = Progress(len(spans(shape[0], side)), "kernel product")
+    # Of few columns a tile has more rows.
+    few = min(_FEW_COLUMNS // max(shape[1], 1), _TALLEST) if side == TILE else 1
+    strips = spans(shape[0], side * max(1, few))
+    progress = Progress(len(strips), "kernel product")
 
     def strip(rows: slice) -> Callable[[], None]:
         def work() -> None:
@@ -142,7 +145,7 @@ def product(
 
         return work
 
-    threads.run([strip(rows) for rows in spans(shape[0], side)], n_jobs)
+    threads.run([strip(rows) for rows in strips], n_jobs)
     return out
 
 

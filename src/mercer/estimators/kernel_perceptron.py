@@ -253,7 +253,7 @@ class KernelPerceptron(ClassifierMixin, KernelEstimator):
             None if self.budget is None else int(self.budget),
         )  # fmt: skip
         rng = check_random_state(self.random_state) if self.shuffle else None
-        self.mistakes_ = make_passes(problem, expansion, int(max_iter), rng, bool(self.verbose))
+        self.mistakes_ = make_passes(problem, expansion, int(max_iter), rng, self.n_jobs, bool(self.verbose))
         self.n_iter_ = len(self.mistakes_)
 
     def _carried(self, X: Any) -> tuple[Any, Expansion]:

@@ -154,8 +154,11 @@ class Gram:
         """The dense part of the matrix at ``rows`` and ``columns``: slices, positions, or None for all."""
         return self.restrict(rows, columns).dense(out)
 
-    def fill(self, rows: slice, columns: slice, out: Array) -> None:
-        """Write the part at two slices into ``out``, in this thread and as one tile: nothing is checked or cut."""
+    def fill(self, rows: Index, columns: slice, out: Array) -> None:
+        """Write the part at rows, a slice or positions, and columns, a slice, into ``out``.
+
+        In this thread and as one tile: nothing is checked or cut.
+        """
         self._plan.fill(rows, columns, out)
 
     def rows(self, index: Any) -> Array:

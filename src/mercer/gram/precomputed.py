@@ -127,8 +127,8 @@ class PrecomputedGram:
         """The part of the matrix at ``rows`` and ``columns``."""
         return self.restrict(rows, columns).dense(out)
 
-    def fill(self, rows: slice, columns: slice, out: Array) -> None:
-        """Write the part at two slices into ``out``."""
+    def fill(self, rows: slice | np.ndarray, columns: slice, out: Array) -> None:
+        """Write the part at rows, a slice or positions, and columns, a slice, into ``out``."""
         out[...] = self.matrix[rows, columns]
 
     def rows(self, index: Any) -> Array:

@@ -249,7 +249,7 @@ class TilePairs:
     """
 
     def __init__(
-        self, left: Rows, right: Rows, rows: slice, columns: slice, dtype: np.dtype,
+        self, left: Rows, right: Rows, rows: Index, columns: slice, dtype: np.dtype,
         held: dict[Hashable, tuple[Operand, Operand]], repeated: frozenset[Hashable] = frozenset(), scope: Scope = (),
         cache: dict[Hashable, Array] | None = None, instead: Mapping[Any, Any] = MappingProxyType({}),
     ) -> None:  # fmt: skip
@@ -261,7 +261,9 @@ class TilePairs:
 
     @property
     def shape(self) -> tuple[int, ...]:
-        return self.rows.stop - self.rows.start, self.columns.stop - self.columns.start
+        rows, columns = self.rows, self.columns
+        height = rows.stop - rows.start if isinstance(rows, slice) else len(rows)
+        return height, columns.stop - columns.start
 
     def _operands(self, statistic: Any) -> tuple[Operand, Operand]:
         if self._last is not None and self._last[0] is statistic:

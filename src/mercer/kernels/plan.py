@@ -13,7 +13,7 @@ from mercer._errors import DataError, KernelValueError, ParameterError
 from mercer.engine import memory, tiles
 from mercer.engine.tiles import Array, Fill
 from mercer.kernels.base import Expression
-from mercer.kernels.inputs import Frame, MatchedPairs, Operand, Rows, TilePairs
+from mercer.kernels.inputs import Frame, Index, MatchedPairs, Operand, Rows, TilePairs
 from mercer.kernels.leading import LeadingDistance
 from mercer.kernels.statistics import SquaredDistance
 
@@ -46,11 +46,11 @@ class Plan:
     def shape(self) -> tuple[int, int]:
         return self.left.n, self.right.n
 
-    def pairs(self, rows: slice, columns: slice, dtype: np.dtype) -> TilePairs:
+    def pairs(self, rows: Index, columns: slice, dtype: np.dtype) -> TilePairs:
         """The pairs of one tile."""
         return TilePairs(self.left, self.right, rows, columns, dtype, self._held, self._repeated, instead=self.instead)
 
-    def fill(self, rows: slice, columns: slice, out: Array) -> None:
+    def fill(self, rows: Index, columns: slice, out: Array) -> None:
         """Write one tile."""
         pairs = self.pairs(rows, columns, out.dtype)
         self.kernel._fill(pairs, out)

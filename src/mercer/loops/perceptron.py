@@ -19,18 +19,18 @@ _PART = 1024
 
 @jit
 def steps(
-    rows, slot, codes, positive, order, values, theta, lagged, queue, inside, state, constant, margin, before, erring,
-    updates,
+    rows, first, slot, codes, positive, order, values, theta, lagged, queue, inside, state, constant, margin, before,
+    erring, updates,
 ):
     """A step at each row in ``order``, up to one that errs and whose kernel values are not there.
 
-    Returns how many steps were made. ``rows[slot[i]]`` holds the kernel values of row i, if ``slot[i]`` is not
-    negative. With a ``queue`` (budget,) of the support, a ring from ``state[HEAD]`` with ``state[SIZE]`` in it, a row
+    Returns how many steps were made. ``rows[slot[i]]`` holds the kernel values of row i, from that with row ``first``
+    on, if ``slot[i]`` is not negative. With a ``queue`` (budget,) of the support, a ring from ``state[HEAD]`` with ``state[SIZE]`` in it, a row
     that enters a full one drives out the oldest; ``inside`` (p,) says who is in it. ``updates`` (m, 4) takes step,
     row, output and sign of the ``state[COUNT]`` updates; ``erring`` (k,) is scratch.
     """
     state[COUNT] = 0
-    outputs, width, budget = theta.shape[0], values.shape[1], queue.shape[0]
+    outputs, width, budget = theta.shape[0], rows.shape[1], queue.shape[0]
     for s in range(order.shape[0]):
         i = order[s]
         wrong = False
@@ -50,7 +50,7 @@ def steps(
                     lost = theta[c, oldest]
                     if lost != 0.0:
                         for j in range(width):
-                            values[c, j] -= lost * (row[j] + constant)
+                            values[c, first + j] -= lost * (row[j] + constant)
                         theta[c, oldest] = 0.0
                 inside[oldest] = False
                 state[HEAD] = (state[HEAD] + 1) % budget
@@ -65,7 +65,7 @@ def steps(
                 theta[c, i] += y
                 lagged[c, i] += y * (before + s)
                 for j in range(width):
-                    values[c, j] += y * (row[j] + constant)
+                    values[c, first + j] += y * (row[j] + constant)
                 count = state[COUNT]
                 updates[count, 0] = before + s
                 updates[count, 1] = i
@@ -85,6 +85,32 @@ def right_ones(values, codes, positive, order, margin):
             if y * values[c, i] <= margin:
                 return s
     return order.shape[0]
+
+
+@jit
+def guess_errors(values, codes, positive, at, margin, constant, typical, ahead, found):
+    """Row ``at``, which errs, and those that would be the next, were all kernel values ``typical``.
+
+    Fills ``found`` as far as it goes and returns how many there are; ``ahead`` (k, m) is scratch.
+    """
+    size, change = 0, typical + constant
+    for i in range(at, values.shape[1]):
+        for c in range(values.shape[0]):
+            ahead[c, i] = values[c, i]
+    for i in range(at, values.shape[1]):
+        wrong = False
+        for c in range(values.shape[0]):
+            y = 1.0 if codes[i] == positive[c] else -1.0
+            if y * ahead[c, i] <= margin:
+                wrong = True
+                for j in range(i + 1, values.shape[1]):
+                    ahead[c, j] += y * change
+        if wrong:
+            found[size] = i
+            size += 1
+            if size == found.shape[0]:
+                break
+    return size
 
 
 @jit

@@ -2,45 +2,63 @@
 
 from __future__ import annotations
 
+from functools import partial
+from math import ceil
+
 import numpy as np
 from numpy.typing import NDArray
 
-from mercer.engine import threads
+from mercer.engine import threads, tiles
 from mercer.loops import perceptron as loops
-from mercer.solvers.matrix import Array, Vector
+from mercer.solvers.matrix import Array, GramMatrix, Vector
 from mercer.solvers.online.problem import Expansion, Indices, PerceptronProblem, check_values, values_at_all
 
-# The fewest and the most steps of a stretch, and how many mistakes end it.
-_FEWEST, _MOST, _MISTAKES = 256, 4096, 64
+# The fewest and the most steps of a stretch, how many mistakes end it, and the fewest whole rows that are held.
+_FEWEST, _MOST, _MISTAKES, _LEAST = 256, 4096, 64, 16
+# Rows of a stretch that are made at a time: that which errs, and guesses of the next to err.
+_GUESSES = 8
+# Kernel values that a task adds up.
+_ENTRIES = 2**18
 
 
-def entries_between(held: int, p: int) -> int:
-    """Kernel values between the rows of a stretch that are held, for K of p rows of which ``held`` are."""
-    return min(_MISTAKES, held) * min(_MOST, p)
+def entries(gram: GramMatrix, most: int) -> tuple[int, int]:
+    """Kernel values to keep, of whole rows and between the rows of a stretch, where ``most`` may be.
+
+    Whole rows are kept where it takes much longer to make them than to read them again.
+    """
+    p, width = gram.shape[0], min(_MOST, gram.shape[0])
+    held = min(p, max(_LEAST, most // p)) if gram.dear else 0
+    return held * p, max(1, min(_GUESSES, held // 2 if held else p, most // width)) * width
 
 
 class LookAhead:
     """Steps with the values of f at all rows, brought up to date after stretches of them.
 
     Up to the next mistake the values tell all. From there a stretch of steps is made with the values at its own rows
-    alone, for which the erring rows of K between these rows will do, one at a time. Then the erring rows of K are made
-    in full, all at once, and added to the values. They are held, the oldest giving way, as far as ``held`` (h, p) goes.
+    alone, for which the erring rows of K between these rows will do; with one that is needed, those are made that would
+    err next if all kernel values were like the last. Then the erring rows of K, times their weights, are added to the values, all at once. Where K is dear they are made in full for it and held, the
+    oldest giving way. ``held`` and ``between`` are the memory for it, of as many entries as :func:`entries` says.
     """
 
-    def __init__(self, problem: PerceptronProblem, expansion: Expansion, held: Array) -> None:
-        self.problem, self.expansion, self.held = problem, expansion, held
+    def __init__(
+        self, problem: PerceptronProblem, expansion: Expansion, held: Array, between: Array, n_jobs: int | None
+    ) -> None:
         p = problem.gram.shape[0]
-        self.slot, self.owner, self.next = np.full(p, -1), np.full(len(held), -1), 0
+        self.problem, self.expansion, self.n_jobs = problem, expansion, n_jobs
+        self.held, self.between = held.reshape(-1, p), between
+        self.guesses, self.typical = len(between) // min(_MOST, p), 0.0
+        # Guesses may take a stretch beyond its mistakes, whose rows must fit among those held.
+        self.mistakes = min(_MISTAKES, len(self.held) - self.guesses) if len(self.held) else _MISTAKES
+        self.slot, self.owner, self.next = np.full(p, -1), np.full(len(self.held), -1), 0
         self.values = values_at_all(problem, expansion)
         self.length = _FEWEST
-        self.between = np.zeros(entries_between(len(held), p), dtype=held.dtype)
 
     def go(self, order: Indices) -> int:
         """One pass; returns the number of updates."""
         problem, count, at = self.problem, 0, 0
         while True:
             threads.checkpoint()
-            right = loops.right_ones(self.values, problem.codes, problem.positive, order[at:], float(problem.margin))
+            right = loops.right_ones(self.values, problem.codes, problem.positive, order[at:], problem.margin)
             self.expansion.steps += right
             at += right
             if at == len(order):
@@ -54,7 +72,8 @@ class LookAhead:
         """Steps at ``rows``, up to some number of mistakes; returns how many, and the number of updates."""
         expansion, outputs, m = self.expansion, len(self.problem.positive), len(rows)
         theta, lagged = np.zeros((outputs, m)), np.zeros((outputs, m))
-        steps, erring, updates = self._steps(rows, theta, lagged)
+        steps, updates = self._steps(rows, theta, lagged)
+        erring = np.flatnonzero(theta.any(axis=0))
         wrong = rows[erring]
         expansion.theta[:, wrong] += theta[:, erring]
         expansion.lagged[:, wrong] += lagged[:, erring]
@@ -62,52 +81,83 @@ class LookAhead:
         if expansion.record:
             updates[:, 1] = rows[updates[:, 1]]
             expansion.updates = np.vstack([expansion.updates, updates])
-        self._add(wrong, theta[:, erring])
+        if len(self.held):
+            self._add_held(wrong, theta[:, erring])
+        else:
+            self._add(wrong, theta[:, erring])
         # The next stretch should have about as many mistakes as may be.
         if steps < m:
             self.length = min(max(_FEWEST, 2 * steps), _MOST)
-        elif 2 * len(erring) <= _MISTAKES:
+        elif 2 * len(updates) <= self.mistakes:
             self.length = min(2 * self.length, _MOST)
         return steps, len(updates)
 
-    def _steps(self, rows: Indices, theta: Vector, lagged: Vector) -> tuple[int, list[int], NDArray[np.int64]]:
-        """The same with what they change in ``theta`` and ``lagged`` (k, m); also which rows err, and the updates."""
-        problem, m = self.problem, len(rows)
-        outputs, most = len(theta), min(_MISTAKES, len(self.held), m)
+    def _steps(self, rows: Indices, theta: Vector, lagged: Vector) -> tuple[int, NDArray[np.int64]]:
+        """The same with what they change in ``theta`` and ``lagged`` (k, m); also the updates."""
+        problem, m, outputs = self.problem, len(rows), len(theta)
         place, state, inside = np.full(m, -1), np.zeros(3, dtype=np.int64), np.zeros(m, dtype=bool)
         queue, wrong = np.empty(0, dtype=np.int64), np.zeros(outputs, dtype=bool)
-        values, updates = self.values[:, rows], np.empty((most * outputs, 4), dtype=np.int64)
-        order, codes, erring = np.arange(m), problem.codes[rows], list[int]()
-        at = count = 0
-        part, K = problem.gram.restrict(rows, rows), self.between[: most * m].reshape(most, m)
+        values, updates = self.values[:, rows], np.empty((self.mistakes + self.guesses * outputs, 4), dtype=np.int64)
+        order, codes, ahead = np.arange(m), problem.codes[rows], np.empty((outputs, m))
+        part, K, found = problem.gram.restrict(rows, rows), self.between.reshape(1, -1), np.empty(self.guesses, np.int64)
+        at = count = first = size = 0
         while True:
             at += loops.steps(
-                K, place, codes, problem.positive, order[at:], values, theta, lagged, queue, inside, state,
-                float(problem.constant), float(problem.margin), self.expansion.steps + at, wrong, updates[count:],
+                K, first, place, codes, problem.positive, order[at:], values, theta, lagged, queue, inside, state,
+                problem.constant, problem.margin, self.expansion.steps + at, wrong, updates[count:],
             )  # fmt: skip
             count += int(state[loops.COUNT])
-            if at == m or len(erring) == most:
-                return at, erring, updates[:count]
-            # What lies behind is over, and so is this step.
-            row, ahead = K[len(erring)], rows[at + 1 :]
-            slot = self.slot[rows[at]]
+            if at == m or count >= self.mistakes:
+                return at, updates[:count]
+            place[found[:size]] = -1
+            size = loops.guess_errors(
+                values, codes, problem.positive, at, problem.margin, problem.constant, self.typical, ahead, found
+            )
+            # What lies behind is over.
+            first, guessed = at, found[:size]
+            K = self.between[: size * (m - at)].reshape(size, m - at)
+            self._between(part, rows, guessed, at, K)
+            place[guessed] = np.arange(size)
+            self.typical = float(K[0].mean())
+
+    def _between(self, part: GramMatrix, rows: Indices, chosen: Indices, start: int, out: Array) -> None:
+        """K between the rows at the positions ``chosen`` of a stretch and those from ``start`` on."""
+        slots = self.slot[rows[chosen]]
+        if (slots < 0).all():
+            part.fill(chosen, slice(start, len(rows)), out)
+            return
+        for row, position, slot in zip(out, chosen, slots, strict=True):
             if slot >= 0:
-                row[at + 1 :] = self.held[slot, ahead]
-            elif len(ahead):
-                part.fill(slice(at, at + 1), slice(at + 1, m), row[None, at + 1 :])
-            place[at] = len(erring)
-            erring.append(at)
+                row[:] = self.held[slot, rows[start:]]
+            else:
+                part.fill(slice(position, position + 1), slice(start, len(rows)), row[None])
 
     def _add(self, rows: Indices, weights: Vector) -> None:
-        """Add the rows of K, times ``weights`` (k, e), to the values."""
-        constant = float(self.problem.constant)
+        """Add the rows of K, times ``weights`` (k, e), to the values, no row of K ever leaving the cache."""
+        if not len(rows):
+            return
+        gram, shift = self.problem.gram, self.problem.constant * weights.sum(axis=1)[:, None]
+
+        def strip(columns: slice) -> None:
+            threads.checkpoint()
+            with tiles.scratch((len(rows), columns.stop - columns.start), self.between.dtype) as tile:
+                gram.fill(rows, columns, tile)
+                self.values[:, columns] += weights @ tile + shift
+
+        p = self.values.shape[1]
+        # Evenly dealt to two threads, however few they are.
+        step = ceil(p / (2 * ceil(p * len(rows) / (2 * _ENTRIES))))
+        threads.run([partial(strip, columns) for columns in tiles.spans(p, step)], self.n_jobs)
+
+    def _add_held(self, rows: Indices, weights: Vector) -> None:
+        """The same with rows of K that are held, or made and held."""
         there = self.slot[rows] >= 0
         # First those that new rows may drive out.
         if there.any():
-            loops.add_rows(self.held, self.slot[rows[there]], weights[:, there], constant, self.values)
+            loops.add_rows(self.held, self.slot[rows[there]], weights[:, there], self.problem.constant, self.values)
         new = rows[~there]
         if len(new):
-            loops.add_rows(self.held, self._fetch(new), weights[:, ~there], constant, self.values)
+            loops.add_rows(self.held, self._fetch(new), weights[:, ~there], self.problem.constant, self.values)
 
     def _fetch(self, rows: Indices) -> NDArray[np.int64]:
         """Make rows of K; returns their slots."""

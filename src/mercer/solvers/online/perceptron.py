@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
+from math import isqrt
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,18 +15,18 @@ from mercer.engine.tiles import spans
 from mercer.gram.precomputed import PrecomputedGram
 from mercer.loops import perceptron as loops
 from mercer.solvers.matrix import Array, GramMatrix
-from mercer.solvers.online.look_ahead import LookAhead, entries_between
+from mercer.solvers.online.look_ahead import LookAhead, entries
 from mercer.solvers.online.problem import Expansion, Indices, PerceptronProblem, check_values, values_at_all
 
-# The fewest rows that are held, steps between two looks for Ctrl-C, and the least chunk with a budget.
-_LEAST, _STEPS, _CHUNK = 16, 1024, 512
+# Steps between two looks for Ctrl-C, and the least chunk with a budget, if it fits the memory, and if it does not.
+_STEPS, _CHUNK, _SMALLEST = 1024, 512, 16
 # A matrix up to this size is made as a whole, half of it by symmetry.
 _WHOLE_BYTES = 2**25
 
 
 def make_passes(
     problem: PerceptronProblem, expansion: Expansion, max_iter: int, rng: np.random.RandomState | None = None,
-    verbose: bool = False,
+    n_jobs: int | None = None, verbose: bool = False,
 ) -> NDArray[np.int64]:  # fmt: skip
     """Go through the rows up to ``max_iter`` times, until a pass has no mistake; changes ``expansion``.
 
@@ -42,6 +43,8 @@ def make_passes(
         The most passes.
     rng : RandomState, optional
         Draws the order of each pass; None keeps the rows in theirs.
+    n_jobs : int, optional
+        Threads.
     verbose : bool, default=False
         Show progress on standard error.
 
@@ -75,10 +78,11 @@ def make_passes(
     n = len(problem.codes)
     by_chunks = problem.budget is not None and not _is_whole(problem.gram)
     counts: list[int] = []
-    with nullcontext(None) if by_chunks else _opened(problem, expansion) as walk:
+    # Small products are made between the shared ones, and threads of BLAS that wait for more would be in the way.
+    with threads.one_blas_thread(), nullcontext(None) if by_chunks else _opened(problem, expansion, n_jobs) as walk:
         while len(counts) < max_iter and (not counts or counts[-1]):
             order = np.arange(n) if rng is None else rng.permutation(n)
-            counts.append(_by_chunks(problem, expansion, order) if walk is None else walk.go(order))
+            counts.append(_by_chunks(problem, expansion, order, n_jobs) if walk is None else walk.go(order))
             progress.advance()
     return np.array(counts, dtype=np.int64)
 
@@ -90,7 +94,7 @@ def _is_whole(gram: GramMatrix) -> bool:
 
 
 @contextmanager
-def _opened(problem: PerceptronProblem, expansion: Expansion) -> Iterator[_WholeWalk | LookAhead]:
+def _opened(problem: PerceptronProblem, expansion: Expansion, n_jobs: int | None) -> Iterator[_WholeWalk | LookAhead]:
     """A walk over all rows, with memory for their kernel values."""
     gram = problem.gram
     p, size = gram.shape[0], np.dtype(gram.dtype).itemsize
@@ -103,16 +107,17 @@ def _opened(problem: PerceptronProblem, expansion: Expansion) -> Iterator[_Whole
             # One object for both sides: half of a symmetric matrix is enough.
             yield _WholeWalk(problem, expansion, gram.block(None, None, out=np.empty((p, p), dtype=gram.dtype)))
     else:
-        held = min(p, max(_LEAST, memory.budget() // 2 // (p * size)))
-        with memory.reserve((held * p + entries_between(held, p)) * size, "a block of kernel rows"):
-            yield LookAhead(problem, expansion, np.empty((held, p), dtype=gram.dtype))
+        held, between = entries(gram, memory.budget() // 4 // size)
+        with memory.reserve((held + between) * size, "a block of kernel rows"):
+            whole_rows, parts = np.empty(held, dtype=gram.dtype), np.empty(between, dtype=gram.dtype)
+            yield LookAhead(problem, expansion, whole_rows, parts, n_jobs)
 
 
-def _by_chunks(problem: PerceptronProblem, expansion: Expansion, order: Indices) -> int:
+def _by_chunks(problem: PerceptronProblem, expansion: Expansion, order: Indices, n_jobs: int | None) -> int:
     """A pass inside a budget, for which only the support and the rows of one chunk matter at a time."""
     assert problem.budget is not None
     count = 0
-    for chunk in spans(len(order), max(_CHUNK, problem.budget)):
+    for chunk in spans(len(order), _rows_of_a_chunk(problem)):
         now = order[chunk]
         others = expansion.queue[~np.isin(expansion.queue, now)]
         union = np.concatenate([now, others])
@@ -125,11 +130,18 @@ def _by_chunks(problem: PerceptronProblem, expansion: Expansion, order: Indices)
         local = Expansion(
             expansion.theta[:, union], expansion.lagged[:, union], expansion.steps, place[expansion.queue]
         )
-        with _opened(part, local) as walk:
+        with _opened(part, local, n_jobs) as walk:
             count += walk.go(np.arange(len(now)))
         expansion.theta[:, union], expansion.lagged[:, union] = local.theta, local.lagged
         expansion.steps, expansion.queue = local.steps, union[local.queue]
     return count
+
+
+def _rows_of_a_chunk(problem: PerceptronProblem) -> int:
+    """As many as the budget of the expansion, or some, and fewer where K between them would not fit the memory."""
+    assert problem.budget is not None
+    room = memory.budget() // 2 // np.dtype(problem.gram.dtype).itemsize
+    return max(_SMALLEST, min(max(_CHUNK, problem.budget), isqrt(room) - problem.budget))
 
 
 class _WholeWalk:
@@ -155,7 +167,7 @@ class _WholeWalk:
         for chunk in spans(len(order), _STEPS):
             threads.checkpoint()
             expansion.steps += loops.steps(
-                self.K, slot, problem.codes, problem.positive, order[chunk], self.values, expansion.theta,
+                self.K, 0, slot, problem.codes, problem.positive, order[chunk], self.values, expansion.theta,
                 expansion.lagged, self.queue, self.inside, self.state, float(problem.constant), float(problem.margin),
                 expansion.steps, erring, updates,
             )  # fmt: skip

@@ -56,8 +56,8 @@ class SignedGram:
         self._sign(block, _at(rows), _at(columns))
         return block
 
-    def fill(self, rows: slice, columns: slice, out: Array) -> None:
-        """Write the part at two slices into ``out``."""
+    def fill(self, rows: Any, columns: slice, out: Array) -> None:
+        """Write the part at rows, a slice or positions, and columns, a slice, into ``out``."""
         self._gram.fill(rows, columns, out)
         self._sign(out, rows, columns)
 
