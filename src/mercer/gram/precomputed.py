@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -9,9 +11,13 @@ from numpy.typing import DTypeLike
 from scipy.sparse.linalg import LinearOperator, aslinearoperator
 
 from mercer._errors import DataError
-from mercer.engine import tiles
+from mercer.engine import threads, tiles
 from mercer.engine.tiles import Array
 from mercer.gram.operator import as_index, check_factor
+from mercer.loops.transpose import widest_gap
+
+# Rows and columns that are compared at a time.
+_SIDE = 256
 
 
 def _as_matrix(K: Any) -> Array:
@@ -54,14 +60,24 @@ def check_square(K: Any, name: str = "K") -> Array:
 
 
 def worst_asymmetry(K: Array) -> tuple[float, int, int]:
-    """The largest ``|K_ij - K_ji|`` and where it is, by strips: no second matrix is made."""
-    worst, at = 0.0, (0, 0)
-    for rows in tiles.spans(len(K)):
-        difference = np.abs(K[rows] - K[:, rows].T)
-        i, j = np.unravel_index(difference.argmax(), difference.shape)
-        if difference[i, j] > worst:
-            worst, at = float(difference[i, j]), (rows.start + int(i), int(j))
-    return worst, *at
+    """The largest ``|K_ij - K_ji|`` and where it is, by tiles; no second matrix is made."""
+    strips = tiles.spans(len(K), _SIDE)
+    found = [(0.0, 0, 0)] * len(strips)
+
+    def look(number: int) -> None:
+        rows = strips[number]
+        for columns in strips[number:]:
+            threads.checkpoint()
+            with tiles.scratch((columns.stop - columns.start, rows.stop - rows.start), K.dtype) as mirrored:
+                # A copy in the cache, read by whole lines: the other way round every entry would be a line of its own.
+                mirrored[...] = K[columns, rows]
+                worst, i, j = widest_gap(K[rows, columns], mirrored)
+            if worst > found[number][0]:
+                found[number] = worst, rows.start + i, columns.start + j
+
+    threads.run([partial(look, number) for number in range(len(strips))])
+    # Of equally large ones the first.
+    return max(found, key=itemgetter(0), default=(0.0, 0, 0))
 
 
 class PrecomputedGram:

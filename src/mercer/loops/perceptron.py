@@ -25,9 +25,9 @@ def steps(
     """A step at each row in ``order``, up to one that errs and whose kernel values are not there.
 
     Returns how many steps were made. ``rows[slot[i]]`` holds the kernel values of row i, from that with row ``first``
-    on, if ``slot[i]`` is not negative. With a ``queue`` (budget,) of the support, a ring from ``state[HEAD]`` with ``state[SIZE]`` in it, a row
-    that enters a full one drives out the oldest; ``inside`` (p,) says who is in it. ``updates`` (m, 4) takes step,
-    row, output and sign of the ``state[COUNT]`` updates; ``erring`` (k,) is scratch.
+    on, if ``slot[i]`` is not negative. With a ``queue`` (budget,) of the support, a ring from ``state[HEAD]`` with
+    ``state[SIZE]`` in it, a row that enters a full one drives out the oldest; ``inside`` (p,) says who is in it.
+    ``updates`` (m, 4) takes step, row, output and sign of the ``state[COUNT]`` updates; ``erring`` (k,) is scratch.
     """
     state[COUNT] = 0
     outputs, width, budget = theta.shape[0], rows.shape[1], queue.shape[0]

@@ -35,9 +35,11 @@ class LookAhead:
     """Steps with the values of f at all rows, brought up to date after stretches of them.
 
     Up to the next mistake the values tell all. From there a stretch of steps is made with the values at its own rows
-    alone, for which the erring rows of K between these rows will do; with one that is needed, those are made that would
-    err next if all kernel values were like the last. Then the erring rows of K, times their weights, are added to the values, all at once. Where K is dear they are made in full for it and held, the
-    oldest giving way. ``held`` and ``between`` are the memory for it, of as many entries as :func:`entries` says.
+    alone, for which the erring rows of K between these rows will do. With one that is needed, those are made that would
+    err next if all kernel values were like the last. Then the erring rows of K, times their weights, are added to the
+    values, all at once. Where K is dear they are made in full for it and held, the oldest giving way.
+
+    ``held`` and ``between`` are the memory for it, of as many entries as :func:`entries` says.
     """
 
     def __init__(
@@ -48,7 +50,7 @@ class LookAhead:
         self.held, self.between = held.reshape(-1, p), between
         self.guesses, self.typical = len(between) // min(_MOST, p), 0.0
         # Guesses may take a stretch beyond its mistakes, whose rows must fit among those held.
-        self.mistakes = min(_MISTAKES, len(self.held) - self.guesses) if len(self.held) else _MISTAKES
+        self.mistakes = max(1, min(_MISTAKES, len(self.held) - self.guesses)) if len(self.held) else _MISTAKES
         self.slot, self.owner, self.next = np.full(p, -1), np.full(len(self.held), -1), 0
         self.values = values_at_all(problem, expansion)
         self.length = _FEWEST
@@ -99,7 +101,8 @@ class LookAhead:
         queue, wrong = np.empty(0, dtype=np.int64), np.zeros(outputs, dtype=bool)
         values, updates = self.values[:, rows], np.empty((self.mistakes + self.guesses * outputs, 4), dtype=np.int64)
         order, codes, ahead = np.arange(m), problem.codes[rows], np.empty((outputs, m))
-        part, K, found = problem.gram.restrict(rows, rows), self.between.reshape(1, -1), np.empty(self.guesses, np.int64)
+        part, K = problem.gram.restrict(rows, rows), self.between.reshape(1, -1)
+        found = np.empty(self.guesses, dtype=np.int64)
         at = count = first = size = 0
         while True:
             at += loops.steps(
@@ -118,7 +121,8 @@ class LookAhead:
             K = self.between[: size * (m - at)].reshape(size, m - at)
             self._between(part, rows, guessed, at, K)
             place[guessed] = np.arange(size)
-            self.typical = float(K[0].mean())
+            if not count:
+                self.typical = float(K[0].mean())
 
     def _between(self, part: GramMatrix, rows: Indices, chosen: Indices, start: int, out: Array) -> None:
         """K between the rows at the positions ``chosen`` of a stretch and those from ``start`` on."""
