@@ -77,17 +77,17 @@ def one_blas_thread() -> Iterator[None]:
         limiter.release()
 
 
-def _submit(work: Task, workers: int) -> list[Future[Any]]:
-    """Start ``work`` on as many workers, in a pool that has at least that many."""
+def _submit(work: Task, workers: int, threads: int) -> list[Future[Any]]:
+    """Start ``work`` on as many workers, in a pool that has at least so many threads."""
     global _pool, _pool_size
     # Submitting under the lock: nobody may shut the pool down between its choice and its use.
     with _lock:
-        if _pool is None or _pool_size < workers:
+        if _pool is None or _pool_size < threads:
             # A smaller pool that is still in use finishes its tasks and then goes away.
             if _pool is not None:
                 _pool.shutdown(wait=False)
-            _pool = ThreadPoolExecutor(workers, thread_name_prefix="mercer")
-            _pool_size = workers
+            _pool = ThreadPoolExecutor(threads, thread_name_prefix="mercer")
+            _pool_size = threads
         return [_pool.submit(work) for _ in range(workers)]
 
 
@@ -112,21 +112,22 @@ def interruptible(loop: Callable[..., Any], arguments: tuple[Any, ...], steps: f
     7
     """
     stop: Flag | None = getattr(_inside, "stop", None)
-    if stop is not None:
-        value = loop(*arguments, stop)
-        checkpoint()
-        return value
-    flag = np.zeros(1, np.uint8)
+    flag = np.zeros(1, np.uint8) if stop is None else stop
     if steps < _LONG or threading.current_thread() is not threading.main_thread():
-        return loop(*arguments, flag)
-    (future,) = _submit(lambda: loop(*arguments, flag), 1)
-    try:
-        while wait([future], timeout=0.2).not_done:
-            pass
-    finally:
-        flag[0] = 1
-        wait([future])
-    return future.result()
+        value = loop(*arguments, flag)
+    else:
+        (future,) = _submit(lambda: loop(*arguments, flag), 1, 1)
+        try:
+            while wait([future], timeout=0.2).not_done:
+                pass
+        except BaseException:
+            flag[0] = 1
+            raise
+        finally:
+            wait([future])
+        value = future.result()
+    checkpoint()
+    return value
 
 
 def run(tasks: Iterable[Task], n_jobs: int | None = None) -> None:
@@ -175,8 +176,8 @@ def _run_on_pool(todo: list[Task], workers: int) -> None:
         finally:
             _inside.worker, _inside.stop = False, None
 
-    # This thread takes part: to wake one fewer costs less, and only the others have to be waited for.
-    futures = _submit(work, workers - 1)
+    # This thread takes part: to wake one fewer costs less. One is left to it for loops that it must not be deaf in.
+    futures = _submit(work, workers - 1, workers)
     try:
         work()
         # In short turns: not on every system does Ctrl-C end a wait.
