@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import math
 import pickle
+import re
 from collections import Counter
+from fractions import Fraction
 
 import networkx as nx
 import numpy as np
@@ -13,12 +16,23 @@ from sklearn.metrics.pairwise import rbf_kernel
 
 import mercer
 from mercer import SVC, GaussianProcessRegressor, KernelRidge
-from mercer._errors import DataError, ParameterError
+from mercer._errors import DataError, MemoryBudgetError, ParameterError
 from mercer.data.bags import Bags
 from mercer.data.columns import MixedRows
 from mercer.data.objects import Anything
 from mercer.data.strings import Strings
-from mercer.kernels import RBF, Linear, PyramidMatch, SetOf, Spectrum, VertexHistogram, White, parse_kernel
+from mercer.kernels import (
+    RBF,
+    HistogramIntersection,
+    Linear,
+    PyramidMatch,
+    SetOf,
+    Signature,
+    Spectrum,
+    VertexHistogram,
+    White,
+    parse_kernel,
+)
 from mercer.kernels.bag import MeanKernel
 from mercer.maps import NystroemMap
 
@@ -119,15 +133,42 @@ def test_containers():
         ([[[1.0]], 3.0], "row 1 of X: a bag must be a sequence of members, and is 3.0"),
         (["word"], "row 0 of X: a bag must be a sequence of members, and is 'word'"),
         ([np.zeros((2, 2)), np.zeros((2, 3))], "row 1 of X: its vectors are of length 3, and those of row 0 of 2"),
-        ([[[1.0], [2.0, 3.0]]], "must be a table of numbers"),
-        ([[[1.0]], [[np.nan]]], "contains NaN"),
+        ([[[1.0], [2.0, 3.0]]], "row 0 of X, member 1: the vector is of length 2, and that of the first member of 1"),
+        ([[[1.0, 2.0]], [[1.0], [2.0]]], "row 1 of X, member 0: the vector is of length 1"),
+        ([[[1.0]], [[2.0], [np.nan]]], "row 1 of X, member 1: the vector holds nan at position 0"),
+        ([np.ones((3, 2)), np.array([[1.0, 2.0], [0.0, np.inf]])], "row 1 of X, member 1: the vector holds inf at pos"),
+        ([np.ones((2, 0))], "row 0 of X, member 0: the vector is empty"),
+        ([[[1.0]], [[2.0], "ab"]], "row 1 of X, member 1: a member must be a vector of numbers, and is 'ab'"),
+        ([[1.0, 2.0]], "member 0: a member must be a vector of numbers, and is 1.0; write a bag of numbers as [[1.0]"),
+        ([[[1.0]], [[[2.0]]]], "row 1 of X, member 0: a member must be a vector of numbers, and is [[2.0]]"),
+        ([np.ones((1, 1), complex)], "holds complex numbers"),
+        ([np.ma.masked_array([[1.0, 2.0]], [[0, 1]])], "row 0 of X: the bag has masked entries"),
         ([pd.DataFrame({"a": [1.0]})], "pass its rows"),
         ([], "X is empty"),
     ],
 )
-def test_mistakes(X, words):
-    with pytest.raises(DataError, match=words.replace("(", r"\(")):
-        SetOf(RBF(1.0))(X)
+@pytest.mark.parametrize("kernel", [SetOf(RBF(1.0)), PyramidMatch()], ids=repr)
+def test_mistakes(kernel, X, words):
+    for read in (kernel, kernel.read_rows):
+        with pytest.raises(DataError, match=re.escape(words)):
+            read(X)
+
+
+@pytest.mark.parametrize(
+    ("kernel", "X", "words"),
+    [
+        (SetOf(Spectrum(2)), [["ab"], ["a", 3.5]], "row 1 of X, member 1: a string must be text"),
+        (SetOf(Spectrum(2)), Bags.of([["ab"], ["a", 3.5]]), "row 1 of X, member 1: a string must be text"),
+        (SetOf(Signature(2)), [[[1.0]], [[2.0], np.ones((2, 3))]], "row 1 of X, member 1: all series must have equal"),
+        (SetOf(SetOf(RBF(1.0))), [[[[1.0]]], [[[2.0]], [[3.0], [np.nan]]]], "row 1 of X, member 1: member 1: the vec"),
+        (SetOf(HistogramIntersection()), [[[1.0]], [[2.0], [-1.0]]], "of the members of all rows, counted one row aft"),
+        (PyramidMatch() + SetOf(Spectrum(2)), [["ab"]], "row 0 of X, member 0: a member must be a vector of numbers"),
+    ],
+    ids=str,
+)
+def test_members_are_named_by_their_bag(kernel, X, words):
+    with pytest.raises(DataError, match=words):
+        kernel(X)
 
 
 def test_mistakes_of_kernels():
@@ -206,10 +247,44 @@ def test_pyramid_match_by_counting(side, levels):
     assert PyramidMatch(side, levels=levels).diagonal(some).tolist() == [float(size) for size in SIZES[:14]]
 
 
+def exact_match(A, B, side, levels):
+    """Grauman and Darrell's sum in rational numbers: what is matched on a level, less what was on finer ones."""
+
+    def cells(S, level):
+        return Counter(tuple(math.floor(Fraction(float(v)) / (Fraction(side) * 2**level)) for v in row) for row in S)
+
+    found = [(cells(A, level) & cells(B, level)).total() for level in range(levels + 1)]
+    return float(sum(Fraction(new - old, 2**i) for i, (old, new) in enumerate(zip([0, *found], found, strict=False))))
+
+
+def test_pyramid_match_on_the_edges_of_cells_and_with_repeated_vectors():
+    for seed in range(12):
+        rng = np.random.default_rng(seed)
+        side, levels, d = float(rng.choice([0.25, 0.5, 2.0])), int(rng.integers(0, 9)), int(rng.integers(1, 4))
+        bags = [side * rng.integers(-6, 7, size=(size, d)) / 2 for size in rng.integers(1, 9, size=6)]
+        bags = [bag[rng.integers(0, len(bag), size=len(bag))] for bag in bags]
+        wanted = [[exact_match(A, B, side, levels) for B in bags] for A in bags]
+        np.testing.assert_allclose(PyramidMatch(side, levels=levels)(bags), wanted, rtol=1e-14)
+        np.testing.assert_allclose(PyramidMatch(side, levels=levels)(bags[2:4], bags), wanted[2:4], rtol=1e-14)
+
+
+def test_pyramid_match_divides_single_precision_in_double():
+    single = np.arange(1, 200, dtype=np.float32)[:, None, None] / np.float32(10)
+    for side in (0.1, 0.3, 0.7):
+        kernel = PyramidMatch(side, levels=2)
+        np.testing.assert_array_equal(kernel(list(single)), kernel(list(single.astype(np.float64))))
+
+
 def test_pyramid_match_far_away_and_mistakes():
     assert PyramidMatch(1.0, levels=3)([[[-0.5]], [[0.5]]]).tolist() == [[1.0, 0.0], [0.0, 1.0]]
     with pytest.raises(DataError, match="choose a wider side"):
         PyramidMatch(1e-3)([[[1e14]]])
+    with pytest.raises(DataError, match="choose a wider side"):
+        PyramidMatch(1e-300)([[[1e14]]])
+    with pytest.raises(DataError, match="vectors of one side are of length 2, and those of the other of 1"):
+        PyramidMatch()([[[1.0, 2.0]]], [[[1.0]]])
+    with mercer.config(memory="100KB"), pytest.raises(MemoryBudgetError, match="cells of 1000 vectors on 9 levels"):
+        PyramidMatch()(list(np.ones((10, 100, 1))))
     with pytest.raises(ParameterError, match="from 0 to 50"):
         PyramidMatch(levels=51)
     with pytest.raises(ParameterError, match="side must be"):

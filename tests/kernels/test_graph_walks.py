@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from typing import Any
 
 import numpy as np
@@ -163,6 +164,35 @@ def test_directions_are_distributed_as_they_should_be() -> None:
     assert not np.array_equal(normal, Propagation(distance="l2", seed=1)._direction(3, axes))
 
 
+@pytest.mark.parametrize("distance", ["l1", "l2"])
+def test_nodes_share_a_bin_as_often_as_their_distance_says(distance: str) -> None:
+    """Datar, Immorlica, Indyk and Mirrokni (2004), section 3.2: the probability over directions and shifts."""
+    draws = 1500
+    cases = [(1.0, [3.0, -1.0], [2.5, -0.5]), (0.2, [0.0, 1.0], [0.1, 1.0]), (4.0, [9.0, 5.0], [8.0, 3.0])]
+    for width, one, other in cases:
+        pair = [([], None, None, [one]), ([], None, None, [other])]
+        # A node without neighbours keeps what it holds, and every step has a direction and a shift of its own.
+        shared = Propagation(width, draws - 1, distance=distance)(pair)[0, 1]
+        c = width / np.linalg.norm(np.subtract(one, other), 1 if distance == "l1" else 2)
+        if distance == "l1":
+            wanted = 2 * math.atan(c) / math.pi - math.log1p(c * c) / (math.pi * c)
+        else:
+            wanted = math.erf(c / math.sqrt(2)) - math.sqrt(2 / math.pi) / c * (1 - math.exp(-c * c / 2))
+        assert abs(shared / draws - wanted) < 4.5 * math.sqrt(wanted * (1 - wanted) / draws)
+
+
+@pytest.mark.filterwarnings("error")
+def test_propagation_far_away_and_out_of_memory() -> None:
+    far = ([(0, 1)], None, None, [[1e308, -1e308], [1e308, 1e308]])
+    with pytest.raises(DataError, match=r"attributes are too large, up to 1e\+308"):
+        Propagation()([far])
+    assert Propagation(1e-320, 1)([([(0, 1)], None, None, [0.0, 2.0])]).tolist() == [[4.0]]
+    with config(memory="200KB"), pytest.raises(MemoryBudgetError, match="bins of 1000 nodes in 6 steps"):
+        Propagation()([([], None, None, np.ones((100, 1)))] * 10)
+    with pytest.raises(DataError, match="attributes have masked entries"):
+        Propagation()([([(0, 1)], None, None, np.ma.masked_array([1.0, 2.0], [0, 1]))])
+
+
 def test_propagation_names_rows_without_attributes() -> None:
     X = with_attributes()
     with pytest.raises(DataError, match="row 1 of the graphs has no attributes"):
@@ -181,9 +211,10 @@ def test_propagation_names_rows_without_attributes() -> None:
     ({"source": "edges"}, "source must be one of attributes, labels, both, and is 'edges'"),
     ({"distance": "l3"}, "distance must be one of l1, l2, and is 'l3'"),
     ({"seed": 0.5}, "seed must be a whole number of at least 0"),
+    ({"seed": 2**63}, "seed must be below 2^63, and is 9223372036854775808"),
 ])  # fmt: skip
 def test_wrong_parameters_are_refused(parameters: dict[str, Any], message: str) -> None:
-    with pytest.raises(ParameterError, match=message):
+    with pytest.raises(ParameterError, match=re.escape(message)):
         Propagation(**parameters)
 
 

@@ -100,6 +100,7 @@ def test_containers():
         ([np.array([[0.0, np.nan]])], "row 0 of X: the image holds nan at (0, 1)"),
         ([np.zeros((0, 3))], "has no pixels"),
         ([[[1, 2], [3]]], "an image must be"),
+        ([np.ma.masked_array(np.ones((2, 2)), np.eye(2))], "row 0 of X: the image has masked pixels"),
         ([np.zeros((2, 2)), np.zeros((2, 2, 3))], "in row 0 has 1 numbers in a pixel and that in row 1 has 3"),
         ([np.full((2, 2), 7.0)], "holds 7, which is not from 0 to 1; give SpatialPyramid the range"),
         ([], "X is empty"),
@@ -113,19 +114,22 @@ def test_mistakes(X, words):
 def test_mistakes_of_kernels():
     with pytest.raises(DataError, match="row 2 has 3 x 3 pixels, and patches have 4 x 4"):
         ConvolutionalPatches(4)(GREY)
-    with pytest.raises(DataError, match="images of one side have 1 numbers in a pixel, and those of the other 3"):
-        SpatialPyramid()(GREY, COLOUR)
-    with pytest.raises(DataError, match="equally many columns"):
-        ConvolutionalPatches(2)(GREY, COLOUR)
+    for kernel in (SpatialPyramid(), ConvolutionalPatches(2), ConvolutionalPatches(1).normalized()):
+        with pytest.raises(DataError, match="images of one side have 1 numbers in a pixel, and those of the other 3"):
+            kernel(GREY, COLOUR)
     for make in (
         lambda: SpatialPyramid(-1), lambda: SpatialPyramid(9), lambda: SpatialPyramid(bins=0),
         lambda: ConvolutionalPatches(0), lambda: SpatialPyramid(values=(1, 0)),
-        lambda: SpatialPyramid(values=3), lambda: ConvolutionalPatches(2, -1.0),
+        lambda: SpatialPyramid(values=3), lambda: SpatialPyramid(values=(-1e308, 1e308)),
+        lambda: ConvolutionalPatches(2, -1.0),
     ):  # fmt: skip
         with pytest.raises(ParameterError):
             make()
     with mercer.config(memory="10KB"), pytest.raises(MemoryBudgetError, match="patches of 5 images"):
         ConvolutionalPatches(3)([np.zeros((40, 40))] * 5)
+    for kernel in (SpatialPyramid(6), SpatialPyramid(0, bins=10**12)):
+        with mercer.config(memory="1MB"), pytest.raises(MemoryBudgetError, match="histograms of 5 images"):
+            kernel(GREY)
     arrays = Images.of(GREY).arrays
     with pytest.raises(DataError, match="do not add up"):
         Pixels(arrays.shapes, arrays.small, arrays.wide[1:])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import tracemalloc
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ from scipy.special import i0
 
 import mercer
 from mercer._errors import DataError, KernelValueError, MemoryBudgetError, ParameterError
+from mercer.data.series import Series
 from mercer.kernels import RBF, Signature, SignaturePDE
 
 _rng = np.random.default_rng(5)
@@ -155,5 +157,34 @@ def test_mistakes_are_named() -> None:
         Signature(0)
     with pytest.raises(ParameterError, match="time must be finite and at least 0"):
         SignaturePDE(time=-1.0)
-    with mercer.config(memory=2**20), pytest.raises(MemoryBudgetError, match=r"Lower the level, or use .*SignaturePDE"):
-        Signature(9)(_rng.normal(size=(3, 4, 5)))
+    # Of the last the number of words has more digits than Python prints.
+    for level, size in ((9, 5), (60, 2), (30_000, 2)):
+        with mercer.config(memory=2**20), pytest.raises(MemoryBudgetError, match=r"Lower the level, or .*SignaturePDE"):
+            Signature(level)(_rng.normal(size=(3, 4, size)))
+    with pytest.raises(DataError, match="row 0 of X: a series must have a value at every time, and has masked ones"):
+        Series.of([np.ma.masked_array([1.0, 2.0], [0, 1])])
+    with pytest.raises(DataError, match="row 1 of X has masked entries"):
+        Signature(2)([[1.0, 2.0], np.ma.masked_array([1.0, 2.0], [0, 1])])
+
+
+@pytest.mark.filterwarnings("error")
+def test_signatures_that_overflow_are_named() -> None:
+    for kernel, far in ((Signature(2), 1e100), (Signature(4, scale=1e100), 1.0), (Signature(2, time=1.0), 1e149)):
+        for evaluate in (kernel, kernel.diagonal):
+            with pytest.raises(KernelValueError, match="returned inf"):
+                evaluate([[0.0, far], [far, 0.0]])
+
+
+@pytest.mark.parametrize("count", [40, 600])
+def test_signatures_stay_inside_the_budget(count: int) -> None:
+    X = list(0.1 * _rng.normal(size=(count, 4, 4)))
+    kernel = Signature(6 if count > 512 else 7)
+    with mercer.config(n_jobs=1):
+        kernel(X[:2])
+        tracemalloc.start()
+        kernel(X)
+        peak = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        # What takes so much is refused where there is less.
+        with mercer.config(memory=int(0.9 * peak)), pytest.raises(MemoryBudgetError, match="signatures"):
+            kernel(Series.of([x + 0.0 for x in X]))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from typing import Any, Self
 
@@ -67,6 +68,8 @@ class Bags(Objects):
             raise DataError(f"a bag must be a sequence of members, and is {short(item)}.")
         if len(item) == 0:
             raise DataError("the bag is empty; a bag needs at least one member.")
+        if np.ma.is_masked(item):
+            raise DataError("the bag has masked entries; fill them in (bag.filled(...)), or leave their members out.")
         return item
 
     @staticmethod
@@ -89,15 +92,12 @@ class Bags(Objects):
             except DataError as error:
                 raise DataError(f"row {number} of {name}: {error}") from error
         starts = np.concatenate([[0], np.cumsum([len(bag) for bag in bags])])
-        try:
-            rows = (members or _guessed)(_joined(bags, name))
-        except DataError as error:
-            raise DataError(f"the members of the bags of {name}, counted from the first: {error}") from error
-        return cls(rows, starts)
+        return cls(_read_members(members or _guessed, _joined(bags, name), bags, name), starts)
 
-    def reread(self, members: Callable[[Any], Members]) -> Self:
+    def reread(self, members: Callable[[Any], Members], name: str = "X") -> Self:
         """The bags with their members as what ``members`` makes of them."""
-        rows = members(self.rows.items.tolist() if isinstance(self.rows, Anything) else self.rows)
+        given = self.rows.items.tolist() if isinstance(self.rows, Anything) else self.rows
+        rows = _read_members(members, given, self.items.tolist(), name)
         return self if rows is self.rows else type(self)(rows, self.starts)
 
     def positions(self, index: Any) -> NDArray[np.int64]:
@@ -122,6 +122,90 @@ class Bags(Objects):
         """These bags, and then ``more``."""
         rows = _two(self.rows, more.rows)
         return type(self)(rows, np.concatenate([self.starts, more.starts[1:] + self.starts[-1]]))
+
+
+def member_vectors(members: Any) -> np.ndarray:
+    """The members of bags as vectors, (members, d).
+
+    Raises
+    ------
+    DataError
+        If they are none; about the last of them, which is read alone, or beside a sound one, to find it.
+
+    Examples
+    --------
+    >>> member_vectors([[1.0, 2.0], [3.0]])
+    Traceback (most recent call last):
+        ...
+    mercer._errors.DataError: the vector is of length 1, and that of the first member of 2.
+    """
+    try:
+        rows = as_vectors(members, "the table of members")
+    except DataError as error:
+        raise DataError(_not_vectors(members, error)) from error
+    return rows if isinstance(rows, np.ndarray) else rows.toarray()
+
+
+def _not_vectors(members: Any, error: DataError) -> str:
+    last = members[-1]
+    try:
+        vector = np.asarray(last)
+    except ValueError:
+        vector = np.empty(0, object)
+    if vector.dtype.kind in "cmM":
+        return str(error)
+    if vector.dtype.kind not in "fiub" or vector.ndim != 1:
+        if vector.dtype.kind in "fiub" and vector.ndim == 0:
+            return f"a member must be a vector of numbers, and is {vector}; write a bag of numbers as [[1.0], [2.0]]."
+        return f"a member must be a vector of numbers, and is {short(last)}."
+    bad = np.flatnonzero(~np.isfinite(vector))
+    if bad.size:
+        return f"the vector holds {vector[bad[0]]} at position {bad[0]}; leave the member out, or fill it in."
+    if not vector.size:
+        return "the vector is empty; it needs at least one number."
+    if np.shape(members[0]) != vector.shape:
+        return f"the vector is of length {len(vector)}, and that of the first member of {np.size(members[0])}."
+    return str(error)
+
+
+def _read_members(members: Callable[[Any], Members], given: Any, bags: list[Any], name: str) -> Members:
+    """What ``members`` makes of the members of all bags; what it cannot read is named by its bag."""
+
+    def read(some: Any) -> Members:
+        rows = members(some)
+        return rows if isinstance(rows, (Objects, MixedRows)) else member_vectors(rows)
+
+    try:
+        return read(given)
+    except DataError as error:
+        found = None if isinstance(bags[0], MixedRows) else _misread(read, bags)
+        if found is None:
+            raise DataError(f"the members of the bags of {name}, counted from the first: {error}") from error
+        row, position, cause = found
+        # Its row in what was read alone says nothing.
+        why = re.sub(r"^row [0-9]+ of X(: |, )", "", str(cause))
+        raise DataError(f"row {row} of {name}, member {position}: {why}") from cause
+
+
+def _misread(read: Callable[[Any], Members], bags: list[Any]) -> tuple[int, int, DataError] | None:
+    """The first member that cannot be read alone or beside the first one: its bag, its place there, and why."""
+    first = [next(iter(bags[0]))]
+    for row, bag in enumerate(bags):
+        if _fault(read, [*first, *bag]) is None:
+            continue
+        for position, member in enumerate(bag):
+            error = _fault(read, [member]) or _fault(read, [*first, member])
+            if error is not None:
+                return row, position, error
+    return None
+
+
+def _fault(read: Callable[[Any], Members], some: list[Any]) -> DataError | None:
+    try:
+        read(some)
+    except DataError as error:
+        return error
+    return None
 
 
 def _two(rows: Members, more: Members) -> Members:

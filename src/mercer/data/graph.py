@@ -204,6 +204,8 @@ def _least_width(text: np.ndarray) -> np.ndarray:
 def _attributes(values: Any) -> NDArray[np.float64] | None:
     if values is None:
         return None
+    if np.ma.is_masked(values):
+        raise DataError("the attributes have masked entries; fill them in (attributes.filled(...)).")
     try:
         array = np.array(values, dtype=np.float64)
     except (TypeError, ValueError) as error:

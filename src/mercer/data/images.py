@@ -39,6 +39,8 @@ numbers, and is of shape (3,).
 
     @staticmethod
     def read(item: Any) -> np.ndarray:
+        if np.ma.is_masked(item):
+            raise DataError("the image has masked pixels; fill them in (image.filled(...)).")
         try:
             image = np.asarray(item)
         except ValueError:
@@ -92,6 +94,15 @@ numbers, and is of shape (3,).
                 "all into grey ones, or all into colour."
             )
         return found[0]
+
+
+def check_channels(one: Images, other: Images) -> None:
+    """Raise unless the images of two sides have equally many numbers in a pixel."""
+    if one.channels != other.channels:
+        raise DataError(
+            f"the images of one side have {one.channels} numbers in a pixel, and those of the other {other.channels}; "
+            "turn all into grey ones, or all into colour."
+        )
 
 
 def in_unit(image: np.ndarray) -> np.ndarray:

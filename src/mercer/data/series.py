@@ -111,6 +111,8 @@ def _values(item: Any) -> NDArray[np.float64]:
     wanted = "a series must be an array of numbers, (times,) or (times, channels)"
     if isinstance(item, (str, bytes)) or not (isinstance(item, Sequence) or hasattr(item, "__array__")):
         raise DataError(f"{wanted}, and is {short(item)}.")
+    if np.ma.is_masked(item):
+        raise DataError("a series must have a value at every time, and has masked ones; fill them in (.filled(...)).")
     try:
         array = np.asarray(item)
         if array.size and array.dtype.kind not in "fiub":

@@ -11,10 +11,9 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from mercer._errors import ParameterError
-from mercer.data.bags import Bags
+from mercer._errors import DataError, ParameterError
+from mercer.data.bags import Bags, member_vectors
 from mercer.data.objects import Anything, Objects
-from mercer.data.vectors import as_vectors
 from mercer.engine import tiles
 from mercer.engine.threads import checkpoint
 from mercer.engine.tiles import Array
@@ -60,6 +59,7 @@ class _Mean(Statistic):
     kernel: MeanKernel
 
     def prepare(self, side: Rows, frame: Frame, dtype: np.dtype) -> Operand:
+        self.kernel._check_sides(frame)
         bags = self.kernel._bags(side)
         # With the side, and not with the bags: what is kept of rows lives as long as the block does.
         members = side.keep(("members", id(bags)), lambda: Rows(bags.rows))
@@ -69,12 +69,15 @@ class _Mean(Statistic):
         """Call ``visit`` for all pairs of members, by parts, in a fixed order."""
         (one, first, cuts), (other, second, others) = left.rows(), right.rows()
         plan = Plan(self.kernel._inner, one, other, np.dtype(np.float64))
-        for rows in tiles.spans(int(cuts[-1])):
-            for columns in tiles.spans(int(others[-1])):
-                checkpoint()
-                pairs = plan.pairs(_moved(rows, first), _moved(columns, second), plan.dtype)
-                visit(pairs, _Part(rows, cuts), _Part(columns, others))
-                pairs.release()
+        try:
+            for rows in tiles.spans(int(cuts[-1])):
+                for columns in tiles.spans(int(others[-1])):
+                    checkpoint()
+                    pairs = plan.pairs(_moved(rows, first), _moved(columns, second), plan.dtype)
+                    visit(pairs, _Part(rows, cuts), _Part(columns, others))
+                    pairs.release()
+        except DataError as error:
+            raise DataError(f"of the members of all rows, counted one row after the other: {error}") from error
 
     def fill(self, left: Operand, right: Operand, multiplier: float, out: Array) -> None:
         out[...] = 0
@@ -160,6 +163,9 @@ class MeanKernel(ObjectKernel):
     @abc.abstractmethod
     def _bags(self, side: Rows) -> Bags:
         """The parts of all rows."""
+
+    def _check_sides(self, frame: Frame) -> None:
+        """Raise where the parts of the two sides cannot be compared."""
 
     @property
     def definiteness(self) -> Definiteness:
@@ -247,5 +253,5 @@ class SetOf(MeanKernel):
         if isinstance(rows, Objects):
             return rows
         if kind_of_rows(self.kernel) == "vectors":
-            return rows if isinstance(rows, np.ndarray) else as_vectors(rows, "the list of all members")
+            return rows if isinstance(rows, np.ndarray) else member_vectors(rows)
         return rows if isinstance(rows, np.ndarray) and rows.ndim == 2 else Anything.of(rows)

@@ -222,7 +222,12 @@ def _as_table(X: Any) -> Any:
     except ValueError:
         # Rows of different lengths, such as series.
         return X
-    return array if array.ndim == 2 and array.dtype.kind in "fiub" else X
+    if array.ndim != 2 or array.dtype.kind not in "fiub":
+        return X
+    masked = next((row for row, x in enumerate(X) if isinstance(x, np.ma.MaskedArray) and np.ma.is_masked(x)), None)
+    if masked is not None:
+        raise DataError(f"row {masked} of X has masked entries; fill them in (row.filled(...)).")
+    return array
 
 
 def _count(X: Any) -> int:

@@ -13,6 +13,7 @@ from scipy.special import ndtri
 from mercer._errors import DataError, ParameterError
 from mercer.data.graphs import Graphs, JointGraph
 from mercer.data.objects import Objects
+from mercer.engine import memory
 from mercer.engine.tiles import Array
 from mercer.kernels.features import FeatureKernel, Features
 from mercer.kernels.graph.counting import by_rows, ones
@@ -24,6 +25,9 @@ _SOURCES = ("attributes", "labels", "both")
 _DISTANCES = ("l1", "l2")
 # Bins from here on are one.
 _FAR = 2.0**62
+_SEEDS = 2**63
+# Two copies of the hash of a node, its count, and its entry in the table of features.
+_NODE_BYTES = 36
 
 
 @dataclass(frozen=True, repr=False)
@@ -52,7 +56,9 @@ class Propagation(FeatureKernel):
     ParameterError
         If a parameter is none of these.
     DataError
-        When evaluated, if a row is no graph, or has no attributes, or not as many as others.
+        When evaluated, if a row is no graph, or has no attributes, or not as many as others, or too large ones.
+    MemoryBudgetError
+        When evaluated, if there are too many nodes and iterations.
 
     Notes
     -----
@@ -79,6 +85,8 @@ class Propagation(FeatureKernel):
         width = positive("Propagation", "bin_width", self.bin_width, "a number above 0")
         steps = whole("Propagation", "iterations", self.iterations, "a whole number of at least 0", low=0)
         seed = whole("Propagation", "seed", self.seed, "a whole number of at least 0", low=0)
+        if seed >= _SEEDS:
+            raise ParameterError(f"Propagation: seed must be below 2^63, and is {seed}.")
         for name, number in {"bin_width": width, "iterations": steps, "seed": seed}.items():
             object.__setattr__(self, name, number)
         for name, value, allowed in (("source", self.source, _SOURCES), ("distance", self.distance, _DISTANCES)):
@@ -92,13 +100,18 @@ class Propagation(FeatureKernel):
 
     def _features(self, objects: Graphs) -> Features:
         joint = objects.joint()
+        memory.require(
+            _NODE_BYTES * (self.iterations + 1) * len(joint.labels),
+            f"the bins of {len(joint.labels)} nodes in {self.iterations + 1} steps",
+            "Lower iterations, use fewer graphs, or raise the budget with mercer.config(memory=...).",
+        )  # fmt: skip
         mean = _mean_of_neighbours(joint)
         levels = np.zeros((self.iterations + 1, len(joint.labels)), np.uint64)
         held = None if self.source == "labels" else objects.attributes()
         for step, out in enumerate(levels):
             out[:] = hash_numbers(np.array([step]))
             if held is not None:
-                values = held @ self._direction(step, hash_numbers(np.arange(held.shape[1])))
+                values = self._projected(held, step)
                 self._join_bins(values, 2 * step, out)
                 held = mean @ held
             if self.source != "attributes":
@@ -109,6 +122,17 @@ class Propagation(FeatureKernel):
                     values = mean @ values
                 self._join_bins(values, 2 * step + 1, out)
         return ones(*by_rows(levels, joint.nodes))
+
+    def _projected(self, held: NDArray[np.float64], step: int) -> NDArray[np.float64]:
+        """The attributes along the direction of a step."""
+        with np.errstate(over="ignore", invalid="ignore"):
+            values: NDArray[np.float64] = held @ self._direction(step, hash_numbers(np.arange(held.shape[1])))
+        if not np.isfinite(values).all():
+            raise DataError(
+                f"Propagation: the attributes are too large, up to {np.abs(held).max():g}: their sums overflow; scale "
+                "them."
+            )
+        return values
 
     def _direction(self, number: int, axes: NDArray[np.uint64]) -> NDArray[np.float64]:
         """A random number for each axis, whose hashes are given, in direction ``number``."""
@@ -123,7 +147,8 @@ class Propagation(FeatureKernel):
     def _join_bins(self, values: NDArray[np.float64], number: int, out: NDArray[np.uint64]) -> None:
         """Join the bins of the values to what nodes are told apart by."""
         shift = float(self._hash(-1 - number) >> np.uint64(12)) / 2.0**52
-        bins = np.clip(np.floor(values / self.bin_width + shift), -_FAR, _FAR).astype(np.int64)
+        with np.errstate(over="ignore"):
+            bins = np.clip(np.floor(values / self.bin_width + shift), -_FAR, _FAR).astype(np.int64)
         hash_bins(bins, out)
 
 

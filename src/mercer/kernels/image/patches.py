@@ -9,11 +9,11 @@ import numpy as np
 
 from mercer._errors import DataError
 from mercer.data.bags import Bags
-from mercer.data.images import Images, in_unit
+from mercer.data.images import Images, check_channels, in_unit
 from mercer.data.objects import Objects
 from mercer.engine import memory
 from mercer.kernels.bag import MeanKernel
-from mercer.kernels.inputs import Rows
+from mercer.kernels.inputs import Frame, Rows
 from mercer.kernels.kernel import Kernel
 from mercer.kernels.parameters import number, whole
 from mercer.kernels.vector.stationary import RBF
@@ -66,6 +66,9 @@ class ConvolutionalPatches(MeanKernel):
     def _inner(self) -> Kernel:
         return RBF(self.length_scale)
 
+    def _check_sides(self, frame: Frame) -> None:
+        check_channels(frame.left.objects(Images), frame.right.objects(Images))  # type: ignore[arg-type]
+
     def _bags(self, side: Rows) -> Bags:
         images: Images = side.objects(Images)  # type: ignore[assignment]
         bags: Bags = images.keep(("patches", self.size), lambda: patches(images, self.size))
@@ -98,8 +101,9 @@ def patches(images: Images, size: int) -> Bags:
     counts = [(image.shape[0] - size + 1) * (image.shape[1] - size + 1) for image in images]
     starts = np.concatenate([np.zeros(1, np.int64), np.cumsum(counts)])
     width = size * size * channels
+    # The patches, and their copy about their middle between which distances are taken.
     memory.require(
-        8 * int(starts[-1]) * width, f"the {starts[-1]} patches of {len(images)} images",
+        2 * 8 * int(starts[-1]) * width, f"the {starts[-1]} patches of {len(images)} images",
         "Use fewer or smaller images, or raise the budget with mercer.config(memory=...).",
     )  # fmt: skip
     rows = np.empty((int(starts[-1]), width))

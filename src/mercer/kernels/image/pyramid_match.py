@@ -8,17 +8,20 @@ from typing import Any, ClassVar
 import numpy as np
 
 from mercer._errors import DataError, ParameterError
-from mercer.data.bags import Bags
+from mercer.data.bags import Bags, member_vectors
 from mercer.data.objects import Objects
-from mercer.data.vectors import as_vectors
+from mercer.engine import memory
 from mercer.engine.tiles import Array
 from mercer.kernels.features import FeatureKernel, Features
+from mercer.kernels.inputs import Pairs
 from mercer.kernels.parameters import positive, whole
 from mercer.loops.graphs import join_all
 
 _MOST_LEVELS = 50
 # Places of cells beyond this are no exact whole numbers.
 _FARTHEST = 2.0**52
+# Hash, count and level of a feature, the number of its vector, and its entry in the table of features.
+_FEATURE_BYTES = 52
 
 
 @dataclass(frozen=True, repr=False)
@@ -42,7 +45,9 @@ class PyramidMatch(FeatureKernel):
     ParameterError
         If ``side`` is not above 0, or ``levels`` no such number.
     DataError
-        When evaluated, if a row is no set of vectors.
+        When evaluated, if a row is no set of vectors, or vectors are of unlike lengths or too far from 0.
+    MemoryBudgetError
+        When evaluated, if there are too many vectors and levels.
 
     Notes
     -----
@@ -71,17 +76,32 @@ class PyramidMatch(FeatureKernel):
         object.__setattr__(self, "levels", levels)
 
     def read_rows(self, X: Any) -> Bags:
-        return Bags.of(X, members=_vectors)
+        return Bags.of(X, members=_as_vectors)
 
     def _level_weights(self) -> Array:
         weights = 0.5 ** np.arange(self.levels + 1)
         # sum_i w_i (I_i - I_{i-1}), ordered by the intersections.
         return weights - np.append(weights[1:], 0.0)
 
+    def _fill(self, pairs: Pairs, out: Array) -> None:
+        one, other = (_vectors(side.root.objects(Bags)) for side in (pairs.left, pairs.right))
+        if one.shape[1] != other.shape[1]:
+            raise DataError(
+                f"PyramidMatch: the vectors of one side are of length {one.shape[1]}, and those of the other of "
+                f"{other.shape[1]}."
+            )
+        super()._fill(pairs, out)
+
     def _features(self, objects: Any) -> Features:
         """One feature for the first vector in a cell, another for the second: the smaller count is shared."""
-        vectors, starts = _vectors(objects.rows), objects.starts
-        cells = np.floor(vectors / self.side)
+        vectors, starts = _vectors(objects), objects.starts
+        size = len(vectors) * (self.levels + 1)
+        memory.require(
+            _FEATURE_BYTES * size, f"the cells of {len(vectors)} vectors on {self.levels + 1} levels",
+            "Lower levels, use fewer vectors, or raise the budget with mercer.config(memory=...).",
+        )  # fmt: skip
+        with np.errstate(over="ignore"):
+            cells = np.floor(vectors.astype(np.float64, copy=False) / self.side)
         if np.abs(cells).max() > _FARTHEST:
             raise DataError(
                 f"a vector reaches {np.abs(vectors).max():g}, which is more than 2^52 cells of side {self.side:g} away "
@@ -110,8 +130,11 @@ def _hashed(cells: np.ndarray, level: int, owners: np.ndarray) -> np.ndarray:
     return join_all(places, before)
 
 
-def _vectors(members: Any) -> np.ndarray:
-    if isinstance(members, np.ndarray):
-        return members
-    vectors = as_vectors(list(members), "the list of all members")
-    return vectors if isinstance(vectors, np.ndarray) else vectors.toarray()
+def _vectors(bags: Any) -> np.ndarray:
+    """The vectors of all bags."""
+    read: Bags = bags.keep("vectors", lambda: bags.reread(_as_vectors))
+    return read.rows
+
+
+def _as_vectors(members: Any) -> np.ndarray:
+    return members if isinstance(members, np.ndarray) else member_vectors(list(members))

@@ -9,9 +9,10 @@ from typing import Any, ClassVar
 import numpy as np
 
 from mercer._errors import DataError, ParameterError
-from mercer.data.images import Images, in_unit
+from mercer.data.images import Images, check_channels, in_unit
 from mercer.data.objects import Objects
-from mercer.engine.tiles import Array
+from mercer.engine import memory, settings
+from mercer.engine.tiles import TILE, Array
 from mercer.kernels.inputs import Frame, Operand, Pairs, Rows, Scope
 from mercer.kernels.objects import ObjectKernel
 from mercer.kernels.parameters import whole
@@ -81,7 +82,7 @@ class SpatialPyramid(ObjectKernel):
             raise ParameterError(
                 f"SpatialPyramid: values must be a range (low, high), and are {self.values!r}."
             ) from error
-        if not (np.isfinite(low) and np.isfinite(high) and low < high):
+        if not (np.isfinite(high - low) and low < high):
             raise ParameterError(f"SpatialPyramid: values must be finite with low < high, and are {self.values!r}.")
         object.__setattr__(self, "values", (low, high))
 
@@ -102,7 +103,14 @@ class SpatialPyramid(ObjectKernel):
         """
         images = Images.of(X)
         cells = sum(4**level for level in range(self.levels + 1))
-        out = np.empty((len(images), cells * self.bins * images.channels))
+        width = cells * self.bins * images.channels
+        # Each thread has a copy of those of a tile.
+        held = len(images) + (len(images) if len(images) <= TILE else settings.resolve_jobs(None) * TILE)
+        memory.require(
+            8 * width * held, f"the histograms of {len(images)} images, of {width} numbers each,",
+            "Lower levels or bins, or raise the budget with mercer.config(memory=...).",
+        )  # fmt: skip
+        out = np.empty((len(images), width))
         for row, image in enumerate(images):
             out[row] = self._histogram(in_unit(image), row)
         return out
@@ -139,14 +147,7 @@ class _Intersections(Statistic):
     kernel: SpatialPyramid
 
     def prepare(self, side: Rows, frame: Frame, dtype: np.dtype) -> Operand:
-        images = [rows.objects(Images) for rows in (frame.left, frame.right)]
-        # Both sides as one: they must agree in their channels.
-        channels = [one.channels for one in images]  # type: ignore[attr-defined]
-        if channels[0] != channels[1]:
-            raise DataError(
-                f"the images of one side have {channels[0]} numbers in a pixel, and those of the other {channels[1]}; "
-                "turn all into grey ones, or all into colour."
-            )
+        check_channels(frame.left.objects(Images), frame.right.objects(Images))  # type: ignore[arg-type]
         own = side.objects(Images)
         return (own.keep(("histograms", self.kernel), lambda: self.kernel.histograms(own)).astype(dtype, copy=False),)
 

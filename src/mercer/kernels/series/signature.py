@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from mercer._errors import DataError, KernelValueError
 from mercer.data.objects import Objects
 from mercer.data.series import Series
-from mercer.engine import memory
+from mercer.engine import memory, settings
 from mercer.engine.tiles import TILE, Array
 from mercer.kernels.objects import Packed, PairKernel
 from mercer.kernels.parameters import number, whole
@@ -89,9 +89,11 @@ class Signature(PairKernel):
     def _pack(self, objects: Series) -> _Words:
         store, timed = packed(objects), self.time > 0
         d = store.channels + timed
-        words = sum(d**k for k in range(self.level + 1))
+        words = _count_words(d, self.level)
+        # Each thread has a copy of those of a tile.
+        held = len(objects) + (len(objects) if len(objects) <= TILE else settings.resolve_jobs(None) * TILE)
         memory.require(
-            8 * len(objects) * words, f"the signatures of {len(objects)} series, {words} words each,",
+            8 * words * held, f"the signatures of {len(objects)} series, {words} words each,",
             "Lower the level, or use mercer.kernels.SignaturePDE, which has words of every length and keeps none.",
         )  # fmt: skip
         values = np.empty((len(objects), words))
@@ -107,10 +109,13 @@ class Signature(PairKernel):
         one, other = left.store, right.store
         if one.values.shape[1] != other.values.shape[1]:
             raise DataError("the two sides of a kernel must be series of equally many channels.")
-        np.matmul(one.values[left.index] * self._weights(one), other.values[right.index].T, out=out)
+        # What overflows is refused by its infinities.
+        with np.errstate(over="ignore", invalid="ignore"):
+            np.matmul(_picked(one, left) * self._weights(one), _picked(other, right).T, out=out)
 
     def _compare_self(self, rows: Packed) -> Array:
-        return np.square(rows.store.values[rows.index]) @ self._weights(rows.store)
+        with np.errstate(over="ignore", invalid="ignore"):
+            return np.square(rows.store.values[rows.index]) @ self._weights(rows.store)
 
     def _pull_pairs(self, left: Packed, right: Packed, weights: Array) -> Array:
         pulled = weights @ right.store.values[right.index]
@@ -124,6 +129,31 @@ class Signature(PairKernel):
         weighted = 2.0 * by_word * self._weights(words)
         by_time = weighted @ words.times / self.time if self.time > 0 else 0.0
         return np.array([weighted @ words.lengths / self.scale, by_time])
+
+
+def _picked(words: _Words, rows: Packed) -> NDArray[np.float64]:
+    """The signatures of some rows; no copy of those that stand one after the other."""
+    index = rows.index
+    if len(index) and (np.diff(index) == 1).all():
+        return words.values[index[0] : index[-1] + 1]
+    return words.values[index]
+
+
+def _count_words(d: int, level: int) -> int:
+    """How many words there are; beyond 2^60 some number above it.
+
+    >>> _count_words(2, 3), _count_words(1, 10**6), _count_words(3, 10**6) > 2**60
+    (15, 1000001, True)
+    """
+    if d == 1:
+        return level + 1
+    words = size = 1
+    for _ in range(level):
+        size *= d
+        words += size
+        if words > 2**60:
+            break
+    return words
 
 
 def _times(d: int, length: int) -> NDArray[np.float64]:
