@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import threading
 from typing import Any
 
@@ -23,13 +24,33 @@ def test_the_budget_is_what_is_left() -> None:
             with memory.reserve(400, "another"):
                 assert memory.budget() == 0
             third = memory.reserve(401, "a third")
-            with pytest.raises(MemoryBudgetError, match=r"a third would take 401 bytes, and the .* 400 bytes left"):
+            words = r"a third would take 401 bytes, and .* 400 bytes left; .* would have to be at least 1001 bytes\."
+            with pytest.raises(MemoryBudgetError, match=words):
                 third.__enter__()
             assert memory.budget() == 400
         assert memory.budget() == 1000
         with pytest.raises(ZeroDivisionError), memory.reserve(600, "a block"):
             1 // 0  # noqa: B018
         assert memory.budget() == 1000
+
+
+@pytest.mark.parametrize("nbytes", [1025, 104_858, 2**20 + 1, 3 * 2**30 - 1])
+def test_the_least_budget_that_is_told_is_enough(nbytes: int) -> None:
+    with mercer.config(memory=1000), memory.reserve(999, "a block"), pytest.raises(MemoryBudgetError) as caught:
+        memory.require(nbytes, "another")
+    told = re.search(r"at least ([\d.]+ [a-zA-Z]+)\. ", str(caught.value))
+    assert told is not None
+    with mercer.config(memory=told[1]):
+        assert nbytes + 999 <= memory.budget() <= 1.11 * (nbytes + 999)
+
+
+def test_blocks_are_as_large_as_fits() -> None:
+    with mercer.config(memory=1000):
+        assert memory.fitting(lambda rows: 10 * rows, 64) == 64
+        assert memory.fitting(lambda rows: 10 * rows, 128) == 64
+        assert memory.fitting(lambda rows: 10 * rows**2, 100, 3) == 6
+        # The one who asks reserves it, and is refused.
+        assert memory.fitting(lambda rows: 2000 * rows, 100, 3) == 3
 
 
 def test_the_budget_is_half_of_what_is_there_by_default() -> None:

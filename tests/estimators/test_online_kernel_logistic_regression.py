@@ -467,3 +467,22 @@ def test_data_that_make_no_sense():
     assert pair.predict([[0.1], [4.9]]).tolist() == ["a", "b"]
     zeros = OnlineKernelLogisticRegression(kernel=Linear()).fit(np.zeros((6, 2)), [0, 1] * 3)
     assert zeros.dual_coef_.shape[1] == 0 or (zeros.decision_function(np.ones((1, 2))) == zeros.intercept_).all()
+
+
+@pytest.mark.parametrize("y", [Y, THREE], ids=["two classes", "three classes"])
+@pytest.mark.parametrize(
+    ("strategy", "budget"), [("truncation", 30), ("smallest", 30), ("projection", 30), ("truncation", None)]
+)
+def test_little_memory_means_shorter_blocks(strategy: str, budget: int | None, y: np.ndarray) -> None:
+    model = OnlineKernelLogisticRegression(
+        kernel=RBF(1.0), budget=budget, budget_strategy=strategy, max_iter=2, random_state=0
+    )
+    wanted = clone(model).fit(X, y)
+    # All rows at once would take 144 000 bytes beside a support of 30.
+    with mercer.config(memory=33_000):
+        model.fit(X, y)
+    # The support may come in another order.
+    mine, theirs = np.argsort(model.support_), np.argsort(wanted.support_)
+    np.testing.assert_array_equal(model.support_[mine], wanted.support_[theirs])
+    np.testing.assert_allclose(model.dual_coef_[:, mine], wanted.dual_coef_[:, theirs], rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(model.progressive_loss_, wanted.progressive_loss_, rtol=1e-12)

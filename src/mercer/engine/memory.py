@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -76,14 +76,39 @@ def describe(nbytes: float) -> str:
     return f"{nbytes:.1f} TiB"
 
 
+def _describe_up(nbytes: int) -> str:
+    """Bytes in words that are no fewer.
+
+    >>> describe(1025), _describe_up(1025), _describe_up(1024)
+    ('1.0 KiB', '1.1 KiB', '1.0 KiB')
+    """
+    power = min(max(int(nbytes).bit_length() - 1, 0) // 10, 4)
+    unit = 1024**power
+    return describe(nbytes if power == 0 else -(-10 * int(nbytes) // unit) * unit / 10)
+
+
 def require(nbytes: int, what: str, way_out: str = "") -> None:
-    """Raise unless ``nbytes`` fit the budget now."""
+    """Raise unless ``nbytes`` fit the budget now; the message has the least budget that they would fit."""
     free = budget()
     if nbytes > free:
         raise MemoryBudgetError(
-            f"{what} would take {describe(nbytes)}, and the memory budget has {describe(free)} left. "
+            f"{what} would take {describe(nbytes)}, and the memory budget has {describe(free)} left; it would have to "
+            f"be at least {_describe_up(_process.held + nbytes)}. "
             + (way_out or "Raise the budget with mercer.config(memory=...), or use fewer rows.")
         )
+
+
+def fitting(need: Callable[[int], int], most: int, least: int = 1) -> int:
+    """The largest of ``most, most / 2, ...`` whose ``need`` in bytes fits the budget now; ``least`` if none does.
+
+    >>> with settings.config(memory=100):
+    ...     fitting(lambda rows: 8 * rows, 64)
+    8
+    """
+    size = most
+    while size > least and need(size) > budget():
+        size = max(size // 2, least)
+    return size
 
 
 @contextmanager

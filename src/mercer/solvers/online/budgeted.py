@@ -31,6 +31,8 @@ STEEPNESS = {
 STRATEGIES = {"truncation": loops.OLDEST, "smallest": loops.SMALLEST, "projection": loops.PROJECTION, "merging": -1}
 # Rows taken at a time: K between these and the support is held, and with projections the shares of each.
 _CHUNK, _FEWER, _STRIP = 1024, 256, 64
+# The fewest, where the memory budget has no room for so many.
+_LEAST = 16
 _WHOLE_BYTES = 2**25
 
 
@@ -173,12 +175,23 @@ def learn(
     state.longest = max(state.longest, float(np.sqrt(max(diagonal[order].max(initial=0.0), 0.0))))
     _make_room(problem, state, diagonal)
     projects = problem.strategy == "projection" and problem.budget is not None
-    total = 0.0
-    for chunk in spans(len(order), _FEWER if projects else _CHUNK):
+    total, begun = 0.0, 0
+    while begun < len(order):
         threads.checkpoint()
+        m, left = state.theta.shape[1], len(order) - begun
+        held = memory.fitting(partial(_held, problem, m, projects), _FEWER if projects else _CHUNK, _LEAST)
+        chunk = slice(begun, begun + min(held, left))
         total += _Chunk(problem, gram, state, order[chunk], diagonal, n_jobs).go(targets, rates[chunk], projects)
+        begun = chunk.stop
     _finish(problem, state, rates)
     return total
+
+
+def _held(problem: OnlineProblem, m: int, projects: bool, n: int) -> int:
+    """Bytes that n rows at a time take beside a support of m."""
+    budget = (problem.budget or 0) if projects else 0
+    # With projections the inverse, which is made from another matrix now and then, and shares.
+    return 8 * (n * (n + m) + budget * (budget + n) + (m * m if projects else 0))
 
 
 def learn_by_merging(

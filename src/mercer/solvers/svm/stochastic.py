@@ -222,7 +222,8 @@ def _opened(risk: MarginRisk, walk: Walk, damped: bool) -> Iterator[None]:
     """What must be held while steps are taken; ``walk`` goes on with the regulariser and the shift of ``risk``."""
     k, (n, p) = len(risk.positive), risk.rows.shape
     vectors = memory.reserve(8 * k * (6 * n + 4 * p), "the vectors of stochastic descent")
-    with risk.rows.opened(), vectors:
+    # The rows take what is left.
+    with vectors, risk.rows.opened():
         walk.rebase(risk.alpha, risk.shift() if damped else 0.0)
         yield
 

@@ -20,6 +20,8 @@ from mercer.solvers.matrix import GramMatrix, Vector
 Indices = NDArray[np.integer]
 # Steps between two looks at whether somebody wants the work to end; for kernels, also the rows evaluated at once.
 _CHUNK = 512
+# The fewest rows, where the memory budget has no room for so many.
+_LEAST = 16
 _FEATURE_CHUNK = 8192
 
 
@@ -163,7 +165,7 @@ class KernelRows(StochasticRows):
         n, p = self.shape
         size = np.dtype(self.gram.dtype).itemsize
         whole = p * p * size <= memory.budget() // 2
-        held = p if whole else min(n, _CHUNK)
+        held = p if whole else memory.fitting(lambda rows: rows * p * size, min(n, _CHUNK), min(n, _LEAST))
         with memory.reserve(held * p * size, "the kernel matrix" if whole else "a block of kernel rows"):
             self.whole, self.held = whole, np.empty((held, p), dtype=self.gram.dtype)
             if whole:
@@ -181,7 +183,7 @@ class KernelRows(StochasticRows):
         if self.values is None:
             # By the lazy product, which also finds values that are not finite.
             self.values = self._values(walk.theta)
-        for chunk in spans(len(order), _CHUNK):
+        for chunk in spans(len(order), _CHUNK if self.whole else len(self.held)):
             threads.checkpoint()
             now = order[chunk]
             if not self.whole:
