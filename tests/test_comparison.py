@@ -12,7 +12,7 @@ import scipy.sparse as sp
 
 import mercer
 from mercer import Gram, kernels
-from mercer._errors import DataError, IndefiniteKernelError, MemoryBudgetError, ParameterError
+from mercer._errors import DataError, IndefiniteKernelError, MemoryBudgetError, NumericalError, ParameterError
 from mercer.comparison import hsic, mmd
 from mercer.kernels import RBF, Linear, NegativeDistance, alignment
 
@@ -204,12 +204,42 @@ def test_what_is_refused(call: Any, error: Any, words: str) -> None:
         call()
 
 
+@pytest.mark.parametrize("unbiased", [True, False])
+@pytest.mark.filterwarnings("ignore:(overflow|invalid value) encountered:RuntimeWarning")
+def test_what_overflows_is_not_called_significant(unbiased: bool) -> None:
+    rows = np.concatenate([X, Z])
+    for call in (
+        lambda: mmd(3e306 * np.sign(rows @ rows.T), 11, "precomputed", unbiased=unbiased),
+        lambda: hsic(1e100 * X, 1e100 * Y, "linear", unbiased=unbiased),
+        lambda: hsic(1e200 * X @ X.T, 1e200 * Y @ Y.T, "precomputed", unbiased=unbiased),
+    ):
+        with pytest.raises(NumericalError, match=r"statistic overflows float64.*Scale the columns"):
+            call()
+
+
 def test_a_budget_that_is_too_small() -> None:
     with mercer.config(memory="1KiB"):
         with pytest.raises(MemoryBudgetError, match="500 permutations of 19 rows"):
             mmd(X, Z)
         with pytest.raises(MemoryBudgetError, match="kernel matrix of Y"):
             hsic(X, Y)
+
+
+@pytest.mark.parametrize(("length_scale", "near"), [(1.0, 1e-13), (1e3, 1e-10), (1e5, 1e-6)])
+@pytest.mark.parametrize("n", [40, 600])
+def test_an_alignment_of_a_wide_kernel(length_scale: float, near: float, n: int) -> None:
+    # Centring takes the 1 off, so that exp(-t) - 1 in long doubles does as well.
+    rows = np.random.default_rng(3).normal(size=(n, 3))
+    y = np.sign(rows[:, 0])
+    t = ((rows[:, None] - rows[None]).astype(np.longdouble) ** 2).sum(axis=2) / (2 * np.longdouble(length_scale) ** 2)
+    K = np.expm1(-t)
+    K -= K.mean(axis=0)
+    K -= K.mean(axis=1)[:, None]
+    c = y - y.mean()
+    wanted = float((c @ K @ c) / (np.sqrt((K**2).sum()) * (c @ c)))
+    # Entries near 1 are rounded to 1e-16, and what is left of them is of the size of length_scale^-2.
+    assert alignment(RBF(length_scale), y, rows) == pytest.approx(wanted, rel=near)
+    assert alignment(RBF(length_scale)(rows), y) == pytest.approx(wanted, rel=near)
 
 
 @pytest.mark.parametrize("scale", [1e-200, 1e-80, 1e80, 1e200])

@@ -10,7 +10,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from mercer._errors import DataError, IndefiniteKernelError, ParameterError
+from mercer._errors import DataError, IndefiniteKernelError, NumericalError, ParameterError
 from mercer.data.columns import MixedRows
 from mercer.data.objects import Objects
 from mercer.data.seeds import generator
@@ -87,8 +87,9 @@ def mmd(
 
     Raises
     ------
-    DataError, ParameterError, IndefiniteKernelError, MemoryBudgetError
-        If the samples or a parameter cannot be used, or the job does not fit; see the messages.
+    DataError, ParameterError, IndefiniteKernelError, NumericalError, MemoryBudgetError
+        If the samples or a parameter cannot be used, sums overflow, or the job does not fit; see the
+        messages.
 
     References
     ----------
@@ -169,8 +170,9 @@ def hsic(
 
     Raises
     ------
-    DataError, ParameterError, IndefiniteKernelError, MemoryBudgetError
-        If the rows or a parameter cannot be used, or the job does not fit; see the messages.
+    DataError, ParameterError, IndefiniteKernelError, NumericalError, MemoryBudgetError
+        If the rows or a parameter cannot be used, sums overflow, or the job does not fit; see the
+        messages.
 
     References
     ----------
@@ -233,6 +235,12 @@ def _inner_products(
 
 def _tested(values: Array, size: float, dtype: np.dtype) -> PermutationTest:
     """The first value among all; ``size`` is that of the terms, in whose rounding equal statistics may differ."""
+    if not (np.isfinite(values).all() and np.isfinite(size)):
+        # A comparison with what is not a number is false, and the permutations would seem to be smaller.
+        raise NumericalError(
+            "the statistic overflows float64, or that of a permutation. Scale the columns "
+            "(sklearn.preprocessing.StandardScaler), or multiply the kernels by small numbers."
+        )
     statistic, null = float(values[0]), np.array(values[1:], dtype=np.float64)
     rounding = 16 * float(np.finfo(dtype).eps) * size
     count = int((null >= statistic - rounding).sum())

@@ -5,13 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 import scipy.sparse as sp
 from sklearn.preprocessing import KernelCenterer
 
 from mercer import Gram
 from mercer import kernels as k
-from mercer._errors import DataError
+from mercer._errors import DataError, ParameterError
 from mercer.maps import PolynomialMap
 
 RNG = np.random.default_rng(4)
@@ -93,6 +94,32 @@ def test_rows_of_length_zero_have_no_direction() -> None:
     # A row that is the mean is one of these.
     middle = REFERENCE.mean(axis=0, keepdims=True)
     assert np.abs(k.Linear().centered(REFERENCE)(middle)).max() < 1e-15
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_a_row_at_the_mean_has_length_zero(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    reference = 10.0 ** rng.integers(-3, 4) * rng.normal(size=(rng.integers(2, 30), 3)) + 3.0 * rng.normal(size=3)
+    middle = reference.mean(axis=0, keepdims=True)
+    same = np.repeat(reference[:1], 7, axis=0)
+    for kernel, row in [
+        (k.Linear().centered(reference), middle), (k.RBF(1.0).centered(same), same[:1]),
+        (k.Polynomial(3).centered(same), same[:1]), (k.NegativeDistance().centered(same), same[:1]),
+    ]:  # fmt: skip
+        assert kernel.diagonal(row).tolist() == [0.0]
+        # Rounding below 0 is no reason to refuse it.
+        rows = np.vstack([row, 2 * row])
+        assert (kernel.normalized()(rows)[0] == 0).all()
+
+
+def test_a_table_is_centred_by_the_terms_of_a_sum() -> None:
+    table = pd.DataFrame({"text": ["abc", "abd", "xyz", "abcabc"], "size": [1.0, 2.0, 3.0, 4.0]})
+    terms = k.Spectrum(2).on(["text"]), k.RBF(1.0).on(["size"])
+    with pytest.raises(ParameterError, match=r"compares columns of a table.*kernel\.centered\(X\[columns\]\)\.on"):
+        (terms[0] + terms[1]).centered(table)
+    found = k.Spectrum(2).centered(table["text"]).on(["text"]) + k.RBF(1.0).centered(table[["size"]]).on(["size"])
+    wanted = KernelCenterer().fit_transform((terms[0] + terms[1])(table))
+    np.testing.assert_allclose(found(table), wanted, atol=1e-14 * 9)
 
 
 def test_tiny_and_huge_rows_have_a_direction() -> None:

@@ -190,6 +190,14 @@ def test_more_features_than_can_be_numbered() -> None:
         GaussianSeriesMap(degree=400).fit(np.ones((1, 10)))
     with pytest.raises(MemoryBudgetError, match=r"2\^63 = 9,223,372,036,854,775,808 features of 63 columns"):
         AllSubsetsMap().fit(np.ones((1, 63)))
+    # Counts of more digits than Python prints.
+    for phi, words in [
+        (AllSubsetsMap(), r"2\^20000 = about 4\.0e\+6020 features of 20000 columns"),
+        (PolynomialMap(3000), r"C\(20000 \+ 3000, 3000\) = about 4\.\de\+\d{4} features"),
+    ]:
+        with pytest.raises(MemoryBudgetError, match=words) as caught:
+            phi.fit(np.ones((1, 20_000)))
+        assert len(str(caught.value)) < 250
     S = sp.csr_matrix(([2.0, 3.0], ([0, 0], [0, 61])), shape=(1, 62))
     F = AllSubsetsMap().fit(S).transform(S)
     assert F.indices.tolist() == [0, 1, 2**61, 2**61 + 1] and F.data.tolist() == [1.0, 2.0, 3.0, 6.0]

@@ -11,7 +11,7 @@ import pytest
 import scipy.sparse as sp
 
 import mercer
-from mercer._errors import IndefiniteKernelError, MemoryBudgetError, ParameterError
+from mercer._errors import IndefiniteKernelError, MemoryBudgetError, NumericalError, ParameterError
 from mercer.kernels import RBF, Laplacian, Linear, Matern, NegativeDistance, Polynomial, Sigmoid
 from mercer.maps import NystroemMap
 
@@ -132,6 +132,16 @@ def test_rows_of_zeros_and_more_landmarks_than_rows(method: str) -> None:
 def test_what_cannot_be_made(method: str) -> None:
     with mercer.config(memory="1KiB"), pytest.raises(MemoryBudgetError, match=r"KiB.*1\.0 KiB left"):
         NystroemMap(method=method).fit(X)
+
+
+@every_method
+@pytest.mark.filterwarnings("ignore:(overflow|invalid value) encountered:RuntimeWarning")
+def test_kernel_values_that_overflow(method: str) -> None:
+    with pytest.raises(NumericalError, match=r"k\(x, x\) of Linear\(\) overflow.*Scale the columns of X"):
+        NystroemMap(Linear(), 3, method=method).fit(1e160 * X)
+    phi = NystroemMap(Linear(), 3, method=method, random_state=0)
+    F = 2.0**-400 * phi.fit_transform(2.0**400 * X)
+    np.testing.assert_allclose(F @ F.T, X @ X.T, atol=1e-12)
 
 
 def test_parameters_that_are_refused() -> None:

@@ -18,6 +18,10 @@ from mercer.kernels.plan import Plan, check_finite
 
 # The sum of the squares of K is itself squared.
 _LARGEST = float(np.sqrt(np.finfo(float).max))
+# Columns that tell about how large the means of the rows are.
+_FIRST = 64
+# Units of rounding of the entries, above which what is left of a matrix is more than their rounding.
+_ROUNDING = 1000.0
 
 
 def alignment(K: Any, y: Any, X: Any = None, *, n_jobs: int | None = None) -> float:
@@ -65,18 +69,19 @@ def alignment(K: Any, y: Any, X: Any = None, *, n_jobs: int | None = None) -> fl
     fill, n, dtype, kernel = _source(K, X)
     Y = _centred_targets(y, n)
     V = np.column_stack([np.ones(n), Y])
-    products, squares = _moments(fill, n, np.dtype(dtype), V, n_jobs)
+    shift = _shift(fill, n, np.dtype(dtype))
+    products, squares, raw = _moments(fill, n, np.dtype(dtype), V, shift, n_jobs)
     if kernel is not None:
         check_finite(products, kernel)
     elif not np.isfinite(products).all():
         raise DataError("K has entries that are not finite; numpy.isfinite shows where they are.")
-    if not squares < _LARGEST:
+    if not raw < _LARGEST:
         raise DataError("the squares of the entries of K overflow; multiply the kernel by a small number.")
     sums = products[:, 0]
     norm = squares - 2 * float(sums @ sums) / n + (float(sums.sum()) / n) ** 2
     targets = float(np.linalg.norm(Y.T @ Y))
-    # What rounding leaves of a matrix that is constant.
-    if norm <= n * float(np.finfo(dtype).eps) * squares:
+    # What rounding leaves of a matrix that is constant, or nearly.
+    if norm <= (_ROUNDING * float(np.finfo(dtype).eps)) ** 2 * raw:
         raise DataError("K is constant once it is centred: all rows are the same to the kernel; choose another one.")
     return float(np.vdot(Y, products[:, 1:])) / (norm**0.5 * targets)
 
@@ -137,10 +142,27 @@ def _as_numbers(Y: np.ndarray) -> Array:
     return (codes[:, None] == np.arange(codes.max() + 1)).astype(np.float64)
 
 
-def _moments(fill: Fill, n: int, dtype: np.dtype, V: Array, n_jobs: int | None) -> tuple[Array, float]:
-    """``K @ V`` and the sum of the squares of K, in one pass over its tiles; sums in float64."""
+def _shift(fill: Fill, n: int, dtype: np.dtype) -> Array:
+    r"""Numbers a with which :math:`K - a 1^\top - 1 a^\top`, which is the same when it is centred, has no large mean.
+
+    They are those of the first columns. Without them a wide kernel, all of whose values are near 1, would lose its
+    digits when it is centred.
+    """
+    first = slice(0, min(n, _FIRST))
+    a = np.empty(n)
+    for rows in tiles.spans(n):
+        with tiles.scratch((rows.stop - rows.start, first.stop), dtype) as tile:
+            fill(rows, first, tile)
+            a[rows] = tile.mean(axis=1, dtype=np.float64)
+    return (a - a[first].mean() / 2).astype(dtype)
+
+
+def _moments(
+    fill: Fill, n: int, dtype: np.dtype, V: Array, shift: Array, n_jobs: int | None
+) -> tuple[Array, float, float]:
+    r"""``K @ V`` and the sum of squares, both of :math:`K - a 1^\top - 1 a^\top`, and that of K; sums in float64."""
     strips = tiles.spans(n)
-    out, squares = np.zeros((n, V.shape[1])), np.zeros(len(strips))
+    out, squares, raw = np.zeros((n, V.shape[1])), np.zeros(len(strips)), np.zeros(len(strips))
     columns_of_V = np.ascontiguousarray(V, dtype)
     progress = Progress(len(strips), "alignment")
 
@@ -151,6 +173,9 @@ def _moments(fill: Fill, n: int, dtype: np.dtype, V: Array, n_jobs: int | None) 
                 threads.checkpoint()
                 with tiles.scratch((rows.stop - rows.start, columns.stop - columns.start), dtype) as tile:
                     fill(rows, columns, tile)
+                    raw[number] += np.einsum("ij,ij->", tile, tile, dtype=np.float64)
+                    tile -= shift[columns]
+                    tile -= shift[rows, None]
                     out[rows] += tile @ columns_of_V[columns]
                     squares[number] += np.einsum("ij,ij->", tile, tile, dtype=np.float64)
             progress.advance()
@@ -158,4 +183,4 @@ def _moments(fill: Fill, n: int, dtype: np.dtype, V: Array, n_jobs: int | None) 
         return work
 
     threads.run([strip(number) for number in range(len(strips))], n_jobs)
-    return out, float(squares.sum())
+    return out, float(squares.sum()), float(raw.sum())

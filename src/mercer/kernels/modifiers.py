@@ -195,6 +195,10 @@ class Normalized(Unary):
             self.kernel._pull(side, -0.5 * sums * norms.ravel() ** 2, slopes)
 
 
+# Units of rounding of the terms, below which the norm of a centred row is 0.
+_ROUNDING = 16.0
+
+
 class FrozenArray:
     """An array as a value: read-only, compared and hashed by its content; with the names of its columns, if any."""
 
@@ -236,6 +240,13 @@ def _kind(kernel: Expression) -> type[Objects] | None:
     return next((kind for _, child in kernel.children() if (kind := _kind(child)) is not None), None)
 
 
+def _chooses_objects(kernel: Expression) -> bool:
+    """Whether a part of a kernel compares objects in chosen columns of a table."""
+    if isinstance(kernel, On):
+        return _kind(kernel.kernel) is not None
+    return any(_chooses_objects(child) for _, child in kernel.children())
+
+
 @dataclass(frozen=True, repr=False)
 class Centered(Unary):
     """The kernel about the mean of reference rows in feature space.
@@ -248,6 +259,11 @@ class Centered(Unary):
     def __post_init__(self) -> None:
         super().__post_init__()
         if not isinstance(self.reference, FrozenArray):
+            if _chooses_objects(self.kernel):
+                raise ParameterError(
+                    f"centered() takes rows of one kind, and {self.kernel!r} compares columns of a table. A sum is "
+                    "centred by its terms, each about its own columns: kernel.centered(X[columns]).on(columns)."
+                )
             kind = _kind(self.kernel)
             if kind is not None:
                 object.__setattr__(self, "reference", kind.of(self.reference, "the reference rows of centered()"))
@@ -288,9 +304,21 @@ class Centered(Unary):
     def _fill(self, pairs: Pairs, out: Array) -> None:
         left, right = pairs.vectors(("mean", self), self._means)
         self.kernel._fill(pairs, out)
+        grand = out.dtype.type(self._grand_mean(pairs))
+        matched = isinstance(pairs, MatchedPairs)
+        size = np.abs(out) + 2 * np.abs(left) if matched else 0.0
         out -= left
         out -= right
-        out += out.dtype.type(self._grand_mean(pairs))
+        out += grand
+        if matched:
+            # Of a row that is the mean nothing is left but rounding, of either sign.
+            size += abs(grand) + self._mean_square(pairs)
+            out[np.abs(out) <= _ROUNDING * np.finfo(out.dtype).eps * size] = 0
+
+    def _mean_square(self, pairs: Pairs) -> float:
+        """The mean of ``|k(r, r)|``: in its units the means are rounded."""
+        reference = self._anchors(pairs.right)
+        return reference.keep("mean square", lambda: float(np.abs(diagonal(self.kernel, reference)).mean()))
 
     def _pull(self, pairs: Pairs, weights: Array, slopes: Array) -> None:
         reference = self._anchors(pairs.right)

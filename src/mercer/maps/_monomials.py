@@ -30,6 +30,21 @@ def feature_count(d: int, degree: int, lowest: int) -> int:
     return math.comb(d + degree, degree) if lowest == 0 else math.comb(d + degree - 1, degree)
 
 
+def in_figures(count: int) -> str:
+    """A count in full, or its first digits where it cannot be numbered by 64 bits.
+
+    Examples
+    --------
+    >>> in_figures(2**63), in_figures(10**25), in_figures(3 * 10**9999)
+    ('9,223,372,036,854,775,808', 'about 1.0e+25', 'about 3.0e+9999')
+    """
+    if count <= 2**64:
+        return f"{count:,}"
+    # Python prints no more than 4300 digits, and nobody reads them.
+    tens, rest = divmod(math.log10(count) + 1e-9, 1)
+    return f"about {10**rest:.1f}e+{int(tens)}"
+
+
 def _counts(degree: int, m: int) -> NDArray[np.int64]:
     """``counts[t, k]``: monomials of degree ``t`` in ``k`` columns, for all up to ``degree`` and ``m``."""
     counts = np.zeros((degree + 1, m + 1), np.int64)
@@ -57,7 +72,7 @@ class MonomialMap(FeatureMap):
 
     def _count_in_words(self) -> str:
         top = f"{self.n_features_in_} + {self._degree}" + (" - 1" if self._lowest else "")
-        return f"C({top}, {self._degree}) = {self.n_output_features_:,}"
+        return f"C({top}, {self._degree}) = {in_figures(self.n_output_features_)}"
 
     def _monomials(self, X: Any, weights: NDArray[np.floating], factors: NDArray[np.float64]) -> Any:
         """``weights_i * factors_t`` times the monomials of row ``i``, each over the root of its factorials."""

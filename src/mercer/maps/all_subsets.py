@@ -11,6 +11,7 @@ from mercer._errors import MemoryBudgetError
 from mercer.kernels import AllSubsets
 from mercer.loops.monomials import sparse_subset_products, subset_products
 from mercer.maps._base import FeatureMap, by_rows, csr_of, largest_entry
+from mercer.maps._monomials import in_figures
 
 # Numbers of subsets are signed integers of 64 bits.
 _MOST_COLUMNS = 62
@@ -65,8 +66,8 @@ class AllSubsetsMap(FeatureMap):
         d = X.shape[1]
         if d > _MOST_COLUMNS:
             raise MemoryBudgetError(
-                f"AllSubsetsMap: 2^{d} = {2**d:,} features of {d} columns are more than can be numbered by 64 bits. "
-                "Use fewer columns, or a learner with the kernel itself (mercer.kernels.AllSubsets)."
+                f"AllSubsetsMap: 2^{d} = {in_figures(2**d)} features of {d} columns are more than can be numbered by "
+                "64 bits. Use fewer columns, or a learner with the kernel itself (mercer.kernels.AllSubsets)."
             )
         self.kernel_ = self.kernel
         self.n_output_features_ = 2**d

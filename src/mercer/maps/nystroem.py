@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mercer._errors import DataError, IndefiniteKernelError, ParameterError
+from mercer._errors import DataError, IndefiniteKernelError, NumericalError, ParameterError
 from mercer.data.columns import MixedRows
 from mercer.data.objects import Objects
 from mercer.data.seeds import generator
@@ -118,6 +118,13 @@ class NystroemMap(FeatureMap):
         if self.method == "kmeans" and isinstance(X, (Objects, MixedRows)):
             raise DataError('method="kmeans" needs rows of numbers, and X holds objects; choose another method.')
         rng = generator(self.random_state)
+        with np.errstate(over="ignore"):
+            trace = float(kernel.diagonal(X).sum(dtype=np.float64))
+        if not np.isfinite(trace):
+            raise NumericalError(
+                f"NystroemMap: values k(x, x) of {kernel!r} overflow, or their sum. Scale the columns of X "
+                "(sklearn.preprocessing.StandardScaler), or multiply the kernel by a small number."
+            )
         with memory.reserve(4 * 8 * m * m, f"NystroemMap: the kernel matrix of {m:,} landmarks and its inverse root"):
             if self.method == "kmeans":
                 self.landmark_indices_ = None
