@@ -25,6 +25,11 @@ NUMBERS = np.array([text.count("b") for text in TEXTS]) + 0.1 * _rng.normal(size
 FRAME = pd.DataFrame({"text": TEXTS, "v": _rng.normal(size=40), "w": _rng.normal(size=40)})
 MIXED = product_of({"text": Spectrum(2).normalized(), ("v", "w"): RBF(1.0)})
 WALKS = [np.cumsum(_rng.normal(0.3 * (i % 2), 0.3, size=3 + i % 4)) for i in range(40)]
+BAGS = [_rng.normal(0.5 * (i % 2), 1.0, size=(2 + i % 3, 2)) for i in range(40)]
+GRAPHS = [([(0, 1), (1, 2), (2, 0)][: 2 + i % 2], list(str(_rng.choice(["CCO", "CNO", "OOO"])))) for i in range(40)]
+TREES = [f"(S (NP {'ab'[i % 2]}) (VP (V {_rng.choice(list('xyz'))}) (NP {i % 5})))" for i in range(40)]
+IMAGES = [_rng.uniform(0.0, 0.5 + 0.5 * (i % 2), size=(4 + i % 2, 5)) for i in range(40)]
+ROWS = [[text, walk, number] for text, walk, number in zip(TEXTS, WALKS, NUMBERS, strict=True)]
 
 
 def common_letters(x: str, z: str) -> float:
@@ -36,6 +41,11 @@ CASES = {
     "pairs": (Subsequence(3).normalized(), TEXTS),
     "columns": (MIXED, FRAME),
     "series": (kernels.GlobalAlignment(1.5).normalized(), WALKS),
+    "bags": (kernels.SetOf(RBF(1.0)), BAGS),
+    "graphs": (kernels.WeisfeilerLehman(2) + 0.5, GRAPHS),
+    "trees": (kernels.SubsetTree(0.5).normalized(), TREES),
+    "images": (kernels.SpatialPyramid(1, bins=4), IMAGES),
+    "rows": (product_of({0: Spectrum(2), 1: kernels.GlobalAlignment(1.0).normalized(), 2: RBF(1.0)}), ROWS),
     "function": (kernels.from_function(common_letters, pairwise=True), TEXTS),
 }
 LEARNERS = sorted(
@@ -62,8 +72,8 @@ def _answers(model: Any, X: Any) -> Any:
     return model.predict(X) if hasattr(model, "predict") else model.transform(X)
 
 
-# Every day the two that differ most: objects whose features are multiplied, and tables.
-EVERY_DAY = {"features", "columns"}
+# Every day those that differ most: objects whose features are multiplied, tables, and rows of many members.
+EVERY_DAY = {"features", "columns", "bags"}
 SOME_DAYS = [case if case in EVERY_DAY else pytest.param(case, marks=pytest.mark.slow) for case in CASES]
 
 
@@ -76,9 +86,71 @@ def test_every_learner_takes_them(name: str, case: str, tmp_path: Path) -> None:
     few = X.iloc[:7] if hasattr(X, "iloc") else X[:7]
     np.testing.assert_allclose(_answers(model, few), answers[:7], atol=1e-7)
     assert np.array_equal(_answers(pickle.loads(pickle.dumps(model)), X), answers)
+    # What notebooks and shells ask for: every attribute, also of a kernel that some of them are not for.
+    assert dir(model) and model._repr_html_()
     if case != "function":
         mercer.save(model, tmp_path / "model.mercer")
         assert np.array_equal(_answers(mercer.load(tmp_path / "model.mercer"), X), answers)
+
+
+@pytest.mark.parametrize("case", ["features", "bags", "columns"])
+@pytest.mark.parametrize("name", [name for name in LEARNERS if hasattr(getattr(mercer, name), "partial_fit")])
+def test_streams_of_them(name: str, case: str) -> None:
+    kernel, X = CASES[case]
+    model = getattr(mercer, name)(kernel=kernel, random_state=0)
+    y = LABELS if is_classifier(model) else NUMBERS
+    for start in range(0, 40, 10):
+        more = {"classes": [0, 1]} if is_classifier(model) and start == 0 else {}
+        part = slice(start, start + 10)
+        model.partial_fit(X.iloc[part] if case == "columns" else X[part], y[part], **more)
+    assert model.predict(X).shape == (40,)
+    again = pickle.loads(pickle.dumps(model)).partial_fit(X, y)
+    assert np.array_equal(again.predict(X), model.partial_fit(X, y).predict(X))
+
+
+@pytest.mark.parametrize("case", ["features", "columns"])
+@pytest.mark.parametrize("multi_class", ["one_vs_rest", "one_vs_one"])
+def test_a_classifier_of_several_parts(multi_class: str, case: str, tmp_path: Path) -> None:
+    kernel, X = CASES[case]
+    y = np.arange(40) % 3
+    model = mercer.GaussianProcessClassifier(kernel=kernel.fixed(), multi_class=multi_class).fit(X, y)
+    K = kernel(X)
+    its = mercer.GaussianProcessClassifier(kernel="precomputed", multi_class=multi_class).fit(K, y)
+    values = model.decision_function(X)
+    np.testing.assert_allclose(values, its.decision_function(K, diagonal=K.diagonal()), atol=1e-9)
+    mercer.save(model, tmp_path / "model.mercer")
+    assert np.array_equal(mercer.load(tmp_path / "model.mercer").decision_function(X), values)
+
+
+def test_rows_of_objects_in_any_form() -> None:
+    kernel, rows = CASES["rows"]
+    array = np.empty((40, 3), object)
+    for number, row in enumerate(rows):
+        array[number] = row
+    frame = pd.DataFrame({column: list(array[:, column]) for column in range(3)})
+    K = kernel(frame)
+    model = SVC(kernel=kernel).fit(frame, LABELS)
+    for X in (rows, tuple(map(tuple, rows)), array):
+        assert np.array_equal(kernel(X), K) and np.array_equal(kernel(X[:2], X), K[:2])
+        assert np.array_equal(SVC(kernel=kernel).fit(X, LABELS).decision_function(X), model.decision_function(frame))
+    # Entries of one length are no further axis.
+    even = [[np.arange(3.0), np.ones(3)], [np.arange(3.0) + 1, np.ones(3)]]
+    both = product_of({0: kernels.GlobalAlignment(1.0), 1: kernels.GlobalAlignment(2.0)})
+    assert SVC(kernel=both).fit(even, [0, 1]).predict(even).tolist() == [0, 1]
+    for X, message in ((None, "and is None"), (5, "and is 5"), (TEXTS, r"shape \(40,\)"), ([], "X is empty")):
+        with pytest.raises(DataError, match=message):
+            model.predict(X)
+
+
+@pytest.mark.parametrize("case", ["features", "series", "bags", "graphs", "trees", "images"])
+def test_kernels_on_vectors_say_what_objects_need(case: str) -> None:
+    with pytest.raises(ValueError, match="pass a kernel o"):
+        SVC().fit(CASES[case][1], LABELS)
+
+
+def test_kernels_on_vectors_say_what_graphs_need() -> None:
+    with pytest.raises(TypeError, match=r"pass a kernel of mercer\.kernels on such"):
+        SVC().fit([mercer.Graph([(0, 1)])] * 2, [0, 1])
 
 
 @pytest.mark.parametrize("name", LEARNERS)
@@ -117,6 +189,9 @@ def test_mistakes_are_named() -> None:
         SVC(kernel=Spectrum(2).on("v") * RBF(1.0).on("w")).fit(FRAME, LABELS)
     with pytest.raises(DataError, match="there is no column 'u'"):
         SVC(kernel=Spectrum(2).on("u")).fit(FRAME, LABELS)
+    for X in (BAGS[0], [[1.0, 2.0]]):
+        with pytest.raises(DataError, match="row 0 of X, member 0: a member must be a vector"):
+            SVC(kernel=kernels.SetOf(RBF(1.0))).fit(X, LABELS[: len(X)])
     with pytest.raises(ValueError, match="inconsistent numbers of samples"):
         KernelRidge(kernel=Spectrum(2)).fit(TEXTS, NUMBERS[:-1])
     with pytest.raises(ValueError, match="feature names"):

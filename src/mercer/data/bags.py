@@ -45,7 +45,9 @@ class Bags(Objects):
 
     def __init__(self, rows: Members, starts: Any) -> None:
         if not isinstance(rows, (Objects, MixedRows)):
-            rows = as_vectors(rows, "the members of the bags")
+            # There may be no bag, where none of many was chosen.
+            if not (isinstance(rows, np.ndarray) and rows.dtype.kind == "f" and rows.ndim == 2 and len(rows) == 0):
+                rows = as_vectors(rows, "the members of the bags")
             if not isinstance(rows, np.ndarray):
                 raise DataError("the members of bags must be dense vectors; pass each bag's .toarray().")
             rows = rows.view()

@@ -199,7 +199,8 @@ def _as_rows(table: Any, rows_as: str) -> str:
 def short(value: Any) -> str:
     """A value as part of a message."""
     try:
-        text = repr(value)
+        # In one line.
+        text = " ".join(repr(value).split())
     except RecursionError:
         text = reprlib.repr(value)
     return text if len(text) <= 60 else f"{text[:57]}..."

@@ -94,6 +94,8 @@ class KernelEstimator(BaseEstimator):
     def _objects(self, X: Any, *, reset: bool) -> Objects | MixedRows | None:
         """The rows as objects, or as columns of several kinds; None where the kernel compares vectors."""
         fitted = None if reset else getattr(self, "kernel_", None)
+        # A learner of several parts has a kernel for each, all on the same rows.
+        fitted = fitted[0] if isinstance(fitted, tuple) else fitted
         return checked_objects(self, self.kernel if fitted is None else fitted, X, reset=reset)
 
     def _fit_kernel(self, X: Any, *, allow_indefinite: bool, intercept: bool, gamma: Any = None) -> None:

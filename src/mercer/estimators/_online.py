@@ -222,9 +222,8 @@ class OnlineExpansion(KernelEstimator, ABC):
 
     def _scaled(self, X: Any) -> Vector:
         """Rows in units in which the RBF kernel is ``exp(-|x - z|^2)``."""
-        return np.ascontiguousarray(X / self._units, dtype=np.float64)
+        return np.ascontiguousarray(X / self._units(), dtype=np.float64)
 
-    @property
     def _units(self) -> Vector:
         assert isinstance(self.kernel_, RBF)
         return np.sqrt(2.0) * np.asarray(self.kernel_.length_scale, dtype=np.float64)
@@ -232,7 +231,7 @@ class OnlineExpansion(KernelEstimator, ABC):
     def _keep(self, state: OnlineState, vectors: Any, losses: list[float]) -> None:
         """Set the attributes that hold what was learned; ``vectors`` are the rows that the state speaks of."""
         if self._merges:
-            self.support_vectors_ = (state.points * self._units).astype(vectors.dtype)
+            self.support_vectors_ = (state.points * self._units()).astype(vectors.dtype)
         else:
             self.support_vectors_ = np.empty((0, 0)) if self.kernel_ is None else vectors[state.rows]
         self.dual_coef_, self.intercept_ = state.theta, state.bias
