@@ -156,9 +156,16 @@ def coordinates_of(
         return Coordinates(lambda part: model.map_.transform(rows.X[part]), (n, d)), norms
     if not isinstance(model.kernel_, Linear):
         return None, None
-    if not sp.issparse(rows.X):
-        model._center = (rows.weight / rows.weight.sum()) @ rows.X
-    return Coordinates(rows.X, rows.X.shape, getattr(model, "_center", None)), None
+    if sp.issparse(rows.X):
+        return Coordinates(rows.X, rows.X.shape), None
+    model._center = (rows.weight / rows.weight.sum()) @ rows.X
+    nbytes = 8 * rows.X.size
+    if nbytes > _SHARE * (memory.budget() - working_bytes(len(rows.X), int(model.n_clusters), dual=False)):
+        return Coordinates(rows.X, rows.X.shape, model._center), None
+    held.enter_context(memory.reserve(nbytes, "the rows about their mean"))
+    about_mean = rows.X.astype(np.float64)
+    about_mean -= model._center
+    return Coordinates(about_mean, rows.X.shape, nbytes=nbytes), None
 
 
 def _landmarks(model: Any, rows: Rows, random: np.random.RandomState) -> NystroemMap:

@@ -210,7 +210,7 @@ def _partition(problem: Clustering, run: Descent, found: Nearest, history: list[
     number = np.empty_like(order)
     number[order] = np.arange(len(order))
     source = np.where(size[order] > 0, order, order[0])
-    value = float(problem.weight @ np.maximum(found.squared, 0.0))
+    value = float(np.einsum("i,i->", problem.weight, np.maximum(found.squared, 0.0)))
     shares = centres = None
     if isinstance(run.means, PrimalMeans):
         centres = (run.means.sums[source] / size[source, None]).copy()

@@ -80,7 +80,8 @@ def squares(means: Means) -> Vector:
 def inertia(means: Means, weight: Vector) -> float:
     """The weighted sum of squared distances of the rows from the means of their clusters."""
     parts = np.divide(means.raw, means.size, out=np.zeros_like(means.raw), where=means.size > 0)
-    return float(weight @ means.norms - parts.sum())
+    # Not by BLAS, which would share so little work among threads, and wait for them.
+    return float(np.einsum("i,i->", weight, means.norms) - parts.sum())
 
 
 # In units of rounding: differences of squared distances that say nothing.
