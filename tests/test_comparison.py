@@ -148,6 +148,26 @@ def test_p_values_are_small_where_there_is_something_and_even_where_not() -> Non
     assert hsic(same, same, RBF(1.0), random_state=0).p_value == 1.0
 
 
+@pytest.mark.parametrize("unbiased", [True, False])
+def test_p_values_are_uniform_where_there_is_nothing(unbiased: bool) -> None:
+    rng = np.random.default_rng(7)
+    options: dict[str, Any] = {"unbiased": unbiased, "n_permutations": 9}
+    found = []
+    for i in range(200):
+        rows, other = rng.normal(size=(16, 2)), rng.exponential(size=(16, 1))
+        found.append((
+            mmd(rows[:5], rows[5:], RBF(1.0), random_state=i, **options).p_value,
+            hsic(rows, other, RBF(1.0), random_state=i, **options).p_value,
+            hsic(RBF(1.0)(rows), other[:, 0], "precomputed", NegativeDistance(), random_state=i, **options).p_value,
+        ))  # fmt: skip
+    # Of ten values that are drawn alike each place is as likely: 1/10, 2/10, ..., 1, with 20 of 200 each.
+    for values in np.array(found).T:
+        counts = np.bincount(np.rint(10 * values).astype(int), minlength=11)
+        assert counts[0] == 0
+        # Chi squared with nine degrees of freedom is above 34 with a probability of 1e-4.
+        assert ((counts[1:] - 20) ** 2 / 20).sum() < 34
+
+
 def test_alignment_by_its_formula() -> None:
     H = np.eye(11) - 1 / 11
     labels = np.array(["a", "b", "c"])[np.arange(11) % 3]
