@@ -77,5 +77,7 @@ def test_a_table_of_numbers_is_told_from_a_column_of_series() -> None:
     with pytest.raises(DataError, match=r"2 columns.* kernel.on\(.*, or, if each row is a series, pass X.to_numpy"):
         Series.of(table)
     assert [item.ravel().tolist() for item in Series.of(table.to_numpy())] == [[1.0, 3.0], [2.0, 4.0]]
+    with pytest.raises(DataError, match=r"row 0 of X: a series must be .*, and is 1\.0\.$"):
+        Series.of(table["monday"])
     with pytest.raises(DataError, match=r"kernel.on\(\[\.\.\.\]\)\.$"):
         Series.of(table.assign(name=["a", "b"]))

@@ -27,14 +27,15 @@ def features(rows: Any, more: Any) -> tuple[Any, Any, str]:
     """Two sets of rows as matrices for linear models, and what these see where the rows are not vectors.
 
     Numbers are as they are. Of text the words are counted, or the letters where there are hardly any words; of trees
-    and graphs the labels of the nodes, or the degrees where a graph has no labels. Series are stretched to one length.
+    and graphs the labels of the nodes, or the degrees where a graph has no labels. Series are stretched to
+    one length, the middle one of the first side.
 
     >>> rows = MixedRows([Strings.of(["a cat", "a dog"])], ["text"])
     >>> X, Z, what = features(rows, rows)
     >>> X.toarray().tolist(), what
     ([[1.0, 1.0, 0.0], [1.0, 0.0, 1.0]], ' on counts of words')
     >>> features(*2 * [MixedRows([Series.of([[1.0, 2.0, 3.0], [4.0, 6.0]])])])[0].toarray().tolist()
-    [[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]]
+    [[1.0, 3.0], [4.0, 6.0]]
     """
     if not isinstance(rows, MixedRows):
         return rows, more, ""

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from mercer._errors import DataError
-from mercer.data.objects import Objects
+from mercer.data.objects import Objects, short
 
 _CHANNELS = (3, 4)
 
@@ -41,16 +41,16 @@ numbers, and is of shape (3,).
     def read(item: Any) -> np.ndarray:
         if np.ma.is_masked(item):
             raise DataError("the image has masked pixels; fill them in (image.filled(...)).")
+        wanted = "an image must be an array (height, width) or (height, width, 3 or 4) of numbers"
         try:
             image = np.asarray(item)
-        except ValueError:
-            image = np.empty(0)
+        except ValueError as error:
+            raise DataError(f"{wanted}, and is {short(item)}, whose rows are not equally long.") from error
         colour = image.ndim == 3 and image.shape[2] in _CHANNELS
         if not (image.ndim == 2 or colour) or image.dtype.kind not in "fiub":
             seen = f"of shape {image.shape}" if image.dtype.kind in "fiub" else f"an array of {image.dtype}"
-            raise DataError(
-                "an image must be an array (height, width) or (height, width, 3 or 4) of numbers, and is " + seen + "."
-            )
+            seen = seen if image.ndim else short(item)
+            raise DataError(f"{wanted}, and is {seen}.")
         if 0 in image.shape:
             raise DataError(f"the image has no pixels: its shape is {image.shape}.")
         if image.dtype == np.uint8:

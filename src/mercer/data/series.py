@@ -123,7 +123,8 @@ def _values(item: Any) -> NDArray[np.float64]:
             raise
         raise DataError(f"{wanted}, and is {short(item)}.") from error
     if values.ndim not in (1, 2):
-        raise DataError(f"{wanted}, and has the shape {values.shape}.")
+        seen = f"has the shape {values.shape}" if values.ndim else f"is {short(values.item())}"
+        raise DataError(f"{wanted}, and {seen}.")
     return values[:, None] if values.ndim == 1 else values
 
 

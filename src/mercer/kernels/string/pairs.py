@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
 from mercer.kernels.objects import Packed
 
@@ -15,5 +16,9 @@ def pairs_of_symbols(left: Packed, right: Packed) -> float:
     >>> pairs_of_symbols(both, both[:1])
     10.0
     """
-    one, other = (float(np.diff(side.store[1])[side.index].sum()) for side in (left, right))
+    one, other = (_symbols(side.store[1], side.index) for side in (left, right))
     return one * other
+
+
+def _symbols(starts: NDArray[np.int64], index: NDArray[np.int64]) -> float:
+    return float((starts[index + 1] - starts[index]).sum())

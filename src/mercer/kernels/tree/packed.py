@@ -93,8 +93,9 @@ def _room(left: Packed, right: Packed) -> int:
 
 def _steps(left: Packed, right: Packed) -> float:
     """Pairs of nodes."""
-    sizes = [np.diff(side.store.nodes[0])[side.index].sum(dtype=np.float64) for side in (left, right)]
-    return float(sizes[0] * sizes[1])
+    starts, others = left.store.nodes[0], right.store.nodes[0]
+    one = (starts[left.index + 1] - starts[left.index]).sum(dtype=np.float64)
+    return float(one * (others[right.index + 1] - others[right.index]).sum(dtype=np.float64))
 
 
 def _reserved(nbytes: int) -> AbstractContextManager[None]:
