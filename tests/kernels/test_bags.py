@@ -23,11 +23,16 @@ from mercer.data.objects import Anything
 from mercer.data.strings import Strings
 from mercer.kernels import (
     RBF,
+    ConvolutionalPatches,
     HistogramIntersection,
+    Kernel,
     Linear,
+    Propagation,
     PyramidMatch,
     SetOf,
     Signature,
+    SignaturePDE,
+    SpatialPyramid,
     Spectrum,
     VertexHistogram,
     White,
@@ -77,6 +82,38 @@ def test_of_bags():
     inner = SetOf(RBF(1.0))
     np.testing.assert_allclose(SetOf(inner)(nested), naive(inner, nested, nested), atol=1e-12)
     assert isinstance(SetOf(inner).read_rows(nested).rows, Bags)
+
+
+MEMBERS = [
+    (ConvolutionalPatches(2, 0.7) * SpatialPyramid(1), lambda: _rng.uniform(size=_rng.integers(3, 6, size=2))),
+    (Signature(3, 0.8, time=0.5), lambda: 0.3 * _rng.normal(size=(_rng.integers(1, 5), 2))),
+    (SignaturePDE(0.7, length_scale=0.9), lambda: 0.3 * _rng.normal(size=(_rng.integers(1, 5), 2))),
+    (PyramidMatch(0.5), lambda: _rng.normal(size=(_rng.integers(1, 4), 2))),
+    (Propagation(0.5), lambda: ([(0, 1), (1, 2)], None, None, _rng.normal(size=(3, 2)))),
+    (HistogramIntersection(), lambda: _rng.gamma(1.0, size=4)),
+]
+
+
+@pytest.mark.parametrize(("inner", "draw"), MEMBERS, ids=lambda part: repr(part) if isinstance(part, Kernel) else "")
+def test_of_everything(inner, draw):
+    X = [[draw() for _ in range(size)] for size in (1, 3, 2, 4)]
+    K = SetOf(inner)(X)
+    np.testing.assert_allclose(K, naive(inner, X, X), rtol=1e-12)
+    np.testing.assert_allclose(SetOf(inner)(X[1:3], X), K[1:3], rtol=1e-12)
+    kernel, weights = SetOf(inner).normalized(), _rng.normal(size=(4, 4))
+    steps = 1e-5 * np.eye(len(kernel.theta))
+    wanted = [
+        np.vdot(weights, kernel.with_theta(kernel.theta + s)(X) - kernel.with_theta(kernel.theta - s)(X)) / 2e-5
+        for s in steps
+    ]
+    np.testing.assert_allclose(kernel.pullback(X, None, weights), wanted, rtol=1e-5, atol=1e-8)
+
+
+def test_intersections_are_products_of_counts_in_strokes():
+    X = _rng.integers(0, 7, size=(9, 5))
+    strokes = np.array([[float(stroke < count) for count in row for stroke in range(7)] for row in X])
+    assert np.array_equal(HistogramIntersection()(X), strokes @ strokes.T)
+    assert np.array_equal(HistogramIntersection()(X > 3), (X > 3) @ (X > 3).T.astype(float))
 
 
 def test_noise_of_members():

@@ -58,6 +58,8 @@ class Signature(PairKernel):
         When evaluated, if a row is no series, or the numbers of channels differ.
     MemoryBudgetError
         When evaluated, if there are too many words.
+    KernelValueError
+        When evaluated, if values overflow.
 
     Notes
     -----

@@ -89,6 +89,11 @@ class AdditiveChiSquared(StatisticKernel):
 class HistogramIntersection(StatisticKernel):
     """``k(x, z) = sum_c min(x_c, z_c)`` for histograms (values of at least 0).
 
+    Raises
+    ------
+    DataError
+        When evaluated, if a value is below 0, for which the kernel is not positive semi-definite, or rows are sparse.
+
     Examples
     --------
     >>> HistogramIntersection()([[1.0, 3.0]], [[2.0, 1.0]]).tolist()
