@@ -127,3 +127,8 @@ def test_what_has_no_order_of_rows_or_is_nested_without_end_is_named() -> None:
     for wrong in (frozenset(["a"]), scipy.sparse.csr_array(np.eye(2))):
         with pytest.raises(DataError, match="X must be a sequence of strings"):
             Strings.of(wrong)
+
+
+def test_a_message_is_one_line() -> None:
+    with pytest.raises(DataError, match=r"^X must be a sequence of strings, .* is <.*; pass a list of strings\.$"):
+        Strings.of(scipy.sparse.csr_array(np.eye(3)))

@@ -200,7 +200,7 @@ def short(value: Any) -> str:
     """A value as part of a message."""
     try:
         # In one line.
-        text = " ".join(repr(value).split())
+        text = " ".join(line.strip() for line in repr(value).splitlines())
     except RecursionError:
         text = reprlib.repr(value)
     return text if len(text) <= 60 else f"{text[:57]}..."
