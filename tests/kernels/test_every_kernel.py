@@ -61,7 +61,7 @@ def test_same_bits_for_any_number_of_threads_across_tiles(kernel: Kernel, data: 
 @pytest.mark.parametrize(("kernel", "data"), EXAMPLES, ids=_NAMES)
 def test_a_tile_of_chosen_rows_is_that_part_of_the_matrix(kernel: Kernel, data: Any) -> None:
     gram = Gram(kernel, data[0])
-    K, chosen, columns = gram.dense(), np.array([2, 0, 3]), slice(1, len(data[0]))
+    K, chosen, columns = gram.dense(), np.array([2, 0, 1]), slice(1, len(data[0]))
     out = np.empty((3, columns.stop - 1))
     gram.fill(chosen, columns, out)
     np.testing.assert_allclose(out, K[chosen, columns], rtol=1e-9, atol=1e-9 * np.abs(K).max())
