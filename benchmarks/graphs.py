@@ -7,8 +7,8 @@ at, and every node as a path of length 0; so does this one. They try ``C = 10^k 
 is 0, 1, ..., 7, since within training parts of NCI1 the best C is between two of theirs. Steps and C are what 9 folds
 of a fold's training part (3 of NCI1) answer best, the fewest steps and the least C among equals; theirs are what one
 ninth answers best. This was not the first choice: with three inner folds their grid gave NCI1 72.6 % by shortest paths,
-and powers of ten MUTAG 83.4 % by both, each below the published figure. The 10 folds are drawn by classes; those of ENZYMES and NCI1 came with the data and are used once,
-those of MUTAG are drawn 10 times, with seeds from 0.
+and powers of ten MUTAG 83.4 % by both together, each below the published figure. The 10 folds are drawn by classes;
+those of ENZYMES and NCI1 came with the data and are used once, those of MUTAG are drawn 10 times, with seeds from 0.
 """
 
 from __future__ import annotations
