@@ -158,6 +158,8 @@ EXAMPLES: list[tuple[Kernel, Data]] = [
     (k.GlobalAlignment(0.8).normalized(), SERIES),
     (2.0 * k.GlobalAlignment(1.0, triangular=3).normalized() + 0.5, EVEN_SERIES),
     (k.DynamicTimeWarping(), SERIES),
+    (k.Elementwise(0.5 * k.RBF(3.0) + k.Matern(2.0)), EVEN_SERIES),
+    (k.Elementwise(k.Polynomial(2)).normalized() * k.GlobalAlignment(2.0).normalized(), EVEN_SERIES),
     (k.Signature(3, scale=0.5), SERIES),
     (k.Signature(2, time=0.7).normalized(), EVEN_SERIES),
     (k.SignaturePDE(0.1), SERIES),

@@ -25,6 +25,7 @@ from mercer.kernels.mixed import product_of
 from mercer.kernels.modifiers import Centered, Normalized, On, ScaledBy, Warped
 from mercer.kernels.parse import parse_kernel
 from mercer.kernels.series.alignment import GlobalAlignment, NormalizedGlobalAlignment
+from mercer.kernels.series.elementwise import Elementwise
 from mercer.kernels.series.signature import Signature, SignaturePDE
 from mercer.kernels.series.warping import DynamicTimeWarping
 from mercer.kernels.string.bag_of_words import BagOfWords
@@ -57,12 +58,12 @@ from mercer.kernels.vector.stationary import (
 
 __all__ = [
     "RBF", "AdditiveChiSquared", "AllSubsets", "ArcCosine", "BagOfWords", "BlendedSpectrum", "Centered", "ChiSquared",
-    "Constant", "ConvolutionalPatches", "Cost", "DynamicTimeWarping", "EdgeHistogram", "EditDistance", "ExpSineSquared",
-    "ExponentialDot", "GappyKmers", "GlobalAlignment", "Graphlet", "Hamming", "HistogramIntersection", "Kernel",
-    "Laplacian", "Linear", "Matern", "Mismatch", "NegativeDistance", "Normalized", "NormalizedGlobalAlignment", "On",
-    "PartialTree", "Periodic", "Polynomial", "Propagation", "PyramidMatch", "RandomWalk", "RationalQuadratic",
-    "ScaledBy", "SetOf", "ShortestPath", "Sigmoid", "Signature", "SignaturePDE", "SpatialPyramid", "Spectrum",
-    "Subsequence", "SubsetTree", "Subtree", "Tanimoto", "VertexHistogram", "Warped", "WeightedDegree",
-    "WeisfeilerLehman", "White", "alignment", "as_kernel", "exp", "from_function", "from_sklearn", "parse_kernel",
-    "product_of",
+    "Constant", "ConvolutionalPatches", "Cost", "DynamicTimeWarping", "EdgeHistogram", "EditDistance", "Elementwise",
+    "ExpSineSquared", "ExponentialDot", "GappyKmers", "GlobalAlignment", "Graphlet", "Hamming", "HistogramIntersection",
+    "Kernel", "Laplacian", "Linear", "Matern", "Mismatch", "NegativeDistance", "Normalized",
+    "NormalizedGlobalAlignment", "On", "PartialTree", "Periodic", "Polynomial", "Propagation", "PyramidMatch",
+    "RandomWalk", "RationalQuadratic", "ScaledBy", "SetOf", "ShortestPath", "Sigmoid", "Signature", "SignaturePDE",
+    "SpatialPyramid", "Spectrum", "Subsequence", "SubsetTree", "Subtree", "Tanimoto", "VertexHistogram", "Warped",
+    "WeightedDegree", "WeisfeilerLehman", "White", "alignment", "as_kernel", "exp", "from_function", "from_sklearn",
+    "parse_kernel", "product_of",
 ]  # fmt: skip
