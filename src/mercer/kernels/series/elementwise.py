@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Hashable, Iterator
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -13,9 +12,8 @@ from mercer._errors import DataError, ParameterError
 from mercer.data.objects import Objects
 from mercer.data.series import Series
 from mercer.engine.tiles import Array
-from mercer.kernels.base import Definiteness, Expression
+from mercer.kernels.algebra import Unary
 from mercer.kernels.inputs import Pairs, Scope
-from mercer.kernels.kernel import Kernel
 from mercer.kernels.kinds import kind_of_rows
 from mercer.kernels.objects import ObjectKernel
 
@@ -23,7 +21,7 @@ _STEP = ("elementwise",)
 
 
 @dataclass(frozen=True, repr=False)
-class Elementwise(ObjectKernel):
+class Elementwise(Unary, ObjectKernel):
     """``kernel(vec(x), vec(z))`` for series x and z of one length, whose values at equal times are compared.
 
     ``vec`` writes the channels of a series (T, c) one time after the other: T c columns for ``kernel``. It is the
@@ -54,25 +52,12 @@ class Elementwise(ObjectKernel):
     [[1.0, 0.6065], [0.6065, 1.0]]
     """
 
-    kernel: Any
-
     rows_of: ClassVar[type[Objects]] = Series
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if not isinstance(self.kernel, Kernel) or kind_of_rows(self.kernel) not in ("vectors", "anything"):
+        if kind_of_rows(self.kernel) not in ("vectors", "anything"):
             raise ParameterError(f"Elementwise takes a kernel on vectors, and got {self.kernel!r}.")
-
-    def children(self) -> tuple[tuple[str, Expression], ...]:
-        return (("kernel", self.kernel),)
-
-    def with_children(self, kernels: tuple[Any, ...]) -> Any:
-        return dataclasses.replace(self, kernel=kernels[0])
-
-    @property
-    def definiteness(self) -> Definiteness:
-        inner: Kernel = self.kernel
-        return inner.definiteness
 
     def _vectors(self, X: Any) -> np.ndarray:
         rows = self.read_rows(X)
