@@ -15,7 +15,7 @@ from graph_cases import around, drawn, graphs, labels_of, shuffled
 from mercer import Gram, Graph, config
 from mercer._errors import DataError, MemoryBudgetError, NumericalError, ParameterError
 from mercer.data.graphs import Graphs
-from mercer.kernels import Graphlet, Propagation, RandomWalk, ShortestPath
+from mercer.kernels import Graphlet, Propagation, RandomWalk, ShortestPath, WeisfeilerLehman
 from mercer.loops.graphs import hash_numbers
 
 
@@ -189,6 +189,9 @@ def test_propagation_far_away_and_out_of_memory() -> None:
     assert Propagation(1e-320, 1)([([(0, 1)], None, None, [0.0, 2.0])]).tolist() == [[4.0]]
     with config(memory="200KB"), pytest.raises(MemoryBudgetError, match="bins of 1000 nodes in 6 steps"):
         Propagation()([([], None, None, np.ones((100, 1)))] * 10)
+    for base, what in (("subtree", "labels of 1000 nodes"), ("edge", "labels of 0 edges")):
+        with config(memory="200KB"), pytest.raises(MemoryBudgetError, match=f"{what} in 6 steps"):
+            WeisfeilerLehman(5, base=base)([([], [1] * 100)] * 10)
     with pytest.raises(DataError, match="attributes have masked entries"):
         Propagation()([([(0, 1)], None, None, np.ma.masked_array([1.0, 2.0], [0, 1]))])
 

@@ -188,3 +188,11 @@ def test_signatures_stay_inside_the_budget(count: int) -> None:
         # What takes so much is refused where there is less.
         with mercer.config(memory=int(0.9 * peak)), pytest.raises(MemoryBudgetError, match="signatures"):
             kernel(Series.of([x + 0.0 for x in X]))
+
+
+def test_two_long_paths_are_refused_where_their_pieces_do_not_fit() -> None:
+    X = [0.001 * np.arange(1000.0), [0.0, 1.0]]
+    with mercer.config(memory="20MiB"), pytest.raises(MemoryBudgetError, match="paths of 1000 and 1000 points"):
+        SignaturePDE()(X)
+    with mercer.config(memory="20MiB"):
+        assert SignaturePDE()(X[:1], X[1:]).shape == (1, 1)

@@ -16,6 +16,8 @@ from mercer.loops.graphs import count_runs, shortest_paths
 
 # Pairs of nodes whose paths are hashed at once.
 _PAIRS = 2**21
+# Two copies of the hash of a node or an edge, its count, and its entry in the table of features.
+_THING_BYTES = 36
 
 
 def flag(kernel: str, name: str, value: Any) -> bool:
@@ -28,6 +30,14 @@ def flag(kernel: str, name: str, value: Any) -> bool:
 def edge_labels_of(joint: JointGraph, there: bool) -> NDArray[np.uint64]:
     """The labels of the edges, or as many equal ones."""
     return joint.edge_labels if there else np.zeros_like(joint.edge_labels)
+
+
+def require_steps(what: str, things: int, steps: int) -> None:
+    """Raise unless the hashes of some things in every step fit the memory budget."""
+    memory.require(
+        _THING_BYTES * things * steps, f"the {what} in {steps} steps",
+        "Lower iterations, use fewer graphs, or raise the budget with mercer.config(memory=...).",
+    )  # fmt: skip
 
 
 def ones(ids: NDArray[np.uint64], starts: NDArray[np.int64]) -> Features:

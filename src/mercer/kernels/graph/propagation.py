@@ -13,10 +13,9 @@ from scipy.special import ndtri
 from mercer._errors import DataError, ParameterError
 from mercer.data.graphs import Graphs, JointGraph
 from mercer.data.objects import Objects
-from mercer.engine import memory
 from mercer.engine.tiles import Array
 from mercer.kernels.features import FeatureKernel, Features
-from mercer.kernels.graph.counting import by_rows, ones
+from mercer.kernels.graph.counting import by_rows, ones, require_steps
 from mercer.kernels.inputs import Pairs
 from mercer.kernels.parameters import positive, whole
 from mercer.loops.graphs import hash_bins, hash_numbers, join_each
@@ -26,8 +25,6 @@ _DISTANCES = ("l1", "l2")
 # Bins from here on are one.
 _FAR = 2.0**62
 _SEEDS = 2**63
-# Two copies of the hash of a node, its count, and its entry in the table of features.
-_NODE_BYTES = 36
 
 
 @dataclass(frozen=True, repr=False)
@@ -100,11 +97,8 @@ class Propagation(FeatureKernel):
 
     def _features(self, objects: Graphs) -> Features:
         joint = objects.joint()
-        memory.require(
-            _NODE_BYTES * (self.iterations + 1) * len(joint.labels),
-            f"the bins of {len(joint.labels)} nodes in {self.iterations + 1} steps",
-            "Lower iterations, use fewer graphs, or raise the budget with mercer.config(memory=...).",
-        )  # fmt: skip
+        nodes = len(joint.labels)
+        require_steps(f"bins of {nodes} nodes", nodes, self.iterations + 1)
         mean = _mean_of_neighbours(joint)
         levels = np.zeros((self.iterations + 1, len(joint.labels)), np.uint64)
         held = None if self.source == "labels" else objects.attributes()

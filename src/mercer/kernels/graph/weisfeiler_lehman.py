@@ -12,7 +12,7 @@ from mercer._errors import ParameterError
 from mercer.data.graphs import Graphs, JointGraph
 from mercer.data.objects import Objects
 from mercer.kernels.features import FeatureKernel, Features
-from mercer.kernels.graph.counting import by_rows, edge_labels_of, flag, ones, path_features
+from mercer.kernels.graph.counting import by_rows, edge_labels_of, flag, ones, path_features, require_steps
 from mercer.kernels.parameters import whole
 from mercer.loops.graphs import hash_pairs, refine
 
@@ -71,6 +71,9 @@ class WeisfeilerLehman(FeatureKernel):
 
     def _features(self, objects: Graphs) -> Features:
         joint = objects.joint()
+        things = len(joint.edges) if self.base == "edge" else len(joint.labels)
+        what = f"labels of {things} {'edges' if self.base == 'edge' else 'nodes'}"
+        require_steps(what, max(things, len(joint.labels)), self.iterations + 1)
         levels = self._levels(joint)
         if self.base == "shortest-path":
             return path_features(joint, levels, ordered=True)

@@ -221,7 +221,9 @@ class SignaturePDE(PairKernel):
 
     def _run(self, left: Packed, right: Packed, out: Array, symmetric: bool, slope: int) -> None:
         numbers = self.scale, self.length_scale, self.time
-        compare(whole_signatures, left, right, *numbers, symmetric, slope, out, backward=False, work=_STEPS)
+        longest, other = (int(side.store.lengths[side.index].max(initial=0)) for side in (left, right))
+        with memory.reserve(24 * longest * other, f"the pieces of paths of {longest} and {other} points"):
+            compare(whole_signatures, left, right, *numbers, symmetric, slope, out, backward=False, work=_STEPS)
 
     def _compare(self, left: Packed, right: Packed, out: Array, symmetric: bool) -> None:
         if symmetric:
