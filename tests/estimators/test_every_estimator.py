@@ -194,11 +194,13 @@ def test_other_processes_after_a_fit_in_this_one(model: Any, y: np.ndarray) -> N
 @every_worker
 def test_one_job_stays_in_the_thread_of_the_caller(model: Any, y: np.ndarray) -> None:
     seen: set[int] = set()
-    pause = 0.0
+    patience = 0.0
 
     def kernel(A: np.ndarray, B: np.ndarray) -> np.ndarray:
         seen.add(threading.get_ident())
-        time.sleep(pause)
+        until = time.monotonic() + patience
+        while len(seen) < 2 and time.monotonic() < until:
+            time.sleep(0.001)
         return np.exp(A @ B.T)
 
     rows, targets = many_rows(model), np.tile(y, 7)
@@ -206,8 +208,8 @@ def test_one_job_stays_in_the_thread_of_the_caller(model: Any, y: np.ndarray) ->
     bits(one, rows)
     assert seen == {threading.get_ident()}
     seen.clear()
-    # Long enough for another thread to wake.
-    pause = 0.005
+    # Whoever comes first waits for another to wake.
+    patience = 0.05
     several = clone(one).set_params(n_jobs=3).fit(rows, targets)
     assert len(seen) > 1
     np.testing.assert_allclose(bits(several, rows)[0], bits(one, rows)[0], rtol=1e-6, atol=1e-8)
