@@ -61,7 +61,7 @@ def _fitted(name: str, kernel: Any, X: Any) -> Any:
         model.set_params(alpha=0.1)
     if name == "KernelKMeans":
         # Random starts are drawn from distinct rows, which a matrix does not show.
-        model.set_params(n_clusters=2, init=LABELS)
+        model.set_params(n_clusters=2, init=LABELS.tolist())
     if "random_state" in model.get_params():
         model.set_params(random_state=0)
     codes = is_classifier(model) or "Ordinal" in name
