@@ -139,6 +139,7 @@ def test_pairs_that_are_not_finished_are_reported():
 
 
 @pytest.mark.slow
+@pytest.mark.slow
 def test_a_thousand_classes(tmp_path):
     X, y = around_centres(1000, 3, spread=0.3)
     names = np.char.add("class ", y.astype(str))
