@@ -176,7 +176,8 @@ def _run_on_pool(todo: list[Task], workers: int) -> None:
         finally:
             _inside.worker, _inside.stop = False, None
 
-    # This thread takes part: to wake one fewer costs less. One is left to it for loops that it must not be deaf in.
+    # This thread takes part: to wake one fewer costs less. The pool keeps one to spare, for what is interruptible in
+    # this thread's own share.
     futures = _submit(work, workers - 1, workers)
     try:
         work()

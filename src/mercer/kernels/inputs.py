@@ -12,7 +12,7 @@ from collections.abc import Callable, Hashable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 import numpy as np
 import scipy.sparse as sp
@@ -26,6 +26,7 @@ from mercer.engine import tiles
 from mercer.engine.gather import gather
 from mercer.engine.tiles import Array
 
+Kind = TypeVar("Kind", bound=Objects)
 Scope = tuple[Hashable, ...]
 Operand = tuple[Any, ...]
 Index = slice | np.ndarray
@@ -72,7 +73,7 @@ class Rows:
             return self.keep("vectors", lambda: self._parent.vectors[self._index])  # type: ignore[union-attr]
         return self.keep("vectors", lambda: as_vectors(self.raw))
 
-    def objects(self, kind: type[Objects]) -> Objects:
+    def objects(self, kind: type[Kind]) -> Kind:
         """The rows as objects of a kind; raises DataError for anything else."""
         if self._parent is not None:
             return self.keep(kind, lambda: self._parent.objects(kind)[self._index])  # type: ignore[union-attr]

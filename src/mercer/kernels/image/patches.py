@@ -67,10 +67,10 @@ class ConvolutionalPatches(MeanKernel):
         return RBF(self.length_scale)
 
     def _check_sides(self, frame: Frame) -> None:
-        check_channels(frame.left.objects(Images), frame.right.objects(Images))  # type: ignore[arg-type]
+        check_channels(frame.left.objects(Images), frame.right.objects(Images))
 
     def _bags(self, side: Rows) -> Bags:
-        images: Images = side.objects(Images)  # type: ignore[assignment]
+        images: Images = side.objects(Images)
         bags: Bags = images.keep(("patches", self.size), lambda: patches(images, self.size))
         return bags
 

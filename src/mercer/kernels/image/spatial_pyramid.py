@@ -147,7 +147,7 @@ class _Intersections(Statistic):
     kernel: SpatialPyramid
 
     def prepare(self, side: Rows, frame: Frame, dtype: np.dtype) -> Operand:
-        check_channels(frame.left.objects(Images), frame.right.objects(Images))  # type: ignore[arg-type]
+        check_channels(frame.left.objects(Images), frame.right.objects(Images))
         own = side.objects(Images)
         return (own.keep(("histograms", self.kernel), lambda: self.kernel.histograms(own)).astype(dtype, copy=False),)
 
