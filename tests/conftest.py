@@ -14,6 +14,8 @@ settings.register_profile(
 )
 # Looks further than the everyday suite: HYPOTHESIS_PROFILE=explore pytest tests/properties
 settings.register_profile("explore", settings.get_profile("everyday"), max_examples=500, derandomize=False)
+# Examples chosen by --hypothesis-seed, which has no effect on a derandomised profile; used by tests/sweep.py.
+settings.register_profile("seeded", settings.get_profile("everyday"), derandomize=False, database=None)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "everyday"))
 
 # A shell that starts the suite in the background has it ignore Ctrl-C, and so would every process that the tests start.

@@ -143,7 +143,9 @@ def solve_ordered_quantiles(
         best.primal, best.primal - gap, best.worst, steps, time.perf_counter() - begun, account.peak, status,
         {"stationarity": best.worst, "sum": best.excess},
     )  # fmt: skip
-    return Solution(QuantilesValue(best.point.C, best.point.b, best.point.F), status, certificate, best.U)
+    # The offsets undo every crossing but for the rounding of the sum; what is promised is an exact order.
+    F = np.maximum.accumulate(best.point.F, axis=1)
+    return Solution(QuantilesValue(best.point.C, best.point.b, F), status, certificate, best.U)
 
 
 @dataclass(frozen=True, eq=False)
