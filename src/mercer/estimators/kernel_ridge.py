@@ -81,8 +81,8 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelEstimator):
     kernel_ : Kernel or None
         The kernel; None for ``"precomputed"``.
     factorization_ : str
-        How the system was solved: ``"float32 Cholesky, refined"``, ``"float64 Cholesky"``, ``"least squares"``,
-        ``"float64 LDL^T"`` or, where ``alpha`` is a word, ``"float64 band Cholesky"``.
+        How the system was solved: ``"low rank"``, ``"float32 Cholesky, refined"``, ``"float64 Cholesky"``,
+        ``"least squares"``, ``"float64 LDL^T"`` or, where ``alpha`` is a word, ``"float64 band Cholesky"``.
     certificate_ : Certificate
         Objectives (sums over the targets), the relative residual of the linear system, time and memory.
     n_features_in_ : int
@@ -101,7 +101,12 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelEstimator):
     Integer weights are the same as repeated rows, also for leave-one-out and the choice of the penalty, and a row of
     weight zero is the same as none. To choose a penalty takes one reduction of the matrix, whatever the number of
     penalties: about as long as fifteen fits with a given one for ``"loo"``, and five for the others; less where the
-    kernel matrix has a low rank. The names of the
+    kernel matrix has a low rank.
+
+    A kernel matrix of low rank r (linear kernels of few columns, smooth kernels of one or two, many repeated rows) is
+    never made: a fit then takes :math:`n r^2` operations and memory for r columns.
+
+    The names of the
     parameters, their defaults and their meaning are those of ``sklearn.kernel_ridge.KernelRidge``, except that a
     function is called once for two blocks of rows; see :func:`mercer.kernels.from_function` for one of two single rows.
 

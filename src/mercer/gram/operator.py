@@ -11,6 +11,8 @@ from scipy.sparse.linalg import LinearOperator
 from mercer._errors import DataError
 from mercer.engine import tiles
 from mercer.engine.tiles import Array
+from mercer.gram.linear import linear_product, worth_it
+from mercer.kernels.base import LinearParts
 from mercer.kernels.inputs import Index, Rows
 from mercer.kernels.kernel import Kernel
 from mercer.kernels.plan import Plan, check_finite, diagonal
@@ -135,10 +137,22 @@ class Gram:
         V = check_factor(V, self.shape[1])
         result_dtype = np.result_type(self.dtype, V.dtype if V.dtype == np.float32 else np.float64)
         columns = np.ascontiguousarray(V if V.ndim == 2 else V[:, None], dtype=self.dtype)
-        out = tiles.product(self._plan.fill, self.shape, self.dtype, columns, self.symmetric, self.n_jobs, self.tile)
+        left, right = self._linear_parts()
+        out: Array
+        if left is not None and right is not None and worth_it(left, right):
+            out = linear_product(left, right, columns.astype(np.float64, copy=False), self.n_jobs)
+        else:
+            out = tiles.product(
+                self._plan.fill, self.shape, self.dtype, columns, self.symmetric, self.n_jobs, self.tile
+            )
         if np.isfinite(columns).all():
             check_finite(out, self.kernel)
         return out.reshape(self.shape[0], *V.shape[1:]).astype(result_dtype, copy=False)
+
+    def _linear_parts(self) -> tuple[LinearParts | None, LinearParts | None]:
+        plan = self._plan
+        left = plan.kernel._linear_parts(plan.left)
+        return left, left if plan.symmetric or left is None else plan.kernel._linear_parts(plan.right)
 
     def dense(self, out: Array | None = None) -> Array:
         """The whole matrix as an array.

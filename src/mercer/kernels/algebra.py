@@ -16,9 +16,9 @@ import numpy as np
 
 from mercer._errors import ParameterError
 from mercer.engine.tiles import Array
-from mercer.kernels.base import ATOM, POWER, PRODUCT, SUM, Definiteness, Expression
+from mercer.kernels.base import ATOM, POWER, PRODUCT, SUM, Definiteness, Expression, LinearParts
 from mercer.kernels.elementary import exponential
-from mercer.kernels.inputs import Pairs, Scope, scratch
+from mercer.kernels.inputs import Pairs, Rows, Scope, scratch
 from mercer.kernels.kernel import OPERATIONS, Kernel
 from mercer.kernels.parameters import number
 
@@ -70,6 +70,9 @@ class Constant(Kernel):
 
     def _uses(self, scope: Scope) -> Iterator[Hashable]:
         return iter(())
+
+    def _linear_parts(self, rows: Rows) -> LinearParts:
+        return [(self.value, np.ones((rows.n, 1)))]
 
 
 @dataclass(frozen=True, repr=False)
@@ -126,6 +129,10 @@ class Scaled(Unary):
         slopes[0] += total
         slopes[1:] += self.factor * inner
         return self.factor * total
+
+    def _linear_parts(self, rows: Rows) -> LinearParts | None:
+        parts = self.kernel._linear_parts(rows)
+        return None if parts is None else [(self.factor * weight, A) for weight, A in parts]
 
 
 @dataclass(frozen=True, repr=False)
@@ -283,6 +290,10 @@ class Sum(Combination):
 
     def _pull_sum(self, pairs: Pairs, weights: Array, slopes: Array) -> float:
         return sum(term._pull_sum(pairs, weights, part) for term, part in self._parts(slopes))
+
+    def _linear_parts(self, rows: Rows) -> LinearParts | None:
+        parts = [term._linear_parts(rows) for term in self.terms]
+        return None if any(part is None for part in parts) else [pair for part in parts for pair in part]
 
 
 @dataclass(frozen=True, repr=False)

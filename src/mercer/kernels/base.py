@@ -12,9 +12,10 @@ import numpy as np
 
 from mercer._errors import ParameterError
 from mercer.engine.tiles import TILE, Array
-from mercer.kernels.inputs import Pairs, Scope, scratch
+from mercer.kernels.inputs import Pairs, Rows, Scope, scratch
 from mercer.kernels.parameters import Bounds, Parameter, check_bounds, check_number, whole_vector
 
+LinearParts = list[tuple[float, Any]]
 Definiteness = Literal["positive", "conditional", "indefinite"]
 
 # Precedence of what a kernel prints as, from loosest to tightest binding.
@@ -265,6 +266,11 @@ class Expression(abc.ABC):
     @abc.abstractmethod
     def _uses(self, scope: Scope) -> Iterator[Hashable]:
         """The statistics that the kernel asks for, with the maps that it sees them through."""
+
+    def _linear_parts(self, rows: Rows) -> LinearParts | None:
+        """Pairs of a weight and a matrix A with ``k(x_i, z_j) = sum of weight * <a_i, b_j>``, where the kernel is such
+        a sum and A has about as few columns as the rows; else None."""
+        return None
 
 
 def _print_value(value: Any) -> str:

@@ -14,7 +14,7 @@ from mercer.data.objects import Objects
 from mercer.data.vectors import as_vectors, column_names
 from mercer.engine.tiles import Array
 from mercer.kernels.algebra import Unary
-from mercer.kernels.base import ATOM, Definiteness, Expression
+from mercer.kernels.base import ATOM, Definiteness, Expression, LinearParts
 from mercer.kernels.inputs import MatchedPairs, Pairs, Rows, Scope, TilePairs, scratch
 from mercer.kernels.kernel import OPERATIONS
 from mercer.kernels.objects import ObjectKernel
@@ -57,6 +57,9 @@ class On(Unary):
 
     def _uses(self, scope: Scope) -> Iterator[Hashable]:
         return self.kernel._uses((*scope, ("on", self.columns)))
+
+    def _linear_parts(self, rows: Rows) -> LinearParts | None:
+        return self.kernel._linear_parts(rows.on(self.columns))
 
 
 def _column(column: Any) -> int | str:

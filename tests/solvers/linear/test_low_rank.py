@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from mercer.gram import PrecomputedGram
 from mercer.kernels import RBF, Linear, Polynomial
-from mercer.solvers.linear import penalty_path
-from mercer.solvers.linear.linear_system import LinearSystem
+from mercer.solvers.linear import low_rank_solve, penalty_path
+from mercer.solvers.linear.linear_system import LinearSystem, ScaledGram
 from mercer.solvers.linear.low_rank import LowRankForm, ShiftedLowRank, find_low_rank
 from mercer.solvers.linear.penalty_path import PenaltyPath
 
@@ -26,7 +26,7 @@ T = np.column_stack([np.sin(X[:, 0]), X[:, 1]]) + 0.3 * RNG.normal(size=(120, 2)
 def test_what_is_found_is_the_matrix(n: int, rank: int, scale: float, seed: int) -> None:
     G = np.random.default_rng(seed).normal(size=(n, rank)) * np.geomspace(1.0, 1e-3, rank)
     A = scale * G @ G.T
-    form = find_low_rank(A, most=min(rank + 3, n))
+    form = find_low_rank(ScaledGram(PrecomputedGram(A)), most=min(rank + 3, n))
     assert form is not None and form.Q.shape[1] <= min(rank + 3, n)
     r = form.Q.shape[1]
     bound = 64 * n * np.finfo(float).eps
@@ -43,7 +43,7 @@ def test_what_is_found_is_the_matrix(n: int, rank: int, scale: float, seed: int)
 @pytest.mark.parametrize("shift", [1e-6, 0.3, 50.0])
 def test_what_a_shift_is_asked_for(shift: float) -> None:
     A = X @ X.T
-    form = find_low_rank(A, most=20)
+    form = find_low_rank(ScaledGram(PrecomputedGram(A)), most=20)
     assert form.Q.shape == (120, 2) and form.shape == (120, 120)
     shifted = ShiftedLowRank(form, shift)
     inverse = np.linalg.inv(A + shift * np.eye(120))
@@ -71,13 +71,13 @@ def test_what_a_shift_is_asked_for(shift: float) -> None:
 )
 def test_what_has_no_low_rank_or_is_not_positive(matrix: np.ndarray) -> None:
     before = matrix.copy()
-    assert find_low_rank(matrix, most=15) is None
+    assert find_low_rank(ScaledGram(PrecomputedGram(matrix)), most=15) is None
     np.testing.assert_array_equal(matrix, before)
 
 
 def test_rows_that_repeat_others() -> None:
     K = RBF(1.0)(np.repeat(X[:9], 20, axis=0))
-    form = find_low_rank(K, most=45)
+    form = find_low_rank(ScaledGram(PrecomputedGram(K)), most=45)
     assert form is not None and form.Q.shape == (180, 9)
 
 
@@ -90,7 +90,7 @@ def test_penalties_are_judged_as_on_the_whole_matrix(
     system = LinearSystem(PrecomputedGram(kernel(X)), T, [0.0, 0.0], w)
     with ExitStack() as held:
         whole = PenaltyPath(system, held, single_rows=single_rows)
-        monkeypatch.setattr(penalty_path, "_LOW_RANK_FROM", 10)
+        monkeypatch.setattr(low_rank_solve, "_FROM", 10)
         monkeypatch.setattr(penalty_path, "_LOW_RANK", 0.5)
         low = PenaltyPath(system, held, single_rows=single_rows)
         assert isinstance(low._form, LowRankForm) and not isinstance(whole._form, LowRankForm)

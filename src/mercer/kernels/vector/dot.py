@@ -12,7 +12,7 @@ import numpy as np
 from mercer._errors import ParameterError
 from mercer.engine.tiles import Array
 from mercer.kernels.algebra import raise_to
-from mercer.kernels.base import Definiteness
+from mercer.kernels.base import Definiteness, LinearParts
 from mercer.kernels.inputs import Pairs, Rows, Scope
 from mercer.kernels.kernel import Kernel
 from mercer.kernels.leaf import Exponential, Slopes, StatisticKernel
@@ -45,6 +45,9 @@ class Linear(DotKernel):
 
     def _finish(self, t: Array) -> None:
         """Inner products are the values."""
+
+    def _linear_parts(self, rows: Rows) -> LinearParts:
+        return [(1.0, rows.vectors)]
 
 
 @dataclass(frozen=True, repr=False)

@@ -1,5 +1,7 @@
-"""Kernel systems by factorisation: float32 with float64 refinement, float64, least squares, LDL^T; in that order.
+"""Kernel systems by factorisation: low rank, float32 with float64 refinement, float64, least squares, LDL^T; in that
+order.
 
+A matrix whose rank is a small share of its rows is never made: its factor of that rank serves.
 A float32 factor takes half the time and memory of a float64 one and is close enough to precondition conjugate
 gradients on the float64 matrix. Where it fails, or refinement does not reach the residual of a float64 factor, the
 float64 factor is computed. Where that fails, the matrix is singular to working precision, and the least-squares
@@ -20,6 +22,7 @@ from numpy.typing import NDArray
 from mercer._errors import IndefiniteKernelError, MercerWarning, NumericalError
 from mercer.engine import memory, settings, threads
 from mercer.solvers.linear.linear_system import LinearSystem, LinearSystemState, Matrix, ScaledGram, Vector
+from mercer.solvers.linear.low_rank_solve import eigenpairs, low_rank_form, solve_shifted
 from mercer.solvers.linear.symmetric_store import SymmetricStore
 from mercer.solvers.solution import Certificate, Solution, Status
 from mercer.solvers.svm.refine import Map, Refined, lengths, refine
@@ -34,6 +37,7 @@ _POLISH = 4
 _SERIAL = 1024
 _ILL_CONDITIONED = 1e-6
 
+LOW_RANK = "low rank"
 SINGLE, DOUBLE = "float32 Cholesky, refined", "float64 Cholesky"
 LEAST_SQUARES, LDL = "least squares", "float64 LDL^T"
 
@@ -95,7 +99,8 @@ def solve(system: LinearSystem, *, n_jobs: int | None = None) -> Solution[Matrix
 
     Notes
     -----
-    Memory, in units of :math:`n^2` bytes: 12 with a float32 factor beside the float64 matrix; 4 where the budget has
+    Where the rank r is at most n / 16: :math:`n r^2` operations, and r columns. Else memory, in units of :math:`n^2`
+    bytes: 12 with a float32 factor beside the float64 matrix; 4 where the budget has
     no room for that and the matrix is evaluated lazily for every residual; 8 with a float64 factor; 32 for least
     squares.
 
@@ -154,10 +159,10 @@ def _solve_groups(system: LinearSystem) -> _Progress:
     b = gram.apply_scale(np.asarray(system.targets))
     done = _Progress(np.zeros_like(b), b.copy(), np.zeros(k))
     mixed = system.convex and n >= MIXED_FROM and k <= n * _COLUMNS_PER_ROW
-    left = system.groups()
+    left = _solve_low_rank(system, b, done) if system.convex else system.groups()
     with ExitStack() as held:
         dense: NDArray | None = None
-        if not mixed or 12 * n * n <= memory.budget():
+        if left and (not mixed or 12 * n * n <= memory.budget()):
             dense = _dense(gram, held)
         while mixed and left:
             shift, columns = left[0]
@@ -171,6 +176,27 @@ def _solve_groups(system: LinearSystem) -> _Progress:
             store = SymmetricStore(_dense(gram, held, left[0][0]) if dense is None else dense)
             _solve_double(system, store, b, left, done)
     return done
+
+
+def _solve_low_rank(system: LinearSystem, b: Matrix, done: _Progress) -> list[tuple[float, NDArray[np.intp]]]:
+    """What a matrix of low rank can be solved for, without making it; the groups of columns that are left."""
+    groups, gram = system.groups(), system.scaled()
+    with ExitStack() as held:
+        form = low_rank_form(gram, held)
+        while form is not None and groups:
+            shift, columns = groups[0]
+            refined = solve_shifted(form, gram, shift, b[:, columns])
+            if refined is None:
+                values, vectors = eigenpairs(form)
+                refined, violation = _least_squares(values + shift, vectors, b[:, columns], system, shift)
+                method = LEAST_SQUARES
+            elif refined.converged:
+                method, violation = LOW_RANK, relative(refined.residual, b[:, columns])
+            else:
+                break
+            done.take(columns, refined, method, violation)
+            groups = groups[1:]
+    return groups
 
 
 def _dense(gram: ScaledGram, held: ExitStack, beyond_single: float | None = None) -> NDArray:
@@ -235,7 +261,8 @@ def _solve_double(
             continue
         with ExitStack() as more:
             hold_matrix(more, len(b), 24, "the eigenvectors of the singular kernel matrix")
-            found, violation = _least_squares(store.restore(), shift, b[:, columns], system)
+            values, vectors = scipy.linalg.eigh(store.restore(), check_finite=False, driver="evd")
+            found, violation = _least_squares(values + shift, vectors, b[:, columns], system, shift)
         done.take(columns, found, LEAST_SQUARES, violation)
 
 
@@ -279,14 +306,14 @@ def _indefinite(store: SymmetricStore, shift: float, b: Matrix) -> Refined | Non
     return Refined(x, r, steps, True) if small else None
 
 
-def _least_squares(matrix: NDArray, shift: float, b: Matrix, system: LinearSystem) -> tuple[Refined, Vector]:
-    """The solution of smallest norm among those of smallest residual, by eigenvectors.
+def _least_squares(
+    values: Vector, vectors: Matrix, b: Matrix, system: LinearSystem, shift: float
+) -> tuple[Refined, Vector]:
+    """The solution of smallest norm among those of smallest residual, by the eigenpairs of ``A + shift I``, ascending.
 
     Also the relative length of what is left of each column in the range of the matrix, which should be nothing.
     """
     n = len(b)
-    values, vectors = scipy.linalg.eigh(matrix, check_finite=False, driver="evd")
-    values = values + shift
     # A matrix that came in float32 has rounding errors of that size, whatever the precision of the work here.
     tolerance = n * np.finfo(system.gram.dtype).eps * max(abs(values[0]), abs(values[-1]))
     if system.convex and values[0] < -tolerance:

@@ -8,7 +8,9 @@ import numpy as np
 
 from mercer._errors import NumericalError
 from mercer.solvers.linear.cholesky import blas_threads, check_finite, factor_definite, hold_matrix
-from mercer.solvers.linear.linear_system import LinearSystem, Matrix, Vector
+from mercer.solvers.linear.linear_system import LinearSystem, Matrix, ScaledGram, Vector
+from mercer.solvers.linear.low_rank import LowRankForm
+from mercer.solvers.linear.low_rank_solve import low_rank_form, regular_shift
 from mercer.solvers.linear.symmetric_store import SymmetricStore
 
 
@@ -65,22 +67,36 @@ def leave_one_out(system: LinearSystem, coefficients: Matrix, *, n_jobs: int | N
     targets = np.asarray(system.targets)
     weights = np.ones(n) if system.weights is None else np.asarray(system.weights)
     out = np.empty_like(targets)
+    gram = system.scaled()
     with ExitStack() as held, blas_threads(n_jobs):
-        hold_matrix(held, n, 8, "the inverse of the kernel matrix in float64")
+        form = low_rank_form(gram, held, n_jobs=n_jobs) if system.convex else None
+        if form is None:
+            hold_matrix(held, n, 8, "the inverse of the kernel matrix in float64")
         for shift, columns in system.groups():
-            matrix = system.scaled().dense(np.dtype(np.float64))
-            check_finite(matrix)
-            store = SymmetricStore(matrix)
-            regular = factor_definite(store, shift) if system.convex else store.factor_ldl(shift)
-            if not regular:
+            inverse = _by_factor(gram, shift, system.convex) if form is None else _by_form(gram, shift, form)
+            if inverse is None:
                 raise NumericalError(
                     f"the kernel matrix plus alpha = {shift:g} on its diagonal is singular to working precision, so "
                     "leave-one-out predictions are not defined by its inverse. Raise alpha."
                 )
-            inverse = store.inverse_diagonal()
             share = left_out_share(weights, inverse, shift)
             out[:, columns] = targets[:, columns] - coefficients[:, columns] / share[:, None]
     return out
+
+
+def _by_form(gram: ScaledGram, shift: float, form: LowRankForm) -> Vector | None:
+    """The diagonal of ``(A + shift I)^-1`` for A of low rank; None if that is singular to working precision."""
+    shifted = regular_shift(form, gram, shift)
+    return None if shifted is None else shifted.inverse_diagonal(form.Q)
+
+
+def _by_factor(gram: ScaledGram, shift: float, convex: bool) -> Vector | None:
+    """The same by a factor of the whole matrix."""
+    matrix = gram.dense(np.dtype(np.float64))
+    check_finite(matrix)
+    store = SymmetricStore(matrix)
+    regular = factor_definite(store, shift) if convex else store.factor_ldl(shift)
+    return store.inverse_diagonal() if regular else None
 
 
 def left_out_share(weights: Vector, inverse_diagonal: Vector, shift: float) -> Vector:

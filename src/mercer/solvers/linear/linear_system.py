@@ -122,7 +122,7 @@ class ScaledGram:
     """``SKS`` with the diagonal matrix S of ``scale``; without a scale, K itself."""
 
     gram: GramMatrix
-    scale: Vector | None
+    scale: Vector | None = None
 
     def __matmul__(self, V: Matrix) -> Matrix:
         if self.scale is None:
@@ -133,6 +133,16 @@ class ScaledGram:
     def apply_scale(self, V: Matrix) -> Matrix:
         """``S V``."""
         return V if self.scale is None else self.scale[:, None] * V
+
+    def diagonal(self) -> Vector:
+        """``s_i^2 K_ii``, in float64."""
+        values = np.asarray(self.gram.diagonal(), dtype=np.float64)
+        return values if self.scale is None else values * self.scale**2
+
+    def rows(self, index: NDArray[np.intp]) -> Matrix:
+        """Whole rows, (len(index), n), in float64."""
+        values = np.asarray(self.gram.block(index, None), dtype=np.float64)
+        return values if self.scale is None else self.scale[index][:, None] * values * self.scale
 
     def dense(self, dtype: np.dtype) -> NDArray[Any]:
         """The whole matrix as a new C-ordered array; what cannot be held in ``dtype`` becomes infinite."""
@@ -153,8 +163,8 @@ class LinearSystemState:
     Parameters
     ----------
     method : str
-        ``"float32 Cholesky, refined"``, ``"float64 Cholesky"``, ``"least squares"`` or ``"float64 LDL^T"``; several
-        joined by ``"; "`` if the columns' shifts needed different ones.
+        ``"low rank"``, ``"float32 Cholesky, refined"``, ``"float64 Cholesky"``, ``"least squares"`` or
+        ``"float64 LDL^T"``; several joined by ``"; "`` if the columns' shifts needed different ones.
     relative_residual : float
         The largest ``||S t - (SKS + mu I) z|| / ||S t||`` among the columns, in float64.
     """

@@ -11,6 +11,7 @@ from scipy.linalg import blas, lapack
 
 from mercer.engine.progress import Progress
 from mercer.solvers.linear.band import BandForm, reduce_to_band
+from mercer.solvers.linear.linear_system import ScaledGram
 from mercer.solvers.linear.shifted_band import ShiftedBand
 
 Matrix = NDArray[np.float64]
@@ -67,8 +68,9 @@ class ShiftedLowRank:
 
     Examples
     --------
+    >>> from mercer.gram import PrecomputedGram
     >>> X = np.array([[1.0], [2.0], [2.0]])
-    >>> form = find_low_rank(X @ X.T, most=2)
+    >>> form = find_low_rank(ScaledGram(PrecomputedGram(X @ X.T)), most=2)
     >>> shifted = ShiftedLowRank(form, 1.0)
     >>> shifted.regular, round(float(np.exp(shifted.log_determinant)), 9), round(shifted.inverse_trace, 9)
     (True, 10.0, 2.1)
@@ -102,13 +104,13 @@ class ShiftedLowRank:
         return self._inner.inverse_diagonal(Q, n_jobs) + outside / self._shift
 
 
-def find_low_rank(matrix: Matrix, most: int, n_jobs: int | None = None) -> LowRankForm | None:
+def find_low_rank(matrix: ScaledGram, most: int, n_jobs: int | None = None) -> LowRankForm | None:
     """The form of a positive semi-definite matrix whose rank, up to rounding, is at most ``most``; else None.
 
     Parameters
     ----------
-    matrix : ndarray of shape (n, n), float64
-        Left as it is. A matrix that is not positive semi-definite has no such form.
+    matrix : ScaledGram of shape (n, n)
+        At most ``most`` of its rows are evaluated. A matrix that is not positive semi-definite has no such form.
     most : int
     n_jobs : int, optional
         Threads of the reduction of what is found.
@@ -127,9 +129,12 @@ def find_low_rank(matrix: Matrix, most: int, n_jobs: int | None = None) -> LowRa
 
     Examples
     --------
+    >>> from mercer.gram import PrecomputedGram
     >>> X = np.arange(12.0).reshape(6, 2)
-    >>> find_low_rank(X @ X.T, most=3).Q.shape, find_low_rank(np.eye(6), most=3)
-    ((6, 2), None)
+    >>> find_low_rank(ScaledGram(PrecomputedGram(X @ X.T)), most=3).Q.shape
+    (6, 2)
+    >>> find_low_rank(ScaledGram(PrecomputedGram(np.eye(6))), most=3) is None
+    True
     """
     factor, rounding = _pivoted_factor(matrix, most)
     if factor is None or not factor.size or not _is_all(matrix, factor, rounding):
@@ -139,10 +144,10 @@ def find_low_rank(matrix: Matrix, most: int, n_jobs: int | None = None) -> LowRa
     return LowRankForm(inner, np.asfortranarray(basis @ inner.back(np.eye(len(triangle)))))
 
 
-def _pivoted_factor(matrix: Matrix, most: int) -> tuple[Matrix | None, float]:
+def _pivoted_factor(matrix: ScaledGram, most: int) -> tuple[Matrix | None, float]:
     """G with ``matrix = G G^T`` as far as the diagonal tells, or None if it has more columns; and what is rounding."""
-    n = len(matrix)
     left = matrix.diagonal().copy()
+    n = len(left)
     scale = float(left.max())
     rounding = _ROUNDINGS * scale
     factor = np.empty((n, most), order="F")
@@ -155,7 +160,7 @@ def _pivoted_factor(matrix: Matrix, most: int) -> tuple[Matrix | None, float]:
         chosen = np.argpartition(left, n - count)[n - count :]
         known = factor[:, :rank]
         # Rows of the matrix, which are its columns, too.
-        columns = matrix[chosen].T - known @ known[chosen].T
+        columns = matrix.rows(chosen).T - known @ known[chosen].T
         # What was subtracted step by step has more rounding errors; if none is accepted, this is what ends the loop.
         left[chosen] = columns[chosen, np.arange(count)]
         block, pivots, accepted, _ = lapack.dpstrf(columns[chosen], tol=max(rounding, _COMPARABLE * largest), lower=1)
@@ -172,9 +177,10 @@ def _pivoted_factor(matrix: Matrix, most: int) -> tuple[Matrix | None, float]:
     return factor[:, :rank], rounding
 
 
-def _is_all(matrix: Matrix, factor: Matrix, rounding: float) -> bool:
+def _is_all(matrix: ScaledGram, factor: Matrix, rounding: float) -> bool:
     """Whether nothing but rounding is left beside the diagonal, either, which an indefinite matrix may have."""
-    probe = np.random.default_rng(0).standard_normal((len(matrix), _PROBES))
+    n = len(factor)
+    probe = np.random.default_rng(0).standard_normal((n, _PROBES))
     rest = matrix @ probe - factor @ (factor.T @ probe)
     # The norm of a positive semi-definite rest is at most its trace; twice that leaves room for rounded products.
-    return bool(np.linalg.norm(rest, axis=0).max() <= 2.0 * len(matrix) * rounding * np.sqrt(len(matrix)))
+    return bool(np.linalg.norm(rest, axis=0).max() <= 2.0 * n * rounding * np.sqrt(n))

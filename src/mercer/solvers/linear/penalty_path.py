@@ -16,7 +16,8 @@ from mercer.solvers.linear import cholesky
 from mercer.solvers.linear.band import BandForm, reduce_to_band
 from mercer.solvers.linear.leave_one_out import left_out_share
 from mercer.solvers.linear.linear_system import LinearSystem, LinearSystemState, Matrix, Vector
-from mercer.solvers.linear.low_rank import LowRankForm, ShiftedLowRank, find_low_rank
+from mercer.solvers.linear.low_rank import LowRankForm, ShiftedLowRank
+from mercer.solvers.linear.low_rank_solve import low_rank_form
 from mercer.solvers.linear.shifted_band import ShiftedBand
 from mercer.solvers.linear.symmetric_store import SymmetricStore
 from mercer.solvers.solution import Certificate, Solution, Status
@@ -30,8 +31,7 @@ CRITERIA: tuple[Criterion, ...] = ("loo", "gcv", "evidence")
 _POLISH = 3
 _ENOUGH = 1e-12
 _ILL_CONDITIONED = 1e-6
-# From so many rows on a low rank is looked for: up to a share of them.
-_LOW_RANK_FROM = 256
+# A rank of up to this share of the rows is looked for.
 _LOW_RANK = 1 / 4
 
 
@@ -117,26 +117,26 @@ class PenaltyPath:
         gram = system.scaled()
         with cholesky.blas_threads(n_jobs):
             self._account = held.enter_context(memory.track())
-            cholesky.hold_matrix(held, n, 12, "the kernel matrix in band form, in float64,")
             self._whole: SymmetricStore | None = None
-            matrix = gram.dense(np.dtype(np.float64))
-            cholesky.check_finite(matrix)
-            diagonal = matrix.diagonal()
-            self.size = float(np.abs(diagonal).sum())
             self._floor = np.sqrt(n) * np.finfo(float).eps
-            self._largest = float(diagonal.max())
-            low = find_low_rank(matrix, int(_LOW_RANK * n), n_jobs) if n >= _LOW_RANK_FROM else None
+            low = low_rank_form(gram, held, _LOW_RANK, n_jobs)
             self._form: BandForm | LowRankForm
             self._Q: Matrix | None = None
             if low is not None:
-                self._form, self._Q, self._whole = low, low.Q, SymmetricStore(matrix)
+                self._form, self._Q = low, low.Q
+                diagonal = gram.diagonal()
             else:
+                cholesky.hold_matrix(held, n, 12, "the kernel matrix in band form, in float64,")
+                matrix = gram.dense(np.dtype(np.float64))
+                cholesky.check_finite(matrix)
+                diagonal = matrix.diagonal().copy()
                 if 8 * n * n <= memory.budget():
                     cholesky.hold_matrix(held, n, 8, "a copy of the kernel matrix")
                     self._whole = SymmetricStore(matrix.copy())
                 self._form = reduce_to_band(matrix, n_jobs=n_jobs)
                 if single_rows or not alike:
                     self._Q = self._form.orthogonal(matrix, n_jobs)
+            self.size, self._largest = float(np.abs(diagonal).sum()), float(diagonal.max())
             self._b = gram.apply_scale(np.asarray(system.targets))
             self._turned = self._form.into(self._b)
 

@@ -11,6 +11,8 @@ import numpy as np
 from mercer._errors import DataError, NumericalError, ParameterError
 from mercer.engine import memory, threads
 from mercer.engine.progress import Progress
+from mercer.gram import PrecomputedGram
+from mercer.solvers.linear.linear_system import ScaledGram
 from mercer.solvers.linear.low_rank import find_low_rank
 from mercer.solvers.matrix import GramMatrix, Vector
 from mercer.solvers.risk.products import ExactProducts
@@ -314,13 +316,12 @@ def _least_loss(walk: _Walk, n_jobs: int | None) -> float:
     """What no function has less than: what least squares leaves if the rank of K is seen to be low, else 0."""
     problem, K = walk.problem, walk.products.matrix
     n, most = len(problem.targets), len(problem.targets) // _LOW
-    if K is None or most == 0 or not problem.convex or 8 * n * (n + 2 * most) > memory.budget():
+    if K is None or most == 0 or not problem.convex or 16 * n * most > memory.budget():
         return 0.0
-    scale = np.sqrt(problem.weights)[:, None]
-    with memory.reserve(8 * n * (n + 2 * most), "the low-rank form of the kernel matrix"):
-        form = find_low_rank(np.asarray(scale * K * scale.T, dtype=np.float64), most, n_jobs)
+    scaled = ScaledGram(PrecomputedGram(K), np.sqrt(problem.weights))
+    with memory.reserve(16 * n * most, "the low-rank form of the kernel matrix"):
+        form = find_low_rank(scaled, most, n_jobs)
         if form is None:
             return 0.0
-        targets = scale * problem.targets
-        outside = form.into(targets)[form.Q.shape[1] :]
+        outside = form.into(scaled.apply_scale(problem.targets))[form.Q.shape[1] :]
     return 0.5 * float((outside**2).sum())

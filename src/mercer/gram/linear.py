@@ -1,0 +1,64 @@
+"""Products with the Gram matrix of a linear kernel by way of the columns: ``K V = X (Z^T V)``."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mercer.engine import threads
+from mercer.engine.tiles import spans
+from mercer.kernels.base import LinearParts
+
+Array = NDArray[np.float64]
+
+# Rows that one task reads: few enough for a float64 copy of them to stay in the cache.
+_SPAN = 4096
+# Entries of K cost about as much as this many columns.
+_GAIN = 4
+
+
+def worth_it(left: LinearParts, right: LinearParts) -> bool:
+    """Whether the rows have so few columns that this is quicker than the entries of K."""
+    columns = sum(A.shape[1] for _, A in left)
+    return columns * _GAIN <= min(left[0][1].shape[0], right[0][1].shape[0])
+
+
+def linear_product(left: LinearParts, right: LinearParts, V: Array, n_jobs: int | None = None) -> Array:
+    """``sum over parts of weight * A (B^T V)``, in float64; the same bits for any number of threads.
+
+    Parameters
+    ----------
+    left, right : list of (float, array or csr_matrix)
+        Pairs of a weight and A of shape (n, d), and the same for B of shape (m, d).
+    V : ndarray of shape (m, k)
+
+    Examples
+    --------
+    >>> A = np.array([[1.0, 2.0], [3.0, 4.0]])
+    >>> linear_product([(2.0, A)], [(2.0, A)], np.ones((2, 1))).ravel().tolist()
+    [32.0, 72.0]
+    """
+    out = np.zeros((left[0][1].shape[0], V.shape[1]))
+    if len(out) <= _SPAN and len(V) <= _SPAN:
+        n_jobs = 1
+    for (weight, A), (_, B) in zip(left, right, strict=True):
+        strips = spans(B.shape[0], _SPAN)
+        sums = np.zeros((len(strips), B.shape[1], V.shape[1]))
+        threads.run([partial(_gather, B, V, rows, sums[i]) for i, rows in enumerate(strips)], n_jobs)
+        # The sum is taken in the order of the strips, whichever thread made them.
+        inner = weight * sums.sum(axis=0)
+        threads.run([partial(_spread, A, inner, rows, out) for rows in spans(A.shape[0], _SPAN)], n_jobs)
+    return out
+
+
+def _gather(B: Any, V: Array, rows: slice, out: Array) -> None:
+    threads.checkpoint()
+    out[...] = B[rows].astype(np.float64, copy=False).T @ V[rows]
+
+
+def _spread(A: Any, inner: Array, rows: slice, out: Array) -> None:
+    threads.checkpoint()
+    out[rows] += A[rows].astype(np.float64, copy=False) @ inner
