@@ -13,7 +13,9 @@ import mercer
 from mercer._errors import ParameterError
 from mercer.cli import fit as fit_module
 from mercer.cli import main
+from mercer.cli.hold_out import hold_out
 from mercer.cli.options import parse_settings
+from mercer.data.target import read_target
 
 
 @pytest.fixture(autouse=True)
@@ -57,7 +59,7 @@ def test_fit_prints_the_outcome_and_writes_the_model(capsys, tmp_path):
     code, out, err = run(capsys, "fit", "sample:iris")
     assert (code, err) == (0, "")
     for words in (
-        "150 rows, 4 numbers", "species: classification", "'species' holds text, 3 different", "SVC, C=1.0",
+        "150 rows, 4 numbers", "species: classification", "'species' holds text, 3 different", "by 5 folds on 120 rows",
         "Score on 30 rows held out (stratified, seed 0)", "logistic regression", "most frequent class", "0.3333",
         "Certificate", "converged", "KKT violation", "support vectors", "time", "memory", "Wrote iris.mercer",
     ):  # fmt: skip
@@ -66,16 +68,36 @@ def test_fit_prints_the_outcome_and_writes_the_model(capsys, tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["iris.mercer"]
 
 
-def test_the_model_file_is_the_model_that_was_scored(capsys):
-    report = run_json(capsys, "fit", "sample:iris", "--out", "m.mercer")
-    assert report["file"] == "m.mercer" and report["rows"] == {"fitted": 120, "held_out": 30}
-    assert report["scores"]["SVC"]["accuracy"] > 0.9 > report["scores"]["most frequent class"]["accuracy"]
-    assert report["certificate"]["status"] == "converged"
-    model = mercer.load("m.mercer")
+def test_the_model_file_holds_a_fit_on_all_rows_unless_told_otherwise(capsys):
     iris = load_iris(as_frame=True)
-    frame = iris.data
-    assert np.mean(model.predict(frame) == iris.target_names[iris.target]) > 0.95
+    frame, labels = iris.data, iris.target_names[iris.target]
+    report = run_json(capsys, "fit", "sample:iris", "--out", "m.mercer")
+    assert report["file"] == "m.mercer" and report["rows"] == {"all": 150, "fitted": 150, "held_out": 30}
+    assert report["scores"]["SVC"]["accuracy"] > 0.9 > report["scores"]["most frequent class"]["accuracy"]
+    model = mercer.load("m.mercer")
+    assert np.mean(model.predict(frame) == labels) > 0.95
+    assert model.estimator_.shape_fit_ == (150, 4)
+    # What is said of the answer is said of the model in the file.
     assert model.estimator_.certificate_.primal == report["certificate"]["primal"]
+    part = run_json(capsys, "fit", "sample:iris", "--no-refit", "--out", "part.mercer")
+    assert part["rows"] == {"all": 150, "fitted": 120, "held_out": 30} and part["scores"] == report["scores"]
+    kept = mercer.load("part.mercer")
+    assert kept.estimator_.shape_fit_ == (120, 4) and kept.estimator_.C == model.estimator_.C
+    assert kept.estimator_.certificate_.primal == part["certificate"]["primal"] != report["certificate"]["primal"]
+    held = hold_out(read_target(labels, "species"), 0.2, 0)[1]
+    assert np.mean(kept.predict(frame.iloc[held]) == labels[held]) == report["scores"]["SVC"]["accuracy"]
+
+
+def test_which_rows_the_model_was_fitted_on_is_said(capsys):
+    for options, words in (
+        ([], "fitted on all 150 rows after the score"),
+        (["--no-refit"], "fitted on the 120 rows of the training part"),
+        (["--test-size", "0"], "fitted on all 150 rows."),
+    ):
+        _, out, _ = run(capsys, "fit", "sample:iris", "--set", "C=1", *options)
+        assert words in " ".join(out.split())
+        _, out, _ = run(capsys, "inspect", "iris.mercer")
+        assert words.rstrip(".") in " ".join(out.split()) and "150 rows" in out
 
 
 def test_regression_with_every_kind_of_column(capsys, houses):
@@ -275,7 +297,7 @@ def test_npz_files(capsys):
 def test_without_a_held_out_part_there_is_no_score(capsys):
     code, out, _ = run(capsys, "fit", "sample:iris", "--test-size", "0")
     assert code == 0 and "No rows were held out" in out
-    assert mercer.load("iris.mercer").report_["rows"] == {"fitted": 150, "held_out": 0}
+    assert mercer.load("iris.mercer").report_["rows"] == {"all": 150, "fitted": 150, "held_out": 0}
 
 
 def test_a_terminal_shows_that_the_fit_goes_on(capsys, monkeypatch):

@@ -11,7 +11,9 @@ import pytest
 import mercer
 from mercer import SVC
 from mercer.cli import main
+from mercer.cli.hold_out import hold_out
 from mercer.data.readers import read_table
+from mercer.data.target import read_target
 from mercer.kernels import RBF, Spectrum
 
 KERNEL = "Spectrum(2).normalized()"
@@ -50,7 +52,7 @@ def run_json(capsys, *arguments):
 
 def test_fit_predict_evaluate_inspect(capsys, notes):
     data = ("notes.tsv", "--target", "kind", "--text", "note", "--drop", "share")
-    report = run_json(capsys, "fit", *data, "--kernel", KERNEL)
+    report = run_json(capsys, "fit", *data, "--kernel", KERNEL, "--no-refit")
     assert report["columns"] == "1 text column" and report["roles"] == {"note": "text"}
     assert report["left_out"] == {"age": "the kernel does not compare it"}
     assert report["kernel"] == "Spectrum(2).normalized().on(['note'])" and report["model"] == "SVC"
@@ -59,7 +61,8 @@ def test_fit_predict_evaluate_inspect(capsys, notes):
     # The rows that were held out, as a program would do it.
     model = mercer.load("notes.mercer")
     rest = [i for i in range(60) if i not in set(_held_out(notes))]
-    mine = SVC(kernel=Spectrum(2).normalized()).fit(notes["note"].iloc[rest], notes["kind"].iloc[rest])
+    mine = SVC(kernel=Spectrum(2).normalized(), C=report["parameters"]["C"])
+    mine.fit(notes["note"].iloc[rest], notes["kind"].iloc[rest])
     assert np.array_equal(model.predict(notes[["note", "age"]]), mine.predict(notes["note"]))
     assert run(capsys, "predict", "notes.mercer", "notes.tsv", "--drop", "share", "--out", "p.csv")[0] == 0
     assert np.array_equal(pd.read_csv("p.csv")["kind"], mine.predict(notes["note"]))
@@ -72,19 +75,20 @@ def test_fit_predict_evaluate_inspect(capsys, notes):
 
 
 def _held_out(notes):
-    from_fit = mercer.cli.fit._hold_out(mercer.cli.fit.read_target(notes["kind"], "kind"), 0.2, 0)
+    from_fit = hold_out(read_target(notes["kind"], "kind"), 0.2, 0)
     return from_fit[1]
 
 
 def test_text_beside_numbers(capsys, notes):
     data = ("notes.tsv", "--target", "kind", "--text", "note", "--drop", "share")
-    report = run_json(capsys, "fit", *data, "--kernel", f'{KERNEL}.on(["note"]) * RBF(1.0).on(["age"])')
+    report = run_json(capsys, "fit", *data, "--kernel", f'{KERNEL}.on(["note"]) * RBF(1.0).on(["age"])', "--no-refit")
     assert report["kernel"] == "Spectrum(2).normalized().on(['note']) * RBF(1.0).on(['age'])"
     assert report["columns"] == "1 number, 1 text column" and report["left_out"] == {}
     age = notes[["age"]].to_numpy()
     rest = np.setdiff1d(np.arange(60), _held_out(notes))
     scaled = pd.DataFrame({"note": notes["note"], "age": ((age - age[rest].mean()) / age[rest].std()).ravel()})
-    mine = SVC(kernel=Spectrum(2).normalized().on(["note"]) * RBF(1.0).on(["age"]))
+    kernel = Spectrum(2).normalized().on(["note"]) * RBF(1.0).on(["age"])
+    mine = SVC(kernel=kernel, C=report["parameters"]["C"])
     mine.fit(scaled.iloc[rest], notes["kind"].iloc[rest])
     assert np.array_equal(mercer.load("notes.mercer").predict(notes[["note", "age"]]), mine.predict(scaled))
     code, out, _ = run(capsys, "inspect", "notes.mercer")

@@ -121,6 +121,12 @@ def fit(
     test_size: Annotated[
         float, typer.Option(metavar="SHARE", help="Share of the rows held out for the score; 0 for none.")
     ] = 0.2,
+    refit: Annotated[
+        bool,
+        typer.Option(
+            " /--no-refit", help="Write the model of the score, fitted on the training part, and not one of all rows."
+        ),
+    ] = True,
     seed: Annotated[
         int, typer.Option(min=0, max=2**32 - 1, metavar="SEED", help="Seed of the choice of the held-out rows.")
     ] = 0,
@@ -137,7 +143,7 @@ def fit(
     _work("fit").fit(
         FitOptions(
             data, target, task, model, kernel, settings or [], normalize, impute, drop or [],
-            roles_of_columns(text=text, tree=tree), test_size, seed, out, memory, n_jobs, quiet, json,
+            roles_of_columns(text=text, tree=tree), test_size, refit, seed, out, memory, n_jobs, quiet, json,
         )
     )  # fmt: skip
 

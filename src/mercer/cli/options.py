@@ -33,6 +33,7 @@ class FitOptions:
     drop: list[str] = field(default_factory=list)
     roles: dict[str, str] = field(default_factory=dict)
     test_size: float = 0.2
+    refit: bool = True
     seed: int = 0
     out: Path | None = None
     memory: str | None = None

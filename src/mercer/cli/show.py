@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 import shlex
 import sys
 from collections.abc import Iterable, Iterator, Mapping
@@ -67,9 +68,10 @@ class Printer:
         self.object(report)
         self._model(report)
         self._scores(report)
+        self._advice(report)
         self._facts("Certificate", _certificate(report))
         self._facts("Size and cost", _cost(report))
-        self.say(f"\nWrote {report['file']} ({describe(report['file_bytes'])}).", "bold green")
+        self.say(f"\nWrote {report['file']} ({describe(report['file_bytes'])}), {_fitted_on(report)}.", "bold green")
         self.say(f"Next: mercer predict {report['file']} NEW_DATA", "dim")
 
     def inspected(self, report: Mapping[str, Any], columns: Mapping[str, str]) -> None:
@@ -86,6 +88,7 @@ class Printer:
         if report["classes"]:
             self._facts("Classes", [(str(len(report["classes"])), ", ".join(map(str, report["classes"][:30])))])
         self._scores(report)
+        self._facts(None, [("in the file", f"the model {_fitted_on(report)}")])
         in_words = [("in words", report["certificate_text"])] if report["certificate"] else []
         self._facts("Certificate", [*_certificate(report), *in_words])
         self._facts("Size and cost", _cost(report))
@@ -114,7 +117,7 @@ class Printer:
         """What was found in the data, before the fit begins."""
         rows = report["rows"]
         facts = [
-            ("data", f"{report['data']}: {_rows(rows['fitted'] + rows['held_out'])}, {report['columns']}"),
+            ("data", f"{report['data']}: {_rows(rows['all'])}, {report['columns']}"),
             ("target", f"{report['target']}: {report['task']}, because {report['why']}"),
             *[("left out", f"{name} ({why}{_hint(name, why)})") for name, why in report["left_out"].items()],
             ("encoding", _encoding(report)),
@@ -125,7 +128,8 @@ class Printer:
         # The parameters that decide most are shown: how strong the penalty is, and the kernel.
         parameters = report["parameters"]
         shown = [f", {name}={parameters[name]}" for name in ("C", "alpha") if name in parameters]
-        facts = [("model", f"{report['model']}{''.join(shown)}, kernel {report['kernel']}")]
+        kernel = re.sub(r"\d+\.\d{5,}", lambda number: f"{float(number[0]):.4g}", report["kernel"])
+        facts = [("model", f"{report['model']}{''.join(shown)}, kernel {kernel}")]
         if report["chosen"]:
             facts.append(("chosen", report["chosen"]))
         self._facts(None, facts)
@@ -139,6 +143,15 @@ class Printer:
         title = f"Score on {_rows(rows['held_out'])} held out ({how}seed {report['seed']})"
         heads = ["model", *map(_metric, next(iter(scores.values())))]
         self._table(title, heads, [[name, *map(_number, its.values())] for name, its in scores.items()], best=0)
+
+    def _advice(self, report: Mapping[str, Any]) -> None:
+        """Where a simpler model did better; the command is left whole, so that it can be copied."""
+        found = report["advice"]
+        if found is None or not self._people:
+            return
+        self._console.print(Text(found["text"], style="bold yellow"))
+        if found["command"]:
+            self._console.print(Text(f"  {found['command']}"), soft_wrap=True)
 
     def _table(
         self, title: str, heads: list[str], rows: list[list[str]], best: int | None = None, numbers_from: int | None = 1
@@ -178,6 +191,14 @@ def _hint(name: str, why: str) -> str:
 
 def _rows(count: int) -> str:
     return f"{count} row" if count == 1 else f"{count} rows"
+
+
+def _fitted_on(report: Mapping[str, Any]) -> str:
+    """Which rows the model in the file was fitted to."""
+    rows = report["rows"]
+    if rows["fitted"] < rows["all"]:
+        return f"fitted on the {_rows(rows['fitted'])} of the training part"
+    return f"fitted on all {_rows(rows['all'])}" + (" after the score" if rows["held_out"] else "")
 
 
 def _encoding(report: Mapping[str, Any]) -> str:

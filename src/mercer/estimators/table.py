@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,21 @@ from mercer.data.schema import Locate, Schema
 from mercer.data.table import row_place
 from mercer.estimators.table_kernels import by_name, by_position, place
 from mercer.kernels.kernel import Kernel
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """A fitted encoding, an unfitted estimator whose kernel knows the encoded columns, the encoded rows, the target.
+
+    The target of a regression is ``(y - mean) / scale``.
+    """
+
+    encoder: TableEncoder
+    estimator: Any
+    rows: Any
+    target: np.ndarray
+    mean: float = 0.0
+    scale: float = 1.0
 
 
 class TableModel(BaseEstimator):
@@ -88,22 +104,35 @@ class TableModel(BaseEstimator):
         ParameterError
             If the kernel compares what no column holds.
         """
-        self.encoder_ = TableEncoder(self.normalize, self.impute, self.roles).fit(X, schema=schema)
-        matrix = self.encoder_.transform(X)
-        y = np.asarray(y)
-        estimator = clone(self.estimator)
-        kernel = place(getattr(estimator, "kernel", None), self.schema_)
-        if isinstance(kernel, Kernel):
-            estimator.set_params(kernel=by_position(kernel, self.encoder_.sources_))
-        if is_classifier(estimator):
-            self.estimator_ = estimator.fit(matrix, y)
+        prepared = self.prepared(X, y, schema=schema)
+        self.encoder_ = prepared.encoder
+        self.estimator_ = prepared.estimator.fit(prepared.rows, prepared.target)
+        if is_classifier(self.estimator_):
             self.classes_ = self.estimator_.classes_
         else:
-            y = y.astype(np.float64)
-            self.target_mean_ = float(y.mean())
-            self.target_scale_ = float(y.std()) or 1.0
-            self.estimator_ = estimator.fit(matrix, (y - self.target_mean_) / self.target_scale_)
+            self.target_mean_, self.target_scale_ = prepared.mean, prepared.scale
         return self
+
+    def prepared(self, X: Any, y: Any, *, schema: Schema | None = None) -> Prepared:
+        """What ``fit`` with these arguments fits to what; nothing is fitted but the encoding.
+
+        Raises
+        ------
+        DataError, ParameterError
+            As ``fit``.
+        """
+        encoder = TableEncoder(self.normalize, self.impute, self.roles).fit(X, schema=schema)
+        y = np.asarray(y)
+        estimator = clone(self.estimator)
+        kernel = place(getattr(estimator, "kernel", None), encoder.schema_)
+        if isinstance(kernel, Kernel):
+            estimator.set_params(kernel=by_position(kernel, encoder.sources_))
+        rows = encoder.transform(X)
+        if is_classifier(estimator):
+            return Prepared(encoder, estimator, rows, y)
+        y = y.astype(np.float64)
+        mean, scale = float(y.mean()), float(y.std()) or 1.0
+        return Prepared(encoder, estimator, rows, (y - mean) / scale, mean, scale)
 
     @property
     def schema_(self) -> Schema:

@@ -1,0 +1,92 @@
+"""Whether a fit was worth it: its score beside those of the linear and the constant model, and what to try next."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping
+from dataclasses import replace
+
+from mercer.cli.job import Job
+from mercer.cli.options import FitOptions
+from mercer.cli.scores import Scores
+
+_METRICS = {"classification": "accuracy", "regression": "r2"}
+_WORDS = {"accuracy": "accuracy", "r2": "R²"}
+# Kernels that see about what the linear model sees of such columns.
+_SIMPLE = {
+    "text": "BagOfWords().normalized()", "tree": "PartialTree(0.4, 0.4).normalized()",
+    "graph": "VertexHistogram().normalized()",
+}  # fmt: skip
+# Settings that belong to the kernel or to the learner which the proposal replaces.
+_OF_THE_OLD = ("C", "alpha", "gamma", "degree", "coef0", "nu", "epsilon", "tol", "noise")
+
+
+def advice(scores: Mapping[str, Scores], options: FitOptions, job: Job) -> dict[str, str] | None:
+    """What to say where a simpler model scores higher on the held-out rows: ``text``, and the ``command`` to try.
+
+    None where there is no score, or where the fitted model, the first among the scores, is at least as good.
+    """
+    if not scores:
+        return None
+    metric = _METRICS[job.target.task]
+    (mine, its), *others = scores.items()
+    rival, best = max(((name, row[metric]) for name, row in others), key=lambda pair: pair[1])
+    if not best > its[metric]:
+        return None
+    verdict = (
+        f"The {rival} scores higher than {mine} on the held-out rows ({_WORDS[metric]} {best:.4f} against "
+        f"{its[metric]:.4f}{_in_rows(metric, best - its[metric], len(job.test))})."
+    )
+    command = _next(options, job)
+    if rival == others[-1][0] and len(others) > 1:
+        verdict += " So these columns may not tell the target; look at what was left out, or add rows and columns."
+    if command is None:
+        return {"text": verdict, "command": ""}
+    return {"text": f"{verdict} Try:", "command": command}
+
+
+def _in_rows(metric: str, difference: float, held_out: int) -> str:
+    if metric != "accuracy":
+        return ""
+    count = round(difference * held_out)
+    return f", {count} of {held_out} row{'s' if held_out != 1 else ''}"
+
+
+def _next(options: FitOptions, job: Job) -> str | None:
+    """The command with a simpler kernel; with the learner of the linear model where the kernel is simple already."""
+    roles = sorted(set(job.schema.roles.values()))
+    if len(roles) > 1 or (roles and roles[0] not in _SIMPLE):
+        return None
+    simple = _SIMPLE[roles[0]] if roles else "linear"
+    kept = [item for item in options.settings if item.partition("=")[0].strip() not in _OF_THE_OLD]
+    tried = replace(options, kernel=simple, settings=kept)
+    if options.kernel == simple or options.kernel == "Linear()":
+        model = "logistic" if job.target.task == "classification" else "ridge"
+        if options.model == model or (options.model is None and model == "ridge"):
+            return None
+        tried = replace(tried, model=model)
+    elif options.model in ("gp", "gpc", "neighbors", "perceptron", "ordinal"):
+        tried = replace(tried, model=None)
+    return command_line(tried)
+
+
+def command_line(options: FitOptions) -> str:
+    """The command that asks for a fit.
+
+    >>> command_line(FitOptions("my data.csv", target="y", kernel="linear", drop=["id"]))
+    "mercer fit 'my data.csv' --target y --kernel linear --drop id"
+    """
+    plain = FitOptions(options.data)
+    words = ["mercer", "fit", options.data]
+    for name in ("target", "task", "model", "kernel", "normalize", "impute", "test_size", "seed", "memory", "n_jobs"):
+        value = getattr(options, name)
+        if value != getattr(plain, name):
+            words += [f"--{name.replace('_', '-')}", str(value)]
+    words += [] if options.refit else ["--no-refit"]
+    for option, values in (("--set", options.settings), ("--drop", options.drop)):
+        words += [word for value in values for word in (option, value)]
+    for column, role in options.roles.items():
+        words += [f"--{role}", column]
+    if options.out is not None:
+        words += ["--out", str(options.out)]
+    return shlex.join(words)

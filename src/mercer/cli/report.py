@@ -1,0 +1,88 @@
+"""What a fit found in the data and came to, as plain values: printed, and kept in the model file for inspect."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.metadata
+import platform
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from mercer.cli.job import Job
+from mercer.cli.options import FitOptions
+from mercer.estimators.table import TableModel
+
+
+def plan(job: Job, options: FitOptions) -> dict[str, Any]:
+    """What was found in the data, as plain values; with the outcome, kept in the model file for ``mercer inspect``."""
+    schema = job.schema
+    return {
+        "data": options.data if options.data.startswith("sample:") else Path(options.data).name,
+        "rows": {"all": len(job.target.values), "fitted": len(job.train), "held_out": len(job.test)},
+        "columns": schema.describe(),
+        "left_out": dict(schema.left_out),
+        "target": job.target.name,
+        "task": job.target.task,
+        "why": job.target.why,
+        "normalize": options.normalize,
+        "impute": options.impute,
+        "encoded_columns": schema.encoded_columns,
+        "roles": schema.roles,
+        "seed": options.seed,
+        "versions": {"mercer": importlib.metadata.version("mercer"), "python": platform.python_version()},
+    }
+
+
+def outcome(model: TableModel, chosen: str | None) -> dict[str, Any]:
+    """What the fit came to, as plain values."""
+    estimator = model.estimator_
+    given = {k: v for k, v in estimator.get_params(deep=False).items() if k not in ("kernel", "n_jobs")}
+    if isinstance(given.get("alpha"), str):
+        chosen = f"alpha={estimator.alpha_:.4g} by {given['alpha']} on all training rows"
+    if type(estimator).__name__ == "GaussianProcessRegressor" and estimator.noise_ is not None:
+        chosen = f"kernel, and noise={estimator.noise_:.4g} of the target's variance, by the evidence"
+    if type(estimator).__name__ == "KernelOrdinalRegression":
+        order = " < ".join(map(str, estimator.classes_.tolist()))
+        chosen = f"the order {order}, which is that of sorting" if estimator.classes is None else f"the order {order}"
+    support = getattr(estimator, "support_", None)
+    certificate = getattr(estimator, "certificate_", None)
+    return {
+        "model": type(estimator).__name__,
+        "kernel": repr(model.kernel_),
+        "parameters": {name: _plain(value) for name, value in given.items()},
+        "chosen": chosen,
+        "classes": [_plain(label) for label in getattr(model, "classes_", [])],
+        "certificate": None if certificate is None else certificate.as_dict(),
+        "certificate_text": _without_certificate(estimator) if certificate is None else certificate.explain(),
+        "support_vectors": None if support is None else len(support),
+    }
+
+
+def _without_certificate(estimator: Any) -> str:
+    """What stands in the place of a certificate where nothing was minimised."""
+    if type(estimator).__name__ == "KernelPerceptron":
+        made = estimator.mistakes_
+        return (
+            f"{made.sum()} updates in {len(made)} passes, {made[-1]} of them in the last; a perceptron minimises "
+            "nothing, so there is no gap to report."
+        )
+    return "The nearest rows are found exactly; nothing is minimised, so there is no gap to report."
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, (np.ndarray, np.generic)):
+        return value.tolist()
+    return value if isinstance(value, (str, int, float, bool, list, dict, type(None))) else repr(value)
+
+
+def process_peak() -> int | None:
+    """The most memory that the process has held, in bytes, where the system tells."""
+    try:
+        resource = importlib.import_module("resource")
+    except ImportError:
+        return None
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return int(peak) if sys.platform == "darwin" else int(peak) * 1024
