@@ -150,8 +150,8 @@ class Plain:
             self._remove(gone)
         self.points, self.born = np.vstack([self.points, x]), [*self.born, t]
         self.weights = np.vstack([self.weights, rate * g])
-        if self.strategy == "projection":
-            self._project(full)
+        if full and self.strategy == "projection":
+            self._project()
         elif len(self.points) > self.budget:
             self._merge()
 
@@ -159,25 +159,20 @@ class Plain:
         self.points, self.weights = np.delete(self.points, gone, axis=0), np.delete(self.weights, gone, axis=0)
         self.born.pop(gone)
 
-    def _project(self, full: bool) -> None:
+    def _project(self) -> None:
         K = self.kernel(self.points)
         found = []
-        for j in range(len(K)) if full else [len(K) - 1]:
+        for j in range(len(K)):
             others = np.delete(np.arange(len(K)), j)
             shares = np.linalg.lstsq(K[np.ix_(others, others)], K[others, j], rcond=1e-12)[0]
             found.append((max(K[j, j] - shares @ K[others, j], 0.0), shares))
-        last = len(K) - 1
-        if not full:
-            found = [(0.0, None)] * last + found
-        lengths = [distance * (self.weights[j] ** 2).sum() for j, (distance, _) in enumerate(found)]
-        gone = int(np.argmin(lengths)) if full else -1
-        if found[last][0] <= budgeted.loops.DEPENDENT * K[last, last]:
-            gone = last
-        if gone >= 0:
-            others = np.delete(np.arange(len(K)), gone)
-            self.weights[others] += np.outer(found[gone][1], self.weights[gone])
-            self.lost += np.abs(self.weights[gone]) * np.sqrt(found[gone][0])
-            self._remove(gone)
+        # No point depends on the others so much that it would not be kept.
+        assert min(distance for distance, _ in found) > budgeted.loops.DEPENDENT
+        gone = int(np.argmin([distance * (self.weights[j] ** 2).sum() for j, (distance, _) in enumerate(found)]))
+        others = np.delete(np.arange(len(K)), gone)
+        self.weights[others] += np.outer(found[gone][1], self.weights[gone])
+        self.lost += np.abs(self.weights[gone]) * np.sqrt(found[gone][0])
+        self._remove(gone)
 
     def _merge(self) -> None:
         """What the cheapest merge of the shortest term would cost, on a grid and then by bisection around its best."""

@@ -21,16 +21,9 @@ from mercer.estimators._parameters import require_choice, require_number, requir
 from mercer.gram import PrecomputedGram
 from mercer.kernels import RBF
 from mercer.solvers.matrix import Vector, whole_matrix
-from mercer.solvers.online.budgeted import (
-    STEEPNESS,
-    STRATEGIES,
-    OnlineProblem,
-    OnlineState,
-    learn,
-    learn_by_merging,
-    whole_fits,
-)
+from mercer.solvers.online.budgeted import learn, learn_by_merging, whole_fits
 from mercer.solvers.online.schedules import NAMES, check_step_sizes, step_sizes
+from mercer.solvers.online.state import STEEPNESS, STRATEGIES, OnlineProblem, OnlineState
 
 
 class OnlineExpansion(KernelEstimator, ABC):

@@ -63,6 +63,7 @@ class OnlineKernelLogisticRegression(ClassifierMixin, OnlineExpansion):
         What happens to one too many. ``"truncation"``: the term that was learned or changed first is dropped.
         ``"smallest"``: the shortest one is. ``"projection"``: of all terms, the new one included, the one is
         replaced by its projection on the span of the others that changes f least; :math:`O(B^2)` operations a row.
+        Points within :math:`10^{-5} k(x, x)` (squared distance) of the span of the others are projected as well.
         ``"merging"``: the shortest term and another one are replaced by one at the best point between the two; for the
         RBF kernel on dense rows.
     max_iter : int, default=5
@@ -92,7 +93,9 @@ class OnlineKernelLogisticRegression(ClassifierMixin, OnlineExpansion):
         b.
     budget_error_ : ndarray of shape (1 or k,)
         A bound of the distance (in the space of the kernel) of f from the sum of all the terms that were learned, as if
-        nothing had been dropped, projected or merged: each loss is measured, and shrinks with f.
+        nothing had been dropped, projected or merged: each loss is measured, and shrinks with f. For ``"projection"``
+        and steps that do not overshoot, as with ``eta0="auto"``, it also bounds the distance of (f, b) from what is
+        learned without a budget. 0 where all rows fit into the budget.
     truncation_bound_ : float
         For ``"truncation"``: a bound of ``budget_error_`` from the step sizes alone, :math:`\frac{CR}{\alpha} \prod (1
         - \gamma_t \alpha)` over the last B steps, with the largest slope C of the loss and the largest R of

@@ -21,9 +21,12 @@ OLDEST, SMALLEST, PROJECTION = range(3)
 SIZE, CHANGES = range(2)
 SCALE, LOSS = range(2)
 
-# Below this the scale is multiplied into the weights; a residual of a projection below that share is none.
+# Below this the scale is multiplied into the weights.
 _SMALL = 1e-100
-DEPENDENT = 1e-9
+# Where there are projections, each support point keeps at least this share of k(x, x) outside the span of the others.
+# The inverse of their Gram matrix then has entries of up to one over it; what an exchange adds to its errors is the
+# rounding unit times their square. With 1e-7 errors of a projected length reached 1e-2, with this 2e-6.
+DEPENDENT = 1e-5
 _ROUNDING = 1e-15
 
 
@@ -120,7 +123,8 @@ def steps(
 
     ``born`` (p,) is the step that last changed a row of the expansion, ``inside`` (p,) says which are in it,
     ``counts[SIZE]`` how many; of a full one (``budget``, if not negative) another is forgotten. ``numbers[LOSS]``
-    adds up the losses before each step.
+    adds up the losses before each step. Returns how many steps were made: n, or where the strategy is ``PROJECTION``
+    as many as need none.
     """
     outputs = theta.shape[0]
     f, g = np.empty(outputs), np.empty(outputs)
@@ -131,9 +135,13 @@ def steps(
             for j in range(row.shape[0]):
                 value += theta[c, j] * row[j]
             f[c] = bias[c] + numbers[SCALE] * value
-        numbers[LOSS] += descent(loss, epsilon, targets[s], f, g)
+        value = descent(loss, epsilon, targets[s], f, g)
+        learns = rate != 0.0 and any_of(g)
+        if learns and not inside[i] and counts[SIZE] == budget and strategy == PROJECTION:
+            return s
+        numbers[LOSS] += value
         shrink(1.0 - rate * alpha, theta, lost, numbers)
-        if rate == 0.0 or not any_of(g):
+        if not learns:
             continue
         if not inside[i]:
             if counts[SIZE] == budget:
@@ -151,50 +159,46 @@ def steps(
             theta[c, i] += rate * g[c] / numbers[SCALE]
             if intercept:
                 bias[c] += rate * g[c]
+    return rows.shape[0]
 
 
 @jit
-def _exchange(Q, shares, q, j, residual, size, rows, members, new, s):
-    """Put the row ``new`` into the place ``j`` of the expansion: its inverse Gram matrix, and the shares of later rows.
+def _exchange(Q, shares, u, residual, j, size, rows, members, new, s):
+    """Put the row ``new`` into the place ``j`` of the support: the inverse, and the shares of the rows behind ``s``.
 
-    ``shares[s]`` (size,) are those of the new row, ``residual`` the squared distance of the row from the span. With
-    ``j == size`` the expansion grows; else ``q`` (size + 1,) is the column, at the one that goes, of the inverse with
-    both.
+    ``residual`` is its squared distance from the span of the support, without the point at ``j``; ``shares[s]`` becomes
+    its shares of that span. With ``j == size`` the support grows; else ``u`` (size,) becomes ``Q[:, j] / Q[j, j]``. The
+    old point leaves before the new one enters: with both, the inverse would have entries of any size where one is close
+    to the other, and their difference no digits.
     """
     d = shares[s]
-    for i in range(size):
-        if i == j:
-            continue
-        a, b = d[i] / residual, q[i] / q[j] if j < size else 0.0
-        for m in range(size):
-            Q[i, m] += a * d[m] - b * q[m]
-    last = 1.0 / residual
     if j < size:
-        b = q[size] / q[j]
-        for i in range(size):
-            Q[j, i] = -d[i] / residual - b * q[i]
-        last -= b * q[size]
+        share = d[j]
+        for m in range(size):
+            u[m] = Q[m, j] / Q[j, j]
+        for m in range(size):
+            d[m] -= share * u[m]
+        d[j] = 0.0
     else:
-        for i in range(size):
-            Q[j, i] = -d[i] / residual
+        for m in range(size):
+            u[m] = 0.0
     for i in range(size):
-        Q[i, j] = Q[j, i]
-    Q[j, j] = last
+        a, b = d[i] / residual, Q[i, j] if j < size else 0.0
+        for m in range(size):
+            Q[i, m] += a * d[m] - b * u[m]
+    for i in range(size):
+        Q[i, j] = -d[i] / residual
+        Q[j, i] = Q[i, j]
+    Q[j, j] = 1.0 / residual
     for x in range(s + 1, rows.shape[0]):
         row, e = rows[x], shares[x]
-        share = row[new]
+        share, old = row[new], e[j]
         for i in range(size):
             share -= d[i] * row[members[i]]
         share /= residual
-        if j < size:
-            b = (e[j] - d[j] * share) / q[j]
-            for i in range(size):
-                e[i] -= d[i] * share + b * q[i]
-            e[j] = share - b * q[size]
-        else:
-            for i in range(size):
-                e[i] -= d[i] * share
-            e[j] = share
+        for i in range(size):
+            e[i] -= d[i] * share + u[i] * old
+        e[j] = share
 
 
 @jit
@@ -215,18 +219,79 @@ def _cheapest(theta, change, Q, d, residual, size, members):
 
 
 @jit
+def _is_dependent(Q, d, residual, goes, new, size, members, diagonal):
+    """Whether the row ``new`` would make a support point depend on the others, or depend on them itself.
+
+    ``goes`` is the place that is given up, ``size`` for none. 1 over the diagonal of an inverse is a squared distance.
+    """
+    left, share = 1.0, 0.0
+    if goes < size:
+        left, share = Q[goes, goes], d[goes]
+    distance = residual + share * share / left
+    if distance < DEPENDENT * diagonal[new]:
+        return True
+    for m in range(size):
+        if m == goes:
+            continue
+        q = Q[m, goes] if goes < size else 0.0
+        own = d[m] - share * q / left
+        if (Q[m, m] - q * q / left + own * own / distance) * DEPENDENT * diagonal[members[m]] > 1.0:
+            return True
+    return False
+
+
+@jit
+def _who_goes(theta, change, Q, d, residual, new, size, budget, members, diagonal):
+    """The place to be given up to the row ``new``: ``size`` where the row itself is projected, -1 where there is room.
+
+    The support stays independent: no point of it comes within a share ``DEPENDENT`` of the span of the others.
+    """
+    if residual <= DEPENDENT * diagonal[new]:
+        return size
+    if size < budget and not _is_dependent(Q, d, residual, size, new, size, members, diagonal):
+        return -1
+    goes = _cheapest(theta, change, Q, d, residual, size, members)
+    if goes < size and _is_dependent(Q, d, residual, goes, new, size, members, diagonal):
+        return size
+    return goes
+
+
+@jit
+def _take_in(theta, change, lost, scale, Q, shares, u, residual, goes, size, rows, members, new, s):
+    """Put the row ``new`` into the support, in the place ``goes``, or where that is -1 behind the ``size`` others.
+
+    The point that gives up its place is projected on the others with the new one among them; ``change`` (k,) are the
+    weights of the new one.
+    """
+    if goes < 0:
+        _exchange(Q, shares, u, residual, size, size, rows, members, new, s)
+        return
+    old, top, share = members[goes], Q[goes, goes], shares[s, goes]
+    distance = residual + share * share / top
+    _exchange(Q, shares, u, distance, goes, size, rows, members, new, s)
+    for c in range(change.shape[0]):
+        weight = theta[c, old]
+        lost[c] += scale * abs(weight) * np.sqrt(residual / (top * distance))
+        for m in range(size):
+            theta[c, members[m]] -= weight * (u[m] + share * shares[s, m] / (top * distance))
+        theta[c, old] = 0.0
+        change[c] += weight * share / (top * distance)
+
+
+@jit
 def projected_steps(
     rows, own, targets, rates, alpha, intercept, loss, epsilon, budget, before, theta, bias, lost, diagonal, born,
-    inside, counts, numbers, members, Q, shares,
+    inside, counts, numbers, members, Q, shares, start,
 ):
-    """The same, where a row that has to go is projected on the span of the others.
+    """The same from the row ``start`` on, where a row that has to go is projected on the span of the others.
 
     ``members`` (budget,) are the rows of the expansion, ``Q`` (budget, budget) the inverse of their Gram matrix, and
     ``shares`` (n, budget) its products with their kernel values with each row: the weights of the row's projection.
+    No member comes within a share ``DEPENDENT`` of the span of the others.
     """
     outputs = theta.shape[0]
-    f, g, change, q = np.empty(outputs), np.empty(outputs), np.empty(outputs), np.zeros(budget + 1)
-    for s in range(rows.shape[0]):
+    f, g, change, u = np.empty(outputs), np.empty(outputs), np.empty(outputs), np.zeros(budget)
+    for s in range(start, rows.shape[0]):
         row, i, rate = rows[s], own[s], rates[s]
         for c in range(outputs):
             value = 0.0
@@ -250,12 +315,7 @@ def projected_steps(
         residual = diagonal[i]
         for m in range(size):
             residual -= d[m] * row[members[m]]
-        if residual <= DEPENDENT * diagonal[i]:
-            goes = size
-        elif size < budget:
-            goes = -1
-        else:
-            goes = _cheapest(theta, change, Q, d, residual, size, members)
+        goes = _who_goes(theta, change, Q, d, residual, i, size, budget, members, diagonal)
         if goes == size:
             distance = np.sqrt(max(residual, _ROUNDING * diagonal[i]))
             for c in range(outputs):
@@ -263,26 +323,14 @@ def projected_steps(
                 for m in range(size):
                     theta[c, members[m]] += change[c] * d[m]
             continue
-        place = size
-        if goes >= 0:
-            place = goes
-            for m in range(size):
-                q[m] = Q[m, goes] + d[m] * d[goes] / residual
-            q[size] = -d[goes] / residual
-            old = members[goes]
-            for c in range(outputs):
-                weight = theta[c, old]
-                lost[c] += numbers[SCALE] * abs(weight) / np.sqrt(q[goes])
-                for m in range(size):
-                    theta[c, members[m]] -= weight * q[m] / q[goes]
-                theta[c, old] = 0.0
-                change[c] -= weight * q[size] / q[goes]
-            inside[old] = False
-            counts[CHANGES] += 1
-        else:
+        _take_in(theta, change, lost, numbers[SCALE], Q, shares, u, residual, goes, size, rows, members, i, s)
+        if goes < 0:
+            goes = size
             counts[SIZE] += 1
-        _exchange(Q, shares, q, place, residual, size, rows, members, i, s)
-        members[place] = i
+        else:
+            inside[members[goes]] = False
+            counts[CHANGES] += 1
+        members[goes] = i
         inside[i] = True
         born[i] = before + s
         for c in range(outputs):

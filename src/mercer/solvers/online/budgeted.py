@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from functools import partial
 
 import numpy as np
-import scipy.linalg
-from numpy.typing import NDArray
 
 from mercer._errors import NumericalError
 from mercer.engine import memory, threads
@@ -15,110 +12,14 @@ from mercer.engine.tiles import spans
 from mercer.loops import online as loops
 from mercer.loops.merging import merging_steps
 from mercer.solvers.matrix import GramMatrix, Vector
+from mercer.solvers.online.chunk import Chunk
+from mercer.solvers.online.state import LOSSES, Indices, OnlineProblem, OnlineState
 
-Indices = NDArray[np.integer]
-
-LOSSES = {
-    "hinge": loops.HINGE, "squared_hinge": loops.SQUARED_HINGE, "log_loss": loops.LOG,
-    "modified_huber": loops.MODIFIED_HUBER, "softmax": loops.SOFTMAX, "squared_error": loops.SQUARED,
-    "epsilon_insensitive": loops.EPSILON_INSENSITIVE, "huber": loops.HUBER,
-}  # fmt: skip
-STEEPNESS = {
-    "hinge": 1.0, "squared_hinge": 2.0, "log_loss": 0.5, "modified_huber": 2.0, "softmax": 0.5, "squared_error": 1.0,
-    "epsilon_insensitive": 1.0, "huber": 1.0,
-}  # fmt: skip
-"""Of a step of length s at x that overshoots, this times s k(x, x) is above 1: the largest second derivative, or 1."""
-STRATEGIES = {"truncation": loops.OLDEST, "smallest": loops.SMALLEST, "projection": loops.PROJECTION, "merging": -1}
 # Rows taken at a time: K between these and the support is held, and with projections the shares of each.
-_CHUNK, _FEWER, _STRIP = 1024, 256, 64
+_CHUNK, _FEWER = 1024, 256
 # The fewest, where the memory budget has no room for so many.
 _LEAST = 16
 _WHOLE_BYTES = 2**25
-
-
-@dataclass(frozen=True, eq=False)
-class OnlineProblem:
-    r"""What a row teaches: :math:`f \leftarrow (1 - \eta \alpha) f - \eta\, \partial_f \ell(y, f(x))\, k(x, \cdot)`.
-
-    Parameters
-    ----------
-    loss : str
-        One of ``LOSSES``.
-    epsilon : float, default=0.1
-        Of the epsilon-insensitive and of Huber's loss.
-    alpha : float, default=0.0
-        The regulariser.
-    intercept : bool, default=True
-        Whether there is an offset, which is neither shrunk nor forgotten.
-    budget : int, optional
-        The most support points.
-    strategy : {"truncation", "smallest", "projection", "merging"}, default="truncation"
-        What happens to one too many.
-    """
-
-    loss: str
-    epsilon: float = 0.1
-    alpha: float = 0.0
-    intercept: bool = True
-    budget: int | None = None
-    strategy: str = "truncation"
-
-    @property
-    def slope(self) -> float:
-        """The largest derivative of the loss by one value."""
-        limits = {"squared_hinge": np.inf, "squared_error": np.inf, "modified_huber": 4.0, "huber": self.epsilon}
-        return float(limits.get(self.loss, 1.0))
-
-
-@dataclass
-class OnlineState:
-    """What has been learned: ``f = sum_i theta_i k(x_i, .) + bias`` over the rows ``rows`` of a matrix, or ``points``.
-
-    ``born`` (m,) is the step that last changed each term; ``lost`` (k,) bounds the length of what f would be without
-    the budget less what it is; ``shrinkage`` are the factors of the last steps, no more than the budget; ``least`` is
-    the least budget so far; ``truncated`` says that nothing but the oldest term has ever been dropped. ``inverse``
-    (m, m) belongs to the Gram matrix of the rows, and has been changed ``stale`` times since it was computed.
-    """
-
-    theta: Vector
-    bias: Vector
-    lost: Vector
-    born: NDArray[np.int64]
-    rows: Indices
-    points: Vector
-    inverse: Vector
-    shrinkage: Vector = field(default_factory=lambda: np.empty(0))
-    steps: int = 0
-    changes: int = 0
-    stale: int = 0
-    longest: float = 0.0
-    least: int = -1
-    truncated: bool = True
-
-    @classmethod
-    def empty(cls, outputs: int, columns: int = 0) -> OnlineState:
-        """Of functions that are zero."""
-        whole = np.empty(0, dtype=np.int64)
-        return cls(
-            np.zeros((outputs, 0)), np.zeros(outputs), np.zeros(outputs), whole, whole.copy(), np.zeros((0, columns)),
-            np.zeros((0, 0)),
-        )  # fmt: skip
-
-    def truncation_bound(self, problem: OnlineProblem) -> float:
-        r"""A bound of ``lost`` that is known without looking: :math:`\frac{CR}{\alpha} \prod (1 - \eta_t \alpha)`.
-
-        The product is over the last B steps, B the budget; C is the largest slope of the loss, R the largest
-        :math:`\sqrt{k(x, x)}`. What is dropped was learned at least B steps ago, and in all of the steps before those
-        no more than :math:`CR \sum_i \eta_i \prod_{j > i} (1 - \eta_j \alpha)`, where
-        :math:`\alpha \sum_i \eta_i \prod_{j > i} (1 - \eta_j \alpha) \le 1`. For steps of one size it is the bound of
-        Kivinen, Smola and Williamson (2004), proposition 1. Infinite where it does not hold.
-        """
-        if self.least < 0 or self.steps <= self.least:
-            return 0.0
-        if not self.truncated or problem.alpha == 0.0 or not np.isfinite(problem.slope):
-            return float("inf")
-        decay = float(np.prod(self.shrinkage[-self.least :]))
-        return problem.slope * self.longest / problem.alpha * decay
 
 
 def learn(
@@ -181,7 +82,7 @@ def learn(
         m, left = state.theta.shape[1], len(order) - begun
         held = memory.fitting(partial(_held, problem, m, projects), _FEWER if projects else _CHUNK, _LEAST)
         chunk = slice(begun, begun + min(held, left))
-        total += _Chunk(problem, gram, state, order[chunk], diagonal, n_jobs).go(targets, rates[chunk], projects)
+        total += Chunk(problem, gram, state, order[chunk], diagonal, n_jobs).go(targets, rates[chunk], projects)
         begun = chunk.stop
     _finish(problem, state, rates)
     return total
@@ -189,9 +90,9 @@ def learn(
 
 def _held(problem: OnlineProblem, m: int, projects: bool, n: int) -> int:
     """Bytes that n rows at a time take beside a support of m."""
-    budget = (problem.budget or 0) if projects else 0
-    # With projections the inverse, which is made from another matrix now and then, and shares.
-    return 8 * (n * (n + m) + budget * (budget + n) + (m * m if projects else 0))
+    budget = problem.budget if projects and problem.budget is not None else 0
+    # With projections the inverse and shares, and before them the inverse with two matrices that it is made of.
+    return 8 * (n * (n + m) + max(budget * (budget + n), 3 * budget**2))
 
 
 def learn_by_merging(
@@ -273,92 +174,6 @@ def _finish(problem: OnlineProblem, state: OnlineState, rates: Vector) -> None:
     if problem.budget is not None:
         factors = np.concatenate([state.shrinkage, 1.0 - problem.alpha * rates])
         state.shrinkage = factors[max(0, len(factors) - problem.budget) :]
-
-
-class _Chunk:
-    """Some rows and the support, with K between them."""
-
-    def __init__(
-        self, problem: OnlineProblem, gram: GramMatrix, state: OnlineState, now: Indices, diagonal: Vector,
-        n_jobs: int | None,
-    ) -> None:  # fmt: skip
-        self.problem, self.gram, self.state, self.now, self.n_jobs = problem, gram, state, now, n_jobs
-        self.union = np.concatenate([now, np.setdiff1d(state.rows, now, assume_unique=True)])
-        place = np.full(len(diagonal), -1)
-        place[self.union] = np.arange(len(self.union))
-        self.members = place[state.rows]
-        self.diagonal = diagonal[self.union]
-        self.theta = np.zeros((len(state.bias), len(self.union)))
-        self.theta[:, self.members] = state.theta
-        self.born = np.zeros(len(self.union), dtype=np.int64)
-        self.born[self.members] = state.born
-        self.inside = np.zeros(len(self.union), dtype=bool)
-        self.inside[self.members] = True
-
-    def go(self, targets: Vector, rates: Vector, projects: bool) -> float:
-        """The steps; returns the sum of the losses."""
-        state, n, p = self.state, len(self.now), len(self.union)
-        counts, numbers = np.array([len(self.members), 0], dtype=np.int64), np.array([1.0, 0.0])
-        with memory.reserve(8 * n * p, "a block of kernel values"):
-            rows = np.empty((n, p))
-            self.gram.block(self.now, self.union, out=rows)
-            if projects:
-                members = self._project(rows, targets[self.now], rates, counts, numbers)
-            else:
-                self._steps(rows, targets[self.now], rates, counts, numbers)
-                members = np.flatnonzero(self.inside)
-        state.rows, state.born = self.union[members], self.born[members]
-        state.theta = self.theta[:, members] * numbers[loops.SCALE]
-        state.changes += int(counts[loops.CHANGES])
-        state.steps += n
-        return float(numbers[loops.LOSS])
-
-    def _steps(self, rows: Vector, targets: Vector, rates: Vector, counts: Indices, numbers: Vector) -> None:
-        problem, state = self.problem, self.state
-        budget = -1 if problem.budget is None else problem.budget
-        state.inverse = np.zeros((0, 0))
-        loops.steps(
-            rows, np.arange(len(rows)), targets, rates, problem.alpha, problem.intercept, LOSSES[problem.loss],
-            problem.epsilon, STRATEGIES[problem.strategy], budget, state.steps + 1, self.theta, state.bias, state.lost,
-            self.diagonal, self.born, self.inside, counts, numbers,
-        )  # fmt: skip
-
-    def _project(self, rows: Vector, targets: Vector, rates: Vector, counts: Indices, numbers: Vector) -> Indices:
-        """The steps with projections; returns the support, in the order of the inverse."""
-        problem, state = self.problem, self.state
-        assert problem.budget is not None
-        budget, m, n = problem.budget, len(self.members), len(rows)
-        with memory.reserve(8 * budget * (budget + n), "the inverse of the support's kernel matrix, and shares"):
-            if len(state.inverse) != m or state.stale > budget:
-                state.inverse, state.stale = self._inverse(), 0
-            shares, Q = np.zeros((n, budget)), state.inverse
-            if m < budget:
-                Q = np.zeros((budget, budget))
-                Q[:m, :m] = state.inverse
-
-            def strip(part: slice) -> None:
-                shares[part, :m] = rows[part, self.members] @ state.inverse
-
-            threads.run([partial(strip, part) for part in spans(n, _STRIP)], self.n_jobs)
-            members = np.zeros(budget, dtype=np.int64)
-            members[:m] = self.members
-            loops.projected_steps(
-                rows, np.arange(n), targets, rates, problem.alpha, problem.intercept, LOSSES[problem.loss],
-                problem.epsilon, budget, state.steps + 1, self.theta, state.bias, state.lost, self.diagonal, self.born,
-                self.inside, counts, numbers, members, Q, shares,
-            )  # fmt: skip
-            size = int(counts[loops.SIZE])
-            state.stale += int(counts[loops.CHANGES])
-            state.inverse = Q if size == budget else Q[:size, :size].copy()
-        return members[:size]
-
-    def _inverse(self) -> Vector:
-        """Of the Gram matrix of the support, on the span of its eigenvectors that are not rounding."""
-        K = np.asarray(self.gram.block(self.state.rows, self.state.rows), dtype=np.float64)
-        with threads.one_blas_thread():
-            values, vectors = scipy.linalg.eigh(K)
-            kept = values > loops.DEPENDENT * max(float(values[-1]), 0.0) if len(values) else values > 0
-            return np.ascontiguousarray((vectors[:, kept] / values[kept]) @ vectors[:, kept].T)
 
 
 def whole_fits(gram: GramMatrix) -> bool:

@@ -1,0 +1,117 @@
+"""Steps of an online learner at some rows, for which kernel values with each other and the support are evaluated."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import numpy as np
+
+from mercer.engine import memory, threads
+from mercer.engine.tiles import spans
+from mercer.loops import online as loops
+from mercer.solvers.matrix import GramMatrix, Vector
+from mercer.solvers.online.independent import independent_points, project
+from mercer.solvers.online.state import LOSSES, STRATEGIES, Indices, OnlineProblem, OnlineState
+
+# Rows whose projections are found in one product of matrices.
+_STRIP = 64
+
+
+class Chunk:
+    """Some rows and the support, with K between them."""
+
+    def __init__(
+        self, problem: OnlineProblem, gram: GramMatrix, state: OnlineState, now: Indices, diagonal: Vector,
+        n_jobs: int | None,
+    ) -> None:  # fmt: skip
+        self.problem, self.gram, self.state, self.now, self.n_jobs = problem, gram, state, now, n_jobs
+        self.union = np.concatenate([now, np.setdiff1d(state.rows, now, assume_unique=True)])
+        place = np.full(len(diagonal), -1)
+        place[self.union] = np.arange(len(self.union))
+        self.members = place[state.rows]
+        self.diagonal = diagonal[self.union]
+        self.theta = np.zeros((len(state.bias), len(self.union)))
+        self.theta[:, self.members] = state.theta
+        self.born = np.zeros(len(self.union), dtype=np.int64)
+        self.born[self.members] = state.born
+        self.inside = np.zeros(len(self.union), dtype=bool)
+        self.inside[self.members] = True
+        self.counts, self.numbers = np.array([len(self.members), 0], dtype=np.int64), np.array([1.0, 0.0])
+
+    def go(self, targets: Vector, rates: Vector, projects: bool) -> float:
+        """The steps; returns the sum of the losses."""
+        state, n, p = self.state, len(self.now), len(self.union)
+        with memory.reserve(8 * n * p, "a block of kernel values"):
+            rows = np.empty((n, p))
+            self.gram.block(self.now, self.union, out=rows)
+            # The inverse is there from the first projection on.
+            done = 0 if projects and len(state.inverse) else self._steps(rows, targets[self.now], rates)
+            if done < n:
+                self._project(rows, targets[self.now], rates, done)
+        state.rows, state.born = self.union[self.members], self.born[self.members]
+        state.theta = self.theta[:, self.members] * self.numbers[loops.SCALE]
+        state.changes += int(self.counts[loops.CHANGES])
+        state.steps += n
+        return float(self.numbers[loops.LOSS])
+
+    def _steps(self, rows: Vector, targets: Vector, rates: Vector) -> int:
+        """Steps without projections, as far as they go; returns how many."""
+        problem, state = self.problem, self.state
+        budget = -1 if problem.budget is None else problem.budget
+        state.inverse = np.zeros((0, 0))
+        done = loops.steps(
+            rows, np.arange(len(rows)), targets, rates, problem.alpha, problem.intercept, LOSSES[problem.loss],
+            problem.epsilon, STRATEGIES[problem.strategy], budget, state.steps + 1, self.theta, state.bias, state.lost,
+            self.diagonal, self.born, self.inside, self.counts, self.numbers,
+        )  # fmt: skip
+        self.members = np.flatnonzero(self.inside)
+        return int(done)
+
+    def _project(self, rows: Vector, targets: Vector, rates: Vector, start: int) -> None:
+        """Steps with projections, from the row ``start`` on."""
+        problem, state, n = self.problem, self.state, len(rows)
+        assert problem.budget is not None
+        budget = problem.budget
+        if not len(state.inverse) or state.stale > budget:
+            self._refactor()
+        with memory.reserve(8 * budget * (budget + n), "the inverse of the support's kernel matrix, and shares"):
+            shares, Q, m = np.zeros((n, budget)), state.inverse, len(self.members)
+            if m < budget:
+                Q = np.zeros((budget, budget))
+                Q[:m, :m] = state.inverse
+
+            def strip(part: slice) -> None:
+                shares[part, :m] = rows[part, self.members] @ state.inverse
+
+            threads.run([partial(strip, part) for part in spans(n, _STRIP) if part.stop > start], self.n_jobs)
+            members = np.zeros(budget, dtype=np.int64)
+            members[:m] = self.members
+            before = int(self.counts[loops.CHANGES])
+            loops.projected_steps(
+                rows, np.arange(n), targets, rates, problem.alpha, problem.intercept, LOSSES[problem.loss],
+                problem.epsilon, budget, state.steps + 1, self.theta, state.bias, state.lost, self.diagonal, self.born,
+                self.inside, self.counts, self.numbers, members, Q, shares, start,
+            )  # fmt: skip
+            size = int(self.counts[loops.SIZE])
+            state.stale += int(self.counts[loops.CHANGES]) - before
+            state.inverse = Q if size == budget else Q[:size, :size].copy()
+        self.members = members[:size]
+
+    def _refactor(self) -> None:
+        """Compute the inverse anew; points that depend on the others are projected on these."""
+        state, members, m = self.state, self.members, len(self.members)
+        with memory.reserve(8 * 3 * m * m, "the kernel matrix of the support, its factor and its inverse"):
+            rows = self.union[members]
+            K = np.empty((m, m))
+            self.gram.block(rows, rows, out=K)
+            chosen, state.inverse = independent_points(K, loops.DEPENDENT)
+            state.stale = 0
+            kept, lost = project(K, chosen, state.inverse, self.theta[:, members])
+        state.lost += self.numbers[loops.SCALE] * lost
+        self.theta[:, members] = 0.0
+        self.inside[members] = False
+        self.members = members[chosen]
+        self.theta[:, self.members] = kept
+        self.inside[self.members] = True
+        self.counts[loops.SIZE] = len(chosen)
+        self.counts[loops.CHANGES] += m - len(chosen)
