@@ -235,10 +235,24 @@ def test_numbers_that_must_be_positive(name, value):
 def test_what_would_not_fit_the_memory_budget_is_refused():
     with config(memory="1MB"):
         with pytest.raises(MemoryBudgetError, match="eigenvalues of a 300 x 300 matrix"):
-            check(RBF(), MANY)
+            check(RBF(), MANY, full_spectrum_up_to=300)
         assert check(RBF(0.1), MANY, full_spectrum_up_to=BY_LANCZOS).valid
-        with pytest.raises(MemoryBudgetError, match="eigenvectors of a 300 x 300 matrix"):
-            nearest(np.eye(300))
+        # Without a limit, what does not fit is not tried.
+        assert check(RBF(0.1), MANY).method == "Lanczos"
+    assert check(RBF(0.1), MANY).method == "full spectrum"
+
+
+@pytest.mark.parametrize(("n", "most", "whole"), [
+    (64, 1, True), (65, 64, False), (3500, None, True), (8000, None, True), (8001, None, False), (9000, 9000, True),
+])  # fmt: skip
+def test_all_eigenvalues_are_computed_where_that_is_quicker(n, most, whole):
+    with config(memory="8GB"):
+        assert validity._takes_all(n, most) is whole
+
+
+def test_refusals_of_what_is_made_whole():
+    with config(memory="1MB"), pytest.raises(MemoryBudgetError, match="eigenvectors of a 300 x 300 matrix"):
+        nearest(np.eye(300))
 
 
 def test_a_lazy_kernel_that_overflows_is_refused():
