@@ -19,7 +19,7 @@ from mercer.kernels.inputs import MatchedPairs, Pairs, Rows, Scope, TilePairs, s
 from mercer.kernels.kernel import OPERATIONS
 from mercer.kernels.objects import ObjectKernel
 from mercer.kernels.parameters import check_function
-from mercer.kernels.plan import Plan, diagonal
+from mercer.kernels.plan import Plan, check_finite, diagonal
 
 
 @dataclass(frozen=True, repr=False)
@@ -166,7 +166,9 @@ class Normalized(Unary):
         return "positive" if self.kernel.definiteness == "positive" else "indefinite"
 
     def _inverse_norms(self, rows: Rows) -> Array:
-        squares = diagonal(self.kernel, rows)
+        with np.errstate(over="ignore", invalid="ignore"):
+            squares = diagonal(self.kernel, rows)
+        check_finite(squares, self.kernel)
         if squares.min() < 0:
             raise DataError(
                 f"{self.kernel!r} has k(x, x) = {squares.min():g} < 0 in row {int(squares.argmin())}, so it cannot "
@@ -174,23 +176,22 @@ class Normalized(Unary):
             )
         return np.divide(1.0, np.sqrt(squares), out=np.zeros_like(squares), where=squares > 0)
 
-    def _weigh(self, pairs: Pairs, values: Array) -> tuple[Array, Array]:
-        left, right = pairs.vectors(("inverse norm", self.kernel), self._inverse_norms)
-        values *= left
-        values *= right
-        return left, right
+    def _norms(self, pairs: Pairs) -> tuple[Array, Array]:
+        return pairs.vectors(("inverse norm", self.kernel), self._inverse_norms)
 
     def _fill(self, pairs: Pairs, out: Array) -> None:
+        # First, since a diagonal that overflows is an error.
+        left, right = self._norms(pairs)
         self.kernel._fill(pairs, out)
-        self._weigh(pairs, out)
+        out *= left
+        out *= right
         # A row with itself is 1 by definition; rounding would leave it beside 1.
         if isinstance(pairs, MatchedPairs):
             np.rint(out, out=out)
 
     def _pull(self, pairs: Pairs, weights: Array, slopes: Array) -> None:
-        inner = weights.copy()
-        left, right = self._weigh(pairs, inner)
-        self.kernel._pull(pairs, inner, slopes)
+        left, right = self._norms(pairs)
+        self.kernel._pull(pairs, weights * left * right, slopes)
         with scratch(weights) as values:
             self._fill(pairs, values)
             by_row, by_column = pairs.sums(weights * values)

@@ -19,11 +19,10 @@ from mercer.loops._jit import jit
 from mercer.loops.exponential import exponential_parts
 
 PAD = 16
-# Every so many anti-diagonals, sums are brought back to near one: a step makes them at most three times as large, so
-# that none leaves the range between.
-_EVERY = 64
-_HIGH, _LOW = 2.0**300, 2.0**-300
-_LOG2 = math.log(2.0)
+# exp(-708) is the least that exponential_parts tells from 0.
+_FAR = 720.0
+# Cells below are 0: arithmetic on subnormal numbers is slow.
+_LEAST = 1e-300
 
 
 @jit
@@ -62,61 +61,49 @@ def _weights(first, s, triangular, width, out):
 
 
 @jit
-def _add_alignments(squares, weights, rate, sums, now, before, earlier, width):
+def _add_alignments(squares, weights, rate, shrink_x, begin_x, shrink_z, begin_z, sums, now, before, earlier, width):
     """A cell of Cuturi (2011), equation 3: the local kernel, ``g / (2 - g)``, times the sum of three cells."""
     out, left, above, both = uint64(now + 1), uint64(before + 1), uint64(before), uint64(earlier)
+    one, other = uint64(begin_x), uint64(begin_z)
     for t in range(uint64(width)):
-        numerator, denominator = exponential_parts(-rate * squares[t])
+        numerator, denominator = exponential_parts(-min(rate * squares[t], _FAR))
         numerator *= weights[t]
         local = numerator / (2.0 * denominator - numerator)
-        sums[out + t] = local * (sums[left + t] + sums[above + t] + sums[both + t])
+        a, b = shrink_x[one + t], shrink_z[other + t]
+        value = local * (b * (sums[left + t] + a * sums[both + t]) + a * sums[above + t])
+        sums[out + t] = value if value > _LEAST else 0.0
 
 
 @jit
-def _add_slopes(squares, weights, rate, sums, slopes, now, before, earlier, width):
+def _add_slopes(
+    squares, weights, rate, shrink_x, begin_x, shrink_z, begin_z, sums, slopes, now, before, earlier, width
+):
     """Derivatives of such cells by the logarithm of sigma."""
     out, left, above, both = uint64(now + 1), uint64(before + 1), uint64(before), uint64(earlier)
+    one, other = uint64(begin_x), uint64(begin_z)
     for t in range(uint64(width)):
-        numerator, denominator = exponential_parts(-rate * squares[t])
+        exponent = min(rate * squares[t], _FAR)
+        numerator, denominator = exponential_parts(-exponent)
         numerator *= weights[t]
         share = 1.0 / (2.0 * denominator - numerator)
-        passed = numerator * share * (slopes[left + t] + slopes[above + t] + slopes[both + t])
-        slopes[out + t] = passed + 4.0 * rate * squares[t] * denominator * share * sums[out + t]
-
-
-@jit
-def _rescale(sums, slopes, now, before, first, last, sloped):
-    """Bring the sums of the last two anti-diagonals near one; returns the power of two that was taken out."""
-    largest = 0.0
-    for t in range(first, last + 2):
-        largest = max(largest, sums[now + t], sums[before + t])
-    if largest == 0.0 or _LOW < largest < _HIGH:
-        return 0.0
-    power = math.floor(math.log2(largest))
-    # In two steps, since 2**-power can be too large for a number.
-    half = math.floor(power / 2)
-    one, other = 2.0**-half, 2.0 ** -(power - half)
-    for t in range(sums.shape[0]):
-        sums[t] = sums[t] * one * other
-    if sloped:
-        for t in range(slopes.shape[0]):
-            slopes[t] = slopes[t] * one * other
-    return power
+        a, b = shrink_x[one + t], shrink_z[other + t]
+        passed = numerator * share * (b * (slopes[left + t] + a * slopes[both + t]) + a * slopes[above + t])
+        value = passed + 4.0 * exponent * denominator * share * sums[out + t]
+        slopes[out + t] = value if value > _LEAST else 0.0
 
 
 @jit
 def _alignment(
-    x, begin_x, n, step_x, z, begin_z, m, step_z, channels, rate, triangular, sloped, sums, slopes, squares, weights,
-    stop,
+    x, begin_x, n, step_x, shrink_x, z, begin_z, m, step_z, shrink_z, channels, rate, triangular, sloped, sums, slopes,
+    squares, weights, stop,
 ):
-    """The logarithm of the sum over all alignments of two series, and its derivative by log sigma."""
+    """The normalised sum over all alignments of two series, and the derivative of the scaled sum by log sigma."""
     if triangular > 0 and abs(n - m) >= triangular:
-        return -np.inf, 0.0
+        return 0.0, 0.0
     size = n + 2 * PAD
     sums[: 3 * size] = 0.0
     if sloped:
         slopes[: 3 * size] = 0.0
-    taken = 0.0
     reach = n + m if triangular == 0 else triangular - 1
     now, before, earlier = 0, size, 2 * size
     for s in range(n + m - 1):
@@ -124,33 +111,44 @@ def _alignment(
             break
         first, last = _span(s, n, m, -reach, reach)
         width = (last - first + PAD) // PAD * PAD
-        _squares(x, begin_x + first, step_x, z, begin_z + m - 1 - s + first, step_z, channels, width, squares)
+        one, other = begin_x + first, begin_z + m - 1 - s + first
+        _squares(x, one, step_x, z, other, step_z, channels, width, squares)
         if triangular > 0:
             _weights(first, s, float(triangular), width, weights)
         # The empty alignment is what the first cell continues.
         sums[earlier] = 1.0 if s == 0 else sums[earlier]
-        _add_alignments(squares, weights, rate, sums, now + first, before + first, earlier + first, width)
+        _add_alignments(
+            squares, weights, rate, shrink_x, one, shrink_z, other, sums, now + first, before + first, earlier + first,
+            width,
+        )  # fmt: skip
         sums[earlier] = 0.0 if s == 0 else sums[earlier]
         if sloped:
-            _add_slopes(squares, weights, rate, sums, slopes, now + first, before + first, earlier + first, width)
+            _add_slopes(
+                squares, weights, rate, shrink_x, one, shrink_z, other, sums, slopes, now + first, before + first,
+                earlier + first, width,
+            )  # fmt: skip
             _clear(slopes, now, first, last, width, 0.0)
         _clear(sums, now, first, last, width, 0.0)
-        if s % _EVERY == _EVERY - 1:
-            taken += _rescale(sums[: 3 * size], slopes[: 3 * size], now, before, first, last, sloped)
         now, before, earlier = earlier, now, before
-    value = sums[before + n]
-    if value == 0.0:
-        return -np.inf, 0.0
-    return math.log(value) + taken * _LOG2, slopes[before + n] / value
+    return sums[before + n], slopes[before + n] if sloped else 0.0
 
 
 @jit
-def alignments(x, xs, xn, rows, z, zs, zn, columns, channels, sigma, triangular, symmetric, sloped, out, slope, stop):
-    """The logarithm of the global alignment kernel of each pair, and with ``sloped`` its derivative by sigma.
+def alignments(
+    x, xs, xn, rows, z, zs, zn, columns, channels, shrink_x, shrink_z, sigma, triangular, symmetric, sloped, out, slope,
+    stop,
+):
+    """The normalised global alignment kernel of each pair, and with ``sloped`` the derivative of the scaled sum.
+
+    With ``A(x)`` half the logarithm of the kernel of x with itself, ``out`` is ``k(x, z) exp(-A(x) - A(z))`` and
+    ``slope`` is ``dk(x, z) / d sigma exp(-A(x) - A(z))``. Each cell is scaled so by the kernels of its prefixes with
+    themselves: the shrinkage of a point is ``exp(A(prefix without it) - A(prefix with it))``. By the inequality of
+    Cauchy and Schwarz cells are between 0 and 1, and a cell adds at most three times its own value to the result,
+    which is why those that are lost below the least number do not matter.
 
     Channel c of series i of the left side begins at ``x[c * len(x) / channels + xs[i]]`` and has ``xn[i]`` entries;
-    those of the right side stand backwards in z. Of a ``symmetric`` block only the upper half is made. Once
-    ``stop[0]`` is set, what is left is not made.
+    those of the right side stand backwards in z, and so do their shrinkages. Of a ``symmetric`` block only the upper
+    half is made. Once ``stop[0]`` is set, what is left is not made.
     """
     longest, widest = _longest(xn, rows), _longest(zn, columns)
     sums, slopes = np.zeros(3 * (longest + 2 * PAD)), np.zeros(3 * (longest + 2 * PAD))
@@ -160,8 +158,8 @@ def alignments(x, xs, xn, rows, z, zs, zn, columns, channels, sigma, triangular,
         for b in range(a if symmetric else 0, columns.shape[0]):
             i, j = rows[a], columns[b]
             value, change = _alignment(
-                x, xs[i], xn[i], x.shape[0] // channels, z, zs[j], zn[j], z.shape[0] // channels, channels, rate,
-                triangular, sloped, sums, slopes, squares, weights, stop,
+                x, xs[i], xn[i], x.shape[0] // channels, shrink_x, z, zs[j], zn[j], z.shape[0] // channels, shrink_z,
+                channels, rate, triangular, sloped, sums, slopes, squares, weights, stop,
             )  # fmt: skip
             out[a, b] = value
             if sloped:
@@ -169,16 +167,73 @@ def alignments(x, xs, xn, rows, z, zs, zn, columns, channels, sigma, triangular,
 
 
 @jit
-def self_alignments(x, z, starts, lengths, index, channels, sigma, triangular, out, slope, stop):
-    """The same of series with themselves, and the derivatives."""
-    value, change = np.empty((1, 1)), np.empty((1, 1))
-    for i in range(index.shape[0]):
-        at = index[i : i + 1]
-        alignments(
-            x, starts, lengths, at, z, starts, lengths, at, channels, sigma, triangular, False, True, value, change,
-            stop,
-        )
-        out[i], slope[i] = value[0, 0], change[0, 0]
+def _local_row(x, begin, i, step, channels, rate, triangular, local, steepness):
+    """The local kernel of point i with itself and those before, and the derivatives of its logarithm by log sigma."""
+    local[: i + 1] = 0.0
+    for c in range(channels):
+        at = begin + c * step
+        for j in range(i + 1):
+            local[j] += (x[at + i] - x[at + j]) ** 2
+    for j in range(i + 1):
+        exponent = min(rate * local[j], _FAR)
+        weight = max(0.0, 1.0 - (i - j) / triangular) if triangular > 0 else 1.0
+        numerator, denominator = exponential_parts(-exponent)
+        numerator *= weight
+        share = 1.0 / (2.0 * denominator - numerator)
+        local[j] = numerator * share
+        steepness[j] = 4.0 * exponent * denominator * share
+
+
+@jit
+def _self_alignment(x, begin, n, step, channels, rate, triangular, shrink, sums, slopes, local, steepness, stop):
+    """The logarithm of the kernel of a series with itself, and its derivative by log sigma; writes ``shrink``.
+
+    Half of the table is enough. ``sums[j]`` is cell (i, j) scaled by the kernels of its prefixes with themselves; that
+    of prefix i is known when its row ends, so that a row is made in the scale of the row before.
+    """
+    logarithm = 0.0
+    for i in range(n):
+        if stop[0]:
+            break
+        _local_row(x, begin, i, step, channels, rate, triangular, local, steepness)
+        both = left = both_slope = left_slope = 0.0
+        for j in range(i):
+            above, above_slope = sums[j], slopes[j]
+            b = shrink[begin + j]
+            left_slope = local[j] * (b * (left_slope + both_slope) + above_slope)
+            left = local[j] * (b * (left + both) + above)
+            left_slope += steepness[j] * left
+            both, both_slope = above, above_slope
+            sums[j], slopes[j] = left, left_slope
+        # The cell on the diagonal, whose local kernel is 1; the empty alignment comes before the first.
+        square = 2.0 * left + both if i > 0 else 1.0
+        factor = 1.0 / math.sqrt(square)
+        sums[i], slopes[i] = 1.0, (2.0 * left_slope + both_slope) / square
+        for j in range(i):
+            sums[j] = sums[j] * factor if sums[j] > _LEAST else 0.0
+            slopes[j] = slopes[j] * factor if slopes[j] > _LEAST else 0.0
+        shrink[begin + i] = factor
+        logarithm += math.log(square)
+    return logarithm, slopes[n - 1]
+
+
+@jit
+def self_alignments(x, starts, lengths, index, channels, sigma, triangular, out, slope, shrink, stop):
+    """The logarithm of the kernel of each series with itself, its derivative by sigma, and the shrinkage of each point.
+
+    ``shrink`` is laid out as one channel of x.
+    """
+    longest = _longest(lengths, index)
+    sums, slopes = np.empty(longest), np.empty(longest)
+    local, steepness = np.empty(longest), np.empty(longest)
+    rate = 0.5 / (sigma * sigma)
+    for k in range(index.shape[0]):
+        i = index[k]
+        value, change = _self_alignment(
+            x, starts[i], lengths[i], x.shape[0] // channels, channels, rate, triangular, shrink, sums, slopes, local,
+            steepness, stop,
+        )  # fmt: skip
+        out[k], slope[k] = value, change / sigma
 
 
 @jit

@@ -7,13 +7,14 @@ import math
 
 import numpy as np
 
-from mercer.loops._jit import jit
+from mercer.loops._jit import jit, jit_in_order
 
 # What is left out of sums, relative to the size of the signatures.
 _BOUND = 1e-15
 # Pieces of paths that are longer are cut; more than so many parts are refused.
 _LONGEST = 2.0
 _MOST_PARTS = 20
+
 
 @jit
 def signatures(x, starts, lengths, channels, timed, level, out):
@@ -53,7 +54,8 @@ def signatures(x, starts, lengths, channels, timed, level, out):
                     S[begins[k] + w] = work[k % 2, w]
 
 
-@jit
+# In order: the quotients below must not become one by the cube of the length scale, which may be 0.
+@jit_in_order
 def _points(x, begin_x, n, step_x, z, begin_z, m, step_z, channels, length_scale, time, slope, out):
     """The Gaussian between all points of two paths, or its derivative by the length scale (1) or the time (2)."""
     for i in range(n):
@@ -64,10 +66,12 @@ def _points(x, begin_x, n, step_x, z, begin_z, m, step_z, channels, length_scale
             square = time * time * apart
             for c in range(channels):
                 square += (x[begin_x + c * step_x + i] - z[begin_z + c * step_z + j]) ** 2
-            value = math.exp(-0.5 * square / (length_scale * length_scale))
-            if slope == 1:
-                value *= square / length_scale**3
-            elif slope == 2:
+            square /= length_scale * length_scale
+            value = math.exp(-0.5 * square)
+            # Where the Gaussian is 0, the factors of its derivatives may be infinite.
+            if slope == 1 and value > 0.0:
+                value *= square / length_scale
+            elif slope == 2 and value > 0.0:
                 value *= -time * apart / (length_scale * length_scale)
             out[i, j] = value
 

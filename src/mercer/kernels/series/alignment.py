@@ -16,13 +16,31 @@ from mercer.engine.tiles import Array
 from mercer.kernels.kernel import Kernel
 from mercer.kernels.objects import Packed, PairKernel
 from mercer.kernels.parameters import number, whole
-from mercer.kernels.series.packed import PackedSeries, compare, compare_self, packed
+from mercer.kernels.series.packed import compare, compare_self, packed, reversed_each
 from mercer.loops.series import alignments, self_alignments
+
+
+class _WithSelf(NamedTuple):
+    """Packed series, and of each the logarithm of the kernel with itself, its derivative, and what scales cells."""
+
+    forward: NDArray[np.float64]
+    backward: NDArray[np.float64]
+    starts: NDArray[np.int64]
+    lengths: NDArray[np.int64]
+    channels: int
+    logarithm: NDArray[np.float64]
+    slope: NDArray[np.float64]
+    shrink: NDArray[np.float64]
+    shrink_backward: NDArray[np.float64]
+
+    def of(self, rows: Packed) -> tuple[Array, Array]:
+        """Half the logarithms of some rows, and half their derivatives."""
+        return 0.5 * self.logarithm[rows.index], 0.5 * self.slope[rows.index]
 
 
 @dataclass(frozen=True, repr=False)
 class _Alignment(PairKernel):
-    """What both forms share: the logarithms of the kernel's values."""
+    """What both forms share: sums over alignments in the scale of the normalised kernel, where they are at most 1."""
 
     sigma: float = number(1.0)
     triangular: int = 0
@@ -35,16 +53,36 @@ class _Alignment(PairKernel):
         triangular = whole("GlobalAlignment", "triangular", self.triangular, allowed, low=0)
         object.__setattr__(self, "triangular", triangular)
 
-    def _logarithms(self, left: Packed, right: Packed, out: Array, symmetric: bool) -> None:
-        slope = np.empty((1, 1))
-        compare(alignments, left, right, self.sigma, self.triangular, symmetric, False, out, slope)
+    def _packing(self) -> Hashable:
+        return "series and themselves", self.sigma, self.triangular
+
+    def _pack(self, objects: Series) -> _WithSelf:
+        store = packed(objects)
+        n = len(objects)
+        logarithm, slope = np.empty(n), np.empty(n)
+        shrink = np.zeros(len(store.forward) // store.channels)
+        compare_self(self_alignments, store, self.sigma, self.triangular, logarithm, slope, shrink)
+        return _WithSelf(*store, logarithm, slope, shrink, reversed_each(shrink, store))
+
+    def _scaled(self, left: Packed, right: Packed, symmetric: bool, out: Array, slopes: Array | None = None) -> None:
+        """Write ``k(x, z) / sqrt(k(x, x) k(z, z))`` and ``dk / d sigma`` in its scale; of equal sides the upper half."""
+        if symmetric:
+            # The part below the diagonal is not written.
+            out[...] = 0.0
+        compare(
+            alignments, left, right, left.store.shrink, right.store.shrink_backward, self.sigma, self.triangular,
+            symmetric, slopes is not None, out, np.empty((1, 1)) if slopes is None else slopes,
+        )  # fmt: skip
+        # Rounding leaves equal series beside 1.
+        np.minimum(out, 1.0, out=out)
+        if symmetric:
+            np.fill_diagonal(out, 1.0)
 
     def _sloped(self, left: Packed, right: Packed, weights: Array) -> tuple[Array, Array, Array]:
-        """Logarithms, their derivatives, and weights for them; of equal sides, one half stands for both."""
+        """Values and slopes in that scale, and weights for them; of equal sides, one half stands for both."""
         symmetric = left.same(right)
-        values = np.full(weights.shape, -np.inf)
-        slopes = np.zeros(weights.shape)
-        compare(alignments, left, right, self.sigma, self.triangular, symmetric, True, values, slopes)
+        values, slopes = np.zeros(weights.shape), np.zeros(weights.shape)
+        self._scaled(left, right, symmetric, values, slopes)
         if symmetric:
             weights = np.triu(weights) + np.tril(weights, -1).T
         return values, slopes, weights
@@ -73,7 +111,8 @@ class GlobalAlignment(_Alignment):
     DataError
         When evaluated, if a row is no series, or the numbers of channels differ.
     KernelValueError
-        When evaluated, if a value is beyond float64, as it can be from 400 times on; ``.normalized()`` never is.
+        When evaluated, if a value is beyond float64, as it can be from 400 times on; ``.normalized()`` never is,
+        whatever the lengths and the scales of the series.
 
     Notes
     -----
@@ -81,7 +120,7 @@ class GlobalAlignment(_Alignment):
     "Fast global alignment kernels": ``k / (1 + k) = g / 2`` is positive, so that the kernel is.
 
     Its values span hundreds of orders of magnitude, and the diagonal dominates: learners want the normalised form,
-    which is computed from logarithms.
+    whose sums are carried in its own scale. Values below ``1e-300 sqrt(k(x, x) k(z, z))`` are 0.
 
     Examples
     --------
@@ -93,49 +132,39 @@ class GlobalAlignment(_Alignment):
     """
 
     def normalized(self) -> Kernel:
-        """``k(x, z) / sqrt(k(x, x) k(z, z))``, from logarithms: also where ``k(x, x)`` is beyond float64."""
+        """``k(x, z) / sqrt(k(x, x) k(z, z))``, computed in that scale: also where ``k(x, x)`` is beyond float64."""
         return NormalizedGlobalAlignment(self.sigma, self.triangular, tuning=self.tuning)
 
-    def _packing(self) -> Hashable:
-        return "series"
-
-    def _pack(self, objects: Series) -> PackedSeries:
-        return packed(objects)
-
     def _compare(self, left: Packed, right: Packed, out: Array, symmetric: bool) -> None:
-        self._logarithms(left, right, out, symmetric)
-        self._exponentiate(np.triu(out) if symmetric else out, out)
+        self._scaled(left, right, symmetric, out)
+        self._unscale(left, right, out)
 
     def _compare_self(self, rows: Packed) -> Array:
-        values, slopes = np.empty(len(rows)), np.empty(len(rows))
-        compare_self(self_alignments, rows.store, rows.index, self.sigma, self.triangular, values, slopes)
-        return self._exponentiate(values, values)
+        half, _ = rows.store.of(rows)
+        return self._exponentials(2.0 * half)
 
-    def _exponentiate(self, logarithms: Array, out: Array) -> Array:
+    def _unscale(self, left: Packed, right: Packed, values: Array) -> None:
+        """Multiply by ``sqrt(k(x, x) k(z, z))``, which may be beyond float64 where the products are not."""
+        with np.errstate(divide="ignore"):
+            logarithms = np.log(values)
+        logarithms += left.store.of(left)[0][:, None]
+        logarithms += right.store.of(right)[0]
+        values[...] = self._exponentials(logarithms)
+
+    def _exponentials(self, logarithms: Array) -> Array:
         with np.errstate(over="ignore"):
-            np.exp(logarithms, out=out)
-        if np.isinf(out).any():
+            values: Array = np.exp(logarithms)
+        if np.isinf(values).any():
             raise KernelValueError(
                 f"values of {self!r} are beyond the range of float64, the largest exp({logarithms.max():.4g}); use "
-                "its normalised form, kernel.normalized(), which is computed from logarithms."
+                "its normalised form, kernel.normalized(), whose values are at most 1."
             )
-        return out
+        return values
 
     def _pull_pairs(self, left: Packed, right: Packed, weights: Array) -> Array:
-        values, slopes, weights = self._sloped(left, right, weights)
-        return np.array([np.vdot(weights, slopes * self._exponentiate(values, values))])
-
-
-class _WithSelf(NamedTuple):
-    """Packed series, and the logarithm of each with itself and its derivative."""
-
-    forward: NDArray[np.float64]
-    backward: NDArray[np.float64]
-    starts: NDArray[np.int64]
-    lengths: NDArray[np.int64]
-    channels: int
-    value: NDArray[np.float64]
-    slope: NDArray[np.float64]
+        _, slopes, weights = self._sloped(left, right, weights)
+        self._unscale(left, right, slopes)
+        return np.array([np.vdot(weights, slopes)])
 
 
 @dataclass(frozen=True, repr=False)
@@ -165,33 +194,16 @@ class NormalizedGlobalAlignment(_Alignment):
         """This kernel: ``k(x, x)`` is 1."""
         return self
 
-    def _packing(self) -> Hashable:
-        return "series and themselves", self.sigma, self.triangular
-
-    def _pack(self, objects: Series) -> _WithSelf:
-        store = packed(objects)
-        value, slope = np.empty(len(objects)), np.empty(len(objects))
-        compare_self(self_alignments, store, np.arange(len(value)), self.sigma, self.triangular, value, slope)
-        return _WithSelf(*store, value, slope)
-
     def _compare(self, left: Packed, right: Packed, out: Array, symmetric: bool) -> None:
-        self._logarithms(left, right, out, symmetric)
-        self._normalize(left, right, np.triu(out) if symmetric else out, out)
-
-    def _normalize(self, left: Packed, right: Packed, logarithms: Array, out: Array) -> Array:
-        np.subtract(logarithms, 0.5 * left.store.value[left.index][:, None], out=out)
-        out -= 0.5 * right.store.value[right.index]
-        return np.exp(out, out=out)
+        self._scaled(left, right, symmetric, out)
 
     def _compare_self(self, rows: Packed) -> Array:
         return np.ones(len(rows))
 
     def _pull_pairs(self, left: Packed, right: Packed, weights: Array) -> Array:
         values, slopes, weights = self._sloped(left, right, weights)
-        slopes -= 0.5 * left.store.slope[left.index][:, None]
-        slopes -= 0.5 * right.store.slope[right.index]
-        return np.array([np.vdot(weights, slopes * self._normalize(left, right, values, values))])
+        slopes -= values * (left.store.of(left)[1][:, None] + right.store.of(right)[1])
+        return np.array([np.vdot(weights, slopes)])
 
     def _pull_self(self, rows: Packed, weights: Array) -> Array:
         return np.zeros(1)
-

@@ -77,7 +77,22 @@ def compare(
     threads.interruptible(loop, (*_both_sides(left, right, backward), *arguments), work * float(points[0] * points[1]))
 
 
-def compare_self(loop: Callable[..., Any], store: Any, index: NDArray[np.int64], *arguments: Any) -> None:
-    """The same over series with themselves; ``store`` has the fields of :class:`PackedSeries`."""
-    own = store.forward, store.backward, store.starts, store.lengths, index, store.channels
-    threads.interruptible(loop, (*own, *arguments), float(np.square(store.lengths[index], dtype=np.float64).sum()))
+def compare_self(loop: Callable[..., Any], store: PackedSeries, *arguments: Any) -> None:
+    """The same over all series of a store, each with itself."""
+    own = store.forward, store.starts, store.lengths, np.arange(len(store.lengths)), store.channels
+    threads.interruptible(loop, (*own, *arguments), float(np.square(store.lengths, dtype=np.float64).sum()))
+
+
+def reversed_each(values: NDArray[np.float64], store: PackedSeries) -> NDArray[np.float64]:
+    """Numbers of the points, laid out as one channel, with those of each series from its end to its start.
+
+    Examples
+    --------
+    >>> store = packed(Series.of([[1.0, 2.0], [3.0]]))
+    >>> bool((reversed_each(store.forward, store) == store.backward).all())
+    True
+    """
+    turned = np.zeros_like(values)
+    for start, length in zip(store.starts, store.lengths, strict=True):
+        turned[start : start + length] = values[start : start + length][::-1]
+    return turned
