@@ -65,7 +65,7 @@ class _Alignment(PairKernel):
         return _WithSelf(*store, logarithm, slope, shrink, reversed_each(shrink, store))
 
     def _scaled(self, left: Packed, right: Packed, symmetric: bool, out: Array, slopes: Array | None = None) -> None:
-        """Write ``k(x, z) / sqrt(k(x, x) k(z, z))`` and ``dk / d sigma`` in its scale; of equal sides the upper half."""
+        """Write ``k(x, z) / sqrt(k(x, x) k(z, z))``, and ``dk / d sigma`` so scaled; of equal sides the upper half."""
         if symmetric:
             # The part below the diagonal is not written.
             out[...] = 0.0
