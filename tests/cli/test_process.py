@@ -35,6 +35,42 @@ def test_help_loads_no_numerical_package():
         assert words in done.stdout
 
 
+def _loaded(arguments, cwd):
+    """The exit code, and which heavy packages were imported by then."""
+    code = (
+        f"import sys; from mercer.cli import main; code = main({arguments!r}); "
+        f"sys.stderr.write('|' + ','.join(m for m in {_HEAVY!r} if m in sys.modules)); sys.exit(code)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], cwd=cwd, capture_output=True, text=True, timeout=60)
+    return done.returncode, done.stderr.rpartition("|")[2].split(",")
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        [], ["--version"], ["samples"], ["samples", "--json"], ["fitt"], ["fit"], ["fit", "missing.csv"],
+        ["fit", "sample:irs"], ["fit", "sample:iris", "--model", "svm"], ["fit", "sample:iris", "--set", "C"],
+        ["fit", "sample:iris", "--set", "kernel=rbf"], ["fit", "sample:iris", "--task", "ranking"],
+        ["fit", "sample:iris", "--normalize", "max"], ["fit", "sample:iris", "--impute", "zero"],
+        ["fit", "sample:iris", "--test-size", "1"], ["fit", "sample:iris", "--memory", "much"],
+        ["fit", "sample:iris", "--n-jobs", "0"], ["fit", "sample:iris", "--out", "no/m.mercer"],
+        ["fit", "sample:iris", "--drop", "species", "-t", "species"], ["predict", "missing.mercer", "sample:iris"],
+        ["evaluate", "other.txt", "sample:iris"], ["inspect", "missing.mercer"], ["inspect", "other.txt"],
+    ],
+)  # fmt: skip
+def test_mistakes_and_lists_load_no_numerical_package(tmp_path, arguments):
+    (tmp_path / "other.txt").write_text("this is a letter and not a model")
+    code, loaded = _loaded(arguments, tmp_path)
+    assert code == (0 if arguments in ([], ["--version"]) or arguments[0] == "samples" else 2)
+    assert loaded in ([""], ["numpy"] if arguments[:1] == ["inspect"] else [""])
+
+
+def test_a_model_is_inspected_without_the_classes_that_it_needs(tmp_path):
+    assert main(["fit", "sample:iris", "-q", "--out", str(tmp_path / "iris.mercer")]) == 0
+    assert _loaded(["inspect", "iris.mercer"], tmp_path) == (0, ["numpy"])
+    assert _loaded(["inspect", "iris.mercer", "--json"], tmp_path) == (0, ["numpy"])
+
+
 def test_no_command_shows_the_help(tmp_path):
     done = _run(cwd=tmp_path)
     assert done.returncode == 0 and "Usage: mercer" in done.stdout

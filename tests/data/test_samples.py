@@ -7,7 +7,8 @@ import pytest
 
 from mercer._errors import DataError
 from mercer.data.readers import read_table
-from mercer.data.samples import load_sample, samples
+from mercer.data.sample_rows import load_sample
+from mercer.data.samples import samples
 from mercer.data.target import read_target
 
 

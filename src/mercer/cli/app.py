@@ -1,7 +1,7 @@
 """The commands and their options.
 
-Nothing here imports NumPy, pandas or scikit-learn, so that ``mercer --help`` answers at once: a command's
-work stands in a module of its own, which :func:`_work` imports when the command is run.
+Nothing here imports SciPy, pandas, numba or scikit-learn, so that ``mercer --help`` and mistakes are answered at
+once: a command's work stands in a module of its own, which :func:`_work` imports once its options are checked.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from typing import Annotated, Any
 
 import typer
 
+from mercer.cli.checks import check_fit, check_use
 from mercer.cli.options import MODELS, FitOptions, UseOptions, roles_of_columns
 from mercer.cli.outcome import ending
 
@@ -140,12 +141,12 @@ def fit(
     json: Json = False,
 ) -> None:
     """Fit a model to a table, score it on held-out rows, and write it to a file."""
-    _work("fit").fit(
-        FitOptions(
-            data, target, task, model, kernel, settings or [], normalize, impute, drop or [],
-            roles_of_columns(text=text, tree=tree), test_size, refit, seed, out, memory, n_jobs, quiet, json,
-        )
+    options = FitOptions(
+        data, target, task, model, kernel, settings or [], normalize, impute, drop or [],
+        roles_of_columns(text=text, tree=tree), test_size, refit, seed, out, memory, n_jobs, quiet, json,
     )  # fmt: skip
+    check_fit(options)
+    _work("fit").fit(options)
 
 
 @app.command()
@@ -169,7 +170,9 @@ def predict(
     json: Json = False,
 ) -> None:
     """Predict the target for the rows of a table."""
-    _work("use").predict(UseOptions(model, data, drop or [], out, memory, n_jobs, quiet, json))
+    options = UseOptions(model, data, drop or [], out, memory, n_jobs, quiet, json)
+    check_use(options)
+    _work("use").predict(options)
 
 
 @app.command()
@@ -183,7 +186,9 @@ def evaluate(
     json: Json = False,
 ) -> None:
     """Score a model on a table that holds the target too."""
-    _work("use").evaluate(UseOptions(model, data, drop or [], None, memory, n_jobs, quiet, json))
+    options = UseOptions(model, data, drop or [], None, memory, n_jobs, quiet, json)
+    check_use(options)
+    _work("use").evaluate(options)
 
 
 @app.command()
@@ -195,4 +200,4 @@ def inspect(model: Model, json: Json = False) -> None:
 @app.command()
 def samples(json: Json = False) -> None:
     """List the sample data sets, to be used as sample:NAME."""
-    _work("describe").samples(json)
+    _work("sample_list").samples(json)

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import time
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from mercer import persistence
 from mercer._errors import MercerError, ParameterError
+from mercer.cli.checks import default_output
 from mercer.cli.choose import choose
 from mercer.cli.compare import advice
-from mercer.cli.files import check_output
 from mercer.cli.hold_out import hold_out
 from mercer.cli.job import Job
 from mercer.cli.learners import learner
@@ -24,7 +23,7 @@ from mercer.cli.show import Printer
 from mercer.data.encoding import TableEncoder
 from mercer.data.readers import read_table
 from mercer.data.roles import VERBATIM
-from mercer.data.table import Table, nearest
+from mercer.data.table import Table
 from mercer.data.target import read_target
 from mercer.engine.memory import budget, describe, track
 from mercer.engine.settings import config
@@ -39,8 +38,7 @@ _MANY_ROWS = 50_000
 def fit(options: FitOptions) -> None:
     """Read, encode, hold out, fit, score, print, and write the model."""
     begun = time.perf_counter()
-    out = options.out or Path(_stem(options.data) + ".mercer")
-    check_output(out, [options.data])
+    out = options.out or default_output(options.data)
     parameters = _parameters(options)
     printer = Printer(options.quiet, options.json)
     with config(memory=options.memory, n_jobs=options.n_jobs):
@@ -104,21 +102,9 @@ def _announcement(n: int) -> str:
     return f"{cost}\nThe time grows with the square of the rows, or faster, and may be hours; Ctrl-C ends it."
 
 
-def _stem(data: str) -> str:
-    return data.removeprefix("sample:") if data.startswith("sample:") else Path(data).name.split(".")[0] or "model"
-
-
 def _parameters(options: FitOptions) -> dict[str, Any]:
     """The parameters of the estimator that the command line sets, as far as they can be read without the data."""
-    if options.model is not None and options.model not in MODELS:
-        near = nearest(options.model, MODELS, 1)
-        offer = f"did you mean {near[0]}? " if near else ""
-        raise ParameterError(f"there is no model {options.model!r}; {offer}the models are {', '.join(MODELS)}.")
-    if not 0 <= options.test_size < 1:
-        raise ParameterError(f"--test-size must be a share from 0 up to but not 1, and is {options.test_size:g}.")
     parameters = parse_settings(options.settings)
-    if "kernel" in parameters:
-        raise ParameterError("the kernel is set by --kernel, not by --set.")
     if options.kernel is not None:
         named = options.kernel.strip()
         parameters["kernel"] = named if named in NAMES else parse_kernel(named)
@@ -129,11 +115,6 @@ def _parameters(options: FitOptions) -> dict[str, Any]:
 
 def _read(options: FitOptions) -> Table:
     """The table, without what is dropped, and with the roles of its columns."""
-    given = options.target
-    if given is not None and given in options.drop:
-        raise ParameterError(f"the target {given!r} cannot be left out by --drop; remove one of the two.")
-    if given is not None and given in options.roles:
-        raise ParameterError(f"the target {given!r} cannot be a --{options.roles[given]} too; remove one of the two.")
     verbatim = [name for name, role in options.roles.items() if role in VERBATIM]
     return read_table(options.data, verbatim).drop(options.drop).with_roles(options.roles)
 

@@ -8,8 +8,8 @@ import numpy as np
 from sklearn.model_selection import train_test_split
 
 from mercer._errors import DataError, MercerWarning
-from mercer.data.table import listing
 from mercer.data.target import Target
+from mercer.data.words import listing
 
 
 def hold_out(target: Target, share: float, seed: int) -> tuple[np.ndarray, np.ndarray]:

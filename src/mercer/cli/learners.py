@@ -7,8 +7,9 @@ from typing import Any
 
 import mercer
 from mercer._errors import ParameterError
+from mercer.cli.checks import wrong_task
 from mercer.cli.options import MODELS
-from mercer.data.table import nearest
+from mercer.data.words import nearest
 from mercer.kernels import RBF
 
 # Looked up in the package when they are needed, so that a command loads the module of its own learner alone.
@@ -45,9 +46,7 @@ def learner(name: str | None, task: str, parameters: Mapping[str, Any], seed: in
     """
     name = name or default_model(task)
     if task not in MODELS[name]:
-        raise ParameterError(
-            f"the model {name} is for {' or '.join(MODELS[name])}, and the task is {task}; change --model or --task."
-        )
+        raise wrong_task(name, task)
     estimator = getattr(mercer, _CLASSES_BY_TASK[name][task] if name in _CLASSES_BY_TASK else _CLASSES[name])()
     known = [parameter for parameter in estimator.get_params(deep=False) if parameter != "kernel"]
     for parameter in parameters:

@@ -11,12 +11,13 @@ import numpy as np
 from sklearn.metrics import precision_recall_fscore_support
 
 from mercer import persistence
-from mercer._errors import DataError, ModelFileError, ParameterError
+from mercer._errors import DataError, ModelFileError
 from mercer._optional import optional
-from mercer.cli.files import check_output, write_atomically
+from mercer.cli.files import write_atomically
 from mercer.cli.options import UseOptions
 from mercer.cli.scores import scores
 from mercer.cli.show import Printer
+from mercer.cli.stored import check_report, not_of_fit
 from mercer.data.readers import read_table
 from mercer.data.roles import VERBATIM
 from mercer.data.table import Table
@@ -42,17 +43,15 @@ def load_model(path: Path) -> TableModel:
     """
     model = persistence.load(path)
     if not isinstance(model, TableModel) or not hasattr(model, "report_"):
-        raise ModelFileError(
-            f"{path} holds a {type(model).__name__} and no model of a table; the command line works with files that "
-            "mercer fit wrote. Load it in Python with mercer.load."
-        )
+        raise ModelFileError(not_of_fit(path, type(model).__name__))
+    check_report(model.report_, path)
     return model
 
 
 def predict(options: UseOptions) -> None:
     """Predict for every row of a table; write or print the predictions."""
     printer = Printer(options.quiet, options.json)
-    writer = _writer(options.out, options.data)
+    writer = _writer(options.out)
     model = load_model(options.model)
     with config(memory=options.memory, n_jobs=options.n_jobs):
         table = _read(options, model)
@@ -103,16 +102,12 @@ def evaluate(options: UseOptions) -> None:
     )
 
 
-def _writer(out: Path | None, data: str) -> Callable[[Any, Path], None]:
-    """Checked before anything is read, since a long job must not end in a file that cannot be written."""
-    if out is None:
-        return _WRITERS[".csv"]
-    check_output(out, [data])
-    if out.suffix.lower() not in _WRITERS:
-        raise ParameterError(f"--out {out}: predictions are written as {', '.join(_WRITERS)}; name such a file.")
-    if out.suffix.lower() == ".parquet":
-        optional("pyarrow", f"writing {out.name}")
-    return _WRITERS[out.suffix.lower()]
+def _writer(out: Path | None) -> Callable[[Any, Path], None]:
+    """Looked up before anything is read, since a long job must not end in a file that cannot be written."""
+    suffix = ".csv" if out is None else out.suffix.lower()
+    if suffix == ".parquet":
+        optional("pyarrow", f"writing {out}")
+    return _WRITERS[suffix]
 
 
 def _read(options: UseOptions, model: TableModel) -> Table:

@@ -19,11 +19,9 @@ from mercer._optional import optional
 from mercer.data.columns import MixedRows
 from mercer.data.roles import ROLES, read_objects
 from mercer.data.schema import Locate, Schema, as_kind, infer_schema
-from mercer.data.table import LARGEST, MISSING, listing, row_place
+from mercer.data.table import LARGEST, MISSING, row_place
+from mercer.data.words import IMPUTE, check_choices, listing
 from mercer.engine.memory import require
-
-NORMALIZE = ("standard", "minmax", "unit", "none")
-IMPUTE = ("mean", "median", "most_frequent")
 
 # Below this share of entries that are not zero, a matrix stays sparse: products of dense tiles are that much
 # faster.
@@ -178,10 +176,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         return [i for i, name in enumerate(self.sources_) if name == column]
 
     def _check_parameters(self) -> None:
-        if self.normalize not in NORMALIZE:
-            raise ParameterError(f"normalize={self.normalize!r} is unknown; choose one of {', '.join(NORMALIZE)}.")
-        if self.impute is not None and self.impute not in IMPUTE:
-            raise ParameterError(f"impute={self.impute!r} is unknown; choose one of {', '.join(IMPUTE)}.")
+        check_choices(self.normalize, self.impute)
         strange = next((role for role in (self.roles or {}).values() if role not in ROLES), None)
         if strange is not None:
             raise ParameterError(f"there is no role {strange!r}; choose one of {', '.join(ROLES)}.")

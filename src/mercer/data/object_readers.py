@@ -13,7 +13,8 @@ from mercer._errors import DataError
 from mercer._optional import optional
 from mercer.data.graph import Graph
 from mercer.data.series import Series
-from mercer.data.table import Table, listing
+from mercer.data.table import Table
+from mercer.data.words import listing
 
 _USUAL = ("y", "target", "label", "labels", "class")
 _LABELS = ("labels.csv", "labels.tsv")

@@ -25,10 +25,11 @@ from sklearn.datasets import load_svmlight_file
 from mercer._errors import DataError
 from mercer._optional import optional
 from mercer.data.object_readers import read_folder, read_graphs, series_of_arrays, usual_target
-from mercer.data.samples import load_sample
-from mercer.data.table import Table, is_number, listing
+from mercer.data.sample_rows import load_sample
+from mercer.data.sources import SAMPLE, check_source
+from mercer.data.table import Table, is_number
+from mercer.data.words import listing
 
-_SAMPLE = "sample:"
 # Lines from which the dialect of a text file is told.
 _HEAD = 200
 _FORMATS = ".csv, .tsv, .parquet, .libsvm (or .svmlight, .svm), .npz and .json; .csv, .tsv and .libsvm also with .gz"
@@ -65,12 +66,12 @@ def read_table(source: str | Path, verbatim: Collection[str] = ()) -> Table:
     >>> table.n_rows, table.names[0], table.default_target
     (150, 'sepal length (cm)', 'species')
     """
-    if str(source).startswith(_SAMPLE):
-        return load_sample(str(source).removeprefix(_SAMPLE))
+    if str(source).startswith(SAMPLE):
+        return load_sample(str(source).removeprefix(SAMPLE))
     path = Path(source)
     if path.is_dir():
         return read_folder(path, read_table)
-    _check_file(path)
+    check_source(source)
     suffixes = [suffix.lower() for suffix in path.suffixes]
     suffix = suffixes[-2] if len(suffixes) > 1 and suffixes[-1] == ".gz" else (suffixes or [""])[-1]
     reader = _READERS.get(suffix)
@@ -93,20 +94,6 @@ def read_table(source: str | Path, verbatim: Collection[str] = ()) -> Table:
     if table.columns.shape[1] == 0:
         raise DataError(f"{path} has no columns of data.")
     return table
-
-
-def _check_file(path: Path) -> None:
-    if not path.exists():
-        siblings = sorted(p.name for p in path.parent.iterdir() if p.is_file()) if path.parent.is_dir() else []
-        near = [name for name in siblings if name.lower().startswith(path.stem.lower()[:4])]
-        offer = f" {path.parent} holds {listing(near, 5)}." if near else ""
-        raise DataError(
-            f"{path} does not exist.{offer} Sample data sets are named sample:NAME; mercer samples lists them."
-        )
-    if not path.is_file():
-        raise DataError(f"{path} is a pipe or a device, and files are read more than once; save it to a file first.")
-    if path.stat().st_size == 0:
-        raise DataError(f"{path} is empty (0 bytes).")
 
 
 def _open_text(path: Path) -> TextIO:

@@ -12,7 +12,8 @@ import numpy as np
 from mercer._errors import DataError, SchemaError
 from mercer._optional import optional
 from mercer.data.roles import ROLES
-from mercer.data.table import LARGEST, listing, nearest
+from mercer.data.table import LARGEST
+from mercer.data.words import listing, nearest
 
 Locate = Callable[[int], str]
 

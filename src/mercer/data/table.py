@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -11,8 +10,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from mercer._errors import DataError
-
-TASKS = ("classification", "regression")
+from mercer.data.words import listing, nearest
 
 # Squares of larger numbers are no numbers of 64 bits, and scales are found from squares.
 LARGEST = 1e150
@@ -31,28 +29,6 @@ def is_number(text: str) -> bool:
     except ValueError:
         return False
     return True
-
-
-def nearest(name: str, names: Iterable[object], count: int = 3) -> list[str]:
-    """Those of ``names`` that look most like ``name``, upper and lower case being the same.
-
-    >>> nearest("pric", ["Price", "size"])
-    ['Price']
-    """
-    by_lower = {str(known).lower(): str(known) for known in names}
-    found = difflib.get_close_matches(str(name).lower(), list(by_lower), n=count, cutoff=0.5)
-    return [by_lower[key] for key in found]
-
-
-def listing(names: Iterable[object], most: int = 10) -> str:
-    """Names in quotes, the tail of a long list as a number.
-
-    >>> listing(["a", "b", "c"], most=2)
-    "'a', 'b' and 1 more"
-    """
-    quoted = [repr(str(name)) for name in names]
-    rest = len(quoted) - most
-    return ", ".join(quoted) if rest <= 0 else f"{', '.join(quoted[:most])} and {rest} more"
 
 
 def row_place(row: int) -> str:

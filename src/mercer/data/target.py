@@ -9,8 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from mercer._errors import DataError, ParameterError
-from mercer.data.table import LARGEST, MISSING, TASKS, is_number, listing, row_place
+from mercer._errors import DataError
+from mercer.data.table import LARGEST, MISSING, is_number, row_place
+from mercer.data.words import check_task, listing
 
 _MOST_CLASSES = 30
 _ROWS_PER_CLASS = 5
@@ -57,8 +58,7 @@ def read_target(values: Any, name: str, task: str | None = None, locate: Callabl
     >>> read_target([0.5, 1.5, 2.0], "price").task
     'regression'
     """
-    if task is not None and task not in TASKS:
-        raise ParameterError(f"task={task!r} is unknown; the tasks are {' and '.join(TASKS)}.")
+    check_task(task)
     array = _plain(values, name, locate)
     if len(array) < 2:
         raise DataError(

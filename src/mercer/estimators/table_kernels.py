@@ -9,7 +9,7 @@ from typing import Any
 from mercer._errors import DataError, ParameterError
 from mercer.data.roles import ROLES, role_of
 from mercer.data.schema import Schema
-from mercer.data.table import listing, nearest
+from mercer.data.words import listing, nearest
 from mercer.kernels import RBF, Spectrum, SubsetTree, WeisfeilerLehman
 from mercer.kernels.kernel import Kernel
 from mercer.kernels.kinds import choices, kind_of_rows

@@ -16,7 +16,6 @@ import json
 import math
 import os
 import secrets
-import stat
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,6 +25,7 @@ import numpy as np
 
 from mercer._errors import ModelFileError
 from mercer.engine.memory import describe, require
+from mercer.persistence.lead import PREFIX, check_lead, opened
 
 _DTYPES: dict[str, np.dtype[Any]] = {
     "F64": np.dtype("<f8"), "I64": np.dtype("<i8"), "U64": np.dtype("<u8"),
@@ -35,8 +35,7 @@ _DTYPES: dict[str, np.dtype[Any]] = {
 }  # fmt: skip
 _NAMES = {dtype: name for name, dtype in _DTYPES.items()}
 
-_PREFIX = b'{"__metadata__":{"format":"mercer-model","sha256":"'
-_DIGEST = slice(8 + len(_PREFIX), 8 + len(_PREFIX) + 64)
+_DIGEST = slice(8 + len(PREFIX), 8 + len(PREFIX) + 64)
 _SIZE_KEY = b'","bytes":"'
 _SIZE = slice(_DIGEST.stop + len(_SIZE_KEY), _DIGEST.stop + len(_SIZE_KEY) + 20)
 _FIXED_KEYS = {"format", "sha256", "bytes"}
@@ -148,19 +147,24 @@ def read(path: Path) -> tuple[dict[str, str], dict[str, np.ndarray]]:
     ModelFileError
         If the file cannot be read, is no model file, is truncated or altered, or contradicts itself.
     """
-    try:
-        if not stat.S_ISREG(os.stat(path).st_mode):
-            raise ModelFileError("this is a directory or a device, not a file; give the name of a model file.")
-        with open(path, "rb") as file:
-            header, data_size = _verified_header(file)
-            texts, entries = _parse(header, data_size)
-            require(data_size, f"loading {path}", "Raise the budget with mercer.config(memory=...).")
-            start = 8 + len(header)
-            return texts, {entry.name: _read_array(file, start, entry) for entry in entries}
-    except FileNotFoundError as error:
-        raise ModelFileError("there is no such file; check the name and the directory.") from error
-    except OSError as error:
-        raise ModelFileError(f"it cannot be read: {error.strerror or error}. Check its permissions.") from error
+    with opened(path) as file:
+        header, data_size = _verified_header(file)
+        texts, entries = _parse(header, data_size)
+        require(data_size, f"loading {path}", "Raise the budget with mercer.config(memory=...).")
+        start = 8 + len(header)
+        return texts, {entry.name: _read_array(file, start, entry) for entry in entries}
+
+
+def read_texts(path: Path) -> dict[str, str]:
+    """The text entries alone, of a file whose checksum was found right.
+
+    Raises
+    ------
+    ModelFileError
+        As :func:`read`.
+    """
+    with opened(path) as file:
+        return _parse(*_verified_header(file))[0]
 
 
 def malformed(what: str) -> NoReturn:
@@ -174,8 +178,7 @@ def malformed(what: str) -> NoReturn:
 def _verified_header(file: BinaryIO) -> tuple[bytes, int]:
     size = os.fstat(file.fileno()).st_size
     lead = file.read(_SIZE.stop)
-    if lead[8 : _DIGEST.start] != _PREFIX[: max(0, len(lead) - 8)] or not lead:
-        raise ModelFileError("this is not a model file: it does not begin as one. Give one that save() wrote.")
+    check_lead(lead)
     if len(lead) < _SIZE.stop:
         raise ModelFileError(f"the file is truncated: only {size} bytes are left. Copy or download it again.")
     expected = lead[_DIGEST]

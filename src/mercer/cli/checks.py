@@ -1,0 +1,90 @@
+"""What is wrong with a command whatever the data hold; checked before anything is loaded or read."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from mercer._errors import ParameterError
+from mercer.cli.files import check_output
+from mercer.cli.options import MODELS, FitOptions, UseOptions, parse_settings
+from mercer.data.sources import check_source
+from mercer.data.words import check_choices, check_task, nearest
+from mercer.engine.settings import parse_bytes, resolve_jobs
+from mercer.persistence.lead import check_begins
+
+PREDICTIONS = (".csv", ".tsv", ".parquet")
+"""The formats in which predictions are written."""
+
+
+def check_fit(options: FitOptions) -> None:
+    """Raise for what is wrong with the options of ``mercer fit`` whatever the data are.
+
+    Raises
+    ------
+    ParameterError, DataError
+        With what to do instead.
+    """
+    check_output(options.out or default_output(options.data), [options.data])
+    if options.model is not None and options.model not in MODELS:
+        near = nearest(options.model, MODELS, 1)
+        offer = f"did you mean {near[0]}? " if near else ""
+        raise ParameterError(f"there is no model {options.model!r}; {offer}the models are {', '.join(MODELS)}.")
+    check_task(options.task)
+    if options.model is not None and options.task is not None and options.task not in MODELS[options.model]:
+        raise wrong_task(options.model, options.task)
+    if not 0 <= options.test_size < 1:
+        raise ParameterError(f"--test-size must be a share from 0 up to but not 1, and is {options.test_size:g}.")
+    if "kernel" in parse_settings(options.settings):
+        raise ParameterError("the kernel is set by --kernel, not by --set.")
+    check_choices(options.normalize, options.impute)
+    target = options.target
+    if target is not None and target in options.drop:
+        raise ParameterError(f"the target {target!r} cannot be left out by --drop; remove one of the two.")
+    if target is not None and target in options.roles:
+        raise ParameterError(f"the target {target!r} cannot be a --{options.roles[target]} too; remove one of the two.")
+    _check_means(options)
+    check_source(options.data)
+
+
+def wrong_task(model: str, task: str) -> ParameterError:
+    """The error of a model that is for another task."""
+    return ParameterError(
+        f"the model {model} is for {' or '.join(MODELS[model])}, and the task is {task}; change --model or --task."
+    )
+
+
+def check_use(options: UseOptions) -> None:
+    """Raise for what is wrong with the options of ``mercer predict`` or ``evaluate`` whatever the files hold.
+
+    Raises
+    ------
+    ParameterError, DataError, ModelFileError
+        With what to do instead.
+    """
+    if options.out is not None:
+        check_output(options.out, [options.data, options.model])
+        if options.out.suffix.lower() not in PREDICTIONS:
+            raise ParameterError(
+                f"--out {options.out}: predictions are written as {', '.join(PREDICTIONS)}; name such a file."
+            )
+    _check_means(options)
+    check_begins(options.model)
+    check_source(options.data)
+
+
+def default_output(data: str) -> Path:
+    """The model file where none is named.
+
+    >>> default_output("sample:iris").name, default_output("data/houses.csv.gz").name
+    ('iris.mercer', 'houses.mercer')
+    """
+    stem = data.removeprefix("sample:") if data.startswith("sample:") else Path(data).name.split(".")[0]
+    return Path((stem or "model") + ".mercer")
+
+
+def _check_means(options: Any) -> None:
+    if options.memory is not None:
+        parse_bytes(options.memory)
+    if options.n_jobs is not None:
+        resolve_jobs(options.n_jobs)

@@ -1,0 +1,24 @@
+"""``mercer samples``: what there is to try."""
+
+from __future__ import annotations
+
+from mercer.cli.show import Printer
+from mercer.data.samples import samples as all_samples
+
+
+def samples(json: bool) -> None:
+    """List the sample data sets."""
+    printer = Printer(json=json)
+    known = all_samples()
+    printer.object(
+        {
+            sample.name: {"task": sample.task, "rows": sample.rows, "columns": sample.columns, "about": sample.about}
+            for sample in known
+        }
+    )
+    printer.listed(
+        "Sample data sets",
+        ["name", "task", "rows", "columns", "what it is"],
+        [[s.name, s.task, str(s.rows), str(s.columns), s.about] for s in known],
+    )
+    printer.say("Use one as: mercer fit sample:iris", "dim")

@@ -1,0 +1,85 @@
+"""The report in a model file: what its values must be before they are shown."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from mercer._errors import ModelFileError
+from mercer.persistence.look import look
+
+_NUMBER = (int, float)
+_SHAPE: dict[str, Any] = {
+    "data": str, "columns": str, "left_out": dict, "target": str, "task": str, "why": str, "normalize": str,
+    "impute": (str, type(None)), "encoded_columns": int, "roles": dict, "seed": int, "model": str, "kernel": str,
+    "parameters": dict, "chosen": (str, type(None)), "classes": list, "certificate": (dict, type(None)),
+    "certificate_text": str, "support_vectors": (int, type(None)), "scores": dict, "peak_bytes": _NUMBER,
+    "process_peak_bytes": (int, type(None)), "rows": {"all": int, "fitted": int, "held_out": int},
+    "seconds": {"fit": _NUMBER, "all": _NUMBER},
+}  # fmt: skip
+_CERTIFICATE = {
+    "status": str, "primal": _NUMBER, "dual": _NUMBER, "gap": _NUMBER, "relative_gap": _NUMBER,
+    "kkt_violation": _NUMBER, "iterations": _NUMBER,
+}  # fmt: skip
+_SCHEMA = ("kinds", "categories", "left_out", "width")
+
+
+def stored_report(path: Path) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The report in the file, and the fields of the schema of its columns.
+
+    Raises
+    ------
+    ModelFileError
+        If it holds another object than what ``mercer fit`` writes, or a report of another form.
+    """
+    wanted = [("report_",), *(("encoder_", "schema_", name) for name in _SCHEMA)]
+    name, (report, *fields) = look(path, *wanted)
+    schema = dict(zip(_SCHEMA, fields, strict=True))
+    if name != "TableModel" or report is None:
+        raise ModelFileError(not_of_fit(path, name))
+    if not isinstance(report, dict) or not isinstance(schema["kinds"], dict):
+        raise ModelFileError(_strange(path, "report"))
+    check_report(report, path)
+    if not all(isinstance(values, list) for values in (schema["categories"] or {}).values()):
+        raise ModelFileError(_strange(path, "categories"))
+    return report, schema
+
+
+def not_of_fit(path: Path, name: str) -> str:
+    """What is said of a file with an object of another class."""
+    return (
+        f"{path} holds a {name} and no model of a table; the command line works with files that mercer fit wrote. "
+        "Load it in Python with mercer.load."
+    )
+
+
+def check_report(report: dict[str, Any], path: Path) -> None:
+    """Raise unless a report has every value that is shown of it.
+
+    Raises
+    ------
+    ModelFileError
+        With the entry at fault.
+    """
+    if isinstance(report.get("rows"), dict):
+        # Before there was a fit on all rows, the two parts were all that there was.
+        report["rows"].setdefault("all", report["rows"].get("fitted", 0) + report["rows"].get("held_out", 0))
+    _check(report, _SHAPE, path)
+    if report["certificate"] is not None:
+        _check(report["certificate"], _CERTIFICATE, path)
+    for row in report["scores"].values():
+        if not isinstance(row, dict) or not all(isinstance(number, _NUMBER) for number in row.values()):
+            raise ModelFileError(_strange(path, "scores"))
+
+
+def _check(values: dict[str, Any], shape: dict[str, Any], path: Path) -> None:
+    for name, kind in shape.items():
+        value = values.get(name)
+        if not isinstance(value, dict if isinstance(kind, dict) else kind):
+            raise ModelFileError(_strange(path, name))
+        if isinstance(kind, dict):
+            _check(value, kind, path)
+
+
+def _strange(path: Path, entry: str) -> str:
+    return f"{path}: the {entry} of its report are not what mercer fit writes; fit the model again."

@@ -1,0 +1,60 @@
+"""Names in messages, and the choices that users make by a word; needs nothing, so that mistakes are told at once."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+from mercer._errors import ParameterError
+
+TASKS = ("classification", "regression")
+NORMALIZE = ("standard", "minmax", "unit", "none")
+IMPUTE = ("mean", "median", "most_frequent")
+
+
+def nearest(name: str, names: Iterable[object], count: int = 3) -> list[str]:
+    """Those of ``names`` that look most like ``name``, upper and lower case being the same.
+
+    >>> nearest("pric", ["Price", "size"])
+    ['Price']
+    """
+    by_lower = {str(known).lower(): str(known) for known in names}
+    found = difflib.get_close_matches(str(name).lower(), list(by_lower), n=count, cutoff=0.5)
+    return [by_lower[key] for key in found]
+
+
+def listing(names: Iterable[object], most: int = 10) -> str:
+    """Names in quotes, the tail of a long list as a number.
+
+    >>> listing(["a", "b", "c"], most=2)
+    "'a', 'b' and 1 more"
+    """
+    quoted = [repr(str(name)) for name in names]
+    rest = len(quoted) - most
+    return ", ".join(quoted) if rest <= 0 else f"{', '.join(quoted[:most])} and {rest} more"
+
+
+def check_choices(normalize: str, impute: str | None) -> None:
+    """Raise unless there is such a way to scale numbers, and to fill in missing ones.
+
+    Raises
+    ------
+    ParameterError
+        With the known ways.
+    """
+    if normalize not in NORMALIZE:
+        raise ParameterError(f"normalize={normalize!r} is unknown; choose one of {', '.join(NORMALIZE)}.")
+    if impute is not None and impute not in IMPUTE:
+        raise ParameterError(f"impute={impute!r} is unknown; choose one of {', '.join(IMPUTE)}.")
+
+
+def check_task(task: str | None) -> None:
+    """Raise unless there is such a task.
+
+    Raises
+    ------
+    ParameterError
+        With the known tasks.
+    """
+    if task is not None and task not in TASKS:
+        raise ParameterError(f"task={task!r} is unknown; the tasks are {' and '.join(TASKS)}.")

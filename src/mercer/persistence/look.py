@@ -1,0 +1,85 @@
+"""A look into a model file: plain values of the object that it holds, without any of the classes that rebuild it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from mercer._errors import ModelFileError
+from mercer.persistence import container
+from mercer.persistence.container import malformed
+
+# Of the values that are asked for, written out: far more than a report has, far less than memory holds.
+_LARGEST = 1_000_000
+_DEEPEST = 50
+
+
+def look(path: Path, *wanted: Sequence[str]) -> tuple[str, list[Any]]:
+    """The class of the object in a model file, and plain values that it holds; None for what it does not have.
+
+    Parameters
+    ----------
+    path : Path
+    *wanted : sequence of str
+        Names of attributes, each of the one before: ``("encoder_", "schema_", "kinds")``.
+
+    Raises
+    ------
+    ModelFileError
+        If the file is no model file, was altered, or holds something other than plain values there.
+    """
+    try:
+        table = container.parse_json(container.read_texts(path).get("model", ""), "table of objects")
+        nodes = table.get("nodes") if isinstance(table, dict) else None
+        if not isinstance(nodes, list) or not all(isinstance(node, dict) for node in nodes):
+            malformed("its table of objects is not a list of them")
+        plain = _Plain(nodes)
+        return plain.name(table.get("root")), [plain.at(table.get("root"), names) for names in wanted]
+    except ModelFileError as error:
+        raise ModelFileError(f"{path}: {error}") from error
+
+
+class _Plain:
+    """Reads values of the table; what is shared is counted as often as it is there."""
+
+    def __init__(self, nodes: list[dict[str, Any]]) -> None:
+        self._nodes = nodes
+        self._left = _LARGEST
+
+    def name(self, value: Any) -> str:
+        node = self._node(value)
+        return str(node.get("class", node.get("kind"))).rpartition(".")[2][:60]
+
+    def at(self, value: Any, names: Sequence[str]) -> Any:
+        for name in names:
+            fields = self._node(value).get("fields")
+            if not isinstance(fields, dict) or name not in fields:
+                return None
+            value = fields[name]
+        return self._value(value, 0)
+
+    def _node(self, value: Any) -> dict[str, Any]:
+        if not isinstance(value, list) or len(value) != 1 or type(value[0]) is not int:
+            return {}
+        if not 0 <= value[0] < len(self._nodes):
+            malformed(f"a reference points to the row {value[0]} of {len(self._nodes)}")
+        return self._nodes[value[0]]
+
+    def _value(self, value: Any, depth: int) -> Any:
+        self._left -= 1
+        if self._left < 0 or depth > _DEEPEST:
+            malformed("its report is larger than any report is")
+        if not isinstance(value, (list, dict)):
+            return value
+        node = self._node(value)
+        kind, items = node.get("kind"), node.get("items")
+        if kind == "float" and node.get("value") in ("nan", "inf", "-inf"):
+            return float(node["value"])
+        if kind in ("list", "tuple") and isinstance(items, list):
+            return [self._value(item, depth + 1) for item in items]
+        if kind == "dict" and isinstance(items, list) and all(isinstance(i, list) and len(i) == 2 for i in items):
+            pairs = [[self._value(part, depth + 1) for part in item] for item in items]
+            if all(isinstance(key, (str, int, float, bool)) for key, _ in pairs):
+                return dict(pairs)
+        malformed("its report holds something other than plain values")

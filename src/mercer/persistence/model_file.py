@@ -1,0 +1,147 @@
+"""Model files: one file that holds a fitted model, and that never runs anything when it is opened.
+
+The arrays are kept as safetensors keeps them, all else as JSON in the same file's metadata. Only classes of a
+list can be in it: Mercer's kernels and estimators, scikit-learn's common transformers, arrays and plain values.
+The idea of a list of trusted types instead of pickle is that of skops (https://skops.readthedocs.io).
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import warnings
+from pathlib import Path
+from typing import Any
+
+import sklearn
+
+from mercer import __version__
+from mercer._errors import MercerWarning, ModelFileError
+from mercer.persistence import container
+from mercer.persistence.decode import Decoder
+from mercer.persistence.encode import Encoder
+
+__all__ = ["FORMAT_VERSION", "load", "save"]
+
+FORMAT_VERSION = 1
+
+
+def save(model: Any, path: str | os.PathLike[str]) -> None:
+    """Write a model to one file, in one stroke.
+
+    A fitted or unfitted estimator, a pipeline of scikit-learn's transformers with one, a kernel, or a
+    certificate can be saved; predictions of the loaded model are the same bit for bit. Either the whole file is
+    written or nothing is: a failure or Ctrl-C leaves the old file, if there was one, as it was.
+
+    Parameters
+    ----------
+    model : object
+        What to save. It is not changed.
+    path : str or path-like
+        Where to write. The directory must exist; a file of that name is replaced.
+
+    Raises
+    ------
+    ModelFileError
+        If the model holds what a model file cannot (a Python function, an object of an unknown class), with
+        the attribute at fault; or if the file cannot be written. Nothing is written then.
+
+    See Also
+    --------
+    load : the way back.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from mercer.kernels import RBF
+    >>> with tempfile.TemporaryDirectory() as directory:
+    ...     save(0.5 * RBF(2.0), Path(directory) / "kernel.mercer")
+    ...     load(Path(directory) / "kernel.mercer")
+    0.5 * RBF(2.0)
+    """
+    target = _path(path)
+    encoder = Encoder()
+    root = encoder.child(model, type(model).__name__)
+    table = {"root": root, "nodes": encoder.nodes}
+    try:
+        # What cannot be read again is not written. The arrays are handed over as they are, not copied.
+        Decoder(encoder.arrays, __version__).decode(table)
+    except ModelFileError as error:
+        name = type(model).__name__
+        raise ModelFileError(f"this {name} could not be read again, so it is not saved: {error}") from error
+    texts = {
+        "format_version": str(FORMAT_VERSION),
+        "mercer_version": __version__,
+        "sklearn_version": sklearn.__version__,
+        "model": json.dumps(table, separators=(",", ":"), allow_nan=False),
+    }
+    container.write(target, texts, encoder.arrays)
+
+
+def load(path: str | os.PathLike[str]) -> Any:
+    """Read what :func:`save` wrote.
+
+    The checksum is verified before anything is built, and nothing in the file is ever executed. The arrays
+    are read straight to where they stay: beyond the model itself, loading takes a fixed amount of memory and
+    the text of the header.
+
+    Parameters
+    ----------
+    path : str or path-like
+
+    Returns
+    -------
+    model : object
+        Equal to what was saved.
+
+    Raises
+    ------
+    ModelFileError
+        If there is no such file, or it is no model file, truncated, altered, of a newer version, or holds
+        anything that is not on the list of what a model file may hold.
+    MemoryBudgetError
+        If the arrays do not fit the memory budget.
+
+    Warns
+    -----
+    MercerWarning
+        If another version of scikit-learn wrote the file; the model is loaded all the same.
+    """
+    source = _path(path)
+    try:
+        texts, arrays = container.read(source)
+        _check_versions(texts)
+        table = container.parse_json(texts["model"], "table of objects")
+        return Decoder(arrays, texts["mercer_version"]).decode(table)
+    except ModelFileError as error:
+        raise ModelFileError(f"{source}: {error}") from error
+
+
+def _path(path: str | os.PathLike[str]) -> Path:
+    text = os.fspath(path) if isinstance(path, (str, os.PathLike)) else None
+    if not isinstance(text, str) or not text or "\0" in text:
+        raise ModelFileError(f"{path!r} is not the name of a file; give a path such as 'houses.mercer'.")
+    return Path(text)
+
+
+def _check_versions(texts: dict[str, str]) -> None:
+    expected = {"format_version", "mercer_version", "sklearn_version", "model"}
+    written = texts.get("format_version", "")
+    if not (written.isascii() and written.isdigit()) or len(written) > 9:
+        container.malformed("it does not say which version of the format it has")
+    if int(written) > FORMAT_VERSION:
+        raise ModelFileError(
+            f"the file has version {written} of the format and was written by mercer "
+            f"{texts.get('mercer_version', '')[:40]}; the mercer installed here ({__version__}) reads "
+            f"up to version {FORMAT_VERSION}. Upgrade with pip install -U mercer."
+        )
+    if set(texts) != expected or int(written) < 1:
+        container.malformed(f"its metadata are {sorted(texts)}")
+    if texts["sklearn_version"] != sklearn.__version__:
+        warnings.warn(
+            f"the model was saved with scikit-learn {texts['sklearn_version'][:40]}, and {sklearn.__version__} "
+            "is installed: compare some predictions before you rely on it, or fit and save the model again.",
+            MercerWarning,
+            stacklevel=3,
+        )
