@@ -228,7 +228,7 @@ def test_data_that_cannot_be_used() -> None:
         NuSVR().fit(X, y[1:])
     with pytest.raises(DataError, match="sample_weight has 3 values"):
         NuSVR().fit(X, y, [1, 2, 3])
-    with pytest.raises(DataError, match="80 negative values"):
+    with pytest.raises(DataError, match="negative or zero for each of the 80 rows"):
         NuSVR().fit(X, y, -np.ones(80))
     with pytest.raises(DataError, match="zero for each of the 80 rows"):
         NuSVR().fit(X, y, np.zeros(80))

@@ -230,7 +230,7 @@ def test_data_that_cannot_be_used() -> None:
         OneClassSVM().fit(np.where(X > 2, np.nan, X))
     with pytest.raises(DataError, match="sample_weight has 3 values, and X has 80 rows"):
         OneClassSVM().fit(X, None, [1, 2, 3])
-    with pytest.raises(DataError, match="80 negative values"):
+    with pytest.raises(DataError, match="negative or zero for each of the 80 rows"):
         OneClassSVM().fit(X, None, -np.ones(80))
     with pytest.raises(DataError, match="zero for each of the 80 rows"):
         OneClassSVM().fit(X, None, np.zeros(80))

@@ -231,7 +231,7 @@ def test_data_that_cannot_be_used():
         SVC().fit(X[:40], y[:40])
     with pytest.raises(DataError, match="not counting rows of weight 0"):
         SVC().fit(X, y, (y == 0).astype(float))
-    with pytest.raises(DataError, match="negative values"):
+    with pytest.raises(DataError, match="negative or zero for each"):
         SVC().fit(X, y, -np.ones(len(y)))
     with pytest.raises(ValueError, match="NaN"):
         SVC().fit(np.where(X > 2, np.nan, X), y)

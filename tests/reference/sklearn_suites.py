@@ -99,7 +99,7 @@ def table(differences: Iterable[Difference] = DIFFERENCES) -> str:
     lines = ["| module | test | counted | what differs, and why |", "|---|---|---|---|"]
     for d in differences:
         module = d.module.removeprefix("sklearn.").replace(".tests", "")
-        lines.append(f"| `{module}` | `{d.test}` | {KINDS[d.kind]} | {d.reason} |")
+        lines.append(f"| `{module}` | `{d.name}` | {KINDS[d.kind]} | {d.reason} |")
     return "\n".join(lines)
 
 
@@ -126,7 +126,7 @@ def main(arguments: list[str]) -> int:
         for test, message in outcome.unlisted.items():
             print(f"not listed: {outcome.module}::{test}\n    {message[:300]}")
         for difference in outcome.stale:
-            print(f"listed, but passes: {difference.module}::{difference.test}")
+            print(f"listed, but passes: {difference.module}::{difference.name}")
     print(table())
     if "--write" in arguments:
         _write()

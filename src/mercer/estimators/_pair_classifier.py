@@ -18,6 +18,7 @@ from sklearn.utils.validation import check_is_fitted
 from mercer._errors import DataError, InfeasibleError, ParameterError, warn_user
 from mercer.engine import memory
 from mercer.estimators._base import KernelEstimator
+from mercer.estimators._layout import dense, laid_out_as, read_only
 from mercer.estimators._one_vs_one import (
     Expansion,
     join,
@@ -29,7 +30,7 @@ from mercer.estimators._one_vs_one import (
 )
 from mercer.estimators._parameters import is_among, require_choice, require_number, require_seed
 from mercer.estimators._targets import check_labels
-from mercer.estimators._weights import check_sample_weight, class_factors, fit_weighted_kernel
+from mercer.estimators._weights import check_svm_weight, class_factors, fit_weighted_kernel
 from mercer.gram import Gram, PrecomputedGram
 from mercer.kernels.vector.dot import Linear
 from mercer.solvers.matrix import Vector
@@ -85,7 +86,7 @@ class PairClassifier(ClassifierMixin, KernelEstimator, ABC):
     classes_: np.ndarray
     support_: NDArray[np.int32]
     n_support_: NDArray[np.int32]
-    dual_coef_: Vector
+    dual_coef_: Any
     intercept_: Vector
     certificate_: Certificate
     certificates_: Certificates
@@ -110,7 +111,8 @@ class PairClassifier(ClassifierMixin, KernelEstimator, ABC):
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Fit to ``X`` (n, d), or (n, n) for ``"precomputed"``, and labels ``y`` (n,).
 
-        ``sample_weight`` (n,) says how often each row counts.
+        ``sample_weight`` (n,) says how often each row counts; rows of weight 0 or below are left out, negative
+        ones with a warning.
         """
         begun = time.perf_counter()
         X, data, last = self._prepare(X, y, sample_weight)
@@ -126,7 +128,7 @@ class PairClassifier(ClassifierMixin, KernelEstimator, ABC):
         self._check_parameters()
         X = self._check_X(X, reset=True)
         y = check_labels(type(self).__name__, y, X.shape[0])
-        weight = check_sample_weight(sample_weight, X)
+        weight = check_svm_weight(sample_weight, X)
         data = ClassRows.of(y, weight)
         self._require_two(data, X.shape[0])
         last = self._last_weights(data, X.shape[0])
@@ -197,8 +199,8 @@ class PairClassifier(ClassifierMixin, KernelEstimator, ABC):
         return CalibratedClassifierCV(inner, method=method, cv=cv, ensemble=False)
 
     @property
-    def coef_(self) -> Vector:
-        """w of each pair of classes, (k (k - 1) / 2, d); for the linear kernel only."""
+    def coef_(self) -> Any:
+        """w of each pair of classes, (k (k - 1) / 2, d), read-only; for the linear kernel only."""
         check_is_fitted(self)
         if self.kernel_ != Linear():
             raise AttributeError(f"coef_ exists for the linear kernel only, and the kernel is {self.kernel_!r}.")
@@ -208,7 +210,8 @@ class PairClassifier(ClassifierMixin, KernelEstimator, ABC):
             return np.asarray(vectors[part].T @ V)
 
         expansion = replace(self._expansion, intercept=np.zeros(len(self.intercept_)))
-        return self._sign * pair_values(product, expansion, vectors.shape[1]).T
+        coef = self._sign * pair_values(product, expansion, vectors.shape[1]).T
+        return read_only(laid_out_as(vectors, coef))
 
     @property
     def slacks_(self) -> Vector:
@@ -265,7 +268,7 @@ class PairClassifier(ClassifierMixin, KernelEstimator, ABC):
         if not np.array_equal(codes[self.support_], np.repeat(np.arange(len(data.names)), self.n_support_)):
             return None
         weights = np.zeros((len(data.names) - 1, n))
-        weights[:, self.support_] = self._sign * self.dual_coef_
+        weights[:, self.support_] = self._sign * dense(self.dual_coef_)
         return weights[:, data.rows]
 
     def _solve(
@@ -304,7 +307,7 @@ class PairClassifier(ClassifierMixin, KernelEstimator, ABC):
         expansion = join(answers)
         self.support_ = data.rows[expansion.support].astype(np.int32)
         self.n_support_ = expansion.n_support
-        self.dual_coef_ = self._sign * expansion.dual_coef
+        self.dual_coef_ = laid_out_as(X, self._sign * expansion.dual_coef)
         self.intercept_ = self._sign * expansion.intercept
         self.support_vectors_ = np.empty((0, 0)) if self.kernel_ is None else X[self.support_]
         self.shape_fit_ = X.shape
@@ -326,7 +329,8 @@ class PairClassifier(ClassifierMixin, KernelEstimator, ABC):
     @property
     def _expansion(self) -> Expansion:
         """With our sign: positive for the first class of a pair."""
-        return Expansion(self.support_, self.n_support_, self._sign * self.dual_coef_, self._sign * self.intercept_)
+        dual_coef = self._sign * dense(self.dual_coef_)
+        return Expansion(self.support_, self.n_support_, dual_coef, self._sign * self.intercept_)
 
     def _gram_to_support(self, X: Any) -> Gram | PrecomputedGram:
         """The kernel matrix of new rows with the support vectors."""

@@ -16,6 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 from mercer._errors import ParameterError, warn_user
 from mercer.engine import memory
 from mercer.estimators._base import KernelEstimator
+from mercer.estimators._layout import dense, laid_out_as, read_only
 from mercer.estimators._parameters import require_choice, require_number
 from mercer.estimators._trail import Trail
 from mercer.estimators._weights import fit_weighted_kernel
@@ -55,7 +56,7 @@ class SingleExpansion(KernelEstimator, ABC):
     warm_start: Any
     stop: Any
     support_: NDArray[np.int32]
-    dual_coef_: Vector
+    dual_coef_: Any
     intercept_: Vector
     certificate_: Certificate
     # Leads from fit to fit along a path over the same rows, weights and kernel.
@@ -108,7 +109,7 @@ class SingleExpansion(KernelEstimator, ABC):
         residual[used] = value.gradient[: len(used)] - offset
         idle = np.flatnonzero(weight == 0)
         if len(idle):
-            residual[idle] = targets[idle] - whole.restrict(idle, self.support_) @ self.dual_coef_[0] - offset
+            residual[idle] = targets[idle] - whole.restrict(idle, self.support_) @ weights[self.support_] - offset
         self.n_iter_ = solution.certificate.iterations
         self.certificate_ = replace(solution.certificate, seconds=time.perf_counter() - begun, peak_bytes=account.peak)
         return Learned(weights, residual, value.offsets)
@@ -118,7 +119,7 @@ class SingleExpansion(KernelEstimator, ABC):
         if not self.warm_start or not hasattr(self, "dual_coef_") or self.shape_fit_[0] != n:
             return None
         weights = np.zeros(n)
-        weights[self.support_] = self.dual_coef_[0]
+        weights[self.support_] = dense(self.dual_coef_)[0]
         return weights
 
     def _keep(self, X: Any, weights: Vector, offset: float) -> None:
@@ -126,7 +127,7 @@ class SingleExpansion(KernelEstimator, ABC):
         self.support_ = np.flatnonzero(weights).astype(np.int32)
         self.support_vectors_ = np.empty((0, 0)) if self.kernel_ is None else X[self.support_]
         self.n_support_ = np.array([len(self.support_)], dtype=np.int32)
-        self.dual_coef_ = weights[None, self.support_]
+        self.dual_coef_ = laid_out_as(X, weights[None, self.support_])
         self.intercept_ = np.array([offset])
         self.shape_fit_ = X.shape
 
@@ -147,15 +148,16 @@ class SingleExpansion(KernelEstimator, ABC):
             gram: Any = self._gram(X[:, self.support_], X)
         else:
             gram = self._gram(X, self.support_vectors_)
-        return np.asarray(gram @ self.dual_coef_[0], dtype=np.float64) + self.intercept_[0]
+        return np.asarray(gram @ dense(self.dual_coef_)[0], dtype=np.float64) + self.intercept_[0]
 
     @property
-    def coef_(self) -> Vector:
-        """w, (1, d); for the linear kernel only."""
+    def coef_(self) -> Any:
+        """w, (1, d), read-only; for the linear kernel only."""
         check_is_fitted(self)
         if self.kernel_ != Linear():
             raise AttributeError(f"coef_ exists for the linear kernel only, and the kernel is {self.kernel_!r}.")
-        return np.asarray(self.support_vectors_.T @ self.dual_coef_[0])[None, :]
+        coef = np.asarray(self.support_vectors_.T @ dense(self.dual_coef_)[0])[None, :]
+        return read_only(laid_out_as(self.support_vectors_, coef))
 
 
 def roles(weights: Vector, bound: Vector, slack: Vector) -> NDArray[np.str_]:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.validation import _check_sample_weight
 
-from mercer._errors import DataError, ParameterError
+from mercer._errors import DataError, MercerWarning, ParameterError, warn_user
 from mercer.data.advice import advised
 from mercer.estimators._base import KernelEstimator
 from mercer.kernels.convert import rate_of_scale
@@ -30,6 +30,48 @@ def check_sample_weight(sample_weight: Any, X: Any) -> Vector:
     >>> check_sample_weight(None, np.eye(2)), check_sample_weight([0, 3], np.eye(2))
     (array([1., 1.]), array([0., 3.]))
     """
+    weight = _one_for_each_row(sample_weight, X)
+    if (weight < 0).any():
+        raise DataError(
+            f"sample_weight has {int((weight < 0).sum())} negative values (the least is {weight.min()}); "
+            "weights count rows, so they must be 0 or more."
+        )
+    return weight
+
+
+def check_svm_weight(sample_weight: Any, X: Any) -> Vector:
+    """Return one weight for each row of ``X``, (n,), with 0 in the place of negative weights, and a warning for them.
+
+    So a row of weight zero or below is left out, as in scikit-learn's support vector machines.
+
+    Raises
+    ------
+    DataError
+        If there are more or fewer weights than rows, or one is not finite, or none is above zero.
+
+    Examples
+    --------
+    >>> check_svm_weight([0, 3], np.eye(2))
+    array([0., 3.])
+    """
+    weight = _one_for_each_row(sample_weight, X)
+    if not (weight > 0).any():
+        raise DataError(
+            f"sample_weight is negative or zero for each of the {len(weight)} rows, and such rows are left out, so "
+            "there is nothing to fit to; give weights above 0 to the rows that count."
+        )
+    negative = weight < 0
+    if negative.any():
+        warn_user(
+            f"sample_weight has {int(negative.sum())} negative values (the least is {weight.min()}); these rows are "
+            "left out, like rows of weight 0. Weights count rows, so they should be 0 or more.",
+            MercerWarning,
+        )
+    return np.where(negative, 0.0, weight)
+
+
+def _one_for_each_row(sample_weight: Any, X: Any) -> Vector:
+    """Finite weights, one for each row of ``X`` and not all zero, (n,); ones for None."""
     with advised():
         given = np.asarray(sample_weight)
         if given.ndim == 1 and len(given) != X.shape[0]:
@@ -41,13 +83,7 @@ def check_sample_weight(sample_weight: Any, X: Any) -> Vector:
                 f"sample_weight is zero for each of the {X.shape[0]} rows, so there is nothing to fit to; "
                 "give weights above 0 to the rows that count."
             )
-        weight = np.asarray(_check_sample_weight(sample_weight, X, dtype=np.float64), dtype=np.float64)
-    if (weight < 0).any():
-        raise DataError(
-            f"sample_weight has {int((weight < 0).sum())} negative values (the least is {weight.min()}); "
-            "weights count rows, so they must be 0 or more."
-        )
-    return weight
+        return np.asarray(_check_sample_weight(sample_weight, X, dtype=np.float64), dtype=np.float64)
 
 
 def class_factors(class_weight: Any, classes: np.ndarray, codes: NDArray[np.integer], weight: Vector) -> Vector:

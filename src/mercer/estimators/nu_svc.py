@@ -94,12 +94,12 @@ class NuSVC(PairClassifier):
         Their rows; empty for ``"precomputed"``.
     n_support_ : ndarray of shape (k,)
         Their numbers, by class.
-    dual_coef_ : ndarray of shape (k - 1, n_sv)
+    dual_coef_ : array or CSR of shape (k - 1, n_sv)
         ``y_i alpha_i / rho`` of each against each other class, laid out as scikit-learn does.
     intercept_ : ndarray of shape (k (k - 1) / 2,)
         b of each pair.
-    coef_ : ndarray of shape (k (k - 1) / 2, d)
-        w of each pair; for the linear kernel only.
+    coef_ : array or CSR of shape (k (k - 1) / 2, d)
+        w of each pair; for the linear kernel only. CSR after a fit to CSR, as the two above.
     certificate_ : Certificate
         Primal and dual objective (sums over the pairs, before the division by rho; with class weights those of the
         SVC with C = 1 / rho), worst violation, steps, time and memory. The gradient behind

@@ -10,7 +10,7 @@ from mercer.engine import memory
 from mercer.estimators._parameters import require_number
 from mercer.estimators._targets import warn_of_constant
 from mercer.estimators._tube import TubeRegressor
-from mercer.estimators._weights import check_sample_weight
+from mercer.estimators._weights import check_svm_weight
 from mercer.solvers.matrix import GramMatrix, Vector
 from mercer.solvers.svm.box_qp import BoxQP
 
@@ -80,12 +80,12 @@ class NuSVR(TubeRegressor):
         Their rows; empty for ``"precomputed"``.
     n_support_ : ndarray of shape (1,)
         Their number.
-    dual_coef_ : ndarray of shape (1, n_sv)
+    dual_coef_ : array or CSR of shape (1, n_sv)
         The weights of the expansion, :math:`\beta_i`.
     intercept_ : ndarray of shape (1,)
         b.
-    coef_ : ndarray of shape (1, d)
-        w; for the linear kernel only.
+    coef_ : array or CSR of shape (1, d)
+        w; for the linear kernel only. CSR after a fit to CSR, as the two above.
     slacks_above_, slacks_below_ : ndarray of shape (n,)
         :math:`\xi^+` and :math:`\xi^-`: how far each training target lies above and below the tube, in units of y.
     roles_ : ndarray of str of shape (n,)
@@ -174,13 +174,14 @@ class NuSVR(TubeRegressor):
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Fit to ``X`` (n, d), or (n, n) for ``"precomputed"``, and targets ``y`` (n,).
 
-        ``sample_weight`` (n,) multiplies C row by row.
+        ``sample_weight`` (n,) multiplies C row by row; rows of weight 0 or below are left out, negative
+        ones with a warning.
         """
         self._check_controls()
         self._check_C()
         require_number(self, "nu", "above 0 and at most 1", lambda value: 0 < value <= 1)
         X, y = self._check_X_and_numbers(X, y)
-        weight = check_sample_weight(sample_weight, X)
+        weight = check_svm_weight(sample_weight, X)
         warn_of_constant(y, weight)
         learned = self._learn(X, y, weight)
         above, below = learned.offsets

@@ -10,7 +10,7 @@ from sklearn.base import OutlierMixin
 
 from mercer.estimators._parameters import require_number
 from mercer.estimators._single_expansion import Learned, SingleExpansion, roles
-from mercer.estimators._weights import check_sample_weight
+from mercer.estimators._weights import check_svm_weight
 from mercer.solvers.matrix import GramMatrix, Vector
 from mercer.solvers.svm.box_qp import BoxQP
 
@@ -78,12 +78,12 @@ class OneClassSVM(OutlierMixin, SingleExpansion):
         Their rows; empty for ``"precomputed"``.
     n_support_ : ndarray of shape (1,)
         Their number.
-    dual_coef_ : ndarray of shape (1, n_sv)
+    dual_coef_ : array or CSR of shape (1, n_sv)
         The weights of the expansion, :math:`\alpha_i`.
     intercept_ : ndarray of shape (1,)
         :math:`-\rho`.
-    coef_ : ndarray of shape (1, d)
-        w; for the linear kernel only.
+    coef_ : array or CSR of shape (1, d)
+        w; for the linear kernel only. CSR after a fit to CSR, as the two above.
     offset_ : ndarray of shape (1,)
         :math:`\rho`, so that ``decision_function = score_samples - offset_``.
     slacks_ : ndarray of shape (n,)
@@ -169,12 +169,13 @@ class OneClassSVM(OutlierMixin, SingleExpansion):
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Fit to ``X`` (n, d), or (n, n) for ``"precomputed"``; ``y`` is ignored.
 
-        ``sample_weight`` (n,) says how often each row counts.
+        ``sample_weight`` (n,) says how often each row counts; rows of weight 0 or below are left out, negative
+        ones with a warning.
         """
         self._check_controls()
         require_number(self, "nu", "above 0 and at most 1", lambda value: 0 < value <= 1)
         X = self._check_X(X, reset=True)
-        weight = check_sample_weight(sample_weight, X)
+        weight = check_svm_weight(sample_weight, X)
         learned = self._learn(X, np.zeros(X.shape[0]), weight)
         margin = self._margin(X, learned, weight)
         self.intercept_ = self.intercept_ + margin

@@ -191,7 +191,7 @@ _ATTRIBUTES: dict[str, tuple[type, ...]] = {
     "coef_": _Array,
     "data_max_": _Array,
     "data_min_": _Array,
-    "dual_coef_": _Array,
+    "dual_coef_": (np.ndarray, sp.csr_matrix, sp.csr_array),
     "eigenvalues_": _Array,
     "eigenvectors_": _Array,
     "encoder_": (TableEncoder,),

@@ -14,6 +14,7 @@ import numpy as np
 from sklearn.base import clone
 
 from mercer._errors import ParameterError
+from mercer.estimators._layout import dense
 from mercer.estimators._pair_classifier import PairClassifier
 from mercer.estimators._single_expansion import SingleExpansion
 from mercer.estimators._trail import Trail, outward
@@ -54,7 +55,7 @@ class Path(Sequence[Any]):
     @property
     def coef_path(self) -> Vector:
         """``coef_`` of every model, (values, pairs of classes or 1, d); for the linear kernel only."""
-        return np.stack([np.asarray(model.coef_) for model in self.models])
+        return np.stack([dense(model.coef_) for model in self.models])
 
     def __len__(self) -> int:
         return len(self.models)
