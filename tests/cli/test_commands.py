@@ -10,12 +10,15 @@ import pytest
 from sklearn.datasets import dump_svmlight_file, load_iris
 
 import mercer
-from mercer._errors import ParameterError
+from mercer._errors import MercerError, ParameterError
 from mercer.cli import fit as fit_module
 from mercer.cli import main
 from mercer.cli.hold_out import hold_out
-from mercer.cli.options import parse_settings
-from mercer.data.target import read_target
+from mercer.cli.job import Job
+from mercer.cli.options import FitOptions, parse_settings
+from mercer.cli.size import choose_size
+from mercer.data.schema import Schema
+from mercer.data.target import Target, read_target
 
 
 @pytest.fixture(autouse=True)
@@ -306,9 +309,56 @@ def test_a_terminal_shows_that_the_fit_goes_on(capsys, monkeypatch):
     assert code == 0 and "fit " in err and "0:00:0" in err
 
 
+def _many(n, options=(), columns=3):
+    """The size that is chosen for a table of n rows, which is not made."""
+    target = Target("y", "regression", "", np.broadcast_to(0.0, n))
+    schema = Schema({f"x{j}": "number" for j in range(columns)})
+    job = Job(None, target, schema, None, np.broadcast_to(0, round(0.8 * n)), np.broadcast_to(0, round(0.2 * n)))
+    with mercer.config(memory="8GiB"):
+        return choose_size(FitOptions("many.csv", target="y", **dict(options)), job)
+
+
 def test_many_rows_are_announced_with_what_they_cost():
-    assert "hours" not in fit_module._announcement(50_000)
-    assert "kernel matrix 26.8 GiB" in fit_module._announcement(60_000) and "hours" in fit_module._announcement(60_000)
+    few, many = _many(50_000, {"model": "svr"}), _many(60_000, {"model": "svr"})
+    assert few.most is None and "hours" not in few.words
+    assert many.most is None and "kernel matrix 26.8 GiB" in many.words and "hours" in many.words
+
+
+def test_too_many_rows_are_told_before_the_work():
+    # By default some of the rows; what was asked for is refused, with what would do.
+    size = _many(49_000)
+    assert size.most == 10_000 and "fitted on 10000 of them" in size.words and "--model svr" in size.words
+    assert _many(19_000).most is None and _many(49_000, {"rows": 5000}).most == 5000
+    assert _many(30_000, {"model": "ridge"}).most is None
+    with pytest.raises(MercerError, match="enough for 32000 rows") as caught:
+        _many(49_000, {"model": "ridge"})
+    command = str(caught.value).partition("(")[2].partition(")")[0]
+    assert command == "mercer fit many.csv --target y --model ridge --rows 10000"
+    assert "all of them by --model svr" in str(caught.value)
+    # A linear kernel on few columns makes no matrix of all pairs.
+    assert _many(49_000, {"model": "ridge", "kernel": "linear"}).most is None
+    with pytest.raises(MercerError):
+        _many(49_000, {"model": "gp"})
+
+
+def test_a_sample_of_the_rows(capsys):
+    data = ("fit", "sample:swiss_roll", "--rows", 200, "--set", "alpha=0.1")
+    report = run_json(capsys, *data)
+    assert report["rows"] == {"all": 1000, "fitted": 200, "held_out": 200}
+    assert mercer.load("swiss_roll.mercer").estimator_.dual_coef_.shape[0] == 200
+    _, out, _ = run(capsys, *data)
+    assert "fitted on 200 of all 1000 rows, drawn at random after the score" in " ".join(out.split())
+    _, out, _ = run(capsys, *data, "--no-refit")
+    assert "fitted on 200 of the 800 rows of the training part" in " ".join(out.split())
+    # Ten classes, each with its share.
+    report = run_json(capsys, "fit", "sample:digits", "--rows", 300, "--set", "C=1")
+    assert 295 <= report["rows"]["fitted"] <= 305 and report["scores"]["SVC"]["accuracy"] > 0.9
+
+
+def test_what_does_not_fit_the_budget_is_refused_before_it_is_tried(capsys, monkeypatch):
+    monkeypatch.setattr(fit_module, "choose", lambda *_: pytest.fail("the work began"))
+    code, _, err = run(capsys, "fit", "sample:swiss_roll", "--model", "ridge", "--memory", "3MiB")
+    assert code == 2 and "enough for 620 rows" in err and "--rows 620" in err
 
 
 def test_quiet_prints_nothing(capsys):

@@ -128,8 +128,15 @@ def fit(
             " /--no-refit", help="Write the model of the score, fitted on the training part, and not one of all rows."
         ),
     ] = True,
+    rows: Annotated[
+        int | None,
+        typer.Option(
+            min=2, metavar="N", show_default=False,
+            help="Fit on at most N rows, drawn at random; by default all, and 10000 of more than 20000 for ridge.",
+        ),
+    ] = None,
     seed: Annotated[
-        int, typer.Option(min=0, max=2**32 - 1, metavar="SEED", help="Seed of the choice of the held-out rows.")
+        int, typer.Option(min=0, max=2**32 - 1, metavar="SEED", help="Seed of what is drawn at random: held-out rows, samples.")
     ] = 0,
     out: Annotated[
         Path | None,
@@ -143,7 +150,7 @@ def fit(
     """Fit a model to a table, score it on held-out rows, and write it to a file."""
     options = FitOptions(
         data, target, task, model, kernel, settings or [], normalize, impute, drop or [],
-        roles_of_columns(text=text, tree=tree), test_size, refit, seed, out, memory, n_jobs, quiet, json,
+        roles_of_columns(text=text, tree=tree), test_size, refit, rows, seed, out, memory, n_jobs, quiet, json,
     )  # fmt: skip
     check_fit(options)
     _work("fit").fit(options)

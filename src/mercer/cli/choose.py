@@ -62,7 +62,7 @@ def choose(model: TableModel, job: Job, parameters: Mapping[str, Any], seed: int
 
 def _by_leave_one_out(model: TableModel, job: Job, width_is_open: bool, seed: int) -> str | None:
     """For each width one factorisation serves all penalties."""
-    some = _sample(job, _ROWS, seed)
+    some = job.sample(job.train, _ROWS, seed)
     X, y = job.rows(some), job.target.values[some]
     if np.ptp(y) == 0:
         return None
@@ -84,7 +84,8 @@ def _by_leave_one_out(model: TableModel, job: Job, width_is_open: bool, seed: in
 
 def _by_folds(model: TableModel, job: Job, width_is_open: bool, seed: int) -> str | None:
     """The width at one penalty, and then the penalty at that width."""
-    some = _sample(job, _ROWS if _on_vectors(model.estimator.kernel) else _ROWS_OF_OBJECTS, seed)
+    count = _ROWS if _on_vectors(model.estimator.kernel) else _ROWS_OF_OBJECTS
+    some = job.sample(job.train, count, seed)
     prepared = model.prepared(job.rows(some), job.target.values[some], schema=job.schema)
     rows, estimator = prepared.rows, prepared.estimator
     parts = _parts(is_classifier(estimator), prepared.target, seed)
@@ -116,16 +117,6 @@ def _words(best: Mapping[str, float], how: str, rows: int) -> str:
 
 def _on_vectors(kernel: Any) -> bool:
     return not isinstance(kernel, Kernel) or kind_of_rows(kernel) == "vectors"
-
-
-def _sample(job: Job, count: int, seed: int) -> _Rows:
-    """At most ``count`` training rows; of every class the same share, and at least one row."""
-    shuffled = np.random.default_rng(seed).permutation(job.train)
-    if job.target.task == "regression" or len(shuffled) <= count:
-        return np.sort(shuffled[:count])
-    share = count / len(shuffled)
-    parts = [shuffled[job.target.values[shuffled] == label] for label in np.unique(job.target.values[shuffled])]
-    return np.sort(np.concatenate([part[: max(1, round(share * len(part)))] for part in parts]))
 
 
 def _parts(classes: bool, y: NDArray[Any], seed: int) -> list[tuple[_Rows, _Rows]]:

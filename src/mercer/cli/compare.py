@@ -20,6 +20,11 @@ _SIMPLE = {
 # Settings that belong to the kernel or to the learner which the proposal replaces.
 _OF_THE_OLD = ("C", "alpha", "gamma", "degree", "coef0", "nu", "epsilon", "tol", "noise")
 
+# Options of one value, in the order of the help.
+_PLAIN = (
+    "target", "task", "model", "kernel", "normalize", "impute", "test_size", "rows", "seed", "memory", "n_jobs",
+)  # fmt: skip
+
 
 def advice(scores: Mapping[str, Scores], options: FitOptions, job: Job) -> dict[str, str] | None:
     """What to say where a simpler model scores higher on the held-out rows: ``text``, and the ``command`` to try.
@@ -78,7 +83,7 @@ def command_line(options: FitOptions) -> str:
     """
     plain = FitOptions(options.data)
     words = ["mercer", "fit", options.data]
-    for name in ("target", "task", "model", "kernel", "normalize", "impute", "test_size", "seed", "memory", "n_jobs"):
+    for name in _PLAIN:
         value = getattr(options, name)
         if value != getattr(plain, name):
             words += [f"--{name.replace('_', '-')}", str(value)]

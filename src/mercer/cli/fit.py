@@ -20,19 +20,18 @@ from mercer.cli.plain_features import features
 from mercer.cli.report import outcome, plan, process_peak
 from mercer.cli.scores import baseline_scores, scores
 from mercer.cli.show import Printer
+from mercer.cli.size import choose_size
 from mercer.data.encoding import TableEncoder
 from mercer.data.readers import read_table
 from mercer.data.roles import VERBATIM
 from mercer.data.table import Table
 from mercer.data.target import read_target
-from mercer.engine.memory import budget, describe, track
+from mercer.engine.memory import track
 from mercer.engine.settings import config
 from mercer.estimators.table import TableModel
 from mercer.estimators.table_kernels import columns_of, default_kernel, place
 from mercer.kernels.convert import NAMES
 from mercer.kernels.parse import parse_kernel
-
-_MANY_ROWS = 50_000
 
 
 def fit(options: FitOptions) -> None:
@@ -50,14 +49,16 @@ def fit(options: FitOptions) -> None:
         )  # fmt: skip
         report = plan(job, options)
         printer.planned(report)
-        printer.say(_announcement(len(job.train)), "dim")
+        size = choose_size(options, job)
+        printer.say(size.words, "dim")
         with printer.progress(), track() as account:
             chosen = choose(model, job, parameters, options.seed)
-            seconds, found = _scored(model, job, options)
-            again = options.refit and len(job.test) > 0
-            if again:
-                _train(model, job, np.arange(len(job.target.values)), options)
-        report["rows"]["fitted"] = len(job.target.values if again else job.train)
+            rows = job.sample(job.train, size.most, options.seed)
+            seconds, found = _scored(model, job, rows, options)
+            if options.refit and len(job.test):
+                rows = job.sample(np.arange(len(job.target.values)), size.most, options.seed)
+                _train(model, job, rows, options)
+        report["rows"]["fitted"] = len(rows)
         report.update(outcome(model, _words(job, chosen)))
         report.update(scores=found, advice=advice(found, options, job), peak_bytes=account.peak)
         report["seconds"] = {"fit": seconds, "all": time.perf_counter() - begun}
@@ -67,10 +68,12 @@ def fit(options: FitOptions) -> None:
     printer.fitted({**report, "file": str(out), "file_bytes": out.stat().st_size})
 
 
-def _scored(model: TableModel, job: Job, options: FitOptions) -> tuple[float, dict[str, dict[str, float]]]:
-    """Fit to the training part and score on the held-out rows; returns the seconds of the fit, and the scores."""
+def _scored(
+    model: TableModel, job: Job, rows: np.ndarray, options: FitOptions
+) -> tuple[float, dict[str, dict[str, float]]]:
+    """Fit to rows of the training part; returns the seconds that it took, and the scores on the held-out rows."""
     begun = time.perf_counter()
-    _train(model, job, job.train, options)
+    _train(model, job, rows, options)
     seconds = time.perf_counter() - begun
     return seconds, _scores(model, job)
 
@@ -92,14 +95,6 @@ def _words(job: Job, chosen: str | None) -> str | None:
         return chosen
     kernel = "the kernel, by default for such columns; or give one by --kernel"
     return kernel if chosen is None else f"{kernel}; {chosen}"
-
-
-def _announcement(n: int) -> str:
-    """What the fit has before it; a matrix that exceeds the budget is worked on in parts, or refused, by the solver."""
-    cost = f"Fitting on {n} rows (kernel matrix {describe(8.0 * n * n)}, memory budget {describe(budget())}) ..."
-    if n <= _MANY_ROWS:
-        return cost
-    return f"{cost}\nThe time grows with the square of the rows, or faster, and may be hours; Ctrl-C ends it."
 
 
 def _parameters(options: FitOptions) -> dict[str, Any]:

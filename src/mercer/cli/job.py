@@ -29,3 +29,14 @@ class Job:
     def rows(self, chosen: np.ndarray) -> Any:
         """Some rows of the columns."""
         return self.columns.iloc[chosen] if hasattr(self.columns, "iloc") else self.columns[chosen]
+
+    def sample(self, rows: np.ndarray, count: int | None, seed: int) -> np.ndarray:
+        """At most ``count`` of the row numbers, all for None; of every class the same share, and at least one row."""
+        if count is None or len(rows) <= count:
+            return np.sort(rows)
+        shuffled = np.random.default_rng(seed).permutation(rows)
+        if self.target.task == "regression":
+            return np.sort(shuffled[:count])
+        share, labels = count / len(rows), self.target.values[shuffled]
+        parts = [shuffled[labels == label] for label in np.unique(labels)]
+        return np.sort(np.concatenate([part[: max(1, round(share * len(part)))] for part in parts]))

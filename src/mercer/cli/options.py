@@ -34,6 +34,7 @@ class FitOptions:
     roles: dict[str, str] = field(default_factory=dict)
     test_size: float = 0.2
     refit: bool = True
+    rows: int | None = None
     seed: int = 0
     out: Path | None = None
     memory: str | None = None

@@ -22,6 +22,7 @@ def plan(job: Job, options: FitOptions) -> dict[str, Any]:
     return {
         "data": options.data if options.data.startswith("sample:") else Path(options.data).name,
         "rows": {"all": len(job.target.values), "fitted": len(job.train), "held_out": len(job.test)},
+        "refitted": options.refit and len(job.test) > 0,
         "columns": schema.describe(),
         "left_out": dict(schema.left_out),
         "target": job.target.name,

@@ -196,9 +196,11 @@ def _rows(count: int) -> str:
 def _fitted_on(report: Mapping[str, Any]) -> str:
     """Which rows the model in the file was fitted to."""
     rows = report["rows"]
-    if rows["fitted"] < rows["all"]:
-        return f"fitted on the {_rows(rows['fitted'])} of the training part"
-    return f"fitted on all {_rows(rows['all'])}" + (" after the score" if rows["held_out"] else "")
+    part = rows["all"] if report["refitted"] or not rows["held_out"] else rows["all"] - rows["held_out"]
+    some = f"all {_rows(part)}" if part == rows["all"] else f"the {_rows(part)} of the training part"
+    if rows["fitted"] < part:
+        some = f"{rows['fitted']} of {some}, drawn at random"
+    return f"fitted on {some}" + (" after the score" if report["refitted"] else "")
 
 
 def _encoding(report: Mapping[str, Any]) -> str:

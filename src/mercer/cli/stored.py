@@ -14,7 +14,7 @@ _SHAPE: dict[str, Any] = {
     "impute": (str, type(None)), "encoded_columns": int, "roles": dict, "seed": int, "model": str, "kernel": str,
     "parameters": dict, "chosen": (str, type(None)), "classes": list, "certificate": (dict, type(None)),
     "certificate_text": str, "support_vectors": (int, type(None)), "scores": dict, "peak_bytes": _NUMBER,
-    "process_peak_bytes": (int, type(None)), "rows": {"all": int, "fitted": int, "held_out": int},
+    "process_peak_bytes": (int, type(None)), "refitted": bool, "rows": {"all": int, "fitted": int, "held_out": int},
     "seconds": {"fit": _NUMBER, "all": _NUMBER},
 }  # fmt: skip
 _CERTIFICATE = {
@@ -64,6 +64,7 @@ def check_report(report: dict[str, Any], path: Path) -> None:
     if isinstance(report.get("rows"), dict):
         # Before there was a fit on all rows, the two parts were all that there was.
         report["rows"].setdefault("all", report["rows"].get("fitted", 0) + report["rows"].get("held_out", 0))
+    report.setdefault("refitted", False)
     _check(report, _SHAPE, path)
     if report["certificate"] is not None:
         _check(report["certificate"], _CERTIFICATE, path)
