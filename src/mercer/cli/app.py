@@ -136,7 +136,7 @@ def fit(
         ),
     ] = None,
     seed: Annotated[
-        int, typer.Option(min=0, max=2**32 - 1, metavar="SEED", help="Seed of what is drawn at random: held-out rows, samples.")
+        int, typer.Option(min=0, max=2**32 - 1, metavar="SEED", help="Seed of the held-out rows and of samples.")
     ] = 0,
     out: Annotated[
         Path | None,
