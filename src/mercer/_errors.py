@@ -31,7 +31,17 @@ class KernelSyntaxError(ParameterError):
 
 
 class IndefiniteKernelError(ParameterError):
-    """A learner that needs a positive semi-definite kernel was given one that is not."""
+    """A learner that needs a positive semi-definite kernel was given one that is not.
+
+    Attributes
+    ----------
+    finding : str
+        What shows it, without advice; empty where the message is all there is.
+    """
+
+    def __init__(self, message: str, *, finding: str = "") -> None:
+        super().__init__(message)
+        self.finding = finding
 
 
 class InfeasibleError(MercerError, ValueError):
@@ -87,6 +97,10 @@ class MissingDependencyError(MercerError, ImportError):
 
 class MercerWarning(UserWarning):
     """Base of the warnings that Mercer gives."""
+
+
+class IndefiniteKernelWarning(MercerWarning):
+    """A learner was given a kernel that is not positive semi-definite, so its answer has no guarantee."""
 
 
 def warn_user(message: str, category: type[Warning]) -> None:

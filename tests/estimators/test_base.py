@@ -34,7 +34,7 @@ class Fitted(KernelEstimator):
 
     def fit(self, X: Any) -> Fitted:
         X = self._check_X(X, reset=True)
-        self._fit_kernel(X, allow_indefinite=self.allow_indefinite, intercept=self.intercept)
+        self._fit_kernel(X, intercept=self.intercept)
         self.gram_ = self._gram(X)
         return self
 

@@ -281,10 +281,10 @@ def test_classes_that_cannot_be_learned() -> None:
 
 def test_kernels_that_are_no_covariance() -> None:
     with pytest.raises(IndefiniteKernelError, match="only conditionally positive"):
-        fitted(NegativeDistance())
+        fitted(NegativeDistance(), allow_indefinite=False)
     bent = np.tanh(X @ X.T - 1.0)
     with pytest.raises(IndefiniteKernelError, match="allow_indefinite=True"):
-        fitted("precomputed", rows=bent)
+        fitted("precomputed", rows=bent, allow_indefinite=False)
     for parameters in ({}, {"approximation": "ep"}, {"y": THREE}):
         model = fitted("precomputed", rows=bent, allow_indefinite=True, **parameters)
         assert model.certificate_.status.name == "converged"

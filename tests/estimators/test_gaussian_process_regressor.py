@@ -249,7 +249,7 @@ def test_scikit_learns_periodic_kernel_on_one_column() -> None:
     assert "Periodic" in repr(ours.kernel_)
     assert_same_predictions(ours, Sklearn(kernel, optimizer=None).fit(X[:, :1], Y), NEW[:, :1])
     with pytest.raises(IndefiniteKernelError, match="indefinite"):
-        GaussianProcessRegressor(kernel, optimizer=None).fit(X, Y)
+        GaussianProcessRegressor(kernel, optimizer=None, allow_indefinite=False).fit(X, Y)
 
 
 class TestJitter:
@@ -274,12 +274,12 @@ class TestJitter:
         kernel = Sigmoid(1.0, offset=-1.0)
         lowest = np.linalg.eigvalsh(kernel(X))[0]
         with pytest.raises(IndefiniteKernelError, match="allow_indefinite=True"):
-            GaussianProcessRegressor(kernel, optimizer=None).fit(X, Y)
+            GaussianProcessRegressor(kernel, optimizer=None, allow_indefinite=False).fit(X, Y)
         with pytest.warns(MercerWarning, match="was added"):
             model = GaussianProcessRegressor(kernel, optimizer=None, allow_indefinite=True).fit(X, Y)
         assert model.jitter_ > -lowest > 0 and not model.certificate_.convex
         with pytest.raises(IndefiniteKernelError, match="only conditionally positive"):
-            GaussianProcessRegressor(NegativeDistance(), optimizer=None).fit(X, Y)
+            GaussianProcessRegressor(NegativeDistance(), optimizer=None, allow_indefinite=False).fit(X, Y)
 
 
 class TestMistakes:

@@ -280,7 +280,7 @@ def test_the_number_of_threads_does_not_matter() -> None:
 
 def test_an_indefinite_kernel() -> None:
     with pytest.raises(IndefiniteKernelError, match="allow_indefinite=True"):
-        KernelKMeans(3, kernel="sigmoid").fit(X)
+        KernelKMeans(3, kernel="sigmoid", allow_indefinite=False).fit(X)
     model = KernelKMeans(3, kernel="sigmoid", gamma=0.05, allow_indefinite=True, random_state=0).fit(X)
     assert model.certificate_.status.name in ("converged", "stationary") and not model.certificate_.convex
     assert len(set(model.labels_)) == 3 and (np.diff(model.inertia_history_[:-1]) <= 1e-9).all()

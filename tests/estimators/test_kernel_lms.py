@@ -151,7 +151,7 @@ def test_divergence_is_noticed_long_before_infinity(monkeypatch):
 def test_negative_eigenvalues_are_named():
     K = np.diag([2.0, 1.0, -0.5])
     with pytest.raises(IndefiniteKernelError):
-        KernelLMS("precomputed").fit(K, [1.0, 2.0, 3.0])
+        KernelLMS("precomputed", allow_indefinite=False).fit(K, [1.0, 2.0, 3.0])
     model = KernelLMS("precomputed", allow_indefinite=True, tol=0, max_iter=100)
     with pytest.raises(NumericalError, match=r"negative eigenvalue, along which no step converges.*max_iter=\d+"):
         model.fit(K, [1.0, 2.0, 3.0])

@@ -126,7 +126,7 @@ def test_conditionally_positive_kernels_need_the_intercept() -> None:
     np.testing.assert_allclose(plain.predict_proba(NEW), centred.predict_proba(NEW), atol=1e-8)
     assert plain.certificate_.status.name == "converged"
     with pytest.raises(IndefiniteKernelError, match="only conditionally positive"):
-        KernelLogisticRegression(kernel=NegativeDistance(), fit_intercept=False).fit(X, THREE)
+        KernelLogisticRegression(kernel=NegativeDistance(), fit_intercept=False, allow_indefinite=False).fit(X, THREE)
 
 
 def test_indefinite_kernels_when_allowed() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tracemalloc
+import warnings
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,7 @@ from threadpoolctl import threadpool_limits
 
 import mercer
 from mercer import KernelNeighborsClassifier, KernelNeighborsRegressor, kernels
-from mercer._errors import DataError, IndefiniteKernelError, KernelValueError, MemoryBudgetError, ParameterError
+from mercer._errors import DataError, KernelValueError, MemoryBudgetError, ParameterError
 from mercer.gram import PrecomputedGram
 from mercer.gram.nearest import smallest
 from mercer.kernels.geometry import ranking
@@ -248,9 +249,12 @@ def test_what_is_refused() -> None:
 
 
 def test_indefinite_kernels() -> None:
-    with pytest.raises(IndefiniteKernelError, match="allow_indefinite=True"):
-        KernelNeighborsRegressor(kernel=kernels.Sigmoid()).fit(X, Y)
-    model = KernelNeighborsRegressor(3, kernel=kernels.Sigmoid(2.0, -1.0), allow_indefinite=True).fit(X, Y)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for allowed in ("warn", False, True):
+            KernelNeighborsRegressor(kernel=lambda A, B: -A @ B.T, allow_indefinite=allowed).fit(X, Y)
+            KernelNeighborsRegressor(kernel="precomputed", allow_indefinite=allowed).fit(-X @ X.T, Y)
+        model = KernelNeighborsRegressor(3, kernel=kernels.Sigmoid(2.0, -1.0)).fit(X, Y)
     k = model.kernel_
     squared = k.diagonal(NEW)[:, None] - 2 * k(NEW, X) + k.diagonal(X)
     distances, indices = model.kneighbors(NEW)

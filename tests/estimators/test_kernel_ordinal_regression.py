@@ -235,7 +235,9 @@ def test_kernels_that_are_positive_where_weights_sum_to_zero():
 def test_an_indefinite_kernel_where_it_is_allowed():
     K = RBF(1.0)(X) - 0.3 * np.eye(80)
     with pytest.raises(IndefiniteKernelError, match="allow_indefinite=True"):
-        KernelOrdinalRegression(kernel="precomputed").fit(K, Y)
+        KernelOrdinalRegression(kernel="precomputed", allow_indefinite=False).fit(K, Y)
+    with pytest.raises(IndefiniteKernelError, match="slope='evidence' needs a positive semi-definite kernel"):
+        KernelOrdinalRegression(kernel="precomputed", slope="evidence").fit(K, Y)
     model = KernelOrdinalRegression(kernel="precomputed", allow_indefinite=True, C=0.5).fit(K, Y)
     assert model.certificate_.status.name == "stationary" and not model.certificate_.convex
     assert "another stationary point" in model.certificate_.explain()

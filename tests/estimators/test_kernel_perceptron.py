@@ -282,7 +282,7 @@ def test_labels_that_make_no_sense():
 
 def test_kernels_that_are_none_and_values_that_overflow():
     with pytest.raises(IndefiniteKernelError):
-        KernelPerceptron(lambda A, B: -A @ B.T).fit(X, Y)
+        KernelPerceptron(lambda A, B: -A @ B.T, allow_indefinite=False).fit(X, Y)
     assert KernelPerceptron(lambda A, B: -A @ B.T, allow_indefinite=True, max_iter=2).fit(X, Y).n_iter_ == 2
     with pytest.raises(NumericalError, match="overflow"):
         KernelPerceptron("linear", max_iter=500, margin=1e308).fit(X * 1e152, Y)

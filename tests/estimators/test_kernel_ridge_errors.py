@@ -104,13 +104,13 @@ def test_an_unknown_kernel_offers_the_nearest_name() -> None:
 @pytest.mark.parametrize("kernel", [Sigmoid(0.5, offset=0.2), Linear() + Sigmoid(0.5), "sigmoid"])
 def test_an_indefinite_kernel_is_refused_by_its_part(kernel) -> None:
     with pytest.raises(IndefiniteKernelError, match=r"Sigmoid\(.*indefinite.*allow_indefinite=True"):
-        KernelRidge(kernel=kernel).fit(X, y)
+        KernelRidge(kernel=kernel, allow_indefinite=False).fit(X, y)
 
 
 def test_a_precomputed_matrix_with_negative_eigenvalues_is_refused() -> None:
     K = X @ X.T - 2 * np.eye(12)
-    with pytest.raises(IndefiniteKernelError, match="eigenvalues reach from -2"):
-        KernelRidge(1e-3, kernel="precomputed").fit(K, y)
+    with pytest.raises(IndefiniteKernelError, match="the kernel matrix is indefinite: c'Kc = -2 for a unit vector"):
+        KernelRidge(1e-3, kernel="precomputed", allow_indefinite=False).fit(K, y)
     model = KernelRidge(1e-3, kernel="precomputed", allow_indefinite=True).fit(K, y)
     np.testing.assert_allclose((K + 1e-3 * np.eye(12)) @ model.dual_coef_, y, atol=1e-9)
 

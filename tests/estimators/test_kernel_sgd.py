@@ -308,7 +308,7 @@ def test_scikit_learns_own_checks(model):
         ({"feature_map": 3}, ParameterError, "feature_map must have fit and transform.*is 3"),
         ({"feature_map": "identity", "kernel": "precomputed"}, ParameterError, 'maps rows, and kernel="precomputed"'),
         ({"class_weight": {"up": -1.0}}, ParameterError, "class_weight must be finite numbers above 0"),
-        ({"kernel": Sigmoid()}, IndefiniteKernelError, "allow_indefinite=True"),
+        ({"kernel": Sigmoid(), "allow_indefinite": False}, IndefiniteKernelError, "allow_indefinite=True"),
     ],
 )
 def test_parameters_that_make_no_sense(parameters, error, words):
@@ -318,7 +318,7 @@ def test_parameters_that_make_no_sense(parameters, error, words):
 
 def test_an_indefinite_kernel_on_request():
     with pytest.raises(IndefiniteKernelError, match="c'Kc = -"):
-        short(kernel="precomputed").fit(X @ X.T - 40.0, Y)
+        short(kernel="precomputed", allow_indefinite=False).fit(X @ X.T - 40.0, Y)
     model = short(kernel=Sigmoid(0.1), allow_indefinite=True, tol=1e9).fit(X, Y)
     assert model.certificate_.status.name == "stationary"
 
@@ -373,6 +373,6 @@ def test_going_on_needs_the_columns_of_the_last_fit(kernel):
 
 def test_functions_that_are_no_kernels():
     with pytest.raises(IndefiniteKernelError, match="on 120 rows of X is indefinite"):
-        KernelSGDClassifier(kernel=lambda A, B: -A @ B.T).fit(X, Y)
+        KernelSGDClassifier(kernel=lambda A, B: -A @ B.T, allow_indefinite=False).fit(X, Y)
     model = KernelSGDClassifier(kernel=lambda A, B: -A @ B.T, allow_indefinite=True, max_iter=2).fit(X, Y)
     assert not model.certificate_.convex

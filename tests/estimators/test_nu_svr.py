@@ -241,9 +241,9 @@ def test_data_that_cannot_be_used() -> None:
 def test_kernels_that_are_not_positive() -> None:
     X, y = noisy_sine()
     with pytest.raises(IndefiniteKernelError, match="allow_indefinite=True"):
-        NuSVR(kernel="sigmoid").fit(X, y)
+        NuSVR(kernel="sigmoid", allow_indefinite=False).fit(X, y)
     with pytest.raises(IndefiniteKernelError, match="allow_indefinite=True"):
-        NuSVR(kernel="precomputed").fit(np.tanh(X @ X.T - 1.0) - 2.0 * np.eye(80), y)
+        NuSVR(kernel="precomputed", allow_indefinite=False).fit(np.tanh(X @ X.T - 1.0) - 2.0 * np.eye(80), y)
     assert NuSVR(kernel="sigmoid", allow_indefinite=True).fit(X, y).certificate_.status is Status.stationary
 
 

@@ -243,9 +243,9 @@ def test_data_that_cannot_be_used() -> None:
 def test_kernels_that_are_not_positive() -> None:
     X = cloud()
     with pytest.raises(IndefiniteKernelError, match="allow_indefinite=True"):
-        OneClassSVM(kernel="sigmoid").fit(X)
+        OneClassSVM(kernel="sigmoid", allow_indefinite=False).fit(X)
     with pytest.raises(IndefiniteKernelError, match="allow_indefinite=True"):
-        OneClassSVM(kernel="precomputed").fit(np.tanh(X @ X.T - 1.0) - 2.0 * np.eye(80))
+        OneClassSVM(kernel="precomputed", allow_indefinite=False).fit(np.tanh(X @ X.T - 1.0) - 2.0 * np.eye(80))
     model = OneClassSVM(kernel="sigmoid", allow_indefinite=True).fit(X)
     assert model.certificate_.status is Status.stationary
 

@@ -453,7 +453,7 @@ def test_data_that_make_no_sense():
     with pytest.raises(DataError, match="classes must stay what they were"):
         model.partial_fit(X, Y, ["down", "left"])
     with pytest.raises(IndefiniteKernelError):
-        OnlineKernelLogisticRegression(kernel=lambda A, B: -A @ B.T).fit(X, Y)
+        OnlineKernelLogisticRegression(kernel=lambda A, B: -A @ B.T, allow_indefinite=False).fit(X, Y)
     with pytest.raises(NumericalError, match="too long for the loss 'squared_hinge'"):
         OnlineKernelLogisticRegression("squared_hinge", kernel="linear", eta0=1.0, max_iter=200).fit(X * 1e3, Y)
     with mercer.config(memory="4KiB"), pytest.raises(MemoryBudgetError, match="kernel"):

@@ -52,8 +52,8 @@ def test_classes_targets_and_model_files(kernel: Any, tmp_path: Path) -> None:
 
 def test_warping_is_taken_where_indefinite_kernels_are() -> None:
     with pytest.raises(IndefiniteKernelError, match="DynamicTimeWarping"):
-        SVC(kernel=exp(0.5 * DynamicTimeWarping())).fit(X, Y)
-    nearest = KernelNeighborsClassifier(1, kernel=DynamicTimeWarping(), allow_indefinite=True).fit(X, Y)
+        SVC(kernel=exp(0.5 * DynamicTimeWarping()), allow_indefinite=False).fit(X, Y)
+    nearest = KernelNeighborsClassifier(1, kernel=DynamicTimeWarping()).fit(X, Y)
     rows = -DynamicTimeWarping()(NEW, X)
     assert np.array_equal(nearest.predict(NEW), Y[rows.argmin(axis=1)])
 

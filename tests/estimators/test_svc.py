@@ -246,7 +246,7 @@ def test_data_that_cannot_be_used():
 def test_indefinite_kernels_are_refused_unless_allowed():
     X, y = two_classes(300)
     with pytest.raises(IndefiniteKernelError, match="allow_indefinite=True"):
-        SVC(kernel="sigmoid").fit(X, y)
+        SVC(kernel="sigmoid", allow_indefinite=False).fit(X, y)
     model = SVC(kernel="sigmoid", gamma=0.5, coef0=1.0, allow_indefinite=True).fit(X, y)
     assert model.certificate_.status is Status.stationary
 
@@ -361,4 +361,4 @@ def test_functions_that_are_no_kernels(allowed, rng):
     distance = from_function(lambda A, B: -np.abs(A[:, :1] - B[:, 0]))
     assert SVC(kernel=distance, allow_indefinite=False).fit(X, y).certificate_.convex
     with pytest.raises(IndefiniteKernelError, match="for a unit vector c, and"):
-        SVC(kernel=distance, fit_intercept=False).fit(X, y)
+        SVC(kernel=distance, fit_intercept=False, allow_indefinite=False).fit(X, y)

@@ -62,7 +62,7 @@ def test_a_matrix_that_is_only_conditionally_positive_needs_the_intercept():
     K = -np.abs(X[:, None, 0] - X[None, :, 0])
     assert SVC(kernel="precomputed").fit(K, y).certificate_.status is Status.converged
     with pytest.raises(IndefiniteKernelError, match="indefinite"):
-        SVC(kernel="precomputed", fit_intercept=False).fit(K, y)
+        SVC(kernel="precomputed", fit_intercept=False, allow_indefinite=False).fit(K, y)
 
 
 @pytest.mark.parametrize("solver", ["projected-gradient", "accelerated-projected-gradient"])

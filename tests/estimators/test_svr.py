@@ -336,9 +336,9 @@ def test_data_that_cannot_be_used() -> None:
 def test_kernels_that_are_not_positive() -> None:
     X, y = noisy_sine()
     with pytest.raises(IndefiniteKernelError, match="allow_indefinite=True"):
-        SVR(kernel="sigmoid").fit(X, y)
+        SVR(kernel="sigmoid", allow_indefinite=False).fit(X, y)
     with pytest.raises(IndefiniteKernelError, match="allow_indefinite=True"):
-        SVR(kernel="precomputed").fit(np.tanh(X @ X.T - 1.0) - 2.0 * np.eye(80), y)
+        SVR(kernel="precomputed", allow_indefinite=False).fit(np.tanh(X @ X.T - 1.0) - 2.0 * np.eye(80), y)
     model = SVR(kernel="sigmoid", allow_indefinite=True).fit(X, y)
     assert model.certificate_.status is Status.stationary
     plain = SVR(kernel=NegativeDistance()).fit(X, y)
@@ -347,9 +347,9 @@ def test_kernels_that_are_not_positive() -> None:
     K = NegativeDistance()(X)
     np.testing.assert_allclose(SVR(kernel="precomputed").fit(K, y).predict(K), plain.predict(X), atol=1e-8)
     with pytest.raises(IndefiniteKernelError, match="only conditionally positive"):
-        SVR(kernel=NegativeDistance(), fit_intercept=False).fit(X, y)
+        SVR(kernel=NegativeDistance(), fit_intercept=False, allow_indefinite=False).fit(X, y)
     with pytest.raises(IndefiniteKernelError, match="c'Kc = -"):
-        SVR(kernel="precomputed", fit_intercept=False).fit(K, y)
+        SVR(kernel="precomputed", fit_intercept=False, allow_indefinite=False).fit(K, y)
     bent = SVR(kernel=NegativeDistance(), fit_intercept=False, allow_indefinite=True, C=0.1).fit(X, y)
     assert bent.certificate_.status is Status.stationary
 

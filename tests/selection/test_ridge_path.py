@@ -160,7 +160,7 @@ def test_what_a_path_refuses() -> None:
     with pytest.raises(ParameterError, match="criterion must be 'loo', 'gcv' or 'evidence', and is 'aic'"):
         ridge_path(X, Y, [1.0]).best("aic")
     with pytest.raises(IndefiniteKernelError, match="indefinite"):
-        ridge_path(X, Y, kernel="sigmoid")
+        ridge_path(X, Y, kernel="sigmoid", allow_indefinite=False)
     with mercer.config(memory="10KiB"), pytest.raises(MemoryBudgetError, match="40 x 40"):
         ridge_path(np.tile(X, (2, 1))[:40], Y)
 

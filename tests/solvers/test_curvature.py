@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from scipy.linalg import null_space
 
 from mercer._errors import IndefiniteKernelError, KernelValueError
 from mercer.gram import Gram, PrecomputedGram
 from mercer.kernels import RBF, Linear, NegativeDistance, Sigmoid, from_function
-from mercer.solvers.curvature import require_conditionally_positive, require_kernel, require_positive
+from mercer.solvers.curvature import lowest_quotient, require_conditionally_positive, require_kernel, require_positive
 
 X = np.random.default_rng(0).normal(size=(150, 3))
 
@@ -92,3 +93,16 @@ def test_a_function_is_symmetric_but_for_rounding() -> None:
     crooked = from_function(lambda A, B: A @ B.T + 1e-3 * (A[:, :1] - B[:, 0]))
     with pytest.raises(KernelValueError, match=r"for the rows .* and .* of X"):
         require_kernel(Gram(crooked, rows), np.arange(300), np.float64, balanced=True, curved=False)
+
+
+@pytest.mark.parametrize("balanced", [False, True])
+@pytest.mark.parametrize("n", [1, 2, 5, 12, 30])
+def test_quotients_lie_within_the_spectrum_where_the_krylov_space_ends(balanced, n):
+    A = np.random.default_rng(n).normal(size=(n, 2))
+    # Three eigenvalues, however many rows.
+    K = A @ A.T - 2.0 * np.eye(n)
+    least = lowest_quotient(PrecomputedGram(K), balanced=balanced)
+    # The vectors that may be taken: all, or those that sum to 0.
+    span = null_space(np.ones((1, n))) if balanced else np.eye(n)
+    values = np.linalg.eigvalsh(span.T @ K @ span) if span.size else np.zeros(1)
+    assert least == pytest.approx(values[0], abs=1e-9 * max(1.0, values[-1]))

@@ -2,33 +2,41 @@
 
 from __future__ import annotations
 
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import _check_y, check_consistent_length, validate_data
 
-from mercer._errors import DataError, IndefiniteKernelError, ParameterError
+from mercer._errors import DataError, ParameterError
 from mercer.data.advice import advised
 from mercer.data.columns import MixedRows
 from mercer.data.objects import Objects
 from mercer.engine.tiles import TILE
+from mercer.estimators._definiteness import (
+    STATIONARY,
+    Policy,
+    is_taken_on_trust,
+    judge_kernel,
+    judge_matrix,
+    require_rule,
+)
 from mercer.gram import Gram, PrecomputedGram
 from mercer.gram.evaluated import evaluated
 from mercer.gram.precomputed import check_square
 from mercer.kernels import Kernel, as_kernel
 from mercer.kernels.convert import check_rates
 from mercer.kernels.domain import checked_objects
-from mercer.kernels.function import rests_on_a_function
+from mercer.kernels.inputs import Rows
 from mercer.kernels.modifiers import On, Warped
 from mercer.kernels.objects import ObjectKernel
-from mercer.solvers.curvature import require_conditionally_positive, require_kernel, require_positive
 from mercer.solvers.matrix import Vector
 
 
 class KernelEstimator(BaseEstimator):
-    """Base of the estimators; needs the constructor parameters ``kernel, gamma, degree, coef0, n_jobs``.
+    """Base of the estimators; needs the constructor parameters ``kernel, gamma, degree, coef0, allow_indefinite,
+    n_jobs``.
 
     After ``_fit_kernel`` an estimator has ``kernel_``, the fitted kernel (None for ``"precomputed"``).
     """
@@ -38,6 +46,10 @@ class KernelEstimator(BaseEstimator):
     degree: Any
     coef0: Any
     n_jobs: Any
+    allow_indefinite: Any
+
+    # What becomes of an indefinite kernel; None for a learner that needs no definiteness.
+    _if_indefinite: ClassVar[Policy | None] = STATIONARY
 
     def set_params(self, **params: Any) -> Self:
         """Set parameters; ``kernel__NAME`` replaces the kernel by one with another ``NAME``."""
@@ -98,10 +110,14 @@ class KernelEstimator(BaseEstimator):
         fitted = fitted[0] if isinstance(fitted, tuple) else fitted
         return checked_objects(self, self.kernel if fitted is None else fitted, X, reset=reset)
 
-    def _fit_kernel(self, X: Any, *, allow_indefinite: bool, intercept: bool, gamma: Any = None) -> None:
-        """Set ``kernel_``; refuse a kernel that the learner cannot use. ``gamma`` stands in for the parameter."""
+    def _fit_kernel(self, X: Any, *, intercept: bool, gamma: Any = None) -> None:
+        """Set ``kernel_``; warn of a kernel that is indefinite, or raise, as ``allow_indefinite`` says.
+
+        ``gamma`` stands in for the parameter. With an ``intercept`` conditionally positive kernels will do.
+        """
         # Also what this kernel does not use: the next one may.
         check_rates(self.gamma, self.degree, self.coef0)
+        require_rule(self)
         if self._is_precomputed:
             check_square(X)
             self.kernel_ = None
@@ -109,43 +125,23 @@ class KernelEstimator(BaseEstimator):
         kernel = self._make_kernel(X, self.gamma if gamma is None else gamma)
         names = getattr(self, "feature_names_in_", None)
         self.kernel_ = bind_columns(kernel, None if names is None else tuple(names))
-        usable = ("positive", "conditional") if intercept else ("positive",)
-        if kernel.definiteness in usable or allow_indefinite:
-            return
-        part = kernel.indefinite_part()
-        whole = "" if part == kernel else f" in {kernel!r}"
-        raise IndefiniteKernelError(
-            f"{type(self).__name__} needs a positive semi-definite kernel, and {part!r}{whole} is "
-            f"{'only conditionally positive' if kernel.definiteness == 'conditional' else 'indefinite'}. "
-            "Choose another kernel, or pass allow_indefinite=True to get a stationary point without a guarantee."
-            + (" kernel.centered(X) makes it positive." if kernel.definiteness == "conditional" else "")
-        )
+        judge_kernel(self, kernel, intercept)
 
     def _is_taken_on_trust(self) -> bool:
         """Whether nothing but the user's word says that the kernel is positive: for a matrix, and for a function."""
-        return self.kernel_ is None or rests_on_a_function(self.kernel_)
+        return is_taken_on_trust(self.kernel_)
 
-    def _is_convex(self, intercept: bool, allow_indefinite: bool) -> bool:
-        """Whether the machine's problem is convex; what was taken on trust is not where indefinite ones are allowed."""
-        if self._is_taken_on_trust() and allow_indefinite:
-            return False
-        usable = ("positive", "conditional") if intercept else ("positive",)
-        return self.kernel_ is None or self.kernel_.definiteness in usable
-
-    def _check_curvature(
-        self, gram: Any, positions: NDArray[np.intp], precision: Any, *, intercept: bool, allow_indefinite: bool
-    ) -> None:
-        """Look for negative curvature in what was taken on trust; ``positions`` are those of the rows in X."""
-        if self.kernel_ is not None and self._is_taken_on_trust():
-            # What says of itself that it is indefinite has been allowed already.
-            curved = allow_indefinite or self.kernel_.definiteness == "indefinite"
-            require_kernel(gram, positions, precision, balanced=intercept, curved=curved)
-        elif self.kernel_ is None and not allow_indefinite:
-            (require_conditionally_positive if intercept else require_positive)(gram)
+    def _is_convex(self, gram: Any, positions: NDArray[np.intp], precision: Any, *, intercept: bool) -> bool:
+        """Whether the problem on this matrix is convex; see :func:`mercer.estimators._definiteness.judge_matrix`."""
+        return judge_matrix(self, gram, positions, precision, intercept)
 
     def _make_kernel(self, X: Any, gamma: Any) -> Kernel:
         """The kernel that the parameters describe."""
         return as_kernel(self.kernel, gamma=gamma, degree=self.degree, coef0=self.coef0, X=X)
+
+    def _rows(self, X: Any) -> Any:
+        """``X`` as one side of matrices, for a fit that makes several: what is prepared from the rows is shared."""
+        return X if self.kernel_ is None else Rows(X)
 
     def _gram(self, X: Any, Z: Any = None, dtype: Any = None) -> Gram | PrecomputedGram:
         """The Gram matrix of the fitted kernel; for ``"precomputed"``, ``X`` is the matrix."""

@@ -31,11 +31,15 @@ class KernelCovariance:
     kernel: Kernel
     X: Any
     n_jobs: int | None = None
+    _rows: Rows = field(init=False, repr=False)
     _latest: list[tuple[bytes, Plan]] = field(default_factory=list, init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_rows", self.X if isinstance(self.X, Rows) else Rows(self.X))
 
     @property
     def n(self) -> int:
-        return int(self.X.shape[0]) if hasattr(self.X, "shape") else len(self.X)
+        return self._rows.n
 
     @property
     def size(self) -> int:
@@ -48,7 +52,7 @@ class KernelCovariance:
             if known == key:
                 return plan
         # Rows keep what is prepared from them for every value of the scales: a search needs new ones at each step.
-        rows = Rows(self.X)
+        rows = self._rows.renewed()
         plan = Plan(self.kernel.with_theta(theta), rows, rows, np.dtype(np.float64))
         self._latest[:] = [(key, plan)]
         return plan

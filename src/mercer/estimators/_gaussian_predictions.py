@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import dataclasses
 from contextlib import ExitStack
 from typing import Any, Self
 
@@ -18,6 +19,7 @@ from mercer.data.vectors import column_names
 from mercer.engine import memory
 from mercer.estimators._base import KernelEstimator, bind_columns
 from mercer.estimators._covariance import KernelCovariance, MatrixCovariance
+from mercer.estimators._definiteness import PROCESS, counts_as_definite
 from mercer.estimators._distinct import stacked
 from mercer.estimators._gaussian_options import mean_functions, row_variances
 from mercer.gram import Gram
@@ -36,8 +38,9 @@ from mercer.solvers.solution import Certificate
 class GaussianPredictions(KernelEstimator):
     """Everything of the estimator that needs a posterior and no search."""
 
+    _if_indefinite = PROCESS
+
     alpha: Any
-    allow_indefinite: Any
     mean: Any
     n_targets: Any
     noise: Any
@@ -220,7 +223,7 @@ class GaussianPredictions(KernelEstimator):
             corner = np.empty((k, k))
             self._covariance(X).matrix(self._kernel_theta, corner)
             np.einsum("ii->i", corner)[...] += variances + (self.noise_ or 0.0)
-            whole, jitter = extend(self._posterior.factor, cross, corner, definite=not self.allow_indefinite)
+            whole, jitter = extend(self._posterior.factor, cross, corner, definite=counts_as_definite(self))
         more.X_train_ = stacked(self.X_train_, X)
         more.y_train_ = np.concatenate([self.y_train_, (targets - self._y_mean) / self._y_scale])
         more._variances = np.concatenate([self._variances, variances])
@@ -237,7 +240,7 @@ class GaussianPredictions(KernelEstimator):
         solution = resume(self._problem(self._variances, trend), factor, jitter)
         self._keep(solution.value)
         self.log_marginal_likelihood_value_ = solution.state.evidence
-        self.certificate_ = solution.certificate
+        self.certificate_ = dataclasses.replace(solution.certificate, convex=self.certificate_.convex)
 
     def _more_rows(self, X: Any, y: Any) -> tuple[Any, Matrix]:
         X = self._check_X(X, reset=False)
@@ -272,10 +275,10 @@ class GaussianPredictions(KernelEstimator):
         rows = self.X_train_ if X is None else X
         return MatrixCovariance(rows) if self.kernel_ is None else KernelCovariance(self.kernel_, rows, self.n_jobs)
 
-    def _problem(self, variances: Vector, trend: Trend | None) -> GaussianRegression:
+    def _problem(self, variances: Vector, trend: Trend | None, rows: Any = None) -> GaussianRegression:
         targets = self.y_train_.reshape(len(variances), -1)
         return GaussianRegression(
-            self._covariance(), targets, variances, trend, self.noise is not None, not self.allow_indefinite
+            self._covariance(rows), targets, variances, trend, self.noise is not None, counts_as_definite(self)
         )
 
     def _cross(self, X: Any) -> Any:

@@ -15,6 +15,7 @@ from mercer.engine import memory
 from mercer.engine.progress import Progress
 from mercer.engine.tiles import spans
 from mercer.estimators._base import KernelEstimator
+from mercer.estimators._definiteness import PROCESS
 from mercer.kernels.inputs import Rows
 from mercer.kernels.plan import diagonal as kernel_diagonal
 from mercer.solvers.gaussian.averages import logistic_average, probit_average, softmax_average
@@ -29,6 +30,8 @@ _TINY = np.finfo(np.float64).tiny
 
 class LatentPredictions(ClassifierMixin, KernelEstimator):
     """Everything of the estimator that needs a posterior of all classes together and no search."""
+
+    _if_indefinite = PROCESS
 
     approximation: Any
     kernel_: Any

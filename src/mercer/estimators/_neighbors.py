@@ -28,9 +28,9 @@ _ROUNDING = 4
 class KernelNeighbors(KernelEstimator):
     """Base of the learners by nearest rows."""
 
+    _if_indefinite = None
     n_neighbors: Any
     weights: Any
-    allow_indefinite: Any
     X_fit_: Any
     n_samples_fit_: int
     _own: Vector | None
@@ -44,7 +44,7 @@ class KernelNeighbors(KernelEstimator):
         gamma: Any = None,
         degree: int = 3,
         coef0: float = 1,
-        allow_indefinite: bool = False,
+        allow_indefinite: bool | str = "warn",
         n_jobs: int | None = None,
     ) -> None:
         self.n_neighbors = n_neighbors
@@ -146,11 +146,10 @@ class KernelNeighbors(KernelEstimator):
 
     def _keep(self, X: Any) -> None:
         """Check the kernel, and keep the rows."""
-        self._fit_kernel(X, allow_indefinite=self.allow_indefinite, intercept=True)
+        self._fit_kernel(X, intercept=True)
         gram = self._gram(X)
-        self._check_curvature(
-            gram, np.arange(X.shape[0]), X.dtype, intercept=True, allow_indefinite=self.allow_indefinite
-        )
+        # A function must be symmetric; nothing else is asked of it.
+        self._is_convex(gram, np.arange(X.shape[0]), X.dtype, intercept=True)
         known = self.kernel_ is not None and ranking(self.kernel_).finish is not None
         self._own = None if known else np.asarray(gram.diagonal(), dtype=np.float64)
         self.X_fit_ = X

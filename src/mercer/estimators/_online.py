@@ -16,6 +16,7 @@ from mercer._errors import DataError, ParameterError
 from mercer.engine import memory
 from mercer.engine.progress import Progress
 from mercer.estimators._base import KernelEstimator
+from mercer.estimators._definiteness import NO_SPACE
 from mercer.estimators._distinct import places_among, stacked
 from mercer.estimators._parameters import require_choice, require_number, require_seed
 from mercer.gram import PrecomputedGram
@@ -32,6 +33,8 @@ class OnlineExpansion(KernelEstimator, ABC):
     ``_walk`` holds the fields of the state so far, whose terms belong to ``support_vectors_``.
     """
 
+    _if_indefinite = NO_SPACE
+
     loss: Any
     epsilon: Any
     alpha: Any
@@ -45,7 +48,6 @@ class OnlineExpansion(KernelEstimator, ABC):
     shuffle: Any
     random_state: Any
     verbose: Any
-    allow_indefinite: Any
     support_vectors_: Any
     support_: NDArray[np.intp]
     _walk: dict[str, Any]
@@ -79,7 +81,7 @@ class OnlineExpansion(KernelEstimator, ABC):
                 'learning_rate="invscaling".'
             )
         require_choice(self, "budget_strategy", tuple(STRATEGIES))
-        for name in ("fit_intercept", "shuffle", "allow_indefinite"):
+        for name in ("fit_intercept", "shuffle"):
             require_choice(self, name, (True, False))
         require_seed(self)
         for name, what in (("max_iter", "passes"), ("budget", "support points, or None")):
@@ -97,23 +99,23 @@ class OnlineExpansion(KernelEstimator, ABC):
                 "pass a kernel, or use fit."
             )
 
-    def _begin(self, X: Any) -> None:
-        """Fit the kernel, choose the scale of the steps, and forget what was learned."""
+    def _begin(self, X: Any) -> Any:
+        """Fit the kernel, choose the scale of the steps, and forget what was learned; X as one side of matrices."""
         for name in ("_walk", "support_", "support_vectors_"):
             if hasattr(self, name):
                 delattr(self, name)
-        self._fit_kernel(X, allow_indefinite=self.allow_indefinite, intercept=False)
+        self._fit_kernel(X, intercept=False)
+        rows = self._rows(X)
         if self._is_taken_on_trust():
-            self._check_curvature(
-                self._gram(X), np.arange(X.shape[0]), X.dtype, intercept=False, allow_indefinite=self.allow_indefinite
-            )
+            self._is_convex(self._gram(rows), np.arange(X.shape[0]), X.dtype, intercept=False)
         if not isinstance(self.eta0, str):
             self.eta0_ = float(self.eta0)
-            return
-        largest = float(self._gram(X).diagonal().max()) + float(bool(self.fit_intercept))
+            return rows
+        largest = float(self._gram(rows).diagonal().max()) + float(bool(self.fit_intercept))
         self.eta0_ = 1.0 / (STEEPNESS[self._loss] * largest) if largest > 0 else 1.0
         if self.alpha > 0:
             self.eta0_ = min(self.eta0_, 1.0 / float(self.alpha))
+        return rows
 
     @property
     def _merges(self) -> bool:
@@ -150,8 +152,8 @@ class OnlineExpansion(KernelEstimator, ABC):
             )
         return rates
 
-    def _learn_all(self, X: Any, targets: Vector, given: Any) -> None:
-        """Passes over all rows, from the beginning."""
+    def _learn_all(self, X: Any, rows: Any, targets: Vector, given: Any) -> None:
+        """Passes over all rows, from the beginning; ``rows`` is X as ``_begin`` returned it."""
         n = X.shape[0]
         sizes = None if given is None else check_step_sizes(given, n, "step_sizes are")
         self._rates(1, 0, sizes)
@@ -160,7 +162,7 @@ class OnlineExpansion(KernelEstimator, ABC):
         progress = Progress(int(self.max_iter), "passes", bool(self.verbose))
         losses = []
         with memory.reserve(8 * 64 * 64, "a block of kernel values"):
-            gram: Any = None if self._merges else self._gram(X, dtype=None if self.kernel_ is None else np.float64)
+            gram: Any = None if self._merges else self._gram(rows, dtype=None if self.kernel_ is None else np.float64)
         whole = 8 * n * n if gram is not None and self.kernel_ is not None and whole_fits(gram) else 0
         with memory.reserve(whole, "the kernel matrix"):
             if whole:

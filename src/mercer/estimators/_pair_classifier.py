@@ -80,7 +80,6 @@ class PairClassifier(ClassifierMixin, KernelEstimator, ABC):
     decision_function_shape: Any
     break_ties: Any
     probability: Any
-    allow_indefinite: Any
     warm_start: Any
     stop: Any
     classes_: np.ndarray
@@ -134,7 +133,7 @@ class PairClassifier(ClassifierMixin, KernelEstimator, ABC):
         last = self._last_weights(data, X.shape[0])
         self.classes_ = data.names
         fit_weighted_kernel(
-            self, X, weight, allow_indefinite=self.allow_indefinite, intercept=self._has_intercept
+            self, X, weight, intercept=self._has_intercept
         )
         self.class_weight_ = class_factors(self.class_weight, data.names, data.codes, data.weight)
         return X, data, last
@@ -237,7 +236,7 @@ class PairClassifier(ClassifierMixin, KernelEstimator, ABC):
             raise ParameterError(f"max_iter must be a whole number, -1 for no limit, and is {self.max_iter!r}.")
         require_choice(self, "decision_function_shape", ("ovr", "ovo"))
         require_choice(self, "stop", ("kkt", "gap"))
-        for name in ("shrinking", "break_ties", "allow_indefinite", "warm_start"):
+        for name in ("shrinking", "break_ties", "warm_start"):
             require_choice(self, name, (True, False))
         require_seed(self)
         if not is_among(self.probability, (False, "deprecated")):
@@ -277,11 +276,11 @@ class PairClassifier(ClassifierMixin, KernelEstimator, ABC):
         gram: Any = self._gram(X, dtype=None if self.kernel_ is None else np.float64)
         if not np.array_equal(data.rows, np.arange(X.shape[0])):
             gram = gram.restrict(data.rows, data.rows)
-        intercept, allowed = self._has_intercept, self.allow_indefinite
-        self._check_curvature(gram, data.rows, X.dtype, intercept=intercept, allow_indefinite=allowed)
+        intercept = self._has_intercept
+        convex = self._is_convex(gram, data.rows, X.dtype, intercept=intercept)
         controls = Controls(
             tol=self.tol, max_iter=self.max_iter, cache_bytes=int(self.cache_size * 2**20), n_jobs=self.n_jobs,
-            convex=self._is_convex(intercept, allowed), verbose=bool(self.verbose), stop=self.stop, intercept=intercept,
+            convex=convex, verbose=bool(self.verbose), stop=self.stop, intercept=intercept,
             starts=None if last is None else self._start(last, bounds, data.sizes), method=method,
         )  # fmt: skip
         try:

@@ -14,6 +14,7 @@ from sklearn.utils.validation import check_array
 from mercer._errors import ParameterError
 from mercer.data.advice import advised
 from mercer.estimators._base import KernelEstimator
+from mercer.estimators._definiteness import is_usable
 from mercer.estimators._distinct import behind, places_among, stacked
 from mercer.estimators._weights import fit_weighted_kernel
 from mercer.kernels.vector.dot import Linear
@@ -45,7 +46,6 @@ class SGDForms(KernelEstimator):
     feature_map: Any
     fit_intercept: Any
     average: Any
-    allow_indefinite: Any
     classes_: np.ndarray
     support_: NDArray[np.intp]
     support_vectors_: Any
@@ -62,8 +62,11 @@ class SGDForms(KernelEstimator):
     def _outputs(self) -> int:
         return 1 if len(self.classes_) == 2 else len(self.classes_)
 
-    def _begin(self, X: Any, rows: NDArray[np.intp], weight: Vector) -> None:
-        """Choose the form, fit the kernel or the map to ``X[rows]``, and forget what was learned."""
+    def _begin(self, X: Any, rows: NDArray[np.intp], weight: Vector) -> Any:
+        """Choose the form, fit the kernel or the map to ``X[rows]``, and forget what was learned.
+
+        These rows as one side of matrices, or None where there is a map.
+        """
         for name in ("_walk", "coef_", "dual_coef_", "support_", "support_vectors_", "certificate_", "feature_map_"):
             if hasattr(self, name):
                 delattr(self, name)
@@ -76,18 +79,23 @@ class SGDForms(KernelEstimator):
             self._primal, self.kernel_ = True, None
             if not named:
                 self.feature_map_ = clone(self.feature_map).fit(X[rows])
-            return
+            return None
         learned_from = X if self._is_precomputed else X[rows]
-        fit_weighted_kernel(self, learned_from, weight, allow_indefinite=self.allow_indefinite, intercept=False)
-        if self._is_taken_on_trust():
+        fit_weighted_kernel(self, learned_from, weight, intercept=False)
+        inputs = self._rows(learned_from)
+        if self.kernel_ is not None and not self._is_taken_on_trust():
+            self._convex = is_usable(self.kernel_, intercept=False)
+        else:
             positions = np.arange(X.shape[0]) if self._is_precomputed else rows
-            self._check_curvature(
-                self._gram(learned_from), positions, X.dtype, intercept=False, allow_indefinite=self.allow_indefinite
-            )
+            self._convex = self._is_convex(self._gram(inputs), positions, X.dtype, intercept=False)
         self._primal = self.feature_map is not None and self.kernel_ == Linear()
+        return inputs
 
-    def _training(self, X: Any, rows: NDArray[np.intp]) -> Training:
-        """The rows ``X[rows]`` in the form of the model, with the walk so far carried over to them."""
+    def _training(self, X: Any, rows: NDArray[np.intp], inputs: Any = None) -> Training:
+        """The rows ``X[rows]`` in the form of the model, with the walk so far carried over to them.
+
+        ``inputs`` is what ``_begin`` returned, if it was called.
+        """
         if self._primal:
             features = self._mapped(X[rows])
             if self.fit_intercept:
@@ -105,7 +113,7 @@ class SGDForms(KernelEstimator):
             places, others = self._places_of_equals(vectors)
             if len(others):
                 vectors = stacked(vectors, self.support_vectors_[others])
-            gram = self._gram(vectors)
+            gram = self._gram(vectors if inputs is None or len(others) else inputs)
             positions = np.concatenate([rows, np.full(len(others), -1)])
         constant = 1.0 if self.fit_intercept else 0.0
         operand = KernelRows(gram, len(rows), constant)

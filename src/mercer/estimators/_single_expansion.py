@@ -33,12 +33,13 @@ _STOPPED = (Status.iteration_limit, Status.stalled)
 class Learned:
     """What a fit tells of its rows, those of weight 0 included: ``weights`` beta and ``residual`` ``y - f``, (n,).
 
-    ``offsets`` are the multipliers of the sums.
+    ``offsets`` are the multipliers of the sums, and ``gram`` is K of all rows.
     """
 
     weights: Vector
     residual: Vector
     offsets: tuple[float, ...]
+    gram: GramMatrix
 
 
 class SingleExpansion(KernelEstimator, ABC):
@@ -52,7 +53,6 @@ class SingleExpansion(KernelEstimator, ABC):
     cache_size: Any
     max_iter: Any
     verbose: Any
-    allow_indefinite: Any
     warm_start: Any
     stop: Any
     support_: NDArray[np.int32]
@@ -73,7 +73,7 @@ class SingleExpansion(KernelEstimator, ABC):
         if not isinstance(self.max_iter, Integral) or self.max_iter < -1:
             raise ParameterError(f"max_iter must be a whole number, -1 for no limit, and is {self.max_iter!r}.")
         require_choice(self, "stop", ("kkt", "gap"))
-        for name in ("shrinking", "allow_indefinite", "warm_start"):
+        for name in ("shrinking", "warm_start"):
             require_choice(self, name, (True, False))
 
     def _learn(self, X: Any, targets: Vector, weight: Vector, *, intercept: bool = True) -> Learned:
@@ -81,14 +81,14 @@ class SingleExpansion(KernelEstimator, ABC):
         begun = time.perf_counter()
         last, trail = self._last_weights(X.shape[0]), self._trail
         used = np.flatnonzero(weight)
-        fit_weighted_kernel(self, X, weight, allow_indefinite=self.allow_indefinite, intercept=intercept)
+        fit_weighted_kernel(self, X, weight, intercept=intercept)
         whole: Any = self._gram(X, dtype=None if self.kernel_ is None else np.float64)
         gram = whole if len(used) == X.shape[0] else whole.restrict(used, used)
-        allowed = self.allow_indefinite
-        if not (trail and trail.begun):
-            self._check_curvature(gram, used, X.dtype, intercept=intercept, allow_indefinite=allowed)
+        # Along a path the matrix is the same, so it is examined once.
+        known = trail.convex if trail else None
+        convex = self._is_convex(gram, used, X.dtype, intercept=intercept) if known is None else known
         with memory.track() as account:
-            problem = self._problem(gram, targets[used], weight[used], self._is_convex(intercept, allowed))
+            problem = self._problem(gram, targets[used], weight[used], convex)
             start, gradient = None if last is None else feasible(last[used], problem), None
             if trail:
                 start, gradient = trail.start(problem, feasible)
@@ -112,7 +112,7 @@ class SingleExpansion(KernelEstimator, ABC):
             residual[idle] = targets[idle] - whole.restrict(idle, self.support_) @ weights[self.support_] - offset
         self.n_iter_ = solution.certificate.iterations
         self.certificate_ = replace(solution.certificate, seconds=time.perf_counter() - begun, peak_bytes=account.peak)
-        return Learned(weights, residual, value.offsets)
+        return Learned(weights, residual, value.offsets, whole)
 
     def _last_weights(self, n: int) -> Vector | None:
         """The weights of the last fit, (n,), where this one is to start from them."""

@@ -47,6 +47,13 @@ class Trail:
     held : ExitStack
         Keeps the memory of a small kernel matrix reserved, which is made once for all problems.
 
+    Attributes
+    ----------
+    convex : bool or None
+        Whether the last problem was convex, which K decides; None before the first one.
+
+    Notes
+    -----
     A copy goes on from the same answer by itself.
 
     Examples
@@ -65,11 +72,7 @@ class Trail:
         self._product: Vector | None = None
         self._beta = np.empty(0)
         self._matrix: Array | None = None
-
-    @property
-    def begun(self) -> bool:
-        """Whether there is an answer to start from."""
-        return self._product is not None
+        self.convex: bool | None = None
 
     def matrix(self, gram: GramMatrix) -> Array | None:
         """The whole of a small matrix, as :func:`mercer.solvers.svm.smo.solve_box_qp` takes it."""
@@ -84,6 +87,7 @@ class Trail:
     def keep(self, problem: BoxQP, value: BoxQPValue) -> None:
         """Remember an answer."""
         self._beta, self._product = value.beta, problem.linear - value.gradient
+        self.convex = problem.convex
 
     def start(
         self, problem: BoxQP, move: Callable[[Vector, BoxQP], Vector] | None = None

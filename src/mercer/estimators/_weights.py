@@ -141,10 +141,10 @@ def weighted_scale(X: Any, weight: Vector) -> float:
 
 
 def fit_weighted_kernel(
-    learner: KernelEstimator, X: Any, weight: Vector, *, allow_indefinite: bool, intercept: bool
+    learner: KernelEstimator, X: Any, weight: Vector, *, intercept: bool
 ) -> None:
     """Set ``learner.kernel_``; ``gamma="scale"`` takes the variance of the rows as often as they count."""
     by_scale = isinstance(learner.gamma, str) and learner.gamma == "scale"
     named = isinstance(learner.kernel, str) and not learner._is_precomputed
     gamma = weighted_scale(X, weight) if by_scale and named else None
-    learner._fit_kernel(X, allow_indefinite=allow_indefinite, intercept=intercept, gamma=gamma)
+    learner._fit_kernel(X, intercept=intercept, gamma=gamma)

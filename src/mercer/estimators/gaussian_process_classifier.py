@@ -16,6 +16,7 @@ from mercer._errors import DataError, ParameterError, warn_user
 from mercer.engine import memory
 from mercer.estimators._binary_parts import BinaryParts, joint_certificate, parts
 from mercer.estimators._covariance import KernelCovariance, MatrixCovariance
+from mercer.estimators._definiteness import counts_as_definite, judge_covariance
 from mercer.estimators._gaussian_options import check_flags, check_search, one_column_kernel
 from mercer.estimators._parameters import require_choice
 from mercer.estimators._targets import check_labels
@@ -72,8 +73,10 @@ class GaussianProcessClassifier(BinaryParts):
         Of hyper-parameters, by name (``"length_scale"``, ``"left.factor"``); see :mod:`mercer.priors`.
     gamma, degree, coef0 : float, int, float
         For kernels given by name.
-    allow_indefinite : bool, default=False
-        Whether to take a kernel that is not positive semi-definite, and to raise its diagonal as far as it needs.
+    allow_indefinite : bool or "warn", default="warn"
+        For a kernel that is not positive semi-definite: ``"warn"`` warns, and raises an error only if its matrix on the
+        training rows, at the hyper-parameters that were found, is not positive semi-definite; True raises the diagonal
+        of that matrix as far as it needs; False raises an error for the kernel.
 
     Attributes
     ----------
@@ -168,7 +171,7 @@ class GaussianProcessClassifier(BinaryParts):
         gamma: Any = None,
         degree: int = 3,
         coef0: float = 1,
-        allow_indefinite: bool = False,
+        allow_indefinite: bool | str = "warn",
     ) -> None:
         self.kernel = kernel
         self.optimizer = optimizer
@@ -198,19 +201,20 @@ class GaussianProcessClassifier(BinaryParts):
         classes, codes = np.unique(y, return_inverse=True)
         self._check_classes(classes)
         start = self._last_state(X.shape[0], len(classes))
-        self._fit_kernel(X, allow_indefinite=self.allow_indefinite, intercept=False)
+        self._fit_kernel(X, intercept=False)
         log_prior = bind_priors(self.priors, () if self.kernel_ is None else self.kernel_.parameters)
-        gram = self._gram(X, dtype=None if self.kernel_ is None else np.float64)
-        self._check_curvature(
-            gram, np.arange(X.shape[0]), X.dtype, intercept=False, allow_indefinite=self.allow_indefinite
-        )
+        inputs = self._rows(X)
+        convex = judge_covariance(self, inputs, X.dtype)
         self.X_train_ = X.copy() if self.copy_X_train else X
         self.classes_, self.n_classes_, self.y_train_ = classes, len(classes), codes
         with memory.track() as account:
             if len(classes) > 2 and self.multi_class != "multinomial":
                 self._fit_parts(X)
             else:
-                self._fit_posterior(log_prior, start)
+                self._fit_posterior(log_prior, start, inputs)
+        if self.search_ is not None and not convex:
+            # At the hyper-parameters that were found, too.
+            judge_covariance(self, inputs, X.dtype)
         self.certificate_ = dataclasses.replace(
             self.certificate_, seconds=time.perf_counter() - begun, peak_bytes=account.peak
         )
@@ -219,7 +223,7 @@ class GaussianProcessClassifier(BinaryParts):
 
     def _check_parameters(self) -> None:
         check_search(self)
-        check_flags(self, "warm_start", "copy_X_train", "allow_indefinite")
+        check_flags(self, "warm_start", "copy_X_train")
         require_choice(self, "multi_class", ("multinomial", "one_vs_rest", "one_vs_one"))
         require_choice(self, "approximation", ("laplace", "ep"))
         limit = self.max_iter_predict
@@ -249,19 +253,18 @@ class GaussianProcessClassifier(BinaryParts):
             return None
         return self._state if len(self._state) == n else None
 
-    def _evidence(self, start: Matrix | None = None) -> Evidence:
+    def _evidence(self, start: Matrix | None = None, inputs: Any = None) -> Evidence:
+        inputs = self.X_train_ if inputs is None else inputs
         covariance: Any = (
-            MatrixCovariance(self.X_train_) if self.kernel_ is None
-            else KernelCovariance(self.kernel_, self.X_train_, self.n_jobs)
+            MatrixCovariance(inputs) if self.kernel_ is None else KernelCovariance(self.kernel_, inputs, self.n_jobs)
         )  # fmt: skip
-        convex = self._is_convex(False, self.allow_indefinite)
-        problem = GaussianClassification(covariance, self.y_train_, self.n_classes_, convex)
+        problem = GaussianClassification(covariance, self.y_train_, self.n_classes_, counts_as_definite(self))
         method = approach(problem.n, self.n_classes_, self.approximation)
         return Evidence(problem, method, max_iter=int(self.max_iter_predict), n_jobs=self.n_jobs, start=start)
 
-    def _fit_posterior(self, log_prior: Any, start: Matrix | None) -> None:
+    def _fit_posterior(self, log_prior: Any, start: Matrix | None, inputs: Any) -> None:
         """One posterior for all classes."""
-        evidence = self._evidence(start)
+        evidence = self._evidence(start, inputs)
         self.search_ = self._search(evidence, log_prior)
         if self.kernel_ is None:
             self.theta_ = np.zeros(0)

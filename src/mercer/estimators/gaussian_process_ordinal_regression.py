@@ -18,6 +18,7 @@ from mercer.engine import lapack, memory
 from mercer.engine.tiles import spans
 from mercer.estimators._base import KernelEstimator
 from mercer.estimators._covariance import KernelCovariance, MatrixCovariance
+from mercer.estimators._definiteness import PROCESS, judge_covariance
 from mercer.estimators._distinct import equal_rows
 from mercer.estimators._gaussian_options import check_search
 from mercer.estimators._ordered import DECISIONS, averaged_probabilities, decide, ordered_labels
@@ -80,8 +81,10 @@ class GaussianProcessOrdinalRegression(ClassifierMixin, KernelEstimator):
         Of the starts.
     gamma, degree, coef0 : float, int, float
         For kernels given by name.
-    allow_indefinite : bool, default=False
-        Whether to take a kernel that is not known to be positive semi-definite; where its matrix is not, fit fails.
+    allow_indefinite : bool or "warn", default="warn"
+        For a kernel that is not positive semi-definite: ``"warn"`` warns, and raises an error only if its matrix on the
+        training rows, at the hyper-parameters that were found, is not positive semi-definite; True leaves it at errors
+        of the factorisation; False raises an error for the kernel.
     n_jobs : int, optional
         Threads; None for all.
 
@@ -138,6 +141,8 @@ class GaussianProcessOrdinalRegression(ClassifierMixin, KernelEstimator):
     True
     """
 
+    _if_indefinite = PROCESS
+
     def __init__(
         self,
         kernel: Any = None,
@@ -154,7 +159,7 @@ class GaussianProcessOrdinalRegression(ClassifierMixin, KernelEstimator):
         gamma: Any = None,
         degree: int = 3,
         coef0: float = 1,
-        allow_indefinite: bool = False,
+        allow_indefinite: bool | str = "warn",
         n_jobs: int | None = None,
     ) -> None:
         self.kernel = kernel
@@ -187,19 +192,17 @@ class GaussianProcessOrdinalRegression(ClassifierMixin, KernelEstimator):
         self._check_parameters()
         X = self._check_X(X, reset=True)
         labels = ordered_labels(type(self).__name__, y, self.classes, np.ones(X.shape[0]))
-        self._fit_kernel(X, allow_indefinite=self.allow_indefinite, intercept=False)
+        self._fit_kernel(X, intercept=False)
         points, owner = self._points(X)
         log_prior = bind_priors(self.priors, self._parameters(1.0))
-        self._check_curvature(
-            self._gram(points, dtype=None if self.kernel_ is None else np.float64), np.arange(points.shape[0]),
-            X.dtype, intercept=False, allow_indefinite=self.allow_indefinite,
-        )  # fmt: skip
+        rows = self._rows(points)
+        convex = judge_covariance(self, rows, X.dtype)
         slope = None if isinstance(self.slope, str) else float(self.slope)
-        process = OrdinalProcess(self._covariance(points), labels.ranks, LINKS[self.link], slope, owner)
+        process = OrdinalProcess(self._covariance(rows), labels.ranks, LINKS[self.link], slope, owner)
         with memory.track() as account, blas_threads(self.n_jobs, process.covariance.n):
-            variance = self._variance(self.kernel_, points)
+            variance = self._variance(self.kernel_, rows)
             parameters = self._parameters(variance)
-            starts = self._starts(process, parameters, points, variance)
+            starts = self._starts(process, parameters, rows, variance)
             self.search_ = None
             if self.optimizer is not None:
                 self.search_ = search_ordinal(
@@ -211,6 +214,8 @@ class GaussianProcessOrdinalRegression(ClassifierMixin, KernelEstimator):
         self.classes_, self._ranks = labels.names, labels.ranks
         self._owner = np.arange(X.shape[0]) if owner is None else owner
         self._keep(posterior, points, labels.all_cuts(posterior.cuts))
+        if self.search_ is not None and not convex:
+            judge_covariance(self, rows, X.dtype)
         evaluations = 0 if self.search_ is None else self.search_.evaluations
         self.certificate_ = dataclasses.replace(
             posterior.certificate, iterations=evaluations, seconds=time.perf_counter() - begun, peak_bytes=account.peak
@@ -294,7 +299,6 @@ class GaussianProcessOrdinalRegression(ClassifierMixin, KernelEstimator):
     def _check_parameters(self) -> None:
         require_choice(self, "link", tuple(LINKS))
         require_choice(self, "decision", DECISIONS)
-        require_choice(self, "allow_indefinite", (True, False))
         require_slope(self)
         check_search(self)
         steps = self.max_iter_predict
@@ -316,9 +320,9 @@ class GaussianProcessOrdinalRegression(ClassifierMixin, KernelEstimator):
         own = () if self.kernel_ is None else tuple(p for p in self.kernel_.parameters if p.free)
         return (*own, slope_parameter(variance)) if isinstance(self.slope, str) else own
 
-    def _variance(self, kernel: Kernel | None, points: Any) -> float:
+    def _variance(self, kernel: Kernel | None, rows: Any) -> float:
         """The mean variance of f at the points before their labels are seen."""
-        return float((points.diagonal() if kernel is None else diagonal(kernel, Rows(points))).mean())
+        return float((rows.diagonal() if kernel is None else diagonal(kernel, rows.renewed())).mean())
 
     def _covariance(self, points: Any) -> KernelCovariance | MatrixCovariance:
         if self.kernel_ is None:
@@ -326,7 +330,7 @@ class GaussianProcessOrdinalRegression(ClassifierMixin, KernelEstimator):
         return KernelCovariance(self.kernel_, points, self.n_jobs)
 
     def _starts(
-        self, process: OrdinalProcess, parameters: tuple[Parameter, ...], points: Any, variance: float
+        self, process: OrdinalProcess, parameters: tuple[Parameter, ...], rows: Any, variance: float
     ) -> list[Vector]:
         """The given start, and draws from the bounds; cut-points are put where every class has its share."""
         box = search_bounds(parameters)
@@ -338,7 +342,7 @@ class GaussianProcessOrdinalRegression(ClassifierMixin, KernelEstimator):
             own = np.asarray(front[:size], dtype=np.float64)
             slope = float(np.exp(front[size])) if process.slope is None else process.slope
             if number and self.kernel_ is not None:
-                variance = self._variance(self.kernel_.with_theta(own), points)
+                variance = self._variance(self.kernel_.with_theta(own), rows)
             starts.append(process.join(own, slope, process.likely_cuts(slope, variance)))
         return starts
 

@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from mercer._errors import DataError, MercerWarning, ParameterError, warn_user
 from mercer.engine import memory
+from mercer.estimators._definiteness import judge_covariance
 from mercer.estimators._gaussian_options import (
     NOISE_BOUNDS,
     check_flags,
@@ -78,8 +79,10 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, GaussianPredict
         Of hyper-parameters, by name (``"length_scale"``, ``"left.factor"``, ``"noise"``); see :mod:`mercer.priors`.
     gamma, degree, coef0 : float, int, float
         For kernels given by name.
-    allow_indefinite : bool, default=False
-        Whether to take a kernel that is not positive semi-definite, and to raise its diagonal as far as it needs.
+    allow_indefinite : bool or "warn", default="warn"
+        For a kernel that is not positive semi-definite: ``"warn"`` warns, and raises an error only if its matrix on the
+        training rows, at the hyper-parameters that were found, is not positive semi-definite, whatever the noise; True
+        raises the diagonal as far as it needs; False raises an error for the kernel.
     n_jobs : int, optional
         Threads; None for all.
 
@@ -150,7 +153,7 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, GaussianPredict
         gamma: Any = None,
         degree: int = 3,
         coef0: float = 1,
-        allow_indefinite: bool = False,
+        allow_indefinite: bool | str = "warn",
         n_jobs: int | None = None,
     ) -> None:
         self.kernel = kernel
@@ -193,7 +196,9 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, GaussianPredict
         y = y.copy()
         self._check_targets(y)
         variances = row_variances(self.alpha, len(y))
-        self._fit_kernel(X, allow_indefinite=self.allow_indefinite, intercept=False)
+        self._fit_kernel(X, intercept=False)
+        rows = self._rows(X)
+        convex = judge_covariance(self, rows, X.dtype)
         # Also says what is wrong with priors before any work.
         noise = noise_parameter(self.noise, self.noise_bounds)
         parameters = self._parameters(noise)
@@ -203,18 +208,22 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, GaussianPredict
         self._center = X.mean(axis=0, dtype=np.float64) if self.mean == "linear" and isinstance(X, np.ndarray) else None
         # For the whole search: L-BFGS-B on a few parameters would wake the threads of BLAS as well.
         with memory.track() as account, blas_threads(self.n_jobs, len(y)):
-            problem = self._with_trend(variances)
+            problem = self._with_trend(variances, rows)
             self.search_ = self._search(problem, parameters, log_prior)
             self._condition(problem, parameters)
+        if self.search_ is not None and not convex:
+            # At the hyper-parameters that were found, too.
+            judge_covariance(self, rows, X.dtype)
         evaluations = 0 if self.search_ is None else self.search_.evaluations
         self.certificate_ = dataclasses.replace(
-            self.certificate_, iterations=evaluations, seconds=time.perf_counter() - begun, peak_bytes=account.peak
-        )
+            self.certificate_, iterations=evaluations, seconds=time.perf_counter() - begun, peak_bytes=account.peak,
+            convex=convex,
+        )  # fmt: skip
         return self
 
     def _check_parameters(self) -> None:
         check_search(self)
-        check_flags(self, "normalize_y", "copy_X_train", "allow_indefinite")
+        check_flags(self, "normalize_y", "copy_X_train")
         require_choice(self, "mean", ("zero", "constant", "linear"))
         require_choice(self, "objective", ("evidence", "loo"))
         if self._is_precomputed and self.mean == "linear":
@@ -249,9 +258,9 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, GaussianPredict
             self._y_scale = np.where(deviation > 10 * np.finfo(float).eps * size, deviation, 1.0)
         self.y_train_ = (y - self._y_mean) / self._y_scale
 
-    def _with_trend(self, variances: Vector) -> GaussianRegression:
+    def _with_trend(self, variances: Vector, rows: Any = None) -> GaussianRegression:
         H = mean_functions(self.mean, self.X_train_, self._center)
-        return self._problem(variances, None if H is None else Trend.of(H))
+        return self._problem(variances, None if H is None else Trend.of(H), rows)
 
     def _search(
         self, problem: GaussianRegression, parameters: tuple[Parameter, ...], log_prior: Any

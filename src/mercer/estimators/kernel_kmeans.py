@@ -64,9 +64,9 @@ class KernelKMeans(ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMix
         takes neither the kernel matrix nor its entries more than once: for very many rows.
     n_landmarks : int, default=300
         How many rows span the means for ``"nystroem"``.
-    allow_indefinite : bool, default=False
-        Whether to take a kernel that has no feature space. Rows then go where the formula is smallest, and a run ends
-        when that lowers the inertia no more.
+    allow_indefinite : bool or "warn", default="warn"
+        For a kernel that has no feature space: ``"warn"`` puts rows where the formula is smallest, ends a run when that
+        lowers the inertia no more, and warns; True does so silently; False raises an error.
     random_state : int, RandomState or None, default=None
         Seed of starts and landmarks.
     verbose : bool, default=False
@@ -153,7 +153,7 @@ class KernelKMeans(ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMix
         tol: float = 0.0,
         approximation: str | None = None,
         n_landmarks: int = 300,
-        allow_indefinite: bool = False,
+        allow_indefinite: bool | str = "warn",
         random_state: Any = None,
         verbose: bool | int = False,
         n_jobs: int | None = None,
@@ -209,13 +209,16 @@ class KernelKMeans(ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMix
                 "most as many clusters as there are rows."
             )
         check_start(self.init, int(self.n_clusters), X, self._is_precomputed)
-        fit_weighted_kernel(self, X, weight, allow_indefinite=self.allow_indefinite, intercept=True)
+        fit_weighted_kernel(self, X, weight, intercept=True)
         given = self._is_precomputed
         rows = rows_of(X, weight, merge=not (given or self._is_partition(X)), square=given)
-        self._check_curvature(
-            self._gram(rows.X), rows.first, X.dtype, intercept=True, allow_indefinite=self.allow_indefinite
-        )
-        solution = self._solve(X, rows)
+        # Landmarks save the whole matrix, of which an examination takes a sample.
+        if self.kernel_ is not None and self.approximation is not None:
+            gram: Any = Gram(self.kernel_, rows.X, n_jobs=self.n_jobs)
+        else:
+            gram = self._gram(rows.X)
+        convex = self._is_convex(gram, rows.first, X.dtype, intercept=True)
+        solution = self._solve(X, rows, gram, convex)
         self._take(solution, rows, X)
         self._report(len(rows.weight))
         return self
@@ -224,7 +227,7 @@ class KernelKMeans(ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMix
         """Whether ``init`` puts rows into clusters, which it may do with equal rows in different ways."""
         return not isinstance(self.init, str) and np.shape(self.init) == (X.shape[0],) != (self.n_clusters,)
 
-    def _solve(self, X: Any, rows: Rows) -> Solution[Partition, None]:
+    def _solve(self, X: Any, rows: Rows, gram: Any, convex: bool) -> Solution[Partition, None]:
         random = check_random_state(self.random_state)
         for name in ("map_", "_center"):
             if hasattr(self, name):
@@ -237,8 +240,8 @@ class KernelKMeans(ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMix
             data, norms = coordinates_of(self, rows, random, held)
             return solve(
                 Clustering(
-                    self._gram(rows.X) if data is None else data, rows.weight, k, start_of(self, X, rows), n_init,
-                    int(self.max_iter), float(self.tol), random, norms, self._is_convex(True, self.allow_indefinite),
+                    gram if data is None else data, rows.weight, k, start_of(self, X, rows), n_init,
+                    int(self.max_iter), float(self.tol), random, norms, convex,
                     bool(self.verbose), self.n_jobs,
                 )
             )  # fmt: skip
@@ -371,7 +374,6 @@ class KernelKMeans(ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMix
             require_number(self, "n_init", "'auto' or a whole number from 1 on", lambda v: np.isfinite(v) and whole(v))
         require_number(self, "tol", "a finite number of 0 or more", lambda v: 0 <= v < np.inf)
         require_choice(self, "approximation", (None, "nystroem"))
-        require_choice(self, "allow_indefinite", (True, False))
         require_seed(self)
         if self.approximation is not None and self._is_precomputed:
             raise ParameterError(

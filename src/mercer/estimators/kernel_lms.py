@@ -62,9 +62,10 @@ class KernelLMS(MultiOutputMixin, RegressorMixin, KernelEstimator):
         Show progress on standard error.
     n_jobs : int, optional
         Worker threads.
-    allow_indefinite : bool, default=False
-        Accept a kernel that is not positive semi-definite, for which there is no theta; along negative eigenvalues of K
-        no step converges.
+    allow_indefinite : bool or "warn", default="warn"
+        For a kernel that is not positive semi-definite, for which there is no theta: ``"warn"`` makes the same steps
+        and warns, True makes them silently, and False raises an error. Along negative eigenvalues of K no step
+        converges.
 
     Attributes
     ----------
@@ -150,7 +151,7 @@ class KernelLMS(MultiOutputMixin, RegressorMixin, KernelEstimator):
         random_state: Any = None,
         verbose: bool = False,
         n_jobs: int | None = None,
-        allow_indefinite: bool = False,
+        allow_indefinite: bool | str = "warn",
     ) -> None:
         self.kernel = kernel
         self.gamma = gamma
@@ -178,14 +179,12 @@ class KernelLMS(MultiOutputMixin, RegressorMixin, KernelEstimator):
         warn_of_constant(y, weight)
         rows, others = self._split(np.flatnonzero(weight))
         # Of a matrix all rows are checked, else those that are learned from.
-        fit_weighted_kernel(self, X, weight, allow_indefinite=self.allow_indefinite, intercept=False)
+        fit_weighted_kernel(self, X, weight, intercept=False)
         whole: Any = self._gram(X, dtype=None if self.kernel_ is None else np.float64)
         gram = whole if len(rows) == X.shape[0] else whole.restrict(rows, rows)
-        self._check_curvature(gram, rows, X.dtype, intercept=False, allow_indefinite=self.allow_indefinite)
+        convex = self._is_convex(gram, rows, X.dtype, intercept=False)
         targets = y.reshape(len(y), -1)
-        problem = LeastSquares(
-            gram, targets[rows], weight[rows], self._is_convex(False, self.allow_indefinite)
-        )
+        problem = LeastSquares(gram, targets[rows], weight[rows], convex)
         held_out = None
         if len(others):
             held_out = HeldOut(
@@ -248,6 +247,5 @@ class KernelLMS(MultiOutputMixin, RegressorMixin, KernelEstimator):
             value = getattr(self, name)
             if not isinstance(value, Integral) or isinstance(value, bool) or value < 1:
                 raise ParameterError(f"{name} must be a whole number of {what}, at least 1, and is {value!r}.")
-        for name in ("early_stopping", "allow_indefinite"):
-            require_choice(self, name, (True, False))
+        require_choice(self, "early_stopping", (True, False))
         require_seed(self)

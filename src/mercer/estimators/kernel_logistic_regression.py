@@ -80,9 +80,10 @@ class KernelLogisticRegression(ClassifierMixin, KernelEstimator):
         Show progress on standard error.
     n_jobs : int, optional
         Worker threads, all cores by default. The answer has the same bits for any number of them.
-    allow_indefinite : bool, default=False
-        Accept a kernel that is not positive semi-definite; the answer is then a stationary point. A precomputed
-        matrix and a function count as indefinite if this is set.
+    allow_indefinite : bool or "warn", default="warn"
+        For a kernel that is not positive semi-definite: ``"warn"`` returns a stationary point, marked as such in
+        ``certificate_``, and warns; True does so silently; False raises an error. A precomputed matrix and a function
+        are examined, and count as indefinite if this is True.
 
     Attributes
     ----------
@@ -162,7 +163,7 @@ class KernelLogisticRegression(ClassifierMixin, KernelEstimator):
         warm_start: bool = False,
         verbose: bool = False,
         n_jobs: int | None = None,
-        allow_indefinite: bool = False,
+        allow_indefinite: bool | str = "warn",
     ) -> None:
         self.C = C
         self.kernel = kernel
@@ -197,7 +198,7 @@ class KernelLogisticRegression(ClassifierMixin, KernelEstimator):
             )
         start = self._last_point(X.shape[0], used, len(classes))
         fit_weighted_kernel(
-            self, X, weight, allow_indefinite=self.allow_indefinite, intercept=bool(self.fit_intercept)
+            self, X, weight, intercept=bool(self.fit_intercept)
         )
         self.classes_ = classes
         self.class_weight_ = class_factors(self.class_weight, classes, codes, weight[used])
@@ -249,12 +250,10 @@ class KernelLogisticRegression(ClassifierMixin, KernelEstimator):
         """State the problem over the rows with a weight, solve it, and set what was learned."""
         whole: Any = self._gram(X, dtype=None if self.kernel_ is None else np.float64)
         gram = whole if len(rows.used) == X.shape[0] else whole.restrict(rows.used, rows.used)
-        intercept, allowed = bool(self.fit_intercept), self.allow_indefinite
-        self._check_curvature(gram, rows.used, X.dtype, intercept=intercept, allow_indefinite=allowed)
+        intercept = bool(self.fit_intercept)
+        convex = self._is_convex(gram, rows.used, X.dtype, intercept=intercept)
         cost = float(self.C) * rows.weight * self.class_weight_[rows.codes]
-        problem = LogisticRisk(
-            gram, log_loss(rows.codes, cost, len(self.classes_)), intercept, self._is_convex(intercept, allowed)
-        )
+        problem = LogisticRisk(gram, log_loss(rows.codes, cost, len(self.classes_)), intercept, convex)
         solution = solve_logistic(
             problem, tol=float(self.tol), max_iter=int(self.max_iter), n_jobs=self.n_jobs, start=start,
             verbose=bool(self.verbose),
@@ -283,7 +282,7 @@ class KernelLogisticRegression(ClassifierMixin, KernelEstimator):
             raise ParameterError(
                 f"max_iter must be a whole number of Newton steps, at least 1, and is {self.max_iter!r}."
             )
-        for name in ("fit_intercept", "allow_indefinite", "warm_start"):
+        for name in ("fit_intercept", "warm_start"):
             require_choice(self, name, (True, False))
 
     def _report(self) -> None:

@@ -84,10 +84,11 @@ class KernelMachine(KernelEstimator):
         Factors of the loss by class.
     cache_size : float, default=200
         Memory for kernel rows that the box solver keeps, in MB (of 2^20 bytes).
-    allow_indefinite : bool, default=False
-        Accept a kernel that is not positive semi-definite; the answer is then a stationary point, for ``"l2"`` and
-        losses that are smooth or of straight pieces. A precomputed matrix and a function count as indefinite if this
-        is set.
+    allow_indefinite : bool or "warn", default="warn"
+        For a kernel that is not positive semi-definite: ``"warn"`` returns a stationary point, marked as such in
+        ``certificate_``, and warns; True does so silently; False raises an error. A precomputed matrix and a function
+        are examined, and count as indefinite if this is True. Stationary points exist for
+        ``"l2"`` and losses that are smooth or of straight pieces.
     fit_intercept : bool, default=False
         Whether there is an offset b, on which there is no penalty.
     n_jobs : int, optional
@@ -179,7 +180,7 @@ class KernelMachine(KernelEstimator):
         solver: str = "auto",
         class_weight: dict[Any, float] | str | None = None,
         cache_size: float = 200,
-        allow_indefinite: bool = False,
+        allow_indefinite: bool | str = "warn",
         fit_intercept: bool = False,
         n_jobs: int | None = None,
         verbose: bool = False,
@@ -221,12 +222,11 @@ class KernelMachine(KernelEstimator):
         loss, penalty = self._check_parameters()
         X, columns, weights, weight = self._check_data(loss, X, y, sample_weight)
         used = np.flatnonzero(weight)
-        fit_weighted_kernel(self, X, weight, allow_indefinite=self.allow_indefinite, intercept=False)
+        fit_weighted_kernel(self, X, weight, intercept=False)
         gram: Any = self._gram(X, dtype=None if self.kernel_ is None else np.float64)
         if len(used) < X.shape[0]:
             gram = gram.restrict(used, used)
-        self._check_curvature(gram, used, X.dtype, intercept=False, allow_indefinite=self.allow_indefinite)
-        convex = self._is_convex(False, self.allow_indefinite)
+        convex = self._is_convex(gram, used, X.dtype, intercept=False)
         problem = RegularizedRisk(
             gram, loss, columns[0], weights[0], penalty, float(self.alpha), bool(self.fit_intercept), convex
         )
@@ -277,8 +277,7 @@ class KernelMachine(KernelEstimator):
         if not isinstance(self.max_iter, Integral) or self.max_iter < -1:
             raise ParameterError(f"max_iter must be a whole number, -1 for no limit, and is {self.max_iter!r}.")
         require_choice(self, "solver", METHODS)
-        for name in ("allow_indefinite", "fit_intercept"):
-            require_choice(self, name, (True, False))
+        require_choice(self, "fit_intercept", (True, False))
         if isinstance(penalty, OwnPenalty):
             check_penalty(penalty)
         if self.class_weight is not None and loss.targets != "signs":

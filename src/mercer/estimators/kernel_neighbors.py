@@ -36,9 +36,9 @@ class KernelNeighborsClassifier(MultiOutputMixin, ClassifierMixin, KernelNeighbo
         Of ``"poly"``.
     coef0 : float, default=1
         Of ``"poly"`` and ``"sigmoid"``.
-    allow_indefinite : bool, default=False
-        Whether to take a kernel that has no feature space. Rows are then ordered by the same formula, and squared
-        distances below 0 count as 0.
+    allow_indefinite : bool or "warn", default="warn"
+        Without effect, and accepted so that learners can be exchanged: nearest rows need no positive semi-definite
+        kernel. The formula of the distance orders the rows in any case, and squared distances below 0 count as 0.
     n_jobs : int, optional
         Threads; None for all.
 
@@ -197,8 +197,9 @@ class KernelNeighborsRegressor(MultiOutputMixin, RegressorMixin, KernelNeighbors
         Of ``"poly"``.
     coef0 : float, default=1
         Of ``"poly"`` and ``"sigmoid"``.
-    allow_indefinite : bool, default=False
-        Whether to take a kernel that has no feature space; as for :class:`KernelNeighborsClassifier`.
+    allow_indefinite : bool or "warn", default="warn"
+        Without effect, and accepted so that learners can be exchanged: nearest rows need no positive semi-definite
+        kernel. The formula of the distance orders the rows in any case, and squared distances below 0 count as 0.
     n_jobs : int, optional
         Threads; None for all.
 

@@ -12,7 +12,7 @@ from sklearn.base import ClassifierMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
-from mercer._errors import ParameterError, warn_user
+from mercer._errors import IndefiniteKernelError, ParameterError, warn_user
 from mercer.engine import memory
 from mercer.estimators._base import KernelEstimator
 from mercer.estimators._distinct import equal_rows
@@ -73,9 +73,10 @@ class KernelOrdinalRegression(ClassifierMixin, KernelEstimator):
         The most Newton steps.
     warm_start : bool, default=False
         Start from the solution of the last fit, if that was to as many rows and as many classes.
-    allow_indefinite : bool, default=False
-        Accept a kernel that is not positive semi-definite; the answer is then a stationary point. A precomputed
-        matrix and a function count as indefinite if this is set.
+    allow_indefinite : bool or "warn", default="warn"
+        For a kernel that is not positive semi-definite: ``"warn"`` returns a stationary point, marked as such in
+        ``certificate_``, and warns; True does so silently; False raises an error. A precomputed matrix and a function
+        are examined, and count as indefinite if this is True.
     verbose : bool, default=False
         Show progress on standard error.
     n_jobs : int, optional
@@ -161,7 +162,7 @@ class KernelOrdinalRegression(ClassifierMixin, KernelEstimator):
         tol: float = 1e-8,
         max_iter: int = 100,
         warm_start: bool = False,
-        allow_indefinite: bool = False,
+        allow_indefinite: bool | str = "warn",
         verbose: bool = False,
         n_jobs: int | None = None,
     ) -> None:
@@ -192,7 +193,7 @@ class KernelOrdinalRegression(ClassifierMixin, KernelEstimator):
         X = self._check_X(X, reset=True)
         weight = check_sample_weight(sample_weight, X)
         labels = ordered_labels(type(self).__name__, y, self.classes, weight)
-        fit_weighted_kernel(self, X, weight, allow_indefinite=self.allow_indefinite, intercept=True)
+        fit_weighted_kernel(self, X, weight, intercept=True)
         factors = self._class_factors(labels, weight)
         used = np.flatnonzero(weight)
         with memory.track() as account:
@@ -255,10 +256,9 @@ class KernelOrdinalRegression(ClassifierMixin, KernelEstimator):
             raise ParameterError(f"max_iter must be a whole number of 1 or more, and is {self.max_iter!r}.")
         require_choice(self, "link", tuple(LINKS))
         require_choice(self, "decision", DECISIONS)
-        for name in ("warm_start", "allow_indefinite"):
-            require_choice(self, name, (True, False))
+        require_choice(self, "warm_start", (True, False))
         require_slope(self)
-        if isinstance(self.slope, str) and self.allow_indefinite:
+        if isinstance(self.slope, str) and self.allow_indefinite is True:
             raise ParameterError(
                 "slope='evidence' needs a positive semi-definite kernel, which the prior of the evidence has as its "
                 "covariance; set slope to a number, or allow_indefinite=False."
@@ -286,9 +286,12 @@ class KernelOrdinalRegression(ClassifierMixin, KernelEstimator):
                 points, owner = used[first], groups
         if len(points) < X.shape[0]:
             gram = gram.restrict(points, points)
-        allowed = self.allow_indefinite
-        self._check_curvature(gram, points, X.dtype, intercept=True, allow_indefinite=allowed)
-        convex = self._is_convex(True, allowed)
+        convex = self._is_convex(gram, points, X.dtype, intercept=True)
+        if not convex and isinstance(self.slope, str):
+            raise IndefiniteKernelError(
+                "slope='evidence' needs a positive semi-definite kernel, because its matrix is the covariance of the "
+                "prior, and this one is indefinite. Choose another kernel, or set slope to a number."
+            )
         # Else all that is known is that the kernel is positive on weights that sum to 0.
         positive = self.kernel_ is not None and self.kernel_.definiteness == "positive"
         centred = convex and (self._is_taken_on_trust() or not positive)

@@ -18,6 +18,7 @@ from mercer.data.advice import advised
 from mercer.data.columns import MixedRows
 from mercer.data.objects import Objects
 from mercer.estimators._base import KernelEstimator
+from mercer.estimators._definiteness import SPECTRUM, is_usable, judge_finding
 from mercer.estimators._parameters import require_choice, require_number, require_seed
 from mercer.gram import Gram
 from mercer.kernels import Kernel, as_kernel
@@ -71,6 +72,9 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEstimat
         Start of all solvers but LAPACK.
     copy_X : bool, default=True
         Whether ``X_fit_`` is a copy of the rows.
+    allow_indefinite : bool or "warn", default="warn"
+        For a kernel whose centred matrix has negative eigenvalues: ``"warn"`` uses its positive part and warns, True
+        does so silently, and False raises an error.
     n_jobs : int, optional
         Threads that evaluate the kernel; None for all.
 
@@ -110,17 +114,20 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEstimat
 
     Warns
     -----
+    IndefiniteKernelWarning
+        If the centred matrix has negative eigenvalues, and ``allow_indefinite="warn"``.
     MercerWarning
-        If the centred matrix has negative eigenvalues, or is zero because all rows are equal.
+        If the centred matrix is zero because all rows are equal.
     ConvergenceWarning
         If ``max_iter`` ended the fit before ``tol`` was met.
 
     Notes
     -----
     Names, defaults and meanings are those of ``sklearn.decomposition.KernelPCA``, except that a function is called
-    once for two blocks of rows, and that more components than rows are refused. An indefinite kernel has no feature
-    space with an inner product; scikit-learn refuses it where it sees it, here its positive part is used, with a
-    warning that says how large the negative part is. Eigenpairs are computed in float64 for float32 rows, too.
+    for two blocks of rows if it can be, and that more components than rows are refused. An indefinite kernel has no
+    feature space with an inner product; scikit-learn refuses it where it sees it, here its positive part is used, with
+    a warning that says how large the negative part is (``allow_indefinite``). Eigenpairs are computed in float64 for
+    float32 rows, too.
 
     References
     ----------
@@ -142,6 +149,8 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEstimat
     [14.0]
     """
 
+    _if_indefinite = SPECTRUM
+
     def __init__(
         self,
         n_components: int | None = None,
@@ -160,6 +169,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEstimat
         remove_zero_eig: bool = False,
         random_state: Any = None,
         copy_X: bool = True,
+        allow_indefinite: bool | str = "warn",
         n_jobs: int | None = None,
     ) -> None:
         self.n_components = n_components
@@ -177,6 +187,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEstimat
         self.remove_zero_eig = remove_zero_eig
         self.random_state = random_state
         self.copy_X = copy_X
+        self.allow_indefinite = allow_indefinite
         self.n_jobs = n_jobs
 
     def __sklearn_tags__(self) -> Any:
@@ -198,16 +209,18 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEstimat
         X = rows.copy() if self.copy_X and rows is X else rows
         self._check_rows(X)
         self.gamma_ = self._rate(X)
-        self._fit_kernel(X, allow_indefinite=True, intercept=True, gamma=self.gamma_)
-        positive = not self._is_taken_on_trust() and self._is_convex(intercept=True, allow_indefinite=False)
+        self._fit_kernel(X, intercept=True, gamma=self.gamma_)
+        gram = self._gram(X, dtype=None if self.kernel_ is None else np.float64)
+        positive = self.kernel_ is not None and not self._is_taken_on_trust() and is_usable(self.kernel_, True)
         solution = solve(
             Eigenproblem(
-                self._gram(X, dtype=None if self.kernel_ is None else np.float64), self.n_components,
+                gram, self.n_components,
                 self.eigen_solver, float(self.tol), self.max_iter,
                 None if isinstance(self.iterated_power, str) else self.iterated_power,
                 check_random_state(self.random_state), positive,
             )
         )  # fmt: skip
+        self._judge(solution.value)
         self._take(solution.value, solution.state)
         self.X_fit_ = X
         self.certificate_ = solution.certificate
@@ -270,7 +283,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEstimat
 
     def _make_kernel(self, X: Any, gamma: Any) -> Kernel:
         if self.kernel_params and callable(self.kernel) and not isinstance(self.kernel, Kernel):
-            return as_kernel(partial(self.kernel, **self.kernel_params))
+            return as_kernel(partial(self.kernel, **self.kernel_params), X=X)
         return super()._make_kernel(X, gamma)
 
     def _rate(self, X: Any) -> Any:
@@ -330,22 +343,22 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEstimat
             if hasattr(self, name):
                 delattr(self, name)
 
+    def _judge(self, found: Eigenpairs) -> None:
+        """Warn or raise, as ``allow_indefinite`` says, if there are negative eigenvalues."""
+        if len(found.negative):
+            lowest, largest = found.negative[0], found.values.max(initial=0.0)
+            judge_finding(
+                self, f"the centred kernel matrix has negative eigenvalues, down to {lowest:.4g} (the largest is "
+                f"{largest:.4g}; see negative_eigenvalues_): the kernel is indefinite"
+            )  # fmt: skip
+
     def _coordinates(self) -> Array:
         """Of the training rows, in float64."""
         return self.eigenvectors_ * np.sqrt(self.eigenvalues_)
 
     def _report(self) -> None:
         """Warn of what is not as it should be."""
-        if len(self.negative_eigenvalues_):
-            lowest = self.negative_eigenvalues_[0]
-            largest = self.eigenvalues_.max(initial=0.0)
-            warn_user(
-                f"the centred kernel matrix has negative eigenvalues, down to {lowest:.4g} (the largest is "
-                f"{largest:.4g}): the kernel is indefinite, and components stand for its positive part only. Those "
-                "found are in negative_eigenvalues_; mercer.validity.nearest mends a matrix.",
-                MercerWarning,
-            )
-        elif not self.eigenvalues_.any():
+        if not len(self.negative_eigenvalues_) and not self.eigenvalues_.any():
             warn_user(
                 "all rows are equal for this kernel, so that no direction has any variance; look at the columns of X "
                 "and at the kernel's parameters.",

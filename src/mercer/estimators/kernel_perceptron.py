@@ -17,6 +17,7 @@ from mercer.engine import memory
 from mercer.engine.tiles import spans
 from mercer.estimators._base import KernelEstimator
 from mercer.estimators._classes import all_classes, class_codes, require_two_classes
+from mercer.estimators._definiteness import NO_SPACE
 from mercer.estimators._distinct import places_among, stacked
 from mercer.estimators._parameters import require_choice, require_number, require_seed
 from mercer.estimators._targets import check_labels
@@ -68,8 +69,9 @@ class KernelPerceptron(ClassifierMixin, KernelEstimator):
         Show progress on standard error.
     n_jobs : int, optional
         Worker threads for kernel values; the steps themselves come one after the other.
-    allow_indefinite : bool, default=False
-        Accept a kernel that is not positive semi-definite, for which there is no space with a w.
+    allow_indefinite : bool or "warn", default="warn"
+        For a kernel that is not positive semi-definite, for which there is no space with a w: ``"warn"`` makes the same
+        steps and warns, True makes them silently, and False raises an error.
 
     Attributes
     ----------
@@ -124,6 +126,7 @@ class KernelPerceptron(ClassifierMixin, KernelEstimator):
     """
 
     _walk: dict[str, Any]
+    _if_indefinite = NO_SPACE
 
     def __init__(
         self,
@@ -141,7 +144,7 @@ class KernelPerceptron(ClassifierMixin, KernelEstimator):
         budget: int | None = None,
         verbose: bool = False,
         n_jobs: int | None = None,
-        allow_indefinite: bool = False,
+        allow_indefinite: bool | str = "warn",
     ) -> None:
         self.kernel = kernel
         self.gamma = gamma
@@ -165,10 +168,10 @@ class KernelPerceptron(ClassifierMixin, KernelEstimator):
         y = check_labels(type(self).__name__, y, X.shape[0])
         classes, codes = np.unique(y, return_inverse=True)
         require_two_classes(type(self).__name__, classes, "y")
-        self._begin(X, classes)
+        rows = self._begin(X, classes)
         n = X.shape[0]
         expansion = Expansion.empty(self._outputs, n, self.averaging == "voted")
-        self._learn(self._gram(X), codes, expansion, self.max_iter)
+        self._learn(self._gram(rows), codes, expansion, self.max_iter)
         self._keep(expansion, None if self.kernel_ is None else X, np.arange(n))
         return self
 
@@ -234,17 +237,17 @@ class KernelPerceptron(ClassifierMixin, KernelEstimator):
             X.sum_duplicates()
         return X
 
-    def _begin(self, X: Any, classes: np.ndarray) -> None:
-        """Fit the kernel, and forget what was learned."""
+    def _begin(self, X: Any, classes: np.ndarray) -> Any:
+        """Fit the kernel, and forget what was learned; X as one side of matrices."""
         for name in ("_walk", "support_", "support_vectors_"):
             if hasattr(self, name):
                 delattr(self, name)
         self.classes_ = classes
-        self._fit_kernel(X, allow_indefinite=self.allow_indefinite, intercept=False)
+        self._fit_kernel(X, intercept=False)
+        rows = self._rows(X)
         if self._is_taken_on_trust():
-            self._check_curvature(
-                self._gram(X), np.arange(X.shape[0]), X.dtype, intercept=False, allow_indefinite=self.allow_indefinite
-            )
+            self._is_convex(self._gram(rows), np.arange(X.shape[0]), X.dtype, intercept=False)
+        return rows
 
     def _learn(self, gram: Any, codes: NDArray[np.integer], expansion: Expansion, max_iter: int) -> None:
         positive = np.array([1]) if self._outputs == 1 else np.arange(self._outputs)
@@ -324,7 +327,7 @@ class KernelPerceptron(ClassifierMixin, KernelEstimator):
     def _check_parameters(self) -> None:
         require_number(self, "margin", "a finite number of 0 or more", lambda value: 0 <= value < np.inf)
         require_choice(self, "averaging", ("plain", "averaged", "voted"))
-        for name in ("fit_intercept", "shuffle", "allow_indefinite"):
+        for name in ("fit_intercept", "shuffle"):
             require_choice(self, name, (True, False))
         require_seed(self)
         for name, what in (("max_iter", "passes"), ("budget", "support vectors, or None")):

@@ -65,9 +65,10 @@ class KernelQuantileRegression(RegressorMixin, KernelEstimator):
         Memory for kernel rows that are kept, in MB (of 2^20 bytes).
     max_iter : int, default=-1
         The most steps of each solver; -1 for no limit.
-    allow_indefinite : bool, default=False
-        Accept a kernel that is not positive semi-definite; the answer is then a stationary point for each level by
-        itself, and predictions are sorted. A precomputed matrix and a function count as indefinite if this is set.
+    allow_indefinite : bool or "warn", default="warn"
+        For a kernel that is not positive semi-definite: ``"warn"`` returns a stationary point for each level by
+        itself, marked as such in ``certificate_``, with sorted predictions, and warns; True does so silently; False
+        raises an error. A precomputed matrix and a function are examined, and count as indefinite if this is True.
     n_jobs : int, optional
         Worker threads, all cores by default.
     verbose : bool, default=False
@@ -158,7 +159,7 @@ class KernelQuantileRegression(RegressorMixin, KernelEstimator):
         tol: float = 1e-6,
         cache_size: float = 200,
         max_iter: int = -1,
-        allow_indefinite: bool = False,
+        allow_indefinite: bool | str = "warn",
         n_jobs: int | None = None,
         verbose: bool = False,
     ) -> None:
@@ -187,13 +188,13 @@ class KernelQuantileRegression(RegressorMixin, KernelEstimator):
         weight = check_sample_weight(sample_weight, X)
         warn_of_constant(y, weight)
         used = np.flatnonzero(weight)
-        fit_weighted_kernel(self, X, weight, allow_indefinite=self.allow_indefinite, intercept=False)
+        fit_weighted_kernel(self, X, weight, intercept=False)
         gram: Any = self._gram(X, dtype=None if self.kernel_ is None else np.float64)
         if len(used) < X.shape[0]:
             gram = gram.restrict(used, used)
-        self._check_curvature(gram, used, X.dtype, intercept=False, allow_indefinite=self.allow_indefinite)
+        convex = self._is_convex(gram, used, X.dtype, intercept=False)
         with memory.track() as account:
-            C, b, certificate = self._solve(gram, y[used], float(self.C) * weight[used], levels)
+            C, b, certificate = self._solve(gram, y[used], float(self.C) * weight[used], levels, convex)
         self._keep(X, used, levels, C, b)
         self.certificate_ = replace(certificate, seconds=time.perf_counter() - begun, peak_bytes=account.peak)
         self.n_iter_ = max(1, certificate.iterations)
@@ -238,8 +239,7 @@ class KernelQuantileRegression(RegressorMixin, KernelEstimator):
             require_number(self, name, "a finite number above 0", lambda value: 0 < value < np.inf)
         if not isinstance(self.max_iter, Integral) or self.max_iter < -1:
             raise ParameterError(f"max_iter must be a whole number, -1 for no limit, and is {self.max_iter!r}.")
-        for name in ("non_crossing", "allow_indefinite"):
-            require_choice(self, name, (True, False))
+        require_choice(self, "non_crossing", (True, False))
         try:
             levels = np.atleast_1d(np.asarray(self.quantiles, dtype=np.float64))
         except (TypeError, ValueError):
@@ -252,13 +252,12 @@ class KernelQuantileRegression(RegressorMixin, KernelEstimator):
         return levels
 
     def _solve(
-        self, gram: Any, y: Vector, price: Vector, levels: Vector
+        self, gram: Any, y: Vector, price: Vector, levels: Vector, convex: bool
     ) -> tuple[NDArray[np.float64], Vector, Certificate]:
         """Weights (n, m) and offsets (m,) of the levels as they were given."""
         options: dict[str, Any] = {
             "tol": float(self.tol), "max_iter": int(self.max_iter), "n_jobs": self.n_jobs, "verbose": bool(self.verbose)
         }
-        convex = self._is_convex(False, self.allow_indefinite)
         solve: Any = solve_risk if convex else solve_stationary
         with ExitStack() as held:
             matrix, shared = shared_matrix(gram, held) if len(levels) > 1 else (None, gram)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from contextlib import ExitStack
 from functools import partial
 from typing import Any, Self
@@ -57,9 +58,11 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelEstimator):
     alpha_per_target : bool, default=False
         Where ``alpha`` is a word: whether every target has a penalty of its own; else one is chosen by the sum of
         their criteria.
-    allow_indefinite : bool, default=False
-        Whether to take a kernel that is not positive semi-definite. The answer is then a stationary point. A
-        precomputed matrix counts as indefinite if this is set.
+    allow_indefinite : bool or "warn", default="warn"
+        For a kernel that is not positive semi-definite: ``"warn"`` solves the linear system above, whose solution is a
+        stationary point of :math:`\sum_i w_i (y_i - (Kc)_i)^2 + \alpha\, c^\top K c` and not its minimum, and warns;
+        True does so silently; False raises an error. A precomputed matrix and a function are examined, and count as
+        indefinite if this is True.
     n_jobs : int, optional
         Threads that evaluate the kernel; None for all.
 
@@ -108,7 +111,7 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelEstimator):
 
     The names of the
     parameters, their defaults and their meaning are those of ``sklearn.kernel_ridge.KernelRidge``, except that a
-    function is called once for two blocks of rows; see :func:`mercer.kernels.from_function` for one of two single rows.
+    function is called for two blocks of rows if it can be, and for two single rows if not.
 
     References
     ----------
@@ -144,7 +147,7 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelEstimator):
         kernel_params: dict[str, Any] | None = None,
         alphas: Any = None,
         alpha_per_target: bool = False,
-        allow_indefinite: bool = False,
+        allow_indefinite: bool | str = "warn",
         n_jobs: int | None = None,
     ) -> None:
         self.alpha = alpha
@@ -206,7 +209,7 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelEstimator):
         check_is_fitted(self)
         if self._loo_predictions is None:
             alpha = np.broadcast_to(self.alpha_, self.y_fit_.reshape(len(self.y_fit_), -1).shape[1])
-            rows, system = self._system(alpha)
+            rows, system = self._system(alpha, self.certificate_.convex)
             coefficients = self.dual_coef_.reshape(len(self.y_fit_), -1)
             out = np.empty_like(coefficients)
             out[rows] = leave_one_out(system, coefficients[rows], n_jobs=self.n_jobs)
@@ -225,7 +228,7 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelEstimator):
 
     def _make_kernel(self, X: Any, gamma: Any) -> Kernel:
         if self.kernel_params and callable(self.kernel) and not isinstance(self.kernel, Kernel):
-            return as_kernel(partial(self.kernel, **self.kernel_params))
+            return as_kernel(partial(self.kernel, **self.kernel_params), X=X)
         return super()._make_kernel(X, gamma)
 
     def _state_problem(self, X: Any, y: Any, sample_weight: Any) -> tuple[NDArray[np.intp], LinearSystem]:
@@ -235,12 +238,14 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelEstimator):
         n_targets = 1 if y.ndim == 1 else y.shape[1]
         alpha = np.zeros(n_targets) if isinstance(self.alpha, str) else self._penalties(n_targets)
         warn_of_constant(y, weights)
-        self._fit_kernel(X, allow_indefinite=self.allow_indefinite, intercept=False)
+        self._fit_kernel(X, intercept=False)
         self.X_fit_, self.y_fit_, self.sample_weight_fit_ = X, y, weights
         self._loo_predictions = None
         if hasattr(self, "path_"):
             del self.path_
-        return self._system(alpha)
+        rows, system = self._system(alpha, True)
+        convex = self._is_convex(system.gram, rows, X.dtype, intercept=False)
+        return rows, dataclasses.replace(system, convex=convex)
 
     def _choose(
         self, rows: NDArray[np.intp], system: LinearSystem, criterion: Criterion, alphas: Vector | None
@@ -267,7 +272,7 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelEstimator):
         self.certificate_ = solution.certificate
         return self
 
-    def _system(self, alpha: Vector) -> tuple[NDArray[np.intp], LinearSystem]:
+    def _system(self, alpha: Vector, convex: bool) -> tuple[NDArray[np.intp], LinearSystem]:
         """Rows with a weight, and the linear system over them; ``alpha`` for every target."""
         n = len(self.y_fit_)
         gram: Any = self._gram(self.X_fit_, dtype=None if self.kernel_ is None else np.float64)
@@ -276,7 +281,6 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelEstimator):
         rows = np.flatnonzero(weights)
         if len(rows) < n:
             gram, targets, weights = gram.restrict(rows, rows), targets[rows], weights[rows]
-        convex = not self.allow_indefinite if self.kernel_ is None else self.kernel_.definiteness == "positive"
         return rows, LinearSystem(gram, targets, alpha, weights, convex)
 
     def _criterion(self) -> Criterion | None:

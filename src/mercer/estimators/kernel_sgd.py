@@ -82,8 +82,9 @@ class KernelSGDClassifier(ClassifierMixin, SGDForms):
         Show progress on standard error.
     n_jobs : int, optional
         Worker threads for kernel values; the steps themselves come one after the other.
-    allow_indefinite : bool, default=False
-        Accept a kernel that is not positive semi-definite; there is then no bound on the objective.
+    allow_indefinite : bool or "warn", default="warn"
+        For a kernel that is not positive semi-definite: ``"warn"`` makes the same steps, without a bound on the
+        objective, and warns; True makes them silently; False raises an error.
 
     Attributes
     ----------
@@ -155,7 +156,7 @@ class KernelSGDClassifier(ClassifierMixin, SGDForms):
         warm_start: bool = False,
         verbose: bool = False,
         n_jobs: int | None = None,
-        allow_indefinite: bool = False,
+        allow_indefinite: bool | str = "warn",
     ) -> None:
         self.loss = loss
         self.kernel = kernel
@@ -198,10 +199,9 @@ class KernelSGDClassifier(ClassifierMixin, SGDForms):
             first, weight = distinct_rows(X[used], codes, weight)
             rows, codes = used[first], codes[first]
         factors = self._class_factors(codes, weight)
-        if not go_on:
-            self._begin(X, rows, weight)
+        inputs = None if go_on else self._begin(X, rows, weight)
         weight = weight * factors[codes]
-        self._descend(self._training(X, rows), codes, weight * (len(rows) / weight.sum()))
+        self._descend(self._training(X, rows, inputs), codes, weight * (len(rows) / weight.sum()))
         return self
 
     def _descend(self, training: Training, codes: NDArray[np.integer], weights: Vector) -> None:
@@ -240,9 +240,8 @@ class KernelSGDClassifier(ClassifierMixin, SGDForms):
             self._set_classes(classes, first)
         rows = np.flatnonzero(weight)
         codes = self._codes(y[rows])
-        if first:
-            self._begin(X, rows, weight[rows])
-        training = self._training(X, rows)
+        inputs = self._begin(X, rows, weight[rows]) if first else None
+        training = self._training(X, rows, inputs)
         factors = self._class_factors(codes, weight[rows])
         pass_once(
             self._risk(training, codes, weight[rows] * factors[codes]), training.walk,
@@ -276,7 +275,7 @@ class KernelSGDClassifier(ClassifierMixin, SGDForms):
 
     def _risk(self, training: Training, codes: NDArray[np.integer], weights: Vector) -> MarginRisk:
         positive = np.array([1]) if self._outputs == 1 else np.arange(self._outputs)
-        convex = self._primal or self._is_convex(False, self.allow_indefinite)
+        convex = self._primal or self._convex
         return MarginRisk(training.rows, codes, positive, weights, float(self.alpha), self.loss, convex)
 
     def _check_parameters(self) -> None:
@@ -288,7 +287,7 @@ class KernelSGDClassifier(ClassifierMixin, SGDForms):
             raise ParameterError(f"there is no loss {self.loss!r}; the losses are {', '.join(LOSSES)}.")
         require_choice(self, "learning_rate", ("damped", "pegasos"))
         require_choice(self, "shuffle", tuple(_ORDER))
-        for name in ("fit_intercept", "average", "allow_indefinite", "warm_start"):
+        for name in ("fit_intercept", "average", "warm_start"):
             require_choice(self, name, (True, False))
         require_seed(self)
         map_ = self.feature_map

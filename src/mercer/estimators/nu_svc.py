@@ -74,9 +74,10 @@ class NuSVC(PairClassifier):
         Taken for compatibility; nothing here is random.
     n_jobs : int, optional
         Worker threads, all cores by default. The answer has the same bits for any number of them.
-    allow_indefinite : bool, default=False
-        Accept a kernel that is not positive semi-definite; the answer is then a stationary point. A precomputed
-        matrix and a function count as indefinite if this is set.
+    allow_indefinite : bool or "warn", default="warn"
+        For a kernel that is not positive semi-definite: ``"warn"`` returns a stationary point, marked as such in
+        ``certificate_``, and warns; True does so silently; False raises an error. A precomputed matrix and a function
+        are examined, and count as indefinite if this is True.
     warm_start : bool, default=False
         Start from the solution of the last fit, if that was to as many rows with the same classes in the same places;
         else from zero. The answer is the same to the tolerance, except with an indefinite kernel.
@@ -163,7 +164,7 @@ class NuSVC(PairClassifier):
         break_ties: bool = False,
         random_state: Any = None,
         n_jobs: int | None = None,
-        allow_indefinite: bool = False,
+        allow_indefinite: bool | str = "warn",
         warm_start: bool = False,
         stop: str = "kkt",
     ) -> None:

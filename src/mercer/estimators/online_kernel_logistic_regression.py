@@ -76,8 +76,9 @@ class OnlineKernelLogisticRegression(ClassifierMixin, OnlineExpansion):
         Show progress on standard error.
     n_jobs : int, optional
         Worker threads for kernel values; the steps themselves come one after the other.
-    allow_indefinite : bool, default=False
-        Accept a kernel that is not positive semi-definite, for which there is no space with a w.
+    allow_indefinite : bool or "warn", default="warn"
+        For a kernel that is not positive semi-definite, for which there is no space with a w: ``"warn"`` makes the same
+        steps and warns, True makes them silently, and False raises an error.
 
     Attributes
     ----------
@@ -171,7 +172,7 @@ class OnlineKernelLogisticRegression(ClassifierMixin, OnlineExpansion):
         random_state: Any = None,
         verbose: bool = False,
         n_jobs: int | None = None,
-        allow_indefinite: bool = False,
+        allow_indefinite: bool | str = "warn",
     ) -> None:
         self.loss = loss
         self.kernel = kernel
@@ -203,9 +204,9 @@ class OnlineKernelLogisticRegression(ClassifierMixin, OnlineExpansion):
         classes, codes = np.unique(y, return_inverse=True)
         require_two_classes(type(self).__name__, classes, "y")
         self.classes_ = classes
-        self._begin(X)
+        rows = self._begin(X)
         self._check_merging(X)
-        self._learn_all(X, self._targets(codes), step_sizes)
+        self._learn_all(X, rows, self._targets(codes), step_sizes)
         return self
 
     def partial_fit(self, X: Any, y: Any, classes: Any = None, step_sizes: Any = None) -> Self:

@@ -50,7 +50,9 @@ class OnlineKernelRegressor(MultiOutputMixin, RegressorMixin, OnlineExpansion):
     random_state : int, RandomState or None, default=None
     verbose : bool, default=False
     n_jobs : int, optional
-    allow_indefinite : bool, default=False
+    allow_indefinite : bool or "warn", default="warn"
+        For a kernel that is not positive semi-definite, for which there is no space with a w: ``"warn"`` makes the same
+        steps and warns, True makes them silently, and False raises an error.
 
     Attributes
     ----------
@@ -107,7 +109,7 @@ class OnlineKernelRegressor(MultiOutputMixin, RegressorMixin, OnlineExpansion):
         random_state: Any = None,
         verbose: bool = False,
         n_jobs: int | None = None,
-        allow_indefinite: bool = False,
+        allow_indefinite: bool | str = "warn",
     ) -> None:
         self.loss = loss
         self.epsilon = epsilon
@@ -137,9 +139,9 @@ class OnlineKernelRegressor(MultiOutputMixin, RegressorMixin, OnlineExpansion):
         self._check_parameters()
         X, y = self._check_X_and_numbers(X, y, several=True)
         self._single = y.ndim == 1
-        self._begin(X)
+        rows = self._begin(X)
         self._check_merging(X)
-        self._learn_all(X, y.reshape(len(y), -1), step_sizes)
+        self._learn_all(X, rows, y.reshape(len(y), -1), step_sizes)
         return self
 
     def partial_fit(self, X: Any, y: Any, step_sizes: Any = None) -> Self:

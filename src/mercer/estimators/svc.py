@@ -69,9 +69,10 @@ class SVC(PairClassifier):
         Taken for compatibility; nothing here is random.
     n_jobs : int, optional
         Worker threads, all cores by default. The answer has the same bits for any number of them.
-    allow_indefinite : bool, default=False
-        Accept a kernel that is not positive semi-definite; the answer is then a stationary point. A precomputed
-        matrix and a function count as indefinite if this is set.
+    allow_indefinite : bool or "warn", default="warn"
+        For a kernel that is not positive semi-definite: ``"warn"`` returns a stationary point, marked as such in
+        ``certificate_``, and warns; True does so silently; False raises an error. A precomputed matrix and a function
+        are examined, and count as indefinite if this is True.
     fit_intercept : bool, default=True
         Without it b is 0: the homogeneous problem, in which the weight of every row may move by itself.
     warm_start : bool, default=False
@@ -161,7 +162,7 @@ class SVC(PairClassifier):
         break_ties: bool = False,
         random_state: Any = None,
         n_jobs: int | None = None,
-        allow_indefinite: bool = False,
+        allow_indefinite: bool | str = "warn",
         fit_intercept: bool = True,
         warm_start: bool = False,
         stop: str = "kkt",

@@ -58,9 +58,10 @@ class SVR(TubeRegressor):
         The most steps; -1 for no limit.
     n_jobs : int, optional
         Worker threads, all cores by default. The answer has the same bits for any number of them.
-    allow_indefinite : bool, default=False
-        Accept a kernel that is not positive semi-definite; the answer is then a stationary point. A precomputed
-        matrix and a function count as indefinite if this is set.
+    allow_indefinite : bool or "warn", default="warn"
+        For a kernel that is not positive semi-definite: ``"warn"`` returns a stationary point, marked as such in
+        ``certificate_``, and warns; True does so silently; False raises an error. A precomputed matrix and a function
+        are examined, and count as indefinite if this is True.
     warm_start : bool, default=False
         Start from the weights of the last fit if it had as many rows, row by row: they are clipped to the new bounds
         and moved to the sums that the problem asks for, in proportion. Parameters, targets and rows may have changed.
@@ -145,7 +146,7 @@ class SVR(TubeRegressor):
         verbose: bool = False,
         max_iter: int = -1,
         n_jobs: int | None = None,
-        allow_indefinite: bool = False,
+        allow_indefinite: bool | str = "warn",
         warm_start: bool = False,
         stop: str = "kkt",
         fit_intercept: bool = True,

@@ -185,7 +185,10 @@ class Gram:
         same = self.symmetric and rows is columns
         left = self._plan.left.take(as_index(rows, n, "row positions"))
         right = left if same else self._plan.right.take(as_index(columns, m, "column positions"))
-        return self._like(left, right, self.dtype)
+        part = Gram.__new__(Gram)
+        # The whole has been checked and prepared.
+        part._plan, part.kernel, part.n_jobs = self._plan.between(left, right), self.kernel, self.n_jobs
+        return part
 
     def diagonal(self) -> Array:
         """``K_ii``, without the rest of the matrix, in float64."""

@@ -12,7 +12,7 @@ import scipy.sparse as sp
 
 from mercer._errors import DataError, ParameterError
 from mercer.kernels.algebra import Constant
-from mercer.kernels.function import from_function
+from mercer.kernels.function import from_function, takes_single_rows
 from mercer.kernels.kernel import Kernel
 from mercer.kernels.vector.columnwise import AdditiveChiSquared, ChiSquared, White
 from mercer.kernels.vector.dot import Linear, Polynomial, Sigmoid
@@ -59,7 +59,7 @@ def as_kernel(
     if isinstance(kernel, type):
         raise ParameterError(f"kernel is the class {kernel.__name__}; pass a kernel, such as {kernel.__name__}().")
     if callable(kernel):
-        return from_function(kernel)
+        return from_function(kernel, pairwise=X is not None and takes_single_rows(kernel, X))
     raise ParameterError(
         f"kernel must be a name, a kernel or a function of two blocks of rows, and is {kernel!r}; "
         f"names are {', '.join(NAMES)}."

@@ -1,15 +1,18 @@
-"""Kernels from a function of the user's own."""
+"""Kernels from user-defined functions."""
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Hashable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+from numpy.typing import NDArray
 
 from mercer._errors import KernelValueError, ParameterError
+from mercer.engine import memory, threads
 from mercer.engine.tiles import Array, spans
 from mercer.kernels.base import Definiteness, Expression
 from mercer.kernels.inputs import Frame, Operand, Pairs, Rows, Scope
@@ -20,6 +23,10 @@ from mercer.kernels.statistics import Statistic
 
 # A call for every single row would cost more than the entries beside the diagonal that small blocks waste.
 _DIAGONAL_STEP = 32
+# Rows and columns of a tile where a call is made for each pair.
+_SIDE = 32
+# The values of a function of two single rows are kept where they take at most this share of the memory budget.
+_SHARE = 0.25
 
 
 @dataclass(frozen=True)
@@ -29,21 +36,88 @@ class _Called(Statistic):
     kernel: FromFunction
 
     def prepare(self, side: Rows, frame: Frame, dtype: np.dtype) -> Operand:
+        if self.kernel.pairwise:
+            values = None
+            if frame.left is frame.right:
+                values = side.hold(self.kernel, lambda: _PairValues.within_budget(side.n))
+            return (_SingleRows(_each(side.raw), np.arange(side.n), values),)
         return (_Objects(side.raw),)
 
     def fill(self, left: Operand, right: Operand, multiplier: float, out: Array) -> None:
-        out[...] = self.kernel.call(left[0].rows, right[0].rows)
+        if self.kernel.pairwise:
+            left[0].fill(right[0], self.kernel, out)
+        else:
+            out[...] = self.kernel.call(left[0].rows, right[0].rows)
         out *= out.dtype.type(multiplier)
         check_finite(out, self.kernel)
 
     def diagonal(self, operand: Operand) -> Array:
         rows = operand[0]
-        values = np.empty(_count(rows.rows))
-        for part in spans(len(values), 1 if self.kernel.pairwise else _DIAGONAL_STEP):
-            some = rows[part].rows
-            values[part] = np.diagonal(self.kernel.call(some, some))
+        if self.kernel.pairwise:
+            values = rows.diagonal(self.kernel)
+        else:
+            values = np.empty(_count(rows.rows))
+            for part in spans(len(values), _DIAGONAL_STEP):
+                some = rows[part].rows
+                values[part] = np.diagonal(self.kernel.call(some, some))
         check_finite(values, self.kernel)
         return values
+
+
+class _PairValues:
+    """The values of a function at the pairs of n rows, each computed at most once; NaN where it is not known yet."""
+
+    def __init__(self, n: int) -> None:
+        self.known = np.full((n, n), np.nan)
+        # A function may be called from several threads, but one pair must not be computed by two of them.
+        self.lock = threading.Lock()
+
+    @classmethod
+    def within_budget(cls, n: int) -> _PairValues | None:
+        """None where the values would take more than their share of the memory budget."""
+        return cls(n) if 8 * n * n <= _SHARE * memory.budget() else None
+
+
+class _SingleRows:
+    """Some of the rows that a function of two single rows compares; ``values`` belongs to all of them."""
+
+    def __init__(self, rows: Any, index: NDArray[np.intp], values: _PairValues | None) -> None:
+        self.rows, self.index, self.values = rows, index, values
+
+    def __getitem__(self, chosen: Any) -> _SingleRows:
+        return _SingleRows(self.rows, self.index[chosen], self.values)
+
+    def fill(self, other: _SingleRows, kernel: FromFunction, out: Array) -> None:
+        """Write the values of all pairs."""
+        if self.values is None or self.values is not other.values:
+            self._call(other, kernel, out)
+            return
+        # The function is symmetric, so (i, j) and (j, i) are one pair.
+        first = np.minimum(self.index[:, None], other.index)
+        second = np.maximum(self.index[:, None], other.index)
+        known = self.values.known
+        with self.values.lock:
+            missing = np.isnan(known[first, second])
+            if missing.any():
+                for code in np.unique(first[missing] * len(known) + second[missing]):
+                    threads.checkpoint()
+                    i, j = divmod(int(code), len(known))
+                    known[i, j] = kernel.pair(self.rows[i], self.rows[j])
+        out[...] = known[first, second]
+
+    def diagonal(self, kernel: FromFunction) -> Array:
+        """The values of each row with itself."""
+        out = np.empty(len(self.index))
+        for number in range(len(out)):
+            row = self[number : number + 1]
+            row.fill(row, kernel, out[number : number + 1, None])
+        return out
+
+    def _call(self, other: _SingleRows, kernel: FromFunction, out: Array) -> None:
+        for i, row in enumerate(self.index):
+            threads.checkpoint()
+            for j, column in enumerate(other.index):
+                out[i, j] = kernel.pair(self.rows[row], other.rows[column])
 
 
 class _Objects:
@@ -100,12 +174,14 @@ class FromFunction(Kernel):
     def definiteness(self) -> Definiteness:
         return self.declared
 
+    @property
+    def tile(self) -> int:
+        # Few calls between two looks at the keyboard, and learners evaluate such a matrix once.
+        return _SIDE if self.pairwise else super().tile
+
     def call(self, X: Any, Z: Any) -> Array:
-        """The function's block between two sets of rows, checked for its shape."""
+        """The block that a function of two blocks returns, checked for its shape."""
         shape = _count(X), _count(Z)
-        if self.pairwise:
-            block = np.array([[self._pair(x, z) for z in _each(Z)] for x in _each(X)])
-            return block.reshape(shape)
         returned = self.function(X, Z)
         block = np.asarray(returned.toarray() if sp.issparse(returned) else returned)
         if block.dtype.kind not in "fiub":
@@ -120,10 +196,11 @@ class FromFunction(Kernel):
             )
         return block
 
-    def _pair(self, x: Any, z: Any) -> float:
+    def pair(self, x: Any, z: Any) -> float:
+        """The value of a function of two single rows, checked to be one number."""
         value = self.function(x, z)
         try:
-            return float(value)
+            return float(value.item() if isinstance(value, np.ndarray) else value)
         except (TypeError, ValueError) as error:
             raise KernelValueError(
                 f"{self!r} was called on a pair of rows and returned {value!r}; it must return one number."
@@ -137,6 +214,36 @@ class FromFunction(Kernel):
 
     def _uses(self, scope: Scope) -> Iterator[Hashable]:
         yield scope, _Called(self)
+
+
+def takes_single_rows(function: Callable[..., Any], X: Any) -> bool:
+    """Whether a function is one of two single rows, and not of two blocks of them; tried on one or two rows of ``X``.
+
+    It is if it does not return one number for each pair of a small block, and returns one for a pair of rows. So a
+    function that can do both is called on blocks, which takes fewer calls.
+
+    >>> X = np.eye(3)
+    >>> takes_single_rows(lambda x, z: x @ z.T, X), takes_single_rows(lambda x, z: float(min(x[0], z[0])), X)
+    (False, True)
+    """
+    rows, kernel = _Objects(X), FromFunction(function)
+    n = _count(X)
+    # A block of one row and one column tells the two apart, unless a row is a single number: np.dot is both then.
+    narrow = getattr(X, "shape", (n, 0))[1:] == (1,)
+    left, right = (np.arange(2) % n, np.arange(3) % n) if narrow else (np.zeros(1, int), np.zeros(1, int))
+    if _returns(lambda: kernel.call(rows[left].rows, rows[right].rows)):
+        return False
+    one = _each(X)[0]
+    return _returns(lambda: kernel.pair(one, one))
+
+
+def _returns(call: Callable[[], Any]) -> bool:
+    """Whether a call ends without an error; whatever the error is, it comes again when the function is used."""
+    try:
+        call()
+    except Exception:
+        return False
+    return True
 
 
 def _each(rows: Any) -> Any:

@@ -40,6 +40,7 @@ class Rows:
     ) -> None:
         self._parent, self._index = parent, index
         self._kept: dict[Hashable, Any] = {}
+        self._held: dict[Hashable, Any] = {}
         self._lock = threading.RLock()
         if parent is None:
             # CSR is the sparse form that rows can be picked from.
@@ -60,6 +61,20 @@ class Rows:
             if key not in self._kept:
                 self._kept[key] = make()
             return self._kept[key]
+
+    def hold(self, key: Hashable, make: Callable[[], Any]) -> Any:
+        """The same for what depends on the rows alone: ``renewed`` rows have it, too."""
+        with self._lock:
+            return self._held[key] if key in self._held else self._held.setdefault(key, make())
+
+    def renewed(self) -> Rows:
+        """The same rows without what was prepared from them, but for what ``hold`` keeps.
+
+        A search over parameters prepares something new for each of their values.
+        """
+        rows = Rows(self._given, names=self.names)
+        rows._held = self._held
+        return rows
 
     @property
     def raw(self) -> Any:
@@ -98,7 +113,12 @@ class Rows:
         if self._parent is not None:
             parent, index = self._parent, self._index
             return self.keep(key, lambda: parent.derived(key, make).take(index))  # type: ignore[arg-type]
-        return self.keep(key, lambda: Rows(make(self.raw)))
+        return self.keep(key, lambda: self._derive(key, make))
+
+    def _derive(self, key: Hashable, make: Callable[[Any], Any]) -> Rows:
+        rows = Rows(make(self.raw))
+        rows._held = self._held.setdefault(("derived", key), {})
+        return rows
 
     def on(self, columns: tuple[int | str, ...]) -> Rows:
         """The chosen columns, by position or name."""

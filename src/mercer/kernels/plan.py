@@ -42,6 +42,10 @@ class Plan:
         # For all tiles; the sides that its keys name live as long as the plan does.
         self._held: dict[Hashable, tuple[Operand, Operand]] = {}
 
+    def between(self, left: Rows, right: Rows) -> Plan:
+        """The same kernel, evaluated in the same way, between other rows."""
+        return Plan(self.kernel, left, right, self.dtype, self.instead)
+
     @property
     def shape(self) -> tuple[int, int]:
         return self.left.n, self.right.n

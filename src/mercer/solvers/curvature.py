@@ -13,6 +13,8 @@ from mercer.engine import memory
 from mercer.gram.precomputed import PrecomputedGram, worst_asymmetry
 
 _STEPS = 24
+# What a projection leaves of a step is rounding below so many units of eps, and is projected so often at most.
+_LOST, _PASSES = 1e3, 8
 # Entries that went through float32 or through text move eigenvalues by about so much of the largest.
 _ROUNDING = 1e-6
 # Rounding in units of eps that may make an entry differ from its mirror image.
@@ -79,7 +81,9 @@ def require_positive(gram: Any) -> None:
     _require(gram, False, "the kernel matrix", "Mend it by mercer.validity.nearest(K), take another kernel")
 
 
-def require_kernel(gram: Any, positions: NDArray[np.intp], precision: Any, *, balanced: bool, curved: bool) -> None:
+def require_kernel(
+    gram: Any, positions: NDArray[np.intp], precision: Any, *, balanced: bool, curved: bool, name: str | None = None
+) -> None:
     r"""Refuse a function that rows show to be no kernel: not symmetric, or :math:`c^\top K c < 0` for some c.
 
     A principal part of K that curves downwards proves that K does, so that at most 512 rows, evenly spread, are
@@ -97,6 +101,8 @@ def require_kernel(gram: Any, positions: NDArray[np.intp], precision: Any, *, ba
         Whether c has to sum to 0, as weights do where there is an offset.
     curved : bool
         Whether a matrix that curves downwards is taken.
+    name : str, optional
+        What messages call the function; by default the kernel of the Gram matrix.
 
     Raises
     ------
@@ -112,7 +118,7 @@ def require_kernel(gram: Any, positions: NDArray[np.intp], precision: Any, *, ba
     >>> X, eye = np.eye(3), np.arange(3)
     >>> require_kernel(Gram(from_function(lambda A, B: A @ B.T), X), eye, X.dtype, balanced=True, curved=False)
     """
-    n = gram.shape[0]
+    n, name = gram.shape[0], name or repr(gram.kernel)
     chosen = np.unique(np.linspace(0, n - 1, min(n, _SAMPLE)).round().astype(np.intp))
     with memory.reserve(8 * len(chosen) ** 2, "the kernel matrix of a sample of the rows"):
         # Between two sets of rows, not of one with itself, of which one half would be mirrored.
@@ -121,11 +127,11 @@ def require_kernel(gram: Any, positions: NDArray[np.intp], precision: Any, *, ba
     if worst > max(_ROUNDING, _MIRRORED * float(np.finfo(precision).eps)) * float(np.abs(K).max()):
         a, b = positions[chosen[[i, j]]]
         raise KernelValueError(
-            f"{gram.kernel!r} is not symmetric: it is {K[i, j]:.6g} for the rows {a} and {b} of X, and {K[j, i]:.6g} "
+            f"{name} is not symmetric: it is {K[i, j]:.6g} for the rows {a} and {b} of X, and {K[j, i]:.6g} "
             f"for the rows {b} and {a}. Pass a function with k(x, z) = k(z, x), such as the mean of the two."
         )
     if not curved:
-        what = f"the matrix of {gram.kernel!r} on {len(chosen)} rows of X"
+        what = f"the matrix of {name} on {len(chosen)} rows of X"
         _require(PrecomputedGram(K.astype(precision, copy=False)), balanced, what, "Take another kernel")
 
 
@@ -147,10 +153,13 @@ def _require(gram: Any, balanced: bool, what: str, mend: str) -> None:
     rounding = gram.shape[0] * float(np.finfo(gram.dtype).eps) * float(np.abs(gram.diagonal()).max())
     if low < -max(_ROUNDING * largest, rounding):
         among = " that sums to 0" if balanced else ""
+        finding = (
+            f"{what} is indefinite: c'Kc = {low:.3g} for a unit vector c{among}, and eigenvalues reach up to "
+            f"{largest:.3g}"
+        )
         raise IndefiniteKernelError(
-            f"{what} is indefinite: c'Kc = {low:.3g} for a unit vector c{among}, and eigenvalues "
-            f"reach up to {largest:.3g}. {mend}, or pass "
-            "allow_indefinite=True to get a stationary point without a guarantee."
+            f"{finding}. {mend}, or pass allow_indefinite=True to get a stationary point without a guarantee.",
+            finding=finding,
         )
 
 
@@ -159,20 +168,32 @@ def _ritz_values(gram: Any, balanced: bool) -> np.ndarray:
     n = gram.shape[0]
     basis = np.zeros((min(_STEPS, max(n - balanced, 1)), n))
     products = np.zeros_like(basis)
-    step = np.random.default_rng(0).standard_normal(n)
+    random = np.random.default_rng(0)
+    step = random.standard_normal(n)
     for k in range(len(basis)):
-        # Twice, since what the first time leaves may be rounding.
-        for _ in range(2):
-            if balanced:
-                step -= step.mean()
-            step -= basis[:k].T @ (basis[:k] @ step)
-            length = float(np.linalg.norm(step))
-            if length == 0.0:
-                break
-            step /= length
-        basis[k] = step
-        products[k] = gram @ step
-        step = products[k].copy()
+        basis[k] = _direction(step, basis[:k], balanced, _LOST * float(np.finfo(gram.dtype).eps), random)
+        products[k] = gram @ basis[k]
+        step = products[k]
     # From all products, not from a recurrence: where the Krylov space ends, the steps are no more than rounding.
     projected = basis @ products.T
     return np.asarray(eigvalsh((projected + projected.T) / 2))
+
+
+def _direction(
+    step: np.ndarray, basis: np.ndarray, balanced: bool, lost: float, random: np.random.Generator
+) -> np.ndarray:
+    """The part of ``step`` orthogonal to the basis, as a unit vector; a random one where that part is rounding."""
+    for _ in range(_PASSES):
+        before = float(np.linalg.norm(step))
+        step = step - step.mean() if balanced else step
+        step = step - basis.T @ (basis @ step)
+        length = float(np.linalg.norm(step))
+        if length <= lost * before:
+            step = random.standard_normal(len(step))
+            continue
+        step /= length
+        # Where little was left, the rest is orthogonal to few digits.
+        if length > 0.5 * before:
+            return step
+    # One row, whose weight has to be 0.
+    return np.zeros_like(step)

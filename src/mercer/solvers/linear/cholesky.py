@@ -131,7 +131,9 @@ def solve(system: LinearSystem, *, n_jobs: int | None = None) -> Solution[Matrix
         )
     primal, dual = system.objectives(done.z, done.residual, least_squares=LEAST_SQUARES in done.methods)
     status = _status(system, state)
-    certificate = Certificate(primal, dual, violation, done.steps, time.perf_counter() - begun, account.peak, status)
+    certificate = Certificate(
+        primal, dual, violation, done.steps, time.perf_counter() - begun, account.peak, status, convex=system.convex
+    )
     return Solution(system.scaled().apply_scale(done.z), status, certificate, state)
 
 

@@ -203,7 +203,9 @@ class PenaltyPath:
                 continue
             primal, dual = system.objectives(z[:, columns], residual[:, columns])
             status = Status.direct if system.convex else Status.stationary
-            certificate = Certificate(primal, dual, worst, steps, spent, self._account.peak, status)
+            certificate = Certificate(
+                primal, dual, worst, steps, spent, self._account.peak, status, convex=system.convex
+            )
             value = system.scaled().apply_scale(z[:, columns])
             out.append(Solution(value, status, certificate, LinearSystemState(BAND, worst)))
         return out

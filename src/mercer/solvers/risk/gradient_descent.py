@@ -171,6 +171,9 @@ def descend(
         held.enter_context(memory.reserve(size, f"vectors of {n} rows and a tile of their kernel matrix"))
         walk = _Walk(problem, learning_rate, held, n_jobs)
         status = walk.go(max_iter, tol, held_out, held, n_jobs, verbose)
+        if status is Status.converged and not problem.convex:
+            # The loss has stopped falling along the gradient, which proves nothing of other points.
+            status = Status.stationary
         primal, violation = walk.quality()
         best = _least_loss(walk, n_jobs)
     state = Descent(walk.step, walk.largest, np.array(walk.losses), len(walk.losses) - 1)

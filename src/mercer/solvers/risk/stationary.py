@@ -74,7 +74,7 @@ def solve_stationary(
     """
     if not isinstance(problem.penalty, HalfSquare):
         raise ParameterError(
-            f"with allow_indefinite=True the regularizer must be 'l2', and is {problem.penalty!r}: the norm of w means "
+            f"with an indefinite kernel the regularizer must be 'l2', and is {problem.penalty!r}: the norm of w means "
             "nothing where the kernel is indefinite."
         )
     begun = time.perf_counter()
@@ -88,7 +88,7 @@ def solve_stationary(
             c, Kc, b, steps = answer.c, answer.Kc, answer.b, solver.steps
         else:
             raise ParameterError(
-                f"with allow_indefinite=True the loss must have a curvature or straight pieces, and {problem.loss!r} "
+                f"with an indefinite kernel the loss must have a curvature or straight pieces, and {problem.loss!r} "
                 "has neither."
             )
     f = Kc + b

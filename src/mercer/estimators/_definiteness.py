@@ -1,0 +1,234 @@
+"""The rule for kernels that are not positive semi-definite, which every learner follows.
+
+``allow_indefinite`` is ``"warn"``, True or False. A kernel says of itself whether it is positive semi-definite. A
+precomputed matrix and a user-defined function do not, so they are examined on the data.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mercer._errors import IndefiniteKernelError, IndefiniteKernelWarning, warn_user
+from mercer.estimators._parameters import require_choice
+from mercer.gram import Gram, PrecomputedGram
+from mercer.gram.evaluated import evaluated
+from mercer.kernels.function import rests_on_a_function
+from mercer.kernels.kernel import Kernel
+from mercer.solvers.curvature import require_conditionally_positive, require_kernel, require_positive
+
+if TYPE_CHECKING:
+    from mercer.estimators._base import KernelEstimator
+
+
+@dataclass(frozen=True)
+class Policy:
+    """What a learner makes of an indefinite kernel.
+
+    Parameters
+    ----------
+    result : str
+        What the result of a fit then is, as a sentence.
+    permission : str
+        What ``allow_indefinite=True`` is for, after a warning.
+    from_declaration : bool
+        Whether to warn because of what the kernel says of itself. If not, the learner sees the spectrum and tells.
+    needs_matrix : bool
+        Whether the matrix on the training rows has to be positive semi-definite, unless ``allow_indefinite=True``.
+    """
+
+    result: str = "The result is a stationary point without a guarantee."
+    permission: str = "silence this warning"
+    from_declaration: bool = True
+    needs_matrix: bool = False
+
+
+STATIONARY = Policy()
+NO_SPACE = Policy("No feature space holds the function that is learned, so there is no guarantee for it.")
+SPECTRUM = Policy("Components stand for its positive part only.", from_declaration=False)
+PROCESS = Policy(
+    "It serves as a covariance function as long as its matrix on the training rows is positive semi-definite; fit "
+    "raises an error where it is not.",
+    "raise the diagonal of the matrix as far as it needs", needs_matrix=True,
+)  # fmt: skip
+
+
+def is_usable(kernel: Kernel, intercept: bool) -> bool:
+    """Whether a kernel makes the problem convex by what it says of itself; an offset balances the weights.
+
+    >>> from mercer.kernels import NegativeDistance
+    >>> is_usable(NegativeDistance(), True), is_usable(NegativeDistance(), False)
+    (True, False)
+    """
+    return kernel.definiteness == "positive" or (intercept and kernel.definiteness == "conditional")
+
+
+def is_taken_on_trust(kernel: Kernel | None) -> bool:
+    """Whether nothing but the user's word says that the kernel is positive: for a matrix (None), and for a function."""
+    return kernel is None or rests_on_a_function(kernel)
+
+
+def require_rule(learner: KernelEstimator) -> None:
+    """Raise ParameterError unless ``allow_indefinite`` is "warn", True or False."""
+    require_choice(learner, "allow_indefinite", ("warn", True, False))
+
+
+def judge_kernel(learner: KernelEstimator, kernel: Kernel, intercept: bool) -> None:
+    """Warn or raise if the kernel says of itself that the learner's problem is not convex.
+
+    Raises
+    ------
+    IndefiniteKernelError
+        With ``allow_indefinite=False``; it names the part of the kernel that is at fault.
+    """
+    policy = learner._if_indefinite
+    if policy is None or is_usable(kernel, intercept):
+        return
+    conditional = kernel.definiteness == "conditional"
+    part = kernel.indefinite_part()
+    whole = "" if part == kernel else f" in {kernel!r}"
+    finding = f"{part!r}{whole} is {'only conditionally positive' if conditional else 'indefinite'}"
+    centred = " kernel.centered(X) makes it positive." if conditional else ""
+    if _mode(learner) == "raise":
+        raise IndefiniteKernelError(
+            f"{type(learner).__name__} needs a positive semi-definite kernel, and {finding}. Choose another kernel, or "
+            f"pass allow_indefinite=True to get a stationary point without a guarantee.{centred}",
+            finding=finding,
+        )
+    if policy.from_declaration:
+        _warn(learner, finding, centred)
+
+
+def judge_matrix(
+    learner: KernelEstimator, gram: Any, positions: NDArray[np.intp], precision: Any, intercept: bool
+) -> bool:
+    """Whether the learner's problem on the matrix ``gram`` of ``kernel_`` is convex; warn or raise if it is not.
+
+    What was taken on trust is examined, unless ``allow_indefinite=True`` says that it counts as indefinite.
+
+    Parameters
+    ----------
+    learner : KernelEstimator
+        With ``kernel_``.
+    gram : GramMatrix
+        K, symmetric, (n, n).
+    positions : ndarray of shape (n,)
+        Those of its rows in X, for messages.
+    precision : dtype
+        Of the data.
+    intercept : bool
+        Whether the weights have to sum to 0.
+
+    Raises
+    ------
+    IndefiniteKernelError
+        If it is not convex, and the learner needs it to be, or ``allow_indefinite`` is False.
+    KernelValueError
+        If a function is not symmetric.
+    """
+    kernel, policy = learner.kernel_, learner._if_indefinite
+    examined = _is_examined(learner)
+    if kernel is not None and not is_taken_on_trust(kernel):
+        usable = is_usable(kernel, intercept)
+        if not usable and examined and policy is not None and policy.needs_matrix:
+            _require_covariance(gram, policy)
+        return usable
+    declared = kernel is None or is_usable(kernel, intercept)
+    try:
+        if kernel is not None:
+            # A function that says of itself that it is indefinite was judged by that.
+            curved = not (examined and declared)
+            require_kernel(gram, positions, precision, balanced=intercept, curved=curved, name=repr(kernel))
+        elif examined:
+            (require_conditionally_positive if intercept else require_positive)(gram)
+    except IndefiniteKernelError as error:
+        if policy is not None and policy.needs_matrix:
+            raise _no_covariance(error, policy) from None
+        if _mode(learner) == "raise" or policy is None:
+            raise
+        _warn(learner, error.finding)
+        return False
+    return declared and examined
+
+
+def _require_covariance(gram: Any, policy: Policy) -> None:
+    """Raise if the matrix of a kernel that is indefinite by its own word is no covariance on the data."""
+    try:
+        require_positive(gram)
+    except IndefiniteKernelError as error:
+        raise _no_covariance(error, policy) from None
+
+
+def _no_covariance(error: IndefiniteKernelError, policy: Policy) -> IndefiniteKernelError:
+    return IndefiniteKernelError(
+        f"{error.finding}, so it is not the covariance matrix of a Gaussian process. Choose another kernel or other "
+        f"values of its parameters, mend the matrix by mercer.validity.nearest(K), or pass allow_indefinite=True to "
+        f"{policy.permission}.",
+        finding=error.finding,
+    )
+
+
+def judge_covariance(learner: KernelEstimator, rows: Any, precision: Any) -> bool:
+    """The same for a Gaussian process on all ``rows``, which evaluates its matrices itself."""
+    kernel = learner.kernel_
+    if kernel is None:
+        gram: Any = PrecomputedGram(rows)
+    else:
+        gram = Gram(kernel, rows, n_jobs=learner.n_jobs)
+        # Of a function a sample is looked at, of a positive kernel nothing.
+        gram = gram if is_usable(kernel, False) else evaluated(gram)
+    return judge_matrix(learner, gram, np.arange(gram.shape[0]), precision, False)
+
+
+def judge_finding(learner: KernelEstimator, finding: str) -> None:
+    """Warn or raise for what a learner itself has seen of an indefinite kernel.
+
+    Raises
+    ------
+    IndefiniteKernelError
+        With ``allow_indefinite=False``.
+    """
+    if _mode(learner) == "raise":
+        raise IndefiniteKernelError(
+            f"{finding}. Choose another kernel, or pass allow_indefinite=True. mercer.validity.nearest mends a matrix.",
+            finding=finding,
+        )
+    _warn(learner, finding, " mercer.validity.nearest mends a matrix.")
+
+
+def counts_as_definite(learner: KernelEstimator) -> bool:
+    """Whether a Gaussian process may take its covariance for positive definite, and fail where it is not.
+
+    Else, with ``allow_indefinite=True``, it adds to the diagonal whatever makes it so.
+    """
+    kernel = learner.kernel_
+    known = kernel is not None and not is_taken_on_trust(kernel) and is_usable(kernel, False)
+    return known or _is_examined(learner)
+
+
+def _is_examined(learner: KernelEstimator) -> bool:
+    """Whether the user wants to hear of indefinite kernels, and the learner minds."""
+    return learner._if_indefinite is not None and _mode(learner) != "silent"
+
+
+def _mode(learner: KernelEstimator) -> Literal["warn", "raise", "silent"]:
+    """What ``allow_indefinite`` asks for; NumPy's booleans and 0 and 1 count as booleans."""
+    allowed = learner.allow_indefinite
+    if isinstance(allowed, str):
+        return "warn"
+    return "silent" if allowed else "raise"
+
+
+def _warn(learner: KernelEstimator, finding: str, advice: str = "") -> None:
+    """Warn of a finding, if the user wants to hear of it."""
+    policy = learner._if_indefinite
+    if policy is None or _mode(learner) != "warn":
+        return
+    warn_user(
+        f"{type(learner).__name__}: {finding}. {policy.result} Pass allow_indefinite=True to {policy.permission}, or "
+        f"False to raise an error instead.{advice}",
+        IndefiniteKernelWarning,
+    )
