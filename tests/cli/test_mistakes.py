@@ -85,7 +85,10 @@ def test_data_that_cannot_be_learned(capsys, tmp_path, rows, words):
         (["-t", "y", "--kernel", "RBFF(1.0)"], ["column 1", "no kernel 'RBFF'", "did you mean RBF"]),
         (["-t", "y", "--kernel", "rbff"], ["no kernel 'rbff'", "RBF"]),
         (["-t", "y", "--kernel", "RBF(1).on('z')"], ["column 'z'", "'x'"]),
-        (["-t", "y", "--kernel", "Sigmoid()"], ["SVC needs a positive semi-definite kernel", "Sigmoid", "indefinite"]),
+        (
+            ["-t", "y", "--kernel", "Sigmoid()", "--set", "allow_indefinite=False"],
+            ["SVC needs a positive semi-definite kernel", "Sigmoid", "indefinite"],
+        ),
         (["-t", "y", "--set", "C=0"], ["C must be", "above 0", "0"]),
         (["-t", "y", "--set", "C=-1"], ["C must be", "-1"]),
         (["-t", "y", "--set", "c=1"], ["SVC has no parameter 'c'", "did you mean C"]),

@@ -19,7 +19,7 @@ class Verdict(Enum):
     )
     indefinite = (
         "indefinite: no inner product gives these values. Choose another kernel, let validity.nearest mend "
-        "the matrix, or use a learner that takes allow_indefinite=True"
+        "the matrix, or use a learner with allow_indefinite=True"
     )
     asymmetric = (
         "not symmetric, so it is no Gram matrix. If that is only inaccuracy, pass (K + K.T) / 2; what "

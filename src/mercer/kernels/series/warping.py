@@ -23,8 +23,7 @@ class DynamicTimeWarping(PairKernel):
     """``k(x, z) = -dtw(x, z)^exponent`` with ``dtw(x, z)^2 = min over alignments of sum |x_i - z_j|^2``: indefinite.
 
     ``exp(gamma * DynamicTimeWarping(exponent=2))`` is ``exp(-gamma dtw^2)``, which is indefinite as well: learners
-    take it with ``allow_indefinite=True``. For nearest neighbours by this distance no more is needed than the kernel
-    itself.
+    then warn (``allow_indefinite``). For nearest neighbours by this distance no more is needed than the kernel itself.
 
     Parameters
     ----------
