@@ -35,7 +35,7 @@ from mercer.solvers.solution import Certificate, Status
 RNG = np.random.default_rng(0)
 X = RNG.random((12, 3))
 
-FUNCTIONS = {"FromFunction", "ScaledBy", "Warped"}
+FUNCTIONS = {"FromFunction", "FromSklearn", "ScaledBy", "Warped"}
 
 
 def parts(kernel: Kernel) -> set[type]:

@@ -31,6 +31,7 @@ from mercer.kernels.domain import checked_objects
 from mercer.kernels.inputs import Rows
 from mercer.kernels.modifiers import On, Warped
 from mercer.kernels.objects import ObjectKernel
+from mercer.solvers.curvature import SAMPLE
 from mercer.solvers.matrix import Vector
 
 
@@ -149,8 +150,12 @@ class KernelEstimator(BaseEstimator):
             gram = PrecomputedGram(X, symmetric=Z is None)
             return gram if dtype is None else gram.astype(dtype)
         lazy = Gram(self.kernel_, X, Z, dtype=dtype, n_jobs=self.n_jobs)
-        # Solvers look at an entry many times, and one between two objects takes long.
-        return evaluated(lazy) if Z is None and lazy.tile < TILE else lazy
+        if Z is not None:
+            return lazy
+        # Solvers look at an entry many times, and one between two objects takes long. Of few rows an examination of a
+        # function looks at all entries.
+        expensive = lazy.tile < TILE or (self._is_taken_on_trust() and lazy.shape[0] <= SAMPLE)
+        return evaluated(lazy) if expensive else lazy
 
 
 def bind_columns(kernel: Kernel, names: tuple[str, ...] | None) -> Kernel:

@@ -18,6 +18,8 @@ from mercer.estimators._base import KernelEstimator
 from mercer.estimators._parameters import require_choice
 from mercer.estimators._targets import warn_of_constant
 from mercer.estimators._weights import check_sample_weight
+from mercer.gram import Gram
+from mercer.gram.evaluated import evaluated
 from mercer.kernels import Kernel, as_kernel
 from mercer.solvers.linear import cholesky
 from mercer.solvers.linear.choose_penalty import choose
@@ -276,6 +278,9 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelEstimator):
         """Rows with a weight, and the linear system over them; ``alpha`` for every target."""
         n = len(self.y_fit_)
         gram: Any = self._gram(self.X_fit_, dtype=None if self.kernel_ is None else np.float64)
+        if isinstance(gram, Gram) and self._is_taken_on_trust():
+            # An examination, an attempt at a low rank and a factorisation would each call the function.
+            gram = evaluated(gram)
         targets = self.y_fit_.reshape(n, -1)
         weights = np.ones(n) if self.sample_weight_fit_ is None else self.sample_weight_fit_
         rows = np.flatnonzero(weights)

@@ -33,6 +33,8 @@ class Expression(abc.ABC):
     tuning: tuple[tuple[str, Bounds | None], ...] = field(default=(), kw_only=True)
 
     precedence: ClassVar[int] = ATOM
+    on_trust: ClassVar[bool] = False
+    """Whether nothing but the user's word says what the kernel's definiteness is."""
 
     def __post_init__(self) -> None:
         for item, info in self._numbers():

@@ -12,6 +12,7 @@ import scipy.sparse as sp
 
 from mercer._errors import DataError, ParameterError
 from mercer.kernels.algebra import Constant
+from mercer.kernels.foreign import FromSklearn
 from mercer.kernels.function import from_function, takes_single_rows
 from mercer.kernels.kernel import Kernel
 from mercer.kernels.vector.columnwise import AdditiveChiSquared, ChiSquared, White
@@ -213,10 +214,13 @@ def from_sklearn(kernel: Any) -> Kernel:
     ``DotProduct(s)`` becomes ``Linear() + s^2``, and ``PairwiseKernel`` the kernel of its metric, such as
     ``RBF((2 gamma)^(-1/2))``. Bounds and fixed parameters are taken over.
 
+    A user-defined subclass of ``Kernel``, also of one of scikit-learn's own kernels, is wrapped: its values, its
+    hyper-parameters with their bounds, and its gradient are those that the class states.
+
     Raises
     ------
     ParameterError
-        For a class that has no equal here.
+        For a class of scikit-learn that has no equal here.
 
     Examples
     --------
@@ -227,7 +231,9 @@ def from_sklearn(kernel: Any) -> Kernel:
     if not _is_from_sklearn(kernel):
         raise ParameterError(f"not a kernel of scikit-learn: {kernel!r}.")
     name = type(kernel).__name__
-    if name not in _CONVERTERS or type(kernel).__module__ != "sklearn.gaussian_process.kernels":
+    if type(kernel).__module__ != "sklearn.gaussian_process.kernels":
+        return FromSklearn(kernel)
+    if name not in _CONVERTERS:
         raise ParameterError(
             f"{name} has no equal here (known: {', '.join(_CONVERTERS)}); "
             "wrap it as from_function(lambda X, Z: kernel(X, Z))."

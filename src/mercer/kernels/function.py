@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Hashable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import scipy.sparse as sp
@@ -19,6 +19,7 @@ from mercer.kernels.inputs import Frame, Operand, Pairs, Rows, Scope
 from mercer.kernels.kernel import Kernel
 from mercer.kernels.parameters import check_function
 from mercer.kernels.plan import check_finite
+from mercer.kernels.raw_rows import count, pick
 from mercer.kernels.statistics import Statistic
 
 # A call for every single row would cost more than the entries beside the diagonal that small blocks waste.
@@ -56,7 +57,7 @@ class _Called(Statistic):
         if self.kernel.pairwise:
             values = rows.diagonal(self.kernel)
         else:
-            values = np.empty(_count(rows.rows))
+            values = np.empty(count(rows.rows))
             for part in spans(len(values), _DIAGONAL_STEP):
                 some = rows[part].rows
                 values[part] = np.diagonal(self.kernel.call(some, some))
@@ -127,25 +128,17 @@ class _Objects:
         self.rows = rows
 
     def __getitem__(self, index: Any) -> _Objects:
-        if hasattr(self.rows, "iloc"):
-            return _Objects(self.rows.iloc[index])
-        if hasattr(self.rows, "shape") or isinstance(index, slice):
-            return _Objects(self.rows[index])
-        return _Objects([self.rows[i] for i in index])
+        return _Objects(pick(self.rows, index))
 
 
 def rests_on_a_function(kernel: Expression) -> bool:
-    """Whether what a kernel says of itself is what a user says of a function.
+    """Whether what a kernel says of itself is what a user says of a function, or of a class of scikit-learn's kind.
 
     >>> from mercer.kernels import RBF
     >>> rests_on_a_function(RBF(1.0)), rests_on_a_function(2.0 * from_function(lambda X, Z: X @ Z.T) + RBF(1.0))
     (False, True)
     """
-    return isinstance(kernel, FromFunction) or any(rests_on_a_function(child) for _, child in kernel.children())
-
-
-def _count(rows: Any) -> int:
-    return rows.shape[0] if hasattr(rows, "shape") else len(rows)
+    return kernel.on_trust or any(rests_on_a_function(child) for _, child in kernel.children())
 
 
 @dataclass(frozen=True, repr=False)
@@ -155,6 +148,8 @@ class FromFunction(Kernel):
     function: Callable[..., Any]
     pairwise: bool = False
     declared: Definiteness = "positive"
+
+    on_trust: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -181,7 +176,7 @@ class FromFunction(Kernel):
 
     def call(self, X: Any, Z: Any) -> Array:
         """The block that a function of two blocks returns, checked for its shape."""
-        shape = _count(X), _count(Z)
+        shape = count(X), count(Z)
         returned = self.function(X, Z)
         block = np.asarray(returned.toarray() if sp.issparse(returned) else returned)
         if block.dtype.kind not in "fiub":
@@ -227,7 +222,7 @@ def takes_single_rows(function: Callable[..., Any], X: Any) -> bool:
     (False, True)
     """
     rows, kernel = _Objects(X), FromFunction(function)
-    n = _count(X)
+    n = count(X)
     # A block of one row and one column tells the two apart, unless a row is a single number: np.dot is both then.
     narrow = getattr(X, "shape", (n, 0))[1:] == (1,)
     left, right = (np.arange(2) % n, np.arange(3) % n) if narrow else (np.zeros(1, int), np.zeros(1, int))

@@ -25,6 +25,7 @@ from mercer.data.vectors import as_vectors, column_names, column_positions, sele
 from mercer.engine import tiles
 from mercer.engine.gather import gather
 from mercer.engine.tiles import Array
+from mercer.kernels.raw_rows import as_array, count, pick
 
 Kind = TypeVar("Kind", bound=Objects)
 Scope = tuple[Hashable, ...]
@@ -44,10 +45,10 @@ class Rows:
         self._lock = threading.RLock()
         if parent is None:
             # CSR is the sparse form that rows can be picked from.
-            self._kept["raw"] = sp.csr_matrix(X) if sp.issparse(X) else _as_table(X)
+            self._kept["raw"] = sp.csr_matrix(X) if sp.issparse(X) else as_array(X)
             self._given = X
             self.names = names or (X.names if isinstance(X, MixedRows) else column_names(X))
-            self.n = _count(X)
+            self.n = count(X)
             # Row numbers tell White which pairs are one and the same row.
             self.numbers = np.arange(self.n)
         else:
@@ -79,7 +80,7 @@ class Rows:
     @property
     def raw(self) -> Any:
         """The rows as they were given; those of a part are picked when something asks for them."""
-        return self.keep("raw", lambda: _pick(self._parent.raw, self._index))  # type: ignore[union-attr,arg-type]
+        return self.keep("raw", lambda: pick(self._parent.raw, self._index))  # type: ignore[union-attr,arg-type]
 
     @property
     def vectors(self) -> np.ndarray | sp.csr_matrix:
@@ -224,42 +225,6 @@ class Frame:
         d, wanted = self.left.vectors.shape[1], self.right.vectors.shape[1]
         if d != wanted:
             raise DataError(f"the two sides of a kernel must have equally many columns, and have {d} and {wanted}.")
-
-
-def _pick(X: Any, index: Index) -> Any:
-    if hasattr(X, "iloc"):
-        return X.iloc[index]
-    if hasattr(X, "shape"):
-        return X[index]
-    return X[index] if isinstance(index, slice) else [X[i] for i in index]
-
-
-def _as_table(X: Any) -> Any:
-    """A list of rows of numbers as an array, which functions of the rows expect; anything else as it is."""
-    if not isinstance(X, (list, tuple)) or not X or not isinstance(X[0], (list, tuple, np.ndarray)):
-        return X
-    try:
-        array = np.asarray(X)
-    except ValueError:
-        # Rows of different lengths, such as series.
-        return X
-    if array.ndim != 2 or array.dtype.kind not in "fiub":
-        return X
-    masked = next((row for row, x in enumerate(X) if isinstance(x, np.ma.MaskedArray) and np.ma.is_masked(x)), None)
-    if masked is not None:
-        raise DataError(f"row {masked} of X has masked entries; fill them in (row.filled(...)).")
-    return array
-
-
-def _count(X: Any) -> int:
-    """The number of rows of anything that has some."""
-    shape = getattr(X, "shape", None)
-    if shape == () or not (shape or hasattr(X, "__len__")):
-        raise DataError(f"X must be a table, or a sequence of rows, and is {X!r}.")
-    n = int(shape[0]) if shape else len(X)
-    if n == 0:
-        raise DataError(f"X is empty: {f'its shape is {shape}' if shape else 'it has no rows'}.")
-    return n
 
 
 def scratch(like: Array) -> AbstractContextManager[Array]:

@@ -10,6 +10,7 @@ from mercer.data.objects import Anything, Objects
 from mercer.data.vectors import column_names, column_positions
 from mercer.kernels.algebra import Constant
 from mercer.kernels.base import Expression
+from mercer.kernels.foreign import FromSklearn
 from mercer.kernels.function import FromFunction
 from mercer.kernels.modifiers import On, Warped
 from mercer.kernels.objects import ObjectKernel
@@ -37,6 +38,8 @@ def kind_of_rows(kernel: Expression) -> Kind:
         return kernel.rows_of
     if isinstance(kernel, On):
         return "table" if _holds_objects(kernel.kernel) else "vectors"
+    if isinstance(kernel, FromSklearn):
+        return "vectors" if kernel.takes_vectors else "anything"
     if isinstance(kernel, (FromFunction, Warped, Constant, White)):
         return "anything"
     kinds = {child: kind_of_rows(child) for _, child in kernel.children()}

@@ -20,7 +20,7 @@ _ROUNDING = 1e-6
 # Rounding in units of eps that may make an entry differ from its mirror image.
 _MIRRORED = 1e3
 # Of a function that is said to be a kernel, so many rows are looked at: what they refute is refuted.
-_SAMPLE = 512
+SAMPLE = 512
 
 
 def require_conditionally_positive(gram: Any) -> None:
@@ -119,7 +119,7 @@ def require_kernel(
     >>> require_kernel(Gram(from_function(lambda A, B: A @ B.T), X), eye, X.dtype, balanced=True, curved=False)
     """
     n, name = gram.shape[0], name or repr(gram.kernel)
-    chosen = np.unique(np.linspace(0, n - 1, min(n, _SAMPLE)).round().astype(np.intp))
+    chosen = np.unique(np.linspace(0, n - 1, min(n, SAMPLE)).round().astype(np.intp))
     with memory.reserve(8 * len(chosen) ** 2, "the kernel matrix of a sample of the rows"):
         # Between two sets of rows, not of one with itself, of which one half would be mirrored.
         K = gram.block(chosen, chosen.copy(), out=np.empty((len(chosen), len(chosen))))
