@@ -139,7 +139,7 @@ class FromSklearn(Kernel):
     def rows_of(self, side: Rows) -> Any:
         """The rows as an array, or as a list of objects."""
         if self.takes_vectors:
-            X = side.vectors
+            X: Any = side.vectors
             return X.toarray() if sp.issparse(X) else X
         return side.raw if isinstance(side.raw, np.ndarray) else [side.raw[i] for i in range(side.n)]
 
