@@ -64,9 +64,9 @@ def test_trees(capsys):
 
 @pytest.mark.parametrize("lengths", [False, True])
 def test_series_in_an_archive(capsys, lengths):
-    X = np.full((40, 1, 15), np.nan)
+    X = np.full((40, 15, 1), np.nan)
     for row, wave in enumerate(WAVES):
-        X[row, :, : len(wave)] = wave.T
+        X[row, : len(wave)] = wave
     more = {"lengths": np.array([len(wave) for wave in WAVES])} if lengths else {}
     np.savez("s.npz", X=X, y=KINDS, **more)
     report = run_json(capsys, "fit", "s.npz", "--kernel", "GlobalAlignment(0.5).normalized()")
@@ -75,6 +75,29 @@ def test_series_in_an_archive(capsys, lengths):
     assert right(capsys, "s.npz", "s.mercer") == {"series": "series"}
     code, _, err = run(capsys, "fit", "s.npz")
     assert code == 2 and "has no kernel by default; choose one by --kernel" in err
+
+
+def test_channels_before_times_in_an_archive(capsys):
+    X = np.full((40, 1, 15), np.nan)
+    for row, wave in enumerate(WAVES):
+        X[row, :, : len(wave)] = wave.T
+    np.savez("s.npz", X=X, y=KINDS)
+    kernel = "--kernel", "GlobalAlignment(0.5).normalized()"
+    code, _, err = run(capsys, "fit", "s.npz", *kernel)
+    assert code == 2 and "series would have 15 channels and 1 time." in err and "--axes nct on the command line" in err
+    scores = [run_json(capsys, "fit", "s.npz", *kernel, "--axes", "nct")["scores"]]
+    assert run_json(capsys, "evaluate", "s.mercer", "s.npz", "--axes", "nct")["rows"] == 40
+    np.savez("s.npz", X=X, y=KINDS, axes="nct")
+    scores.append(run_json(capsys, "fit", "s.npz", *kernel)["scores"])
+    np.savez("s.npz", X=X.transpose(0, 2, 1), y=KINDS, lengths=[len(wave) for wave in WAVES], axes="ntc")
+    scores.append(run_json(capsys, "fit", "s.npz", *kernel)["scores"])
+    assert scores[0] == scores[1] == scores[2]
+    code, _, err = run(capsys, "fit", "s.npz", *kernel, "--axes", "nct")
+    assert code == 2 and "says that its axes are 'ntc', and 'nct' is asked for" in err
+    code, _, err = run(capsys, "fit", "s.npz", *kernel, "--axes", "tcn")
+    assert code == 2 and "axes must be 'ntc' (rows, times, channels) or 'nct'" in err
+    code, _, err = run(capsys, "fit", "sample:iris", "--axes", "nct")
+    assert code == 2 and "axes are those of series in a .npz file" in err
 
 
 def test_a_folder_of_series(capsys, tmp_path):

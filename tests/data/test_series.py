@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import pandas as pd
 import pytest
 
-from mercer._errors import DataError
+from mercer import SVC
+from mercer._errors import DataError, ParameterError
 from mercer.data.series import Series
+from mercer.kernels import GlobalAlignment
 
 
 def test_every_form_of_the_same_rows() -> None:
@@ -81,3 +85,37 @@ def test_a_table_of_numbers_is_told_from_a_column_of_series() -> None:
         Series.of(table["monday"])
     with pytest.raises(DataError, match=r"kernel.on\(\[\.\.\.\]\)\.$"):
         Series.of(table.assign(name=["a", "b"]))
+
+
+def test_the_order_of_the_axes() -> None:
+    X = np.random.default_rng(1).normal(size=(4, 2, 9))
+    wanted = Series.of(X.transpose(0, 2, 1))
+    assert Series.from_array(X, axes="nct") == Series.from_array(list(X), axes="nct") == wanted
+    assert Series.from_array(X.transpose(0, 2, 1), axes="ntc") == wanted
+    assert Series.from_array(X, axes="ntc").channels == 9
+    cut = [row[:, : 5 + number] for number, row in enumerate(X)]
+    assert Series.from_array(cut, axes="nct").lengths.tolist() == [5, 6, 7, 8]
+    padded = X.copy()
+    padded[1, :, 6:] = np.nan
+    assert Series.from_padded(padded, axes="nct").lengths.tolist() == [9, 6, 9, 9]
+    with pytest.raises(ParameterError, match=r"axes must be 'ntc' .* or 'nct' .*, and is 'tcn'"):
+        Series.from_array(X, axes="tcn")
+    with pytest.raises(DataError, match=r"row 0 of X: axes='nct' takes an array in three dimensions .* has 1;"):
+        Series.from_array(X[:, 0], axes="nct")
+
+
+@pytest.mark.parametrize("read", [Series.of, Series.from_padded, SVC(kernel=GlobalAlignment()).fit])
+def test_more_channels_than_times_are_refused_unless_axes_are_given(read: Callable[..., object]) -> None:
+    X = np.random.default_rng(2).normal(size=(2, 1, 427))
+    arguments = ([0, 1],) if "fit" in repr(read) else ()
+    for rows in (X, list(X), pd.Series(list(X))):
+        with pytest.raises(DataError, match=r"427 channels and 1 time\. .*Series.from_array\(X, axes=.nct.\)"):
+            read(rows, *arguments)
+    with pytest.raises(DataError, match="6 channels and 5 times"):
+        Series.of(np.zeros((3, 5, 6)))
+    # A single short series may be a row of a list, and so may one beside longer ones, and lines in space.
+    assert Series.of(list(np.zeros((3, 2, 3)))).channels == 3
+    short = np.zeros((1, 2))
+    assert Series.of([short]).channels == Series.of([short, np.zeros((3, 2))]).channels == 2
+    kernel = GlobalAlignment().normalized()
+    assert SVC(kernel=kernel).fit(Series.from_array(X, axes="nct"), [0, 1]).n_support_.tolist() == [1, 1]

@@ -104,3 +104,10 @@ def test_a_diagonal_beyond_float64_is_an_error(kernel: Kernel, rows: Any, use: C
 def test_rows_of_length_zero_have_the_value_zero() -> None:
     K = BlendedSpectrum(3).normalized()(["", "abc", ""])
     np.testing.assert_allclose(K, np.diag([0.0, 1.0, 0.0]), rtol=1e-15)
+
+
+def test_values_beyond_single_precision_are_an_error_there() -> None:
+    rows = np.zeros((2, 80), np.float32)
+    assert GlobalAlignment()(rows.astype(np.float64))[0, 1] > 1e39
+    with pytest.raises(KernelValueError, match="returned inf"):
+        GlobalAlignment()(rows)

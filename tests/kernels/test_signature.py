@@ -160,7 +160,7 @@ def test_mistakes_are_named() -> None:
     # Of the last the number of words has more digits than Python prints.
     for level, size in ((9, 5), (60, 2), (30_000, 2)):
         with mercer.config(memory=2**20), pytest.raises(MemoryBudgetError, match=r"Lower the level, or .*SignaturePDE"):
-            Signature(level)(_rng.normal(size=(3, 4, size)))
+            Signature(level)(list(_rng.normal(size=(3, 4, size))))
     with pytest.raises(DataError, match="row 0 of X: a series must have a value at every time, and has masked ones"):
         Series.of([np.ma.masked_array([1.0, 2.0], [0, 1])])
     with pytest.raises(DataError, match="row 1 of X has masked entries"):

@@ -63,6 +63,10 @@ Drop = Annotated[
     list[str] | None,
     typer.Option("--drop", metavar="COLUMN", help="Leave a column out; may be repeated.", show_default=False),
 ]
+Axes = Annotated[
+    str | None,
+    typer.Option(metavar="ntc|nct", help="Of series in a .npz file: rows, times and channels (default), or nct."),
+]
 Memory = Annotated[
     str | None, typer.Option("--memory", metavar="SIZE", help="Memory budget, such as 4GiB.", show_default=False)
 ]
@@ -119,6 +123,7 @@ def fit(
             "--tree", metavar="COLUMN", help="A column of bracketed trees; may be repeated.", show_default=False
         ),
     ] = None,
+    axes: Axes = None,
     test_size: Annotated[
         float, typer.Option(metavar="SHARE", help="Share of the rows held out for the score; 0 for none.")
     ] = 0.2,
@@ -150,7 +155,7 @@ def fit(
     """Fit a model to a table, score it on held-out rows, and write it to a file."""
     options = FitOptions(
         data, target, task, model, kernel, settings or [], normalize, impute, drop or [],
-        roles_of_columns(text=text, tree=tree), test_size, refit, rows, seed, out, memory, n_jobs, quiet, json,
+        roles_of_columns(text=text, tree=tree), axes, test_size, refit, rows, seed, out, memory, n_jobs, quiet, json,
     )  # fmt: skip
     check_fit(options)
     _work("fit").fit(options)
@@ -171,13 +176,14 @@ def predict(
         ),
     ] = None,
     drop: Drop = None,
+    axes: Axes = None,
     memory: Memory = None,
     n_jobs: Jobs = None,
     quiet: Quiet = False,
     json: Json = False,
 ) -> None:
     """Predict the target for the rows of a table."""
-    options = UseOptions(model, data, drop or [], out, memory, n_jobs, quiet, json)
+    options = UseOptions(model, data, drop or [], axes, out, memory, n_jobs, quiet, json)
     check_use(options)
     _work("use").predict(options)
 
@@ -187,13 +193,14 @@ def evaluate(
     model: Model,
     data: Data,
     drop: Drop = None,
+    axes: Axes = None,
     memory: Memory = None,
     n_jobs: Jobs = None,
     quiet: Quiet = False,
     json: Json = False,
 ) -> None:
     """Score a model on a table that holds the target too."""
-    options = UseOptions(model, data, drop or [], None, memory, n_jobs, quiet, json)
+    options = UseOptions(model, data, drop or [], axes, None, memory, n_jobs, quiet, json)
     check_use(options)
     _work("use").evaluate(options)
 

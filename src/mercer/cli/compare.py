@@ -22,7 +22,7 @@ _OF_THE_OLD = ("C", "alpha", "gamma", "degree", "coef0", "nu", "epsilon", "tol",
 
 # Options of one value, in the order of the help.
 _PLAIN = (
-    "target", "task", "model", "kernel", "normalize", "impute", "test_size", "rows", "seed", "memory", "n_jobs",
+    "target", "task", "model", "kernel", "normalize", "impute", "axes", "test_size", "rows", "seed", "memory", "n_jobs",
 )  # fmt: skip
 
 

@@ -111,7 +111,7 @@ def _parameters(options: FitOptions) -> dict[str, Any]:
 def _read(options: FitOptions) -> Table:
     """The table, without what is dropped, and with the roles of its columns."""
     verbatim = [name for name, role in options.roles.items() if role in VERBATIM]
-    return read_table(options.data, verbatim).drop(options.drop).with_roles(options.roles)
+    return read_table(options.data, verbatim, options.axes).drop(options.drop).with_roles(options.roles)
 
 
 def _prepare(table: Table, options: FitOptions, parameters: dict[str, Any]) -> Job:

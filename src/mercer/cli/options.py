@@ -32,6 +32,7 @@ class FitOptions:
     impute: str | None = None
     drop: list[str] = field(default_factory=list)
     roles: dict[str, str] = field(default_factory=dict)
+    axes: str | None = None
     test_size: float = 0.2
     refit: bool = True
     rows: int | None = None
@@ -50,6 +51,7 @@ class UseOptions:
     model: Path
     data: str
     drop: list[str] = field(default_factory=list)
+    axes: str | None = None
     out: Path | None = None
     memory: str | None = None
     n_jobs: int | None = None

@@ -112,7 +112,7 @@ def _writer(out: Path | None) -> Callable[[Any, Path], None]:
 
 def _read(options: UseOptions, model: TableModel) -> Table:
     verbatim = [name for name, role in model.schema_.roles.items() if role in VERBATIM]
-    return read_table(options.data, verbatim).drop(options.drop)
+    return read_table(options.data, verbatim, options.axes).drop(options.drop)
 
 
 def _columns(table: Table, model: TableModel) -> Any:

@@ -1,4 +1,4 @@
-"""Readers of what no table of numbers holds: series in archives and folders, graphs in JSON files."""
+"""Readers of what no table of numbers holds: series in folders, graphs in JSON files."""
 
 from __future__ import annotations
 
@@ -27,31 +27,6 @@ def usual_target(names: Any) -> str | None:
     'label'
     """
     return next((name for name in _USUAL if name in names), None)
-
-
-def series_of_arrays(arrays: Mapping[str, np.ndarray], source: str) -> Table:
-    """The table of an archive whose ``X`` (n, channels, times) holds series, padded with NaN at their ends.
-
-    ``lengths`` (n,), if there, says how long each is.
-
-    Raises
-    ------
-    DataError
-        If a NaN stands within a series, or a length is none.
-    """
-    X = arrays["X"]
-    if X.dtype.kind not in "fiu" or 0 in X.shape:
-        raise DataError(f"{source}: X must hold series (rows, channels, times), and is {X.dtype} of shape {X.shape}.")
-    turned = np.asarray(X, np.float64).transpose(0, 2, 1)
-    lengths = arrays.get("lengths")
-    if lengths is None:
-        series = list(Series.from_padded(turned))
-    else:
-        if lengths.shape != (len(X),) or lengths.dtype.kind not in "iu" or not (lengths >= 1).all():
-            raise DataError(f"{source}: lengths must be a whole number above 0 for each of the {len(X)} series.")
-        series = [row[:length] for row, length in zip(turned, lengths.tolist(), strict=True)]
-    targets = {name: a for name, a in arrays.items() if a.shape == (len(X),) and name not in ("lengths", "X")}
-    return Table(_column("series", series), source, targets, usual_target(targets), roles={"series": "series"})
 
 
 def read_folder(path: Path, read: Callable[[Path], Table]) -> Table:
@@ -84,7 +59,7 @@ def read_folder(path: Path, read: Callable[[Path], Table]) -> Table:
             series.append(Series.read(values.to_numpy(dtype=np.float64)))
         except (DataError, ValueError) as error:
             raise DataError(f"{file} is no series: {error}") from error
-    frame = table.columns.drop(columns=["file"]).assign(series=_column("series", series)["series"])
+    frame = table.columns.drop(columns=["file"]).assign(series=column_of("series", series)["series"])
     return Table(frame, str(path), {}, usual_target(table.names), table.locate, {"series": "series"})
 
 
@@ -116,7 +91,7 @@ def read_graphs(path: Path) -> Table:
         known = item.get("graph", {})
         facts.append(dict(known) if isinstance(known, (dict, list)) else {})
     frame = optional("pandas", f"reading {path.name}").DataFrame(facts)
-    frame["graph"] = _column("graph", graphs)["graph"]
+    frame["graph"] = column_of("graph", graphs)["graph"]
     names = [str(name) for name in frame.columns]
     frame.columns = names
     return Table(frame, path.name, {}, usual_target(names), lambda row: f"graph {row + 1}", {"graph": "graph"})
@@ -145,7 +120,7 @@ def _hashable(name: Any) -> Any:
     return tuple(name) if isinstance(name, list) else name
 
 
-def _column(name: str, items: list[Any]) -> Any:
+def column_of(name: str, items: list[Any]) -> Any:
     """A table of one column of objects."""
     array = np.empty(len(items), object)
     for number, item in enumerate(items):

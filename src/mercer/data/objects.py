@@ -7,7 +7,7 @@ import hashlib
 import pickle
 import reprlib
 import threading
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -64,13 +64,29 @@ class Objects(abc.ABC):
         """
         if isinstance(X, cls):
             return X
+        return cls.collect(cls.read_each(_sequence(X, cls.kind, name, cls.rows_as), name), name)
+
+    @classmethod
+    def read_each(cls, items: Iterable[Any], name: str = "X", read: Callable[[Any], Any] | None = None) -> list[Any]:
+        """The rows in their final form, by ``read`` (default: :meth:`read`); errors name the row."""
         rows = []
-        for number, item in enumerate(_sequence(X, cls.kind, name, cls.rows_as)):
+        for number, item in enumerate(items):
             try:
-                rows.append(cls.read(item))
+                rows.append((read or cls.read)(item))
             except DataError as error:
                 raise DataError(f"row {number} of {name}: {error}") from error
-        return cls(rows)
+        return rows
+
+    @classmethod
+    def collect(cls, items: list[Any], name: str = "X") -> Self:
+        """The container of rows that :meth:`read` has made.
+
+        Raises
+        ------
+        DataError
+            If the rows do not go together.
+        """
+        return cls(items)
 
     @property
     def shape(self) -> tuple[int]:

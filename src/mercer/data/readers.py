@@ -24,7 +24,8 @@ from sklearn.datasets import load_svmlight_file
 
 from mercer._errors import DataError
 from mercer._optional import optional
-from mercer.data.object_readers import read_folder, read_graphs, series_of_arrays, usual_target
+from mercer.data.archives import read_archive
+from mercer.data.object_readers import read_folder, read_graphs
 from mercer.data.sample_rows import load_sample
 from mercer.data.sources import SAMPLE, check_source
 from mercer.data.table import Table, is_number
@@ -37,7 +38,7 @@ _QUOTATION = re.compile(r'"([^"]|"")*"\s*')
 _LIBSVM_LINE = re.compile(r"[-+.\deE]+(\s+qid:\d+)?(\s+\d+:[-+.\deE]+)+\s*(#.*)?")
 
 
-def read_table(source: str | Path, verbatim: Collection[str] = ()) -> Table:
+def read_table(source: str | Path, verbatim: Collection[str] = (), axes: str | None = None) -> Table:
     """Read a file, or the sample data set that ``sample:NAME`` names.
 
     Parameters
@@ -48,11 +49,14 @@ def read_table(source: str | Path, verbatim: Collection[str] = ()) -> Table:
         may be a comma, a semicolon, a tab or a bar; an empty field, ``?``, ``NA``, ``None``, ``null`` and
         ``NaN`` are missing values. A ``.npz`` file holds a two-dimensional array ``X`` and one-dimensional
         arrays that can be the target, ``y`` by default. Series are read from a ``.npz`` file (``X`` of shape (n,
-        channels, times), padded with NaN) or from a folder, and graphs from a ``.json`` file: see
-        :mod:`mercer.data.object_readers`.
+        times, channels), padded with NaN: see :mod:`mercer.data.archives`) or from a folder, and graphs from a
+        ``.json`` file: see :mod:`mercer.data.object_readers`.
     verbatim : collection of str
         Columns of text that are kept letter for letter: in CSV and TSV files ``0012`` and ``NA`` are then no number
         and no gap, and only an empty field is missing.
+    axes : {"ntc", "nct"}, optional
+        The order of the axes of series in a ``.npz`` file; ``"nct"`` for (n, channels, times). Default: what the file
+        says in its text ``axes``, else ``"ntc"``.
 
     Raises
     ------
@@ -66,9 +70,11 @@ def read_table(source: str | Path, verbatim: Collection[str] = ()) -> Table:
     >>> table.n_rows, table.names[0], table.default_target
     (150, 'sepal length (cm)', 'species')
     """
-    if str(source).startswith(SAMPLE):
+    if axes is None and str(source).startswith(SAMPLE):
         return load_sample(str(source).removeprefix(SAMPLE))
     path = Path(source)
+    if axes is not None and path.suffix.lower() != ".npz":
+        raise DataError(f"{path}: axes are those of series in a .npz file; leave them out.")
     if path.is_dir():
         return read_folder(path, read_table)
     check_source(source)
@@ -82,7 +88,7 @@ def read_table(source: str | Path, verbatim: Collection[str] = ()) -> Table:
             )
         reader = _read_libsvm
     try:
-        table = reader(path, verbatim)
+        table = reader(path, verbatim) if axes is None else read_archive(path, axes)
     except (gzip.BadGzipFile, EOFError, zipfile.BadZipFile) as error:
         raise DataError(f"{path}: the file is damaged or was cut short: {error}.") from error
     except UnicodeDecodeError as error:
@@ -313,55 +319,6 @@ def _libsvm_fault(path: Path, message: str) -> str:
     return f"{path} cannot be read as a libsvm file: {message}."
 
 
-# --- NumPy archives -----------------------------------------------------------------------------------------
-
-
-def _read_npz(path: Path, _: Collection[str]) -> Table:
-    try:
-        archive = np.load(path, allow_pickle=False)
-        if isinstance(archive, np.ndarray):
-            raise DataError(f"{path} holds a single array; save a table with numpy.savez(path, X=..., y=...).")
-        with archive:
-            # Arrays of the other byte order are legal in a file, and no array to compiled code.
-            arrays = {name: _native(archive[name]) for name in archive.files}
-    except DataError:
-        raise
-    except (ValueError, OSError) as error:
-        raise DataError(f"{path} cannot be read as a NumPy archive: {error}") from error
-    return _table_of_arrays(arrays, path.name)
-
-
-def _native(array: np.ndarray) -> np.ndarray:
-    return array.astype(array.dtype.newbyteorder("="), copy=False)
-
-
-def _table_of_arrays(arrays: dict[str, np.ndarray], source: str) -> Table:
-    """The table of a NumPy archive: the columns from ``X``, every array of one number a row as a possible target."""
-    pandas = optional("pandas", f"reading {source}")
-    shapes = ", ".join(f"{name} {array.shape}" for name, array in arrays.items()) or "none"
-    tables = [name for name, array in arrays.items() if array.ndim == 2]
-    if "X" not in arrays and len(tables) != 1:
-        raise DataError(f"{source}: the columns are read from a two-dimensional array X; the arrays are {shapes}.")
-    X = arrays["X" if "X" in arrays else tables[0]]
-    if X.ndim == 3:
-        return series_of_arrays(arrays, source)
-    if X.ndim != 2:
-        raise DataError(
-            f"{source}: X must be of shape (rows, columns), or (rows, channels, times) for series, and is of shape "
-            f"{X.shape}."
-        )
-    if X.dtype.kind not in "fiub":
-        raise DataError(f"{source}: X must hold numbers, and holds {X.dtype}.")
-    names = [f"x{j}" for j in range(X.shape[1])]
-    for key in ("columns", "feature_names", "names"):
-        if key in arrays and arrays[key].shape == (X.shape[1],):
-            names = [str(name) for name in arrays[key]]
-    if len(set(names)) < len(names):
-        raise DataError(f"{source}: every column needs a name of its own, and the names are {listing(names)}.")
-    targets = {name: a for name, a in arrays.items() if a.shape == (len(X),) and name != "feature_names"}
-    return Table(pandas.DataFrame(X, columns=names), source, targets, usual_target(targets))
-
-
 def _read_tsv(path: Path, verbatim: Collection[str]) -> Table:
     return _read_separated(path, verbatim, "\t")
 
@@ -375,6 +332,6 @@ _READERS: dict[str, Callable[[Path, Collection[str]], Table]] = {
     ".libsvm": _read_libsvm,
     ".svmlight": _read_libsvm,
     ".svm": _read_libsvm,
-    ".npz": _read_npz,
+    ".npz": lambda path, _: read_archive(path),
     ".json": lambda path, _: read_graphs(path),
 }

@@ -48,7 +48,7 @@ def read_objects(column: Any, name: str, role: str, source: str, locate: Callabl
         except DataError as error:
             raise DataError(f"{source}, {locate(row)}, column {name!r}: {error}") from error
     try:
-        return kind.of(items)
+        return kind.collect(items)
     except DataError as error:
         raise DataError(f"{source}, column {name!r}: {error}") from error
 

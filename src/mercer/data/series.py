@@ -8,8 +8,11 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from mercer._errors import DataError
-from mercer.data.objects import Objects, short
+from mercer._errors import DataError, ParameterError
+from mercer.data.objects import Objects, _sequence, short
+
+AXES = ("ntc", "nct")
+"""Orders of the axes of an array of series: n rows, t times, c channels."""
 
 # Beyond this, squares of differences are no numbers any more.
 _LARGEST = 1e150
@@ -18,8 +21,9 @@ _LARGEST = 1e150
 class Series(Objects):
     """Rows of values at equally spaced times: (T,) for one channel, or (T, c); rows may be of different lengths.
 
-    A list of such, an array (n, T) or (n, T, c), or a column of a table whose entries are lists or arrays. An array
-    with the channels before the times, (n, c, T), is turned by ``X.transpose(0, 2, 1)``.
+    A list of such, an array (n, T) or (n, T, c), or a column of a table whose entries are lists or arrays. Arrays with
+    the channels before the times, (n, c, T) as in aeon and sktime, are read by :meth:`from_array`. An array
+    in three dimensions of more channels than times is refused unless the order of its axes is given there.
 
     Examples
     --------
@@ -61,39 +65,81 @@ padding at its end, mercer.data.series.Series.from_padded(X) cuts it off.
     def of(cls, X: Any, name: str = "X") -> Self:
         rows = super().of(X, name)
         if not isinstance(X, cls):
-            wanted = rows.channels
-            for number, item in enumerate(rows):
-                if item.shape[1] != wanted:
-                    raise DataError(
-                        f"row {number} of {name}: all series must have equally many channels; this one has "
-                        f"{item.shape[1]} and those before it {wanted}. A series is an array (times, channels); "
-                        "transpose what has the channels first."
-                    )
+            _refuse_unclear([item.shape for item in rows], X, name)
         return rows
 
     @classmethod
-    def from_padded(cls, X: Any) -> Self:
+    def collect(cls, items: list[Any], name: str = "X") -> Self:
+        wanted = items[0].shape[1]
+        for number, item in enumerate(items):
+            if item.shape[1] != wanted:
+                raise DataError(
+                    f"row {number} of {name}: all series must have equally many channels; this one has "
+                    f"{item.shape[1]} and those before it {wanted}. A series is an array (times, channels); if the "
+                    f'channels come first, pass mercer.data.series.Series.from_array({name}, axes="nct").'
+                )
+        return cls(items)
+
+    @classmethod
+    def from_array(cls, X: Any, axes: str) -> Self:
+        """The rows of an array in three dimensions, or of a list of arrays in two, whose axes are in a given order.
+
+        Parameters
+        ----------
+        X : array of shape (n, times, channels) or (n, channels, times)
+            Or a list of n arrays (times, channels) or (channels, times), where lengths differ.
+        axes : {"ntc", "nct"}
+            The order of the axes: n rows, t times, c channels. ``"nct"`` is that of aeon and sktime.
+
+        Raises
+        ------
+        ParameterError
+            If ``axes`` is neither of the two.
+        DataError
+            If a row is not an array in two dimensions of finite numbers, or the numbers of channels differ.
+
+        Examples
+        --------
+        >>> X = np.arange(12.0).reshape(2, 1, 6)
+        >>> Series.from_array(X, axes="nct").channels, Series.from_array(X, axes="ntc").channels
+        (1, 6)
+        """
+        def read(item: Any) -> NDArray[np.float64]:
+            return cls.read(_in_order(item, axes))
+
+        check_axes(axes)
+        return cls.collect(cls.read_each(_sequence(X, cls.kind, "X"), read=read))
+
+    @classmethod
+    def from_padded(cls, X: Any, axes: str | None = None) -> Self:
         """The rows of an array (n, T) or (n, T, c) whose shorter series are filled up with NaN at the end.
+
+        ``axes`` as in :meth:`from_array`.
 
         Raises
         ------
         DataError
-            If a NaN stands before a value.
+            If a NaN stands before a value, or ``axes`` is not given and all series have more channels than times.
 
         Examples
         --------
         >>> [item.ravel().tolist() for item in Series.from_padded([[1.0, 2.0], [3.0, float("nan")]])]
         [[1.0, 2.0], [3.0]]
         """
-        items = []
-        for number, item in enumerate(X):
-            try:
-                values = _values(item)
-            except DataError as error:
-                raise DataError(f"row {number} of X: {error}") from error
+
+        def read(item: Any) -> NDArray[np.float64]:
+            values = _values(item) if axes is None else _in_order(item, axes)
+            padded.append(values.shape)
             there = np.flatnonzero(~np.isnan(values).all(axis=1))
-            items.append(values[: there[-1] + 1 if there.size else 0])
-        return cls.of(items)
+            return cls.read(values[: there[-1] + 1 if there.size else 0])
+
+        padded: list[tuple[int, ...]] = []
+        if axes is not None:
+            check_axes(axes)
+        rows = cls.collect(cls.read_each(X, read=read))
+        if axes is None:
+            _refuse_unclear(padded, X, "X")
+        return rows
 
     @property
     def channels(self) -> int:
@@ -104,6 +150,46 @@ padding at its end, mercer.data.series.Series.from_padded(X) cuts it off.
     def lengths(self) -> NDArray[np.int64]:
         """Times of each series, (n,)."""
         return np.array([len(item) for item in self], np.int64)
+
+
+def check_axes(axes: str) -> None:
+    """Raise unless ``axes`` is an order of the axes that series are read in.
+
+    Raises
+    ------
+    ParameterError
+        If it is none.
+    """
+    if axes not in AXES:
+        raise ParameterError(
+            f"axes must be 'ntc' (rows, times, channels) or 'nct' (rows, channels, times), and is {axes!r}."
+        )
+
+
+def _refuse_unclear(shapes: Sequence[tuple[int, ...]], X: Any, name: str) -> None:
+    """Raise if the axes seem to be the other way round: an array, of more channels than times, or a list, of one time.
+
+    Short series of many channels in a list are taken as they are, unless each has a single time; and so is one alone.
+    """
+    times, channels = (int(size) for size in np.max(shapes, axis=0))
+    array = isinstance(X, np.ndarray) and X.ndim == 3
+    if channels > times and (array or (times == 1 and len(shapes) > 1)):
+        seen = f"of shape {X.shape}" if array else f"a list of arrays of shape {shapes[0]}"
+        raise DataError(
+            f"{name} is {seen}: read as (n, times, channels), its series would have {channels} channels and "
+            f"{times} time{'s' * (times != 1)}. If the channels come before the times, as in aeon and sktime, pass "
+            f'mercer.data.series.Series.from_array({name}, axes="nct"); if not, axes="ntc".'
+        )
+
+
+def _in_order(item: Any, axes: str) -> NDArray[np.float64]:
+    """One row, whose axes are given, as an array (times, channels)."""
+    if np.ndim(item) != 2:
+        raise DataError(
+            f"axes={axes!r} takes an array in three dimensions or a list of arrays in two, and this row has "
+            f"{np.ndim(item)}; series of one channel in two dimensions, (n, times), need no axes."
+        )
+    return _values(np.asarray(item).T if axes == "nct" else item)
 
 
 def _values(item: Any) -> NDArray[np.float64]:

@@ -88,7 +88,9 @@ class _Compared(Statistic):
             self.kernel._compare(one, other, values, symmetric)
             if symmetric:
                 mirror(values)
-            np.multiply(values, multiplier, out=out, casting="same_kind")
+            # What is beyond float32 is an error below.
+            with np.errstate(over="ignore"):
+                np.multiply(values, multiplier, out=out, casting="same_kind")
         check_finite(out, self.kernel)
 
     def diagonal(self, operand: Operand) -> Array:

@@ -1,0 +1,113 @@
+"""NumPy archives, ``.npz`` files: tables of numbers, and series."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import numpy as np
+
+from mercer._errors import DataError
+from mercer._optional import optional
+from mercer.data.object_readers import column_of, usual_target
+from mercer.data.series import AXES, Series, check_axes
+from mercer.data.table import Table
+from mercer.data.words import listing
+
+
+def read_archive(path: Path, axes: str | None = None) -> Table:
+    """The table of an archive: rows of numbers, or series.
+
+    A two-dimensional array ``X`` (or the only such array) holds the columns, every array of one number a row may be the
+    target. A three-dimensional ``X`` holds series, (n, times, channels), padded with NaN at their ends; ``lengths``
+    (n,), if there, says how long each is. The order (n, channels, times), that of aeon and sktime, is read where
+    ``axes`` is ``"nct"``, or where the archive has a text ``axes`` that says so: ``numpy.savez(path, X=X, y=y,
+    axes="nct")``.
+
+    Raises
+    ------
+    ParameterError
+        If ``axes`` is no order of axes.
+    DataError
+        If it is no such archive, if all series have more channels than times and no axes are given, or if a NaN stands
+        within a series.
+    """
+    if axes is not None:
+        check_axes(axes)
+    try:
+        archive = np.load(path, allow_pickle=False)
+        if isinstance(archive, np.ndarray):
+            raise DataError(f"{path} holds a single array; save a table with numpy.savez(path, X=..., y=...).")
+        with archive:
+            # Arrays of the other byte order are legal in a file, and no array to compiled code.
+            arrays = {name: _native(archive[name]) for name in archive.files}
+    except DataError:
+        raise
+    except (ValueError, OSError) as error:
+        raise DataError(f"{path} cannot be read as a NumPy archive: {error}") from error
+    return _table_of_arrays(arrays, path.name, axes)
+
+
+def _native(array: np.ndarray) -> np.ndarray:
+    return array.astype(array.dtype.newbyteorder("="), copy=False)
+
+
+def _table_of_arrays(arrays: dict[str, np.ndarray], source: str, axes: str | None) -> Table:
+    """The table of a NumPy archive: the columns from ``X``, every array of one number a row as a possible target."""
+    pandas = optional("pandas", f"reading {source}")
+    shapes = ", ".join(f"{name} {array.shape}" for name, array in arrays.items()) or "none"
+    tables = [name for name, array in arrays.items() if array.ndim == 2]
+    if "X" not in arrays and len(tables) != 1:
+        raise DataError(f"{source}: the columns are read from a two-dimensional array X; the arrays are {shapes}.")
+    X = arrays["X" if "X" in arrays else tables[0]]
+    if X.ndim == 3:
+        return _series(arrays, source, axes)
+    if X.ndim != 2 or axes is not None:
+        wanted = "(rows, columns), or (rows, times, channels) for series" if axes is None else "three axes, as axes say"
+        raise DataError(f"{source}: X must be of shape {wanted}, and is of shape {X.shape}.")
+    if X.dtype.kind not in "fiub":
+        raise DataError(f"{source}: X must hold numbers, and holds {X.dtype}.")
+    names = [f"x{j}" for j in range(X.shape[1])]
+    for key in ("columns", "feature_names", "names"):
+        if key in arrays and arrays[key].shape == (X.shape[1],):
+            names = [str(name) for name in arrays[key]]
+    if len(set(names)) < len(names):
+        raise DataError(f"{source}: every column needs a name of its own, and the names are {listing(names)}.")
+    targets = {name: a for name, a in arrays.items() if a.shape == (len(X),) and name != "feature_names"}
+    return Table(pandas.DataFrame(X, columns=names), source, targets, usual_target(targets))
+
+
+def _series(arrays: Mapping[str, np.ndarray], source: str, axes: str | None) -> Table:
+    """The table of an archive whose ``X`` holds series."""
+    X, axes = arrays["X"], _axes_of(arrays, source, axes)
+    if X.dtype.kind not in "fiu" or 0 in X.shape:
+        raise DataError(f"{source}: X must hold series (rows, times, channels), and is {X.dtype} of shape {X.shape}.")
+    if axes is None and X.shape[2] > X.shape[1]:
+        raise DataError(
+            f"{source}: X is of shape {X.shape}: read as (n, times, channels), its series would have {X.shape[2]} "
+            f"channels and {X.shape[1]} time{'s' * (X.shape[1] != 1)}. If the channels come before the times, as in "
+            'aeon and sktime, say so: --axes nct on the command line, or a text "nct" named axes in the file '
+            '(numpy.savez(..., axes="nct")); if not, "ntc".'
+        )
+    lengths = arrays.get("lengths")
+    if lengths is None:
+        series = Series.from_padded(X, axes or "ntc")
+    else:
+        if lengths.shape != (len(X),) or lengths.dtype.kind not in "iu" or not (lengths >= 1).all():
+            raise DataError(f"{source}: lengths must be a whole number above 0 for each of the {len(X)} series.")
+        turned = X.transpose(0, 2, 1) if axes == "nct" else X
+        cut = [row[:length] for row, length in zip(turned, lengths.tolist(), strict=True)]
+        series = Series.from_array(cut, "ntc")
+    targets = {name: a for name, a in arrays.items() if a.shape == (len(X),) and name not in ("lengths", "X")}
+    frame = column_of("series", series.items.tolist())
+    return Table(frame, source, targets, usual_target(targets), roles={"series": "series"})
+
+
+def _axes_of(arrays: Mapping[str, np.ndarray], source: str, given: str | None) -> str | None:
+    """The order of the axes as it was given, or as the archive says."""
+    said = str(arrays["axes"]) if "axes" in arrays and arrays["axes"].shape == () else None
+    if said is not None and said not in AXES:
+        raise DataError(f"{source}: the text axes must be one of {', '.join(AXES)}, and is {said!r}.")
+    if said is not None and given not in (None, said):
+        raise DataError(f"{source} says that its axes are {said!r}, and {given!r} is asked for; leave one of them out.")
+    return given or said
