@@ -26,6 +26,10 @@ class ParameterError(MercerError, ValueError):
     """A parameter has a value that makes no sense."""
 
 
+class UnknownParameterError(ParameterError, TypeError):
+    """A kernel was made with a parameter that it does not have; the message gives the right call."""
+
+
 class KernelSyntaxError(ParameterError):
     """A kernel expression cannot be read."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -9,7 +10,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import _check_y, check_consistent_length, validate_data
 
-from mercer._errors import DataError, ParameterError
+from mercer._errors import DataError, MercerWarning, ParameterError, warn_user
 from mercer.data.advice import advised
 from mercer.data.columns import MixedRows
 from mercer.data.objects import Objects
@@ -26,7 +27,7 @@ from mercer.gram import Gram, PrecomputedGram
 from mercer.gram.evaluated import evaluated
 from mercer.gram.precomputed import check_square
 from mercer.kernels import Kernel, as_kernel
-from mercer.kernels.convert import check_rates
+from mercer.kernels.convert import check_rates, is_named
 from mercer.kernels.domain import checked_objects
 from mercer.kernels.inputs import Rows
 from mercer.kernels.modifiers import On, Warped
@@ -123,10 +124,25 @@ class KernelEstimator(BaseEstimator):
             check_square(X)
             self.kernel_ = None
             return
+        self._warn_of_unused()
         kernel = self._make_kernel(X, self.gamma if gamma is None else gamma)
         names = getattr(self, "feature_names_in_", None)
         self.kernel_ = bind_columns(kernel, None if names is None else tuple(names))
         judge_kernel(self, kernel, intercept)
+
+    def _warn_of_unused(self) -> None:
+        """Warn of ``gamma``, ``degree`` or ``coef0`` beside a kernel that is not a name, and has its own parameters."""
+        if is_named(self.kernel) or self.kernel is None:
+            return
+        defaults = inspect.signature(type(self).__init__).parameters
+        for name in ("gamma", "degree", "coef0"):
+            value = getattr(self, name)
+            if name in defaults and value != defaults[name].default:
+                warn_user(
+                    f"{type(self).__name__}: {name}={value!r} is not used, because kernel={self.kernel!r} is not a "
+                    f"name such as 'rbf'. Set the parameters of the kernel itself, and leave out {name}.",
+                    MercerWarning,
+                )
 
     def _is_taken_on_trust(self) -> bool:
         """Whether nothing but the user's word says that the kernel is positive: for a matrix, and for a function."""

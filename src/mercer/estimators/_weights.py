@@ -13,7 +13,7 @@ from sklearn.utils.validation import _check_sample_weight
 from mercer._errors import DataError, MercerWarning, ParameterError, warn_user
 from mercer.data.advice import advised
 from mercer.estimators._base import KernelEstimator
-from mercer.kernels.convert import rate_of_scale
+from mercer.kernels.convert import is_named, rate_of_scale
 from mercer.solvers.matrix import Vector
 
 
@@ -145,6 +145,6 @@ def fit_weighted_kernel(
 ) -> None:
     """Set ``learner.kernel_``; ``gamma="scale"`` takes the variance of the rows as often as they count."""
     by_scale = isinstance(learner.gamma, str) and learner.gamma == "scale"
-    named = isinstance(learner.kernel, str) and not learner._is_precomputed
+    named = is_named(learner.kernel) and not learner._is_precomputed
     gamma = weighted_scale(X, weight) if by_scale and named else None
     learner._fit_kernel(X, intercept=intercept, gamma=gamma)

@@ -6,6 +6,7 @@
 (3,)
 """
 
+from mercer.kernels.advice import explain_calls
 from mercer.kernels.agreement import alignment
 from mercer.kernels.algebra import Constant, exp
 from mercer.kernels.bag import SetOf
@@ -20,10 +21,10 @@ from mercer.kernels.graph.weisfeiler_lehman import WeisfeilerLehman
 from mercer.kernels.image.patches import ConvolutionalPatches
 from mercer.kernels.image.pyramid_match import PyramidMatch
 from mercer.kernels.image.spatial_pyramid import SpatialPyramid
-from mercer.kernels.kernel import Cost, Kernel
+from mercer.kernels.kernel import PUBLIC, Cost, Kernel
 from mercer.kernels.mixed import product_of
 from mercer.kernels.modifiers import Centered, Normalized, On, ScaledBy, Warped
-from mercer.kernels.parse import parse_kernel
+from mercer.kernels.parse import kernel_names, parse_kernel
 from mercer.kernels.series.alignment import GlobalAlignment, NormalizedGlobalAlignment
 from mercer.kernels.series.elementwise import Elementwise
 from mercer.kernels.series.signature import Signature, SignaturePDE
@@ -67,3 +68,7 @@ __all__ = [
     "WeightedDegree", "WeisfeilerLehman", "White", "alignment", "as_kernel", "exp", "from_function", "from_sklearn",
     "parse_kernel", "product_of",
 ]  # fmt: skip
+
+PUBLIC.update((name, globals()[name]) for name in __all__)
+for _kernel in kernel_names().values():
+    explain_calls(_kernel)

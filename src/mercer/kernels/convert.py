@@ -15,6 +15,7 @@ from mercer.kernels.algebra import Constant
 from mercer.kernels.foreign import FromSklearn
 from mercer.kernels.function import from_function, takes_single_rows
 from mercer.kernels.kernel import Kernel
+from mercer.kernels.parse import parse_kernel
 from mercer.kernels.vector.columnwise import AdditiveChiSquared, ChiSquared, White
 from mercer.kernels.vector.dot import Linear, Polynomial, Sigmoid
 from mercer.kernels.vector.stationary import RBF, ExpSineSquared, Laplacian, Matern, RationalQuadratic
@@ -25,12 +26,13 @@ NAMES = ("linear", "poly", "polynomial", "rbf", "sigmoid", "laplacian", "chi2", 
 def as_kernel(
     kernel: Any, *, gamma: float | str | None = None, degree: int = 3, coef0: float = 0.0, X: Any = None
 ) -> Kernel:
-    """A Mercer kernel from a kernel, a name, a scikit-learn kernel, or a function ``(X, Z) -> block``.
+    """A Mercer kernel from a kernel, a name or expression, a scikit-learn kernel, or a function of rows.
 
     Parameters
     ----------
     kernel : Kernel, str, sklearn.gaussian_process.kernels.Kernel or callable
-        A name is one of ``"linear"``, ``"poly"``, ``"rbf"``, ``"sigmoid"``, ``"laplacian"``, ``"chi2"``,
+        Text is an expression such as ``"0.5 * RBF(2.0) + Linear()"`` (:func:`mercer.kernels.parse_kernel`) or a name:
+        one of ``"linear"``, ``"poly"``, ``"rbf"``, ``"sigmoid"``, ``"laplacian"``, ``"chi2"``,
         ``"additive_chi2"``, ``"cosine"``.
     gamma : float, {"scale", "auto"} or None
         For names: ``"scale"`` is ``1 / (d * variance of X)``, ``"auto"`` and None are ``1 / d``.
@@ -51,6 +53,7 @@ def as_kernel(
     RBF(1.0)
     """
     check_rates(gamma, degree, coef0)
+    kernel = read_expression(kernel)
     if isinstance(kernel, Kernel):
         return kernel
     if _is_from_sklearn(kernel):
@@ -65,6 +68,20 @@ def as_kernel(
         f"kernel must be a name, a kernel or a function of two blocks of rows, and is {kernel!r}; "
         f"names are {', '.join(NAMES)}."
     )
+
+
+def read_expression(kernel: Any) -> Any:
+    """The kernel that text such as ``"0.5 * RBF(2.0) + Linear()"`` stands for; anything else, a name too, as it is.
+
+    >>> read_expression("0.5*RBF(2.0) + Linear()"), read_expression("rbf")
+    (0.5 * RBF(2.0) + Linear(), 'rbf')
+    """
+    return parse_kernel(kernel) if isinstance(kernel, str) and "(" in kernel else kernel
+
+
+def is_named(kernel: Any) -> bool:
+    """Whether ``gamma``, ``degree`` and ``coef0`` belong to the kernel: if it is a plain name."""
+    return isinstance(kernel, str) and "(" not in kernel
 
 
 def _named(name: str, gamma: Any, degree: int, coef0: float, X: Any) -> Kernel:

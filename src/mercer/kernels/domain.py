@@ -13,7 +13,7 @@ from mercer._errors import DataError
 from mercer.data.advice import advised
 from mercer.data.columns import MixedRows
 from mercer.data.objects import Objects
-from mercer.kernels.convert import as_kernel
+from mercer.kernels.convert import as_kernel, read_expression
 from mercer.kernels.kernel import Kernel
 from mercer.kernels.kinds import kind_of_rows, rows_of
 
@@ -72,6 +72,7 @@ def checked_objects(learner: Any, kernel: Any, X: Any, *, reset: bool) -> Object
 
 def _rows_of_given(kernel: Any, X: Any) -> Objects | MixedRows | None:
     """``X`` as what a kernel, or a function of the user's own, compares; None for vectors."""
+    kernel = read_expression(kernel)
     if not isinstance(kernel, Kernel) and (isinstance(kernel, type) or not callable(kernel)):
         return None
     rows = rows_of(as_kernel(kernel), X)

@@ -19,6 +19,9 @@ from mercer.kernels.plan import Plan, diagonal
 # here what they define: algebra.py the operators, modifiers.py the methods.
 OPERATIONS: dict[str, Callable[..., Kernel]] = {}
 
+# The public names of the package, filled in where all of them are known, for the parser of expressions.
+PUBLIC: dict[str, Any] = {}
+
 
 class Cost(NamedTuple):
     """What a block would cost: bytes to hold it, and arithmetic operations to make it."""
@@ -32,7 +35,7 @@ class Kernel(Expression):
     """Base of all kernels. A kernel is an immutable value: equal and hashed by what it is made of.
 
     ``k(X)`` is the Gram matrix of ``X`` with itself, ``k(X, Z)`` the block of ``X`` with ``Z``. Kernels combine
-    by ``+``, ``*`` (also with positive numbers), ``**`` and :func:`exp`.
+    by ``+``, ``*`` (also with positive numbers), ``/`` (a positive number), ``**`` and :func:`exp`.
 
     Examples
     --------
@@ -109,6 +112,18 @@ class Kernel(Expression):
 
     def __rmul__(self, other: Any) -> Kernel:
         return OPERATIONS["product"](other, self) if _is_operand(other) else NotImplemented
+
+    def __truediv__(self, other: Any) -> Kernel:
+        if isinstance(other, Kernel):
+            raise ParameterError("a quotient of kernels is not a kernel; kernels may be added and multiplied.")
+        if not _is_operand(other):
+            return NotImplemented
+        if not float(other) > 0:
+            raise ParameterError(f"a kernel may be divided by a number above 0, and the number is {other!r}.")
+        return OPERATIONS["product"](1.0 / float(other), self)
+
+    def __rtruediv__(self, other: Any) -> Kernel:
+        raise ParameterError("a kernel cannot be divided by; kernels may be added and multiplied.")
 
     def __pow__(self, exponent: Any) -> Kernel:
         return OPERATIONS["power"](self, exponent)

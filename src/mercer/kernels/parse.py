@@ -15,10 +15,10 @@ from collections.abc import Callable
 from difflib import get_close_matches
 from typing import Any, NoReturn
 
-from mercer import kernels
 from mercer._errors import KernelSyntaxError, MercerError
+from mercer.kernels.advice import right_call
 from mercer.kernels.algebra import Unary, exp
-from mercer.kernels.kernel import Kernel
+from mercer.kernels.kernel import PUBLIC, Kernel
 
 _LONGEST = 50_000
 _DEEPEST = 100
@@ -83,10 +83,9 @@ def kernel_names() -> dict[str, type[Kernel]]:
     >>> "RBF" in kernel_names()
     True
     """
-    public = {name: getattr(kernels, name) for name in kernels.__all__}
     return {
         name: member
-        for name, member in public.items()
+        for name, member in PUBLIC.items()
         if inspect.isclass(member)
         and issubclass(member, Kernel)
         and not issubclass(member, Unary)
@@ -274,7 +273,9 @@ class _Reader:
         try:
             inspect.signature(function).bind(*arguments, **keywords)
         except TypeError as error:
-            self._fail(node, f"{name}: {error}; it takes {_parameters(function)}.")
+            advice = right_call(function, arguments, keywords) if inspect.isclass(function) else None
+            more = f" {advice}" if advice else ""
+            self._fail(node, f"{name}: {error}; it takes {_parameters(function)}.{more}")
         return self._made(node, lambda: function(*arguments, **keywords))
 
     def _named(self, node: ast.expr) -> dict[str, Any]:

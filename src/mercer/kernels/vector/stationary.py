@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import abc
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import ClassVar, Self
+from numbers import Real
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from scipy.special import gamma, kv
@@ -78,14 +80,48 @@ class RBF(Exponential, StationaryKernel):
     """
 
     @classmethod
-    def from_gamma(cls, gamma: float) -> Self:
-        """``exp(-gamma |x - z|^2)``, so ``length_scale = 1 / sqrt(2 gamma)``."""
-        if not (isinstance(gamma, (int, float, np.number)) and 0 < gamma < math.inf):
-            raise ParameterError(f"gamma must be a finite number above 0, and is {gamma!r}.")
-        return cls(math.sqrt(0.5 / float(gamma)))
+    def from_gamma(cls, gamma: Any) -> Self:
+        """``exp(-gamma |x - z|^2)``, so ``length_scale = 1 / sqrt(2 gamma)``.
+
+        ``gamma`` is a number above 0, or one a column: ``exp(-sum_c gamma_c (x_c - z_c)^2)``.
+
+        >>> RBF.from_gamma([0.5, 2.0])
+        RBF([1.0, 0.5])
+        """
+        return cls(_converted("gamma", gamma, lambda value: math.sqrt(0.5 / value)))
+
+    @classmethod
+    def from_variance(cls, variance: Any) -> Self:
+        """``exp(-|x - z|^2 / (2 variance))``, so ``length_scale = sqrt(variance)``; one number, or one a column.
+
+        >>> RBF.from_variance(4.0)
+        RBF(2.0)
+        """
+        return cls(_converted("variance", variance, math.sqrt))
+
+    @classmethod
+    def from_width(cls, width: Any) -> Self:
+        """``exp(-|x - z|^2 / width^2)``, so ``length_scale = width / sqrt(2)``; one number, or one a column.
+
+        >>> RBF.from_width(2.0)([[0.0]], [[2.0]]).round(6).tolist()
+        [[0.367879]]
+        """
+        return cls(_converted("width", width, lambda value: value / math.sqrt(2.0)))
 
     def _constant(self) -> float:
         return -0.5
+
+
+def _converted(name: str, value: Any, convert: Callable[[float], float]) -> float | list[float]:
+    """A parameter in another form, for one number or for one a column."""
+    several = isinstance(value, (list, tuple)) or np.ndim(value) > 0
+    entries = list(value) if several else [value]
+    for entry in entries:
+        real = isinstance(entry, Real) and not isinstance(entry, (bool, np.bool_))
+        if not real or not 0 < float(entry) < math.inf:
+            raise ParameterError(f"{name} must be a finite number above 0, or one a column, and is {value!r}.")
+    converted = [convert(float(entry)) for entry in entries]
+    return converted if several else converted[0]
 
 
 @dataclass(frozen=True, repr=False)
