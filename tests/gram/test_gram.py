@@ -10,8 +10,9 @@ import scipy.sparse as sp
 from scipy.sparse.linalg import LinearOperator, cg, eigsh
 from scipy.spatial.distance import cdist
 
+import mercer
 from mercer import kernels
-from mercer._errors import DataError, KernelValueError, ParameterError
+from mercer._errors import DataError, KernelValueError, MemoryBudgetError, ParameterError
 from mercer.gram import Gram, PrecomputedGram
 from mercer.gram.precomputed import check_square
 
@@ -283,3 +284,63 @@ def test_rows_with_themselves_and_rows_that_overlap(columns: int, dtype: Any) ->
     np.testing.assert_allclose(whole, expected, atol=30 * np.finfo(dtype).eps)
     shifted = gram.block(slice(0, 600), slice(100, 700))
     np.testing.assert_allclose(shifted, expected[:600, 100:], atol=30 * np.finfo(dtype).eps)
+
+
+@MAKERS
+@SYMMETRIC
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_as_an_array_of_numpy(make: Any, symmetric: bool, dtype: Any) -> None:
+    K = make(symmetric).astype(dtype)
+    wanted = K.dense()
+    for found in (np.asarray(K), np.array(K), np.asarray(K, copy=None), np.array(K, copy=True)):
+        assert found.dtype == dtype and found.shape == K.shape
+        np.testing.assert_array_equal(found, wanted)
+    other = np.asarray(K, dtype=np.float32)
+    assert other.dtype == np.float32
+    np.testing.assert_array_equal(other, wanted.astype(np.float32))
+    rounding = 100 * float(np.finfo(dtype).eps) * float(np.abs(wanted).max())
+    np.testing.assert_allclose(np.linalg.norm(K), np.linalg.norm(wanted), atol=40 * rounding)
+    np.testing.assert_allclose(np.asarray(K.T), wanted.T, rtol=0, atol=rounding)
+    assert K.T.shape == K.shape[::-1]
+
+
+def test_copies_of_a_stored_matrix() -> None:
+    K = _precomputed(True)
+    assert np.asarray(K) is K.matrix and np.asarray(K, copy=False) is K.matrix
+    assert not np.shares_memory(np.array(K, copy=True), K.matrix)
+    assert not np.shares_memory(np.array(K, dtype=np.float32), K.matrix)
+    for matrix, dtype in ((K, np.float32), (_lazy(True), None), (_lazy(True), np.float64)):
+        with pytest.raises(ValueError, match="copy=False needs a stored array"):
+            np.array(matrix, dtype=dtype, copy=False)
+    assert np.shares_memory(PrecomputedGram(K.matrix[:, :4], symmetric=False).T.matrix, K.matrix)
+
+
+@MAKERS
+@SYMMETRIC
+def test_products_from_the_left(make: Any, symmetric: bool) -> None:
+    K = make(symmetric)
+    wanted = K.dense()
+    n = K.shape[0]
+    for V in (RNG.normal(size=n), RNG.normal(size=(6, n)), np.ones((1, n), dtype=np.float32), np.arange(n)):
+        found = V @ K
+        assert isinstance(found, np.ndarray) and found.shape == (V @ wanted).shape
+        # What n products of two rounded numbers may lose.
+        size = n * float(np.abs(V).max()) * float(np.abs(wanted).max())
+        eps = float(np.finfo(np.float32 if V.dtype == np.float32 else np.float64).eps)
+        np.testing.assert_allclose(found, V @ wanted, rtol=0, atol=4 * n * eps * size)
+    with pytest.raises(DataError, match=rf"K has {n} rows, so an array of shape \(5,\) cannot multiply it"):
+        np.ones(5) @ K
+    with pytest.raises(TypeError):
+        np.ones(K.shape) + K
+
+
+def test_an_array_that_does_not_fit_the_budget() -> None:
+    with mercer.config(memory="4KiB"), pytest.raises(MemoryBudgetError, match="40 x 40 kernel matrix"):
+        np.asarray(_lazy(True))
+
+
+def test_learners_take_a_gram_matrix_as_a_precomputed_one() -> None:
+    y = np.sin(X[:, 0])
+    lazy = mercer.KernelRidge(kernel="precomputed").fit(_lazy(True), y)
+    plain = mercer.KernelRidge(kernel="precomputed").fit(KERNEL(X), y)
+    np.testing.assert_array_equal(lazy.dual_coef_, plain.dual_coef_)

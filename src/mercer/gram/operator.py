@@ -11,6 +11,7 @@ from scipy.sparse.linalg import LinearOperator
 from mercer._errors import DataError
 from mercer.engine import tiles
 from mercer.engine.tiles import Array
+from mercer.gram.array_interface import ArrayInterface
 from mercer.gram.linear import linear_product, worth_it
 from mercer.kernels.base import LinearParts
 from mercer.kernels.inputs import Index, Rows
@@ -51,7 +52,7 @@ def check_factor(V: Any, m: int) -> np.ndarray:
     return V
 
 
-class Gram:
+class Gram(ArrayInterface):
     """The matrix ``K_ij = k(x_i, z_j)``, evaluated when asked for and by tiles; nothing is stored.
 
     Parameters
@@ -79,6 +80,8 @@ class Gram:
     [1.7358, 1.7358, 1.7358]
     >>> K.shape, K.nbytes
     ((3, 3), 72)
+    >>> np.asarray(K).shape, (np.ones(3) @ K).round(4).tolist()
+    ((3, 3), [1.7358, 1.7358, 1.7358])
     """
 
     def __init__(
@@ -210,9 +213,17 @@ class Gram:
         plan = self._plan.leading() if self.dear else None
         return None if plan is None else self._of(plan)
 
+    @property
+    def T(self) -> Gram:
+        """The matrix of the columns' rows with the rows' rows, as lazy; itself where it is symmetric."""
+        return self if self.symmetric else self._like(self._plan.right, self._plan.left, self.dtype)
+
+    def _entries(self) -> tuple[Array, bool]:
+        return self.dense(), True
+
     def as_linear_operator(self) -> LinearOperator:
         """The matrix for SciPy's iterative solvers."""
-        transposed = self if self.symmetric else self._like(self._plan.right, self._plan.left, self.dtype)
+        transposed = self.T
         return LinearOperator(
             self.shape, dtype=self.dtype, matvec=self.__matmul__, matmat=self.__matmul__,
             rmatvec=transposed.__matmul__, rmatmat=transposed.__matmul__,

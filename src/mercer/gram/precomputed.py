@@ -13,6 +13,7 @@ from scipy.sparse.linalg import LinearOperator, aslinearoperator
 from mercer._errors import DataError
 from mercer.engine import threads, tiles
 from mercer.engine.tiles import Array
+from mercer.gram.array_interface import ArrayInterface
 from mercer.gram.operator import as_index, check_factor
 from mercer.loops.transpose import widest_gap
 
@@ -80,7 +81,7 @@ def worst_asymmetry(K: Array) -> tuple[float, int, int]:
     return max(found, key=itemgetter(0), default=(0.0, 0, 0))
 
 
-class PrecomputedGram:
+class PrecomputedGram(ArrayInterface):
     """A matrix with the interface of :class:`mercer.gram.Gram`.
 
     Examples
@@ -168,6 +169,21 @@ class PrecomputedGram:
     def astype(self, dtype: DTypeLike) -> PrecomputedGram:
         """The same matrix in another precision."""
         return PrecomputedGram(self.matrix.astype(dtype, copy=False), symmetric=self.symmetric)
+
+    @property
+    def T(self) -> PrecomputedGram:
+        """The transposed matrix, on the same memory."""
+        if self.symmetric:
+            return self
+        transposed = PrecomputedGram(self.matrix.T, symmetric=False)
+        transposed.n_jobs = self.n_jobs
+        return transposed
+
+    def _entries(self) -> tuple[Array, bool]:
+        return self.matrix, False
+
+    def _is_stored(self, dtype: DTypeLike | None) -> bool:
+        return dtype is None or np.dtype(dtype) == self.dtype
 
     def as_linear_operator(self) -> LinearOperator:
         """The matrix for SciPy's iterative solvers."""

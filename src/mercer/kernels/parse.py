@@ -273,7 +273,7 @@ class _Reader:
         try:
             inspect.signature(function).bind(*arguments, **keywords)
         except TypeError as error:
-            advice = right_call(function, arguments, keywords) if inspect.isclass(function) else None
+            advice = right_call(self._names[name], arguments, keywords) if inspect.isclass(function) else None
             more = f" {advice}" if advice else ""
             self._fail(node, f"{name}: {error}; it takes {_parameters(function)}.{more}")
         return self._made(node, lambda: function(*arguments, **keywords))

@@ -112,7 +112,7 @@ class RBF(Exponential, StationaryKernel):
         return -0.5
 
 
-def _converted(name: str, value: Any, convert: Callable[[float], float]) -> float | list[float]:
+def _converted(name: str, value: Any, convert: Callable[[float], float]) -> float | tuple[float, ...]:
     """A parameter in another form, for one number or for one a column."""
     several = isinstance(value, (list, tuple)) or np.ndim(value) > 0
     entries = list(value) if several else [value]
@@ -120,7 +120,7 @@ def _converted(name: str, value: Any, convert: Callable[[float], float]) -> floa
         real = isinstance(entry, Real) and not isinstance(entry, (bool, np.bool_))
         if not real or not 0 < float(entry) < math.inf:
             raise ParameterError(f"{name} must be a finite number above 0, or one a column, and is {value!r}.")
-    converted = [convert(float(entry)) for entry in entries]
+    converted = tuple(convert(float(entry)) for entry in entries)
     return converted if several else converted[0]
 
 

@@ -1,0 +1,68 @@
+"""What lets a Gram matrix stand where NumPy expects a matrix: conversion, and products from the left."""
+
+from __future__ import annotations
+
+import abc
+from typing import Any
+
+import numpy as np
+from numpy.typing import DTypeLike
+
+from mercer._errors import DataError
+from mercer.engine.tiles import Array
+
+
+class ArrayInterface(abc.ABC):
+    """``np.asarray(K)`` and ``V @ K`` for a matrix that has ``K.T``, ``K @ V``, a shape and a dense form."""
+
+    # A product with an array on the left is left to ``__rmatmul__``, and arithmetic by elements is refused.
+    __array_ufunc__ = None
+
+    @property
+    @abc.abstractmethod
+    def shape(self) -> tuple[int, int]:
+        """Rows and columns."""
+
+    @property
+    @abc.abstractmethod
+    def T(self) -> Any:
+        """The transposed matrix, in the same form; nothing is computed."""
+
+    @abc.abstractmethod
+    def __matmul__(self, V: Any) -> Array:
+        """``K @ V`` for ``V`` of shape ``(m,)`` or ``(m, k)``."""
+
+    @abc.abstractmethod
+    def _entries(self) -> tuple[Array, bool]:
+        """All entries, and whether the array is new, so that its holder may change it."""
+
+    def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> Array:
+        """The matrix as an array, within the memory budget; ``dtype`` and ``copy`` as in ``np.asarray``.
+
+        Raises
+        ------
+        MemoryBudgetError
+            If it would not fit the memory budget; raised before anything is allocated.
+        ValueError
+            With ``copy=False``, if the entries are not stored or have another dtype.
+        """
+        if copy is False and not self._is_stored(dtype):
+            raise ValueError(
+                "copy=False needs a stored array of that dtype, and the entries of this matrix have to be computed or "
+                "converted; use copy=None."
+            )
+        entries, new = self._entries()
+        converted = entries if dtype is None else entries.astype(dtype, copy=False)
+        return converted.copy() if copy and not new and converted is entries else converted
+
+    def _is_stored(self, dtype: DTypeLike | None) -> bool:
+        """Whether the entries are an array of that dtype."""
+        return False
+
+    def __rmatmul__(self, V: Any) -> Array:
+        """``V @ K`` for ``V`` of shape ``(n,)`` or ``(k, n)``."""
+        V = np.asarray(V)
+        if V.ndim not in (1, 2) or V.shape[-1] != self.shape[0]:
+            raise DataError(f"K has {self.shape[0]} rows, so an array of shape {V.shape} cannot multiply it.")
+        product: Array = self.T @ V.T
+        return product.T
