@@ -293,6 +293,6 @@ def _lazy(kernel: Any, gamma: Any, rows: Any, names: tuple[str, ...] | None, n_j
         raise IndefiniteKernelError(
             f"{made!r} is indefinite, so that it has no feature space to compare means in; choose another kernel."
         )
-    gram = Gram(bind_columns(made, names), rows, n_jobs=n_jobs)
+    gram = Gram(bind_columns(made, names).with_data(rows), rows, n_jobs=n_jobs)
     # Between two objects a value takes long, and permutations look at it many times.
     return evaluated(gram) if gram.tile < tiles.TILE else gram

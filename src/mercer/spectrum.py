@@ -170,7 +170,7 @@ def eigenfunctions(
 def _read(kernel: Any, X: Any, gamma: Any) -> tuple[Kernel, Any]:
     """The kernel, which must be positive, and the rows in the form that it compares."""
     rows = checked_rows(kernel, X, "X")
-    made = bind_columns(as_kernel(kernel, gamma=gamma, X=rows), column_names(X))
+    made = bind_columns(as_kernel(kernel, gamma=gamma, X=rows), column_names(X)).with_data(rows)
     if made.definiteness != "positive":
         raise IndefiniteKernelError(
             f"{made.indefinite_part()!r} is not positive semi-definite, so that Mercer's theorem does not hold; choose "

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 
 import networkx as nx
 import numpy as np
@@ -73,8 +74,9 @@ def test_series_in_an_archive(capsys, lengths):
     assert report["columns"] == "1 series column"
     assert "logistic regression on series stretched to 11 times" in report["scores"]
     assert right(capsys, "s.npz", "s.mercer") == {"series": "series"}
-    code, _, err = run(capsys, "fit", "s.npz")
-    assert code == 2 and "has no kernel by default; choose one by --kernel" in err
+    report = run_json(capsys, "fit", "s.npz")
+    assert re.match(r"GlobalAlignment\([\d.]+\).normalized\(\)\.on\(\['series'\]\)", report["kernel"])
+    assert "by default" in report["chosen"]
 
 
 def test_channels_before_times_in_an_archive(capsys):

@@ -340,7 +340,7 @@ def test_values_that_overflow(kernel: Any, scale: float) -> None:
     ("kernel", "rows"),
     [
         (kernels.Spectrum(2), ["apple", "apply", "ample", "banana", "bandana", "cabana", "apple"]),
-        (kernels.GlobalAlignment(), [np.sin(t + np.arange(9.0)) * s for s in (1.0, 9.0) for t in (0.0, 0.1, 0.2)]),
+        (kernels.GlobalAlignment(1.0), [np.sin(t + np.arange(9.0)) * s for s in (1.0, 9.0) for t in (0.0, 0.1, 0.2)]),
     ],
 )
 def test_rows_that_are_not_vectors(kernel: Any, rows: list[Any]) -> None:

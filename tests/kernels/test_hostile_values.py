@@ -108,6 +108,6 @@ def test_rows_of_length_zero_have_the_value_zero() -> None:
 
 def test_values_beyond_single_precision_are_an_error_there() -> None:
     rows = np.zeros((2, 80), np.float32)
-    assert GlobalAlignment()(rows.astype(np.float64))[0, 1] > 1e39
+    assert GlobalAlignment(1.0)(rows.astype(np.float64))[0, 1] > 1e39
     with pytest.raises(KernelValueError, match="returned inf"):
-        GlobalAlignment()(rows)
+        GlobalAlignment(1.0)(rows)

@@ -95,7 +95,7 @@ def _by_folds(model: TableModel, job: Job, width_is_open: bool, seed: int) -> st
         if estimator.kernel.definiteness != "positive":
             return None
         # Evaluated once for all folds and penalties.
-        rows, estimator = estimator.kernel(rows), clone(estimator).set_params(kernel="precomputed")
+        rows, estimator = estimator.kernel.with_data(rows)(rows), clone(estimator).set_params(kernel="precomputed")
     progress = Progress(len(parts) * (1 + len(_WIDTHS) * width_is_open), "choosing C")
     folds = _Folds(rows, prepared.target, parts, progress)
     best: dict[str, float] = {}

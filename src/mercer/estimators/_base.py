@@ -127,7 +127,7 @@ class KernelEstimator(BaseEstimator):
         self._warn_of_unused()
         kernel = self._make_kernel(X, self.gamma if gamma is None else gamma)
         names = getattr(self, "feature_names_in_", None)
-        self.kernel_ = bind_columns(kernel, None if names is None else tuple(names))
+        self.kernel_ = bind_columns(kernel, None if names is None else tuple(names)).with_data(X)
         judge_kernel(self, kernel, intercept)
 
     def _warn_of_unused(self) -> None:

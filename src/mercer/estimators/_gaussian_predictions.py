@@ -147,7 +147,7 @@ class GaussianPredictions(KernelEstimator):
         # There is no fit whose columns these could be compared with.
         names, X = column_names(X), checked_rows(self.kernel, X, "X")
         rows, targets = Rows(X), self.n_targets or 1
-        kernel = bind_columns(self._make_kernel(X, self.gamma), names)
+        kernel = bind_columns(self._make_kernel(X, self.gamma), names).with_data(X)
         mean = np.zeros((rows.n, targets)) if targets > 1 else np.zeros(rows.n)
         if return_std:
             deviation = np.sqrt(diagonal(kernel, rows))

@@ -10,7 +10,7 @@ from mercer._errors import DataError, ParameterError
 from mercer.data.roles import ROLES, role_of
 from mercer.data.schema import Schema
 from mercer.data.words import listing, nearest
-from mercer.kernels import RBF, Spectrum, SubsetTree, WeisfeilerLehman
+from mercer.kernels import RBF, GlobalAlignment, Spectrum, SubsetTree, WeisfeilerLehman
 from mercer.kernels.kernel import Kernel
 from mercer.kernels.kinds import choices, kind_of_rows
 from mercer.kernels.modifiers import On
@@ -20,6 +20,7 @@ _DEFAULTS: dict[str, Kernel] = {
     "text": Spectrum(3).normalized(),
     "tree": SubsetTree(0.4).normalized(),
     "graph": WeisfeilerLehman(3).normalized(),
+    "series": GlobalAlignment().normalized(),
 }
 """The kernel of a role where none is asked for."""
 
@@ -28,11 +29,6 @@ def default_kernel(schema: Schema) -> Kernel | None:
     """A kernel for a table that holds more than numbers and categories; None for any other.
 
     It is a sum over the columns of kernels with ``k(x, x) = 1``: rows are alike where they are alike in any of them.
-
-    Raises
-    ------
-    ParameterError
-        If there is none for a role.
 
     Examples
     --------
@@ -44,12 +40,6 @@ def default_kernel(schema: Schema) -> Kernel | None:
     roles = schema.roles
     if not roles:
         return None
-    for name, role in roles.items():
-        if role not in _DEFAULTS:
-            raise ParameterError(
-                f"the {role} column {name!r} has no kernel by default; choose one by kernel=, as for series "
-                "GlobalAlignment(1.0).normalized(), whose number is a distance between two values."
-            )
     if list(schema.kinds) == list(roles) and len(roles) == 1:
         return next(_DEFAULTS[role] for role in roles.values())
     parts = [_DEFAULTS[role].on([name]) for name, role in roles.items()]
@@ -108,7 +98,7 @@ def place(kernel: Any, schema: Schema) -> Any:
 
 
 def _example(role: str) -> str:
-    return repr(_DEFAULTS[role]) if role in _DEFAULTS else "one that mercer.kernels has for them"
+    return repr(_DEFAULTS[role])
 
 
 def _check_choice(choice: On, schema: Schema) -> None:

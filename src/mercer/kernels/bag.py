@@ -241,6 +241,9 @@ class SetOf(MeanKernel):
         inner: Kernel = self.kernel
         return inner
 
+    def _seen_by_parts(self, rows: Rows) -> Rows:
+        return Rows(self._bags(rows).rows)
+
     def _bags(self, side: Rows) -> Bags:
         bags: Bags = side.keep(("bags", self.kernel), lambda: self.read_rows(side.raw))
         return bags

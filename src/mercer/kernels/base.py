@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import abc
 import dataclasses
+import math
 from collections.abc import Hashable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal, Self
@@ -60,6 +61,10 @@ class Expression(abc.ABC):
         tuning = dict(self.tuning)
         for name, info in self._numbers():
             value = getattr(self, name)
+            if isinstance(value, str):
+                # Not known yet, and so nothing that could be tuned; but it may be fixed or bounded.
+                yield Parameter(name, math.nan, tuning.get(name) or info["bounds"], info["transform"], False)
+                continue
             values = value if isinstance(value, tuple) else (value,)
             for position, v in enumerate(values):
                 path = f"{name}[{position}]" if isinstance(value, tuple) else name
@@ -78,6 +83,29 @@ class Expression(abc.ABC):
             for p in child.parameters
         )
         return (*own, *parts)
+
+    @property
+    def needs_data(self) -> bool:
+        """Whether a parameter of the kernel, or of a part, is the name of a rule: see ``with_data``."""
+        own = any(isinstance(getattr(self, name), str) for name, _ in self._numbers())
+        return own or any(child.needs_data for _, child in self.children())
+
+    def _with_data(self, rows: Rows) -> Any:
+        """The same kernel with the numbers that its rules take from the rows."""
+        own = self._numbers_of(rows) if any(isinstance(getattr(self, name), str) for name, _ in self._numbers()) else {}
+        changed = dataclasses.replace(self, **own) if own else self
+        if not any(child.needs_data for _, child in self.children()):
+            return changed
+        inside = self._seen_by_parts(rows)
+        return changed.with_children(tuple(child._with_data(inside) for _, child in self.children()))
+
+    def _numbers_of(self, rows: Rows) -> dict[str, Any]:
+        """The numbers that stand for the rules that this kernel's parameters name."""
+        return {}
+
+    def _seen_by_parts(self, rows: Rows) -> Rows:
+        """The rows as the kernels that this one is made of see them."""
+        return rows
 
     @property
     def theta(self) -> Array:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numbers
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 
@@ -64,6 +64,20 @@ class Kernel(Expression):
         """
         left = Rows(X)
         return Plan(self, left, left if Z is None else Rows(Z), None if out is None else out.dtype).dense(out)
+
+    def with_data(self, X: Any) -> Self:
+        """The same kernel with the parameters that are the name of a rule, such as ``"median"``, taken from ``X``.
+
+        Learners do it when they are fitted, with the rows of the fit; ``kernel_`` shows the numbers.
+
+        Examples
+        --------
+        >>> from mercer.kernels import GlobalAlignment
+        >>> GlobalAlignment("median").with_data([[0.0, 1.0, 2.0, 3.0], [1.0, 2.0, 3.0, 5.0]])
+        GlobalAlignment(4.0)
+        """
+        made: Self = self._with_data(Rows(X)) if self.needs_data else self
+        return made
 
     def diagonal(self, X: Any) -> Array:
         """``k(x_i, x_i)`` for every row of ``X``, shape ``(n,)``, without the rest of the Gram matrix."""

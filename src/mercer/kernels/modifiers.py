@@ -44,6 +44,9 @@ class On(Unary):
     def _expression(self) -> str:
         return f"{self.kernel._inside(ATOM)}.on({list(self.columns)!r})"
 
+    def _seen_by_parts(self, rows: Rows) -> Rows:
+        return rows.on(self.columns)
+
     def _through(self, pairs: Pairs) -> Pairs:
         left = pairs.left.on(self.columns)
         right = left if pairs.right is pairs.left else pairs.right.on(self.columns)
@@ -84,9 +87,12 @@ class Warped(Unary):
     def _expression(self) -> str:
         return f"{self.kernel._inside(ATOM)}.warped({_name(self.map)})"
 
+    def _seen_by_parts(self, rows: Rows) -> Rows:
+        return rows.derived(("map", self.map), self._mapped)
+
     def _through(self, pairs: Pairs) -> Pairs:
-        left = pairs.left.derived(("map", self.map), self._mapped)
-        right = left if pairs.right is pairs.left else pairs.right.derived(("map", self.map), self._mapped)
+        left = self._seen_by_parts(pairs.left)
+        right = left if pairs.right is pairs.left else self._seen_by_parts(pairs.right)
         return pairs.seen(left, right, ("map", self.map))
 
     def _mapped(self, X: Any) -> Any:

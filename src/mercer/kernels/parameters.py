@@ -71,20 +71,24 @@ def number(
     closed: bool = False,
     per_column: bool = False,
     optional: bool = False,
+    rules: tuple[str, ...] = (),
 ) -> Any:
     """A dataclass field that is a tunable number of a kernel: above ``low`` (at least ``low`` if ``closed``).
 
-    With ``per_column`` it may be a list of numbers, and with ``optional`` also an empty one.
+    With ``per_column`` it may be a list of numbers, and with ``optional`` also an empty one. It may also be the name of
+    one of ``rules``, by which ``kernel.with_data(X)`` takes it from the rows.
     """
     info = {
         "bounds": bounds, "transform": transform, "low": low, "closed": closed, "per_column": per_column,
-        "optional": optional,
+        "optional": optional, "rules": rules,
     }  # fmt: skip
     return dataclasses.field(default=default, metadata={"parameter": info})
 
 
-def check_number(kernel: str, name: str, value: Any, info: Mapping[str, Any]) -> float | tuple[float, ...]:
-    """``value`` as a float, or as a tuple of floats for one number a column."""
+def check_number(kernel: str, name: str, value: Any, info: Mapping[str, Any]) -> float | tuple[float, ...] | str:
+    """``value`` as a float, as a tuple of floats for one number a column, or as the name of a rule."""
+    if isinstance(value, str) and value in info["rules"]:
+        return value
     if info["optional"] and isinstance(value, (list, tuple)) and not value:
         return ()
     if info["per_column"] and (isinstance(value, (list, tuple)) or np.ndim(value) > 0):
@@ -102,7 +106,8 @@ def check_number(kernel: str, name: str, value: Any, info: Mapping[str, Any]) ->
             _check_range(kernel, name, v, info)
         return checked
     if isinstance(value, bool) or not isinstance(value, numbers.Real):
-        raise ParameterError(f"{kernel}: {name} must be a number, and is {value!r}.")
+        wanted = " or ".join(["a number", *map(repr, info["rules"])])
+        raise ParameterError(f"{kernel}: {name} must be {wanted}, and is {value!r}.")
     value = value if type(value) is float else float(value)
     _check_range(kernel, name, value, info)
     return value

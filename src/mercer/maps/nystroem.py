@@ -105,7 +105,7 @@ class NystroemMap(FeatureMap):
         return super()._check_X(X, reset=reset) if rows is None else rows
 
     def _learn(self, X: Any) -> None:
-        kernel = as_kernel(self.kernel, X=X)
+        kernel = as_kernel(self.kernel, X=X).with_data(X)
         if kernel.definiteness != "positive":
             raise IndefiniteKernelError(
                 f"NystroemMap needs a positive semi-definite kernel, and {kernel.indefinite_part()!r} is none. Choose "

@@ -50,7 +50,7 @@ class Operand:
         if X is not None:
             if isinstance(source, (Gram, PrecomputedGram, np.ndarray)):
                 raise DataError(f"X goes with a kernel, and this {type(source).__name__} is a matrix; leave X out.")
-            source = Gram(as_kernel(source, X=X), X)
+            source = Gram(as_kernel(source, X=X).with_data(X), X)
         elif isinstance(source, Kernel) or callable(source) or isinstance(source, str):
             raise DataError(f"a kernel has a Gram matrix only on rows of data; pass X as well: check({source!r}, X).")
         declared = source.kernel.definiteness if isinstance(source, Gram) else None

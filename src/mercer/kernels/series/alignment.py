@@ -13,10 +13,12 @@ from mercer._errors import KernelValueError
 from mercer.data.objects import Objects
 from mercer.data.series import Series
 from mercer.engine.tiles import Array
+from mercer.kernels.inputs import Rows
 from mercer.kernels.kernel import Kernel
 from mercer.kernels.objects import Packed, PairKernel
 from mercer.kernels.parameters import number, whole
 from mercer.kernels.series.packed import compare, compare_self, packed, reversed_each
+from mercer.kernels.series.width import alignment_width, known
 from mercer.loops.series import alignments, self_alignments
 
 
@@ -42,7 +44,7 @@ class _WithSelf(NamedTuple):
 class _Alignment(PairKernel):
     """What both forms share: sums over alignments in the scale of the normalised kernel, where they are at most 1."""
 
-    sigma: float = number(1.0)
+    sigma: float | str = number("median", rules=("median",))
     triangular: int = 0
 
     rows_of: ClassVar[type[Objects]] = Series
@@ -53,15 +55,22 @@ class _Alignment(PairKernel):
         triangular = whole("GlobalAlignment", "triangular", self.triangular, allowed, low=0)
         object.__setattr__(self, "triangular", triangular)
 
+    @property
+    def _width(self) -> float:
+        return known("GlobalAlignment", "sigma", self.sigma)
+
+    def _numbers_of(self, rows: Rows) -> dict[str, float]:
+        return {"sigma": alignment_width(rows.objects(Series))}
+
     def _packing(self) -> Hashable:
-        return "series and themselves", self.sigma, self.triangular
+        return "series and themselves", self._width, self.triangular
 
     def _pack(self, objects: Series) -> _WithSelf:
         store = packed(objects)
         n = len(objects)
         logarithm, slope = np.empty(n), np.empty(n)
         shrink = np.zeros(len(store.forward) // store.channels)
-        compare_self(self_alignments, store, self.sigma, self.triangular, logarithm, slope, shrink)
+        compare_self(self_alignments, store, self._width, self.triangular, logarithm, slope, shrink)
         return _WithSelf(*store, logarithm, slope, shrink, reversed_each(shrink, store))
 
     def _scaled(self, left: Packed, right: Packed, symmetric: bool, out: Array, slopes: Array | None = None) -> None:
@@ -70,7 +79,7 @@ class _Alignment(PairKernel):
             # The part below the diagonal is not written.
             out[...] = 0.0
         compare(
-            alignments, left, right, left.store.shrink, right.store.shrink_backward, self.sigma, self.triangular,
+            alignments, left, right, left.store.shrink, right.store.shrink_backward, self._width, self.triangular,
             symmetric, slopes is not None, out, np.empty((1, 1)) if slopes is None else slopes,
         )  # fmt: skip
         # Rounding leaves equal series beside 1.
@@ -97,9 +106,10 @@ class GlobalAlignment(_Alignment):
 
     Parameters
     ----------
-    sigma : float, default=1.0
-        In the units of the values. Cuturi (2011) advises the median distance of points times the square root of the
-        median length, times 0.1 to 10.
+    sigma : float or "median", default="median"
+        In the units of the values. ``"median"`` is the median distance between points of the series times the square
+        root of the median length (Cuturi 2011), of the rows that a learner is fitted on, or of those that are given
+        to ``with_data``. Widths of 0.1 to 10 times as much are worth a trial.
     triangular : int, default=0
         ``w(d) = max(0, 1 - |d| / triangular)``: points further apart in time are not aligned, and series whose lengths
         differ by as much have the value 0. With 0, ``w = 1``.
@@ -107,7 +117,8 @@ class GlobalAlignment(_Alignment):
     Raises
     ------
     ParameterError
-        If ``sigma`` is not above 0, or ``triangular`` is no whole number from 0 on.
+        If ``sigma`` is not above 0, or ``triangular`` is no whole number from 0 on. When evaluated, if ``sigma`` is
+        still ``"median"``.
     DataError
         When evaluated, if a row is no series, or the numbers of channels differ.
     KernelValueError
@@ -175,7 +186,7 @@ class NormalizedGlobalAlignment(_Alignment):
 
     Parameters
     ----------
-    sigma : float, default=1.0
+    sigma : float or "median", default="median"
     triangular : int, default=0
         As there.
 

@@ -13,7 +13,7 @@ from mercer.data.objects import Objects
 from mercer.data.series import Series
 from mercer.engine.tiles import Array
 from mercer.kernels.algebra import Unary
-from mercer.kernels.inputs import Pairs, Scope
+from mercer.kernels.inputs import Pairs, Rows, Scope
 from mercer.kernels.kinds import kind_of_rows
 from mercer.kernels.objects import ObjectKernel
 
@@ -70,9 +70,12 @@ class Elementwise(Unary, ObjectKernel):
             )
         return np.stack([item.ravel() for item in rows])
 
+    def _seen_by_parts(self, rows: Rows) -> Rows:
+        return rows.derived(_STEP, self._vectors)
+
     def _through(self, pairs: Pairs) -> Pairs:
-        left = pairs.left.derived(_STEP, self._vectors)
-        right = left if pairs.right is pairs.left else pairs.right.derived(_STEP, self._vectors)
+        left = self._seen_by_parts(pairs.left)
+        right = left if pairs.right is pairs.left else self._seen_by_parts(pairs.right)
         widths = left.root.vectors.shape[1], right.root.vectors.shape[1]
         if widths[0] != widths[1]:
             raise DataError(

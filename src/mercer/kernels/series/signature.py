@@ -14,9 +14,11 @@ from mercer.data.objects import Objects
 from mercer.data.series import Series
 from mercer.engine import memory, settings
 from mercer.engine.tiles import TILE, Array
+from mercer.kernels.inputs import Rows
 from mercer.kernels.objects import Packed, PairKernel
 from mercer.kernels.parameters import number, whole
 from mercer.kernels.series.packed import PackedSeries, compare, packed
+from mercer.kernels.series.width import known, median_distance
 from mercer.loops.signatures import signatures, whole_signatures
 
 # Of a loop, for two pieces of paths; more where pieces are long.
@@ -178,8 +180,10 @@ class SignaturePDE(PairKernel):
     ----------
     scale : float, default=1.0
         What the values are multiplied by; with ``length_scale``, the features.
-    length_scale : float, default=0.0
+    length_scale : float or "median", default=0.0
         That of the Gaussian ``exp(-|x_i - z_j|^2 / (2 length_scale^2))`` between points, with 0 the points themselves.
+        ``"median"`` is the median distance between points of the series, without the time, of the rows that a learner
+        is fitted on, or of those that are given to ``with_data``.
     time : float, default=0.0
         The time, from 0 to ``time``, is one more channel; see :class:`Signature`. With 0 there is none.
 
@@ -208,10 +212,17 @@ class SignaturePDE(PairKernel):
     """
 
     scale: float = number(1.0)
-    length_scale: float = number(0.0, closed=True)
+    length_scale: float | str = number(0.0, closed=True, rules=("median",))
     time: float = number(0.0, closed=True)
 
     rows_of: ClassVar[type[Objects]] = Series
+
+    @property
+    def _width(self) -> float:
+        return known("SignaturePDE", "length_scale", self.length_scale)
+
+    def _numbers_of(self, rows: Rows) -> dict[str, float]:
+        return {"length_scale": median_distance(rows.objects(Series))}
 
     def _packing(self) -> Hashable:
         return "series"
@@ -220,7 +231,7 @@ class SignaturePDE(PairKernel):
         return packed(objects)
 
     def _run(self, left: Packed, right: Packed, out: Array, symmetric: bool, slope: int) -> None:
-        numbers = self.scale, self.length_scale, self.time
+        numbers = self.scale, self._width, self.time
         longest, other = (int(side.store.lengths[side.index].max(initial=0)) for side in (left, right))
         with memory.reserve(24 * longest * other, f"the pieces of paths of {longest} and {other} points"):
             compare(whole_signatures, left, right, *numbers, symmetric, slope, out, backward=False, work=_STEPS)
@@ -238,7 +249,7 @@ class SignaturePDE(PairKernel):
 
     def _pull_pairs(self, left: Packed, right: Packed, weights: Array) -> Array:
         pulled = np.zeros(3)
-        used = [True, self.length_scale > 0, self.time > 0]
+        used = [True, self._width > 0, self.time > 0]
         slopes = np.empty(weights.shape)
         for slope in np.flatnonzero(used):
             self._run(left, right, slopes, False, int(slope))
