@@ -43,6 +43,7 @@ def record(name: str, **fields: Any) -> dict[str, Any]:
     return {"kind": "record", "class": name, "fields": fields}
 
 
+FITTED = {"n_features_in_": 1, "n_samples_seen_": 2, "var_": None, "scale_": None}
 CSR = {"kind": "csr_matrix", "shape": [1, 1], "data": [0], "indices": [0], "indptr": [0]}
 
 TABLES = {
@@ -95,10 +96,13 @@ TABLES = {
         [{"kind": "type", "class": "builtins.str"}, record("mercer.FromFunction", function=[0])],
         "is a class, which could be called",
     ),
-    "an array that is a dict": ([EMPTY_DICT, record("mercer.FrozenArray", array=[0])], "must be ndarray"),
+    "an array that is a dict": (
+        [EMPTY_DICT, record("mercer.FrozenArray", array=[0], names=None)], "must be an array of numbers"
+    ),
     "fields without names": ([{**scaler(), "fields": [1]}], "are not named"),
-    "a mean that is a dict": ([EMPTY_DICT, scaler(mean_=[0])], r"mean_ is of the type dict, and must be ndarray"),
-    "a count that is text": ([scaler(n_features_in_="3")], "n_features_in_ is of the type str"),
+    "a mean that is a dict": ([EMPTY_DICT, scaler(**FITTED, mean_=[0])], r"mean_ must be an array of f8 or f4"),
+    "a count that is text": ([scaler(**{**FITTED, "n_features_in_": "3"}, mean_=None)], "must be a whole number"),
+    "a scaler without a mean": ([scaler(**FITTED)], "StandardScaler lacks mean_"),
     "a dunder": ([EMPTY_DICT, scaler(__dict__=[0])], "an attribute named '__dict__'"),
     "a class attribute": ([scaler(__class__=1)], "an attribute named '__class__'"),
     "no identifier": ([scaler(**{"a.b": 1})], r"an attribute named 'a\.b'"),
@@ -108,7 +112,7 @@ TABLES = {
         [{"kind": "estimator", "class": "sklearn.Pipeline", "fields": {}}], "lacks its parameter 'steps'"
     ),
     "steps that are text": (
-        [{"kind": "estimator", "class": "sklearn.Pipeline", "fields": {"steps": "x"}}], "must be list"
+        [{"kind": "estimator", "class": "sklearn.Pipeline", "fields": {"steps": "x"}}], "must be of the class list"
     ),
 }  # fmt: skip
 

@@ -75,6 +75,12 @@ class MixedRows:
     def __init__(self, columns: Sequence[Any], names: Sequence[str] | None = None) -> None:
         self.columns = tuple(columns)
         self.names = None if names is None else tuple(names)
+        lengths = {len(column) for column in self.columns if column is not None}
+        if len(lengths) > 1 or (self.names is not None and len(self.names) != len(self.columns)):
+            raise DataError(
+                f"the columns of a table must be equally long and named one by one; there are {len(self.columns)} of "
+                f"{sorted(lengths)} rows, with {'no' if self.names is None else len(self.names)} names."
+            )
 
     @classmethod
     def of(cls, X: Any, kinds: Mapping[int, type[Objects] | None], name: str = "X") -> MixedRows:

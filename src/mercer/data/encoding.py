@@ -17,8 +17,10 @@ from sklearn.utils.validation import check_is_fitted
 from mercer._errors import DataError, MercerWarning, ParameterError, SchemaError
 from mercer._optional import optional
 from mercer.data.columns import MixedRows
+from mercer.data.fitted import Fitted
 from mercer.data.roles import ROLES, read_objects
 from mercer.data.schema import Locate, Schema, as_kind, infer_schema
+from mercer.data.statements import Flag, Is, Maybe
 from mercer.data.table import LARGEST, MISSING, row_place
 from mercer.data.words import IMPUTE, check_choices, listing
 from mercer.engine.memory import require
@@ -29,6 +31,27 @@ _SPARSE_BELOW = 0.1
 # Of a sparse matrix: mean, variance and scale of a feature, while they are found, and of a linear model for comparison.
 _BYTES_PER_FEATURE = 100
 _FEWER_COLUMNS = "Use fewer columns, or raise the budget with mercer.config(memory=...)."
+
+
+def transforms_its_schema(encoder: Any) -> bool:
+    """Whether a row of zeros, and of the first of all categories, becomes as many numbers as the schema says."""
+    schema, there = encoder.schema_, vars(encoder)
+    if "transformer_" not in there or ("dense_" in there) != (schema.width is not None):
+        return False
+    if there["transformer_"] is None:
+        return not schema.encoded
+    width = schema.encoded_columns - len(schema.roles)
+    if schema.width is not None:
+        row: Any = np.zeros((1, width)) if encoder.dense_ else sp.csr_matrix((1, width))
+    else:
+        firsts = {name: (schema.categories[name] or [""])[0] for name in schema.categories}
+        row = optional("pandas", "encoding columns").DataFrame(
+            {name: [firsts.get(name, 0.0)] for name in schema.encoded}
+        )
+        row = row.astype(dict.fromkeys(schema.categories, object))
+    matrix = encoder.transformer_.transform(row)
+    numbers = matrix.data if sp.issparse(matrix) else np.asarray(matrix, dtype=np.float64)
+    return bool(matrix.shape == (1, width) and np.isfinite(numbers).all())
 
 
 class TableEncoder(TransformerMixin, BaseEstimator):
@@ -74,6 +97,12 @@ class TableEncoder(TransformerMixin, BaseEstimator):
     array([[-1.,  1.,  0.],
            [ 1.,  0.,  1.]])
     """
+
+    _fitted = Fitted(
+        {"schema_": Is(Schema)},
+        {"transformer_": Maybe(Is(ColumnTransformer, Pipeline)), "dense_": Flag()},
+        rules=(("the transformers do not make the columns of the schema", transforms_its_schema),),
+    )
 
     def __init__(
         self, normalize: str = "standard", impute: str | None = None, roles: dict[str, str] | None = None

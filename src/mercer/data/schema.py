@@ -5,13 +5,15 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from mercer._errors import DataError, SchemaError
 from mercer._optional import optional
+from mercer.data.fitted import Fitted
 from mercer.data.roles import ROLES
+from mercer.data.statements import Count, Each, Maybe, Texts, Word
 from mercer.data.table import LARGEST
 from mercer.data.words import listing, nearest
 
@@ -49,6 +51,17 @@ class Schema:
     categories: dict[str, list[str]] = field(default_factory=dict)
     left_out: dict[str, str] = field(default_factory=dict)
     width: int | None = None
+    _fitted: ClassVar[Fitted] = Fitted(
+        {
+            "kinds": Texts(Word(("number", "boolean", "category", *ROLES))), "categories": Texts(Each(Word())),
+            "left_out": Texts(Word()), "width": Maybe(Count(least=1)),
+        },
+        rules=(
+            ("categories are those of other columns", lambda s: list(s.categories) == s.of_kind("category")),
+            ("columns are both named and numbered", lambda s: not (s.kinds and s.width is not None)),
+            ("a category is there twice", lambda s: all(len(set(c)) == len(c) for c in s.categories.values())),
+        ),
+    )  # fmt: skip
 
     def of_kind(self, kind: str) -> list[str]:
         """Names of the columns of a kind."""

@@ -13,7 +13,9 @@ from sklearn.utils.validation import _check_y, check_consistent_length, validate
 from mercer._errors import DataError, MercerWarning, ParameterError, warn_user
 from mercer.data.advice import advised
 from mercer.data.columns import MixedRows
+from mercer.data.fitted import Fitted
 from mercer.data.objects import Objects
+from mercer.data.statements import Count, Labels
 from mercer.engine.tiles import TILE
 from mercer.estimators._definiteness import (
     STATIONARY,
@@ -23,6 +25,7 @@ from mercer.estimators._definiteness import (
     judge_matrix,
     require_rule,
 )
+from mercer.estimators._fitted import KERNEL_FITS, FittedKernel, Jobs
 from mercer.gram import Gram, PrecomputedGram
 from mercer.gram.evaluated import evaluated
 from mercer.gram.precomputed import check_square
@@ -52,6 +55,10 @@ class KernelEstimator(BaseEstimator):
 
     # What becomes of an indefinite kernel; None for a learner that needs no definiteness.
     _if_indefinite: ClassVar[Policy | None] = STATIONARY
+    _fitted = Fitted(
+        sometimes={"n_features_in_": Count("d", least=1), "feature_names_in_": Labels("d", texts=True)},
+        always={"kernel_": FittedKernel()}, parameters={"n_jobs": Jobs()}, rules=(KERNEL_FITS,),
+    )  # fmt: skip
 
     def set_params(self, **params: Any) -> Self:
         """Set parameters; ``kernel__NAME`` replaces the kernel by one with another ``NAME``."""
@@ -71,6 +78,11 @@ class KernelEstimator(BaseEstimator):
     @property
     def _is_precomputed(self) -> bool:
         return isinstance(self.kernel, str) and self.kernel == "precomputed"
+
+    @property
+    def _needs_no_kernel(self) -> bool:
+        """Whether a fit may have left ``kernel_`` None."""
+        return self._is_precomputed
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

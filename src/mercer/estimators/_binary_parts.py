@@ -10,8 +10,13 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from mercer._errors import ParameterError
+from mercer.data.fitted import Fitted
+from mercer.data.statements import Count, Each, Either, Floats, Is, Labels, Maybe, Number, Whole, Word
+from mercer.estimators._fitted import FitRows, FittedKernel, outputs
 from mercer.estimators._latent_predictions import LatentPredictions
+from mercer.kernels import Kernel
 from mercer.solvers.gaussian.covariance import Matrix, Vector
+from mercer.solvers.gaussian.search import Search
 from mercer.solvers.solution import Certificate, Status
 
 
@@ -29,6 +34,26 @@ def parts(codes: NDArray[np.intp], classes: int, scheme: str) -> list[tuple[NDAr
     pairs = ((i, j) for i in range(classes) for j in range(i + 1, classes))
     chosen = ((np.flatnonzero((codes == i) | (codes == j)), j) for i, j in pairs)
     return [(rows, (codes[rows] == j).astype(np.intp)) for rows, j in chosen]
+
+
+def one_or_parts(model: Any) -> bool:
+    """Whether there is one posterior of all classes, or as many classifiers of two as the scheme has."""
+    there, k = vars(model), len(model.classes_)
+    count = len(model.estimators_)
+    if not count:
+        whole = {"dual_coef_", "_factor", "_state", "W_sr_"} <= there.keys() and not isinstance(model.kernel_, tuple)
+        return whole and (k > 2 or bool((model._factor.diagonal() > 0).all()))
+    wanted = {"one_vs_rest": k, "one_vs_one": k * (k - 1) // 2}.get(model.multi_class, 0)
+    kernels = model.kernel_ is None or (isinstance(model.kernel_, tuple) and len(model.kernel_) == count)
+    pairs = zip(model.estimators_, parts(model.y_train_, k, model.multi_class) if count == wanted else ())
+    return k > 2 and count == wanted and kernels and all(
+        len(part.classes_) == 2 and vars(part).get("n_features_in_") == vars(model).get("n_features_in_", None)
+        if model.kernel_ is not None else len(part.classes_) == 2 and part.n_features_in_ == len(rows)
+        for part, (rows, _) in pairs
+    )  # fmt: skip
+
+
+ONE_OR_PARTS = ("there is neither one posterior nor a classifier for each part", one_or_parts)
 
 
 def votes(values: Matrix, classes: int) -> Matrix:
@@ -62,6 +87,14 @@ def joint_certificate(certificates: list[Certificate], seconds: float, peak_byte
     )  # fmt: skip
 
 
+def _of_classes(k: int, n: int) -> tuple[int, ...]:
+    return (n,) if k == 2 else (n, k)
+
+
+def _of_factor(k: int, n: int) -> tuple[int, ...]:
+    return (n, n) if k == 2 else (k + 1, n, n)
+
+
 class BinaryParts(LatentPredictions):
     """Predictions of one posterior of all classes; or of classifiers of two, where ``estimators_`` holds some."""
 
@@ -70,6 +103,24 @@ class BinaryParts(LatentPredictions):
     theta_: Vector
     y_train_: NDArray[np.intp]
     estimators_: list[Any]
+    _fitted = Fitted(
+        {
+            "kernel_": Either(FittedKernel(), Each(Is(Kernel))), "X_train_": FitRows("n"),
+            "classes_": Labels("k", least=2), "n_classes_": Count("k"), "y_train_": Whole("n", below="k"),
+            "estimators_": Each(Is(LatentPredictions)), "search_": Maybe(Is(Search)), "theta_": Floats("p"),
+            "log_marginal_likelihood_value_": Number(), "certificate_": Is(Certificate),
+        },
+        {
+            "dual_coef_": Floats("outputs, n"), "_factor": Floats(_of_factor),
+            "_state": Floats("n, w"), "W_sr_": Floats(_of_classes), "pi_": Floats(_of_classes),
+        },
+        {
+            "multi_class": Word(("multinomial", "one_vs_rest", "one_vs_one")),
+            "approximation": Word(("laplace", "ep")),
+        },
+        {"outputs": outputs},
+        (ONE_OR_PARTS,),
+    )  # fmt: skip
 
     def predict_proba(self, X: Any, diagonal: Any = None) -> Matrix:
         """Probabilities of the classes, (m, n_classes), averaged over the posterior; each row sums to one.

@@ -12,11 +12,14 @@ from numpy.typing import NDArray
 
 from mercer._errors import ParameterError
 from mercer.data.columns import MixedRows
+from mercer.data.fitted import Fitted
 from mercer.data.objects import Objects
+from mercer.data.statements import Count, Floats, Is, Maybe, Number, Whole
 from mercer.engine import memory, settings
 from mercer.estimators._base import KernelEstimator
 from mercer.estimators._diagonal import diagonal_of_new
 from mercer.estimators._distinct import equal_rows
+from mercer.estimators._fitted import FitRows
 from mercer.gram import Gram
 from mercer.kernels.vector.dot import Linear
 from mercer.maps.nystroem import NystroemMap
@@ -24,6 +27,7 @@ from mercer.solvers.clustering.kmeans import working_bytes
 from mercer.solvers.clustering.primal_means import Coordinates, by_parts, squared_norms
 from mercer.solvers.clustering.starts import Start
 from mercer.solvers.matrix import Vector
+from mercer.solvers.solution import Certificate
 
 _WORDS = ("k-means++", "random")
 # Landmarks are chosen among so many rows for each of them, and so many at the least.
@@ -55,6 +59,36 @@ class Rows:
     first: NDArray[np.intp]
     kept: NDArray[np.bool_]
     owner: NDArray[np.intp]
+
+
+def means_are_there(model: Any) -> bool:
+    """Whether the means are given, by weights of rows or as points of the space that ``predict`` measures in."""
+    there = vars(model)
+    k = len(model._squares)
+    if "dual_coef_" in there:
+        rows = model.n_features_in_ if model.kernel_ is None else there["X_fit_"].shape[0] if "X_fit_" in there else -1
+        return "cluster_centers_" not in there and there["dual_coef_"].shape == (rows, k)
+    if "cluster_centers_" not in there or "X_fit_" in there:
+        return False
+    width = there["cluster_centers_"].shape[1]
+    if "map_" in there:
+        return bool(there["map_"].n_output_features_ == width) and there.get("_center") is None
+    return bool(model.kernel_ == Linear()) and width == model.n_features_in_
+
+
+CLUSTERS = Fitted(
+    {
+        "_squares": Floats("k", least=0), "_own": Maybe(Floats("n")), "inertia_": Number(),
+        "inertia_history_": Floats("steps"), "n_iter_": Count(), "certificate_": Is(Certificate),
+        "labels_": Whole("n", below="k"),
+    },
+    {
+        "dual_coef_": Floats("m, k"), "X_fit_": FitRows("m", kept=False), "map_": Is(NystroemMap),
+        "_center": Maybe(Floats("d")), "cluster_centers_": Floats("k, features"),
+    },
+    rules=(("the means are neither weights of rows nor points", means_are_there),),
+)  # fmt: skip
+"""What KernelKMeans states of a fit."""
 
 
 def rows_of(X: Any, weight: Vector, *, merge: bool, square: bool) -> Rows:

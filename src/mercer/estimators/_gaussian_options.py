@@ -86,6 +86,23 @@ def mean_functions(mean: str, X: Any, center: Vector | None) -> Matrix | None:
     return np.concatenate([ones, centred], axis=1)
 
 
+def targets_and_trend_fit(model: Any) -> bool:
+    """Whether the means of the targets and the coefficients of the mean function are as many as the parameters say."""
+    several, trend = model.y_train_.shape[1:], model._trend
+    dense = isinstance(model.X_train_, np.ndarray)
+    if model._y_mean.shape != several or (model._center is not None) != (model.mean == "linear"):
+        return False
+    if (trend is None) != (model.mean == "zero") or trend is None:
+        return bool(trend is None and model.mean == "zero")
+    count = 1 if model.mean == "constant" else model.n_features_in_ + 1
+    columns = several[0] if several else 1
+    fits = trend.solved.shape[0] == len(model.y_train_) and trend.coefficients.shape[1] == columns
+    return bool(fits and trend.transform.shape[0] == count and (dense or model.mean != "linear"))
+
+
+TARGETS_AND_TREND = ("the targets, the mean function and its coefficients do not fit together", targets_and_trend_fit)
+
+
 def one_column_kernel(kernel: Kernel, columns: int | None) -> Kernel:
     """The kernel with ``ExpSineSquared`` as ``Periodic`` where it sees one column: there they are the same.
 

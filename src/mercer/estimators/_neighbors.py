@@ -11,10 +11,13 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from mercer._errors import DataError, ParameterError
+from mercer.data.fitted import Fitted
+from mercer.data.statements import Count, Floats, Maybe, Word
 from mercer.engine import settings
 from mercer.engine.tiles import Array
 from mercer.estimators._base import KernelEstimator
 from mercer.estimators._diagonal import diagonal_of_new
+from mercer.estimators._fitted import FitRows
 from mercer.gram import Gram
 from mercer.gram.nearest import smallest
 from mercer.kernels.geometry import Ranking, ranking
@@ -23,6 +26,11 @@ Vector = NDArray[np.float64]
 
 # Differences of k below so many units in the last place of what they are differences of are rounding.
 _ROUNDING = 4
+
+
+def _knows_its_diagonal(model: Any) -> bool:
+    by_finish = model.kernel_ is not None and ranking(model.kernel_).finish is not None
+    return (model._own is None) == by_finish
 
 
 class KernelNeighbors(KernelEstimator):
@@ -34,6 +42,15 @@ class KernelNeighbors(KernelEstimator):
     X_fit_: Any
     n_samples_fit_: int
     _own: Vector | None
+
+    _fitted = Fitted(
+        {"X_fit_": FitRows("n"), "n_samples_fit_": Count("n"), "_own": Maybe(Floats("n"))},
+        parameters={"n_neighbors": Count(least=1), "weights": Maybe(Word(("uniform", "distance")))},
+        rules=(
+            ("there are fewer rows than neighbours", lambda m: m.n_neighbors <= m.n_samples_fit_),
+            ("the diagonal of the kernel matrix and the kernel do not agree", _knows_its_diagonal),
+        ),
+    )  # fmt: skip
 
     def __init__(
         self,

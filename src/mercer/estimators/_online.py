@@ -13,18 +13,21 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from mercer._errors import DataError, ParameterError
+from mercer.data.fitted import Fitted
+from mercer.data.statements import Count, Floats, Number, Whole
 from mercer.engine import memory
 from mercer.engine.progress import Progress
 from mercer.estimators._base import KernelEstimator
 from mercer.estimators._definiteness import NO_SPACE
 from mercer.estimators._distinct import places_among, stacked
+from mercer.estimators._fitted import GIVEN_COLUMNS, SupportRows
 from mercer.estimators._parameters import require_choice, require_number, require_seed
 from mercer.gram import PrecomputedGram
 from mercer.kernels import RBF
 from mercer.solvers.matrix import Vector, whole_matrix
 from mercer.solvers.online.budgeted import learn, learn_by_merging, whole_fits
 from mercer.solvers.online.schedules import NAMES, check_step_sizes, step_sizes
-from mercer.solvers.online.state import STEEPNESS, STRATEGIES, OnlineProblem, OnlineState
+from mercer.solvers.online.state import STEEPNESS, STRATEGIES, WALK, OnlineProblem, OnlineState
 
 
 class OnlineExpansion(KernelEstimator, ABC):
@@ -54,6 +57,16 @@ class OnlineExpansion(KernelEstimator, ABC):
     dual_coef_: Vector
     intercept_: Vector
     eta0_: float
+    _fitted = Fitted(
+        {
+            "eta0_": Number(least=0), "support_vectors_": SupportRows("s"), "dual_coef_": Floats("o, s"),
+            "intercept_": Floats("o"), "budget_error_": Floats("o", least=0, finite=False),
+            "truncation_bound_": Number(least=0, finite=False), "progressive_loss_": Floats("steps", finite=False),
+            "n_iter_": Count("steps"), "t_": Count(), "n_changes_": Count(), "_walk": WALK,
+        },
+        {"support_": Whole("s")},
+        rules=(GIVEN_COLUMNS, ("steps are counted in two ways", lambda m: m._walk["steps"] == m.t_)),
+    )  # fmt: skip
 
     @property
     @abstractmethod

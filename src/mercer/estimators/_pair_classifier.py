@@ -16,8 +16,11 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
 from mercer._errors import DataError, InfeasibleError, ParameterError, warn_user
+from mercer.data.fitted import Fitted
+from mercer.data.statements import Count, Flag, Floats, Is, Labels, Lengths, Whole, Word
 from mercer.engine import memory
 from mercer.estimators._base import KernelEstimator
+from mercer.estimators._fitted import Coefficients, SupportRows, training_shape
 from mercer.estimators._layout import dense, laid_out_as, read_only
 from mercer.estimators._one_vs_one import (
     Expansion,
@@ -40,6 +43,11 @@ from mercer.solvers.svm.pairwise import Controls, Method, solve_pairs
 
 _STOPPED = (Status.iteration_limit, Status.stalled)
 ROLES = np.array(["outside", "free", "bounded"])
+
+
+def _of_rows(k: int, n: int) -> tuple[int, ...]:
+    """The shape of what is told of the training rows: once for two classes, else against each other class."""
+    return (n,) if k == 2 else (k - 1, n)
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,6 +98,22 @@ class PairClassifier(ClassifierMixin, KernelEstimator, ABC):
     certificate_: Certificate
     certificates_: Certificates
     _role_codes: NDArray[np.int8]
+    _fitted = Fitted(
+        {
+            "classes_": Labels("k", least=2), "class_weight_": Floats("k", least=0),
+            "shape_fit_": Lengths(training_shape), "support_": Whole("s", below="n"),
+            "n_support_": Whole("k", total="s"), "dual_coef_": Coefficients("others, s"), "intercept_": Floats("pairs"),
+            "support_vectors_": SupportRows("s"), "margins_": Floats(_of_rows, nan=True),
+            "_role_codes": Whole(_of_rows, below=3), "certificates_": Is(Certificates), "n_iter_": Whole("pairs"),
+            "certificate_": Is(Certificate), "fit_status_": Count(most=1),
+        },
+        derived={"others": lambda k: k - 1, "pairs": lambda k: k * (k - 1) // 2},
+        parameters={"decision_function_shape": Word(("ovr", "ovo")), "break_ties": Flag()},
+        rules=(
+            ("there is not one certificate for each pair", lambda m: len(m.certificates_) == len(m.intercept_)),
+            ("break_ties is for 'ovr'", lambda m: not m.break_ties or m.decision_function_shape == "ovr"),
+        ),
+    )  # fmt: skip
 
     @abstractmethod
     def _bounds(self, data: ClassRows) -> Vector:

@@ -8,18 +8,22 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
-from sklearn.base import clone
+from sklearn.base import BaseEstimator, clone
 from sklearn.utils.validation import check_array
 
 from mercer._errors import ParameterError
 from mercer.data.advice import advised
+from mercer.data.fitted import Fitted
+from mercer.data.statements import Count, Flag, Floats, Is, Labels, Whole
 from mercer.estimators._base import KernelEstimator
 from mercer.estimators._definiteness import is_usable
 from mercer.estimators._distinct import behind, places_among, stacked
+from mercer.estimators._fitted import SupportRows, form_is_whole, outputs
 from mercer.estimators._weights import fit_weighted_kernel
 from mercer.kernels.vector.dot import Linear
 from mercer.solvers.matrix import Vector
-from mercer.solvers.svm.stochastic_rows import FeatureRows, KernelRows, StochasticRows, Walk
+from mercer.solvers.solution import Certificate
+from mercer.solvers.svm.stochastic_rows import WALK, FeatureRows, KernelRows, StochasticRows, Walk
 
 
 @dataclass
@@ -50,6 +54,19 @@ class SGDForms(KernelEstimator):
     support_: NDArray[np.intp]
     support_vectors_: Any
     dual_coef_: Vector
+    _fitted = Fitted(
+        {
+            "classes_": Labels("k", least=2), "_primal": Flag(), "intercept_": Floats("outputs"), "t_": Count(),
+            "n_iter_": Count(), "_walk": WALK,
+        },
+        {
+            "support_": Whole("s"), "support_vectors_": SupportRows("s"), "dual_coef_": Floats("outputs, s"),
+            "coef_": Floats("outputs, features"), "feature_map_": Is(BaseEstimator), "certificate_": Is(Certificate),
+            "_convex": Flag(),
+        },
+        derived={"outputs": outputs},
+        rules=(("the form is neither that of a kernel nor that of features", form_is_whole),),
+    )  # fmt: skip
 
     def _check_X(self, X: Any, *, reset: bool) -> Any:
         X = super()._check_X(X, reset=reset)
@@ -57,6 +74,10 @@ class SGDForms(KernelEstimator):
             X = X.copy()
             X.sum_duplicates()
         return X
+
+    @property
+    def _needs_no_kernel(self) -> bool:
+        return self._is_precomputed or bool(getattr(self, "_primal", False))
 
     @property
     def _outputs(self) -> int:

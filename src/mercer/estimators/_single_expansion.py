@@ -14,8 +14,11 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
 from mercer._errors import ParameterError, warn_user
+from mercer.data.fitted import Fitted
+from mercer.data.statements import Count, Floats, Is, Lengths, Whole
 from mercer.engine import memory
 from mercer.estimators._base import KernelEstimator
+from mercer.estimators._fitted import Coefficients, SupportRows, training_shape
 from mercer.estimators._layout import dense, laid_out_as, read_only
 from mercer.estimators._parameters import require_choice, require_number
 from mercer.estimators._trail import Trail
@@ -61,6 +64,15 @@ class SingleExpansion(KernelEstimator, ABC):
     certificate_: Certificate
     # Leads from fit to fit along a path over the same rows, weights and kernel.
     _trail: Trail | None = None
+    _fitted = Fitted(
+        {
+            "shape_fit_": Lengths(training_shape), "support_": Whole("s", below="n"),
+            "support_vectors_": SupportRows("s"),
+            "n_support_": Whole("1", total="s"), "dual_coef_": Coefficients("1, s"),
+            "intercept_": Floats("1"), "n_iter_": Count(), "certificate_": Is(Certificate),
+            "fit_status_": Count(most=1),
+        }
+    )  # fmt: skip
 
     @abstractmethod
     def _problem(self, gram: GramMatrix, targets: Vector, weight: Vector, convex: bool) -> BoxQP:

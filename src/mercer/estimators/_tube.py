@@ -8,6 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import RegressorMixin
 
+from mercer.data.fitted import Fitted
+from mercer.data.statements import Floats, Words
 from mercer.estimators._parameters import require_number
 from mercer.estimators._single_expansion import Learned, SingleExpansion, roles
 from mercer.solvers.matrix import Vector
@@ -20,6 +22,12 @@ class TubeRegressor(RegressorMixin, SingleExpansion):
     slacks_above_: Vector
     slacks_below_: Vector
     roles_: NDArray[np.str_]
+    _fitted = Fitted(
+        {
+            "slacks_above_": Floats("n", least=0), "slacks_below_": Floats("n", least=0),
+            "roles_": Words("n", ("outside", "inside", "on")),
+        }
+    )  # fmt: skip
 
     def predict(self, X: Any) -> Vector:
         """The prediction for each row of ``X``, (m,), in float64; ``X`` is (m, n) for ``"precomputed"``."""

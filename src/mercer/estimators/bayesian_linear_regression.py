@@ -15,6 +15,8 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from mercer._errors import MercerWarning, ParameterError, warn_user
 from mercer.data.advice import advised
+from mercer.data.fitted import Fitted
+from mercer.data.statements import Count, Floats, Is, Labels, Number
 from mercer.engine import memory
 from mercer.estimators._parameters import require_choice
 from mercer.estimators._targets import warn_of_constant
@@ -27,6 +29,9 @@ Vector = NDArray[np.float64]
 _LEARNED = "evidence"
 # Rows at once, while they are reduced and when they are predicted.
 _ROWS = 4096
+
+# The least number that can be divided by.
+_SMALLEST = float(np.finfo(np.float64).tiny)
 
 
 class BayesianLinearRegression(RegressorMixin, BaseEstimator):
@@ -117,6 +122,16 @@ class BayesianLinearRegression(RegressorMixin, BaseEstimator):
     >>> learned.log_marginal_likelihood_value_ > model.log_marginal_likelihood_value_
     True
     """
+
+    _fitted = Fitted(
+        {
+            "n_features_in_": Count("d", least=1), "_spectrum": Is(DesignSpectrum), "alpha_": Number(least=_SMALLEST),
+            "beta_": Number(least=_SMALLEST), "n_iter_": Count(), "mean_": Floats("d"), "intercept_": Number(),
+            "log_marginal_likelihood_value_": Number(finite=False), "certificate_": Is(Certificate),
+        },
+        {"feature_names_in_": Labels("d", texts=True)},
+        rules=(("the spectrum is that of other columns", lambda m: len(m._spectrum.center) == m.n_features_in_),),
+    )  # fmt: skip
 
     def __init__(self, alpha: Any = _LEARNED, beta: Any = _LEARNED, *, fit_intercept: bool = False) -> None:
         self.alpha = alpha

@@ -14,12 +14,15 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from mercer._errors import ParameterError, warn_user
+from mercer.data.fitted import Fitted
+from mercer.data.statements import Floats, Is, Labels, Maybe, Number, Whole, Word
 from mercer.engine import lapack, memory
 from mercer.engine.tiles import spans
 from mercer.estimators._base import KernelEstimator
 from mercer.estimators._covariance import KernelCovariance, MatrixCovariance
 from mercer.estimators._definiteness import PROCESS, judge_covariance
 from mercer.estimators._distinct import equal_rows
+from mercer.estimators._fitted import ASCENDING, FitRows, has_full_diagonal
 from mercer.estimators._gaussian_options import check_search
 from mercer.estimators._ordered import DECISIONS, averaged_probabilities, decide, ordered_labels
 from mercer.estimators._ordinal_search import search_bounds, search_ordinal, slope_parameter
@@ -30,10 +33,11 @@ from mercer.kernels.parameters import Parameter
 from mercer.kernels.plan import diagonal
 from mercer.priors import bind_priors
 from mercer.solvers.gaussian.ordinal import OrdinalEvidence, OrdinalPosterior, OrdinalProcess
+from mercer.solvers.gaussian.search import Search
 from mercer.solvers.linear.cholesky import blas_threads
 from mercer.solvers.matrix import Vector
 from mercer.solvers.risk.cumulative_links import LINKS
-from mercer.solvers.solution import Status
+from mercer.solvers.solution import Certificate, Status
 
 # New rows that are predicted at a time.
 _TILE = 512
@@ -142,6 +146,18 @@ class GaussianProcessOrdinalRegression(ClassifierMixin, KernelEstimator):
     """
 
     _if_indefinite = PROCESS
+    _fitted = Fitted(
+        {
+            "search_": Maybe(Is(Search)), "theta_": Floats("p"), "classes_": Labels("k", least=2),
+            "X_fit_": FitRows("m"), "_ranks": Whole("n", below="k"), "_owner": Whole("n", below="m"),
+            "dual_coef_": Floats("m"), "_root": Floats("m"), "_factor": Floats("m, m"), "slope_": Number(least=0),
+            "thresholds_": Floats("cuts", finite=False), "log_marginal_likelihood_value_": Number(),
+            "certificate_": Is(Certificate),
+        },
+        parameters={"link": Word(tuple(LINKS)), "decision": Word(DECISIONS)},
+        derived={"cuts": lambda k: k - 1},
+        rules=(ASCENDING, has_full_diagonal("_factor")),
+    )  # fmt: skip
 
     def __init__(
         self,

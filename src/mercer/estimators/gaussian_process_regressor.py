@@ -11,10 +11,14 @@ from sklearn.base import MultiOutputMixin, RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
 from mercer._errors import DataError, MercerWarning, ParameterError, warn_user
+from mercer.data.fitted import Fitted
+from mercer.data.statements import Either, Floats, Is, Maybe, Number, Word
 from mercer.engine import memory
 from mercer.estimators._definiteness import judge_covariance
+from mercer.estimators._fitted import FitRows, LikeThe, has_full_diagonal
 from mercer.estimators._gaussian_options import (
     NOISE_BOUNDS,
+    TARGETS_AND_TREND,
     check_flags,
     check_search,
     mean_functions,
@@ -32,11 +36,15 @@ from mercer.solvers.gaussian.condition import condition
 from mercer.solvers.gaussian.covariance import Matrix, Vector
 from mercer.solvers.gaussian.regression import GaussianRegression, Objective
 from mercer.solvers.gaussian.search import Search, maximise, warn_of_bounds
-from mercer.solvers.gaussian.trend import Trend
+from mercer.solvers.gaussian.trend import Trend, TrendFit
 from mercer.solvers.linear.cholesky import blas_threads
+from mercer.solvers.solution import Certificate
 
 # Above it, squares of gradients of the evidence may overflow, which goes by squares of targets.
 _LARGEST_TARGET = 1e70
+
+# The least deviation of targets that has an inverse.
+_LEAST = float(np.finfo(np.float64).tiny)
 
 
 class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, GaussianPredictions):
@@ -133,6 +141,20 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, GaussianPredict
     >>> bool(abs(mean[0] - np.sin(1.5)) < 0.05), bool(std[0] < 0.05 < std[1])
     (True, True)
     """
+
+    _fitted = Fitted(
+        {
+            "X_train_": FitRows("n"), "_y_mean": Either(Floats(""), Floats("t")),
+            "_y_scale": LikeThe("_y_mean", Either(Floats("", least=_LEAST), Floats("t", least=_LEAST))),
+            "y_train_": Either(Floats("n"), Floats("n, t")), "_center": Maybe(Floats("d")),
+            "search_": Maybe(Is(Search)), "theta_": Floats("p"), "noise_": Maybe(Number(least=0)),
+            "_variances": Floats("n", least=0), "L_": Floats("n, n"),
+            "alpha_": LikeThe("y_train_", Either(Floats("n"), Floats("n, t"))), "_trend": Maybe(Is(TrendFit)),
+            "jitter_": Number(least=0), "log_marginal_likelihood_value_": Number(), "certificate_": Is(Certificate),
+        },
+        parameters={"mean": Word(("zero", "constant", "linear"))},
+        rules=(has_full_diagonal("L_"), TARGETS_AND_TREND),
+    )  # fmt: skip
 
     def __init__(
         self,

@@ -14,7 +14,16 @@ from sklearn.utils.validation import check_is_fitted
 
 from mercer._errors import ParameterError, warn_user
 from mercer.estimators._base import KernelEstimator
-from mercer.estimators._clusters import Rows, check_start, coordinates_of, inner_of, new_diagonal, rows_of, start_of
+from mercer.estimators._clusters import (
+    CLUSTERS,
+    Rows,
+    check_start,
+    coordinates_of,
+    inner_of,
+    new_diagonal,
+    rows_of,
+    start_of,
+)
 from mercer.estimators._parameters import require_choice, require_number, require_seed
 from mercer.estimators._weights import check_sample_weight, fit_weighted_kernel
 from mercer.gram import Gram, PrecomputedGram
@@ -138,6 +147,8 @@ class KernelKMeans(ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMix
     >>> KernelKMeans(2, kernel="linear", init=[0, 2]).fit([[0.0], [1.0], [9.0], [11.0]]).cluster_centers_.tolist()
     [[0.5], [10.0]]
     """
+
+    _fitted = CLUSTERS
 
     def __init__(
         self,

@@ -13,12 +13,15 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from mercer._errors import DataError, ParameterError, warn_user
+from mercer.data.fitted import Fitted
+from mercer.data.statements import Count, Either, Floats, Is, Maybe, Number
 from mercer.estimators._base import KernelEstimator
+from mercer.estimators._fitted import FitRows
 from mercer.estimators._parameters import require_choice, require_number, require_seed
 from mercer.estimators._targets import warn_of_constant
 from mercer.estimators._weights import check_sample_weight, fit_weighted_kernel
 from mercer.solvers.risk.gradient_descent import HeldOut, LeastSquares, descend
-from mercer.solvers.solution import Status
+from mercer.solvers.solution import Certificate, Status
 
 Positions = NDArray[np.intp]
 
@@ -134,6 +137,16 @@ class KernelLMS(MultiOutputMixin, RegressorMixin, KernelEstimator):
     >>> bool((np.diff(model.loss_history_) < 0).all())
     True
     """
+
+    _fitted = Fitted(
+        {
+            "X_fit_": FitRows("n", kept=False), "dual_coef_": Either(Floats("n"), Floats("n, t")),
+            "learning_rate_": Number(least=0), "largest_eigenvalue_": Maybe(Number(least=0)),
+            "loss_history_": Floats("steps"), "n_iter_": Count(), "validation_scores_": Maybe(Floats("steps")),
+            "best_iter_": Count(), "certificate_": Is(Certificate),
+        },
+        rules=(("there are more steps than losses", lambda m: m.best_iter_ <= m.n_iter_ < len(m.loss_history_)),),
+    )  # fmt: skip
 
     def __init__(
         self,

@@ -15,8 +15,11 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
 from mercer._errors import DataError, ParameterError, warn_user
+from mercer.data.fitted import Fitted
+from mercer.data.statements import Count, Floats, Is, Labels, Whole
 from mercer.engine import memory
 from mercer.estimators._base import KernelEstimator
+from mercer.estimators._fitted import FitRows, outputs
 from mercer.estimators._parameters import require_choice, require_number
 from mercer.estimators._targets import check_labels
 from mercer.estimators._weights import check_sample_weight, class_factors, fit_weighted_kernel
@@ -147,6 +150,15 @@ class KernelLogisticRegression(ClassifierMixin, KernelEstimator):
     """
 
     certificate_: Certificate
+
+    _fitted = Fitted(
+        {
+            "classes_": Labels("k", least=2), "class_weight_": Floats("k", least=0),
+            "dual_coef_": Floats("outputs, n"), "intercept_": Floats("outputs"), "X_fit_": FitRows("n", kept=False),
+            "n_iter_": Whole("1"), "certificate_": Is(Certificate), "fit_status_": Count(most=1),
+        },
+        derived={"outputs": outputs},
+    )  # fmt: skip
 
     def __init__(
         self,

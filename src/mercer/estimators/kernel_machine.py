@@ -18,9 +18,12 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from mercer._errors import DataError, ParameterError, warn_user
+from mercer.data.fitted import Fitted
+from mercer.data.statements import Count, Floats, Is, Labels, Whole
 from mercer.engine import memory
 from mercer.estimators._base import KernelEstimator
 from mercer.estimators._certificates import STOPPED, joined
+from mercer.estimators._fitted import GIVEN_COLUMNS, SupportRows, outputs
 from mercer.estimators._parameters import require_choice, require_number
 from mercer.estimators._targets import check_labels, warn_of_constant
 from mercer.estimators._weights import check_sample_weight, class_factors, fit_weighted_kernel
@@ -30,7 +33,7 @@ from mercer.solvers.risk.regularized_risk import RegularizedRisk
 from mercer.solvers.risk.solve import METHODS, shared_matrix, solve_risk
 from mercer.solvers.risk.stationary import solve_stationary
 from mercer.solvers.risk.values import RiskValue
-from mercer.solvers.solution import Solution
+from mercer.solvers.solution import Certificate, Solution
 
 
 def _classifies(machine: KernelMachine) -> bool:
@@ -39,6 +42,13 @@ def _classifies(machine: KernelMachine) -> bool:
     if isinstance(loss, str):
         loss = LOSSES.get(loss)
     return bool(getattr(loss, "targets", "numbers") == "signs")
+
+
+def _agrees(machine: KernelMachine) -> bool:
+    there = vars(machine)
+    count = len(machine.classes_) if "classes_" in there else None
+    labels = "classes_" in there and "class_weight_" in there
+    return labels == (machine.loss_.targets == "signs") == _classifies(machine) and len(machine.norm_) == outputs(count)
 
 
 def _has_probabilities(machine: KernelMachine) -> bool:
@@ -164,6 +174,18 @@ class KernelMachine(KernelEstimator):
     >>> model.certificate_.relative_gap < 1e-6
     True
     """
+
+    _fitted = Fitted(
+        {
+            "loss_": Is(Loss), "regularizer_": Is(Penalty), "support_": Whole("s"),
+            "support_vectors_": SupportRows("s"),
+            "dual_coef_": Floats("o, s"), "intercept_": Floats("o"), "norm_": Floats("o", least=0),
+            "l2_factor_": Floats("o", finite=False), "n_iter_": Count(), "certificate_": Is(Certificate),
+            "fit_status_": Count(most=1),
+        },
+        {"classes_": Labels("k", least=2), "class_weight_": Floats("k", least=0)},
+        rules=(GIVEN_COLUMNS, ("the loss and the classes do not agree", _agrees)),
+    )  # fmt: skip
 
     def __init__(
         self,

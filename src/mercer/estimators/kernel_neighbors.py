@@ -10,8 +10,17 @@ from sklearn.base import ClassifierMixin, MultiOutputMixin, RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
 from mercer._errors import DataError
+from mercer.data.fitted import Fitted
+from mercer.data.statements import Each, Either, Flag, Floats, Labels, Whole
 from mercer.estimators._neighbors import KernelNeighbors, Vector
 from mercer.estimators._targets import check_labels
+
+
+def _are_labels(model: Any) -> bool:
+    classes = model.classes_ if model.outputs_2d_ else [model.classes_]
+    sizes = [len(labels) for labels in classes] if isinstance(model.classes_, list) == model.outputs_2d_ else []
+    codes = model._targets
+    return len(sizes) == codes.shape[1] and bool((codes.max(axis=0) < sizes).all())
 
 
 class KernelNeighborsClassifier(MultiOutputMixin, ClassifierMixin, KernelNeighbors):
@@ -94,6 +103,13 @@ class KernelNeighborsClassifier(MultiOutputMixin, ClassifierMixin, KernelNeighbo
     """
 
     classes_: Any
+    _fitted = Fitted(
+        {
+            "outputs_2d_": Flag(), "_targets": Whole("n, o"),
+            "classes_": Either(Labels("k", least=1), Each(Labels("?", least=1))),
+        },
+        rules=(("the codes of the labels go beyond the classes", _are_labels),),
+    )  # fmt: skip
     _targets: NDArray[np.intp]
 
     def __sklearn_tags__(self) -> Any:
@@ -238,6 +254,9 @@ class KernelNeighborsRegressor(MultiOutputMixin, RegressorMixin, KernelNeighbors
     """
 
     _targets: Vector
+    _fitted = Fitted(
+        {"_targets": Either(Floats("n"), Floats("n, t"))}
+    )  # fmt: skip
 
     def fit(self, X: Any, y: Any) -> Self:
         """Keep rows ``X`` and targets ``y``.

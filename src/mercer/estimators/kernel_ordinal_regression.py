@@ -13,9 +13,12 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
 from mercer._errors import IndefiniteKernelError, ParameterError, warn_user
+from mercer.data.fitted import Fitted
+from mercer.data.statements import Count, Floats, Is, Labels, Number, Word
 from mercer.engine import memory
 from mercer.estimators._base import KernelEstimator
 from mercer.estimators._distinct import equal_rows
+from mercer.estimators._fitted import ASCENDING, FitRows
 from mercer.estimators._ordered import DECISIONS, OrderedLabels, class_probabilities, decide, ordered_labels
 from mercer.estimators._parameters import require_choice, require_number, require_slope
 from mercer.estimators._weights import check_sample_weight, class_factors, fit_weighted_kernel
@@ -145,6 +148,18 @@ class KernelOrdinalRegression(ClassifierMixin, KernelEstimator):
     >>> model.certificate_.relative_gap < 1e-9, bool(model.thresholds_[0] < model.thresholds_[1])
     (True, True)
     """
+
+    _fitted = Fitted(
+        {
+            "classes_": Labels("k", least=2), "class_weight_": Floats("k", least=0), "slope_": Number(least=0),
+            "thresholds_": Floats("cuts", finite=False), "dual_coef_": Floats("n"), "X_fit_": FitRows("n", kept=False),
+            "certificate_": Is(Certificate), "n_iter_": Count(),
+        },
+        {"log_evidence_": Number()},
+        {"link": Word(tuple(LINKS)), "decision": Word(DECISIONS)},
+        {"cuts": lambda k: k - 1},
+        (ASCENDING,),
+    )  # fmt: skip
 
     def __init__(
         self,

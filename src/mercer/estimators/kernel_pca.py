@@ -16,18 +16,26 @@ from sklearn.utils.validation import check_array, check_is_fitted
 from mercer._errors import DataError, MercerWarning, ParameterError, warn_user
 from mercer.data.advice import advised
 from mercer.data.columns import MixedRows
+from mercer.data.fitted import Fitted
 from mercer.data.objects import Objects
+from mercer.data.statements import Either, Floats, Is, Maybe, Number, Word
 from mercer.estimators._base import KernelEstimator
 from mercer.estimators._definiteness import SPECTRUM, is_usable, judge_finding
+from mercer.estimators._fitted import FitRows
 from mercer.estimators._parameters import require_choice, require_number, require_seed
 from mercer.gram import Gram
 from mercer.kernels import Kernel, as_kernel
 from mercer.kernels.convert import rate_of_scale
 from mercer.solvers.linear import cholesky
 from mercer.solvers.linear.linear_system import LinearSystem
+from mercer.solvers.solution import Certificate
 from mercer.solvers.spectral.eigenpairs import SOLVERS, Eigenpairs, Eigenproblem, EigenState, solve
 
 Array = NDArray[np.floating]
+
+
+def _has_both_halves(model: Any) -> bool:
+    return hasattr(model, "dual_coef_") == hasattr(model, "X_transformed_fit_")
 
 
 class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEstimator):
@@ -150,6 +158,15 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEstimat
     """
 
     _if_indefinite = SPECTRUM
+    _fitted = Fitted(
+        {
+            "X_fit_": FitRows("n"), "gamma_": Either(Maybe(Number()), Word()), "eigenvalues_": Floats("m", least=0),
+            "eigenvectors_": Floats("n, m"), "negative_eigenvalues_": Floats("negative", most=0), "solver_": Word(),
+            "_row_means": Floats("n"), "certificate_": Is(Certificate),
+        },
+        {"dual_coef_": Floats("n, d"), "X_transformed_fit_": Floats("n, m")},
+        rules=(("half of the inverse transform is missing", _has_both_halves),),
+    )  # fmt: skip
 
     def __init__(
         self,

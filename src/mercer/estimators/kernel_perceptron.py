@@ -13,18 +13,21 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from mercer._errors import ParameterError
+from mercer.data.fitted import Fitted
+from mercer.data.statements import Count, Floats, Labels, Whole, Word
 from mercer.engine import memory
 from mercer.engine.tiles import spans
 from mercer.estimators._base import KernelEstimator
 from mercer.estimators._classes import all_classes, class_codes, require_two_classes
 from mercer.estimators._definiteness import NO_SPACE
 from mercer.estimators._distinct import places_among, stacked
+from mercer.estimators._fitted import GIVEN_COLUMNS, SupportRows, outputs
 from mercer.estimators._parameters import require_choice, require_number, require_seed
 from mercer.estimators._targets import check_labels
 from mercer.loops.perceptron import votes
 from mercer.solvers.matrix import Vector
 from mercer.solvers.online.perceptron import make_passes
-from mercer.solvers.online.problem import Expansion, PerceptronProblem
+from mercer.solvers.online.problem import WALK, Expansion, PerceptronProblem
 
 _VOTING_BYTES = 2**24
 
@@ -127,6 +130,24 @@ class KernelPerceptron(ClassifierMixin, KernelEstimator):
 
     _walk: dict[str, Any]
     _if_indefinite = NO_SPACE
+
+    _fitted = Fitted(
+        {
+            "classes_": Labels("k", least=2), "mistakes_": Whole("steps"), "n_iter_": Count("steps"),
+            "support_vectors_": SupportRows("s"), "dual_coef_": Floats("outputs, s"), "intercept_": Floats("outputs"),
+            "t_": Count(), "_walk": WALK,
+        },
+        {"support_": Whole("s")},
+        {"averaging": Word(("plain", "averaged", "voted"))},
+        {"outputs": outputs},
+        (
+            GIVEN_COLUMNS,
+            (
+                "steps are counted in two ways",
+                lambda m: m._walk["steps"] == m.t_ >= m._walk["updates"][:, 0].max(initial=0),
+            ),
+        ),
+    )  # fmt: skip
 
     def __init__(
         self,

@@ -16,9 +16,12 @@ from sklearn.metrics import d2_pinball_score
 from sklearn.utils.validation import check_is_fitted
 
 from mercer._errors import ParameterError, warn_user
+from mercer.data.fitted import Fitted
+from mercer.data.statements import Count, Flag, Floats, Is, Whole
 from mercer.engine import memory
 from mercer.estimators._base import KernelEstimator
 from mercer.estimators._certificates import STOPPED, joined
+from mercer.estimators._fitted import GIVEN_COLUMNS, SupportRows
 from mercer.estimators._parameters import require_choice, require_number
 from mercer.estimators._targets import warn_of_constant
 from mercer.estimators._weights import check_sample_weight, fit_weighted_kernel
@@ -145,6 +148,22 @@ class KernelQuantileRegression(RegressorMixin, KernelEstimator):
     >>> np.abs(shares - [0.1, 0.5, 0.9]).max() < 0.05
     np.True_
     """
+
+    _fitted = Fitted(
+        {
+            "crossings_": Count(), "support_": Whole("s"), "support_vectors_": SupportRows("s"),
+            "dual_coef_": Floats("m, s"), "intercept_": Floats("m"), "quantiles_": Floats("m", least=0, most=1),
+            "certificate_": Is(Certificate), "n_iter_": Count(), "fit_status_": Count(most=1),
+        },
+        parameters={"non_crossing": Flag()},
+        rules=(
+            GIVEN_COLUMNS,
+            (
+                "quantiles_ are not those of the parameter",
+                lambda m: np.array_equal(m.quantiles_, np.ravel(np.asarray(m.quantiles, dtype=np.float64))),
+            ),
+        ),
+    )  # fmt: skip
 
     def __init__(
         self,

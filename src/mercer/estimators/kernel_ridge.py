@@ -14,7 +14,10 @@ from sklearn.metrics import r2_score
 from sklearn.utils.validation import check_is_fitted
 
 from mercer._errors import ParameterError
+from mercer.data.fitted import Fitted
+from mercer.data.statements import Either, Floats, Is, Maybe, Number, Word
 from mercer.estimators._base import KernelEstimator
+from mercer.estimators._fitted import FitRows, LikeThe
 from mercer.estimators._parameters import require_choice
 from mercer.estimators._targets import warn_of_constant
 from mercer.estimators._weights import check_sample_weight
@@ -22,11 +25,11 @@ from mercer.gram import Gram
 from mercer.gram.evaluated import evaluated
 from mercer.kernels import Kernel, as_kernel
 from mercer.solvers.linear import cholesky
-from mercer.solvers.linear.choose_penalty import choose
+from mercer.solvers.linear.choose_penalty import PenaltyCurves, choose
 from mercer.solvers.linear.leave_one_out import leave_one_out
 from mercer.solvers.linear.linear_system import LinearSystem, LinearSystemState
 from mercer.solvers.linear.penalty_path import CRITERIA, Criterion, PenaltyPath
-from mercer.solvers.solution import Solution
+from mercer.solvers.solution import Certificate, Solution
 
 Vector = NDArray[np.float64]
 
@@ -137,6 +140,18 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelEstimator):
 
     # Computed when asked for.
     _loo_predictions: Vector | None = None
+
+    _fitted = Fitted(
+        {
+            "X_fit_": FitRows("n"), "y_fit_": Either(Floats("n"), Floats("n, t")),
+            "sample_weight_fit_": Maybe(Floats("n", least=0)),
+            "_loo_predictions": Maybe(LikeThe("y_fit_", Either(Floats("n"), Floats("n, t")))),
+            "alpha_": Either(Number(least=0), Floats("t", least=0)),
+            "dual_coef_": LikeThe("y_fit_", Either(Floats("n"), Floats("n, t"))),
+            "factorization_": Word(), "certificate_": Is(Certificate),
+        },
+        {"path_": Is(PenaltyCurves)},
+    )  # fmt: skip
 
     def __init__(
         self,

@@ -6,6 +6,8 @@ from typing import Any, Self
 
 import numpy as np
 
+from mercer.data.fitted import Fitted
+from mercer.data.statements import Number
 from mercer.engine import memory
 from mercer.estimators._parameters import require_number
 from mercer.estimators._targets import warn_of_constant
@@ -136,6 +138,10 @@ class NuSVR(TubeRegressor):
     >>> round(model.epsilon_, 6), model.roles_.tolist()
     (0.175, ['inside', 'on', 'on', 'outside', 'on'])
     """
+
+    _fitted = Fitted(
+        {"epsilon_": Number(least=0)}
+    )  # fmt: skip
 
     def __init__(
         self,

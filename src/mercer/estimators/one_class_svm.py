@@ -8,6 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import OutlierMixin
 
+from mercer.data.fitted import Fitted
+from mercer.data.statements import Floats, Words
 from mercer.estimators._parameters import require_number
 from mercer.estimators._single_expansion import Learned, SingleExpansion, roles
 from mercer.estimators._weights import check_svm_weight
@@ -133,6 +135,13 @@ class OneClassSVM(OutlierMixin, SingleExpansion):
     >>> model.roles_.tolist()
     ['on', 'inside', 'inside', 'inside', 'on', 'outside']
     """
+
+    _fitted = Fitted(
+        {
+            "offset_": Floats("1"), "slacks_": Floats("n", least=0),
+            "roles_": Words("n", ("outside", "inside", "on")),
+        }
+    )  # fmt: skip
 
     def __init__(
         self,

@@ -9,7 +9,10 @@ from scipy.special import expit, softmax
 from sklearn.base import ClassifierMixin
 from sklearn.utils.metaestimators import available_if
 
+from mercer.data.fitted import Fitted
+from mercer.data.statements import Labels
 from mercer.estimators._classes import all_classes, class_codes, require_two_classes
+from mercer.estimators._fitted import outputs
 from mercer.estimators._online import OnlineExpansion
 from mercer.estimators._parameters import require_choice
 from mercer.estimators._targets import check_labels
@@ -151,6 +154,11 @@ class OnlineKernelLogisticRegression(ClassifierMixin, OnlineExpansion):
     """
 
     epsilon = 0.0
+
+    _fitted = Fitted(
+        {"classes_": Labels("k", least=2)},
+        rules=(("there is not a function for each class", lambda m: len(m.intercept_) == outputs(len(m.classes_))),),
+    )  # fmt: skip
 
     def __init__(
         self,

@@ -11,6 +11,8 @@ from sklearn.utils.validation import _check_y, check_consistent_length
 
 from mercer._errors import DataError
 from mercer.data.advice import advised
+from mercer.data.fitted import Fitted
+from mercer.data.statements import Flag
 from mercer.estimators._online import OnlineExpansion
 from mercer.estimators._parameters import require_choice, require_number
 from mercer.solvers.matrix import Vector
@@ -87,6 +89,11 @@ class OnlineKernelRegressor(MultiOutputMixin, RegressorMixin, OnlineExpansion):
     """
 
     _single: bool
+
+    _fitted = Fitted(
+        {"_single": Flag()},
+        rules=(("there are several functions", lambda m: not m._single or len(m.intercept_) == 1),),
+    )  # fmt: skip
 
     def __init__(
         self,

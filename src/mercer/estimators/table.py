@@ -11,7 +11,9 @@ from sklearn.utils import Tags, get_tags
 from sklearn.utils.validation import check_is_fitted
 
 from mercer.data.encoding import TableEncoder
+from mercer.data.fitted import Fitted
 from mercer.data.schema import Locate, Schema
+from mercer.data.statements import Is, Labels, Number
 from mercer.data.table import row_place
 from mercer.estimators.table_kernels import by_name, by_position, place
 from mercer.kernels.kernel import Kernel
@@ -30,6 +32,13 @@ class Prepared:
     target: np.ndarray
     mean: float = 0.0
     scale: float = 1.0
+def _fits_its_estimator(model: Any) -> bool:
+    there, inner = vars(model), vars(model.estimator_)
+    columns = inner.get("n_features_in_")
+    counted = columns is None or columns == len(model.encoder_.feature_names_)
+    if is_classifier(model.estimator_):
+        return counted and "classes_" in there and np.array_equal(there["classes_"], inner.get("classes_", []))
+    return counted and "classes_" not in there and {"target_mean_", "target_scale_"} <= there.keys()
 
 
 class TableModel(BaseEstimator):
@@ -74,6 +83,15 @@ class TableModel(BaseEstimator):
     >>> model.predict(frame).tolist()
     ['low', 'low', 'high', 'high']
     """
+
+    _fitted = Fitted(
+        {"estimator_": Is(BaseEstimator), "encoder_": Is(TableEncoder)},
+        {
+            "report_": Is(dict), "classes_": Labels("k", least=2), "target_mean_": Number(),
+            "target_scale_": Number(least=float(np.finfo(np.float64).tiny)),
+        },
+        rules=(("the estimator is not one for the encoded columns and the target", _fits_its_estimator),),
+    )  # fmt: skip
 
     def __init__(
         self, estimator: Any, normalize: str = "standard", impute: str | None = None, target: str = "y",

@@ -10,7 +10,9 @@ from typing import Any
 import numpy as np
 
 from mercer._errors import DataError, ParameterError
+from mercer.data.fitted import Fitted
 from mercer.data.objects import Objects
+from mercer.data.statements import Each, Maybe, Numbers, Word
 from mercer.data.vectors import as_vectors, column_names
 from mercer.engine.tiles import Array
 from mercer.kernels.algebra import Unary
@@ -211,6 +213,11 @@ _ROUNDING = 16.0
 
 class FrozenArray:
     """An array as a value: read-only, compared and hashed by its content; with the names of its columns, if any."""
+
+    _fitted = Fitted(
+        {"array": Numbers(), "names": Maybe(Each(Word()))},
+        rules=(("there is not a name for each column", lambda a: a.names is None or a.array.shape[1] == len(a.names)),),
+    )
 
     def __init__(self, array: Any, names: tuple[str, ...] | None = None) -> None:
         self.array = np.array(array, order="C")

@@ -15,6 +15,8 @@ from sklearn.utils.validation import _check_feature_names_in, check_is_fitted, v
 
 from mercer._errors import NumericalError
 from mercer.data.advice import advised
+from mercer.data.fitted import Fitted
+from mercer.data.statements import Count, Is, Labels
 from mercer.data.vectors import as_vectors
 from mercer.engine import memory, threads
 from mercer.engine.progress import Progress
@@ -36,6 +38,10 @@ class FeatureMap(TransformerMixin, BaseEstimator, abc.ABC):
     kernel: Any
     kernel_: Kernel
     n_output_features_: int
+    _fitted = Fitted(
+        {"kernel_": Is(Kernel), "n_output_features_": Count("features", least=1)},
+        {"n_features_in_": Count("d", least=1), "feature_names_in_": Labels("d", texts=True)},
+    )
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

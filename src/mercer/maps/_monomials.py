@@ -12,6 +12,8 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from mercer._errors import MemoryBudgetError
+from mercer.data.fitted import Fitted
+from mercer.data.statements import Count
 from mercer.loops.monomials import monomials, sparse_monomials
 from mercer.maps._base import FeatureMap, by_rows, csr_of
 
@@ -54,12 +56,25 @@ def _counts(degree: int, m: int) -> NDArray[np.int64]:
     return counts
 
 
+# In more columns, or of a higher degree in as many, monomials are more than 64 bits can number.
+_MOST = 63
+
+
+def _is_counted(phi: Any) -> bool:
+    d = vars(phi).get("n_features_in_", 0)
+    few = 0 < min(d, phi._degree) <= _MOST and phi._lowest <= phi._degree
+    return few and phi.n_output_features_ == feature_count(d, phi._degree, phi._lowest)
+
+
 class MonomialMap(FeatureMap):
     """Base of the maps whose features are monomials, each once, times a factor of its degree and of the row."""
 
     # Of the fit: what parameters are later must not change how much is written.
     _degree: int
     _lowest: int
+    _fitted = Fitted(
+        {"_degree": Count(least=1), "_lowest": Count()}, rules=(("the features are not counted", _is_counted),)
+    )
 
     def _set_count(self, degree: int, lowest: int) -> None:
         self._degree, self._lowest = degree, lowest

@@ -8,6 +8,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from mercer._errors import MemoryBudgetError
+from mercer.data.fitted import Fitted
 from mercer.kernels import AllSubsets
 from mercer.loops.monomials import sparse_subset_products, subset_products
 from mercer.maps._base import FeatureMap, by_rows, csr_of, largest_entry
@@ -15,6 +16,11 @@ from mercer.maps._monomials import in_figures
 
 # Numbers of subsets are signed integers of 64 bits.
 _MOST_COLUMNS = 62
+
+
+def _is_counted(phi: Any) -> bool:
+    d = vars(phi).get("n_features_in_", 0)
+    return 0 < d <= _MOST_COLUMNS and phi.n_output_features_ == 2**d
 
 
 class AllSubsetsMap(FeatureMap):
@@ -57,6 +63,8 @@ class AllSubsetsMap(FeatureMap):
     >>> phi.kernel([[2.0, 3.0]]).tolist()
     [[50.0]]
     """
+
+    _fitted = Fitted(rules=(("the features are not counted", _is_counted),))
 
     @property
     def kernel(self) -> AllSubsets:

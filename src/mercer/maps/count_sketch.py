@@ -10,10 +10,16 @@ import scipy.fft
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from mercer.data.fitted import Fitted
 from mercer.data.seeds import generator
+from mercer.data.statements import Is, Whole
 from mercer.kernels import Polynomial
 from mercer.kernels.parameters import whole
 from mercer.maps._base import FeatureMap, by_rows
+
+
+def _are_hashes(phi: Any) -> bool:
+    return phi.places_.shape == (phi.kernel_.degree, vars(phi).get("n_features_in_", 0) + 1) and bool(phi.signs_.all())
 
 
 class CountSketchMap(FeatureMap):
@@ -83,6 +89,13 @@ class CountSketchMap(FeatureMap):
     """
 
     kernel_: Polynomial
+    _fitted = Fitted(
+        {
+            "kernel_": Is(Polynomial), "places_": Whole("degree, places", below="features"),
+            "signs_": Whole("degree, places", least=-1, below=2),
+        },
+        rules=(("the hashes are not those of the kernel and the columns", _are_hashes),),
+    )  # fmt: skip
 
     def __init__(
         self, degree: int = 2, scale: float = 1.0, offset: float = 1.0, n_components: int = 100,

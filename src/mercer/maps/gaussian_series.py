@@ -11,9 +11,16 @@ from scipy.special import gammainc
 from sklearn.utils.validation import check_is_fitted
 
 from mercer._errors import DataError
+from mercer.data.fitted import Fitted
+from mercer.data.statements import Is
 from mercer.kernels import RBF
 from mercer.kernels.parameters import whole
 from mercer.maps._monomials import MonomialMap
+
+
+def _has_scales(phi: Any) -> bool:
+    scales = phi.kernel_.length_scale
+    return not isinstance(scales, tuple) or len(scales) == phi.n_features_in_
 
 
 class GaussianSeriesMap(MonomialMap):
@@ -70,6 +77,7 @@ class GaussianSeriesMap(MonomialMap):
     """
 
     kernel_: RBF
+    _fitted = Fitted({"kernel_": Is(RBF)}, rules=(("there is not a length scale for each column", _has_scales),))
 
     def __init__(self, length_scale: Any = 1.0, degree: int = 4) -> None:
         self.length_scale = length_scale

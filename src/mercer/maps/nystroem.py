@@ -9,16 +9,24 @@ from numpy.typing import NDArray
 
 from mercer._errors import DataError, IndefiniteKernelError, NumericalError, ParameterError
 from mercer.data.columns import MixedRows
+from mercer.data.fitted import Fitted
 from mercer.data.objects import Objects
 from mercer.data.seeds import generator
+from mercer.data.statements import Floats, Maybe, RowsOfData, Whole
 from mercer.engine import memory
 from mercer.kernels import as_kernel
+from mercer.kernels.compares import compares
 from mercer.kernels.domain import checked_objects
 from mercer.kernels.parameters import whole
 from mercer.maps._base import FeatureMap, by_rows
 from mercer.maps._landmarks import centres, inverse_root, leverage, pivots, uniform
 
 _CHOICES = {"uniform": uniform, "leverage": leverage, "rpcholesky": pivots}
+
+
+def _compares_landmarks(phi: Any) -> bool:
+    counted = "n_features_in_" in vars(phi)
+    return counted != isinstance(phi.landmarks_, Objects) and compares(phi.kernel_, phi.landmarks_)
 
 
 class NystroemMap(FeatureMap):
@@ -91,6 +99,14 @@ class NystroemMap(FeatureMap):
     >>> F.shape, bool(abs(F @ F.T - phi.kernel_(X)).max() < 1e-6)
     ((50, 8), True)
     """
+
+    _fitted = Fitted(
+        {
+            "landmark_indices_": Maybe(Whole("features")), "landmarks_": RowsOfData("features"),
+            "normalization_": Floats("features, features"),
+        },
+        rules=(("the kernel does not compare the landmarks", _compares_landmarks),),
+    )  # fmt: skip
 
     def __init__(
         self, kernel: Any = "rbf", n_components: int = 100, *, method: str = "rpcholesky", random_state: Any = None

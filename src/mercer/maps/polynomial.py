@@ -9,6 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mercer._errors import NumericalError
+from mercer.data.fitted import Fitted
+from mercer.data.statements import Is
 from mercer.kernels import Polynomial
 from mercer.maps._base import largest_entry
 from mercer.maps._monomials import MonomialMap
@@ -75,6 +77,13 @@ class PolynomialMap(MonomialMap):
     """
 
     kernel_: Polynomial
+    _fitted = Fitted(
+        {"kernel_": Is(Polynomial)},
+        rules=(
+            ("the degree is not that of the kernel", lambda phi: phi._degree == phi.kernel_.degree),
+            ("the lowest degree is wrong", lambda phi: phi._lowest == (0 if phi.kernel_.offset > 0 else phi._degree)),
+        ),
+    )  # fmt: skip
 
     def __init__(self, degree: int = 2, scale: float = 1.0, offset: float = 1.0) -> None:
         self.degree = degree

@@ -9,11 +9,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mercer._errors import DataError, ParameterError
+from mercer.data.fitted import Fitted
 from mercer.data.seeds import generator
+from mercer.data.statements import Floats, Is, Number
 from mercer.engine import memory
 from mercer.kernels import RBF, ArcCosine, Kernel, Laplacian, Matern, as_kernel
 from mercer.kernels.parameters import whole
 from mercer.maps._base import FeatureMap, by_rows
+
+
+def _are_enough(phi: Any) -> bool:
+    count = phi.n_output_features_
+    return phi.frequencies_.shape[1] == (count if isinstance(phi.kernel_, ArcCosine) else (count + 1) // 2)
 
 
 class RandomFourierMap(FeatureMap):
@@ -81,6 +88,14 @@ class RandomFourierMap(FeatureMap):
     >>> bool(abs(F @ F.T - phi.kernel_(X)).max() < 0.03)
     True
     """
+
+    _fitted = Fitted(
+        {
+            "kernel_": Is(RBF, Matern, Laplacian, ArcCosine), "frequencies_": Floats("d, frequencies"),
+            "phase_": Number(),
+        },
+        rules=(("there are not as many frequencies as features need", _are_enough),),
+    )  # fmt: skip
 
     def __init__(
         self, kernel: Any = "rbf", n_components: int = 100, *, orthogonal: bool = False, random_state: Any = None

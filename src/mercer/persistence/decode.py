@@ -28,6 +28,7 @@ from mercer.persistence.registry import (
     check_field,
     registry,
 )
+from mercer.persistence.states import check_state
 
 
 class Decoder:
@@ -214,12 +215,14 @@ class Decoder:
         cls, fields = self._class(registry().records, node), self._fields(node)
         for name, value in fields.items():
             check_field(cls, name, value)
-        return cls(**fields)
+        record = cls(**fields)
+        check_state(record)
+        return record
 
     def _estimator(self, node: Mapping[str, Any]) -> Any:
         cls, fields = self._class(registry().estimators, node), self._fields(node)
-        for name, value in fields.items():
-            check_attribute(cls, name, value)
+        for name in fields:
+            check_attribute(cls, name)
         for name, parameter in inspect.signature(cls).parameters.items():
             if name in fields or parameter.kind is parameter.VAR_KEYWORD:
                 continue
@@ -230,6 +233,7 @@ class Decoder:
         model = cls.__new__(cls)
         for name, value in fields.items():
             setattr(model, name, value)
+        check_state(model)
         return model
 
 

@@ -98,8 +98,8 @@ def load(path: str | os.PathLike[str]) -> Any:
     Raises
     ------
     ModelFileError
-        If there is no such file, or it is no model file, truncated, altered, of a newer version, or holds
-        anything that is not on the list of what a model file may hold.
+        If there is no such file, or it is not a model file, truncated, altered, of a newer version, holds
+        anything that is not on the list of what a model file may hold, or attributes that do not fit together.
     MemoryBudgetError
         If the arrays do not fit the memory budget.
 

@@ -18,7 +18,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 from sklearn.base import BaseEstimator
 from sklearn.compose import ColumnTransformer
 from sklearn.gaussian_process import kernels as gaussian_process
@@ -153,105 +152,7 @@ def record_fields(cls: type) -> list[str]:
     return list(inspect.signature(cls).parameters)
 
 
-# Attributes that mean the same wherever they occur, and what each may be.
-_Array = (np.ndarray,)
-_Rows = (np.ndarray, sp.csr_matrix, sp.csr_array, list, Objects, MixedRows)
-_Count = (int, np.integer)
-_ATTRIBUTES: dict[str, tuple[type, ...]] = {
-    "W_sr_": _Array,
-    "X_train_": _Rows,
-    "X_transformed_fit_": _Array,
-    "_factor": _Array,
-    "_own": (np.ndarray, type(None)),
-    "_owner": _Array,
-    "_ranks": _Array,
-    "_root": _Array,
-    "_role_codes": _Array,
-    "_row_means": _Array,
-    "_single": (bool,),
-    "_state": _Array,
-    "_squares": _Array,
-    "_spectrum": (DesignSpectrum,),
-    "_walk": (dict,),
-    "L_": _Array,
-    "X_fit_": _Rows,
-    "alpha_": (float, np.floating, np.ndarray),
-    "_center": (np.ndarray, type(None)),
-    "_targets": _Array,
-    "_trend": (TrendFit, type(None)),
-    "_variances": _Array,
-    "array": _Array,
-    "budget_error_": _Array,
-    "categories_": (list,),
-    "beta_": (float, np.floating),
-    "certificate_": (Certificate,),
-    "certificates_": (Certificates,),
-    "classes_": (np.ndarray, list),
-    "cluster_centers_": _Array,
-    "coef_": _Array,
-    "data_max_": _Array,
-    "data_min_": _Array,
-    "dual_coef_": (np.ndarray, sp.csr_matrix, sp.csr_array),
-    "eigenvalues_": _Array,
-    "eigenvectors_": _Array,
-    "encoder_": (TableEncoder,),
-    "epsilon_": (float, np.floating),
-    "feature_names_in_": _Array,
-    "inertia_": (float, np.floating),
-    "inertia_history_": _Array,
-    "intercept_": (np.ndarray, float, np.floating),
-    "estimators_": (list,),
-    "eta0_": (float, np.floating),
-    "kernel_": (Expression, tuple, type(None)),
-    "labels_": _Array,
-    "l2_factor_": _Array,
-    "largest_eigenvalue_": (float, np.floating, type(None)),
-    "learning_rate_": (float, np.floating),
-    "log_evidence_": (float, np.floating),
-    "loo_predictions_": _Array,
-    "loss_": (Loss,),
-    "loss_history_": _Array,
-    "map_": (mercer.maps.NystroemMap,),
-    "margins_": _Array,
-    "mean_": (np.ndarray, type(None)),
-    "min_": _Array,
-    "mistakes_": _Array,
-    "n_changes_": _Count,
-    "n_features_in_": _Count,
-    "n_samples_fit_": _Count,
-    "n_support_": _Array,
-    "negative_eigenvalues_": _Array,
-    "norm_": _Array,
-    "offset_": (np.ndarray, float, np.floating),
-    "outputs_2d_": (bool, np.bool_),
-    "path_": (PenaltyCurves,),
-    "pi_": _Array,
-    "progressive_loss_": _Array,
-    "quantiles_": _Array,
-    "regularizer_": (Penalty,),
-    "roles_": _Array,
-    "scale_": (np.ndarray, type(None)),
-    "schema_": (Schema,),
-    "search_": (Search, type(None)),
-    "slacks_": _Array,
-    "slacks_above_": _Array,
-    "slacks_below_": _Array,
-    "solver_": (str,),
-    "slope_": (float, np.floating),
-    "statistics_": _Array,
-    "steps": (list,),
-    "support_": _Array,
-    "support_vectors_": _Rows,
-    "t_": _Count,
-    "thresholds_": _Array,
-    "theta_": _Array,
-    "transformers": (list,),
-    "transformers_": (list,),
-    "y_train_": _Array,
-    "truncation_bound_": (float, np.floating),
-    "validation_scores_": (np.ndarray, type(None)),
-    "var_": (np.ndarray, type(None)),
-}
+_COUNT = (int, np.integer)
 
 
 @functools.cache
@@ -269,7 +170,7 @@ def _plain_types(hint: Any) -> tuple[type, ...]:
     kind = typing.get_origin(hint) or hint
     if kind is Any or not isinstance(kind, type):
         return ()
-    return {float: (float, int, np.floating, np.integer), int: _Count}.get(kind, (kind,))
+    return {float: (float, int, np.floating, np.integer), int: _COUNT}.get(kind, (kind,))
 
 
 def check_field(cls: type, name: str, value: Any) -> None:
@@ -278,17 +179,16 @@ def check_field(cls: type, name: str, value: Any) -> None:
         malformed(f"{cls.__name__} has no field {name[:60]!r}")
     if isinstance(value, type):
         malformed(f"{cls.__name__}.{name} is a class, which could be called")
-    _check_type(cls, name, value, _field_types(cls).get(name) or _ATTRIBUTES.get(name))
+    _check_type(cls, name, value, _field_types(cls).get(name))
 
 
-def check_attribute(cls: type, name: str, value: Any) -> None:
-    """Raise if an estimator's attribute has a name that it must not have, or a type that it never has."""
+def check_attribute(cls: type, name: str) -> None:
+    """Raise if an estimator's attribute has a name that it must not have."""
     if not name.isidentifier() or name.startswith("__"):
         malformed(f"{cls.__name__} has an attribute named {name[:60]!r}")
     inherited = inspect.getattr_static(cls, name, None)
     if callable(inherited) or hasattr(inherited, "__get__"):
         malformed(f"{cls.__name__} has an attribute {name!r} in the place of a method")
-    _check_type(cls, name, value, _ATTRIBUTES.get(name))
 
 
 def _check_type(cls: type, name: str, value: Any, allowed: tuple[type, ...] | None) -> None:

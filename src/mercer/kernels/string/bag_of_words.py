@@ -12,7 +12,9 @@ from typing import Any, ClassVar
 import numpy as np
 
 from mercer._errors import DataError, ParameterError
+from mercer.data.fitted import Fitted
 from mercer.data.objects import Objects, short
+from mercer.data.statements import Arrays, Floats
 from mercer.data.strings import Strings, read_token
 from mercer.kernels.features import FeatureKernel, Features
 
@@ -30,6 +32,8 @@ class WordWeights:
     >>> WordWeights(["gram", "matrix"], [1.0, 1.5])
     [['gram', 1.0], ['matrix', 1.5]]
     """
+
+    _fitted = Fitted({"words": Arrays("n"), "weights": Floats("n", least=0)})
 
     def __init__(self, words: Any, weights: Any) -> None:
         self.words = np.empty(len(words), object)

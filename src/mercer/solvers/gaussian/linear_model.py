@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
+from typing import ClassVar
 
 import numpy as np
 import scipy.linalg
@@ -12,6 +13,8 @@ from numpy.typing import NDArray
 from scipy.optimize import brentq
 
 from mercer._errors import NumericalError
+from mercer.data.fitted import Fitted
+from mercer.data.statements import Flag, Floats, Number
 
 Vector = NDArray[np.float64]
 Matrix = NDArray[np.float64]
@@ -59,6 +62,14 @@ class DesignSpectrum:
     center: Vector
     level: float
     intercept: bool
+    _fitted: ClassVar[Fitted] = Fitted(
+        {
+            "basis": Floats("d, r"), "singular": Floats("r", least=0), "projections": Floats("r"),
+            "rest": Number(least=0), "total": Number(least=0), "center": Floats("d"), "level": Number(),
+            "intercept": Flag(),
+        },
+        rules=(("there are no rows with a weight", lambda spectrum: spectrum.total > 0),),
+    )  # fmt: skip
 
     @property
     def count(self) -> float:

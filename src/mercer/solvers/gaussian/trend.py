@@ -9,11 +9,14 @@ from __future__ import annotations
 
 import dataclasses
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 import scipy.linalg
 
 from mercer._errors import DataError, NumericalError
+from mercer.data.fitted import Fitted
+from mercer.data.statements import Floats
 from mercer.solvers.gaussian.covariance import Matrix
 from mercer.solvers.gaussian.factor import Factor
 
@@ -82,6 +85,13 @@ class TrendFit:
     lower: Matrix
     coefficients: Matrix
     transform: Matrix
+    _fitted: ClassVar[Fitted] = Fitted(
+        {
+            "solved": Floats("n, r"), "lower": Floats("r, r"), "coefficients": Floats("r, t"),
+            "transform": Floats("m, r"),
+        },
+        rules=(("lower has a zero on its diagonal", lambda fit: bool((fit.lower.diagonal() > 0).all())),),
+    )  # fmt: skip
 
     def moved(self, step: Matrix) -> TrendFit:
         """With ``step`` added to the coefficients."""

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from scipy.optimize import minimize_scalar
 
 from mercer._errors import ParameterError
+from mercer.data.fitted import Fitted
+from mercer.data.statements import Either, Floats, Maybe
 from mercer.solvers.linear.linear_system import Vector
 from mercer.solvers.linear.penalty_path import CRITERIA, Criterion, PenaltyPath
 
@@ -22,6 +24,9 @@ _MOST_STEPS = 12
 # Of penalties whose mean squared errors differ by a smaller share, the largest is taken; by the second one where they
 # are given. The first is below what data can tell and above what rounding does to small penalties.
 _TIE, _GIVEN_TIE = 1e-4, 1e-9
+
+
+_CURVES = Either(Floats("m", finite=False), Floats("m, t", finite=False))
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,6 +59,11 @@ class PenaltyCurves:
     loo: Vector | None
     gcv: Vector
     evidence: Vector
+    _fitted: ClassVar[Fitted] = Fitted(
+        {
+            "alphas": Floats("m"), "loo": Maybe(_CURVES), "gcv": _CURVES, "evidence": _CURVES,
+        }
+    )  # fmt: skip
 
     def of(self, criterion: Criterion) -> Vector | None:
         """The curve of a criterion by its name."""

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mercer._errors import DataError, NumericalError, ParameterError
+from mercer.data.statements import Context, Count, Floats, Number, Table, Whole, Word
 from mercer.solvers.matrix import GramMatrix, Vector
 
 Indices = NDArray[np.integer]
@@ -80,6 +82,29 @@ class Expansion:
     def mean(self) -> Vector:
         """The mean of theta after each of the steps, (k, p)."""
         return self.theta - self.lagged / max(self.steps, 1)
+
+
+@dataclass(frozen=True)
+class Updates:
+    """The changes of an expansion of s rows: step, row, output and sign of each."""
+
+    def check(self, value: Any, what: str, context: Context) -> None:
+        Whole("u, 4", least=None).check(value, what, context)
+        for column, size in ((1, "s"), (2, "outputs")):
+            Whole("u", below=size).check(value[:, column], f"{what}, column {column},", context)
+        Whole("u", below=2, least=-1).check(value[:, 3], f"{what}, the signs,", context)
+        if (np.diff(value[:, 0], prepend=0) < 0).any():
+            raise DataError(f"{what} are not in the order of their steps")
+
+
+WALK = Table(
+    {
+        "theta": Floats("outputs, s"), "lagged": Floats("outputs, s"), "steps": Count(),
+        "queue": Whole("q", below="s", distinct=True), "updates": Updates(),
+        "averaging": Word(("plain", "averaged", "voted")), "constant": Number(least=0, most=1),
+    }
+)  # fmt: skip
+"""What an expansion in a model file must be."""
 
 
 def values_at_all(problem: PerceptronProblem, expansion: Expansion) -> Vector:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from mercer.data.statements import Count, Either, Flag, Floats, Number, Table, Whole
 from mercer.loops import online as loops
 from mercer.solvers.matrix import Vector
 
@@ -109,3 +110,14 @@ class OnlineState:
             return float("inf")
         decay = float(np.prod(self.shrinkage[-self.least :]))
         return problem.slope * self.longest / problem.alpha * decay
+
+
+WALK = Table(
+    {
+        "theta": Floats("o, s"), "bias": Floats("o"), "lost": Floats("o", least=0, finite=False),
+        "born": Whole("s"), "inverse": Either(Floats("0, 0"), Floats("s, s")), "shrinkage": Floats("last"),
+        "steps": Count(), "changes": Count(), "stale": Count(), "longest": Number(least=0),
+        "least": Count(least=-1), "truncated": Flag(),
+    }
+)  # fmt: skip
+"""What the state in a model file must be, whose rows are kept elsewhere."""

@@ -12,6 +12,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from mercer.data.statements import Count, Floats, Number, Table
 from mercer.engine import memory, threads
 from mercer.engine.tiles import spans
 from mercer.loops import sgd
@@ -23,6 +24,10 @@ _CHUNK = 512
 # The fewest rows, where the memory budget has no room for so many.
 _LEAST = 16
 _FEATURE_CHUNK = 8192
+
+
+# The least number that can be divided by.
+_SMALLEST = float(np.finfo(np.float64).tiny)
 
 
 @dataclass
@@ -73,6 +78,15 @@ class Walk:
             self.lagged = self.lagged + self.clock * (factor - 1.0) * self.theta
             self.theta = factor * self.theta
         self.alpha, self.shift = alpha, shift
+
+
+WALK = Table(
+    {
+        "theta": Floats("outputs, p"), "lagged": Floats("outputs, p"), "alpha": Number(least=_SMALLEST),
+        "steps": Count(), "shift": Number(least=0), "clock": Number(least=0),
+    }
+)  # fmt: skip
+"""What a walk in a model file must be."""
 
 
 class StochasticRows(ABC):

@@ -1,0 +1,125 @@
+"""What a class states of its fitted objects, in one place, and the check of an object against it.
+
+A class has its statements as a class attribute ``_fitted``, written in the vocabulary of
+:mod:`mercer.data.statements`. Model files are checked against them before anything in a file is used.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from typing import Any
+
+from mercer._errors import DataError
+from mercer.data.statements import Context, Statement
+
+Rule = tuple[str, Callable[[Any], bool]]
+
+
+@dataclass(frozen=True)
+class Fitted:
+    """What a class states of its fitted objects.
+
+    Parameters
+    ----------
+    always : dict of str to Statement
+        Attributes that every fitted object has; in the order in which sizes become known.
+    sometimes : dict of str to Statement
+        Attributes that some have.
+    parameters : dict of str to Statement
+        Parameters of the constructor that are used after the fit.
+    derived : dict of str to callable
+        Sizes that follow from others, which the parameters of the function name.
+    rules : tuple of (str, callable)
+        What else must hold of the object once all attributes are as stated, in words and as a function.
+    """
+
+    always: Mapping[str, Statement] = field(default_factory=dict)
+    sometimes: Mapping[str, Statement] = field(default_factory=dict)
+    parameters: Mapping[str, Statement] = field(default_factory=dict)
+    derived: Mapping[str, Callable[..., int]] = field(default_factory=dict)
+    rules: tuple[Rule, ...] = ()
+
+
+@dataclass(frozen=True)
+class Entry:
+    """What is stated of one attribute."""
+
+    statement: Statement
+    required: bool
+    parameter: bool = False
+
+
+@dataclass(frozen=True)
+class Statements:
+    """What a class and its bases state together, the bases first."""
+
+    entries: Mapping[str, Entry]
+    derived: Mapping[str, Callable[..., int]]
+    rules: tuple[Rule, ...]
+
+    @property
+    def attributes(self) -> set[str]:
+        """Names of the attributes, without the parameters of the constructor."""
+        return {name for name, entry in self.entries.items() if not entry.parameter}
+
+
+@cache
+def statements(cls: type) -> Statements | None:
+    """What a class and its bases state together; None if they state nothing.
+
+    Where two state the same attribute, that of the class counts before that of a base.
+    """
+    parts: list[Fitted] = [vars(base)["_fitted"] for base in reversed(cls.__mro__) if "_fitted" in vars(base)]
+    return combined(parts) if parts else None
+
+
+def combined(parts: Sequence[Fitted]) -> Statements:
+    """What several statements say together; the last one that speaks of an attribute counts."""
+    entries: dict[str, Entry] = {}
+    for part in parts:
+        entries |= {name: Entry(statement, True) for name, statement in part.always.items()}
+        entries |= {name: Entry(statement, False) for name, statement in part.sometimes.items()}
+        entries |= {name: Entry(statement, False, True) for name, statement in part.parameters.items()}
+    derived = {name: size for part in parts for name, size in part.derived.items()}
+    return Statements(entries, derived, tuple(rule for part in parts for rule in part.rules))
+
+
+def check_fitted(model: Any, stated: Statements | None = None) -> None:
+    """Raise unless a fitted object is what its class states; one that is not fitted passes.
+
+    Raises
+    ------
+    DataError
+        With the attribute, what it is, and what it must be.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from mercer.data.statements import Floats, Whole
+    >>> class Line:
+    ...     _fitted = Fitted({"slope_": Floats("d"), "support_": Whole("s", below="d")})
+    >>> line = Line()
+    >>> check_fitted(line)
+    >>> line.slope_, line.support_ = np.ones(3), np.array([0, 3])
+    >>> check_fitted(line)
+    Traceback (most recent call last):
+        ...
+    mercer._errors.DataError: Line.support_ must be at most 2, and is 3
+    """
+    cls: type = type(model)
+    stated = statements(cls) if stated is None else stated
+    there, name = vars(model), cls.__name__
+    if stated is None or (stated.attributes and not stated.attributes & there.keys()):
+        return
+    missing = [key for key, entry in stated.entries.items() if entry.required and key not in there]
+    if missing:
+        raise DataError(f"{name} lacks {', '.join(missing)}")
+    context = Context(model, {}, dict(stated.derived))
+    for key, entry in stated.entries.items():
+        if key in there:
+            entry.statement.check(there[key], f"{name}.{key}", context)
+    for words, holds in stated.rules:
+        if not holds(model):
+            raise DataError(f"{name}: {words}")

@@ -1,0 +1,160 @@
+"""What estimators with a kernel state of their fitted attributes: kernels, rows and rules that most of them share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from mercer._errors import DataError
+from mercer.data.objects import Objects
+from mercer.data.statements import Context, Floats, RowsOfData, Statement
+from mercer.kernels.compares import compares
+from mercer.kernels.kernel import Kernel
+
+_ROWS = ("X_fit_", "X_train_", "support_vectors_")
+_MOST_JOBS = 1024
+
+
+@dataclass(frozen=True)
+class FittedKernel:
+    """A kernel; None for ``kernel="precomputed"`` and for learners on explicit features."""
+
+    def check(self, value: Any, what: str, context: Context) -> None:
+        if value is None and context.model._needs_no_kernel:
+            return
+        if not isinstance(value, Kernel):
+            raise DataError(f"{what} must be a kernel, and is of the class {type(value).__name__}")
+        if context.model._is_precomputed:
+            raise DataError(f"{what} must be None, since the kernel matrix was given")
+
+
+@dataclass(frozen=True)
+class SupportRows:
+    """The rows of an expansion; an empty array where the kernel matrix was given."""
+
+    size: str
+
+    def check(self, value: Any, what: str, context: Context) -> None:
+        if context.model.kernel_ is None:
+            if not isinstance(value, np.ndarray) or value.shape != (0, 0):
+                raise DataError(f"{what} must be an empty array, since the kernel matrix was given")
+            return
+        RowsOfData(self.size).check(value, what, context)
+
+
+@dataclass(frozen=True)
+class Coefficients:
+    """Coefficients of an expansion, as CSR where the rows are CSR."""
+
+    shape: str
+
+    def check(self, value: Any, what: str, context: Context) -> None:
+        if not sp.issparse(value):
+            Floats(self.shape).check(value, what, context)
+            return
+        context.shape(what, self.shape, value.shape)
+        Floats("?").check(value.data, what, context)
+
+
+@dataclass(frozen=True)
+class FitRows:
+    """The rows of the fit; where the kernel matrix was given, that matrix, or an empty array if it is not ``kept``."""
+
+    size: str
+    kept: bool = True
+
+    def check(self, value: Any, what: str, context: Context) -> None:
+        if context.model.kernel_ is not None:
+            RowsOfData(self.size).check(value, what, context)
+            return
+        # New rows have a column for each row of the fit.
+        context.agree(what, self.size, int(context.size("d") or 0))
+        if not self.kept:
+            SupportRows(self.size).check(value, what, context)
+            return
+        RowsOfData(self.size, objects=False).check(value, what, context)
+        if not isinstance(value, np.ndarray):
+            raise DataError(f"{what} must be a kernel matrix, and is of the class {type(value).__name__}")
+
+
+@dataclass(frozen=True)
+class Jobs:
+    """A number of threads, or None for all cores."""
+
+    def check(self, value: Any, what: str, context: Context) -> None:
+        if value is None:
+            return
+        number = isinstance(value, Integral) and not isinstance(value, bool) and 0 < abs(int(value)) <= _MOST_JOBS
+        if not number:
+            raise DataError(f"{what} must be a number of threads, and is {str(value)[:40]}")
+
+
+@dataclass(frozen=True)
+class LikeThe:
+    """What is stated, and of the same shape as another attribute."""
+
+    other: str
+    inner: Statement
+
+    def check(self, value: Any, what: str, context: Context) -> None:
+        self.inner.check(value, what, context)
+        wanted = getattr(context.model, self.other).shape
+        if value.shape != wanted:
+            raise DataError(f"{what} has the shape {value.shape} where {self.other} has {wanted}")
+
+
+def training_shape(model: Any) -> str:
+    """The sizes of ``shape_fit_``: objects have no columns."""
+    return "n, d" if "n_features_in_" in vars(model) else "n"
+
+
+def kernel_compares_rows(model: Any) -> bool:
+    """Whether the fitted kernel can compare the rows of the fit, and columns are counted where there are any."""
+    rows = next((vars(model)[name] for name in _ROWS if name in vars(model)), None)
+    counted = "n_features_in_" in vars(model)
+    if not isinstance(model.kernel_, Kernel):
+        return counted
+    if rows is None:
+        return True
+    return counted != isinstance(rows, Objects) and compares(model.kernel_, rows)
+
+
+def outputs(k: int | None) -> int:
+    """Functions of a classifier of k classes against the rest; one for two classes, and where there are none."""
+    return 1 if k is None or k == 2 else k
+
+
+def has_full_diagonal(name: str) -> tuple[str, Callable[[Any], bool]]:
+    """The rule that a triangular factor can be divided by."""
+    return f"{name} has a zero on its diagonal", lambda model: bool((vars(model)[name].diagonal() > 0).all())
+
+
+def _given_columns(model: Any) -> bool:
+    if model.kernel_ is not None:
+        return True
+    support = vars(model).get("support_")
+    return support is not None and int(support.max(initial=-1)) < model.n_features_in_
+
+
+def form_is_whole(model: Any) -> bool:
+    """Whether a classifier by descent has what one of its two forms needs."""
+    there = vars(model)
+    if not model._primal:
+        return "dual_coef_" in there and "support_vectors_" in there and "coef_" not in there and _given_columns(model)
+    if "coef_" not in there or "dual_coef_" in there:
+        return False
+    width = there["coef_"].shape[1]
+    if "feature_map_" not in there:
+        return bool(width == model.n_features_in_)
+    mapped = there["feature_map_"].transform(np.zeros((1, model.n_features_in_)))
+    return bool(mapped.shape == (1, width))
+
+
+ASCENDING = ("the cut-points do not ascend", lambda model: bool((np.diff(model.thresholds_) >= 0).all()))
+GIVEN_COLUMNS = ("the support is beyond the columns of the kernel matrix", _given_columns)
+KERNEL_FITS = ("the kernel does not compare the rows", kernel_compares_rows)

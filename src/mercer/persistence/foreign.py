@@ -1,0 +1,152 @@
+"""What fitted transformers of scikit-learn must be: shapes, ranges, and that they can transform a row."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from sklearn.compose import ColumnTransformer
+from sklearn.impute import MissingIndicator, SimpleImputer
+from sklearn.pipeline import FeatureUnion, Pipeline
+from sklearn.preprocessing import (
+    FunctionTransformer,
+    LabelEncoder,
+    MaxAbsScaler,
+    MinMaxScaler,
+    Normalizer,
+    OneHotEncoder,
+    OrdinalEncoder,
+    RobustScaler,
+    StandardScaler,
+)
+
+from mercer._optional import optional
+from mercer.data.fitted import Fitted, Statements, combined
+from mercer.data.statements import (
+    Arrays,
+    Count,
+    Each,
+    Either,
+    Floats,
+    Is,
+    Labels,
+    Maybe,
+    Number,
+    Statement,
+    Whole,
+    Word,
+)
+
+_TINY = float(np.finfo(np.float32).tiny)
+_COUNTED: dict[str, Statement] = {"n_features_in_": Count("d")}
+_NAMED: dict[str, Statement] = {"feature_names_in_": Labels("d", texts=True)}
+_TYPES = ("f8", "f4")
+
+
+def _example(transformer: Any) -> np.ndarray:
+    """A row that a fitted transformer knows: zeros, and the first of all categories."""
+    there = vars(transformer)
+    if "categories_" in there:
+        return np.array([[values[0] if len(values) else None for values in there["categories_"]]], dtype=object)
+    if "statistics_" in there and there["statistics_"].dtype == object:
+        return there["statistics_"][None]
+    if isinstance(transformer, Pipeline):
+        return _example(transformer.steps[0][1]) if transformer.steps else np.zeros((1, 0))
+    return np.zeros((1, there.get("n_features_in_", 0)))
+
+
+def _transforms(transformer: Any) -> bool:
+    made = transformer.transform(_example(transformer))
+    numbers = made.data if sp.issparse(made) else np.asarray(made)
+    return bool(made.shape[0] == 1 and (numbers.dtype.kind not in "fiub" or np.isfinite(numbers).all()))
+
+
+def _transforms_labels(encoder: Any) -> bool:
+    return bool((encoder.transform(encoder.classes_) == np.arange(len(encoder.classes_))).all())
+
+
+def _transforms_columns(transformer: Any) -> bool:
+    d = transformer.n_features_in_
+    row = np.zeros((1, d), dtype=object)
+    names = vars(transformer).get("feature_names_in_")
+    for name, inner, columns in transformer.transformers_:
+        if not isinstance(name, str) or isinstance(inner, str):
+            continue
+        positions: Any = columns
+        if isinstance(columns, list):
+            positions = [list(names).index(c) if isinstance(c, str) else c for c in columns]
+        row[:, positions] = _example(inner)
+    if names is not None:
+        row = optional("pandas", "encoding columns").DataFrame(row, columns=list(names)).infer_objects()
+    return bool(transformer.transform(row).shape[0] == 1)
+
+
+def _chains(pipeline: Pipeline) -> bool:
+    """Whether every step takes what the steps before it make."""
+    steps = pipeline.steps
+    if not all(isinstance(step, tuple) and len(step) == 2 and isinstance(step[0], str) for step in steps):
+        return False
+    fitted = [inner for _, inner in steps if inner is not None and not isinstance(inner, str)]
+    if not fitted or "n_features_in_" not in vars(fitted[0]) or isinstance(fitted[0], ColumnTransformer):
+        return True
+    row: Any = _example(fitted[0])
+    for inner in fitted:
+        if vars(inner).get("n_features_in_", row.shape[1]) != row.shape[1]:
+            return False
+        if inner is not fitted[-1] or not hasattr(inner, "predict"):
+            row = inner.transform(row)
+    return True
+
+
+def _joins(union: FeatureUnion) -> bool:
+    return all(isinstance(part, tuple) and len(part) == 2 for part in union.transformer_list)
+
+
+_RULE = ("it cannot transform a row", _transforms)
+
+
+def _scaler(**entries: Statement) -> Fitted:
+    return Fitted({**_COUNTED, **entries}, _NAMED, rules=(_RULE,))
+
+
+def _numbers(least: float | None = None) -> Statement:
+    return Floats("d", least=least, types=_TYPES)
+
+
+_STATED: Mapping[type, Fitted] = {
+    StandardScaler: _scaler(
+        mean_=Maybe(_numbers()), var_=Maybe(_numbers(0.0)), scale_=Maybe(_numbers(_TINY)),
+        n_samples_seen_=Either(Number(least=0), Whole("d")),
+    ),
+    MinMaxScaler: _scaler(
+        min_=_numbers(), scale_=_numbers(), data_min_=_numbers(), data_max_=_numbers(), data_range_=_numbers(),
+        n_samples_seen_=Count(),
+    ),
+    MaxAbsScaler: _scaler(max_abs_=_numbers(0.0), scale_=_numbers(_TINY), n_samples_seen_=Count()),
+    RobustScaler: _scaler(center_=Maybe(_numbers()), scale_=Maybe(_numbers(_TINY))),
+    Normalizer: Fitted(_COUNTED, _NAMED, parameters={"norm": Word(("l1", "l2", "max"))}, rules=(_RULE,)),
+    FunctionTransformer: Fitted(_COUNTED, _NAMED, rules=(_RULE,)),
+    OneHotEncoder: Fitted({**_COUNTED, "categories_": Each(Is(np.ndarray), "d")}, _NAMED, rules=(_RULE,)),
+    OrdinalEncoder: Fitted({**_COUNTED, "categories_": Each(Is(np.ndarray), "d")}, _NAMED, rules=(_RULE,)),
+    LabelEncoder: Fitted({"classes_": Labels("k")}, rules=(("it cannot number its classes", _transforms_labels),)),
+    SimpleImputer: Fitted({**_COUNTED, "statistics_": Arrays("d")}, _NAMED, rules=(_RULE,)),
+    MissingIndicator: Fitted(
+        {**_COUNTED, "features_": Whole("m", below="d")}, _NAMED,
+        parameters={"features": Word(("missing-only", "all"))},
+    ),
+    ColumnTransformer: Fitted(
+        {**_COUNTED, "transformers_": Each(Is(tuple)), "output_indices_": Is(dict)}, _NAMED,
+        rules=(("it cannot transform a row", _transforms_columns),),
+    ),
+    Pipeline: Fitted(
+        parameters={"steps": Is(list)}, rules=(("a step cannot take what the one before makes", _chains),)
+    ),
+    FeatureUnion: Fitted(parameters={"transformer_list": Is(list)}, rules=(("its parts are not named", _joins),)),
+}  # fmt: skip
+
+
+def stated_elsewhere(cls: type) -> Statements | None:
+    """What is stated of a class of another package."""
+    return combined([_STATED[cls]]) if cls in _STATED else None
