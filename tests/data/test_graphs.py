@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 import pickle
 import subprocess
 import sys
@@ -20,10 +19,9 @@ from hypothesis import strategies as st
 import mercer
 from graph_cases import drawn, graphs
 from mercer import Graph
-from mercer._errors import DataError, MemoryBudgetError, MercerWarning, ModelFileError
+from mercer._errors import DataError, MemoryBudgetError, ModelFileError
 from mercer.data.graphs import GraphArrays, Graphs
-from mercer.data.object_readers import read_graphs
-from mercer.kernels import RBF, EdgeHistogram, Propagation, RandomWalk, ShortestPath, WeisfeilerLehman, product_of
+from mercer.kernels import RBF, Propagation, RandomWalk, WeisfeilerLehman, product_of
 
 PATH = [(0, 1), (1, 2)]
 
@@ -44,27 +42,6 @@ def test_every_way_to_say_a_graph_gives_the_same() -> None:
     assert Graph(*arrays) == wanted and hash(Graph(*arrays)) == hash(wanted)
     assert Graph(PATH, "COC") == Graph(PATH, np.array(["C", "O", "C"], object))
     assert Graph(PATH) == Graph(np.array(PATH), [None] * 3, n=3) != Graph(PATH, [0, 0, 0])
-
-
-def test_weights_are_told_once_to_be_ignored(tmp_path: Path) -> None:
-    near, far = nx.path_graph(3), nx.path_graph(3)
-    nx.set_edge_attributes(near, 1.0, "weight")
-    nx.set_edge_attributes(far, 2.5, "weight")
-    words = r"2 of 4 graphs of X have edges with a 'weight' \(the first is number 1\).*'label' of the edges"
-    with pytest.warns(MercerWarning, match=words) as caught:
-        K = ShortestPath()([near, far, nx.path_graph(3), far])
-    assert len(caught) == 1 and (K[0, 0] == K).all()
-    # Equal weights of 1, and classes in the place of weights, are no reason to warn.
-    K = EdgeHistogram()([near, nx.relabel_nodes(nx.path_graph(3), {0: 2, 2: 0})])
-    for graph, label in ((near, 1), (far, 2)):
-        nx.set_edge_attributes(graph, label, "label")
-    nx.set_edge_attributes(far, 1, "weight")
-    assert EdgeHistogram()([near, far])[0, 1] == 0.0
-    nx.set_edge_attributes(far, 2.5, "weight")
-    path = tmp_path / "graphs.json"
-    path.write_text(json.dumps([nx.node_link_data(near), nx.node_link_data(far)]), encoding="utf-8")
-    with pytest.warns(MercerWarning, match=r"1 of 2 graphs of graphs.json have edges with a 'weight'"):
-        read_graphs(path)
 
 
 def test_an_edge_is_there_once() -> None:

@@ -66,15 +66,14 @@ def _by_leave_one_out(model: TableModel, job: Job, width_is_open: bool, seed: in
     X, y = job.rows(some), job.target.values[some]
     if np.ptp(y) == 0:
         return None
+    prepared = model.prepared(X, y, schema=job.schema)
     widths = [{"gamma": factor / job.schema.encoded_columns} for factor in _WIDTHS] if width_is_open else [{}]
     tried: list[tuple[float, dict[str, float]]] = []
     progress = Progress(len(widths), "choosing alpha")
     # On matrices this small several threads gain nothing, and on a busy machine they wait for one another.
     with one_blas_thread():
         for width in widths:
-            candidate = clone(model)
-            candidate.estimator.set_params(alpha="loo", **width)
-            fitted = candidate.fit(X, y, schema=job.schema).estimator_
+            fitted = clone(prepared.estimator).set_params(alpha="loo", **width).fit(prepared.rows, prepared.target)
             tried.append((float(fitted.path_.loo.min()), {"alpha": fitted.alpha_, **width}))
             progress.advance()
     best = min(tried, key=lambda pair: pair[0])[1]

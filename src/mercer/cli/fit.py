@@ -117,6 +117,9 @@ def _read(options: FitOptions) -> Table:
 def _prepare(table: Table, options: FitOptions, parameters: dict[str, Any]) -> Job:
     """Check all that was read; the kernel among the parameters is told its columns, or chosen by them."""
     columns, values, name = table.split(options.target)
+    if not table.is_sparse:
+        # A file with thousands of columns is read into as many blocks, and a copy has one for each type.
+        columns = columns.copy()
     task = options.task
     if task is None and options.model is not None and len(MODELS[options.model]) == 1:
         task = MODELS[options.model][0]

@@ -19,6 +19,7 @@ from typing import Any
 import typer
 
 from mercer._errors import MercerError
+from mercer.data.words import printable
 
 OK, OUR_FAULT, USER_FAULT, INTERRUPTED = 0, 1, 2, 130
 
@@ -36,6 +37,8 @@ _OPTIONS = {
     "leave the column out.": "leave the column out with --drop.",
 }
 
+# More is no paragraph that anybody reads; what is wrong stands at the beginning, and what to do at the end.
+_LONGEST = 1500
 _ROLE = re.compile(r"""roles=\{['"]?(.*?)['"]?: "(\w+)"\}""")
 
 # Of typer's errors only this branch is public under one name in all its versions; its base is what we catch.
@@ -134,7 +137,17 @@ def _in_options(message: str) -> str:
     return _ROLE.sub(lambda found: f"--{found[2]} {shlex.quote(found[1])}", message)
 
 
+def _paragraph(text: str) -> str:
+    """One paragraph for a terminal, without its middle where values of a file have made it long."""
+    text = printable(" ".join(text.split("\n")))
+    rest = len(text) - _LONGEST
+    if rest <= 0:
+        return text
+    return f"{text[: _LONGEST // 2]} [... {rest} more characters ...] {text[-_LONGEST // 2 :]}"
+
+
 def _say(json: bool, text: str, code: int) -> int:
+    text = _paragraph(text)
     if os.environ.get("MERCER_DEBUG", "0") not in ("", "0"):
         traceback.print_exc()
     if json:
@@ -144,4 +157,4 @@ def _say(json: bool, text: str, code: int) -> int:
 
 
 def _note(message: Warning | str, category: type[Warning], *_: Any, **__: Any) -> None:
-    sys.stderr.write(f"mercer: note: {message}\n")
+    sys.stderr.write(f"mercer: note: {_paragraph(str(message))}\n")

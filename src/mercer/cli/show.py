@@ -17,6 +17,7 @@ from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedCo
 from rich.table import Table
 from rich.text import Text
 
+from mercer.data.words import printable
 from mercer.engine.memory import describe
 from mercer.engine.progress import on_progress
 
@@ -33,7 +34,7 @@ class Printer:
     def say(self, text: str = "", style: str | None = None) -> None:
         """A line for people."""
         if self._people:
-            self._console.print(Text(text, style=style or ""))
+            self._console.print(_text(text, style or ""))
 
     @contextmanager
     def progress(self) -> Iterator[None]:
@@ -149,21 +150,21 @@ class Printer:
         found = report["advice"]
         if found is None or not self._people:
             return
-        self._console.print(Text(found["text"], style="bold yellow"))
+        self._console.print(_text(found["text"], "bold yellow"))
         if found["command"]:
-            self._console.print(Text(f"  {found['command']}"), soft_wrap=True)
+            self._console.print(_text(f"  {found['command']}"), soft_wrap=True)
 
     def _table(
         self, title: str, heads: list[str], rows: list[list[str]], best: int | None = None, numbers_from: int | None = 1
     ) -> None:
         if not self._people:
             return
-        table = Table(title=Text(title, style="bold"), title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
+        table = Table(title=_text(title, "bold"), title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
         for position, head in enumerate(heads):
             right = numbers_from is not None and position >= numbers_from
-            table.add_column(Text(head), justify="right" if right else "left", overflow="fold")
+            table.add_column(_text(head), justify="right" if right else "left", overflow="fold")
         for position, row in enumerate(rows):
-            table.add_row(*map(Text, row), style="bold" if position == best else None)
+            table.add_row(*map(_text, row), style="bold" if position == best else None)
         self._console.print()
         self._console.print(table)
 
@@ -174,11 +175,16 @@ class Printer:
         grid.add_column(style="cyan", no_wrap=True, min_width=8, max_width=28, overflow="ellipsis")
         grid.add_column(overflow="fold")
         for name, value in facts:
-            grid.add_row(Text(name), Text(value))
+            grid.add_row(_text(name), _text(value))
         if title is not None:
             self._console.print()
-            self._console.print(Text(title, style="bold"))
+            self._console.print(_text(title, "bold"))
         self._console.print(grid)
+
+
+def _text(text: str, style: str = "") -> Text:
+    """Text for the terminal; what stands in files may hold characters that it would obey."""
+    return Text(printable(text), style=style)
 
 
 def _metric(name: str) -> str:

@@ -22,6 +22,7 @@ from mercer.data.readers import read_table
 from mercer.data.roles import VERBATIM
 from mercer.data.table import Table
 from mercer.data.target import known_target
+from mercer.data.words import printable
 from mercer.engine.settings import config
 from mercer.estimators.table import TableModel
 
@@ -72,7 +73,9 @@ def predict(options: UseOptions) -> None:
     if options.out is not None:
         printer.say(f"Wrote {len(frame)} predictions of {model.target} to {options.out}.", "bold green")
     elif not options.json and not options.quiet:
-        frame.to_csv(sys.stdout, index=False)
+        text = frame.to_csv(index=False)
+        # To another program the labels go as they are.
+        sys.stdout.write(printable(text) if sys.stdout.isatty() else text)
 
 
 def evaluate(options: UseOptions) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -12,7 +13,7 @@ from mercer._optional import optional
 from mercer.data.object_readers import column_of, usual_target
 from mercer.data.series import AXES, Series, check_axes
 from mercer.data.table import Table
-from mercer.data.words import listing
+from mercer.data.words import listing, shown
 
 
 def read_archive(path: Path, axes: str | None = None) -> Table:
@@ -40,7 +41,7 @@ def read_archive(path: Path, axes: str | None = None) -> Table:
             raise DataError(f"{path} holds a single array; save a table with numpy.savez(path, X=..., y=...).")
         with archive:
             # Arrays of the other byte order are legal in a file, and no array to compiled code.
-            arrays = {name: _native(archive[name]) for name in archive.files}
+            arrays = {name: _native(archive[name], name, path) for name in archive.files}
     except DataError:
         raise
     except (ValueError, OSError) as error:
@@ -48,7 +49,12 @@ def read_archive(path: Path, axes: str | None = None) -> Table:
     return _table_of_arrays(arrays, path.name, axes)
 
 
-def _native(array: np.ndarray) -> np.ndarray:
+def _native(array: Any, name: str, path: Path) -> np.ndarray:
+    if not isinstance(array, np.ndarray):
+        raise DataError(
+            f"{path}: its member {shown(name)} is not an array; a NumPy archive holds arrays alone, as numpy.savez "
+            "writes them. Remove that member."
+        )
     return array.astype(array.dtype.newbyteorder("="), copy=False)
 
 

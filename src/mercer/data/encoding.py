@@ -19,7 +19,7 @@ from mercer._optional import optional
 from mercer.data.columns import MixedRows
 from mercer.data.fitted import Fitted
 from mercer.data.roles import ROLES, read_objects
-from mercer.data.schema import Locate, Schema, as_kind, infer_schema
+from mercer.data.schema import Locate, Schema, as_kinds, infer_schema
 from mercer.data.statements import Flag, Is, Maybe
 from mercer.data.table import LARGEST, MISSING, row_place
 from mercer.data.words import IMPUTE, check_choices, listing
@@ -212,12 +212,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
 
     def _prepare(self, X: Any, schema: Schema, source: str, locate: Locate) -> Any:
         """A frame with the columns of the schema alone, in its order: floats, and text as objects."""
-        pandas = optional("pandas", "encoding columns")
-        frame = pandas.DataFrame(
-            {name: as_kind(X[name], name, kind, source, locate) for name, kind in schema.encoded.items()}
-        )
-        for name in schema.categories:
-            frame[name] = frame[name].astype(object)
+        frame = as_kinds(X, schema.encoded, source, locate)
         if self.impute is None:
             _refuse_missing(frame, source, locate, fitted=hasattr(self, "transformer_"))
         return frame
@@ -229,10 +224,12 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         known = [np.array(values, dtype=object) for values in schema.categories.values()]
         encode = OneHotEncoder(categories=known, handle_unknown="ignore") if known else "drop"
         truths = "passthrough" if self.impute is None else frequent
+        # By position, which scikit-learn finds at once; a name it looks for along all the others.
+        place = {name: position for position, name in enumerate(schema.encoded)}
         steps = [
-            ("numbers", self._for_numbers(sparse=False), schema.of_kind("number")),
-            ("booleans", truths, schema.of_kind("boolean")),
-            ("categories", Pipeline([*fill, ("encode", encode)]), list(schema.categories)),
+            ("numbers", self._for_numbers(sparse=False), [place[name] for name in schema.of_kind("number")]),
+            ("booleans", truths, [place[name] for name in schema.of_kind("boolean")]),
+            ("categories", Pipeline([*fill, ("encode", encode)]), [place[name] for name in schema.categories]),
         ]
         return ColumnTransformer([step for step in steps if step[2]], sparse_threshold=_SPARSE_BELOW)
 

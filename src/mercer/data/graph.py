@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mercer._errors import DataError, MercerWarning, warn_user
+from mercer._errors import DataError
 from mercer.data.objects import short
 
 _PARTS = ("edges", "labels", "edge_labels", "attributes", "n")
@@ -138,41 +138,6 @@ def _from_networkx(item: Any) -> Graph:
         None if absent or not nodes else attributes,
         len(nodes),
     )
-
-
-def warn_of_weights(graphs: Sequence[Any], name: str) -> None:
-    """Warn, once, of graphs of networkx, or in node-link form, whose edges have weights other than 1.
-
-    Warns
-    -----
-    MercerWarning
-        With the number of such graphs, and how weights can be compared.
-    """
-    weighted = [number for number, graph in enumerate(graphs) if any(_is_weight(data) for data in _edge_data(graph))]
-    if weighted:
-        warn_user(
-            f"{len(weighted)} of {len(graphs)} graphs of {name} have edges with a 'weight' (the first is number "
-            f"{weighted[0]}), which no kernel on graphs reads: ShortestPath counts edges, and others take all as "
-            "equal. If weights matter, make classes of them, such as round(weight), and set these as the "
-            "attribute 'label' of the edges, which EdgeHistogram, WeisfeilerLehman and RandomWalk compare; else remove "
-            "the attribute 'weight'.",
-            MercerWarning,
-        )
-
-
-def _edge_data(graph: Any) -> Iterable[Any]:
-    """What is said of each edge."""
-    if isinstance(graph, Mapping):
-        found = graph.get("edges", graph.get("links"))
-        return found if isinstance(found, list) else ()
-    if isinstance(graph, Graph) or not callable(getattr(graph, "edges", None)):
-        return ()
-    return (data for _, _, data in graph.edges(data=True))
-
-
-def _is_weight(data: Any) -> bool:
-    weight = data.get("weight") if isinstance(data, Mapping) else None
-    return weight is not None and weight != 1
 
 
 def _edges(edges: Any) -> NDArray[np.int64]:

@@ -11,7 +11,7 @@ import numpy as np
 
 from mercer._errors import DataError
 from mercer._optional import optional
-from mercer.data.graph import Graph, warn_of_weights
+from mercer.data.graph import Graph
 from mercer.data.series import Series
 from mercer.data.table import Table
 from mercer.data.words import listing
@@ -68,8 +68,7 @@ def read_graphs(path: Path) -> Table:
 
     A graph is ``{"graph": {"label": 1}, "nodes": [{"id": 0, "label": "C"}, ...], "edges": [{"source": 0, "target": 1},
     ...]}``; ``links`` is another name of ``edges``. What stands under ``"graph"`` are columns of the table. Nodes and
-    edges may have a ``label``, and nodes ``attributes``, a list of numbers. Of a ``weight`` of edges, which kernels on
-    graphs do not read, a warning tells.
+    edges may have a ``label``, and nodes ``attributes``, a list of numbers.
 
     Raises
     ------
@@ -82,7 +81,6 @@ def read_graphs(path: Path) -> Table:
         raise DataError(f"{path} cannot be read as JSON: {error}.") from error
     if not isinstance(found, list) or not found:
         raise DataError(f"{path} must hold a list of graphs, as networkx.node_link_data writes each.")
-    warn_of_weights(found, path.name)
     graphs, facts = [], []
     for number, item in enumerate(found):
         try:

@@ -15,7 +15,7 @@ from mercer.data.fitted import Fitted
 from mercer.data.roles import ROLES
 from mercer.data.statements import Count, Each, Maybe, Texts, Word
 from mercer.data.table import LARGEST
-from mercer.data.words import listing, nearest
+from mercer.data.words import listing, nearest, shown
 
 Locate = Callable[[int], str]
 
@@ -83,6 +83,7 @@ class Schema:
         >>> Schema({"age": "number", "size": "number"}).only(["age"], "not asked for").left_out
         {'size': 'not asked for'}
         """
+        names = set(names)
         rest = {name: why for name in self.kinds if name not in names}
         return Schema(
             {name: kind for name, kind in self.kinds.items() if name in names},
@@ -139,7 +140,8 @@ class Schema:
         SchemaError
             With the missing and the extra columns, and the nearest names.
         """
-        missing = [name for name in self.kinds if name not in names]
+        there = set(names)
+        missing = [name for name in self.kinds if name not in there]
         extra = [name for name in names if name not in self.kinds and name not in self.left_out]
         if missing:
             pairs = []
@@ -175,12 +177,14 @@ def infer_schema(frame: Any, source: str, locate: Locate, roles: Mapping[str, st
     kinds: dict[str, str] = {}
     categories: dict[str, list[str]] = {}
     left_out: dict[str, str] = {}
+    # By column this would take milliseconds each, of which a wide table has thousands.
+    empty = set(frame.columns[frame.isna().all().to_numpy()])
     for name in frame.columns:
         column = frame[name]
         if re.fullmatch(r"Unnamed: \d+", str(name)) and _counts_rows(pandas, column):
             left_out[name] = "unnamed, counts the rows"
             continue
-        if column.isna().all():
+        if name in empty:
             left_out[name] = "empty in every row"
             continue
         if roles and name in roles:
@@ -199,7 +203,7 @@ def infer_schema(frame: Any, source: str, locate: Locate, roles: Mapping[str, st
         way_out = "" if text is None else f' To compare it letter by letter, pass roles={{{text!r}: "text"}}.'
         raise DataError(
             f"{source} has no column to learn from: "
-            f"{', '.join(f'{n!r} is left out ({w})' for n, w in left_out.items())}.{way_out}"
+            f"{', '.join(f'{shown(n)} is left out ({w})' for n, w in list(left_out.items())[:10])}.{way_out}"
         )
     return Schema(kinds, categories, left_out)
 
@@ -237,7 +241,7 @@ def column_kind(column: Any, name: str, source: str, locate: Locate) -> str:
     else:
         seen = f"{column.dtype}"
     raise DataError(
-        f"{source}: the column {name!r} holds {seen}; columns must hold numbers, booleans or text. "
+        f"{source}: the column {shown(name)} holds {seen}; columns must hold numbers, booleans or text. "
         f"Turn it into numbers, or leave it out with --drop {_shell(name)}."
     )
 
@@ -252,17 +256,17 @@ def _number_or_category(column: Any, name: str, source: str, locate: Locate) -> 
     if present.any() and text.size < 0.5 * present.sum():
         row = int(text[0])
         raise DataError(
-            f"{source}, {locate(row)}, column {name!r}: {_text(column.iloc[row])!r} is text, where most of the column "
-            f"({int(present.sum()) - text.size} of {int(present.sum())} values) are numbers. Correct it, leave the "
-            f"field empty if it is unknown, or leave the column out with --drop {_shell(name)}."
+            f"{source}, {locate(row)}, column {shown(name)}: {shown(_text(column.iloc[row]))} is text, where most of "
+            f"the column ({int(present.sum()) - text.size} of {int(present.sum())} values) are numbers. Correct it, "
+            f"leave the field empty if it is unknown, or leave the column out with --drop {_shell(name)}."
         )
     written = column.iloc[text].astype(str).str.strip()
     for pattern, what in _NO_CATEGORIES.items():
         if text.size and written.str.fullmatch(pattern).all():
             raise DataError(
-                f"{source}, {locate(int(text[0]))}, column {name!r}: the column holds {what} such as "
-                f"{written.iloc[0]!r}. Write numbers with digits and a decimal point alone, as in 1234.5, or leave the "
-                f"column out with --drop {_shell(name)}."
+                f"{source}, {locate(int(text[0]))}, column {shown(name)}: the column holds {what} such as "
+                f"{shown(written.iloc[0])}. Write numbers with digits and a decimal point alone, as in 1234.5, or "
+                f"leave the column out with --drop {_shell(name)}."
             )
     return "category"
 
@@ -276,6 +280,34 @@ def _text(value: Any) -> str:
     if isinstance(value, (float, np.floating)) and float(value).is_integer():
         return str(int(value))
     return str(value)
+
+
+def as_kinds(frame: Any, kinds: Mapping[str, str], source: str, locate: Locate) -> Any:
+    """The columns of a frame as :func:`as_kind` has them, in a frame; those that are numbers already all at once.
+
+    Raises
+    ------
+    SchemaError, DataError
+        As :func:`as_kind`.
+    """
+    pandas = optional("pandas", "encoding columns")
+    dtypes = dict(zip(frame.columns, frame.dtypes, strict=True))
+    numbers = [n for n, kind in kinds.items() if kind == "number" and getattr(dtypes[n], "kind", "") in "fiu"]
+    # Extension types may hold gaps that are not NaN.
+    numbers = [name for name in numbers if isinstance(dtypes[name], np.dtype)]
+    block = frame[numbers].to_numpy(dtype=np.float64)
+    large = np.flatnonzero((np.abs(block) > LARGEST).any(axis=0))
+    for place in large[:1]:
+        as_kind(frame[numbers[place]], numbers[place], "number", source, locate)
+    done, plain = pandas.DataFrame(block, columns=numbers), set(numbers)
+    rest = {n: as_kind(frame[n], n, kind, source, locate) for n, kind in kinds.items() if n not in plain}
+    if not rest:
+        return done
+    others = pandas.DataFrame(rest)
+    for name, kind in kinds.items():
+        if kind == "category":
+            others[name] = others[name].astype(object)
+    return pandas.concat([done, others], axis=1)[list(kinds)]
 
 
 def as_kind(column: Any, name: str, kind: str, source: str, locate: Locate) -> np.ndarray:
@@ -303,15 +335,15 @@ def as_kind(column: Any, name: str, kind: str, source: str, locate: Locate) -> n
     if bad.size:
         row = int(bad[0])
         raise SchemaError(
-            f"{source}, {locate(row)}, column {name!r}: {expected} expected, and {_text(column.iloc[row])!r} is there "
-            f"({bad.size} of {len(numbers)} rows). Correct it."
+            f"{source}, {locate(row)}, column {shown(name)}: {expected} expected, and {shown(_text(column.iloc[row]))} "
+            f"is there ({bad.size} of {len(numbers)} rows). Correct it."
         )
     large = np.flatnonzero(np.abs(numbers) > LARGEST)
     if large.size:
         value = numbers[large[0]]
         what = "infinite" if np.isinf(value) else f"{value:g}, and {LARGEST:g} is the largest that can be scaled"
         raise DataError(
-            f"{source}, {locate(int(large[0]))}, column {name!r}: the value is {what} "
+            f"{source}, {locate(int(large[0]))}, column {shown(name)}: the value is {what} "
             f"({large.size} of {len(numbers)} rows). Correct it, or remove the row."
         )
     return numbers

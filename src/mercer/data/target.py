@@ -11,7 +11,7 @@ import numpy as np
 
 from mercer._errors import DataError
 from mercer.data.table import LARGEST, MISSING, is_number, row_place
-from mercer.data.words import check_task, listing
+from mercer.data.words import check_task, listing, shown
 
 _MOST_CLASSES = 30
 _ROWS_PER_CLASS = 5
@@ -71,14 +71,14 @@ def read_target(values: Any, name: str, task: str | None = None, locate: Callabl
     if found == "regression" and array.dtype.kind == "U":
         row = next((i for i, text in enumerate(array) if not is_number(text)), 0)
         raise DataError(
-            f"a regression needs numbers as its target, and {name!r} holds text ({str(array[row])!r} in "
+            f"a regression needs numbers as its target, and {name!r} holds text ({shown(array[row])} in "
             f"{locate(row)}); "
             "for classes use a classification (--task classification, --model svc)."
         )
     if len(different) == 1:
         what = "one class only" if found == "classification" else "the same number everywhere"
         raise DataError(
-            f"the target {name!r} is constant: it holds {what} ({different[0].item()!r} in all "
+            f"the target {name!r} is constant: it holds {what} ({_quoted(different[0].item())} in all "
             f"{len(array)} rows), "
             "so there is nothing to learn. Choose another column, or add rows that differ."
         )
@@ -104,7 +104,7 @@ def known_target(values: Any, name: str, task: str, classes: list[Any], locate: 
     array = _plain(values, name, locate)
     if task == "regression":
         if array.dtype.kind == "U":
-            raise DataError(f"the model predicts numbers, and {name!r} holds text ({str(array[0])!r} in {locate(0)}).")
+            raise DataError(f"the model predicts numbers, and {name!r} holds text ({shown(array[0])} in {locate(0)}).")
         return array.astype(np.float64)
     known = np.asarray(classes)
     if known.dtype.kind == "U" and array.dtype.kind != "U":
@@ -115,7 +115,7 @@ def known_target(values: Any, name: str, task: str, classes: list[Any], locate: 
     if strange.size:
         value, place = array[strange[0]].item(), locate(int(strange[0]))
         raise DataError(
-            f"{name!r} holds {value!r} in {place}, which is none of the classes that the model knows: "
+            f"{name!r} holds {_quoted(value)} in {place}, which is none of the classes that the model knows: "
             f"{listing(classes)} ({strange.size} of {len(array)} rows)."
         )
     return array.astype(known.dtype)
@@ -171,9 +171,13 @@ def _text_or_numbers(array: np.ndarray, name: str, locate: Callable[[int], str])
     if len(strange) < 0.5 * len(texts):
         raise DataError(
             f"the target {name!r} holds text in {len(strange)} of {len(texts)} rows and numbers in the others; the "
-            f"first is {str(texts[strange[0]])!r} in {locate(strange[0])}. Correct those rows, or remove them."
+            f"first is {shown(texts[strange[0]])} in {locate(strange[0])}. Correct those rows, or remove them."
         )
     return texts
+
+
+def _quoted(value: Any) -> str:
+    return shown(value) if isinstance(value, str) else repr(value)
 
 
 def _kind(array: np.ndarray) -> str:

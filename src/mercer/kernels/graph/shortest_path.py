@@ -18,7 +18,7 @@ class ShortestPath(FeatureKernel):
     """``k(G, H) = sum_{(u, v) in G} sum_{(s, t) in H} [l(u) = l(s), l(v) = l(t), d(u, v) = d(s, t)]``.
 
     The sums are over pairs of different nodes that are joined by a path, ``l`` is the label of a node and ``d`` the
-    number of edges on a shortest path. Weights of edges are not read.
+    number of edges on a shortest path.
 
     Parameters
     ----------
