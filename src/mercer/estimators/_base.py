@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
-from sklearn.utils.validation import _check_y, check_consistent_length, validate_data
+from sklearn.utils.validation import validate_data
 
 from mercer._errors import DataError, MercerWarning, ParameterError, warn_user
 from mercer.data.advice import advised
@@ -26,6 +26,7 @@ from mercer.estimators._definiteness import (
     require_rule,
 )
 from mercer.estimators._fitted import KERNEL_FITS, FittedKernel, Jobs
+from mercer.estimators._targets import check_numbers
 from mercer.gram import Gram, PrecomputedGram
 from mercer.gram.evaluated import evaluated
 from mercer.gram.precomputed import check_square
@@ -112,10 +113,7 @@ class KernelEstimator(BaseEstimator):
                 "row of X."
             )
         X = self._check_X(X, reset=True)
-        with advised():
-            y = _check_y(y, multi_output=several, y_numeric=True, estimator=self)
-            check_consistent_length(X, y)
-        return X, np.asarray(y, dtype=np.float64)
+        return X, check_numbers(self, y, X, several=several)
 
     def _objects(self, X: Any, *, reset: bool) -> Objects | MixedRows | None:
         """The rows as objects, or as columns of several kinds; None where the kernel compares vectors."""

@@ -1,4 +1,4 @@
-"""The classes of learners that see their rows in parts: named once, and found again in every part."""
+"""Classes: those of learners that see their rows in parts, and the one that decision values stand for."""
 
 from __future__ import annotations
 
@@ -73,3 +73,16 @@ def class_codes(y: np.ndarray, classes: np.ndarray) -> NDArray[np.intp]:
             f"{classes[:10].tolist()}; name all classes in the first call of partial_fit."
         )
     return codes
+
+
+def winners(values: NDArray[np.floating]) -> NDArray[np.intp]:
+    """The number of the class for decision values (m,) or (m, 1) of two classes, or (m, k); of equal ones, the first.
+
+    Examples
+    --------
+    >>> winners(np.array([-1.0, 2.0])).tolist(), winners(np.array([[0.1, 0.3, 0.3]])).tolist()
+    ([0, 1], [1])
+    """
+    if values.ndim == 1 or values.shape[1] == 1:
+        return (values.ravel() > 0).astype(np.intp)
+    return values.argmax(axis=1)

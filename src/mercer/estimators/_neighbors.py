@@ -10,7 +10,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from mercer._errors import DataError, ParameterError
+from mercer._errors import DataError, MercerWarning, ParameterError, warn_user
 from mercer.data.fitted import Fitted
 from mercer.data.statements import Count, Floats, Maybe, Word
 from mercer.engine import settings
@@ -171,6 +171,12 @@ class KernelNeighbors(KernelEstimator):
         self._own = None if known else np.asarray(gram.diagonal(), dtype=np.float64)
         self.X_fit_ = X
         self.n_samples_fit_ = X.shape[0]
+        if self.n_samples_fit_ > 1 and isinstance(X, np.ndarray) and bool((X[:1] == X).all()):
+            warn_user(
+                f"{type(self).__name__}: all {len(X)} rows of X are equal, so that their order alone decides which are "
+                "near; check the columns of X.",
+                MercerWarning,
+            )
 
     def _count(self, n_neighbors: Any, among_themselves: bool) -> int:
         count = check_count(self.n_neighbors if n_neighbors is None else n_neighbors)

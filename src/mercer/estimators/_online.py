@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from mercer._errors import DataError, ParameterError
+from mercer._errors import DataError, MercerWarning, ParameterError, warn_user
 from mercer.data.fitted import Fitted
 from mercer.data.statements import Count, Floats, Number, Whole
 from mercer.engine import memory
@@ -22,12 +22,18 @@ from mercer.estimators._definiteness import NO_SPACE
 from mercer.estimators._distinct import places_among, stacked
 from mercer.estimators._fitted import GIVEN_COLUMNS, SupportRows
 from mercer.estimators._parameters import require_choice, require_number, require_seed
-from mercer.gram import PrecomputedGram
+from mercer.gram import Gram, PrecomputedGram
 from mercer.kernels import RBF
 from mercer.solvers.matrix import Vector, whole_matrix
 from mercer.solvers.online.budgeted import learn, learn_by_merging, whole_fits
 from mercer.solvers.online.schedules import NAMES, check_step_sizes, step_sizes
 from mercer.solvers.online.state import STEEPNESS, STRATEGIES, WALK, OnlineProblem, OnlineState
+
+REMEDY = (
+    "Center y and scale the columns of X, make more passes (max_iter), or choose smaller steps (eta0, power_t) or "
+    "another kernel; progressive_loss_ shows whether the loss falls from pass to pass."
+)
+_STEEP = ("squared_error", "squared_hinge")
 
 
 class OnlineExpansion(KernelEstimator, ABC):
@@ -165,8 +171,11 @@ class OnlineExpansion(KernelEstimator, ABC):
             )
         return rates
 
-    def _learn_all(self, X: Any, rows: Any, targets: Vector, given: Any) -> None:
-        """Passes over all rows, from the beginning; ``rows`` is X as ``_begin`` returned it."""
+    def _learn_all(self, X: Any, rows: Any, targets: Vector, given: Any) -> Vector:
+        """Passes over all rows, from the beginning; returns f at these rows in the end, (n, k).
+
+        ``rows`` is X as ``_begin`` returned it.
+        """
         n = X.shape[0]
         sizes = None if given is None else check_step_sizes(given, n, "step_sizes are")
         self._rates(1, 0, sizes)
@@ -180,14 +189,42 @@ class OnlineExpansion(KernelEstimator, ABC):
         with memory.reserve(whole, "the kernel matrix"):
             if whole:
                 gram = PrecomputedGram(whole_matrix(gram, np.float64))
+            self._warn_of_long_steps(gram, X, self._rates(n, 0, sizes))
             for _ in range(int(self.max_iter)):
                 order = np.arange(n) if rng is None else rng.permutation(n)
                 rates = self._rates(n, state.steps, None if sizes is None else sizes[order])
                 losses.append(self._pass(gram, X, targets, state, order, rates) / n)
                 progress.advance()
+            values = self._values_at_own(gram, X, state)
         self._keep(state, X, losses)
         if not self._merges:
             self.support_ = state.rows.astype(np.intp)
+        return values
+
+    def _warn_of_long_steps(self, gram: Any, X: Any, rates: Vector) -> None:
+        """Warn if a step at a row makes the error there larger than it was, for losses whose slope has no bound."""
+        if self._loss not in _STEEP:
+            return
+        lengths = np.ones(len(rates)) if gram is None else np.asarray(gram.diagonal()[: len(rates)], dtype=np.float64)
+        factors = STEEPNESS[self._loss] * rates * (lengths + float(bool(self.fit_intercept)))
+        worst = int(factors.argmax())
+        if factors[worst] > 2.0 * (1.0 + 1e-9):
+            warn_user(
+                f"{type(self).__name__}: the step at row {worst} has the size {rates[worst]:.3g}, which is "
+                f"{0.5 * factors[worst]:.3g} times the longest at which the error there does not grow: k(x, x) is "
+                f"{lengths[worst]:.3g}. eta0='auto' is chosen for the rows of the first call; pass a smaller eta0 or "
+                "smaller step_sizes, or rows in the units of the first call.",
+                MercerWarning,
+            )
+
+    def _values_at_own(self, gram: Any, X: Any, state: OnlineState) -> Vector:
+        if not state.theta.shape[1]:
+            return np.tile(state.bias, (X.shape[0], 1))
+        if self._merges and self.kernel_ is not None:
+            part: Any = Gram(self.kernel_, X, (state.points * self._units()).astype(X.dtype), n_jobs=self.n_jobs)
+        else:
+            part = gram.restrict(None, state.rows)
+        return np.asarray(part @ state.theta.T, dtype=np.float64) + state.bias
 
     def _learn_part(self, X: Any, targets: Vector, given: Any) -> None:
         """One pass over rows that come after others, in their order."""
@@ -195,6 +232,7 @@ class OnlineExpansion(KernelEstimator, ABC):
         sizes = None if given is None else check_step_sizes(given, n, "step_sizes are")
         state, vectors, gram = self._carried(X, targets.shape[1])
         rates = self._rates(n, state.steps, sizes)
+        self._warn_of_long_steps(gram, X, rates)
         loss = self._pass(gram, vectors, targets, state, np.arange(n), rates) / n
         self._keep(state, vectors, [loss])
         if hasattr(self, "support_"):

@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from mercer._errors import MercerWarning, warn_user
+from mercer._errors import MercerWarning, NumericalError, warn_user
 from mercer.engine import memory, settings, threads
 from mercer.kernels.parameters import Parameter
 from mercer.solvers.gaussian.ordinal import OrdinalEvidence, OrdinalProcess
@@ -105,6 +105,12 @@ def search_bounds(parameters: tuple[Parameter, ...]) -> Vector:
     >>> search_bounds((Parameter("slope", 1.0, (1.0, 100.0), "log", True),)).round(3).tolist()
     [[0.0, 4.605]]
     """
+    for p in parameters:
+        if p.transform == "log" and not 0 < p.bounds[0] <= p.bounds[1] < math.inf:
+            raise NumericalError(
+                f"the search of {p.name} has the bounds {p.bounds}, since kernel values leave the range of float64; "
+                "scale the columns of X (sklearn.preprocessing.StandardScaler)."
+            )
     rows = [[dataclasses.replace(p, value=bound).theta for bound in p.bounds] for p in parameters]
     return np.asarray(rows, dtype=np.float64).reshape(-1, 2)
 

@@ -7,11 +7,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import column_or_1d
+from sklearn.utils.validation import _check_y, check_consistent_length, column_or_1d
 
 from mercer._errors import DataError, MercerWarning, warn_user
 from mercer.data.advice import advised
 from mercer.solvers.matrix import Vector
+
+# Numbers may be up to this share of the largest one, so that sums of them can be computed.
+_SHARE = 1e-8
 
 
 def check_labels(learner: str, y: Any, n: int) -> np.ndarray:
@@ -33,6 +36,40 @@ def check_labels(learner: str, y: Any, n: int) -> np.ndarray:
     if len(y) != n:
         raise DataError(f"X has {n} rows and y has {len(y)} labels; there must be one label a row.")
     return y
+
+
+def check_numbers(learner: Any, y: Any, X: Any, *, several: bool) -> Vector:
+    """One number for each row of ``X``, (n,), or with ``several`` also (n, t), in float64.
+
+    Raises
+    ------
+    DataError
+        If there are more or fewer, or one is not finite or not a number.
+
+    Examples
+    --------
+    >>> check_numbers("Learner", [1, 2], np.eye(2), several=False)
+    array([1., 2.])
+    """
+    with advised():
+        y = _check_y(y, multi_output=several, y_numeric=True, estimator=learner)
+        check_consistent_length(X, y)
+    try:
+        numbers = np.asarray(y, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        name = learner if isinstance(learner, str) else type(learner).__name__
+        raise DataError(
+            f"{name} learns numbers, and y holds {np.ravel(y)[0]!r:.80} (dtype {y.dtype}); pass numbers, or a "
+            "classifier for labels."
+        ) from error
+    # Predictions have the precision of X.
+    dtype = np.float32 if getattr(X, "dtype", None) == np.float32 else np.float64
+    if np.abs(numbers).max(initial=0.0) > _SHARE * np.finfo(dtype).max:
+        raise DataError(
+            f"y reaches {np.abs(numbers).max():.3g}, where sums of predictions overflow {np.dtype(dtype)}, the "
+            "precision of X; divide y by a number."
+        )
+    return numbers
 
 
 def _is_missing(y: np.ndarray) -> NDArray[np.bool_]:

@@ -16,14 +16,21 @@ from mercer.estimators._base import KernelEstimator
 from mercer.kernels.convert import is_named, rate_of_scale
 from mercer.solvers.matrix import Vector
 
+# Weights up to this have squares, and products with kernel values, in float32 or float64 as solvers need them. What is
+# smaller than the largest by this factor changes no sum.
+_LARGEST = 1e30
+
 
 def check_sample_weight(sample_weight: Any, X: Any) -> Vector:
     """One weight for each row of ``X``, (n,), in float64: ones for None; zero or more each, and not all zero.
 
+    Weights below 1e-30 times the largest change no sum, and are 0 in the answer.
+
     Raises
     ------
     DataError
-        If there are more or fewer weights than rows, or one is negative or not finite, or all are zero.
+        If there are more or fewer weights than rows, or one is negative or not finite, or all are zero, or the
+        largest is outside of 1e-30 to 1e30.
 
     Examples
     --------
@@ -83,7 +90,16 @@ def _one_for_each_row(sample_weight: Any, X: Any) -> Vector:
                 f"sample_weight is zero for each of the {X.shape[0]} rows, so there is nothing to fit to; "
                 "give weights above 0 to the rows that count."
             )
-        return np.asarray(_check_sample_weight(sample_weight, X, dtype=np.float64), dtype=np.float64)
+        weight = np.array(_check_sample_weight(sample_weight, X, dtype=np.float64), dtype=np.float64)
+    largest = float(np.abs(weight).max())
+    if not 1.0 / _LARGEST <= largest <= _LARGEST:
+        raise DataError(
+            f"the largest sample_weight is {largest:.3g}; products of such weights leave the range of floating-point "
+            f"numbers. Divide all weights by one number, so that the largest lies between {1.0 / _LARGEST:g} and "
+            f"{_LARGEST:g}."
+        )
+    weight[np.abs(weight) < largest / _LARGEST] = 0.0
+    return weight
 
 
 def class_factors(class_weight: Any, classes: np.ndarray, codes: NDArray[np.integer], weight: Vector) -> Vector:

@@ -18,8 +18,9 @@ from mercer.data.advice import advised
 from mercer.data.fitted import Fitted
 from mercer.data.statements import Count, Floats, Is, Labels, Number
 from mercer.engine import memory
+from mercer.estimators._baseline import warn_if_worse_than_mean
 from mercer.estimators._parameters import require_choice
-from mercer.estimators._targets import warn_of_constant
+from mercer.estimators._targets import check_numbers, warn_of_constant
 from mercer.estimators._weights import check_sample_weight
 from mercer.solvers.gaussian.linear_model import DesignSpectrum, decompose, learn
 from mercer.solvers.solution import Certificate, Status
@@ -171,7 +172,7 @@ class BayesianLinearRegression(RegressorMixin, BaseEstimator):
             X, y = validate_data(
                 self, X, y, accept_sparse="csr", dtype=[np.float64, np.float32], order="C", y_numeric=True
             )
-            y = np.asarray(y, dtype=np.float64)
+        y = check_numbers(self, y, X, several=False)
         weight = check_sample_weight(sample_weight, X)
         warn_of_constant(y, weight)
         used = np.flatnonzero(weight)
@@ -189,6 +190,11 @@ class BayesianLinearRegression(RegressorMixin, BaseEstimator):
         self.certificate_ = self._certify(X, y, weight, spectrum, seconds, account.peak)
         if not learned.inside:
             self._warn_of_a_bound()
+        fitted = np.asarray(X @ self.mean_, dtype=np.float64) + self.intercept_
+        warn_if_worse_than_mean(
+            "BayesianLinearRegression", y, fitted, weight,
+            "Set fit_intercept=True, or subtract the means of y and of the columns of X.",
+        )  # fmt: skip
         return self
 
     @property

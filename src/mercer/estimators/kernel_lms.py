@@ -16,6 +16,7 @@ from mercer._errors import DataError, ParameterError, warn_user
 from mercer.data.fitted import Fitted
 from mercer.data.statements import Count, Either, Floats, Is, Maybe, Number
 from mercer.estimators._base import KernelEstimator
+from mercer.estimators._baseline import no_offset_remedy, warn_if_worse_than_mean
 from mercer.estimators._fitted import FitRows
 from mercer.estimators._parameters import require_choice, require_number, require_seed
 from mercer.estimators._targets import warn_of_constant
@@ -219,6 +220,8 @@ class KernelLMS(MultiOutputMixin, RegressorMixin, KernelEstimator):
         self.validation_scores_ = None if held_out is None else np.array(held_out.scores)
         self.best_iter_ = self.n_iter_ if self.validation_scores_ is None else int(self.validation_scores_.argmax())
         self.certificate_ = solution.certificate
+        fitted = np.asarray(gram @ solution.value, dtype=np.float64)
+        warn_if_worse_than_mean("KernelLMS", targets[rows], fitted, weight[rows], no_offset_remedy(targets[rows]))
         if solution.status is Status.iteration_limit and self.tol > 0:
             warn_user(
                 f"KernelLMS: max_iter={self.max_iter} steps were made before the gradient was short enough. Raise "

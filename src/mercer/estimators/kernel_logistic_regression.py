@@ -19,6 +19,7 @@ from mercer.data.fitted import Fitted
 from mercer.data.statements import Count, Floats, Is, Labels, Whole
 from mercer.engine import memory
 from mercer.estimators._base import KernelEstimator
+from mercer.estimators._classes import winners
 from mercer.estimators._fitted import FitRows, outputs
 from mercer.estimators._parameters import require_choice, require_number
 from mercer.estimators._targets import check_labels
@@ -233,8 +234,7 @@ class KernelLogisticRegression(ClassifierMixin, KernelEstimator):
     def predict(self, X: Any) -> np.ndarray:
         """The most probable class of each row of ``X``, (m,)."""
         values = self.decision_function(X)
-        winners = (values > 0).astype(np.intp) if values.ndim == 1 else values.argmax(axis=1)
-        return self.classes_[winners]
+        return self.classes_[winners(values)]
 
     def predict_proba(self, X: Any) -> Matrix:
         """Probabilities of the classes, (m, k); each row sums to one."""

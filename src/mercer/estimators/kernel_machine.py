@@ -22,7 +22,9 @@ from mercer.data.fitted import Fitted
 from mercer.data.statements import Count, Floats, Is, Labels, Whole
 from mercer.engine import memory
 from mercer.estimators._base import KernelEstimator
+from mercer.estimators._baseline import no_offset_remedy, warn_if_worse_than_mean
 from mercer.estimators._certificates import STOPPED, joined
+from mercer.estimators._classes import winners
 from mercer.estimators._fitted import GIVEN_COLUMNS, SupportRows, outputs
 from mercer.estimators._parameters import require_choice, require_number
 from mercer.estimators._targets import check_labels, warn_of_constant
@@ -260,6 +262,7 @@ class KernelMachine(KernelEstimator):
             joined([s.certificate for s in solutions]), seconds=time.perf_counter() - begun, peak_bytes=account.peak
         )
         self._report()
+        self._compare(columns, weights, [s.value.Kc + s.value.b for s in solutions])
         return self
 
     def predict(self, X: Any) -> np.ndarray:
@@ -270,8 +273,7 @@ class KernelMachine(KernelEstimator):
         values = self._values(X)
         if not hasattr(self, "classes_"):
             return self.loss_.response(values[:, 0])
-        winners = (values[:, 0] > 0).astype(np.intp) if values.shape[1] == 1 else values.argmax(axis=1)
-        return self.classes_[winners]
+        return self.classes_[winners(values)]
 
     @available_if(_classifies)
     def decision_function(self, X: Any) -> Vector:
@@ -368,6 +370,13 @@ class KernelMachine(KernelEstimator):
         self.norm_ = np.array([s.value.norm for s in solutions])
         self.l2_factor_ = np.array([s.value.lam for s in solutions])
         self.n_iter_ = max(1, sum(s.certificate.iterations for s in solutions))
+
+    def _compare(self, columns: list[Vector], weights: list[Vector], values: list[Vector]) -> None:
+        """Warn if a squared loss is worse than the mean; other losses are about something else than the mean."""
+        if self.loss_.name == "squared":
+            y = columns[0]
+            remedy = "Raise or lower alpha, or scale the columns of X." if self.fit_intercept else no_offset_remedy(y)
+            warn_if_worse_than_mean("KernelMachine", y, values[0], weights[0], remedy)
 
     def _report(self) -> None:
         """Set ``fit_status_``; warn if a solver stopped early."""

@@ -18,7 +18,8 @@ from mercer.data.statements import Count, Floats, Labels, Whole, Word
 from mercer.engine import memory
 from mercer.engine.tiles import spans
 from mercer.estimators._base import KernelEstimator
-from mercer.estimators._classes import all_classes, class_codes, require_two_classes
+from mercer.estimators._baseline import warn_if_worse_than_majority
+from mercer.estimators._classes import all_classes, class_codes, require_two_classes, winners
 from mercer.estimators._definiteness import NO_SPACE
 from mercer.estimators._distinct import places_among, stacked
 from mercer.estimators._fitted import GIVEN_COLUMNS, SupportRows, outputs
@@ -30,6 +31,7 @@ from mercer.solvers.online.perceptron import make_passes
 from mercer.solvers.online.problem import WALK, Expansion, PerceptronProblem
 
 _VOTING_BYTES = 2**24
+_REMEDY = "Scale the columns of X, choose another kernel or gamma, or pass averaging='averaged' or a larger max_iter."
 
 
 class KernelPerceptron(ClassifierMixin, KernelEstimator):
@@ -194,6 +196,11 @@ class KernelPerceptron(ClassifierMixin, KernelEstimator):
         expansion = Expansion.empty(self._outputs, n, self.averaging == "voted")
         self._learn(self._gram(rows), codes, expansion, self.max_iter)
         self._keep(expansion, None if self.kernel_ is None else X, np.arange(n))
+        # Mean and vote are about as good as the functions of the last pass, which saves looking at all rows; the last
+        # function alone need not be.
+        few = 0.0 if self.averaging == "plain" else 0.5 * (n - np.bincount(codes).max())
+        if self.mistakes_[-1] > few:
+            warn_if_worse_than_majority("KernelPerceptron", codes, winners(self.decision_function(X)), _REMEDY)
         return self
 
     def partial_fit(self, X: Any, y: Any, classes: Any = None) -> Self:
@@ -244,8 +251,7 @@ class KernelPerceptron(ClassifierMixin, KernelEstimator):
     def predict(self, X: Any) -> np.ndarray:
         """The class of each row of ``X``, (m,); of equal decision values, the first class."""
         values = self.decision_function(X)
-        winners = (values > 0).astype(np.intp) if values.ndim == 1 else values.argmax(axis=1)
-        return self.classes_[winners]
+        return self.classes_[winners(values)]
 
     @property
     def _outputs(self) -> int:

@@ -17,6 +17,7 @@ from mercer._errors import ParameterError
 from mercer.data.fitted import Fitted
 from mercer.data.statements import Either, Floats, Is, Maybe, Number, Word
 from mercer.estimators._base import KernelEstimator
+from mercer.estimators._baseline import no_offset_remedy, warn_if_worse_than_mean
 from mercer.estimators._fitted import FitRows, LikeThe
 from mercer.estimators._parameters import require_choice
 from mercer.estimators._targets import warn_of_constant
@@ -287,6 +288,12 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelEstimator):
         self.dual_coef_ = coefficients.reshape(self.y_fit_.shape)
         self.factorization_ = solution.state.method
         self.certificate_ = solution.certificate
+        # Of the system (K + alpha / w) c = y.
+        y = self.y_fit_[rows]
+        weight = None if self.sample_weight_fit_ is None else self.sample_weight_fit_[rows]
+        shrunk = solution.value * alpha / (1.0 if weight is None else weight[:, None])
+        remedy = no_offset_remedy(y)
+        warn_if_worse_than_mean("KernelRidge", y, y.reshape(shrunk.shape) - shrunk, weight, remedy)
         return self
 
     def _system(self, alpha: Vector, convex: bool) -> tuple[NDArray[np.intp], LinearSystem]:

@@ -14,6 +14,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from mercer._errors import DataError, ParameterError, warn_user
 from mercer.data.advice import advised
+from mercer.estimators._baseline import warn_if_worse_than_majority
+from mercer.estimators._classes import winners
 from mercer.estimators._distinct import distinct_rows
 from mercer.estimators._parameters import is_among, require_choice, require_number, require_seed
 from mercer.estimators._sgd_forms import SGDForms, Training
@@ -24,6 +26,7 @@ from mercer.solvers.solution import Status
 from mercer.solvers.svm.margin_losses import LOSSES
 from mercer.solvers.svm.stochastic import MarginRisk, pass_once, solve_by_sgd
 
+_REMEDY = "Scale the columns of X, lower alpha, or pass fit_intercept=True."
 _ORDER = {True: "shuffled", False: "given", "uniform": "uniform"}
 
 
@@ -202,6 +205,10 @@ class KernelSGDClassifier(ClassifierMixin, SGDForms):
         inputs = None if go_on else self._begin(X, rows, weight)
         weight = weight * factors[codes]
         self._descend(self._training(X, rows, inputs), codes, weight * (len(rows) / weight.sum()))
+        # An error costs at least log 2, so that a low objective leaves no room for many of them.
+        codes = np.searchsorted(classes, y[used])
+        if self.certificate_.primal > np.log(2.0) * (1.0 - np.bincount(codes).max() / len(codes)):
+            warn_if_worse_than_majority("KernelSGDClassifier", codes, winners(self.decision_function(X))[used], _REMEDY)
         return self
 
     def _descend(self, training: Training, codes: NDArray[np.integer], weights: Vector) -> None:
@@ -270,8 +277,7 @@ class KernelSGDClassifier(ClassifierMixin, SGDForms):
     def predict(self, X: Any) -> np.ndarray:
         """The class of each row of ``X``, (m,)."""
         values = self.decision_function(X)
-        winners = (values > 0).astype(np.intp) if values.ndim == 1 else values.argmax(axis=1)
-        return self.classes_[winners]
+        return self.classes_[winners(values)]
 
     def _risk(self, training: Training, codes: NDArray[np.integer], weights: Vector) -> MarginRisk:
         positive = np.array([1]) if self._outputs == 1 else np.arange(self._outputs)

@@ -11,9 +11,10 @@ from sklearn.utils.metaestimators import available_if
 
 from mercer.data.fitted import Fitted
 from mercer.data.statements import Labels
-from mercer.estimators._classes import all_classes, class_codes, require_two_classes
+from mercer.estimators._baseline import warn_if_worse_than_majority
+from mercer.estimators._classes import all_classes, class_codes, require_two_classes, winners
 from mercer.estimators._fitted import outputs
-from mercer.estimators._online import OnlineExpansion
+from mercer.estimators._online import REMEDY, OnlineExpansion
 from mercer.estimators._parameters import require_choice
 from mercer.estimators._targets import check_labels
 from mercer.solvers.matrix import Vector
@@ -214,7 +215,8 @@ class OnlineKernelLogisticRegression(ClassifierMixin, OnlineExpansion):
         self.classes_ = classes
         rows = self._begin(X)
         self._check_merging(X)
-        self._learn_all(X, rows, self._targets(codes), step_sizes)
+        values = self._learn_all(X, rows, self._targets(codes), step_sizes)
+        warn_if_worse_than_majority("OnlineKernelLogisticRegression", codes, winners(values), REMEDY)
         return self
 
     def partial_fit(self, X: Any, y: Any, classes: Any = None, step_sizes: Any = None) -> Self:
@@ -253,9 +255,8 @@ class OnlineKernelLogisticRegression(ClassifierMixin, OnlineExpansion):
 
     def predict(self, X: Any) -> np.ndarray:
         """The class of each row of ``X``, (m,); of equal decision values, the first class."""
-        values = self.decision_function(X)
-        winners = (values > 0).astype(np.intp) if values.ndim == 1 else values.argmax(axis=1)
-        return self.classes_[winners]
+        values = self._values(X)
+        return self.classes_[winners(values)]
 
     @available_if(_has_probabilities)
     def predict_proba(self, X: Any) -> Vector:

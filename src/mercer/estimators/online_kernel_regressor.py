@@ -7,14 +7,14 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import MultiOutputMixin, RegressorMixin
-from sklearn.utils.validation import _check_y, check_consistent_length
 
 from mercer._errors import DataError
-from mercer.data.advice import advised
 from mercer.data.fitted import Fitted
 from mercer.data.statements import Flag
-from mercer.estimators._online import OnlineExpansion
+from mercer.estimators._baseline import warn_if_worse_than_mean
+from mercer.estimators._online import REMEDY, OnlineExpansion
 from mercer.estimators._parameters import require_choice, require_number
+from mercer.estimators._targets import check_numbers
 from mercer.solvers.matrix import Vector
 
 _LOSSES = ("squared_error", "epsilon_insensitive", "huber")
@@ -148,7 +148,8 @@ class OnlineKernelRegressor(MultiOutputMixin, RegressorMixin, OnlineExpansion):
         self._single = y.ndim == 1
         rows = self._begin(X)
         self._check_merging(X)
-        self._learn_all(X, rows, y.reshape(len(y), -1), step_sizes)
+        values = self._learn_all(X, rows, y.reshape(len(y), -1), step_sizes)
+        warn_if_worse_than_mean("OnlineKernelRegressor", y, values, None, REMEDY)
         return self
 
     def partial_fit(self, X: Any, y: Any, step_sizes: Any = None) -> Self:
@@ -166,9 +167,7 @@ class OnlineKernelRegressor(MultiOutputMixin, RegressorMixin, OnlineExpansion):
             self._begin(X)
         else:
             X = self._check_X(X, reset=False)
-            with advised():
-                y = np.asarray(_check_y(y, multi_output=True, y_numeric=True, estimator=self), dtype=np.float64)
-                check_consistent_length(X, y)
+            y = check_numbers(self, y, X, several=True)
             self._check_targets(y)
         self._check_merging(X)
         self._learn_part(X, y.reshape(len(y), -1), step_sizes)

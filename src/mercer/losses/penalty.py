@@ -91,6 +91,18 @@ class Norm(Penalty):
         return 0.0 if s <= 1.0 + 1e-12 else math.inf
 
 
+def _power(base: float, exponent: float) -> float:
+    """A power of a number of 0 or more; infinite where it overflows, which Python raises an error for.
+
+    >>> _power(2.0, 3.0), _power(1e200, 2.0)
+    (8.0, inf)
+    """
+    try:
+        return float(base**exponent)
+    except OverflowError:
+        return math.inf
+
+
 @dataclass(frozen=True)
 class NormPower(Penalty):
     r""":math:`t^p / p`.
@@ -112,14 +124,14 @@ class NormPower(Penalty):
         object.__setattr__(self, "exponent", number)
 
     def value(self, t: float) -> float:
-        return t**self.exponent / self.exponent
+        return _power(t, self.exponent) / self.exponent
 
     def slope(self, t: float) -> float:
-        return t ** (self.exponent - 1.0)
+        return _power(t, self.exponent - 1.0)
 
     def conjugate(self, s: float) -> float:
         other = self.exponent / (self.exponent - 1.0)
-        return s**other / other
+        return _power(s, other) / other
 
 
 @dataclass(frozen=True)

@@ -136,9 +136,9 @@ def solve(problem: Clustering) -> Solution[Partition, None]:
 
 def _require_range(means: Means, problem: Clustering) -> None:
     """Raise before the runs if squared distances, or those of sums of rows, would not be finite."""
-    largest, weight = float(np.abs(means.norms).max()), float(problem.weight.sum())
+    largest, weight = float(np.abs(means.norms).max()), max(float(problem.weight.sum()), 1.0)
     # A distance is at most twice a norm, and the squared norm of a sum that norm times the square of the weight.
-    if not 4 * max(weight, 1.0) ** 2 * largest < np.finfo(np.float64).max:
+    if not 4 * weight * weight * largest < np.finfo(np.float64).max:
         raise NumericalError(
             f"k(x, x) is up to {largest:.3g}, so that sums of distances overflow float64. Scale the columns of X "
             "(sklearn.preprocessing.StandardScaler), or multiply the kernel by a small number."

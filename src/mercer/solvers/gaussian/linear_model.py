@@ -18,6 +18,8 @@ from mercer.data.statements import Flag, Floats, Number
 
 Vector = NDArray[np.float64]
 Matrix = NDArray[np.float64]
+# Below, shares of a squared length underflow.
+_LEAST_SQUARE = 1e-290
 Blocks = Iterator[tuple[Matrix, Vector, Vector]]
 
 # The ratio of the precisions is looked for from where rounding is all that is left of the penalty to where the weights
@@ -201,6 +203,10 @@ def learn(spectrum: DesignSpectrum, alpha: float | None, beta: float | None) -> 
     """
     if alpha is not None and beta is not None:
         return Learned(alpha, beta, 0, True)
+    if 0 < spectrum.square < _LEAST_SQUARE:
+        raise NumericalError(
+            f"the targets have a squared length of {spectrum.square:.3g}, which is too small for float64; scale y."
+        )
     if not spectrum.square > 0 or not spectrum.count > 0:
         # Targets of zeros: any precision of the noise explains them, the higher the better.
         return Learned(alpha or 1.0, beta or 1.0, 0, True)

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import numpy as np
 from scipy.optimize import minimize_scalar
 
-from mercer._errors import ParameterError
+from mercer._errors import NumericalError, ParameterError
 from mercer.data.fitted import Fitted
 from mercer.data.statements import Either, Floats, Maybe
 from mercer.solvers.linear.linear_system import Vector
@@ -76,6 +76,9 @@ class PenaltyCurves:
         return PenaltyCurves(*(v[:, 0] if v is not None and v.ndim == 2 else v for v in values))
 
 
+_LEAST_SIZE = 1e-290
+
+
 def default_penalties(size: float) -> Vector:
     """Two a decade, from 1e-9 to 10 times the ``size``, which is the sum of the eigenvalues in size.
 
@@ -87,6 +90,11 @@ def default_penalties(size: float) -> Vector:
     """
     if not (size > 0 and np.isfinite(size)):
         return np.ones(1)
+    if not _LEAST_SIZE < size < 1.0 / _LEAST_SIZE:
+        raise NumericalError(
+            f"the eigenvalues of the kernel matrix sum to {size:.3g}, so that penalties of their size leave the range "
+            "of float64; scale the columns of X (sklearn.preprocessing.StandardScaler)."
+        )
     low, high = _PER_DECADE * np.log10(_LOWEST * size), _PER_DECADE * np.log10(_HIGHEST * size)
     steps = np.arange(np.ceil(low - 1e-9), np.floor(high + 1e-9) + 1)
     return np.array([rounded(10.0 ** (step / _PER_DECADE)) for step in steps])
@@ -166,6 +174,11 @@ def _costs(curves: PenaltyCurves, criterion: Criterion, apart: bool) -> Vector:
     values = curves.of(criterion)
     if values is None:
         raise ValueError(f"the path does not know {criterion}")
+    if np.isnan(values).any():
+        raise NumericalError(
+            f"alpha={criterion!r} cannot choose: squares of the targets or of the kernel matrix overflow float64. "
+            "Scale y and the columns of X (sklearn.preprocessing.StandardScaler)."
+        )
     cost = -values if criterion == "evidence" else values
     if apart:
         return cost

@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from mercer._errors import NumericalError
 from mercer.solvers.risk.certify import Bounds, bounds
 from mercer.solvers.risk.quadratic import Aim, Answer, QuadraticSolver
 from mercer.solvers.risk.regularized_risk import RegularizedRisk
@@ -45,7 +46,15 @@ class Found:
 def first_factor(problem: RegularizedRisk, s: float) -> float:
     """A factor of the right size, from the norm s of the multipliers at zero."""
     risk = problem.risk(np.zeros(len(problem.targets)))
-    return s * s / (2.0 * risk) if risk > 0 and s > 0 else 1.0
+    if not (risk > 0 and s > 0):
+        return 1.0
+    factor = s * (s / (2.0 * risk))
+    if not 0 < factor < math.inf:
+        raise NumericalError(
+            f"the loss at zero is {risk:.3g} and its gradient has the length {s:.3g}, whose squares leave the range of "
+            "float64. Scale y, the columns of X, or the weights."
+        )
+    return factor
 
 
 def search_factor(

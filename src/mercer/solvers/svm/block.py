@@ -131,7 +131,7 @@ class Rounding:
         largest = float(np.abs(diagonal).max())
         with np.errstate(over="ignore"):
             share = float(np.finfo(np.float64).eps) * float(np.abs(point.beta).sum())
-        return cls(share * largest, len(point.beta) * share**2 * largest)
+        return cls(share * largest, len(point.beta) * share * share * largest)
 
     @classmethod
     def typical(cls, diagonal: Array, point: Iterate) -> Rounding:

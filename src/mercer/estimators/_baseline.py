@@ -1,0 +1,95 @@
+"""Warn where a model describes its own rows worse than the best constant does."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mercer._errors import MercerWarning, warn_user
+from mercer.solvers.matrix import Vector
+
+# Losses other than the squared one have their lowest value near the mean, not at it: no more than this is a difference.
+_SLACK = 0.01
+_ROUNDINGS = 1e3
+
+
+def warn_if_worse_than_mean(learner: str, y: Vector, fitted: Vector, weight: Vector | None, remedy: str) -> None:
+    """Warn if the squared error of ``fitted`` is above that of the mean of ``y``, both (n,) or (n, t), for a target.
+
+    ``weight`` (n,) weighs the rows; ``remedy`` ends the message.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> with warnings.catch_warnings(record=True) as caught:
+    ...     warnings.simplefilter("always")
+    ...     warn_if_worse_than_mean("Model", np.array([9.0, 11.0]), np.array([5.0, 6.0]), None, "Center y.")
+    >>> print(caught[0].message)
+    Model: the mean squared error on its own rows is 20.5, and that of their mean alone is 1. Center y.
+    """
+    targets, fitted = y.reshape(len(y), -1), fitted.reshape(len(y), -1)
+    share = np.full(len(y), 1.0) if weight is None else np.asarray(weight, dtype=np.float64)
+    if len(y) < 2 or not share.max() > 0:
+        return
+    share = share / share.max()
+    share = share / share.sum()
+    # In units in which no square overflows.
+    unit = np.maximum(np.abs(targets).max(axis=0), np.abs(fitted).max(axis=0))
+    unit[unit == 0] = 1.0
+    targets, fitted = targets / unit, fitted / unit
+    errors = share @ (targets - fitted) ** 2
+    spread = share @ (targets - share @ targets) ** 2
+    rounding = (_ROUNDINGS * np.finfo(fitted.dtype).eps) ** 2
+    worse = np.flatnonzero(~(errors <= (1.0 + _SLACK) * spread + rounding))
+    if not len(worse):
+        return
+    j = int(worse[0])
+    which = "" if targets.shape[1] == 1 else f" for column {j} of y"
+    with np.errstate(over="ignore"):
+        ours, mean = errors[j] * unit[j] ** 2, spread[j] * unit[j] ** 2
+    warn_user(
+        f"{learner}: the mean squared error on its own rows{which} is {ours:.3g}, and that of their mean alone is "
+        f"{mean:.3g}. {remedy}",
+        MercerWarning,
+    )
+
+
+def warn_if_worse_than_majority(learner: str, codes: NDArray[np.integer], predicted: Any, remedy: str) -> None:
+    """Warn if ``predicted`` (n,) has more errors than the most frequent of the labels ``codes`` (n,) for all rows.
+
+    As many more as one would find by chance in another sample are no difference. ``remedy`` ends the message.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> with warnings.catch_warnings(record=True) as caught:
+    ...     warnings.simplefilter("always")
+    ...     warn_if_worse_than_majority("Model", np.array([0] * 9 + [1]), np.ones(10), "Scale X.")
+    >>> print(caught[0].message)
+    Model: 9 of its own 10 rows are wrong, and 1 would be if all had the most frequent class. Scale X.
+    """
+    n, wrong = len(codes), int(np.count_nonzero(predicted != codes))
+    fewest = n - int(np.unique(codes, return_counts=True)[1].max())
+    if wrong > fewest + np.sqrt(fewest):
+        warn_user(
+            f"{learner}: {wrong} of its own {n} rows are wrong, and {fewest} would be if all had the most frequent "
+            f"class. {remedy}",
+            MercerWarning,
+        )
+
+
+def no_offset_remedy(y: Vector) -> str:
+    """What to do where a model without an offset is worse than the mean.
+
+    Examples
+    --------
+    >>> no_offset_remedy(np.array([100.0, 102.0]))[:56]
+    'The model has no offset, and y has the mean 101: subtract'
+    """
+    mean = float(np.mean(y))
+    return (
+        f"The model has no offset, and y has the mean {mean:.3g}: subtract it, add a constant to the kernel "
+        "(kernel + mercer.kernels.Constant(c)), or scale the columns of X."
+    )
