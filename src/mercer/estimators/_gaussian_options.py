@@ -10,13 +10,18 @@ import scipy.sparse as sp
 from mercer._errors import DataError, ParameterError
 from mercer.data.columns import MixedRows
 from mercer.data.objects import Objects
+from mercer.engine.tiles import spans
 from mercer.estimators._parameters import is_among, require_choice, require_seed
+from mercer.gram import Gram
 from mercer.kernels import ExpSineSquared, Kernel, Periodic
+from mercer.kernels.inputs import Rows
 from mercer.kernels.modifiers import On, Warped
 from mercer.kernels.parameters import Parameter, check_bounds
 from mercer.solvers.gaussian.covariance import Matrix, Vector
 
 NOISE_BOUNDS = (1e-8, 1e5)
+# Rows of a block of which the diagonal alone is needed.
+_EQUAL_ROWS = 32
 
 
 def check_search(learner: Any) -> None:
@@ -119,3 +124,26 @@ def one_column_kernel(kernel: Kernel, columns: int | None) -> Kernel:
         return kernel
     changed: Kernel = kernel.with_children(parts)
     return changed
+
+
+def require_observation(observation: Any) -> None:
+    """Raise ParameterError unless ``observation`` is True, False or None."""
+    if observation is not None and not isinstance(observation, (bool, np.bool_)):
+        raise ParameterError(
+            f"observation must be True (variances of new observations), False (of the function) or None, and is "
+            f"{observation!r}."
+        )
+
+
+def function_variance(kernel: Kernel, rows: Rows) -> Vector:
+    """``k(x_i, z_i)`` for a row z_i that is equal to x_i and not the same one: ``k(x_i, x_i)`` without ``White`` terms.
+
+    >>> from mercer.kernels import RBF, White
+    >>> function_variance(2.0 * RBF(1.0) + White(0.5), Rows(np.zeros((2, 1)))).tolist()
+    [2.0, 2.0]
+    """
+    out = np.empty(rows.n)
+    for part in spans(rows.n, _EQUAL_ROWS):
+        some = rows.take(part).raw
+        out[part] = Gram(kernel, Rows(some), Rows(some), dtype=np.float64, n_jobs=1).dense().diagonal()
+    return out

@@ -21,8 +21,9 @@ from mercer.estimators._base import KernelEstimator, bind_columns
 from mercer.estimators._covariance import KernelCovariance, MatrixCovariance
 from mercer.estimators._definiteness import PROCESS, counts_as_definite
 from mercer.estimators._distinct import stacked
-from mercer.estimators._gaussian_options import mean_functions, row_variances
+from mercer.estimators._gaussian_options import function_variance, mean_functions, require_observation, row_variances
 from mercer.gram import Gram
+from mercer.kernels import Kernel
 from mercer.kernels.domain import checked_rows
 from mercer.kernels.inputs import Rows
 from mercer.kernels.plan import diagonal
@@ -87,7 +88,9 @@ class GaussianPredictions(KernelEstimator):
         coefficients[0] += self._y_mean
         return coefficients
 
-    def predict(self, X: Any, return_std: bool = False, return_cov: bool = False) -> Any:
+    def predict(
+        self, X: Any, return_std: bool = False, return_cov: bool = False, *, observation: bool | None = None
+    ) -> Any:
         """Means in new rows, and how sure they are; before a fit those of the prior.
 
         Parameters
@@ -95,13 +98,17 @@ class GaussianPredictions(KernelEstimator):
         X : array-like or sparse matrix of shape (m, n_features)
             For ``"precomputed"``, kernel values of new and training rows, shape (m, n_samples).
         return_std : bool, default=False
-            Whether standard deviations of ``m(x) + f(x)``, without noise, are returned as well. They take tiles of new
+            Whether standard deviations are returned as well, of what ``observation`` says. They take tiles of new
             rows at a time, whose size the memory budget sets. For at least twice as many new rows as training rows,
             deviations are computed in float32 where a bound on rounding errors says that they are right to 1e-4 of
             them, and else in float64; fewer are always in float64, and so are means. For ``"precomputed"``, the prior
             variances ``k(x, x)`` of new rows are not known.
         return_cov : bool, default=False
             The same for the covariance matrix.
+        observation : bool, optional
+            Whether deviations and covariances are those of a new observation y, or of the function ``m(x) + f(x)``
+            (False). An observation has the variances of ``White`` terms of the kernel, of ``noise``, and of ``alpha``
+            if that is one number. The default, None, counts ``White`` terms alone, as scikit-learn does.
 
         Returns
         -------
@@ -118,8 +125,9 @@ class GaussianPredictions(KernelEstimator):
         """
         if return_std and return_cov:
             raise ParameterError("at most one of return_std and return_cov can be asked for; the covariance has both.")
+        require_observation(observation)
         if not hasattr(self, "L_"):
-            return self._predict_prior(X, return_std, return_cov)
+            return self._predict_prior(X, return_std, return_cov, observation)
         X = self._check_X(X, reset=False)
         posterior, cross = self._posterior, self._cross(X)
         H = mean_functions(self.mean, X, self._center)
@@ -128,12 +136,15 @@ class GaussianPredictions(KernelEstimator):
         self._require_kernel()
         rows = Rows(X)
         if return_std:
-            mean, variance = posterior.moments(cross, self._prior_variance(rows), H, n_jobs=self.n_jobs)
+            prior_variance = self._prior_variance(self.kernel_, rows, observation)
+            mean, variance = posterior.moments(cross, prior_variance, H, n_jobs=self.n_jobs)
             return self._unscaled(mean), self._flat(np.sqrt(variance)[:, None] * np.ravel(self._y_scale))
         with ExitStack() as held:
             hold_matrix(held, rows.n, 8, "the covariance matrix of the new rows")
             prior = np.empty((rows.n, rows.n))
             self._gram(rows, dtype=np.float64).dense(prior)
+            if observation is not None:
+                np.fill_diagonal(prior, self._prior_variance(self.kernel_, rows, observation))
             mean, covariance = posterior.covariance(cross, prior, H)
         return self._unscaled(mean), self._scaled_covariance(covariance)
 
@@ -142,7 +153,7 @@ class GaussianPredictions(KernelEstimator):
         variances = np.square(np.ravel(self._y_scale))
         return covariance * variances[0] if variances.size == 1 else covariance[:, :, None] * variances
 
-    def _predict_prior(self, X: Any, return_std: bool, return_cov: bool) -> Any:
+    def _predict_prior(self, X: Any, return_std: bool, return_cov: bool, observation: bool | None) -> Any:
         self._require_kernel()
         # There is no fit whose columns these could be compared with.
         names, X = column_names(X), checked_rows(self.kernel, X, "X")
@@ -150,10 +161,12 @@ class GaussianPredictions(KernelEstimator):
         kernel = bind_columns(self._make_kernel(X, self.gamma), names).with_data(X)
         mean = np.zeros((rows.n, targets)) if targets > 1 else np.zeros(rows.n)
         if return_std:
-            deviation = np.sqrt(diagonal(kernel, rows))
+            deviation = np.sqrt(self._prior_variance(kernel, rows, observation))
             return mean, np.repeat(deviation[:, None], targets, axis=1) if targets > 1 else deviation
         if return_cov:
             covariance = np.asarray(Gram(kernel, rows, dtype=np.float64, n_jobs=self.n_jobs).dense())
+            if observation is not None:
+                np.fill_diagonal(covariance, self._prior_variance(kernel, rows, observation))
             return mean, np.repeat(covariance[:, :, None], targets, axis=2) if targets > 1 else covariance
         return mean
 
@@ -179,10 +192,16 @@ class GaussianPredictions(KernelEstimator):
         drawn = [_draw(mean[:, t], covariance[:, :, t], n_samples, random) for t in range(mean.shape[1])]
         return np.stack(drawn, axis=1)
 
-    def leave_one_out(self) -> LeftOut:
+    def leave_one_out(self, *, observation: bool | None = None) -> LeftOut:
         """Each training row by all others, in closed form: means, variances and log densities of their targets.
 
-        Hyper-parameters and, with ``normalize_y``, units are those of the whole fit. The variances include the noise.
+        Hyper-parameters and, with ``normalize_y``, units are those of the whole fit.
+
+        Parameters
+        ----------
+        observation : bool, optional
+            Whether variances are those of the targets, with all their noise (True, and by default), or of the function
+            ``m(x) + f(x)`` (False). Log densities are always those of the targets.
 
         Returns
         -------
@@ -191,7 +210,14 @@ class GaussianPredictions(KernelEstimator):
         """
         check_is_fitted(self, "L_")
         targets = self.y_train_.reshape(len(self.y_train_), -1)
+        require_observation(observation)
         mean, variance, density = self._posterior.leave_one_out(targets)
+        if observation is False:
+            noise = self._variances + (self.noise_ or 0.0)
+            if self.kernel_ is not None:
+                rows = Rows(self.X_train_)
+                noise = noise + diagonal(self.kernel_, rows) - function_variance(self.kernel_, rows)
+            variance = np.maximum(variance - noise[:, None], 0.0)
         scale = np.ravel(self._y_scale)
         return LeftOut(self._unscaled(mean), self._flat(variance * scale**2), self._flat(density - np.log(scale)))
 
@@ -285,10 +311,17 @@ class GaussianPredictions(KernelEstimator):
         """Kernel values of new rows with the training rows, in float64; for ``"precomputed"``, ``X`` itself."""
         return self._gram(X, self.X_train_, dtype=np.float64)
 
-    def _prior_variance(self, rows: Rows) -> Vector:
-        assert self.kernel_ is not None
-        out: Vector = diagonal(self.kernel_, rows).astype(np.float64, copy=False)
-        return out
+    def _prior_variance(self, kernel: Kernel | None, rows: Rows, observation: bool | None) -> Vector:
+        """Of each row before targets are seen: of the function, of an observation, or of the kernel (None)."""
+        assert kernel is not None
+        if observation is False:
+            return function_variance(kernel, rows)
+        variance: Vector = diagonal(kernel, rows).astype(np.float64, copy=False)
+        if observation is None:
+            return variance
+        # Before a fit the noise is where its search starts.
+        noise = getattr(self, "noise_", self.noise) or 0.0
+        return variance + noise + (float(self.alpha) if np.ndim(self.alpha) == 0 else 0.0)
 
     def _unscaled(self, values: Matrix) -> Matrix:
         """From normalised targets, (m, t), to those of the fit; one column alone is (m,), as in scikit-learn."""

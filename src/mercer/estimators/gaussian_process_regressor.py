@@ -75,7 +75,8 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, GaussianPredict
         Of the starts.
     noise : float, optional
         Where the search for the variance :math:`\sigma^2` of the noise starts. None: there is none beside alpha, and
-        the kernel may have a ``White`` term. Predictions are those of ``m + f``, without noise.
+        the kernel may have a ``White`` term. By default the variances of predictions are those of ``m + f`` without
+        this noise, but with that of a ``White`` term; see ``observation`` of :meth:`predict`.
     noise_bounds : (float, float), default=(1e-8, 1e5)
     mean : {"zero", "constant", "linear"}, default="zero"
         The mean function m: none, a constant, or a constant and a slope for each column. Its coefficients have a flat
@@ -307,6 +308,9 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, GaussianPredict
         own, noise = problem.split(self.theta_)
         if self.kernel_ is not None:
             self.kernel_ = self.kernel_.with_theta(own)
+        if self.search_ is None:
+            # As given: a round trip through its logarithm would change its digits.
+            noise = 0.0 if self.noise is None else float(self.noise)
         self.noise_ = noise if problem.free_noise else None
         self._variances = problem.variances
         solution = condition(problem, self.theta_, n_jobs=self.n_jobs)

@@ -132,10 +132,10 @@ class Expression(abc.ABC):
         if len(theta) != len(free) or not np.isfinite(theta).all():
             names = ", ".join(p.name for p in free) or "none"
             raise ParameterError(f"theta must be {len(free)} finite numbers ({names}), and is {theta.tolist()}.")
+        # A value that does not move keeps its digits, which its logarithm would change.
+        moved = [(p, t) for p, t in zip(free, theta, strict=True) if t != p.theta]
         with np.errstate(over="ignore"):
-            new = {
-                p.name: float(np.exp(t) if p.transform == "log" else t) for p, t in zip(free, theta, strict=True)
-            }
+            new = {p.name: float(np.exp(t) if p.transform == "log" else t) for p, t in moved}
         return self._with_values(new)
 
     def _with_values(self, values: Mapping[str, float]) -> Self:

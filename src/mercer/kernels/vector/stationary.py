@@ -119,7 +119,8 @@ def _converted(name: str, value: Any, convert: Callable[[float], float]) -> floa
     for entry in entries:
         real = isinstance(entry, Real) and not isinstance(entry, (bool, np.bool_))
         if not real or not 0 < float(entry) < math.inf:
-            raise ParameterError(f"{name} must be a finite number above 0, or one a column, and is {value!r}.")
+            wanted = "finite numbers above 0, one a column" if several else "a finite number above 0"
+            raise ParameterError(f"{name} must be {wanted}, and is {value!r}.")
     converted = tuple(convert(float(entry)) for entry in entries)
     return converted if several else converted[0]
 
