@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from pathlib import Path
 from typing import Any
 
@@ -152,6 +153,39 @@ def test_a_chain_of_rows_cannot_nest_without_limit(path):
     forge_model(path, lists)
     with pytest.raises(ModelFileError, match="nested deeper than 100 levels"):
         load(path)
+
+
+def _doubled(first: dict[str, Any], pair: Any) -> list[dict[str, Any]]:
+    """Rows each of which holds the one before twice, 40 deep."""
+    return [first, *(pair(row) for row in range(40))]
+
+
+@pytest.mark.parametrize("name", ["keys", "sums", "lists"])
+def test_shared_parts_cannot_make_an_object_that_is_never_done(name, path):
+    """A few kilobytes of pairs of pairs are 2^40 entries to whatever hashes or prints them, deaf to Ctrl-C."""
+    tuples = _doubled({"kind": "tuple", "items": [1]}, lambda row: {"kind": "tuple", "items": [[row], [row]]})
+    if name == "keys":
+        nodes = [*tuples, {"kind": "dict", "items": [[[40], 1]]}]
+    elif name == "lists":
+        nodes = [{**row, "kind": "list"} for row in tuples]
+    else:
+        nodes = [record("mercer.RBF")]
+        for row in range(0, 80, 2):
+            nodes += [{"kind": "tuple", "items": [[row], [row]]}, record("mercer.Sum", terms=[row + 1])]
+    forge_model(path, nodes)
+    assert path.stat().st_size < 8000
+    begun = time.perf_counter()
+    with pytest.raises(ModelFileError, match="shared so often that it would expand"):
+        load(path)
+    assert time.perf_counter() - begun < 10
+
+
+def test_what_is_shared_a_few_times_is_kept_shared(path):
+    words = [f"word {i}" for i in range(2000)]
+    save([words] * 20, path)
+    back = load(path)
+    assert back == [words] * 20
+    assert back[0] is back[19]
 
 
 def test_sparse_indices_beyond_the_matrix_are_refused(path):

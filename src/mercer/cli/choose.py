@@ -12,12 +12,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.base import clone, is_classifier
 from sklearn.model_selection import KFold, StratifiedKFold
 
 from mercer.cli.job import Job
+from mercer.data.looks import variance_of_entries
 from mercer.engine.progress import Progress
 from mercer.engine.threads import one_blas_thread
 from mercer.estimators.table import TableModel
@@ -131,7 +131,7 @@ def _parts(classes: bool, y: NDArray[Any], seed: int) -> list[tuple[_Rows, _Rows
 
 def _rate(X: Any) -> float:
     """``1 / (d variance(X))``, which is ``gamma="scale"``."""
-    variance = float(X.multiply(X).mean() - X.mean() ** 2) if sp.issparse(X) else float(np.var(X))
+    variance = variance_of_entries(X)
     return 1.0 / (X.shape[1] * variance) if variance > 0 else 1.0
 
 

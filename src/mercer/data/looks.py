@@ -14,6 +14,35 @@ _ROWS = 4096
 _FEW_CONSTANT = 32
 
 
+def variance_of_entries(X: Any, share: NDArray[np.float64] | None = None) -> float:
+    """The variance of all entries of ``X`` (n, d), an array or a sparse matrix whose zeros count.
+
+    ``share`` (n,) is the share of each entry of a row in the mean, so that ``d sum(share) = 1``; None for equal ones.
+    The mean is subtracted before squares are taken: ``E[x^2] - E[x]^2`` cancels where entries are far from 0.
+
+    >>> import scipy.sparse as sp
+    >>> variance_of_entries(np.array([[1e9, 1e9 + 2]])), variance_of_entries(sp.csr_array([[0.0, 2.0]]))
+    (1.0, 1.0)
+    """
+    if not sp.issparse(X):
+        if share is None:
+            return float(X.var())
+        return float(share @ np.square(X - (share @ X).sum()).sum(axis=1))
+    rows = sp.csr_array(X)
+    if not rows.has_canonical_format:
+        rows = rows.copy()
+        rows.sum_duplicates()
+    n, d = rows.shape
+    of_row = np.full(n, 1.0 / (n * d)) if share is None else share
+    counts = np.diff(rows.indptr)
+    of_entry, values = np.repeat(of_row, counts), rows.data.astype(np.float64)
+    mean = float(of_entry @ values)
+    values -= mean
+    total = float(of_entry @ np.square(values)) + mean * mean * float(of_row @ (d - counts))
+    # As of an array: what overflows the precision of X is infinite.
+    return float(X.dtype.type(total)) if X.dtype.kind == "f" else total
+
+
 def middle(X: np.ndarray) -> NDArray[np.float64]:
     """The mean of the columns; of whole numbers the nearest whole number, so that differences and squares stay exact.
 

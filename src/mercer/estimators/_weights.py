@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.validation import _check_sample_weight
 
 from mercer._errors import DataError, MercerWarning, ParameterError, warn_user
 from mercer.data.advice import advised
+from mercer.data.looks import variance_of_entries
 from mercer.estimators._base import KernelEstimator
 from mercer.kernels.convert import is_named, rate_of_scale
 from mercer.solvers.matrix import Vector
@@ -149,11 +149,8 @@ def weighted_scale(X: Any, weight: Vector) -> float:
         return rate_of_scale(X)
     share = weight / (weight.sum() * X.shape[1])
     with np.errstate(over="ignore", invalid="ignore"):
-        if sp.issparse(X):
-            variance = (share @ X.multiply(X)).sum() - (share @ X).sum() ** 2
-        else:
-            variance = share @ np.square(X - (share @ X).sum()).sum(axis=1)
-    return rate_of_scale(X, float(variance))
+        variance = variance_of_entries(X, share)
+    return rate_of_scale(X, variance)
 
 
 def fit_weighted_kernel(

@@ -8,9 +8,9 @@ from numbers import Real
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 
 from mercer._errors import DataError, ParameterError
+from mercer.data.looks import variance_of_entries
 from mercer.kernels.algebra import Constant
 from mercer.kernels.foreign import FromSklearn
 from mercer.kernels.function import from_function, takes_single_rows
@@ -154,7 +154,7 @@ def rate_of_scale(X: Any, variance: float | None = None) -> float:
     """
     if variance is None:
         with np.errstate(over="ignore", invalid="ignore"):
-            variance = float(X.multiply(X).mean() - X.mean() ** 2 if sp.issparse(X) else X.var())
+            variance = variance_of_entries(X)
     if not np.isfinite(X.shape[1] * variance):
         raise DataError(
             f"gamma='scale' is 1 / (d * variance of X), and the variance overflows {X.dtype}: entries of X reach "

@@ -30,6 +30,9 @@ from mercer.persistence.registry import (
 )
 from mercer.persistence.states import check_state
 
+# What an object may expand to: so many entries, and so many times those that the table has up to there.
+_MOST_SHARED, _SHARES = 2**18, 8
+
 
 class Decoder:
     """Rebuilds the rows of a table in their order."""
@@ -40,6 +43,9 @@ class Decoder:
         self._objects: list[Any] = []
         self._depths: list[int] = []
         self._deepest_child = 0
+        # Entries of each object when what it shares is counted wherever it occurs: what hashing and printing visit.
+        self._expanded: list[int] = []
+        self._visited = self._entries = 0
 
     def decode(self, table: Any) -> Any:
         """The object that the table describes."""
@@ -48,7 +54,7 @@ class Decoder:
         if not isinstance(table["nodes"], list):
             malformed("its table of objects is not a list")
         for row, node in enumerate(table["nodes"]):
-            self._deepest_child = 0
+            self._deepest_child, self._visited = 0, 1
             try:
                 value = self._read(node)
             except (ModelFileError, MemoryError):
@@ -59,6 +65,7 @@ class Decoder:
             if self._deepest_child + 1 > DEEPEST:
                 malformed(f"row {row} of its table is nested deeper than {DEEPEST} levels")
             self._objects.append(value)
+            self._expanded.append(self._visited)
             self._depths.append(self._deepest_child + 1)
         if self._arrays:
             malformed(f"the array {min(self._arrays)!r} belongs to no object")
@@ -74,14 +81,26 @@ class Decoder:
         return read(self, node)
 
     def _child(self, value: Any) -> Any:
+        self._entries += 1
         if not isinstance(value, (list, dict)):
+            self._visit(1)
             return value
         if isinstance(value, dict) or len(value) != 1 or type(value[0]) is not int:
             malformed(f"a reference reads {str(value)[:60]}")
         if not 0 <= value[0] < len(self._objects):
             malformed(f"a reference points to the row {value[0]}, and {len(self._objects)} come before it")
         self._deepest_child = max(self._deepest_child, self._depths[value[0]])
+        self._visit(self._expanded[value[0]])
         return self._objects[value[0]]
+
+    def _visit(self, entries: int) -> None:
+        """Count entries of the object that is read; 40 pairs of pairs would be 2^40 of them."""
+        self._visited += entries
+        if self._visited > _MOST_SHARED + _SHARES * self._entries:
+            malformed(
+                f"row {len(self._objects)} of its table holds parts that are shared so often that it would expand to "
+                f"{self._visited} entries"
+            )
 
     def _children(self, values: Any) -> list[Any]:
         if not isinstance(values, list):
