@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mercer.engine import lapack, threads
+from mercer.engine import lapack, routines, threads
 
 RNG = np.random.default_rng(0)
 
@@ -19,7 +19,7 @@ def matrix(n: int, dtype: Any = np.float64) -> np.ndarray:
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
-@pytest.mark.parametrize("n", [1, 2, 50, 127, 128, 200])
+@pytest.mark.parametrize("n", [1, 2, 50, 128, 200, 513, pytest.param(1400, marks=pytest.mark.slow)])
 def test_against_numpy(n: int, dtype: Any) -> None:
     A = matrix(n, dtype)
     close = {"rtol": 1e3 * np.finfo(dtype).eps, "atol": 1e2 * np.finfo(dtype).eps}
@@ -100,22 +100,64 @@ def test_arrays_that_would_be_misread(arrays: tuple) -> None:
         call(*arrays)
 
 
-@pytest.mark.parametrize("n", [20, 64, 90, 127])
-def test_small_matrices_have_the_same_bits_on_any_number_of_threads(n: int) -> None:
-    A = matrix(n)
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("n", [20, 127, 400, 513, 800])
+def test_the_same_bits_on_any_number_of_threads(n: int, dtype: Any) -> None:
+    A = matrix(n, dtype)
 
     def work() -> list[bytes]:
         factor = A.copy()
         lapack.factor_cholesky(factor)
-        inverse, triangle, rows = factor.copy(), factor.copy(), np.ones((3, n))
+        inverse, triangle, rows = factor.copy(), factor.copy(), np.ones((600, n), dtype)
         lapack.invert_cholesky(inverse)
         lapack.invert_triangle(triangle)
         lapack.solve_cholesky(factor, rows)
-        return [array.tobytes() for array in (factor, inverse, triangle, rows)]
+        lapack.multiply_triangle(factor, rows)
+        return [array.tobytes() for array in (factor, inverse, triangle, rows, lapack.multiply(A, rows.T))]
 
-    free = work()
-    with threads.one_blas_thread():
-        assert work() == free
+    with threads.workers(1):
+        wanted = work()
+    for jobs in (2, 5):
+        with threads.workers(jobs):
+            assert work() == wanted
+    assert work() == wanted
+
+
+@pytest.mark.parametrize("pivot", [3, 257, 299, 600])
+def test_a_pivot_that_is_not_positive_is_named_in_any_block(pivot: int) -> None:
+    A = np.eye(601)
+    A[pivot, pivot] = -1.0
+    assert lapack.factor_cholesky(A) == pivot + 1
+    A = np.eye(601)
+    A[pivot, pivot] = 0.0
+    assert lapack.invert_triangle(A) == pivot + 1
+
+
+@pytest.mark.parametrize("turned", [False, True])
+@pytest.mark.parametrize("shape", [(5, 3), (1, 1), (3, 8)])
+def test_squares_of_parts(turned: bool, shape: tuple[int, int]) -> None:
+    n, k = shape
+    part = RNG.normal(size=(k + 2, n + 1) if turned else (n + 2, k + 1))[2:, 1:]
+    whole = RNG.normal(size=(n + 1, n + 2))
+    found = whole.copy()
+    routines.add_square(found[1:, 2:], part, alpha=-2.0, beta=0.5, turned=turned)
+    expected = 0.5 * whole[1:, 2:] - 2.0 * (part.T @ part if turned else part @ part.T)
+    below = np.tril_indices(n, -1)
+    expected[below] = whole[1:, 2:][below]
+    np.testing.assert_allclose(found[1:, 2:], expected, atol=100 * (k + 1) * np.finfo(float).eps)
+    np.testing.assert_array_equal(found[0], whole[0])
+
+
+@pytest.mark.parametrize("right", [False, True])
+@pytest.mark.parametrize("transposed", [False, True])
+def test_triangles_on_either_side(right: bool, transposed: bool) -> None:
+    U = np.triu(RNG.normal(size=(6, 6))) + 6 * np.eye(6)
+    B = RNG.normal(size=(4, 6) if right else (6, 4))
+    form = U.T if transposed else U
+    for routine, op in (("trmm", form), ("trsm", np.linalg.inv(form))):
+        found = B.copy()
+        routines.by_triangle(routine, U, found, right=right, transposed=transposed, alpha=-1.0)
+        np.testing.assert_allclose(found, -(B @ op if right else op @ B), atol=1e-14)
 
 
 def test_other_threads_run_meanwhile() -> None:

@@ -12,7 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
-from threadpoolctl import ThreadpoolController
+from threadpoolctl import ThreadpoolController, threadpool_limits
 
 import mercer
 from mercer import kernels
@@ -144,6 +144,41 @@ def test_blas_has_one_thread_inside_and_its_own_number_after() -> None:
     assert _blas_threads() == before
     with pytest.raises(ZeroDivisionError):
         threads.run([lambda: 1 // 0] * 2, n_jobs=2)
+    assert _blas_threads() == before
+
+
+def test_blas_has_one_thread_whichever_thread_set_its_number_before() -> None:
+    # Newer versions of threadpoolctl ignore all threads but the one that set a limit first.
+    before = _blas_threads()
+    inside: list[list[int]] = []
+
+    def work() -> None:
+        with threads.one_blas_thread():
+            inside.append(_blas_threads())
+
+    limit = threadpool_limits(limits=2, user_api="blas")
+    try:
+        expected = _blas_threads()
+        for _ in range(2):
+            thread = threading.Thread(target=work)
+            thread.start()
+            thread.join()
+            assert _blas_threads() == expected
+    finally:
+        limit.restore_original_limits()
+    assert inside == [[1] * len(before)] * 2 and _blas_threads() == before
+
+
+def test_decompositions_of_large_matrices_get_the_threads_of_blas_back() -> None:
+    before = _blas_threads()
+    with threads.workers(2):
+        with threads.blas_threads_for(1025):
+            assert _blas_threads() == before
+        assert _blas_threads() == [1] * len(before)
+        with threads.blas_threads_for(1024):
+            assert _blas_threads() == [1] * len(before)
+    with threads.workers(1), threads.blas_threads_for(1025):
+        assert _blas_threads() == [1] * len(before)
     assert _blas_threads() == before
 
 

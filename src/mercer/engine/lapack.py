@@ -1,69 +1,60 @@
-"""Factorisations and products in place that let other threads run.
+"""Triangular factors in place, by blocks that the threads of the pool share.
 
-SciPy's wrappers of LAPACK keep the interpreter to themselves while they work, so that two threads with a matrix each
-would take turns. The same routines are called here by their addresses, which SciPy publishes for Cython.
+A symmetric matrix is a C-ordered array of which the upper triangle is read and overwritten and the lower one left
+alone. With U for the upper triangle, the factor ``L = U^T`` is lower triangular in ``array.T``. Right-hand sides are
+the rows of a C-ordered array.
 
-LAPACK's columns are NumPy's rows. A symmetric matrix is a C-ordered array of which the upper triangle is read and
-overwritten and the lower one left alone; the factor ``L`` is lower triangular in ``array.T``. Right-hand sides are the
-rows of a C-ordered array.
+How a matrix is cut depends on its shape alone, each block is computed on one BLAS thread, and no two tasks write to
+the same place: the bits are the same for any number of threads. BLAS's own threads would change them.
 """
 
 from __future__ import annotations
 
-import ctypes
-import functools
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import cython_blas, cython_lapack
+
+from mercer.engine import threads
+from mercer.engine.routines import (
+    PREFIX,
+    add_product,
+    add_square,
+    by_triangle,
+    call_checked,
+    row_step,
+)
+from mercer.engine.tiles import scratch, spans
+
+__all__ = [
+    "add_product", "factor_cholesky", "invert_cholesky", "invert_triangle", "multiply", "multiply_triangle",
+    "solve_cholesky", "solve_triangle", "square_triangle",
+]  # fmt: skip
 
 Array = NDArray[Any]
 
-_PREFIX = {np.dtype(np.float32): "s", np.dtype(np.float64): "d"}
-# OpenBLAS spreads blocked inverses over threads from the first row on (which ones depends on its version), all other
-# routines from here on. Below, the same is done without blocks, so that no bit depends on the number of threads.
-_SERIAL_BELOW = 128
-_REAL = {np.dtype(np.float32): ctypes.c_float, np.dtype(np.float64): ctypes.c_double}
-
-
-@functools.cache
-def _routine(name: str) -> Any:
-    """The address of a routine as a function; calls of such functions give the interpreter free."""
-    module = cython_blas if name in cython_blas.__pyx_capi__ else cython_lapack
-    capsule = module.__pyx_capi__[name]
-    get_name, get_pointer = ctypes.pythonapi.PyCapsule_GetName, ctypes.pythonapi.PyCapsule_GetPointer
-    get_name.restype, get_name.argtypes = ctypes.c_char_p, [ctypes.py_object]
-    get_pointer.restype, get_pointer.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
-    return ctypes.CFUNCTYPE(None)(get_pointer(capsule, get_name(capsule)))
-
-
-def _call(routine: str, dtype: np.dtype, *arguments: Any) -> None:
-    """Call by reference: letters, whole numbers, scalars of the type, arrays."""
-    passed: list[Any] = []
-    for value in arguments:
-        if isinstance(value, bytes):
-            passed.append(ctypes.c_char_p(value))
-        elif isinstance(value, int):
-            passed.append(ctypes.byref(ctypes.c_int(value)))
-        elif isinstance(value, float):
-            passed.append(ctypes.byref(_REAL[dtype](value)))
-        elif isinstance(value, np.ndarray):
-            passed.append(ctypes.c_void_p(value.ctypes.data))
-        else:
-            passed.append(ctypes.byref(value))
-    _routine(_PREFIX[dtype] + routine)(*passed)
+# Sides of the blocks on the diagonal, and the most columns of a block beside them.
+_SIDE, _WIDE = 256, 1024
+# Up to so many rows LAPACK does the whole by itself: there is little to share.
+_WHOLE = 512
 
 
 def _check(*arrays: Array) -> np.dtype:
     """The common type of arrays that LAPACK may write into; anything else is a mistake of ours."""
     dtype = arrays[0].dtype
     for array in arrays:
-        if array.dtype != dtype or dtype not in _PREFIX or array.ndim != 2 or not array.flags.c_contiguous:
+        if array.dtype != dtype or dtype not in PREFIX or array.ndim != 2 or not array.flags.c_contiguous:
             raise TypeError(f"LAPACK needs C-ordered matrices of one type; got {array.dtype} {array.strides}.")
     if arrays[0].shape[0] != arrays[0].shape[1] or any(a.shape[1] != arrays[0].shape[1] for a in arrays):
         raise TypeError(f"the shapes {[a.shape for a in arrays]} do not belong together.")
     return dtype
+
+
+def _whole(routine: str, square: Array, *letters: bytes) -> int:
+    """One of LAPACK's own routines on the upper triangle of a square part of an array."""
+    dtype, n = square.dtype, len(square)
+    return call_checked(routine, dtype, b"L", *letters, n, square, max(row_step(square, dtype), 1))
 
 
 def factor_cholesky(matrix: Array) -> int:
@@ -73,9 +64,39 @@ def factor_cholesky(matrix: Array) -> int:
     >>> factor_cholesky(A), A.tolist()
     (0, [[2.0, 1.0], [2.0, 2.0]])
     """
-    dtype, n, info = _check(matrix), len(matrix), ctypes.c_int()
-    _call("potrf", dtype, b"L", n, matrix, max(n, 1), info)
-    return info.value
+    _check(matrix)
+    n = len(matrix)
+    with threads.one_blas_thread():
+        if n <= _WHOLE:
+            return _whole("potrf", matrix)
+        for k in spans(n, _SIDE):
+            failed = _whole("potrf", matrix[k, k])
+            if failed:
+                return k.start + failed
+            rest = slice(k.stop, n)
+            threads.run([_divide(matrix, k, columns) for columns in _cut(rest, _WIDE)])
+            threads.run([
+                _update(matrix, k, rows, columns)
+                for rows in _cut(rest, _SIDE) for columns in (rows, *_cut(slice(rows.stop, n), _WIDE))
+            ])  # fmt: skip
+    return 0
+
+
+def _divide(matrix: Array, k: slice, columns: slice) -> Callable[[], None]:
+    return lambda: by_triangle("trsm", matrix[k, k], matrix[k, columns], transposed=True)
+
+
+def _update(matrix: Array, k: slice, rows: slice, columns: slice) -> Callable[[], None]:
+    """``A_ij -= U_ki^T U_kj``, of a block on the diagonal its upper triangle."""
+    if rows == columns:
+        return lambda: add_square(matrix[rows, rows], matrix[k, rows], alpha=-1.0, turned=True)
+    return lambda: add_product(
+        matrix[rows, columns], matrix[k, rows], matrix[k, columns], alpha=-1.0, left_turned=True
+    )
+
+
+def _cut(part: slice, step: int) -> list[slice]:
+    return [slice(part.start + s.start, part.start + s.stop) for s in spans(part.stop - part.start, step)]
 
 
 def invert_cholesky(factor: Array) -> int:
@@ -85,13 +106,10 @@ def invert_cholesky(factor: Array) -> int:
     >>> invert_cholesky(A), A.tolist()
     (0, [[2.0, -1.0], [0.0, 1.0]])
     """
-    dtype, n, info = _check(factor), len(factor), ctypes.c_int()
-    if n < _SERIAL_BELOW:
-        failed = invert_triangle(factor)
-        _call("lauu2", dtype, b"L", n, factor, max(n, 1), info)
-        return failed or info.value
-    _call("potri", dtype, b"L", n, factor, max(n, 1), info)
-    return info.value
+    failed = invert_triangle(factor)
+    if not failed:
+        square_triangle(factor)
+    return failed
 
 
 def invert_triangle(factor: Array) -> int:
@@ -101,16 +119,31 @@ def invert_triangle(factor: Array) -> int:
     >>> invert_triangle(A), A.tolist()
     (0, [[0.5, -0.5], [0.0, 1.0]])
     """
-    dtype, n, info = _check(factor), len(factor), ctypes.c_int()
-    if n < _SERIAL_BELOW:
-        # The unblocked routine does not look at the pivots.
-        zero = np.flatnonzero(factor.diagonal() == 0)
-        if len(zero):
-            return int(zero[0]) + 1
-        _call("trti2", dtype, b"L", b"N", n, factor, max(n, 1), info)
-        return info.value
-    _call("trtri", dtype, b"L", b"N", n, factor, max(n, 1), info)
-    return info.value
+    _check(factor)
+    n = len(factor)
+    zero = np.flatnonzero(factor.diagonal() == 0)
+    if len(zero):
+        return int(zero[0]) + 1
+    with threads.one_blas_thread():
+        if n <= _WHOLE:
+            return _whole("trtri", factor, b"N")
+        for k in spans(n, _SIDE):
+            # The columns k of U^-1 above the diagonal are -V U_k V_kk, with V = U^-1 of the rows above.
+            above = factor[: k.start, k].copy()
+            threads.run([_inverse_rows(factor, rows, k, above) for rows in spans(k.start, _SIDE)])
+            _whole("trtri", factor[k, k], b"N")
+    return 0
+
+
+def _inverse_rows(factor: Array, rows: slice, k: slice, above: Array) -> Callable[[], None]:
+    def work() -> None:
+        block = factor[rows, k]
+        by_triangle("trmm", factor[rows, rows], block)
+        if rows.stop < k.start:
+            add_product(block, factor[rows, rows.stop : k.start], above[rows.stop :])
+        by_triangle("trsm", factor[k, k], block, right=True, alpha=-1.0)
+
+    return work
 
 
 def square_triangle(factor: Array) -> None:
@@ -121,46 +154,38 @@ def square_triangle(factor: Array) -> None:
     >>> A.tolist()
     [[5.0, 3.0], [0.0, 9.0]]
     """
-    dtype, n, info = _check(factor), len(factor), ctypes.c_int()
-    _call("lauum", dtype, b"L", n, factor, max(n, 1), info)
+    dtype, n = _check(factor), len(factor)
+    with threads.one_blas_thread():
+        if n <= _WHOLE:
+            _whole("lauum", factor)
+            return
+        for k in spans(n, _SIDE):
+            size = k.stop - k.start
+            with scratch((size, size), dtype) as corner:
+                corner[...] = 0.0
+                tasks = [_square_rows(factor, rows, k) for rows in spans(k.start, _SIDE)]
+                if k.stop < n:
+                    tasks.append(_square_corner(factor, k, corner))
+                threads.run(tasks)
+                # Until here the others read this block.
+                _whole("lauum", factor[k, k])
+                factor[k, k] += corner
 
 
-def add_product(
-    target: Array, left: Array, right: Array, *, alpha: float = 1.0, beta: float = 1.0, left_turned: bool = False,
-    right_turned: bool = False,
-) -> None:  # fmt: skip
-    """``beta target + alpha left right`` in the place of ``target``; the turned ones stand for their transposes.
+def _square_rows(factor: Array, rows: slice, k: slice) -> Callable[[], None]:
+    """``U_i U_k^T`` for rows i above k, whose entries right of k are not written before the last of these is done."""
 
-    The rows of all three may lie further apart than they are long: parts of a matrix need no copies.
+    def work() -> None:
+        block = factor[rows, k]
+        by_triangle("trmm", factor[k, k], block, right=True, transposed=True)
+        if k.stop < len(factor):
+            add_product(block, factor[rows, k.stop :], factor[k, k.stop :], right_turned=True)
 
-    >>> A = np.eye(2)
-    >>> add_product(A, np.array([[1.0], [2.0]]), np.array([[3.0, 4.0]]), alpha=-1.0)
-    >>> A.tolist()
-    [[-2.0, -4.0], [-6.0, -7.0]]
-    """
-    dtype, (m, n) = target.dtype, target.shape
-    inner = left.shape[0 if left_turned else 1]
-    shapes = ((inner, m) if left_turned else (m, inner), (n, inner) if right_turned else (inner, n))
-    steps = [_row_step(array, dtype) for array in (target, left, right)]
-    if (left.shape, right.shape) != shapes:
-        raise TypeError(f"the shapes {[a.shape for a in (target, left, right)]} do not belong together.")
-    if 0 in (m, n):
-        return
-    # The transpose of the product, since LAPACK's columns are NumPy's rows.
-    forms = [b"T" if turned else b"N" for turned in (right_turned, left_turned)]
-    _call("gemm", dtype, *forms, n, m, inner, alpha, right, steps[2], left, steps[1], beta, target, steps[0])
+    return work
 
 
-def _row_step(array: Array, dtype: np.dtype) -> int:
-    """From one row to the next, in entries."""
-    if array.dtype != dtype or dtype not in _PREFIX or array.ndim != 2:
-        raise TypeError(f"BLAS needs matrices of one type; got {array.dtype} in {array.ndim} dimensions.")
-    rows, columns = array.shape
-    # Of a single row or column the step that is not taken may be anything.
-    step, rest = divmod(array.strides[0], dtype.itemsize) if rows > 1 else (max(columns, 1), 0)
-    if (columns > 1 and array.strides[1] != dtype.itemsize) or rest or step < max(columns, 1):
-        raise TypeError(f"BLAS needs matrices with contiguous rows; got steps of {array.strides} bytes.")
-    return step
+def _square_corner(factor: Array, k: slice, corner: Array) -> Callable[[], None]:
+    return lambda: add_square(corner, factor[k, k.stop :], beta=0.0)
 
 
 def solve_triangle(factor: Array, rows: Array, *, transposed: bool = False) -> None:
@@ -171,9 +196,7 @@ def solve_triangle(factor: Array, rows: Array, *, transposed: bool = False) -> N
     >>> b.tolist()
     [[2.0, 3.0]]
     """
-    dtype, n, k = _check(factor, rows), len(factor), len(rows)
-    form = b"T" if transposed else b"N"
-    _call("trsm", dtype, b"L", b"L", form, b"N", n, k, 1.0, factor, max(n, 1), rows, max(n, 1))
+    _apply("trsm", factor, rows, transposed)
 
 
 def multiply_triangle(factor: Array, rows: Array, *, transposed: bool = False) -> None:
@@ -184,9 +207,17 @@ def multiply_triangle(factor: Array, rows: Array, *, transposed: bool = False) -
     >>> b.tolist()
     [[4.0, 5.0]]
     """
-    dtype, n, k = _check(factor, rows), len(factor), len(rows)
-    form = b"T" if transposed else b"N"
-    _call("trmm", dtype, b"L", b"L", form, b"N", n, k, 1.0, factor, max(n, 1), rows, max(n, 1))
+    _apply("trmm", factor, rows, transposed)
+
+
+def _apply(routine: str, factor: Array, rows: Array, transposed: bool) -> None:
+    _check(factor, rows)
+
+    def work(part: slice) -> Callable[[], None]:
+        return lambda: by_triangle(routine, factor, rows[part], right=True, transposed=transposed)
+
+    if rows.size:
+        threads.run([work(part) for part in spans(len(rows), _SIDE)])
 
 
 def solve_cholesky(factor: Array, rows: Array) -> None:
@@ -199,3 +230,23 @@ def solve_cholesky(factor: Array, rows: Array) -> None:
     """
     solve_triangle(factor, rows)
     solve_triangle(factor, rows, transposed=True)
+
+
+def multiply(left: Array, right: Array, out: Array | None = None) -> Array:
+    """``left @ right`` by strips of rows.
+
+    >>> multiply(np.eye(2), np.array([[1.0], [2.0]])).tolist()
+    [[1.0], [2.0]]
+    """
+    if out is None:
+        out = np.empty((len(left), *right.shape[1:]), np.result_type(left, right))
+    target = out
+
+    def work(rows: slice) -> Callable[[], None]:
+        def strip() -> None:
+            np.matmul(left[rows], right, out=target[rows])
+
+        return strip
+
+    threads.run([work(rows) for rows in spans(len(left), _SIDE)])
+    return out

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import functools
+import inspect
 import os
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from threadpoolctl import ThreadpoolController
+from threadpoolctl import OpenBLASController, ThreadpoolController
 
 from mercer.engine import settings
 
@@ -20,6 +23,8 @@ Flag = NDArray[np.uint8]
 
 # A compiled loop of fewer steps ends before anybody waits for it.
 _LONG = 2**24
+# Decompositions of matrices with more rows than this may use BLAS's own threads.
+_LARGE = 1024
 
 _lock = threading.Lock()
 _pool: ThreadPoolExecutor | None = None
@@ -50,6 +55,7 @@ class _BlasLimiter:
             if self._users == 0:
                 if self._controller is None:
                     self._controller = ThreadpoolController().select(user_api="blas")
+                _take_control()
                 self._limit = self._controller.limit(limits=1)
             self._users += 1
 
@@ -57,8 +63,23 @@ class _BlasLimiter:
         with _lock:
             self._users -= 1
             if self._users == 0:
+                _take_control()
                 self._limit.restore_original_limits()
+                _take_control()
                 self._limit = None
+
+    def enforce(self) -> None:
+        """In a worker: libraries over OpenMP keep a number of threads for each thread that calls them."""
+        with _lock:
+            for library in self._controller.lib_controllers if self._controller else ():
+                if library.num_threads != 1:
+                    _take_control()
+                    library.set_num_threads(1)
+
+
+def _take_control() -> None:
+    """Let this thread set the limit: since threadpoolctl 3.8, calls of any but the first thread do nothing."""
+    getattr(OpenBLASController, "clear_controlling_thread", lambda force: None)(force=True)
 
 
 _limiter = _BlasLimiter()
@@ -71,10 +92,74 @@ def one_blas_thread() -> Iterator[None]:
     """Hold BLAS at one thread in the block; nested and concurrent use is fine."""
     limiter = _limiter
     limiter.acquire()
+    _inside.holds = getattr(_inside, "holds", 0) + 1
     try:
         yield
     finally:
+        _inside.holds = getattr(_inside, "holds", 1) - 1
         limiter.release()
+
+
+@contextmanager
+def workers(n_jobs: int | None) -> Iterator[None]:
+    """Do the work of the block on ``n_jobs`` threads, by default those of the settings, each with one BLAS thread.
+
+    >>> with workers(1):
+    ...     settings.resolve_jobs()
+    1
+    """
+    caller = settings.current()
+    with one_blas_thread(), settings.inherited(replace(caller, n_jobs=settings.resolve_jobs(n_jobs))):
+        yield
+
+
+@contextmanager
+def blas_threads_for(rows: int) -> Iterator[None]:
+    """For a decomposition that only LAPACK has: BLAS's own threads if the matrix is large and nobody else is at work.
+
+    Its bits then depend on their number. For small matrices, and where one worker is asked for, BLAS has one thread.
+    """
+    holds = getattr(_inside, "holds", 0)
+    if rows <= _LARGE or settings.resolve_jobs() == 1 or getattr(_inside, "worker", False):
+        with one_blas_thread():
+            yield
+        return
+    limiter = _limiter
+    for _ in range(holds):
+        limiter.release()
+    try:
+        yield
+    finally:
+        for _ in range(holds):
+            limiter.acquire()
+
+
+class OneBlasThread:
+    """Base of learners: public methods that take rows ``X`` work on their ``n_jobs`` threads, each with one of BLAS.
+
+    OpenBLAS cuts sums by the number of its threads, so that results would depend on it, and on which other calls are at
+    work in the process. Work is shared by :func:`run` instead.
+    """
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        for name in dir(cls):
+            method = inspect.getattr_static(cls, name)
+            if name.startswith("_") or not inspect.isfunction(method) or hasattr(method, "_holds_blas"):
+                continue
+            own = name in vars(cls) or method.__module__.partition(".")[0] == __name__.partition(".")[0]
+            if own and "X" in inspect.signature(method).parameters:
+                setattr(cls, name, _holding(method))
+
+
+def _holding(method: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(method)
+    def held(*arguments: Any, **options: Any) -> Any:
+        with workers(getattr(arguments[0], "n_jobs", None)):
+            return method(*arguments, **options)
+
+    held._holds_blas = True  # type: ignore[attr-defined]
+    return held
 
 
 def _submit(work: Task, workers: int, threads: int) -> list[Future[Any]]:
@@ -161,6 +246,7 @@ def _run_on_pool(todo: list[Task], workers: int) -> None:
     def work() -> None:
         _inside.worker, _inside.stop = True, stop
         try:
+            _limiter.enforce()
             with settings.inherited(caller):
                 while not stop[0]:
                     with queue_lock:

@@ -16,6 +16,7 @@ from mercer.data.columns import MixedRows
 from mercer.data.fitted import Fitted
 from mercer.data.objects import Objects
 from mercer.data.statements import Count, Labels
+from mercer.engine.threads import OneBlasThread
 from mercer.engine.tiles import TILE
 from mercer.estimators._definiteness import (
     STATIONARY,
@@ -40,7 +41,7 @@ from mercer.solvers.curvature import SAMPLE
 from mercer.solvers.matrix import Vector
 
 
-class KernelEstimator(BaseEstimator):
+class KernelEstimator(BaseEstimator, OneBlasThread):
     """Base of the estimators; needs the constructor parameters ``kernel, gamma, degree, coef0, allow_indefinite,
     n_jobs``.
 

@@ -11,7 +11,7 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from mercer._errors import DataError, ParameterError
-from mercer.engine import memory
+from mercer.engine import memory, threads
 from mercer.engine.progress import Progress
 from mercer.engine.tiles import spans
 from mercer.estimators._base import KernelEstimator
@@ -21,7 +21,6 @@ from mercer.kernels.plan import diagonal as kernel_diagonal
 from mercer.solvers.gaussian.averages import logistic_average, probit_average, softmax_average
 from mercer.solvers.gaussian.covariance import Matrix, Vector
 from mercer.solvers.gaussian.latent import LatentPosterior
-from mercer.solvers.linear.cholesky import blas_threads
 
 # Kernel values of new rows that are worked on at once.
 _ENTRIES = 2**22
@@ -134,7 +133,7 @@ class LatentPredictions(ClassifierMixin, KernelEstimator):
         tiles = spans(m, max(1, min(m, _ENTRIES // (n * copies))))
         size = tiles[0].stop * n
         progress = Progress(len(tiles), "predictions")
-        with memory.reserve(8 * size * copies, "kernel values of new rows"), blas_threads(self.n_jobs, n):
+        with memory.reserve(8 * size * copies, "kernel values of new rows"), threads.workers(self.n_jobs):
             buffer = np.empty(size)
             for rows in tiles:
                 block = buffer[: (rows.stop - rows.start) * n].reshape(-1, n)

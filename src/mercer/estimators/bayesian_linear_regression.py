@@ -18,6 +18,7 @@ from mercer.data.advice import advised
 from mercer.data.fitted import Fitted
 from mercer.data.statements import Count, Floats, Is, Labels, Number
 from mercer.engine import memory
+from mercer.engine.threads import OneBlasThread
 from mercer.estimators._baseline import warn_if_worse_than_mean
 from mercer.estimators._parameters import require_choice
 from mercer.estimators._targets import check_numbers, warn_of_constant
@@ -35,7 +36,7 @@ _ROWS = 4096
 _SMALLEST = float(np.finfo(np.float64).tiny)
 
 
-class BayesianLinearRegression(RegressorMixin, BaseEstimator):
+class BayesianLinearRegression(RegressorMixin, BaseEstimator, OneBlasThread):
     r"""Linear regression with a Gaussian prior on the weights: their posterior, predictions with errors, and evidence.
 
     .. math:: w \sim \mathcal N(0, \alpha^{-1} I), \qquad t \mid w \sim \mathcal N(X w, \beta^{-1} W^{-1})
@@ -89,7 +90,8 @@ class BayesianLinearRegression(RegressorMixin, BaseEstimator):
               - \tfrac\beta2 \sum_i w_i (t_i - x_i^\top m)^2 - \tfrac\alpha2 \|m\|^2, \qquad N = \sum_i w_i
 
     All of it comes from one singular value decomposition, of n rows or of d columns, whichever are fewer, so that a
-    precision costs :math:`O(\min(n, d))`. Integer weights are the same as repeated rows.
+    precision costs :math:`O(\min(n, d))`. Integer weights are the same as repeated rows. The answer has the same bits
+    for any number of threads, but with more than 1024 rows and columns: LAPACK then decomposes on threads of its own.
 
     Lecture notes on kernel methods from which this follows let a covariance function map to the positive numbers:
     that holds for variances only, and the covariance :math:`x^\top z / \alpha` of this model takes either sign. Their

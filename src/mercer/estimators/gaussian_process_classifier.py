@@ -13,7 +13,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
 from mercer._errors import DataError, ParameterError, warn_user
-from mercer.engine import memory
+from mercer.engine import memory, threads
 from mercer.estimators._binary_parts import BinaryParts, joint_certificate, parts
 from mercer.estimators._covariance import KernelCovariance, MatrixCovariance
 from mercer.estimators._definiteness import counts_as_definite, judge_covariance
@@ -26,7 +26,6 @@ from mercer.solvers.gaussian.approaches import approach
 from mercer.solvers.gaussian.classification import Evidence, GaussianClassification
 from mercer.solvers.gaussian.covariance import Matrix
 from mercer.solvers.gaussian.search import Search, maximise, warn_of_bounds
-from mercer.solvers.linear.cholesky import blas_threads
 from mercer.solvers.solution import Certificate, Status
 
 
@@ -65,7 +64,7 @@ class GaussianProcessClassifier(BinaryParts):
         For more than two classes: one posterior of the latent functions of all classes, or a classifier of two for
         each class or pair, as in scikit-learn (whose default is ``"one_vs_rest"``).
     n_jobs : int, optional
-        Threads; None for all.
+        Threads; None for all. The answer has the same bits for any number of them.
     approximation : {"laplace", "ep"}, default="laplace"
         Expectation propagation is the more exact and the slower one, and for two classes only; with more, it needs
         ``"one_vs_rest"`` or ``"one_vs_one"``.
@@ -288,7 +287,7 @@ class GaussianProcessClassifier(BinaryParts):
             return None
         bounds = self.kernel_.bounds
         # For the whole search: L-BFGS-B on a few parameters would wake the threads of BLAS as well.
-        with blas_threads(self.n_jobs, len(self.y_train_)):
+        with threads.workers(self.n_jobs):
             search = maximise(
                 evidence, self.kernel_.theta, bounds, restarts=int(self.n_restarts_optimizer),
                 random_state=self.random_state, log_prior=log_prior,

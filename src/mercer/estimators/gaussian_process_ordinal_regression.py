@@ -16,7 +16,7 @@ from sklearn.utils.validation import check_is_fitted
 from mercer._errors import ParameterError, warn_user
 from mercer.data.fitted import Fitted
 from mercer.data.statements import Floats, Is, Labels, Maybe, Number, Whole, Word
-from mercer.engine import lapack, memory
+from mercer.engine import lapack, memory, threads
 from mercer.engine.tiles import spans
 from mercer.estimators._base import KernelEstimator
 from mercer.estimators._covariance import KernelCovariance, MatrixCovariance
@@ -34,7 +34,6 @@ from mercer.kernels.plan import diagonal
 from mercer.priors import bind_priors
 from mercer.solvers.gaussian.ordinal import OrdinalEvidence, OrdinalPosterior, OrdinalProcess
 from mercer.solvers.gaussian.search import Search
-from mercer.solvers.linear.cholesky import blas_threads
 from mercer.solvers.matrix import Vector
 from mercer.solvers.risk.cumulative_links import LINKS
 from mercer.solvers.solution import Certificate, Status
@@ -90,7 +89,7 @@ class GaussianProcessOrdinalRegression(ClassifierMixin, KernelEstimator):
         training rows, at the hyper-parameters that were found, is not positive semi-definite; True leaves it at errors
         of the factorisation; False raises an error for the kernel.
     n_jobs : int, optional
-        Threads; None for all.
+        Threads; None for all. The answer has the same bits for any number of them.
 
     Attributes
     ----------
@@ -215,7 +214,7 @@ class GaussianProcessOrdinalRegression(ClassifierMixin, KernelEstimator):
         convex = judge_covariance(self, rows, X.dtype)
         slope = None if isinstance(self.slope, str) else float(self.slope)
         process = OrdinalProcess(self._covariance(rows), labels.ranks, LINKS[self.link], slope, owner)
-        with memory.track() as account, blas_threads(self.n_jobs, process.covariance.n):
+        with memory.track() as account, threads.workers(self.n_jobs):
             variance = self._variance(self.kernel_, rows)
             parameters = self._parameters(variance)
             starts = self._starts(process, parameters, rows, variance)

@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 from mercer._errors import DataError, MercerWarning, ParameterError, warn_user
 from mercer.data.fitted import Fitted
 from mercer.data.statements import Either, Floats, Is, Maybe, Number, Word
-from mercer.engine import memory
+from mercer.engine import memory, threads
 from mercer.estimators._definiteness import judge_covariance
 from mercer.estimators._fitted import FitRows, LikeThe, has_full_diagonal
 from mercer.estimators._gaussian_options import (
@@ -37,7 +37,6 @@ from mercer.solvers.gaussian.covariance import Matrix, Vector
 from mercer.solvers.gaussian.regression import GaussianRegression, Objective
 from mercer.solvers.gaussian.search import Search, maximise, warn_of_bounds
 from mercer.solvers.gaussian.trend import Trend, TrendFit
-from mercer.solvers.linear.cholesky import blas_threads
 from mercer.solvers.solution import Certificate
 
 # Above it, squares of gradients of the evidence may overflow, which goes by squares of targets.
@@ -93,7 +92,7 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, GaussianPredict
         training rows, at the hyper-parameters that were found, is not positive semi-definite, whatever the noise; True
         raises the diagonal as far as it needs; False raises an error for the kernel.
     n_jobs : int, optional
-        Threads; None for all.
+        Threads; None for all. The answer has the same bits for any number of them.
 
     Attributes
     ----------
@@ -230,7 +229,7 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, GaussianPredict
         self._normalise(y)
         self._center = X.mean(axis=0, dtype=np.float64) if self.mean == "linear" and isinstance(X, np.ndarray) else None
         # For the whole search: L-BFGS-B on a few parameters would wake the threads of BLAS as well.
-        with memory.track() as account, blas_threads(self.n_jobs, len(y)):
+        with memory.track() as account, threads.workers(self.n_jobs):
             problem = self._with_trend(variances, rows)
             self.search_ = self._search(problem, parameters, log_prior)
             self._condition(problem, parameters)

@@ -81,7 +81,7 @@ class KernelKMeans(ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMix
     verbose : bool, default=False
         Whether fits of more than two seconds tell of their progress on standard error.
     n_jobs : int, optional
-        Threads; None for all.
+        Threads; None for all. The answer has the same bits for any number of them.
 
     Attributes
     ----------

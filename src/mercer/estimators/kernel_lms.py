@@ -65,7 +65,7 @@ class KernelLMS(MultiOutputMixin, RegressorMixin, KernelEstimator):
     verbose : bool, default=False
         Show progress on standard error.
     n_jobs : int, optional
-        Worker threads.
+        Worker threads. The answer has the same bits for any number of them.
     allow_indefinite : bool or "warn", default="warn"
         For a kernel that is not positive semi-definite, for which there is no theta: ``"warn"`` makes the same steps
         and warns, True makes them silently, and False raises an error. Along negative eigenvalues of K no step

@@ -104,7 +104,7 @@ class KernelMachine(KernelEstimator):
     fit_intercept : bool, default=False
         Whether there is an offset b, on which there is no penalty.
     n_jobs : int, optional
-        Worker threads, all cores by default.
+        Worker threads, all cores by default. The answer has the same bits for any number of them.
     verbose : bool, default=False
         Show progress on standard error.
 

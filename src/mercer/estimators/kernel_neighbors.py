@@ -49,7 +49,7 @@ class KernelNeighborsClassifier(MultiOutputMixin, ClassifierMixin, KernelNeighbo
         Without effect, and accepted so that learners can be exchanged: nearest rows need no positive semi-definite
         kernel. The formula of the distance orders the rows in any case, and squared distances below 0 count as 0.
     n_jobs : int, optional
-        Threads; None for all.
+        Threads; None for all. The answer has the same bits for any number of them.
 
     Attributes
     ----------
@@ -217,7 +217,7 @@ class KernelNeighborsRegressor(MultiOutputMixin, RegressorMixin, KernelNeighbors
         Without effect, and accepted so that learners can be exchanged: nearest rows need no positive semi-definite
         kernel. The formula of the distance orders the rows in any case, and squared distances below 0 count as 0.
     n_jobs : int, optional
-        Threads; None for all.
+        Threads; None for all. The answer has the same bits for any number of them.
 
     Attributes
     ----------

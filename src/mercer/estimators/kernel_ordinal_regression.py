@@ -83,7 +83,7 @@ class KernelOrdinalRegression(ClassifierMixin, KernelEstimator):
     verbose : bool, default=False
         Show progress on standard error.
     n_jobs : int, optional
-        Worker threads, all cores by default.
+        Worker threads, all cores by default. The answer has the same bits for any number of them.
 
     Attributes
     ----------

@@ -84,7 +84,8 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEstimat
         For a kernel whose centred matrix has negative eigenvalues: ``"warn"`` uses its positive part and warns, True
         does so silently, and False raises an error.
     n_jobs : int, optional
-        Threads that evaluate the kernel; None for all.
+        Threads that evaluate the kernel; None for all. The answer has the same bits for any number of them, but for
+        dense decompositions of more than 1024 rows: LAPACK computes these on threads of its own.
 
     Attributes
     ----------

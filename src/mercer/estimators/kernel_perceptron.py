@@ -73,7 +73,8 @@ class KernelPerceptron(ClassifierMixin, KernelEstimator):
     verbose : bool, default=False
         Show progress on standard error.
     n_jobs : int, optional
-        Worker threads for kernel values; the steps themselves come one after the other.
+        Worker threads for kernel values; the steps themselves come one after the other. The answer has the same bits
+        for any number of them.
     allow_indefinite : bool or "warn", default="warn"
         For a kernel that is not positive semi-definite, for which there is no space with a w: ``"warn"`` makes the same
         steps and warns, True makes them silently, and False raises an error.

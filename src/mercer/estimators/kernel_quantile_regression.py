@@ -73,7 +73,7 @@ class KernelQuantileRegression(RegressorMixin, KernelEstimator):
         itself, marked as such in ``certificate_``, with sorted predictions, and warns; True does so silently; False
         raises an error. A precomputed matrix and a function are examined, and count as indefinite if this is True.
     n_jobs : int, optional
-        Worker threads, all cores by default.
+        Worker threads, all cores by default. The answer has the same bits for any number of them.
     verbose : bool, default=False
         Show progress on standard error.
 

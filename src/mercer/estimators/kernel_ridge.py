@@ -70,7 +70,9 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelEstimator):
         True does so silently; False raises an error. A precomputed matrix and a function are examined, and count as
         indefinite if this is True.
     n_jobs : int, optional
-        Threads that evaluate the kernel; None for all.
+        Threads that evaluate the kernel; None for all. The answer has the same bits for any number of them, but where
+        the system of more than 1024 rows is singular to working precision: LAPACK then decomposes it on threads of its
+        own.
 
     Attributes
     ----------

@@ -84,7 +84,8 @@ class KernelSGDClassifier(ClassifierMixin, SGDForms):
     verbose : bool, default=False
         Show progress on standard error.
     n_jobs : int, optional
-        Worker threads for kernel values; the steps themselves come one after the other.
+        Worker threads for kernel values; the steps themselves come one after the other. The answer has the same bits
+        for any number of them.
     allow_indefinite : bool or "warn", default="warn"
         For a kernel that is not positive semi-definite: ``"warn"`` makes the same steps, without a bound on the
         objective, and warns; True makes them silently; False raises an error.

@@ -11,7 +11,7 @@ from numpy.typing import DTypeLike
 from scipy.sparse.linalg import LinearOperator, aslinearoperator
 
 from mercer._errors import DataError
-from mercer.engine import threads, tiles
+from mercer.engine import lapack, threads, tiles
 from mercer.engine.tiles import Array
 from mercer.gram.array_interface import ArrayInterface
 from mercer.gram.operator import as_index, check_factor
@@ -124,7 +124,7 @@ class PrecomputedGram(ArrayInterface):
     def __matmul__(self, V: Any) -> Array:
         V = check_factor(V, self.shape[1])
         if V.dtype == self.dtype:
-            return self.matrix @ V
+            return lapack.multiply(self.matrix, V)
         # By strips: NumPy would make a copy of the whole matrix in the other precision.
         out = np.empty((self.shape[0], *V.shape[1:]), np.result_type(self.dtype, V.dtype))
         for rows in tiles.spans(self.shape[0]):

@@ -20,6 +20,7 @@ from mercer.data.statements import Count, Is, Labels
 from mercer.data.vectors import as_vectors
 from mercer.engine import memory, threads
 from mercer.engine.progress import Progress
+from mercer.engine.threads import OneBlasThread
 from mercer.engine.tiles import spans
 from mercer.kernels import Kernel
 
@@ -29,7 +30,7 @@ _ENTRIES = 2**21
 _NAME_BYTES = 100
 
 
-class FeatureMap(TransformerMixin, BaseEstimator, abc.ABC):
+class FeatureMap(TransformerMixin, BaseEstimator, OneBlasThread, abc.ABC):
     """Base of the maps from rows to features whose inner products are, or come near, the values of a kernel.
 
     ``kernel`` is that kernel, or what the user gave for it; ``kernel_`` is the kernel of the fit.

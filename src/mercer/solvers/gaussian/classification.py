@@ -9,12 +9,11 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from mercer.engine import memory
+from mercer.engine import memory, threads
 from mercer.solvers.gaussian.covariance import Covariance, Matrix, Vector
 from mercer.solvers.gaussian.factor import factor
 from mercer.solvers.gaussian.latent_store import LatentStore
 from mercer.solvers.gaussian.workspace import Workspace, Workspaces
-from mercer.solvers.linear.cholesky import blas_threads
 from mercer.solvers.solution import Solution
 
 # From so many rows on, factors that only precondition are made in float32, at half the cost.
@@ -180,7 +179,7 @@ class Evidence:
                 "Raise the budget with mercer.config(memory=...), or fit on fewer rows.",
             ))  # fmt: skip
             work = held.enter_context(self._workspaces.one())
-            held.enter_context(blas_threads(self.n_jobs, n))
+            held.enter_context(threads.workers(self.n_jobs))
             solution = self.approach.method(self.problem, theta, work, self.start, effort)
         self.start = solution.state
         return replace(solution, certificate=replace(solution.certificate, peak_bytes=account.peak))

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mercer.engine import memory
+from mercer.engine import memory, threads
 from mercer.solvers.gaussian.covariance import Matrix, Vector
 from mercer.solvers.gaussian.factor import Factor
 from mercer.solvers.gaussian.posterior import Posterior
 from mercer.solvers.gaussian.regression import GaussianRegression, Solved, evidence, solve_at
 from mercer.solvers.gaussian.trend import solve
-from mercer.solvers.linear.cholesky import blas_threads, relative
+from mercer.solvers.linear.cholesky import relative
 from mercer.solvers.solution import Certificate, Solution, Status
 
 
@@ -45,7 +45,7 @@ def condition(
     """
     begun = time.perf_counter()
     n = problem.n
-    with memory.track() as account, blas_threads(n_jobs, n):
+    with memory.track() as account, threads.workers(n_jobs):
         with memory.reserve(
             8 * n * n, f"the covariance matrix of {n} rows and its factor",
             "Raise the budget with mercer.config(memory=...), or fit on fewer rows.",

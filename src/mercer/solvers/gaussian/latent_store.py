@@ -70,7 +70,7 @@ class LatentStore:
         self._show(self.diagonal)
         turned = self._array.T
         if self._whole and V.shape[1] > 1:
-            return np.asarray(self._array @ V)
+            return lapack.multiply(self._array, V)
         if V.shape[1] > _FEW:
             return np.asarray(blas.dsymm(1.0, turned, V, lower=0))
         return np.stack([blas.dsymv(1.0, turned, v, lower=0) for v in V.T], axis=1)

@@ -15,6 +15,7 @@ from scipy.optimize import brentq
 from mercer._errors import NumericalError
 from mercer.data.fitted import Fitted
 from mercer.data.statements import Flag, Floats, Number
+from mercer.engine import threads
 
 Vector = NDArray[np.float64]
 Matrix = NDArray[np.float64]
@@ -152,7 +153,8 @@ def decompose(blocks: Blocks, n: int, d: int, *, intercept: bool) -> DesignSpect
         size = float((design**2).sum() + targets @ targets + rest)
     if not np.isfinite(size):
         raise NumericalError("sums of squares of X or y overflow; scale the columns of X and y.")
-    U, s, Vt = scipy.linalg.svd(design, full_matrices=False, check_finite=False)
+    with threads.blas_threads_for(min(design.shape)):
+        U, s, Vt = scipy.linalg.svd(design, full_matrices=False, check_finite=False)
     p = U.T @ targets
     outside = targets - U @ p
     return DesignSpectrum(s, p, rest + float(outside @ outside), Vt.T, total, center, level, intercept)

@@ -28,7 +28,7 @@ from mercer.solvers.gaussian import factor as cholesky
 from mercer.solvers.gaussian.covariance import Matrix, Vector
 from mercer.solvers.gaussian.single import LEAST_NEW, LEAST_ROWS, PROBES, TOLERANCE, SingleFactor
 from mercer.solvers.gaussian.trend import TrendFit
-from mercer.solvers.linear.cholesky import blas_threads, hold_matrix
+from mercer.solvers.linear.cholesky import hold_matrix
 from mercer.solvers.matrix import Array, GramMatrix
 
 # New rows that are worked on at once; fewer where the memory budget has no room for that many on every thread.
@@ -107,7 +107,7 @@ class Posterior:
         if n < LEAST_ROWS or m < LEAST_NEW * n or memory.budget() < 8 * n * (3 * n // 2 + 4 * PROBES + jobs * _ROWS):
             return None
         held.enter_context(memory.reserve(4 * n * n, "the inverse of the factor in float32"))
-        with memory.reserve(8 * n * (n + 4 * PROBES), "the inverse of the factor"), blas_threads(n_jobs, n):
+        with memory.reserve(8 * n * (n + 4 * PROBES), "the inverse of the factor"), threads.workers(n_jobs):
             single = SingleFactor.of(self.factor)
             if single is None:
                 return None
@@ -256,7 +256,7 @@ def extend(factor: Matrix, cross: Matrix, corner: Matrix, *, definite: bool = Tr
     n, k = len(factor), len(corner)
     size = float(np.abs(corner.diagonal()).mean())
     lapack.solve_triangle(factor, cross)
-    corner -= cross @ cross.T
+    corner -= lapack.multiply(cross, cross.T)
     rest = cholesky.factor(corner, definite=definite, size=size)
     with ExitStack() as held:
         hold_matrix(held, n + k, 8, "the factor with more rows")

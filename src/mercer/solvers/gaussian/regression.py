@@ -28,12 +28,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from mercer._errors import NumericalError
-from mercer.engine import lapack
+from mercer.engine import lapack, threads
 from mercer.engine.tiles import Array, Fill, scratch, spans
 from mercer.solvers.gaussian.covariance import Covariance, Matrix, Vector, upper_tile
 from mercer.solvers.gaussian.factor import Factor, factor
 from mercer.solvers.gaussian.trend import Trend, TrendFit, solve
-from mercer.solvers.linear.cholesky import blas_threads, hold_matrix
+from mercer.solvers.linear.cholesky import hold_matrix
 
 _LOG_TWO_PI = math.log(2.0 * math.pi)
 
@@ -120,7 +120,7 @@ class Objective:
         return 8 * self.problem.n**2
 
     def __call__(self, theta: Vector) -> tuple[float, Vector]:
-        with self._workspace() as matrix, blas_threads(self.n_jobs, self.problem.n):
+        with self._workspace() as matrix, threads.workers(self.n_jobs):
             solved = solve_at(self.problem, theta, matrix)
             if self.name == "evidence":
                 value = evidence(self.problem, solved)
@@ -130,7 +130,7 @@ class Objective:
 
     def value(self, theta: Vector) -> float:
         """Without the gradient, which takes twice as long as the rest."""
-        with self._workspace() as matrix, blas_threads(self.n_jobs, self.problem.n):
+        with self._workspace() as matrix, threads.workers(self.n_jobs):
             solved = solve_at(self.problem, theta, matrix)
             return evidence(self.problem, solved) if self.name == "evidence" else _leave_one_out(solved)[0]
 

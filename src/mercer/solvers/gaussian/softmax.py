@@ -131,7 +131,7 @@ class _Parts:
             lapack.solve_triangle(total, part)
             shares[:, j] += np.einsum("ij,ij->i", part, part)
             part *= self.roots[:, j, None]
-            taken += np.matmul(part, part.T, out=product)
+            taken += lapack.multiply(part, part.T, out=product)
         s = -0.5 * (shares - probabilities * shares.sum(axis=1, keepdims=True))
         right = weights + 2.0 * (s - self._times_q(store.product(s)))
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import time
 import warnings
-from contextlib import AbstractContextManager, ExitStack, nullcontext
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -20,7 +20,7 @@ import scipy.linalg
 from numpy.typing import NDArray
 
 from mercer._errors import IndefiniteKernelError, MercerWarning, NumericalError
-from mercer.engine import memory, settings, threads
+from mercer.engine import memory, threads
 from mercer.solvers.linear.linear_system import LinearSystem, LinearSystemState, Matrix, ScaledGram, Vector
 from mercer.solvers.linear.low_rank_solve import eigenpairs, low_rank_form, solve_shifted
 from mercer.solvers.linear.symmetric_store import SymmetricStore
@@ -33,8 +33,6 @@ MIXED_FROM = 2048
 _COLUMNS_PER_ROW = 1 / 96
 # Steps after a float64 factor: one or two reach the residual that rounding allows.
 _POLISH = 4
-# Up to so many rows one BLAS thread does.
-_SERIAL = 1024
 _ILL_CONDITIONED = 1e-6
 
 LOW_RANK = "low rank"
@@ -72,7 +70,9 @@ def solve(system: LinearSystem, *, n_jobs: int | None = None) -> Solution[Matrix
     system : LinearSystem
         With n rows and k targets.
     n_jobs : int, optional
-        With 1, the factorisation runs on one thread; else on as many as BLAS has.
+        Threads, by default those of the settings. The bits are the same for any number of them, but for systems of
+        more than 1024 rows that are singular to working precision, whose eigenvectors LAPACK computes on threads of its
+        own.
 
     Returns
     -------
@@ -118,7 +118,7 @@ def solve(system: LinearSystem, *, n_jobs: int | None = None) -> Solution[Matrix
     ([2.0, 4.0], 'float64 Cholesky')
     """
     begun = time.perf_counter()
-    with memory.track() as account, blas_threads(n_jobs):
+    with memory.track() as account, threads.workers(n_jobs):
         done = _solve_groups(system)
     state = _state(system, done)
     violation = float(done.violation.max(initial=0.0))
@@ -135,16 +135,6 @@ def solve(system: LinearSystem, *, n_jobs: int | None = None) -> Solution[Matrix
         primal, dual, violation, done.steps, time.perf_counter() - begun, account.peak, status, convex=system.convex
     )
     return Solution(system.scaled().apply_scale(done.z), status, certificate, state)
-
-
-def blas_threads(n_jobs: int | None, rows: int | None = None) -> AbstractContextManager[None]:
-    """One BLAS thread in the block if one job is asked for, or where matrices have few ``rows``; else as it is.
-
-    On few rows several threads win little, and the bits of what they compute depend on their number, which differs
-    from one process to another.
-    """
-    few = rows is not None and rows <= _SERIAL
-    return threads.one_blas_thread() if few or settings.resolve_jobs(n_jobs) == 1 else nullcontext()
 
 
 def hold_matrix(held: ExitStack, n: int, bytes_per_entry: int, what: str) -> None:
@@ -263,7 +253,8 @@ def _solve_double(
             continue
         with ExitStack() as more:
             hold_matrix(more, len(b), 24, "the eigenvectors of the singular kernel matrix")
-            values, vectors = scipy.linalg.eigh(store.restore(), check_finite=False, driver="evd")
+            with threads.blas_threads_for(len(b)):
+                values, vectors = scipy.linalg.eigh(store.restore(), check_finite=False, driver="evd")
             found, violation = _least_squares(values + shift, vectors, b[:, columns], system, shift)
         done.take(columns, found, LEAST_SQUARES, violation)
 

@@ -7,7 +7,8 @@ from contextlib import ExitStack
 import numpy as np
 
 from mercer._errors import NumericalError
-from mercer.solvers.linear.cholesky import blas_threads, check_finite, factor_definite, hold_matrix
+from mercer.engine import threads
+from mercer.solvers.linear.cholesky import check_finite, factor_definite, hold_matrix
 from mercer.solvers.linear.linear_system import LinearSystem, Matrix, ScaledGram, Vector
 from mercer.solvers.linear.low_rank import LowRankForm
 from mercer.solvers.linear.low_rank_solve import low_rank_form, regular_shift
@@ -68,7 +69,7 @@ def leave_one_out(system: LinearSystem, coefficients: Matrix, *, n_jobs: int | N
     weights = np.ones(n) if system.weights is None else np.asarray(system.weights)
     out = np.empty_like(targets)
     gram = system.scaled()
-    with ExitStack() as held, blas_threads(n_jobs):
+    with ExitStack() as held, threads.workers(n_jobs):
         form = low_rank_form(gram, held, n_jobs=n_jobs) if system.convex else None
         if form is None:
             hold_matrix(held, n, 8, "the inverse of the kernel matrix in float64")

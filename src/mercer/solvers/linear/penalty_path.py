@@ -11,7 +11,7 @@ import numpy as np
 import scipy.linalg
 
 from mercer._errors import IndefiniteKernelError
-from mercer.engine import memory
+from mercer.engine import memory, threads
 from mercer.solvers.linear import cholesky
 from mercer.solvers.linear.band import BandForm, reduce_to_band
 from mercer.solvers.linear.leave_one_out import left_out_share
@@ -115,7 +115,7 @@ class PenaltyPath:
         # Where the same part of each row is left out, the trace of the inverse is all that gcv needs of it.
         alike = bool((self._left_out == self._left_out[0]).all())
         gram = system.scaled()
-        with cholesky.blas_threads(n_jobs):
+        with threads.workers(n_jobs):
             self._account = held.enter_context(memory.track())
             self._whole: SymmetricStore | None = None
             self._floor = np.sqrt(n) * np.finfo(float).eps
@@ -150,7 +150,7 @@ class PenaltyPath:
         IndefiniteKernelError
             If the system is said to be convex and K has an eigenvalue below zero by more than rounding.
         """
-        with cholesky.blas_threads(self._n_jobs), np.errstate(divide="ignore"):
+        with threads.workers(self._n_jobs), np.errstate(divide="ignore"):
             k = self._b.shape[1]
             shifted = self._shifted(shift)
             if shifted is None:
@@ -174,7 +174,7 @@ class PenaltyPath:
         """``t_i`` minus its prediction without one observation of row i, (n, k); NaN where that is not defined."""
         if not self._single_rows:
             raise ValueError("errors of rows that are left out need single_rows=True")
-        with cholesky.blas_threads(self._n_jobs), np.errstate(divide="ignore"):
+        with threads.workers(self._n_jobs), np.errstate(divide="ignore"):
             shifted = self._shifted(shift)
             if shifted is None:
                 return np.full(self._b.shape, np.nan)
@@ -189,7 +189,7 @@ class PenaltyPath:
         begun = time.perf_counter()
         m, k = shifts.shape
         b = np.tile(self._b, m)
-        with cholesky.blas_threads(self._n_jobs):
+        with threads.workers(self._n_jobs):
             z, residual, steps = self._solve(shifts.ravel(), b)
         violation = cholesky.relative(residual, b)
         spent = (time.perf_counter() - begun) / m

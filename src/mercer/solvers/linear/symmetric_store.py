@@ -6,7 +6,10 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import blas, lapack
+from scipy.linalg import blas
+from scipy.linalg import lapack as scipy_lapack
+
+from mercer.engine import lapack
 
 # float32 or float64, as the array that the store was made from.
 Array = NDArray[Any]
@@ -50,7 +53,7 @@ class SymmetricStore:
         return getattr(blas, self._prefix + name)(*arguments, **options)
 
     def _lapack(self, name: str, *arguments: Any, **options: Any) -> tuple:
-        return getattr(lapack, self._prefix + name)(*arguments, **options)
+        return getattr(scipy_lapack, self._prefix + name)(*arguments, **options)
 
     def _show(self, diagonal: Array) -> None:
         """Put one of the two diagonals in place; a few microseconds beside any use of the matrix."""
@@ -72,7 +75,7 @@ class SymmetricStore:
         self._pivots = None
         with np.errstate(over="ignore"):
             self._show(self.diagonal + self._array.dtype.type(shift))
-        _, info = self._lapack("potrf", self._turned, lower=1, overwrite_a=1, clean=0)
+        info = lapack.factor_cholesky(self._array)
         self._factor_diagonal = self._array.diagonal().copy()
         return info == 0 and bool(np.isfinite(self._factor_diagonal).all())
 
@@ -95,7 +98,9 @@ class SymmetricStore:
         if self._pivots is not None:
             return self._lapack("sytrs", self._turned, self._pivots, B, lower=1)[0]
         if B.shape[1] > _FEW:
-            return self._lapack("potrs", self._turned, B, lower=1)[0]
+            rows = np.array(B.T, dtype=self._array.dtype, order="C")
+            lapack.solve_cholesky(self._array, rows)
+            return rows.T
         columns = []
         for b in B.T:
             y = self._blas("trsv", self._turned, b, lower=1, trans=0)
@@ -115,6 +120,6 @@ class SymmetricStore:
         if self._pivots is not None:
             self._lapack("sytri", self._turned, self._pivots, lower=1, overwrite_a=1)
             return self._array.diagonal().copy()
-        self._lapack("trtri", self._turned, lower=1, overwrite_c=1)
+        lapack.invert_triangle(self._array)
         # (A^-1)_ii is the squared length of column i of L^-1, which is row i of this array from the diagonal on.
         return np.array([row[i:] @ row[i:] for i, row in enumerate(self._array)])

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mercer._errors import NumericalError
-from mercer.engine import memory
+from mercer.engine import lapack, memory
 from mercer.solvers.linear.cholesky import MIXED_FROM, check_finite
 from mercer.solvers.linear.symmetric_store import SymmetricStore
 from mercer.solvers.matrix import Array, GramMatrix, whole_matrix
@@ -67,7 +67,9 @@ class KernelProducts:
 
     def __matmul__(self, V: Matrix) -> Matrix:
         """``K V``, (n, m)."""
-        product = np.asarray((self.gram if self.matrix is None else self.matrix) @ V, dtype=np.float64)
+        product = np.asarray(
+            self.gram @ V if self.matrix is None else lapack.multiply(self.matrix, V), dtype=np.float64
+        )
         if not np.isfinite(product).all() and np.isfinite(V).all():
             raise NumericalError(
                 "the kernel matrix gave NaN or infinity. Check the kernel for values that overflow, and scale the "

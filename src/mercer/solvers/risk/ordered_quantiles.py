@@ -19,9 +19,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mercer._errors import DataError, ParameterError
-from mercer.engine import memory
+from mercer.engine import memory, threads
 from mercer.engine.progress import Progress
-from mercer.solvers.linear.cholesky import blas_threads
 from mercer.solvers.matrix import Array, GramMatrix, Vector
 from mercer.solvers.risk.kernel_products import KernelProducts
 from mercer.solvers.risk.ordered_rows import OrderedRows, pinball
@@ -130,7 +129,7 @@ def solve_ordered_quantiles(
     begun = time.perf_counter()
     n = len(problem.targets)
     limit = max_iter if max_iter >= 0 else _LIMIT
-    with ExitStack() as held, memory.track() as account, blas_threads(n_jobs, n):
+    with ExitStack() as held, memory.track() as account, threads.workers(n_jobs):
         m = len(problem.levels)
         held.enter_context(memory.reserve(8 * 20 * n * m, f"20 arrays of {n} x {m} numbers"))
         K = KernelProducts(problem.gram, held, matrix)

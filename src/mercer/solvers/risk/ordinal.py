@@ -24,9 +24,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from mercer._errors import NumericalError
-from mercer.engine import lapack, memory
+from mercer.engine import lapack, memory, threads
 from mercer.engine.progress import Progress
-from mercer.solvers.linear.cholesky import blas_threads
 from mercer.solvers.matrix import Vector, whole_matrix
 from mercer.solvers.risk.ordinal_problem import Expansion, OrdinalProblem, best_cuts, solve_small, widest_step
 from mercer.solvers.solution import Certificate, Solution, Status
@@ -123,7 +122,7 @@ def solve_ordinal(
     ([-0.9044, 0.9044], True)
     """
     begun = time.perf_counter()
-    with memory.track() as account, blas_threads(n_jobs, problem.gram.shape[0]), held_matrix(problem) as K:
+    with memory.track() as account, threads.workers(n_jobs), held_matrix(problem) as K:
         path = NewtonPath(problem, K, start)
         status = path.run(tol, Progress(max_iter, "Newton steps", verbose), max_iter)
         return path.finish(status, time.perf_counter() - begun, account.peak)

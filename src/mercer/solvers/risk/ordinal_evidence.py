@@ -26,9 +26,8 @@ import numpy as np
 from scipy.optimize import minimize_scalar
 
 from mercer._errors import MercerWarning, warn_user
-from mercer.engine import memory
+from mercer.engine import memory, threads
 from mercer.engine.progress import Progress
-from mercer.solvers.linear.cholesky import blas_threads
 from mercer.solvers.matrix import Vector
 from mercer.solvers.risk.ordinal import NewtonPath, OrdinalAnswer, OrdinalStart, held_matrix
 from mercer.solvers.risk.ordinal_problem import OrdinalProblem
@@ -82,7 +81,7 @@ def slope_by_evidence(
     (True, 'converged')
     """
     begun = time.perf_counter()
-    with memory.track() as account, blas_threads(n_jobs, problem.gram.shape[0]), held_matrix(problem) as K:
+    with memory.track() as account, threads.workers(n_jobs), held_matrix(problem) as K:
         search = _Search(problem, C, K, tol, max_iter, Progress(None, "slopes tried", verbose))
         low, high = (math.log(bound) for bound in SLOPES)
         grid = np.linspace(low, high, _GRID)

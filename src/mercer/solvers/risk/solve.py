@@ -11,11 +11,11 @@ from typing import Literal
 import numpy as np
 
 from mercer._errors import ParameterError
-from mercer.engine import memory
+from mercer.engine import memory, threads
 from mercer.engine.progress import Progress
 from mercer.gram import PrecomputedGram
 from mercer.losses import HalfSquare
-from mercer.solvers.linear.cholesky import blas_threads, check_finite
+from mercer.solvers.linear.cholesky import check_finite
 from mercer.solvers.matrix import Array, GramMatrix, Vector, whole_matrix
 from mercer.solvers.risk.certify import zero_value
 from mercer.solvers.risk.kernel_products import KernelProducts
@@ -100,7 +100,7 @@ def solve_risk(
     chosen = _choose(problem, method)
     exact = _ROUNDING[chosen if chosen in _ROUNDING else "auto" if problem.loss.smooth else "multipliers"]
     tight = Aim(min(tol, exact), min(aim.absolute, exact * size)) if n <= EXACT else aim
-    with ExitStack() as held, memory.track() as account, blas_threads(n_jobs, n):
+    with ExitStack() as held, memory.track() as account, threads.workers(n_jobs):
         solver: QuadraticSolver
         if chosen == "box":
             again = n <= WHOLE or not isinstance(problem.penalty, HalfSquare)

@@ -13,10 +13,9 @@ from numpy.typing import NDArray
 from scipy.linalg import LinAlgWarning, lu_factor, lu_solve
 
 from mercer._errors import ParameterError
-from mercer.engine import memory
+from mercer.engine import memory, threads
 from mercer.engine.progress import Progress
 from mercer.losses import HalfSquare
-from mercer.solvers.linear.cholesky import blas_threads
 from mercer.solvers.matrix import Vector
 from mercer.solvers.risk.continuation import Curve, follow
 from mercer.solvers.risk.kernel_products import KernelProducts
@@ -78,8 +77,7 @@ def solve_stationary(
             "nothing where the kernel is indefinite."
         )
     begun = time.perf_counter()
-    n = len(problem.targets)
-    with ExitStack() as held, memory.track() as account, blas_threads(n_jobs, n):
+    with ExitStack() as held, memory.track() as account, threads.workers(n_jobs):
         if problem.loss.smooth:
             c, Kc, b, steps = _by_newton(problem, held, max_iter if max_iter >= 0 else _LIMIT, verbose)
         elif problem.loss.tube(problem.targets) is not None:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mercer.engine import tiles
+from mercer.engine import lapack, tiles
 from mercer.solvers.matrix import Array, GramMatrix, Vector
 
 
@@ -60,8 +60,7 @@ class CentredMatrix:
         return self.array.shape[0], self.array.shape[1]
 
     def __matmul__(self, V: Array) -> Array:
-        product: Array = self.array @ V
-        return product
+        return lapack.multiply(self.array, V)
 
 
 class CentredGram:

@@ -207,9 +207,10 @@ def _pairs(problem: Eigenproblem, method: str, matrix: SymmetricMatrix) -> RitzP
     assert isinstance(matrix, (CentredMatrix, ScaledMatrix))
     threads.checkpoint()
     # LAPACK reads columns, and those of a symmetric matrix are its rows: no copy is made.
-    values, vectors = eigh(
-        matrix.array.T, subset_by_index=(n - k, n - 1), overwrite_a=True, check_finite=False
-    )
+    with threads.blas_threads_for(n):
+        values, vectors = eigh(
+            matrix.array.T, subset_by_index=(n - k, n - 1), overwrite_a=True, check_finite=False
+        )
     return RitzPairs(values[::-1], vectors[:, ::-1], np.zeros(k), min(lowest, float(values[0])), 0, True)
 
 

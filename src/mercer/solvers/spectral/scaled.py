@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from mercer.engine import lapack
 from mercer.solvers.matrix import Array, GramMatrix, Vector
 from mercer.solvers.spectral.centred import Centring
 
@@ -32,8 +33,7 @@ class ScaledMatrix:
         return self.array.shape[0], self.array.shape[1]
 
     def __matmul__(self, V: Array) -> Array:
-        product: Array = self.array @ V
-        return product
+        return lapack.multiply(self.array, V)
 
 
 class ScaledGram:
