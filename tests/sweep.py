@@ -1,4 +1,4 @@
-"""Run the everyday suite as other machines would: other BLAS kernels, plain vector code, one thread, any order of tests.
+"""Run the everyday suite as other machines would: other BLAS kernels, plain vector code, one thread, any order.
 
     python tests/sweep.py                        every setting once, ten orders of the tests, and a table
     python tests/sweep.py --seeds 2 --workers 4  fewer orders; worker processes of pytest
@@ -121,7 +121,7 @@ def main(arguments: list[str]) -> int:
             continue
         start_time = time.perf_counter()
         status, output = run(setting, options.workers, rest or ["tests"])
-        passed, failed = (int(m[1]) if (m := re.search(rf"(\d+) {word}", output)) else 0 for word in ("passed", "failed"))
+        passed, failed = (sum(map(int, re.findall(rf"(\d+) {word}", output)[-1:])) for word in ("passed", "failed"))
         seconds = time.perf_counter() - start_time
         print(f"{setting.name:<12} {passed:>7} {failed:>7} {seconds:>8.0f}", flush=True)
         if status:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+
 import sweep
 
 AVX2 = {"sse4.2": True, "avx2": True, "fma": True}

@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from estimator_table import CASES, CLASSES, CLUSTERERS, NEIGHBORS, TRANSFORMERS
 from sklearn.base import clone
 from threadpoolctl import threadpool_limits
 
 import mercer
+from estimator_table import CASES, CLASSES, CLUSTERERS, NEIGHBORS, TRANSFORMERS
 from mercer import BayesianLinearRegression, KernelPCA, KernelQuantileRegression, KernelRidge
 from mercer.maps import NystroemMap
 
