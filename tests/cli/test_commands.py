@@ -107,7 +107,7 @@ def test_regression_with_every_kind_of_column(capsys, houses):
     report = run_json(capsys, "fit", "houses.csv", "--target", "price", "--drop", "dear")
     assert report["task"] == "regression" and report["model"] == "KernelRidge"
     assert report["columns"] == "1 number, 1 boolean, 1 category column (3 values)"
-    assert list(report["left_out"]) == ["id"]
+    assert list(report["left_out"]) == ["id", "dear"] and report["left_out"]["dear"] == "--drop"
     assert "exact leave-one-out" in report["chosen"]
     assert report["scores"]["KernelRidge"]["r2"] > 0.95
     assert abs(report["scores"]["mean of the target"]["r2"]) < 0.3

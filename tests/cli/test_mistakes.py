@@ -167,14 +167,47 @@ def test_model_file_of_something_else(capsys):
     [
         ("Age,town", ["30,Ulm"], ["lacks 1 of the 2 columns", "'age' (did you mean 'Age'"]),
         ("age", ["30"], ["lacks 1 of the 2 columns", "'town'"]),
-        ("age,town,size", ["30,Ulm,3"], ["1 column that the model was not fitted on", "'size'", "--drop"]),
         ("age,town", ["30,Ulm", "old,Zug"], ["line 3, column 'age'", "a number is expected", "'old'"]),
-        ("age,town", ["30,"], ["missing values", "'town' (1)", "fit it again with --impute"]),
+        ("age,town", ["30,Ulm", ",Zug"], ["missing values", "'age' (1)", "fit it again with --impute"]),
         ("age,town", ["inf,Ulm"], ["line 2, column 'age'", "infinite"]),
     ],
 )
 def test_new_data_with_other_columns(capsys, model_file, header, rows, words):
     fails(capsys, ["predict", model_file, table(rows, header)], "data.csv", *words)
+
+
+@pytest.mark.parametrize(
+    ("header", "row", "words"),
+    [
+        ("age,town,size", "30,Ulm,3", "1 column that the model was not fitted on, which is ignored: 'size'"),
+        ("age,town", "30,", "column 'town' holds '(missing)' in 1 row, which the model has never seen"),
+    ],
+)
+def test_what_a_model_does_not_know_is_noted(capsys, model_file, header, row, words):
+    assert main(["predict", str(model_file), table(["30,Ulm"], "age,town")]) == 0
+    known = capsys.readouterr()
+    assert known.err == ""
+    assert main(["predict", str(model_file), table([row], header)]) == 0
+    captured = capsys.readouterr()
+    assert words in captured.err and captured.err.startswith("mercer: note: data.csv")
+    if header != "age,town":
+        assert captured.out == known.out
+
+
+def test_dropped_columns_are_remembered(capsys):
+    rows = [f"{i},{'ab'[i % 2]},{i % 3}" for i in range(30)]
+    assert main(["fit", table(rows, "x,y,z"), "-t", "y", "--drop", "z", "-q"]) == 0
+    assert main(["predict", "data.mercer", "data.csv"]) == 0
+    captured = capsys.readouterr()
+    assert captured.err == "" and len(captured.out.splitlines()) == 31
+    assert main(["inspect", "data.mercer"]) == 0
+    assert "z (--drop)" in capsys.readouterr().out
+
+
+def test_missing_categories_are_told(capsys):
+    rows = [f"{'' if i % 5 == 0 else 'uv'[i % 2]},{'ab'[i % 2]}" for i in range(40)]
+    assert main(["fit", table(rows), "-t", "y"]) == 0
+    assert "x: 8 rows, a category of its own" in " ".join(capsys.readouterr().out.split())
 
 
 def test_new_data_for_a_score(capsys, model_file):

@@ -54,7 +54,7 @@ def test_fit_predict_evaluate_inspect(capsys, notes):
     data = ("notes.tsv", "--target", "kind", "--text", "note", "--drop", "share")
     report = run_json(capsys, "fit", *data, "--kernel", KERNEL, "--no-refit")
     assert report["columns"] == "1 text column" and report["roles"] == {"note": "text"}
-    assert report["left_out"] == {"age": "the kernel does not compare it"}
+    assert report["left_out"] == {"age": "the kernel does not compare it", "share": "--drop"}
     assert report["kernel"] == "Spectrum(2).normalized().on(['note'])" and report["model"] == "SVC"
     assert list(report["scores"]) == ["SVC", "logistic regression on counts of letters", "most frequent class"]
     assert report["scores"]["SVC"]["accuracy"] > 0.7
@@ -83,7 +83,7 @@ def test_text_beside_numbers(capsys, notes):
     data = ("notes.tsv", "--target", "kind", "--text", "note", "--drop", "share")
     report = run_json(capsys, "fit", *data, "--kernel", f'{KERNEL}.on(["note"]) * RBF(1.0).on(["age"])', "--no-refit")
     assert report["kernel"] == "Spectrum(2).normalized().on(['note']) * RBF(1.0).on(['age'])"
-    assert report["columns"] == "1 number, 1 text column" and report["left_out"] == {}
+    assert report["columns"] == "1 number, 1 text column" and report["left_out"] == {"share": "--drop"}
     age = notes[["age"]].to_numpy()
     rest = np.setdiff1d(np.arange(60), _held_out(notes))
     scaled = pd.DataFrame({"note": notes["note"], "age": ((age - age[rest].mean()) / age[rest].std()).ravel()})

@@ -67,10 +67,10 @@ def test_encoder_is_cloned_as_scikit_learn_expects():
 
 def test_missing_values_are_an_error_that_names_the_columns(frame):
     frame.loc[[1, 2], "age"] = np.nan
-    frame.loc[3, "town"] = None
+    frame["new"] = pd.Series([True, None, True, False], dtype=object)
     with pytest.raises(DataError) as caught:
         TableEncoder().check(frame, source="a.csv", locate=lambda row: f"line {row + 2}")
-    for words in ("a.csv", "'age' (2)", "'town' (1)", "line 3, column 'age'", "--impute median"):
+    for words in ("a.csv", "'age' (2)", "'new' (1)", "line 3, column 'age'", "--impute median"):
         assert words in str(caught.value)
 
 
@@ -82,7 +82,8 @@ def test_missing_values_are_filled_in(frame):
     matrix = encoder.transform(frame)
     assert matrix[3, 0] == 30.0
     assert matrix[1, 2] == 1.0
-    assert matrix[3, encoder.feature_names_.index("town=Ulm")] == 1.0
+    assert matrix[3, encoder.feature_names_.index("town=(missing)")] == 1.0
+    assert matrix[:, encoder.positions("town")].sum(axis=1).tolist() == [1.0] * 4
     assert np.isfinite(matrix).all()
 
 
@@ -92,11 +93,17 @@ def test_empty_columns_are_left_out(frame):
     assert encoder.transform(frame.assign(notes="late", score=1.0)).shape == (4, 6)
 
 
-def test_categories_that_only_other_rows_have_are_filled_in(frame):
+def test_missing_categories_are_a_category_of_their_own(frame):
     whole = frame.assign(town=[None, None, None, "Bonn"])
-    encoder = TableEncoder(impute="median")
+    encoder = TableEncoder()
     encoder.fit(whole.iloc[:3], schema=encoder.check(whole))
-    assert encoder.transform(whole)[:, encoder.positions("town")].ravel().tolist() == [0, 0, 0, 1]
+    assert encoder.schema_.categories == {"town": ["Bonn", "(missing)"]}
+    assert encoder.transform(whole)[:, encoder.positions("town")].tolist() == [[0, 1], [0, 1], [0, 1], [1, 0]]
+    # To a model that has seen none it is one category more that it does not know.
+    encoder = TableEncoder().fit(frame)
+    with pytest.warns(MercerWarning, match=r"'\(missing\)' in 1 row"):
+        matrix = encoder.transform(frame.assign(town=[*frame["town"][:3], None]))
+    assert matrix[3, encoder.positions("town")].tolist() == [0.0] * len(encoder.positions("town"))
 
 
 def test_matrix_that_does_not_fit_the_budget_is_refused_before_it_is_made(frame):
@@ -183,8 +190,9 @@ def test_renamed_missing_and_extra_columns(frame):
         encoder.transform(frame.rename(columns={"age": "Age"}).drop(columns="size"), source="new.csv")
     for words in ("new.csv lacks 2 of the 4 columns", "'age' (did you mean 'Age', which is there?)", "'size'"):
         assert words in str(caught.value)
-    with pytest.raises(SchemaError, match=r"has 1 column that the model was not fitted on: 'id'. Remove it, .*--drop"):
-        encoder.transform(frame.assign(id=1))
+    with pytest.warns(MercerWarning, match=r"has 1 column that the model was not fitted on, which is ignored: 'id'"):
+        more = encoder.transform(frame.assign(id=1))
+    assert np.array_equal(more, encoder.transform(frame))
 
 
 def test_columns_that_were_left_out_may_come_again():

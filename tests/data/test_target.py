@@ -19,7 +19,10 @@ from mercer.data.target import known_target, read_target
         ([-1.0, 1.0, 1.0], "classification", "whole numbers"),
         (list(range(10)) * 5, "classification", "10 different values in 50 rows"),
         (list(range(10)) * 4, "regression", "10 different values in 40 rows"),
-        (list(range(31)) * 10, "regression", "31 different values"),
+        (list(range(30)) * 7, "regression", "30 different values in 210 rows"),
+        (list(range(11)) * 20, "regression", "11 different values in 220 rows"),
+        (list(range(26)) * 100, "classification", "26 different values in 2600 rows"),
+        (list(range(31)) * 200, "regression", "31 different values"),
         ([0.5, 1.0, 2.0], "regression", "numbers with fractions"),
     ],
 )

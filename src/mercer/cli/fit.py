@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -131,6 +132,8 @@ def _prepare(table: Table, options: FitOptions, parameters: dict[str, Any]) -> J
         parameters["kernel"] = 1.0 * by_default if options.model in ("gp", "gpc") else by_default
     kernel = place(parameters.get("kernel", "rbf"), schema)
     schema = schema.only(columns_of(kernel, schema), "the kernel does not compare it")
+    # Remembered, so that new tables may have these columns too.
+    schema = replace(schema, left_out={**schema.left_out, **dict.fromkeys(options.drop, "--drop")})
     return Job(columns, target, schema, by_default, *hold_out(target, options.test_size, options.seed))
 
 

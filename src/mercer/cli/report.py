@@ -13,6 +13,7 @@ import numpy as np
 
 from mercer.cli.job import Job
 from mercer.cli.options import FitOptions
+from mercer.data.schema import NO_VALUE
 from mercer.estimators.table import TableModel
 
 
@@ -25,6 +26,9 @@ def plan(job: Job, options: FitOptions) -> dict[str, Any]:
         "refitted": options.refit and len(job.test) > 0,
         "columns": schema.describe(),
         "left_out": dict(schema.left_out),
+        "missing": {
+            name: int(job.columns[name].isna().sum()) for name, its in schema.categories.items() if NO_VALUE in its
+        },
         "target": job.target.name,
         "task": job.target.task,
         "why": job.target.why,

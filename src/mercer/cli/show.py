@@ -121,6 +121,7 @@ class Printer:
             ("data", f"{report['data']}: {_rows(rows['all'])}, {report['columns']}"),
             ("target", f"{report['target']}: {report['task']}, because {report['why']}"),
             *[("left out", f"{name} ({why}{_hint(name, why)})") for name, why in report["left_out"].items()],
+            *[("missing", f"{name}: {_rows(n)}, a category of its own") for name, n in report["missing"].items()],
             ("encoding", _encoding(report)),
         ]
         self._facts(None, facts)

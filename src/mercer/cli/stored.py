@@ -14,7 +14,8 @@ _SHAPE: dict[str, Any] = {
     "impute": (str, type(None)), "encoded_columns": int, "roles": dict, "seed": int, "model": str, "kernel": str,
     "parameters": dict, "chosen": (str, type(None)), "classes": list, "certificate": (dict, type(None)),
     "certificate_text": str, "support_vectors": (int, type(None)), "scores": dict, "peak_bytes": _NUMBER,
-    "process_peak_bytes": (int, type(None)), "refitted": bool, "rows": {"all": int, "fitted": int, "held_out": int},
+    "process_peak_bytes": (int, type(None)), "refitted": bool, "missing": dict,
+    "rows": {"all": int, "fitted": int, "held_out": int},
     "seconds": {"fit": _NUMBER, "all": _NUMBER},
 }  # fmt: skip
 _CERTIFICATE = {
@@ -65,7 +66,10 @@ def check_report(report: dict[str, Any], path: Path) -> None:
         # Before there was a fit on all rows, the two parts were all that there was.
         report["rows"].setdefault("all", report["rows"].get("fitted", 0) + report["rows"].get("held_out", 0))
     report.setdefault("refitted", False)
+    report.setdefault("missing", {})
     _check(report, _SHAPE, path)
+    if not all(isinstance(count, int) for count in report["missing"].values()):
+        raise ModelFileError(_strange(path, "missing"))
     if report["certificate"] is not None:
         _check(report["certificate"], _CERTIFICATE, path)
     for row in report["scores"].values():

@@ -69,8 +69,8 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         For numbers: mean 0 and variance 1; the range [0, 1]; every row to length 1; or as they are. A sparse
         matrix is scaled and not shifted, so that its zeros stay zeros.
     impute : {"mean", "median", "most_frequent"}, optional
-        How missing numbers are filled in; missing categories and booleans get the most frequent value.
-        Without it missing values are an error.
+        How missing numbers are filled in; missing booleans get the most frequent value. Without it both are an
+        error. Missing categories are a category of their own, ``"(missing)"``, either way.
     roles : dict of str to str, optional
         Columns whose entries are compared as they are, and what they are: ``"text"`` or another key of
         :data:`mercer.data.roles.ROLES`. None of their entries may be missing.
@@ -171,7 +171,12 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         Raises
         ------
         SchemaError
-            If columns are missing, extra or renamed, or hold text where numbers are expected.
+            If columns are missing or renamed, or hold text where numbers are expected.
+
+        Warns
+        -----
+        MercerWarning
+            If there are categories or columns that the encoder does not know.
         """
         check_is_fitted(self, "schema_")
         X = as_table(X)
@@ -220,7 +225,6 @@ class TableEncoder(TransformerMixin, BaseEstimator):
     def _transformer(self) -> ColumnTransformer:
         schema = self.schema_
         frequent = SimpleImputer(strategy="most_frequent", keep_empty_features=True)
-        fill = [] if self.impute is None else [("impute", frequent)]
         known = [np.array(values, dtype=object) for values in schema.categories.values()]
         encode = OneHotEncoder(categories=known, handle_unknown="ignore") if known else "drop"
         truths = "passthrough" if self.impute is None else frequent
@@ -229,7 +233,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         steps = [
             ("numbers", self._for_numbers(sparse=False), [place[name] for name in schema.of_kind("number")]),
             ("booleans", truths, [place[name] for name in schema.of_kind("boolean")]),
-            ("categories", Pipeline([*fill, ("encode", encode)]), [place[name] for name in schema.categories]),
+            ("categories", Pipeline([("encode", encode)]), [place[name] for name in schema.categories]),
         ]
         return ColumnTransformer([step for step in steps if step[2]], sparse_threshold=_SPARSE_BELOW)
 

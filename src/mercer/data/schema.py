@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from mercer._errors import DataError, SchemaError
+from mercer._errors import DataError, MercerWarning, SchemaError, warn_user
 from mercer._optional import optional
 from mercer.data.fitted import Fitted
 from mercer.data.roles import ROLES
@@ -18,6 +18,9 @@ from mercer.data.table import LARGEST
 from mercer.data.words import listing, nearest, shown
 
 Locate = Callable[[int], str]
+
+NO_VALUE = "(missing)"
+"""The category of rows in which a column of categories is empty."""
 
 _TRUE = {"true": 1.0, "false": 0.0, "1": 1.0, "0": 0.0, "1.0": 1.0, "0.0": 0.0}
 # A text column in which nearly every row is different (a name, an identifier) says nothing about other rows.
@@ -133,7 +136,7 @@ class Schema:
         return ", ".join(parts)
 
     def check_names(self, names: list[str], source: str) -> None:
-        """Raise unless ``names`` holds exactly the columns that the model uses (and, if at all, those left out).
+        """Raise unless ``names`` holds the columns that the model uses; warn of those that it does not know.
 
         Raises
         ------
@@ -155,18 +158,20 @@ class Schema:
                 f"{', '.join(pairs)}{more}.{also} Rename the columns, or add them."
             )
         if extra:
-            columns, them = ("columns", "them") if len(extra) > 1 else ("column", "it")
-            raise SchemaError(
-                f"{source} has {len(extra)} {columns} that the model was not fitted on: {listing(extra, 5)}. "
-                f"Remove {them}, or leave {them} out with --drop."
+            columns, are = ("columns", "are") if len(extra) > 1 else ("column", "is")
+            warn_user(
+                f"{source} has {len(extra)} {columns} that the model was not fitted on, which {are} ignored: "
+                f"{listing(extra, 5)}.",
+                MercerWarning,
             )
 
 
 def infer_schema(frame: Any, source: str, locate: Locate, roles: Mapping[str, str] | None = None) -> Schema:
     """The schema of a data frame; ``roles`` tells which of its columns hold what is compared as it is.
 
-    Numbers are numbers, booleans are booleans, text is a category; text in which more than half of the rows
-    (and more than 20) are different is left out, as are empty columns and an unnamed one that counts the rows.
+    Numbers are numbers, booleans are booleans, text is a category, and so is no text among text; text in which more
+    than half of the rows (and more than 20) are different is left out, as are empty columns and an unnamed one that
+    counts the rows.
 
     Raises
     ------
@@ -193,6 +198,8 @@ def infer_schema(frame: Any, source: str, locate: Locate, roles: Mapping[str, st
         kind = column_kind(column, str(name), source, locate)
         if kind == "category":
             values = sorted({_text(value) for value in column.dropna()})
+            if column.isna().any() and NO_VALUE not in values:
+                values.append(NO_VALUE)
             if len(values) > max(_FEW_CATEGORIES, _MOST_DIFFERENT * len(frame)):
                 left_out[name] = f"text, {len(values)} different values in {len(frame)} rows"
                 continue
@@ -311,7 +318,7 @@ def as_kinds(frame: Any, kinds: Mapping[str, str], source: str, locate: Locate) 
 
 
 def as_kind(column: Any, name: str, kind: str, source: str, locate: Locate) -> np.ndarray:
-    """A column as floats (numbers and booleans, NaN where missing) or as an object array of text; NaN where missing.
+    """A column as floats, NaN where missing, or (categories) as an object array of text, ``"(missing)"`` there.
 
     Raises
     ------
@@ -323,7 +330,7 @@ def as_kind(column: Any, name: str, kind: str, source: str, locate: Locate) -> n
     missing = column.isna().to_numpy()
     if kind == "category":
         values = column.to_numpy(dtype=object)
-        return np.array([np.nan if gap else _text(v) for v, gap in zip(values, missing, strict=True)], dtype=object)
+        return np.array([NO_VALUE if gap else _text(v) for v, gap in zip(values, missing, strict=True)], dtype=object)
     if kind == "boolean":
         words = (None if gap else str(v).strip().lower() for v, gap in zip(column, missing, strict=True))
         numbers = np.array([np.nan if word is None else _TRUE.get(word, np.inf) for word in words])

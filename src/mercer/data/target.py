@@ -13,8 +13,8 @@ from mercer._errors import DataError
 from mercer.data.table import LARGEST, MISSING, is_number, row_place
 from mercer.data.words import check_task, listing, shown
 
-_MOST_CLASSES = 30
-_ROWS_PER_CLASS = 5
+# Whole numbers are classes where there are at most so many different ones, each on average in so many rows.
+_FEW_VALUES = ((10, 5), (30, 100))
 
 
 @dataclass(frozen=True)
@@ -30,8 +30,8 @@ class Target:
 def read_target(values: Any, name: str, task: str | None = None, locate: Callable[[int], str] = row_place) -> Target:
     """Work out the task that a target poses, and check its values.
 
-    Text and booleans are classes. Numbers are classes if they are whole and there are just two of them, or
-    at most 30 different ones with at least five rows each on average; else they are quantities.
+    Text and booleans are classes. Numbers are classes if they are whole and few values repeat often: two values, at
+    most 10 with at least 5 rows each on average, or at most 30 with at least 100; else they are quantities.
 
     Parameters
     ----------
@@ -193,7 +193,7 @@ def _task_of(array: np.ndarray, different: np.ndarray, name: str) -> tuple[str, 
     why = f"'{name}' holds {kind}, {count} different value{'s' if count != 1 else ''}"
     if kind in ("text", "booleans"):
         return "classification", why
-    few = count <= 2 or (count <= _MOST_CLASSES and len(array) >= _ROWS_PER_CLASS * count)
+    few = count <= 2 or any(count <= most and len(array) >= rows * count for most, rows in _FEW_VALUES)
     if kind == "whole numbers" and few:
         return "classification", f"{why} in {len(array)} rows"
     return "regression", f"{why} in {len(array)} rows"

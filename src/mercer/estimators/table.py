@@ -164,7 +164,7 @@ class TableModel(BaseEstimator):
         Raises
         ------
         SchemaError
-            If columns are missing, extra or renamed, or hold text where numbers are expected.
+            If columns are missing or renamed, or hold text where numbers are expected.
         """
         check_is_fitted(self, "estimator_")
         predicted = self.estimator_.predict(self.encoder_.transform(X, source=source, locate=locate))
