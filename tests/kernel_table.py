@@ -149,7 +149,10 @@ EXAMPLES: list[tuple[Kernel, Data]] = [
     (k.exp(0.01 * k.RandomWalk(0.05, edge_labels=False)) + k.Graphlet(4), GRAPHS),
     (k.Subtree(), TREES),
     (k.Subtree(smallest=2), TREES),
+    (k.Subtree(decay=0.6), TREES),
     (k.SubsetTree(0.6), TREES),
+    (k.SubsetTree(0.6, leaves=True), TREES),
+    (k.PartialTree(0.6, terminal_factor=0.4), TREES),
     (k.PartialTree(0.6, horizontal_decay=0.8), TREES),
     (2.0 * k.SubsetTree(0.6).normalized() + k.exp(k.PartialTree(0.3)) * k.Subtree(), TREES),
     # series

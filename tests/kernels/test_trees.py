@@ -52,8 +52,13 @@ def inner(fragment: Tree) -> int:
 # ---- fragments by their definition: those rooted at a node, each with a weight
 
 
-def complete(node: Tree) -> Terms:
-    return [(node, 1.0)]
+def complete(node: Tree, decay: float) -> Terms:
+    return [(node, decay ** (max(inner(node), 1) / 2))]
+
+
+def subsets_and_leaves(node: Tree, decay: float) -> Terms:
+    """Leaves are features of their own, which no fragment is."""
+    return subsets(node, decay) or [(("leaf", node), decay**0.5)]
 
 
 def subsets(node: Tree, decay: float) -> Terms:
@@ -99,8 +104,10 @@ def by_features(trees: list[Tree], terms: Any, *parameters: float) -> np.ndarray
 
 
 CASES: list[tuple[Kernel, Any, tuple[float, ...]]] = [
-    (Subtree(), complete, ()),
+    (Subtree(), complete, (1.0,)),
+    (Subtree(decay=0.3), complete, (0.3,)),
     (SubsetTree(1.0), subsets, (1.0,)),
+    (SubsetTree(0.3, leaves=True), subsets_and_leaves, (0.3,)),
     (SubsetTree(0.3), subsets, (0.3,)),
     (PartialTree(1.0, 1.0), partials, (1.0, 1.0)),
     (PartialTree(0.3, 0.6), partials, (0.3, 0.6)),
@@ -155,13 +162,27 @@ def collins_duffy(decay: float) -> Any:
     return rule
 
 
-def moschitti(decay: float, gap: float) -> Any:
-    """Equations 4 to 7 of the paper, lengths p apart."""
+def without_leaves(decay: float) -> Any:
+    """The subtree kernel as SVM-light-TK has it: leaves are no factors of their parents, and no nodes to begin at."""
+
+    def rule(s: Tree, t: Tree, C: Any) -> float:
+        if len(s) == 1 or len(t) == 1 or [c[0] for c in s[1:]] != [c[0] for c in t[1:]] or s[0] != t[0]:
+            return 0.0
+        below = [(a, b) for a, b in zip(s[1:], t[1:]) if len(a) > 1 or len(b) > 1]
+        return decay * float(np.prod([C(a, b) for a, b in below]))
+
+    return rule
+
+
+def moschitti(decay: float, gap: float, terminal: float = 1.0) -> Any:
+    """Equations 4 to 7 of the paper, lengths p apart; ``terminal`` as in KeLP."""
 
     def rule(s: Tree, t: Tree, C: Any) -> float:
         if s[0] != t[0]:
             return 0.0
         one, two = s[1:], t[1:]
+        if not one or not two:
+            return decay * gap**2 * terminal
         # Sums over subsequences of p children that end at a pair.
         ends = np.array([[C(a, b) for b in two] for a in one]).reshape(len(one), len(two))
         total, pairs = 0.0, ends
@@ -185,6 +206,10 @@ def test_larger_trees_by_the_recursions(labels: str) -> None:
         (SubsetTree(1.5), collins_duffy(1.5)),
         (PartialTree(0.7, 0.4), moschitti(0.7, 0.4)),
         (PartialTree(0.2, 1.5), moschitti(0.2, 1.5)),
+        (PartialTree(0.7, 0.4, terminal_factor=0.3), moschitti(0.7, 0.4, 0.3)),
+        (PartialTree(0.7, 0.4, terminal_factor=0), moschitti(0.7, 0.4, 0.0)),
+        (Subtree(2, decay=0.6), without_leaves(0.6)),
+        (Subtree(2, decay=1.4), without_leaves(1.4)),
     ):
         expected = [[recursion(x, z, rule) for z in Z] for x in X]
         np.testing.assert_allclose(kernel(X, Z), expected, rtol=1e-11, atol=1e-14)
@@ -210,6 +235,21 @@ def test_counts_by_hand() -> None:
     assert value == pytest.approx(2 * single + mu * (l2 + 2 * single + single**2 * 0.3))
 
 
+def test_leaves_by_hand() -> None:
+    phrases = ["(NP (D the) (N dog))", "(NP (D the) (A dog))"]
+    # Shared are (D the), and as leaves "the" and "dog", which are no factors of the nodes above.
+    assert SubsetTree(0.5)(phrases)[0, 1] == 0.5
+    assert SubsetTree(0.5, leaves=True)(phrases)[0, 1] == 0.5 + 2 * 0.5
+    assert SubsetTree(0.5, leaves=True)(["dog", "cat"], ["dog", "(N cat)"]).tolist() == [[0.5, 0.0], [0.0, 0.5]]
+    # D and N are in common with no child in common, "the" is; below D it is a child, and the end of the branch.
+    single, end = 0.4 * 0.5**2, 0.4 * 0.5**2 * 0.25
+    value = PartialTree(0.4, 0.5, terminal_factor=0.25)(["(D the)"], ["(D the)"])[0, 0]
+    assert value == pytest.approx(end + single + 0.4 * end, rel=1e-15)
+    # A leaf and a node with children have the factor too, which more than 1 would make indefinite.
+    K = PartialTree(0.4, 0.5, terminal_factor=0.25)(["a", "(a b)"])
+    assert K[0, 1] == K[0, 0] == end and np.linalg.eigvalsh(K)[0] > 0
+
+
 def test_chains_and_single_nodes() -> None:
     chain = "(a (a (a (a b))))"
     # Of four nodes with children the fragments at the top are 4 chains, then 3, 2 and 1; those that end in b differ.
@@ -224,7 +264,10 @@ def test_chains_and_single_nodes() -> None:
 # ---- what does not matter
 
 
-KERNELS = [Subtree(), SubsetTree(0.5), PartialTree(0.5, 0.7)]
+KERNELS = [
+    Subtree(), SubsetTree(0.5), PartialTree(0.5, 0.7), Subtree(decay=0.3), SubsetTree(0.5, leaves=True),
+    PartialTree(0.5, 0.7, terminal_factor=0.2),
+]  # fmt: skip
 
 
 @pytest.mark.parametrize("kernel", KERNELS, ids=repr)
@@ -283,6 +326,12 @@ def test_mistakes_are_named() -> None:
         PartialTree(horizontal_decay=-1.0)
     with pytest.raises(ParameterError, match="smallest must be a whole number above 0"):
         Subtree(0)
+    with pytest.raises(ParameterError, match="Subtree: decay must be a number above 0, and is 0"):
+        Subtree(decay=0)
+    with pytest.raises(ParameterError, match="leaves must be True or False, and is 1"):
+        SubsetTree(leaves=1)  # type: ignore[arg-type]
+    with pytest.raises(ParameterError, match=r"terminal_factor must be a number from 0 to 1, and is 1\.5"):
+        PartialTree(terminal_factor=1.5)
     with pytest.raises(DataError, match=r"row 1 of X: .* character 0"):
         SubsetTree()(["(S a)", "(S a"])
 
@@ -295,7 +344,14 @@ def test_values_beyond_all_numbers_are_refused() -> None:
         SubsetTree(1.0)([tree])
 
 
-@pytest.mark.parametrize("kernel", [SubsetTree(0.7), PartialTree(0.6, 0.8), PartialTree(0.4, 1.3)], ids=repr)
+@pytest.mark.parametrize(
+    "kernel",
+    [
+        SubsetTree(0.7), PartialTree(0.6, 0.8), PartialTree(0.4, 1.3), SubsetTree(0.7, leaves=True),
+        PartialTree(0.6, 0.8, terminal_factor=0.3),
+    ],
+    ids=repr,
+)  # fmt: skip
 def test_slopes_across_tiles(kernel: Kernel) -> None:
     X, Z = random_trees(70, 16, "ab"), random_trees(66, 16, "ab", seed=1)
     # Whole rows and single pairs without weight are left out by the loop.

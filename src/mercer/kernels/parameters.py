@@ -131,6 +131,13 @@ def whole(kernel: str, name: str, value: Any, allowed: str, low: int = 1) -> int
     return int(value)
 
 
+def flag(kernel: str, name: str, value: Any) -> bool:
+    """``value`` as a bool."""
+    if not isinstance(value, (bool, np.bool_)):
+        raise ParameterError(f"{kernel}: {name} must be True or False, and is {value!r}.")
+    return bool(value)
+
+
 def positive(kernel: str, name: str, value: Any, allowed: str, high: float = math.inf) -> float:
     """``value`` as a float above 0 and at most ``high``; ``allowed`` says in words what it may be."""
     if isinstance(value, bool) or not isinstance(value, numbers.Real) or not 0 < float(value) <= high:

@@ -132,35 +132,40 @@ def subset_value(children, kid, last, others, other, at, begin, length, stack, d
 
 
 @jit
-def partial_value(children, kid, last, others, other, last_other, at, begin, length, stack, decay, gap, line):
+def partial_value(
+    children, kid, last, others, other, last_other, at, begin, length, stack, decay, gap, terminal, line
+):
     """``decay (gap^2 + sum over pairs of subsequences of the children)`` of two nodes with the same label.
+
+    Where one of them is a leaf, it is ``decay gap^2 terminal``.
 
     Their children are ``children[kid:last]`` and ``others[other:last_other]``. ``line[c]`` is the sum over all pairs of
     subsequences that end before or at the child at work and before child c, times ``gap`` for each child since; the
     sums over all lengths are one, so that a pair of children takes one step.
     """
     m = last_other - other
+    if last == kid or m == 0:
+        return decay * gap * gap * terminal
     total = 0.0
-    if last > kid and m:
-        for c in range(m + 1):
-            line[c] = 0.0
-        for i in range(kid, last):
-            s = children[i]
-            since, before = 0.0, 0.0
-            for c in range(m):
-                d = others[other + c] - begin[s]
-                ends = 0.0
-                if 0 <= d < length[s]:
-                    ends = stack[at[s] + d] * (1.0 + before)
-                total += ends
-                since = ends + gap * since
-                before = line[c + 1]
-                line[c + 1] = since + gap * before
+    for c in range(m + 1):
+        line[c] = 0.0
+    for i in range(kid, last):
+        s = children[i]
+        since, before = 0.0, 0.0
+        for c in range(m):
+            d = others[other + c] - begin[s]
+            ends = 0.0
+            if 0 <= d < length[s]:
+                ends = stack[at[s] + d] * (1.0 + before)
+            total += ends
+            since = ends + gap * since
+            before = line[c + 1]
+            line[c + 1] = since + gap * before
     return decay * (gap * gap + total)
 
 
 @jit
-def compare_trees(left, rows, right, columns, partial, decay, gap, symmetric, room, out, stop):
+def compare_trees(left, rows, right, columns, partial, decay, gap, terminal, symmetric, room, out, stop):
     """``sum_{s, t} C(s, t)`` over the nodes s and t with the same key, of each pair of trees.
 
     Nodes of a tree are ordered by key, so that those with one key are a run. C is made for one node of the left tree
@@ -197,7 +202,7 @@ def compare_trees(left, rows, right, columns, partial, decay, gap, symmetric, ro
                     o, p = first2[base2 + run + r], first2[base2 + run + r + 1]
                     if partial:
                         value = partial_value(
-                            children, kid, last, others, o, p, at, begin, length, stack, decay, gap, line
+                            children, kid, last, others, o, p, at, begin, length, stack, decay, gap, terminal, line
                         )
                     else:
                         value = subset_value(children, kid, last, others, o, at, begin, length, stack, decay)
@@ -228,9 +233,15 @@ def subset_slope(children, kid, last, others, other, at, begin, length, stack, d
 
 
 @jit
-def partial_slope(children, kid, last, others, other, last_other, at, begin, length, stack, decay, gap, line, result):
+def partial_slope(
+    children, kid, last, others, other, last_other, at, begin, length, stack, decay, gap, terminal, line, result
+):
     """The value as above, and its derivatives by the decay and by that of gaps, into ``result``."""
     m = last_other - other
+    if last == kid or m == 0:
+        result[0], result[1] = decay * gap * gap * terminal, gap * gap * terminal
+        result[2] = 2.0 * decay * gap * terminal
+        return
     total, by_decay, by_gap = 0.0, 0.0, 0.0
     for c in range(m + 1):
         line[0, c], line[1, c], line[2, c] = 0.0, 0.0, 0.0
@@ -262,7 +273,7 @@ def partial_slope(children, kid, last, others, other, last_other, at, begin, len
 
 
 @jit
-def tree_slopes(left, rows, right, columns, partial, decay, gap, room, pulled, slopes, stop):
+def tree_slopes(left, rows, right, columns, partial, decay, gap, terminal, room, pulled, slopes, stop):
     """Add ``sum_ab pulled[a, b] d k(x_a, z_b) / d p`` for the decay and that of gaps; see :func:`compare_trees`."""
     starts, keys, visit, first, children, _ = left
     starts2, _, _, first2, others, runs2 = right
@@ -292,7 +303,8 @@ def tree_slopes(left, rows, right, columns, partial, decay, gap, room, pulled, s
                     o, p = first2[base2 + run + r], first2[base2 + run + r + 1]
                     if partial:
                         partial_slope(
-                            children, kid, last, others, o, p, at, begin, length, stack, decay, gap, line, result
+                            children, kid, last, others, o, p, at, begin, length, stack, decay, gap, terminal, line,
+                            result,
                         )
                     else:
                         subset_slope(children, kid, last, others, o, at, begin, length, stack, decay, result)
@@ -305,3 +317,32 @@ def tree_slopes(left, rows, right, columns, partial, decay, gap, room, pulled, s
                         stack[part, low + r] = stack[part, top + r]
                 at[s], begin[s], length[s] = low, run, count
                 top = low + count
+
+
+@jit
+def common_leaves(left, rows, right, columns, out, stop):
+    """The pairs of leaves with the same label, of each pair of trees.
+
+    ``left`` and ``right`` are where the leaves of each tree begin, and their labels in ascending order.
+    """
+    (starts, labels), (starts2, labels2) = left, right
+    for a in range(rows.shape[0]):
+        if stop[0]:
+            return
+        for b in range(columns.shape[0]):
+            i, last = starts[rows[a]], starts[rows[a] + 1]
+            j, end = starts2[columns[b]], starts2[columns[b] + 1]
+            total = 0
+            while i < last and j < end:
+                if labels[i] < labels2[j]:
+                    i += 1
+                elif labels[i] > labels2[j]:
+                    j += 1
+                else:
+                    label, count, other = labels[i], 0, 0
+                    while i < last and labels[i] == label:
+                        i, count = i + 1, count + 1
+                    while j < end and labels2[j] == label:
+                        j, other = j + 1, other + 1
+                    total += count * other
+            out[a, b] = total

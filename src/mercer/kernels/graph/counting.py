@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mercer._errors import ParameterError
 from mercer.data.graphs import JointGraph
 from mercer.engine import memory, settings, threads
 from mercer.kernels.features import Features
@@ -18,13 +16,6 @@ from mercer.loops.graphs import count_runs, shortest_paths
 _PAIRS = 2**21
 # Two copies of the hash of a node or an edge, its count, and its entry in the table of features.
 _THING_BYTES = 36
-
-
-def flag(kernel: str, name: str, value: Any) -> bool:
-    """``value`` as a bool."""
-    if not isinstance(value, (bool, np.bool_)):
-        raise ParameterError(f"{kernel}: {name} must be True or False, and is {value!r}.")
-    return bool(value)
 
 
 def edge_labels_of(joint: JointGraph, there: bool) -> NDArray[np.uint64]:

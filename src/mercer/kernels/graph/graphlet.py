@@ -17,8 +17,7 @@ from mercer.data.graphs import Graphs, JointGraph
 from mercer.data.objects import Objects
 from mercer.engine import threads
 from mercer.kernels.features import FeatureKernel, Features
-from mercer.kernels.graph.counting import flag
-from mercer.kernels.parameters import whole
+from mercer.kernels.parameters import flag, whole
 from mercer.loops.graphlets import connected_parts, drawn_parts
 from mercer.loops.graphs import hash_numbers
 

@@ -14,9 +14,9 @@ from mercer.data.graphs import Graphs
 from mercer.data.objects import Objects
 from mercer.engine import memory, threads
 from mercer.engine.tiles import Array
-from mercer.kernels.graph.counting import edge_labels_of, flag
+from mercer.kernels.graph.counting import edge_labels_of
 from mercer.kernels.objects import Packed, PairKernel
-from mercer.kernels.parameters import number
+from mercer.kernels.parameters import flag, number
 from mercer.loops.walks import walks
 
 # Of the residual, relative to the right-hand side; the error of a value is its square.

@@ -10,7 +10,8 @@ import numpy as np
 from mercer.data.graphs import Graphs
 from mercer.data.objects import Objects
 from mercer.kernels.features import FeatureKernel, Features
-from mercer.kernels.graph.counting import flag, path_features
+from mercer.kernels.graph.counting import path_features
+from mercer.kernels.parameters import flag
 
 
 @dataclass(frozen=True, repr=False)

@@ -12,8 +12,8 @@ from mercer._errors import ParameterError
 from mercer.data.graphs import Graphs, JointGraph
 from mercer.data.objects import Objects
 from mercer.kernels.features import FeatureKernel, Features
-from mercer.kernels.graph.counting import by_rows, edge_labels_of, flag, ones, path_features, require_steps
-from mercer.kernels.parameters import whole
+from mercer.kernels.graph.counting import by_rows, edge_labels_of, ones, path_features, require_steps
+from mercer.kernels.parameters import flag, whole
 from mercer.loops.graphs import hash_pairs, refine
 
 _BASES = ("subtree", "edge", "shortest-path")

@@ -32,6 +32,8 @@ class PackedTrees(NamedTuple):
     """The most nodes of each tree whose values are held at once."""
     longest: NDArray[np.int64]
     """The longest run of each tree."""
+    leaves: tuple[NDArray[np.int64], NDArray[np.int64]]
+    """Where those of each tree begin, and their labels, ascending within a tree."""
 
 
 def pack(nodes: Nodes, keys: NDArray[np.int64], compared: NDArray[np.bool_]) -> PackedTrees:
@@ -56,7 +58,14 @@ def pack(nodes: Nodes, keys: NDArray[np.int64], compared: NDArray[np.bool_]) -> 
     waiting, longest = np.zeros(n, np.int64), np.zeros(n, np.int64)
     most_rows(starts, visit, first, children, waiting)
     np.maximum.at(longest, tree[order], runs)
-    return PackedTrees((starts, kept, visit, first, children, runs), waiting, longest)
+    return PackedTrees((starts, kept, visit, first, children, runs), waiting, longest, _leaves(nodes))
+
+
+def _leaves(nodes: Nodes) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    found = np.flatnonzero(nodes.sizes == 1)
+    tree, labels = nodes.trees[found], nodes.labels[found]
+    counts = np.bincount(tree, minlength=len(nodes.starts) - 1)
+    return np.concatenate([np.zeros(1, np.int64), np.cumsum(counts)]), labels[np.lexsort((labels, tree))]
 
 
 @dataclass(frozen=True, repr=False)
@@ -67,8 +76,8 @@ class NodePairs(PairKernel):
     side: ClassVar[int] = 64
 
     @abc.abstractmethod
-    def _decays(self) -> tuple[bool, float, float]:
-        """Whether nodes are compared by their label alone, the decay, and that of gaps."""
+    def _decays(self) -> tuple[bool, float, float, float]:
+        """Whether nodes are compared by their label alone, the decay, that of gaps, and the factor of leaves."""
 
     def _compare(self, left: Packed, right: Packed, out: Array, symmetric: bool) -> None:
         room = _room(left, right)

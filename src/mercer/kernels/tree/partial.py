@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from numbers import Real
 
 import numpy as np
 
+from mercer._errors import ParameterError
 from mercer.data.trees import Trees
 from mercer.kernels.parameters import number
 from mercer.kernels.tree.packed import NodePairs, PackedTrees, pack
@@ -25,11 +27,14 @@ class PartialTree(NodePairs):
         What each node of a fragment counts; above 0. A search looks up to 1 where it is not told otherwise.
     horizontal_decay : float, default=0.4
         What each child in a gap counts, and its square what the end of a branch does; likewise.
+    terminal_factor : float, default=1.0
+        What a pair of nodes with the same label counts beside, if one of them is a leaf, from 0 to 1. With 0, leaves
+        count only as part of what is above them, and then for nothing. Above 1 the kernel would not be positive.
 
     Raises
     ------
     ParameterError
-        If a decay is not above 0.
+        If a decay is not above 0, or ``terminal_factor`` not from 0 to 1.
     DataError
         When evaluated, if a row is no tree.
 
@@ -42,6 +47,10 @@ class PartialTree(NodePairs):
     by side have none between them; its equation 3 counts the steps from the first child to the last one. Here the
     subsequences of all lengths are summed at once, so that two nodes with p and q children take p q steps.
 
+    ``C(s, t) = decay l^2 terminal_factor`` if s or t is a leaf. That is the ``PartialTreeKernel`` of KeLP with lambda
+    ``horizontal_decay``, mu ``decay`` and its ``terminalFactor``, and with a factor of 1 the kernel of SVM-light-TK
+    (``-F 3 -L horizontal_decay -M decay``).
+
     Examples
     --------
     >>> trees = ["(NP (D a) (A red) (N dog))", "(NP (D a) (N dog))"]
@@ -51,10 +60,18 @@ class PartialTree(NodePairs):
 
     decay: float = number(0.4, bounds=(1e-5, 1.0))
     horizontal_decay: float = number(0.4, bounds=(1e-5, 1.0))
+    terminal_factor: float = 1.0
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        factor = self.terminal_factor
+        if isinstance(factor, bool) or not isinstance(factor, Real) or not 0 <= float(factor) <= 1:
+            raise ParameterError(f"PartialTree: terminal_factor must be a number from 0 to 1, and is {factor!r}.")
+        object.__setattr__(self, "terminal_factor", float(factor))
 
     def _pack(self, objects: Trees) -> PackedTrees:
         nodes = objects.nodes()
         return pack(nodes, nodes.labels, np.ones(len(nodes.labels), bool))
 
-    def _decays(self) -> tuple[bool, float, float]:
-        return True, self.decay, self.horizontal_decay
+    def _decays(self) -> tuple[bool, float, float, float]:
+        return True, self.decay, self.horizontal_decay, self.terminal_factor

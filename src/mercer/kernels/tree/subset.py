@@ -4,9 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
+
 from mercer.data.trees import Trees
-from mercer.kernels.parameters import number
+from mercer.engine import threads
+from mercer.engine.tiles import Array
+from mercer.kernels.objects import Packed
+from mercer.kernels.parameters import flag, number
 from mercer.kernels.tree.packed import NodePairs, PackedTrees, pack
+from mercer.loops.trees import common_leaves
 
 
 @dataclass(frozen=True, repr=False)
@@ -22,11 +28,13 @@ class SubsetTree(NodePairs):
     ----------
     decay : float, default=0.4
         What each node with children counts; above 0. A search looks up to 1 where it is not told otherwise.
+    leaves : bool, default=False
+        Whether pairs of leaves with the same label are counted beside, ``decay`` for each: a bag of words.
 
     Raises
     ------
     ParameterError
-        If ``decay`` is not above 0.
+        If ``decay`` is not above 0, or ``leaves`` is no bool.
     DataError
         When evaluated, if a row is no tree.
 
@@ -38,6 +46,10 @@ class SubsetTree(NodePairs):
     kernel is the sum of C over all pairs of nodes. For nodes with leaves alone below them C is ``decay``, as it is in
     the paper for the tags of words.
 
+    Without leaves it is the SST kernel of SVM-light-TK (``-F 1 -L decay``) and the ``SubSetTreeKernel`` of KeLP with
+    ``includeLeaves`` false; with them SST-bow (``-F 2``) and that kernel of KeLP as it is by default. Leaves below
+    a node have the factor 1 in its product either way.
+
     Only nodes with the same production are compared (Moschitti, 2006, "Making tree kernels practical for natural
     language learning"). Productions are told apart by hashes of 64 bits.
 
@@ -46,13 +58,39 @@ class SubsetTree(NodePairs):
     >>> trees = ["(NP (D the) (N dog))", "(NP (D the) (N cat))"]
     >>> SubsetTree(decay=1.0)(trees).tolist()  # (D the), (NP D N) and (NP (D the) N)
     [[6.0, 3.0], [3.0, 6.0]]
+    >>> SubsetTree(decay=1.0, leaves=True)(trees).tolist()  # and "the", "dog"
+    [[8.0, 4.0], [4.0, 8.0]]
     """
 
     decay: float = number(0.4, bounds=(1e-5, 1.0))
+    leaves: bool = False
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        object.__setattr__(self, "leaves", flag("SubsetTree", "leaves", self.leaves))
 
     def _pack(self, objects: Trees) -> PackedTrees:
         nodes = objects.nodes()
         return pack(nodes, nodes.productions, nodes.sizes > 1)
 
-    def _decays(self) -> tuple[bool, float, float]:
-        return False, self.decay, 1.0
+    def _decays(self) -> tuple[bool, float, float, float]:
+        return False, self.decay, 1.0, 1.0
+
+    def _compare(self, left: Packed, right: Packed, out: Array, symmetric: bool) -> None:
+        super()._compare(left, right, out, symmetric)
+        if self.leaves:
+            out += self.decay * self._common_leaves(left, right)
+
+    def _pull_pairs(self, left: Packed, right: Packed, weights: Array) -> Array:
+        slopes = super()._pull_pairs(left, right, weights)
+        if self.leaves:
+            slopes[0] += np.vdot(weights, self._common_leaves(left, right))
+        return slopes
+
+    def _common_leaves(self, left: Packed, right: Packed) -> Array:
+        counts = np.empty((len(left), len(right)))
+        starts, others = left.store.leaves[0], right.store.leaves[0]
+        steps = float(len(right) * np.diff(starts)[left.index].sum() + len(left) * np.diff(others)[right.index].sum())
+        args = (left.store.leaves, left.index, right.store.leaves, right.index, counts)
+        threads.interruptible(common_leaves, args, steps)
+        return counts
