@@ -30,6 +30,8 @@ _TAKES_MORE = {
     "centered": "takes data",
     "from_function": "takes a function",
 }
+# Fields that constructors take and that are no parameters: methods such as fixed() set them.
+_INTERNAL = frozenset({"tuning"})
 _CONSTANTS = {"inf": float("inf"), "nan": float("nan")}
 _SIGNS = {
     ast.Sub: "a difference of kernels is not a kernel",
@@ -266,6 +268,8 @@ class _Reader:
             given = self._named(keyword.value) if keyword.arg is None else {keyword.arg: self._value(keyword.value)}
             for twice in given.keys() & keywords.keys():
                 self._fail(keyword.value, f"{name}: {twice} is given twice.")
+            for internal in given.keys() & _INTERNAL:
+                self._fail(node, f"{name}: {internal} is not a parameter; it takes {_parameters(function)}.")
             keywords.update(given)
         for item, value in zip(node.args, arguments, strict=True):
             if inspect.isclass(value):
@@ -302,8 +306,8 @@ def _is_number(value: Any) -> bool:
 
 
 def _parameters(function: Callable[..., Any]) -> str:
-    hidden = ("tuning", "self", "cls")
-    names = [str(p) for n, p in inspect.signature(function).parameters.items() if n not in hidden]
+    parameters = inspect.signature(function).parameters.items()
+    names = [str(p) for n, p in parameters if n not in (*_INTERNAL, "self", "cls")]
     return ", ".join(name.split(":")[0].strip() for name in names) or "nothing"
 
 
