@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
@@ -90,7 +91,34 @@ def test_means_and_distances_of_the_linear_kernel() -> None:
     distances = np.linalg.norm((X + 1e6)[:, None] - means, axis=2)
     # Rows are known to 1e6 units of rounding.
     np.testing.assert_allclose(model.transform(X + 1e6), distances, atol=1e-8, rtol=0)
-    assert not hasattr(model, "dual_coef_")
+    np.testing.assert_allclose(model.dual_coef_.T @ (X + 1e6), means, rtol=1e-12)
+
+
+@pytest.mark.parametrize("kernel", ["rbf", "linear", "precomputed"])
+@pytest.mark.parametrize("form", [np.asarray, sp.csr_matrix])
+@pytest.mark.parametrize("max_iter", [1, 300])
+def test_coefficients_are_in_the_order_of_the_rows(kernel: str, form: Any, max_iter: int) -> None:
+    """Also of rows that are repeated, have different weights or none, and where an iteration is the last."""
+    rng = np.random.default_rng(5)
+    rows = np.vstack([X, X[::3], X[::3]])[rng.permutation(len(X) + 2 * len(X[::3]))]
+    weight = rng.choice([0.0, 0.5, 1.0, 2.0], len(rows))
+    own = kernels.Linear() if kernel == "linear" else kernels.RBF(1.0)
+    K = own(rows)
+    given = K if kernel == "precomputed" else form(rows)
+    model = KernelKMeans(4, kernel=own if kernel == "rbf" else kernel, max_iter=max_iter, random_state=0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        model.fit(given, sample_weight=weight)
+    coefficients = model.dual_coef_
+    assert coefficients.shape == (len(rows), 4)
+    np.testing.assert_allclose(coefficients.sum(axis=0), 1.0, rtol=1e-12)
+    assert (coefficients[weight == 0] == 0).all()
+    squared = K.diagonal()[:, None] - 2 * K @ coefficients + np.einsum("ic,ij,jc->c", coefficients, K, coefficients)
+    found = model.transform(given, diagonal=K.diagonal()) if kernel == "precomputed" else model.transform(given)
+    np.testing.assert_allclose(found**2, squared, rtol=1e-6, atol=1e-10 * K.max())
+    if max_iter > 1:
+        own_share = weight / np.bincount(model.labels_, weights=weight)[model.labels_]
+        np.testing.assert_allclose(coefficients[np.arange(len(rows)), model.labels_], own_share, rtol=1e-12)
 
 
 @settings(max_examples=25, deadline=None)
@@ -106,8 +134,7 @@ def test_the_answer_is_a_fixed_point_and_the_inertia_never_rises(seed: int, k: i
     assert model.score(rows) == pytest.approx(-model.inertia_, rel=1e-9, abs=1e-12)
     own = distances[np.arange(60), model.labels_]
     np.testing.assert_allclose(own**2, distances.min(axis=1) ** 2, atol=1e-13)
-    if kernel != "linear":
-        np.testing.assert_allclose(model.dual_coef_.sum(axis=0), 1.0)
+    np.testing.assert_allclose(model.dual_coef_.sum(axis=0), 1.0)
 
 
 @pytest.mark.parametrize("kernel", ["rbf", "linear"])

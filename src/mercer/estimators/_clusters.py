@@ -64,16 +64,18 @@ class Rows:
 def means_are_there(model: Any) -> bool:
     """Whether the means are given, by weights of rows or as points of the space that ``predict`` measures in."""
     there = vars(model)
-    k = len(model._squares)
-    if "dual_coef_" in there:
-        rows = model.n_features_in_ if model.kernel_ is None else there["X_fit_"].shape[0] if "X_fit_" in there else -1
-        return "cluster_centers_" not in there and there["dual_coef_"].shape == (rows, k)
-    if "cluster_centers_" not in there or "X_fit_" in there:
+    weighs = {"_member", "_part", "_source"} <= there.keys()
+    rows = {"X_fit_", "_first", "_merged"} & there.keys()
+    if "cluster_centers_" not in there:
+        if model.kernel_ is None:
+            return weighs and not rows and len(there["_member"]) == model.n_features_in_
+        return weighs and len(rows) == 3 and bool((there["_member"][there["_first"]] >= 0).all())
+    if rows:
         return False
     width = there["cluster_centers_"].shape[1]
     if "map_" in there:
         return bool(there["map_"].n_output_features_ == width) and there.get("_center") is None
-    return bool(model.kernel_ == Linear()) and width == model.n_features_in_
+    return weighs and bool(model.kernel_ == Linear()) and width == model.n_features_in_
 
 
 CLUSTERS = Fitted(
@@ -83,8 +85,10 @@ CLUSTERS = Fitted(
         "labels_": Whole("n", below="k"),
     },
     {
-        "dual_coef_": Floats("m, k"), "X_fit_": FitRows("m", kept=False), "map_": Is(NystroemMap),
-        "_center": Maybe(Floats("d")), "cluster_centers_": Floats("k, features"),
+        "_member": Whole("n", below="k", least=-1), "_part": Floats("n", least=0), "_source": Whole("k", below="k"),
+        "_first": Whole("m", below="n"), "_merged": Floats("m", least=0),
+        "X_fit_": FitRows("n", kept=False), "map_": Is(NystroemMap), "_center": Maybe(Floats("d")),
+        "cluster_centers_": Floats("k, features"),
     },
     rules=(("the means are neither weights of rows nor points", means_are_there),),
 )  # fmt: skip

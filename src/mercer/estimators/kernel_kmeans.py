@@ -94,11 +94,11 @@ class KernelKMeans(ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMix
         rises; before the last partition it has float32 accuracy where the kernel matrix did not fit the budget.
     n_iter_ : int
         Iterations of the best run.
-    dual_coef_ : ndarray of shape (n_rows, n_clusters)
-        Shares of the rows in the means, columns that sum to 1; not for ``kernel="linear"`` and ``"nystroem"``.
-    X_fit_ : ndarray or csr_matrix of shape (n_rows, n_features)
-        The rows with a weight above 0, equal ones once, in an order of their own; not for ``"precomputed"``, whose
-        ``dual_coef_`` has all rows, nor where there is no ``dual_coef_``.
+    dual_coef_ : ndarray of shape (n_samples, n_clusters)
+        Shares of the rows of X, in their order, in the means :math:`m_c = \sum_i` ``dual_coef_[i, c]``
+        :math:`\phi(x_i)`: columns that sum to 1. Not for ``"nystroem"``, whose means are not made of rows.
+    X_fit_ : ndarray or csr_matrix of shape (n_samples, n_features)
+        The rows; not for ``"precomputed"``, nor where the means are points (``cluster_centers_``).
     cluster_centers_ : ndarray of shape (n_clusters, n_coordinates)
         The means: in the columns of X for ``kernel="linear"``, in the features of ``map_`` for ``"nystroem"``.
     map_ : NystroemMap
@@ -230,7 +230,7 @@ class KernelKMeans(ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMix
             gram = self._gram(rows.X)
         convex = self._is_convex(gram, rows.first, X.dtype, intercept=True)
         solution = self._solve(X, rows, gram, convex)
-        self._take(solution, rows, X)
+        self._take(solution, rows, X, weight)
         self._report(len(rows.weight))
         return self
 
@@ -257,9 +257,9 @@ class KernelKMeans(ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMix
                 )
             )  # fmt: skip
 
-    def _take(self, solution: Solution[Partition, None], rows: Rows, X: Any) -> None:
+    def _take(self, solution: Solution[Partition, None], rows: Rows, X: Any, weight: Vector) -> None:
         found = solution.value
-        for name in ("dual_coef_", "X_fit_", "cluster_centers_"):
+        for name in ("_member", "_part", "_source", "_first", "_merged", "X_fit_", "cluster_centers_"):
             if hasattr(self, name):
                 delattr(self, name)
         spare = int(self.n_clusters) - len(found.squares)
@@ -269,12 +269,13 @@ class KernelKMeans(ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMix
         if found.centres is not None:
             centre = getattr(self, "_center", None)
             self.cluster_centers_ = found.centres[column] + (0.0 if centre is None else centre)
-        elif found.shares is not None and self.kernel_ is not None:
-            self.dual_coef_ = found.shares[:, column]
-            self.X_fit_ = rows.X
-        elif found.shares is not None:
-            self.dual_coef_ = np.zeros((len(X), int(self.n_clusters)))
-            self.dual_coef_[rows.first] = found.shares[:, column]
+        elif self.kernel_ is not None:
+            self.X_fit_, self._first, self._merged = X, rows.first.astype(np.intp), found.shares
+        if self.approximation is None:
+            self._member, self._part = np.full(X.shape[0], -1, np.int32), np.zeros(X.shape[0])
+            self._member[rows.kept] = found.members[rows.owner]
+            self._part[rows.kept] = found.shares[rows.owner] * (weight[rows.kept] / rows.weight[rows.owner])
+            self._source = found.source[column]
         self._own = X.diagonal().astype(np.float64) if self.kernel_ is None else None
         self.inertia_ = found.inertia
         self.inertia_history_ = found.history
@@ -355,19 +356,37 @@ class KernelKMeans(ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMix
         return self.transform(X) if own is None else self.transform(X, diagonal=own)
 
     @property
+    def dual_coef_(self) -> Vector:
+        """Shares of the rows of X in the means, (n_samples, n_clusters).
+
+        Raises
+        ------
+        AttributeError
+            For ``approximation="nystroem"``, whose means are not made of rows.
+        """
+        check_is_fitted(self)
+        if not hasattr(self, "_member"):
+            raise AttributeError("the means are not made of rows for approximation='nystroem'; see cluster_centers_.")
+        return self._coefficients(self._member, self._part)
+
+    @property
     def _n_features_out(self) -> int:
         """Number of columns that ``transform`` returns."""
         return len(self._squares)
 
     def _inner(self, X: Any) -> Vector:
         """Inner products of rows and means."""
-        if hasattr(self, "dual_coef_"):
-            gram = (
-                PrecomputedGram(X, symmetric=False) if self.kernel_ is None
-                else Gram(self.kernel_, X, self.X_fit_, dtype=np.float64, n_jobs=self.n_jobs)
-            )  # fmt: skip
-            return np.asarray(gram @ self.dual_coef_, dtype=np.float64)
-        return inner_of(self, X)
+        if hasattr(self, "cluster_centers_"):
+            return inner_of(self, X)
+        if self.kernel_ is None:
+            return np.asarray(PrecomputedGram(X, symmetric=False) @ self.dual_coef_, dtype=np.float64)
+        # Equal rows are one row, with the sum of their shares.
+        gram = Gram(self.kernel_, X, self.X_fit_[self._first], dtype=np.float64, n_jobs=self.n_jobs)
+        return np.asarray(gram @ self._coefficients(self._member[self._first], self._merged), dtype=np.float64)
+
+    def _coefficients(self, member: NDArray[np.integer], share: Vector) -> Vector:
+        """Shares of rows in the means, (m, k), from the cluster that each row is a part of and its share there."""
+        return np.where(member[:, None] == self._source, share[:, None], 0.0)
 
     def _squared(self, X: Any, diagonal: Any) -> Vector:
         """Squared distances from the means; what is within rounding of 0 is 0."""

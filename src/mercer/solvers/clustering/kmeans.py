@@ -16,7 +16,7 @@ from mercer.gram import PrecomputedGram
 from mercer.solvers.clustering.descent import Descent, Rules
 from mercer.solvers.clustering.dual_means import DualMeans
 from mercer.solvers.clustering.entries import Entries, Evaluated, Stored
-from mercer.solvers.clustering.means import Labels, Means, Nearest, indicator, inertia, squares
+from mercer.solvers.clustering.means import Labels, Means, Nearest, inertia, squares
 from mercer.solvers.clustering.primal_means import Coordinates, PrimalMeans
 from mercer.solvers.clustering.starts import Start, first_labels
 from mercer.solvers.matrix import GramMatrix, Vector, whole_matrix
@@ -76,8 +76,12 @@ class Partition:
     ----------
     labels : ndarray of int of shape (n,)
         The nearest mean of each row.
-    shares : ndarray of shape (n, k) or None
-        ``m_c = sum_i shares_ic phi(x_i)``; None for coordinates.
+    members : ndarray of int of shape (n,)
+        The cluster whose mean each row is a part of: its label, but for runs that ended before labels settled.
+    shares : ndarray of shape (n,)
+        Of each row in that mean: ``m_c = sum_{i in c} shares_i phi(x_i)``.
+    source : ndarray of int of shape (k,)
+        The cluster whose mean each cluster has: its own, or the first one's where it is empty.
     centres : ndarray of shape (k, d) or None
         The means in coordinates.
     squares : ndarray of shape (k,)
@@ -89,7 +93,9 @@ class Partition:
     """
 
     labels: Labels
-    shares: Vector | None
+    members: Labels
+    shares: Vector
+    source: Labels
     centres: Vector | None
     squares: Vector
     inertia: float
@@ -211,10 +217,12 @@ def _partition(problem: Clustering, run: Descent, found: Nearest, history: list[
     number[order] = np.arange(len(order))
     source = np.where(size[order] > 0, order, order[0])
     value = float(np.einsum("i,i->", problem.weight, np.maximum(found.squared, 0.0)))
-    shares = centres = None
+    centres = None
     if isinstance(run.means, PrimalMeans):
         centres = (run.means.sums[source] / size[source, None]).copy()
-    else:
-        shares = (indicator(run.labels, problem.weight, problem.k) / np.where(size > 0, size, 1.0))[:, source]
+    shares = problem.weight / size[run.labels]
     steps = np.array([*history[:-1], *run.history, value])
-    return Partition(number[found.labels].astype(np.int32), shares, centres, squares(run.means)[source], value, steps)
+    return Partition(
+        number[found.labels].astype(np.int32), number[run.labels].astype(np.int32), shares,
+        number[source].astype(np.int32), centres, squares(run.means)[source], value, steps,
+    )  # fmt: skip
