@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import pkgutil
+import re
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
 import mercer
+from mercer import _MODULES
 
 HEAVY = ("numba", "torch", "matplotlib", "pandas", "scipy", "sklearn", "numpy", "typer", "rich", "dask", "safetensors")
 
@@ -34,6 +38,30 @@ def test_every_public_name_is_there() -> None:
     assert sorted(mercer.__all__) == dir(mercer)
     for name in mercer.__all__:
         assert getattr(mercer, name) is not None
+
+
+def public_modules() -> set[str]:
+    """The modules that state what they offer."""
+    named = {m.name: Path(mercer.__file__).parent / m.name for m in pkgutil.iter_modules(mercer.__path__)}
+    sources = {name: path / "__init__.py" if path.is_dir() else path.with_suffix(".py") for name, path in named.items()}
+    return {
+        name for name, source in sources.items()
+        if not name.startswith("_") and re.search(r"^__all__ = ", source.read_text(encoding="utf-8"), re.M)
+    }  # fmt: skip
+
+
+def test_every_public_module_is_listed_and_reachable() -> None:
+    assert "selection" in public_modules() and public_modules() == set(_MODULES)
+    assert public_modules() <= set(mercer.__all__) & set(dir(mercer))
+    # In a process of its own: here they have been imported.
+    uses = "; ".join(f"mercer.{name}.__all__" for name in sorted(public_modules()))
+    assert "mercer" in _loaded_by(f"import mercer; {uses}")
+
+
+def test_all_that_modules_offer_is_there() -> None:
+    for name in public_modules():
+        module = getattr(mercer, name)
+        assert [offered for offered in module.__all__ if not hasattr(module, offered)] == []
 
 
 def test_a_name_that_is_not_there() -> None:

@@ -46,16 +46,23 @@ _HOME = {
     "save": "mercer.persistence",
     "svm_path": "mercer.selection.path",
 }
-_MODULES = ("comparison", "kernels", "losses", "maps", "priors", "spectrum", "validity", "testing")
+# The modules that state what they offer (``__all__``).
+_MODULES = (
+    "comparison", "gram", "kernels", "losses", "maps", "persistence", "priors", "selection", "spectrum", "testing",
+    "validity",
+)  # fmt: skip
 
 __all__ = ["__version__", *sorted(_HOME), *_MODULES]
 
 if TYPE_CHECKING:
     from mercer import comparison as comparison
+    from mercer import gram as gram
     from mercer import kernels as kernels
     from mercer import losses as losses
     from mercer import maps as maps
+    from mercer import persistence as persistence
     from mercer import priors as priors
+    from mercer import selection as selection
     from mercer import spectrum as spectrum
     from mercer import testing as testing
     from mercer import validity as validity

@@ -7,9 +7,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import _check_y, check_consistent_length, column_or_1d
+from sklearn.utils.validation import check_consistent_length, column_or_1d
 
 from mercer._errors import DataError, MercerWarning, warn_user
+from mercer._sklearn import check_y
 from mercer.data.advice import advised
 from mercer.solvers.matrix import Vector
 
@@ -52,7 +53,7 @@ def check_numbers(learner: Any, y: Any, X: Any, *, several: bool) -> Vector:
     array([1., 2.])
     """
     with advised():
-        y = _check_y(y, multi_output=several, y_numeric=True, estimator=learner)
+        y = check_y(y, multi_output=several, y_numeric=True, estimator=learner)
         check_consistent_length(X, y)
     try:
         numbers = np.asarray(y, dtype=np.float64)

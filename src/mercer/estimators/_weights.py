@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.class_weight import compute_class_weight
-from sklearn.utils.validation import _check_sample_weight
 
 from mercer._errors import DataError, MercerWarning, ParameterError, warn_user
+from mercer._sklearn import check_rows_weight
 from mercer.data.advice import advised
 from mercer.data.looks import variance_of_entries
 from mercer.estimators._base import KernelEstimator
@@ -90,7 +90,7 @@ def _one_for_each_row(sample_weight: Any, X: Any) -> Vector:
                 f"sample_weight is zero for each of the {X.shape[0]} rows, so there is nothing to fit to; "
                 "give weights above 0 to the rows that count."
             )
-        weight = np.array(_check_sample_weight(sample_weight, X, dtype=np.float64), dtype=np.float64)
+        weight = np.array(check_rows_weight(sample_weight, X, dtype=np.float64), dtype=np.float64)
     largest = float(np.abs(weight).max())
     if not 1.0 / _LARGEST <= largest <= _LARGEST:
         raise DataError(

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 from sklearn.utils import check_array
-from sklearn.utils.validation import _check_feature_names, _check_n_features
 
 from mercer._errors import DataError
+from mercer._sklearn import check_feature_names, check_n_features
 from mercer.data.advice import advised
 from mercer.data.columns import MixedRows
 from mercer.data.objects import Objects
@@ -54,7 +54,7 @@ def checked_objects(learner: Any, kernel: Any, X: Any, *, reset: bool) -> Object
     early = not reset and isinstance(kernel, Kernel) and kind_of_rows(kernel) == "table"
     if early:
         # Before the columns are read: of those in another order it would only be said that they hold the wrong kind.
-        _check_feature_names(learner, X, reset=False)
+        check_feature_names(learner, X, reset=False)
     rows = _rows_of_given(kernel, X)
     if rows is None:
         return None
@@ -65,8 +65,8 @@ def checked_objects(learner: Any, kernel: Any, X: Any, *, reset: bool) -> Object
                 delattr(learner, name)
     if isinstance(rows, MixedRows):
         if not early:
-            _check_feature_names(learner, X, reset=reset)
-        _check_n_features(learner, rows, reset=reset)
+            check_feature_names(learner, X, reset=reset)
+        check_n_features(learner, rows, reset=reset)
     return rows
 
 

@@ -11,9 +11,10 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, TransformerMixin
-from sklearn.utils.validation import _check_feature_names_in, check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted, validate_data
 
 from mercer._errors import NumericalError
+from mercer._sklearn import check_feature_names_in
 from mercer.data.advice import advised
 from mercer.data.fitted import Fitted
 from mercer.data.statements import Count, Is, Labels
@@ -102,7 +103,7 @@ class FeatureMap(TransformerMixin, BaseEstimator, OneBlasThread, abc.ABC):
         """
         check_is_fitted(self, "n_output_features_")
         with advised():
-            columns = _check_feature_names_in(self, input_features)
+            columns = check_feature_names_in(self, input_features)
         count = self.n_output_features_
         memory.require(_NAME_BYTES * count, f"{type(self).__name__}: the names of {count:,} features")
         return np.array(self._names([str(name) for name in columns]), dtype=object)
