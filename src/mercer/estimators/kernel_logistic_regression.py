@@ -59,7 +59,8 @@ class KernelLogisticRegression(ClassifierMixin, KernelEstimator):
     Parameters
     ----------
     C : float, default=1.0
-        Weight of the loss against the penalty, above 0; smaller values give smoother probabilities.
+        Weight of the sum of the losses against half the squared norm, above 0; smaller values give smoother
+        probabilities.
     kernel : str, Kernel, scikit-learn kernel or callable, default="rbf"
         A name (``"linear"``, ``"poly"``, ``"rbf"``, ``"sigmoid"``, ...), a kernel of :mod:`mercer.kernels`, a
         function ``(X, Z) -> block``, or ``"precomputed"``.

@@ -78,7 +78,7 @@ class KernelMachine(KernelEstimator):
         R: :math:`\tfrac12 \|w\|^2`, :math:`\|w\|`, a penalty such as ``mercer.losses.Ball(3.0)`` or
         ``mercer.losses.NormPower(4.0)``, or a function of the norm that returns a number or infinity.
     alpha : float, default=1.0
-        The factor of the penalty, above 0.
+        Weight of the penalty against the sum of the losses, above 0; ``1 / C`` of the support vector machines.
     kernel : str, Kernel, sklearn GP kernel or callable, default="rbf"
         A name (``"linear"``, ``"poly"``, ``"rbf"``, ``"sigmoid"``, ...), a kernel of :mod:`mercer.kernels`, a
         function ``(X, Z) -> block``, or ``"precomputed"``.

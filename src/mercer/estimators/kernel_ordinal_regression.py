@@ -47,7 +47,7 @@ class KernelOrdinalRegression(ClassifierMixin, KernelEstimator):
     Parameters
     ----------
     C : float, default=1.0
-        Price of the losses beside the penalty, above 0; as in the support vector machines.
+        Weight of the sum of the losses against half the squared norm, above 0.
     kernel : str, Kernel, sklearn GP kernel or callable, default="rbf"
         A name (``"linear"``, ``"poly"``, ``"rbf"``, ``"sigmoid"``, ...), a kernel of :mod:`mercer.kernels`, a
         function ``(X, Z) -> block``, or ``"precomputed"``.

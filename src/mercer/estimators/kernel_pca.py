@@ -62,7 +62,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEstimat
     kernel_params : dict, optional
         Keyword arguments for a kernel that is a function.
     alpha : float, default=1.0
-        The penalty of the ridge regression that learns the inverse transform.
+        Weight of the squared norm against the sum of squared errors in the ridge regression of the inverse transform.
     fit_inverse_transform : bool, default=False
         Whether to learn it: the regression of the rows on their coordinates, with the same kernel.
     eigen_solver : {"auto", "dense", "arpack", "randomized"}, default="auto"

@@ -53,7 +53,7 @@ class KernelQuantileRegression(RegressorMixin, KernelEstimator):
     quantiles : float or array-like of shape (m,), default=0.5
         Levels between 0 and 1, each once. With a number, ``predict`` returns one prediction a row.
     C : float, default=1.0
-        Price of the losses, above 0.
+        Weight of the sum of the losses against half the squared norm, above 0.
     kernel : str, Kernel, sklearn GP kernel or callable, default="rbf"
         A name (``"linear"``, ``"poly"``, ``"rbf"``, ``"sigmoid"``, ...), a kernel of :mod:`mercer.kernels`, a
         function ``(X, Z) -> block``, or ``"precomputed"``.

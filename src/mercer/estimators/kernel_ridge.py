@@ -44,10 +44,10 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelEstimator):
     Parameters
     ----------
     alpha : float, array-like of shape (n_targets,), "loo", "gcv" or "evidence", default=1.0
-        The penalty, zero or above; one for all targets or one for each. Targets that share a value share a
-        factorisation. A word has it chosen: ``"loo"`` by the mean squared error of exact leave-one-out predictions,
-        ``"gcv"`` by generalised cross-validation, ``"evidence"`` by the density of the targets under the Gaussian
-        process with this kernel and the noise variance that suits it best.
+        Weight of the squared norm against the sum of squared errors, zero or above; one for all targets or one for
+        each. Targets that share a value share a factorisation. A word has it chosen: ``"loo"`` by the mean squared
+        error of exact leave-one-out predictions, ``"gcv"`` by generalised cross-validation, ``"evidence"`` by the
+        density of the targets under the Gaussian process with this kernel and the noise variance that suits it best.
     kernel : str, Kernel, scikit-learn kernel or callable, default="linear"
         A name (``"linear"``, ``"poly"``, ``"rbf"``, ``"sigmoid"``, ``"laplacian"``, ``"chi2"``, ``"cosine"``), a
         kernel, a function ``(X, Z) -> block``, or ``"precomputed"``.

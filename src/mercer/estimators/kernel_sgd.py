@@ -56,7 +56,7 @@ class KernelSGDClassifier(ClassifierMixin, SGDForms):
         The map of the primal form: anything with ``fit`` and ``transform``, or ``"identity"`` for the columns of X.
         None asks for the kernel form; ``"auto"`` as well, but for the linear kernel, whose map is the identity.
     alpha : float, default=1e-4
-        The regulariser, above 0.
+        Weight of half the squared norm against the mean loss, above 0; ``1 / (C n)`` of the support vector machines.
     fit_intercept : bool, default=False
         Whether to add a feature of value 1 (in the kernel form, 1 to the kernel). Its coefficient is the offset and
         is regularised as all others are, which keeps the problem strongly convex.

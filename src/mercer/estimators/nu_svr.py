@@ -41,7 +41,7 @@ class NuSVR(TubeRegressor):
     nu : float, default=0.5
         Above 0 and at most 1.
     C : float, default=1.0
-        Price of a unit of error beyond epsilon, above 0.
+        Weight of the sum of the errors beyond epsilon against half the squared norm, above 0.
     kernel : str, Kernel, sklearn GP kernel or callable, default="rbf"
         A name (``"linear"``, ``"poly"``, ``"rbf"``, ``"sigmoid"``, ...), a kernel of :mod:`mercer.kernels`, a
         function ``(X, Z) -> block``, or ``"precomputed"``.

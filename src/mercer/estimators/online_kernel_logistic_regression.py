@@ -48,7 +48,7 @@ class OnlineKernelLogisticRegression(ClassifierMixin, OnlineExpansion):
     gamma, degree, coef0 : float or {"scale", "auto"}, int, float, defaults "scale", 3, 0.0
         For named kernels.
     alpha : float, default=0.0
-        The regulariser, of :math:`\tfrac{\alpha}{2} \|f\|^2`: how quickly f forgets.
+        Weight of half the squared norm against the mean loss, 0 or more, and so how quickly f forgets.
     learning_rate : {"invscaling", "constant", "optimal"} or callable, default="invscaling"
         The step sizes :math:`\gamma_t`: :math:`\eta_0 / t^p`; :math:`\eta_0`; :math:`1 / (\alpha (t + t_0))` with
         :math:`t_0 = 1 / (\alpha \eta_0)`; or a function from the numbers t of steps over all calls, from 1 on, (n,), to

@@ -39,6 +39,7 @@ class OnlineKernelRegressor(MultiOutputMixin, RegressorMixin, OnlineExpansion):
     kernel : str, Kernel, sklearn GP kernel or callable, default="rbf"
     gamma, degree, coef0 : float or {"scale", "auto"}, int, float, defaults "scale", 3, 0.0
     alpha : float, default=0.0
+        Weight of half the squared norm against the mean loss, 0 or more.
     learning_rate : {"invscaling", "constant", "optimal"} or callable, default="invscaling"
     eta0 : float or "auto", default="auto"
         ``"auto"`` is 1 over the largest :math:`k(x, x)` (plus 1 for the offset) among the rows of the first call; twice

@@ -36,8 +36,8 @@ class SVC(PairClassifier):
     Parameters
     ----------
     C : float, default=1.0
-        Price of a violated margin, above 0. ``inf`` asks for a hard margin, which no row may violate; where the
-        classes cannot be separated, fit raises an error that holds the proof.
+        Weight of the sum of the losses against half the squared norm, above 0. ``inf`` asks for a hard margin, which no
+        row may violate; where the classes cannot be separated, fit raises an error that holds the proof.
     kernel : str, Kernel, sklearn GP kernel or callable, default="rbf"
         A name (``"linear"``, ``"poly"``, ``"rbf"``, ``"sigmoid"``, ...), a kernel of :mod:`mercer.kernels`, a
         function ``(X, Z) -> block``, or ``"precomputed"``.

@@ -45,7 +45,7 @@ class SVR(TubeRegressor):
         ``stop="gap"`` also the relative duality gap. Up to 512 rows are solved to the precision of float64, whatever
         ``tol`` is, where 200 steps a row get there.
     C : float, default=1.0
-        Price of a unit of error beyond epsilon, above 0.
+        Weight of the sum of the errors beyond epsilon against half the squared norm, above 0.
     epsilon : float, default=0.1
         Half the width of the tube, in units of y, 0 or more.
     shrinking : bool, default=True
