@@ -77,6 +77,7 @@ MODELS: dict[str, tuple[Callable[[], BaseEstimator], Any]] = {
         lambda: KernelRidge(kernel=2.0 * SklearnRBF(1.5) + WhiteKernel(0.1)).fit(X, Y), NEW
     ),
     "svc": (lambda: SVC(C=5.0).fit(X, LABELS), NEW),
+    "svc, probabilities": (lambda: SVC(probability=True, random_state=0).fit(X, THREE), NEW),
     "svc, three classes": (lambda: SVC(kernel=KERNEL, decision_function_shape="ovo").fit(X, THREE), NEW),
     "svc, sparse": (lambda: SVC(kernel="linear").fit(sp.csr_matrix(X), THREE), sp.csr_matrix(NEW)),
     "svc, precomputed": (lambda: SVC(kernel="precomputed").fit(K, LABELS), NEW_K),

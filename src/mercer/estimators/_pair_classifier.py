@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import time
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from numbers import Integral
-from typing import Any, Self
+from typing import Any, Self, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +20,7 @@ from mercer.data.fitted import Fitted
 from mercer.data.statements import Count, Flag, Floats, Is, Labels, Lengths, Whole, Word
 from mercer.engine import memory
 from mercer.estimators._base import KernelEstimator
+from mercer.estimators._class_rows import ClassRows
 from mercer.estimators._fitted import Coefficients, SupportRows, training_shape
 from mercer.estimators._layout import dense, laid_out_as, read_only
 from mercer.estimators._one_vs_one import (
@@ -31,15 +32,16 @@ from mercer.estimators._one_vs_one import (
     tally_rows,
     total,
 )
-from mercer.estimators._parameters import is_among, require_choice, require_number, require_seed
+from mercer.estimators._pair_probabilities import PairProbabilities
+from mercer.estimators._parameters import require_choice, require_number, require_seed
 from mercer.estimators._targets import check_labels
 from mercer.estimators._weights import check_svm_weight, class_factors, fit_weighted_kernel
 from mercer.gram import Gram, PrecomputedGram
 from mercer.kernels.vector.dot import Linear
-from mercer.solvers.matrix import Vector
+from mercer.solvers.matrix import GramMatrix, Vector
 from mercer.solvers.solution import Certificate, Status
 from mercer.solvers.svm.pair_answers import Certificates, PairAnswers
-from mercer.solvers.svm.pairwise import Controls, Method, solve_pairs
+from mercer.solvers.svm.pairwise import Answer, Controls, Method, Pair, solve_pairs
 
 _STOPPED = (Status.iteration_limit, Status.stalled)
 ROLES = np.array(["outside", "free", "bounded"])
@@ -50,30 +52,7 @@ def _of_rows(k: int, n: int) -> tuple[int, ...]:
     return (n,) if k == 2 else (k - 1, n)
 
 
-@dataclass(frozen=True, eq=False)
-class ClassRows:
-    """The rows with a weight, those of the first class first: positions in X, numbers of classes, and weights."""
-
-    names: np.ndarray
-    rows: NDArray[np.intp]
-    codes: NDArray[np.intp]
-    weight: Vector
-
-    @classmethod
-    def of(cls, y: np.ndarray, weight: Vector) -> ClassRows:
-        """From labels and weights of all rows."""
-        used = np.flatnonzero(weight)
-        names, codes = np.unique(y[used], return_inverse=True)
-        order = np.argsort(codes, kind="stable")
-        return cls(names, used[order], codes[order], weight[used[order]])
-
-    @property
-    def sizes(self) -> NDArray[np.intp]:
-        """The number of rows of each class."""
-        return np.bincount(self.codes)
-
-
-class PairClassifier(ClassifierMixin, KernelEstimator, ABC):
+class PairClassifier(ClassifierMixin, PairProbabilities, KernelEstimator, ABC):
     """Base of the classifiers by pairs of classes; a subclass says what is solved for a pair.
 
     Besides the parameters of :class:`KernelEstimator` the constructor must have ``tol, cache_size, class_weight,
@@ -105,12 +84,14 @@ class PairClassifier(ClassifierMixin, KernelEstimator, ABC):
             "n_support_": Whole("k", total="s"), "dual_coef_": Coefficients("others, s"), "intercept_": Floats("pairs"),
             "support_vectors_": SupportRows("s"), "margins_": Floats(_of_rows, nan=True),
             "_role_codes": Whole(_of_rows, below=3), "certificates_": Is(Certificates), "n_iter_": Whole("pairs"),
-            "certificate_": Is(Certificate), "fit_status_": Count(most=1),
+            "certificate_": Is(Certificate), "fit_status_": Count(most=1), "_probA": Floats("sigmoids"),
+            "_probB": Floats("sigmoids"),
         },
         derived={"others": lambda k: k - 1, "pairs": lambda k: k * (k - 1) // 2},
         parameters={"decision_function_shape": Word(("ovr", "ovo")), "break_ties": Flag()},
         rules=(
             ("there is not one certificate for each pair", lambda m: len(m.certificates_) == len(m.intercept_)),
+            ("there is not one sigmoid for each pair", lambda m: len(m._probA) in (0, len(m.intercept_))),
             ("break_ties is for 'ovr'", lambda m: not m.break_ties or m.decision_function_shape == "ovr"),
         ),
     )  # fmt: skip
@@ -127,6 +108,10 @@ class PairClassifier(ClassifierMixin, KernelEstimator, ABC):
     def _start(self, weights: Vector, bounds: Vector, sizes: NDArray[np.intp]) -> Vector:
         """Weights of the last fit as a start, both laid out as by ``PairLayout(sizes)``."""
 
+    @abstractmethod
+    def _fold_start(self, weights: Vector, bounds: Vector, sizes: NDArray[np.intp]) -> Vector | None:
+        """Weights of this fit as a start of one to a part of its rows, both laid out as by ``PairLayout(sizes)``."""
+
     @property
     def _has_intercept(self) -> bool:
         return True
@@ -141,14 +126,17 @@ class PairClassifier(ClassifierMixin, KernelEstimator, ABC):
         X, data, last = self._prepare(X, y, sample_weight)
         bounds = self._bounds(data)
         with memory.track() as account:
-            answers = self._solve(X, data, bounds, last, self._method(data))
+            gram, convex = self._class_gram(X, data)
+            answers = self._solve(gram, convex, data, bounds, last, self._method(data))
         self._finish(X, data, answers, time.perf_counter() - begun, account.peak)
         self._report()
+        self._calibrate(gram, convex, data, bounds, answers)
         return self
 
     def _prepare(self, X: Any, y: Any, sample_weight: Any) -> tuple[Any, ClassRows, Vector | None]:
         """Check all that was given and fit the kernel; X, its rows by class, and the weights of the last fit."""
         self._check_parameters()
+        self._warn_of_probability()
         X = self._check_X(X, reset=True)
         y = check_labels(type(self).__name__, y, X.shape[0])
         weight = check_svm_weight(sample_weight, X)
@@ -263,13 +251,7 @@ class PairClassifier(ClassifierMixin, KernelEstimator, ABC):
         for name in ("shrinking", "break_ties", "warm_start"):
             require_choice(self, name, (True, False))
         require_seed(self)
-        if not is_among(self.probability, (False, "deprecated")):
-            name = type(self).__name__
-            raise ParameterError(
-                f"probability={self.probability!r} is not offered, since such probabilities may disagree with predict. "
-                f"For probabilities that agree, use {name}(...).calibrated(), a classifier with predict_proba; else "
-                "leave the parameter out."
-            )
+        require_choice(self, "probability", (True, False, "deprecated"))
 
     def _require_two(self, data: ClassRows, n: int) -> None:
         if len(data.names) < 2:
@@ -294,29 +276,48 @@ class PairClassifier(ClassifierMixin, KernelEstimator, ABC):
         weights[:, self.support_] = self._sign * dense(self.dual_coef_)
         return weights[:, data.rows]
 
-    def _solve(
-        self, X: Any, data: ClassRows, bounds: Vector, last: Vector | None, method: Method
-    ) -> PairAnswers:
+    def _class_gram(self, X: Any, data: ClassRows) -> tuple[Any, bool]:
+        """The kernel matrix of the rows with a weight, sorted by class, and whether the problems on it are convex."""
         gram: Any = self._gram(X, dtype=None if self.kernel_ is None else np.float64)
         if not np.array_equal(data.rows, np.arange(X.shape[0])):
             gram = gram.restrict(data.rows, data.rows)
-        intercept = self._has_intercept
-        convex = self._is_convex(gram, data.rows, X.dtype, intercept=intercept)
-        controls = Controls(
-            tol=self.tol, max_iter=self.max_iter, cache_bytes=int(self.cache_size * 2**20), n_jobs=self.n_jobs,
-            convex=convex, verbose=bool(self.verbose), stop=self.stop, intercept=intercept,
-            starts=None if last is None else self._start(last, bounds, data.sizes), method=method,
-        )  # fmt: skip
-        try:
-            return solve_pairs(gram, data.sizes, bounds, controls)
-        except InfeasibleError as error:
-            raise self._located(error, data, X.shape[0]) from None
+        return gram, self._is_convex(gram, data.rows, X.dtype, intercept=self._has_intercept)
 
-    def _located(self, error: InfeasibleError, data: ClassRows, n: int) -> InfeasibleError:
+    def _controls(self, convex: bool, starts: Vector | None, method: Method) -> Controls:
+        return Controls(
+            tol=self.tol, max_iter=self.max_iter, cache_bytes=int(self.cache_size * 2**20), n_jobs=self.n_jobs,
+            convex=convex, verbose=bool(self.verbose), stop=self.stop, intercept=self._has_intercept, starts=starts,
+            method=method,
+        )  # fmt: skip
+
+    def _solve(
+        self, gram: GramMatrix, convex: bool, data: ClassRows, bounds: Vector, last: Vector | None, method: Method
+    ) -> PairAnswers:
+        starts = None if last is None else self._start(last, bounds, data.sizes)
+        try:
+            return solve_pairs(gram, data.sizes, bounds, self._controls(convex, starts, method))
+        except InfeasibleError as error:
+            raise self._located(error, data) from None
+
+    def _calibrate(self, gram: Any, convex: bool, data: ClassRows, bounds: Vector, answers: PairAnswers) -> None:
+        """Set what probabilities are computed from, if they are wanted."""
+
+        def solve(part: GramMatrix, rows: NDArray[np.intp], sizes: NDArray[np.intp]) -> PairAnswers:
+            method, starts = self._method(data), None
+            if len(sizes) < len(data.names):
+                method = _of_classes(method, np.unique(data.codes[rows]))
+            elif convex:
+                # Only then does the answer not depend on the start, which the rows left out had a part in.
+                starts = self._fold_start(answers.beta[:, rows], bounds[rows], sizes)
+            return solve_pairs(part, sizes, bounds[rows], self._controls(convex, starts, method))
+
+        self._learn_probabilities(gram, data.codes, data.weight, solve)
+
+    def _located(self, error: InfeasibleError, data: ClassRows) -> InfeasibleError:
         """The error with the names of the classes, and multipliers for the rows of X."""
         pair = error.pair or (0, 1)
         names = " and ".join(map(repr, self.classes_[list(pair)].tolist()))
-        multipliers = np.zeros(n)
+        multipliers = np.zeros(data.total)
         multipliers[data.rows[np.isin(data.codes, pair)]] = error.multipliers
         located = InfeasibleError(
             str(error).replace("the classes", f"the classes {names}", 1), multipliers=multipliers,
@@ -369,3 +370,13 @@ class PairClassifier(ClassifierMixin, KernelEstimator, ABC):
         self.fit_status_ = int(status in _STOPPED)
         if self.fit_status_:
             warn_user(f"{type(self).__name__}: {status.value}", ConvergenceWarning)
+
+
+def _of_classes(method: Method, numbers: NDArray[np.intp]) -> Method:
+    """The method for problems in which only the classes of these numbers occur."""
+
+    def solve(*problem: Any, pair: Pair, **options: Any) -> Answer:
+        first, second = numbers[list(pair)].tolist()
+        return method(*problem, pair=(first, second), **options)
+
+    return cast(Method, solve)

@@ -10,13 +10,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mercer._errors import MercerWarning, ParameterError, warn_user
-from mercer.estimators._pair_classifier import ClassRows, PairClassifier
+from mercer.estimators._class_rows import ClassRows
+from mercer.estimators._pair_classifier import PairClassifier
 from mercer.estimators._parameters import require_number
 from mercer.estimators._single_expansion import feasible
 from mercer.solvers.matrix import Array, GramMatrix, Vector
 from mercer.solvers.svm.box_qp import BoxQP
 from mercer.solvers.svm.joined_pair import JoinedPair
 from mercer.solvers.svm.nu_margin import nu_problem, solve_nu_margin
+from mercer.solvers.svm.pair_answers import PairAnswers
 from mercer.solvers.svm.pairwise import Answer, Controls, Method, Pair
 from mercer.solvers.svm.smo import solve_box_qp
 
@@ -51,8 +53,11 @@ class NuSVC(PairClassifier):
     shrinking : bool, default=True
         Taken for compatibility; the solver chooses its working sets by itself.
     probability : bool, default="deprecated"
-        As scikit-learn deprecates it; ``True`` is refused. ``NuSVC(...).calibrated()`` is a classifier with
-        ``predict_proba`` that agrees with its ``predict``.
+        Whether to learn probabilities by five internal folds, as scikit-learn does and deprecates; ``fit`` then takes
+        two to five times as long. With two classes and no ``class_weight`` the more probable class is the predicted
+        one: where the sigmoid says otherwise, which it can next to the boundary only, the probability is set to 1/2.
+        With ``class_weight``, which moves the boundary and not the probabilities, and with more than two classes,
+        where pairs vote, the two may disagree. ``NuSVC(...).calibrated()`` is a classifier that always agrees.
     tol : float, default=1e-3
         The violation of the optimality conditions, in units of the decision function, that is good enough.
         Pairs of up to 512 rows are solved to the precision of float64, whatever ``tol`` is, where 200 steps a row
@@ -70,8 +75,8 @@ class NuSVC(PairClassifier):
         One column a class (votes, with ties broken by the decision values) or one a pair of classes.
     break_ties : bool, default=False
         With ``"ovr"`` and more than two classes: predict by the decision function instead of votes alone.
-    random_state : int, optional
-        Taken for compatibility; nothing here is random.
+    random_state : int or RandomState, optional
+        Deals the rows to the folds of ``probability=True``; nothing else is random.
     n_jobs : int, optional
         Worker threads, all cores by default. The answer has the same bits for any number of them.
     allow_indefinite : bool or "warn", default="warn"
@@ -124,12 +129,20 @@ class NuSVC(PairClassifier):
         Shape of X.
     kernel_ : Kernel
         The kernel with its parameters (None for ``"precomputed"``).
+    probA_, probB_ : ndarray of shape (k (k - 1) / 2,)
+        The sigmoids of the pairs with ``probability=True``, else empty: ``1 / (1 + exp(A f + B))`` is the probability
+        of the first class, where positive f stand for the first class. Deprecated in scikit-learn, too.
 
     Raises
     ------
     DataError, ParameterError, IndefiniteKernelError, MemoryBudgetError
         From ``fit``: one class only or bad weights, a parameter that makes no sense (such as a nu that is too large
         for the classes), a kernel that is not positive semi-definite, a job that does not fit.
+
+    Warns
+    -----
+    FutureWarning
+        If ``probability`` is given, where the installed scikit-learn has deprecated it.
 
     Notes
     -----
@@ -239,6 +252,11 @@ class NuSVC(PairClassifier):
 
         return solve
 
+    def _calibrate(self, gram: Any, convex: bool, data: ClassRows, bounds: Vector, answers: PairAnswers) -> None:
+        super()._calibrate(gram, convex, data, bounds, answers)
+        # A margin of zero in a fold says nothing of the fit to all rows.
+        self.__dict__.pop("_flat", None)
+
     def _report(self) -> None:
         for pair in sorted(self.__dict__.pop("_flat", [])):
             first, second = self.classes_[list(pair)].tolist()
@@ -252,6 +270,9 @@ class NuSVC(PairClassifier):
 
     def _start(self, weights: Vector, bounds: Vector, sizes: NDArray[np.intp]) -> Vector:
         """As they are: where the weights may be is known when the problem is stated."""
+        return weights
+
+    def _fold_start(self, weights: Vector, bounds: Vector, sizes: NDArray[np.intp]) -> Vector | None:
         return weights
 
 

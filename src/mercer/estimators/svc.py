@@ -9,7 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mercer._errors import InfeasibleError, ParameterError
-from mercer.estimators._pair_classifier import ClassRows, PairClassifier
+from mercer.estimators._class_rows import ClassRows
+from mercer.estimators._left_out import balanced
+from mercer.estimators._pair_classifier import PairClassifier
 from mercer.estimators._parameters import is_among, require_choice, require_number
 from mercer.solvers.matrix import GramMatrix, Vector
 from mercer.solvers.svm.box_qp import BoxQP
@@ -47,8 +49,11 @@ class SVC(PairClassifier):
     shrinking : bool, default=True
         Taken for compatibility; the solver chooses its working sets by itself.
     probability : bool, default="deprecated"
-        As scikit-learn deprecates it; ``True`` is refused. ``SVC(...).calibrated()`` is a classifier with
-        ``predict_proba`` that agrees with its ``predict``.
+        Whether to learn probabilities by five internal folds, as scikit-learn does and deprecates; ``fit`` then takes
+        two to five times as long. With two classes and no ``class_weight`` the more probable class is the predicted
+        one: where the sigmoid says otherwise, which it can next to the boundary only, the probability is set to 1/2.
+        With ``class_weight``, which moves the boundary and not the probabilities, and with more than two classes,
+        where pairs vote, the two may disagree. ``SVC(...).calibrated()`` is a classifier that always agrees.
     tol : float, default=1e-3
         The violation of the optimality conditions, in units of the decision function, that is good enough.
         Pairs of up to 512 rows are solved to the precision of float64, whatever ``tol`` is, where 200 steps a row
@@ -65,8 +70,8 @@ class SVC(PairClassifier):
         One column a class (votes, with ties broken by the decision values) or one a pair of classes.
     break_ties : bool, default=False
         With ``"ovr"`` and more than two classes: predict by the decision function instead of votes alone.
-    random_state : int, optional
-        Taken for compatibility; nothing here is random.
+    random_state : int or RandomState, optional
+        Deals the rows to the folds of ``probability=True``; nothing else is random.
     n_jobs : int, optional
         Worker threads, all cores by default. The answer has the same bits for any number of them.
     allow_indefinite : bool or "warn", default="warn"
@@ -122,12 +127,20 @@ class SVC(PairClassifier):
         Shape of X.
     kernel_ : Kernel
         The kernel with its parameters (None for ``"precomputed"``).
+    probA_, probB_ : ndarray of shape (k (k - 1) / 2,)
+        The sigmoids of the pairs with ``probability=True``, else empty: ``1 / (1 + exp(A f + B))`` is the probability
+        of the first class, where positive f stand for the first class. Deprecated in scikit-learn, too.
 
     Raises
     ------
     DataError, ParameterError, IndefiniteKernelError, InfeasibleError, MemoryBudgetError
         From ``fit``: one class only or bad weights, a parameter that makes no sense, a kernel that is not
         positive semi-definite, classes that no hard margin separates, a job that does not fit.
+
+    Warns
+    -----
+    FutureWarning
+        If ``probability`` is given, where the installed scikit-learn has deprecated it.
 
     Notes
     -----
@@ -223,6 +236,11 @@ class SVC(PairClassifier):
         scaled = np.multiply(weights, scale, out=np.zeros(weights.shape), where=support)
         # What rounding has left next to a bound would count as free.
         return np.where(np.abs(scaled) > (1.0 - 1e-12) * bounds, np.sign(weights) * bounds, scaled)
+
+    def _fold_start(self, weights: Vector, bounds: Vector, sizes: NDArray[np.intp]) -> Vector | None:
+        if np.isinf(self.C):
+            return None
+        return balanced(weights, bounds, sizes) if self.fit_intercept else weights
 
 
 def _hard_margin(

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 from mercer.engine import memory
-from mercer.estimators._pair_classifier import ClassRows, PairClassifier
+from mercer.estimators._class_rows import ClassRows
+from mercer.estimators._pair_classifier import PairClassifier
 from mercer.estimators._trail import Trail, outward
 from mercer.estimators.nu_svc import NuSVC
 from mercer.gram import PrecomputedGram
@@ -32,11 +33,13 @@ def fit_pairs(models: list[PairClassifier], X: Any, y: Any, sample_weight: Any) 
         model.__dict__.update(fitted)
     steps = _Steps(models, data)
     with memory.track() as account:
-        first._solve(X, data, steps.bounds[0], None, steps.solve)
+        gram, convex = first._class_gram(X, data)
+        first._solve(gram, convex, data, steps.bounds[0], None, steps.solve)
     for number, model in enumerate(models):
         answers = PairAnswers.of(data.sizes, (steps.answers[pair][number] for pair in sorted(steps.answers)))
         model._finish(X, data, answers, float(answers.certificates.seconds.sum()), account.peak)
         model._report()
+        model._calibrate(gram, convex, data, steps.bounds[number], answers)
 
 
 class _Steps:

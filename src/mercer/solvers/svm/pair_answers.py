@@ -84,6 +84,12 @@ class PairLayout:
         table[np.arange(self.k), self._others()] = np.minimum.reduceat(values, self.starts[:-1], axis=1)
         return self._of_rows(np.minimum(table, table.T))
 
+    def sums(self, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Sums of values (k - 1, n) over the class of each row, and over the other class of the pair, (k - 1, n)."""
+        table = np.zeros((self.k, self.k))
+        table[np.arange(self.k), self._others()] = np.add.reduceat(values, self.starts[:-1], axis=1)
+        return self._of_rows(table), self._of_rows(table.T)
+
     def _others(self) -> NDArray[np.intp]:
         """The j-th class that is not c, (k - 1, k)."""
         j = np.arange(self.k - 1)[:, None]
