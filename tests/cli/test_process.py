@@ -35,6 +35,14 @@ def test_help_loads_no_numerical_package():
         assert words in done.stdout
 
 
+@pytest.mark.parametrize("command", ["fit", "predict", "evaluate", "inspect", "samples"])
+def test_every_command_shows_examples(capsys, monkeypatch, command):
+    monkeypatch.setenv("COLUMNS", "120")
+    assert main([command, "--help"]) == 0
+    shown = capsys.readouterr().out
+    assert f"mercer {command}" in shown.partition("Examples:")[2]
+
+
 def _loaded(arguments, cwd):
     """The exit code, and which heavy packages were imported by then."""
     code = (
@@ -107,6 +115,17 @@ def test_a_reader_that_leaves_is_no_error(tmp_path):
     command = f"{sys.executable} -m mercer.cli predict digits.mercer sample:digits | head -n 1; exit ${{PIPESTATUS[0]}}"
     done = subprocess.run(["bash", "-c", command], cwd=tmp_path, capture_output=True, text=True, timeout=60)
     assert (done.returncode, done.stdout, done.stderr) == (0, "digit\n", "")
+
+
+def test_the_first_line_comes_before_anything_heavy_is_loaded(tmp_path):
+    code = (
+        "import sys; from mercer.cli import app, main\n"
+        f"def work(module): print([m for m in {_HEAVY!r} if m in sys.modules]); sys.exit(0)\n"
+        "app._work = work\nmain(['fit', 'sample:iris'])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, timeout=60)
+    lines = [line.strip() for line in done.stdout.splitlines()]
+    assert lines == ["Reading sample:iris ...", "[]"]
 
 
 @pytest.mark.skipif(os.name == "nt", reason="signals are sent otherwise there")

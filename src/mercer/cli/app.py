@@ -18,6 +18,7 @@ import typer
 from mercer.cli.checks import check_fit, check_use
 from mercer.cli.options import MODELS, FitOptions, UseOptions, roles_of_columns
 from mercer.cli.outcome import ending
+from mercer.cli.show import Printer
 
 app = typer.Typer(
     help="Kernel methods for tables: fit, evaluate and use a model, each answer with its certificate.",
@@ -51,6 +52,11 @@ def _version(asked: bool) -> None:
         raise typer.Exit
 
 
+def _examples(*commands: str) -> str:
+    """The end of a command's help; a blank line keeps each command on a line of its own."""
+    return "\n\n".join(["Examples:", *commands])
+
+
 @app.callback(invoke_without_command=True)
 def _start(
     context: typer.Context,
@@ -82,7 +88,14 @@ Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but er
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object; of a failure: error, exit_code.")]
 
 
-@app.command()
+@app.command(
+    epilog=_examples(
+        "mercer fit houses.csv --target price",
+        "mercer fit sms.tsv -t label --text message",
+        "mercer fit graphs.json -t label",
+        'mercer fit houses.csv -t price --kernel "0.5*RBF(2.0) + Linear()" --set alpha=0.1',
+    )
+)
 def fit(
     data: Data,
     target: Annotated[
@@ -118,7 +131,9 @@ def fit(
     text: Annotated[
         list[str] | None,
         typer.Option(
-            "--text", metavar="COLUMN", help="A column to compare letter by letter; may be repeated.",
+            "--text",
+            metavar="COLUMN",
+            help="A column to compare letter by letter; may be repeated.",
             show_default=False,
         ),
     ] = None,
@@ -141,7 +156,9 @@ def fit(
     rows: Annotated[
         int | None,
         typer.Option(
-            min=2, metavar="N", show_default=False,
+            min=2,
+            metavar="N",
+            show_default=False,
             help="Fit on at most N rows, drawn at random; by default all, and 10000 of more than 20000 for ridge.",
         ),
     ] = None,
@@ -163,10 +180,16 @@ def fit(
         roles_of_columns(text=text, tree=tree), axes, test_size, refit, rows, seed, out, memory, n_jobs, quiet, json,
     )  # fmt: skip
     check_fit(options)
+    Printer(quiet, json).say(f"Reading {data} ...", "dim")
     _work("fit").fit(options)
 
 
-@app.command()
+@app.command(
+    epilog=_examples(
+        "mercer predict houses.mercer new.csv --out prices.csv",
+        "mercer predict iris.mercer sample:iris",
+    )
+)
 def predict(
     model: Model,
     data: Data,
@@ -193,7 +216,7 @@ def predict(
     _work("use").predict(options)
 
 
-@app.command()
+@app.command(epilog=_examples("mercer evaluate houses.mercer more.csv"))
 def evaluate(
     model: Model,
     data: Data,
@@ -207,16 +230,27 @@ def evaluate(
     """Score a model on a table that holds the target too."""
     options = UseOptions(model, data, drop or [], axes, None, memory, n_jobs, quiet, json)
     check_use(options)
+    Printer(quiet, json).say(f"Reading {data} ...", "dim")
     _work("use").evaluate(options)
 
 
-@app.command()
+@app.command(
+    epilog=_examples(
+        "mercer inspect houses.mercer",
+        "mercer inspect houses.mercer --json",
+    )
+)
 def inspect(model: Model, json: Json = False) -> None:
     """Show what a model file holds: kernel, parameters, columns, certificate."""
     _work("describe").inspect(model, json)
 
 
-@app.command()
+@app.command(
+    epilog=_examples(
+        "mercer samples",
+        "mercer fit sample:iris",
+    )
+)
 def samples(json: Json = False) -> None:
     """List the sample data sets, to be used as sample:NAME."""
     _work("sample_list").samples(json)
