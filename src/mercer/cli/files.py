@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import os
-import secrets
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from mercer._errors import DataError
+from mercer.engine.drafts import written_in_one_stroke
 
 
 def check_output(path: Path, inputs: Iterable[str | Path] = ()) -> None:
@@ -44,9 +44,5 @@ def check_output(path: Path, inputs: Iterable[str | Path] = ()) -> None:
 
 def write_atomically(path: Path, write: Callable[[Path], None]) -> None:
     """Let ``write`` fill a draft beside ``path``, and put it in place at the end: never is there half a file."""
-    draft = path.with_name(f".{path.name[:100]}.{secrets.token_hex(8)}{path.suffix}")
-    try:
+    with written_in_one_stroke(path) as (_, draft):
         write(draft)
-        os.replace(draft, path)
-    finally:
-        draft.unlink(missing_ok=True)

@@ -15,7 +15,6 @@ import hashlib
 import json
 import math
 import os
-import secrets
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,6 +23,7 @@ from typing import Any, BinaryIO, NoReturn
 import numpy as np
 
 from mercer._errors import ModelFileError
+from mercer.engine.drafts import written_in_one_stroke
 from mercer.engine.memory import describe, require
 from mercer.persistence.lead import PREFIX, check_lead, opened
 
@@ -70,19 +70,9 @@ def write(path: Path, texts: Mapping[str, str], arrays: Mapping[str, np.ndarray]
         raise ModelFileError(f"{path} is a directory or a device, not a file; give the name of a file.")
     if not target.parent.is_dir():
         raise ModelFileError(f"there is no directory {target.parent}; make it first, or write elsewhere.")
-    # In the same directory, for only there can the last step replace the old file in one stroke.
-    draft = target.with_name(f".{target.name[:100]}.{secrets.token_hex(8)}.tmp")
     try:
-        try:
-            with open(draft, "xb") as file:
-                _write_all(file, header, arrays)
-                file.flush()
-                os.fsync(file.fileno())
-            os.replace(draft, target)
-        except BaseException:
-            draft.unlink(missing_ok=True)
-            raise
-        _sync_directory(target.parent)
+        with written_in_one_stroke(target) as (file, _):
+            _write_all(file, header, arrays)
     except OSError as error:
         raise ModelFileError(
             f"{path} cannot be written: {error.strerror or error}. Check the permissions and the free space."
@@ -118,16 +108,6 @@ def _write_all(file: BinaryIO, header: bytearray, arrays: Mapping[str, np.ndarra
             file.write(chunk)
     file.seek(_DIGEST.start)
     file.write(digest.hexdigest().encode())
-
-
-def _sync_directory(directory: Path) -> None:
-    # The new name is durable once the directory is; systems that cannot open one (Windows) need no such step.
-    if hasattr(os, "O_DIRECTORY"):
-        handle = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
-        try:
-            os.fsync(handle)
-        finally:
-            os.close(handle)
 
 
 def _chunks(array: np.ndarray) -> Iterator[memoryview]:
