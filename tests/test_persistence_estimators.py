@@ -113,9 +113,11 @@ MODELS: dict[str, tuple[Callable[[], BaseEstimator], Any]] = {
         lambda: KernelOrdinalRegression(link="probit", classes=["oak", "box", "ash", "elm"]).fit(X, THREE), NEW
     ),
     "ordinal, slope": (
-        lambda: KernelOrdinalRegression(kernel="precomputed", slope="evidence", decision="median").fit(K, THREE), NEW_K
+        lambda: KernelOrdinalRegression(
+            kernel="precomputed", slope="evidence", decision="median", classes=["ash", "elm", "oak"]
+        ).fit(K, THREE), NEW_K
     ),
-    "gp ordinal": (lambda: GaussianProcessOrdinalRegression().fit(X, THREE), NEW),
+    "gp ordinal": (lambda: GaussianProcessOrdinalRegression(classes=["ash", "elm", "oak"]).fit(X, THREE), NEW),
     "gp ordinal, ties and restarts": (
         lambda: GaussianProcessOrdinalRegression(
             1.0 * RBF(1.0), link="logit", slope=2.0, n_restarts_optimizer=1, random_state=0,

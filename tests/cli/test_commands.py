@@ -170,9 +170,8 @@ def test_ordered_classes(capsys):
     assert run(capsys, "evaluate", "grades.mercer", "grades.csv")[0] == 0
     assert run(capsys, "predict", "grades.mercer", "grades.csv", "--out", "p.csv")[0] == 0
     assert (pd.read_csv("p.csv")["grade"] == grade).mean() > 0.85
-    # Text is sorted where nothing is said, and that is told.
-    unsaid = run_json(capsys, "fit", *data)
-    assert unsaid["chosen"] == "the order high < low < middle, which is that of sorting"
+    code, _, err = run(capsys, "fit", *data)
+    assert code == 2 and "highest: --set \"classes=['high', 'low', 'middle']\", put in their order." in err
     code, _, err = run(capsys, "fit", *data, "--set", "classes=['low', 'high']")
     assert code == 2 and "middle" in err
 

@@ -11,7 +11,7 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 
-from mercer import KernelLogisticRegression, KernelOrdinalRegression
+from mercer import GaussianProcessOrdinalRegression, KernelLogisticRegression, KernelOrdinalRegression
 from mercer._errors import DataError, IndefiniteKernelError, ParameterError
 from mercer.kernels import RBF, Linear, NegativeDistance
 from mercer.solvers.risk.cumulative_links import LINKS
@@ -114,15 +114,36 @@ def test_the_order_of_labels():
     categorical = KernelOrdinalRegression().fit(X, frame)
     assert categorical.classes_.tolist() == NAMES.tolist()
     np.testing.assert_array_equal(categorical.dual_coef_, named.dual_coef_)
-    sorted_names = KernelOrdinalRegression().fit(X, pd.Series(pd.Categorical(NAMES[Y])))
-    assert sorted_names.classes_.tolist() == sorted(NAMES.tolist())
     backwards = KernelOrdinalRegression(classes=NAMES[::-1]).fit(X, NAMES[Y])
     np.testing.assert_allclose(backwards.predict_proba(NEW)[:, ::-1], named.predict_proba(NEW), rtol=1e-6)
     np.testing.assert_allclose(backwards.thresholds_[::-1], -named.thresholds_, rtol=1e-6)
 
 
+@pytest.mark.parametrize("learner", [KernelOrdinalRegression, GaussianProcessOrdinalRegression])
+def test_text_has_no_order_of_its_own(learner):
+    words = rf"{learner.__name__} needs the order of its 4 classes.*: {learner.__name__}\(classes=\['.*'\]\), put in"
+    unordered, equal = pd.Series(pd.Categorical(NAMES[Y])), np.array(["1", "2", "1.0", "3"])[Y]
+    for labels in (NAMES[Y], NAMES.astype(object)[Y], NAMES[Y].tolist(), unordered, equal):
+        with pytest.raises(ParameterError, match=words):
+            learner().fit(X, labels)
+    # Two classes have the same probabilities in either order, but for links that are not symmetric.
+    labels = np.array(["low", "high"])[(Y > 1) * 1]
+    models = [learner(classes=classes).fit(X, labels) for classes in (None, ["low", "high"])]
+    assert models[0].classes_.tolist() == ["high", "low"]
+    np.testing.assert_allclose(models[0].predict_proba(NEW), models[1].predict_proba(NEW)[:, ::-1], atol=1e-5)
+    with pytest.raises(ParameterError, match="needs the order of its 2 classes"):
+        learner(link="cloglog").fit(X, labels)
+
+
+@pytest.mark.parametrize("names", [["-3", "2", "10", "1e3"], ["8", "09", "10", "11"]])
+def test_numbers_that_are_written_as_text_are_in_the_order_of_numbers(names):
+    numbered, model = KernelOrdinalRegression().fit(X, Y), KernelOrdinalRegression().fit(X, np.array(names)[Y])
+    assert model.classes_.tolist() == names != sorted(names)
+    np.testing.assert_array_equal(model.predict(NEW), np.array(names)[numbered.predict(NEW)])
+
+
 @pytest.mark.parametrize("labels", [
-    Y * 10.0 - 5.0, Y > 1, Y.astype(np.uint8), Y.astype(str), NAMES.astype(object)[Y],
+    Y * 10.0 - 5.0, Y > 1, Y.astype(np.uint8), Y.astype(str),
     (Y * 100).astype("datetime64[D]"),
 ], ids=lambda labels: f"{labels.dtype}, {labels[0]}")  # fmt: skip
 def test_labels_of_any_type_that_has_an_order(labels):

@@ -34,12 +34,16 @@ _OPTIONS = {
         " or use fewer rows"
     ),
     "by kernel=": "by --kernel",
+    "; or pass y as an ordered categorical (pandas.Categorical(y, categories=..., ordered=True))": "",
     "leave the column out.": "leave the column out with --drop.",
 }
 
 # More is no paragraph that anybody reads; what is wrong stands at the beginning, and what to do at the end.
 _LONGEST = 1500
 _ROLE = re.compile(r"""roles=\{['"]?(.*?)['"]?: "(\w+)"\}""")
+
+# The classes in a call that a message shows.
+_ORDER = re.compile(r"\w+\((classes=\[.*?\])\)")
 
 # Of typer's errors only this branch is public under one name in all its versions; its base is what we catch.
 _USAGE: Any = typer.BadParameter.__mro__[2]
@@ -134,6 +138,7 @@ def _in_options(message: str) -> str:
     """The message with what is written otherwise on the command line than in Python."""
     for python, option in _OPTIONS.items():
         message = message.replace(python, option)
+    message = _ORDER.sub(r'--set "\1"', message)
     return _ROLE.sub(lambda found: f"--{found[2]} {shlex.quote(found[1])}", message)
 
 

@@ -51,7 +51,7 @@ def outcome(model: TableModel, chosen: str | None) -> dict[str, Any]:
         chosen = f"kernel, and noise={estimator.noise_:.4g} of the target's variance, by the evidence"
     if type(estimator).__name__ == "KernelOrdinalRegression":
         order = " < ".join(map(str, estimator.classes_.tolist()))
-        chosen = f"the order {order}, which is that of sorting" if estimator.classes is None else f"the order {order}"
+        chosen = f"the order {order}"
     support = getattr(estimator, "support_", None)
     certificate = getattr(estimator, "certificate_", None)
     return {

@@ -14,6 +14,8 @@ from mercer.solvers.matrix import Vector
 from mercer.solvers.risk.cumulative_links import Link
 
 DECISIONS = ("mode", "median", "mean")
+# Links whose classes may come in either order: the probabilities are the same.
+_SYMMETRIC = ("logit", "probit")
 # Beyond so many standard deviations a normal distribution has 1e-17 of its mass.
 _REACH = 8.5
 
@@ -41,17 +43,19 @@ class OrderedLabels:
         return np.concatenate(([-np.inf], cuts, [np.inf]))[np.cumsum(self.seen)[:-1]]
 
 
-def ordered_labels(learner: str, y: Any, classes: Any, weight: Vector) -> OrderedLabels:
+def ordered_labels(learner: str, y: Any, classes: Any, weight: Vector, link: str = "logit") -> OrderedLabels:
     """Labels ``y`` (n,) as numbers of ordered classes; rows of weight zero are not looked at, and get the number 0.
 
-    The order is that of ``classes``, else that of an ordered categorical of pandas, else that of sorting.
+    The order is that of ``classes``, else that of an ordered categorical of pandas, else that of numbers, also where
+    they are written as text. Of other text two classes are sorted, since either order gives the same probabilities with
+    a symmetric link; of more the order is not known.
 
     Raises
     ------
     DataError
         If labels are missing or unknown, or only one class is seen.
     ParameterError
-        If ``classes`` are not at least two different labels.
+        If ``classes`` are not at least two different labels, or are needed and missing.
 
     Examples
     --------
@@ -63,7 +67,7 @@ def ordered_labels(learner: str, y: Any, classes: Any, weight: Vector) -> Ordere
     given = getattr(dtype, "categories", None) if classes is None and getattr(dtype, "ordered", False) else classes
     labels = check_labels(learner, y, len(weight))
     used = np.flatnonzero(weight)
-    names = np.unique(labels[used]) if given is None else _as_classes(given)
+    names = _sorted(learner, np.unique(labels[used]), link) if given is None else _as_classes(given)
     number = {name: code for code, name in enumerate(names.tolist())}
     found = [number.get(label, -1) for label in labels[used].tolist()]
     codes = np.zeros(len(weight), dtype=np.intp)
@@ -82,6 +86,31 @@ def ordered_labels(learner: str, y: Any, classes: Any, weight: Vector) -> Ordere
             + "; pass rows of another class, too."
         )
     return OrderedLabels(names, codes, seen)
+
+
+def _sorted(learner: str, names: np.ndarray, link: str) -> np.ndarray:
+    """Different labels from the lowest to the highest, where that is known."""
+    labels = names.tolist()
+    if not any(isinstance(label, (str, bytes)) for label in labels):
+        return names
+    numbers = np.array([_as_number(label) for label in labels])
+    if np.isfinite(numbers).all() and len(np.unique(numbers)) == len(numbers):
+        return names[np.argsort(numbers)]
+    if len(names) < 2 or (len(names) == 2 and link in _SYMMETRIC):
+        return names
+    shown = repr(labels) if len(labels) <= 20 else f"[{', '.join(map(repr, labels[:20]))}, ...]"
+    raise ParameterError(
+        f"{learner} needs the order of its {len(names)} classes, and that of the alphabet is none. Name them from the "
+        f"lowest to the highest: {learner}(classes={shown}), put in their order; or pass y as an ordered categorical "
+        "(pandas.Categorical(y, categories=..., ordered=True))."
+    )
+
+
+def _as_number(label: Any) -> float:
+    try:
+        return float(label)
+    except (TypeError, ValueError):
+        return np.nan
 
 
 def _as_classes(classes: Any) -> np.ndarray:

@@ -64,9 +64,9 @@ class GaussianProcessOrdinalRegression(ClassifierMixin, KernelEstimator):
         a; ``"evidence"`` searches for it from ``1 / s`` between ``0.001 / s`` and ``30 / s``, where ``s**2`` is the
         mean variance of f at the rows before their labels are seen, by the kernel as it is given.
     classes : sequence, optional
-        All labels from the lowest to the highest, for labels whose order is not that of sorting, or for classes that
-        may be missing in y. Without it, labels are sorted; those of an ordered categorical of pandas come in the order
-        of its categories.
+        All labels from the lowest to the highest, such as ``["low", "middle", "high"]``; also for classes that may be
+        missing in y. Three or more classes whose labels are text need it, unless all are numbers ("1", "2", "10"), or
+        y is an ordered categorical of pandas.
     decision : {"mode", "median", "mean"}, default="mode"
         What ``predict`` returns: the most probable class, the class in which the distribution function reaches one
         half (best for the mean absolute error), or the one nearest to the expected number of the class.
@@ -206,7 +206,7 @@ class GaussianProcessOrdinalRegression(ClassifierMixin, KernelEstimator):
         begun = time.perf_counter()
         self._check_parameters()
         X = self._check_X(X, reset=True)
-        labels = ordered_labels(type(self).__name__, y, self.classes, np.ones(X.shape[0]))
+        labels = ordered_labels(type(self).__name__, y, self.classes, np.ones(X.shape[0]), self.link)
         self._fit_kernel(X, intercept=False)
         points, owner = self._points(X)
         log_prior = bind_priors(self.priors, self._parameters(1.0))

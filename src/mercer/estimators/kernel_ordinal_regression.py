@@ -62,9 +62,9 @@ class KernelOrdinalRegression(ClassifierMixin, KernelEstimator):
         the largest Laplace evidence, which sets the smoothness by itself; C is then the prior variance of f in units
         of the kernel, that is the unit of f, and no probability depends on it.
     classes : sequence, optional
-        All labels from the lowest to the highest, for labels whose order is not that of sorting, such as
-        ``["low", "middle", "high"]``, or for classes that may be missing in y. Without it, labels are sorted; those of
-        an ordered categorical of pandas come in the order of its categories.
+        All labels from the lowest to the highest, such as ``["low", "middle", "high"]``; also for classes that may be
+        missing in y. Three or more classes whose labels are text need it, unless all are numbers ("1", "2", "10"), or
+        y is an ordered categorical of pandas.
     decision : {"mode", "median", "mean"}, default="mode"
         What ``predict`` returns: the most probable class, the class in which the distribution function reaches one
         half (best for the mean absolute error), or the one nearest to the expected number of the class.
@@ -115,8 +115,8 @@ class KernelOrdinalRegression(ClassifierMixin, KernelEstimator):
     Raises
     ------
     DataError, ParameterError, IndefiniteKernelError, MemoryBudgetError
-        From ``fit``: one class only, unknown labels or bad weights, a parameter that makes no sense, a kernel that is
-        not positive semi-definite on weights that sum to 0, a job that does not fit.
+        From ``fit``: one class only, unknown labels or bad weights, text labels without an order, a parameter that
+        makes no sense, a kernel that is not positive semi-definite on weights that sum to 0, a job that does not fit.
 
     Notes
     -----
@@ -207,7 +207,7 @@ class KernelOrdinalRegression(ClassifierMixin, KernelEstimator):
         self._check_parameters()
         X = self._check_X(X, reset=True)
         weight = check_sample_weight(sample_weight, X)
-        labels = ordered_labels(type(self).__name__, y, self.classes, weight)
+        labels = ordered_labels(type(self).__name__, y, self.classes, weight, self.link)
         fit_weighted_kernel(self, X, weight, intercept=True)
         factors = self._class_factors(labels, weight)
         used = np.flatnonzero(weight)
