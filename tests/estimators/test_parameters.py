@@ -21,7 +21,7 @@ SEVERAL = np.array(["kkt", "gap"])
     [
         (SVC(stop=SEVERAL), r"stop must be 'kkt' or 'gap', and is array\(\['kkt', 'gap'\]"),
         (OneClassSVM(stop=["kkt"]), r"stop must be 'kkt' or 'gap', and is \['kkt'\]"),
-        (NuSVC(probability=SEVERAL), r"probability=array\(\['kkt', 'gap'\].*is not offered"),
+        (NuSVC(probability=SEVERAL), r"probability must be True, False or 'deprecated', and is array"),
         (SVC(decision_function_shape=["ovr"]), r"decision_function_shape must be 'ovr' or 'ovo', and is \['ovr'\]"),
         (SVC(solver=["smo"]), r"solver must be one of .*and is \['smo'\]"),
         (SVC(fit_intercept="no"), "fit_intercept must be True or False, and is 'no'"),
