@@ -107,6 +107,10 @@ class IndefiniteKernelWarning(MercerWarning):
     """A learner was given a kernel that is not positive semi-definite, so its answer has no guarantee."""
 
 
+class DegenerateKernelWarning(MercerWarning):
+    """On these rows a kernel is 0 between different rows, or the same for all of them."""
+
+
 def warn_user(message: str, category: type[Warning]) -> None:
     """Warn in the name of the line outside this package that the call came from."""
     frame, level = sys._getframe(1), 2

@@ -26,6 +26,7 @@ from mercer.estimators._definiteness import (
     judge_matrix,
     require_rule,
 )
+from mercer.estimators._degenerate import warn_if_degenerate
 from mercer.estimators._fitted import KERNEL_FITS, FittedKernel, Jobs
 from mercer.estimators._targets import check_numbers
 from mercer.gram import Gram, PrecomputedGram
@@ -134,12 +135,21 @@ class KernelEstimator(BaseEstimator, OneBlasThread):
         if self._is_precomputed:
             check_square(X)
             self.kernel_ = None
+            self._warn_if_degenerate(X)
             return
         self._warn_of_unused()
         kernel = self._make_kernel(X, self.gamma if gamma is None else gamma)
         names = getattr(self, "feature_names_in_", None)
         self.kernel_ = bind_columns(kernel, None if names is None else tuple(names)).with_data(X)
         judge_kernel(self, kernel, intercept)
+        # A search may end elsewhere, and looks again there.
+        if getattr(self, "optimizer", None) is None or not self.kernel_.theta.size:
+            self._warn_if_degenerate(X)
+
+    def _warn_if_degenerate(self, X: Any) -> None:
+        """Warn if ``kernel_`` is a diagonal or a constant on the rows; of a function see ``_is_convex``."""
+        if self.kernel_ is None or not self._is_taken_on_trust():
+            warn_if_degenerate(self, self.kernel_, X)
 
     def _warn_of_unused(self) -> None:
         """Warn of ``gamma``, ``degree`` or ``coef0`` beside a kernel that is not a name, and has its own parameters."""

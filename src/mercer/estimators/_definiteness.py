@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mercer._errors import IndefiniteKernelError, IndefiniteKernelWarning, warn_user
+from mercer.estimators._degenerate import warn_if_degenerate
 from mercer.estimators._parameters import require_choice
 from mercer.gram import Gram, PrecomputedGram
 from mercer.gram.evaluated import evaluated
@@ -142,6 +143,7 @@ def judge_matrix(
             # A function that says of itself that it is indefinite was judged by that.
             curved = not (examined and declared)
             require_kernel(gram, positions, precision, balanced=intercept, curved=curved, name=repr(kernel))
+            warn_if_degenerate(learner, kernel, gram, gram.block)
         elif examined:
             (require_conditionally_positive if intercept else require_positive)(gram)
     except IndefiniteKernelError as error:

@@ -73,6 +73,11 @@ class KernelNeighbors(KernelEstimator):
         self.allow_indefinite = allow_indefinite
         self.n_jobs = n_jobs
 
+    def _warn_if_degenerate(self, X: Any) -> None:
+        # Rows are ordered by their distances, where the kernel is a function of these.
+        if self.kernel_ is None or ranking(self.kernel_).finish is None:
+            super()._warn_if_degenerate(X)
+
     def kneighbors(
         self, X: Any = None, n_neighbors: int | None = None, return_distance: bool = True, *, diagonal: Any = None
     ) -> Any:

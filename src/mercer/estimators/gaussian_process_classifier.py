@@ -214,6 +214,8 @@ class GaussianProcessClassifier(BinaryParts):
         if self.search_ is not None and not convex:
             # At the hyper-parameters that were found, too.
             judge_covariance(self, inputs, X.dtype)
+        if self.search_ is not None:
+            self._warn_if_degenerate(X)
         self.certificate_ = dataclasses.replace(
             self.certificate_, seconds=time.perf_counter() - begun, peak_bytes=account.peak
         )

@@ -231,6 +231,8 @@ class GaussianProcessOrdinalRegression(ClassifierMixin, KernelEstimator):
         self._keep(posterior, points, labels.all_cuts(posterior.cuts))
         if self.search_ is not None and not convex:
             judge_covariance(self, rows, X.dtype)
+        if self.search_ is not None:
+            self._warn_if_degenerate(points)
         evaluations = 0 if self.search_ is None else self.search_.evaluations
         self.certificate_ = dataclasses.replace(
             posterior.certificate, iterations=evaluations, seconds=time.perf_counter() - begun, peak_bytes=account.peak

@@ -236,6 +236,8 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, GaussianPredict
         if self.search_ is not None and not convex:
             # At the hyper-parameters that were found, too.
             judge_covariance(self, rows, X.dtype)
+        if self.search_ is not None:
+            self._warn_if_degenerate(X)
         evaluations = 0 if self.search_ is None else self.search_.evaluations
         self.certificate_ = dataclasses.replace(
             self.certificate_, iterations=evaluations, seconds=time.perf_counter() - begun, peak_bytes=account.peak,

@@ -21,6 +21,7 @@ from mercer.data.objects import Objects
 from mercer.data.statements import Either, Floats, Is, Maybe, Number, Word
 from mercer.estimators._base import KernelEstimator
 from mercer.estimators._definiteness import SPECTRUM, is_usable, judge_finding
+from mercer.estimators._degenerate import warn_if_degenerate
 from mercer.estimators._fitted import FitRows
 from mercer.estimators._parameters import require_choice, require_number, require_seed
 from mercer.gram import Gram
@@ -230,6 +231,8 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEstimat
         self._fit_kernel(X, intercept=True, gamma=self.gamma_)
         gram = self._gram(X, dtype=None if self.kernel_ is None else np.float64)
         positive = self.kernel_ is not None and not self._is_taken_on_trust() and is_usable(self.kernel_, True)
+        if self.kernel_ is not None and self._is_taken_on_trust():
+            warn_if_degenerate(self, self.kernel_, gram, gram.block)
         solution = solve(
             Eigenproblem(
                 gram, self.n_components,

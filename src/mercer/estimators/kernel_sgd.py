@@ -205,25 +205,34 @@ class KernelSGDClassifier(ClassifierMixin, SGDForms):
         factors = self._class_factors(codes, weight)
         inputs = None if go_on else self._begin(X, rows, weight)
         weight = weight * factors[codes]
-        self._descend(self._training(X, rows, inputs), codes, weight * (len(rows) / weight.sum()))
+        training = self._training(X, rows, inputs)
+        coefficients = self._descend(training, codes, weight * (len(rows) / weight.sum()))
         # An error costs at least log 2, so that a low objective leaves no room for many of them.
-        codes = np.searchsorted(classes, y[used])
-        if self.certificate_.primal > np.log(2.0) * (1.0 - np.bincount(codes).max() / len(codes)):
-            warn_if_worse_than_majority("KernelSGDClassifier", codes, winners(self.decision_function(X))[used], _REMEDY)
+        labels = np.searchsorted(classes, y[used])
+        if self.certificate_.primal > np.log(2.0) * (1.0 - np.bincount(labels).max() / len(labels)):
+            if len(rows) == len(used) and self.kernel_ is not None and self._is_taken_on_trust():
+                # From the matrix of the fit, since a function would be called for all these pairs again.
+                labels, predicted = codes, winners(training.rows.evaluate(coefficients)[0].T)
+            else:
+                predicted = winners(self.decision_function(X))[used]
+            warn_if_worse_than_majority("KernelSGDClassifier", labels, predicted, _REMEDY)
         return self
 
-    def _descend(self, training: Training, codes: NDArray[np.integer], weights: Vector) -> None:
-        """Solve over all rows, and set what a fit sets."""
+    def _descend(self, training: Training, codes: NDArray[np.integer], weights: Vector) -> Vector:
+        """Solve over all rows, and set what a fit sets; the coefficients of all rows."""
         solution = solve_by_sgd(
             self._risk(training, codes, weights), max_epochs=self.max_iter, tol=self.tol, average=self.average,
             damped=self.learning_rate == "damped", order=_ORDER[self.shuffle],
             rng=check_random_state(self.random_state), start=training.walk, verbose=bool(self.verbose),
         )  # fmt: skip
+        # Those that are kept are fewer.
+        coefficients = training.walk.mean() if self.average else training.walk.last()
         self._keep(training, sort=True)
         self.n_iter_ = solution.value.epochs
         self.certificate_ = solution.certificate
         if solution.status is Status.iteration_limit:
             warn_user(f"KernelSGDClassifier: {solution.status.value} Here C is 1 / (alpha n).", ConvergenceWarning)
+        return coefficients
 
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
         """One pass over the rows ``X`` (n, d) with labels ``y`` (n,), from where the last call has ended.

@@ -1,0 +1,142 @@
+"""Whether a kernel tells rows apart and finds them alike, seen on a sample: one warning for all learners.
+
+If every value off the diagonal is 0 beside the diagonal, each row resembles itself alone. If all values are equal, no
+row differs from another. Either way a fit ends well and has learned nothing for new rows.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from mercer._errors import DegenerateKernelWarning, warn_user
+from mercer.engine.tiles import Array
+from mercer.estimators._distinct import equal_rows, same_rows
+from mercer.kernels.base import Expression
+from mercer.kernels.inputs import Rows
+from mercer.kernels.kernel import Kernel
+from mercer.kernels.kinds import kind_of_rows
+from mercer.kernels.modifiers import On, Warped
+from mercer.kernels.plan import Plan
+from mercer.kernels.vector.stationary import StationaryKernel
+
+# Rows whose values with each other are looked at, and at how many others if these arouse suspicion.
+_FIRST, _OTHERS = 16, 512
+# Of fewer distinct rows nothing is said: small examples are often diagonal.
+_FEWEST = 8
+# Values below this share of the diagonal count as 0; values whose range is below that share of the largest as equal.
+_ZERO, _EQUAL = 1e-8, 1e-11
+
+Index = NDArray[np.intp]
+Block = Callable[[Index, Index], Array]
+
+
+def warn_if_degenerate(learner: Any, kernel: Kernel | None, X: Any, block: Block | None = None) -> None:
+    """Warn if the matrix of ``kernel`` on rows ``X`` is diagonal or constant; for None, the matrix X itself.
+
+    ``block`` gives its entries at rows and columns, for X that is only counted; by default they are computed in this
+    thread, from 16 rows, and of up to 512 columns if those look diagonal. Kernels that look at no row, such as
+    ``White``, are left alone.
+    """
+    n = X.shape[0] if hasattr(X, "shape") else len(X)
+    if n < _FEWEST or (kernel is not None and kind_of_rows(kernel) == "anything" and block is None):
+        return
+    at = block or (_entries(kernel, X) if kernel is not None else lambda rows, columns: X[np.ix_(rows, columns)])
+    known = kernel is not None and block is None
+    chosen = _spread(n, _FIRST)
+    K = at(chosen, chosen)
+    if not np.isfinite(K).all() or not (np.diagonal(K) > 0).all():
+        return
+    constant = float(np.ptp(K)) <= _EQUAL * float(K.max())
+    if not (constant or _resemble_nothing(K, chosen, chosen, K.diagonal(), X if known else None)):
+        return
+    if known and len(equal_rows(X[chosen])[0]) < _FEWEST:
+        return
+    if not constant:
+        others = _spread(n, _OTHERS)
+        if not _resemble_nothing(at(chosen, others), chosen, others, K.diagonal(), X if known else None):
+            return
+    _warn(learner, kernel, X if known else None, chosen, not constant)
+
+
+def _spread(n: int, count: int) -> Index:
+    return np.unique(np.linspace(0, n - 1, min(n, count)).round().astype(np.intp))
+
+
+def _entries(kernel: Kernel, X: Any) -> Block:
+    def at(rows: Index, columns: Index) -> Array:
+        left = Rows(X[rows])
+        right = left if rows is columns else Rows(X[columns])
+        out = np.empty((len(rows), len(columns)))
+        Plan(kernel, left, right, np.dtype(np.float64)).fill(slice(0, len(rows)), slice(0, len(columns)), out)
+        return out
+
+    return at
+
+
+def _resemble_nothing(K: Array, rows: Index, columns: Index, size: Array, X: Any) -> bool:
+    """Whether all values between different rows are 0 beside ``size``, the rows' values with themselves.
+
+    X is None where the rows are not known, and may be equal.
+    """
+    large = np.abs(K) > _ZERO * float(size.min())
+    large &= rows[:, None] != columns
+    i, j = np.nonzero(large)
+    if not len(i):
+        return True
+    if X is None:
+        return False
+    # Rows that are equal resemble each other under every kernel.
+    return bool(same_rows(X[rows[i]], X[columns[j]]).all())
+
+
+def _warn(learner: Any, kernel: Kernel | None, X: Any, chosen: Index, diagonal: bool) -> None:
+    what = (
+        "values between different rows are 0 beside those of a row with itself, so that each row resembles itself alone"
+        if diagonal else "all values are equal, so that no row differs from another"
+    )  # fmt: skip
+    name = "the kernel matrix" if kernel is None else repr(kernel)
+    warn_user(
+        f"{type(learner).__name__}: {name} is degenerate on these rows: {what}, and nothing is learned for new ones. "
+        f"{_advice(kernel, X, chosen, diagonal)}",
+        DegenerateKernelWarning,
+    )
+
+
+def _advice(kernel: Kernel | None, X: Any, chosen: Index, diagonal: bool) -> str:
+    """Which parameter to change, and a good value for it."""
+    if kernel is None or X is None:
+        return "Compute it with a kernel of another width, or on scaled columns."
+    way = "Raise" if diagonal else "Lower"
+    for leaf in _leaves(kernel):
+        if isinstance(leaf, StationaryKernel) and isinstance(X, np.ndarray | sp.csr_matrix):
+            width = _median_distance(X[chosen])
+            return f"{way} length_scale: the median distance between rows, {width:.3g}, is a good value."
+        for item, info in leaf._numbers():
+            if info["rules"] and isinstance(leaf, Kernel):
+                by_rule = dataclasses.replace(leaf, **{item: info["rules"][0]})
+                value = getattr(by_rule.with_data(X[chosen]), item)
+                return f"{way} {item}: the value by the rule {info['rules'][0]!r}, {value:.3g}, is a good one."
+    names = ", ".join(dict.fromkeys(p.name for p in kernel.parameters))
+    return f"Change its parameters ({names})." if names else "Scale the columns of X, or choose another kernel."
+
+
+def _leaves(kernel: Expression) -> Iterator[Expression]:
+    """The parts that look at the rows as they are."""
+    if isinstance(kernel, (On, Warped)):
+        return
+    if not kernel.children():
+        yield kernel
+    for _, child in kernel.children():
+        yield from _leaves(child)
+
+
+def _median_distance(rows: Any) -> float:
+    dense = np.asarray(rows.toarray() if sp.issparse(rows) else rows, dtype=np.float64)
+    apart = np.sqrt(((dense[:, None] - dense) ** 2).sum(axis=-1))
+    return float(np.median(apart[np.triu_indices(len(dense), 1)]))

@@ -1,0 +1,126 @@
+"""Kernels under which rows resemble themselves alone, or all rows are the same: every learner warns."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from sklearn.base import clone
+
+from estimator_table import CASES, CLASSES, CLUSTERERS, NEIGHBORS, NUMBERS, TRANSFORMERS, X
+from mercer import SVC, GaussianProcessRegressor, KernelNeighborsClassifier, KernelRidge
+from mercer._errors import DegenerateKernelWarning
+from mercer.kernels import RBF, BagOfWords, Constant, GlobalAlignment, Linear, Matern, Spectrum, White, from_function
+
+RNG = np.random.default_rng(0)
+LEARNERS = [*CASES, *TRANSFORMERS, *CLUSTERERS]
+MEDIAN = r"the median distance between rows, [1-4](\.\d+)?, is a good value"
+
+
+@pytest.mark.parametrize(("model", "y"), LEARNERS)
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize(
+    ("kernel", "words"),
+    [
+        (RBF(1e-6).fixed(), rf"each row resembles itself alone.*Raise length_scale: {MEDIAN}"),
+        (2.0 * Matern(1e-5).fixed(), "each row resembles itself alone"),
+        (RBF(1e9).fixed(), rf"all values are equal.*Lower length_scale: {MEDIAN}"),
+        (from_function(lambda A, B: (A[:, None] == B).all(-1) * 1.0), "each row resembles itself alone"),
+    ],
+    ids=["narrow", "narrower", "wide", "function"],
+)
+def test_every_learner_warns_once(model: Any, y: np.ndarray, kernel: Any, words: str) -> None:
+    if not isinstance(model, GaussianProcessRegressor):
+        model = clone(model).set_params(kernel=kernel)
+    else:
+        model = clone(model).set_params(kernel=kernel, optimizer=None)
+    with pytest.warns(DegenerateKernelWarning, match=words) as caught:
+        try:
+            model.fit(X, y)
+        except ArithmeticError:
+            # What a constant kernel may come to.
+            assert "wide" in str(kernel) or "1000000000" in str(kernel)
+    found = [w for w in caught if issubclass(w.category, DegenerateKernelWarning)]
+    assert len(found) == 1 and type(model).__name__ in str(found[0].message)
+
+
+@pytest.mark.parametrize(("model", "y"), LEARNERS)
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("matrix", [np.eye(90), np.ones((90, 90))], ids=["eye", "ones"])
+def test_precomputed_matrices(model: Any, y: np.ndarray, matrix: np.ndarray) -> None:
+    with pytest.warns(DegenerateKernelWarning, match="the kernel matrix is degenerate on these rows"):
+        try:
+            clone(model).set_params(kernel="precomputed").fit(matrix, y)
+        except ArithmeticError:
+            assert matrix.all()
+
+
+def test_series_get_the_value_of_their_rule() -> None:
+    walks = list(np.cumsum(RNG.normal(size=(20, 40)), axis=1))
+    with pytest.warns(DegenerateKernelWarning, match=r"Raise sigma: the value by the rule 'median', \d+(\.\d+)?, is"):
+        SVC(kernel=GlobalAlignment(1e-2).normalized()).fit(walks, np.arange(20) % 2)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", DegenerateKernelWarning)
+        SVC(kernel=GlobalAlignment().normalized()).fit(walks, np.arange(20) % 2)
+
+
+def _words(count: int) -> list[str]:
+    """Texts of rare words, and two common ones."""
+    names, shares = ["a", "b", *map(str, range(3000))], [0.05, 0.05, *[0.9 / 3000] * 3000]
+    return [" ".join(RNG.choice(names, 12, p=shares)) for _ in range(count)]
+
+
+ORDINARY = {
+    "few rows": (RBF(1e-6), X[:7]),
+    "as usual": (RBF(1.0), X),
+    "narrow beside many rows": (RBF(1e-3), np.sort(RNG.random((4000, 1)), axis=0)),
+    "wide": (RBF(1e4), X),
+    "duplicates alone": (RBF(1.0), np.repeat(X[:3], 30, axis=0)),
+    "one row": (Linear(), np.ones((90, 3))),
+    "noise beside a kernel": (1e-3 * RBF(1.0) + White(1.0), X),
+    "noise alone": (White(1.0), X),
+    "a constant": (Constant(2.0), X),
+    "a rare word in common": (BagOfWords(), _words(400)),
+    "substrings": (Spectrum(3), ["".join(RNG.choice(list("acgt"), 30)) for _ in range(60)]),
+    "sparse columns": (Linear(), sp.random(3000, 400, density=0.01, random_state=0, format="csr")),
+    "other units": (Linear(), 1e-9 * X),
+    "far from the origin": (Linear(), X + 1e3),
+}
+
+
+@pytest.mark.parametrize("name", ORDINARY)
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_ordinary_data_go_without_a_word(name: str) -> None:
+    kernel, rows = ORDINARY[name]
+    y = np.arange(rows.shape[0] if hasattr(rows, "shape") else len(rows)) % 2
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", DegenerateKernelWarning)
+        SVC(kernel=kernel, max_iter=1).fit(rows, y)
+
+
+def test_duplicates_do_not_hide_it() -> None:
+    with pytest.warns(DegenerateKernelWarning):
+        KernelRidge(kernel=RBF(1e-6)).fit(np.repeat(X, 2, axis=0), np.repeat(NUMBERS, 2))
+
+
+def test_a_search_is_judged_by_where_it_ends() -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", DegenerateKernelWarning)
+        GaussianProcessRegressor(RBF(0.1), alpha=0.1).fit(X, NUMBERS)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        warnings.simplefilter("always", DegenerateKernelWarning)
+        with pytest.warns(DegenerateKernelWarning):
+            GaussianProcessRegressor(RBF(1e-5).bounded(length_scale=(1e-6, 1e-4)), alpha=0.1).fit(X, NUMBERS)
+
+
+@pytest.mark.parametrize(("model", "y"), NEIGHBORS)
+def test_neighbours_by_a_function_of_distances_are_right_at_any_width(model: Any, y: np.ndarray) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        clone(model).set_params(kernel=RBF(1e-6)).fit(X, y)
+    with pytest.warns(DegenerateKernelWarning):
+        KernelNeighborsClassifier(kernel="precomputed").fit(np.eye(90), CLASSES)
