@@ -94,6 +94,8 @@ CASES |= {
             feature_map=maps.RandomFourierMap("rbf", 8, random_state=0), alpha=0.1, random_state=0
         ).fit(X, THREE), NEW
     ),
+    "calibrated": (lambda: mercer.SVC().calibrated(cv=2).fit(X, THREE), NEW),
+    "calibrated, isotonic": (lambda: mercer.SVC().calibrated(cv=2, method="isotonic").fit(X, TWO), NEW),
     "quantiles": (lambda: mercer.KernelQuantileRegression([0.2, 0.8]).fit(X, Y), NEW),
     "clusters, linear": (lambda: mercer.KernelKMeans(3, kernel="linear", random_state=0).fit(X), NEW),
     "clusters, landmarks": (

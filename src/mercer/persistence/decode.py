@@ -16,6 +16,7 @@ import scipy.sparse as sp
 
 from mercer._errors import ModelFileError
 from mercer.persistence import container
+from mercer.persistence.calibration import DERIVED, make_derived
 from mercer.persistence.container import malformed
 from mercer.persistence.registry import (
     DEEPEST,
@@ -252,7 +253,10 @@ class Decoder:
         model = cls.__new__(cls)
         for name, value in fields.items():
             setattr(model, name, value)
+        if DERIVED.get(cls, "") in fields:
+            malformed(f"{node['class']} has an attribute that is not written")
         check_state(model)
+        make_derived(model)
         return model
 
 

@@ -18,6 +18,7 @@ import scipy.sparse as sp
 from sklearn.base import BaseEstimator
 
 from mercer._errors import ModelFileError
+from mercer.persistence.calibration import DERIVED
 from mercer.persistence.container import STORABLE
 from mercer.persistence.registry import (
     DEEPEST,
@@ -106,6 +107,7 @@ class Encoder:
 
     def _estimator(self, value: BaseEstimator, path: str, depth: int) -> Node:
         state = {**value.get_params(deep=False), **vars(value)}
+        state.pop(DERIVED.get(type(value), ""), None)
         fields = {name: self.child(item, f"{path}.{name}", depth) for name, item in state.items()}
         return {"kind": "estimator", "class": registry().estimators.names[type(value)], "fields": fields}
 

@@ -38,6 +38,7 @@ from mercer.data.statements import (
     Whole,
     Word,
 )
+from mercer.persistence.calibration import STATED as CALIBRATION
 
 _TINY = float(np.finfo(np.float32).tiny)
 _COUNTED: dict[str, Statement] = {"n_features_in_": Count("d")}
@@ -116,6 +117,7 @@ def _numbers(least: float | None = None) -> Statement:
 
 
 _STATED: Mapping[type, Fitted] = {
+    **CALIBRATION,
     StandardScaler: _scaler(
         mean_=Maybe(_numbers()), var_=Maybe(_numbers(0.0)), scale_=Maybe(_numbers(_TINY)),
         n_samples_seen_=Either(Number(least=0), Whole("d")),

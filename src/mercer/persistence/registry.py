@@ -52,6 +52,7 @@ from mercer.kernels.base import Expression
 from mercer.kernels.modifiers import FrozenArray
 from mercer.kernels.string.bag_of_words import WordWeights
 from mercer.losses import Loss, Penalty
+from mercer.persistence import calibration
 from mercer.persistence.container import malformed
 from mercer.solvers.gaussian.linear_model import DesignSpectrum
 from mercer.solvers.gaussian.search import Search, Trial
@@ -128,9 +129,10 @@ def registry() -> Registry:
     rows = [*_concrete(Objects, mercer.data.__name__), MixedRows]
     priors = _concrete(mercer.priors.Prior, mercer.priors.__name__)
     estimators = [c for p in (mercer.maps, mercer.estimators) for c in _concrete(BaseEstimator, p.__name__)]
+    records = [*kernels, *filter(dataclasses.is_dataclass, losses), *priors, *rows, *_RECORDS, *calibration.RECORDS]
     return Registry(
-        records=Names.of([*kernels, *filter(dataclasses.is_dataclass, losses), *priors, *rows, *_RECORDS]),
-        estimators=Names.of([*estimators, TableEncoder, *_SKLEARN, *_SKLEARN_KERNELS]),
+        records=Names.of(records),
+        estimators=Names.of([*estimators, TableEncoder, *_SKLEARN, *_SKLEARN_KERNELS, *calibration.ESTIMATORS]),
         enums=Names.of([Status]),
     )
 
