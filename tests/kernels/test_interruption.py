@@ -20,6 +20,7 @@ _CHAIN = f"{'(a ' * 100_000}a{')' * 100_000}"
 _ZEROS = np.zeros(400_000)
 # Steps of 30 are cut into 15 parts each, on either side.
 _JUMPS = np.array([0.0, 30.0] * 1200)
+_WALK = 1e-7 * np.arange(8e6).reshape(-1, 2)
 _LINE = [(i, i + 1) for i in range(1999)]
 
 # Each takes at least half a minute: a long object, a short one that compiles the loop, and the kernel.
@@ -30,6 +31,7 @@ LONG = {
     "normalized alignments": (kernels.GlobalAlignment(1.0).normalized(), _ZEROS, [0.0]),
     "warping": (kernels.DynamicTimeWarping(), _ZEROS, [0.0]),
     "signatures": (kernels.SignaturePDE(), _JUMPS, [0.0]),
+    "words of signatures": (kernels.Signature(10), _WALK, np.zeros((2, 2))),
     "subsequences": (kernels.Subsequence(4), "ab" * 150_000, "ab"),
     "edits": (kernels.EditDistance(0.1), "ab" * 1_500_000, "ab"),
     "windows": (kernels.GappyKmers(8, 4), "ab" * 400_000, "ab"),

@@ -196,3 +196,17 @@ def test_two_long_paths_are_refused_where_their_pieces_do_not_fit() -> None:
         SignaturePDE()(X)
     with mercer.config(memory="20MiB"):
         assert SignaturePDE()(X[:1], X[1:]).shape == (1, 1)
+
+
+def test_one_channel_has_the_words_of_a_straight_line() -> None:
+    walk, other = _rng.normal(size=40).cumsum(), _rng.normal(size=7)
+    v, w = walk[-1] - walk[0], other[-1] - other[0]
+    wanted = sum((v * w) ** k / math.factorial(k) ** 2 for k in range(30))
+    # Of a level that no recursion over pairs of levels would come to the end of.
+    assert Signature(50_000)([walk], [other])[0, 0] == pytest.approx(wanted, rel=1e-12)
+    assert Signature(3)([[5.0]], [other])[0, 0] == 1.0
+
+
+def test_levels_of_too_many_words_are_refused_at_once() -> None:
+    with pytest.raises(MemoryBudgetError, match="Lower the level"):
+        Signature(50_000, time=1.0)([[1.0, 2.0], [2.0, 4.0]])

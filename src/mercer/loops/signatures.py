@@ -17,12 +17,13 @@ _MOST_PARTS = 20
 
 
 @jit
-def signatures(x, starts, lengths, channels, timed, level, out):
+def signatures(x, starts, lengths, channels, timed, level, out, stop):
     """Iterated integrals of each path, word after word, short words first; (n, sum over k <= level of d^k).
 
     Channel c of series i begins at ``x[c * len(x) / channels + starts[i]]``. By Chen's identity a straight piece with
     the increment v takes S to ``S (x) exp(v)``; its words of length k are summed by Horner's rule,
-    ``(((v / k + S_1) (x) v / (k - 1) + S_2) (x) ... + S_{k-1}) (x) v + S_k``.
+    ``(((v / k + S_1) (x) v / (k - 1) + S_2) (x) ... + S_{k-1}) (x) v + S_k``. A path in one channel has the signature
+    of the straight line between its ends. Once ``stop[0]`` is set, what is left is not made.
     """
     d = channels + (1 if timed else 0)
     step = x.shape[0] // channels
@@ -34,6 +35,11 @@ def signatures(x, starts, lengths, channels, timed, level, out):
         S = out[i]
         S[:] = 0.0
         S[0] = 1.0
+        if d == 1:
+            whole = x[starts[i] + lengths[i] - 1] - x[starts[i]]
+            for k in range(1, level + 1):
+                S[k] = S[k - 1] * whole / k
+            continue
         for t in range(1, lengths[i]):
             for c in range(channels):
                 at = c * step + starts[i] + t
@@ -41,6 +47,8 @@ def signatures(x, starts, lengths, channels, timed, level, out):
             if timed:
                 change[channels] = 1.0 / (lengths[i] - 1)
             for k in range(level, 0, -1):
+                if stop[0]:
+                    return
                 work[0, 0] = 1.0
                 size = 1
                 for j in range(1, k + 1):

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from mercer._errors import DataError, KernelValueError
 from mercer.data.objects import Objects
 from mercer.data.series import Series
-from mercer.engine import memory, settings
+from mercer.engine import memory, settings, threads
 from mercer.engine.tiles import TILE, Array
 from mercer.kernels.inputs import Rows
 from mercer.kernels.objects import Packed, PairKernel
@@ -101,7 +101,8 @@ class Signature(PairKernel):
             "Lower the level, or use mercer.kernels.SignaturePDE, which has words of every length and keeps none.",
         )  # fmt: skip
         values = np.empty((len(objects), words))
-        signatures(store.forward, store.starts, store.lengths, store.channels, timed, self.level, values)
+        arguments = store.forward, store.starts, store.lengths, store.channels, timed, self.level, values
+        threads.interruptible(signatures, arguments, float(store.lengths.sum()) * self.level * words)
         lengths = np.repeat(np.arange(self.level + 1.0), [d**k for k in range(self.level + 1)])
         times = np.concatenate([_times(d, k) if timed else np.zeros(d**k) for k in range(self.level + 1)])
         return _Words(values, lengths, times)
