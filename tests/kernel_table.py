@@ -5,11 +5,17 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from sklearn.gaussian_process import kernels as gp
 
 from mercer import kernels as k
 from mercer.kernels import Kernel
 
 _rng = np.random.default_rng(7)
+
+
+class OwnGaussian(gp.RBF):
+    """A user-defined subclass of one of scikit-learn's kernels."""
+
 
 VECTORS = _rng.normal(size=(14, 3)), _rng.normal(size=(9, 3))
 POSITIVE = _rng.gamma(1.0, size=(14, 3)), _rng.gamma(1.0, size=(9, 3))
@@ -118,6 +124,7 @@ EXAMPLES: list[tuple[Kernel, Data]] = [
     (k.from_function(smaller, pairwise=True), POSITIVE),
     (k.from_function(common_letters, pairwise=True, definiteness="positive"), WORDS),
     (k.from_function(block_of_products, definiteness="indefinite"), VECTORS),
+    (k.from_sklearn(OwnGaussian([1.0, 2.0, 0.5])), VECTORS),
     # objects
     (k.Spectrum(2), WORDS),
     (k.BlendedSpectrum(3, decay=0.8), WORDS),
