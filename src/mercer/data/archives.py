@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import zipfile
+import zlib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from mercer._errors import DataError
+from mercer._errors import DataError, MemoryBudgetError
 from mercer._optional import optional
 from mercer.data.object_readers import column_of, usual_target
 from mercer.data.series import AXES, Series, check_axes
 from mercer.data.table import Table
 from mercer.data.words import listing, shown
+from mercer.engine import memory
 
 
 def read_archive(path: Path, axes: str | None = None) -> Table:
@@ -40,13 +43,23 @@ def read_archive(path: Path, axes: str | None = None) -> Table:
         if isinstance(archive, np.ndarray):
             raise DataError(f"{path} holds a single array; save a table with numpy.savez(path, X=..., y=...).")
         with archive:
+            _require_room(archive, path)
             # Arrays of the other byte order are legal in a file, and no array to compiled code.
             arrays = {name: _native(archive[name], name, path) for name in archive.files}
     except DataError:
         raise
-    except (ValueError, OSError) as error:
+    except (MemoryBudgetError, zipfile.BadZipFile, zlib.error):
+        raise
+    except (ValueError, OSError, MemoryError, NotImplementedError, RuntimeError) as error:
+        # A member may claim a shape of any size, or to be packed in a way that Python does not know.
         raise DataError(f"{path} cannot be read as a NumPy archive: {error}") from error
     return _table_of_arrays(arrays, path.name, axes)
+
+
+def _require_room(archive: Any, path: Path) -> None:
+    """Raise unless what the members unpack to fits the memory budget: a small file may hold any number of zeros."""
+    size = sum(member.file_size for member in archive.zip.infolist())
+    memory.require(size, f"the arrays of {path}", "Raise the budget with mercer.config(memory=...).")
 
 
 def _native(array: Any, name: str, path: Path) -> np.ndarray:

@@ -77,7 +77,8 @@ def read_graphs(path: Path) -> Table:
     """
     try:
         found = json.loads(path.read_text(encoding="utf-8"))
-    except (json.JSONDecodeError, UnicodeDecodeError, RecursionError) as error:
+    except (ValueError, RecursionError) as error:
+        # A ValueError is what is not JSON or not UTF-8, and also a number of more digits than Python reads.
         raise DataError(f"{path} cannot be read as JSON: {error}.") from error
     if not isinstance(found, list) or not found:
         raise DataError(f"{path} must hold a list of graphs, as networkx.node_link_data writes each.")

@@ -11,6 +11,7 @@ import gzip
 import re
 import warnings
 import zipfile
+import zlib
 from collections import Counter
 from collections.abc import Callable, Collection
 from contextlib import suppress
@@ -34,6 +35,9 @@ from mercer.data.words import listing
 # Lines from which the dialect of a text file is told.
 _HEAD = 200
 _FORMATS = ".csv, .tsv, .parquet, .libsvm (or .svmlight, .svm), .npz and .json; .csv, .tsv and .libsvm also with .gz"
+_DAMAGE = (gzip.BadGzipFile, EOFError, zipfile.BadZipFile, zlib.error)
+# A line with so many more separators than the header is looked at first: pandas would read all of its fields.
+_MANY_MORE = 10_000
 _QUOTATION = re.compile(r'"([^"]|"")*"\s*')
 _LIBSVM_LINE = re.compile(r"[-+.\deE]+(\s+qid:\d+)?(\s+\d+:[-+.\deE]+)+\s*(#.*)?")
 
@@ -89,8 +93,8 @@ def read_table(source: str | Path, verbatim: Collection[str] = (), axes: str | N
         reader = _read_libsvm
     try:
         table = reader(path, verbatim) if axes is None else read_archive(path, axes)
-    except (gzip.BadGzipFile, EOFError, zipfile.BadZipFile) as error:
-        raise DataError(f"{path}: the file is damaged or was cut short: {error}.") from error
+    except _DAMAGE as error:
+        raise DataError(_damaged(path, error)) from error
     except UnicodeDecodeError as error:
         raise DataError(_not_utf8(path)) from error
     except csv.Error as error:
@@ -100,6 +104,10 @@ def read_table(source: str | Path, verbatim: Collection[str] = (), axes: str | N
     if table.columns.shape[1] == 0:
         raise DataError(f"{path} has no columns of data.")
     return table
+
+
+def _damaged(path: Path, error: Exception) -> str:
+    return f"{path}: the file is damaged or was cut short: {error}."
 
 
 def _open_text(path: Path) -> TextIO:
@@ -130,6 +138,12 @@ def _read_separated(path: Path, verbatim: Collection[str], separator: str | None
     dialect = _Dialect(separator, separator != "\t" or _is_quoted(path))
     names = _fields(header, dialect)
     _check_header(path, names)
+    if any(row.count(separator) > len(names) + _MANY_MORE for row in rows):
+        # Python's reader, unlike pandas', refuses fields of more than 128 KiB, which may well be data.
+        with suppress(csv.Error):
+            wide = _too_wide(path, dialect, len(names))
+            if wide is not None:
+                raise DataError(wide)
     # Files with semicolons mostly come from where the decimal point is a comma.
     fields = [field for row in rows for field in _fields(row, dialect)] if separator == ";" else []
     decimal = "," if any(re.fullmatch(r"[-+]?\d*,\d+", field) for field in fields) else "."
@@ -209,6 +223,11 @@ def _parser_fault(path: Path, dialect: _Dialect, width: int, message: str) -> st
     if "EOF inside string" in message:
         line, column = _unclosed_quote(path, dialect)
         return f'{path}, line {line}, column {column}: a quotation mark (") is opened and never closed.'
+    return _too_wide(path, dialect, width) or f"{path} cannot be read as separated values: {message}."
+
+
+def _too_wide(path: Path, dialect: _Dialect, width: int) -> str | None:
+    """The place of the first record with more fields than the header, in words; None if there is none."""
     with _open_text(path) as lines:
         records = csv.reader(lines, dialect)
         for record in records:
@@ -218,7 +237,7 @@ def _parser_fault(path: Path, dialect: _Dialect, width: int, message: str) -> st
                     f"line has {len(record)} ({record[width]!r} is the first too many). Fields that hold the "
                     'separator must stand in quotation marks (").'
                 )
-    return f"{path} cannot be read as separated values: {message}."
+    return None
 
 
 def _unclosed_quote(path: Path, dialect: _Dialect) -> tuple[int, int]:
@@ -248,8 +267,11 @@ def _line_finder(path: Path, dialect: _Dialect) -> Callable[[int], str]:
 
 
 def _not_utf8(path: Path) -> str:
-    with gzip.open(path) if path.suffix.lower() == ".gz" else path.open("rb") as file:
-        data = file.read()
+    try:
+        with gzip.open(path) if path.suffix.lower() == ".gz" else path.open("rb") as file:
+            data = file.read()
+    except _DAMAGE as error:
+        return _damaged(path, error)
     if data.startswith((b"\x1f\x8b", b"PK")):
         return f"{path} is a compressed file or a workbook, and not text; save it as CSV, or name it .csv.gz if it is."
     try:
