@@ -268,3 +268,25 @@ def test_a_kernel_that_overflows(solver: str, n: int) -> None:
         KernelPCA(2, eigen_solver=solver).fit(rows * 1.2e154)
     found, wanted = (KernelPCA(2, eigen_solver=solver, random_state=0).fit(s * rows) for s in (2.0**230, 1.0))
     np.testing.assert_allclose(found.eigenvalues_ / 2.0**460, wanted.eigenvalues_, rtol=1e-9)
+
+
+def test_a_matrix_need_be_symmetric_only_once_it_is_centred() -> None:
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(30, 4))
+    K, new = X @ X.T, rng.normal(size=(5, 4)) @ X.T
+    # Rows may be moved by numbers of their own, and columns by others: centring takes both away.
+    columns = rng.normal(size=30)
+    lopsided = K + rng.normal(size=30)[:, None] + columns
+    expected = KernelPCA(3, kernel="precomputed").fit(K)
+    model = KernelPCA(3, kernel="precomputed").fit(lopsided)
+    np.testing.assert_allclose(model.eigenvalues_, expected.eigenvalues_, rtol=1e-10)
+    np.testing.assert_allclose(np.abs(model.eigenvectors_), np.abs(expected.eigenvectors_), atol=1e-10)
+    signs = np.sign((model.eigenvectors_ * expected.eigenvectors_).sum(axis=0))
+    moved = new + rng.normal(size=5)[:, None] + columns
+    np.testing.assert_allclose(model.transform(moved) * signs, expected.transform(new), atol=1e-10)
+    np.testing.assert_allclose(model.transform(lopsided), model.fit_transform(lopsided), atol=1e-10)
+    theirs = Peer(3, kernel="precomputed").fit(lopsided)
+    np.testing.assert_allclose(np.abs(model.transform(moved)), np.abs(theirs.transform(moved)), atol=1e-9)
+    lopsided[2, 7] += 1.0
+    with pytest.raises(DataError, match="not symmetric"):
+        KernelPCA(3, kernel="precomputed").fit(lopsided)

@@ -12,7 +12,7 @@ PCA = "sklearn.decomposition.tests.test_kernel_pca"
 RIDGE = "sklearn.tests.test_kernel_ridge"
 
 # The least share of the counted tests that must pass, by module.
-LEAST = {SVM: 0.90, SPARSE: 0.90, GPR: 0.90, PCA: 0.75, RIDGE: 1.0}
+LEAST = {SVM: 0.90, SPARSE: 0.90, GPR: 0.90, PCA: 0.85, RIDGE: 1.0}
 
 
 @dataclass(frozen=True)
@@ -71,6 +71,5 @@ DIFFERENCES: tuple[Difference, ...] = (
     Difference(GPR, "test_gpr_predict_error", "in work", "another class of error"),
     Difference(GPR, "test_n_targets_error", "wording", _MESSAGE),
     Difference(PCA, "test_kernel_pca_invalid_parameters", "wording", _MESSAGE),
-    Difference(PCA, "test_kernel_pca_precomputed_non_symmetric", "behavior", "a kernel matrix must be symmetric"),
     Difference(PCA, "test_precomputed_kernel_not_psd", "behavior", "indefinite matrices give a warning, not an error"),
 )

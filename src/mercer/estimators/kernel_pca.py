@@ -25,6 +25,7 @@ from mercer.estimators._degenerate import warn_if_degenerate
 from mercer.estimators._fitted import FitRows
 from mercer.estimators._parameters import require_choice, require_number, require_seed
 from mercer.gram import Gram
+from mercer.gram.precomputed import symmetric_once_centred
 from mercer.kernels import Kernel, as_kernel
 from mercer.kernels.convert import rate_of_scale
 from mercer.solvers.linear import cholesky
@@ -220,13 +221,17 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEstimat
         Parameters
         ----------
         X : array-like or sparse matrix of shape (n_samples, n_features)
-            For ``kernel="precomputed"``, the kernel matrix of shape (n_samples, n_samples).
+            For ``kernel="precomputed"``, the kernel matrix of shape (n_samples, n_samples), which must be symmetric
+            once it is centred.
         y : ignored
         """
         self._check_parameters()
         rows = self._check_X(X, reset=True)
         X = rows.copy() if self.copy_X and rows is X else rows
         self._check_rows(X)
+        given = X
+        if self._is_precomputed:
+            X = symmetric_once_centred(X)
         self.gamma_ = self._rate(X)
         self._fit_kernel(X, intercept=True, gamma=self.gamma_)
         gram = self._gram(X, dtype=None if self.kernel_ is None else np.float64)
@@ -243,7 +248,9 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEstimat
         )  # fmt: skip
         self._judge(solution.value)
         self._take(solution.value, solution.state)
-        self.X_fit_ = X
+        if X is not given:
+            self._row_means = given.mean(axis=0)
+        self.X_fit_ = given
         self.certificate_ = solution.certificate
         self._report()
         if self.fit_inverse_transform:

@@ -51,13 +51,37 @@ def check_square(K: Any, name: str = "K") -> Array:
         i, j = np.argwhere(~np.isfinite(array))[0]
         raise DataError(f"the precomputed {name} has {array[i, j]} at [{i}, {j}]; every entry must be finite.")
     worst, i, j = worst_asymmetry(array)
-    tolerance = 1e3 * np.finfo(array.dtype).eps
-    if worst > tolerance * max(abs(array.max()), abs(array.min()), np.finfo(float).tiny):
+    if worst > _rounding(array):
         raise DataError(
             f"the precomputed {name} is not symmetric: {name}[{i}, {j}] = {array[i, j]:.6g} and "
             f"{name}[{j}, {i}] = {array[j, i]:.6g}; pass ({name} + {name}.T) / 2 if that is what is meant."
         )
     return array
+
+
+def _rounding(K: Array) -> float:
+    """How much entries that should be equal may differ."""
+    return 1e3 * float(np.finfo(K.dtype).eps) * max(abs(float(K.max())), abs(float(K.min())), np.finfo(float).tiny)
+
+
+def symmetric_once_centred(K: Array) -> Array:
+    r"""Return ``(K + K.T) / 2`` if centring takes the asymmetry of ``K`` (n, n) away, else ``K`` itself.
+
+    That is where :math:`K_{ij} - K_{ji} = a_i - a_j` for some vector a; both matrices are then the same once centred.
+
+    Examples
+    --------
+    >>> symmetric_once_centred(np.array([[1.0, 2.0], [3.0, 40.0]])).tolist()
+    [[1.0, 2.5], [2.5, 40.0]]
+    """
+    square = K.ndim == 2 and K.shape[0] == K.shape[1] > 0
+    # What is not square or finite gets its error where matrices are checked.
+    if not square or not np.isfinite(K).all() or worst_asymmetry(K)[0] <= _rounding(K):
+        return K
+    difference = K - K.T
+    a = difference.mean(axis=1)
+    difference -= a[:, None] - a
+    return (K + K.T) / 2 if np.abs(difference).max() <= _rounding(K) else K
 
 
 def worst_asymmetry(K: Array) -> tuple[float, int, int]:
