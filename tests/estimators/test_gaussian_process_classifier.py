@@ -379,3 +379,12 @@ def test_probabilities_are_calibrated(approximation: str, variance: float) -> No
     parts = np.array(excess)
     # Rows of one draw hang together, draws do not: their sums are of mean 0, within four standard errors.
     assert (np.abs(parts.sum(axis=0)) < 4.0 * np.sqrt(np.square(parts).sum(axis=0))).all()
+
+
+def test_log_marginal_likelihood_is_a_numpy_number_as_in_scikit_learn() -> None:
+    X = np.random.default_rng(0).normal(size=(12, 1))
+    model = GaussianProcessClassifier(optimizer=None).fit(X, X[:, 0] > 0)
+    answers = [model.log_marginal_likelihood(), model.log_marginal_likelihood(model.theta_)]
+    answers.append(model.log_marginal_likelihood(model.theta_, eval_gradient=True)[0])
+    # With a float32, as in a comparison to its eps, a Python number would be rounded to float32.
+    assert [(answer - np.float32(0.5)).dtype for answer in answers] == [np.float64] * 3

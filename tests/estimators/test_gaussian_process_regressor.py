@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from scipy.stats import multivariate_normal
 from sklearn.base import clone
-from sklearn.exceptions import NotFittedError
+from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.gaussian_process import GaussianProcessRegressor as Sklearn
 from sklearn.gaussian_process import kernels as their
 
@@ -383,3 +383,18 @@ def test_carbon_dioxide_at_mauna_loa() -> None:
     year = np.linspace(2002, 2003, 13)[:, None]
     mean, std = model.predict(year, return_std=True)
     assert 4 < np.ptp(mean) < 9 and 0.1 < std.max() < 1.5
+
+
+def test_log_marginal_likelihood_is_a_numpy_number_as_in_scikit_learn() -> None:
+    X = np.random.default_rng(0).normal(size=(12, 1))
+    model = GaussianProcessRegressor(optimizer=None).fit(X, np.sin(X[:, 0]))
+    answers = [model.log_marginal_likelihood(), model.log_marginal_likelihood(model.theta_)]
+    answers.append(model.log_marginal_likelihood(model.theta_, eval_gradient=True)[0])
+    # With a float32, as in a comparison to its eps, a Python number would be rounded to float32.
+    assert [(answer - np.float32(0.5)).dtype for answer in answers] == [np.float64] * 3
+
+
+def test_ending_at_a_bound_is_a_convergence_warning_too() -> None:
+    X = np.linspace(0, 10, 12)[:, None]
+    with pytest.warns(ConvergenceWarning, match="left length_scale at its upper bound"):
+        GaussianProcessRegressor(RBF(0.3).bounded(length_scale=(0.1, 0.5))).fit(X, np.sin(X[:, 0]))

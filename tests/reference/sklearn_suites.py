@@ -26,7 +26,7 @@ from reference.sklearn_swap import REPORT  # noqa: E402
 
 DOCUMENT = ROOT / "docs" / "migration.md"
 BEGIN, END = "<!-- differences: begin -->", "<!-- differences: end -->"
-KINDS = {"behavior": "yes", "in work": "yes", "private": "no, private attribute", "wording": "no, wording"}
+KINDS = {"behavior": "yes", "private": "no, private attribute", "wording": "no, wording"}
 
 
 @dataclass(frozen=True)

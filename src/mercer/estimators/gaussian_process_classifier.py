@@ -374,7 +374,7 @@ class GaussianProcessClassifier(BinaryParts):
         if theta is None:
             if eval_gradient:
                 raise ParameterError("a gradient needs theta; pass theta=model.theta_.")
-            return self.log_marginal_likelihood_value_
+            return np.float64(self.log_marginal_likelihood_value_)
         theta = np.asarray(theta, dtype=np.float64).ravel()
         if self.estimators_:
             return self._mean_evidence(theta, eval_gradient)
@@ -384,4 +384,4 @@ class GaussianProcessClassifier(BinaryParts):
                 f"of {self.kernel_!r}."
             )
         found = self._evidence(self._state).solve(theta, gradient=eval_gradient).value
-        return (found.evidence, found.gradient) if eval_gradient else found.evidence
+        return (np.float64(found.evidence), found.gradient) if eval_gradient else np.float64(found.evidence)

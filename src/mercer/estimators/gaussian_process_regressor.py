@@ -355,7 +355,7 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, GaussianPredict
         if theta is None:
             if eval_gradient:
                 raise ParameterError("a gradient needs theta; pass theta=model.theta_.")
-            return self.log_marginal_likelihood_value_
+            return np.float64(self.log_marginal_likelihood_value_)
         theta = np.asarray(theta, dtype=np.float64).ravel()
         if theta.shape != self.theta_.shape:
             raise ParameterError(
@@ -363,4 +363,8 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, GaussianPredict
                 f"of {self.kernel_!r}{', and the log of the noise variance' if self.noise is not None else ''}."
             )
         objective = Objective(self._with_trend(self._variances), n_jobs=self.n_jobs)
-        return objective(theta) if eval_gradient else objective.value(theta)
+        if not eval_gradient:
+            # Arithmetic of a NumPy number with a float32 stays in float64; that of a Python number does not.
+            return np.float64(objective.value(theta))
+        value, gradient = objective(theta)
+        return np.float64(value), gradient

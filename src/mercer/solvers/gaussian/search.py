@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
 from mercer._errors import IndefiniteKernelError, MercerWarning, NumericalError, ParameterError, warn_user
@@ -311,6 +312,10 @@ class _Ascent:
         return Trial(start, best, self.value, self.evaluations, self.failures, ended)
 
 
+class BoundWarning(MercerWarning, ConvergenceWarning):
+    """A search ended at a bound of a hyper-parameter; scikit-learn gives a ``ConvergenceWarning`` there."""
+
+
 def warn_of_bounds(search: Search, bounds: Any, names: Iterable[str]) -> None:
     """Warn of parameters that ended at a bound, where a wider one could be better."""
     box = np.asarray(bounds, dtype=np.float64).reshape(-1, 2)
@@ -321,5 +326,5 @@ def warn_of_bounds(search: Search, bounds: Any, names: Iterable[str]) -> None:
             warn_user(
                 f"the search left {name} at its {which} bound; give it other bounds (kernel.bounded) to look further, "
                 "or fix it (kernel.fixed).",
-                MercerWarning,
+                BoundWarning,
             )
