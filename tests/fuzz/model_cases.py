@@ -115,10 +115,14 @@ CASES |= {
     "pipeline, imputed": (lambda: make_pipeline(SimpleImputer(), MinMaxScaler(), mercer.SVC()).fit(X, TWO), NEW),
     "transformers of columns": (
         lambda: ColumnTransformer(
-            [("numbers", StandardScaler(), ["size"]), ("words", OneHotEncoder(), ["town"])]
+            [("numbers", StandardScaler(), ["size"]), ("words", OneHotEncoder(handle_unknown="ignore"), ["town"])]
         ).fit(FRAME), FRAME[:4]
     ),
-    "ordinal encoder": (lambda: OrdinalEncoder().fit(FRAME[["town"]].to_numpy()), FRAME[["town"]].to_numpy()[:3]),
+    # Another consistent encoder may not know the rows that it is asked about; it is to have an answer for these.
+    "ordinal encoder": (
+        lambda: OrdinalEncoder(handle_unknown="use_encoded_value", unknown_value=-1).fit(FRAME[["town"]].to_numpy()),
+        FRAME[["town"]].to_numpy()[:3],
+    ),
     "table": (lambda: TableModel(mercer.SVC(), target="tree").fit(FRAME, THREE), FRAME[:4]),
     "table, imputed": (
         lambda: TableModel(mercer.KernelRidge(kernel="rbf"), "minmax", impute="median").fit(
