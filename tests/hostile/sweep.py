@@ -20,6 +20,7 @@ import pandas as pd
 import scipy.sparse as sp
 from sklearn.base import clone, is_classifier
 from sklearn.exceptions import NotFittedError
+from sklearn.utils.validation import has_fit_parameter
 
 import mercer
 from estimator_table import CLASSES, CLUSTERERS, NEIGHBORS, SUPERVISED, TRANSFORMERS
@@ -219,7 +220,7 @@ def run(case: Case) -> str:
     """"answer", or the name of a documented error; raises what should not be."""
     model = case.model
     arguments = {} if case.weight is None else {"sample_weight": case.weight}
-    if arguments and "sample_weight" not in model.fit.__code__.co_varnames:
+    if not has_fit_parameter(model, "sample_weight"):
         arguments = {}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

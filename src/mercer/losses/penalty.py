@@ -51,7 +51,7 @@ class Penalty(ABC):
         slope = self.slope(t)
         if s <= 0 or not math.isfinite(slope):
             return math.inf if slope > 0 else 0.0
-        return math.log(slope / s) if slope > 0 else -math.inf
+        return math.log(slope) - math.log(s) if slope > 0 else -math.inf
 
 
 @dataclass(frozen=True)
