@@ -144,11 +144,11 @@ class Rounding:
 def resolves(dtype: np.dtype, diagonal: Array, point: Iterate, tol: float) -> bool:
     """Whether gradients in this precision can tell what is left to do from rounding.
 
-    In float32 that is a violation of ``tol``, as a solve in float64 follows where they cannot. Float64 is the last
-    precision there is: it goes on as long as the violation that the point has is more than rounding.
+    If rounding is below ``tol`` they can. Else it goes on as long as the violation that the point has is more than
+    rounding: from float32 to a solve in float64, the last precision there is, which does not look at ``tol``.
     """
     rounding = 0.5 * float(np.finfo(dtype).eps) * float(np.abs(diagonal).max()) * float(np.linalg.norm(point.beta))
-    if np.dtype(dtype) == np.float64:
-        return not point.violation() <= _EXTREMES * rounding
     # A NaN goes on, to be found where the block is made.
-    return not rounding > tol
+    if np.dtype(dtype) == np.float32 and not rounding > tol:
+        return True
+    return not point.violation() <= _EXTREMES * rounding

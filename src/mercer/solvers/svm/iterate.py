@@ -36,6 +36,8 @@ class Iterate:
     sums: int = 1
     groups: NDArray[np.int8] | None = None
     steps: int = 0
+    # The weights at which the gradient is ``linear``, where these are not zero.
+    origin: Vector | None = None
 
     @classmethod
     def begin(cls, problem: BoxQP, start: Vector | None) -> Iterate:
@@ -65,11 +67,14 @@ class Iterate:
         return change
 
     def take(self, rows: np.ndarray) -> Iterate:
-        """The part of the point at ``rows``, in arrays of its own."""
+        """The part of the point at ``rows``, in arrays of its own: the problem with all other weights held.
+
+        Its dual objective counts from here.
+        """
         groups = None if self.groups is None else self.groups[rows]
         return replace(
-            self, linear=self.linear[rows], lower=self.lower[rows], upper=self.upper[rows], beta=self.beta[rows],
-            F=self.F[rows], groups=groups,
+            self, linear=self.F[rows], lower=self.lower[rows], upper=self.upper[rows], beta=self.beta[rows],
+            F=self.F[rows], groups=groups, origin=self.beta[rows],
         )  # fmt: skip
 
     @property
@@ -159,7 +164,10 @@ class Iterate:
         return self.F - offsets[0] if offsets else self.F
 
     def dual(self) -> float:
-        """The dual objective ``linear'beta - tube |beta| - beta'K beta / 2``."""
-        value = 0.5 * (self.beta @ (self.linear + self.F))
-        return float(value - self.tube * np.abs(self.beta).sum() if self.tube else value)
-
+        """The dual objective ``linear'beta - tube |beta| - beta'K beta / 2``; of a part, what it has risen by."""
+        change = self.beta if self.origin is None else self.beta - self.origin
+        value = 0.5 * (change @ (self.linear + self.F))
+        if self.tube:
+            before = 0.0 if self.origin is None else np.abs(self.origin).sum()
+            value -= self.tube * (np.abs(self.beta).sum() - before)
+        return float(value)

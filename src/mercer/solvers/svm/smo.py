@@ -33,8 +33,11 @@ _EXACT_STEPS = 200
 _WORKING_SET = 1536
 # The part of the tolerance that is aimed at in float32, to leave room for its rounding.
 _FLOAT32_PART = 0.9
-# Solves in float32 before float64 takes over; a large problem leaves rows out in its last round, so it has more.
+# Solves in float32 before float64 takes over, and in float64; a large problem leaves rows out in its last round, so
+# it has more.
 _ATTEMPTS = 4
+# In float64 it is tried again where the last time has lessened the violation to this part.
+_LESS = 0.5
 # Where the gap is asked for, a round aims at this part of the violation that would do if the two were in proportion.
 _GAP_PART = 0.5
 _GAP_ROUNDS = 12
@@ -191,7 +194,8 @@ class _Solver:
         """In float32; again from the float64 gradient, which shows what was missed; then in float64."""
         begin = point.beta.copy()
         attempts = 2 if len(begin) <= WHOLE else _ATTEMPTS
-        for dtype in (np.float32,) * attempts + (np.float64,):
+        least = np.inf
+        for dtype in (np.float32,) * attempts + (np.float64,) * _ATTEMPTS:
             # What overflows float32 becomes infinite, which is seen below.
             with np.errstate(over="ignore"):
                 self._attempt(dtype, point, tol if dtype == np.float64 else _FLOAT32_PART * tol)
@@ -203,8 +207,10 @@ class _Solver:
             check_gradient(point)
             renew_gradient(self.gram, point, self.known)
             self.known = point.beta.copy(), point.F.copy()
-            if point.violation() <= tol or point.steps >= self.limit:
+            violation = point.violation()
+            if violation <= tol or point.steps >= self.limit or (dtype == np.float64 and violation > _LESS * least):
                 break
+            least = min(least, violation)
 
     def _attempt(self, dtype: type[np.floating], point: Iterate, tol: float) -> None:
         """One solve in the precision ``dtype``."""

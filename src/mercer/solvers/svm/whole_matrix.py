@@ -12,7 +12,7 @@ from mercer.solvers.svm.interior import interior_point
 from mercer.solvers.svm.iterate import Iterate
 
 # Steps for each row before Newton steps are tried.
-_ROUND = 4
+ROUND = 4
 # The most free rows for a Newton step: its cost grows with their cube.
 _NEWTON_ROWS = 512
 # Steps for each row after which pairs of weights are said to crawl.
@@ -30,25 +30,32 @@ def on_whole_matrix(K: Array, point: Iterate, tol: float, max_iter: int) -> None
     of very different scales can make pairs crawl without end next to rounding, each round with a gain of the objective:
     after the interior point method, only steps that lessen the violation go on.
     """
+    if point.sums:
+        on_square(K, point, tol, max_iter)
+        return
+    square, inside = padded(len(K), True, np.empty((len(K) + 1) ** 2, K.dtype))
+    inside[...] = K
+    on_square(square, point, tol, max_iter)
+
+
+def on_square(square: Array, point: Iterate, tol: float, max_iter: int) -> None:
+    """The same for a matrix as :func:`mercer.solvers.svm.block.padded` returns it."""
+    K = square[: len(point.beta), : len(point.beta)]
     block, stall = Block(len(K), K.dtype), Stall(K.dtype)
     diagonal = K.diagonal().copy()
     rows = np.arange(len(K))
-    square = K
-    if point.sums == 0:
-        square, inside = padded(len(K), True, np.empty((len(K) + 1) ** 2, K.dtype))
-        inside[...] = K
     crawls, last, aim = point.steps + _CRAWL * len(K), np.inf, -np.inf
     least, best = np.inf, (point.beta, point.F)
     while point.violation() > tol and point.steps < max_iter:
         # In float64 it is for the stall to say when that is no use: next to rounding, more steps may yet do it.
         if K.dtype == np.float32 and not resolves(K.dtype, diagonal, point, tol):
             return
-        portion = min(_ROUND * len(K), max_iter - point.steps)
+        portion = min(ROUND * len(K), max_iter - point.steps)
         change = block.solve(square, diagonal, point, rows, 0.9 * tol, portion)
         moved = np.flatnonzero(change)
-        subtract_rows(point.F, K, moved, change[moved])
+        subtract_rows(point.F, square, moved, change[moved])
         if point.violation() > tol and point.steps < max_iter:
-            _newton_round(K, point)
+            _newton_round(square, point)
         if point.steps >= crawls:
             if K.dtype == np.float32:
                 return

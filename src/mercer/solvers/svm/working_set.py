@@ -11,19 +11,28 @@ import math
 import numpy as np
 
 from mercer.engine.progress import Progress
+from mercer.loops.smo import subtract_rows
 from mercer.solvers.matrix import Array, GramMatrix
 from mercer.solvers.svm.block import Block, Rounding, Stall, padded, resolves
 from mercer.solvers.svm.iterate import Iterate
 from mercer.solvers.svm.row_store import RowStore
+from mercer.solvers.svm.whole_matrix import ROUND, on_square
 
 # The block is solved to this part of the violation that it began with.
 _INNER = 0.1
+# Rows are near copies if their squared distance is at most this part of the sum of their squared norms. With more
+# copies of a row than this in a working set, on average, the next one is drawn in part.
+_COPY, _COPIES, _SAMPLE = 1e-3, 8, 32
 # The first working set, and what is added to it for a free weight is four rows.
 _SMALLEST = 512
 
 
-def select(rising: np.ndarray, falling: np.ndarray, size: int, previous: np.ndarray) -> np.ndarray:
+def select(
+    rising: np.ndarray, falling: np.ndarray, size: int, previous: np.ndarray, random: np.random.Generator | None = None
+) -> np.ndarray:
     """The next working set: up to half from ``previous``, the rest the worst violators of either side.
+
+    With ``random``, half of these violators are drawn from all those that are not the worst.
 
     ``rising`` and ``falling`` are the sides of the iterate; they are overwritten.
     """
@@ -32,23 +41,40 @@ def select(rising: np.ndarray, falling: np.ndarray, size: int, previous: np.ndar
     kept = previous[: size // 2]
     rising[kept] = falling[kept] = -np.inf
     each = (size - len(kept)) // 2
-    top = _largest(rising, least_rising, each)
+    top = _violators(rising, least_rising, each, random)
     falling[top] = -np.inf
-    return np.concatenate([top, _largest(falling, least_falling, each), kept])
+    return np.concatenate([top, _violators(falling, least_falling, each, random), kept])
 
 
-def _largest(values: np.ndarray, least: float, count: int) -> np.ndarray:
-    """Indices of the ``count`` largest values above ``least``, in ascending order of the index.
+def _violators(values: np.ndarray, least: float, count: int, random: np.random.Generator | None) -> np.ndarray:
+    """Indices of the ``count`` largest values above ``least``, ascending; with ``random``, half of them are drawn.
 
     Without the rows that are masked by -inf: the partition takes quadratic time over many equal values.
     """
     found = np.flatnonzero(values > least)
-    if len(found) > count:
-        found = np.sort(found[np.argpartition(values[found], -count)[-count:]])
-    return found
+    if len(found) <= count:
+        return found
+    worst = count if random is None else count - count // 2
+    found = found[np.argpartition(values[found], -worst)]
+    chosen = found[len(found) - worst :]
+    if random is not None:
+        rest = random.choice(len(found) - worst, count - worst, replace=False, shuffle=False)
+        chosen = np.concatenate([chosen, found[rest]])
+    return np.sort(chosen)
 
 
-def _select(point: Iterate, size: int, previous: np.ndarray) -> np.ndarray:
+def _has_copies(K: Array, diagonal: Array) -> bool:
+    """Whether rows of a working set have many near copies in it, in a sample of the rows.
+
+    The worst violators are then the copies of a few rows, and steps among them change next to nothing.
+    """
+    some = np.linspace(0, len(K) - 1, min(len(K), _SAMPLE)).astype(np.intp)
+    scale = diagonal[some][:, None] + diagonal
+    near = scale - 2.0 * K[some] <= _COPY * scale
+    return bool(np.count_nonzero(near) > (1 + _COPIES) * len(some))
+
+
+def _select(point: Iterate, size: int, previous: np.ndarray, random: np.random.Generator | None) -> np.ndarray:
     """The next working set, shared evenly by the groups of rows, or by the rows and the offset that is 0."""
     rising, falling = point.sides()
     if point.groups is not None:
@@ -56,12 +82,12 @@ def _select(point: Iterate, size: int, previous: np.ndarray) -> np.ndarray:
         for number in (0, 1):
             part = np.flatnonzero(point.groups == number)
             before = np.searchsorted(part, previous[point.groups[previous] == number])
-            sets.append(part[select(rising[part], falling[part], size // 2, before)])
+            sets.append(part[select(rising[part], falling[part], size // 2, before, random)])
         return np.concatenate(sets)
     if not point.sums:
         # Zero is the value of the offset: it violates with either side.
         rising, falling = np.append(rising, 0.0), np.append(falling, 0.0)
-    chosen = select(rising, falling, size, previous)
+    chosen = select(rising, falling, size, previous, random)
     return chosen[chosen < len(point.F)]
 
 
@@ -75,20 +101,40 @@ def by_working_sets(
     dtype, size = np.dtype(gram.dtype), math.isqrt(room.size) - 1
     block, stall = Block(size, dtype), Stall(dtype)
     diagonal = gram.diagonal().astype(dtype, copy=False)
-    rows = np.empty(0, dtype=np.intp)
+    rows, random, copies = np.empty(0, dtype=np.intp), np.random.default_rng(0), False
     while point.steps < max_iter:
         gap = point.violation()
         if not gap > tol or not resolves(dtype, diagonal, point, tol):
             break
         # A problem with few support vectors shows it early; a block that is too large is thrown away.
         wanted = min(size, _SMALLEST + 4 * int(np.count_nonzero(point.free)))
-        rows = _select(point, wanted, rows)
+        rows = _select(point, wanted, rows, random if copies else None)
         square, inside = padded(len(rows), point.sums == 0, room)
         gram.block(rows, rows, out=inside)
+        copies = _has_copies(inside, diagonal[rows])
         inner = max(_INNER * gap, 0.5 * tol)
-        change = block.solve(square, diagonal[rows], point, rows, inner, max_iter - point.steps)
+        change = _solve(block, square, diagonal[rows], point, rows, inner, max_iter)
         moved = np.flatnonzero(change)
         store.subtract(point.F, rows[moved], change[moved])
         progress.advance()
         if stall.reached(point.dual(), point.violation(), Rounding.typical(diagonal, point)):
             break
+
+
+def _solve(
+    block: Block, square: Array, diagonal: Array, point: Iterate, rows: np.ndarray, tol: float, max_iter: int
+) -> np.ndarray:
+    """Steps within the working set ``rows``, and where these crawl also Newton steps; returns the change of beta."""
+    portion, begun = ROUND * len(rows), point.steps
+    change = block.solve(square, diagonal, point, rows, tol, min(portion, max_iter - begun))
+    if point.steps < min(begun + portion, max_iter):
+        return change
+    part = point.take(rows)
+    moved = np.flatnonzero(change)
+    subtract_rows(part.F, square, moved, change[moved])
+    on_square(square, part, tol, max_iter)
+    change += part.beta - point.beta[rows]
+    point.beta[rows], point.steps = part.beta, part.steps
+    if not np.isfinite(part.F).all():
+        point.F[rows] = np.nan
+    return change
