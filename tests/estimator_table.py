@@ -111,7 +111,9 @@ def refitted(model: Any, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 def many_rows(model: Any) -> np.ndarray:
     """Enough rows for several tiles; each seven times, but for the estimators that merge equal rows."""
     merging = isinstance(
-        model, KernelSGDClassifier | KernelOrdinalRegression | GaussianProcessOrdinalRegression | KernelKMeans
-    )
+        model,
+        KernelSGDClassifier | KernelOrdinalRegression | GaussianProcessOrdinalRegression | KernelKMeans
+        | SVC | NuSVC | SVR | NuSVR | OneClassSVM,
+    )  # fmt: skip
     jitter = np.linspace(0, 1e-3, 630)[:, None] if merging else 0.0
     return np.tile(X, (7, 1)) + jitter

@@ -21,6 +21,7 @@ from mercer.data.statements import Count, Flag, Floats, Is, Labels, Lengths, Who
 from mercer.engine import memory
 from mercer.estimators._base import KernelEstimator
 from mercer.estimators._class_rows import ClassRows
+from mercer.estimators._copies import Copies
 from mercer.estimators._fitted import Coefficients, SupportRows, training_shape
 from mercer.estimators._layout import dense, laid_out_as, read_only
 from mercer.estimators._one_vs_one import (
@@ -32,7 +33,7 @@ from mercer.estimators._one_vs_one import (
     tally_rows,
     total,
 )
-from mercer.estimators._pair_probabilities import PairProbabilities
+from mercer.estimators._pair_probabilities import PairProbabilities, is_wanted
 from mercer.estimators._parameters import require_choice, require_number, require_seed
 from mercer.estimators._targets import check_labels
 from mercer.estimators._weights import check_svm_weight, class_factors, fit_weighted_kernel
@@ -50,6 +51,36 @@ ROLES = np.array(["outside", "free", "bounded"])
 def _of_rows(k: int, n: int) -> tuple[int, ...]:
     """The shape of what is told of the training rows: once for two classes, else against each other class."""
     return (n,) if k == 2 else (k - 1, n)
+
+
+class MergedRows:
+    """The rows of classes with equal ones merged into one, whose weight is their sum, and answers told apart again."""
+
+    def __init__(self, model: KernelEstimator, X: Any, data: ClassRows) -> None:
+        self.whole, self.data = data, data
+        self._copies = copies = Copies.find(X, data.rows, data.codes, model.kernel_)
+        if copies is not None:
+            first = copies.first
+            self.data = replace(
+                data, rows=data.rows[first], codes=data.codes[first], weight=copies.summed(data.weight)
+            )  # fmt: skip
+
+    def start(self, weights: Vector | None) -> Vector | None:
+        """Weights of all rows, (k - 1, n), added up over equal ones."""
+        return weights if weights is None or self._copies is None else self._copies.summed(weights)
+
+    def spread(self, answers: PairAnswers, bounds: Vector) -> PairAnswers:
+        """The answers for all rows, whose weights are at most ``bounds`` (n,) before any division."""
+        if self._copies is None:
+            return answers
+        whole = PairAnswers(self.whole.sizes)
+        scale = np.divide(answers.beta, answers.state, out=np.ones(answers.beta.shape), where=answers.state != 0)
+        for layer, state in enumerate(answers.state):
+            whole.state[layer] = self._copies.share(state, -bounds, bounds)
+        whole.beta[...] = whole.state * scale[:, self._copies.owner]
+        whole.gradient[...] = answers.gradient[:, self._copies.owner]
+        whole.offsets, whole.certificates = answers.offsets, answers.certificates
+        return whole
 
 
 class PairClassifier(ClassifierMixin, PairProbabilities, KernelEstimator, ABC):
@@ -124,14 +155,30 @@ class PairClassifier(ClassifierMixin, PairProbabilities, KernelEstimator, ABC):
         """
         begun = time.perf_counter()
         X, data, last = self._prepare(X, y, sample_weight)
-        bounds = self._bounds(data)
         with memory.track() as account:
-            gram, convex = self._class_gram(X, data)
-            answers = self._solve(gram, convex, data, bounds, last, self._method(data))
+            merged = MergedRows(self, X, data)
+            matrix = self._class_gram(X, merged.data)
+            answers = self._solve_merged(X, merged, matrix, last)
         self._finish(X, data, answers, time.perf_counter() - begun, account.peak)
         self._report()
-        self._calibrate(gram, convex, data, bounds, answers)
+        if merged.data is not data and is_wanted(self.probability):
+            # Folds are of the rows as given.
+            matrix = self._class_gram(X, data)
+        self._calibrate(*matrix, data, self._bounds(data), answers)
         return self
+
+    def _solve_merged(
+        self, X: Any, merged: MergedRows, matrix: tuple[Any, bool], last: Vector | None
+    ) -> PairAnswers:
+        """Solve over the rows that differ. That no hard margin exists is shown for the rows as given."""
+        few, data = merged.data, merged.whole
+        try:
+            answers = self._solve(*matrix, few, self._bounds(few), merged.start(last), self._method(few))
+        except InfeasibleError:
+            if few is data:
+                raise
+            return self._solve(*self._class_gram(X, data), data, self._bounds(data), last, self._method(data))
+        return merged.spread(answers, self._bounds(data))
 
     def _prepare(self, X: Any, y: Any, sample_weight: Any) -> tuple[Any, ClassRows, Vector | None]:
         """Check all that was given and fit the kernel; X, its rows by class, and the weights of the last fit."""

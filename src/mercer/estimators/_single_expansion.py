@@ -18,6 +18,7 @@ from mercer.data.fitted import Fitted
 from mercer.data.statements import Count, Floats, Is, Lengths, Whole
 from mercer.engine import memory
 from mercer.estimators._base import KernelEstimator
+from mercer.estimators._copies import Copies
 from mercer.estimators._fitted import Coefficients, SupportRows, training_shape
 from mercer.estimators._layout import dense, laid_out_as, read_only
 from mercer.estimators._parameters import require_choice, require_number
@@ -78,6 +79,10 @@ class SingleExpansion(KernelEstimator, ABC):
     def _problem(self, gram: GramMatrix, targets: Vector, weight: Vector, convex: bool) -> BoxQP:
         """The dual over the rows with a weight: over each row once, or over all of them twice."""
 
+    @abstractmethod
+    def _bound(self, weight: Vector) -> Vector:
+        """The largest size of the weight in the expansion of rows that count ``weight`` times."""
+
     def _check_controls(self) -> None:
         """Raise if a parameter of the solver makes no sense."""
         for name in ("tol", "cache_size"):
@@ -95,13 +100,18 @@ class SingleExpansion(KernelEstimator, ABC):
         used = np.flatnonzero(weight)
         fit_weighted_kernel(self, X, weight, intercept=intercept)
         whole: Any = self._gram(X, dtype=None if self.kernel_ is None else np.float64)
-        gram = whole if len(used) == X.shape[0] else whole.restrict(used, used)
+        copies = Copies.find(X, used, targets[used], self.kernel_)
+        rows = used if copies is None else used[copies.first]
+        counted = weight[used] if copies is None else copies.summed(weight[used])
+        gram = whole if len(rows) == X.shape[0] else whole.restrict(rows, rows)
         # Along a path the matrix is the same, so it is examined once.
         known = trail.convex if trail else None
-        convex = self._is_convex(gram, used, X.dtype, intercept=intercept) if known is None else known
+        convex = self._is_convex(gram, rows, X.dtype, intercept=intercept) if known is None else known
         with memory.track() as account:
-            problem = self._problem(gram, targets[used], weight[used], convex)
-            start, gradient = None if last is None else feasible(last[used], problem), None
+            problem = self._problem(gram, targets[rows], counted, convex)
+            if last is not None:
+                last = last[used] if copies is None else copies.summed(last[used])
+            start, gradient = None if last is None else feasible(last, problem), None
             if trail:
                 start, gradient = trail.start(problem, feasible)
             solution = solve_box_qp(
@@ -115,10 +125,14 @@ class SingleExpansion(KernelEstimator, ABC):
         offset = sum(value.offsets) / len(value.offsets) if value.offsets else 0.0
         weights = np.zeros(X.shape[0])
         # A problem that states each row twice shares the row's weight between the two.
-        weights[used] = value.beta.reshape(-1, len(used)).sum(axis=0)
+        beta, gradient = value.beta.reshape(-1, len(rows)).sum(axis=0), value.gradient[: len(rows)]
+        if copies is not None:
+            bound = self._bound(weight[used])
+            beta, gradient = copies.share(beta, -bound, bound), gradient[copies.owner]
+        weights[used] = beta
         self._keep(X, weights, offset)
         residual = np.empty(X.shape[0])
-        residual[used] = value.gradient[: len(used)] - offset
+        residual[used] = gradient - offset
         idle = np.flatnonzero(weight == 0)
         if len(idle):
             residual[idle] = targets[idle] - whole.restrict(idle, self.support_) @ weights[self.support_] - offset

@@ -33,6 +33,9 @@ class TubeRegressor(RegressorMixin, SingleExpansion):
         """The prediction for each row of ``X``, (m,), in float64; ``X`` is (m, n) for ``"precomputed"``."""
         return self._values(X)
 
+    def _bound(self, weight: Vector) -> Vector:
+        return np.asarray(self.C * weight)
+
     def _check_C(self) -> None:
         advice = ""
         if isinstance(self.C, float) and np.isposinf(self.C):
@@ -43,4 +46,4 @@ class TubeRegressor(RegressorMixin, SingleExpansion):
         """Set the slacks and the roles of the rows."""
         self.slacks_above_ = np.maximum(learned.residual - width, 0.0)
         self.slacks_below_ = np.maximum(-learned.residual - width, 0.0)
-        self.roles_ = roles(learned.weights, self.C * weight, self.slacks_above_ + self.slacks_below_)
+        self.roles_ = roles(learned.weights, self._bound(weight), self.slacks_above_ + self.slacks_below_)

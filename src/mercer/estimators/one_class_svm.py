@@ -218,6 +218,9 @@ class OneClassSVM(OutlierMixin, SingleExpansion):
         largest = float(np.abs(learned.gram.diagonal()).max()) * float(learned.weights.sum())
         return left_open + _ROUNDING * float(np.finfo(X.dtype).eps) * largest
 
+    def _bound(self, weight: Vector) -> Vector:
+        return weight
+
     def _problem(self, gram: GramMatrix, targets: Vector, weight: Vector, convex: bool) -> BoxQP:
         total = float(self.nu * weight.sum())
         return BoxQP(gram, targets, np.zeros(len(weight)), weight, totals=(total,), convex=convex)

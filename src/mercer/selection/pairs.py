@@ -10,7 +10,8 @@ import numpy as np
 
 from mercer.engine import memory
 from mercer.estimators._class_rows import ClassRows
-from mercer.estimators._pair_classifier import PairClassifier
+from mercer.estimators._pair_classifier import MergedRows, PairClassifier
+from mercer.estimators._pair_probabilities import is_wanted
 from mercer.estimators._trail import Trail, outward
 from mercer.estimators.nu_svc import NuSVC
 from mercer.gram import PrecomputedGram
@@ -31,15 +32,20 @@ def fit_pairs(models: list[PairClassifier], X: Any, y: Any, sample_weight: Any) 
     fitted = {name: value for name, value in vars(first).items() if name not in first.get_params(deep=False)}
     for model in models[1:]:
         model.__dict__.update(fitted)
-    steps = _Steps(models, data)
+    merged = MergedRows(first, X, data)
+    few = merged.data
+    steps = _Steps(models, few)
     with memory.track() as account:
-        gram, convex = first._class_gram(X, data)
-        first._solve(gram, convex, data, steps.bounds[0], None, steps.solve)
+        matrix = first._class_gram(X, few)
+        first._solve(*matrix, few, steps.bounds[0], None, steps.solve)
+    if few is not data and is_wanted(first.probability):
+        matrix = first._class_gram(X, data)
     for number, model in enumerate(models):
-        answers = PairAnswers.of(data.sizes, (steps.answers[pair][number] for pair in sorted(steps.answers)))
+        answers = PairAnswers.of(few.sizes, (steps.answers[pair][number] for pair in sorted(steps.answers)))
+        answers = merged.spread(answers, model._bounds(data))
         model._finish(X, data, answers, float(answers.certificates.seconds.sum()), account.peak)
         model._report()
-        model._calibrate(gram, convex, data, steps.bounds[number], answers)
+        model._calibrate(*matrix, data, model._bounds(data), answers)
 
 
 class _Steps:
