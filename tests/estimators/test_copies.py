@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from mercer import SVC, SVR, NuSVC, NuSVR, OneClassSVM, kernels
 from mercer.estimators._copies import Copies
+from mercer.estimators._layout import dense
 from mercer.selection import svm_path
 
 N = 30
@@ -54,9 +55,9 @@ def test_repeated_rows_are_solved_as_one_row_with_a_weight(name, form):
     np.testing.assert_allclose(getattr(weighted, values)(at_few), getattr(repeated, values)(at_many), atol=1e-9)
     assert repeated.certificate_.dual == pytest.approx(weighted.certificate_.dual, rel=1e-12)
     coefficients = np.zeros((weighted.dual_coef_.shape[0], N))
-    np.add.at(coefficients.T, owner[repeated.support_], repeated.dual_coef_.T)
+    np.add.at(coefficients.T, owner[repeated.support_], dense(repeated.dual_coef_).T)
     expected = np.zeros_like(coefficients)
-    expected[:, weighted.support_] = weighted.dual_coef_
+    expected[:, weighted.support_] = dense(weighted.dual_coef_)
     tolerance = 16 * N * EPS * float(np.abs(expected).max())
     np.testing.assert_allclose(coefficients, expected, atol=tolerance)
 

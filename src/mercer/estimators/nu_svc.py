@@ -16,7 +16,7 @@ from mercer.estimators._parameters import require_number
 from mercer.estimators._single_expansion import feasible
 from mercer.solvers.matrix import Array, GramMatrix, Vector
 from mercer.solvers.svm.box_qp import BoxQP
-from mercer.solvers.svm.joined_pair import JoinedPair
+from mercer.solvers.svm.joined_pair import PairMatrix
 from mercer.solvers.svm.nu_margin import nu_problem, solve_nu_margin
 from mercer.solvers.svm.pair_answers import PairAnswers
 from mercer.solvers.svm.pairwise import Answer, Controls, Method, Pair
@@ -234,7 +234,7 @@ class NuSVC(PairClassifier):
 
         def solve(
             gram: GramMatrix, y: Vector, upper: Vector, *, controls: Controls, start: Vector | None,
-            joined: JoinedPair | None, pair: Pair = (0, 1),
+            joined: PairMatrix | None, pair: Pair = (0, 1),
         ) -> Answer:  # fmt: skip
             first, second = factors[list(pair)]
             factor = np.where(y > 0, first, second)

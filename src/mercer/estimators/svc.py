@@ -16,7 +16,7 @@ from mercer.estimators._parameters import is_among, require_choice, require_numb
 from mercer.solvers.matrix import GramMatrix, Vector
 from mercer.solvers.svm.box_qp import BoxQP
 from mercer.solvers.svm.hard_margin import solve_hard_margin
-from mercer.solvers.svm.joined_pair import JoinedPair
+from mercer.solvers.svm.joined_pair import PairMatrix
 from mercer.solvers.svm.pair_answers import PairLayout
 from mercer.solvers.svm.pairwise import Answer, Controls, Method, Pair, c_svc
 from mercer.solvers.svm.projected import solve_by_projected_gradient
@@ -245,7 +245,7 @@ class SVC(PairClassifier):
 
 def _hard_margin(
     gram: GramMatrix, y: Vector, upper: Vector, *, controls: Controls, start: Vector | None,
-    joined: JoinedPair | None, pair: Pair = (0, 1),
+    joined: PairMatrix | None, pair: Pair = (0, 1),
 ) -> Answer:  # fmt: skip
     """The hard margin of one pair of classes; an error says which pair."""
     try:
@@ -258,7 +258,7 @@ def _hard_margin(
 
 def _projected(
     gram: GramMatrix, y: Vector, upper: Vector, *, controls: Controls, start: Vector | None,
-    joined: JoinedPair | None, pair: Pair = (0, 1), accelerated: bool,
+    joined: PairMatrix | None, pair: Pair = (0, 1), accelerated: bool,
 ) -> Answer:  # fmt: skip
     """The C-SVC of one pair of classes, by projected gradient."""
     problem = BoxQP.classification(gram, y, upper, intercept=controls.intercept, convex=controls.convex)

@@ -7,7 +7,7 @@ from operator import itemgetter
 from typing import Any
 
 import numpy as np
-from numpy.typing import DTypeLike
+from numpy.typing import DTypeLike, NDArray
 from scipy.sparse.linalg import LinearOperator, aslinearoperator
 
 from mercer._errors import DataError
@@ -15,6 +15,8 @@ from mercer.engine import lapack, threads, tiles
 from mercer.engine.tiles import Array
 from mercer.gram.array_interface import ArrayInterface
 from mercer.gram.operator import as_index, check_factor
+from mercer.kernels.inputs import Index
+from mercer.loops.picked import is_finite, pick_entries
 from mercer.loops.transpose import widest_gap
 
 # Rows and columns that are compared at a time.
@@ -47,11 +49,12 @@ def check_square(K: Any, name: str = "K") -> Array:
         )
     if array.size == 0:
         raise DataError(f"the precomputed {name} is empty: its shape is {array.shape}.")
-    if not np.isfinite(array.sum()) and not np.isfinite(array).all():
+    worst, i, j, finite = _survey(array)
+    if not finite:
         i, j = np.argwhere(~np.isfinite(array))[0]
         raise DataError(f"the precomputed {name} has {array[i, j]} at [{i}, {j}]; every entry must be finite.")
-    worst, i, j = worst_asymmetry(array)
-    if worst > _rounding(array):
+    # Of a kernel, the largest entry is on the diagonal; only of others all entries are looked at for it.
+    if worst > _rounding(array.diagonal()) and worst > _rounding(array):
         raise DataError(
             f"the precomputed {name} is not symmetric: {name}[{i}, {j}] = {array[i, j]:.6g} and "
             f"{name}[{j}, {i}] = {array[j, i]:.6g}; pass ({name} + {name}.T) / 2 if that is what is meant."
@@ -86,8 +89,13 @@ def symmetric_once_centred(K: Array) -> Array:
 
 def worst_asymmetry(K: Array) -> tuple[float, int, int]:
     """The largest ``|K_ij - K_ji|`` and where it is, by tiles; no second matrix is made."""
+    return _survey(K)[:3]
+
+
+def _survey(K: Array) -> tuple[float, int, int, bool]:
+    """The worst asymmetry, where it is, and whether all entries are finite."""
     strips = tiles.spans(len(K), _SIDE)
-    found = [(0.0, 0, 0)] * len(strips)
+    found = [(0.0, 0, 0, True)] * len(strips)
 
     def look(number: int) -> None:
         rows = strips[number]
@@ -96,17 +104,24 @@ def worst_asymmetry(K: Array) -> tuple[float, int, int]:
             with tiles.scratch((columns.stop - columns.start, rows.stop - rows.start), K.dtype) as mirrored:
                 # A copy in the cache, read by whole lines: the other way round every entry would be a line of its own.
                 mirrored[...] = K[columns, rows]
-                worst, i, j = widest_gap(K[rows, columns], mirrored)
-            if worst > found[number][0]:
-                found[number] = worst, rows.start + i, columns.start + j
+                gap, i, j = widest_gap(K[rows, columns], mirrored)
+                finite = is_finite(K[rows, columns]) and is_finite(mirrored)
+            worst, row, column, before = found[number]
+            if gap > worst:
+                worst, row, column = gap, rows.start + i, columns.start + j
+            found[number] = worst, row, column, before and finite
 
     threads.run([partial(look, number) for number in range(len(strips))])
     # Of equally large ones the first.
-    return max(found, key=itemgetter(0), default=(0.0, 0, 0))
+    worst, i, j, _ = max(found, key=itemgetter(0), default=(0.0, 0, 0, True))
+    return worst, i, j, all(finite for *_, finite in found)
 
 
 class PrecomputedGram(ArrayInterface):
     """A matrix with the interface of :class:`mercer.gram.Gram`.
+
+    A part of it (``restrict``), or the same in another precision (``astype``), is lazy: entries are picked from the
+    matrix that was given when they are asked for.
 
     Examples
     --------
@@ -116,21 +131,38 @@ class PrecomputedGram(ArrayInterface):
     """
 
     def __init__(self, K: Any, *, symmetric: bool = True) -> None:
-        self.matrix = _as_matrix(K)
-        self.symmetric = symmetric
+        self._whole = _as_matrix(K)
+        self._begin(slice(0, self._whole.shape[0]), slice(0, self._whole.shape[1]), self._whole.dtype, symmetric)
+
+    def _begin(self, rows: Index, columns: Index, dtype: np.dtype, symmetric: bool) -> None:
+        self._rows, self._columns, self.symmetric = rows, columns, symmetric
+        self.dtype = np.dtype(dtype)
+        self.shape: tuple[int, int] = (_length(rows), _length(columns))
         self.n_jobs: int | None = None
+        self._matrix: Array | None = None
+
+    def _part(self, rows: Index, columns: Index, dtype: np.dtype, symmetric: bool) -> PrecomputedGram:
+        part = PrecomputedGram.__new__(PrecomputedGram)
+        part._whole = self._whole
+        part._begin(rows, columns, dtype, symmetric)
+        part.n_jobs = self.n_jobs
+        return part
 
     @property
-    def shape(self) -> tuple[int, int]:
-        return self.matrix.shape[0], self.matrix.shape[1]
-
-    @property
-    def dtype(self) -> np.dtype:
-        return self.matrix.dtype
+    def matrix(self) -> Array:
+        """The entries as an array: those that were given where that is possible, else a copy, which is kept."""
+        if self._matrix is None:
+            whole, rows, columns = self._whole, self._rows, self._columns
+            if isinstance(rows, slice) and isinstance(columns, slice) and self.dtype == whole.dtype:
+                self._matrix = whole[rows, columns]
+            else:
+                self._matrix = self.dense()
+        return self._matrix
 
     @property
     def nbytes(self) -> int:
-        return self.matrix.nbytes
+        """What the whole matrix takes, in bytes."""
+        return self.shape[0] * self.shape[1] * self.dtype.itemsize
 
     @property
     def tile(self) -> int:
@@ -147,21 +179,37 @@ class PrecomputedGram(ArrayInterface):
 
     def __matmul__(self, V: Any) -> Array:
         V = check_factor(V, self.shape[1])
-        if V.dtype == self.dtype:
+        if V.dtype == self.dtype and self._is_at_hand:
             return lapack.multiply(self.matrix, V)
         # By strips: NumPy would make a copy of the whole matrix in the other precision.
         out = np.empty((self.shape[0], *V.shape[1:]), np.result_type(self.dtype, V.dtype))
-        for rows in tiles.spans(self.shape[0]):
-            out[rows] = self.matrix[rows] @ V
+
+        def multiply(rows: slice) -> None:
+            with tiles.scratch((rows.stop - rows.start, self.shape[1]), self.dtype) as strip:
+                self.fill(rows, slice(0, self.shape[1]), strip)
+                out[rows] = strip @ V
+
+        threads.run([partial(multiply, rows) for rows in tiles.spans(self.shape[0], _SIDE)], self.n_jobs)
         return out
+
+    @property
+    def _is_at_hand(self) -> bool:
+        """Whether its entries lie in an array already."""
+        picked = not (isinstance(self._rows, slice) and isinstance(self._columns, slice))
+        return self._matrix is not None or not (picked or self.dtype != self._whole.dtype)
 
     def dense(self, out: Array | None = None) -> Array:
         """A copy of the matrix; into ``out`` if given."""
         if out is None:
-            return self.matrix.copy()
+            out = np.empty(self.shape, self.dtype)
         if out.shape != self.shape:
             raise DataError(f"out has shape {out.shape}, and the matrix has {self.shape}.")
-        out[...] = self.matrix
+        place = out
+
+        def copy(rows: slice) -> None:
+            self.fill(rows, slice(0, self.shape[1]), place[rows])
+
+        threads.run([partial(copy, rows) for rows in tiles.spans(self.shape[0], tiles.TILE)], self.n_jobs)
         return out
 
     def block(self, rows: Any = None, columns: Any = None, out: Array | None = None) -> Array:
@@ -169,30 +217,44 @@ class PrecomputedGram(ArrayInterface):
         return self.restrict(rows, columns).dense(out)
 
     def fill(self, rows: slice | np.ndarray, columns: slice, out: Array) -> None:
-        """Write the part at rows, a slice or positions, and columns, a slice, into ``out``."""
-        out[...] = self.matrix[rows, columns]
+        """Write the part at rows, a slice or positions, and columns, a slice, into ``out``.
+
+        In this thread.
+        """
+        left, right = _picked(self._rows, rows), _picked(self._columns, columns)
+        if isinstance(right, slice):
+            out[...] = self._whole[left, right]
+        else:
+            at = np.arange(left.start, left.stop) if isinstance(left, slice) else left
+            pick_entries(self._whole, at, right, out)
 
     def rows(self, index: Any) -> Array:
         """Whole rows."""
         return self.block(index, None)
 
     def restrict(self, rows: Any = None, columns: Any = None) -> PrecomputedGram:
-        """The part of the matrix at ``rows`` and ``columns``."""
-        left = as_index(rows, self.shape[0], "row positions")
-        right = as_index(columns, self.shape[1], "column positions")
-        part = self.matrix[left]
-        part = part[:, right]
-        return PrecomputedGram(part, symmetric=self.symmetric and rows is columns)
+        """The part of the matrix at ``rows`` and ``columns``, of which no entry is copied before it is asked for."""
+        left = _picked(self._rows, as_index(rows, self.shape[0], "row positions"))
+        same = self.symmetric and rows is columns
+        right = left if same else _picked(self._columns, as_index(columns, self.shape[1], "column positions"))
+        return self._part(left, right, self.dtype, same)
 
     def diagonal(self) -> Array:
         """``K_ii`` in float64."""
         if not self.symmetric:
             raise DataError("only the Gram matrix of rows with themselves has a diagonal of k(x, x).")
-        return self.matrix.diagonal().astype(np.float64)
+        return self._whole.diagonal()[self._rows].astype(np.float64)
 
     def astype(self, dtype: DTypeLike) -> PrecomputedGram:
         """The same matrix in another precision."""
-        return PrecomputedGram(self.matrix.astype(dtype, copy=False), symmetric=self.symmetric)
+        return self._part(self._rows, self._columns, np.dtype(dtype), self.symmetric)
+
+    def stored(self) -> tuple[Array, NDArray[np.intp]]:
+        """The array that was given, and the positions of the rows and columns of a symmetric part of it."""
+        if not self.symmetric:
+            raise DataError("only a symmetric part has rows and columns at the same positions.")
+        rows = self._rows
+        return self._whole, np.arange(rows.start, rows.stop) if isinstance(rows, slice) else rows
 
     @property
     def T(self) -> PrecomputedGram:
@@ -207,8 +269,21 @@ class PrecomputedGram(ArrayInterface):
         return self.matrix, False
 
     def _is_stored(self, dtype: DTypeLike | None) -> bool:
-        return dtype is None or np.dtype(dtype) == self.dtype
+        return self._is_at_hand and (dtype is None or np.dtype(dtype) == self.dtype)
 
     def as_linear_operator(self) -> LinearOperator:
         """The matrix for SciPy's iterative solvers."""
         return aslinearoperator(self.matrix)
+
+
+def _picked(index: Index, further: Index) -> Index:
+    """``index[further]`` for slices with bounds and a step of 1, and positions, which may count from the end."""
+    if not isinstance(index, slice):
+        return index[further]
+    if isinstance(further, slice):
+        return slice(index.start + further.start, index.start + further.stop)
+    return index.start + np.where(further < 0, further + _length(index), further)
+
+
+def _length(index: Index) -> int:
+    return max(index.stop - index.start, 0) if isinstance(index, slice) else len(index)

@@ -1,4 +1,7 @@
-"""One-vs-one problems whose matrix is joined row by row from the blocks of its classes, as steps ask for rows."""
+"""One-vs-one problems whose matrix is joined row by row, as steps ask for rows.
+
+Rows come from the blocks of the classes, or are picked from a matrix of all rows.
+"""
 
 from __future__ import annotations
 
@@ -50,5 +53,47 @@ def solve_joined(own_first, own_second, cross, K, present, work, beta, lower, up
         done += steps
         if missing >= 0:
             _join_row(own_first, own_second, cross, missing, K[missing])
+            present[missing] = True
+    return done
+
+
+@jit
+def pick_row(matrix, at, i, row):
+    """Row ``i`` of ``matrix[at][:, at]``."""
+    source = matrix[at[i]]
+    for r in range(at.shape[0]):
+        row[r] = source[at[r]]
+
+
+@jit
+def pick_rows(matrix, at, index, K, present):
+    """The rows ``index`` of ``matrix[at][:, at]``, as far as they are not there."""
+    for i in index:
+        if not present[i]:
+            pick_row(matrix, at, i, K[i])
+            present[i] = True
+
+
+@jit
+def solve_picked(matrix, at, K, present, work, beta, lower, upper, tol):
+    """The same as :func:`solve_joined` in float64 on ``matrix[at][:, at]``, of which rows are picked into ``K``."""
+    q = beta.shape[0]
+    F, rise, fall, keys, diagonal = work[0], work[1], work[2], work[3], work[4]
+    bits = keys.view(np.int64)
+    tube = np.zeros(q)
+    largest = 0.0
+    for r in range(q):
+        diagonal[r] = matrix[at[r], at[r]]
+        largest = max(largest, diagonal[r])
+    least = np.finfo(np.float64).eps * max(largest, np.finfo(np.float32).tiny)
+    set_masks(beta, lower, upper, tube, rise, fall)
+    done, missing = 0, 0
+    while missing >= 0 and done < _ROUND * q:
+        steps, _, missing = smo_steps(
+            K, present, diagonal, F, beta, lower, upper, tube, rise, fall, keys, bits, tol, least, _ROUND * q - done
+        )
+        done += steps
+        if missing >= 0:
+            pick_row(matrix, at, missing, K[missing])
             present[missing] = True
     return done

@@ -17,7 +17,7 @@ from mercer.estimators.nu_svc import NuSVC
 from mercer.gram import PrecomputedGram
 from mercer.solvers.matrix import GramMatrix, Vector
 from mercer.solvers.svm.box_qp import BoxQP
-from mercer.solvers.svm.joined_pair import JoinedPair
+from mercer.solvers.svm.joined_pair import PairMatrix
 from mercer.solvers.svm.pair_answers import PairAnswers
 from mercer.solvers.svm.pairwise import Answer, Controls, Method, Pair, c_svc
 from mercer.solvers.svm.smo import EXACT
@@ -62,7 +62,7 @@ class _Steps:
 
     def solve(
         self, gram: GramMatrix, y: Vector, upper: Vector, *, controls: Controls, start: Vector | None,
-        joined: JoinedPair | None, pair: Pair,
+        joined: PairMatrix | None, pair: Pair,
     ) -> Answer:  # fmt: skip
         """As a :class:`mercer.solvers.svm.pairwise.Method`; returns the answer of the first model."""
         answers: dict[int, Answer] = {}
@@ -88,7 +88,7 @@ class _Steps:
 
 def _next(
     trail: Trail, method: Method, gram: GramMatrix, y: Vector, upper: Vector, controls: Controls,
-    joined: JoinedPair | None, pair: Pair,
+    joined: PairMatrix | None, pair: Pair,
 ) -> Answer:  # fmt: skip
     """The C-SVC for the next value."""
     problem = BoxQP.classification(gram, y, upper, intercept=controls.intercept, convex=controls.convex)

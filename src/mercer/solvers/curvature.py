@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from scipy.linalg import eigvalsh
 
 from mercer._errors import IndefiniteKernelError, KernelValueError
-from mercer.engine import memory
+from mercer.engine import memory, threads
 from mercer.gram.precomputed import PrecomputedGram, worst_asymmetry
 
 _STEPS = 24
@@ -19,7 +19,8 @@ _LOST, _PASSES = 1e3, 8
 _ROUNDING = 1e-6
 # Rounding in units of eps that may make an entry differ from its mirror image.
 _MIRRORED = 1e3
-# Of a function that is said to be a kernel, so many rows are looked at: what they refute is refuted.
+# Of a matrix or function that is said to be a kernel, so many rows are looked at: what they refute is refuted. To
+# multiply a matrix of 3,600 rows 24 times would take five times as long as a support vector machine on them.
 SAMPLE = 512
 
 
@@ -27,7 +28,9 @@ def require_conditionally_positive(gram: Any) -> None:
     r"""Refuse K if :math:`c^\top K c < 0` is found for a c that sums to 0, beyond what rounding can do.
 
     Such a c is a proof that K is not even conditionally positive semi-definite; that none is found is no proof that
-    it is. The ends of the spectrum are what Lanczos finds first, so what it misses after 24 products is small.
+    it is. The ends of the spectrum are what Lanczos finds first, so what it misses after 24 products is small. Of a
+    matrix of more than 512 rows a principal part is examined, on 512 rows, evenly spread: what refutes the part
+    refutes K, and an eigenvalue that all rows share shows in the part, in proportion to its rows.
 
     Parameters
     ----------
@@ -148,6 +151,12 @@ def lowest_quotient(gram: Any, *, balanced: bool) -> float:
 
 
 def _require(gram: Any, balanced: bool, what: str, mend: str) -> None:
+    if gram.shape[0] > SAMPLE:
+        chosen = np.linspace(0, gram.shape[0] - 1, SAMPLE).round().astype(np.intp)
+        with memory.reserve(SAMPLE**2 * gram.dtype.itemsize, "a part of the kernel matrix"):
+            part = gram.block(chosen, chosen, out=np.empty((SAMPLE, SAMPLE), gram.dtype))
+            _require(PrecomputedGram(part), balanced, f"{what} on {SAMPLE} of its {gram.shape[0]} rows", mend)
+        return
     values = _ritz_values(gram, balanced)
     low, largest = float(values.min()), float(np.abs(values).max())
     rounding = gram.shape[0] * float(np.finfo(gram.dtype).eps) * float(np.abs(gram.diagonal()).max())
@@ -165,6 +174,11 @@ def _require(gram: Any, balanced: bool, what: str, mend: str) -> None:
 
 def _ritz_values(gram: Any, balanced: bool) -> np.ndarray:
     """Rayleigh quotients of K (if balanced, on the vectors that sum to 0) from both ends of its spectrum inwards."""
+    with threads.one_blas_thread():
+        return _krylov_values(gram, balanced)
+
+
+def _krylov_values(gram: Any, balanced: bool) -> np.ndarray:
     n = gram.shape[0]
     basis = np.zeros((min(_STEPS, max(n - balanced, 1)), n))
     products = np.zeros_like(basis)

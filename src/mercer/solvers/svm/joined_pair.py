@@ -7,6 +7,7 @@ is left to :func:`mercer.solvers.svm.smo.solve_box_qp`.
 from __future__ import annotations
 
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -37,7 +38,63 @@ class Blocks:
     own: dict[int, Array]
 
 
-class JoinedPair:
+class PairMatrix(ABC):
+    """The matrix of two classes, of which rows are made when they are asked for, and answers with it.
+
+    Parameters
+    ----------
+    sizes : tuple of int
+        Rows of the two classes.
+    """
+
+    def __init__(self, sizes: tuple[int, int]) -> None:
+        self._sizes = sizes
+        # Weights to go on from, their gradient, and the steps to them, where steps alone did not solve the problem.
+        self.reached: tuple[Vector | None, Vector | None, int] = None, None, 0
+
+    @property
+    @abstractmethod
+    def nbytes(self) -> int:
+        """Of all that it holds."""
+
+    @abstractmethod
+    def matrix(self) -> Array | None:
+        """The whole matrix in float32, for :func:`mercer.solvers.svm.smo.solve_box_qp`, or None if it is large."""
+
+    @abstractmethod
+    def _product(self, weights: Vector) -> Vector:
+        """``K weights`` in float64."""
+
+    @abstractmethod
+    def _steps(self, F: Vector, beta: Vector, lower: Vector, upper: Vector, tol: float) -> int:
+        """Steps from ``beta``, in place, whose gradient is F, which may be overwritten; returns their number."""
+
+    def solve(
+        self, upper: Vector, rule: StepRule, start: Vector | None, start_gradient: Vector | None
+    ) -> Solution[BoxQPValue, Vector] | None:
+        """The C-SVC with the sizes of the weights bounded by ``upper`` (q,), or None if steps alone do not solve it.
+
+        ``start`` is a feasible beta and ``start_gradient`` its ``y - K beta`` in float64, where it is known.
+        """
+        begun = time.perf_counter()
+        a, b = self._sizes
+        y = np.repeat([1.0, -1.0], [a, b])
+        lower, upper = np.concatenate([np.zeros(a), -upper[a:]]), np.concatenate([upper[:a], np.zeros(b)])
+        before = np.zeros(a + b) if start is None else np.clip(start, lower, upper)
+        F = y - self._product(before) if start_gradient is None else start_gradient.copy()
+        beta = before.copy()
+        steps = self._steps(F, beta, lower, upper, rule.tol)
+        F -= self._product(beta - before)
+        figures = np.empty(FIGURES)
+        offset = assess(F, y, beta, lower, upper, True, figures)
+        figures[3] = steps
+        if not (np.isfinite(F).all() and rule.accepts(figures)):
+            self.reached = (beta, F, steps) if np.isfinite(F).all() else (start, start_gradient, 0)
+            return None
+        certificate = rule.certificate(figures, time.perf_counter() - begun, self.nbytes)
+        return Solution(BoxQPValue(beta, (offset,), F), certificate.status, certificate, beta)
+
+class JoinedPair(PairMatrix):
     """The matrix of two classes, of which rows are made when they are asked for, and answers with it.
 
     Its rows in float32 are in work memory of the thread: it is of use until the same thread makes another one.
@@ -55,7 +112,8 @@ class JoinedPair:
     def __init__(self, blocks: Blocks, pair: tuple[int, int], parts: list[slice]) -> None:
         self._first, self._second = (blocks.own[group] for group in pair)
         self._parts = parts
-        a, b = self._sizes = len(self._first), len(self._second)
+        a, b = len(self._first), len(self._second)
+        super().__init__((a, b))
         self._cross = scratch_tile("cross block", (a, b), _FLOAT32)
         cross, begin = self._cross, parts[0].start
 
@@ -69,42 +127,20 @@ class JoinedPair:
         self._exact = blocks.exact
         self._lines, self._held = scratch_tile("exact rows", (a + b, a + b), _FLOAT64), 0
         self._line = np.full(a + b, -1)
-        # Weights to go on from, their gradient, and the steps to them, where steps alone did not solve the problem.
-        self.reached: tuple[Vector | None, Vector | None, int] = None, None, 0
 
     @property
     def nbytes(self) -> int:
         """Of all that it holds."""
         return int(self._K.nbytes + self._cross.nbytes + self._lines[: self._held].nbytes)
 
-    def solve(
-        self, upper: Vector, rule: StepRule, start: Vector | None, start_gradient: Vector | None
-    ) -> Solution[BoxQPValue, Vector] | None:
-        """The C-SVC with the sizes of the weights bounded by ``upper`` (q,), or None if steps alone do not solve it.
-
-        ``start`` is a feasible beta and ``start_gradient`` its ``y - K beta`` in float64, where it is known.
-        """
-        begun = time.perf_counter()
-        a, b = self._sizes
-        y = np.repeat([1.0, -1.0], [a, b])
-        lower, upper = np.concatenate([np.zeros(a), -upper[a:]]), np.concatenate([upper[:a], np.zeros(b)])
-        before = np.zeros(a + b) if start is None else np.clip(start, lower, upper)
-        F = y - self._product(before) if start_gradient is None else start_gradient.copy()
-        beta, work = before.copy(), scratch_tile("steps", (5, a + b), _FLOAT32)
+    def _steps(self, F: Vector, beta: Vector, lower: Vector, upper: Vector, tol: float) -> int:
+        work = scratch_tile("steps", (5, len(beta)), _FLOAT32)
         work[0] = F
-        steps = solve_joined(
+        steps: int = solve_joined(
             self._first, self._second, self._cross, self._K, self._present, work, beta, lower, upper,
-            _FLOAT32_PART * rule.tol,
+            _FLOAT32_PART * tol,
         )  # fmt: skip
-        F -= self._product(beta - before)
-        figures = np.empty(FIGURES)
-        offset = assess(F, y, beta, lower, upper, True, figures)
-        figures[3] = steps
-        if not (np.isfinite(F).all() and rule.accepts(figures)):
-            self.reached = (beta, F, steps) if np.isfinite(F).all() else (start, start_gradient, 0)
-            return None
-        certificate = rule.certificate(figures, time.perf_counter() - begun, self.nbytes)
-        return Solution(BoxQPValue(beta, (offset,), F), certificate.status, certificate, beta)
+        return steps
 
     def matrix(self) -> Array | None:
         """The whole matrix in float32, for :func:`mercer.solvers.svm.smo.solve_box_qp`, or None if it is large."""

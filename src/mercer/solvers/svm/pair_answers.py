@@ -70,7 +70,8 @@ class PairLayout:
     def put(self, values: np.ndarray, pair: Pair, part: np.ndarray) -> None:
         """Set the values of one pair."""
         i, j = pair
-        values[j - 1, self.part(i)], values[i, self.part(j)] = np.split(part, [int(self.sizes[i])])
+        first = int(self.sizes[i])
+        values[j - 1, self.part(i)], values[i, self.part(j)] = part[:first], part[first:]
 
     def spread(self, of_pairs: np.ndarray) -> np.ndarray:
         """Values of the pairs (p,) for every row, (k - 1, n)."""

@@ -19,8 +19,9 @@ from mercer.engine.progress import Progress
 from mercer.gram import PrecomputedGram
 from mercer.solvers.matrix import Array, GramMatrix, Vector, whole_matrix
 from mercer.solvers.svm.box_qp import BoxQP
-from mercer.solvers.svm.joined_pair import Blocks, JoinedPair
+from mercer.solvers.svm.joined_pair import Blocks, JoinedPair, PairMatrix
 from mercer.solvers.svm.pair_answers import Answer, Pair, PairAnswers
+from mercer.solvers.svm.picked_pair import PickedPair
 from mercer.solvers.svm.smo import EXACT, WHOLE, solve_box_qp
 from mercer.solvers.svm.step_rule import StepRule
 from mercer.solvers.svm.tiny_pairs import solve_tiny_pairs
@@ -36,13 +37,13 @@ class Method(Protocol):
 
     def __call__(
         self, gram: GramMatrix, y: Vector, upper: Vector, *, controls: Controls, start: Vector | None,
-        joined: JoinedPair | None, pair: Pair,
+        joined: PairMatrix | None, pair: Pair,
     ) -> Answer: ...  # fmt: skip
 
 
 def c_svc(
     gram: GramMatrix, y: Vector, upper: Vector, *, controls: Controls, start: Vector | None,
-    joined: JoinedPair | None, pair: Pair, start_gradient: Vector | None = None,
+    joined: PairMatrix | None, pair: Pair, start_gradient: Vector | None = None,
 ) -> Answer:  # fmt: skip
     """The C-SVC of one pair of classes, by sequential minimal optimisation."""
     steps = 0
@@ -150,13 +151,19 @@ class _Pairs:
         answer = controls.method(
             gram, y, self.upper[rows], pair=pair, controls=controls,
             start=None if controls.starts is None else self.layout.take(controls.starts, pair),
-            joined=self._joined(pair),
+            joined=self._joined(pair, gram),
         )  # fmt: skip
         self.answers.put(pair, answer)
         self._progress.advance()
 
-    def _joined(self, pair: Pair) -> JoinedPair | None:
-        return None if self.blocks is None else JoinedPair(self.blocks, pair, [self.parts[group] for group in pair])
+    def _joined(self, pair: Pair, gram: GramMatrix) -> PairMatrix | None:
+        parts = [self.parts[group] for group in pair]
+        if self.blocks is not None:
+            return JoinedPair(self.blocks, pair, parts)
+        first, second = (part.stop - part.start for part in parts)
+        if isinstance(gram, PrecomputedGram) and EXACT < first + second <= JOINED:
+            return PickedPair(gram, (first, second))
+        return None
 
     def share_joint_matrix(self, pairs: list[Pair], held: ExitStack) -> None:
         """Make the whole matrix, in float64, where many tiny problems share a small one."""
@@ -168,7 +175,9 @@ class _Pairs:
         held.callback(setattr, self, "joint", None)
 
     def share_own_blocks(self, pairs: list[Pair], held: ExitStack) -> None:
-        """Make the blocks of the classes with themselves, in float32, unless they do not fit."""
+        """Make the blocks of the classes with themselves, in float32, unless they do not fit or K is there already."""
+        if isinstance(self.gram, PrecomputedGram):
+            return
         needed = sorted({group for pair in pairs for group in pair})
         lengths = {group: self.parts[group].stop - self.parts[group].start for group in needed}
         nbytes = sum(4 * length**2 for length in lengths.values())

@@ -1,0 +1,24 @@
+"""Entries picked from a matrix, and whether all are finite."""
+
+from mercer.loops._jit import jit
+
+
+@jit
+def pick_entries(matrix, rows, columns, out):
+    """``out = matrix[rows][:, columns]`` for positions that are valid and not negative, in the precision of ``out``."""
+    for i in range(rows.shape[0]):
+        source, target = matrix[rows[i]], out[i]
+        for j in range(columns.shape[0]):
+            target[j] = source[columns[j]]
+
+
+@jit
+def is_finite(matrix):
+    """Whether no entry is NaN or infinite."""
+    astray = matrix.dtype.type(0)
+    for i in range(matrix.shape[0]):
+        row = matrix[i]
+        for j in range(row.shape[0]):
+            # Zero times what is not finite is NaN. Unlike a test of each entry, sums are vector code.
+            astray += row[j] * matrix.dtype.type(0)
+    return astray == 0

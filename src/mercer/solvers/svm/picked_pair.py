@@ -1,0 +1,74 @@
+"""The C-SVC of two classes on a matrix that is there already: steps in float64 on rows picked from it.
+
+A row is copied when a step first asks for it, and serves the certificate as well; most rows never are.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from mercer.engine.tiles import scratch_tile
+from mercer.gram import PrecomputedGram
+from mercer.loops.joined import pick_rows, solve_picked
+from mercer.loops.smo import subtract_rows
+from mercer.solvers.matrix import Array, Vector
+from mercer.solvers.svm.joined_pair import PairMatrix
+from mercer.solvers.svm.smo import WHOLE
+
+
+class PickedPair(PairMatrix):
+    """The matrix of two classes as a part of one that is stored.
+
+    Its rows are in work memory of the thread: it is of use until the same thread makes another one.
+
+    Parameters
+    ----------
+    gram : PrecomputedGram
+        The kernel matrix of the two classes, (q, q).
+    sizes : tuple of int
+        Their rows.
+
+    Examples
+    --------
+    >>> from mercer.solvers.svm.step_rule import StepRule
+    >>> pair = PickedPair(PrecomputedGram(np.eye(2)), (1, 1))
+    >>> pair.solve(np.full(2, 10.0), StepRule(1e-3, "kkt", 100, True, True), None, None).value.beta
+    array([ 1., -1.])
+    """
+
+    def __init__(self, gram: PrecomputedGram, sizes: tuple[int, int]) -> None:
+        super().__init__(sizes)
+        self._gram = gram
+        self._matrix, self._at = gram.stored()
+        q = gram.shape[0]
+        self._K = scratch_tile("picked rows", (q, q), np.dtype(np.float64))
+        self._present = np.zeros(q, dtype=bool)
+
+    @property
+    def nbytes(self) -> int:
+        """Of all that it holds."""
+        return 8 * len(self._present) * int(np.count_nonzero(self._present))
+
+    def matrix(self) -> Array | None:
+        """The whole matrix in float32, for :func:`mercer.solvers.svm.smo.solve_box_qp`, or None if it is large."""
+        if len(self._present) > WHOLE:
+            return None
+        with np.errstate(over="ignore"):
+            return self._gram.astype(np.float32).dense()
+
+    def _product(self, weights: Vector) -> Vector:
+        """``K weights`` in float64."""
+        support = np.flatnonzero(weights)
+        pick_rows(self._matrix, self._at, support, self._K, self._present)
+        product = np.zeros(len(weights))
+        subtract_rows(product, self._K, support, -weights[support])
+        return product
+
+    def _steps(self, F: Vector, beta: Vector, lower: Vector, upper: Vector, tol: float) -> int:
+        work = scratch_tile("steps", (5, len(beta)), np.dtype(np.float64))
+        work[0] = F
+        # Room for the rounding of sums in another order.
+        steps: int = solve_picked(
+            self._matrix, self._at, self._K, self._present, work, beta, lower, upper, 0.999 * tol
+        )  # fmt: skip
+        return steps

@@ -1,0 +1,103 @@
+"""Parts of a given matrix are picked when they are asked for."""
+
+import tracemalloc
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_digits
+
+from mercer import SVC, kernels
+from mercer._errors import DataError
+from mercer.gram import PrecomputedGram
+from mercer.gram.precomputed import check_square
+
+RNG = np.random.default_rng(0)
+A = RNG.normal(size=(9, 4))
+K = A @ A.T
+INDICES = {
+    "all": None,
+    "slice": slice(2, 7),
+    "steps": slice(None, None, 3),
+    "positions": [4, 4, 0, -1],
+    "mask": np.arange(9) % 2 == 0,
+    "none": [],
+}
+
+
+def chosen(name):
+    index = INDICES[name]
+    return np.arange(9)[slice(None) if index is None else np.array(index, dtype=int) if name == "none" else index]
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("rows", INDICES)
+@pytest.mark.parametrize("columns", INDICES)
+def test_parts_are_those_of_the_array(rows, columns, dtype):
+    part = PrecomputedGram(K).restrict(INDICES[rows], INDICES[columns]).astype(dtype)
+    expected = K[np.ix_(chosen(rows), chosen(columns))].astype(dtype)
+    assert part.shape == expected.shape
+    assert part.dtype == dtype
+    assert part.nbytes == expected.nbytes
+    np.testing.assert_array_equal(part.dense(), expected)
+    V = RNG.normal(size=(expected.shape[1], 2)).astype(dtype)
+    np.testing.assert_allclose(part @ V, expected @ V, atol=64 * np.finfo(dtype).eps)
+    np.testing.assert_array_equal(part.matrix, expected)
+    if min(expected.shape) > 1:
+        again = part.restrict([1, 0], slice(0, 1))
+        np.testing.assert_array_equal(again.dense(), expected[[1, 0], :1])
+
+
+def test_a_part_of_the_same_rows_is_symmetric_and_has_a_diagonal():
+    index = np.array([5, 2, 2])
+    part = PrecomputedGram(K).restrict(index, index)
+    np.testing.assert_array_equal(part.diagonal(), K.diagonal()[index])
+    with pytest.raises(DataError, match="diagonal"):
+        PrecomputedGram(K).restrict(index, index.copy()).diagonal()
+
+
+def test_a_part_copies_nothing_before_it_is_asked_for():
+    n = 1000
+    whole, index = PrecomputedGram(np.eye(n)), RNG.permutation(n)
+    tracemalloc.start()
+    part = whole.restrict(index, index).astype(np.float32).restrict(index, None)
+    assert tracemalloc.get_traced_memory()[1] < n * n
+    tracemalloc.stop()
+    assert part.dense().sum() == n
+
+
+def test_a_fit_of_many_classes_does_not_copy_the_matrix():
+    digits = load_digits()
+    X, y = np.vstack([digits.data, digits.data + RNG.normal(size=digits.data.shape)]), np.tile(digits.target, 2)
+    matrix = kernels.RBF.from_gamma(0.001)(X)
+    SVC(kernel="precomputed").fit(matrix[:900, :900], y[:900])
+    tracemalloc.start()
+    model = SVC(kernel="precomputed", n_jobs=1).fit(matrix, y)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < matrix.nbytes // 2
+    assert model.fit_status_ == 0
+    other = SVC(kernel=kernels.RBF.from_gamma(0.001)).fit(X, y)
+    assert model.certificate_.dual == pytest.approx(other.certificate_.dual, rel=1e-6)
+    assert (model.predict(matrix) == other.predict(X)).mean() > 0.999
+
+
+@pytest.mark.parametrize("size", [3, 700])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_one_entry_that_is_wrong_is_found_wherever_it_is(size, dtype):
+    for i, j in ((0, size - 1), (size - 1, 0), (size // 2, size // 2)):
+        bad = np.eye(size, dtype=dtype)
+        bad[i, j] = np.inf
+        with pytest.raises(DataError, match=rf"inf at \[{i}, {j}\]"):
+            check_square(bad)
+        if i != j:
+            bad[i, j] = 0.5
+            with pytest.raises(DataError, match="not symmetric"):
+                check_square(bad)
+
+
+@pytest.mark.parametrize("n", [400, 1500])
+def test_a_matrix_that_curves_downwards_is_found_from_some_of_its_rows(n):
+    x = np.linspace(0, 3, n)[:, None]
+    distance = np.abs(x - x.T)
+    with pytest.raises(ValueError, match="indefinite"):
+        SVC(kernel="precomputed", allow_indefinite=False).fit(distance, x[:, 0] > 1)
