@@ -137,7 +137,6 @@ class PrecomputedGram(ArrayInterface):
     def _begin(self, rows: Index, columns: Index, dtype: np.dtype, symmetric: bool) -> None:
         self._rows, self._columns, self.symmetric = rows, columns, symmetric
         self.dtype = np.dtype(dtype)
-        self.shape: tuple[int, int] = (_length(rows), _length(columns))
         self.n_jobs: int | None = None
         self._matrix: Array | None = None
 
@@ -158,6 +157,10 @@ class PrecomputedGram(ArrayInterface):
             else:
                 self._matrix = self.dense()
         return self._matrix
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return _length(self._rows), _length(self._columns)
 
     @property
     def nbytes(self) -> int:
@@ -223,7 +226,9 @@ class PrecomputedGram(ArrayInterface):
         """
         left, right = _picked(self._rows, rows), _picked(self._columns, columns)
         if isinstance(right, slice):
-            out[...] = self._whole[left, right]
+            # What overflows another precision becomes infinite, which solvers look for.
+            with np.errstate(over="ignore"):
+                out[...] = self._whole[left, right]
         else:
             at = np.arange(left.start, left.stop) if isinstance(left, slice) else left
             pick_entries(self._whole, at, right, out)
