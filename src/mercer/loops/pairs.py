@@ -9,11 +9,15 @@ from __future__ import annotations
 import numpy as np
 
 from mercer.loops._jit import jit
+from mercer.loops.newton import MOST_FREE, newton_step
 from mercer.loops.smo import set_masks, smo_steps
 
 # Steps for each row before it is seen whether float64 can tell the violation from rounding; and the most of them.
 _ROUND = 4
-_ROUNDS = 10
+_ROUNDS = 20
+# Newton steps that end at a bound, before steps on pairs go on; and these to what part of the violation.
+_BOUNDS = 4
+_NEARER = 0.1
 # What is aimed at in units of the rounding of a gradient.
 _ABOVE = 4.0
 # The box of the row that stands for the offset where that is 0.
@@ -58,36 +62,71 @@ def _gradient(whole, beta, linear, F):
 
 
 @jit
-def _solve(whole, present, linear, beta, lower, upper, work, tol, exact, limit):
-    """SMO from ``beta``; ``work`` (7, q). Returns the steps, and whether it came to what float64 can resolve."""
+def _solve(whole, present, linear, beta, lower, upper, balanced, work, free, index, tol, exact, limit):
+    """SMO from ``beta``, and Newton steps for the last digits.
+
+    ``work`` (8, at least q and m), ``free`` (m, m) and ``index`` (m,) are room for m free weights.
+
+    Returns the steps, and whether it came to what float64 can resolve.
+    """
     q = beta.shape[0]
-    F, rise, fall, keys, diagonal, tube = work[0], work[1], work[2], work[3], work[4], work[5]
-    bits = keys.view(np.int64)
+    F, rise, fall, keys, diagonal, tube = (
+        work[0, :q], work[1, :q], work[2, :q], work[3, :q], work[4, :q], work[5, :q]
+    )
+    bits, m = keys.view(np.int64), index.shape[0]
     largest = 0.0
     for r in range(q):
         diagonal[r] = whole[r, r]
         tube[r] = 0.0
         largest = max(largest, abs(diagonal[r]))
     _gradient(whole, beta, linear, F)
-    done = 0
-    rounding = 0.0
-    gap = np.inf
+    done, rounding, gap = 0, 0.0, np.inf
+    # Steps to the tolerance first: mostly these find which weights are free.
+    near = 0.9 * tol
     for _ in range(_ROUNDS):
         aim = 0.9 * min(max(exact, _ABOVE * rounding), tol)
         set_masks(beta, lower, upper, tube, rise, fall)
         steps, gap, _ = smo_steps(
-            whole, present, diagonal, F, beta, lower, upper, tube, rise, fall, keys, bits, aim,
+            whole, present, diagonal, F, beta, lower, upper, tube, rise, fall, keys, bits, max(aim, near),
             max(_EPS * largest, _LEAST), min(_ROUND * q, limit - done),
         )  # fmt: skip
         done += steps
         if gap <= aim:
             return done, True
-        norm = 0.0
-        for r in range(q):
-            if upper[r] < _WIDE:
-                norm += beta[r] * beta[r]
-        rounding = 0.5 * _EPS * largest * np.sqrt(norm)
+        rounding = 0.5 * _EPS * largest * _norm(beta, upper)
+        if gap <= near:
+            for _ in range(_BOUNDS):
+                if done >= limit or not newton_step(
+                    whole, F, beta, lower, upper, balanced, free, index, work[6, :m], work[7, :m]
+                ):
+                    break
+                done += 1
+                gap = _violation(F, beta, lower, upper)
+                if gap <= 0.9 * min(max(exact, _ABOVE * rounding), tol):
+                    return done, True
+            near = _NEARER * gap
     return done, rounding > exact and gap <= tol
+
+
+@jit
+def _norm(beta, upper):
+    total = 0.0
+    for r in range(beta.shape[0]):
+        if upper[r] < _WIDE:
+            total += beta[r] * beta[r]
+    return np.sqrt(total)
+
+
+@jit
+def _violation(F, beta, lower, upper):
+    """The largest gradient that may rise less the smallest that may fall."""
+    top, bottom = -np.inf, np.inf
+    for r in range(F.shape[0]):
+        if beta[r] < upper[r]:
+            top = max(top, F[r])
+        if beta[r] > lower[r]:
+            bottom = min(bottom, F[r])
+    return top - bottom
 
 
 @jit
@@ -163,7 +202,8 @@ def solve_with_later(
     the pairs (c - i - 1,). Pairs that steps alone do not bring to ``exact``, or as near as rounding lets them, are
     left unsolved.
     """
-    room, arrays = np.empty((most + 1) * (most + 1)), np.empty((10, most + 1))
+    room, arrays = np.empty((most + 1) * (most + 1)), np.empty((12, most + 1))
+    free, index = np.empty((MOST_FREE, MOST_FREE)), np.empty(min(MOST_FREE, most + 1), np.int64)
     present = np.ones(most + 1, dtype=np.bool_)
     a = sizes[i]
     for t in range(sizes.shape[0] - i - 1):
@@ -178,13 +218,13 @@ def solve_with_later(
             K[:, columns[j] : columns[j] + b], own[places[i] : places[i] + a * a], own[places[j] : places[j] + b * b],
             a, b, not intercept, whole,
         )  # fmt: skip
-        linear, weight, lower, upper = arrays[6, :size], arrays[7, :size], arrays[8, :size], arrays[9, :size]
+        linear, weight, lower, upper = arrays[8, :size], arrays[9, :size], arrays[10, :size], arrays[11, :size]
         if not intercept:
             linear[q], weight[q], lower[q], upper[q] = 0.0, 0.0, -_WIDE, _WIDE
         place = rows[i], rows[j], a, classes[j] - 1, classes[i]
         _pose(*place, bound, start, linear[:q], weight[:q], lower[:q], upper[:q])
         steps, good = _solve(
-            whole, present[:size], linear, weight, lower, upper, arrays[:6, :size], tol, exact, limit
+            whole, present[:size], linear, weight, lower, upper, intercept, arrays[:8], free, index, tol, exact, limit
         )
         F = arrays[0, :q]
         _gradient(whole, weight[:q], linear, F)

@@ -20,8 +20,8 @@ from mercer.solvers.svm.pair_answers import PairAnswers
 from mercer.solvers.svm.smo import EXACT_TOL
 from mercer.solvers.svm.step_rule import StepRule
 
-# The most rows of a pair for which this is faster than one problem at a time.
-MOST = 256
+# The most rows of a pair for which this is faster than one problem at a time; as large a pair is solved exactly.
+MOST = 512
 # What a strip may take; so may the blocks of the classes with themselves.
 _STRIP = 256 * 2**20
 

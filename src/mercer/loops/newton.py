@@ -1,0 +1,114 @@
+"""Newton steps on the free weights of a small problem, where steps on pairs would take hundreds for the last digits."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from mercer.loops._jit import jit
+
+# The most free weights: a factor of their matrix takes the cube of their number.
+MOST_FREE = 96
+# Added to the diagonal, relative to its mean: the matrix of a smooth kernel is singular to rounding.
+_RIDGE = 1e-13
+
+
+@jit
+def _factor(L, m):
+    """The Cholesky factor of the lower triangle of ``L``, in its place; False if a pivot is not positive."""
+    for r in range(m):
+        row = L[r]
+        for c in range(r):
+            other = L[c]
+            total = row[c]
+            for k in range(c):
+                total -= row[k] * other[k]
+            row[c] = total / other[c]
+        pivot = row[r]
+        for k in range(r):
+            pivot -= row[k] * row[k]
+        if not pivot > 0.0:
+            return False
+        row[r] = np.sqrt(pivot)
+    return True
+
+
+@jit
+def _solve(L, m, x):
+    """``x`` (m,) becomes ``(L L')^-1 x``."""
+    for r in range(m):
+        total = x[r]
+        for k in range(r):
+            total -= L[r, k] * x[k]
+        x[r] = total / L[r, r]
+    for r in range(m - 1, -1, -1):
+        x[r] /= L[r, r]
+        for k in range(r):
+            x[k] -= L[r, k] * x[r]
+
+
+@jit
+def newton_step(K, F, beta, lower, upper, balanced, L, index, d, ones):
+    """One Newton step on the weights inside their box, cut at the first bound, in place; whether there was one.
+
+    ``F`` (q,) is the gradient, which follows. ``balanced`` keeps the sum of the weights. ``L`` (m, m), ``index``, ``d``
+    and ``ones`` (m,) are room for at most m free weights.
+    """
+    m = 0
+    for r in range(beta.shape[0]):
+        if lower[r] < beta[r] < upper[r]:
+            if m == index.shape[0]:
+                return False
+            index[m] = r
+            m += 1
+    if m < (2 if balanced else 1):
+        return False
+    mean = 0.0
+    for r in range(m):
+        row = K[index[r]]
+        for c in range(r + 1):
+            L[r, c] = row[index[c]]
+        mean += L[r, r] / m
+        d[r] = F[index[r]]
+        ones[r] = 1.0
+    for r in range(m):
+        L[r, r] += _RIDGE * mean
+    if not _factor(L, m):
+        return False
+    _solve(L, m, d)
+    if balanced:
+        _solve(L, m, ones)
+        offset = np.sum(d[:m]) / np.sum(ones[:m])
+        left = 0.0
+        for r in range(m):
+            d[r] -= offset * ones[r]
+            left += d[r] / m
+        for r in range(m):
+            d[r] -= left
+    return _go(K, F, beta, lower, upper, index[:m], d[:m])
+
+
+@jit
+def _go(K, F, beta, lower, upper, index, d):
+    """Go along ``d`` up to the first bound, unless the objective would fall."""
+    length, first, gain, curvature = 1.0, -1, 0.0, 0.0
+    for r in range(index.shape[0]):
+        i = index[r]
+        end = upper[i] if d[r] > 0.0 else lower[i]
+        if abs(d[r]) * length > abs(end - beta[i]):
+            length, first = (end - beta[i]) / d[r], r
+        gain += d[r] * F[i]
+        row = K[i]
+        for c in range(index.shape[0]):
+            curvature += d[r] * row[index[c]] * d[c]
+    if not gain - 0.5 * length * curvature > 0.0:
+        return False
+    for r in range(index.shape[0]):
+        i = index[r]
+        if r == first:
+            beta[i] = upper[i] if d[r] > 0.0 else lower[i]
+        else:
+            beta[i] += length * d[r]
+        row = K[i]
+        for k in range(F.shape[0]):
+            F[k] -= length * d[r] * row[k]
+    return True
