@@ -95,7 +95,7 @@ def test_values_of_rows_left_out_are_those_of_fits_without_them(machine: Any) ->
         def _learn_probabilities(self, gram: Any, codes: Any, weight: Any, solve: Any) -> None:
             seen["values"] = values_of_rows_left_out(gram, codes, folds, solve).values
 
-    Spy(**model.get_params(deep=False)).fit(data, labels)
+    Spy(**model.get_params(deep=False) | {"probability": True}).fit(data, labels)
     for fold in range(FOLDS):
         out = folds == fold
         part = model.set_params(decision_function_shape="ovo").fit(data[~out], labels[~out])
