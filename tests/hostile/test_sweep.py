@@ -63,6 +63,11 @@ def test_letters_are_no_numbers(model, words):
         model.fit(ROWS[:5], list("abcde"))
 
 
+@pytest.mark.parametrize("number", [3689, 9660])
+def test_cases_of_the_whole_sweep_that_failed(number):
+    run(case(number))
+
+
 def test_what_was_found():
     """Each of these was an exception of Python or NumPy, or an answer that is not a number."""
     with pytest.raises(NumericalError, match=r"squared length of .* is too small for float64; scale y"):

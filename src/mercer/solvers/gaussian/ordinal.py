@@ -101,7 +101,7 @@ class OrdinalProcess:
         counts = np.bincount(self.codes)
         below = np.cumsum(counts)[:-1] / counts.sum()
         # The normal link has the variance 1 and the others about as much.
-        return np.asarray(self.link.quantile(below) * math.sqrt(1.0 / slope**2 + variance))
+        return np.asarray(self.link.quantile(below) * math.hypot(1.0 / slope, math.sqrt(variance)))
 
 
 @dataclass(frozen=True, eq=False)
