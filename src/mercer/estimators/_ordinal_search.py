@@ -18,6 +18,7 @@ from mercer.solvers.matrix import Vector
 # In units of one over the prior deviation of f. Further up a row's likelihood is nearly a box: its mode is at a wall,
 # where Laplace's approximation sees next to no curvature, and the evidence grows while the classes are lost.
 _SLOPES = (1e-3, 30.0)
+_LEAST_VARIANCE = 1e-280
 
 # Bounds of the first cut-point and of the logarithms of the gaps: far beyond any use, and finite.
 _FIRST_CUT = (-1e6, 1e6)
@@ -92,6 +93,11 @@ def slope_parameter(variance: float) -> Parameter:
     >>> slope_parameter(4.0).value, slope_parameter(4.0).bounds
     (0.5, (0.0005, 15.0))
     """
+    if variance != 0 and not _LEAST_VARIANCE < variance < 1.0 / _LEAST_VARIANCE:
+        raise NumericalError(
+            f"k(x, x) is {variance:.3g} in the mean, and the square of a slope of that scale leaves float64; "
+            "scale the columns of X (sklearn.preprocessing.StandardScaler)."
+        )
     unit = 1.0 / math.sqrt(variance) if variance > 0 else 1.0
     low, high = _SLOPES
     return Parameter("slope", unit, (low * unit, high * unit), "log", True)
