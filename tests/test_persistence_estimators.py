@@ -204,10 +204,20 @@ def by_joblib(model: Any, directory: Path) -> Any:
     return joblib.load(directory / "model.joblib")
 
 
+def by_skops(model: Any, _: Path) -> Any:
+    skops = pytest.importorskip("skops.io")
+    data = skops.dumps(model)
+    types = skops.get_untrusted_types(data=data)
+    # What a user has to trust are our own classes, and those of scikit-learn and pandas that a model holds.
+    assert {name.partition(".")[0] for name in types} <= {"mercer", "sklearn", "pandas", "numpy", "scipy"}
+    return skops.loads(data, trusted=types)
+
+
 WAYS: dict[str, Callable[[Any, Path], Any]] = {
     "file": by_file,
     "pickle": lambda model, _: pickle.loads(pickle.dumps(model)),
     "joblib": by_joblib,
+    "skops": by_skops,
     "deepcopy": lambda model, _: copy.deepcopy(model),
     "copy": lambda model, _: copy.copy(model),
 }

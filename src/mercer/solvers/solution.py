@@ -64,8 +64,18 @@ _AS_LARGE = 0.5
 _ROUNDING = 1e-13
 
 
+class _StatusByName:
+    """Pickles and copies hold the name of ``status``: skops, for one, makes objects by ``__new__`` without arguments."""
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "status": self.__dict__["status"].name}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state, status=Status[state["status"]])
+
+
 @dataclass(frozen=True)
-class Certificate:
+class Certificate(_StatusByName):
     """How good an answer is.
 
     ``primal`` and ``dual`` are the values of the two objectives at the answer; for a convex problem the best
@@ -220,7 +230,7 @@ class Certificate:
 
 
 @dataclass(frozen=True)
-class Solution(Generic[Value, State]):
+class Solution(_StatusByName, Generic[Value, State]):
     """What a solver returns; ``state`` warm-starts the next solve of a neighbouring problem."""
 
     value: Value
