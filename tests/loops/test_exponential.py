@@ -1,7 +1,14 @@
+import os
+import subprocess
+import sys
+from pathlib import Path
+
 import numpy as np
 import pytest
 
+from mercer.kernels import RBF, elementary
 from mercer.kernels.elementary import exponential
+from mercer.loops import exponential as own
 from mercer.loops.exponential import exponential_float32, exponential_float64
 
 FORMS = [
@@ -40,3 +47,64 @@ def test_other_arrays_are_left_to_numpy(rng):
     np.testing.assert_array_equal(whole, expected)
     half = rng.normal(size=4).astype(np.float16)
     np.testing.assert_array_equal(exponential(half.copy()), np.exp(half))
+
+
+def test_the_intrinsics_work_here():
+    assert own.intrinsics_work()
+
+
+def _raises(tile):
+    raise NotImplementedError("llvm.rint")
+
+
+def _is_wrong(tile):
+    tile += 1
+
+
+@pytest.mark.parametrize(("function", "reason"), [(_raises, "NotImplementedError: llvm.rint"), (_is_wrong, "exp(-80)")])
+def test_what_does_not_work_is_noticed_and_said(function, reason, monkeypatch, caplog):
+    monkeypatch.setattr(own, "exponential_float64", function)
+    assert not own.intrinsics_work()
+    assert reason in caplog.text and "NumPy's is used" in caplog.text
+
+
+def test_numpy_takes_the_place_of_what_does_not_work(monkeypatch, rng):
+    monkeypatch.setattr(elementary, "_is_own_usable", lambda: False)
+    for name in ("exponential_float32", "exponential_float64"):
+        monkeypatch.setattr(elementary, name, _raises)
+    for dtype in (np.float32, np.float64):
+        t = rng.normal(size=(4, 5)).astype(dtype)
+        expected = np.exp(t)
+        np.testing.assert_array_equal(elementary.exponential(t), expected)
+    X = rng.normal(size=(9, 3))
+    squares = ((X[:, None] - X) ** 2).sum(axis=2)
+    np.testing.assert_allclose(RBF(1.5)(X), np.exp(-squares / 4.5), rtol=1e-13)
+
+
+@pytest.mark.slow
+def test_loops_without_the_instruction(tmp_path: Path):
+    # LLVM without it: what contains the function is compiled anew.
+    code = """
+import sys
+import numpy as np
+from llvmlite import ir
+known = ir.Module.declare_intrinsic
+def declare(module, name, *arguments, **options):
+    if name == "llvm.rint":
+        raise NotImplementedError(name)
+    return known(module, name, *arguments, **options)
+ir.Module.declare_intrinsic = declare
+from mercer.loops.exponential import exponential_float32, exponential_float64, intrinsics_work
+assert intrinsics_work()
+for function, dtype, low, high in ((exponential_float32, np.float32, -87, 88), (exponential_float64, float, -707, 709)):
+    x = np.linspace(low, high, 100_001).astype(dtype)
+    exact = np.exp(x.astype(np.longdouble))
+    function(x)
+    assert (np.abs(x - exact) / exact).max() < 1.5 * np.finfo(dtype).eps
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=False,
+        env={**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)},
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    assert "NumPy's is used" not in done.stderr

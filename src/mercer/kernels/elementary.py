@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import functools
+
 import numpy as np
 
 from mercer.engine.tiles import Array
-from mercer.loops.exponential import exponential_float32, exponential_float64
+from mercer.loops.exponential import exponential_float32, exponential_float64, intrinsics_work
+
+# Asked once, at the first use.
+_is_own_usable = functools.cache(intrinsics_work)
 
 
 def exponential(t: Array) -> Array:
     """``t = exp(t)`` in place; returns ``t``. What overflows is infinite, and what would be subnormal may be 0."""
-    if not t.flags.c_contiguous or t.dtype not in (np.float32, np.float64):
+    if not t.flags.c_contiguous or t.dtype not in (np.float32, np.float64) or not _is_own_usable():
         # An overflow shows as an infinity, and learners refuse that with a message of their own.
         with np.errstate(over="ignore"):
             return np.exp(t, out=t)

@@ -65,7 +65,7 @@ _ROUNDING = 1e-13
 
 
 class _StatusByName:
-    """Pickles and copies hold the name of ``status``: skops, for one, makes objects by ``__new__`` without arguments."""
+    """Pickles and copies hold the name of ``status``: skops cannot load an ``Enum``."""
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "status": self.__dict__["status"].name}
