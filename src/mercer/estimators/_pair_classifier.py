@@ -21,9 +21,9 @@ from mercer.data.statements import Count, Flag, Floats, Is, Labels, Lengths, Who
 from mercer.engine import memory
 from mercer.estimators._base import KernelEstimator
 from mercer.estimators._class_rows import ClassRows
-from mercer.estimators._copies import Copies
 from mercer.estimators._fitted import Coefficients, SupportRows, training_shape
 from mercer.estimators._layout import dense, laid_out_as, read_only
+from mercer.estimators._merged_rows import MergedRows
 from mercer.estimators._one_vs_one import (
     Expansion,
     join,
@@ -51,36 +51,6 @@ ROLES = np.array(["outside", "free", "bounded"])
 def _of_rows(k: int, n: int) -> tuple[int, ...]:
     """The shape of what is told of the training rows: once for two classes, else against each other class."""
     return (n,) if k == 2 else (k - 1, n)
-
-
-class MergedRows:
-    """The rows of classes with equal ones merged into one, whose weight is their sum, and answers told apart again."""
-
-    def __init__(self, model: KernelEstimator, X: Any, data: ClassRows) -> None:
-        self.whole, self.data = data, data
-        self._copies = copies = Copies.find(X, data.rows, data.codes, model.kernel_)
-        if copies is not None:
-            first = copies.first
-            self.data = replace(
-                data, rows=data.rows[first], codes=data.codes[first], weight=copies.summed(data.weight)
-            )  # fmt: skip
-
-    def start(self, weights: Vector | None) -> Vector | None:
-        """Weights of all rows, (k - 1, n), added up over equal ones."""
-        return weights if weights is None or self._copies is None else self._copies.summed(weights)
-
-    def spread(self, answers: PairAnswers, bounds: Vector) -> PairAnswers:
-        """The answers for all rows, whose weights are at most ``bounds`` (n,) before any division."""
-        if self._copies is None:
-            return answers
-        whole = PairAnswers(self.whole.sizes)
-        scale = np.divide(answers.beta, answers.state, out=np.ones(answers.beta.shape), where=answers.state != 0)
-        for layer, state in enumerate(answers.state):
-            whole.state[layer] = self._copies.share(state, -bounds, bounds)
-        whole.beta[...] = whole.state * scale[:, self._copies.owner]
-        whole.gradient[...] = answers.gradient[:, self._copies.owner]
-        whole.offsets, whole.certificates = answers.offsets, answers.certificates
-        return whole
 
 
 class PairClassifier(ClassifierMixin, PairProbabilities, KernelEstimator, ABC):

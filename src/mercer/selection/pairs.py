@@ -10,7 +10,8 @@ import numpy as np
 
 from mercer.engine import memory
 from mercer.estimators._class_rows import ClassRows
-from mercer.estimators._pair_classifier import MergedRows, PairClassifier
+from mercer.estimators._merged_rows import MergedRows
+from mercer.estimators._pair_classifier import PairClassifier
 from mercer.estimators._pair_probabilities import is_wanted
 from mercer.estimators._trail import Trail, outward
 from mercer.estimators.nu_svc import NuSVC
