@@ -212,7 +212,7 @@ class PrecomputedGram(ArrayInterface):
         def copy(rows: slice) -> None:
             self.fill(rows, slice(0, self.shape[1]), place[rows])
 
-        threads.run([partial(copy, rows) for rows in tiles.spans(self.shape[0], tiles.TILE)], self.n_jobs)
+        threads.run([partial(copy, rows) for rows in tiles.spans(self.shape[0], _SIDE)], self.n_jobs)
         return out
 
     def block(self, rows: Any = None, columns: Any = None, out: Array | None = None) -> Array:

@@ -10,15 +10,17 @@ in Bottou, Weston and Bakir (2004), "Breaking SVM complexity with cross-training
 
 from __future__ import annotations
 
+from contextlib import ExitStack
+
 import numpy as np
 
-from mercer.engine import memory
+from mercer.engine import memory, settings
 from mercer.engine.progress import Progress
 from mercer.solvers.matrix import Array, GramMatrix, Vector, whole_matrix
-from mercer.solvers.svm.block import Rounding, Stall, resolves
+from mercer.solvers.svm.block import Rounding, Stall, padded, resolves
 from mercer.solvers.svm.iterate import Iterate
 from mercer.solvers.svm.row_store import RowStore
-from mercer.solvers.svm.whole_matrix import interior_round
+from mercer.solvers.svm.whole_matrix import interior_round, on_square
 from mercer.solvers.svm.working_set import by_working_sets
 
 FIRST = 2048
@@ -44,6 +46,8 @@ _SHARE = 4
 # takes over, whose cost grows with their cube.
 _CRAWL = 100
 _INTERIOR_ROWS = 6000
+# Where more than this share of a sample has a weight, the whole matrix is made; up to so many threads.
+_NEEDED, _THREADS = 0.5, 4
 # Rows that are no further than this share of the violation from taking part take part.
 _NEAR = 0.5
 _WIDEST = 0.2
@@ -88,17 +92,17 @@ def by_active_sets(
     shared = gram.dear
     rows = max(0, min(n * n, min(limit, memory.budget() - (size + 1) ** 2 * dtype.itemsize) // dtype.itemsize))
     nbytes = ((size + 1) ** 2 + rows) * dtype.itemsize
-    with memory.reserve(nbytes, "a kernel block and kept kernel rows"):
+    with memory.reserve(nbytes, "a kernel block and kept kernel rows"), ExitStack() as held:
         block, kept = np.split(np.empty(nbytes // dtype.itemsize, dtype), [(size + 1) ** 2])
         kept, whole = np.split(kept, [rows // _SHARE if shared else rows])
         progress = Progress(None, "working sets", verbose)
-        solver = _ActiveSets(gram, tol, max_iter, block, kept, progress, n_jobs)
+        solver = _ActiveSets(gram, tol, max_iter, block, kept, progress, n_jobs, held)
         if not shared:
             _solve(solver, point, totals)
-            return nbytes, False
+            return nbytes + solver.whole_bytes, False
         leading = None if point.beta.any() else gram.leading()
         if leading is not None:
-            rough = _ActiveSets(leading, max(tol, _ROUGH), max_iter, block, kept, progress, n_jobs)
+            rough = _ActiveSets(leading, max(tol, _ROUGH), max_iter, block, kept, progress, n_jobs, held)
             _solve(rough, point, totals)
         exact = leading is not None and _SPARE * 8 * n * len(point.support) <= whole.nbytes
         solver.whole = RowStore(gram.astype(np.float64) if exact else gram, _as_room(whole, exact), n_jobs)
@@ -107,7 +111,7 @@ def by_active_sets(
         _solve(solver, point, totals)
         if exact:
             _renew(solver.whole, point)
-    return nbytes, exact
+    return nbytes + solver.whole_bytes, exact
 
 
 def _as_room(room: Array, exact: bool) -> Array:
@@ -132,6 +136,7 @@ def _solve(solver: _ActiveSets, point: Iterate, totals: Vector) -> None:
         solver.fill(scope, part, totals * _capacity(part, totals) / capacity)
         solver.solve(scope, part, max(solver.tol, _COARSE))
         point.beta[scope], point.F[scope], point.steps = part.beta, part.F, part.steps
+        solver.share = len(part.support) / len(scope)
         known = scope
     everything = np.arange(n)
     if len(known):
@@ -155,7 +160,7 @@ class _ActiveSets:
 
     def __init__(
         self, gram: GramMatrix, tol: float, max_iter: int, block: Array, kept: Array, progress: Progress,
-        n_jobs: int | None,
+        n_jobs: int | None, held: ExitStack,
     ) -> None:  # fmt: skip
         self.gram, self.tol, self.max_iter, self.n_jobs = gram, tol, max_iter, n_jobs
         self.whole: RowStore | None = None
@@ -163,6 +168,10 @@ class _ActiveSets:
         self._diagonal = gram.diagonal()
         self._nothing = np.empty(0, gram.dtype)
         self._last: tuple[np.ndarray, GramMatrix, RowStore] | None = None
+        # The share of the last sample of the rows that has a weight, and the whole matrix where that is large.
+        self.share, self.whole_bytes = 0.0, 0
+        self._square: Array | None = None
+        self._held = held
 
     def solve(self, rows: np.ndarray, point: Iterate, goal: float) -> None:
         """The problem over ``rows``, of which ``point`` is the part, until its violation is at most ``goal``."""
@@ -192,6 +201,11 @@ class _ActiveSets:
             self._keep(rows, point, chosen, active)
 
     def _by_working_sets(self, rows: np.ndarray, point: Iterate, goal: float) -> None:
+        steps = min(self.max_iter, point.steps + _CRAWL * len(rows))
+        if len(rows) == self.gram.shape[0] and self._has_whole(point):
+            assert self._square is not None
+            on_square(self._square, point, goal, steps, self.n_jobs)
+            return
         if self._last is None or self._last[0] is not rows:
             if len(rows) == self.gram.shape[0]:
                 self._last = rows, self.gram, self.whole or RowStore(self.gram, self._kept, self.n_jobs)
@@ -199,8 +213,26 @@ class _ActiveSets:
                 part = self.gram.restrict(rows, rows)
                 self._last = rows, part, RowStore(part, self._kept, self.n_jobs)
         _, gram, store = self._last
-        steps = min(self.max_iter, point.steps + _CRAWL * len(rows))
         by_working_sets(gram, point, goal, steps, self._block, store, self._progress)
+
+    def _has_whole(self, point: Iterate) -> bool:
+        """Whether all of the matrix is there; it is made once, where a sample shows that most rows are needed.
+
+        Steps then choose among all rows, of which fewer are needed than within working sets, and no entry is computed
+        twice. A step does not use several threads, so that with many of them working sets are faster.
+        """
+        if self._square is not None:
+            return True
+        n, pad = self.gram.shape[0], point.sums == 0
+        nbytes = (n + pad) ** 2 * np.dtype(self.gram.dtype).itemsize
+        needed = self.share > _NEEDED and self.gram.dear and settings.resolve_jobs(self.n_jobs) <= _THREADS
+        if not needed or nbytes > memory.budget() // 2:
+            return False
+        self._held.enter_context(memory.reserve(nbytes, "the kernel matrix"))
+        self._square, inside = padded(n, pad, np.empty((n + pad) ** 2, self.gram.dtype))
+        self.gram.block(None, None, out=inside)
+        self.whole_bytes = nbytes
+        return True
 
     def _inside(self, rows: np.ndarray, point: Iterate) -> None:
         """The interior point method, where pairs of weights crawl and two float64 matrices fit."""

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 
+from mercer.engine import threads
+from mercer.engine.tiles import spans
 from mercer.loops.smo import subtract_rows
-from mercer.solvers.matrix import Array
+from mercer.solvers.matrix import Array, Vector
 from mercer.solvers.svm.block import Block, Rounding, Stall, padded, resolves
 from mercer.solvers.svm.free_set import newton_change
 from mercer.solvers.svm.interior import interior_point
@@ -13,6 +17,8 @@ from mercer.solvers.svm.iterate import Iterate
 
 # Steps for each row before Newton steps are tried.
 ROUND = 4
+# Columns of one task.
+_SPAN = 2048
 # The most free rows for a Newton step: its cost grows with their cube.
 _NEWTON_ROWS = 512
 # Steps for each row after which pairs of weights are said to crawl.
@@ -38,7 +44,7 @@ def on_whole_matrix(K: Array, point: Iterate, tol: float, max_iter: int) -> None
     on_square(square, point, tol, max_iter)
 
 
-def on_square(square: Array, point: Iterate, tol: float, max_iter: int) -> None:
+def on_square(square: Array, point: Iterate, tol: float, max_iter: int, n_jobs: int | None = 1) -> None:
     """The same for a matrix as :func:`mercer.solvers.svm.block.padded` returns it."""
     K = square[: len(point.beta), : len(point.beta)]
     block, stall = Block(len(K), K.dtype), Stall(K.dtype)
@@ -53,7 +59,7 @@ def on_square(square: Array, point: Iterate, tol: float, max_iter: int) -> None:
         portion = min(ROUND * len(K), max_iter - point.steps)
         change = block.solve(square, diagonal, point, rows, 0.9 * tol, portion)
         moved = np.flatnonzero(change)
-        subtract_rows(point.F, square, moved, change[moved])
+        _subtract(point.F, square, moved, change[moved], n_jobs)
         if point.violation() > tol and point.steps < max_iter:
             _newton_round(square, point)
         if point.steps >= crawls:
@@ -69,6 +75,15 @@ def on_square(square: Array, point: Iterate, tol: float, max_iter: int) -> None:
         if stall.reached(point.dual(), violation, Rounding.of(diagonal, point)) or point.steps >= last:
             point.beta, point.F = best
             return
+
+
+def _subtract(F: Vector, K: Array, index: np.ndarray, weights: Vector, n_jobs: int | None) -> None:
+    """``F -= K[index].T @ weights``, of many rows by several threads."""
+    if len(F) <= _SPAN:
+        subtract_rows(F, K, index, weights)
+        return
+    parts = spans(len(F), _SPAN)
+    threads.run([partial(subtract_rows, F[part], K[:, part], index, weights) for part in parts], n_jobs)
 
 
 def _newton_round(K: Array, point: Iterate) -> None:

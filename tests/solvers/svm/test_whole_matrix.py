@@ -1,0 +1,30 @@
+"""The whole matrix is held where most rows are needed and it fits the memory budget."""
+
+import numpy as np
+import pytest
+
+import mercer
+from mercer import Gram, kernels
+from mercer.solvers.svm.box_qp import BoxQP
+from mercer.solvers.svm.smo import solve_box_qp
+
+
+@pytest.mark.parametrize("intercept", [True, pytest.param(False, marks=pytest.mark.slow)])
+def test_the_memory_budget_and_not_the_cache_decides_whether_the_matrix_is_held(intercept):
+    rng = np.random.default_rng(0)
+    n, d = 8300, 70
+    X = rng.normal(size=(n, d))
+    # Next to noise: nearly all rows become support vectors.
+    y = np.where(X[:, 0] + 2.0 * rng.normal(size=n) > 0, 1.0, -1.0)
+    problem = BoxQP.classification(Gram(kernels.RBF.from_gamma(1 / d), X), y, np.full(n, 3.0), intercept=intercept)
+    whole, little = 4 * n * n, 2**20
+    held = solve_box_qp(problem, cache_bytes=little, n_jobs=2)
+    with mercer.config(memory=whole + whole // 2):
+        other = solve_box_qp(problem, cache_bytes=little, n_jobs=2)
+    assert held.certificate.peak_bytes > whole > other.certificate.peak_bytes
+    for answer in (held, other):
+        assert answer.certificate.kkt_violation <= 1e-3
+        assert len(np.flatnonzero(answer.value.beta)) > 0.5 * n
+    assert held.certificate.dual == pytest.approx(other.certificate.dual, rel=1e-5)
+    # Steps that choose among all rows are fewer.
+    assert held.certificate.iterations < other.certificate.iterations
