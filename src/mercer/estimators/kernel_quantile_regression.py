@@ -65,7 +65,8 @@ class KernelQuantileRegression(RegressorMixin, KernelEstimator):
     tol : float, default=1e-6
         The relative duality gap that is good enough.
     cache_size : float, default=200
-        Memory for kernel rows that are kept, in MB (of 2^20 bytes).
+        Memory for kernel rows that are kept, in MB (of 2^20 bytes): at least so much, and more where most rows turn
+        out to be support vectors and the memory budget has room for the whole kernel matrix.
     max_iter : int, default=-1
         The most steps of each solver; -1 for no limit.
     allow_indefinite : bool or "warn", default="warn"

@@ -55,7 +55,8 @@ class NuSVR(TubeRegressor):
         ``stop="gap"`` also the relative duality gap. Up to 256 rows are solved to the precision of float64, whatever
         ``tol`` is, where 400 steps a row get there.
     cache_size : float, default=200
-        Memory for kernel rows that are kept, in MB (of 2^20 bytes).
+        Memory for kernel rows that are kept, in MB (of 2^20 bytes): at least so much, and more where most rows turn
+        out to be support vectors and the memory budget has room for the whole kernel matrix.
     verbose : bool, default=False
         Show progress on standard error.
     max_iter : int, default=-1

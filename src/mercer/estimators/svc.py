@@ -59,7 +59,8 @@ class SVC(PairClassifier):
         Pairs of up to 512 rows are solved to the precision of float64, whatever ``tol`` is, where 200 steps a row
         get there.
     cache_size : float, default=200
-        Memory for kernel rows that are kept, in MB (of 2^20 bytes).
+        Memory for kernel rows that are kept, in MB (of 2^20 bytes): at least so much, and more where most rows turn
+        out to be support vectors and the memory budget has room for the whole kernel matrix.
     class_weight : dict or "balanced", optional
         Factors of C by class; ``"balanced"`` makes them inversely proportional to the weight of the class.
     verbose : bool, default=False

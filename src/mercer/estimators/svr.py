@@ -51,7 +51,8 @@ class SVR(TubeRegressor):
     shrinking : bool, default=True
         Taken for compatibility; the solver chooses its working sets by itself.
     cache_size : float, default=200
-        Memory for kernel rows that are kept, in MB (of 2^20 bytes).
+        Memory for kernel rows that are kept, in MB (of 2^20 bytes): at least so much, and more where most rows turn
+        out to be support vectors and the memory budget has room for the whole kernel matrix.
     verbose : bool, default=False
         Show progress on standard error.
     max_iter : int, default=-1

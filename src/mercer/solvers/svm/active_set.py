@@ -14,7 +14,7 @@ from contextlib import ExitStack
 
 import numpy as np
 
-from mercer.engine import memory, settings
+from mercer.engine import memory
 from mercer.engine.progress import Progress
 from mercer.solvers.matrix import Array, GramMatrix, Vector, whole_matrix
 from mercer.solvers.svm.block import Rounding, Stall, padded, resolves
@@ -46,8 +46,8 @@ _SHARE = 4
 # takes over, whose cost grows with their cube.
 _CRAWL = 100
 _INTERIOR_ROWS = 6000
-# Where more than this share of a sample has a weight, the whole matrix is made; up to so many threads.
-_NEEDED, _THREADS = 0.5, 4
+# Where more than this share of a sample has a weight, the whole matrix is made.
+_NEEDED = 0.5
 # Rows that are no further than this share of the violation from taking part take part.
 _NEAR = 0.5
 _WIDEST = 0.2
@@ -219,13 +219,13 @@ class _ActiveSets:
         """Whether all of the matrix is there; it is made once, where a sample shows that most rows are needed.
 
         Steps then choose among all rows, of which fewer are needed than within working sets, and no entry is computed
-        twice. A step does not use several threads, so that with many of them working sets are faster.
+        twice. The number of threads does not count, since the bits would then depend on it.
         """
         if self._square is not None:
             return True
         n, pad = self.gram.shape[0], point.sums == 0
         nbytes = (n + pad) ** 2 * np.dtype(self.gram.dtype).itemsize
-        needed = self.share > _NEEDED and self.gram.dear and settings.resolve_jobs(self.n_jobs) <= _THREADS
+        needed = self.share > _NEEDED and self.gram.dear
         if not needed or nbytes > memory.budget() // 2:
             return False
         self._held.enter_context(memory.reserve(nbytes, "the kernel matrix"))
