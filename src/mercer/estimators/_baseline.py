@@ -85,7 +85,7 @@ def no_offset_remedy(y: Vector) -> str:
 
     Examples
     --------
-    >>> no_offset_remedy(np.array([100.0, 102.0]))[:56]
+    >>> no_offset_remedy(np.array([100.0, 102.0]))[:57]
     'The model has no offset, and y has the mean 101: subtract'
     """
     mean = float(np.mean(y))

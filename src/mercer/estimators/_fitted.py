@@ -117,11 +117,13 @@ def kernel_compares_rows(model: Any) -> bool:
     """Whether the fitted kernel can compare the rows of the fit, and columns are counted where there are any."""
     rows = next((vars(model)[name] for name in _ROWS if name in vars(model)), None)
     counted = "n_features_in_" in vars(model)
-    if not isinstance(model.kernel_, Kernel):
+    # A classifier of several parts has a kernel for each of them.
+    kernels = model.kernel_ if isinstance(model.kernel_, tuple) else (model.kernel_,)
+    if not all(isinstance(kernel, Kernel) for kernel in kernels):
         return counted
     if rows is None:
         return True
-    return counted != isinstance(rows, Objects) and compares(model.kernel_, rows)
+    return counted != isinstance(rows, Objects) and all(compares(kernel, rows) for kernel in kernels)
 
 
 def outputs(k: int | None) -> int:

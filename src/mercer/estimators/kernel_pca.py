@@ -236,8 +236,6 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEstimat
         self._fit_kernel(X, intercept=True, gamma=self.gamma_)
         gram = self._gram(X, dtype=None if self.kernel_ is None else np.float64)
         positive = self.kernel_ is not None and not self._is_taken_on_trust() and is_usable(self.kernel_, True)
-        if self.kernel_ is not None and self._is_taken_on_trust():
-            warn_if_degenerate(self, self.kernel_, gram, gram.block)
         solution = solve(
             Eigenproblem(
                 gram, self.n_components,
@@ -247,6 +245,8 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEstimat
             )
         )  # fmt: skip
         self._judge(solution.value)
+        if self.kernel_ is not None and self._is_taken_on_trust():
+            warn_if_degenerate(self, self.kernel_, gram, gram.block)
         self._take(solution.value, solution.state)
         if X is not given:
             self._row_means = given.mean(axis=0)

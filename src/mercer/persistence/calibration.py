@@ -17,11 +17,11 @@ from mercer.data.statements import Count, Each, Flag, Floats, Is, Labels, Number
 # Classes without a public name; those that the installed scikit-learn does not have are not in its files.
 _HIDDEN = ("_SigmoidCalibration", "_TemperatureScaling")
 _CLASSES = {name: getattr(calibration, name) for name in _HIDDEN if hasattr(calibration, name)}
-_ONE: type = calibration._CalibratedClassifier
+_ONE: type = getattr(calibration, "_CalibratedClassifier", type(None))
 _METHODS = {"sigmoid": "_SigmoidCalibration", "isotonic": "IsotonicRegression", "temperature": "_TemperatureScaling"}
 
 ESTIMATORS: tuple[type, ...] = (CalibratedClassifierCV, IsotonicRegression, *_CLASSES.values())
-RECORDS: tuple[type, ...] = (_ONE,)
+RECORDS: tuple[type, ...] = tuple(part for part in (_ONE,) if part is not type(None))
 DERIVED: Mapping[type, str] = {IsotonicRegression: "f_"}
 """Attributes that follow from others and are functions: they are not written, but made again."""
 
