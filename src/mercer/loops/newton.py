@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import numpy as np
 
-from mercer.loops._jit import jit
+from mercer.loops._jit import jit_in_order
 
+# Sums are taken in the order that is written: else the last bits depended on whether a function was compiled or
+# read from the cache.
 # The most free weights: a factor of their matrix takes the cube of their number.
 MOST_FREE = 96
 # Added to the diagonal, relative to its mean: the matrix of a smooth kernel is singular to rounding.
 _RIDGE = 1e-13
 
 
-@jit
+@jit_in_order
 def _factor(L, m):
     """The Cholesky factor of the lower triangle of ``L``, in its place; False if a pivot is not positive."""
     for r in range(m):
@@ -32,7 +34,7 @@ def _factor(L, m):
     return True
 
 
-@jit
+@jit_in_order
 def _solve(L, m, x):
     """``x`` (m,) becomes ``(L L')^-1 x``."""
     for r in range(m):
@@ -46,7 +48,7 @@ def _solve(L, m, x):
             x[k] -= L[r, k] * x[r]
 
 
-@jit
+@jit_in_order
 def newton_step(K, F, beta, lower, upper, balanced, L, index, d, ones):
     """One Newton step on the weights inside their box, cut at the first bound, in place; whether there was one.
 
@@ -87,7 +89,7 @@ def newton_step(K, F, beta, lower, upper, balanced, L, index, d, ones):
     return _go(K, F, beta, lower, upper, index[:m], d[:m])
 
 
-@jit
+@jit_in_order
 def _go(K, F, beta, lower, upper, index, d):
     """Go along ``d`` up to the first bound, unless the objective would fall."""
     length, first, gain, curvature = 1.0, -1, 0.0, 0.0

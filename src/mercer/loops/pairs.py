@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from mercer.loops._jit import jit
+from mercer.loops._jit import jit_in_order
 from mercer.loops.newton import MOST_FREE, newton_step
 from mercer.loops.smo import set_masks, smo_steps
 
+# Sums are taken in the order that is written: else the last bits depended on whether a function was compiled or
+# read from the cache.
 # Steps for each row before it is seen whether float64 can tell the violation from rounding; and the most of them.
 _ROUND = 4
 _ROUNDS = 20
@@ -27,7 +29,7 @@ _LEAST = _EPS * float(np.finfo(np.float32).tiny)
 FIGURES = 7
 
 
-@jit
+@jit_in_order
 def _copy_block(source, size, width, target, row, column):
     """``target[row:, column:]`` from a flat matrix of ``width`` columns."""
     for r in range(size):
@@ -35,7 +37,7 @@ def _copy_block(source, size, width, target, row, column):
             target[row + r, column + c] = source[r * width + c]
 
 
-@jit
+@jit_in_order
 def _assemble(K, own_first, own_second, a, b, pad, whole):
     """The matrix of a pair, with a row and a column of zeros if it is padded."""
     q = a + b
@@ -51,7 +53,7 @@ def _assemble(K, own_first, own_second, a, b, pad, whole):
             whole[q, r] = 0.0
 
 
-@jit
+@jit_in_order
 def _gradient(whole, beta, linear, F):
     for r in range(F.shape[0]):
         total = 0.0
@@ -61,7 +63,7 @@ def _gradient(whole, beta, linear, F):
         F[r] = linear[r] - total
 
 
-@jit
+@jit_in_order
 def _solve(whole, present, linear, beta, lower, upper, balanced, work, free, index, tol, exact, limit):
     """SMO from ``beta``, and Newton steps for the last digits.
 
@@ -108,7 +110,7 @@ def _solve(whole, present, linear, beta, lower, upper, balanced, work, free, ind
     return done, rounding > exact and gap <= tol
 
 
-@jit
+@jit_in_order
 def _norm(beta, upper):
     total = 0.0
     for r in range(beta.shape[0]):
@@ -117,7 +119,7 @@ def _norm(beta, upper):
     return np.sqrt(total)
 
 
-@jit
+@jit_in_order
 def _violation(F, beta, lower, upper):
     """The largest gradient that may rise less the smallest that may fall."""
     top, bottom = -np.inf, np.inf
@@ -129,7 +131,7 @@ def _violation(F, beta, lower, upper):
     return top - bottom
 
 
-@jit
+@jit_in_order
 def _offset(F, beta, lower, upper, intercept):
     """The offset, and the violation of the optimality conditions."""
     top, bottom, total, free = -np.inf, np.inf, 0.0, 0
@@ -149,7 +151,7 @@ def _offset(F, beta, lower, upper, intercept):
     return (total / free if free else 0.5 * (top + bottom)), max(top - bottom, 0.0)
 
 
-@jit
+@jit_in_order
 def assess(F, linear, beta, lower, upper, intercept, figures):
     """Fill the figures of a certificate; returns the offset."""
     offset, violation = _offset(F, beta, lower, upper, intercept)
@@ -167,7 +169,7 @@ def assess(F, linear, beta, lower, upper, intercept, figures):
     return offset
 
 
-@jit
+@jit_in_order
 def _pose(first_row, second_row, a, first_layer, second_layer, bound, start, linear, beta, lower, upper):
     """Signs, start and box of a pair."""
     for r in range(linear.shape[0]):
@@ -179,7 +181,7 @@ def _pose(first_row, second_row, a, first_layer, second_layer, bound, start, lin
         beta[r] = min(max(start[first_layer if first else second_layer, row], lower[r]), upper[r])
 
 
-@jit
+@jit_in_order
 def _keep(values, first_row, second_row, a, first_layer, second_layer, out):
     for r in range(values.shape[0]):
         if r < a:
@@ -188,7 +190,7 @@ def _keep(values, first_row, second_row, a, first_layer, second_layer, out):
             out[second_layer, second_row + r - a] = values[r]
 
 
-@jit
+@jit_in_order
 def solve_with_later(
     i, K, own, classes, sizes, rows, columns, places, bound, start, beta, gradient, offsets, figures, solved, most,
     intercept, tol, exact, limit,
@@ -236,7 +238,7 @@ def solve_with_later(
         _keep(F, *place, gradient)
 
 
-@jit
+@jit_in_order
 def tally_pairs(K, dual, ends, offsets, strict, won, sums):
     """Add the votes of all pairs of classes, and their decision values, up by class.
 
@@ -262,7 +264,7 @@ def tally_pairs(K, dual, ends, offsets, strict, won, sums):
                 sums[j, r] -= value[r]
 
 
-@jit
+@jit_in_order
 def _add(weight, row, value):
     if weight != 0.0:
         for r in range(value.shape[0]):
