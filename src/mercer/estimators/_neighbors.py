@@ -170,7 +170,7 @@ class KernelNeighbors(KernelEstimator):
         """Check the kernel, and keep the rows."""
         self._fit_kernel(X, intercept=True)
         gram = self._gram(X)
-        # A function must be symmetric; nothing else is asked of it.
+        # A function must be symmetric. It need not be positive semi-definite.
         self._is_convex(gram, np.arange(X.shape[0]), X.dtype, intercept=True)
         known = self.kernel_ is not None and ranking(self.kernel_).finish is not None
         self._own = None if known else np.asarray(gram.diagonal(), dtype=np.float64)

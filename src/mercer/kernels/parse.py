@@ -30,7 +30,7 @@ _TAKES_MORE = {
     "centered": "takes data",
     "from_function": "takes a function",
 }
-# Fields that constructors take and that are no parameters: methods such as fixed() set them.
+# Fields of kernels that are not parameters, although constructors take them: methods such as fixed() set them.
 _INTERNAL = frozenset({"tuning"})
 _CONSTANTS = {"inf": float("inf"), "nan": float("nan")}
 _SIGNS = {
