@@ -1,4 +1,4 @@
-"""Draws the pictures of the documents: ``python docs/pictures/draw.py [svc] [svm_growth]``, all by default."""
+"""Draw the pictures of the documents: ``python docs/pictures/draw.py [svc] [regression] [svm_growth]``, or all."""
 
 import json
 import sys
@@ -12,7 +12,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 from sklearn.datasets import make_moons
 
-from mercer import SVC, kernels
+from mercer import SVC, SVR, GaussianProcessRegressor, kernels
 
 HERE = Path(__file__).resolve().parent
 RESULTS = HERE.parents[1] / "benchmarks" / "results.json"
@@ -47,6 +47,36 @@ def draw_svc() -> None:
     figure.savefig(HERE / "svc.png", dpi=100)
 
 
+def draw_regression() -> None:
+    """A tube with the roles of its rows, and a Gaussian process with its band, on the same rows."""
+    rng = np.random.default_rng(4)
+    X = np.sort(np.concatenate([rng.uniform(-4.0, -0.5, 30), rng.uniform(1.5, 4.0, 25)]))[:, None]
+    y = np.sin(1.5 * X[:, 0]) + 0.25 * rng.normal(size=len(X))
+    line = np.linspace(-4.5, 4.5, 400)[:, None]
+    figure, (left, right) = plt.subplots(1, 2, figsize=(10, 3.6), sharey=True, layout="constrained")
+
+    epsilon = 0.3
+    tube = SVR(kernel=kernels.RBF(1.0), C=10.0, epsilon=epsilon).fit(X, y)
+    centre = tube.predict(line)
+    left.fill_between(line[:, 0], centre - epsilon, centre + epsilon, color=TEAL, alpha=0.18, linewidth=0)
+    left.plot(line, centre, color=TEAL)
+    inside = tube.roles_ == "inside"
+    left.scatter(X[inside, 0], y[inside], s=16, color=GREY, label=f"inside the tube: {inside.sum()}")
+    left.scatter(X[~inside, 0], y[~inside], s=28, color=SEPIA, label=f"support vectors: {(~inside).sum()}")
+    left.set(title=f"SVR with RBF(1.0), C = 10, epsilon = {epsilon}", xticks=[])
+    left.legend(frameon=False, loc="upper left")
+
+    process = GaussianProcessRegressor(1.0 * kernels.RBF(1.0) + kernels.White(0.1)).fit(X, y)
+    mean, std = process.predict(line, return_std=True)
+    right.fill_between(line[:, 0], mean - 2 * std, mean + 2 * std, color=TEAL, alpha=0.18, linewidth=0)
+    right.plot(line, mean, color=TEAL)
+    right.scatter(X[:, 0], y, s=16, color=GREY)
+    right.set(title="GaussianProcessRegressor, mean and two deviations", xticks=[])
+    parts = [f"{value:.2f}" for value in np.exp(process.kernel_.theta)]
+    right.set_xlabel(f"by the evidence: variance {parts[0]}, length scale {parts[1]}, noise {parts[2]}")
+    figure.savefig(HERE / "regression.png", dpi=100)
+
+
 def draw_svm_growth() -> None:
     """Time of SVC.fit against the number of rows, for Mercer and its peers, from the measured results."""
     section = json.loads(RESULTS.read_text(encoding="utf-8"))["svm_growth"]
@@ -72,7 +102,7 @@ def draw_svm_growth() -> None:
     figure.savefig(HERE / "svm_growth.png", dpi=100)
 
 
-DRAWINGS = {"svc": draw_svc, "svm_growth": draw_svm_growth}
+DRAWINGS = {"svc": draw_svc, "regression": draw_regression, "svm_growth": draw_svm_growth}
 
 if __name__ == "__main__":
     for picture in sys.argv[1:] or DRAWINGS:
