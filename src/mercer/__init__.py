@@ -39,6 +39,7 @@ _HOME = {
     "PrecomputedGram": "mercer.gram",
     "SVC": "mercer.estimators.svc",
     "SVR": "mercer.estimators.svr",
+    "certify": "mercer.certification",
     "config": "mercer.engine.settings",
     "load": "mercer.persistence",
     "on_progress": "mercer.engine.progress",
@@ -48,14 +49,16 @@ _HOME = {
 }
 # The modules that state what they offer (``__all__``).
 _MODULES = (
-    "comparison", "gram", "kernels", "losses", "maps", "persistence", "priors", "selection", "spectrum", "testing",
-    "validity",
+    "certification", "comparison", "extend", "gram", "kernels", "losses", "maps", "persistence", "priors", "selection",
+    "spectrum", "testing", "validity",
 )  # fmt: skip
 
 __all__ = ["__version__", *sorted(_HOME), *_MODULES]
 
 if TYPE_CHECKING:
+    from mercer import certification as certification
     from mercer import comparison as comparison
+    from mercer import extend as extend
     from mercer import gram as gram
     from mercer import kernels as kernels
     from mercer import losses as losses
@@ -68,6 +71,7 @@ if TYPE_CHECKING:
     from mercer import validity as validity
     from mercer._errors import InfeasibleError as InfeasibleError
     from mercer._errors import MercerError as MercerError
+    from mercer.certification import certify as certify
     from mercer.data.graph import Graph as Graph
     from mercer.engine.progress import on_progress as on_progress
     from mercer.engine.settings import config as config

@@ -53,8 +53,9 @@ class InfeasibleError(MercerError, ValueError):
 
     With a strictly positive kernel and distinct rows there may be one all the same, too narrow to be computed.
 
-    Attributes
+    Parameters
     ----------
+    message : str
     multipliers : ndarray of shape (n,)
         The proof: a mixture of the rows of each class (shares of 0 or more that sum to 1), to rounding the same point
         of the feature space. Without an intercept, one mixture of ``y_i phi(x_i)`` that is zero.
@@ -63,6 +64,11 @@ class InfeasibleError(MercerError, ValueError):
     least_slack : tuple of float
         A lower and an upper bound of the least sum of slacks that a function needs whose w is not of such a size that
         a distance of rounding counts.
+
+    Attributes
+    ----------
+    multipliers, distance, least_slack
+        As the parameters.
     pair : tuple of int, optional
         The numbers of the two classes, where there are several.
     """
@@ -92,7 +98,17 @@ class KernelValueError(DataError, NumericalError):
 
 
 class ModelFileError(MercerError, ValueError):
-    """A model file is truncated, altered, of a newer version, or no model file at all; or a model cannot be written."""
+    """A model file is truncated, altered, of a newer version, or no model file at all; or a model cannot be written.
+
+    Attributes
+    ----------
+    finding : str
+        What is wrong with its content, without advice; empty where the message is all there is.
+    """
+
+    def __init__(self, message: str, *, finding: str = "") -> None:
+        super().__init__(message)
+        self.finding = finding
 
 
 class MissingDependencyError(MercerError, ImportError):

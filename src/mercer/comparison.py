@@ -34,7 +34,7 @@ AnyGram = Gram | PrecomputedGram
 class PermutationTest:
     """A statistic, and how likely one of its size is where there is nothing to find.
 
-    Attributes
+    Parameters
     ----------
     statistic : float
         The estimate.

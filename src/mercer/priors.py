@@ -42,11 +42,32 @@ class Prior(abc.ABC):
 
     @abc.abstractmethod
     def log_density(self, value: float) -> float:
-        """The logarithm of the density at ``value``; ``-inf`` where there is none."""
+        """The logarithm of the density.
+
+        Parameters
+        ----------
+        value : float
+            Of the parameter.
+
+        Returns
+        -------
+        float
+            ``-inf`` where the density is 0.
+        """
 
     @abc.abstractmethod
     def slope(self, value: float) -> float:
-        """The derivative of :meth:`log_density` by ``value``."""
+        """The derivative of :meth:`log_density` by the value.
+
+        Parameters
+        ----------
+        value : float
+            Of the parameter.
+
+        Returns
+        -------
+        float
+        """
 
 
 @dataclass(frozen=True)

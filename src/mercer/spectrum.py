@@ -33,7 +33,7 @@ _SEEN, _EQUAL = 1e-4, 1e-6
 class Eigenfunctions:
     """The leading eigenvalues of a kernel's integral operator, and its eigenfunctions, which are called with rows.
 
-    Attributes
+    Parameters
     ----------
     eigenvalues : ndarray of shape (k,)
         Descending and above 0.
@@ -43,6 +43,8 @@ class Eigenfunctions:
         The kernel; None for ``"precomputed"``.
     certificate : Certificate
         The trace that is left, residuals and orthogonality of the eigenpairs, time and memory.
+    _rows, _weights, _n_jobs
+        What calls need: rows of the sample, their coefficients, and how many threads.
     """
 
     eigenvalues: Array

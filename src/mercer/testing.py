@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from mercer import kernels, losses
-from mercer._errors import MercerError
+from mercer._errors import KernelValueError, MercerError
 from mercer.gram import Gram
 from mercer.kernels import Kernel
 
@@ -247,7 +247,10 @@ def _check_printing(kernel: Kernel) -> None:
 
 
 def _check_gram(kernel: Kernel, X: Any) -> None:
-    K = kernel(X)
+    try:
+        K = kernel(X)
+    except KernelValueError as error:
+        raise AssertionError(str(error)) from error
     n = _count(X)
     assert K.shape == (n, n), f"{kernel!r}: the Gram matrix of {n} rows has the shape {K.shape}"
     _assert_close(kernel, "the Gram matrix beside its transpose", K, K.T, _rounding(K), _size(K))

@@ -6,6 +6,7 @@ once: a command's work stands in a module of its own, which :func:`_work` import
 
 from __future__ import annotations
 
+import gc
 import importlib
 import importlib.metadata
 import sys
@@ -19,6 +20,7 @@ from mercer.cli.checks import check_fit, check_use
 from mercer.cli.options import MODELS, FitOptions, UseOptions, roles_of_columns
 from mercer.cli.outcome import ending
 from mercer.cli.show import Printer
+from mercer.persistence.lead import check_begins
 
 app = typer.Typer(
     help="Kernel methods for tables: fit, evaluate and use a model, each answer with its certificate.",
@@ -30,8 +32,8 @@ app = typer.Typer(
 _FILE = "A .csv, .tsv, .parquet, .libsvm, .npz or .json file, a folder of series, or sample:NAME (see: mercer samples)."
 
 _TASK = (
-    "By default worked out from the target: text is classes, and so are whole numbers of which few repeat often (two "
-    "values; at most 10, on average in 5 rows each; at most 30, in 100 rows each)."
+    "By default worked out from the target: text means classification, and so do whole numbers with few different "
+    "values that repeat often (2 values; up to 10, each in 5 rows on average; up to 30, each in 100 rows)."
 )
 
 
@@ -42,8 +44,20 @@ def run(arguments: Sequence[str] | None = None) -> int:
 
 
 def _work(module: str) -> Any:
-    """The module that does a command's work: the one place where our own modules are imported late."""
-    return importlib.import_module(f"mercer.cli.{module}")
+    """The module that does a command's work: the one place where our own modules are imported late.
+
+    SciPy, numba and scikit-learn make a million objects, all of which stay. To look through them for garbage again
+    and again took a fifth of a short command, so the collector waits until they are there and then leaves them out.
+    """
+    name = f"mercer.cli.{module}"
+    if name in sys.modules or not gc.isenabled():
+        return importlib.import_module(name)
+    gc.disable()
+    try:
+        return importlib.import_module(name)
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
 def _version(asked: bool) -> None:
@@ -63,7 +77,19 @@ def _start(
     version: Annotated[
         bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and leave.")
     ] = False,
+    modules: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--import",
+            metavar="MODULE",
+            help="Import a Python module first, found from the current folder on too, that registers kernels, losses, "
+            "kinds of data or models of your own (mercer.extend); may be repeated.",
+            show_default=False,
+        ),
+    ] = None,
 ) -> None:
+    if modules:
+        _work("plugins").import_modules(modules)
     if context.invoked_subcommand is None:
         typer.echo(context.get_help())
 
@@ -150,7 +176,8 @@ def fit(
     refit: Annotated[
         bool,
         typer.Option(
-            " /--no-refit", help="Write the model of the score, fitted on the training part, and not one of all rows."
+            " /--no-refit", show_default=False,
+            help="Write the model that was scored, fitted on the training part, and not one fitted on all rows.",
         ),
     ] = True,
     rows: Annotated[
@@ -180,7 +207,7 @@ def fit(
         roles_of_columns(text=text, tree=tree), axes, test_size, refit, rows, seed, out, memory, n_jobs, quiet, json,
     )  # fmt: skip
     check_fit(options)
-    Printer(quiet, json).say(f"Reading {data} ...", "dim")
+    Printer(quiet, json).begin(f"Reading {data} ...")
     _work("fit").fit(options)
 
 
@@ -213,6 +240,7 @@ def predict(
     """Predict the target for the rows of a table."""
     options = UseOptions(model, data, drop or [], axes, out, memory, n_jobs, quiet, json)
     check_use(options)
+    Printer(quiet, json).begin(f"Reading the model {model} and the rows of {data} ...")
     _work("use").predict(options)
 
 
@@ -230,7 +258,7 @@ def evaluate(
     """Score a model on a table that holds the target too."""
     options = UseOptions(model, data, drop or [], axes, None, memory, n_jobs, quiet, json)
     check_use(options)
-    Printer(quiet, json).say(f"Reading {data} ...", "dim")
+    Printer(quiet, json).begin(f"Reading the model {model} and the rows of {data} ...")
     _work("use").evaluate(options)
 
 
@@ -242,6 +270,8 @@ def evaluate(
 )
 def inspect(model: Model, json: Json = False) -> None:
     """Show what a model file holds: kernel, parameters, columns, certificate."""
+    check_begins(model)
+    Printer(json=json).begin(f"Reading the model {model} ...")
     _work("describe").inspect(model, json)
 
 

@@ -22,7 +22,6 @@ from mercer.engine.progress import Progress
 from mercer.engine.threads import one_blas_thread
 from mercer.estimators.table import TableModel
 from mercer.kernels import Kernel
-from mercer.kernels.kinds import kind_of_rows
 from mercer.selection import svm_path
 
 # Factors of the width that the learner takes by default; among equal scores the nearest to it is taken.
@@ -115,7 +114,7 @@ def _words(best: Mapping[str, float], how: str, rows: int) -> str:
 
 
 def _on_vectors(kernel: Any) -> bool:
-    return not isinstance(kernel, Kernel) or kind_of_rows(kernel) == "vectors"
+    return not isinstance(kernel, Kernel) or kernel.kind_of_rows() == "vectors"
 
 
 def _parts(classes: bool, y: NDArray[Any], seed: int) -> list[tuple[_Rows, _Rows]]:

@@ -29,21 +29,27 @@ _PLAIN = (
 def advice(scores: Mapping[str, Scores], options: FitOptions, job: Job) -> dict[str, str] | None:
     """What to say where a simpler model scores higher on the held-out rows: ``text``, and the ``command`` to try.
 
-    None where there is no score, or where the fitted model, the first among the scores, is at least as good.
+    None where there is no score, or where the fitted model, the first among the scores, is at least as good as the
+    others and better than the last, which does not look at the rows.
     """
     if not scores:
         return None
     metric = _METRICS[job.target.task]
     (mine, its), *others = scores.items()
     rival, best = max(((name, row[metric]) for name, row in others), key=lambda pair: pair[1])
-    if not best > its[metric]:
+    simplest = others[-1][0]
+    if best > its[metric]:
+        verdict = (
+            f"The {rival} scores higher than {mine} on the held-out rows ({_WORDS[metric]} {best:.4f} against "
+            f"{its[metric]:.4f}{_in_rows(metric, best - its[metric], len(job.test))})."
+        )
+    elif others[-1][1][metric] == its[metric]:
+        rival = simplest
+        verdict = f"The {rival} scores as high as {mine} on the held-out rows ({_WORDS[metric]} {best:.4f})."
+    else:
         return None
-    verdict = (
-        f"The {rival} scores higher than {mine} on the held-out rows ({_WORDS[metric]} {best:.4f} against "
-        f"{its[metric]:.4f}{_in_rows(metric, best - its[metric], len(job.test))})."
-    )
     command = _next(options, job)
-    if rival == others[-1][0] and len(others) > 1:
+    if rival == simplest and len(others) > 1:
         verdict += " So these columns may not tell the target; look at what was left out, or add rows and columns."
     if command is None:
         return {"text": verdict, "command": ""}

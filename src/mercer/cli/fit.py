@@ -52,13 +52,15 @@ def fit(options: FitOptions) -> None:
         printer.planned(report)
         size = choose_size(options, job)
         printer.say(size.words, "dim")
-        with printer.progress(), track() as account:
+        with printer.progress("fit"), track() as account:
             chosen = choose(model, job, parameters, options.seed)
             rows = job.sample(job.train, size.most, options.seed)
             seconds, found = _scored(model, job, rows, options)
             if options.refit and len(job.test):
                 rows = job.sample(np.arange(len(job.target.values)), size.most, options.seed)
                 _train(model, job, rows, options)
+            # A model that cannot predict, such as one of five neighbours among three rows, is not written.
+            model.predict(job.rows(rows[:1]))
         report["rows"]["fitted"] = len(rows)
         report.update(outcome(model, _words(job, chosen)))
         report.update(scores=found, advice=advice(found, options, job), peak_bytes=account.peak)

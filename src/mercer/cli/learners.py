@@ -7,6 +7,7 @@ from typing import Any
 
 import mercer
 from mercer._errors import ParameterError
+from mercer._registered import MODELS as REGISTERED
 from mercer.cli.checks import wrong_task
 from mercer.cli.options import MODELS
 from mercer.data.words import nearest
@@ -47,7 +48,10 @@ def learner(name: str | None, task: str, parameters: Mapping[str, Any], seed: in
     name = name or default_model(task)
     if task not in MODELS[name]:
         raise wrong_task(name, task)
-    estimator = getattr(mercer, _CLASSES_BY_TASK[name][task] if name in _CLASSES_BY_TASK else _CLASSES[name])()
+    if name in REGISTERED:
+        estimator = REGISTERED[name][0]()
+    else:
+        estimator = getattr(mercer, _CLASSES_BY_TASK[name][task] if name in _CLASSES_BY_TASK else _CLASSES[name])()
     known = [parameter for parameter in estimator.get_params(deep=False) if parameter != "kernel"]
     for parameter in parameters:
         if parameter not in known and parameter != "kernel":

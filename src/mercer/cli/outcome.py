@@ -34,7 +34,12 @@ _OPTIONS = {
         " or use fewer rows"
     ),
     "by kernel=": "by --kernel",
-    "; or pass y as an ordered categorical (pandas.Categorical(y, categories=..., ordered=True))": "",
+    "give it other bounds (kernel.bounded) to look further, or fix it (kernel.fixed)": (
+        "to look further give other bounds, as in --kernel '1.0 * RBF(1.0).bounded(length_scale=(1e-6, 1e6))'"
+    ),
+    "ask for at most so many": "ask for at most so many (--set n_neighbors=...)",
+    "; pass y as an ordered categorical (pandas.Categorical(y, categories=..., ordered=True))": "",
+    'say classes="sorted"': "say --set classes=sorted",
     "leave the column out.": "leave the column out with --drop.",
 }
 
@@ -42,8 +47,10 @@ _OPTIONS = {
 _LONGEST = 1500
 _ROLE = re.compile(r"""roles=\{['"]?(.*?)['"]?: "(\w+)"\}""")
 
+# Columns to drop in a call that a message shows.
+_DROP = re.compile(r"drop=\[('[^']*'(?:, '[^']*')*)\]")
 # The classes in a call that a message shows.
-_ORDER = re.compile(r"\w+\((classes=\[.*?\])\)")
+_ORDER = re.compile(r"\b\w+\((classes=\[.*?\])\)")
 
 # Of typer's errors only this branch is public under one name in all its versions; its base is what we catch.
 _USAGE: Any = typer.BadParameter.__mro__[2]
@@ -54,6 +61,8 @@ def ending(command: Callable[[], Any], json: bool = False) -> int:
 
     ``MERCER_DEBUG=1`` in the environment shows the traceback of whatever went wrong.
     """
+    # Closed by who called us, as in `mercer fit ... >&-`: what is printed is not wanted.
+    sys.stdout, sys.stderr = (stream or _Nowhere() for stream in (sys.stdout, sys.stderr))
     for stream in (sys.stdout, sys.stderr):
         # A terminal that lacks a letter of a column's name shows a question mark instead.
         if isinstance(stream, io.TextIOWrapper):
@@ -62,7 +71,7 @@ def ending(command: Callable[[], Any], json: bool = False) -> int:
     with _Interrupt() as interrupt:
         try:
             with warnings.catch_warnings():
-                warnings.showwarning = _note
+                warnings.showwarning = _Notes()
                 # Of use to those who write programs against a library, not to those who run one.
                 for kind in (DeprecationWarning, PendingDeprecationWarning, FutureWarning):
                     warnings.simplefilter("ignore", kind)
@@ -79,6 +88,13 @@ def ending(command: Callable[[], Any], json: bool = False) -> int:
             raise
         except Exception as error:
             return say(*((_STOPPED, INTERRUPTED) if interrupt.seen else _explained(error)))
+
+
+class _Nowhere(io.StringIO):
+    """A stream that keeps nothing."""
+
+    def write(self, text: str) -> int:
+        return len(text)
 
 
 class _Interrupt:
@@ -139,6 +155,9 @@ def _in_options(message: str) -> str:
     for python, option in _OPTIONS.items():
         message = message.replace(python, option)
     message = _ORDER.sub(r'--set "\1"', message)
+    message = _DROP.sub(
+        lambda found: " ".join(f"--drop {shlex.quote(name)}" for name in re.findall("'([^']*)'", found[1])), message
+    )
     return _ROLE.sub(lambda found: f"--{found[2]} {shlex.quote(found[1])}", message)
 
 
@@ -156,10 +175,24 @@ def _say(json: bool, text: str, code: int) -> int:
     if os.environ.get("MERCER_DEBUG", "0") not in ("", "0"):
         traceback.print_exc()
     if json:
-        sys.stdout.write(dumps({"error": text, "exit_code": code}) + "\n")
+        try:
+            sys.stdout.write(dumps({"error": text, "exit_code": code}) + "\n")
+            sys.stdout.flush()
+        except OSError:
+            # It may be standard output itself that cannot be written to; Python is not to try again at its end.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
     sys.stderr.write(f"mercer: {text}\n")
     return code
 
 
-def _note(message: Warning | str, category: type[Warning], *_: Any, **__: Any) -> None:
-    sys.stderr.write(f"mercer: note: {_paragraph(str(message))}\n")
+class _Notes:
+    """Prints each warning as a note, once: a model is fitted for the score, and again to all rows."""
+
+    def __init__(self) -> None:
+        self._printed: set[str] = set()
+
+    def __call__(self, message: Warning | str, category: type[Warning], *_: Any, **__: Any) -> None:
+        text = _paragraph(_in_options(str(message)))
+        if text not in self._printed:
+            self._printed.add(text)
+            sys.stderr.write(f"mercer: note: {text}\n")

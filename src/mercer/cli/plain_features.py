@@ -18,7 +18,7 @@ from mercer.data.trees import Trees
 # The features of the rows of either side, and what they are called.
 _Features = tuple[list[Any], str]
 # Things, one row after the other, and where the rows begin.
-_Things = tuple[NDArray, NDArray[np.int64]]
+_Things = tuple[NDArray[Any], NDArray[np.int64]]
 
 _MOST = 20_000
 
@@ -91,7 +91,7 @@ def _counts(mine: _Things, its: _Things) -> list[sp.csr_matrix]:
     return [_counted(known, *side) for side in (mine, its)]
 
 
-def _counted(known: NDArray, things: NDArray, starts: NDArray[np.int64]) -> sp.csr_matrix:
+def _counted(known: NDArray[Any], things: NDArray[Any], starts: NDArray[np.int64]) -> sp.csr_matrix:
     places = np.minimum(np.searchsorted(known, things), len(known) - 1)
     there = known[places] == things
     rows = np.repeat(np.arange(len(starts) - 1), np.diff(starts))[there]

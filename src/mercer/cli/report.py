@@ -15,6 +15,7 @@ from mercer.cli.job import Job
 from mercer.cli.options import FitOptions
 from mercer.data.schema import NO_VALUE
 from mercer.estimators.table import TableModel
+from mercer.solvers.solution import Certificate
 
 
 def plan(job: Job, options: FitOptions) -> dict[str, Any]:
@@ -53,7 +54,8 @@ def outcome(model: TableModel, chosen: str | None) -> dict[str, Any]:
         order = " < ".join(map(str, estimator.classes_.tolist()))
         chosen = f"the order {order}"
     support = getattr(estimator, "support_", None)
-    certificate = getattr(estimator, "certificate_", None)
+    found = getattr(estimator, "certificate_", None)
+    certificate = found if isinstance(found, Certificate) else None
     return {
         "model": type(estimator).__name__,
         "kernel": repr(model.kernel_),
@@ -70,11 +72,14 @@ def _without_certificate(estimator: Any) -> str:
     """What stands in the place of a certificate where nothing was minimised."""
     if type(estimator).__name__ == "KernelPerceptron":
         made = estimator.mistakes_
-        return (
-            f"{made.sum()} updates in {len(made)} passes, {made[-1]} of them in the last; a perceptron minimises "
-            "nothing, so there is no gap to report."
+        bound = getattr(estimator, "certificate_", None)
+        return ("" if bound is None else bound.explain().replace("\n", " ") + " ") + (
+            f"{made.sum()} updates in {len(made)} pass{'es' if len(made) > 1 else ''}, {made[-1]} of them in the last; "
+            "a perceptron minimises nothing, so there is no gap to report."
         )
-    return "The nearest rows are found exactly; nothing is minimised, so there is no gap to report."
+    if type(estimator).__module__.startswith("mercer."):
+        return "The nearest rows are found exactly; nothing is minimised, so there is no gap to report."
+    return f"{type(estimator).__name__} gives none: it has no attribute certificate_."
 
 
 def _plain(value: Any) -> Any:

@@ -19,7 +19,8 @@ from rich.text import Text
 
 from mercer.data.words import printable
 from mercer.engine.memory import describe
-from mercer.engine.progress import on_progress
+from mercer.engine.progress import Progress as Work
+from mercer.engine.progress import watched
 
 
 class Printer:
@@ -30,33 +31,40 @@ class Printer:
         self._machines = json
         # What users name (columns, files, classes) may hold brackets, which must not be read as markup.
         self._console = Console(markup=False, highlight=False, emoji=False)
+        self._errors = Console(markup=False, highlight=False, emoji=False, stderr=True)
 
     def say(self, text: str = "", style: str | None = None) -> None:
         """A line for people."""
         if self._people:
             self._console.print(_text(text, style or ""))
 
+    def begin(self, text: str) -> None:
+        """A line about the work that begins, on standard error: standard output may hold the answer."""
+        if self._people:
+            self._errors.print(_text(text, "dim"), soft_wrap=True)
+
     @contextmanager
-    def progress(self) -> Iterator[None]:
+    def progress(self, name: str) -> Iterator[None]:
         """Bars for the steps of the work in the block, on standard error if that is a terminal; gone at its end."""
-        console = Console(stderr=True)
-        if not self._people or not console.is_terminal:
+        if not self._people or not self._errors.is_terminal:
             yield
             return
         bars = Progress(
-            TextColumn("{task.description}", markup=False), BarColumn(), TimeElapsedColumn(), TimeRemainingColumn(),
-            console=console, transient=True,
+            TextColumn("{task.description}", markup=False), BarColumn(),
+            TextColumn("{task.fields[count]}", markup=False), TimeElapsedColumn(), TimeRemainingColumn(),
+            console=self._errors, transient=True,
         )  # fmt: skip
         tasks: dict[str, TaskID] = {}
 
-        def show(what: str, done: int, total: int | None) -> None:
-            if what not in tasks:
-                tasks[what] = bars.add_task(what)
-            bars.update(tasks[what], completed=done, total=total)
+        def show(work: Work) -> None:
+            if work.what not in tasks:
+                # A later total=None would leave the 100 steps that a bar has by default.
+                tasks[work.what] = bars.add_task(work.what, total=work.total, count="")
+            bars.update(tasks[work.what], completed=work.done, total=work.total, count=work.count)
 
-        # Steps are not known of every fit; the clock of this line shows that it goes on.
-        bars.add_task("fit", total=None)
-        with bars, on_progress(show):
+        # Not all work counts its steps; the clock of this line shows that it goes on.
+        bars.add_task(name, total=None, count="")
+        with bars, watched(show):
             yield
 
     def object(self, value: Mapping[str, Any]) -> None:
@@ -73,7 +81,7 @@ class Printer:
         self._facts("Certificate", _certificate(report))
         self._facts("Size and cost", _cost(report))
         self.say(f"\nWrote {report['file']} ({describe(report['file_bytes'])}), {_fitted_on(report)}.", "bold green")
-        self.say(f"Next: mercer predict {report['file']} NEW_DATA", "dim")
+        self.say(f"Next: mercer predict {_argument(report['file'])} NEW_DATA", "dim")
 
     def inspected(self, report: Mapping[str, Any], columns: Mapping[str, str]) -> None:
         """What a model file holds; ``columns`` are the names and the descriptions of its columns."""
@@ -193,6 +201,8 @@ def _metric(name: str) -> str:
 
 
 def _hint(name: str, why: str) -> str:
+    if why.startswith("trees,"):
+        return f"; to compare it as a tree: --tree {shlex.quote(name)}"
     return f"; to compare it letter by letter: --text {shlex.quote(name)}" if why.startswith("text,") else ""
 
 
@@ -272,3 +282,12 @@ def _finite(value: Any) -> Any:
     if isinstance(value, float) and not math.isfinite(value):
         return None
     return value
+
+
+def _argument(name: str) -> str:
+    """A file's name as it is typed after a command: in quotation marks where a shell needs them, and no option.
+
+    >>> print(_argument("a.mercer"), _argument("my model"), _argument("-q"))
+    a.mercer 'my model' ./-q
+    """
+    return shlex.quote(f"./{name}" if name.startswith("-") else name)

@@ -43,8 +43,8 @@ def choose_size(options: FitOptions, job: Job) -> Size:
     name = options.model or default_model(task)
     if options.rows is not None:
         n = min(n, options.rows)
-    if _is_low_rank(options, job):
-        return Size(options.rows, _announcement(n))
+    if name == "ridge" and _is_low_rank(options, job):
+        return Size(options.rows, f"Fitting on {n} rows (a linear kernel, for which no kernel matrix is made) ...")
     room = _most_rows(name)
     most = _MOST_BY_DEFAULT.get(name) if options.model is None and options.rows is None else None
     if most is not None and n > min(most, room or most):
@@ -75,7 +75,7 @@ def _most_rows(name: str) -> int | None:
 
 
 def _is_low_rank(options: FitOptions, job: Job) -> bool:
-    """Whether the kernel is linear in few columns, for which no matrix of all pairs is made."""
+    """Whether the kernel is linear in few columns, for which ridge regression makes no matrix of all pairs."""
     linear = options.kernel is not None and options.kernel.strip() in ("linear", repr(Linear()))
     return linear and 16 * job.schema.encoded_columns <= len(job.train)
 

@@ -56,7 +56,7 @@ def predict(options: UseOptions) -> None:
     model = load_model(options.model)
     with config(memory=options.memory, n_jobs=options.n_jobs):
         table = _read(options, model)
-        predicted = model.predict(_columns(table, model), source=table.source, locate=table.locate)
+        predicted = _predicted(table, model, printer)
     frame = optional("pandas", "writing predictions").DataFrame({model.target: predicted})
     if options.out is not None:
         write_atomically(options.out, lambda draft: writer(frame, draft))
@@ -91,7 +91,7 @@ def evaluate(options: UseOptions) -> None:
             target = table.default_target
         _, values, _ = table.split(target)
         y = known_target(values, target, task, model.report_["classes"], table.locate)
-        predicted = model.predict(_columns(table, model), source=table.source, locate=table.locate)
+        predicted = _predicted(table, model, printer)
     printer.evaluated(
         {
             "model": model.report_["model"],
@@ -116,6 +116,14 @@ def _writer(out: Path | None) -> Callable[[Any, Path], None]:
 def _read(options: UseOptions, model: TableModel) -> Table:
     verbatim = [name for name, role in model.schema_.roles.items() if role in VERBATIM]
     return read_table(options.data, verbatim, options.axes).drop(options.drop)
+
+
+def _predicted(table: Table, model: TableModel, printer: Printer) -> np.ndarray:
+    columns = _columns(table, model)
+    printer.begin(f"Predicting {model.target} of {columns.shape[0]} rows by {model.report_['model']} ...")
+    with printer.progress("predict"):
+        predicted: np.ndarray = model.predict(columns, source=table.source, locate=table.locate)
+    return predicted
 
 
 def _columns(table: Table, model: TableModel) -> Any:

@@ -52,6 +52,12 @@ def read_archive(path: Path, axes: str | None = None) -> Table:
         raise
     except (ValueError, OSError, MemoryError, NotImplementedError, RuntimeError) as error:
         # A member may claim a shape of any size, or to be packed in a way that Python does not know.
+        if "Object arrays" in str(error):
+            raise DataError(
+                f"{path} holds an array of Python objects, which are not read, since they may run any code. Series of "
+                "different lengths are saved as one array of numbers, (n, times, channels), padded with NaN at their "
+                "ends; anything else as an array of numbers or text."
+            ) from error
         raise DataError(f"{path} cannot be read as a NumPy archive: {error}") from error
     return _table_of_arrays(arrays, path.name, axes)
 
@@ -81,6 +87,12 @@ def _table_of_arrays(arrays: dict[str, np.ndarray], source: str, axes: str | Non
     X = arrays["X" if "X" in arrays else tables[0]]
     if X.ndim == 3:
         return _series(arrays, source, axes)
+    if X.ndim == 4 and axes is None:
+        raise DataError(
+            f"{source}: X is of shape {X.shape}, as images (n, height, width, channels) are, and the command line "
+            "reads no images. In Python, pass them to a kernel such as mercer.kernels.SpatialPyramid(); or save each "
+            "image as one row of numbers, numpy.savez(..., X=X.reshape(len(X), -1))."
+        )
     if X.ndim != 2 or axes is not None:
         wanted = "(rows, columns), or (rows, times, channels) for series" if axes is None else "three axes, as axes say"
         raise DataError(f"{source}: X must be of shape {wanted}, and is of shape {X.shape}.")

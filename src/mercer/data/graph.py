@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from numbers import Real
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mercer._errors import DataError
+from mercer._errors import DataError, MercerWarning, warn_user
 from mercer.data.objects import short
 
 _PARTS = ("edges", "labels", "edge_labels", "attributes", "n")
@@ -92,6 +93,30 @@ def _bytes(array: np.ndarray) -> bytes:
     return array.tobytes()
 
 
+def warn_of_weights(edges: Iterable[Mapping[str, Any]]) -> None:
+    """Warn if the data of an edge hold a weight other than 1, which no kernel on graphs uses."""
+    weights = (data.get("weight", 1) for data in edges)
+    other = next((weight for weight in weights if isinstance(weight, Real) and weight != 1), None)
+    if other is not None:
+        warn_user(
+            f"edges have the attribute 'weight' ({other:g} is one), which kernels on graphs do not use: every edge has "
+            "the length 1. Where weights distinguish edges, write them as whole numbers or text to the edge attribute "
+            "'label', which WeisfeilerLehman and other kernels compare.",
+            MercerWarning,
+        )
+
+
+def edges_of_networkx(items: Iterable[Any]) -> Iterable[Mapping[str, Any]]:
+    """The data of the edges of all graphs of networkx among the rows."""
+    for item in items:
+        if not isinstance(item, Graph) and _is_networkx(item):
+            yield from (data for _, _, data in item.edges(data=True))
+
+
+def _is_networkx(item: Any) -> bool:
+    return callable(getattr(item, "nodes", None)) and callable(getattr(item, "edges", None))
+
+
 def as_graph(item: Any) -> Graph:
     """A row as a graph: a ``Graph``, one of networkx, a mapping of its parts, or a tuple ``(edges, labels, ...)``.
 
@@ -107,7 +132,7 @@ def as_graph(item: Any) -> Graph:
     """
     if isinstance(item, Graph):
         return item
-    if callable(getattr(item, "nodes", None)) and callable(getattr(item, "edges", None)):
+    if _is_networkx(item):
         return _from_networkx(item)
     if isinstance(item, Mapping):
         unknown = [key for key in item if key not in _PARTS]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, fields
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -11,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mercer._errors import DataError
-from mercer.data.graph import Graph, as_graph
+from mercer.data.graph import Graph, as_graph, edges_of_networkx, warn_of_weights
 from mercer.data.objects import Objects
 from mercer.engine import memory
 from mercer.loops.graphs import hash_numbers
@@ -26,7 +27,8 @@ _UNLABELLED = np.uint64(0x5851F42D4C957F2D)
 class Graphs(Objects):
     """Rows that are graphs: :class:`mercer.Graph`, graphs of networkx, or their parts as a dict or a tuple.
 
-    Of networkx the node and edge attribute ``"label"`` and the node attribute ``"attributes"`` are read.
+    Of networkx the node and edge attribute ``"label"`` and the node attribute ``"attributes"`` are read. The edge
+    attribute ``"weight"`` is not used, and a warning says so.
 
     Examples
     --------
@@ -48,6 +50,13 @@ a tuple (edges, labels, edge_labels, attributes), and is 3.5.
     @staticmethod
     def read(item: Any) -> Graph:
         return as_graph(item)
+
+    @classmethod
+    def read_each(cls, items: Iterable[Any], name: str = "X", read: Callable[[Any], Any] | None = None) -> list[Any]:
+        items = list(items)
+        rows = super().read_each(items, name, read)
+        warn_of_weights(edges_of_networkx(items))
+        return rows
 
     @staticmethod
     def fingerprint(item: Any) -> bytes:

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
-from mercer._errors import DataError
-from mercer.data.objects import Objects, short
+from mercer._errors import DataError, ParameterError
+from mercer.data.objects import Objects, _sequence, short
+
+AXES = ("nhw", "nhwc", "nchw")
+"""Orders of the axes of an array of images: n rows, height h, width w, c channels."""
 
 _CHANNELS = (3, 4)
 
@@ -18,7 +21,9 @@ class Images(Objects):
     """Rows that are images: arrays (height, width) in grey, or (height, width, 3 or 4) in colour.
 
     Bytes stand for 0 to 1, in steps of 1 / 255; other numbers are taken as they are. An array (n, height, width) or
-    (n, height, width, 3 or 4) holds n images of one size.
+    (n, height, width, 3 or 4) holds n images of one size. Arrays with the channels before the height,
+    (n, channels, height, width) as in PyTorch, are read by :meth:`from_array`. An array whose axes may be in either
+    order, or which may be a single image in colour, is refused unless the order is given there.
 
     Examples
     --------
@@ -50,7 +55,7 @@ numbers, and is of shape (3,).
         if not (image.ndim == 2 or colour) or image.dtype.kind not in "fiub":
             seen = f"of shape {image.shape}" if image.dtype.kind in "fiub" else f"an array of {image.dtype}"
             seen = seen if image.ndim else short(item)
-            raise DataError(f"{wanted}, and is {seen}.")
+            raise DataError(f"{wanted}, and is {seen}.{_way_out(image.shape)}")
         if 0 in image.shape:
             raise DataError(f"the image has no pixels: its shape is {image.shape}.")
         if image.dtype == np.uint8:
@@ -64,6 +69,46 @@ numbers, and is of shape (3,).
             image += 0.0
         image.setflags(write=False)
         return image
+
+    @classmethod
+    def of(cls, X: Any, name: str = "X") -> Self:
+        if isinstance(X, np.ndarray) and X.dtype.kind in "fiub":
+            _refuse_unclear(X, name)
+        return super().of(X, name)
+
+    @classmethod
+    def from_array(cls, X: Any, axes: str) -> Self:
+        """The rows of an array of images, or of a list of arrays, whose axes are in a given order.
+
+        Parameters
+        ----------
+        X : array of shape (n, height, width), (n, height, width, channels) or (n, channels, height, width)
+            Or a list of n arrays without the first axis, where sizes differ. One channel is grey, 3 and 4 are colour.
+        axes : {"nhw", "nhwc", "nchw"}
+            The order of the axes: n rows, height h, width w, c channels. ``"nchw"`` is that of PyTorch.
+
+        Raises
+        ------
+        ParameterError
+            If ``axes`` is none of the three.
+        DataError
+            If a row has another number of axes, or of channels than 1, 3 or 4.
+
+        Examples
+        --------
+        >>> Images.from_array(np.zeros((2, 3, 8, 6)), axes="nchw")[0].shape
+        (8, 6, 3)
+        """
+
+        def read(item: Any) -> np.ndarray:
+            return cls.read(_in_order(item, axes))
+
+        if axes not in AXES:
+            raise ParameterError(
+                "axes must be 'nhw' (rows, height, width), 'nhwc' (rows, height, width, channels) or 'nchw' (rows, "
+                f"channels, height, width), and is {axes!r}."
+            )
+        return cls.collect(cls.read_each(_sequence(X, cls.kind, "X"), read=read))
 
     @staticmethod
     def fingerprint(item: Any) -> bytes:
@@ -94,6 +139,43 @@ numbers, and is of shape (3,).
                 "all into grey ones, or all into colour."
             )
         return found[0]
+
+
+def _refuse_unclear(X: np.ndarray, name: str) -> None:
+    """Raise if an array may have its channels before the height, or be a single image in colour."""
+    give = f"mercer.data.images.Images.from_array({name}, axes="
+    if X.ndim == 4 and X.shape[1] in _CHANNELS and X.shape[3] in _CHANNELS and X.shape[1] < X.shape[2]:
+        raise DataError(
+            f"{name} is of shape {X.shape}, which may be (n, height, width, channels) or (n, channels, height, width). "
+            f'Say which: {give}"nhwc") or {give}"nchw").'
+        )
+    if X.ndim == 3 and X.shape[2] in _CHANNELS and X.shape[0] > X.shape[2] < X.shape[1]:
+        raise DataError(
+            f"{name} is of shape {X.shape}: read as (n, height, width), it would be {X.shape[0]} grey images of width "
+            f'{X.shape[2]}. If it is a single image in colour, pass [{name}]; if not, {give}"nhw").'
+        )
+
+
+def _way_out(shape: tuple[int, ...]) -> str:
+    """What to do about an array of the shape of one image whose channels are elsewhere, or single."""
+    places = [axes for axes, at in (("nchw", 0), ("nhwc", 2)) if len(shape) == 3 and shape[at] in (1, *_CHANNELS)]
+    if not places:
+        return ""
+    return f' Pass mercer.data.images.Images.from_array(X, axes="{places[0]}").'
+
+
+def _in_order(item: Any, axes: str) -> Any:
+    """One image, whose axes are given, as an array (height, width) or (height, width, channels)."""
+    if np.ndim(item) != len(axes) - 1:
+        raise DataError(
+            f"axes={axes!r} takes an array in {len(axes)} dimensions or a list of arrays in {len(axes) - 1}, and this "
+            f"row has {np.ndim(item)}."
+        )
+    if axes == "nhw" or np.ma.is_masked(item):
+        return item
+    image = np.asarray(item)
+    image = image.transpose(1, 2, 0) if axes == "nchw" else image
+    return image[:, :, 0] if image.shape[2] == 1 else image
 
 
 def check_channels(one: Images, other: Images) -> None:

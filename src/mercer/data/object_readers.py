@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -11,10 +12,10 @@ import numpy as np
 
 from mercer._errors import DataError
 from mercer._optional import optional
-from mercer.data.graph import Graph
+from mercer.data.graph import Graph, warn_of_weights
 from mercer.data.series import Series
 from mercer.data.table import Table
-from mercer.data.words import listing
+from mercer.data.words import listing, shown
 
 _USUAL = ("y", "target", "label", "labels", "class")
 _LABELS = ("labels.csv", "labels.tsv")
@@ -50,14 +51,21 @@ def read_folder(path: Path, read: Callable[[Path], Table]) -> Table:
     if "file" not in table.names:
         raise DataError(f"{labels} has no column 'file'; the columns are {listing(table.names)}.")
     series = []
+    unnamed = np.flatnonzero(table.columns["file"].isna().to_numpy())
+    if unnamed.size:
+        raise DataError(
+            f"{labels}, {table.locate(int(unnamed[0]))}: the name of the file is missing; write it, or remove the line."
+        )
     for row, name in enumerate(table.columns["file"].astype(str).tolist()):
         file = path / name
-        if Path(name).name != name or not file.is_file():
-            raise DataError(f"{labels}, {table.locate(row)}: there is no file {name!r} in {path}.")
+        # Unlike Path.is_file, this says no of a name that is too long.
+        if Path(name).name != name or not os.path.isfile(file):
+            raise DataError(f"{labels}, {table.locate(row)}: there is no file {shown(name)} in {path}.")
         values = read(file).columns
         try:
             series.append(Series.read(values.to_numpy(dtype=np.float64)))
-        except (DataError, ValueError) as error:
+        except (DataError, ValueError, OverflowError) as error:
+            # A whole number of hundreds of digits is too large for a float.
             raise DataError(f"{file} is no series: {error}") from error
     frame = table.columns.drop(columns=["file"]).assign(series=column_of("series", series)["series"])
     return Table(frame, str(path), {}, usual_target(table.names), table.locate, {"series": "series"})
@@ -91,6 +99,7 @@ def read_graphs(path: Path) -> Table:
             raise DataError(f"{path}, graph {number + 1}: this is no node-link data: {seen}") from error
         known = item.get("graph", {})
         facts.append(dict(known) if isinstance(known, (dict, list)) else {})
+    warn_of_weights(edge for item in found for edge in _edges(item))
     frame = optional("pandas", f"reading {path.name}").DataFrame(facts)
     frame["graph"] = column_of("graph", graphs)["graph"]
     names = [str(name) for name in frame.columns]
@@ -101,7 +110,7 @@ def read_graphs(path: Path) -> Table:
 def _graph(item: Mapping[str, Any]) -> Graph:
     if item.get("directed") or item.get("multigraph"):
         raise DataError("it is directed, or has several edges between two nodes, which kernels on graphs do not take.")
-    nodes, edges = item["nodes"], item["edges"] if "edges" in item else item["links"]
+    nodes, edges = item["nodes"], _edges(item)
     numbers = {_hashable(node["id"]): number for number, node in enumerate(nodes)}
     if len(numbers) < len(nodes):
         raise DataError("two nodes have the same id.")
@@ -115,6 +124,10 @@ def _graph(item: Mapping[str, Any]) -> Graph:
         None if not attributes or attributes[0] is None else attributes,
         len(nodes),
     )
+
+
+def _edges(item: Mapping[str, Any]) -> Any:
+    return item["edges"] if "edges" in item else item["links"]
 
 
 def _hashable(name: Any) -> Any:

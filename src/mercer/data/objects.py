@@ -21,6 +21,11 @@ class Objects(abc.ABC):
 
     A subclass is a kind of data: it says in :meth:`read` what a row may be. Containers are values: they are compared by
     what they hold, and picked from by slices, positions and masks as an array is.
+
+    Parameters
+    ----------
+    items : sequence
+        Rows that :meth:`read` has made; :meth:`of` makes a container of others.
     """
 
     kind: ClassVar[str]
@@ -42,6 +47,15 @@ class Objects(abc.ABC):
     def read(item: Any) -> Any:
         """One row in its final form.
 
+        Parameters
+        ----------
+        item : object
+            The row as it was given.
+
+        Returns
+        -------
+        object
+
         Raises
         ------
         DataError
@@ -51,11 +65,32 @@ class Objects(abc.ABC):
     @staticmethod
     @abc.abstractmethod
     def fingerprint(item: Any) -> bytes:
-        """Bytes that are the same for equal rows, and for no others."""
+        """Bytes that are the same for equal rows, and for no others.
+
+        Parameters
+        ----------
+        item : object
+            A row in its final form.
+
+        Returns
+        -------
+        bytes
+        """
 
     @classmethod
     def of(cls, X: Any, name: str = "X") -> Self:
-        """The rows of anything that holds one object a row: a list, an array, a column of a table.
+        """The rows of anything that holds one object a row.
+
+        Parameters
+        ----------
+        X : sequence
+            A list, an array, a column of a table.
+        name : str, default="X"
+            What errors call it.
+
+        Returns
+        -------
+        Objects
 
         Raises
         ------
@@ -68,7 +103,21 @@ class Objects(abc.ABC):
 
     @classmethod
     def read_each(cls, items: Iterable[Any], name: str = "X", read: Callable[[Any], Any] | None = None) -> list[Any]:
-        """The rows in their final form, by ``read`` (default: :meth:`read`); errors name the row."""
+        """The rows in their final form; errors name the row.
+
+        Parameters
+        ----------
+        items : iterable
+            Rows as they were given.
+        name : str, default="X"
+            What errors call them.
+        read : callable, optional
+            In the place of :meth:`read`.
+
+        Returns
+        -------
+        list
+        """
         rows = []
         for number, item in enumerate(items):
             try:
@@ -81,6 +130,17 @@ class Objects(abc.ABC):
     def collect(cls, items: list[Any], name: str = "X") -> Self:
         """The container of rows that :meth:`read` has made.
 
+        Parameters
+        ----------
+        items : list
+            The rows.
+        name : str, default="X"
+            What errors call them.
+
+        Returns
+        -------
+        Objects
+
         Raises
         ------
         DataError
@@ -90,6 +150,7 @@ class Objects(abc.ABC):
 
     @property
     def shape(self) -> tuple[int]:
+        """``(n,)``."""
         return self.items.shape
 
     def __len__(self) -> int:
@@ -123,11 +184,31 @@ class Objects(abc.ABC):
         return self
 
     def astype(self, dtype: Any, copy: bool = True) -> Self:
-        """These rows: their kernel values are in float64 whatever is asked for."""
+        """These rows: their kernel values are in float64 whatever is asked for.
+
+        Parameters
+        ----------
+        dtype, copy : ignored
+
+        Returns
+        -------
+        Objects
+        """
         return self
 
     def keep(self, key: Hashable, make: Callable[[], Any]) -> Any:
-        """The thing kept under ``key``, such as a packed form of the rows, made the first time."""
+        """The object stored under a key, such as a packed form of the rows.
+
+        Parameters
+        ----------
+        key : hashable
+        make : callable
+            Called without arguments the first time, to make it.
+
+        Returns
+        -------
+        object
+        """
         with self._lock:
             if key not in self._kept:
                 self._kept[key] = make()
@@ -144,12 +225,32 @@ class Objects(abc.ABC):
         return np.frombuffer(digests, np.dtype("<u8")).astype(np.uint64)
 
     def same(self, other: Objects) -> NDArray[np.bool_]:
-        """Whether each row is equal to the row of ``other`` in its place, (n,)."""
+        """Whether each row is equal to the row of another container in its place.
+
+        Parameters
+        ----------
+        other : Objects
+            Of as many rows.
+
+        Returns
+        -------
+        ndarray of bool of shape (n,)
+        """
         pairs = zip(self.fingerprints(), other.fingerprints(), strict=True)
         return np.fromiter((a == b for a, b in pairs), bool, len(self))
 
     def joined(self, more: Self) -> Self:
-        """These rows, and then ``more``."""
+        """These rows, and then others.
+
+        Parameters
+        ----------
+        more : Objects
+            Of the same class.
+
+        Returns
+        -------
+        Objects
+        """
         return type(self)([*self.items, *more.items])
 
 
@@ -219,4 +320,7 @@ def short(value: Any) -> str:
         text = " ".join(line.strip() for line in repr(value).splitlines())
     except RecursionError:
         text = reprlib.repr(value)
+    except ValueError:
+        # Python writes no whole number of more than some thousands of digits.
+        text = f"a value of type {type(value).__name__} that cannot be printed"
     return text if len(text) <= 60 else f"{text[:57]}..."

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import csv
 import gzip
+import importlib
 import re
 import warnings
 import zipfile
@@ -21,7 +22,6 @@ from typing import Any, TextIO
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn.datasets import load_svmlight_file
 
 from mercer._errors import DataError
 from mercer._optional import optional
@@ -107,7 +107,9 @@ def read_table(source: str | Path, verbatim: Collection[str] = (), axes: str | N
 
 
 def _damaged(path: Path, error: Exception) -> str:
-    return f"{path}: the file is damaged or was cut short: {error}."
+    # Old versions of Python quote what they found instead of a header.
+    text = str(error)
+    return f"{path}: the file is damaged or was cut short: {text if len(text) <= 200 else text[:200] + '...'}."
 
 
 def _open_text(path: Path) -> TextIO:
@@ -172,7 +174,12 @@ def _guarded(field: str) -> Any:
 
 
 def _fields(line: str, dialect: _Dialect) -> list[str]:
-    return [field.strip() for field in next(csv.reader([line], dialect))]
+    try:
+        fields = next(csv.reader([line], dialect))
+    except csv.Error:
+        # Python's reader refuses fields of more than 128 KiB: data, or a line that has another separator.
+        fields = line.split(dialect.delimiter)
+    return [field.strip() for field in fields]
 
 
 def _is_quoted(path: Path) -> bool:
@@ -314,9 +321,11 @@ def _looks_like_libsvm(path: Path) -> bool:
 
 
 def _read_libsvm(path: Path, _: Collection[str]) -> Table:
+    # Imported here and by name: scikit-learn's data sets bring packages that no other format needs.
+    load = importlib.import_module("sklearn.datasets").load_svmlight_file
     try:
         # zero_based=True keeps the numbers of the file, so that two files of one data set always agree.
-        X, y = load_svmlight_file(str(path), zero_based=True)
+        X, y = load(str(path), zero_based=True)
     except (ValueError, IndexError, OverflowError) as error:
         raise DataError(_libsvm_fault(path, str(error))) from error
     return Table(sp.csr_matrix(X), path.name, {"label": y}, "label", lambda row: f"example {row + 1}")

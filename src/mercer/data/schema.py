@@ -26,6 +26,8 @@ _TRUE = {"true": 1.0, "false": 0.0, "1": 1.0, "0": 0.0, "1.0": 1.0, "0.0": 0.0}
 # A text column in which nearly every row is different (a name, an identifier) says nothing about other rows.
 _MOST_DIFFERENT = 0.5
 _FEW_CATEGORIES = 20
+# What seems to be a tree in brackets.
+_TREE = re.compile(r"\s*\(.*\)\s*", re.DOTALL)
 # Quantities that were read as text: as categories they would say nothing about values in between.
 _NO_CATEGORIES = {
     r"[-+]?[$€£¥]?\s*(\d{1,3}([,.' ]\d{3})+([.,]\d+)?|\d+([.,]\d+)?|[.,]\d+)\s*[%$€£¥]?": "numbers in another notation",
@@ -201,13 +203,17 @@ def infer_schema(frame: Any, source: str, locate: Locate, roles: Mapping[str, st
             if column.isna().any() and NO_VALUE not in values:
                 values.append(NO_VALUE)
             if len(values) > max(_FEW_CATEGORIES, _MOST_DIFFERENT * len(frame)):
-                left_out[name] = f"text, {len(values)} different values in {len(frame)} rows"
+                what = "trees" if all(_TREE.fullmatch(value) for value in values) else "text"
+                left_out[name] = f"{what}, {len(values)} different values in {len(frame)} rows"
                 continue
             categories[name] = values
         kinds[name] = kind
     if not kinds:
-        text = next((name for name, why in left_out.items() if why.startswith("text")), None)
-        way_out = "" if text is None else f' To compare it letter by letter, pass roles={{{text!r}: "text"}}.'
+        way_out = next(
+            (f' To compare it {how}, pass roles={{{name!r}: "{role}"}}.'
+             for name, why in left_out.items() for role, how in (("text", "letter by letter"), ("tree", "as a tree"))
+             if why.startswith(role)), ""
+        )  # fmt: skip
         raise DataError(
             f"{source} has no column to learn from: "
             f"{', '.join(f'{shown(n)} is left out ({w})' for n, w in list(left_out.items())[:10])}.{way_out}"

@@ -214,7 +214,7 @@ def _values(item: Any) -> NDArray[np.float64]:
     return values[:, None] if values.ndim == 1 else values
 
 
-def _not_finite(values: NDArray, finite: NDArray) -> str:
+def _not_finite(values: NDArray[Any], finite: NDArray[Any]) -> str:
     """What to do about values that are no numbers."""
     if not np.isnan(values).any():
         return f"a series must be finite, and {int((~finite).sum())} of its {len(values)} times hold infinities."

@@ -259,16 +259,17 @@ class Number:
 
 @dataclass(frozen=True)
 class Count:
-    """A whole number; with a name it is that size."""
+    """A whole number; with a name it is that size; ``most`` may be the name of another size."""
 
     size: str | None = None
     least: int | None = 0
-    most: int | None = None
+    most: int | str | None = None
 
     def check(self, value: Any, what: str, context: Context) -> None:
         if not isinstance(value, Integral) or isinstance(value, bool):
             _wrong(what, value, "a whole number")
-        _in_range(what, int(value), int(value), self.least, self.most)
+        most = context.size(self.most) if isinstance(self.most, str) else self.most
+        _in_range(what, int(value), int(value), self.least, most)
         if self.size is not None:
             context.agree(what, self.size, int(value))
 

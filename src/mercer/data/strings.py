@@ -22,6 +22,11 @@ class Strings(Objects):
 
     A sequence of single characters is the same as the text that they make.
 
+    Parameters
+    ----------
+    items : sequence
+        Rows that :meth:`read` has made; :meth:`of` makes a container of others.
+
     Examples
     --------
     >>> Strings.of(["gram", b"gram", ["a", "list", "of", "words"]])

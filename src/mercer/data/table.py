@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -96,7 +97,8 @@ class Table:
             if name not in self.names:
                 if self.is_sparse:
                     raise DataError(f"{self.source} has no named columns, so {name!r} cannot be dropped.")
-                raise DataError(_no_column(f"{self.source} has no column {name!r} to drop", name, self.names))
+                what = f"{self.source} has no column {name!r} to drop"
+                raise DataError(_one_at_a_time(what, name, self.names) or _no_column(what, name, self.names))
         if not names:
             return self
         roles = {name: role for name, role in self.roles.items() if name not in names}
@@ -146,6 +148,17 @@ class Table:
         if rest.shape[1] == 0:
             raise DataError(f"{self.source} has no column beside the target {target!r}: nothing to learn from.")
         return rest, self.columns[target], target
+
+
+def _one_at_a_time(what: str, name: str, names: list[str]) -> str:
+    """The message for a name that lists several columns, such as ``"a,b"``; empty for any other.
+
+    >>> _one_at_a_time("a.csv has no column 'age, sex' to drop", "age, sex", ["age", "sex", "y"])
+    "a.csv has no column 'age, sex' to drop. Name one column at a time: drop=['age', 'sex']."
+    """
+    several = [part for part in re.split("[,; ]+", name) if part]
+    listed = len(several) > 1 and set(several) <= set(names)
+    return f"{what}. Name one column at a time: drop={several!r}." if listed else ""
 
 
 def _no_column(what: str, name: str, names: list[str]) -> str:

@@ -67,7 +67,7 @@ def read_target(values: Any, name: str, task: str | None = None, locate: Callabl
     different = np.unique(array)
     found, why = _task_of(array, different, name)
     if task is not None:
-        found, why = task, f"it was said to be one; '{name}' holds {_kind(array)}, {len(different)} different values"
+        found, why = task, f"that was asked for; '{name}' holds {_kind(array)}, {len(different)} different values"
     if found == "regression" and array.dtype.kind == "U":
         row = next((i for i, text in enumerate(array) if not is_number(text)), 0)
         raise DataError(

@@ -34,22 +34,18 @@ def as_vectors(X: Any, name: str = "X") -> np.ndarray | sp.csr_matrix:
     if sp.issparse(X):
         X = sp.csr_matrix(X)
         if X.dtype not in (np.float32, np.float64):
-            _refuse_unreal(X, name)
+            refuse_unreal(X, name)
             X = X.astype(np.float64)
-        if not X.has_canonical_format:
-            # Entries given twice are summed, in a copy: the caller's matrix stays as it is.
-            X = X.copy()
-            X.sum_duplicates()
+        X = with_sums(X)
         _check(X.data, X.shape, name)
         return X
-    if np.ma.is_masked(X):
-        raise DataError(f"{name} has masked entries; fill them in (X.filled(...), sklearn.impute.SimpleImputer).")
+    refuse_unreal(X, name)
     try:
         array = np.asarray(X.to_numpy() if column_names(X) is not None else X)
         if array.dtype not in (np.float32, np.float64):
-            _refuse_unreal(array, name)
+            refuse_unreal(array, name)
             array = array.astype(np.float64)
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, OverflowError) as error:
         if isinstance(error, DataError):
             raise
         raise DataError(
@@ -61,14 +57,51 @@ def as_vectors(X: Any, name: str = "X") -> np.ndarray | sp.csr_matrix:
     return array
 
 
-def _refuse_unreal(array: np.ndarray | sp.csr_matrix, name: str) -> None:
-    """Raise for what NumPy would turn into numbers in silence, and not into those that are meant."""
-    if array.dtype.kind == "c":
+def refuse_unreal(values: Any, name: str) -> None:
+    """Raise if ``values`` are masked, complex, dates or times: NumPy would turn them into other numbers in silence.
+
+    Raises
+    ------
+    DataError
+        If they are, or a column of a data frame is.
+
+    Examples
+    --------
+    >>> refuse_unreal(np.ma.masked_array([1.0, 2.0], [0, 1]), "y")
+    Traceback (most recent call last):
+        ...
+    mercer._errors.DataError: y has 1 masked entries; fill them in (y.filled(...), sklearn.impute.SimpleImputer).
+    """
+    if np.ma.is_masked(values):
         raise DataError(
-            f"{name} holds complex numbers ({array.dtype}); pass their real and imaginary parts as columns."
+            f"{name} has {int(np.ma.getmaskarray(values).sum())} masked entries; fill them in ({name}.filled(...), "
+            "sklearn.impute.SimpleImputer)."
         )
-    if array.dtype.kind in "mM":
-        raise DataError(f"{name} holds dates or times ({array.dtype}); pass numbers, such as days since a date.")
+    types = values.dtypes if column_names(values) is not None else [getattr(values, "dtype", None)]
+    kinds = {getattr(dtype, "kind", ""): dtype for dtype in types}
+    if "c" in kinds:
+        raise DataError(
+            f"Complex data not supported: {name} holds complex numbers ({kinds['c']}); pass their real and imaginary "
+            "parts as columns."
+        )
+    for kind in {"m", "M"} & kinds.keys():
+        raise DataError(f"{name} holds dates or times ({kinds[kind]}); pass numbers, such as days since a date.")
+
+
+def with_sums(X: Any) -> Any:
+    """``X``; of CSR with unsorted columns or entries given twice a copy, sorted, with their sums.
+
+    Examples
+    --------
+    >>> X = sp.csr_array(([1.0, 2.0], [0, 0], [0, 2]), shape=(1, 2))
+    >>> with_sums(X).data.tolist(), X.data.tolist()
+    ([3.0], [1.0, 2.0])
+    """
+    if sp.issparse(X) and not X.has_canonical_format:
+        # In a copy: the caller's matrix stays as it is.
+        X = X.copy()
+        X.sum_duplicates()
+    return X
 
 
 def _check(values: np.ndarray, shape: tuple[int, ...], name: str) -> None:

@@ -38,6 +38,8 @@ Array = NDArray[Any]
 _SIDE, _WIDE = 256, 1024
 # Up to so many rows LAPACK does the whole by itself: there is little to share.
 _WHOLE = 512
+# Products of fewer multiplications are left to one thread.
+_ALONE = 2**21
 
 
 def _check(*arrays: Array) -> np.dtype:
@@ -248,5 +250,7 @@ def multiply(left: Array, right: Array, out: Array | None = None) -> Array:
 
         return strip
 
-    threads.run([work(rows) for rows in spans(len(left), _SIDE)])
+    # The strips are the same for any number of threads; of little work, waking one takes longer than the product.
+    alone = left.size * (right.size // max(len(right), 1)) < _ALONE
+    threads.run([work(rows) for rows in spans(len(left), _SIDE)], 1 if alone else None)
     return out

@@ -9,53 +9,84 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 Hook = Callable[[str, int, int | None], None]
+Watcher = Callable[["Progress"], None]
 
-_hooks: list[Hook] = []
+_watchers: list[Watcher] = []
 
 
 @contextmanager
 def on_progress(hook: Hook) -> Iterator[None]:
-    """Call ``hook(what, done, total)`` as work goes on in the block, from whichever thread does it.
+    """Call a function as work goes on in the block.
 
+    Parameters
+    ----------
+    hook : callable
+        Called as ``hook(what, done, total)``, from whichever thread does the work.
+
+    Examples
+    --------
     >>> with on_progress(lambda what, done, total: print(what, done, total)):
     ...     Progress(1, "tiles").advance()
     tiles 1 1
     """
-    _hooks.append(hook)
+    with watched(lambda progress: hook(progress.what, progress.done, progress.total)):
+        yield
+
+
+@contextmanager
+def watched(watcher: Watcher) -> Iterator[None]:
+    """Call ``watcher(progress)`` at each step of any work in the block; it sees the note, too.
+
+    >>> with watched(lambda progress: print(progress.count)):
+    ...     Progress(None, "evidence").advance(note="evaluations, highest -3.1")
+    ...     Progress(4, "tiles").advance()
+    1 evaluations, highest -3.1
+    1/4
+    """
+    _watchers.append(watcher)
     try:
         yield
     finally:
-        _hooks.remove(hook)
+        _watchers.remove(watcher)
 
 
 class Progress:
     """Counts steps done out of ``total`` (None if nobody can say) and tells the hooks.
+
+    ``note`` stands after the count and says in words what was counted and what it came to; empty for most work.
 
     With ``verbose`` it also writes a line to standard error, at most twice a second and only for work that lasts
     longer than two seconds: short jobs stay silent.
     """
 
     def __init__(self, total: int | None, what: str, verbose: bool | int = False) -> None:
-        self.total, self.what, self.done = total, what, 0
+        self.total, self.what, self.done, self.note = total, what, 0, ""
         self._verbose = bool(verbose)
         self._begun = self._said = time.monotonic()
         self._lock = threading.Lock()
 
-    def advance(self, steps: int = 1) -> None:
-        """Count ``steps`` more as done."""
-        if not _hooks and not self._verbose:
+    def advance(self, steps: int = 1, note: str = "") -> None:
+        """Count ``steps`` more as done, with a new note."""
+        if not _watchers and not self._verbose:
             return
         with self._lock:
             self.done += steps
-            for hook in tuple(_hooks):
-                hook(self.what, self.done, self.total)
+            self.note = note
+            for watcher in tuple(_watchers):
+                watcher(self)
             now = time.monotonic()
             if self._verbose and now - self._begun > 2.0 and now - self._said > 0.5:
                 self._said = now
                 sys.stderr.write(f"mercer: {self.what}: {self._standing(now - self._begun)}\n")
 
+    @property
+    def count(self) -> str:
+        """The steps done, out of how many, and the note."""
+        total = "" if self.total is None else f"/{self.total}"
+        return f"{self.done}{total} {self.note}".rstrip()
+
     def _standing(self, seconds: float) -> str:
         if self.total is None:
-            return f"{self.done} in {seconds:.0f} s"
+            return f"{self.count} in {seconds:.0f} s"
         left = seconds * (self.total - self.done) / max(self.done, 1)
-        return f"{self.done}/{self.total}, about {left:.0f} s left"
+        return f"{self.count}, about {left:.0f} s left"

@@ -83,10 +83,18 @@ def call(routine: str, dtype: np.dtype, *arguments: Any) -> None:
     function(*passed)
 
 
+def integer_dtype(routine: str, dtype: np.dtype) -> np.dtype:
+    """The type of whole numbers in arrays that a routine reads or writes.
+
+    >>> integer_dtype("syevr", np.dtype(np.float64)).kind
+    'i'
+    """
+    return np.dtype(_routine(PREFIX[dtype] + routine)[1])
+
+
 def call_checked(routine: str, dtype: np.dtype, *arguments: Any) -> int:
     """Call with one more argument, in which LAPACK says how it went: 0, or the number of a pivot."""
-    function_integer = _routine(PREFIX[dtype] + routine)[1]
-    info = np.zeros(1, np.dtype(function_integer))
+    info = np.zeros(1, integer_dtype(routine, dtype))
     call(routine, dtype, *arguments, info)
     return int(info[0])
 

@@ -215,6 +215,35 @@ def interruptible(loop: Callable[..., Any], arguments: tuple[Any, ...], steps: f
     return value
 
 
+def abandonable(call: Task) -> Any:
+    """What a long native call returns, in a thread beside the main one, so that Ctrl-C is heard at once.
+
+    For a single call of LAPACK, which cannot be stopped. It must release the interpreter's lock, and write to arrays
+    that nobody else uses: after Ctrl-C it goes on to its end with them, or to that of the process, and its result is
+    dropped. Outside the main thread, which alone hears of Ctrl-C, the call is made in place.
+
+    >>> abandonable(lambda: 7)
+    7
+    """
+    if threading.current_thread() is not threading.main_thread():
+        return call()
+    answer: Future[Any] = Future()
+
+    def work() -> None:
+        try:
+            with settings.inherited(caller):
+                answer.set_result(call())
+        except BaseException as error:
+            answer.set_exception(error)
+
+    caller = settings.current()
+    # Not of the pool, for whose threads the interpreter waits at its end.
+    threading.Thread(target=work, name="mercer-lapack", daemon=True).start()
+    while wait([answer], timeout=0.2).not_done:
+        pass
+    return answer.result()
+
+
 def run(tasks: Iterable[Task], n_jobs: int | None = None) -> None:
     """Run the tasks on the pool and return when all are done.
 
@@ -231,6 +260,8 @@ def run(tasks: Iterable[Task], n_jobs: int | None = None) -> None:
     with one_blas_thread():
         if workers <= 1 or getattr(_inside, "worker", False):
             for task in todo:
+                # A worker hears of Ctrl-C here: the tasks of its run may take minutes each.
+                checkpoint()
                 task()
             return
         _run_on_pool(todo, workers)

@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
-from sklearn.utils.validation import validate_data
+from sklearn.utils.validation import check_array, validate_data
 
 from mercer._errors import DataError, MercerWarning, ParameterError, warn_user
 from mercer.data.advice import advised
@@ -16,6 +16,7 @@ from mercer.data.columns import MixedRows
 from mercer.data.fitted import Fitted
 from mercer.data.objects import Objects
 from mercer.data.statements import Count, Labels
+from mercer.data.vectors import refuse_unreal, with_sums
 from mercer.engine.threads import OneBlasThread
 from mercer.engine.tiles import TILE
 from mercer.estimators._definiteness import (
@@ -38,6 +39,7 @@ from mercer.kernels.domain import checked_objects
 from mercer.kernels.inputs import Rows
 from mercer.kernels.modifiers import On, Warped
 from mercer.kernels.objects import ObjectKernel
+from mercer.loops.picked import is_finite
 from mercer.solvers.curvature import SAMPLE
 from mercer.solvers.matrix import Vector
 
@@ -64,7 +66,17 @@ class KernelEstimator(BaseEstimator, OneBlasThread):
     )  # fmt: skip
 
     def set_params(self, **params: Any) -> Self:
-        """Set parameters; ``kernel__NAME`` replaces the kernel by one with another ``NAME``."""
+        """Set parameters.
+
+        Parameters
+        ----------
+        **params : dict
+            By name; ``kernel__NAME`` replaces the kernel by one with another ``NAME``.
+
+        Returns
+        -------
+        self
+        """
         inside = {k.removeprefix("kernel__"): v for k, v in params.items() if k.startswith("kernel__")}
         super().set_params(**{k: v for k, v in params.items() if not k.startswith("kernel__")})
         if inside:
@@ -101,11 +113,17 @@ class KernelEstimator(BaseEstimator, OneBlasThread):
         rows = self._objects(X, reset=reset)
         if rows is not None:
             return rows
+        refuse_unreal(X, "X")
+        given = self._is_precomputed
         with advised():
-            return validate_data(
-                self, X, reset=reset, accept_sparse=False if self._is_precomputed else "csr",
-                dtype=[np.float64, np.float32], order="C",
+            X = validate_data(
+                self, X, reset=reset, accept_sparse=False if given else "csr", dtype=[np.float64, np.float32],
+                order="C", ensure_all_finite=not given,
             )  # fmt: skip
+            # A pass over a matrix takes as long as a small fit. For a fit, ``check_square`` makes the only one.
+            if given and not reset and not is_finite(X):
+                check_array(X, estimator=self, input_name="X")
+        return with_sums(X)
 
     def _check_X_and_numbers(self, X: Any, y: Any, *, several: bool = False) -> tuple[Any, Vector]:
         """``X`` as above, and targets y (n,), or with ``several`` also (n, t), in float64."""
@@ -184,7 +202,8 @@ class KernelEstimator(BaseEstimator, OneBlasThread):
     def _gram(self, X: Any, Z: Any = None, dtype: Any = None) -> Gram | PrecomputedGram:
         """The Gram matrix of the fitted kernel; for ``"precomputed"``, ``X`` is the matrix."""
         if self.kernel_ is None:
-            gram = PrecomputedGram(X, symmetric=Z is None)
+            # Of a fit, whose matrix was checked.
+            gram = PrecomputedGram(X, symmetric=Z is None, finite=Z is None)
             return gram if dtype is None else gram.astype(dtype)
         lazy = Gram(self.kernel_, X, Z, dtype=dtype, n_jobs=self.n_jobs)
         if Z is not None:

@@ -8,31 +8,34 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mercer._errors import MercerWarning, warn_user
+from mercer.losses.loss import Loss
 from mercer.solvers.matrix import Vector
 
 # Losses other than the squared one have their lowest value near the mean, not at it: no more than this is a difference.
 _SLACK = 0.01
 _ROUNDINGS = 1e3
+# Quantiles of the targets among which is nearly the best constant, whatever the loss.
+_LEVELS = np.linspace(0.0, 1.0, 21)
 
 
-def warn_if_worse_than_mean(learner: str, y: Vector, fitted: Vector, weight: Vector | None, remedy: str) -> None:
+def warn_if_worse_than_mean(learner: str, y: Vector, fitted: Vector, weight: Vector | None, remedy: str) -> bool:
     """Warn if the squared error of ``fitted`` is above that of the mean of ``y``, both (n,) or (n, t), for a target.
 
-    ``weight`` (n,) weighs the rows; ``remedy`` ends the message.
+    ``weight`` (n,) weighs the rows; ``remedy`` ends the message. Returns whether there was a warning.
 
     Examples
     --------
     >>> import warnings
     >>> with warnings.catch_warnings(record=True) as caught:
     ...     warnings.simplefilter("always")
-    ...     warn_if_worse_than_mean("Model", np.array([9.0, 11.0]), np.array([5.0, 6.0]), None, "Center y.")
+    ...     warned = warn_if_worse_than_mean("Model", np.array([9.0, 11.0]), np.array([5.0, 6.0]), None, "Center y.")
     >>> print(caught[0].message)
     Model: the mean squared error on its own rows is 20.5, and that of their mean alone is 1. Center y.
     """
     targets, fitted = y.reshape(len(y), -1), fitted.reshape(len(y), -1)
     share = np.full(len(y), 1.0) if weight is None else np.asarray(weight, dtype=np.float64)
     if len(y) < 2 or not share.max() > 0:
-        return
+        return False
     share = share / share.max()
     share = share / share.sum()
     # In units in which no square overflows.
@@ -44,7 +47,7 @@ def warn_if_worse_than_mean(learner: str, y: Vector, fitted: Vector, weight: Vec
     rounding = (_ROUNDINGS * np.finfo(fitted.dtype).eps) ** 2
     worse = np.flatnonzero(~(errors <= (1.0 + _SLACK) * spread + rounding))
     if not len(worse):
-        return
+        return False
     j = int(worse[0])
     which = "" if targets.shape[1] == 1 else f" for column {j} of y"
     with np.errstate(over="ignore"):
@@ -52,6 +55,48 @@ def warn_if_worse_than_mean(learner: str, y: Vector, fitted: Vector, weight: Vec
     warn_user(
         f"{learner}: the mean squared error on its own rows{which} is {ours:.3g}, and that of their mean alone is "
         f"{mean:.3g}. {remedy}",
+        MercerWarning,
+    )
+    return True
+
+
+def warn_if_worse_than_constant(
+    learner: str, loss: Loss, y: Vector, values: Vector, weight: Vector, remedy: str
+) -> None:
+    """Warn if the mean of a ``loss`` of numbers at ``values`` (n,) is above that of a constant for ``y`` (n,).
+
+    The constants are the mean and some quantiles of y, or the logarithm of the mean for counts.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> from mercer.losses import Huber
+    >>> with warnings.catch_warnings(record=True) as caught:
+    ...     warnings.simplefilter("always")
+    ...     y = np.array([9.0, 10.0, 11.0])
+    ...     warn_if_worse_than_constant("Model", Huber(), y, np.array([5.0, 6.0, 5.0]), np.ones(3), "Center y.")
+    >>> print(caught[0].message)
+    Model: the mean huber loss on its own rows is 4.17, and that of the constant 10 is 0.333. Center y.
+    """
+    if len(y) < 2:
+        return
+    mean = float(np.average(y, weights=weight))
+    if loss.targets == "counts":
+        constants = np.log([mean]) if mean > 0 else np.empty(0)
+    else:
+        constants = np.append(np.quantile(y, _LEVELS), mean)
+    with np.errstate(over="ignore"):
+        ours = float(np.average(loss.value(y, values), weights=weight))
+        theirs = [float(np.average(loss.value(y, np.full(len(y), c)), weights=weight)) for c in constants]
+        # What rounding of the predictions may cost, at the largest slope that the rows have.
+        slope = np.average(np.abs(loss.gradient(y, values)), weights=weight)
+    rounding = _ROUNDINGS * np.finfo(np.float64).eps * float(np.abs(y).max()) * float(slope)
+    best = int(np.argmin(theirs)) if theirs else -1
+    if best < 0 or not ours > (1.0 + _SLACK) * theirs[best] + rounding:
+        return
+    warn_user(
+        f"{learner}: the mean {loss.name} loss on its own rows is {ours:.3g}, and that of the constant "
+        f"{constants[best]:.3g} is {theirs[best]:.3g}. {remedy}",
         MercerWarning,
     )
 
@@ -90,6 +135,7 @@ def no_offset_remedy(y: Vector) -> str:
     """
     mean = float(np.mean(y))
     return (
-        f"The model has no offset, and y has the mean {mean:.3g}: subtract it, add a constant to the kernel "
-        "(kernel + mercer.kernels.Constant(c)), or scale the columns of X."
+        f"The model has no offset, and y has the mean {mean:.3g}: subtract it "
+        "(sklearn.compose.TransformedTargetRegressor(model, transformer=StandardScaler())), add a constant to the "
+        "kernel (kernel + mercer.kernels.Constant(c)), or scale the columns of X."
     )

@@ -42,7 +42,9 @@ class Copies:
         """
         if kernel is not None and _tells_rows_apart(kernel):
             return None
-        alike = _alike(_sample_keys(X, rows), targets)
+        if kernel is None and _differ(X[rows, 0]):
+            return None
+        alike = _alike(_sample_keys(X, rows, symmetric=kernel is None and X.shape[0] == X.shape[1]), targets)
         if len(alike):
             keys = row_keys(X[rows[alike]])
             order = np.lexsort((alike, targets[alike], keys))
@@ -76,19 +78,28 @@ def _tells_rows_apart(kernel: Any) -> bool:
     return isinstance(kernel, White) or any(_tells_rows_apart(child) for _, child in kernel.children())
 
 
-def _sample_keys(X: Any, rows: NDArray[np.intp]) -> NDArray[np.uint64]:
+def _differ(values: np.ndarray) -> bool:
+    """Whether no two values are equal."""
+    ranked = np.sort(values)
+    return not (ranked[1:] == ranked[:-1]).any()
+
+
+def _sample_keys(X: Any, rows: NDArray[np.intp], *, symmetric: bool) -> NDArray[np.uint64]:
     """Keys that equal rows share; of wide arrays, from a few columns."""
     whole = np.array_equal(rows, np.arange(X.shape[0]))
     wide = isinstance(X, np.ndarray) and X.shape[1] > _COLUMNS
     if not wide:
         return row_keys(X if whole else X[rows])
     columns = np.linspace(0, X.shape[1] - 1, _COLUMNS).astype(np.intp)
+    if symmetric:
+        # The same as rows, which are read line by line.
+        return row_keys((X[columns] if whole else X[np.ix_(columns, rows)]).T)
     return row_keys(X[:, columns] if whole else X[np.ix_(rows, columns)])
 
 
 def _alike(keys: NDArray[np.uint64], targets: np.ndarray) -> NDArray[np.intp]:
     """Rows that share key and target with another one."""
-    order = np.lexsort((targets, keys)) if len(np.unique(keys)) < len(keys) else np.empty(0, np.intp)
+    order = np.empty(0, np.intp) if _differ(keys) else np.lexsort((targets, keys))
     keys, targets = keys[order], targets[order]
     equal = (keys[1:] == keys[:-1]) & (targets[1:] == targets[:-1])
     return order[np.concatenate([equal, [False]]) | np.concatenate([[False], equal])] if len(order) else order

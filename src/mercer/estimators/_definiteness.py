@@ -35,6 +35,8 @@ class Policy:
         What the result of a fit then is, as a sentence.
     permission : str
         What ``allow_indefinite=True`` is for, after a warning.
+    instead : str
+        What it gives in place of an error.
     from_declaration : bool
         Whether to warn because of what the kernel says of itself. If not, the learner sees the spectrum and tells.
     needs_matrix : bool
@@ -43,17 +45,25 @@ class Policy:
 
     result: str = "The result is a stationary point without a guarantee."
     permission: str = "silence this warning"
+    instead: str = "get a stationary point without a guarantee"
     from_declaration: bool = True
     needs_matrix: bool = False
 
 
 STATIONARY = Policy()
-NO_SPACE = Policy("No feature space holds the function that is learned, so there is no guarantee for it.")
-SPECTRUM = Policy("Components stand for its positive part only.", from_declaration=False)
+NO_SPACE = Policy(
+    "No feature space holds the function that is learned, so there is no guarantee for it.",
+    instead="learn with it without a guarantee",
+)
+SPECTRUM = Policy(
+    "Components stand for its positive part only.", instead="get the components of its positive part",
+    from_declaration=False,
+)  # fmt: skip
+_RAISED = "raise the diagonal of the matrix as far as it needs"
 PROCESS = Policy(
     "It serves as a covariance function as long as its matrix on the training rows is positive semi-definite; fit "
     "raises an error where it is not.",
-    "raise the diagonal of the matrix as far as it needs", needs_matrix=True,
+    _RAISED, _RAISED, needs_matrix=True,
 )  # fmt: skip
 
 
@@ -96,7 +106,7 @@ def judge_kernel(learner: KernelEstimator, kernel: Kernel, intercept: bool) -> N
     if _mode(learner) == "raise":
         raise IndefiniteKernelError(
             f"{type(learner).__name__} needs a positive semi-definite kernel, and {finding}. Choose another kernel, or "
-            f"pass allow_indefinite=True to get a stationary point without a guarantee.{centred}",
+            f"pass allow_indefinite=True to {policy.instead}.{centred}",
             finding=finding,
         )
     if policy.from_declaration:

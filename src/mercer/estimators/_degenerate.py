@@ -1,7 +1,9 @@
 """Whether a kernel tells rows apart and finds them alike, seen on a sample: one warning for all learners.
 
-If every value off the diagonal is 0 beside the diagonal, each row resembles itself alone. If all values are equal, no
-row differs from another. Either way a fit ends well and has learned nothing for new rows.
+If nearly every row has values of 0 off the diagonal, beside those on it, rows resemble themselves alone. If all values
+are equal, no row differs from another. Either way a fit ends well and has learned nothing for new rows. Of objects such
+as series or trees, values also grow with their length, over many orders of magnitude: then a few rows decide for all,
+and no usual penalty counts.
 """
 
 from __future__ import annotations
@@ -20,7 +22,6 @@ from mercer.estimators._distinct import equal_rows, same_rows
 from mercer.kernels.base import Expression
 from mercer.kernels.inputs import Rows
 from mercer.kernels.kernel import Kernel
-from mercer.kernels.kinds import kind_of_rows
 from mercer.kernels.modifiers import On, Warped
 from mercer.kernels.plan import Plan
 from mercer.kernels.vector.stationary import StationaryKernel
@@ -31,6 +32,10 @@ _FIRST, _OTHERS = 16, 512
 _FEWEST = 8
 # Values below this share of the diagonal count as 0; values whose range is below that share of the largest as equal.
 _ZERO, _EQUAL = 1e-8, 1e-11
+# The largest value of a row with itself, beside 1 and beside the smallest: learners are made for values about 1.
+_UNEVEN = 1e10
+# The share of rows that may resemble another one: columns of very different scales leave a few neighbours by chance.
+_WITH_NEIGHBOURS = 1 / 8
 
 Index = NDArray[np.intp]
 Block = Callable[[Index, Index], Array]
@@ -44,13 +49,16 @@ def warn_if_degenerate(learner: Any, kernel: Kernel | None, X: Any, block: Block
     ``White``, are left alone.
     """
     n = X.shape[0] if hasattr(X, "shape") else len(X)
-    if n < _FEWEST or (kernel is not None and kind_of_rows(kernel) == "anything" and block is None):
+    if n < _FEWEST or (kernel is not None and kernel.kind_of_rows() == "anything" and block is None):
         return
     at = block or (_entries(kernel, X) if kernel is not None else lambda rows, columns: X[np.ix_(rows, columns)])
     known = kernel is not None and block is None
     chosen = _spread(n, _FIRST)
     K = at(chosen, chosen)
     if not np.isfinite(K).all() or not (np.diagonal(K) > 0).all():
+        return
+    if kernel is not None and not isinstance(kernel.kind_of_rows(), str) and _is_uneven(K.diagonal()):
+        _warn_of_sizes(learner, kernel, K.diagonal())
         return
     constant = float(np.ptp(K)) <= _EQUAL * float(K.max())
     if not (constant or _resemble_nothing(K, chosen, chosen, K.diagonal(), X if known else None)):
@@ -79,31 +87,42 @@ def _entries(kernel: Kernel, X: Any) -> Block:
     return at
 
 
+def _is_uneven(size: Array) -> bool:
+    return float(size.max()) > _UNEVEN * min(float(size.min()), 1.0)
+
+
 def _resemble_nothing(K: Array, rows: Index, columns: Index, size: Array, X: Any) -> bool:
-    """Whether all values between different rows are 0 beside ``size``, the rows' values with themselves.
+    """Whether nearly all rows have values of 0 with all others, beside ``size``, their values with themselves.
 
     X is None where the rows are not known, and may be equal.
     """
     large = np.abs(K) > _ZERO * float(size.min())
     large &= rows[:, None] != columns
     i, j = np.nonzero(large)
-    if not len(i):
-        return True
-    if X is None:
-        return False
-    # Rows that are equal resemble each other under every kernel.
-    return bool(same_rows(X[rows[i]], X[columns[j]]).all())
+    if X is not None and len(i):
+        # Rows that are equal resemble each other under every kernel.
+        i = i[~same_rows(X[rows[i]], X[columns[j]])]
+    return len(np.unique(i)) <= _WITH_NEIGHBOURS * len(rows)
 
 
 def _warn(learner: Any, kernel: Kernel | None, X: Any, chosen: Index, diagonal: bool) -> None:
     what = (
-        "values between different rows are 0 beside those of a row with itself, so that each row resembles itself alone"
+        "values between different rows are 0 beside those of a row with itself, so that rows resemble themselves alone"
         if diagonal else "all values are equal, so that no row differs from another"
     )  # fmt: skip
     name = "the kernel matrix" if kernel is None else repr(kernel)
     warn_user(
         f"{type(learner).__name__}: {name} is degenerate on these rows: {what}, and nothing is learned for new ones. "
         f"{_advice(kernel, X, chosen, diagonal)}",
+        DegenerateKernelWarning,
+    )
+
+
+def _warn_of_sizes(learner: Any, kernel: Kernel, size: Array) -> None:
+    warn_user(
+        f"{type(learner).__name__}: the values of {kernel!r} of rows with themselves reach from {size.min():.3g} to "
+        f"{size.max():.3g}, so that a few rows decide for all, and solvers may stall. Pass kernel.normalized(), of "
+        "which every row has the value 1 with itself.",
         DegenerateKernelWarning,
     )
 
@@ -123,7 +142,10 @@ def _advice(kernel: Kernel | None, X: Any, chosen: Index, diagonal: bool) -> str
                 value = getattr(by_rule.with_data(X[chosen]), item)
                 return f"{way} {item}: the value by the rule {info['rules'][0]!r}, {value:.3g}, is a good one."
     names = ", ".join(dict.fromkeys(p.name for p in kernel.parameters))
-    return f"Change its parameters ({names})." if names else "Scale the columns of X, or choose another kernel."
+    if names:
+        return f"Change its parameters ({names})."
+    scaled = isinstance(X, np.ndarray | sp.csr_matrix)
+    return "Scale the columns of X, or choose another kernel." if scaled else "Change its arguments, or choose another."
 
 
 def _leaves(kernel: Expression) -> Iterator[Expression]:

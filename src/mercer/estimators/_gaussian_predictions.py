@@ -17,11 +17,13 @@ from mercer._errors import DataError, MercerWarning, ParameterError, warn_user
 from mercer.data.advice import advised
 from mercer.data.vectors import column_names
 from mercer.engine import memory
-from mercer.estimators._base import KernelEstimator, bind_columns
+from mercer.estimators._base import bind_columns
 from mercer.estimators._covariance import KernelCovariance, MatrixCovariance
 from mercer.estimators._definiteness import PROCESS, counts_as_definite
 from mercer.estimators._distinct import stacked
 from mercer.estimators._gaussian_options import function_variance, mean_functions, require_observation, row_variances
+from mercer.estimators._layout import read_only
+from mercer.estimators._primal import PrimalWeights, without_noise
 from mercer.gram import Gram
 from mercer.kernels import Kernel
 from mercer.kernels.domain import checked_rows
@@ -36,7 +38,7 @@ from mercer.solvers.linear.cholesky import hold_matrix
 from mercer.solvers.solution import Certificate
 
 
-class GaussianPredictions(KernelEstimator):
+class GaussianPredictions(PrimalWeights):
     """Everything of the estimator that needs a posterior and no search."""
 
     _if_indefinite = PROCESS
@@ -87,6 +89,33 @@ class GaussianPredictions(KernelEstimator):
         coefficients = coefficients.reshape(len(coefficients), *self.y_train_.shape[1:]) * self._y_scale
         coefficients[0] += self._y_mean
         return coefficients
+
+    @property
+    def coef_(self) -> Matrix:
+        """w of the posterior mean, (p,) or (n_targets, p), in the units of y, for kernels with a finite feature map.
+
+        The p columns belong to the features of ``feature_map_``: the columns of X for the linear kernel.
+        ``predict(X)`` is ``phi(X) @ coef_.T`` plus the mean function (see ``mean_coef_``); with ``normalize_y`` and
+        ``mean="zero"``, plus the mean of the targets.
+
+        Raises
+        ------
+        AttributeError
+            If the kernel has no finite feature map, or one of more than 100,000 features.
+        """
+        coef = self._coefficients()
+        return read_only(coef[0] if self.alpha_.ndim == 1 else coef)
+
+    def _expansion_rows(self) -> Any:
+        check_is_fitted(self, "L_")
+        return self.X_train_
+
+    def _expansion_weights(self) -> Matrix:
+        return (self.alpha_.reshape(len(self.alpha_), -1) * np.ravel(self._y_scale)).T
+
+    def _function_kernel(self) -> Kernel | None:
+        # What White terms are between training rows is noise, and no part of the function.
+        return without_noise(self.kernel_)
 
     def predict(
         self, X: Any, return_std: bool = False, return_cov: bool = False, *, observation: bool | None = None

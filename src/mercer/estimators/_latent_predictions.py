@@ -14,8 +14,9 @@ from mercer._errors import DataError, ParameterError
 from mercer.engine import memory, threads
 from mercer.engine.progress import Progress
 from mercer.engine.tiles import spans
-from mercer.estimators._base import KernelEstimator
 from mercer.estimators._definiteness import PROCESS
+from mercer.estimators._primal import PrimalWeights, without_noise
+from mercer.kernels import Kernel
 from mercer.kernels.inputs import Rows
 from mercer.kernels.plan import diagonal as kernel_diagonal
 from mercer.solvers.gaussian.averages import logistic_average, probit_average, softmax_average
@@ -27,7 +28,7 @@ _ENTRIES = 2**22
 _TINY = np.finfo(np.float64).tiny
 
 
-class LatentPredictions(ClassifierMixin, KernelEstimator):
+class LatentPredictions(ClassifierMixin, PrimalWeights):
     """Everything of the estimator that needs a posterior of all classes together and no search."""
 
     _if_indefinite = PROCESS
@@ -113,6 +114,15 @@ class LatentPredictions(ClassifierMixin, KernelEstimator):
         X = self._check_X(X, reset=False)
         mean = self._gram(X, self._rows_of(X), dtype=np.float64) @ self.dual_coef_[0]
         return self.classes_[(mean > 0).astype(np.intp)]
+
+    def _expansion_rows(self) -> Any:
+        if isinstance(self.kernel_, tuple) or not hasattr(self, "dual_coef_"):
+            raise AttributeError("there is no latent function of all classes; ask the estimators_ for theirs.")
+        return self.X_train_
+
+    def _function_kernel(self) -> Kernel | None:
+        self._expansion_rows()
+        return without_noise(self.kernel_)
 
     @property
     def _posterior(self) -> LatentPosterior:

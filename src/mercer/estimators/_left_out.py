@@ -84,10 +84,11 @@ def _against_others(of_pairs: Vector, code: int, k: int, there: Positions) -> Ve
     """The values (m, k - 1) of rows of a class against each other one, from those of all pairs of classes ``there``."""
     others = np.delete(np.arange(k), code)
     first, second = np.minimum(others, code), np.maximum(others, code)
+    known = np.zeros(k, dtype=bool)
+    known[there] = True
     # 1 where only the first class was there, -1 where only the second one was.
-    values = np.isin(first, there).astype(np.float64) - np.isin(second, there)
-    values = np.tile(values, (len(of_pairs), 1))
-    solved = np.isin(first, there) & np.isin(second, there)
+    values = np.tile(known[first].astype(np.float64) - known[second], (len(of_pairs), 1))
+    solved = known[first] & known[second]
     layout = PairLayout(np.ones(len(there), dtype=np.intp))
     numbers = layout.number(np.searchsorted(there, first[solved]), np.searchsorted(there, second[solved]))
     values[:, solved] = of_pairs[:, numbers]

@@ -29,8 +29,9 @@ _ROUNDING = 4
 
 
 def _knows_its_diagonal(model: Any) -> bool:
-    by_finish = model.kernel_ is not None and ranking(model.kernel_).finish is not None
-    return (model._own is None) == by_finish
+    if model.kernel_ is None:
+        return model._own is not None and np.array_equal(model._own, model.X_fit_.diagonal())
+    return (model._own is None) == (ranking(model.kernel_).finish is not None)
 
 
 class KernelNeighbors(KernelEstimator):
@@ -45,11 +46,8 @@ class KernelNeighbors(KernelEstimator):
 
     _fitted = Fitted(
         {"X_fit_": FitRows("n"), "n_samples_fit_": Count("n"), "_own": Maybe(Floats("n"))},
-        parameters={"n_neighbors": Count(least=1), "weights": Maybe(Word(("uniform", "distance")))},
-        rules=(
-            ("there are fewer rows than neighbours", lambda m: m.n_neighbors <= m.n_samples_fit_),
-            ("the diagonal of the kernel matrix and the kernel do not agree", _knows_its_diagonal),
-        ),
+        parameters={"n_neighbors": Count(least=1, most="n"), "weights": Maybe(Word(("uniform", "distance")))},
+        rules=(("the diagonal of the kernel matrix and the kernel do not agree", _knows_its_diagonal),),
     )  # fmt: skip
 
     def __init__(
@@ -136,10 +134,12 @@ class KernelNeighbors(KernelEstimator):
 
         Parameters
         ----------
-        X, n_neighbors, diagonal
+        X, n_neighbors
             As for :meth:`kneighbors`.
         mode : {"connectivity", "distance"}, default="connectivity"
             Whether the entries are 1, or distances.
+        diagonal : array-like of shape (n,), optional
+            As for :meth:`kneighbors`.
 
         Returns
         -------

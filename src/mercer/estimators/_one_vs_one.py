@@ -79,6 +79,43 @@ def pair_values(product: Callable[[slice, Vector], Vector], expansion: Expansion
     return values
 
 
+def squared_norms_of_pairs(gram: Gram | PrecomputedGram, expansion: Expansion) -> tuple[Vector, Vector]:
+    """``a'Ka`` of each pair over the matrix of its support vectors (n_sv, n_sv), and the size of its terms.
+
+    A pair of classes has the weights of the first class against the second, and of the second against the first.
+    """
+    k = len(expansion.n_support)
+    layout = PairLayout(expansion.n_support)
+    squares, sizes = np.zeros((2, len(expansion.intercept)))
+    lengths, product = np.sqrt(np.abs(gram.diagonal())), multiplier(gram)
+    for i in range(k):
+        part = layout.part(i)
+        if part.start == part.stop:
+            continue
+        own = expansion.dual_coef[:, part]
+        values = product(part, own.T)
+        for j in (j for j in range(k) if j != i):
+            pair, other = layout.number(min(i, j), max(i, j)), layout.part(j)
+            # The row of a class that holds its weights against another one.
+            mine, theirs = (j - 1 if j > i else j), (i - 1 if i > j else i)
+            squares[pair] += own[mine] @ values[part, mine]
+            squares[pair] += expansion.dual_coef[theirs, other] @ values[other, mine]
+            sizes[pair] += np.abs(own[mine]) @ lengths[part]
+    return squares, sizes**2
+
+
+def sums_of_pairs(terms: Vector, n_support: np.ndarray) -> Vector:
+    """The sum of each pair over terms (k - 1, n_sv), laid out as the weights of an :class:`Expansion`.
+
+    Examples
+    --------
+    >>> sums_of_pairs(np.array([[1.0, 2.0, 4.0], [8.0, 16.0, 32.0]]), np.array([1, 1, 1])).tolist()
+    [3.0, 12.0, 48.0]
+    """
+    expansion = Expansion(np.arange(0), n_support, terms, np.zeros(len(n_support) * (len(n_support) - 1) // 2))
+    return pair_values(lambda part, V: V.sum(axis=0)[None], expansion, 1)[0]
+
+
 def tally(values: Vector, k: int, *, strict: bool) -> tuple[Vector, Vector]:
     """The votes for each class and the sums of its decision values, (m, k) each, from the values of all pairs.
 

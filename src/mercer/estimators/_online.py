@@ -17,26 +17,26 @@ from mercer.data.fitted import Fitted
 from mercer.data.statements import Count, Floats, Number, Whole
 from mercer.engine import memory
 from mercer.engine.progress import Progress
-from mercer.estimators._base import KernelEstimator
 from mercer.estimators._definiteness import NO_SPACE
 from mercer.estimators._distinct import places_among, stacked
 from mercer.estimators._fitted import GIVEN_COLUMNS, SupportRows
 from mercer.estimators._parameters import require_choice, require_number, require_seed
+from mercer.estimators._primal import PrimalWeights
 from mercer.gram import Gram, PrecomputedGram
 from mercer.kernels import RBF
+from mercer.losses import Loss, Softmax
 from mercer.solvers.matrix import Vector, whole_matrix
 from mercer.solvers.online.budgeted import learn, learn_by_merging, whole_fits
 from mercer.solvers.online.schedules import NAMES, check_step_sizes, step_sizes
-from mercer.solvers.online.state import STEEPNESS, STRATEGIES, WALK, OnlineProblem, OnlineState
+from mercer.solvers.online.state import STRATEGIES, WALK, OnlineProblem, OnlineState
 
 REMEDY = (
     "Center y and scale the columns of X, make more passes (max_iter), or choose smaller steps (eta0, power_t) or "
     "another kernel; progressive_loss_ shows whether the loss falls from pass to pass."
 )
-_STEEP = ("squared_error", "squared_hinge")
 
 
-class OnlineExpansion(KernelEstimator, ABC):
+class OnlineExpansion(PrimalWeights, ABC):
     """Base of the online learners; a subclass turns labels or numbers into targets, and values into answers.
 
     ``_walk`` holds the fields of the state so far, whose terms belong to ``support_vectors_``.
@@ -45,7 +45,6 @@ class OnlineExpansion(KernelEstimator, ABC):
     _if_indefinite = NO_SPACE
 
     loss: Any
-    epsilon: Any
     alpha: Any
     learning_rate: Any
     eta0: Any
@@ -76,8 +75,8 @@ class OnlineExpansion(KernelEstimator, ABC):
 
     @property
     @abstractmethod
-    def _loss(self) -> str:
-        """What the solver calls the loss."""
+    def _loss(self) -> Loss | Softmax:
+        """The loss, with its parameter."""
 
     def _check_X(self, X: Any, *, reset: bool) -> Any:
         X = super()._check_X(X, reset=reset)
@@ -98,6 +97,12 @@ class OnlineExpansion(KernelEstimator, ABC):
             raise ParameterError(
                 'learning_rate="optimal" takes steps of 1 / (alpha (t + t0)), and alpha is 0; pass a larger alpha, or '
                 'learning_rate="invscaling".'
+            )
+        if isinstance(self.eta0, str) and not np.isfinite(self._step_bound):
+            raise ParameterError(
+                f"the loss {self._loss.name!r} does not say how far a step may go without overshooting, as eta0='auto' "
+                "needs; pass eta0, or give a loss of your own the attribute step_bound, a bound on its second "
+                "derivative."
             )
         require_choice(self, "budget_strategy", tuple(STRATEGIES))
         for name in ("fit_intercept", "shuffle"):
@@ -131,10 +136,15 @@ class OnlineExpansion(KernelEstimator, ABC):
             self.eta0_ = float(self.eta0)
             return rows
         largest = float(self._gram(rows).diagonal().max()) + float(bool(self.fit_intercept))
-        self.eta0_ = 1.0 / (STEEPNESS[self._loss] * largest) if largest > 0 else 1.0
+        self.eta0_ = 1.0 / (self._step_bound * largest) if largest > 0 else 1.0
         if self.alpha > 0:
             self.eta0_ = min(self.eta0_, 1.0 / float(self.alpha))
         return rows
+
+    @property
+    def _step_bound(self) -> float:
+        """Of a step of length s at x that overshoots, this times s k(x, x) is above 1."""
+        return self._loss.step_bound
 
     @property
     def _merges(self) -> bool:
@@ -203,10 +213,10 @@ class OnlineExpansion(KernelEstimator, ABC):
 
     def _warn_of_long_steps(self, gram: Any, X: Any, rates: Vector) -> None:
         """Warn if a step at a row makes the error there larger than it was, for losses whose slope has no bound."""
-        if self._loss not in _STEEP:
+        if np.isfinite(self._problem().slope) or not np.isfinite(self._step_bound):
             return
         lengths = np.ones(len(rates)) if gram is None else np.asarray(gram.diagonal()[: len(rates)], dtype=np.float64)
-        factors = STEEPNESS[self._loss] * rates * (lengths + float(bool(self.fit_intercept)))
+        factors = self._step_bound * rates * (lengths + float(bool(self.fit_intercept)))
         worst = int(factors.argmax())
         if factors[worst] > 2.0 * (1.0 + 1e-9):
             warn_user(
@@ -262,7 +272,7 @@ class OnlineExpansion(KernelEstimator, ABC):
 
     def _problem(self) -> OnlineProblem:
         return OnlineProblem(
-            self._loss, float(self.epsilon), float(self.alpha), bool(self.fit_intercept),
+            self._loss, float(self.alpha), bool(self.fit_intercept),
             None if self.budget is None else int(self.budget), self.budget_strategy,
         )  # fmt: skip
 
@@ -286,6 +296,9 @@ class OnlineExpansion(KernelEstimator, ABC):
         self.progressive_loss_ = np.array(losses)
         self.n_iter_, self.t_, self.n_changes_ = len(losses), state.steps, state.changes
         self._walk = {k: v for k, v in vars(state).items() if k not in ("rows", "points")}
+
+    def _expansion_rows(self) -> Any:
+        return self.support_vectors_
 
     def _values(self, X: Any) -> Vector:
         """f at the rows of ``X``, (m, k), in float64."""

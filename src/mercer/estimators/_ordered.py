@@ -46,9 +46,9 @@ class OrderedLabels:
 def ordered_labels(learner: str, y: Any, classes: Any, weight: Vector, link: str = "logit") -> OrderedLabels:
     """Labels ``y`` (n,) as numbers of ordered classes; rows of weight zero are not looked at, and get the number 0.
 
-    The order is that of ``classes``, else that of an ordered categorical of pandas, else that of numbers, also where
-    they are written as text. Of other text two classes are sorted, since either order gives the same probabilities with
-    a symmetric link; of more the order is not known.
+    The order is that of ``classes``, which may say that labels are ``"sorted"``; else that of an ordered categorical of
+    pandas, else that of numbers, also where they are written as text. Of other text two classes are sorted, since
+    either order gives the same probabilities with a symmetric link; of more the order is not known.
 
     Raises
     ------
@@ -67,18 +67,12 @@ def ordered_labels(learner: str, y: Any, classes: Any, weight: Vector, link: str
     given = getattr(dtype, "categories", None) if classes is None and getattr(dtype, "ordered", False) else classes
     labels = check_labels(learner, y, len(weight))
     used = np.flatnonzero(weight)
-    names = _sorted(learner, np.unique(labels[used]), link) if given is None else _as_classes(given)
-    number = {name: code for code, name in enumerate(names.tolist())}
-    found = [number.get(label, -1) for label in labels[used].tolist()]
-    codes = np.zeros(len(weight), dtype=np.intp)
-    codes[used] = found
-    if codes.min() < 0:
-        row = int(codes.argmin())
-        raise DataError(
-            f"y has the label {labels.tolist()[row]!r} in row {row}, which is none of the classes "
-            f"{names[:20].tolist()}; correct it, or name all classes in their order by the parameter classes."
-        )
-    seen = np.bincount(found, minlength=len(names)) > 0
+    if given is None:
+        names = _sorted(learner, np.unique(labels[used]), link)
+    else:
+        names = np.unique(labels[used]) if isinstance(given, str) and given == "sorted" else _as_classes(given)
+    codes = class_codes(names, labels, used)
+    seen = np.bincount(codes[used], minlength=len(names)) > 0
     if seen.sum() < 2:
         raise DataError(
             f"{learner} needs two classes at least, and y has {seen.sum()} class(es): {names[seen].tolist()}"
@@ -86,6 +80,31 @@ def ordered_labels(learner: str, y: Any, classes: Any, weight: Vector, link: str
             + "; pass rows of another class, too."
         )
     return OrderedLabels(names, codes, seen)
+
+
+def class_codes(names: np.ndarray, labels: np.ndarray, used: NDArray[np.intp]) -> NDArray[np.intp]:
+    """Return the number among ``names`` (k,) of each label (n,); 0 for rows that are not in ``used``.
+
+    Raises
+    ------
+    DataError
+        If the label of a used row is not one of the names.
+
+    Examples
+    --------
+    >>> class_codes(np.array(["low", "high"]), np.array(["high", "low", "?"]), np.array([0, 1])).tolist()
+    [1, 0, 0]
+    """
+    number = {name: code for code, name in enumerate(names.tolist())}
+    codes = np.zeros(len(labels), dtype=np.intp)
+    codes[used] = [number.get(label, -1) for label in labels[used].tolist()]
+    if codes.min() < 0:
+        row = int(codes.argmin())
+        raise DataError(
+            f"y has the label {labels.tolist()[row]!r} in row {row}, which is none of the classes "
+            f"{names[:20].tolist()}; correct it, or name all classes in their order by the parameter classes."
+        )
+    return codes
 
 
 def _sorted(learner: str, names: np.ndarray, link: str) -> np.ndarray:
@@ -100,9 +119,10 @@ def _sorted(learner: str, names: np.ndarray, link: str) -> np.ndarray:
         return names
     shown = repr(labels) if len(labels) <= 20 else f"[{', '.join(map(repr, labels[:20]))}, ...]"
     raise ParameterError(
-        f"{learner} needs the order of its {len(names)} classes, and that of the alphabet is none. Name them from the "
-        f"lowest to the highest: {learner}(classes={shown}), put in their order; or pass y as an ordered categorical "
-        "(pandas.Categorical(y, categories=..., ordered=True))."
+        f"{learner} needs the order of its {len(names)} classes, which text does not tell. Name them from the "
+        f"lowest to the highest: {learner}(classes={shown}), put in their order; pass y as an ordered categorical "
+        "(pandas.Categorical(y, categories=..., ordered=True)); or, where the labels sort in their order "
+        '("1 low", "2 middle", "3 high"), say classes="sorted".'
     )
 
 
@@ -117,7 +137,8 @@ def _as_classes(classes: Any) -> np.ndarray:
     names = np.asarray(classes) if np.ndim(classes) == 1 else np.empty(0)
     if len(names) < 2 or len(set(names.tolist())) < len(names):
         raise ParameterError(
-            f"classes must be two or more different labels from the lowest to the highest, and is {classes!r}."
+            'classes must be two or more different labels from the lowest to the highest, or "sorted", and is '
+            f"{classes!r}."
         )
     return names
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from abc import ABC, abstractmethod
-from dataclasses import replace
 from numbers import Integral
 from typing import Any, Self, cast
 
@@ -19,10 +18,9 @@ from mercer._errors import DataError, InfeasibleError, ParameterError, warn_user
 from mercer.data.fitted import Fitted
 from mercer.data.statements import Count, Flag, Floats, Is, Labels, Lengths, Whole, Word
 from mercer.engine import memory
-from mercer.estimators._base import KernelEstimator
 from mercer.estimators._class_rows import ClassRows
 from mercer.estimators._fitted import Coefficients, SupportRows, training_shape
-from mercer.estimators._layout import dense, laid_out_as, read_only
+from mercer.estimators._layout import dense, laid_out_as
 from mercer.estimators._merged_rows import MergedRows
 from mercer.estimators._one_vs_one import (
     Expansion,
@@ -33,12 +31,12 @@ from mercer.estimators._one_vs_one import (
     tally_rows,
     total,
 )
-from mercer.estimators._pair_probabilities import PairProbabilities, is_wanted
+from mercer.estimators._pair_probabilities import PairProbabilities, evaluated_for_folds, is_wanted
+from mercer.estimators._pair_weights import PairWeights
 from mercer.estimators._parameters import require_choice, require_number, require_seed
 from mercer.estimators._targets import check_labels
 from mercer.estimators._weights import check_svm_weight, class_factors, fit_weighted_kernel
 from mercer.gram import Gram, PrecomputedGram
-from mercer.kernels.vector.dot import Linear
 from mercer.solvers.matrix import GramMatrix, Vector
 from mercer.solvers.solution import Certificate, Status
 from mercer.solvers.svm.pair_answers import Certificates, PairAnswers
@@ -53,7 +51,7 @@ def _of_rows(k: int, n: int) -> tuple[int, ...]:
     return (n,) if k == 2 else (k - 1, n)
 
 
-class PairClassifier(ClassifierMixin, PairProbabilities, KernelEstimator, ABC):
+class PairClassifier(ClassifierMixin, PairProbabilities, PairWeights, ABC):
     """Base of the classifiers by pairs of classes; a subclass says what is solved for a pair.
 
     Besides the parameters of :class:`KernelEstimator` the constructor must have ``tol, cache_size, class_weight,
@@ -118,10 +116,20 @@ class PairClassifier(ClassifierMixin, PairProbabilities, KernelEstimator, ABC):
         return True
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Fit to ``X`` (n, d), or (n, n) for ``"precomputed"``, and labels ``y`` (n,).
+        """Fit to rows and their labels.
 
-        ``sample_weight`` (n,) says how often each row counts; rows of weight 0 or below are left out, negative
-        ones with a warning.
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n, d)
+            For ``kernel="precomputed"``, the kernel matrix, (n, n).
+        y : array-like of shape (n,)
+            Labels.
+        sample_weight : float or array-like of shape (n,), optional
+            How often each row counts. Rows of weight 0 or below are left out, negative ones with a warning.
+
+        Returns
+        -------
+        self
         """
         begun = time.perf_counter()
         X, data, last = self._prepare(X, y, sample_weight)
@@ -176,7 +184,18 @@ class PairClassifier(ClassifierMixin, PairProbabilities, KernelEstimator, ABC):
         self.certificate_ = total(self.certificates_, seconds, peak_bytes)
 
     def decision_function(self, X: Any) -> Vector:
-        """Decision values: (m,) for two classes, positive for ``classes_[1]``; else as ``decision_function_shape``."""
+        """Return decision values.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (m, d)
+            For ``kernel="precomputed"``, kernel values of new and training rows, (m, n).
+
+        Returns
+        -------
+        ndarray of shape (m,), (m, k) or (m, k * (k - 1) / 2)
+            For two classes (m,), positive for ``classes_[1]``; else as ``decision_function_shape``.
+        """
         gram = self._gram_to_support(X)
         if len(self.classes_) > 2 and self.decision_function_shape == "ovr":
             return one_vs_rest(*tally_rows(gram, self._expansion, strict=False))
@@ -184,7 +203,17 @@ class PairClassifier(ClassifierMixin, PairProbabilities, KernelEstimator, ABC):
         return -values[:, 0] if len(self.classes_) == 2 else values
 
     def predict(self, X: Any) -> np.ndarray:
-        """The class of each row of ``X``, (m,)."""
+        """Return the class of each row.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (m, d)
+            For ``kernel="precomputed"``, kernel values of new and training rows, (m, n).
+
+        Returns
+        -------
+        ndarray of shape (m,)
+        """
         if self.break_ties and self.decision_function_shape == "ovo":
             raise ParameterError("break_ties must be False when decision_function_shape is 'ovo'; use 'ovr'.")
         gram = self._gram_to_support(X)
@@ -225,21 +254,6 @@ class PairClassifier(ClassifierMixin, PairProbabilities, KernelEstimator, ABC):
         """
         inner = clone(self).set_params(decision_function_shape="ovr")
         return CalibratedClassifierCV(inner, method=method, cv=cv, ensemble=False)
-
-    @property
-    def coef_(self) -> Any:
-        """w of each pair of classes, (k (k - 1) / 2, d), read-only; for the linear kernel only."""
-        check_is_fitted(self)
-        if self.kernel_ != Linear():
-            raise AttributeError(f"coef_ exists for the linear kernel only, and the kernel is {self.kernel_!r}.")
-        vectors = self.support_vectors_
-
-        def product(part: slice, V: Vector) -> Vector:
-            return np.asarray(vectors[part].T @ V)
-
-        expansion = replace(self._expansion, intercept=np.zeros(len(self.intercept_)))
-        coef = self._sign * pair_values(product, expansion, vectors.shape[1]).T
-        return read_only(laid_out_as(vectors, coef))
 
     @property
     def slacks_(self) -> Vector:
@@ -298,13 +312,16 @@ class PairClassifier(ClassifierMixin, PairProbabilities, KernelEstimator, ABC):
         gram: Any = self._gram(X, dtype=None if self.kernel_ is None else np.float64)
         if not np.array_equal(data.rows, np.arange(X.shape[0])):
             gram = gram.restrict(data.rows, data.rows)
-        return gram, self._is_convex(gram, data.rows, X.dtype, intercept=self._has_intercept)
+        convex = self._is_convex(gram, data.rows, X.dtype, intercept=self._has_intercept)
+        if is_wanted(self.probability):
+            gram = evaluated_for_folds(gram, len(data.names))
+        return gram, convex
 
     def _controls(self, convex: bool, starts: Vector | None, method: Method) -> Controls:
         return Controls(
             tol=self.tol, max_iter=self.max_iter, cache_bytes=int(self.cache_size * 2**20), n_jobs=self.n_jobs,
             convex=convex, verbose=bool(self.verbose), stop=self.stop, intercept=self._has_intercept, starts=starts,
-            method=method,
+            method=method, nu=getattr(method, "nu", None),
         )  # fmt: skip
 
     def _solve(

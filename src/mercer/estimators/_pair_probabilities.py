@@ -21,6 +21,7 @@ from mercer.estimators._left_out import Positions, Solver, deal_folds, values_of
 from mercer.estimators._one_vs_one import Expansion, multiplier, pair_values
 from mercer.estimators._platt import couple, fit_sigmoid
 from mercer.gram import Gram, PrecomputedGram
+from mercer.gram.evaluated import evaluated
 from mercer.solvers.matrix import Vector
 from mercer.solvers.solution import Status
 from mercer.solvers.svm.pair_answers import STATUSES, PairLayout
@@ -32,6 +33,16 @@ _LEAST = 1e-7
 _MORE = 2.0**-52
 # The most memory that the linear systems of some rows take at once.
 _BLOCK = 64 * 2**20
+# Kernel matrices of up to so many bytes are evaluated once for the folds of several classes, whose small problems read
+# nearly all of their parts of it.
+_KEPT = 64 * 2**20
+
+
+def evaluated_for_folds(gram: Gram | PrecomputedGram, classes: int) -> Gram | PrecomputedGram:
+    """The kernel matrix of the fit and its folds, evaluated once where the problems of the pairs are small."""
+    if isinstance(gram, Gram) and classes > 2 and gram.nbytes <= _KEPT:
+        return evaluated(gram)
+    return gram
 
 
 def is_wanted(probability: Any) -> bool:

@@ -4,15 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import expit
 
+from mercer.loops.sigmoid import fit_two_parameters
 from mercer.solvers.matrix import Vector
 
-_STEPS = 100
-# A slope of the objective, relative to the total weight, below which Newton's method ends.
-_SLOPE = 1e-10
-# Added to the diagonal of the Hessian, which is singular where all values are equal.
-_RIDGE = 1e-12
 _LEAST = 1e-7
 
 
@@ -50,34 +45,9 @@ def fit_sigmoid(values: Vector, positive: NDArray[np.bool_], weight: Vector) -> 
     """
     above, below = float(weight[positive].sum()), float(weight[~positive].sum())
     target = np.where(positive, (above + 1.0) / (above + 2.0), 1.0 / (below + 2.0))
-    parameters = np.array([0.0, np.log((below + 1.0) / (above + 1.0))])
-    design = np.stack([values, np.ones(len(values))])
-    objective, p = _cross_entropy(parameters, design, target, weight)
-    for _ in range(_STEPS):
-        slope = design @ (weight * (target - p))
-        if (np.abs(slope) <= _SLOPE * (np.abs(design) @ weight)).all():
-            break
-        curvature = (design * (weight * p * (1.0 - p))) @ design.T
-        curvature.flat[::3] += _RIDGE * (1.0 + curvature.flat[::3])
-        direction = -np.linalg.solve(curvature, slope)
-        step = 1.0
-        while step > 1e-10:
-            tried, p_tried = _cross_entropy(parameters + step * direction, design, target, weight)
-            if tried < objective + 1e-4 * step * float(slope @ direction):
-                break
-            step /= 2.0
-        else:
-            # No step goes downhill: the slope that is left is rounding.
-            break
-        parameters, objective, p = parameters + step * direction, tried, p_tried
-    return float(parameters[0]), float(parameters[1])
-
-
-def _cross_entropy(parameters: Vector, design: Vector, target: Vector, weight: Vector) -> tuple[float, Vector]:
-    """The objective, and the probabilities."""
-    exponent = parameters @ design
-    # -t log p - (1 - t) log(1 - p), without overflow: log(1 + e^z) - (1 - t) z with z = A f + B.
-    return float(weight @ (np.logaddexp(0.0, exponent) - (1.0 - target) * exponent)), expit(-exponent)
+    start = float(np.log((below + 1.0) / (above + 1.0)))
+    A, B = fit_two_parameters(np.asarray(values, dtype=np.float64), target, np.asarray(weight, np.float64), 0.0, start)
+    return float(A), float(B)
 
 
 def couple(first: Vector, k: int) -> Vector:

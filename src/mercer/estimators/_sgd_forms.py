@@ -9,17 +9,19 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, clone
-from sklearn.utils.validation import check_array
+from sklearn.utils.validation import check_array, check_is_fitted
 
 from mercer._errors import ParameterError
 from mercer.data.advice import advised
 from mercer.data.fitted import Fitted
 from mercer.data.statements import Count, Flag, Floats, Is, Labels, Whole
-from mercer.estimators._base import KernelEstimator
 from mercer.estimators._definiteness import is_usable
 from mercer.estimators._distinct import behind, places_among, stacked
 from mercer.estimators._fitted import SupportRows, form_is_whole, outputs
+from mercer.estimators._layout import read_only
+from mercer.estimators._primal import PrimalWeights, unless_stored
 from mercer.estimators._weights import fit_weighted_kernel
+from mercer.kernels import Kernel
 from mercer.kernels.vector.dot import Linear
 from mercer.solvers.matrix import Vector
 from mercer.solvers.solution import Certificate
@@ -40,7 +42,7 @@ class Training:
     positions: NDArray[np.intp] | None = None
 
 
-class SGDForms(KernelEstimator):
+class SGDForms(PrimalWeights):
     """Base of the classifier: what its parameters ``feature_map``, ``fit_intercept`` and ``kernel`` come to.
 
     ``_walk`` holds the fields of the walk so far; its coefficients belong to the features, or to
@@ -68,6 +70,27 @@ class SGDForms(KernelEstimator):
         rules=(("the form is neither that of a kernel nor that of features", form_is_whole),),
     )  # fmt: skip
 
+    @unless_stored
+    def coef_(self) -> Any:
+        """w of each function; stored in the primal form."""
+        return super().coef_
+
+    @unless_stored
+    def feature_map_(self) -> Any:
+        """The fitted map to the features that ``coef_`` belongs to; stored if one was given."""
+        return super().feature_map_
+
+    @property
+    def norm_(self) -> Vector:
+        check_is_fitted(self, "classes_")
+        return read_only(np.linalg.norm(self.coef_, axis=1)) if self._primal else super().norm_
+
+    def _expansion_rows(self) -> Any:
+        return np.empty((0, self.n_features_in_)) if self._primal else self.support_vectors_
+
+    def _function_kernel(self) -> Kernel | None:
+        return Linear() if self._primal else super()._function_kernel()
+
     def _check_X(self, X: Any, *, reset: bool) -> Any:
         X = super()._check_X(X, reset=reset)
         if sp.issparse(X) and not X.has_canonical_format:
@@ -89,8 +112,7 @@ class SGDForms(KernelEstimator):
         These rows as one side of matrices, or None where there is a map.
         """
         for name in ("_walk", "coef_", "dual_coef_", "support_", "support_vectors_", "certificate_", "feature_map_"):
-            if hasattr(self, name):
-                delattr(self, name)
+            self.__dict__.pop(name, None)
         named = isinstance(self.feature_map, str)
         if self.feature_map is not None and not (named and self.feature_map == "auto"):
             if self._is_precomputed:
@@ -171,7 +193,7 @@ class SGDForms(KernelEstimator):
 
     def _mapped(self, X: Any) -> Any:
         """The features of the primal form, without the constant one."""
-        if not hasattr(self, "feature_map_"):
+        if "feature_map_" not in vars(self):
             return X
         with advised():
             return check_array(

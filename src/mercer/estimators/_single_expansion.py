@@ -17,14 +17,13 @@ from mercer._errors import ParameterError, warn_user
 from mercer.data.fitted import Fitted
 from mercer.data.statements import Count, Floats, Is, Lengths, Whole
 from mercer.engine import memory
-from mercer.estimators._base import KernelEstimator
 from mercer.estimators._copies import Copies
 from mercer.estimators._fitted import Coefficients, SupportRows, training_shape
 from mercer.estimators._layout import dense, laid_out_as, read_only
 from mercer.estimators._parameters import require_choice, require_number
+from mercer.estimators._primal import PrimalWeights
 from mercer.estimators._trail import Trail
 from mercer.estimators._weights import fit_weighted_kernel
-from mercer.kernels.vector.dot import Linear
 from mercer.solvers.matrix import GramMatrix, Vector
 from mercer.solvers.solution import Certificate, Status
 from mercer.solvers.svm.box_qp import BoxQP
@@ -46,7 +45,7 @@ class Learned:
     gram: GramMatrix
 
 
-class SingleExpansion(KernelEstimator, ABC):
+class SingleExpansion(PrimalWeights, ABC):
     """Base of the machines with one expansion; a subclass states its problem, and reads what was learned.
 
     Besides the parameters of :class:`KernelEstimator` the constructor must have ``tol, cache_size, max_iter, verbose,
@@ -176,14 +175,21 @@ class SingleExpansion(KernelEstimator, ABC):
             gram = self._gram(X, self.support_vectors_)
         return np.asarray(gram @ dense(self.dual_coef_)[0], dtype=np.float64) + self.intercept_[0]
 
+    def _expansion_rows(self) -> Any:
+        return self.support_vectors_
+
     @property
     def coef_(self) -> Any:
-        """w, (1, d), read-only; for the linear kernel only."""
-        check_is_fitted(self)
-        if self.kernel_ != Linear():
-            raise AttributeError(f"coef_ exists for the linear kernel only, and the kernel is {self.kernel_!r}.")
-        coef = np.asarray(self.support_vectors_.T @ dense(self.dual_coef_)[0])[None, :]
-        return read_only(laid_out_as(self.support_vectors_, coef))
+        """w, (1, p), read-only, for kernels with a finite feature map.
+
+        The p columns belong to the features of ``feature_map_``: the columns of X for the linear kernel.
+
+        Raises
+        ------
+        AttributeError
+            If the kernel has no finite feature map, or one of more than 100,000 features.
+        """
+        return read_only(laid_out_as(self._expansion_rows(), self._coefficients()))
 
 
 def roles(weights: Vector, bound: Vector, slack: Vector) -> NDArray[np.str_]:

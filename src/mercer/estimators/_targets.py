@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_consistent_length, column_or_1d
 from mercer._errors import DataError, MercerWarning, warn_user
 from mercer._sklearn import check_y
 from mercer.data.advice import advised
+from mercer.data.vectors import refuse_unreal
 from mercer.solvers.matrix import Vector
 
 # Numbers may be up to this share of the largest one, so that sums of them can be computed.
@@ -24,6 +25,8 @@ def check_labels(learner: str, y: Any, n: int) -> np.ndarray:
         raise DataError(
             f"{learner} requires y to be passed, but the target y is None; pass one label for each row of X."
         )
+    if np.ma.is_masked(y):
+        refuse_unreal(y, "y")
     with advised():
         y = column_or_1d(y, warn=True)
     missing = np.flatnonzero(_is_missing(y))
@@ -52,6 +55,7 @@ def check_numbers(learner: Any, y: Any, X: Any, *, several: bool) -> Vector:
     >>> check_numbers("Learner", [1, 2], np.eye(2), several=False)
     array([1., 2.])
     """
+    refuse_unreal(y, "y")
     with advised():
         y = check_y(y, multi_output=several, y_numeric=True, estimator=learner)
         check_consistent_length(X, y)
@@ -60,8 +64,8 @@ def check_numbers(learner: Any, y: Any, X: Any, *, several: bool) -> Vector:
     except (TypeError, ValueError) as error:
         name = learner if isinstance(learner, str) else type(learner).__name__
         raise DataError(
-            f"{name} learns numbers, and y holds {np.ravel(y)[0]!r:.80} (dtype {y.dtype}); pass numbers, or a "
-            "classifier for labels."
+            f"{name} learns numbers, and y holds {np.ravel(y)[:1].tolist()[0]!r:.80} (dtype {y.dtype}); pass numbers, "
+            "or take a classifier for labels."
         ) from error
     # Predictions have the precision of X.
     dtype = np.float32 if getattr(X, "dtype", None) == np.float32 else np.float64

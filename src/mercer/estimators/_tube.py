@@ -30,7 +30,18 @@ class TubeRegressor(RegressorMixin, SingleExpansion):
     )  # fmt: skip
 
     def predict(self, X: Any) -> Vector:
-        """The prediction for each row of ``X``, (m,), in float64; ``X`` is (m, n) for ``"precomputed"``."""
+        """Return the prediction for each row.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (m, d)
+            For ``kernel="precomputed"``, kernel values of new and training rows, (m, n).
+
+        Returns
+        -------
+        ndarray of shape (m,)
+            In float64.
+        """
         return self._values(X)
 
     def _bound(self, weight: Vector) -> Vector:

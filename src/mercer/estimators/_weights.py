@@ -12,6 +12,7 @@ from mercer._errors import DataError, MercerWarning, ParameterError, warn_user
 from mercer._sklearn import check_rows_weight
 from mercer.data.advice import advised
 from mercer.data.looks import variance_of_entries
+from mercer.data.vectors import refuse_unreal
 from mercer.estimators._base import KernelEstimator
 from mercer.kernels.convert import is_named, rate_of_scale
 from mercer.solvers.matrix import Vector
@@ -79,6 +80,7 @@ def check_svm_weight(sample_weight: Any, X: Any) -> Vector:
 
 def _one_for_each_row(sample_weight: Any, X: Any) -> Vector:
     """Finite weights, one for each row of ``X`` and not all zero, (n,); ones for None."""
+    refuse_unreal(sample_weight, "sample_weight")
     with advised():
         given = np.asarray(sample_weight)
         if given.ndim == 1 and len(given) != X.shape[0]:
@@ -119,7 +121,9 @@ def class_factors(class_weight: Any, classes: np.ndarray, codes: NDArray[np.inte
     """
     if isinstance(class_weight, str) and class_weight == "balanced":
         return np.asarray(weight.sum() / (len(classes) * np.bincount(codes, weights=weight)))
-    if not (class_weight is None or isinstance(class_weight, dict)):
+    if class_weight is None:
+        return np.ones(len(classes))
+    if not isinstance(class_weight, dict):
         raise ParameterError(
             f"class_weight must be a dict of factors by class, 'balanced' or None, and is {class_weight!r}."
         )

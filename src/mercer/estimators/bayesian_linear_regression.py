@@ -17,6 +17,7 @@ from mercer._errors import MercerWarning, ParameterError, warn_user
 from mercer.data.advice import advised
 from mercer.data.fitted import Fitted
 from mercer.data.statements import Count, Floats, Is, Labels, Number
+from mercer.data.vectors import refuse_unreal
 from mercer.engine import memory
 from mercer.engine.threads import OneBlasThread
 from mercer.estimators._baseline import warn_if_worse_than_mean
@@ -170,6 +171,8 @@ class BayesianLinearRegression(RegressorMixin, BaseEstimator, OneBlasThread):
         begun = time.perf_counter()
         alpha, beta = self._precision("alpha"), self._precision("beta")
         require_choice(self, "fit_intercept", (True, False))
+        refuse_unreal(X, "X")
+        refuse_unreal(y, "y")
         with advised():
             X, y = validate_data(
                 self, X, y, accept_sparse="csr", dtype=[np.float64, np.float32], order="C", y_numeric=True
@@ -252,6 +255,7 @@ class BayesianLinearRegression(RegressorMixin, BaseEstimator, OneBlasThread):
         check_is_fitted(self)
         if return_std and return_cov:
             raise ParameterError("return_std and return_cov are both set; the one is the diagonal of the other.")
+        refuse_unreal(X, "X")
         with advised():
             X = validate_data(self, X, reset=False, accept_sparse="csr", dtype=[np.float64, np.float32], order="C")
         mean = np.asarray(X @ self.mean_ + self.intercept_).astype(X.dtype, copy=False)

@@ -95,6 +95,13 @@ class GaussianProcessClassifier(BinaryParts):
         The rows (for ``"precomputed"`` the matrix), and the numbers of their classes.
     dual_coef_ : ndarray of shape (1, n_samples) or (n_classes, n_samples)
         Coefficients a of the posterior mean :math:`\sum_i a_i k(x_i, x)`.
+    coef_ : ndarray of shape (1, p) or (n_classes, p)
+        w of the posterior mean in the p features of ``feature_map_``, for linear kernels (where they are the columns of
+        X), polynomial and all-subsets kernels, and sums, products and powers of these.
+    feature_map_ : mercer.maps.ExplicitMap
+        The fitted map to the features of ``coef_``, which names them (``get_feature_names_out``).
+    norm_ : ndarray of shape (1,) or (n_classes,)
+        :math:`\|w\|` in the feature space of any kernel.
     pi_ : ndarray of shape (n_samples,) or (n_samples, n_classes)
         Probabilities of ``classes_[1]``, or of all classes, at the mode; for ``approximation="laplace"``.
     W_sr_ : ndarray of shape (n_samples,) or (n_samples, n_classes)
@@ -189,9 +196,18 @@ class GaussianProcessClassifier(BinaryParts):
         self.allow_indefinite = allow_indefinite
 
     def fit(self, X: Any, y: Any) -> Self:
-        """Search for the hyper-parameters and approximate the posterior for rows ``X`` (n, d) and labels ``y`` (n,).
+        """Search for the hyper-parameters and approximate the posterior.
 
-        For ``kernel="precomputed"``, ``X`` is the kernel matrix (n, n).
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n, d)
+            For ``kernel="precomputed"``, the kernel matrix, (n, n).
+        y : array-like of shape (n,)
+            Labels.
+
+        Returns
+        -------
+        self
         """
         begun = time.perf_counter()
         self._check_parameters()

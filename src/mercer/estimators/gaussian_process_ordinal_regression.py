@@ -18,15 +18,16 @@ from mercer.data.fitted import Fitted
 from mercer.data.statements import Floats, Is, Labels, Maybe, Number, Whole, Word
 from mercer.engine import lapack, memory, threads
 from mercer.engine.tiles import spans
-from mercer.estimators._base import KernelEstimator
 from mercer.estimators._covariance import KernelCovariance, MatrixCovariance
-from mercer.estimators._definiteness import PROCESS, judge_covariance
+from mercer.estimators._definiteness import PROCESS, counts_as_definite, judge_covariance
 from mercer.estimators._distinct import equal_rows
 from mercer.estimators._fitted import ASCENDING, FitRows, has_full_diagonal
 from mercer.estimators._gaussian_options import check_search
 from mercer.estimators._ordered import DECISIONS, averaged_probabilities, decide, ordered_labels
+from mercer.estimators._ordinal_likelihood import OrdinalLikelihood
 from mercer.estimators._ordinal_search import search_bounds, search_ordinal, slope_parameter
 from mercer.estimators._parameters import require_choice, require_slope
+from mercer.estimators._primal import without_noise
 from mercer.kernels import RBF, Kernel
 from mercer.kernels.inputs import Rows
 from mercer.kernels.parameters import Parameter
@@ -42,7 +43,7 @@ from mercer.solvers.solution import Certificate, Status
 _TILE = 512
 
 
-class GaussianProcessOrdinalRegression(ClassifierMixin, KernelEstimator):
+class GaussianProcessOrdinalRegression(ClassifierMixin, OrdinalLikelihood):
     r"""Classes in an order, between cut-points on the scale of a Gaussian process.
 
     .. math:: P(t = j \mid f) = F(a (\phi_j - f(x))) - F(a (\phi_{j-1} - f(x))), \qquad f \sim \mathrm{GP}(0, k_\theta)
@@ -63,10 +64,10 @@ class GaussianProcessOrdinalRegression(ClassifierMixin, KernelEstimator):
     slope : float or "evidence", default="evidence"
         a; ``"evidence"`` searches for it from ``1 / s`` between ``0.001 / s`` and ``30 / s``, where ``s**2`` is the
         mean variance of f at the rows before their labels are seen, by the kernel as it is given.
-    classes : sequence, optional
+    classes : sequence or "sorted", optional
         All labels from the lowest to the highest, such as ``["low", "middle", "high"]``; also for classes that may be
         missing in y. Three or more classes whose labels are text need it, unless all are numbers ("1", "2", "10"), or
-        y is an ordered categorical of pandas.
+        y is an ordered categorical of pandas. ``"sorted"`` takes text in alphabetical order ("1 low", "2 middle").
     decision : {"mode", "median", "mean"}, default="mode"
         What ``predict`` returns: the most probable class, the class in which the distribution function reaches one
         half (best for the mean absolute error), or the one nearest to the expected number of the class.
@@ -86,8 +87,8 @@ class GaussianProcessOrdinalRegression(ClassifierMixin, KernelEstimator):
         For kernels given by name.
     allow_indefinite : bool or "warn", default="warn"
         For a kernel that is not positive semi-definite: ``"warn"`` warns, and raises an error only if its matrix on the
-        training rows, at the hyper-parameters that were found, is not positive semi-definite; True leaves it at errors
-        of the factorisation; False raises an error for the kernel.
+        training rows, at the hyper-parameters that were found, is not positive semi-definite; True raises the diagonal
+        of that matrix as far as it needs; False raises an error for the kernel.
     n_jobs : int, optional
         Threads; None for all. The answer has the same bits for any number of them.
 
@@ -112,6 +113,13 @@ class GaussianProcessOrdinalRegression(ClassifierMixin, KernelEstimator):
         The distinct training rows.
     dual_coef_ : ndarray of shape (m,)
         Coefficients of the mean of f over ``X_fit_``.
+    coef_ : ndarray of shape (p,)
+        w of the mean of f in the p features of ``feature_map_``, for linear kernels (where they are the columns of X),
+        polynomial and all-subsets kernels, and sums, products and powers of these.
+    feature_map_ : mercer.maps.ExplicitMap
+        The fitted map to the features of ``coef_``, which names them (``get_feature_names_out``).
+    norm_ : ndarray of shape (1,)
+        :math:`\|w\|` in the feature space of any kernel; not for ``"precomputed"``.
     certificate_ : Certificate
         Of the mode of the posterior; its iterations are evaluations of the evidence.
 
@@ -194,9 +202,18 @@ class GaussianProcessOrdinalRegression(ClassifierMixin, KernelEstimator):
         self.n_jobs = n_jobs
 
     def fit(self, X: Any, y: Any) -> Self:
-        """Search for the hyper-parameters and condition on rows ``X`` (n, d) with labels ``y`` (n,).
+        """Search for the hyper-parameters and condition on rows and their labels.
 
-        For ``kernel="precomputed"``, ``X`` is the kernel matrix (n, n).
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n, d)
+            For ``kernel="precomputed"``, the kernel matrix, (n, n).
+        y : array-like of shape (n,)
+            Labels.
+
+        Returns
+        -------
+        self
 
         Warns
         -----
@@ -213,7 +230,9 @@ class GaussianProcessOrdinalRegression(ClassifierMixin, KernelEstimator):
         rows = self._rows(points)
         convex = judge_covariance(self, rows, X.dtype)
         slope = None if isinstance(self.slope, str) else float(self.slope)
-        process = OrdinalProcess(self._covariance(rows), labels.ranks, LINKS[self.link], slope, owner)
+        process = OrdinalProcess(
+            self._covariance(rows), labels.ranks, LINKS[self.link], slope, owner, counts_as_definite(self)
+        )
         with memory.track() as account, threads.workers(self.n_jobs):
             variance = self._variance(self.kernel_, rows)
             parameters = self._parameters(variance)
@@ -243,8 +262,24 @@ class GaussianProcessOrdinalRegression(ClassifierMixin, KernelEstimator):
             )
         return self
 
+    def _function_kernel(self) -> Kernel | None:
+        return without_noise(self.kernel_)
+
     def latent(self, X: Any, return_std: bool = False) -> Any:
-        """The mean of f at each row of ``X``, (m,), and with ``return_std`` also its standard deviation, (m,).
+        """Return the mean of f at each row, and its standard deviation.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (m, d)
+            For ``kernel="precomputed"``, kernel values of new and training rows, (m, n).
+        return_std : bool, default=False
+            Whether to return standard deviations, too.
+
+        Returns
+        -------
+        mean : ndarray of shape (m,)
+        std : ndarray of shape (m,)
+            With ``return_std``.
 
         Raises
         ------
@@ -260,7 +295,22 @@ class GaussianProcessOrdinalRegression(ClassifierMixin, KernelEstimator):
         return np.asarray(gram @ self.dual_coef_, dtype=np.float64)
 
     def predict_proba(self, X: Any) -> Vector:
-        """Probabilities of the classes at each row of ``X``, (m, k), averaged over the posterior of f."""
+        """Return the probabilities of the classes, averaged over the posterior of f.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (m, d)
+
+        Returns
+        -------
+        ndarray of shape (m, k)
+            In the order of ``classes_``.
+
+        Raises
+        ------
+        ParameterError
+            If the kernel is precomputed.
+        """
         check_is_fitted(self)
         X = self._check_X(X, reset=False)
         mean, variance = self._moments(X)
@@ -268,7 +318,21 @@ class GaussianProcessOrdinalRegression(ClassifierMixin, KernelEstimator):
         return averaged_probabilities(LINKS[self.link], a * mean, a * a * variance, a * self.thresholds_)
 
     def predict(self, X: Any) -> np.ndarray:
-        """The class of each row of ``X``, (m,), by ``decision``."""
+        """Return the class of each row, by ``decision``.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (m, d)
+
+        Returns
+        -------
+        ndarray of shape (m,)
+
+        Raises
+        ------
+        ParameterError
+            If the kernel is precomputed.
+        """
         check_is_fitted(self)
         return np.asarray(self.classes_[decide(self.predict_proba(X), self.decision)])
 
@@ -303,7 +367,9 @@ class GaussianProcessOrdinalRegression(ClassifierMixin, KernelEstimator):
             )
         slope = None if isinstance(self.slope, str) else float(self.slope)
         covariance = self._covariance(self.X_fit_)
-        process = OrdinalProcess(covariance, self._ranks, LINKS[self.link], slope, self._owner)
+        process = OrdinalProcess(
+            covariance, self._ranks, LINKS[self.link], slope, self._owner, counts_as_definite(self)
+        )
         evidence = OrdinalEvidence(process, int(self.max_iter_predict))
         return evidence(theta) if eval_gradient else evidence.value(theta)
 

@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.base import MultiOutputMixin, RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
-from mercer._errors import DataError, MercerWarning, ParameterError, warn_user
+from mercer._errors import DataError, MemoryBudgetError, MercerWarning, ParameterError, warn_user
 from mercer.data.fitted import Fitted
 from mercer.data.statements import Either, Floats, Is, Maybe, Number, Word
 from mercer.engine import memory, threads
@@ -27,6 +27,7 @@ from mercer.estimators._gaussian_options import (
     row_variances,
 )
 from mercer.estimators._gaussian_predictions import GaussianPredictions
+from mercer.estimators._left_out_baseline import has_large_offset, warn_if_left_out_is_worse
 from mercer.estimators._parameters import require_choice
 from mercer.estimators._targets import warn_of_constant
 from mercer.kernels import RBF, Kernel
@@ -44,6 +45,8 @@ _LARGEST_TARGET = 1e70
 
 # The least deviation of targets that has an inverse.
 _LEAST = float(np.finfo(np.float64).tiny)
+
+_REMEDY = 'The process has the mean 0, and y is far from it: pass normalize_y=True or mean="constant".'
 
 
 class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, GaussianPredictions):
@@ -112,6 +115,13 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, GaussianPredict
         Lower Cholesky factor of the covariance of the targets.
     alpha_ : ndarray of shape (n_samples,) or (n_samples, n_targets)
         Dual coefficients: ``P y``, where P is the inverse of that covariance on what the mean function leaves.
+    coef_ : ndarray of shape (p,) or (n_targets, p)
+        w of the posterior mean, in the units of y, in the p features of ``feature_map_``, for linear kernels (where
+        they are the columns of X), polynomial and all-subsets kernels, and sums, products and powers of these.
+    feature_map_ : mercer.maps.ExplicitMap
+        The fitted map to the features of ``coef_``, which names them (``get_feature_names_out``).
+    norm_ : ndarray of shape (1,) or (n_targets,)
+        :math:`\|w\|` in the feature space of any kernel, in the units of y.
     jitter_ : float
         What had to be added to the diagonal for the factorisation; 0 where nothing had.
     certificate_ : Certificate
@@ -198,9 +208,17 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, GaussianPredict
         self.n_jobs = n_jobs
 
     def fit(self, X: Any, y: Any) -> Self:
-        """Search for the hyper-parameters and condition on rows ``X`` (n, d) and targets ``y`` (n,) or (n, n_targets).
+        """Search for the hyper-parameters and condition on rows and their targets.
 
-        For ``kernel="precomputed"``, ``X`` is the kernel matrix (n, n).
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n, d)
+            For ``kernel="precomputed"``, the kernel matrix, (n, n).
+        y : array-like of shape (n,) or (n, n_targets)
+
+        Returns
+        -------
+        self
 
         Raises
         ------
@@ -238,6 +256,7 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, GaussianPredict
             judge_covariance(self, rows, X.dtype)
         if self.search_ is not None:
             self._warn_if_degenerate(X)
+        self._compare()
         evaluations = 0 if self.search_ is None else self.search_.evaluations
         self.certificate_ = dataclasses.replace(
             self.certificate_, iterations=evaluations, seconds=time.perf_counter() - begun, peak_bytes=account.peak,
@@ -325,6 +344,21 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, GaussianPredict
                 "to its diagonal. Raise alpha, or pass noise=..., or leave out rows that repeat others.",
                 MercerWarning,
             )
+
+    def _compare(self) -> None:
+        """Warn if a process of mean zero loses the offset of the targets between its rows."""
+        y = self.y_train_
+        n = len(y)
+        if self.mean != "zero" or not has_large_offset(y) or 8 * n * n > memory.budget():
+            return
+        targets = y.reshape(n, -1)
+        try:
+            with threads.workers(self.n_jobs):
+                errors = targets - self._posterior.leave_one_out(targets).mean
+        except MemoryBudgetError:
+            # What was free may be taken by the time that the inverse reserves it; the fit stands all the same.
+            return
+        warn_if_left_out_is_worse("GaussianProcessRegressor", y, (errors**2).mean(axis=0), None, _REMEDY)
 
     def log_marginal_likelihood(
         self, theta: Any = None, eval_gradient: bool = False, clone_kernel: bool = True

@@ -13,7 +13,6 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from mercer._errors import ParameterError, warn_user
-from mercer.estimators._base import KernelEstimator
 from mercer.estimators._clusters import (
     CLUSTERS,
     Rows,
@@ -24,7 +23,9 @@ from mercer.estimators._clusters import (
     rows_of,
     start_of,
 )
+from mercer.estimators._layout import read_only
 from mercer.estimators._parameters import require_choice, require_number, require_seed
+from mercer.estimators._primal import FeatureSpaceVectors, unless_stored
 from mercer.estimators._weights import check_sample_weight, fit_weighted_kernel
 from mercer.gram import Gram, PrecomputedGram
 from mercer.solvers.clustering.kmeans import Clustering, Partition, solve
@@ -34,7 +35,7 @@ from mercer.solvers.solution import Solution
 Array = NDArray[np.floating]
 
 
-class KernelKMeans(ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin, KernelEstimator):
+class KernelKMeans(ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin, FeatureSpaceVectors):
     r"""Clusters whose rows are near to their mean in the feature space of a kernel.
 
     .. math:: \min_\ell \sum_i w_i \|\phi(x_i) - m_{\ell_i}\|^2, \qquad
@@ -98,9 +99,14 @@ class KernelKMeans(ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMix
         Shares of the rows of X, in their order, in the means :math:`m_c = \sum_i` ``dual_coef_[i, c]``
         :math:`\phi(x_i)`: columns that sum to 1. Not for ``"nystroem"``, whose means are not made of rows.
     X_fit_ : ndarray or csr_matrix of shape (n_samples, n_features)
-        The rows; not for ``"precomputed"``, nor where the means are points (``cluster_centers_``).
+        The rows; not for ``"precomputed"``, ``kernel="linear"`` or ``"nystroem"``.
     cluster_centers_ : ndarray of shape (n_clusters, n_coordinates)
-        The means: in the columns of X for ``kernel="linear"``, in the features of ``map_`` for ``"nystroem"``.
+        The means: in the columns of X for ``kernel="linear"``, in the features of ``map_`` for ``"nystroem"``, and in
+        those of ``feature_map_`` for other kernels with a finite feature map.
+    feature_map_ : mercer.maps.ExplicitMap
+        The fitted map of such a kernel, which names the features (``get_feature_names_out``).
+    norm_ : ndarray of shape (n_clusters,)
+        Lengths of the means in feature space.
     map_ : NystroemMap
         The features for ``"nystroem"``.
     kernel_ : Kernel or None
@@ -241,8 +247,7 @@ class KernelKMeans(ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMix
     def _solve(self, X: Any, rows: Rows, gram: Any, convex: bool) -> Solution[Partition, None]:
         random = check_random_state(self.random_state)
         for name in ("map_", "_center"):
-            if hasattr(self, name):
-                delattr(self, name)
+            self.__dict__.pop(name, None)
         given = not isinstance(self.init, str)
         k = int(self.n_clusters) if given else min(int(self.n_clusters), len(rows.weight))
         several = 10 if not given and self.init == "random" else 1
@@ -260,8 +265,7 @@ class KernelKMeans(ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMix
     def _take(self, solution: Solution[Partition, None], rows: Rows, X: Any, weight: Vector) -> None:
         found = solution.value
         for name in ("_member", "_part", "_source", "_first", "_merged", "X_fit_", "cluster_centers_"):
-            if hasattr(self, name):
-                delattr(self, name)
+            self.__dict__.pop(name, None)
         spare = int(self.n_clusters) - len(found.squares)
         # Clusters that no row is left for lie on the first one.
         column = np.concatenate([np.arange(len(found.squares)), np.zeros(spare, np.intp)])
@@ -336,21 +340,48 @@ class KernelKMeans(ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMix
 
         Parameters
         ----------
-        X, diagonal
+        X : array-like or sparse matrix of shape (m, n_features)
             As for :meth:`transform`.
         y : ignored
         sample_weight : float or array-like of shape (m,), optional
+            How often each row counts.
+        diagonal : array-like of shape (m,), optional
+            As for :meth:`transform`.
+
+        Returns
+        -------
+        float
         """
         check_is_fitted(self)
         X = self._check_X(X, reset=False)
         return -float(check_sample_weight(sample_weight, X) @ self._squared(X, diagonal).min(axis=1))
 
     def fit_predict(self, X: Any, y: Any = None, sample_weight: Any = None) -> NDArray[np.int32]:
-        """Fit to ``X`` and return ``labels_``."""
+        """Fit and return ``labels_``.
+
+        Parameters
+        ----------
+        X, y, sample_weight
+            As for :meth:`fit`.
+
+        Returns
+        -------
+        ndarray of int of shape (n_samples,)
+        """
         return self.fit(X, sample_weight=sample_weight).labels_
 
     def fit_transform(self, X: Any, y: Any = None, sample_weight: Any = None) -> Array:
-        """Fit to ``X`` and return the distances of its rows from the means."""
+        """Fit and return the distances of the rows from the means.
+
+        Parameters
+        ----------
+        X, y, sample_weight
+            As for :meth:`fit`.
+
+        Returns
+        -------
+        ndarray of shape (n_samples, n_clusters)
+        """
         self.fit(X, sample_weight=sample_weight)
         own = self._own
         return self.transform(X) if own is None else self.transform(X, diagonal=own)
@@ -367,7 +398,27 @@ class KernelKMeans(ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMix
         check_is_fitted(self)
         if not hasattr(self, "_member"):
             raise AttributeError("the means are not made of rows for approximation='nystroem'; see cluster_centers_.")
-        return self._coefficients(self._member, self._part)
+        return self._coefficients_of(self._member, self._part)
+
+    @property
+    def norm_(self) -> Vector:
+        """Lengths of the means in feature space, (n_clusters,)."""
+        check_is_fitted(self)
+        centres = vars(self).get("cluster_centers_")
+        return read_only(np.sqrt(self._squares) if centres is None else np.linalg.norm(centres, axis=1))
+
+    @unless_stored
+    def cluster_centers_(self) -> Vector:
+        """The means in the features of ``feature_map_``, for kernels that have one."""
+        return read_only(self._coefficients())
+
+    def _expansion_rows(self) -> Any:
+        if "cluster_centers_" in vars(self):
+            raise AttributeError("the means are no sums of rows but points, in cluster_centers_.")
+        return np.empty((0, 0)) if self.kernel_ is None else self.X_fit_[self._first]
+
+    def _expansion_weights(self) -> Vector:
+        return self._coefficients_of(self._member[self._first], self._merged).T
 
     @property
     def _n_features_out(self) -> int:
@@ -376,15 +427,15 @@ class KernelKMeans(ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMix
 
     def _inner(self, X: Any) -> Vector:
         """Inner products of rows and means."""
-        if hasattr(self, "cluster_centers_"):
+        if "cluster_centers_" in vars(self):
             return inner_of(self, X)
         if self.kernel_ is None:
             return np.asarray(PrecomputedGram(X, symmetric=False) @ self.dual_coef_, dtype=np.float64)
         # Equal rows are one row, with the sum of their shares.
         gram = Gram(self.kernel_, X, self.X_fit_[self._first], dtype=np.float64, n_jobs=self.n_jobs)
-        return np.asarray(gram @ self._coefficients(self._member[self._first], self._merged), dtype=np.float64)
+        return np.asarray(gram @ self._coefficients_of(self._member[self._first], self._merged), dtype=np.float64)
 
-    def _coefficients(self, member: NDArray[np.integer], share: Vector) -> Vector:
+    def _coefficients_of(self, member: NDArray[np.integer], share: Vector) -> Vector:
         """Shares of rows in the means, (m, k), from the cluster that each row is a part of and its share there."""
         return np.where(member[:, None] == self._source, share[:, None], 0.0)
 

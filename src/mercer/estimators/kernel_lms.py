@@ -15,10 +15,12 @@ from sklearn.utils.validation import check_is_fitted
 from mercer._errors import DataError, ParameterError, warn_user
 from mercer.data.fitted import Fitted
 from mercer.data.statements import Count, Either, Floats, Is, Maybe, Number
-from mercer.estimators._base import KernelEstimator
 from mercer.estimators._baseline import no_offset_remedy, warn_if_worse_than_mean
 from mercer.estimators._fitted import FitRows
+from mercer.estimators._held_out_baseline import warn_if_held_out_is_worse
+from mercer.estimators._left_out_baseline import has_large_offset
 from mercer.estimators._parameters import require_choice, require_number, require_seed
+from mercer.estimators._primal import TargetWeights
 from mercer.estimators._targets import warn_of_constant
 from mercer.estimators._weights import check_sample_weight, fit_weighted_kernel
 from mercer.solvers.risk.gradient_descent import HeldOut, LeastSquares, descend
@@ -27,7 +29,7 @@ from mercer.solvers.solution import Certificate, Status
 Positions = NDArray[np.intp]
 
 
-class KernelLMS(MultiOutputMixin, RegressorMixin, KernelEstimator):
+class KernelLMS(MultiOutputMixin, RegressorMixin, TargetWeights):
     r"""Least mean squares by batch gradient descent, on the coefficients of the rows in the place of theta.
 
     .. math:: \beta_i \leftarrow \beta_i + \eta\, w_i \Bigl(y_i - \sum_j \beta_j k(x_j, x_i)\Bigr)
@@ -75,6 +77,13 @@ class KernelLMS(MultiOutputMixin, RegressorMixin, KernelEstimator):
     ----------
     dual_coef_ : ndarray of shape (n,) or (n, n_targets)
         :math:`\beta`, in float64; 0 for rows that nothing was learned from.
+    coef_ : ndarray of shape (p,) or (n_targets, p)
+        w in the p features of ``feature_map_``, for linear kernels (where they are the columns of X), polynomial and
+        all-subsets kernels, and sums, products and powers of these.
+    feature_map_ : mercer.maps.ExplicitMap
+        The fitted map to the features of ``coef_``, which names them (``get_feature_names_out``).
+    norm_ : ndarray of shape (1,) or (n_targets,)
+        :math:`\|w\|` in the feature space of any kernel; not for ``"precomputed"``.
     X_fit_ : ndarray or csr_matrix of shape (n, d)
         The training rows; empty for ``"precomputed"``.
     learning_rate_ : float
@@ -183,9 +192,20 @@ class KernelLMS(MultiOutputMixin, RegressorMixin, KernelEstimator):
         self.allow_indefinite = allow_indefinite
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Fit to ``X`` (n, d), or (n, n) for ``"precomputed"``, and targets ``y`` (n,) or (n, n_targets).
+        """Fit to rows and their targets.
 
-        ``sample_weight`` (n,) says how often each row counts.
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n, d)
+            For ``kernel="precomputed"``, the kernel matrix, (n, n).
+        y : array-like of shape (n,) or (n, n_targets)
+            Targets.
+        sample_weight : float or array-like of shape (n,), optional
+            How often each row counts.
+
+        Returns
+        -------
+        self
         """
         self._check_parameters()
         X, y = self._check_X_and_numbers(X, y, several=True)
@@ -221,7 +241,12 @@ class KernelLMS(MultiOutputMixin, RegressorMixin, KernelEstimator):
         self.best_iter_ = self.n_iter_ if self.validation_scores_ is None else int(self.validation_scores_.argmax())
         self.certificate_ = solution.certificate
         fitted = np.asarray(gram @ solution.value, dtype=np.float64)
-        warn_if_worse_than_mean("KernelLMS", targets[rows], fitted, weight[rows], no_offset_remedy(targets[rows]))
+        remedy = no_offset_remedy(targets[rows])
+        worse = warn_if_worse_than_mean("KernelLMS", targets[rows], fitted, weight[rows], remedy)
+        if not worse and convex and has_large_offset(targets[rows], weight[rows]):
+            warn_if_held_out_is_worse(
+                "KernelLMS", gram, targets[rows], weight[rows], lambda kept: self._fit_part(problem, kept), remedy
+            )
         if solution.status is Status.iteration_limit and self.tol > 0:
             warn_user(
                 f"KernelLMS: max_iter={self.max_iter} steps were made before the gradient was short enough. Raise "
@@ -230,12 +255,36 @@ class KernelLMS(MultiOutputMixin, RegressorMixin, KernelEstimator):
         return self
 
     def predict(self, X: Any) -> NDArray[np.floating]:
-        """Predictions, (m,) or (m, n_targets); ``X`` is (m, n) for ``"precomputed"``."""
+        """Return the predictions.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (m, d)
+            For ``kernel="precomputed"``, kernel values of new and training rows, (m, n).
+
+        Returns
+        -------
+        ndarray of shape (m,) or (m, n_targets)
+            In the precision of X.
+        """
         check_is_fitted(self)
         X = self._check_X(X, reset=False)
         gram: Any = self._gram(X, X if self.kernel_ is None else self.X_fit_)
         values: NDArray[np.floating] = gram @ self.dual_coef_
         return values.astype(X.dtype, copy=False)
+
+    def _fit_part(self, problem: LeastSquares, kept: Positions) -> NDArray[np.float64]:
+        """Coefficients (m, t) after as many steps for the rows at some positions (m,) as were made for all rows."""
+        part = LeastSquares(
+            problem.gram.restrict(kept, kept), problem.targets[kept], problem.weights[kept], problem.convex
+        )
+        coefficients: NDArray[np.float64] = descend(
+            part, self.learning_rate_, max_iter=max(self.best_iter_, 1), tol=0.0, n_jobs=self.n_jobs
+        ).value
+        return coefficients
+
+    def _expansion_rows(self) -> Any:
+        return self.X_fit_
 
     def _split(self, used: Positions) -> tuple[Positions, Positions]:
         """Rows to learn from, and rows to hold out, both in order."""

@@ -18,13 +18,12 @@ from mercer._errors import DataError, ParameterError, warn_user
 from mercer.data.fitted import Fitted
 from mercer.data.statements import Count, Floats, Is, Labels, Whole
 from mercer.engine import memory
-from mercer.estimators._base import KernelEstimator
 from mercer.estimators._classes import winners
 from mercer.estimators._fitted import FitRows, outputs
 from mercer.estimators._parameters import require_choice, require_number
+from mercer.estimators._primal import PrimalWeights
 from mercer.estimators._targets import check_labels
 from mercer.estimators._weights import check_sample_weight, class_factors, fit_weighted_kernel
-from mercer.kernels.vector.dot import Linear
 from mercer.solvers.matrix import Vector
 from mercer.solvers.risk.log_loss import log_loss
 from mercer.solvers.risk.logistic import solve_logistic
@@ -44,7 +43,7 @@ class _Rows:
     weight: Vector
 
 
-class KernelLogisticRegression(ClassifierMixin, KernelEstimator):
+class KernelLogisticRegression(ClassifierMixin, PrimalWeights):
     r"""Logistic regression in the space of any kernel: probabilities of two or more classes, with a certificate.
 
     For more than two classes it solves the multinomial (softmax) problem, all classes at once:
@@ -99,8 +98,13 @@ class KernelLogisticRegression(ClassifierMixin, KernelEstimator):
         sum to zero over the classes. One row for two classes, that of ``classes_[1]``.
     intercept_ : ndarray of shape (1,) or (k,)
         Offsets b; 0 without ``fit_intercept``.
-    coef_ : ndarray of shape (1, d) or (k, d)
-        w; for the linear kernel only.
+    coef_ : ndarray of shape (1, p) or (k, p)
+        w in the p features of ``feature_map_``, for linear kernels (where they are the columns of X), polynomial and
+        all-subsets kernels, and sums, products and powers of these.
+    feature_map_ : mercer.maps.ExplicitMap
+        The fitted map to the features of ``coef_``, which names them (``get_feature_names_out``).
+    norm_ : ndarray of shape (1,) or (k,)
+        :math:`\|w\|` in the feature space of any kernel; not for ``"precomputed"``.
     X_fit_ : ndarray or csr_matrix of shape (n, d)
         The training rows; empty for ``"precomputed"``.
     n_iter_ : ndarray of shape (1,)
@@ -194,9 +198,20 @@ class KernelLogisticRegression(ClassifierMixin, KernelEstimator):
         self.allow_indefinite = allow_indefinite
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Fit to ``X`` (n, d), or (n, n) for ``"precomputed"``, and labels ``y`` (n,).
+        """Fit to rows and their labels.
 
-        ``sample_weight`` (n,) says how often each row counts.
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n, d)
+            For ``kernel="precomputed"``, the kernel matrix, (n, n).
+        y : array-like of shape (n,)
+            Labels.
+        sample_weight : float or array-like of shape (n,), optional
+            How often each row counts.
+
+        Returns
+        -------
+        self
         """
         begun = time.perf_counter()
         self._check_parameters()
@@ -225,7 +240,18 @@ class KernelLogisticRegression(ClassifierMixin, KernelEstimator):
         return self
 
     def decision_function(self, X: Any) -> Matrix:
-        """Decision values: (m,) for two classes, the logarithm of the odds of ``classes_[1]``; else (m, k)."""
+        """Return decision values.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (m, d)
+            For ``kernel="precomputed"``, kernel values of new and training rows, (m, n).
+
+        Returns
+        -------
+        ndarray of shape (m,) or (m, k)
+            For two classes (m,), the logarithm of the odds of ``classes_[1]``; else (m, k).
+        """
         check_is_fitted(self)
         X = self._check_X(X, reset=False)
         gram = self._gram(X, X if self.kernel_ is None else self.X_fit_)
@@ -233,31 +259,57 @@ class KernelLogisticRegression(ClassifierMixin, KernelEstimator):
         return values.ravel() if len(self.classes_) == 2 else values
 
     def predict(self, X: Any) -> np.ndarray:
-        """The most probable class of each row of ``X``, (m,)."""
+        """Return the most probable class of each row.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (m, d)
+            For ``kernel="precomputed"``, kernel values of new and training rows, (m, n).
+
+        Returns
+        -------
+        ndarray of shape (m,)
+        """
         values = self.decision_function(X)
         return self.classes_[winners(values)]
 
     def predict_proba(self, X: Any) -> Matrix:
-        """Probabilities of the classes, (m, k); each row sums to one."""
+        """Return the probabilities of the classes.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (m, d)
+            For ``kernel="precomputed"``, kernel values of new and training rows, (m, n).
+
+        Returns
+        -------
+        ndarray of shape (m, k)
+            Each row sums to one.
+        """
         values = self.decision_function(X)
         if values.ndim == 1:
             return np.stack([expit(-values), expit(values)], axis=1)
         return np.asarray(softmax(values, axis=1))
 
     def predict_log_proba(self, X: Any) -> Matrix:
-        """Logarithms of the probabilities, (m, k), also of those that are too small to be told from zero."""
+        """Return the logarithms of the probabilities, also of those that are too small to be told from zero.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (m, d)
+            For ``kernel="precomputed"``, kernel values of new and training rows, (m, n).
+
+        Returns
+        -------
+        ndarray of shape (m, k)
+        """
         values = self.decision_function(X)
         if values.ndim == 1:
             return np.stack([log_expit(-values), log_expit(values)], axis=1)
         return np.asarray(log_softmax(values, axis=1))
 
-    @property
-    def coef_(self) -> Matrix:
-        """w of each function, (1, d) or (k, d); for the linear kernel only."""
-        check_is_fitted(self)
-        if self.kernel_ != Linear():
-            raise AttributeError(f"coef_ exists for the linear kernel only, and the kernel is {self.kernel_!r}.")
-        return np.asarray((self.X_fit_.T @ self.dual_coef_.T).T)
+    def _expansion_rows(self) -> Any:
+        return self.X_fit_
 
     def _solve(self, X: Any, rows: _Rows, start: LogisticPoint | None) -> None:
         """State the problem over the rows with a weight, solve it, and set what was learned."""

@@ -21,15 +21,25 @@ from mercer._errors import DataError, ParameterError, warn_user
 from mercer.data.fitted import Fitted
 from mercer.data.statements import Count, Floats, Is, Labels, Whole
 from mercer.engine import memory
-from mercer.estimators._base import KernelEstimator
-from mercer.estimators._baseline import no_offset_remedy, warn_if_worse_than_mean
 from mercer.estimators._certificates import STOPPED, joined
 from mercer.estimators._classes import winners
 from mercer.estimators._fitted import GIVEN_COLUMNS, SupportRows, outputs
+from mercer.estimators._left_out_baseline import warn_if_risk_is_worse
 from mercer.estimators._parameters import require_choice, require_number
+from mercer.estimators._primal import PrimalCoefficients
 from mercer.estimators._targets import check_labels, warn_of_constant
 from mercer.estimators._weights import check_sample_weight, class_factors, fit_weighted_kernel
-from mercer.losses import LOSSES, Loss, OwnLoss, OwnPenalty, Penalty, as_loss, as_penalty, check_loss, check_penalty
+from mercer.losses import (
+    Loss,
+    OwnPenalty,
+    Penalty,
+    as_loss,
+    as_penalty,
+    check_own_loss,
+    check_penalty,
+    is_logistic,
+    loss_named,
+)
 from mercer.solvers.matrix import Vector
 from mercer.solvers.risk.regularized_risk import RegularizedRisk
 from mercer.solvers.risk.solve import METHODS, shared_matrix, solve_risk
@@ -40,9 +50,7 @@ from mercer.solvers.solution import Certificate, Solution
 
 def _classifies(machine: KernelMachine) -> bool:
     """Whether the loss is one of labels; what is no loss is found in ``fit``."""
-    loss = machine.loss
-    if isinstance(loss, str):
-        loss = LOSSES.get(loss)
+    loss = loss_named(machine.loss) if isinstance(machine.loss, str) else machine.loss
     return bool(getattr(loss, "targets", "numbers") == "signs")
 
 
@@ -54,10 +62,10 @@ def _agrees(machine: KernelMachine) -> bool:
 
 
 def _has_probabilities(machine: KernelMachine) -> bool:
-    return isinstance(machine.loss, LOSSES["logistic"]) or (machine.loss == "logistic" and _classifies(machine))
+    return is_logistic(machine.loss)
 
 
-class KernelMachine(KernelEstimator):
+class KernelMachine(PrimalCoefficients):
     r"""Any convex loss of the predictions and any convex, non-decreasing penalty of the norm, with any kernel.
 
     .. math:: \min_w \sum_i w_i\, \ell(y_i, f(x_i)) + \alpha\, R(\|w\|), \qquad f(x) = \sum_i c_i\, k(x, x_i) + b
@@ -71,9 +79,10 @@ class KernelMachine(KernelEstimator):
     ----------
     loss : str or object, default="squared"
         For numbers ``"squared"``, ``"epsilon_insensitive"``, ``"huber"``, ``"quantile"`` (the median), ``"poisson"``
-        (counts, 0 or more); for labels ``"hinge"``, ``"squared_hinge"``, ``"logistic"``; a loss of
-        :mod:`mercer.losses`, such as ``Huber(delta=2.0)``; or an object of your own with ``value(y, f)`` and
-        ``gradient(y, f)``, see :class:`mercer.losses.OwnLoss`.
+        (counts, 0 or more); for labels ``"hinge"``, ``"squared_hinge"``, ``"logistic"``, ``"modified_huber"``;
+        scikit-learn's ``"squared_error"`` and ``"log_loss"`` are understood; a loss of :mod:`mercer.losses`, such as
+        ``Huber(delta=2.0)``; or an object of your own with ``value(y, f)`` and ``gradient(y, f)``, see
+        :class:`mercer.losses.OwnLoss`.
     regularizer : {"l2", "norm"}, Penalty or callable, default="l2"
         R: :math:`\tfrac12 \|w\|^2`, :math:`\|w\|`, a penalty such as ``mercer.losses.Ball(3.0)`` or
         ``mercer.losses.NormPower(4.0)``, or a function of the norm that returns a number or infinity.
@@ -116,6 +125,11 @@ class KernelMachine(KernelEstimator):
         These rows; empty for ``"precomputed"``.
     dual_coef_ : ndarray of shape (1, n_sv) or (k, n_sv)
         Their coefficients c, one row for each class if there are more than two.
+    coef_ : ndarray of shape (1, p) or (k, p)
+        w in the p features of ``feature_map_``, for linear kernels (where they are the columns of X), polynomial and
+        all-subsets kernels, and sums, products and powers of these.
+    feature_map_ : mercer.maps.ExplicitMap
+        The fitted map to the features of ``coef_``, which names them (``get_feature_names_out``).
     intercept_ : ndarray of shape (1,) or (k,)
         b.
     norm_ : ndarray of shape (1,) or (k,)
@@ -238,9 +252,20 @@ class KernelMachine(KernelEstimator):
         return tags
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Fit to ``X`` (n, d), or (n, n) for ``"precomputed"``, and labels or targets ``y`` (n,).
+        """Fit to rows and their labels or targets.
 
-        ``sample_weight`` (n,) says how often each row counts.
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n, d)
+            For ``kernel="precomputed"``, the kernel matrix, (n, n).
+        y : array-like of shape (n,)
+            Labels or targets, whichever the loss is for.
+        sample_weight : float or array-like of shape (n,), optional
+            How often each row counts.
+
+        Returns
+        -------
+        self
         """
         begun = time.perf_counter()
         loss, penalty = self._check_parameters()
@@ -262,13 +287,21 @@ class KernelMachine(KernelEstimator):
             joined([s.certificate for s in solutions]), seconds=time.perf_counter() - begun, peak_bytes=account.peak
         )
         self._report()
-        self._compare(columns, weights, [s.value.Kc + s.value.b for s in solutions])
+        warn_if_risk_is_worse("KernelMachine", problem, solutions[0].value, self.n_jobs)
         return self
 
     def predict(self, X: Any) -> np.ndarray:
-        """The class of each row of ``X``, or the prediction for it, (m,); ``X`` is (m, n) for ``"precomputed"``.
+        """Return the class of each row, or the prediction for it.
 
-        For ``loss="poisson"`` the predicted mean.
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (m, d)
+            For ``kernel="precomputed"``, kernel values of new and training rows, (m, n).
+
+        Returns
+        -------
+        ndarray of shape (m,)
+            For ``loss="poisson"`` the predicted mean.
         """
         values = self._values(X)
         if not hasattr(self, "classes_"):
@@ -290,9 +323,26 @@ class KernelMachine(KernelEstimator):
         return share / share.sum(axis=1, keepdims=True)
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """The share of rows that are classified rightly, or ``R^2`` of the predictions."""
+        """Return the share of rows that are classified rightly, or ``R^2`` of the predictions.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (m, d)
+            As for :meth:`predict`.
+        y : array-like of shape (m,)
+            Labels or targets.
+        sample_weight : array-like of shape (m,), optional
+            How often each row counts.
+
+        Returns
+        -------
+        float
+        """
         measure = accuracy_score if _classifies(self) else r2_score
         return float(measure(y, self.predict(X), sample_weight=sample_weight))
+
+    def _expansion_rows(self) -> Any:
+        return self.support_vectors_
 
     def _check_parameters(self) -> tuple[Loss, Penalty]:
         loss, penalty = as_loss(self.loss), as_penalty(self.regularizer)
@@ -325,8 +375,7 @@ class KernelMachine(KernelEstimator):
             columns, weights = [y[weight > 0]], [weight[weight > 0]]
             if hasattr(self, "classes_"):
                 del self.classes_, self.class_weight_
-        if isinstance(loss, OwnLoss):
-            check_loss(loss, columns[0])
+        check_own_loss(loss, columns[0])
         return X, columns, weights, weight
 
     def _signs(self, y: np.ndarray, weight: Vector) -> tuple[list[Vector], list[Vector]]:
@@ -370,13 +419,6 @@ class KernelMachine(KernelEstimator):
         self.norm_ = np.array([s.value.norm for s in solutions])
         self.l2_factor_ = np.array([s.value.lam for s in solutions])
         self.n_iter_ = max(1, sum(s.certificate.iterations for s in solutions))
-
-    def _compare(self, columns: list[Vector], weights: list[Vector], values: list[Vector]) -> None:
-        """Warn if a squared loss is worse than the mean; other losses are about something else than the mean."""
-        if self.loss_.name == "squared":
-            y = columns[0]
-            remedy = "Raise or lower alpha, or scale the columns of X." if self.fit_intercept else no_offset_remedy(y)
-            warn_if_worse_than_mean("KernelMachine", y, values[0], weights[0], remedy)
 
     def _report(self) -> None:
         """Set ``fit_status_``; warn if a solver stopped early."""

@@ -78,10 +78,16 @@ class KernelNeighborsClassifier(MultiOutputMixin, ClassifierMixin, KernelNeighbo
     ``kernel="linear"``. Of training rows at equal distances the first ones are taken; of classes with equal votes, the
     first in ``classes_``. The kernel matrix is never held: memory is that of some tiles and of the answer.
 
+    Votes of neighbours are no linear function in feature space, so there is neither ``coef_`` nor ``norm_``.
+
     Kernels that fall with a distance of the rows, such as RBF, are ordered by that distance: rows whose kernel values
     round to the same number (near ones, where k is 1, and far ones, where it is 0) are still told apart, and
     :math:`2 - 2 e^{-t}` is computed without cancellation. For other kernels, squared distances within rounding of 0
     count as 0.
+
+    There is no ``certificate_``, since nothing is minimised: the search looks at all training rows. The last column of
+    the distances that ``kneighbors`` returns is the radius within which the neighbours lie; no other training row is
+    nearer than that, to rounding.
 
     References
     ----------
@@ -240,6 +246,11 @@ class KernelNeighborsRegressor(MultiOutputMixin, RegressorMixin, KernelNeighbors
     -----
     Parameters and their meaning are those of ``sklearn.neighbors.KNeighborsRegressor``, which has these answers with
     ``kernel="linear"``. Of training rows at equal distances the first ones are taken.
+    Means over neighbours are no linear function in feature space, so there is neither ``coef_`` nor ``norm_``.
+
+    There is no ``certificate_``, since nothing is minimised: the search looks at all training rows. The last column of
+    the distances that ``kneighbors`` returns is the radius within which the neighbours lie; no other training row is
+    nearer than that, to rounding.
 
     References
     ----------

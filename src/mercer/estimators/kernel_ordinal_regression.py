@@ -16,13 +16,12 @@ from mercer._errors import IndefiniteKernelError, ParameterError, warn_user
 from mercer.data.fitted import Fitted
 from mercer.data.statements import Count, Floats, Is, Labels, Number, Word
 from mercer.engine import memory
-from mercer.estimators._base import KernelEstimator
 from mercer.estimators._distinct import equal_rows
 from mercer.estimators._fitted import ASCENDING, FitRows
 from mercer.estimators._ordered import DECISIONS, OrderedLabels, class_probabilities, decide, ordered_labels
+from mercer.estimators._ordinal_likelihood import OrdinalLikelihood
 from mercer.estimators._parameters import require_choice, require_number, require_slope
 from mercer.estimators._weights import check_sample_weight, class_factors, fit_weighted_kernel
-from mercer.kernels.vector.dot import Linear
 from mercer.solvers.matrix import Vector
 from mercer.solvers.risk.cumulative_links import LINKS
 from mercer.solvers.risk.ordinal import OrdinalAnswer, OrdinalStart, solve_ordinal
@@ -31,7 +30,7 @@ from mercer.solvers.risk.ordinal_problem import OrdinalProblem
 from mercer.solvers.solution import Certificate, Solution, Status
 
 
-class KernelOrdinalRegression(ClassifierMixin, KernelEstimator):
+class KernelOrdinalRegression(ClassifierMixin, OrdinalLikelihood):
     r"""Classes in an order, between cut-points on the scale of one function in the space of a kernel.
 
     The classes are 1 < ... < k, their cut-points :math:`-\infty = \phi_0 < \phi_1 < \dots < \phi_k = \infty`, and
@@ -61,10 +60,10 @@ class KernelOrdinalRegression(ClassifierMixin, KernelEstimator):
         gives the probabilities of a slope of 1 with ``a^2 C``. By convention it is 1. ``"evidence"`` finds the one of
         the largest Laplace evidence, which sets the smoothness by itself; C is then the prior variance of f in units
         of the kernel, that is the unit of f, and no probability depends on it.
-    classes : sequence, optional
+    classes : sequence or "sorted", optional
         All labels from the lowest to the highest, such as ``["low", "middle", "high"]``; also for classes that may be
         missing in y. Three or more classes whose labels are text need it, unless all are numbers ("1", "2", "10"), or
-        y is an ordered categorical of pandas.
+        y is an ordered categorical of pandas. ``"sorted"`` takes text in alphabetical order ("1 low", "2 middle").
     decision : {"mode", "median", "mean"}, default="mode"
         What ``predict`` returns: the most probable class, the class in which the distribution function reaches one
         half (best for the mean absolute error), or the one nearest to the expected number of the class.
@@ -98,8 +97,13 @@ class KernelOrdinalRegression(ClassifierMixin, KernelEstimator):
         The coefficients of f; they sum to 0.
     X_fit_ : ndarray or csr_matrix of shape (n_samples, n_features)
         The training rows; for ``"precomputed"`` an empty array.
-    coef_ : ndarray of shape (n_features,)
-        w; for the linear kernel only.
+    coef_ : ndarray of shape (p,)
+        w in the p features of ``feature_map_``, for linear kernels (where they are the columns of X), polynomial and
+        all-subsets kernels, and sums, products and powers of these.
+    feature_map_ : mercer.maps.ExplicitMap
+        The fitted map to the features of ``coef_``, which names them (``get_feature_names_out``).
+    norm_ : ndarray of shape (1,)
+        :math:`\|w\|` in the feature space of any kernel; not for ``"precomputed"``.
     log_evidence_ : float
         Laplace's log evidence at ``slope_``; with ``slope="evidence"`` only.
     class_weight_ : ndarray of shape (k,)
@@ -123,11 +127,11 @@ class KernelOrdinalRegression(ClassifierMixin, KernelEstimator):
     Rows that are equal are solved for as one: a survey of a thousand answers with two hundred different ones has the
     cost of two hundred. Weights mean repetition, exactly.
 
-    Derivations of this model are often given for the logistic link as: slope by f_i of the log likelihood
-    ``a (y_{i,t} + y_{i,t-1} - 1)`` with ``y_{ij} = F(a (phi_j - f_i))``, which is right, and the Hessian
-    ``H = -Phi' R Phi`` with ``r_i = -a^2 (...)`` or ``a (...)``, which is not: one sign and one factor a are too many
-    or too few. The right one is ``r_i = a^2 (y_{i,t} (1 - y_{i,t}) + y_{i,t-1} (1 - y_{i,t-1}))``, above 0. Tests
-    compare all derivatives, also those by cut-points, with finite differences.
+    ``log_likelihood``, ``gradient`` and ``hessian`` return the log likelihood and its derivatives by latent values and
+    cut-points, to compare a derivation with. For the logistic link, with ``y_{ij} = F(a (phi_j - f_i))``, the gradient
+    by f_i is ``d_i = a (y_{i,t} + y_{i,t-1} - 1)`` and the Hessian by the weights of features is ``-Phi' R Phi`` with
+    ``r_i = a^2 (y_{i,t} (1 - y_{i,t}) + y_{i,t-1} (1 - y_{i,t-1}))``, above 0. Some derivations give r_i with a minus
+    sign, or with a in the place of a^2; neither is right.
 
     A slope that is estimated together with f needs a scale for f from somewhere else; see ``slope``.
 
@@ -199,9 +203,20 @@ class KernelOrdinalRegression(ClassifierMixin, KernelEstimator):
         self.n_jobs = n_jobs
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Fit to ``X`` (n, d), or (n, n) for ``"precomputed"``, and labels ``y`` (n,).
+        """Fit to rows and their labels.
 
-        ``sample_weight`` (n,) says how often each row counts.
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n, d)
+            For ``kernel="precomputed"``, the kernel matrix, (n, n).
+        y : array-like of shape (n,)
+            Labels.
+        sample_weight : float or array-like of shape (n,), optional
+            How often each row counts.
+
+        Returns
+        -------
+        self
         """
         begun = time.perf_counter()
         self._check_parameters()
@@ -229,34 +244,68 @@ class KernelOrdinalRegression(ClassifierMixin, KernelEstimator):
         return self
 
     def latent(self, X: Any) -> Vector:
-        """f at each row of ``X``, (m,): the scale on which the cut-points lie."""
+        """Return f at each row: the scale on which the cut-points lie.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (m, d)
+            For ``kernel="precomputed"``, kernel values of new and training rows, (m, n).
+
+        Returns
+        -------
+        ndarray of shape (m,)
+        """
         check_is_fitted(self)
         X = self._check_X(X, reset=False)
         gram: Any = self._gram(X, X if self.kernel_ is None else self.X_fit_)
         return np.asarray(gram @ self.dual_coef_, dtype=np.float64)
 
     def predict_proba(self, X: Any) -> Vector:
-        """Probabilities of the classes at each row of ``X``, (m, k), in the order of ``classes_``."""
+        """Return the probabilities of the classes.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (m, d)
+            For ``kernel="precomputed"``, kernel values of new and training rows, (m, n).
+
+        Returns
+        -------
+        ndarray of shape (m, k)
+            In the order of ``classes_``.
+        """
         latent = self.latent(X)
         return class_probabilities(LINKS[self.link], self.slope_ * latent, self.slope_ * self.thresholds_)
 
     def predict_log_proba(self, X: Any) -> Vector:
-        """Their logarithms, (m, k)."""
+        """Return the logarithms of the probabilities of the classes.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (m, d)
+            For ``kernel="precomputed"``, kernel values of new and training rows, (m, n).
+
+        Returns
+        -------
+        ndarray of shape (m, k)
+            In the order of ``classes_``.
+        """
         with np.errstate(divide="ignore"):
             return np.log(self.predict_proba(X))
 
     def predict(self, X: Any) -> np.ndarray:
-        """The class of each row of ``X``, (m,), by ``decision``."""
+        """Return the class of each row, by ``decision``.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (m, d)
+            For ``kernel="precomputed"``, kernel values of new and training rows, (m, n).
+
+        Returns
+        -------
+        ndarray of shape (m,)
+        """
         check_is_fitted(self)
         return np.asarray(self.classes_[decide(self.predict_proba(X), self.decision)])
-
-    @property
-    def coef_(self) -> Vector:
-        """w, (d,); for the linear kernel only."""
-        check_is_fitted(self)
-        if self.kernel_ != Linear():
-            raise AttributeError(f"coef_ exists for the linear kernel only, and the kernel is {self.kernel_!r}.")
-        return np.asarray(self.X_fit_.T @ self.dual_coef_)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -311,7 +360,7 @@ class KernelOrdinalRegression(ClassifierMixin, KernelEstimator):
         positive = self.kernel_ is not None and self.kernel_.definiteness == "positive"
         centred = convex and (self._is_taken_on_trust() or not positive)
         problem = OrdinalProblem(
-            gram, labels.ranks[used], weight[used], LINKS[self.link], owner, convex, centred
+            labels.ranks[used], weight[used], LINKS[self.link], owner, gram=gram, convex=convex, centred=centred
         )
         return problem, None if self.kernel_ is None else X
 

@@ -19,17 +19,19 @@ from mercer.data.columns import MixedRows
 from mercer.data.fitted import Fitted
 from mercer.data.objects import Objects
 from mercer.data.statements import Either, Floats, Is, Maybe, Number, Word
-from mercer.estimators._base import KernelEstimator
 from mercer.estimators._definiteness import SPECTRUM, is_usable, judge_finding
 from mercer.estimators._degenerate import warn_if_degenerate
 from mercer.estimators._fitted import FitRows
+from mercer.estimators._layout import read_only
 from mercer.estimators._parameters import require_choice, require_number, require_seed
+from mercer.estimators._primal import FeatureSpaceVectors
 from mercer.gram import Gram
 from mercer.gram.precomputed import symmetric_once_centred
 from mercer.kernels import Kernel, as_kernel
 from mercer.kernels.convert import rate_of_scale
 from mercer.solvers.linear import cholesky
 from mercer.solvers.linear.linear_system import LinearSystem
+from mercer.solvers.matrix import Vector
 from mercer.solvers.solution import Certificate
 from mercer.solvers.spectral.eigenpairs import SOLVERS, Eigenpairs, Eigenproblem, EigenState, solve
 
@@ -40,7 +42,7 @@ def _has_both_halves(model: Any) -> bool:
     return hasattr(model, "dual_coef_") == hasattr(model, "X_transformed_fit_")
 
 
-class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEstimator):
+class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, FeatureSpaceVectors):
     r"""The directions of largest variance in the feature space of a kernel, and the coordinates of rows on them.
 
     With :math:`H = I - \tfrac1n 1 1^\top` and :math:`HKH v_j = \lambda_j v_j`, the j-th direction is
@@ -98,6 +100,13 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEstimat
     negative_eigenvalues_ : ndarray
         Negative eigenvalues that were found beyond rounding, ascending: all of them where all components are computed,
         else what the solver came across at the lower end. Not empty for indefinite kernels only.
+    components_ : ndarray of shape (n_components, p)
+        Unit vectors of the components in the p features of ``feature_map_``, for kernels with a finite feature map;
+        zeros without variance. ``transform(X)`` is ``(feature_map_.transform(X) - mean_) @ components_.T``.
+    mean_ : ndarray of shape (p,)
+        The mean of the training rows in these features.
+    feature_map_ : mercer.maps.ExplicitMap
+        The fitted map, which names the features (``get_feature_names_out``).
     dual_coef_ : ndarray of shape (n_samples, n_features)
         Coefficients of the inverse transform, if it was learned.
     X_transformed_fit_ : ndarray of shape (n_samples, n_components)
@@ -267,16 +276,23 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEstimat
         """
         check_is_fitted(self)
         X = self._check_X(X, reset=False)
-        roots = np.sqrt(self.eigenvalues_)
-        weights = np.divide(self.eigenvectors_, roots, out=np.zeros_like(self.eigenvectors_), where=roots > 0)
-        # Weights that sum to 0 centre the new rows by themselves; what is left is a constant for each component.
-        weights -= weights.mean(axis=0)
+        weights = self._expansion_weights().T
         dtype = None if self.kernel_ is None else np.float64
         result: Array = self._gram(X, self.X_fit_, dtype=dtype) @ weights - self._row_means @ weights
         return result.astype(X.dtype, copy=False)
 
     def fit_transform(self, X: Any, y: Any = None) -> Array:
-        """Fit to ``X`` and return the coordinates of its rows, without evaluating the kernel again."""
+        """Fit and return the coordinates of the rows, without evaluating the kernel again.
+
+        Parameters
+        ----------
+        X, y
+            As for :meth:`fit`.
+
+        Returns
+        -------
+        ndarray of shape (n, n_components)
+        """
         return self.fit(X)._coordinates().astype(self.X_fit_.dtype, copy=False)
 
     def inverse_transform(self, X: Any) -> Array:
@@ -303,6 +319,36 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEstimat
             raise DataError(f"X has {X.shape[1]} columns, and there are {len(self.eigenvalues_)} components.")
         gram = Gram(self.kernel_, X, self.X_transformed_fit_, dtype=np.float64, n_jobs=self.n_jobs)  # type: ignore[arg-type]
         return (gram @ self.dual_coef_).astype(X.dtype, copy=False)
+
+    @property
+    def components_(self) -> Array:
+        """The components in feature space, (n_components, p), for kernels with a finite feature map; read-only.
+
+        Unit vectors, or zeros for a component without variance. The p columns belong to the features of
+        ``feature_map_``: the columns of X for the linear kernel. ``transform(X)`` is
+        ``(phi(X) - mean_) @ components_.T``.
+
+        Raises
+        ------
+        AttributeError
+            If the kernel has no finite feature map, or one of more than 100,000 features.
+        """
+        return read_only(self._coefficients())
+
+    @property
+    def mean_(self) -> Array:
+        """The mean of the training rows in feature space, (p,), as ``components_``; read-only."""
+        product, n = self._feature_product(self.feature_map_), self.X_fit_.shape[0]
+        return read_only(product(slice(None), np.full((n, 1), 1.0 / n))[:, 0])
+
+    def _expansion_rows(self) -> Any:
+        return self.X_fit_
+
+    def _expansion_weights(self) -> Vector:
+        roots = np.sqrt(self.eigenvalues_)
+        weights = np.divide(self.eigenvectors_, roots, out=np.zeros_like(self.eigenvectors_), where=roots > 0)
+        # Weights that sum to 0 centre the new rows by themselves; what is left is a constant for each component.
+        return (weights - weights.mean(axis=0)).T
 
     @property
     def _n_features_out(self) -> int:

@@ -14,19 +14,20 @@ from sklearn.utils.validation import check_is_fitted
 
 from mercer._errors import ParameterError
 from mercer.data.fitted import Fitted
-from mercer.data.statements import Count, Floats, Labels, Whole, Word
+from mercer.data.statements import Count, Floats, Is, Labels, Whole, Word
 from mercer.engine import memory
 from mercer.engine.tiles import spans
-from mercer.estimators._base import KernelEstimator
 from mercer.estimators._baseline import warn_if_worse_than_majority
 from mercer.estimators._classes import all_classes, class_codes, require_two_classes, winners
 from mercer.estimators._definiteness import NO_SPACE
 from mercer.estimators._distinct import places_among, stacked
 from mercer.estimators._fitted import GIVEN_COLUMNS, SupportRows, outputs
 from mercer.estimators._parameters import require_choice, require_number, require_seed
+from mercer.estimators._primal import PrimalWeights
 from mercer.estimators._targets import check_labels
 from mercer.loops.perceptron import votes
 from mercer.solvers.matrix import Vector
+from mercer.solvers.online.mistakes import MistakeBound, bound_mistakes
 from mercer.solvers.online.perceptron import make_passes
 from mercer.solvers.online.problem import WALK, Expansion, PerceptronProblem
 
@@ -34,7 +35,12 @@ _VOTING_BYTES = 2**24
 _REMEDY = "Scale the columns of X, choose another kernel or gamma, or pass averaging='averaged' or a larger max_iter."
 
 
-class KernelPerceptron(ClassifierMixin, KernelEstimator):
+def _is_within_its_bound(model: Any) -> bool:
+    found: MistakeBound | None = getattr(model, "certificate_", None)
+    return found is None or (found.mistakes == model.mistakes_.sum() and found.mistakes <= found.bound)
+
+
+class KernelPerceptron(ClassifierMixin, PrimalWeights):
     r"""Perceptron in the space of a kernel.
 
     .. math:: f(x) = \sum_i \theta_i\, (k(x_i, x) + c), \qquad
@@ -86,6 +92,13 @@ class KernelPerceptron(ClassifierMixin, KernelEstimator):
     dual_coef_ : ndarray of shape (1 or k, n_sv)
         The :math:`\theta_i` that are not zero, one row for two classes: counts of updates, with the sign of y, or their
         mean over the steps. For votes, those of the last f.
+    coef_ : ndarray of shape (1 or k, p)
+        w; for votes, of the last f; in the p features of ``feature_map_``, for linear kernels (where they are the
+        columns of X), polynomial and all-subsets kernels, and sums, products and powers of these.
+    feature_map_ : mercer.maps.ExplicitMap
+        The fitted map to the features of ``coef_``, which names them (``get_feature_names_out``).
+    norm_ : ndarray of shape (1 or k,)
+        :math:`\|w\|` in the feature space of any kernel; not for ``"precomputed"``.
     support_ : ndarray of shape (n_sv,)
         Positions of the support vectors in X; after ``fit``, not after ``partial_fit``.
     support_vectors_ : array or CSR of shape (n_sv, d)
@@ -94,6 +107,10 @@ class KernelPerceptron(ClassifierMixin, KernelEstimator):
         Biases; 0 without ``fit_intercept``.
     mistakes_ : ndarray of shape (n_iter_,)
         The updates of each pass, over all classes. If the last is 0, every row is on its side of the margin.
+    certificate_ : MistakeBound
+        The margin of the last f at the training rows, the radius of the rows, and Novikoff's bound on the mistakes,
+        which follows from these (:class:`mercer.solvers.online.mistakes.MistakeBound`). After ``fit`` without a budget
+        and with a positive semi-definite kernel: the bound is for rows that are all seen, with nothing forgotten.
     n_iter_ : int
         Passes of the last call.
     t_ : int
@@ -110,9 +127,11 @@ class KernelPerceptron(ClassifierMixin, KernelEstimator):
     Notes
     -----
     If the classes are separated in the feature space by a margin :math:`\gamma` and no :math:`\phi(x_i)` is longer than
-    R, there are at most :math:`(R / \gamma)^2` mistakes (Novikoff). There are no sample weights: a row given twice in
-    succession is most often right the second time, so that no factor of its update is worth the repetition. As a
-    perceptron minimises nothing, it has no certificate.
+    R, there are at most :math:`(R / \gamma)^2` mistakes (Novikoff); ``certificate_`` has the margin that was reached. A
+    perceptron minimises nothing, so there is no gap to report.
+
+    There are no sample weights: a row given twice in succession is most often right the second time, so that no factor
+    of its update is worth the repetition.
 
     References
     ----------
@@ -132,6 +151,7 @@ class KernelPerceptron(ClassifierMixin, KernelEstimator):
     """
 
     _walk: dict[str, Any]
+    mistakes_: NDArray[np.int64]
     _if_indefinite = NO_SPACE
 
     _fitted = Fitted(
@@ -140,11 +160,12 @@ class KernelPerceptron(ClassifierMixin, KernelEstimator):
             "support_vectors_": SupportRows("s"), "dual_coef_": Floats("outputs, s"), "intercept_": Floats("outputs"),
             "t_": Count(), "_walk": WALK,
         },
-        {"support_": Whole("s")},
+        {"support_": Whole("s"), "certificate_": Is(MistakeBound)},
         {"averaging": Word(("plain", "averaged", "voted"))},
         {"outputs": outputs},
         (
             GIVEN_COLUMNS,
+            ("the certificate counts other mistakes, or allows for fewer", _is_within_its_bound),
             (
                 "steps are counted in two ways",
                 lambda m: m._walk["steps"] == m.t_ >= m._walk["updates"][:, 0].max(initial=0),
@@ -186,16 +207,32 @@ class KernelPerceptron(ClassifierMixin, KernelEstimator):
         self.allow_indefinite = allow_indefinite
 
     def fit(self, X: Any, y: Any) -> Self:
-        """Fit to ``X`` (n, d), or (n, n) for ``"precomputed"``, and labels ``y`` (n,)."""
+        """Fit to rows and their labels.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n, d)
+            For ``kernel="precomputed"``, the kernel matrix, (n, n).
+        y : array-like of shape (n,)
+            Labels.
+
+        Returns
+        -------
+        self
+        """
         self._check_parameters()
         X = self._check_X(X, reset=True)
         y = check_labels(type(self).__name__, y, X.shape[0])
         classes, codes = np.unique(y, return_inverse=True)
         require_two_classes(type(self).__name__, classes, "y")
-        rows = self._begin(X, classes)
+        rows, positive = self._begin(X, classes)
         n = X.shape[0]
         expansion = Expansion.empty(self._outputs, n, self.averaging == "voted")
-        self._learn(self._gram(rows), codes, expansion, self.max_iter)
+        problem = self._learn(self._gram(rows), codes, expansion, self.max_iter)
+        if positive and self.budget is None and expansion.values is not None:
+            found = bound_mistakes(problem, expansion, expansion.values, int(self.mistakes_.sum()))
+            if found is not None:
+                self.certificate_ = found
         self._keep(expansion, None if self.kernel_ is None else X, np.arange(n))
         # Mean and vote are about as good as the functions of the last pass, which saves looking at all rows; the last
         # function alone need not be.
@@ -236,9 +273,18 @@ class KernelPerceptron(ClassifierMixin, KernelEstimator):
         return self
 
     def decision_function(self, X: Any) -> Vector:
-        """Decision values: (m,) for two classes, positive for ``classes_[1]``; else (m, k).
+        """Return decision values.
 
-        For votes they are shares, between -1 and 1.
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (m, d)
+            For ``kernel="precomputed"``, kernel values of new and training rows, (m, n).
+
+        Returns
+        -------
+        ndarray of shape (m,) or (m, k)
+            For two classes (m,), positive for ``classes_[1]``; else (m, k). For votes they are shares, between -1
+            and 1.
         """
         check_is_fitted(self, "classes_")
         X = self._check_X(X, reset=False)
@@ -250,9 +296,22 @@ class KernelPerceptron(ClassifierMixin, KernelEstimator):
         return values.ravel() if len(self.classes_) == 2 else values
 
     def predict(self, X: Any) -> np.ndarray:
-        """The class of each row of ``X``, (m,); of equal decision values, the first class."""
+        """Return the class of each row; of equal decision values, the first class.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (m, d)
+            For ``kernel="precomputed"``, kernel values of new and training rows, (m, n).
+
+        Returns
+        -------
+        ndarray of shape (m,)
+        """
         values = self.decision_function(X)
         return self.classes_[winners(values)]
+
+    def _expansion_rows(self) -> Any:
+        return self.support_vectors_
 
     @property
     def _outputs(self) -> int:
@@ -265,8 +324,8 @@ class KernelPerceptron(ClassifierMixin, KernelEstimator):
             X.sum_duplicates()
         return X
 
-    def _begin(self, X: Any, classes: np.ndarray) -> Any:
-        """Fit the kernel, and forget what was learned; X as one side of matrices."""
+    def _begin(self, X: Any, classes: np.ndarray) -> tuple[Any, bool]:
+        """Fit the kernel, and forget what was learned; X as one side of matrices, and whether K is positive."""
         for name in ("_walk", "support_", "support_vectors_"):
             if hasattr(self, name):
                 delattr(self, name)
@@ -274,10 +333,14 @@ class KernelPerceptron(ClassifierMixin, KernelEstimator):
         self._fit_kernel(X, intercept=False)
         rows = self._rows(X)
         if self._is_taken_on_trust():
-            self._is_convex(self._gram(rows), np.arange(X.shape[0]), X.dtype, intercept=False)
-        return rows
+            return rows, self._is_convex(self._gram(rows), np.arange(X.shape[0]), X.dtype, intercept=False)
+        return rows, self.kernel_ is not None and self.kernel_.definiteness == "positive"
 
-    def _learn(self, gram: Any, codes: NDArray[np.integer], expansion: Expansion, max_iter: int) -> None:
+    def _learn(
+        self, gram: Any, codes: NDArray[np.integer], expansion: Expansion, max_iter: int
+    ) -> PerceptronProblem:
+        if hasattr(self, "certificate_"):
+            del self.certificate_
         positive = np.array([1]) if self._outputs == 1 else np.arange(self._outputs)
         problem = PerceptronProblem(
             gram, codes, positive, 1.0 if self.fit_intercept else 0.0, float(self.margin),
@@ -286,6 +349,7 @@ class KernelPerceptron(ClassifierMixin, KernelEstimator):
         rng = check_random_state(self.random_state) if self.shuffle else None
         self.mistakes_ = make_passes(problem, expansion, int(max_iter), rng, self.n_jobs, bool(self.verbose))
         self.n_iter_ = len(self.mistakes_)
+        return problem
 
     def _carried(self, X: Any) -> tuple[Any, Expansion]:
         """The rows with the support vectors that are not among them behind, and what was learned, for these."""

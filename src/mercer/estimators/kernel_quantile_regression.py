@@ -19,10 +19,10 @@ from mercer._errors import ParameterError, warn_user
 from mercer.data.fitted import Fitted
 from mercer.data.statements import Count, Flag, Floats, Is, Whole
 from mercer.engine import memory
-from mercer.estimators._base import KernelEstimator
 from mercer.estimators._certificates import STOPPED, joined
 from mercer.estimators._fitted import GIVEN_COLUMNS, SupportRows
 from mercer.estimators._parameters import require_choice, require_number
+from mercer.estimators._primal import PrimalWeights
 from mercer.estimators._targets import warn_of_constant
 from mercer.estimators._weights import check_sample_weight, fit_weighted_kernel
 from mercer.losses import Quantile
@@ -37,7 +37,7 @@ from mercer.solvers.solution import Certificate
 _ROUNDING = 1e-12
 
 
-class KernelQuantileRegression(RegressorMixin, KernelEstimator):
+class KernelQuantileRegression(RegressorMixin, PrimalWeights):
     r"""Quantiles of the target given the row, with any kernel; for several levels, quantiles that do not cross.
 
     For each level :math:`\tau_j` it fits a function :math:`f_j(x) = \langle w_j, \phi(x) \rangle + b_j`, together
@@ -86,6 +86,13 @@ class KernelQuantileRegression(RegressorMixin, KernelEstimator):
         Their rows; empty for ``"precomputed"``.
     dual_coef_ : ndarray of shape (m, n_sv)
         The weights of the expansions, one row for each level, in the order of ``quantiles``.
+    coef_ : ndarray of shape (m, p)
+        w of each level in the p features of ``feature_map_``, for linear kernels (where they are the columns of X),
+        polynomial and all-subsets kernels, and sums, products and powers of these.
+    feature_map_ : mercer.maps.ExplicitMap
+        The fitted map to the features of ``coef_``, which names them (``get_feature_names_out``).
+    norm_ : ndarray of shape (m,)
+        :math:`\|w\|` in the feature space of any kernel; not for ``"precomputed"``.
     intercept_ : ndarray of shape (m,)
         b of each level.
     quantiles_ : ndarray of shape (m,)
@@ -198,9 +205,20 @@ class KernelQuantileRegression(RegressorMixin, KernelEstimator):
         self.verbose = verbose
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Fit to ``X`` (n, d), or (n, n) for ``"precomputed"``, and targets ``y`` (n,).
+        """Fit to rows and their targets.
 
-        ``sample_weight`` (n,) multiplies C row by row.
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n, d)
+            For ``kernel="precomputed"``, the kernel matrix, (n, n).
+        y : array-like of shape (n,)
+            Targets.
+        sample_weight : float or array-like of shape (n,), optional
+            Multiplies C row by row.
+
+        Returns
+        -------
+        self
         """
         begun = time.perf_counter()
         levels = self._check_parameters()
@@ -224,9 +242,17 @@ class KernelQuantileRegression(RegressorMixin, KernelEstimator):
         return self
 
     def predict(self, X: Any) -> Vector:
-        """Quantiles at the rows of ``X``: (r,) for a number as ``quantiles``, else (r, m) in the order of the levels.
+        """Return the quantiles at each row.
 
-        ``X`` is (r, n) for ``"precomputed"``.
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (r, d)
+            For ``kernel="precomputed"``, kernel values of new and training rows, (r, n).
+
+        Returns
+        -------
+        ndarray of shape (r,) or (r, m)
+            For a number as ``quantiles`` (r,), else (r, m) in the order of the levels.
         """
         check_is_fitted(self)
         X = self._check_X(X, reset=False)
@@ -241,9 +267,21 @@ class KernelQuantileRegression(RegressorMixin, KernelEstimator):
         return F[:, 0] if np.ndim(self.quantiles) == 0 else F
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """``D^2``: the share of the pinball loss of constant quantiles that is explained; the mean over the levels.
+        """Return ``D^2``, the share of the pinball loss of constant quantiles that is explained; a mean over levels.
 
-        1 is the best; 0 is what the quantiles of y alone reach.
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (r, d)
+            As for :meth:`predict`.
+        y : array-like of shape (r,)
+            Targets.
+        sample_weight : array-like of shape (r,), optional
+            How often each row counts.
+
+        Returns
+        -------
+        float
+            1 is the best; 0 is what the quantiles of y alone reach.
         """
         F = self.predict(X).reshape(-1, len(self.quantiles_))
         scores = [
@@ -251,6 +289,9 @@ class KernelQuantileRegression(RegressorMixin, KernelEstimator):
             for j, level in enumerate(self.quantiles_)
         ]
         return float(np.mean(scores))
+
+    def _expansion_rows(self) -> Any:
+        return self.support_vectors_
 
     def _check_parameters(self) -> Vector:
         """The levels."""

@@ -17,13 +17,14 @@ from mercer.data.advice import advised
 from mercer.estimators._baseline import warn_if_worse_than_majority
 from mercer.estimators._classes import winners
 from mercer.estimators._distinct import distinct_rows
-from mercer.estimators._parameters import is_among, require_choice, require_number, require_seed
+from mercer.estimators._parameters import require_choice, require_number, require_seed
 from mercer.estimators._sgd_forms import SGDForms, Training
 from mercer.estimators._targets import check_labels
 from mercer.estimators._weights import check_sample_weight, class_factors
+from mercer.loops.losses import GIVEN
+from mercer.losses import Loss, as_loss, check_own_loss
 from mercer.solvers.matrix import Vector
 from mercer.solvers.solution import Status
-from mercer.solvers.svm.margin_losses import LOSSES
 from mercer.solvers.svm.stochastic import MarginRisk, pass_once, solve_by_sgd
 
 _REMEDY = "Scale the columns of X, lower alpha, or pass fit_intercept=True."
@@ -46,8 +47,10 @@ class KernelSGDClassifier(ClassifierMixin, SGDForms):
 
     Parameters
     ----------
-    loss : {"hinge", "squared_hinge", "log_loss", "modified_huber"}, default="hinge"
-        The loss :math:`\ell` of the margin.
+    loss : {"hinge", "squared_hinge", "log_loss", "modified_huber"} or object, default="hinge"
+        The loss :math:`\ell` of the margin; ``"logistic"`` is another name of the log loss. Also a loss of
+        :mod:`mercer.losses` for labels, or an object of your own with ``value(y, f)``, ``gradient(y, f)`` and
+        ``targets = "signs"`` (see :class:`mercer.losses.OwnLoss`), whose steps are made in Python.
     kernel : str, Kernel, sklearn GP kernel or callable, default="rbf"
         As in :class:`mercer.SVC`; also ``"precomputed"``. Not used where ``feature_map`` is a map.
     gamma, degree, coef0 : float or {"scale", "auto"}, int, float, defaults "scale", 3, 0.0
@@ -63,8 +66,8 @@ class KernelSGDClassifier(ClassifierMixin, SGDForms):
     learning_rate : {"damped", "pegasos"}, default="damped"
         ``"pegasos"``: steps :math:`1/(\alpha t)`. The first iterates are then of size :math:`1/\alpha`, and many passes
         go by until the mean has forgotten them; the squared hinge may overflow. ``"damped"``: :math:`t_0 = \max_i
-        k(x_i, x_i) / \alpha` times the largest weight (of mean 1) and the steepness of the loss (1 for the hinge), so
-        that no step overshoots.
+        k(x_i, x_i) / \alpha` times the largest weight (of mean 1) and the largest second derivative of the loss (1 for
+        the hinge), so that no step overshoots; a loss of your own says it as its attribute ``step_bound``.
     max_iter : int, default=1000
         The most passes over the rows.
     tol : float, default=1e-2
@@ -95,7 +98,9 @@ class KernelSGDClassifier(ClassifierMixin, SGDForms):
     classes_ : ndarray of shape (k,)
         The classes, sorted.
     coef_ : ndarray of shape (1 or k, p)
-        w; in the primal form only. One row for two classes.
+        w, one row for two classes; in the kernel form for kernels with a finite feature map.
+    norm_ : ndarray of shape (1 or k,)
+        :math:`\|w\|`; not for ``"precomputed"``.
     dual_coef_ : ndarray of shape (1 or k, n_sv)
         The :math:`a_j`; in the kernel form only.
     support_ : ndarray of shape (n_sv,)
@@ -115,7 +120,7 @@ class KernelSGDClassifier(ClassifierMixin, SGDForms):
     kernel_ : Kernel
         The kernel with its parameters (None for ``"precomputed"`` and where there is a map in its place).
     feature_map_ : transformer
-        The fitted map, if one was given.
+        The fitted map, if one was given; else the map to the features of ``coef_``, where there are finitely many.
 
     Raises
     ------
@@ -183,10 +188,21 @@ class KernelSGDClassifier(ClassifierMixin, SGDForms):
         self.allow_indefinite = allow_indefinite
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Fit to ``X`` (n, d), or (n, n) for ``"precomputed"``, and labels ``y`` (n,).
+        """Fit to rows and their labels.
 
-        ``sample_weight`` (n,) says how often each row counts: but for ``shuffle=False`` and ``"precomputed"`` a row of
-        weight 3 makes the same steps as the row three times.
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n, d)
+            For ``kernel="precomputed"``, the kernel matrix, (n, n).
+        y : array-like of shape (n,)
+            Labels.
+        sample_weight : float or array-like of shape (n,), optional
+            How often each row counts: but for ``shuffle=False`` and ``"precomputed"`` a row of weight 3 makes the same
+            steps as the row three times.
+
+        Returns
+        -------
+        self
         """
         self._check_parameters()
         go_on = self.warm_start and hasattr(self, "_walk")
@@ -207,9 +223,10 @@ class KernelSGDClassifier(ClassifierMixin, SGDForms):
         weight = weight * factors[codes]
         training = self._training(X, rows, inputs)
         coefficients = self._descend(training, codes, weight * (len(rows) / weight.sum()))
-        # An error costs at least log 2, so that a low objective leaves no room for many of them.
         labels = np.searchsorted(classes, y[used])
-        if self.certificate_.primal > np.log(2.0) * (1.0 - np.bincount(labels).max() / len(labels)):
+        most = np.bincount(labels).max() / len(labels)
+        # Unless the loss is user-defined, an error costs at least log 2: a low objective has no room for many errors.
+        if self._loss().code == GIVEN or self.certificate_.primal > np.log(2.0) * (1.0 - most):
             if len(rows) == len(used) and self.kernel_ is not None and self._is_taken_on_trust():
                 # From the matrix of the fit, since a function would be called for all these pairs again.
                 labels, predicted = codes, winners(training.rows.evaluate(coefficients)[0].T)
@@ -272,10 +289,21 @@ class KernelSGDClassifier(ClassifierMixin, SGDForms):
         return self
 
     def decision_function(self, X: Any) -> Vector:
-        """Decision values: (m,) for two classes, positive for ``classes_[1]``; else (m, k)."""
+        """Return decision values.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (m, d)
+            For ``kernel="precomputed"``, kernel values of new and training rows, (m, n).
+
+        Returns
+        -------
+        ndarray of shape (m,) or (m, k)
+            For two classes (m,), positive for ``classes_[1]``; else (m, k).
+        """
         check_is_fitted(self, "classes_")
         X = self._check_X(X, reset=False)
-        if hasattr(self, "coef_"):
+        if self._primal:
             values = self._mapped(X) @ self.coef_.T
         elif self.kernel_ is None:
             values = X[:, self.support_] @ self.dual_coef_.T
@@ -285,22 +313,40 @@ class KernelSGDClassifier(ClassifierMixin, SGDForms):
         return values.ravel() if len(self.classes_) == 2 else values
 
     def predict(self, X: Any) -> np.ndarray:
-        """The class of each row of ``X``, (m,)."""
+        """Return the class of each row.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (m, d)
+            For ``kernel="precomputed"``, kernel values of new and training rows, (m, n).
+
+        Returns
+        -------
+        ndarray of shape (m,)
+        """
         values = self.decision_function(X)
         return self.classes_[winners(values)]
 
     def _risk(self, training: Training, codes: NDArray[np.integer], weights: Vector) -> MarginRisk:
         positive = np.array([1]) if self._outputs == 1 else np.arange(self._outputs)
         convex = self._primal or self._convex
-        return MarginRisk(training.rows, codes, positive, weights, float(self.alpha), self.loss, convex)
+        return MarginRisk(training.rows, codes, positive, weights, float(self.alpha), self._loss(), convex)
+
+    def _loss(self) -> Loss:
+        return as_loss(self.loss, "signs")
 
     def _check_parameters(self) -> None:
         for name in ("alpha", "tol"):
             require_number(self, name, "a finite number above 0", lambda value: 0 < value < np.inf)
         if not isinstance(self.max_iter, Integral) or self.max_iter < 1:
             raise ParameterError(f"max_iter must be a whole number of passes, at least 1, and is {self.max_iter!r}.")
-        if not is_among(self.loss, LOSSES):
-            raise ParameterError(f"there is no loss {self.loss!r}; the losses are {', '.join(LOSSES)}.")
+        loss = self._loss()
+        check_own_loss(loss)
+        if self.learning_rate == "damped" and not np.isfinite(loss.step_bound):
+            raise ParameterError(
+                f"the loss {loss.name!r} does not say how far a step may go without overshooting; give it the "
+                'attribute step_bound, a bound on its second derivative, or pass learning_rate="pegasos".'
+            )
         require_choice(self, "learning_rate", ("damped", "pegasos"))
         require_choice(self, "shuffle", tuple(_ORDER))
         for name in ("fit_intercept", "average", "warm_start"):

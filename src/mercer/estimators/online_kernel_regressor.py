@@ -11,13 +11,15 @@ from sklearn.base import MultiOutputMixin, RegressorMixin
 from mercer._errors import DataError
 from mercer.data.fitted import Fitted
 from mercer.data.statements import Flag
-from mercer.estimators._baseline import warn_if_worse_than_mean
+from mercer.estimators._baseline import warn_if_worse_than_constant, warn_if_worse_than_mean
 from mercer.estimators._online import REMEDY, OnlineExpansion
-from mercer.estimators._parameters import require_choice, require_number
+from mercer.estimators._parameters import require_number
 from mercer.estimators._targets import check_numbers
+from mercer.loops.losses import GIVEN
+from mercer.losses import EpsilonInsensitive, Huber, Loss, as_loss, check_own_loss
 from mercer.solvers.matrix import Vector
 
-_LOSSES = ("squared_error", "epsilon_insensitive", "huber")
+_WITH_EPSILON = {"epsilon_insensitive": EpsilonInsensitive, "huber": Huber}
 
 
 class OnlineKernelRegressor(MultiOutputMixin, RegressorMixin, OnlineExpansion):
@@ -31,11 +33,13 @@ class OnlineKernelRegressor(MultiOutputMixin, RegressorMixin, OnlineExpansion):
 
     Parameters
     ----------
-    loss : {"squared_error", "epsilon_insensitive", "huber"}, default="squared_error"
-        :math:`\tfrac12 r^2`; :math:`\max(0, |r| - \varepsilon)`; or :math:`\tfrac12 r^2` up to
-        :math:`|r| = \varepsilon` and a straight line beyond.
+    loss : {"squared_error", "epsilon_insensitive", "huber", "quantile", "poisson"} or object, default="squared_error"
+        :math:`\tfrac12 r^2` (also ``"squared"``); :math:`\max(0, |r| - \varepsilon)`; :math:`\tfrac12 r^2` up to
+        :math:`|r| = \varepsilon` and a straight line beyond; the median; or counts, whose steps need ``eta0``. Also a
+        loss of :mod:`mercer.losses` for numbers, or an object of your own with ``value(y, f)`` and ``gradient(y, f)``
+        (see :class:`mercer.losses.OwnLoss`). The steps on the first three are compiled, on others made in Python.
     epsilon : float, default=0.1
-        Of the losses that have one, in units of y; above 0 for ``"huber"``, else 0 or more.
+        Of the losses that are named and have one, in units of y; above 0 for ``"huber"``, else 0 or more.
     kernel : str, Kernel, sklearn GP kernel or callable, default="rbf"
     gamma, degree, coef0 : float or {"scale", "auto"}, int, float, defaults "scale", 3, 0.0
     alpha : float, default=0.0
@@ -61,6 +65,13 @@ class OnlineKernelRegressor(MultiOutputMixin, RegressorMixin, OnlineExpansion):
     ----------
     dual_coef_ : ndarray of shape (n_targets, n_sv)
         Weights of the support points.
+    coef_ : ndarray of shape (n_targets, p)
+        w in the p features of ``feature_map_``, for linear kernels (where they are the columns of X), polynomial and
+        all-subsets kernels, and sums, products and powers of these.
+    feature_map_ : mercer.maps.ExplicitMap
+        The fitted map to the features of ``coef_``, which names them (``get_feature_names_out``).
+    norm_ : ndarray of shape (n_targets,)
+        :math:`\|w\|` in the feature space of any kernel; not for ``"precomputed"``.
     intercept_ : ndarray of shape (n_targets,)
         b.
     support_vectors_, support_, budget_error_, truncation_bound_, progressive_loss_, n_iter_, t_, n_changes_, eta0_,
@@ -71,6 +82,15 @@ class OnlineKernelRegressor(MultiOutputMixin, RegressorMixin, OnlineExpansion):
     ------
     DataError, ParameterError, IndefiniteKernelError, MemoryBudgetError, NumericalError
         As there.
+
+    Notes
+    -----
+    There is no ``certificate_``: each step lowers the loss of one row, and no sum over all rows is minimised.
+    ``progressive_loss_`` times the number of rows is the cumulative loss of a pass, each row being predicted before it
+    is learned from. For a loss whose slope is at most 1, without a budget, with ``alpha=0`` and steps of one size
+    :math:`\eta`, theory bounds it in the first pass over n rows for any function u, with R the longest row (and
+    without a bias): :math:`\sum_t \ell_t(f_t) \le \sum_t \ell_t(u) + \|u\|^2 / (2 \eta) + \eta R^2 n / 2`. The
+    bound depends on u, so that it is no number of a fit.
 
     References
     ----------
@@ -140,48 +160,94 @@ class OnlineKernelRegressor(MultiOutputMixin, RegressorMixin, OnlineExpansion):
         self.allow_indefinite = allow_indefinite
 
     def fit(self, X: Any, y: Any, step_sizes: Any = None) -> Self:
-        """Learn from ``X`` (n, d), or (n, n) for ``"precomputed"``, and targets ``y`` (n,) or (n, t), anew.
+        """Learn from rows and their targets, from the beginning.
 
-        ``step_sizes`` (n,) are the sizes of the steps at each row, the same in every pass.
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n, d)
+            For ``kernel="precomputed"``, the kernel matrix, (n, n).
+        y : array-like of shape (n,) or (n, t)
+            Targets.
+        step_sizes : array-like of shape (n,), optional
+            The sizes of the steps at each row, the same in every pass.
+
+        Returns
+        -------
+        self
         """
         self._check_parameters()
         X, y = self._check_X_and_numbers(X, y, several=True)
+        self._check_loss(y)
         self._single = y.ndim == 1
         rows = self._begin(X)
         self._check_merging(X)
         values = self._learn_all(X, rows, y.reshape(len(y), -1), step_sizes)
-        warn_if_worse_than_mean("OnlineKernelRegressor", y, values, None, REMEDY)
+        if self._loss.code != GIVEN:
+            warn_if_worse_than_mean("OnlineKernelRegressor", y, values, None, REMEDY)
+            return self
+        # Others need not be near the mean.
+        for target, fitted in zip(y.reshape(len(y), -1).T, values.T, strict=True):
+            warn_if_worse_than_constant("OnlineKernelRegressor", self._loss, target, fitted, np.ones(len(y)), REMEDY)
         return self
 
     def partial_fit(self, X: Any, y: Any, step_sizes: Any = None) -> Self:
-        """One pass over the rows ``X`` (n, d) with targets ``y`` (n,) or (n, t), in their order, from the last call on.
+        """One pass over rows and their targets, in their order, from where the last call ended.
 
-        The kernel, and ``gamma="scale"``, come from the rows of the first call. ``step_sizes`` (n,) are the sizes of
-        the steps at these rows.
+        The kernel, and ``gamma="scale"``, come from the rows of the first call.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n, d)
+        y : array-like of shape (n,) or (n, t)
+            Targets.
+        step_sizes : array-like of shape (n,), optional
+            The sizes of the steps at these rows.
+
+        Returns
+        -------
+        self
         """
         self._check_parameters()
         self._refuse_precomputed()
         first = not hasattr(self, "_walk")
         if first:
             X, y = self._check_X_and_numbers(X, y, several=True)
+            self._check_loss(y)
             self._single = y.ndim == 1
             self._begin(X)
         else:
             X = self._check_X(X, reset=False)
             y = check_numbers(self, y, X, several=True)
+            self._loss.check_targets(y.ravel())
             self._check_targets(y)
         self._check_merging(X)
         self._learn_part(X, y.reshape(len(y), -1), step_sizes)
         return self
 
     def predict(self, X: Any) -> NDArray[np.floating]:
-        """Predictions f + b, (m,) or (m, t)."""
-        values = self._values(X)
+        """Return the predictions f + b; of counts their mean, the exponential of that.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (m, d)
+            For ``kernel="precomputed"``, kernel values of new and training rows, (m, n).
+
+        Returns
+        -------
+        ndarray of shape (m,) or (m, t)
+        """
+        values = self._loss.response(self._values(X))
         return values[:, 0] if self._single else values
 
     @property
-    def _loss(self) -> str:
-        return str(self.loss)
+    def _loss(self) -> Loss:
+        named = _WITH_EPSILON.get(self.loss) if isinstance(self.loss, str) else None
+        return as_loss(self.loss if named is None else named(float(self.epsilon)), "numbers", "counts")
+
+    def _check_loss(self, y: Vector) -> None:
+        loss = self._loss
+        loss.check_targets(y.ravel())
+        check_own_loss(loss, y.ravel())
 
     def _check_targets(self, y: Vector) -> None:
         """Raise unless there are as many targets as there were before."""
@@ -190,7 +256,6 @@ class OnlineKernelRegressor(MultiOutputMixin, RegressorMixin, OnlineExpansion):
             raise DataError(f"y has {now} target(s) a row, and had {before} in the calls before; pass as many.")
 
     def _check_parameters(self) -> None:
-        require_choice(self, "loss", _LOSSES)
         wanted = "a finite number above 0 for the loss 'huber', else of 0 or more"
         huber = self.loss == "huber"
         require_number(self, "epsilon", wanted, lambda value: (value > 0 if huber else value >= 0) and value < np.inf)

@@ -69,6 +69,10 @@ class SVC(PairClassifier):
         The most steps for each pair of classes; -1 for no limit (with a hard margin, 2000 a row).
     decision_function_shape : {"ovr", "ovo"}, default="ovr"
         One column a class (votes, with ties broken by the decision values) or one a pair of classes.
+        With ``"ovr"`` and more than two classes, an error of the solver can move a value by 1 where the value of a
+        pair is about 0. Of 220,800 values of generated data with pairs of more than 512 rows, 0.039 % were more than
+        0.1 from the exact solution at the default ``tol``, against 0.055 % of scikit-learn's, and 0.004 % at
+        ``tol=1e-4`` for 3 % more CPU time; of 213,108 values with smaller pairs none, against 0.13 %.
     break_ties : bool, default=False
         With ``"ovr"`` and more than two classes: predict by the decision function instead of votes alone.
     random_state : int or RandomState, optional
@@ -104,8 +108,16 @@ class SVC(PairClassifier):
         ``y_i alpha_i`` of each against each other class, laid out as scikit-learn does.
     intercept_ : ndarray of shape (k (k - 1) / 2,)
         b of each pair.
-    coef_ : array or CSR of shape (k (k - 1) / 2, d)
-        w of each pair; for the linear kernel only. CSR after a fit to CSR, as the two above.
+    coef_ : array or CSR of shape (k (k - 1) / 2, p)
+        w of each pair in the p features of ``feature_map_``, for linear kernels (where they are the columns of X),
+        polynomial and all-subsets kernels, and sums, products and powers of these. CSR after a fit to CSR, as the two
+        above.
+    feature_map_ : mercer.maps.ExplicitMap
+        The fitted map to the features of ``coef_``, which names them (``get_feature_names_out``).
+    norm_ : ndarray of shape (k (k - 1) / 2,)
+        :math:`\|w\|` in the feature space of any kernel, for each pair.
+    margin_ : ndarray of shape (k (k - 1) / 2,)
+        The width of the margin of each pair in feature space, ``2 / norm_``.
     certificate_ : Certificate
         Primal and dual objective (sums over the pairs), worst violation, steps, time and memory. The gradient behind
         them is computed in float64 over all rows; see :mod:`mercer.solvers.svm.certify`.

@@ -6,6 +6,7 @@ from typing import Any, Self
 
 import numpy as np
 
+from mercer._errors import MercerWarning, warn_user
 from mercer.estimators._parameters import require_choice, require_number
 from mercer.estimators._targets import warn_of_constant
 from mercer.estimators._tube import TubeRegressor
@@ -85,8 +86,13 @@ class SVR(TubeRegressor):
         The weights of the expansion, :math:`\beta_i = \alpha_i - \alpha_i^*`.
     intercept_ : ndarray of shape (1,)
         b; 0 without ``fit_intercept``.
-    coef_ : array or CSR of shape (1, d)
-        w; for the linear kernel only. CSR after a fit to CSR, as the two above.
+    coef_ : array or CSR of shape (1, p)
+        w in the p features of ``feature_map_``, for linear kernels (where they are the columns of X), polynomial and
+        all-subsets kernels, and sums, products and powers of these. CSR after a fit to CSR, as the two above.
+    feature_map_ : mercer.maps.ExplicitMap
+        The fitted map to the features of ``coef_``, which names them (``get_feature_names_out``).
+    norm_ : ndarray of shape (1,)
+        :math:`\|w\|` in the feature space of any kernel.
     slacks_above_, slacks_below_ : ndarray of shape (n,)
         :math:`\xi^+` and :math:`\xi^-`: how far each training target lies above and below the tube, in units of y.
     roles_ : ndarray of str of shape (n,)
@@ -112,7 +118,7 @@ class SVR(TubeRegressor):
     Warns
     -----
     MercerWarning
-        If all targets are equal.
+        If all targets are equal, or lie within one tube: the prediction is then the same for every row.
     ConvergenceWarning
         If ``max_iter`` or rounding ended the fit before ``tol`` was met.
 
@@ -170,10 +176,20 @@ class SVR(TubeRegressor):
         self.fit_intercept = fit_intercept
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Fit to ``X`` (n, d), or (n, n) for ``"precomputed"``, and targets ``y`` (n,).
+        """Fit to rows and their targets.
 
-        ``sample_weight`` (n,) multiplies C row by row; rows of weight 0 or below are left out, negative
-        ones with a warning.
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (n, d)
+            For ``kernel="precomputed"``, the kernel matrix, (n, n).
+        y : array-like of shape (n,)
+            Targets.
+        sample_weight : float or array-like of shape (n,), optional
+            Multiplies C row by row. Rows of weight 0 or below are left out, negative ones with a warning.
+
+        Returns
+        -------
+        self
         """
         self._check_controls()
         self._check_C()
@@ -185,9 +201,22 @@ class SVR(TubeRegressor):
         learned = self._learn(X, y, weight, intercept=self.fit_intercept)
         self._describe_tube(learned, self.epsilon, weight)
         self._report()
+        self._warn_if_flat(y, weight)
         return self
 
     def _problem(self, gram: GramMatrix, targets: Vector, weight: Vector, convex: bool) -> BoxQP:
         bound = self.C * weight
         totals = (0.0,) if self.fit_intercept else ()
         return BoxQP(gram, targets, -bound, bound, tube=float(self.epsilon), totals=totals, convex=convex)
+
+    def _warn_if_flat(self, y: Vector, weight: Vector) -> None:
+        """Warn if targets that differ all lie within one tube, so that the prediction is the same for all rows."""
+        used = y[weight > 0]
+        if len(used) > 1 and not self.dual_coef_.size and np.ptp(used) > 0:
+            warn_user(
+                f"SVR: all targets lie between {used.min():.3g} and {used.max():.3g}, within one tube "
+                f"of width 2 epsilon = {2 * self.epsilon:.3g}, so there is no support vector and the prediction is "
+                f"{self.intercept_[0]:.3g} for every row. Lower epsilon (the standard deviation of y is "
+                f"{used.std():.3g}), or scale y.",
+                MercerWarning,
+            )

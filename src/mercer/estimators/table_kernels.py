@@ -12,7 +12,7 @@ from mercer.data.schema import Schema
 from mercer.data.words import listing, nearest
 from mercer.kernels import RBF, GlobalAlignment, Spectrum, SubsetTree, WeisfeilerLehman
 from mercer.kernels.kernel import Kernel
-from mercer.kernels.kinds import choices, kind_of_rows
+from mercer.kernels.kinds import choices
 from mercer.kernels.modifiers import On
 from mercer.kernels.objects import ObjectKernel
 
@@ -69,7 +69,7 @@ def place(kernel: Any, schema: Schema) -> Any:
     Spectrum(2).on(['name'])
     """
     roles = schema.roles
-    kind = kind_of_rows(kernel) if isinstance(kernel, Kernel) else "vectors"
+    kind = kernel.kind_of_rows() if isinstance(kernel, Kernel) else "vectors"
     if isinstance(kind, type):
         role = role_of(kind)
         fitting = [name for name, its in roles.items() if its == role]
@@ -103,7 +103,7 @@ def _example(role: str) -> str:
 
 def _check_choice(choice: On, schema: Schema) -> None:
     """Raise unless the columns hold what the kernel on them compares."""
-    kind = kind_of_rows(choice.kernel)
+    kind = choice.kernel.kind_of_rows()
     for name in choice.columns:
         if not isinstance(name, str):
             continue
@@ -153,7 +153,7 @@ def columns_of(kernel: Any, schema: Schema) -> list[str]:
     >>> columns_of(Spectrum(2).on(["name"]), Schema({"age": "number", "name": "text"}))
     ['name']
     """
-    if not schema.roles or not isinstance(kernel, Kernel) or kind_of_rows(kernel) != "table":
+    if not schema.roles or not isinstance(kernel, Kernel) or kernel.kind_of_rows() != "table":
         return list(schema.kinds)
     names = schema.encoded_sources()
     chosen = {c if isinstance(c, str) else names[c] for choice in choices(kernel) for c in choice.columns}

@@ -15,9 +15,6 @@ from mercer.engine.tiles import Array
 class ArrayInterface(abc.ABC):
     """``np.asarray(K)`` and ``V @ K`` for a matrix that has ``K.T``, ``K @ V``, a shape and a dense form."""
 
-    # A product with an array on the left is left to ``__rmatmul__``, and arithmetic by elements is refused.
-    __array_ufunc__ = None
-
     @property
     @abc.abstractmethod
     def shape(self) -> tuple[int, int]:
@@ -54,6 +51,26 @@ class ArrayInterface(abc.ABC):
         entries, new = self._entries()
         converted = entries if dtype is None else entries.astype(dtype, copy=False)
         return converted.copy() if copy and not new and converted is entries else converted
+
+    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **options: Any) -> Any:
+        """Products, and sums and extremes over entries, as of the matrix; arithmetic by elements is an error.
+
+        Raises
+        ------
+        MemoryBudgetError
+            If the entries are needed and do not fit the memory budget.
+        TypeError
+            For arithmetic by elements, which would compute and store all of them without being asked to.
+        """
+        if ufunc is np.matmul and method == "__call__" and not options:
+            left, right = inputs
+            return left @ right if isinstance(left, ArrayInterface) else right.__rmatmul__(left)
+        if method == "reduce":
+            return ufunc.reduce(np.asarray(inputs[0]), *inputs[1:], **options)
+        raise TypeError(
+            f"numpy.{ufunc.__name__} works by elements, and a {type(self).__name__} is not an array: its entries may "
+            "be computed when they are used. Pass the entries, numpy.asarray(K)."
+        )
 
     def _is_stored(self, dtype: DTypeLike | None) -> bool:
         """Whether the entries are an array of that dtype."""

@@ -110,6 +110,7 @@ class Gram(ArrayInterface):
 
     @property
     def dtype(self) -> np.dtype:
+        """The precision of the entries."""
         return self._plan.dtype
 
     @property
@@ -160,6 +161,15 @@ class Gram(ArrayInterface):
     def dense(self, out: Array | None = None) -> Array:
         """The whole matrix as an array.
 
+        Parameters
+        ----------
+        out : ndarray of shape (n, m), optional
+            Written to and returned.
+
+        Returns
+        -------
+        ndarray of shape (n, m)
+
         Raises
         ------
         MemoryBudgetError
@@ -168,22 +178,60 @@ class Gram(ArrayInterface):
         return self._plan.dense(out, self.n_jobs)
 
     def block(self, rows: Any = None, columns: Any = None, out: Array | None = None) -> Array:
-        """The dense part of the matrix at ``rows`` and ``columns``: slices, positions, or None for all."""
+        """The dense part of the matrix at some rows and columns.
+
+        Parameters
+        ----------
+        rows, columns : slice or array-like of int, optional
+            Positions; None for all.
+        out : ndarray, optional
+            Written to and returned.
+
+        Returns
+        -------
+        ndarray of shape (len(rows), len(columns))
+        """
         return self.restrict(rows, columns).dense(out)
 
     def fill(self, rows: Index, columns: slice, out: Array) -> None:
-        """Write the part at rows, a slice or positions, and columns, a slice, into ``out``.
+        """Write the part at some rows and columns into an array.
 
         In this thread and as one tile: nothing is checked or cut.
+
+        Parameters
+        ----------
+        rows : slice or ndarray of int
+        columns : slice
+        out : ndarray of shape (len(rows), len(columns))
         """
         self._plan.fill(rows, columns, out)
 
     def rows(self, index: Any) -> Array:
-        """Whole rows, shape ``(len(index), m)``."""
+        """Whole rows.
+
+        Parameters
+        ----------
+        index : slice or array-like of int
+            Their positions.
+
+        Returns
+        -------
+        ndarray of shape (len(index), m)
+        """
         return self.block(index, None)
 
     def restrict(self, rows: Any = None, columns: Any = None) -> Gram:
-        """The lazy part of the matrix at ``rows`` and ``columns``; symmetric if both are the same object."""
+        """The lazy part of the matrix at some rows and columns.
+
+        Parameters
+        ----------
+        rows, columns : slice or array-like of int, optional
+            Positions; None for all. The part is symmetric if both are the same object.
+
+        Returns
+        -------
+        Gram
+        """
         n, m = self.shape
         same = self.symmetric and rows is columns
         left = self._plan.left.take(as_index(rows, n, "row positions"))
@@ -202,7 +250,16 @@ class Gram(ArrayInterface):
         return values
 
     def astype(self, dtype: DTypeLike) -> Gram:
-        """The same matrix with tiles of another precision."""
+        """The same matrix with tiles of another precision.
+
+        Parameters
+        ----------
+        dtype : {float32, float64}
+
+        Returns
+        -------
+        Gram
+        """
         return self._like(self._plan.left, self._plan.right, np.dtype(dtype))
 
     def leading(self) -> Gram | None:

@@ -17,10 +17,12 @@ from mercer.gram.array_interface import ArrayInterface
 from mercer.gram.operator import as_index, check_factor
 from mercer.kernels.inputs import Index
 from mercer.loops.picked import is_finite, pick_entries
-from mercer.loops.transpose import widest_gap
+from mercer.loops.symmetry import has_wider_gap, widest_gap
 
-# Rows and columns that are compared at a time.
+# Rows and columns of the squares in which the worst asymmetry is looked for.
 _SIDE = 256
+# So many entries are compared in this thread: that takes a millisecond, and a part of one to wake another thread.
+_ALONE = 2**22
 
 
 def _as_matrix(K: Any) -> Array:
@@ -49,11 +51,11 @@ def check_square(K: Any, name: str = "K") -> Array:
         )
     if array.size == 0:
         raise DataError(f"the precomputed {name} is empty: its shape is {array.shape}.")
-    worst, i, j, finite = _survey(array)
+    # Of a kernel, the largest entry is on the diagonal; only of others all entries are looked at for it.
+    worst, i, j, finite = _survey(array, _rounding(array.diagonal()))
     if not finite:
         i, j = np.argwhere(~np.isfinite(array))[0]
         raise DataError(f"the precomputed {name} has {array[i, j]} at [{i}, {j}]; every entry must be finite.")
-    # Of a kernel, the largest entry is on the diagonal; only of others all entries are looked at for it.
     if worst > _rounding(array.diagonal()) and worst > _rounding(array):
         raise DataError(
             f"the precomputed {name} is not symmetric: {name}[{i}, {j}] = {array[i, j]:.6g} and "
@@ -92,26 +94,36 @@ def worst_asymmetry(K: Array) -> tuple[float, int, int]:
     return _survey(K)[:3]
 
 
-def _survey(K: Array) -> tuple[float, int, int, bool]:
-    """The worst asymmetry, where it is, and whether all entries are finite."""
+def _survey(K: Array, allowed: float = 0.0) -> tuple[float, int, int, bool]:
+    """Return the worst asymmetry (0 if it is at most ``allowed``), where it is, and whether all entries are finite."""
+    if K.flags.f_contiguous and not K.flags.c_contiguous:
+        # Its columns lie as rows do; of a pair of entries either may be the first.
+        return _survey(K.T, allowed)
     strips = tiles.spans(len(K), _SIDE)
     found = [(0.0, 0, 0, True)] * len(strips)
 
     def look(number: int) -> None:
         rows = strips[number]
+        threads.checkpoint()
+        # Most matrices are symmetric but for rounding, which one pass over both triangles shows.
+        if not has_wider_gap(K, rows.start, rows.stop, rows.start, len(K), allowed):
+            return
         for columns in strips[number:]:
             threads.checkpoint()
+            worst, row, column, before = found[number]
+            bounds = rows.start, rows.stop, columns.start, columns.stop
+            if not has_wider_gap(K, *bounds, worst):
+                continue
             with tiles.scratch((columns.stop - columns.start, rows.stop - rows.start), K.dtype) as mirrored:
                 # A copy in the cache, read by whole lines: the other way round every entry would be a line of its own.
                 mirrored[...] = K[columns, rows]
                 gap, i, j = widest_gap(K[rows, columns], mirrored)
                 finite = is_finite(K[rows, columns]) and is_finite(mirrored)
-            worst, row, column, before = found[number]
             if gap > worst:
                 worst, row, column = gap, rows.start + i, columns.start + j
             found[number] = worst, row, column, before and finite
 
-    threads.run([partial(look, number) for number in range(len(strips))])
+    threads.run([partial(look, number) for number in range(len(strips))], 1 if K.size <= _ALONE else None)
     # Of equally large ones the first.
     worst, i, j, _ = max(found, key=itemgetter(0), default=(0.0, 0, 0, True))
     return worst, i, j, all(finite for *_, finite in found)
@@ -123,6 +135,15 @@ class PrecomputedGram(ArrayInterface):
     A part of it (``restrict``), or the same in another precision (``astype``), is lazy: entries are picked from the
     matrix that was given when they are asked for.
 
+    Parameters
+    ----------
+    K : array-like of shape (n, m)
+        The entries.
+    symmetric : bool, default=True
+        Whether they are those of rows with themselves.
+    finite : bool, default=False
+        Whether all are known to be finite.
+
     Examples
     --------
     >>> import numpy as np
@@ -130,8 +151,9 @@ class PrecomputedGram(ArrayInterface):
     [[0.0, 1.0]]
     """
 
-    def __init__(self, K: Any, *, symmetric: bool = True) -> None:
+    def __init__(self, K: Any, *, symmetric: bool = True, finite: bool = False) -> None:
         self._whole = _as_matrix(K)
+        self._known_finite = finite
         self._begin(slice(0, self._whole.shape[0]), slice(0, self._whole.shape[1]), self._whole.dtype, symmetric)
 
     def _begin(self, rows: Index, columns: Index, dtype: np.dtype, symmetric: bool) -> None:
@@ -142,7 +164,7 @@ class PrecomputedGram(ArrayInterface):
 
     def _part(self, rows: Index, columns: Index, dtype: np.dtype, symmetric: bool) -> PrecomputedGram:
         part = PrecomputedGram.__new__(PrecomputedGram)
-        part._whole = self._whole
+        part._whole, part._known_finite = self._whole, self._known_finite
         part._begin(rows, columns, dtype, symmetric)
         part.n_jobs = self.n_jobs
         return part
@@ -202,7 +224,17 @@ class PrecomputedGram(ArrayInterface):
         return self._matrix is not None or not (picked or self.dtype != self._whole.dtype)
 
     def dense(self, out: Array | None = None) -> Array:
-        """A copy of the matrix; into ``out`` if given."""
+        """A copy of the matrix.
+
+        Parameters
+        ----------
+        out : ndarray of shape (n, m), optional
+            Written to and returned.
+
+        Returns
+        -------
+        ndarray of shape (n, m)
+        """
         if out is None:
             out = np.empty(self.shape, self.dtype)
         if out.shape != self.shape:
@@ -216,13 +248,30 @@ class PrecomputedGram(ArrayInterface):
         return out
 
     def block(self, rows: Any = None, columns: Any = None, out: Array | None = None) -> Array:
-        """The part of the matrix at ``rows`` and ``columns``."""
+        """The part of the matrix at some rows and columns.
+
+        Parameters
+        ----------
+        rows, columns : slice or array-like of int, optional
+            Positions; None for all.
+        out : ndarray, optional
+            Written to and returned.
+
+        Returns
+        -------
+        ndarray of shape (len(rows), len(columns))
+        """
         return self.restrict(rows, columns).dense(out)
 
     def fill(self, rows: slice | np.ndarray, columns: slice, out: Array) -> None:
-        """Write the part at rows, a slice or positions, and columns, a slice, into ``out``.
+        """Write the part at some rows and columns into an array.
 
         In this thread.
+
+        Parameters
+        ----------
+        rows, columns : slice or ndarray of int
+        out : ndarray of shape (len(rows), len(columns))
         """
         left, right = _picked(self._rows, rows), _picked(self._columns, columns)
         if isinstance(right, slice):
@@ -234,11 +283,31 @@ class PrecomputedGram(ArrayInterface):
             pick_entries(self._whole, at, right, out)
 
     def rows(self, index: Any) -> Array:
-        """Whole rows."""
+        """Whole rows.
+
+        Parameters
+        ----------
+        index : slice or array-like of int
+            Their positions.
+
+        Returns
+        -------
+        ndarray of shape (len(index), m)
+        """
         return self.block(index, None)
 
     def restrict(self, rows: Any = None, columns: Any = None) -> PrecomputedGram:
-        """The part of the matrix at ``rows`` and ``columns``, of which no entry is copied before it is asked for."""
+        """The part of the matrix at some rows and columns, of which no entry is copied before it is asked for.
+
+        Parameters
+        ----------
+        rows, columns : slice or array-like of int, optional
+            Positions; None for all. The part is symmetric if both are the same object.
+
+        Returns
+        -------
+        PrecomputedGram
+        """
         left = _picked(self._rows, as_index(rows, self.shape[0], "row positions"))
         same = self.symmetric and rows is columns
         right = left if same else _picked(self._columns, as_index(columns, self.shape[1], "column positions"))
@@ -251,7 +320,16 @@ class PrecomputedGram(ArrayInterface):
         return self._whole.diagonal()[self._rows].astype(np.float64)
 
     def astype(self, dtype: DTypeLike) -> PrecomputedGram:
-        """The same matrix in another precision."""
+        """The same matrix in another precision.
+
+        Parameters
+        ----------
+        dtype : {float32, float64}
+
+        Returns
+        -------
+        PrecomputedGram
+        """
         return self._part(self._rows, self._columns, np.dtype(dtype), self.symmetric)
 
     def stored(self) -> tuple[Array, NDArray[np.intp]]:
@@ -260,6 +338,25 @@ class PrecomputedGram(ArrayInterface):
             raise DataError("only a symmetric part has rows and columns at the same positions.")
         rows = self._rows
         return self._whole, np.arange(rows.start, rows.stop) if isinstance(rows, slice) else rows
+
+    def stored_as(self, dtype: DTypeLike) -> Array | None:
+        """The entries, if they lie in a C-ordered array of a precision already; not to be written to.
+
+        Parameters
+        ----------
+        dtype : {float32, float64}
+
+        Returns
+        -------
+        ndarray of shape (n, m) or None
+        """
+        if self.dtype != np.dtype(dtype) or not self._is_at_hand:
+            return None
+        return self.matrix if self.matrix.flags.c_contiguous else None
+
+    def stored_is_finite(self) -> bool:
+        """Whether no entry of the array that was given is NaN or infinite."""
+        return self._known_finite or bool(is_finite(self._whole))
 
     @property
     def T(self) -> PrecomputedGram:

@@ -15,20 +15,21 @@ from typing import Any
 import numpy as np
 
 from mercer._errors import ParameterError
+from mercer.data.objects import short
 from mercer.engine.tiles import Array
-from mercer.kernels.base import ATOM, POWER, PRODUCT, SUM, Definiteness, Expression, LinearParts
+from mercer.kernels.base import ATOM, POWER, PRODUCT, SUM, Definiteness, Expression, Kind, LinearParts
 from mercer.kernels.elementary import exponential
 from mercer.kernels.inputs import Pairs, Rows, Scope, scratch
 from mercer.kernels.kernel import OPERATIONS, Kernel
-from mercer.kernels.parameters import number
+from mercer.kernels.parameters import as_float, number
 
 
 def _as_term(other: Any) -> Kernel:
     if isinstance(other, Kernel):
         return other
-    if not 0 < other < np.inf:
+    if not 0 < as_float(other) < np.inf:
         raise ParameterError(
-            f"kernels are added to, and multiplied by, finite numbers above 0, and {other!r} is not: "
+            f"kernels are added to, and multiplied by, finite numbers above 0, and {short(other)} is not: "
             "the result would not be a kernel."
         )
     return Constant(float(other))
@@ -45,6 +46,13 @@ def worst(*parts: Definiteness) -> Definiteness:
 class Constant(Kernel):
     """``k(x, z) = value``: a shared offset of all functions.
 
+    Parameters
+    ----------
+    value : float, default=1.0
+        Above 0.
+    tuning : tuple, optional
+        Set by :meth:`fixed` and :meth:`bounded`.
+
     Examples
     --------
     >>> Constant(2.0)([[1.0], [5.0]]).tolist()
@@ -52,6 +60,9 @@ class Constant(Kernel):
     """
 
     value: float = number(1.0)
+
+    def kind_of_rows(self) -> Kind:
+        return "anything"
 
     @property
     def definiteness(self) -> Definiteness:
@@ -146,8 +157,8 @@ class Power(Unary):
     def __post_init__(self) -> None:
         super().__post_init__()
         e = self.exponent
-        if isinstance(e, bool) or not isinstance(e, numbers.Real) or not 0 < e < np.inf:
-            raise ParameterError(f"a kernel's exponent must be a finite number above 0, and is {e!r}.")
+        if isinstance(e, bool) or not isinstance(e, numbers.Real) or not 0 < as_float(e) < np.inf:
+            raise ParameterError(f"a kernel's exponent must be a finite number above 0, and is {short(e)}.")
         object.__setattr__(self, "exponent", int(e) if float(e).is_integer() else float(e))
 
     def _expression(self) -> str:
@@ -213,6 +224,17 @@ class Exp(Unary):
 def exp(kernel: Kernel) -> Kernel:
     """``exp(k(x, z))``: a kernel wherever ``k`` is one.
 
+    Parameters
+    ----------
+    kernel : Kernel
+        k.
+
+    Returns
+    -------
+    Kernel
+
+    Examples
+    --------
     >>> from mercer.kernels import Linear
     >>> exp(Linear())([[0.0], [1.0]]).round(4).tolist()
     [[1.0, 1.0], [1.0, 2.7183]]

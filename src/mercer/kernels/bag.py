@@ -20,7 +20,7 @@ from mercer.engine.tiles import Array
 from mercer.kernels.base import Definiteness, Expression
 from mercer.kernels.inputs import Frame, Operand, Pairs, Rows, Scope, TilePairs
 from mercer.kernels.kernel import Kernel
-from mercer.kernels.kinds import kind_of_rows, rows_of
+from mercer.kernels.kinds import rows_of
 from mercer.kernels.objects import ObjectKernel
 from mercer.kernels.plan import Plan
 from mercer.kernels.statistics import Statistic
@@ -194,6 +194,8 @@ class SetOf(MeanKernel):
     ----------
     kernel : Kernel
         Any kernel on the members.
+    tuning : tuple, optional
+        Set by :meth:`fixed` and :meth:`bounded`.
 
     Raises
     ------
@@ -225,7 +227,7 @@ class SetOf(MeanKernel):
         super().__post_init__()
         if not isinstance(self.kernel, Kernel):
             raise ParameterError(f"SetOf takes a kernel, and got {self.kernel!r}.")
-        if kind_of_rows(self.kernel) == "table":
+        if self.kernel.kind_of_rows() == "table":
             raise ParameterError(
                 f"SetOf takes a kernel on members of one kind, and {self.kernel!r} is for columns of several kinds."
             )
@@ -255,6 +257,6 @@ class SetOf(MeanKernel):
         rows = rows_of(self.kernel, members)
         if isinstance(rows, Objects):
             return rows
-        if kind_of_rows(self.kernel) == "vectors":
+        if self.kernel.kind_of_rows() == "vectors":
             return rows if isinstance(rows, np.ndarray) else member_vectors(rows)
         return rows if isinstance(rows, np.ndarray) and rows.ndim == 2 else Anything.of(rows)

@@ -5,19 +5,21 @@ from __future__ import annotations
 import abc
 import dataclasses
 import math
-from collections.abc import Hashable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal, Self
 
 import numpy as np
 
 from mercer._errors import ParameterError
+from mercer.data.objects import Objects, short
 from mercer.engine.tiles import TILE, Array
 from mercer.kernels.inputs import Pairs, Rows, Scope, scratch
 from mercer.kernels.parameters import Bounds, Parameter, check_bounds, check_number, whole_vector
 
 LinearParts = list[tuple[float, Any]]
 Definiteness = Literal["positive", "conditional", "indefinite"]
+Kind = type[Objects] | Literal["vectors", "table", "anything"]
 
 # Precedence of what a kernel prints as, from loosest to tightest binding.
 SUM, PRODUCT, POWER, ATOM = range(4)
@@ -34,6 +36,8 @@ class Expression(abc.ABC):
     tuning: tuple[tuple[str, Bounds | None], ...] = field(default=(), kw_only=True)
 
     precedence: ClassVar[int] = ATOM
+    chooses_columns: ClassVar[bool] = False
+    """Whether it looks at some columns of its rows only."""
     on_trust: ClassVar[bool] = False
     """Whether nothing but the user's word says what the kernel's definiteness is."""
 
@@ -54,7 +58,17 @@ class Expression(abc.ABC):
         return ()
 
     def with_children(self, kernels: tuple[Any, ...]) -> Any:
-        """The same composition of other kernels."""
+        """The same composition of other kernels.
+
+        Parameters
+        ----------
+        kernels : tuple of Kernel
+            In the order of :meth:`children`.
+
+        Returns
+        -------
+        Kernel
+        """
         return self
 
     def _own(self) -> Iterator[Parameter]:
@@ -122,12 +136,24 @@ class Expression(abc.ABC):
     def with_theta(self, theta: Any) -> Self:
         """The same kernel with other values of its free parameters.
 
+        Parameters
+        ----------
+        theta : array-like of float
+            As ``self.theta``.
+
+        Returns
+        -------
+        Kernel
+
         Raises
         ------
         ParameterError
             If ``theta`` has another length than ``self.theta`` or is not finite.
         """
-        theta = np.asarray(theta, dtype=float).ravel()
+        try:
+            theta = np.asarray(theta, dtype=float).ravel()
+        except (TypeError, ValueError, OverflowError) as error:
+            raise ParameterError(f"theta must be numbers, and is {short(theta)}.") from error
         free = [p for p in self.parameters if p.free]
         if len(theta) != len(free) or not np.isfinite(theta).all():
             names = ", ".join(p.name for p in free) or "none"
@@ -155,20 +181,42 @@ class Expression(abc.ABC):
         return changed.with_children(tuple(kernels)) if kernels else changed
 
     def fixed(self, *names: str) -> Self:
-        """The same kernel with the named parameters fixed; all of them when none is named.
+        """The same kernel with some parameters fixed.
 
+        Parameters
+        ----------
+        *names : str
+            Names of parameters; all of them when none is named.
+
+        Returns
+        -------
+        Kernel
+
+        Examples
+        --------
         >>> from mercer.kernels import RBF
         >>> (2.0 * RBF(3.0)).fixed("factor").theta.round(3).tolist()
         [1.099]
         """
+        if not all(isinstance(name, str) for name in names):
+            raise ParameterError(f"fixed() takes names of parameters, and got {short(names)}.")
         names = names or tuple(whole_vector(p.name) for p in self.parameters)
         return self._tuned(dict.fromkeys(names))
 
     def bounded(self, **bounds: Bounds) -> Self:
-        """The same kernel with other bounds: ``k.bounded(length_scale=(0.1, 10))``, in the parameter's own units.
+        """The same kernel with other bounds: ``k.bounded(length_scale=(0.1, 10))``.
 
-        A part's parameter is named by its path: ``k.bounded(**{"left.length_scale": (0.1, 10)})``. Fixed
-        parameters become free again.
+        Fixed parameters become free again.
+
+        Parameters
+        ----------
+        **bounds : (float, float)
+            In the parameter's own units. A part's parameter is named by its path:
+            ``k.bounded(**{"left.length_scale": (0.1, 10)})``.
+
+        Returns
+        -------
+        Kernel
         """
         return self._tuned({name: check_bounds(name, pair) for name, pair in bounds.items()})
 
@@ -200,7 +248,17 @@ class Expression(abc.ABC):
     # ---- scikit-learn's protocol
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """Parameters by name; with ``deep`` those of the parts too, as ``"left__length_scale"``."""
+        """Parameters by name.
+
+        Parameters
+        ----------
+        deep : bool, default=True
+            Whether to return those of the parts too, as ``"left__length_scale"``.
+
+        Returns
+        -------
+        dict
+        """
         own = {f.name: getattr(self, f.name) for f in dataclasses.fields(self) if f.name != "tuning"}
         if deep:
             for name, child in self.children():
@@ -209,7 +267,17 @@ class Expression(abc.ABC):
         return own
 
     def with_params(self, **params: Any) -> Self:
-        """The same kernel with some parameters replaced, by the names of ``get_params``."""
+        """The same kernel with some parameters replaced.
+
+        Parameters
+        ----------
+        **params : object
+            By the names of ``get_params``.
+
+        Returns
+        -------
+        Kernel
+        """
         valid = self.get_params()
         for key in params:
             if key not in valid:
@@ -225,11 +293,59 @@ class Expression(abc.ABC):
         return changed.with_children(tuple(kernels)) if kernels else changed
 
     def set_params(self, **params: Any) -> Self:
-        """Same as ``with_params``: kernels never change, so this returns another one."""
+        """Same as ``with_params``: kernels never change, so this returns another one.
+
+        Parameters
+        ----------
+        **params : object
+            By the names of ``get_params``.
+
+        Returns
+        -------
+        Kernel
+        """
         return self.with_params(**params)
 
     def __sklearn_clone__(self) -> Self:
         return self
+
+    # ---- what it compares
+
+    def kind_of_rows(self) -> Kind:
+        """The kind of objects that a kernel compares; or ``"vectors"``, ``"table"`` for columns of several kinds, or
+        ``"anything"`` where only user-defined functions look at the rows.
+
+        Raises
+        ------
+        ParameterError
+            If its parts are defined on different things.
+
+        Examples
+        --------
+        >>> from mercer.kernels import RBF, Spectrum
+        >>> (2.0 * Spectrum(3) + 1.0).kind_of_rows(), (RBF(1.0).on([0]) * Spectrum(3).on([1])).kind_of_rows()
+        (<class 'mercer.data.strings.Strings'>, 'table')
+        """
+        if not self.children():
+            return "vectors"
+        kinds = {child: child.kind_of_rows() for _, child in self.children()}
+        definite = {kind: child for child, kind in kinds.items() if kind != "anything"}
+        if set(definite) == {"table", "vectors"} and definite["vectors"].chooses_columns:
+            return "table"
+        if len(definite) > 1:
+            (one, first), (other, second) = list(definite.items())[:2]
+            raise ParameterError(
+                f"{first!r} compares {_called(one)} and {second!r} compares {_called(other)}, so no row is both; say "
+                "which columns of a table each is for, as in mercer.kernels.product_of."
+            )
+        return next(iter(definite), "anything")
+
+    def squared_distance(self) -> Callable[[Array], Array] | None:
+        """For ``k = f(t)`` that falls with a distance t: the function ``2 f(0) - 2 f(t)``, without cancellation.
+
+        Rows are then ranked by t. None where there is no such function.
+        """
+        return None
 
     # ---- printing
 
@@ -301,6 +417,10 @@ class Expression(abc.ABC):
         """Pairs of a weight and a matrix A with ``k(x_i, z_j) = sum of weight * <a_i, b_j>``, where the kernel is such
         a sum and A has about as few columns as the rows; else None."""
         return None
+
+
+def _called(kind: Kind) -> str:
+    return kind if isinstance(kind, str) else kind.kind
 
 
 def _print_value(value: Any) -> str:

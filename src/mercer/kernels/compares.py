@@ -10,7 +10,6 @@ import scipy.sparse as sp
 from mercer.data.columns import MixedRows
 from mercer.data.objects import Objects
 from mercer.kernels.kernel import Kernel
-from mercer.kernels.kinds import kind_of_rows
 
 # Objects are compared if the product of their sizes in bytes is at most this: alignments take so many steps.
 _STEPS = 2**24
@@ -32,7 +31,7 @@ def compares(kernel: Kernel, rows: Any) -> bool:
     >>> compares(RBF(1.0), np.eye(2)), compares(Spectrum(2), np.eye(2))
     (True, False)
     """
-    kind = kind_of_rows(kernel)
+    kind = kernel.kind_of_rows()
     if isinstance(kind, type):
         fits = isinstance(rows, kind)
     elif kind == "table":

@@ -234,6 +234,14 @@ def from_sklearn(kernel: Any) -> Kernel:
     A user-defined subclass of ``Kernel``, also of one of scikit-learn's own kernels, is wrapped: its values, its
     hyper-parameters with their bounds, and its gradient are those that the class states.
 
+    Parameters
+    ----------
+    kernel : sklearn.gaussian_process.kernels.Kernel
+
+    Returns
+    -------
+    Kernel
+
     Raises
     ------
     ParameterError

@@ -13,9 +13,10 @@ from mercer._sklearn import check_feature_names, check_n_features
 from mercer.data.advice import advised
 from mercer.data.columns import MixedRows
 from mercer.data.objects import Objects
+from mercer.data.vectors import refuse_unreal
 from mercer.kernels.convert import as_kernel, read_expression
 from mercer.kernels.kernel import Kernel
-from mercer.kernels.kinds import kind_of_rows, rows_of
+from mercer.kernels.kinds import rows_of
 
 
 def checked_rows(kernel: Any, X: Any, name: str, one_column: bool = False) -> Any:
@@ -38,6 +39,7 @@ def checked_rows(kernel: Any, X: Any, name: str, one_column: bool = False) -> An
         return rows
     if one_column and not sp.issparse(X) and np.ndim(X) == 1:
         X = np.asarray(X)[:, None]
+    refuse_unreal(X, name)
     try:
         with advised():
             return check_array(X, accept_sparse="csr", dtype=[np.float64, np.float32], order="C", input_name=name)
@@ -51,7 +53,7 @@ def checked_objects(learner: Any, kernel: Any, X: Any, *, reset: bool) -> Object
     ``kernel`` is what the learner was given as such. Names and numbers of columns are kept, or checked, as
     scikit-learn does.
     """
-    early = not reset and isinstance(kernel, Kernel) and kind_of_rows(kernel) == "table"
+    early = not reset and isinstance(kernel, Kernel) and kernel.kind_of_rows() == "table"
     if early:
         # Before the columns are read: of those in another order it would only be said that they hold the wrong kind.
         check_feature_names(learner, X, reset=False)

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mercer.data.objects import Objects
-from mercer.engine import memory
+from mercer.engine import memory, threads
 from mercer.engine.tiles import Array, scratch_tile
 from mercer.kernels.inputs import Frame, Operand, Pairs, Rows, Scope
 from mercer.kernels.objects import ObjectKernel
@@ -58,7 +58,9 @@ class _Table(NamedTuple):
         ids, counts, starts, levels = features
         columns, values = np.empty(len(ids), np.int32), np.empty(len(ids))
         kept = np.empty_like(starts)
-        firsts = loops.tabulate(ids, counts, starts, columns, values, kept)
+        # A look into the table takes tens of steps.
+        steps = 32.0 * len(ids)
+        firsts = threads.interruptible(loops.tabulate, (ids, counts, starts, columns, values, kept), steps)
         of_columns = np.zeros(len(firsts), np.int64) if levels is None else levels[firsts].astype(np.int64)
         # Copies, so that what was merged gives its memory back.
         return cls(ids[firsts], of_columns, kept, columns[: kept[-1]].copy(), values[: kept[-1]].copy())

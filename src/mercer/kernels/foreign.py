@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from mercer._errors import KernelValueError, ParameterError
 from mercer.engine.tiles import Array, spans
-from mercer.kernels.base import Definiteness
+from mercer.kernels.base import Definiteness, Kind
 from mercer.kernels.inputs import Frame, Operand, Pairs, Rows, Scope
 from mercer.kernels.kernel import Kernel
 from mercer.kernels.parameters import Parameter
@@ -135,6 +135,9 @@ class FromSklearn(Kernel):
     def takes_vectors(self) -> bool:
         """Whether the class compares vectors, and not sequences or other objects."""
         return bool(self.theirs.requires_vector_input)
+
+    def kind_of_rows(self) -> Kind:
+        return "vectors" if self.takes_vectors else "anything"
 
     def rows_of(self, side: Rows) -> Any:
         """The rows as an array, or as a list of objects."""

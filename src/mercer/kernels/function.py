@@ -12,12 +12,13 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from mercer._errors import KernelValueError, ParameterError
+from mercer.data.objects import short
 from mercer.engine import memory, threads
 from mercer.engine.tiles import Array, spans
-from mercer.kernels.base import Definiteness, Expression
+from mercer.kernels.base import Definiteness, Expression, Kind
 from mercer.kernels.inputs import Frame, Operand, Pairs, Rows, Scope
 from mercer.kernels.kernel import Kernel
-from mercer.kernels.parameters import check_function
+from mercer.kernels.parameters import check_function, flag
 from mercer.kernels.plan import check_finite
 from mercer.kernels.raw_rows import count, pick
 from mercer.kernels.statistics import Statistic
@@ -154,9 +155,10 @@ class FromFunction(Kernel):
     def __post_init__(self) -> None:
         super().__post_init__()
         check_function("from_function", self.function)
-        if self.declared not in ("positive", "conditional", "indefinite"):
+        object.__setattr__(self, "pairwise", flag("from_function", "pairwise", self.pairwise))
+        if not isinstance(self.declared, str) or self.declared not in ("positive", "conditional", "indefinite"):
             raise ParameterError(
-                f'definiteness must be "positive", "conditional" or "indefinite", and is {self.declared!r}.'
+                f'definiteness must be "positive", "conditional" or "indefinite", and is {short(self.declared)}.'
             )
 
     def _expression(self) -> str:
@@ -164,6 +166,9 @@ class FromFunction(Kernel):
         options = ", pairwise=True" if self.pairwise else ""
         options += f", definiteness={self.declared!r}" if self.declared != "positive" else ""
         return f"from_function({name}{options})"
+
+    def kind_of_rows(self) -> Kind:
+        return "anything"
 
     @property
     def definiteness(self) -> Definiteness:
@@ -195,7 +200,9 @@ class FromFunction(Kernel):
         """The value of a function of two single rows, checked to be one number."""
         value = self.function(x, z)
         try:
-            return float(value.item() if isinstance(value, np.ndarray) else value)
+            one = value.item() if isinstance(value, (np.ndarray, np.generic)) else value
+            # NumPy turns complex numbers into real ones with a warning only, and Python refuses them.
+            return float(one)
         except (TypeError, ValueError) as error:
             raise KernelValueError(
                 f"{self!r} was called on a pair of rows and returned {value!r}; it must return one number."

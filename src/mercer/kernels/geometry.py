@@ -7,7 +7,6 @@ distance follows from ``t`` without a difference of numbers that are nearly equa
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
@@ -16,22 +15,11 @@ import numpy as np
 
 from mercer.engine.tiles import Array
 from mercer.kernels.algebra import Constant, Scaled, Sum
-from mercer.kernels.base import Expression
 from mercer.kernels.kernel import Kernel
-from mercer.kernels.leaf import Exponential, StatisticKernel
+from mercer.kernels.leaf import StatisticKernel
 from mercer.kernels.modifiers import On
-from mercer.kernels.statistics import (
-    ChiSquaredDistance,
-    ManhattanDistance,
-    PeriodicDistance,
-    SquaredDistance,
-    Statistic,
-)
-from mercer.kernels.vector.columnwise import AdditiveChiSquared
+from mercer.kernels.statistics import SquaredDistance, Statistic
 from mercer.kernels.vector.dot import Linear
-from mercer.kernels.vector.stationary import Matern, NegativeDistance, RationalQuadratic
-
-_DISTANCES = (SquaredDistance, ManhattanDistance, PeriodicDistance, ChiSquaredDistance)
 
 
 @dataclass(frozen=True)
@@ -112,28 +100,9 @@ def ranking(kernel: Kernel) -> Ranking:
         return replace(inner, kernel=inner.kernel.on(kernel.columns))
     if isinstance(kernel, Linear):
         return Ranking(_Euclidean(), np.copy)
-    finish = _from_distance(kernel)
+    finish = kernel.squared_distance()
     return Ranking(kernel) if finish is None else Ranking(_Distance(of=kernel), finish)
 
 
 def _times(factor: float, finish: Callable[[Array], Array]) -> Callable[[Array], Array]:
     return lambda t: finish(t) * t.dtype.type(factor)
-
-
-def _from_distance(kernel: Expression) -> Callable[[Array], Array] | None:
-    """``2 k(x, x) - 2 f(t)`` for ``k = f(t)``, written without cancellation; None where that is not known."""
-    if isinstance(kernel, Exponential) and isinstance(kernel._statistic(), _DISTANCES):
-        return lambda t: -2 * np.expm1(-t)
-    if isinstance(kernel, Matern) and kernel.nu == math.inf:
-        return lambda t: -2 * np.expm1(-t)
-    if isinstance(kernel, Matern) and kernel.nu == 0.5:
-        return lambda t: -2 * np.expm1(-np.sqrt(t))
-    if isinstance(kernel, RationalQuadratic):
-        alpha = float(kernel.alpha)
-        return lambda t: -2 * np.expm1(-alpha * np.log1p(t))
-    if isinstance(kernel, NegativeDistance):
-        half = kernel.exponent / 2
-        return lambda t: 2 * np.power(t, half)
-    if isinstance(kernel, AdditiveChiSquared):
-        return lambda t: 2 * t
-    return None

@@ -16,6 +16,7 @@ from typing import Any, Literal, TypeVar
 
 import numpy as np
 import scipy.sparse as sp
+from numpy.typing import NDArray
 
 from mercer._errors import DataError
 from mercer.data.columns import MixedRows, as_table
@@ -221,10 +222,17 @@ class Frame:
         return "dense" if small or not any(sp.issparse(side.vectors) for side in sides) else "sparse"
 
     def check_columns(self) -> None:
-        """Raise unless both sides have equally many columns."""
+        """Raise unless both sides have equally many columns, in the same order where both name theirs."""
         d, wanted = self.left.vectors.shape[1], self.right.vectors.shape[1]
         if d != wanted:
             raise DataError(f"the two sides of a kernel must have equally many columns, and have {d} and {wanted}.")
+        names, others = self.left.names, self.right.names
+        if names and others and names != others and sorted(names) == sorted(others):
+            first = next(i for i, (one, other) in enumerate(zip(names, others, strict=True)) if one != other)
+            raise DataError(
+                f"the two sides of a kernel have the same columns in another order: column {first} is "
+                f"{names[first]!r} and {others[first]!r}. Pass Z[X.columns]."
+            )
 
 
 def scratch(like: Array) -> AbstractContextManager[Array]:
@@ -322,10 +330,13 @@ class TilePairs:
         )  # fmt: skip
 
     def vectors(self, key: Hashable, make: Callable[[Rows], Array]) -> tuple[Array, Array]:
-        """One number a row of either side, shaped to broadcast over the tile."""
-        left, right = self.left.vector(key, make), self.right.vector(key, make)
-        dtype = self.dtype
-        return left[self.rows].astype(dtype, copy=False)[:, None], right[self.columns].astype(dtype, copy=False)
+        """One number a row of either side, in the precision that ``make`` gives."""
+        return self.left.vector(key, make)[self.rows], self.right.vector(key, make)[self.columns]
+
+    def numbers(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """The numbers of the rows of either side, which are equal only where a row meets itself."""
+        left, right = self.left.numbers[self.rows], self.right.numbers[self.columns]
+        return (left, right) if self.left.root is self.right.root else (left, -2 - right)
 
     def sides(self) -> tuple[MatchedPairs, MatchedPairs]:
         """The diagonals' pairs of the rows of either side."""
@@ -368,7 +379,7 @@ class MatchedPairs:
         return MatchedPairs(left, self.dtype, (*self.scope, step))
 
     def vectors(self, key: Hashable, make: Callable[[Rows], Array]) -> tuple[Array, Array]:
-        vector = self.left.vector(key, make).astype(self.dtype, copy=False)
+        vector = self.left.vector(key, make)
         return vector, vector
 
     def sides(self) -> tuple[MatchedPairs, MatchedPairs]:

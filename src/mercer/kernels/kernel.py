@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import numbers
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -10,10 +11,12 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 
 from mercer._errors import DataError, ParameterError
+from mercer.data.objects import short
 from mercer.engine.tiles import Array
 from mercer.kernels.base import Expression
 from mercer.kernels.inputs import Rows
-from mercer.kernels.plan import Plan, diagonal
+from mercer.kernels.parameters import as_float
+from mercer.kernels.plan import Plan, check_finite, diagonal
 
 # What the operators and methods below make are kernels themselves, so their modules import this one and fill in
 # here what they define: algebra.py the operators, modifiers.py the methods.
@@ -24,7 +27,15 @@ PUBLIC: dict[str, Any] = {}
 
 
 class Cost(NamedTuple):
-    """What a block would cost: bytes to hold it, and arithmetic operations to make it."""
+    """What a block would cost.
+
+    Parameters
+    ----------
+    nbytes : int
+        Bytes to hold it.
+    operations : int
+        Arithmetic operations to make it.
+    """
 
     nbytes: int
     operations: int
@@ -36,6 +47,11 @@ class Kernel(Expression):
 
     ``k(X)`` is the Gram matrix of ``X`` with itself, ``k(X, Z)`` the block of ``X`` with ``Z``. Kernels combine
     by ``+``, ``*`` (also with positive numbers), ``/`` (a positive number), ``**`` and :func:`exp`.
+
+    Parameters
+    ----------
+    tuning : tuple, optional
+        Pairs of a name and either None (fixed) or bounds, as :meth:`fixed` and :meth:`bounded` set them.
 
     Examples
     --------
@@ -51,24 +67,48 @@ class Kernel(Expression):
         return self.block(X, Z)
 
     def block(self, X: Any, Z: Any = None, out: Array | None = None) -> Array:
-        """The kernel's values between the rows of ``X`` and those of ``Z`` (``X`` itself if None), shape ``(n, m)``.
+        """The kernel's values between rows.
 
-        ``out`` is written to if given. The result is float32 when both inputs are, else float64.
+        Parameters
+        ----------
+        X : array-like of shape (n, d), or what else the kernel takes
+        Z : array-like of shape (m, d), or what else the kernel takes, optional
+            None for ``X`` itself.
+        out : ndarray of shape (n, m), optional
+            Written to and returned.
+
+        Returns
+        -------
+        ndarray of shape (n, m)
+            In float32 when both inputs are, else float64.
 
         Raises
         ------
         DataError
             If an input is not what the kernel is defined on, or ``out`` has another shape.
+        KernelValueError
+            If a value is NaN or infinite, such as one that overflows.
         MemoryBudgetError
             If the block would not fit the memory budget; raised before anything is allocated.
         """
+        if out is not None and not isinstance(out, np.ndarray):
+            raise DataError(f"out must be a NumPy array of the block's shape, and is {short(out)}.")
         left = Rows(X)
-        return Plan(self, left, left if Z is None else Rows(Z), None if out is None else out.dtype).dense(out)
+        plan = Plan(self, left, left if Z is None else Rows(Z), None if out is None else out.dtype)
+        return plan.dense(out, checked=True)
 
     def with_data(self, X: Any) -> Self:
-        """The same kernel with the parameters that are the name of a rule, such as ``"median"``, taken from ``X``.
+        """The same kernel with the parameters that are the name of a rule, such as ``"median"``, taken from rows.
 
         Learners do it when they are fitted, with the rows of the fit; ``kernel_`` shows the numbers.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, d), or what else the kernel takes
+
+        Returns
+        -------
+        Kernel
 
         Examples
         --------
@@ -80,14 +120,42 @@ class Kernel(Expression):
         return made
 
     def diagonal(self, X: Any) -> Array:
-        """``k(x_i, x_i)`` for every row of ``X``, shape ``(n,)``, without the rest of the Gram matrix."""
+        """``k(x_i, x_i)`` for every row, without the rest of the Gram matrix.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, d), or what else the kernel takes
+
+        Returns
+        -------
+        ndarray of shape (n,)
+
+        Raises
+        ------
+        DataError, KernelValueError
+            As :meth:`block` does.
+        """
         rows = Rows(X)
-        return diagonal(self, rows).astype(rows.dtype, copy=False)
+        with np.errstate(over="ignore", invalid="ignore"):
+            values = diagonal(self, rows).astype(rows.dtype, copy=False)
+        check_finite(values, self)
+        return values
 
     def pullback(self, X: Any, Z: Any, dK: Any) -> Array:
-        """The contracted gradient ``sum_ij dK_ij d k(x_i, z_j) / d theta``, shape ``(len(theta),)``.
+        """The contracted gradient ``sum_ij dK_ij d k(x_i, z_j) / d theta``.
 
-        ``Z=None`` stands for ``X`` itself. Work goes by tiles: no array of shape ``(n, m, parameters)`` is made.
+        Work goes by tiles: no array of shape ``(n, m, parameters)`` is made.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, d), or what else the kernel takes
+        Z : array-like of shape (m, d), or what else the kernel takes, or None
+            None for ``X`` itself.
+        dK : array-like of shape (n, m)
+
+        Returns
+        -------
+        ndarray of shape (len(theta),)
         """
         left = Rows(X)
         plan = Plan(self, left, left if Z is None else Rows(Z))
@@ -97,7 +165,19 @@ class Kernel(Expression):
         return plan.pull(weights)
 
     def cost(self, n: int, m: int, d: int = 1) -> Cost:
-        """What an ``(n, m)`` block on rows of ``d`` float64 numbers costs to hold and to make."""
+        """What a block costs to hold and to make.
+
+        Parameters
+        ----------
+        n, m : int
+            Shape of the block.
+        d : int, default=1
+            Numbers in a row, of float64.
+
+        Returns
+        -------
+        Cost
+        """
         terms = sum(1 for _ in self._uses(())) or 1
         return Cost(8 * n * m, n * m * terms * (2 * d + 16))
 
@@ -132,9 +212,9 @@ class Kernel(Expression):
             raise ParameterError("a quotient of kernels is not a kernel; kernels may be added and multiplied.")
         if not _is_operand(other):
             return NotImplemented
-        if not float(other) > 0:
-            raise ParameterError(f"a kernel may be divided by a number above 0, and the number is {other!r}.")
-        return OPERATIONS["product"](1.0 / float(other), self)
+        if not 0 < as_float(other) < math.inf:
+            raise ParameterError(f"a kernel may be divided by a finite number above 0, and this is {short(other)}.")
+        return OPERATIONS["product"](1.0 / as_float(other), self)
 
     def __rtruediv__(self, other: Any) -> Kernel:
         raise ParameterError("a kernel cannot be divided by; kernels may be added and multiplied.")
@@ -153,8 +233,19 @@ class Kernel(Expression):
     # ---- methods that make other kernels
 
     def on(self, columns: Any) -> Kernel:
-        """The kernel on some columns of X only: a position or a name, or a list of them.
+        """The kernel on some columns of X only.
 
+        Parameters
+        ----------
+        columns : int, str, or list of int or str
+            Positions or names.
+
+        Returns
+        -------
+        Kernel
+
+        Examples
+        --------
         >>> from mercer.kernels import Linear
         >>> Linear().on([1])([[5.0, 2.0]]).tolist()
         [[4.0]]
@@ -162,7 +253,17 @@ class Kernel(Expression):
         return OPERATIONS["on"](self, columns)
 
     def scaled_by(self, function: Callable[[Any], Any]) -> Kernel:
-        """``f(x) k(x, z) f(z)`` for a function from the rows ``(n, d)`` to ``(n,)`` numbers."""
+        """``f(x) k(x, z) f(z)``.
+
+        Parameters
+        ----------
+        function : callable
+            f, from the rows ``(n, d)`` to ``(n,)`` numbers.
+
+        Returns
+        -------
+        Kernel
+        """
         return OPERATIONS["scaled_by"](self, function)
 
     def normalized(self) -> Kernel:
@@ -170,11 +271,31 @@ class Kernel(Expression):
         return OPERATIONS["normalized"](self)
 
     def centered(self, X: Any) -> Kernel:
-        """The kernel with the mean of the rows of ``X`` in feature space taken as the origin."""
+        """The kernel with the mean of reference rows in feature space taken as the origin.
+
+        Parameters
+        ----------
+        X : array-like of shape (n, d), or what else the kernel takes
+            The reference rows.
+
+        Returns
+        -------
+        Kernel
+        """
         return OPERATIONS["centered"](self, X)
 
     def warped(self, map: Callable[[Any], Any]) -> Kernel:
-        """``k(map(x), map(z))`` for a map from rows ``(n, d)`` to rows ``(n, d')``."""
+        """``k(map(x), map(z))``.
+
+        Parameters
+        ----------
+        map : callable
+            From rows ``(n, d)`` to rows ``(n, d')``.
+
+        Returns
+        -------
+        Kernel
+        """
         return OPERATIONS["warped"](self, map)
 
 

@@ -2,69 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any
 
-from mercer._errors import DataError, ParameterError
+from mercer._errors import DataError
 from mercer.data.columns import MixedRows, checked_table
 from mercer.data.objects import Anything, Objects
 from mercer.data.vectors import column_names, column_positions
-from mercer.kernels.algebra import Constant
 from mercer.kernels.base import Expression
-from mercer.kernels.foreign import FromSklearn
-from mercer.kernels.function import FromFunction
-from mercer.kernels.modifiers import On, Warped
+from mercer.kernels.modifiers import On
 from mercer.kernels.objects import ObjectKernel
-from mercer.kernels.vector.columnwise import White
-
-Kind = type[Objects] | Literal["vectors", "table", "anything"]
-
-
-def kind_of_rows(kernel: Expression) -> Kind:
-    """The kind of objects that a kernel compares; or ``"vectors"``, ``"table"`` for columns of several kinds, or
-    ``"anything"`` where only functions of the user's own look at the rows.
-
-    Raises
-    ------
-    ParameterError
-        If its parts are defined on different things.
-
-    Examples
-    --------
-    >>> from mercer.kernels import RBF, Spectrum
-    >>> kind_of_rows(2.0 * Spectrum(3) + 1.0), kind_of_rows(RBF(1.0).on([0]) * Spectrum(3).on([1]))
-    (<class 'mercer.data.strings.Strings'>, 'table')
-    """
-    if isinstance(kernel, ObjectKernel):
-        return kernel.rows_of
-    if isinstance(kernel, On):
-        return "table" if _holds_objects(kernel.kernel) else "vectors"
-    if isinstance(kernel, FromSklearn):
-        return "vectors" if kernel.takes_vectors else "anything"
-    if isinstance(kernel, (FromFunction, Warped, Constant, White)):
-        return "anything"
-    kinds = {child: kind_of_rows(child) for _, child in kernel.children()}
-    definite = {kind: child for child, kind in kinds.items() if kind != "anything"}
-    if not kernel.children():
-        return "vectors"
-    if len(definite) == 2 and set(definite) == {"table", "vectors"} and isinstance(definite["vectors"], On):
-        return "table"
-    if len(definite) > 1:
-        (one, first), (other, second) = list(definite.items())[:2]
-        raise ParameterError(
-            f"{first!r} compares {_called(one)} and {second!r} compares {_called(other)}, so no row is both; say which "
-            "columns of a table each is for, as in mercer.kernels.product_of."
-        )
-    return next(iter(definite), "anything")
-
-
-def _called(kind: Kind) -> str:
-    return kind if isinstance(kind, str) else kind.kind
-
-
-def _holds_objects(kernel: Expression) -> bool:
-    """Whether what a choice of columns leaves is compared as objects."""
-    kind = kind_of_rows(kernel)
-    return kind not in ("vectors", "anything")
 
 
 def rows_of(kernel: Expression, X: Any) -> Any:
@@ -75,7 +21,7 @@ def rows_of(kernel: Expression, X: Any) -> Any:
     DataError
         If the rows are not what the kernel is defined on.
     """
-    kind = kind_of_rows(kernel)
+    kind = kernel.kind_of_rows()
     if isinstance(kind, type):
         return _leaf(kernel).read_rows(X)
     if kind == "table":
@@ -89,14 +35,14 @@ def _leaf(kernel: Expression) -> ObjectKernel:
     """The first part of a kernel on objects that looks at them."""
     if isinstance(kernel, ObjectKernel):
         return kernel
-    return next(_leaf(child) for _, child in kernel.children() if isinstance(kind_of_rows(child), type))
+    return next(_leaf(child) for _, child in kernel.children() if isinstance(child.kind_of_rows(), type))
 
 
 def _with_members_read(kernel: Expression, rows: MixedRows) -> MixedRows:
     """The table with the members of its columns of bags as the kernels on them compare them."""
     columns = list(rows.columns)
     for choice in choices(kernel):
-        if isinstance(kind_of_rows(choice.kernel), type):
+        if isinstance(choice.kernel.kind_of_rows(), type):
             for position in column_positions(choice.columns, rows.names, len(columns)):
                 columns[position] = _leaf(choice.kernel).read_rows(columns[position])
     unchanged = all(new is old for new, old in zip(columns, rows.columns, strict=True))
@@ -120,7 +66,7 @@ def _kinds_of_columns(kernel: Expression, X: Any) -> dict[int, type[Objects] | N
     d = checked_table(X).shape[1]
     found: dict[int, type[Objects] | None] = {}
     for chosen in choices(kernel):
-        kind = kind_of_rows(chosen.kernel)
+        kind = chosen.kernel.kind_of_rows()
         for position in column_positions(chosen.columns, names, d):
             own = kind if isinstance(kind, type) else None
             if found.setdefault(position % d, own) is not own:

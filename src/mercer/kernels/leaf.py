@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import abc
-from collections.abc import Hashable, Iterator
+from collections.abc import Callable, Hashable, Iterator
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -101,6 +101,9 @@ class Exponential(StatisticKernel):
 
     def _finish(self, t: Array) -> None:
         exponential(t)
+
+    def squared_distance(self) -> Callable[[Array], Array] | None:
+        return (lambda t: -2 * np.expm1(-t)) if self._statistic().is_distance else None
 
     def _slopes(self, t: Array) -> tuple[Array, dict[str, Array]]:
         self._finish(t)

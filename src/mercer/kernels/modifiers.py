@@ -5,30 +5,42 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable, Hashable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from mercer._errors import DataError, ParameterError
 from mercer.data.fitted import Fitted
-from mercer.data.objects import Objects
+from mercer.data.objects import Objects, short
 from mercer.data.statements import Each, Maybe, Numbers, Word
 from mercer.data.vectors import as_vectors, column_names
 from mercer.engine.tiles import Array
 from mercer.kernels.algebra import Unary
-from mercer.kernels.base import ATOM, Definiteness, Expression, LinearParts
+from mercer.kernels.base import ATOM, Definiteness, Expression, Kind, LinearParts
 from mercer.kernels.inputs import MatchedPairs, Pairs, Rows, Scope, TilePairs, scratch
 from mercer.kernels.kernel import OPERATIONS
 from mercer.kernels.objects import ObjectKernel
 from mercer.kernels.parameters import check_function
 from mercer.kernels.plan import Plan, check_finite, diagonal
+from mercer.loops import sides
 
 
 @dataclass(frozen=True, repr=False)
 class On(Unary):
-    """The kernel on some columns only."""
+    """The kernel on some columns only.
+
+    Parameters
+    ----------
+    kernel : Kernel
+    columns : int, str, or list of int or str
+        Positions or names.
+    tuning : tuple, optional
+        Set by :meth:`fixed` and :meth:`bounded`.
+    """
 
     columns: tuple[int | str, ...]
+
+    chooses_columns: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -38,13 +50,17 @@ class On(Unary):
         try:
             chosen = tuple(_column(c) for c in chosen)
         except TypeError as error:
-            raise ParameterError(f"columns must be positions or names, and are {self.columns!r}.") from error
+            raise ParameterError(f"columns must be positions or names, and are {short(self.columns)}.") from error
         if not chosen:
             raise ParameterError("on() needs at least one column.")
         object.__setattr__(self, "columns", chosen)
 
     def _expression(self) -> str:
         return f"{self.kernel._inside(ATOM)}.on({list(self.columns)!r})"
+
+    def kind_of_rows(self) -> Kind:
+        inner = self.kernel.kind_of_rows()
+        return "vectors" if inner in ("vectors", "anything") else "table"
 
     def _seen_by_parts(self, rows: Rows) -> Rows:
         return rows.on(self.columns)
@@ -78,7 +94,16 @@ def _column(column: Any) -> int | str:
 
 @dataclass(frozen=True, repr=False)
 class Warped(Unary):
-    """``k(map(x), map(z))``."""
+    """``k(map(x), map(z))``.
+
+    Parameters
+    ----------
+    kernel : Kernel
+    map : callable
+        From rows ``(n, d)`` to rows ``(n, d')``.
+    tuning : tuple, optional
+        Set by :meth:`fixed` and :meth:`bounded`.
+    """
 
     map: Callable[[Any], Any]
 
@@ -88,6 +113,9 @@ class Warped(Unary):
 
     def _expression(self) -> str:
         return f"{self.kernel._inside(ATOM)}.warped({_name(self.map)})"
+
+    def kind_of_rows(self) -> Kind:
+        return "anything"
 
     def _seen_by_parts(self, rows: Rows) -> Rows:
         return rows.derived(("map", self.map), self._mapped)
@@ -121,7 +149,16 @@ def _name(function: Any) -> str:
 
 @dataclass(frozen=True, repr=False)
 class ScaledBy(Unary):
-    """``f(x) k(x, z) f(z)``."""
+    """``f(x) k(x, z) f(z)``.
+
+    Parameters
+    ----------
+    kernel : Kernel
+    function : callable
+        f, from the rows ``(n, d)`` to ``(n,)`` numbers.
+    tuning : tuple, optional
+        Set by :meth:`fixed` and :meth:`bounded`.
+    """
 
     function: Callable[[Any], Any]
 
@@ -144,8 +181,11 @@ class ScaledBy(Unary):
 
     def _weigh(self, pairs: Pairs, values: Array) -> None:
         left, right = pairs.vectors(("f", self.function), self._values)
-        values *= left
-        values *= right
+        if isinstance(pairs, MatchedPairs):
+            values *= left
+            values *= right
+        else:
+            sides.scale(values, left, right)
 
     def _fill(self, pairs: Pairs, out: Array) -> None:
         self.kernel._fill(pairs, out)
@@ -164,7 +204,14 @@ class ScaledBy(Unary):
 
 @dataclass(frozen=True, repr=False)
 class Normalized(Unary):
-    """``k(x, z) / sqrt(k(x, x) k(z, z))``, and 0 where a row has ``k(x, x) = 0``."""
+    """``k(x, z) / sqrt(k(x, x) k(z, z))``, and 0 where a row has ``k(x, x) = 0``.
+
+    Parameters
+    ----------
+    kernel : Kernel
+    tuning : tuple, optional
+        Set by :meth:`fixed` and :meth:`bounded`.
+    """
 
     def _expression(self) -> str:
         return f"{self.kernel._inside(ATOM)}.normalized()"
@@ -191,15 +238,18 @@ class Normalized(Unary):
         # First, since a diagonal that overflows is an error.
         left, right = self._norms(pairs)
         self.kernel._fill(pairs, out)
-        out *= left
-        out *= right
         # A row with itself is 1 by definition; rounding would leave it beside 1.
         if isinstance(pairs, MatchedPairs):
+            out *= left
+            out *= right
             np.rint(out, out=out)
+        else:
+            sides.cosines(out, left, right, *pairs.numbers())
 
     def _pull(self, pairs: Pairs, weights: Array, slopes: Array) -> None:
         left, right = self._norms(pairs)
-        self.kernel._pull(pairs, weights * left * right, slopes)
+        outer = weights * left * right if isinstance(pairs, MatchedPairs) else weights * left[:, None] * right
+        self.kernel._pull(pairs, outer, slopes)
         with scratch(weights) as values:
             self._fill(pairs, values)
             by_row, by_column = pairs.sums(weights * values)
@@ -269,6 +319,14 @@ class Centered(Unary):
     """The kernel about the mean of reference rows in feature space.
 
     ``k(x, z) - m(x) - m(z) + mean_rs k(r, s)`` with ``m(x) = mean_r k(x, r)`` over the reference rows.
+
+    Parameters
+    ----------
+    kernel : Kernel
+    reference : array-like of shape (n, d), or what else the kernel takes
+        The reference rows.
+    tuning : tuple, optional
+        Set by :meth:`fixed` and :meth:`bounded`.
     """
 
     reference: FrozenArray | Objects
@@ -321,16 +379,15 @@ class Centered(Unary):
     def _fill(self, pairs: Pairs, out: Array) -> None:
         left, right = pairs.vectors(("mean", self), self._means)
         self.kernel._fill(pairs, out)
-        grand = out.dtype.type(self._grand_mean(pairs))
-        matched = isinstance(pairs, MatchedPairs)
-        size = np.abs(out) + 2 * np.abs(left) if matched else 0.0
-        out -= left
-        out -= right
+        grand = self._grand_mean(pairs)
+        if not isinstance(pairs, MatchedPairs):
+            sides.center(out, left, right, grand)
+            return
+        size = np.abs(out) + 2 * np.abs(left) + abs(grand) + self._mean_square(pairs)
+        out -= left + right
         out += grand
-        if matched:
-            # Of a row that is the mean nothing is left but rounding, of either sign.
-            size += abs(grand) + self._mean_square(pairs)
-            out[np.abs(out) <= _ROUNDING * np.finfo(out.dtype).eps * size] = 0
+        # Of a row that is the mean nothing is left but rounding, of either sign.
+        out[np.abs(out) <= _ROUNDING * np.finfo(out.dtype).eps * size] = 0
 
     def _mean_square(self, pairs: Pairs) -> float:
         """The mean of ``|k(r, r)|``: in its units the means are rounded."""

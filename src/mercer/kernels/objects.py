@@ -55,8 +55,20 @@ class ObjectKernel(Kernel):
     rows_of: ClassVar[type[Objects]]
     """What a row is."""
 
+    def kind_of_rows(self) -> type[Objects]:
+        return self.rows_of
+
     def read_rows(self, X: Any) -> Objects:
         """The rows of anything that holds them.
+
+        Parameters
+        ----------
+        X : sequence
+            One object a row, of the kind ``rows_of``.
+
+        Returns
+        -------
+        Objects
 
         Raises
         ------

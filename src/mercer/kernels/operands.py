@@ -120,3 +120,22 @@ def squared_norms(A: Any, dtype: np.dtype) -> Array:
         if sp.issparse(A):
             return np.asarray(A.multiply(A).sum(axis=1)).ravel().astype(dtype)
         return np.einsum("ij,ij->i", A, A)
+
+
+def unit_rows(A: Any) -> Any:
+    """Rows of any size divided by their lengths, in float64; rows of zeros stay.
+
+    >>> unit_rows(np.array([[3e200, 4e200], [0.0, 0.0]])).round(12).tolist()
+    [[0.6, 0.8], [0.0, 0.0]]
+    """
+    A = A.astype(np.float64)
+    # By the largest entries first: squares of rows that are huge or tiny leave the range of numbers.
+    A = _divided(A, abs(A).max(axis=1))
+    return _divided(A, np.sqrt(squared_norms(A, A.dtype)))
+
+
+def _divided(A: Any, sizes: Any) -> Any:
+    """Rows divided by their sizes, those of size 0 as they are."""
+    sizes = np.ravel(sizes.toarray() if sp.issparse(sizes) else sizes)
+    sizes[sizes == 0] = 1
+    return sp.csr_matrix(sp.diags_array(1 / sizes) @ A) if sp.issparse(A) else A / sizes[:, None]

@@ -13,6 +13,7 @@ from typing import Any, Literal
 import numpy as np
 
 from mercer._errors import ParameterError
+from mercer.data.objects import short
 
 Transform = Literal["log", "identity"]
 Bounds = tuple[float, float]
@@ -73,10 +74,29 @@ def number(
     optional: bool = False,
     rules: tuple[str, ...] = (),
 ) -> Any:
-    """A dataclass field that is a tunable number of a kernel: above ``low`` (at least ``low`` if ``closed``).
+    """A dataclass field that is a tunable number of a kernel.
 
-    With ``per_column`` it may be a list of numbers, and with ``optional`` also an empty one. It may also be the name of
-    one of ``rules``, by which ``kernel.with_data(X)`` takes it from the rows.
+    Parameters
+    ----------
+    default : float, list of float or str, optional
+    bounds : (float, float), default=(1e-5, 1e5)
+        Where an optimiser may look for it.
+    transform : {"log", "identity"}, default="log"
+        The scale on which an optimiser sees it.
+    low : float, default=0.0
+        The number must be above it.
+    closed : bool, default=False
+        Whether it may be equal to ``low``.
+    per_column : bool, default=False
+        Whether it may be a list of numbers.
+    optional : bool, default=False
+        Whether it may be an empty list.
+    rules : tuple of str, default=()
+        It may also be the name of one of these rules, by which ``kernel.with_data(X)`` takes it from the rows.
+
+    Returns
+    -------
+    dataclasses.Field
     """
     info = {
         "bounds": bounds, "transform": transform, "low": low, "closed": closed, "per_column": per_column,
@@ -95,7 +115,7 @@ def check_number(kernel: str, name: str, value: Any, info: Mapping[str, Any]) ->
         values = _real_numbers(value)
         if values is None:
             raise ParameterError(
-                f"{kernel}: {name} must be a number or a list with one number a column, and is {value!r}."
+                f"{kernel}: {name} must be a number or a list with one number a column, and is {short(value)}."
             )
         if type(value) is tuple and all(type(v) is float for v in value):
             # The very tuple comes back, so that scikit-learn's clone finds what it passed in.
@@ -107,8 +127,8 @@ def check_number(kernel: str, name: str, value: Any, info: Mapping[str, Any]) ->
         return checked
     if isinstance(value, bool) or not isinstance(value, numbers.Real):
         wanted = " or ".join(["a number", *map(repr, info["rules"])])
-        raise ParameterError(f"{kernel}: {name} must be {wanted}, and is {value!r}.")
-    value = value if type(value) is float else float(value)
+        raise ParameterError(f"{kernel}: {name} must be {wanted}, and is {short(value)}.")
+    value = as_float(value)
     _check_range(kernel, name, value, info)
     return value
 
@@ -123,26 +143,54 @@ def _real_numbers(value: Any) -> np.ndarray | None:
     return values if values.ndim == 1 and values.size > 0 and values.dtype.kind in "fiu" else None
 
 
-def whole(kernel: str, name: str, value: Any, allowed: str, low: int = 1) -> int:
-    """``value`` as an int of at least ``low``; ``allowed`` says in words what it may be."""
+def whole(kernel: str, name: str, value: Any, allowed: str, low: int = 1, high: int = 2**53) -> int:
+    """``value`` as an int of at least ``low``; ``allowed`` says in words what it may be.
+
+    >>> whole("Spectrum", "length", 1e300, "a whole number above 0")
+    Traceback (most recent call last):
+        ...
+    mercer._errors.ParameterError: Spectrum: length must be at most 9007199254740992, and is 1e+300.
+    """
     real = isinstance(value, numbers.Real) and not isinstance(value, bool)
-    if not real or not float(value).is_integer() or float(value) < low:
-        raise ParameterError(f"{kernel}: {name} must be {allowed}, and is {value!r}.")
+    # Whole numbers may be beyond all floats.
+    if not real or not (isinstance(value, numbers.Integral) or as_float(value).is_integer()) or value < low:
+        raise ParameterError(f"{kernel}: {name} must be {allowed}, and is {short(value)}.")
+    if value > high:
+        raise ParameterError(f"{kernel}: {name} must be at most {high}, and is {short(value)}.")
     return int(value)
+
+
+def as_float(value: Any) -> float:
+    """A real number as a float, infinite where it is beyond all floats.
+
+    >>> as_float(3), as_float(-(10**400))
+    (3.0, -inf)
+    """
+    try:
+        return float(value)
+    except OverflowError:
+        return math.inf if value > 0 else -math.inf
+
+
+def one_of(kernel: str, name: str, value: Any, allowed: tuple[str, ...]) -> str:
+    """``value`` as one of some words."""
+    if not isinstance(value, str) or value not in allowed:
+        raise ParameterError(f"{kernel}: {name} must be one of {', '.join(allowed)}, and is {short(value)}.")
+    return str(value)
 
 
 def flag(kernel: str, name: str, value: Any) -> bool:
     """``value`` as a bool."""
     if not isinstance(value, (bool, np.bool_)):
-        raise ParameterError(f"{kernel}: {name} must be True or False, and is {value!r}.")
+        raise ParameterError(f"{kernel}: {name} must be True or False, and is {short(value)}.")
     return bool(value)
 
 
 def positive(kernel: str, name: str, value: Any, allowed: str, high: float = math.inf) -> float:
     """``value`` as a float above 0 and at most ``high``; ``allowed`` says in words what it may be."""
-    if isinstance(value, bool) or not isinstance(value, numbers.Real) or not 0 < float(value) <= high:
-        raise ParameterError(f"{kernel}: {name} must be {allowed}, and is {value!r}.")
-    return float(value)
+    if isinstance(value, bool) or not isinstance(value, numbers.Real) or not 0 < as_float(value) <= high:
+        raise ParameterError(f"{kernel}: {name} must be {allowed}, and is {short(value)}.")
+    return as_float(value)
 
 
 def check_function(method: str, function: Any) -> None:
@@ -160,20 +208,20 @@ def _check_range(kernel: str, name: str, value: float, info: Mapping[str, Any]) 
     low, closed = info["low"], info["closed"]
     if not math.isfinite(value) or value < low or (value == low and not closed):
         wanted = "finite" if low == -math.inf else f"finite and {'at least' if closed else 'above'} {low:g}"
-        raise ParameterError(f"{kernel}: {name} must be {wanted}, and is {value!r}.")
+        raise ParameterError(f"{kernel}: {name} must be {wanted}, and is {short(value)}.")
     if value and info["transform"] == "log" and not _SMALLEST < value < 1 / _SMALLEST:
         raise ParameterError(
             f"{kernel}: {name} must lie between {_SMALLEST:g} and {1 / _SMALLEST:g}, where its square is a number, "
-            f"and is {value!r}."
+            f"and is {short(value)}."
         )
 
 
 def check_bounds(name: str, bounds: Any) -> Bounds:
     """``bounds`` as a pair of finite floats in order."""
     try:
-        low, high = (float(b) for b in bounds)
+        low, high = (as_float(b) for b in bounds)
     except (TypeError, ValueError) as error:
-        raise ParameterError(f"bounds of {name} must be a pair (low, high), and are {bounds!r}.") from error
+        raise ParameterError(f"bounds of {name} must be a pair (low, high), and are {short(bounds)}.") from error
     if not (math.isfinite(low) and math.isfinite(high) and low < high):
-        raise ParameterError(f"bounds of {name} must be finite with low < high, and are {bounds!r}.")
+        raise ParameterError(f"bounds of {name} must be finite with low < high, and are {short(bounds)}.")
     return low, high

@@ -116,7 +116,8 @@ class _Reader:
             ) from error
         except (ValueError, RecursionError, MemoryError) as error:
             raise KernelSyntaxError(
-                f"the kernel expression cannot be read ({error or 'it is nested too deeply'}); write it more simply."
+                f"the kernel expression cannot be read ({str(error) or 'it is nested too deeply'}); write it in a "
+                "simpler way."
             ) from error
         return self._value(tree.body)
 
@@ -278,8 +279,7 @@ class _Reader:
             inspect.signature(function).bind(*arguments, **keywords)
         except TypeError as error:
             advice = right_call(self._names[name], arguments, keywords) if inspect.isclass(function) else None
-            more = f" {advice}" if advice else ""
-            self._fail(node, f"{name}: {error}; it takes {_parameters(function)}.{more}")
+            self._fail(node, advice or f"{name}: {error}; it takes {_parameters(function)}.")
         return self._made(node, lambda: function(*arguments, **keywords))
 
     def _named(self, node: ast.expr) -> dict[str, Any]:

@@ -60,6 +60,12 @@ class Plan:
         self.kernel._fill(pairs, out)
         pairs.release()
 
+    def _fill_checked(self, rows: slice, columns: slice, out: Array) -> None:
+        """Write one tile, and raise if it holds NaN or an infinity; while it is in the cache, a look costs little."""
+        with np.errstate(over="ignore", invalid="ignore"):
+            self.fill(rows, columns, out)
+        check_finite(out, self.kernel)
+
     def leading(self) -> Plan | None:
         """The same with distances from leading directions, or None where that would not be much cheaper."""
         frame = Frame(self.left.root, self.right.root)
@@ -78,8 +84,11 @@ class Plan:
         if self.left.n and self.right.n:
             self.fill(slice(0, 1), slice(0, 1), np.empty((1, 1), self.dtype))
 
-    def dense(self, out: Array | None = None, n_jobs: int | None = None) -> Array:
-        """The whole block; into ``out`` if given. What would not fit the memory budget is refused."""
+    def dense(self, out: Array | None = None, n_jobs: int | None = None, checked: bool = False) -> Array:
+        """The whole block; into ``out`` if given. What would not fit the memory budget is refused.
+
+        With ``checked``, values that are NaN or infinite are an error; learners look at what they make of them.
+        """
         if out is None:
             n, m = self.shape
             memory.require(
@@ -93,7 +102,7 @@ class Plan:
             self.prepare()
         if out is None:
             out = np.empty(self.shape, self.dtype)
-        tiles.dense(self.fill, out, self.symmetric, n_jobs, self.tile)
+        tiles.dense(self._fill_checked if checked else self.fill, out, self.symmetric, n_jobs, self.tile)
         return out
 
     def pull(self, weights: Array, n_jobs: int | None = None) -> Array:
@@ -125,7 +134,8 @@ class Plan:
         def visit(rows: slice, columns: slice) -> Array:
             slopes = np.zeros(len(parameters))
             pairs = self.pairs(rows, columns, np.dtype(np.float64))
-            with tiles.scratch(pairs.shape, pairs.dtype) as weights:
+            # Distances that overflow belong to values of 0, whose slopes are 0.
+            with tiles.scratch(pairs.shape, pairs.dtype) as weights, np.errstate(over="ignore"):
                 weigh(rows, columns, weights)
                 self.kernel._pull(pairs, weights, slopes)
             pairs.release()

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import abc
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import scipy.sparse as sp
@@ -25,9 +25,11 @@ from mercer.kernels.operands import (
     products,
     scaled,
     squared_norms,
+    unit_rows,
     words,
 )
 from mercer.loops import bits, distances
+from mercer.loops.angles import repair_angles
 
 # Below this share of the squared norms, cancellation has eaten the digits of a squared distance.
 CANCELLED = {np.dtype(np.float32): 1e-5, np.dtype(np.float64): 1e-10}
@@ -35,6 +37,9 @@ CANCELLED = {np.dtype(np.float32): 1e-5, np.dtype(np.float64): 1e-10}
 
 class Statistic(abc.ABC):
     """One number for a pair of rows."""
+
+    is_distance: ClassVar[bool] = False
+    """Whether it is 0 for equal rows and more for others."""
 
     @abc.abstractmethod
     def prepare(self, side: Rows, frame: Frame, dtype: np.dtype) -> Operand:
@@ -110,6 +115,8 @@ def _distances(left: Operand, right: Operand, multiplier: float, out: Array) -> 
 class SquaredDistance(Statistic):
     """``sum_c ((x_c - z_c) / scale_c)^2``; no scales means all are 1."""
 
+    is_distance = True
+
     scales: tuple[float, ...] = ()
 
     def prepare(self, side: Rows, frame: Frame, dtype: np.dtype) -> Operand:
@@ -164,6 +171,8 @@ class PeriodicDistance(Statistic):
     of the squared distance there, so that it is a matrix product.
     """
 
+    is_distance = True
+
     period: float = 1.0
 
     def prepare(self, side: Rows, frame: Frame, dtype: np.dtype) -> Operand:
@@ -171,7 +180,7 @@ class PeriodicDistance(Statistic):
         X = side.vectors
         if sp.issparse(X):
             raise DataError("Periodic needs dense rows; pass X.toarray().")
-        X = X - frame.right.vectors.mean(axis=0, dtype=np.float64)
+        X = X - frame.center
         angle = X * (2 * np.pi / self.period)
         wound = np.concatenate([np.cos(angle), np.sin(angle)], axis=1).astype(dtype)
         return wound, np.full(len(X), X.shape[1], dtype), X.astype(dtype)
@@ -193,6 +202,33 @@ class PeriodicDistance(Statistic):
 
     def pull_diagonal(self, operand: Operand, weights: Array) -> Array:
         return np.zeros(1)
+
+
+@dataclass(frozen=True)
+class Angle(Statistic):
+    """The angle between two rows, of a row of zeros with any other pi / 2."""
+
+    def prepare(self, side: Rows, frame: Frame, dtype: np.dtype) -> Operand:
+        frame.check_columns()
+        A = unit_rows(held(side, frame))
+        # Rows of two inputs are never the same row, and a row of zeros has no angle of 0 with itself.
+        numbers = np.where(squared_norms(A, np.dtype(float)) > 0, np.asarray(side.numbers, float), np.nan)
+        return A.astype(dtype, copy=False), numbers if side.root is frame.right else -1 - numbers
+
+    def fill(self, left: Operand, right: Operand, multiplier: float, out: Array) -> None:
+        (A, rows), (B, columns) = left, right
+        products(A, B, out)
+        np.clip(out, -1, 1, out=out)
+        np.arccos(out, out=out)
+        if sp.issparse(A):
+            # Sparse rows are not repaired, as distances are not.
+            A = B = np.empty((0, 0), out.dtype)
+        repair_angles(out, A, B, rows, columns)
+        if multiplier != 1.0:
+            out *= out.dtype.type(multiplier)
+
+    def diagonal(self, operand: Operand) -> Array:
+        return np.where(np.isnan(operand[1]), np.pi / 2, 0.0)
 
 
 class _ColumnWise(Statistic):
@@ -240,6 +276,8 @@ def _refuse_negative(X: np.ndarray, what: str) -> None:
 class ManhattanDistance(_ColumnWise):
     """``sum_c |x_c - z_c| / scale_c``."""
 
+    is_distance = True
+
     scales: tuple[float, ...] = ()
 
     def scaled(self, X: np.ndarray) -> np.ndarray:
@@ -262,6 +300,8 @@ class ManhattanDistance(_ColumnWise):
 @dataclass(frozen=True)
 class ChiSquaredDistance(_ColumnWise):
     """``sum_c (x_c - z_c)^2 / (x_c + z_c)`` on values of at least 0."""
+
+    is_distance = True
 
     def check(self, X: np.ndarray) -> None:
         _refuse_negative(X, "ChiSquared")

@@ -28,7 +28,7 @@ def _rebuilt(table, firsts, count, ids):
 
 
 @jit
-def tabulate(ids, counts, starts, columns, values, kept):
+def tabulate(ids, counts, starts, columns, values, kept, stop):
     """Features of rows as a sparse matrix: a column a feature, in the order of their coming; no entry twice in a row.
 
     Fills ``columns`` and ``values``, which have room for all, and ``kept``, where each row starts in them. Returns
@@ -43,6 +43,8 @@ def tabulate(ids, counts, starts, columns, values, kept):
     for i in range(starts.shape[0] - 1):
         begin = put
         for e in range(starts[i], starts[i + 1]):
+            if e & 0xFFF == 0 and stop[0]:
+                return firsts[:count].copy()
             at = _slot(table, firsts, ids, ids[e])
             column = table[at]
             if column < 0:

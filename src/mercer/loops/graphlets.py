@@ -21,10 +21,11 @@ def _bits(starts, neighbours, chosen, count, w):
 
 
 @jit
-def connected_parts(first, last, starts, neighbours, size, counts):
+def connected_parts(first, last, starts, neighbours, size, counts, stop):
     """Add one to ``counts[code]`` for each connected set of ``size`` nodes of the graph from ``first`` to ``last``.
 
-    Each set is met once (Wernicke, 2006, "Efficient detection of network motifs", algorithm ESU).
+    Each set is met once (Wernicke, 2006, "Efficient detection of network motifs", algorithm ESU). Returns early once
+    ``stop[0]`` is set.
     """
     n = last - first
     near = np.zeros(n, np.bool_)
@@ -60,6 +61,8 @@ def connected_parts(first, last, starts, neighbours, size, counts):
             if depth + 2 == size:
                 counts[code] += 1.0
                 continue
+            if stop[0]:
+                return
             chosen[depth + 1] = w
             codes[depth + 1] = code
             for c in range(lengths[depth]):
@@ -78,12 +81,17 @@ def connected_parts(first, last, starts, neighbours, size, counts):
 
 
 @jit
-def drawn_parts(first, last, starts, neighbours, size, samples, seed, counts):
-    """Add one to ``counts[code]`` for each of ``samples`` sets of ``size`` nodes, each drawn from all such sets."""
+def drawn_parts(first, last, starts, neighbours, size, samples, seed, counts, stop):
+    """Add one to ``counts[code]`` for each of ``samples`` sets of ``size`` nodes, each drawn from all such sets.
+
+    Returns early once ``stop[0]`` is set.
+    """
     n = last - first
     chosen = np.empty(size, np.int64)
     state = seed
     for _ in range(samples):
+        if stop[0]:
+            return
         code = 0
         count = 0
         while count < size:

@@ -5,6 +5,8 @@ import numpy as np
 from mercer.loops._jit import jit
 from mercer.loops.strings import mix
 
+_SORTED = 2**22
+
 
 @jit
 def join(one, other):
@@ -60,25 +62,30 @@ def refine(labels, starts, neighbours, through, edge_labels, out):
 
 
 @jit
-def count_runs(ids, starts, counts, ends):
+def count_runs(ids, starts, counts, ends, stop):
     """Put each of a row's ids once, with how often it is there, into the front of the same arrays.
 
-    ``ids[starts[i] : starts[i + 1]]`` are those of row i; ``ends`` receives where the rows then begin and end.
+    ``ids[starts[i] : starts[i + 1]]`` are those of row i; ``ends`` receives where the rows then begin and end. Of very
+    many ids an id is counted in several parts, since nothing stops a sort.
     """
     at = 0
     ends[0] = 0
     for i in range(starts.shape[0] - 1):
-        ids[starts[i] : starts[i + 1]].sort()
-        last = np.uint64(0)
-        for c in range(starts[i], starts[i + 1]):
-            current = ids[c]
-            if c > starts[i] and current == last:
-                counts[at - 1] += 1.0
-            else:
-                ids[at] = current
-                counts[at] = 1.0
-                last = current
-                at += 1
+        for begin in range(starts[i], starts[i + 1], _SORTED):
+            if stop[0]:
+                return
+            end = min(begin + _SORTED, starts[i + 1])
+            ids[begin:end].sort()
+            last = np.uint64(0)
+            for c in range(begin, end):
+                current = ids[c]
+                if c > begin and current == last:
+                    counts[at - 1] += 1.0
+                else:
+                    ids[at] = current
+                    counts[at] = 1.0
+                    last = current
+                    at += 1
         ends[i + 1] = at
 
 
@@ -91,7 +98,7 @@ def hash_pairs(labels, edges, edge_labels, out):
 
 
 @jit
-def shortest_paths(first, last, starts, neighbours, labels, ordered, ids):
+def shortest_paths(first, last, starts, neighbours, labels, ordered, ids, stop):
     """A hash of the labels of two nodes and the edges between them on a shortest path, for each level of labels.
 
     For all pairs of different nodes from ``first`` to ``last`` (one graph) that are joined by a path: ``ordered`` ones,
@@ -103,6 +110,8 @@ def shortest_paths(first, last, starts, neighbours, labels, ordered, ids):
     queue = np.empty(n, np.int64)
     at = 0
     for source in range(n):
+        if stop[0]:
+            break
         distance[:] = -1
         distance[source] = 0
         queue[0] = source

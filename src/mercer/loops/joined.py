@@ -8,7 +8,8 @@ from __future__ import annotations
 import numpy as np
 
 from mercer.loops._jit import jit
-from mercer.loops.smo import set_masks, smo_steps
+from mercer.loops.picked import pick_row
+from mercer.loops.smo import set_masks, smo_steps, smo_steps_picking
 
 # Steps for each row after which the problem is left to methods that do more than steps.
 _ROUND = 4
@@ -58,14 +59,6 @@ def solve_joined(own_first, own_second, cross, K, present, work, beta, lower, up
 
 
 @jit
-def pick_row(matrix, at, i, row):
-    """Row ``i`` of ``matrix[at][:, at]``."""
-    source = matrix[at[i]]
-    for r in range(at.shape[0]):
-        row[r] = source[at[r]]
-
-
-@jit
 def pick_rows(matrix, at, index, K, present):
     """The rows ``index`` of ``matrix[at][:, at]``, as far as they are not there."""
     for i in index:
@@ -87,13 +80,7 @@ def solve_picked(matrix, at, K, present, work, beta, lower, upper, tol):
         largest = max(largest, diagonal[r])
     least = np.finfo(np.float64).eps * max(largest, np.finfo(np.float32).tiny)
     set_masks(beta, lower, upper, tube, rise, fall)
-    done, missing = 0, 0
-    while missing >= 0 and done < _ROUND * q:
-        steps, _, missing = smo_steps(
-            K, present, diagonal, F, beta, lower, upper, tube, rise, fall, keys, bits, tol, least, _ROUND * q - done
-        )
-        done += steps
-        if missing >= 0:
-            pick_row(matrix, at, missing, K[missing])
-            present[missing] = True
-    return done
+    steps, _, _ = smo_steps_picking(
+        matrix, at, K, present, diagonal, F, beta, lower, upper, tube, rise, fall, keys, bits, tol, least, _ROUND * q
+    )
+    return steps

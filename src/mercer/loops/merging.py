@@ -10,7 +10,8 @@ import numpy as np
 
 from mercer.loops._jit import jit
 from mercer.loops.exponential import exponential_float64
-from mercer.loops.online import CHANGES, LOSS, SCALE, SIZE, any_of, descent, shrink
+from mercer.loops.losses import descent
+from mercer.loops.online import CHANGES, LOSS, SCALE, SIZE, any_of, shrink
 
 _GOLDEN = 0.6180339887498949
 _ROUNDS = 24
@@ -133,18 +134,19 @@ def merge(theta, points, born, size, scale, lost, near, from_a, from_b, norms):
 
 @jit
 def merging_steps(
-    rows, targets, rates, alpha, intercept, loss, epsilon, budget, before, theta, bias, lost, points, born, counts,
-    numbers,
+    rows, targets, rates, alpha, intercept, loss, parameter, budget, before, theta, bias, lost, points, born, counts,
+    numbers, start, end,
 ):
-    """A step at each of ``rows`` (n, d); ``points`` (budget + 1, d), ``theta`` (k, budget + 1), ``born`` (budget + 1,).
+    """A step at each row of ``rows`` (n, d) from ``start`` to ``end``.
 
-    The other arguments are those of ``online.steps``.
+    ``points`` is (budget + 1, d), ``theta`` (k, budget + 1) and ``born`` (budget + 1,). The other arguments
+    are those of ``online.steps``.
     """
     outputs, most = theta.shape[0], points.shape[0]
     f, g = np.empty(outputs), np.empty(outputs)
     kernel, near, from_b, norms = np.empty(most), np.empty(most), np.empty(most), np.empty(most)
     from_a = np.empty(2 * most)
-    for s in range(rows.shape[0]):
+    for s in range(start, end):
         x, rate, size = rows[s], rates[s], counts[SIZE]
         negative_distances(x, points, size, kernel)
         same = -1
@@ -157,7 +159,7 @@ def merging_steps(
             for j in range(size):
                 value += theta[c, j] * kernel[j]
             f[c] = bias[c] + numbers[SCALE] * value
-        numbers[LOSS] += descent(loss, epsilon, targets[s], f, g)
+        numbers[LOSS] += descent(loss, parameter, targets[s], f, g)
         shrink(1.0 - rate * alpha, theta, lost, numbers)
         if rate == 0.0 or not any_of(g):
             continue

@@ -49,33 +49,45 @@ def _solve(L, m, x):
 
 
 @jit_in_order
-def newton_step(K, F, beta, lower, upper, balanced, L, index, d, ones):
-    """One Newton step on the weights inside their box, cut at the first bound, in place; whether there was one.
-
-    ``F`` (q,) is the gradient, which follows. ``balanced`` keeps the sum of the weights. ``L`` (m, m), ``index``, ``d``
-    and ``ones`` (m,) are room for at most m free weights.
-    """
+def _free(beta, lower, upper, index):
+    """The weights inside their box, in ``index``; their number, or -1 if there is no room for them."""
     m = 0
     for r in range(beta.shape[0]):
         if lower[r] < beta[r] < upper[r]:
             if m == index.shape[0]:
-                return False
+                return -1
             index[m] = r
             m += 1
-    if m < (2 if balanced else 1):
-        return False
+    return m
+
+
+@jit_in_order
+def _factor_free(K, index, m, L):
+    """The Cholesky factor of the matrix of ``m`` free weights in ``L``; False if there is none."""
     mean = 0.0
     for r in range(m):
         row = K[index[r]]
         for c in range(r + 1):
             L[r, c] = row[index[c]]
         mean += L[r, r] / m
-        d[r] = F[index[r]]
-        ones[r] = 1.0
     for r in range(m):
         L[r, r] += _RIDGE * mean
-    if not _factor(L, m):
+    return _factor(L, m)
+
+
+@jit_in_order
+def newton_step(K, F, beta, lower, upper, balanced, L, index, d, ones):
+    """One Newton step on the weights inside their box, cut at the first bound, in place; whether there was one.
+
+    ``F`` (q,) is the gradient, which follows. ``balanced`` keeps the sum of the weights. ``L`` (m, m), ``index``, ``d``
+    and ``ones`` (m,) are room for at most m free weights.
+    """
+    m = _free(beta, lower, upper, index)
+    if m < (2 if balanced else 1) or not _factor_free(K, index, m, L):
         return False
+    for r in range(m):
+        d[r] = F[index[r]]
+        ones[r] = 1.0
     _solve(L, m, d)
     if balanced:
         _solve(L, m, ones)
@@ -87,6 +99,47 @@ def newton_step(K, F, beta, lower, upper, balanced, L, index, d, ones):
         for r in range(m):
             d[r] -= left
     return _go(K, F, beta, lower, upper, index[:m], d[:m])
+
+
+@jit_in_order
+def newton_step_in_groups(K, F, beta, lower, upper, a, L, index, d, ones):
+    """The same where the first ``a`` weights keep their sum, and the others theirs; ``ones`` is (2, m)."""
+    m = _free(beta, lower, upper, index)
+    if m < 2 or not _factor_free(K, index, m, L):
+        return False
+    first = 0
+    for r in range(m):
+        d[r] = F[index[r]]
+        group = 0 if index[r] < a else 1
+        ones[0, r], ones[1, r] = 1.0 - group, group
+        first += 1 - group
+    _solve(L, m, d)
+    for group in range(2):
+        begin, end = (0, first) if group == 0 else (first, m)
+        if begin == end:
+            continue
+        _solve(L, m, ones[group])
+        if group == 1 and first > 0:
+            # Of what keeps the sum of the others.
+            _take_away(ones[1], ones[0], np.sum(ones[1, :first]) / np.sum(ones[0, :first]), m)
+        if group == 0 or first > 0:
+            _take_away(d, ones[0], np.sum(d[:first]) / np.sum(ones[0, :first]), m)
+        if group == 1:
+            _take_away(d, ones[1], np.sum(d[first:m]) / np.sum(ones[1, first:m]), m)
+    for group in range(2):
+        begin, end = (0, first) if group == 0 else (first, m)
+        left = 0.0
+        for r in range(begin, end):
+            left += d[r] / (end - begin)
+        for r in range(begin, end):
+            d[r] -= left
+    return _go(K, F, beta, lower, upper, index[:m], d[:m])
+
+
+@jit_in_order
+def _take_away(values, direction, times, m):
+    for r in range(m):
+        values[r] -= times * direction[r]
 
 
 @jit_in_order

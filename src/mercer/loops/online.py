@@ -13,10 +13,8 @@ from __future__ import annotations
 import numpy as np
 
 from mercer.loops._jit import jit
-from mercer.loops.sgd import slope
+from mercer.loops.losses import descent
 
-# Losses of the margin y f have the numbers that they have in sgd.py.
-HINGE, SQUARED_HINGE, LOG, MODIFIED_HUBER, SOFTMAX, SQUARED, EPSILON_INSENSITIVE, HUBER = range(8)
 OLDEST, SMALLEST, PROJECTION = range(3)
 SIZE, CHANGES = range(2)
 SCALE, LOSS = range(2)
@@ -28,50 +26,6 @@ _SMALL = 1e-100
 # rounding unit times their square. With 1e-7 errors of a projected length reached 1e-2, with this 2e-6.
 DEPENDENT = 1e-5
 _ROUNDING = 1e-15
-
-
-@jit
-def descent(loss, epsilon, y, f, g):
-    """Minus the gradient of a loss at the values ``f`` (k,), into ``g`` (k,); returns the loss."""
-    total = 0.0
-    if loss == SOFTMAX:
-        top = f[0]
-        for c in range(f.shape[0]):
-            top = max(top, f[c])
-        for c in range(f.shape[0]):
-            g[c] = np.exp(f[c] - top)
-            total += g[c]
-        out = np.log(total)
-        for c in range(f.shape[0]):
-            out -= y[c] * (f[c] - top)
-            g[c] = y[c] - g[c] / total
-        return out
-    for c in range(f.shape[0]):
-        if loss <= MODIFIED_HUBER:
-            z = y[c] * f[c]
-            g[c] = y[c] * slope(loss, z)
-            if loss == LOG:
-                total += max(-z, 0.0) + np.log1p(np.exp(-abs(z)))
-            elif loss == HINGE:
-                total += max(1.0 - z, 0.0)
-            elif loss == MODIFIED_HUBER and z < -1.0:
-                total += -4.0 * z
-            else:
-                total += max(1.0 - z, 0.0) ** 2
-            continue
-        r = y[c] - f[c]
-        size = abs(r)
-        if loss == SQUARED:
-            g[c] = r
-            total += 0.5 * r * r
-        elif loss == HUBER:
-            g[c] = min(max(r, -epsilon), epsilon)
-            inner = min(size, epsilon)
-            total += inner * (size - 0.5 * inner)
-        else:
-            g[c] = 0.0 if size <= epsilon else (1.0 if r > 0.0 else -1.0)
-            total += max(size - epsilon, 0.0)
-    return total
 
 
 @jit
@@ -116,26 +70,28 @@ def victim(strategy, theta, diagonal, born, inside):
 
 @jit
 def steps(
-    rows, own, targets, rates, alpha, intercept, loss, epsilon, strategy, budget, before, theta, bias, lost, diagonal,
-    born, inside, counts, numbers,
+    rows, own, targets, rates, alpha, intercept, loss, parameter, strategy, budget, before, theta, bias, lost,
+    diagonal, born, inside, counts, numbers, start, end,
 ):
-    """A step at each row whose kernel values with all p rows are ``rows`` (n, p); ``own`` (n,) is its place among them.
+    """A step at each row from ``start`` to ``end``, whose kernel values with all p rows are ``rows`` (n, p).
+
+    ``own`` (n,) is the place of a row among the p.
 
     ``born`` (p,) is the step that last changed a row of the expansion, ``inside`` (p,) says which are in it,
     ``counts[SIZE]`` how many; of a full one (``budget``, if not negative) another is forgotten. ``numbers[LOSS]``
-    adds up the losses before each step. Returns how many steps were made: n, or where the strategy is ``PROJECTION``
-    as many as need none.
+    adds up the losses before each step. Returns where the steps ended: at ``end``, or where the strategy is
+    ``PROJECTION`` before the first row that needs one.
     """
     outputs = theta.shape[0]
     f, g = np.empty(outputs), np.empty(outputs)
-    for s in range(rows.shape[0]):
+    for s in range(start, end):
         row, i, rate = rows[s], own[s], rates[s]
         for c in range(outputs):
             value = 0.0
             for j in range(row.shape[0]):
                 value += theta[c, j] * row[j]
             f[c] = bias[c] + numbers[SCALE] * value
-        value = descent(loss, epsilon, targets[s], f, g)
+        value = descent(loss, parameter, targets[s], f, g)
         learns = rate != 0.0 and any_of(g)
         if learns and not inside[i] and counts[SIZE] == budget and strategy == PROJECTION:
             return s
@@ -159,7 +115,7 @@ def steps(
             theta[c, i] += rate * g[c] / numbers[SCALE]
             if intercept:
                 bias[c] += rate * g[c]
-    return rows.shape[0]
+    return end
 
 
 @jit
@@ -280,10 +236,10 @@ def _take_in(theta, change, lost, scale, Q, shares, u, residual, goes, size, row
 
 @jit
 def projected_steps(
-    rows, own, targets, rates, alpha, intercept, loss, epsilon, budget, before, theta, bias, lost, diagonal, born,
-    inside, counts, numbers, members, Q, shares, start,
+    rows, own, targets, rates, alpha, intercept, loss, parameter, budget, before, theta, bias, lost, diagonal, born,
+    inside, counts, numbers, members, Q, shares, start, end,
 ):
-    """The same from the row ``start`` on, where a row that has to go is projected on the span of the others.
+    """The same where a row that has to go is projected on the span of the others.
 
     ``members`` (budget,) are the rows of the expansion, ``Q`` (budget, budget) the inverse of their Gram matrix, and
     ``shares`` (n, budget) its products with their kernel values with each row: the weights of the row's projection.
@@ -291,14 +247,14 @@ def projected_steps(
     """
     outputs = theta.shape[0]
     f, g, change, u = np.empty(outputs), np.empty(outputs), np.empty(outputs), np.zeros(budget)
-    for s in range(start, rows.shape[0]):
+    for s in range(start, end):
         row, i, rate = rows[s], own[s], rates[s]
         for c in range(outputs):
             value = 0.0
             for j in range(row.shape[0]):
                 value += theta[c, j] * row[j]
             f[c] = bias[c] + numbers[SCALE] * value
-        numbers[LOSS] += descent(loss, epsilon, targets[s], f, g)
+        numbers[LOSS] += descent(loss, parameter, targets[s], f, g)
         shrink(1.0 - rate * alpha, theta, lost, numbers)
         if rate == 0.0 or not any_of(g):
             continue

@@ -10,22 +10,23 @@ import numpy as np
 
 from mercer.loops._jit import jit_in_order
 from mercer.loops.newton import MOST_FREE, newton_step
-from mercer.loops.smo import set_masks, smo_steps
+from mercer.loops.picked import pick_row
+from mercer.loops.smo import set_masks, smo_steps_picking
 
 # Sums are taken in the order that is written: else the last bits depended on whether a function was compiled or
 # read from the cache.
 # Steps for each row before it is seen whether float64 can tell the violation from rounding; and the most of them.
-_ROUND = 4
-_ROUNDS = 20
+ROUND = 4
+ROUNDS = 20
 # Newton steps that end at a bound, before steps on pairs go on; and these to what part of the violation.
-_BOUNDS = 4
-_NEARER = 0.1
+BOUNDS = 4
+NEARER = 0.1
 # What is aimed at in units of the rounding of a gradient.
-_ABOVE = 4.0
+ABOVE = 4.0
 # The box of the row that stands for the offset where that is 0.
 _WIDE = 1e150
-_EPS = float(np.finfo(np.float64).eps)
-_LEAST = _EPS * float(np.finfo(np.float32).tiny)
+EPS = float(np.finfo(np.float64).eps)
+LEAST = EPS * float(np.finfo(np.float32).tiny)
 FIGURES = 7
 
 
@@ -54,18 +55,37 @@ def _assemble(K, own_first, own_second, a, b, pad, whole):
 
 
 @jit_in_order
-def _gradient(whole, beta, linear, F):
-    for r in range(F.shape[0]):
-        total = 0.0
-        row = whole[r]
-        for c in range(beta.shape[0]):
-            total += row[c] * beta[c]
-        F[r] = linear[r] - total
+def pick(matrix, at, i, whole, present):
+    """Row ``i`` of the matrix of a pair from ``matrix[at][:, at]``, with a zero behind it if it is padded."""
+    q = at.shape[0]
+    whole[i, q:] = 0.0
+    if i < q:
+        pick_row(matrix, at, i, whole[i, :q])
+    else:
+        whole[i, :q] = 0.0
+    present[i] = True
 
 
 @jit_in_order
-def _solve(whole, present, linear, beta, lower, upper, balanced, work, free, index, tol, exact, limit):
+def gradient_of(whole, beta, linear, F):
+    """``F = linear - K beta`` from the rows of the finite, symmetric ``whole`` whose weight is not 0."""
+    F[:] = 0.0
+    for c in range(beta.shape[0]):
+        weight, row = beta[c], whole[c]
+        if weight != 0.0:
+            for r in range(F.shape[0]):
+                F[r] += row[r] * weight
+    for r in range(F.shape[0]):
+        F[r] = linear[r] - F[r]
+
+
+@jit_in_order
+def _solve(
+    matrix, at, whole, present, linear, beta, lower, upper, balanced, work, free, index, tol, exact, limit
+):  # fmt: skip
     """SMO from ``beta``, and Newton steps for the last digits.
+
+    Rows of ``whole`` that are not ``present`` are picked from ``matrix[at][:, at]`` when they are first needed.
 
     ``work`` (8, at least q and m), ``free`` (m, m) and ``index`` (m,) are room for m free weights.
 
@@ -78,40 +98,45 @@ def _solve(whole, present, linear, beta, lower, upper, balanced, work, free, ind
     bits, m = keys.view(np.int64), index.shape[0]
     largest = 0.0
     for r in range(q):
-        diagonal[r] = whole[r, r]
+        if present[r]:
+            diagonal[r] = whole[r, r]
+        else:
+            diagonal[r] = matrix[at[r], at[r]] if r < at.shape[0] else 0.0
+            if beta[r] != 0.0 or r == at.shape[0]:
+                pick(matrix, at, r, whole, present)
         tube[r] = 0.0
         largest = max(largest, abs(diagonal[r]))
-    _gradient(whole, beta, linear, F)
+    gradient_of(whole, beta, linear, F)
     done, rounding, gap = 0, 0.0, np.inf
     # Steps to the tolerance first: mostly these find which weights are free.
     near = 0.9 * tol
-    for _ in range(_ROUNDS):
-        aim = 0.9 * min(max(exact, _ABOVE * rounding), tol)
+    for _ in range(ROUNDS):
+        aim = 0.9 * min(max(exact, ABOVE * rounding), tol)
         set_masks(beta, lower, upper, tube, rise, fall)
-        steps, gap, _ = smo_steps(
-            whole, present, diagonal, F, beta, lower, upper, tube, rise, fall, keys, bits, max(aim, near),
-            max(_EPS * largest, _LEAST), min(_ROUND * q, limit - done),
+        steps, gap, _ = smo_steps_picking(
+            matrix, at, whole, present, diagonal, F, beta, lower, upper, tube, rise, fall, keys, bits, max(aim, near),
+            max(EPS * largest, LEAST), min(ROUND * q, limit - done),
         )  # fmt: skip
         done += steps
         if gap <= aim:
             return done, True
-        rounding = 0.5 * _EPS * largest * _norm(beta, upper)
+        rounding = 0.5 * EPS * largest * norm_of(beta, upper)
         if gap <= near:
-            for _ in range(_BOUNDS):
+            for _ in range(BOUNDS):
                 if done >= limit or not newton_step(
                     whole, F, beta, lower, upper, balanced, free, index, work[6, :m], work[7, :m]
                 ):
                     break
                 done += 1
-                gap = _violation(F, beta, lower, upper)
-                if gap <= 0.9 * min(max(exact, _ABOVE * rounding), tol):
+                gap = violation_of(F, beta, lower, upper)
+                if gap <= 0.9 * min(max(exact, ABOVE * rounding), tol):
                     return done, True
-            near = _NEARER * gap
+            near = NEARER * gap
     return done, rounding > exact and gap <= tol
 
 
 @jit_in_order
-def _norm(beta, upper):
+def norm_of(beta, upper):
     total = 0.0
     for r in range(beta.shape[0]):
         if upper[r] < _WIDE:
@@ -120,7 +145,7 @@ def _norm(beta, upper):
 
 
 @jit_in_order
-def _violation(F, beta, lower, upper):
+def violation_of(F, beta, lower, upper):
     """The largest gradient that may rise less the smallest that may fall."""
     top, bottom = -np.inf, np.inf
     for r in range(F.shape[0]):
@@ -182,7 +207,7 @@ def _pose(first_row, second_row, a, first_layer, second_layer, bound, start, lin
 
 
 @jit_in_order
-def _keep(values, first_row, second_row, a, first_layer, second_layer, out):
+def keep_values(values, first_row, second_row, a, first_layer, second_layer, out):
     for r in range(values.shape[0]):
         if r < a:
             out[first_layer, first_row + r] = values[r]
@@ -191,8 +216,25 @@ def _keep(values, first_row, second_row, a, first_layer, second_layer, out):
 
 
 @jit_in_order
+def begin_pair(K, at, own, i, j, sizes, columns, places, pad, whole, present):
+    """Where the rows of a pair of classes are in ``K`` if that is a whole matrix; else its matrix is assembled."""
+    a, b = sizes[i], sizes[j]
+    present[:] = not at.shape[0]
+    where = np.empty(a + b if at.shape[0] else 0, np.int64)
+    if at.shape[0]:
+        where[:a] = at[columns[i] : columns[i] + a]
+        where[a:] = at[columns[j] : columns[j] + b]
+    else:
+        _assemble(
+            K[:, columns[j] : columns[j] + b], own[places[i] : places[i] + a * a],
+            own[places[j] : places[j] + b * b], a, b, pad, whole,
+        )  # fmt: skip
+    return where
+
+
+@jit_in_order
 def solve_with_later(
-    i, K, own, classes, sizes, rows, columns, places, bound, start, beta, gradient, offsets, figures, solved, most,
+    i, K, at, own, classes, sizes, rows, columns, places, bound, start, beta, gradient, offsets, figures, solved, most,
     intercept, tol, exact, limit,
 ):  # fmt: skip
     """The C-SVC of class ``i`` with each later one, as far as a pair has at most ``most`` rows.
@@ -203,6 +245,9 @@ def solve_with_later(
     ``offsets``, ``figures`` (primal, dual, violation, steps, complementary slackness, box, sum) and ``solved`` are of
     the pairs (c - i - 1,). Pairs that steps alone do not bring to ``exact``, or as near as rounding lets them, are
     left unsolved.
+
+    Where ``at`` is not empty, ``K`` is a whole matrix instead, of which the columns of the strip are at these
+    positions. Few rows of a pair ever have a weight: only these are picked from it, and ``own`` is not read.
     """
     room, arrays = np.empty((most + 1) * (most + 1)), np.empty((12, most + 1))
     free, index = np.empty((MOST_FREE, MOST_FREE)), np.empty(min(MOST_FREE, most + 1), np.int64)
@@ -216,26 +261,24 @@ def solve_with_later(
             continue
         size = q if intercept else q + 1
         whole = room[: size * size].reshape(size, size)
-        _assemble(
-            K[:, columns[j] : columns[j] + b], own[places[i] : places[i] + a * a], own[places[j] : places[j] + b * b],
-            a, b, not intercept, whole,
-        )  # fmt: skip
+        where = begin_pair(K, at, own, i, j, sizes, columns, places, not intercept, whole, present)
         linear, weight, lower, upper = arrays[8, :size], arrays[9, :size], arrays[10, :size], arrays[11, :size]
         if not intercept:
             linear[q], weight[q], lower[q], upper[q] = 0.0, 0.0, -_WIDE, _WIDE
         place = rows[i], rows[j], a, classes[j] - 1, classes[i]
         _pose(*place, bound, start, linear[:q], weight[:q], lower[:q], upper[:q])
         steps, good = _solve(
-            whole, present[:size], linear, weight, lower, upper, intercept, arrays[:8], free, index, tol, exact, limit
-        )
+            K, where, whole, present[:size], linear, weight, lower, upper, intercept, arrays[:8], free, index, tol,
+            exact, limit,
+        )  # fmt: skip
         F = arrays[0, :q]
-        _gradient(whole, weight[:q], linear, F)
+        gradient_of(whole, weight[:q], linear, F)
         offsets[t] = assess(F, linear[:q], weight[:q], lower[:q], upper[:q], intercept, figures[t])
         figures[t, 3] = steps
         # A NaN anywhere in the gradient is in its sum as well.
         solved[t] = good and figures[t, 2] <= tol and np.isfinite(np.sum(F))
-        _keep(weight[:q], *place, beta)
-        _keep(F, *place, gradient)
+        keep_values(weight[:q], *place, beta)
+        keep_values(F, *place, gradient)
 
 
 @jit_in_order

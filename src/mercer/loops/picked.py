@@ -13,6 +13,23 @@ def pick_entries(matrix, rows, columns, out):
 
 
 @jit
+def pick_row(matrix, at, i, row):
+    """Row ``i`` of ``matrix[at][:, at]``."""
+    source = matrix[at[i]]
+    for r in range(at.shape[0]):
+        row[r] = source[at[r]]
+
+
+@jit
+def pick_upper(matrix, at, out):
+    """The upper triangle of ``out = matrix[at][:, at]``, with the diagonal; the rest of ``out`` is left alone."""
+    for i in range(at.shape[0]):
+        source, target = matrix[at[i]], out[i]
+        for j in range(i, at.shape[0]):
+            target[j] = source[at[j]]
+
+
+@jit
 def is_finite(matrix):
     """Whether no entry is NaN or infinite."""
     astray = matrix.dtype.type(0)

@@ -9,35 +9,17 @@ the next step on, so the sum is ``clock * theta - lagged``, where ``clock`` adds
 ``lagged`` what was added times the clock at that time.
 
 Arrays: ``theta`` and ``lagged`` (k, p), ``gathered`` (k, n) the sum of u of each row, ``codes`` (n,) the class of a
-row, ``positive`` (k,) the class for which y = +1, ``price`` (n,).
+row, ``positive`` (k,) the class for which y = +1, ``price`` (n,), ``given`` (k,) u where the loss is ``GIVEN``.
 """
 
 from __future__ import annotations
 
-import numpy as np
-
 from mercer.loops._jit import jit
-
-HINGE, SQUARED_HINGE, LOG, MODIFIED_HUBER = range(4)
-
-
-@jit
-def slope(loss, z):
-    """Minus the derivative of a loss at the margin ``z``."""
-    if loss == HINGE:
-        return 1.0 if z < 1.0 else 0.0
-    if loss == SQUARED_HINGE:
-        return 2.0 * max(1.0 - z, 0.0)
-    if loss == LOG:
-        if z > 0.0:
-            small = np.exp(-z)
-            return small / (1.0 + small)
-        return 1.0 / (1.0 + np.exp(z))
-    return min(2.0 * max(1.0 - z, 0.0), 4.0)
+from mercer.loops.losses import GIVEN, slope
 
 
 @jit
-def dense_steps(X, order, codes, positive, price, theta, lagged, gathered, t, shift, clock, alpha, loss):
+def dense_steps(X, order, codes, positive, price, theta, lagged, gathered, t, shift, clock, alpha, loss, given):
     """A step at each row of ``X`` (n, p) in ``order``, after ``t`` steps before; returns the clock."""
     for s in range(order.shape[0]):
         i = order[s]
@@ -48,7 +30,7 @@ def dense_steps(X, order, codes, positive, price, theta, lagged, gathered, t, sh
             for k in range(X.shape[1]):
                 value += theta[c, k] * X[i, k]
             y = 1.0 if codes[i] == positive[c] else -1.0
-            u = slope(loss, y * scale * value)
+            u = given[c] if loss == GIVEN else slope(loss, y * scale * value)
             if u != 0.0:
                 gathered[c, i] += u
                 change = price[i] * u * y
@@ -61,7 +43,8 @@ def dense_steps(X, order, codes, positive, price, theta, lagged, gathered, t, sh
 
 @jit
 def sparse_steps(
-    data, indices, starts, order, codes, positive, price, theta, lagged, gathered, t, shift, clock, alpha, loss
+    data, indices, starts, order, codes, positive, price, theta, lagged, gathered, t, shift, clock, alpha, loss,
+    given,
 ):
     """The same for rows in compressed form: ``data``, ``indices`` and ``starts`` of a CSR matrix."""
     for s in range(order.shape[0]):
@@ -73,7 +56,7 @@ def sparse_steps(
             for e in range(starts[i], starts[i + 1]):
                 value += theta[c, indices[e]] * data[e]
             y = 1.0 if codes[i] == positive[c] else -1.0
-            u = slope(loss, y * scale * value)
+            u = given[c] if loss == GIVEN else slope(loss, y * scale * value)
             if u != 0.0:
                 gathered[c, i] += u
                 change = price[i] * u * y
@@ -86,7 +69,8 @@ def sparse_steps(
 
 @jit
 def kernel_steps(
-    rows, where, order, codes, positive, price, constant, theta, lagged, gathered, values, t, shift, clock, alpha, loss
+    rows, where, order, codes, positive, price, constant, theta, lagged, gathered, values, t, shift, clock, alpha, loss,
+    given,
 ):
     """The same with kernel values: ``theta`` weighs the expansion, ``values`` (k, p) is ``theta (K + constant)``.
 
@@ -99,7 +83,7 @@ def kernel_steps(
         clock += scale
         for c in range(theta.shape[0]):
             y = 1.0 if codes[i] == positive[c] else -1.0
-            u = slope(loss, y * scale * values[c, i])
+            u = given[c] if loss == GIVEN else slope(loss, y * scale * values[c, i])
             if u != 0.0:
                 gathered[c, i] += u
                 change = price[i] * u * y

@@ -20,15 +20,16 @@ from numba import float32, int32, int64
 from numba.extending import intrinsic
 
 from mercer.loops._jit import jit
+from mercer.loops.picked import pick_row
 
-_CHUNK = 64
-_CHECK_EVERY = 8
+CHUNK = 64
+CHECK_EVERY = 8
 _COLUMNS = 2048
-_AT_BOUND = 1e-13
+AT_BOUND = 1e-13
 
 
 @jit
-def _largest(keys):
+def largest(keys):
     top = keys[0]
     for k in range(keys.shape[0]):
         top = max(top, keys[k])
@@ -38,10 +39,10 @@ def _largest(keys):
 @jit
 def first_largest(keys):
     """Index of the first largest integer: the maximum of every chunk first, then a search in one chunk."""
-    best = _largest(keys[:_CHUNK])
+    best = largest(keys[:CHUNK])
     start = 0
-    for begin in range(_CHUNK, keys.shape[0], _CHUNK):
-        top = _largest(keys[begin : begin + _CHUNK])
+    for begin in range(CHUNK, keys.shape[0], CHUNK):
+        top = largest(keys[begin : begin + CHUNK])
         if top > best:
             best = top
             start = begin
@@ -66,7 +67,7 @@ def ordered(typing_context, x):
 
 
 @jit
-def _move(F, row_i, row_j, step, mask, keys):
+def move(F, row_i, row_j, step, mask, keys):
     """``F -= step (row_i - row_j)``, and the keys of ``F + mask``."""
     for k in range(F.shape[0]):
         f = F[k] - step * (row_i[k] - row_j[k])
@@ -75,7 +76,7 @@ def _move(F, row_i, row_j, step, mask, keys):
 
 
 @jit
-def _gains(F, top, mask, row, diagonal, own, least, out):
+def second_order_gains(F, top, mask, row, diagonal, own, least, out):
     """Second-order gain of pairing each row with the row at the top; zero where there is none."""
     real = F.dtype.type
     for k in range(F.shape[0]):
@@ -84,12 +85,12 @@ def _gains(F, top, mask, row, diagonal, own, least, out):
 
 
 @jit
-def _lowest(F, mask, keys):
+def lowest(F, mask, keys):
     """The smallest value among the rows that may fall."""
     for k in range(F.shape[0]):
         keys[k] = ordered(mask[k] - F[k])
-    lowest = first_largest(keys)
-    return F[lowest] - mask[lowest]
+    k = first_largest(keys)
+    return F[k] - mask[k]
 
 
 @jit
@@ -117,10 +118,30 @@ def set_masks(beta, lower, upper, tube, rise, fall):
 
 
 @jit
+def shift(beta, lower, upper, tube, rise, fall, i, j, wanted):
+    """Move weight from j to i, as much as is ``wanted`` and there is room for; returns how much."""
+    # With a tube a weight stops at zero, where the slope changes.
+    end_i = 0.0 if tube[i] > 0 and beta[i] < 0 else upper[i]
+    end_j = 0.0 if tube[j] > 0 and beta[j] > 0 else lower[j]
+    room_i = end_i - beta[i]
+    room_j = beta[j] - end_j
+    moved = min(wanted, room_i, room_j)
+    # A weight within rounding of its bound is at its bound: as a free one it would decide the offset.
+    beta[i] = end_i if room_i - moved <= AT_BOUND * (upper[i] - lower[i]) else beta[i] + moved
+    beta[j] = end_j if room_j - moved <= AT_BOUND * (upper[j] - lower[j]) else beta[j] - moved
+    rise[i] = _slope_up(beta[i], upper[i], tube[i])
+    fall[i] = _slope_down(beta[i], lower[i], tube[i])
+    rise[j] = _slope_up(beta[j], upper[j], tube[j])
+    fall[j] = _slope_down(beta[j], lower[j], tube[j])
+    return moved
+
+
+@jit
 def smo_steps(K, present, diagonal, F, beta, lower, upper, tube, rise, fall, work, bits, tolerance, least, max_steps):
     """At most ``max_steps`` steps of second-order SMO on the block ``K``, in place; returns (steps, gap, missing).
 
-    It ends before it would use a row of ``K`` that is not ``present``, and returns that as ``missing``, else -1.
+    It ends before it would use a row of ``K`` that is not ``present``, and returns that as ``missing``, else -1; see
+    :func:`smo_steps_picking` for rows that a stored matrix has.
     ``K`` (q, q), ``diagonal``, ``F``, ``rise``, ``fall`` (see ``set_masks``) and ``work`` (q,) are of one float
     type, ``bits`` is the integer view of ``work``; ``beta``, ``lower``, ``upper`` and ``tube`` (q,) are float64. It
     ends when the largest violation ``max (F + rise) - min (F - fall)`` is at most ``tolerance``.
@@ -128,21 +149,45 @@ def smo_steps(K, present, diagonal, F, beta, lower, upper, tube, rise, fall, wor
     Source: Fan, Chen and Lin (2005), "Working set selection using second order information for training support
     vector machines", JMLR 6, WSS 2.
     """
+    return smo_steps_picking(
+        K, np.empty(0, np.int64), K, present, diagonal, F, beta, lower, upper, tube, rise, fall, work, bits, tolerance,
+        least, max_steps,
+    )  # fmt: skip
+
+
+@jit
+def _has_row(matrix, at, i, K, present):
+    """Whether row ``i`` of ``K`` is there, after it was picked from ``matrix[at][:, at]`` if ``at`` is not empty."""
+    if not present[i] and i < at.shape[0]:
+        row = K[i]
+        row[at.shape[0] :] = 0
+        pick_row(matrix, at, i, row[: at.shape[0]])
+        present[i] = True
+    return present[i]
+
+
+@jit
+def smo_steps_picking(
+    matrix, at, K, present, diagonal, F, beta, lower, upper, tube, rise, fall, work, bits, tolerance, least, max_steps
+):
+    """The same, where rows of ``K`` that are not ``present`` are picked from ``matrix[at][:, at]`` when steps ask for
+    them. ``at`` may be empty, or shorter than K, whose last row is the zeros that stand for an offset of 0.
+    """
     real = F.dtype.type
     floor = real(least)
-    _move(F, F, F, real(0), rise, bits)
+    move(F, F, F, real(0), rise, bits)
     gap = np.inf
     for step in range(max_steps):
         i = first_largest(bits)
         top = F[i] + rise[i]
-        if step % _CHECK_EVERY == 0:
-            gap = np.float64(top) - np.float64(_lowest(F, fall, bits))
+        if step % CHECK_EVERY == 0:
+            gap = np.float64(top) - np.float64(lowest(F, fall, bits))
             # Written so that a NaN ends the loop as well.
             if not gap > tolerance or beta[i] >= upper[i]:
                 return step, gap, -1
-        if not present[i]:
+        if not _has_row(matrix, at, i, K, present):
             return step, gap, i
-        _gains(F, top, fall, K[i], diagonal, diagonal[i], floor, work)
+        second_order_gains(F, top, fall, K[i], diagonal, diagonal[i], floor, work)
         # With a tube and a vanishing diagonal, rounding can make a row the best partner of itself.
         work[i] = real(0)
         j = first_largest(bits)
@@ -151,24 +196,12 @@ def smo_steps(K, present, diagonal, F, beta, lower, upper, tube, rise, fall, wor
             if np.isnan(work[j]):
                 F[i] = work[j]
             return step, 0.0, -1
-        if not present[j]:
+        if not _has_row(matrix, at, j, K, present):
             return step, gap, j
         curvature = np.float64(max(diagonal[i] + diagonal[j] - real(2) * K[i, j], floor))
-        moved = (np.float64(top) - np.float64(F[j] - fall[j])) / curvature
-        # With a tube a weight stops at zero, where the slope changes.
-        end_i = 0.0 if tube[i] > 0 and beta[i] < 0 else upper[i]
-        end_j = 0.0 if tube[j] > 0 and beta[j] > 0 else lower[j]
-        room_i = end_i - beta[i]
-        room_j = beta[j] - end_j
-        moved = min(moved, room_i, room_j)
-        # A weight within rounding of its bound is at its bound: as a free one it would decide the offset.
-        beta[i] = end_i if room_i - moved <= _AT_BOUND * (upper[i] - lower[i]) else beta[i] + moved
-        beta[j] = end_j if room_j - moved <= _AT_BOUND * (upper[j] - lower[j]) else beta[j] - moved
-        rise[i] = _slope_up(beta[i], upper[i], tube[i])
-        fall[i] = _slope_down(beta[i], lower[i], tube[i])
-        rise[j] = _slope_up(beta[j], upper[j], tube[j])
-        fall[j] = _slope_down(beta[j], lower[j], tube[j])
-        _move(F, K[i], K[j], real(moved), rise, bits)
+        wanted = (np.float64(top) - np.float64(F[j] - fall[j])) / curvature
+        moved = shift(beta, lower, upper, tube, rise, fall, i, j, wanted)
+        move(F, K[i], K[j], real(moved), rise, bits)
     return max_steps, gap, -1
 
 
@@ -183,9 +216,9 @@ def _keep_group(groups, group, rise, fall):
 
 @jit
 def _gap(F, rise, fall, bits):
-    _move(F, F, F, F.dtype.type(0), rise, bits)
+    move(F, F, F, F.dtype.type(0), rise, bits)
     i = first_largest(bits)
-    return np.float64(F[i] + rise[i]) - np.float64(_lowest(F, fall, bits))
+    return np.float64(F[i] + rise[i]) - np.float64(lowest(F, fall, bits))
 
 
 @jit
@@ -216,7 +249,7 @@ def smo_steps_in_groups(
         _keep_group(groups, worse, rise, fall)
         steps, _, _ = smo_steps(
             K, present, diagonal, F, beta, lower, upper, tube, rise, fall, work, bits, tolerance, least,
-            min(_CHECK_EVERY, max_steps - done),
+            min(CHECK_EVERY, max_steps - done),
         )  # fmt: skip
         if steps == 0:
             break

@@ -14,7 +14,7 @@ def mix(bits):
 
 
 @jit
-def hash_windows(codes, starts, shortest, longest, ids, levels):
+def hash_windows(codes, starts, shortest, longest, ids, levels, stop):
     """A hash of every ``shortest`` to ``longest`` symbols in a row, string after string; arrays have room for these.
 
     The level of a hash is how much longer than ``shortest`` its window is.
@@ -22,6 +22,8 @@ def hash_windows(codes, starts, shortest, longest, ids, levels):
     at = 0
     for i in range(starts.shape[0] - 1):
         for begin in range(starts[i], starts[i + 1] - shortest + 1):
+            if begin & 0xFFF == 0 and stop[0]:
+                return
             h = np.uint64(0)
             end = min(begin + longest, starts[i + 1])
             for c in range(begin, end):

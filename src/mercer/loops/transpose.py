@@ -1,5 +1,7 @@
 """Transposing a tile by small squares: a plain strided copy misses the cache at every entry."""
 
+from __future__ import annotations
+
 from mercer.loops._jit import jit
 
 # Eight rows of a target with a power of two for its width still fit the sets of the first cache.
@@ -26,18 +28,3 @@ def mirror(tile):
             for a in range(i, min(i + _SIDE, n)):
                 for b in range(max(j, a + 1), min(j + _SIDE, n)):
                     tile[b, a] = tile[a, b]
-
-
-@jit
-def widest_gap(tile, other):
-    """The largest ``|tile_ij - other_ji|``, with i and j."""
-    r, c = tile.shape
-    worst, row, column = 0.0, 0, 0
-    for i in range(0, r, _SIDE):
-        for j in range(0, c, _SIDE):
-            for a in range(i, min(i + _SIDE, r)):
-                for b in range(j, min(j + _SIDE, c)):
-                    gap = abs(tile[a, b] - other[b, a])
-                    if gap > worst:
-                        worst, row, column = gap, a, b
-    return worst, row, column

@@ -143,36 +143,40 @@ def windows_self(x, xs, rows, length, steps, out, stop):
 
 
 @jit
-def _runs(x, begin, end, z, base, stop, longest, counts, factor):
+def _runs(x, begin, end, z, base, last, longest, counts, factor):
     """Add ``factor`` to ``counts[l - 1]`` for each place where at least l symbols in a row agree, up to this place."""
     run = 0
-    for p in range(min(end - begin, stop - base)):
+    for p in range(min(end - begin, last - base)):
         run = min(run + 1, longest) if x[begin + p] == z[base + p] else 0
         if run:
             counts[run - 1] += factor
 
 
 @jit
-def agreeing_runs(x, xs, a, z, zs, b, longest, shift, counts):
+def agreeing_runs(x, xs, a, z, zs, b, longest, shift, counts, stop):
     """``counts[l - 1]``: places where l symbols in a row agree, those of strings shifted by s for ``1 / (2 s + 2)``."""
     counts[:] = 0.0
-    begin, end, base, stop = xs[a], xs[a + 1], zs[b], zs[b + 1]
-    _runs(x, begin, end, z, base, stop, longest, counts, 1.0)
+    begin, end, base, last = xs[a], xs[a + 1], zs[b], zs[b + 1]
+    _runs(x, begin, end, z, base, last, longest, counts, 1.0)
     for s in range(1, shift + 1):
-        _runs(x, begin + s, end, z, base, stop, longest, counts, 0.5 / (s + 1))
-        _runs(x, begin, end, z, base + s, stop, longest, counts, 0.5 / (s + 1))
+        if stop[0]:
+            return
+        _runs(x, begin + s, end, z, base, last, longest, counts, 0.5 / (s + 1))
+        _runs(x, begin, end, z, base + s, last, longest, counts, 0.5 / (s + 1))
     # A run of l symbols ends runs of all shorter lengths, too.
     for level in range(longest - 2, -1, -1):
         counts[level] += counts[level + 1]
 
 
 @jit
-def degrees(x, xs, rows, z, zs, columns, shift, weights, symmetric, out):
+def degrees(x, xs, rows, z, zs, columns, shift, weights, symmetric, out, stop):
     """``out[a, b] = sum_l weights[l - 1]`` times the places where l symbols in a row agree."""
     counts = np.empty(weights.shape[0])
     for a in range(rows.shape[0]):
         for b in range(a if symmetric else 0, columns.shape[0]):
-            agreeing_runs(x, xs, rows[a], z, zs, columns[b], weights.shape[0], shift, counts)
+            agreeing_runs(x, xs, rows[a], z, zs, columns[b], weights.shape[0], shift, counts, stop)
+            if stop[0]:
+                return
             value = 0.0
             for level in range(weights.shape[0]):
                 value += weights[level] * counts[level]
@@ -180,11 +184,13 @@ def degrees(x, xs, rows, z, zs, columns, shift, weights, symmetric, out):
 
 
 @jit
-def degree_slopes(x, xs, rows, z, zs, columns, shift, pulled, out):
+def degree_slopes(x, xs, rows, z, zs, columns, shift, pulled, out, stop):
     """Add ``sum_ab pulled[a, b] d k(x_a, z_b)`` by each of the weights to ``out``."""
     counts = np.empty(out.shape[0])
     for a in range(rows.shape[0]):
         for b in range(columns.shape[0]):
-            agreeing_runs(x, xs, rows[a], z, zs, columns[b], out.shape[0], shift, counts)
+            agreeing_runs(x, xs, rows[a], z, zs, columns[b], out.shape[0], shift, counts, stop)
+            if stop[0]:
+                return
             for level in range(out.shape[0]):
                 out[level] += pulled[a, b] * counts[level]

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, get_args
 
 from mercer._errors import ParameterError
 from mercer.losses.check import check_loss
-from mercer.losses.loss import Loss, Tube
-from mercer.losses.margin import Hinge, Logistic, SquaredHinge
+from mercer.losses.loss import Loss, Targets, Tube
+from mercer.losses.margin import Hinge, Logistic, ModifiedHuber, SquaredHinge
 from mercer.losses.own import OwnLoss
 from mercer.losses.penalty import Ball, HalfSquare, Norm, NormPower, OwnPenalty, Penalty, as_penalty, check_penalty
 from mercer.losses.poisson import Poisson
 from mercer.losses.residual import EpsilonInsensitive, Huber, Quantile
+from mercer.losses.softmax import Softmax
 from mercer.losses.squared import Squared
 
 __all__ = [
@@ -23,6 +24,7 @@ __all__ = [
     "Huber",
     "Logistic",
     "Loss",
+    "ModifiedHuber",
     "Norm",
     "NormPower",
     "OwnLoss",
@@ -30,42 +32,125 @@ __all__ = [
     "Penalty",
     "Poisson",
     "Quantile",
+    "Softmax",
     "Squared",
     "SquaredHinge",
     "Tube",
     "as_loss",
     "as_penalty",
     "check_loss",
+    "check_own_loss",
     "check_penalty",
+    "is_logistic",
+    "loss_named",
 ]
 
 LOSSES: dict[str, type[Loss]] = {
     loss.name: loss
-    for loss in (Squared, Hinge, SquaredHinge, Logistic, EpsilonInsensitive, Huber, Quantile, Poisson)
+    for loss in (
+        Squared, Hinge, SquaredHinge, Logistic, ModifiedHuber, EpsilonInsensitive, Huber, Quantile, Poisson,
+    )
 }  # fmt: skip
-"""By the names that estimators take."""
+"""By the names that estimators take; aliases are those of scikit-learn."""
+_KINDS = {"signs": "labels", "numbers": "numbers", "counts": "counts"}
 
 
-def as_loss(loss: Any) -> Loss:
+def loss_named(name: str) -> type[Loss] | None:
+    """The loss of a name or an alias.
+
+    Parameters
+    ----------
+    name : str
+
+    Returns
+    -------
+    type or None
+        The class; None if there is none of that name.
+
+    Examples
+    --------
+    >>> loss_named("log_loss") is loss_named("logistic") is Logistic
+    True
+    """
+    for loss in LOSSES.values():
+        if name == loss.name or name in loss.aliases:
+            return loss
+    return None
+
+
+def as_loss(loss: Any, *targets: Targets) -> Loss:
     """A loss from its name, from a loss, or from an object of your own; see :class:`OwnLoss`.
+
+    Parameters
+    ----------
+    loss : str, Loss or object
+    *targets : {"signs", "numbers", "counts"}
+        What the targets may be; anything if nothing is said.
 
     Raises
     ------
     ParameterError
-        If there is no loss of that name, or the object is no loss.
+        If there is no loss of that name, the object is no loss, or it is for other targets.
 
     Examples
     --------
     >>> as_loss("huber"), as_loss(Huber(2.0))
     (Huber(delta=1.0), Huber(delta=2.0))
     """
-    if isinstance(loss, str):
-        if loss not in LOSSES:
-            raise ParameterError(
-                f"there is no loss {loss!r}; the losses are {', '.join(LOSSES)}, and objects with value(y, f) and "
-                "gradient(y, f)."
-            )
-        return LOSSES[loss]()
+    targets = targets or get_args(Targets)
     if isinstance(loss, type):
         raise ParameterError(f"loss is the class {loss.__name__}; pass an object of it, such as {loss.__name__}().")
-    return loss if isinstance(loss, Loss) else OwnLoss(loss)
+    if isinstance(loss, str):
+        known = loss_named(loss)
+        if known is None or known.targets not in targets:
+            names = [known.name for known in LOSSES.values() if known.targets in targets]
+            raise ParameterError(
+                f"there is no loss {loss!r}{'' if known is None else ' here'}; the losses are {', '.join(names)}, and "
+                "objects with value(y, f) and gradient(y, f)."
+            )
+        return known()
+    found = loss if isinstance(loss, Loss) else OwnLoss(loss)
+    if found.targets not in targets:
+        kinds = " or ".join(_KINDS[kind] for kind in targets)
+        raise ParameterError(
+            f"the loss {found.name!r} is one of {_KINDS[found.targets]}, and the targets here are {kinds}; pass a loss "
+            f"whose attribute targets is {' or '.join(repr(kind) for kind in targets)}."
+        )
+    return found
+
+
+def is_logistic(loss: Any) -> bool:
+    """Whether what a learner was given is the logistic loss, whose values are log-odds.
+
+    Parameters
+    ----------
+    loss : str, Loss or object
+
+    Returns
+    -------
+    bool
+
+    Examples
+    --------
+    >>> is_logistic("log_loss"), is_logistic(Logistic()), is_logistic("hinge")
+    (True, True, False)
+    """
+    return loss_named(loss) is Logistic if isinstance(loss, str) else isinstance(loss, Logistic)
+
+
+def check_own_loss(loss: Loss, y: Any = (-1.0, 1.0)) -> None:
+    """Refuse a user-defined loss that samples show not to be one, for targets ``y``; see :func:`check_loss`.
+
+    Parameters
+    ----------
+    loss : Loss
+        Any that is not user-defined passes.
+    y : array-like of float, default=(-1.0, 1.0)
+        Targets.
+
+    Examples
+    --------
+    >>> check_own_loss(Hinge())
+    """
+    if isinstance(loss, OwnLoss):
+        check_loss(loss, y)

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from numbers import Real
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mercer._errors import DataError, ParameterError
+from mercer.loops.losses import GIVEN
 from mercer.losses.numeric import conjugate_by_tangents, prox_by_bracketing
 
 Vector = NDArray[np.float64]
@@ -44,12 +46,20 @@ class Loss(ABC):
 
     Attributes
     ----------
-    name : str
+    name, aliases : str, tuple of str
         What estimators call it.
     targets : {"signs", "numbers", "counts"}
         What y holds: labels -1 and +1, any numbers, or numbers of 0 or more.
     smooth : bool
         Whether the gradient is continuous, so that Newton's method applies.
+    code : int
+        What compiled loops know it by; see :mod:`mercer.loops.losses`.
+    parameter : float
+        The number that those loops need beside it, such as the width of a tube; 0 where there is none.
+    step_bound : float
+        A step of length s along a gradient at a row x does not overshoot if ``s * k(x, x) * step_bound <= 1``: the
+        largest second derivative; for losses of straight pieces their largest slope, as a margin or a residual then
+        moves by at most 1. Infinite where there is no bound.
 
     Examples
     --------
@@ -62,43 +72,164 @@ class Loss(ABC):
     """
 
     name: str = ""
+    aliases: ClassVar[tuple[str, ...]] = ()
     targets: Targets = "numbers"
     smooth: bool = True
+    code: ClassVar[int] = GIVEN
+    step_bound: float = math.inf
+
+    @property
+    def parameter(self) -> float:
+        """The number that compiled loops need beside ``code``, such as the width of a tube; 0 where there is none."""
+        return 0.0
 
     @abstractmethod
     def value(self, y: Vector, f: Vector) -> Vector:
-        """The loss, 0 or more."""
+        """The loss.
+
+        Parameters
+        ----------
+        y, f : ndarray of shape (n,)
+            Targets and predictions.
+
+        Returns
+        -------
+        ndarray of shape (n,)
+            0 or more.
+        """
 
     @abstractmethod
     def gradient(self, y: Vector, f: Vector) -> Vector:
-        """The derivative by f; where there are several, one of them."""
+        """The derivative by f.
+
+        Parameters
+        ----------
+        y, f : ndarray of shape (n,)
+            Targets and predictions.
+
+        Returns
+        -------
+        ndarray of shape (n,)
+            Where there are several derivatives, one of them.
+        """
 
     @abstractmethod
     def curvature(self, y: Vector, f: Vector) -> Vector:
-        """The second derivative by f, 0 or more; where there are several, one of them."""
+        """The second derivative by f.
+
+        Parameters
+        ----------
+        y, f : ndarray of shape (n,)
+            Targets and predictions.
+
+        Returns
+        -------
+        ndarray of shape (n,)
+            0 or more; where there are several, one of them.
+        """
 
     def conjugate(self, y: Vector, u: Vector) -> Vector:
-        r""":math:`\ell^*(y, u) = \sup_f u f - \ell(y, f)`, infinite where no gradient is u."""
+        r""":math:`\ell^*(y, u) = \sup_f u f - \ell(y, f)`.
+
+        Parameters
+        ----------
+        y, u : ndarray of shape (n,)
+            Targets and dual values.
+
+        Returns
+        -------
+        ndarray of shape (n,)
+            Infinite where no gradient is u.
+        """
         return conjugate_by_tangents(self.value, self.gradient, y, u)
 
     def prox(self, y: Vector, v: Vector, step: Any) -> Vector:
-        r"""The proximal map :math:`\arg\min_f \ell(y, f) + (f - v)^2 / (2\, \text{step})`."""
+        r"""The proximal map :math:`\arg\min_f \ell(y, f) + (f - v)^2 / (2\, \text{step})`.
+
+        Parameters
+        ----------
+        y, v : ndarray of shape (n,)
+            Targets, and the points that f stays near to.
+        step : float or ndarray of shape (n,)
+            Above 0.
+
+        Returns
+        -------
+        ndarray of shape (n,)
+        """
         return prox_by_bracketing(self.gradient, y, v, np.broadcast_to(step, np.shape(v)))
 
     def slopes(self, y: Vector) -> tuple[Vector, Vector]:
-        """The least and the largest gradient by f, which bound where the conjugate is finite."""
+        """The least and the largest gradient by f, which bound where the conjugate is finite.
+
+        Parameters
+        ----------
+        y : ndarray of shape (n,)
+            Targets.
+
+        Returns
+        -------
+        least, largest : ndarray of shape (n,)
+        """
         return np.full(np.shape(y), -np.inf), np.full(np.shape(y), np.inf)
 
     def tube(self, y: Vector) -> Tube | None:
-        """The loss as one of straight pieces, if it is."""
+        """The loss as one of straight pieces.
+
+        Parameters
+        ----------
+        y : ndarray of shape (n,)
+            Targets.
+
+        Returns
+        -------
+        Tube or None
+            None if it is not one of straight pieces.
+        """
         return None
 
+    def steepest(self, y: Vector) -> float:
+        """The largest slope, in size, for any of the targets.
+
+        Parameters
+        ----------
+        y : ndarray of shape (n,)
+            Targets.
+
+        Returns
+        -------
+        float
+            Infinite where there is no bound.
+        """
+        return float(max(np.abs(side).max(initial=0.0) for side in self.slopes(y)))
+
     def response(self, f: Vector) -> Vector:
-        """What a prediction f says of the target: f itself but for losses with a link."""
+        """What a prediction says of the target: the prediction itself but for losses with a link.
+
+        Parameters
+        ----------
+        f : ndarray of shape (n,)
+            Predictions.
+
+        Returns
+        -------
+        ndarray of shape (n,)
+        """
         return f
 
     def check_targets(self, y: Vector) -> None:
-        """Raise a DataError where a target makes no sense."""
+        """Raise an error where a target makes no sense.
+
+        Parameters
+        ----------
+        y : ndarray of shape (n,)
+            Targets.
+
+        Raises
+        ------
+        DataError
+            If a target is not one of ``targets``.
+        """
         if self.targets == "counts" and (y < 0).any():
             at = int(np.argmin(y))
             raise DataError(f"the {self.name} loss needs targets of 0 or more, and y has {y[at]:g} in row {at}.")

@@ -7,7 +7,7 @@ from typing import Any, get_args
 import numpy as np
 
 from mercer._errors import ParameterError
-from mercer.losses.loss import Loss, Targets, Vector
+from mercer.losses.loss import Loss, Targets, Vector, require
 
 # Where a gradient is taken for its limit.
 _FAR = 1e8
@@ -22,7 +22,8 @@ class OwnLoss(Loss):
     given : object
         With ``value(y, f)`` and ``gradient(y, f)``, arrays in and arrays out. Also used, if it has them:
         ``curvature(y, f)``, which says that the gradient is continuous; ``prox(y, v, step)``; ``conjugate(y, u)``;
-        ``slopes(y)``; ``response(f)``; ``targets``, one of ``"signs"``, ``"numbers"`` and ``"counts"``; ``name``.
+        ``slopes(y)``; ``response(f)``; ``targets``, one of ``"signs"``, ``"numbers"`` and ``"counts"``; ``name``;
+        ``step_bound``, a bound on the second derivative, from which learners that take steps choose their length.
 
     Raises
     ------
@@ -57,6 +58,9 @@ class OwnLoss(Loss):
         if not known:
             raise ParameterError(f"{self.name}.targets must be one of {', '.join(_TARGETS)}, and is {targets!r}.")
         self.targets = known[0]
+        if hasattr(given, "step_bound"):
+            wanted = "a finite number above 0"
+            self.step_bound = require(self.name, "step_bound", given.step_bound, wanted, lambda b: 0 < b < np.inf)
 
     def __repr__(self) -> str:
         return f"OwnLoss({self.given!r})"
@@ -91,6 +95,10 @@ class OwnLoss(Loss):
             return np.where(np.isnan(ends[0]), -np.inf, ends[0]), np.where(np.isnan(ends[1]), np.inf, ends[1])
         low, high = self.given.slopes(y)
         return self._checked("slopes", low, y), self._checked("slopes", high, y)
+
+    def steepest(self, y: Vector) -> float:
+        # Gradients far out tell what slopes to expect, and bound nothing.
+        return super().steepest(y) if callable(getattr(self.given, "slopes", None)) else np.inf
 
     def response(self, f: Vector) -> Vector:
         if not callable(getattr(self.given, "response", None)):

@@ -33,20 +33,62 @@ class Penalty(ABC):
 
     @abstractmethod
     def value(self, t: float) -> float:
-        """R(t); infinite where t is not allowed."""
+        """R(t).
+
+        Parameters
+        ----------
+        t : float
+            The norm, 0 or more.
+
+        Returns
+        -------
+        float
+            Infinite where t is not allowed.
+        """
 
     @abstractmethod
     def slope(self, t: float) -> float:
-        """The derivative at t; where there are several, the largest."""
+        """The derivative at t.
+
+        Parameters
+        ----------
+        t : float
+            The norm, 0 or more.
+
+        Returns
+        -------
+        float
+            Where there are several, the largest.
+        """
 
     @abstractmethod
     def conjugate(self, s: float) -> float:
-        r""":math:`\sup_{t \ge 0} s t - R(t)` for s of 0 or more."""
+        r""":math:`\sup_{t \ge 0} s t - R(t)`.
+
+        Parameters
+        ----------
+        s : float
+            0 or more.
+
+        Returns
+        -------
+        float
+        """
 
     def mismatch(self, t: float, s: float) -> float:
-        """How far s is below the slopes at t, as a logarithm: 0 where s is one of them, negative where s is above.
+        """How far s is below the slopes at t, as a logarithm.
 
         With t falling and s rising it rises; where it is 0, the two are the norms of a primal and a dual solution.
+
+        Parameters
+        ----------
+        t, s : float
+            A norm and a slope, 0 or more.
+
+        Returns
+        -------
+        float
+            0 where s is one of the slopes, negative where s is above.
         """
         slope = self.slope(t)
         if s <= 0 or not math.isfinite(slope):
@@ -58,6 +100,8 @@ class Penalty(ABC):
 class HalfSquare(Penalty):
     r""":math:`\tfrac12 t^2`, the penalty of ridge regression and support vector machines.
 
+    Examples
+    --------
     >>> HalfSquare().value(2.0)
     2.0
     """
@@ -76,6 +120,8 @@ class HalfSquare(Penalty):
 class Norm(Penalty):
     """The norm t itself: all of w is zero once the penalty is large enough.
 
+    Examples
+    --------
     >>> Norm().value(2.0), Norm().conjugate(1.5)
     (2.0, inf)
     """
@@ -105,13 +151,15 @@ def _power(base: float, exponent: float) -> float:
 
 @dataclass(frozen=True)
 class NormPower(Penalty):
-    r""":math:`t^p / p`.
+    """:math:`t^p / p`.
 
     Parameters
     ----------
     exponent : float, default=3.0
         p, above 1; 2 is :class:`HalfSquare`, 1 is :class:`Norm`.
 
+    Examples
+    --------
     >>> NormPower(3.0).value(2.0).__round__(6)
     2.666667
     """
@@ -143,6 +191,8 @@ class Ball(Penalty):
     radius : float, default=1.0
         Above 0.
 
+    Examples
+    --------
     >>> Ball(2.0).value(1.0), Ball(2.0).value(3.0), Ball(2.0).conjugate(5.0)
     (0.0, inf, 10.0)
     """
@@ -176,6 +226,8 @@ class OwnPenalty(Penalty):
         Takes a float of 0 or more, returns a float or infinity. Methods ``slope(t)`` and ``conjugate(s)`` are used
         if it has them.
 
+    Examples
+    --------
     >>> R = OwnPenalty(lambda t: max(0.0, t - 1.0))
     >>> round(R.conjugate(0.5), 6), round(R.slope(3.0), 6)
     (0.5, 1.0)
@@ -229,6 +281,14 @@ class OwnPenalty(Penalty):
 def as_penalty(penalty: Any) -> Penalty:
     """A penalty from ``"l2"`` or ``"norm"``, from a penalty, or from a function of the norm.
 
+    Parameters
+    ----------
+    penalty : {"l2", "norm"}, Penalty or callable
+
+    Returns
+    -------
+    Penalty
+
     Raises
     ------
     ParameterError
@@ -256,6 +316,10 @@ def check_penalty(penalty: Penalty) -> None:
     """Refuse a penalty that samples show to decrease, not to be convex, or to be infinite at 0.
 
     Norms from 1e-6 to 1e6 are looked at. That nothing is found is no proof.
+
+    Parameters
+    ----------
+    penalty : Penalty
 
     Raises
     ------

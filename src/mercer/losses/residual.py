@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from mercer.loops import losses
 from mercer.losses.loss import Loss, Tube, Vector, require
 
 
@@ -29,6 +30,13 @@ class EpsilonInsensitive(Loss):
 
     name = "epsilon_insensitive"
     smooth = False
+    code = losses.EPSILON_INSENSITIVE
+    step_bound = 1.0
+
+    @property
+    def parameter(self) -> float:
+        """``epsilon``."""
+        return self.epsilon
 
     def __post_init__(self) -> None:
         wanted = "a finite number of 0 or more"
@@ -83,6 +91,13 @@ class Huber(Loss):
     delta: float = 1.0
 
     name = "huber"
+    code = losses.HUBER
+    step_bound = 1.0
+
+    @property
+    def parameter(self) -> float:
+        """``delta``."""
+        return self.delta
 
     def __post_init__(self) -> None:
         number = require("Huber", "delta", self.delta, "a finite number above 0", lambda d: 0 < d < np.inf)
@@ -132,6 +147,7 @@ class Quantile(Loss):
 
     name = "quantile"
     smooth = False
+    step_bound = 1.0
 
     def __post_init__(self) -> None:
         number = require("Quantile", "level", self.level, "a number between 0 and 1", lambda t: 0 < t < 1)

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from mercer.loops import losses
 from mercer.losses.loss import Loss, Vector
 
 
@@ -21,6 +22,9 @@ class Squared(Loss):
     """
 
     name = "squared"
+    aliases = ("squared_error",)
+    code = losses.SQUARED
+    step_bound = 1.0
 
     def value(self, y: Vector, f: Vector) -> Vector:
         return 0.5 * np.square(y - f)

@@ -8,11 +8,13 @@
 
 from mercer.maps.all_subsets import AllSubsetsMap
 from mercer.maps.count_sketch import CountSketchMap
+from mercer.maps.explicit import ExplicitMap
 from mercer.maps.gaussian_series import GaussianSeriesMap
 from mercer.maps.nystroem import NystroemMap
 from mercer.maps.polynomial import PolynomialMap
 from mercer.maps.random_fourier import RandomFourierMap
 
 __all__ = [
-    "AllSubsetsMap", "CountSketchMap", "GaussianSeriesMap", "NystroemMap", "PolynomialMap", "RandomFourierMap",
+    "AllSubsetsMap", "CountSketchMap", "ExplicitMap", "GaussianSeriesMap", "NystroemMap", "PolynomialMap",
+    "RandomFourierMap",
 ]  # fmt: skip

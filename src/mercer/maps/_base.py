@@ -18,7 +18,7 @@ from mercer._sklearn import check_feature_names_in
 from mercer.data.advice import advised
 from mercer.data.fitted import Fitted
 from mercer.data.statements import Count, Is, Labels
-from mercer.data.vectors import as_vectors
+from mercer.data.vectors import refuse_unreal, with_sums
 from mercer.engine import memory, threads
 from mercer.engine.progress import Progress
 from mercer.engine.threads import OneBlasThread
@@ -122,11 +122,12 @@ class FeatureMap(TransformerMixin, BaseEstimator, OneBlasThread, abc.ABC):
 
     def _check_X(self, X: Any, *, reset: bool) -> Any:
         """A C-ordered array, or CSR with sorted columns, each once; of float32 or float64."""
+        refuse_unreal(X, "X")
         with advised():
             X = validate_data(
                 self, X, reset=reset, accept_sparse="csr", dtype=[np.float64, np.float32], order="C"
             )  # fmt: skip
-        return as_vectors(X) if sp.issparse(X) else X
+        return with_sums(X)
 
     def _room(self, n: int, entries: int, entry_bytes: int, count: str) -> None:
         """Raise if ``entries`` of the result of ``n`` rows do not fit; ``count`` says how many features there are."""

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import importlib
 from typing import Any
 
 import numpy as np
 import scipy.linalg
 from numpy.typing import NDArray
-from sklearn.cluster import KMeans
 
 from mercer.engine import memory
 from mercer.engine.progress import Progress
@@ -37,6 +37,8 @@ def inverse_root(K: Matrix) -> Matrix:
 
 def centres(X: Any, m: int, rng: np.random.RandomState) -> NDArray[np.floating]:
     """The means of k-means clusters."""
+    # Imported here and by name: every support vector machine imports this module, and few models need clusters.
+    KMeans = importlib.import_module("sklearn.cluster").KMeans
     found: NDArray[np.floating] = KMeans(m, n_init=1, random_state=rng).fit(X).cluster_centers_
     return found.astype(X.dtype, copy=False)
 

@@ -68,6 +68,7 @@ class AllSubsetsMap(FeatureMap):
 
     @property
     def kernel(self) -> AllSubsets:
+        """The kernel that the features belong to."""
         return AllSubsets()
 
     def _learn(self, X: Any) -> None:

@@ -109,6 +109,7 @@ class CountSketchMap(FeatureMap):
 
     @property
     def kernel(self) -> Polynomial:
+        """The kernel that the features approximate, with the parameters of the map."""
         return Polynomial(self.degree, self.scale, self.offset)
 
     def _learn(self, X: Any) -> None:

@@ -85,6 +85,7 @@ class GaussianSeriesMap(MonomialMap):
 
     @property
     def kernel(self) -> RBF:
+        """The kernel that the features approximate, with the length scale of the map."""
         return RBF(self.length_scale)
 
     def _learn(self, X: Any) -> None:

@@ -92,6 +92,7 @@ class PolynomialMap(MonomialMap):
 
     @property
     def kernel(self) -> Polynomial:
+        """The kernel that the features belong to, with the parameters of the map."""
         return Polynomial(self.degree, self.scale, self.offset)
 
     def _learn(self, X: Any) -> None:

@@ -66,11 +66,12 @@ def write(path: Path, texts: Mapping[str, str], arrays: Mapping[str, np.ndarray]
     arrays = dict(sorted(arrays.items(), key=lambda item: -item[1].itemsize))
     header = _header(texts, arrays)
     target = Path(os.path.realpath(path))
-    if target.exists() and not target.is_file():
-        raise ModelFileError(f"{path} is a directory or a device, not a file; give the name of a file.")
-    if not target.parent.is_dir():
-        raise ModelFileError(f"there is no directory {target.parent}; make it first, or write elsewhere.")
     try:
+        # Names that are too long are an error of the system, too.
+        if target.exists() and not target.is_file():
+            raise ModelFileError(f"{path} is a directory or a device, not a file; give the name of a file.")
+        if not target.parent.is_dir():
+            raise ModelFileError(f"there is no directory {target.parent}; make it first, or write elsewhere.")
         with written_in_one_stroke(target) as (file, _):
             _write_all(file, header, arrays)
     except OSError as error:
@@ -151,7 +152,8 @@ def malformed(what: str) -> NoReturn:
     """Raise for a file whose checksum is right and whose content is nevertheless not what Mercer writes."""
     raise ModelFileError(
         f"the file was not written by mercer.save, or was tampered with: {what}. "
-        "Do not use it; get the model again from its author."
+        "Do not use it; get the model again from its author.",
+        finding=what,
     )
 
 

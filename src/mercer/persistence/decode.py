@@ -25,9 +25,9 @@ from mercer.persistence.registry import (
     SPARSE,
     TYPES,
     Names,
+    Registry,
     check_attribute,
     check_field,
-    registry,
 )
 from mercer.persistence.states import check_state
 
@@ -36,9 +36,10 @@ _MOST_SHARED, _SHARES = 2**18, 8
 
 
 class Decoder:
-    """Rebuilds the rows of a table in their order."""
+    """Rebuilds the rows of a table in their order, from the classes ``known``."""
 
-    def __init__(self, arrays: Mapping[str, np.ndarray], written_by: str) -> None:
+    def __init__(self, arrays: Mapping[str, np.ndarray], written_by: str, known: Registry) -> None:
+        self._known = known
         self._arrays = dict(arrays)
         self._written_by = written_by
         self._objects: list[Any] = []
@@ -119,8 +120,10 @@ class Decoder:
         if not isinstance(name, str) or name not in names.classes:
             raise ModelFileError(
                 f"the model holds an object of the class {str(name)[:100]!r}, which is not among those that a "
-                f"model file may hold. It was written by mercer {self._written_by[:40]}: if that is newer than "
-                "the one installed, upgrade with pip install -U mercer; else do not trust the file."
+                "model file may hold. If it is a class of your own, import the module that registers it "
+                "(mercer.extend.register) before you load the file, or name it by mercer --import. It was written "
+                f"by mercer {self._written_by[:40]}: if that is newer than the one installed, upgrade with pip install "
+                "-U mercer; else do not trust the file."
             )
         return names.classes[name]
 
@@ -150,7 +153,7 @@ class Decoder:
         return slice(*parts)
 
     def _enum(self, node: Mapping[str, Any]) -> Any:
-        members = self._class(registry().enums, node).__members__
+        members = self._class(self._known.enums, node).__members__
         if not isinstance(node["member"], str) or node["member"] not in members:
             malformed(f"{node['class']} has no member {str(node['member'])[:60]!r}")
         return members[node["member"]]
@@ -232,7 +235,7 @@ class Decoder:
         return {name: self._child(value) for name, value in node["fields"].items()}
 
     def _record(self, node: Mapping[str, Any]) -> Any:
-        cls, fields = self._class(registry().records, node), self._fields(node)
+        cls, fields = self._class(self._known.records, node), self._fields(node)
         for name, value in fields.items():
             check_field(cls, name, value)
         record = cls(**fields)
@@ -240,7 +243,7 @@ class Decoder:
         return record
 
     def _estimator(self, node: Mapping[str, Any]) -> Any:
-        cls, fields = self._class(registry().estimators, node), self._fields(node)
+        cls, fields = self._class(self._known.estimators, node), self._fields(node)
         for name in fields:
             check_attribute(cls, name)
         for name, parameter in inspect.signature(cls).parameters.items():

@@ -26,8 +26,9 @@ from mercer.persistence.registry import (
     NUMBERS,
     SPARSE,
     TYPES,
+    Registry,
+    loaded_classes,
     record_fields,
-    registry,
 )
 
 Scalar = str | int | float | bool | None
@@ -36,10 +37,11 @@ Node = dict[str, Any]
 
 
 class Encoder:
-    """Fills ``nodes`` and ``arrays``; ``child`` is the one way in."""
+    """Fills ``nodes`` and ``arrays``; ``child`` is the one way in; ``known`` are the classes that it may meet."""
 
     def __init__(self) -> None:
         self.nodes: list[Node] = []
+        self.known = loaded_classes()
         self.arrays: dict[str, np.ndarray] = {}
         self._rows: dict[int, int] = {}
         self._open: set[int] = set()
@@ -63,7 +65,7 @@ class Encoder:
                 f"{path} is nested more than {DEEPEST} levels deep, which no model file is; make it flatter."
             )
         self._open.add(id(value))
-        node = _writer(value, path)(self, value, path, depth + 1)
+        node = _writer(value, path, self.known)(self, value, path, depth + 1)
         self._open.remove(id(value))
         self._alive.append(value)
         self.nodes.append(node)
@@ -87,7 +89,7 @@ class Encoder:
         return {"kind": "slice", "items": items}
 
     def _enum(self, value: Enum, path: str, depth: int) -> Node:
-        return {"kind": "enum", "class": registry().enums.names[type(value)], "member": value.name}
+        return {"kind": "enum", "class": self.known.enums.names[type(value)], "member": value.name}
 
     def _number(self, value: np.generic, path: str, depth: int) -> Node:
         # Every float32 and float16 is a float64 as well, so the printed Python number loses nothing.
@@ -103,13 +105,13 @@ class Encoder:
     def _record(self, value: Any, path: str, depth: int) -> Node:
         names = record_fields(type(value))
         fields = {name: self.child(getattr(value, name), f"{path}.{name}", depth) for name in names}
-        return {"kind": "record", "class": registry().records.names[type(value)], "fields": fields}
+        return {"kind": "record", "class": self.known.records.names[type(value)], "fields": fields}
 
     def _estimator(self, value: BaseEstimator, path: str, depth: int) -> Node:
         state = {**value.get_params(deep=False), **vars(value)}
         state.pop(DERIVED.get(type(value), ""), None)
         fields = {name: self.child(item, f"{path}.{name}", depth) for name, item in state.items()}
-        return {"kind": "estimator", "class": registry().estimators.names[type(value)], "fields": fields}
+        return {"kind": "estimator", "class": self.known.estimators.names[type(value)], "fields": fields}
 
     def _sparse(self, value: sp.csr_matrix, path: str, depth: int) -> Node:
         parts = {name: self.child(getattr(value, name), f"{path}.{name}", depth) for name in SPARSE}
@@ -170,9 +172,8 @@ _WRITERS: dict[type, _Writer] = {
 }
 
 
-def _writer(value: Any, path: str) -> _Writer:
+def _writer(value: Any, path: str, known: Registry) -> _Writer:
     kind = type(value)
-    known = registry()
     if kind in _WRITERS:
         return _WRITERS[kind]
     if kind in known.enums.names:

@@ -20,6 +20,7 @@ from mercer._errors import MercerWarning, ModelFileError
 from mercer.persistence import container
 from mercer.persistence.decode import Decoder
 from mercer.persistence.encode import Encoder
+from mercer.persistence.registry import registry
 
 __all__ = ["FORMAT_VERSION", "load", "save"]
 
@@ -66,10 +67,13 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
     table = {"root": root, "nodes": encoder.nodes}
     try:
         # What cannot be read again is not written. The arrays are handed over as they are, not copied.
-        Decoder(encoder.arrays, __version__).decode(table)
+        Decoder(encoder.arrays, __version__, encoder.known).decode(table)
     except ModelFileError as error:
         name = type(model).__name__
-        raise ModelFileError(f"this {name} could not be read again, so it is not saved: {error}") from error
+        raise ModelFileError(
+            f"this {name} is not saved, because it could not be read again: {error.finding or error}. Attributes that "
+            "were changed after the fit have to go together with the others: change them back, or fit again."
+        ) from error
     texts = {
         "format_version": str(FORMAT_VERSION),
         "mercer_version": __version__,
@@ -113,7 +117,7 @@ def load(path: str | os.PathLike[str]) -> Any:
         texts, arrays = container.read(source)
         _check_versions(texts)
         table = container.parse_json(texts["model"], "table of objects")
-        return Decoder(arrays, texts["mercer_version"]).decode(table)
+        return Decoder(arrays, texts["mercer_version"], registry()).decode(table)
     except ModelFileError as error:
         raise ModelFileError(f"{source}: {error}") from error
 

@@ -11,29 +11,15 @@ import importlib
 import inspect
 import pkgutil
 import re
+import sys
 import types
 import typing
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator
-from sklearn.compose import ColumnTransformer
-from sklearn.gaussian_process import kernels as gaussian_process
-from sklearn.impute import MissingIndicator, SimpleImputer
-from sklearn.pipeline import FeatureUnion, Pipeline
-from sklearn.preprocessing import (
-    FunctionTransformer,
-    LabelEncoder,
-    MaxAbsScaler,
-    MinMaxScaler,
-    Normalizer,
-    OneHotEncoder,
-    OrdinalEncoder,
-    RobustScaler,
-    StandardScaler,
-)
 
 import mercer.data
 import mercer.estimators
@@ -41,25 +27,15 @@ import mercer.kernels
 import mercer.losses
 import mercer.maps
 import mercer.priors
+from mercer._registered import CLASSES
 from mercer.data.columns import MixedRows
-from mercer.data.encoding import TableEncoder
-from mercer.data.graph import Graph
-from mercer.data.graphs import GraphArrays
-from mercer.data.images import Pixels
 from mercer.data.objects import Objects
-from mercer.data.schema import Schema
+from mercer.estimators._primal import Fallback
 from mercer.kernels.base import Expression
-from mercer.kernels.modifiers import FrozenArray
-from mercer.kernels.string.bag_of_words import WordWeights
 from mercer.losses import Loss, Penalty
 from mercer.persistence import calibration
 from mercer.persistence.container import malformed
-from mercer.solvers.gaussian.linear_model import DesignSpectrum
-from mercer.solvers.gaussian.search import Search, Trial
-from mercer.solvers.gaussian.trend import TrendFit
-from mercer.solvers.linear.choose_penalty import PenaltyCurves
-from mercer.solvers.solution import Certificate, Status
-from mercer.solvers.svm.pair_answers import Certificates
+from mercer.solvers.solution import Status
 
 DEEPEST = 100
 """How deep objects may be nested: far more than any model needs, far less than the stack holds."""
@@ -100,41 +76,77 @@ _NUMBERS = (
 NUMBERS = Names.of(_NUMBERS)
 TYPES = Names.of((*_NUMBERS, np.object_, bool, int, float, str, object))
 
-_SKLEARN = (
-    StandardScaler, MinMaxScaler, MaxAbsScaler, RobustScaler, Normalizer, OneHotEncoder, OrdinalEncoder,
-    LabelEncoder, SimpleImputer, MissingIndicator, FunctionTransformer, ColumnTransformer, Pipeline,
-    FeatureUnion,
-)  # fmt: skip
-_RECORDS = (
-    FrozenArray, Certificate, Certificates, DesignSpectrum, Graph, GraphArrays, PenaltyCurves, Pixels, Schema, Search,
-    TrendFit, Trial, WordWeights,
-)  # fmt: skip
-_SKLEARN_KERNELS = (
-    gaussian_process.ConstantKernel, gaussian_process.WhiteKernel, gaussian_process.RBF,
-    gaussian_process.Matern, gaussian_process.RationalQuadratic, gaussian_process.ExpSineSquared,
-    gaussian_process.DotProduct, gaussian_process.PairwiseKernel, gaussian_process.Sum,
-    gaussian_process.Product, gaussian_process.Exponentiation,
-)  # fmt: skip
+# Classes beside those below a base of Mercer's, by their modules.
+_RECORDS = {
+    "mercer.data.graph": ("Graph",),
+    "mercer.data.graphs": ("GraphArrays",),
+    "mercer.data.images": ("Pixels",),
+    "mercer.data.schema": ("Schema",),
+    "mercer.kernels.modifiers": ("FrozenArray",),
+    "mercer.kernels.string.bag_of_words": ("WordWeights",),
+    "mercer.solvers.gaussian.linear_model": ("DesignSpectrum",),
+    "mercer.solvers.gaussian.search": ("Search", "Trial"),
+    "mercer.solvers.gaussian.trend": ("TrendFit",),
+    "mercer.solvers.linear.penalty_curves": ("PenaltyCurves",),
+    "mercer.solvers.online.mistakes": ("MistakeBound",),
+    "mercer.solvers.solution": ("Certificate",),
+    "mercer.solvers.svm.pair_answers": ("Certificates",),
+}
+_ESTIMATORS = {
+    "mercer.data.encoding": ("TableEncoder",),
+    "sklearn.compose": ("ColumnTransformer",),
+    "sklearn.gaussian_process.kernels": (
+        "ConstantKernel", "WhiteKernel", "RBF", "Matern", "RationalQuadratic", "ExpSineSquared", "DotProduct",
+        "PairwiseKernel", "Sum", "Product", "Exponentiation",
+    ),
+    "sklearn.impute": ("MissingIndicator", "SimpleImputer"),
+    "sklearn.pipeline": ("FeatureUnion", "Pipeline"),
+    "sklearn.preprocessing": (
+        "FunctionTransformer", "LabelEncoder", "MaxAbsScaler", "MinMaxScaler", "Normalizer", "OneHotEncoder",
+        "OrdinalEncoder", "RobustScaler", "StandardScaler",
+    ),
+}  # fmt: skip
+
+
+def registry() -> Registry:
+    """Everything that a model file may hold beside plain values and arrays: Mercer's own, and what users registered."""
+    _import_all()
+    return loaded_classes()
 
 
 @functools.cache
-def registry() -> Registry:
-    """Everything that a model file may hold beside plain values and arrays."""
-    # Classes are found by what is below their base, so every module of these packages must have run.
+def _import_all() -> None:
+    """Classes are found by what is below their base, so every module of these packages must have run."""
     for package in (mercer.data, mercer.kernels, mercer.maps, mercer.estimators):
         for module in pkgutil.walk_packages(package.__path__, package.__name__ + "."):
             importlib.import_module(module.name)
+    for name in (*_RECORDS, *_ESTIMATORS):
+        importlib.import_module(name)
+
+
+def loaded_classes() -> Registry:
+    """The part of :func:`registry` whose modules have run: all that an object can hold that exists."""
     kernels = [c for c in _concrete(Expression, mercer.kernels.__name__) if dataclasses.is_dataclass(c)]
     losses = [c for base in (Loss, Penalty) for c in _concrete(base, mercer.losses.__name__)]
     rows = [*_concrete(Objects, mercer.data.__name__), MixedRows]
     priors = _concrete(mercer.priors.Prior, mercer.priors.__name__)
     estimators = [c for p in (mercer.maps, mercer.estimators) for c in _concrete(BaseEstimator, p.__name__)]
-    records = [*kernels, *filter(dataclasses.is_dataclass, losses), *priors, *rows, *_RECORDS, *calibration.RECORDS]
+    dataclass_losses = filter(dataclasses.is_dataclass, losses)
+    records = [*kernels, *dataclass_losses, *priors, *rows, *_loaded(_RECORDS), *calibration.RECORDS]
+    estimators += [*_loaded(_ESTIMATORS), *calibration.ESTIMATORS]
+    for cls in CLASSES.values():
+        (estimators if issubclass(cls, BaseEstimator) else records).append(cls)
     return Registry(
         records=Names.of(records),
-        estimators=Names.of([*estimators, TableEncoder, *_SKLEARN, *_SKLEARN_KERNELS, *calibration.ESTIMATORS]),
+        estimators=Names.of(estimators),
         enums=Names.of([Status]),
     )
+
+
+def _loaded(classes: Mapping[str, Sequence[str]]) -> Iterator[type]:
+    for module, names in classes.items():
+        if module in sys.modules:
+            yield from (getattr(sys.modules[module], name) for name in names)
 
 
 def _concrete(base: type, package: str) -> Iterator[type]:
@@ -189,6 +201,9 @@ def check_attribute(cls: type, name: str) -> None:
     if not name.isidentifier() or name.startswith("__"):
         malformed(f"{cls.__name__} has an attribute named {name[:60]!r}")
     inherited = inspect.getattr_static(cls, name, None)
+    if isinstance(inherited, Fallback):
+        # What is stored goes before it, and is checked like any other attribute.
+        return
     if callable(inherited) or hasattr(inherited, "__get__"):
         malformed(f"{cls.__name__} has an attribute {name!r} in the place of a method")
 

@@ -54,7 +54,7 @@ class Path(Sequence[Any]):
 
     @property
     def coef_path(self) -> Vector:
-        """``coef_`` of every model, (values, pairs of classes or 1, d); for the linear kernel only."""
+        """``coef_`` of every model, (values, pairs of classes or 1, p); for kernels with a finite feature map."""
         return np.stack([dense(model.coef_) for model in self.models])
 
     def __len__(self) -> int:

@@ -6,7 +6,7 @@ import copy
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, overload
 
 import numpy as np
@@ -14,8 +14,9 @@ from sklearn.base import clone
 
 from mercer._errors import ParameterError
 from mercer.engine import memory
+from mercer.estimators._left_out_baseline import warn_if_ridge_is_worse_on_own_rows
 from mercer.estimators.kernel_ridge import KernelRidge, check_penalties
-from mercer.solvers.linear.choose_penalty import PenaltyCurves, default_penalties, trace
+from mercer.solvers.linear.penalty_curves import PenaltyCurves, default_penalties, trace
 from mercer.solvers.linear.penalty_path import CRITERIA, Criterion, PenaltyPath
 from mercer.solvers.matrix import Vector
 from mercer.solvers.solution import Certificate
@@ -68,7 +69,15 @@ class RidgePath(Sequence[KernelRidge]):
         return np.stack([model.dual_coef_ for model in self.models])
 
     def best(self, criterion: Criterion = "loo") -> KernelRidge:
-        """The model that ``"loo"``, ``"gcv"`` or ``"evidence"`` prefers, by the sum over the targets.
+        """The model that a criterion prefers, by the sum over the targets.
+
+        Parameters
+        ----------
+        criterion : {"loo", "gcv", "evidence"}, default="loo"
+
+        Returns
+        -------
+        KernelRidge
 
         Raises
         ------
@@ -178,6 +187,8 @@ def ridge_path(
             for alpha, solution in zip(values, solutions):
                 fitted = copy.copy(model).set_params(alpha=float(alpha))
                 models.append(fitted._take(rows, solution, np.array([alpha])))
+                shifted = replace(system, shifts=np.full(k, alpha))
+                warn_if_ridge_is_worse_on_own_rows("KernelRidge", shifted, solution.value)
     curves = curves.squeezed() if model.y_fit_.ndim == 1 else curves
     return RidgePath(tuple(values.tolist()), tuple(models), curves, time.perf_counter() - begun)
 

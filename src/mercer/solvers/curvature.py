@@ -1,4 +1,4 @@
-"""Whether a matrix that comes from a user curves downwards somewhere: by Lanczos, a few products."""
+"""Whether a matrix that comes from a user curves downwards somewhere: by a Cholesky factor, else by Lanczos."""
 
 from __future__ import annotations
 
@@ -6,17 +6,20 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import eigvalsh
 
 from mercer._errors import IndefiniteKernelError, KernelValueError
-from mercer.engine import memory, threads
+from mercer.engine import lapack, memory, threads, tiles
 from mercer.gram.precomputed import PrecomputedGram, worst_asymmetry
+from mercer.loops.picked import pick_upper
+from mercer.solvers.algebra.lanczos import Krylov
+from mercer.solvers.matrix import whole_matrix
 
 _STEPS = 24
-# What a projection leaves of a step is rounding below so many units of eps, and is projected so often at most.
-_LOST, _PASSES = 1e3, 8
 # Entries that went through float32 or through text move eigenvalues by about so much of the largest.
 _ROUNDING = 1e-6
+# A factor in float32 counts where every eigenvalue is above this part of the largest diagonal entry. For 512 rows its
+# rounding is below 3e-5 of that, unless errors of one sign add up everywhere.
+_ROOM = 1e-4
 # Rounding in units of eps that may make an entry differ from its mirror image.
 _MIRRORED = 1e3
 # Of a matrix or function that is said to be a kernel, so many rows are looked at: what they refute is refuted. To
@@ -28,9 +31,10 @@ def require_conditionally_positive(gram: Any) -> None:
     r"""Refuse K if :math:`c^\top K c < 0` is found for a c that sums to 0, beyond what rounding can do.
 
     Such a c is a proof that K is not even conditionally positive semi-definite; that none is found is no proof that
-    it is. The ends of the spectrum are what Lanczos finds first, so what it misses after 24 products is small. Of a
-    matrix of more than 512 rows a principal part is examined, on 512 rows, evenly spread: what refutes the part
-    refutes K, and an eigenvalue that all rows share shows in the part, in proportion to its rows.
+    it is. A Cholesky factor of K with the tolerance on its diagonal shows that there is none. Where K has no such
+    factor, Lanczos looks for c: the ends of the spectrum are what it finds first, so what it misses after 24 products
+    is small. Of a matrix of more than 512 rows a principal part is examined, on 512 rows, evenly spread: what refutes
+    the part refutes K, and an eigenvalue that all rows share shows in the part, in proportion to its rows.
 
     Parameters
     ----------
@@ -151,15 +155,26 @@ def lowest_quotient(gram: Any, *, balanced: bool) -> float:
 
 
 def _require(gram: Any, balanced: bool, what: str, mend: str) -> None:
-    if gram.shape[0] > SAMPLE:
-        chosen = np.linspace(0, gram.shape[0] - 1, SAMPLE).round().astype(np.intp)
-        with memory.reserve(SAMPLE**2 * gram.dtype.itemsize, "a part of the kernel matrix"):
-            part = gram.block(chosen, chosen, out=np.empty((SAMPLE, SAMPLE), gram.dtype))
-            _require(PrecomputedGram(part), balanced, f"{what} on {SAMPLE} of its {gram.shape[0]} rows", mend)
+    n = gram.shape[0]
+    if n > SAMPLE:
+        chosen = np.linspace(0, n - 1, SAMPLE).round().astype(np.intp)
+        gram, what, n = gram.restrict(chosen, chosen), f"{what} on {SAMPLE} of its {n} rows", SAMPLE
+    with memory.reserve(n**2 * (8 + gram.dtype.itemsize), "a part of the kernel matrix and a Cholesky factor"):
+        # A matrix that is stored is not copied.
+        part = gram if isinstance(gram, PrecomputedGram) else PrecomputedGram(whole_matrix(gram, gram.dtype))
+        _require_stored(part, balanced, what, mend)
+
+
+def _require_stored(part: PrecomputedGram, balanced: bool, what: str, mend: str) -> None:
+    largest_diagonal = float(np.abs(part.diagonal()).max())
+    rounding = part.shape[0] * float(np.finfo(part.dtype).eps) * largest_diagonal
+    # No entry of the diagonal is larger than the largest eigenvalue.
+    shift = max(_ROUNDING * largest_diagonal, rounding)
+    # Most kernels leave room for the rounding of a factor in float32, which takes half as long.
+    if _has_cholesky_factor(part, -_ROOM * largest_diagonal, np.float32) or _has_cholesky_factor(part, shift):
         return
-    values = _ritz_values(gram, balanced)
+    values = _ritz_values(PrecomputedGram(part.dense()), balanced)
     low, largest = float(values.min()), float(np.abs(values).max())
-    rounding = gram.shape[0] * float(np.finfo(gram.dtype).eps) * float(np.abs(gram.diagonal()).max())
     if low < -max(_ROUNDING * largest, rounding):
         among = " that sums to 0" if balanced else ""
         finding = (
@@ -172,42 +187,25 @@ def _require(gram: Any, balanced: bool, what: str, mend: str) -> None:
         )
 
 
+def _has_cholesky_factor(part: PrecomputedGram, shift: float, dtype: type[np.floating] = np.float64) -> bool:
+    """Whether ``K + shift I`` has a Cholesky factor: a proof, far cheaper than Lanczos, that no eigenvalue is lower."""
+    n = part.shape[0]
+    with tiles.scratch((n, n), np.dtype(dtype)) as factor:
+        matrix, at = part.stored()
+        # In the order in which they lie: whether there is a factor does not depend on the order of the rows.
+        pick_upper(matrix, np.sort(at), factor)
+        diagonal = np.einsum("ii->i", factor)
+        with np.errstate(over="ignore", invalid="ignore"):
+            diagonal += shift
+        # What overflows float32 is infinite, or NaN, in the factor.
+        return lapack.factor_cholesky(factor) == 0 and bool(np.isfinite(diagonal).all())
+
+
 def _ritz_values(gram: Any, balanced: bool) -> np.ndarray:
     """Rayleigh quotients of K (if balanced, on the vectors that sum to 0) from both ends of its spectrum inwards."""
+    start = np.random.default_rng(0).standard_normal(gram.shape[0])
+    space = Krylov(lambda v: gram @ v, start, _STEPS, balanced=balanced, precision=gram.dtype)
     with threads.one_blas_thread():
-        return _krylov_values(gram, balanced)
-
-
-def _krylov_values(gram: Any, balanced: bool) -> np.ndarray:
-    n = gram.shape[0]
-    basis = np.zeros((min(_STEPS, max(n - balanced, 1)), n))
-    products = np.zeros_like(basis)
-    random = np.random.default_rng(0)
-    step = random.standard_normal(n)
-    for k in range(len(basis)):
-        basis[k] = _direction(step, basis[:k], balanced, _LOST * float(np.finfo(gram.dtype).eps), random)
-        products[k] = gram @ basis[k]
-        step = products[k]
-    # From all products, not from a recurrence: where the Krylov space ends, the steps are no more than rounding.
-    projected = basis @ products.T
-    return np.asarray(eigvalsh((projected + projected.T) / 2))
-
-
-def _direction(
-    step: np.ndarray, basis: np.ndarray, balanced: bool, lost: float, random: np.random.Generator
-) -> np.ndarray:
-    """The part of ``step`` orthogonal to the basis, as a unit vector; a random one where that part is rounding."""
-    for _ in range(_PASSES):
-        before = float(np.linalg.norm(step))
-        step = step - step.mean() if balanced else step
-        step = step - basis.T @ (basis @ step)
-        length = float(np.linalg.norm(step))
-        if length <= lost * before:
-            step = random.standard_normal(len(step))
-            continue
-        step /= length
-        # Where little was left, the rest is orthogonal to few digits.
-        if length > 0.5 * before:
-            return step
-    # One row, whose weight has to be 0.
-    return np.zeros_like(step)
+        while not space.is_full:
+            space.extend()
+        return space.ritz()[0]

@@ -36,6 +36,7 @@ class Status(Enum):
         "Rounding stopped the progress before the stopping rule was met: no step improves the objective. "
         "Pass X as float64, loosen tol, lower C, or scale the columns of X."
     )
+    given = "The coefficients were given, and nothing was solved: the gap alone says how good they are."
 
 
 # What the optimality conditions are, in words, by the names that solvers give to their violations.
@@ -52,6 +53,8 @@ _CONDITIONS = {
     "gradient": "the length of the gradient in the space of the kernel, relative to that at the start",
     "slope": "the largest derivative of the objective by a hyper-parameter that is not at its bound",
     "jitter": "what was added to the diagonal of the covariance matrix, in its units",
+    "distance": "a bound of the distance in feature space of w from the best one",
+    "norm": "the share of the norm in the gap",
     "margin": "by how much some row is inside a margin that must be empty",
     "eigenpair": "the longest Kv - lambda v of a pair, in units of the largest eigenvalue",
     "assignment": "by how much, squared, some row is nearer to another mean than to its own, in units of k(x, x)",
@@ -211,6 +214,8 @@ class Certificate(_StatusByName):
             return "raise alpha, so that the answer is unique; or leave out rows that repeat others."
         if self.status is Status.jittered:
             return "raise alpha, or pass noise=..., so that the covariance matrix needs no jitter; or leave out rows."
+        if self.status is Status.given:
+            return "nothing if that is little enough. Else fit the learner, or solve better where they come from."
         if self.status is Status.direct or not math.isfinite(self.dual) or self._is_exact():
             return "nothing."
         if self._as_large():

@@ -9,6 +9,7 @@ from scipy.linalg import eigh, eigh_tridiagonal, eigvalsh
 from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh
 
 from mercer._errors import NumericalError
+from mercer.solvers.algebra.lanczos import tridiagonal
 
 Array = np.ndarray
 
@@ -133,7 +134,7 @@ def effective_dimension(operator: LinearOperator, ridge: float, rng: np.random.G
     probes -= sketch @ (sketch.T @ probes)
     block = np.hstack([sketch, probes])
     weights = np.einsum("ij,ij->j", block, block)
-    diagonals, offsets = _tridiagonal(operator, block)
+    diagonals, offsets = tridiagonal(operator, block, _STEPS)
     late, early = (
         weights * [_quadrature(a[:k], b[: k - 1], ridge) for a, b in zip(diagonals.T, offsets.T)]
         for k in (len(diagonals), max(1, 3 * len(diagonals) // 4))
@@ -141,24 +142,6 @@ def effective_dimension(operator: LinearOperator, ridge: float, rng: np.random.G
     estimate, before = (terms[:_SKETCH].sum() + terms[_SKETCH:].mean() for terms in (late, early))
     error = 2 * late[_SKETCH:].std(ddof=1) / np.sqrt(_PROBES) + abs(estimate - before)
     return float(estimate), float(error)
-
-
-def _tridiagonal(operator: LinearOperator, V: Array) -> tuple[Array, Array]:
-    """Diagonals ``(steps, probes)`` and off-diagonals ``(steps - 1, probes)`` of Lanczos from each column of V."""
-    V = V / np.linalg.norm(V, axis=0)
-    before = np.zeros_like(V)
-    beta = np.zeros(V.shape[1])
-    diagonals, offsets = [], []
-    for _ in range(min(_STEPS, len(V))):
-        W = operator @ V - beta * before
-        alpha = np.einsum("ij,ij->j", V, W)
-        W -= alpha * V
-        diagonals.append(alpha)
-        beta = np.linalg.norm(W, axis=0)
-        offsets.append(beta)
-        # A probe that has found its whole invariant subspace goes on with zeros, which have no weight.
-        before, V = V, np.divide(W, beta, out=np.zeros_like(W), where=beta > 1e-13 * np.abs(alpha).max())
-    return np.array(diagonals), np.array(offsets[:-1])
 
 
 def _quadrature(alpha: Array, beta: Array, ridge: float) -> float:

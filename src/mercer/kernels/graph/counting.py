@@ -39,7 +39,8 @@ def ones(ids: NDArray[np.uint64], starts: NDArray[np.int64]) -> Features:
 def counted(ids: NDArray[np.uint64], starts: NDArray[np.int64]) -> Features:
     """Each row's features with how often it has them; the ids are overwritten."""
     counts, ends = np.empty(len(ids)), np.empty_like(starts)
-    count_runs(ids, starts, counts, ends)
+    # A sort takes tens of steps for each.
+    threads.interruptible(count_runs, (ids, starts, counts, ends), 32.0 * len(ids))
     return Features(ids[: ends[-1]].copy(), counts[: ends[-1]].copy(), ends)
 
 
@@ -100,6 +101,9 @@ def _paths_of(
         at = starts[row - begin]
         threads.checkpoint()
         first, last = joint.nodes[row], joint.nodes[row + 1]
-        found = shortest_paths(first, last, joint.starts, joint.neighbours, levels, ordered, ids[at:])
+        arguments = (first, last, joint.starts, joint.neighbours, levels, ordered, ids[at:])
+        # Each node looks at all edges, and writes a hash for every other.
+        steps = float(last - first) * float(joint.starts[last] - joint.starts[first] + (last - first) * len(levels))
+        found = threads.interruptible(shortest_paths, arguments, steps)
         starts[row - begin + 1] = at + found
     return counted(ids[: starts[-1]], starts)

@@ -42,6 +42,8 @@ class Graphlet(FeatureKernel):
         counted. For all graphlets of 5 nodes there is no other way.
     seed : int, default=0
         For ``samples``; equal graphs are drawn from in the same way.
+    tuning : tuple, optional
+        Set by :meth:`fixed` and :meth:`bounded`.
 
     Raises
     ------
@@ -83,7 +85,8 @@ class Graphlet(FeatureKernel):
             raise ParameterError(
                 "Graphlet: all graphlets of 5 nodes are not counted one by one; set samples, or connected=True."
             )
-        object.__setattr__(self, "seed", whole("Graphlet", "seed", self.seed, "a whole number of at least 0", low=0))
+        seed = whole("Graphlet", "seed", self.seed, "a whole number of at least 0", low=0, high=2**63 - 1)
+        object.__setattr__(self, "seed", seed)
 
     def _features(self, objects: Graphs) -> Features:
         joint = objects.joint()
@@ -104,7 +107,8 @@ class Graphlet(FeatureKernel):
 
         def count(row: int, counts: NDArray[np.float64]) -> None:
             if sizes[row] >= self.size:
-                drawn_parts(*_part(joint, row), self.size, samples, seeds[row], counts)
+                arguments = (*_part(joint, row), self.size, samples, seeds[row], counts)
+                threads.interruptible(drawn_parts, arguments, float(samples))
 
         counts = _tallied(joint, self.size, count)
         if self.connected:
@@ -118,7 +122,14 @@ def _part(joint: JointGraph, row: int) -> tuple[int, int, NDArray[np.int64], NDA
 
 def _connected(joint: JointGraph, size: int) -> NDArray[np.float64]:
     """How often each graph has each connected graphlet, (graphs, graphlets)."""
-    return _tallied(joint, size, lambda row, counts: connected_parts(*_part(joint, row), size, counts))
+    degrees = np.diff(joint.starts)
+
+    def count(row: int, counts: NDArray[np.float64]) -> None:
+        own = degrees[joint.nodes[row] : joint.nodes[row + 1]]
+        steps = float(own.sum()) * float(own.max(initial=0)) ** (size - 2)
+        threads.interruptible(connected_parts, (*_part(joint, row), size, counts), steps)
+
+    return _tallied(joint, size, count)
 
 
 def _tallied(

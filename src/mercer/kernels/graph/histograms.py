@@ -17,6 +17,11 @@ class VertexHistogram(FeatureKernel):
 
     Nodes without labels are all alike, and unlike any that has one.
 
+    Parameters
+    ----------
+    tuning : tuple, optional
+        Set by :meth:`fixed` and :meth:`bounded`.
+
     Raises
     ------
     DataError
@@ -44,6 +49,11 @@ class EdgeHistogram(FeatureKernel):
     """``k(G, H) = sum_a count_a(G) count_a(H)`` over the labels ``a`` of edges, each edge counted once.
 
     Edges without labels are all alike, and unlike any that has one.
+
+    Parameters
+    ----------
+    tuning : tuple, optional
+        Set by :meth:`fixed` and :meth:`bounded`.
 
     Raises
     ------

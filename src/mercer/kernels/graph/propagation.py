@@ -10,21 +10,21 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from scipy.special import ndtri
 
-from mercer._errors import DataError, ParameterError
+from mercer._errors import DataError
 from mercer.data.graphs import Graphs, JointGraph
 from mercer.data.objects import Objects
 from mercer.engine.tiles import Array
 from mercer.kernels.features import FeatureKernel, Features
 from mercer.kernels.graph.counting import by_rows, ones, require_steps
 from mercer.kernels.inputs import Pairs
-from mercer.kernels.parameters import positive, whole
+from mercer.kernels.parameters import one_of, positive, whole
 from mercer.loops.graphs import hash_bins, hash_numbers, join_each
 
 _SOURCES = ("attributes", "labels", "both")
 _DISTANCES = ("l1", "l2")
 # Bins from here on are one.
 _FAR = 2.0**62
-_SEEDS = 2**63
+_LARGEST_SEED = 2**63 - 1
 
 
 @dataclass(frozen=True, repr=False)
@@ -47,6 +47,8 @@ class Propagation(FeatureKernel):
         Between what nodes hold, which decides how likely they share a bin: w_t has Cauchy or normal entries.
     seed : int, default=0
         Of the random numbers, which are the same for all rows and on all machines.
+    tuning : tuple, optional
+        Set by :meth:`fixed` and :meth:`bounded`.
 
     Raises
     ------
@@ -81,14 +83,11 @@ class Propagation(FeatureKernel):
         super().__post_init__()
         width = positive("Propagation", "bin_width", self.bin_width, "a number above 0")
         steps = whole("Propagation", "iterations", self.iterations, "a whole number of at least 0", low=0)
-        seed = whole("Propagation", "seed", self.seed, "a whole number of at least 0", low=0)
-        if seed >= _SEEDS:
-            raise ParameterError(f"Propagation: seed must be below 2^63, and is {seed}.")
+        seed = whole("Propagation", "seed", self.seed, "a whole number of at least 0", low=0, high=_LARGEST_SEED)
         for name, number in {"bin_width": width, "iterations": steps, "seed": seed}.items():
             object.__setattr__(self, name, number)
         for name, value, allowed in (("source", self.source, _SOURCES), ("distance", self.distance, _DISTANCES)):
-            if value not in allowed:
-                raise ParameterError(f"Propagation: {name} must be one of {', '.join(allowed)}, and is {value!r}.")
+            object.__setattr__(self, name, one_of("Propagation", name, value, allowed))
 
     def _fill(self, pairs: Pairs, out: Array) -> None:
         if self.source != "labels":

@@ -64,6 +64,8 @@ class RandomWalk(PairKernel):
         adjacency matrices have eigenvalues of at most r. The largest degree is such an r.
     edge_labels : bool, default=True
         Whether labels of edges count where there are some.
+    tuning : tuple, optional
+        Set by :meth:`fixed` and :meth:`bounded`.
 
     Raises
     ------

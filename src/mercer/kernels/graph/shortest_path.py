@@ -19,7 +19,7 @@ class ShortestPath(FeatureKernel):
     """``k(G, H) = sum_{(u, v) in G} sum_{(s, t) in H} [l(u) = l(s), l(v) = l(t), d(u, v) = d(s, t)]``.
 
     The sums are over pairs of different nodes that are joined by a path, ``l`` is the label of a node and ``d`` the
-    number of edges on a shortest path.
+    number of edges on a shortest path: every edge has the length 1, and edge weights of networkx are not used.
 
     Parameters
     ----------
@@ -28,6 +28,8 @@ class ShortestPath(FeatureKernel):
     ordered : bool, default=True
         Whether ``(u, v)`` and ``(v, u)`` are two pairs. Otherwise they are one, and agree with another where either of
         them does. A path between labels that differ then weighs as much as one between equal labels, and not half.
+    tuning : tuple, optional
+        Set by :meth:`fixed` and :meth:`bounded`.
 
     Raises
     ------

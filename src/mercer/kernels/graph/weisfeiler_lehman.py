@@ -8,12 +8,11 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from mercer._errors import ParameterError
 from mercer.data.graphs import Graphs, JointGraph
 from mercer.data.objects import Objects
 from mercer.kernels.features import FeatureKernel, Features
 from mercer.kernels.graph.counting import by_rows, edge_labels_of, ones, path_features, require_steps
-from mercer.kernels.parameters import flag, whole
+from mercer.kernels.parameters import flag, one_of, whole
 from mercer.loops.graphs import hash_pairs, refine
 
 _BASES = ("subtree", "edge", "shortest-path")
@@ -35,6 +34,8 @@ class WeisfeilerLehman(FeatureKernel):
         shortest paths, as in :class:`ShortestPath`.
     edge_labels : bool, default=True
         Whether labels of edges count where there are some.
+    tuning : tuple, optional
+        Set by :meth:`fixed` and :meth:`bounded`.
 
     Raises
     ------
@@ -66,8 +67,7 @@ class WeisfeilerLehman(FeatureKernel):
         steps = whole("WeisfeilerLehman", "iterations", self.iterations, "a whole number of at least 0", low=0)
         object.__setattr__(self, "iterations", steps)
         object.__setattr__(self, "edge_labels", flag("WeisfeilerLehman", "edge_labels", self.edge_labels))
-        if self.base not in _BASES:
-            raise ParameterError(f"WeisfeilerLehman: base must be one of {', '.join(_BASES)}, and is {self.base!r}.")
+        object.__setattr__(self, "base", one_of("WeisfeilerLehman", "base", self.base, _BASES))
 
     def _features(self, objects: Graphs) -> Features:
         joint = objects.joint()

@@ -32,6 +32,8 @@ class ConvolutionalPatches(MeanKernel):
         Pixels on a side of a patch.
     length_scale : float, default=1.0
         Distance at which two patches are unlike; pixels of bytes are from 0 to 1.
+    tuning : tuple, optional
+        Set by :meth:`fixed` and :meth:`bounded`.
 
     Raises
     ------

@@ -39,6 +39,8 @@ class PyramidMatch(FeatureKernel):
         Side of the finest cells, in the units of the vectors.
     levels : int, default=8
         The widest grid has the side ``side * 2^levels``.
+    tuning : tuple, optional
+        Set by :meth:`fixed` and :meth:`bounded`.
 
     Raises
     ------

@@ -10,12 +10,12 @@ import numpy as np
 
 from mercer._errors import DataError, ParameterError
 from mercer.data.images import Images, check_channels, in_unit
-from mercer.data.objects import Objects
+from mercer.data.objects import Objects, short
 from mercer.engine import memory, settings
 from mercer.engine.tiles import TILE, Array
 from mercer.kernels.inputs import Frame, Operand, Pairs, Rows, Scope
 from mercer.kernels.objects import ObjectKernel
-from mercer.kernels.parameters import whole
+from mercer.kernels.parameters import as_float, whole
 from mercer.kernels.statistics import Statistic
 from mercer.loops import distances
 
@@ -38,6 +38,8 @@ class SpatialPyramid(ObjectKernel):
         Bins of a histogram, of equal width.
     values : (float, float), default=(0.0, 1.0)
         The range that the bins divide; pixels of bytes are from 0 to 1.
+    tuning : tuple, optional
+        Set by :meth:`fixed` and :meth:`bounded`.
 
     Raises
     ------
@@ -77,13 +79,14 @@ class SpatialPyramid(ObjectKernel):
         object.__setattr__(self, "levels", levels)
         object.__setattr__(self, "bins", whole("SpatialPyramid", "bins", self.bins, "a whole number above 0"))
         try:
-            low, high = (float(value) for value in self.values)
+            low, high = (as_float(value) for value in self.values)
         except (TypeError, ValueError) as error:
             raise ParameterError(
-                f"SpatialPyramid: values must be a range (low, high), and are {self.values!r}."
+                f"SpatialPyramid: values must be a range (low, high), and are {short(self.values)}."
             ) from error
         if not (np.isfinite(high - low) and low < high):
-            raise ParameterError(f"SpatialPyramid: values must be finite with low < high, and are {self.values!r}.")
+            seen = short(self.values)
+            raise ParameterError(f"SpatialPyramid: values must be finite with low < high, and are {seen}.")
         object.__setattr__(self, "values", (low, high))
 
     def _fill(self, pairs: Pairs, out: Array) -> None:
@@ -96,8 +99,20 @@ class SpatialPyramid(ObjectKernel):
         yield scope, _Intersections(self)
 
     def histograms(self, X: Any) -> Array:
-        """The weighted histograms of all cells, a row an image, of which the kernel is the intersection.
+        """The weighted histograms of all cells, of which the kernel is the intersection.
 
+        Parameters
+        ----------
+        X : sequence of images
+            As the kernel takes them.
+
+        Returns
+        -------
+        ndarray of shape (n, cells * bins * channels)
+            A row for each image.
+
+        Examples
+        --------
         >>> SpatialPyramid(0, bins=2).histograms([[[0.0, 1.0], [1.0, 1.0]]]).tolist()
         [[0.25, 0.75]]
         """

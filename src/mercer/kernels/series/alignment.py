@@ -113,6 +113,8 @@ class GlobalAlignment(_Alignment):
     triangular : int, default=0
         ``w(d) = max(0, 1 - |d| / triangular)``: points further apart in time are not aligned, and series whose lengths
         differ by as much have the value 0. With 0, ``w = 1``.
+    tuning : tuple, optional
+        Set by :meth:`fixed` and :meth:`bounded`.
 
     Raises
     ------
@@ -189,6 +191,8 @@ class NormalizedGlobalAlignment(_Alignment):
     sigma : float or "median", default="median"
     triangular : int, default=0
         As there.
+    tuning : tuple, optional
+        Set by :meth:`fixed` and :meth:`bounded`.
 
     Examples
     --------

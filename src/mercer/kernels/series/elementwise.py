@@ -14,7 +14,6 @@ from mercer.data.series import Series
 from mercer.engine.tiles import Array
 from mercer.kernels.algebra import Unary
 from mercer.kernels.inputs import Pairs, Rows, Scope
-from mercer.kernels.kinds import kind_of_rows
 from mercer.kernels.objects import ObjectKernel
 
 _STEP = ("elementwise",)
@@ -31,6 +30,8 @@ class Elementwise(Unary, ObjectKernel):
     ----------
     kernel : Kernel
         Any kernel on vectors.
+    tuning : tuple, optional
+        Set by :meth:`fixed` and :meth:`bounded`.
 
     Raises
     ------
@@ -56,7 +57,7 @@ class Elementwise(Unary, ObjectKernel):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if kind_of_rows(self.kernel) not in ("vectors", "anything"):
+        if self.kernel.kind_of_rows() not in ("vectors", "anything"):
             raise ParameterError(f"Elementwise takes a kernel on vectors, and got {self.kernel!r}.")
 
     def _vectors(self, X: Any) -> np.ndarray:

@@ -52,15 +52,17 @@ def _both_sides(left: Packed, right: Packed, backward: bool) -> tuple[Any, ...]:
     """What the loops take of two sides: the left one forward, and the right one too, or backward."""
     one, other = left.store, right.store
     if one.channels != other.channels:
-        raise DataError(
-            "the two sides of a kernel must be series of equally many channels, and have "
-            f"{one.channels} and {other.channels}."
-        )
+        raise DataError(channels_differ(one.channels, other.channels))
     second = other.backward if backward else other.forward
     return (
         one.forward, one.starts, one.lengths, left.index, second, other.starts, other.lengths, right.index,
         one.channels,
     )  # fmt: skip
+
+
+def channels_differ(one: int, other: int) -> str:
+    """The message about two sides whose series have different numbers of channels."""
+    return f"the two sides of a kernel must be series of equally many channels, and have {one} and {other}."
 
 
 def compare(

@@ -17,7 +17,7 @@ from mercer.engine.tiles import TILE, Array
 from mercer.kernels.inputs import Rows
 from mercer.kernels.objects import Packed, PairKernel
 from mercer.kernels.parameters import number, whole
-from mercer.kernels.series.packed import PackedSeries, compare, packed
+from mercer.kernels.series.packed import PackedSeries, channels_differ, compare, packed
 from mercer.kernels.series.width import known, median_distance
 from mercer.loops.signatures import signatures, whole_signatures
 
@@ -31,6 +31,7 @@ class _Words(NamedTuple):
     values: NDArray[np.float64]
     lengths: NDArray[np.float64]
     times: NDArray[np.float64]
+    channels: int
 
 
 @dataclass(frozen=True, repr=False)
@@ -51,6 +52,8 @@ class Signature(PairKernel):
     time : float, default=0.0
         The time, from 0 at the first point to ``time`` at the last, is one more channel. A path in one channel has no
         shape without it: its words depend on its two ends only. With 0 there is none.
+    tuning : tuple, optional
+        Set by :meth:`fixed` and :meth:`bounded`.
 
     Raises
     ------
@@ -105,15 +108,15 @@ class Signature(PairKernel):
         threads.interruptible(signatures, arguments, float(store.lengths.sum()) * self.level * words)
         lengths = np.repeat(np.arange(self.level + 1.0), [d**k for k in range(self.level + 1)])
         times = np.concatenate([_times(d, k) if timed else np.zeros(d**k) for k in range(self.level + 1)])
-        return _Words(values, lengths, times)
+        return _Words(values, lengths, times, store.channels)
 
     def _weights(self, words: _Words) -> Array:
         return np.square(self.scale**words.lengths * np.where(words.times > 0, self.time, 1.0) ** words.times)
 
     def _compare(self, left: Packed, right: Packed, out: Array, symmetric: bool) -> None:
         one, other = left.store, right.store
-        if one.values.shape[1] != other.values.shape[1]:
-            raise DataError("the two sides of a kernel must be series of equally many channels.")
+        if one.channels != other.channels:
+            raise DataError(channels_differ(one.channels, other.channels))
         # What overflows is refused by its infinities.
         with np.errstate(over="ignore", invalid="ignore"):
             np.matmul(_picked(one, left) * self._weights(one), _picked(other, right).T, out=out)
@@ -187,6 +190,8 @@ class SignaturePDE(PairKernel):
         is fitted on, or of those that are given to ``with_data``.
     time : float, default=0.0
         The time, from 0 to ``time``, is one more channel; see :class:`Signature`. With 0 there is none.
+    tuning : tuple, optional
+        Set by :meth:`fixed` and :meth:`bounded`.
 
     Raises
     ------

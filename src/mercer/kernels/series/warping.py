@@ -32,6 +32,8 @@ class DynamicTimeWarping(PairKernel):
         is wider by the difference of the lengths, on one side. Default: any.
     exponent : float, default=1.0
         Above 0.
+    tuning : tuple, optional
+        Set by :meth:`fixed` and :meth:`bounded`.
 
     Raises
     ------
@@ -79,7 +81,8 @@ class DynamicTimeWarping(PairKernel):
             # The part below the diagonal is not written.
             out[...] = 0.0
         compare(warped_squares, left, right, -1 if self.window is None else self.window, symmetric, out)
-        np.power(out, self.exponent / 2, out=out)
+        # A distance of 0 stays 0 for the least of exponents, half of which is 0.
+        np.power(out, self.exponent / 2, out=out, where=out > 0)
         np.subtract(0.0, out, out=out)
 
     def _compare_self(self, rows: Packed) -> Array:

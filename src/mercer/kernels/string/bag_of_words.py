@@ -17,6 +17,7 @@ from mercer.data.objects import Objects, short
 from mercer.data.statements import Arrays, Floats
 from mercer.data.strings import Strings, read_token
 from mercer.kernels.features import FeatureKernel, Features
+from mercer.kernels.parameters import flag
 
 Word = str | int
 
@@ -79,6 +80,8 @@ class BagOfWords(FeatureKernel):
     idf : list of (word, weight), or mapping, optional
         What each word counts, at least 0; words that are not there count nothing. Without it each counts 1. Made from
         documents by :meth:`tf_idf`: the weights belong to the kernel, so that new texts are compared as the first.
+    tuning : tuple, optional
+        Set by :meth:`fixed` and :meth:`bounded`.
 
     Raises
     ------
@@ -110,9 +113,7 @@ class BagOfWords(FeatureKernel):
     def __post_init__(self) -> None:
         super().__post_init__()
         _compiled(self.pattern)
-        if not isinstance(self.lowercase, (bool, np.bool_)):
-            raise ParameterError(f"BagOfWords: lowercase must be True or False, and is {self.lowercase!r}.")
-        object.__setattr__(self, "lowercase", bool(self.lowercase))
+        object.__setattr__(self, "lowercase", flag("BagOfWords", "lowercase", self.lowercase))
         if self.idf is not None and not isinstance(self.idf, WordWeights):
             object.__setattr__(self, "idf", _word_weights(self.idf))
 
@@ -188,17 +189,17 @@ def _compiled(pattern: Any) -> re.Pattern[str]:
         compiled = re.compile(pattern)
     except (re.error, TypeError) as error:
         raise ParameterError(
-            f"BagOfWords: pattern must be a regular expression, and is {pattern!r}: {error}."
+            f"BagOfWords: pattern must be a regular expression, and is {short(pattern)}: {error}."
         ) from error
     if not isinstance(pattern, str) or compiled.groups > 1:
-        raise ParameterError(f"BagOfWords: pattern must be text with one group at most, and is {pattern!r}.")
+        raise ParameterError(f"BagOfWords: pattern must be text with one group at most, and is {short(pattern)}.")
     return compiled
 
 
 def _word_weights(idf: Any) -> WordWeights:
     """Weights from a mapping, or from pairs of a word and its weight."""
     pairs = list(idf.items()) if isinstance(idf, Mapping) else idf
-    good = isinstance(pairs, Iterable) and not isinstance(pairs, (str, bytes))
+    good = isinstance(pairs, Iterable) and not isinstance(pairs, (str, bytes)) and getattr(pairs, "shape", None) != ()
     pairs = [tuple(pair) if isinstance(pair, (list, tuple)) else pair for pair in pairs] if good else []
     good = good and all(isinstance(p, tuple) and len(p) == 2 for p in pairs)
     try:

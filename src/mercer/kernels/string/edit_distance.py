@@ -29,6 +29,8 @@ class EditDistance(PairKernel):
     ----------
     gamma : float, default=0.1
         How fast the kernel falls with the distance.
+    tuning : tuple, optional
+        Set by :meth:`fixed` and :meth:`bounded`.
 
     Raises
     ------

@@ -16,9 +16,27 @@ def pairs_of_symbols(left: Packed, right: Packed) -> float:
     >>> pairs_of_symbols(both, both[:1])
     10.0
     """
-    one, other = (_symbols(side.store[1], side.index) for side in (left, right))
-    return one * other
+    return symbols(left) * symbols(right)
 
 
-def _symbols(starts: NDArray[np.int64], index: NDArray[np.int64]) -> float:
-    return float((starts[index + 1] - starts[index]).sum())
+def symbols(side: Packed) -> float:
+    """Of all strings of one side.
+
+    >>> symbols(Packed((np.arange(5), np.array([0, 2, 5])), np.arange(2)))
+    5.0
+    """
+    return float(_lengths(side).sum())
+
+
+def longest(side: Packed) -> int:
+    """The symbols of the longest string of one side, at least 1: there is nothing to look for beyond.
+
+    >>> longest(Packed((np.arange(5), np.array([0, 2, 5])), np.arange(2)))
+    3
+    """
+    return max(int(_lengths(side).max()), 1)
+
+
+def _lengths(side: Packed) -> NDArray[np.int64]:
+    starts: NDArray[np.int64] = side.store[1]
+    return starts[side.index + 1] - starts[side.index]

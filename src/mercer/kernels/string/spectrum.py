@@ -10,7 +10,7 @@ import numpy as np
 
 from mercer.data.objects import Objects
 from mercer.data.strings import Strings
-from mercer.engine import memory
+from mercer.engine import memory, threads
 from mercer.engine.tiles import Array
 from mercer.kernels.features import FeatureKernel, Features
 from mercer.kernels.parameters import number, whole
@@ -19,6 +19,8 @@ from mercer.loops.strings import hash_windows
 
 # Hash, level and count of a substring, and its entry in the table of features.
 _WINDOW_BYTES = 40
+# Each length has a weight of its own, whether there are strings that long or not.
+_MOST_LENGTHS = 10**6
 
 
 @dataclass(frozen=True, repr=False)
@@ -31,6 +33,8 @@ class Spectrum(FeatureKernel):
     ----------
     length : int, default=3
         Symbols in a substring.
+    tuning : tuple, optional
+        Set by :meth:`fixed` and :meth:`bounded`.
 
     Raises
     ------
@@ -78,6 +82,8 @@ class BlendedSpectrum(FeatureKernel):
     weights : list of float, default=()
         The weight ``w_l`` of each length from 1 to ``length``, at least 0; tunable where above. Without them all are
         1. Weights and ``decay`` can stand for each other: to learn weights, fix the other with ``.fixed("decay")``.
+    tuning : tuple, optional
+        Set by :meth:`fixed` and :meth:`bounded`.
 
     Raises
     ------
@@ -106,7 +112,7 @@ class BlendedSpectrum(FeatureKernel):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        length = whole("BlendedSpectrum", "length", self.length, "a whole number above 0")
+        length = whole("BlendedSpectrum", "length", self.length, "a whole number above 0", high=_MOST_LENGTHS)
         object.__setattr__(self, "length", length)
         check_weights("BlendedSpectrum", self.weights, self.length)
 
@@ -133,6 +139,8 @@ def _windows(objects: Strings, shortest: int, longest: int) -> Features:
     codes, starts = objects.codes()
     sizes = np.diff(starts)
     windows = np.zeros_like(sizes)
+    # No substring is longer than the longest string.
+    longest = max(min(longest, int(sizes.max())), shortest)
     for length in range(shortest, longest + 1):
         windows += np.maximum(sizes - length + 1, 0)
     begins = np.concatenate([np.zeros(1, np.int64), np.cumsum(windows)])
@@ -141,5 +149,6 @@ def _windows(objects: Strings, shortest: int, longest: int) -> Features:
         "Raise the budget with mercer.config(memory=...), take a shorter length or fewer strings.",
     )  # fmt: skip
     ids, levels = np.empty(begins[-1], np.uint64), np.empty(begins[-1], np.int64)
-    hash_windows(codes, starts, shortest, longest, ids, levels)
+    steps = float(longest) * len(ids)
+    threads.interruptible(hash_windows, (codes, starts, shortest, longest, ids, levels), steps)
     return Features(ids, np.ones(len(ids)), begins, levels if longest > shortest else None)

@@ -13,7 +13,7 @@ from mercer.engine import threads
 from mercer.engine.tiles import Array
 from mercer.kernels.objects import Packed, PairKernel
 from mercer.kernels.parameters import number, whole
-from mercer.kernels.string.pairs import pairs_of_symbols
+from mercer.kernels.string.pairs import longest, pairs_of_symbols
 from mercer.kernels.string.weights import check_weights
 from mercer.loops.subsequences import subsequence_slopes, subsequences, subsequences_self
 
@@ -34,6 +34,8 @@ class Subsequence(PairKernel):
     weights : list of float, default=()
         The weight ``w_l`` of each length from 1 to ``length``, at least 0; tunable where above. Without them all are
         1. ``[0, 0, 1]`` is the kernel of Lodhi et al. for subsequences of three symbols alone.
+    tuning : tuple, optional
+        Set by :meth:`fixed` and :meth:`bounded`.
 
     Raises
     ------
@@ -69,31 +71,34 @@ class Subsequence(PairKernel):
     def _pack(self, objects: Strings) -> tuple[np.ndarray, np.ndarray]:
         return objects.codes()
 
-    @property
-    def _weights(self) -> Array:
-        return np.array(self.weights) if self.weights else np.ones(self.length)
+    def _weights(self, left: Packed, right: Packed) -> Array:
+        """Of the lengths that both sides have: ``length`` may be far beyond all strings."""
+        count = min(self.length, longest(left), longest(right))
+        return np.array(self.weights[:count]) if self.weights else np.ones(count)
 
     def _compare(self, left: Packed, right: Packed, out: Array, symmetric: bool) -> None:
         threads.interruptible(subsequences, (*self._both(left, right), symmetric, out), self._steps(left, right))
 
     def _both(self, left: Packed, right: Packed) -> tuple[Any, ...]:
         order = _by_length(right)
-        return *left.store, left.index, *right.store, right.index, order, self.decay, self._weights
+        return *left.store, left.index, *right.store, right.index, order, self.decay, self._weights(left, right)
 
     def _steps(self, left: Packed, right: Packed) -> float:
-        return self.length * pairs_of_symbols(left, right)
+        return len(self._weights(left, right)) * pairs_of_symbols(left, right)
 
     def _compare_self(self, rows: Packed) -> Array:
         out = np.empty(len(rows))
-        arguments = *rows.store, rows.index, self.decay, self._weights, out
+        arguments = *rows.store, rows.index, self.decay, self._weights(rows, rows), out
         threads.interruptible(subsequences_self, arguments, self._steps(rows, rows))
         return out
 
     def _pull_pairs(self, left: Packed, right: Packed, weights: Array) -> Array:
-        slopes = np.zeros(1 + self.length)
+        slopes = np.zeros(1 + len(self._weights(left, right)))
         arguments = *self._both(left, right), weights, slopes
         threads.interruptible(subsequence_slopes, arguments, self._steps(left, right))
-        return slopes[: 1 + len(self.weights)]
+        by_number = np.zeros(1 + len(self.weights))
+        by_number[: len(slopes)] = slopes[: len(by_number)]
+        return by_number
 
 
 def _by_length(rows: Packed) -> np.ndarray:

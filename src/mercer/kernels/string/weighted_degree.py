@@ -10,9 +10,11 @@ import numpy as np
 
 from mercer.data.objects import Objects
 from mercer.data.strings import Strings
+from mercer.engine import threads
 from mercer.engine.tiles import Array
 from mercer.kernels.objects import Packed, PairKernel
 from mercer.kernels.parameters import number, whole
+from mercer.kernels.string.pairs import longest, symbols
 from mercer.kernels.string.weights import check_weights
 from mercer.kernels.string.windows import Symbols, alike, narrow
 from mercer.loops.windows import degree_slopes, degrees
@@ -35,6 +37,8 @@ class WeightedDegree(PairKernel):
     weights : list of float, default=()
         The weight ``w_l`` of each length from 1 to ``degree``, at least 0; tunable where above. Without them
         ``w_l = 2 (degree - l + 1) / (degree (degree + 1))``, which is fixed.
+    tuning : tuple, optional
+        Set by :meth:`fixed` and :meth:`bounded`.
 
     Raises
     ------
@@ -78,18 +82,31 @@ class WeightedDegree(PairKernel):
     def _pack(self, objects: Strings) -> Symbols:
         return narrow(objects)
 
-    @property
-    def _weights(self) -> Array:
+    def _weights(self, left: Packed, right: Packed) -> Array:
+        """Of the lengths that both sides have: ``degree`` may be far beyond all strings."""
+        count, degree = min(self.degree, longest(left), longest(right)), self.degree
         if self.weights:
-            return np.array(self.weights)
-        return 2.0 * np.arange(self.degree, 0, -1) / (self.degree * (self.degree + 1))
+            return np.array(self.weights[:count])
+        return 2.0 * (degree - np.arange(count)) / (float(degree) * (degree + 1))
+
+    def _shift(self, left: Packed, right: Packed) -> int:
+        """As far as strings overlap."""
+        return min(self.shift, max(longest(left), longest(right)))
+
+    def _steps(self, left: Packed, right: Packed) -> float:
+        return symbols(left) * len(right.index) * (2.0 * self._shift(left, right) + 1.0)
 
     def _compare(self, left: Packed, right: Packed, out: Array, symmetric: bool) -> None:
         one, other = alike(left, right)
-        degrees(*one, left.index, *other, right.index, self.shift, self._weights, symmetric, out)
+        settings = self._shift(left, right), self._weights(left, right), symmetric
+        arguments = (*one, left.index, *other, right.index, *settings, out)
+        threads.interruptible(degrees, arguments, self._steps(left, right))
 
     def _pull_pairs(self, left: Packed, right: Packed, weights: Array) -> Array:
-        slopes = np.zeros(self.degree)
+        slopes = np.zeros(len(self._weights(left, right)))
         one, other = alike(left, right)
-        degree_slopes(*one, left.index, *other, right.index, self.shift, weights, slopes)
-        return slopes[: len(self.weights)]
+        arguments = (*one, left.index, *other, right.index, self._shift(left, right), weights, slopes)
+        threads.interruptible(degree_slopes, arguments, self._steps(left, right))
+        by_number = np.zeros(len(self.weights))
+        by_number[: len(slopes)] = slopes[: len(by_number)]
+        return by_number

@@ -97,6 +97,8 @@ class GappyKmers(_Windows):
         Symbols in a window, up to 255.
     wildcards : int, default=4
         Places that are ignored in each choice, from 0 to ``length - 1``.
+    tuning : tuple, optional
+        Set by :meth:`fixed` and :meth:`bounded`.
 
     Raises
     ------
@@ -144,6 +146,8 @@ class Mismatch(_Windows):
         Places where a window may differ, from 0 to ``length - 1``.
     alphabet : int, default=20
         How many symbols there are: 20 for proteins, 4 for DNA.
+    tuning : tuple, optional
+        Set by :meth:`fixed` and :meth:`bounded`.
 
     Raises
     ------

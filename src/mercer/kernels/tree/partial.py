@@ -8,8 +8,9 @@ from numbers import Real
 import numpy as np
 
 from mercer._errors import ParameterError
+from mercer.data.objects import short
 from mercer.data.trees import Trees
-from mercer.kernels.parameters import number
+from mercer.kernels.parameters import as_float, number
 from mercer.kernels.tree.packed import NodePairs, PackedTrees, pack
 
 
@@ -30,6 +31,8 @@ class PartialTree(NodePairs):
     terminal_factor : float, default=1.0
         What a pair of nodes with the same label counts beside, if one of them is a leaf, from 0 to 1. With 0, leaves
         count only as part of what is above them, and then for nothing. Above 1 the kernel would not be positive.
+    tuning : tuple, optional
+        Set by :meth:`fixed` and :meth:`bounded`.
 
     Raises
     ------
@@ -65,8 +68,8 @@ class PartialTree(NodePairs):
     def __post_init__(self) -> None:
         super().__post_init__()
         factor = self.terminal_factor
-        if isinstance(factor, bool) or not isinstance(factor, Real) or not 0 <= float(factor) <= 1:
-            raise ParameterError(f"PartialTree: terminal_factor must be a number from 0 to 1, and is {factor!r}.")
+        if isinstance(factor, bool) or not isinstance(factor, Real) or not 0 <= as_float(factor) <= 1:
+            raise ParameterError(f"PartialTree: terminal_factor must be a number from 0 to 1, and is {short(factor)}.")
         object.__setattr__(self, "terminal_factor", float(factor))
 
     def _pack(self, objects: Trees) -> PackedTrees:

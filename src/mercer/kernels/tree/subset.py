@@ -30,6 +30,8 @@ class SubsetTree(NodePairs):
         What each node with children counts; above 0. A search looks up to 1 where it is not told otherwise.
     leaves : bool, default=False
         Whether pairs of leaves with the same label are counted beside, ``decay`` for each: a bag of words.
+    tuning : tuple, optional
+        Set by :meth:`fixed` and :meth:`bounded`.
 
     Raises
     ------

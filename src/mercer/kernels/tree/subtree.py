@@ -26,6 +26,8 @@ class Subtree(FeatureKernel):
         Nodes in the smallest subtree that counts; 1 counts leaves, too.
     decay : float, default=1.0
         What each node with children counts, above 0.
+    tuning : tuple, optional
+        Set by :meth:`fixed` and :meth:`bounded`.
 
     Raises
     ------

@@ -11,6 +11,8 @@ from mercer.engine.tiles import Array
 
 # From this order on the asymptotic series below is good to 1e-9.
 _LARGE = 50.0
+# ``exp(-u) u^nu`` is 0 from here on for orders below ``_LARGE``.
+FAR = 2000.0
 
 
 def matern_function(u: Array, nu: float) -> Array:
@@ -30,7 +32,13 @@ def matern_function(u: Array, nu: float) -> Array:
     True
     """
     u = np.asarray(u, dtype=np.float64)
-    return _by_expansion(u, nu) if nu >= _LARGE else _by_logarithms(u, nu)
+    if nu >= _LARGE:
+        return _by_expansion(u, nu)
+    out = np.zeros_like(u)
+    # Further away the function is 0, and SciPy's Bessel function is NaN from 2e9 on.
+    near = u < FAR
+    out[near] = _by_logarithms(u[near], nu)
+    return out
 
 
 def _by_logarithms(u: Array, nu: float) -> Array:
@@ -41,14 +49,17 @@ def _by_logarithms(u: Array, nu: float) -> Array:
     out = np.ones_like(u)
     logarithm = nu * np.log(u[inside]) + np.log(bessel[inside]) - u[inside]
     out[inside] = np.exp(logarithm + (1 - nu) * math.log(2) - gammaln(nu))
-    return out
+    # Next to 0 the rounding of the logarithms would pass 1.
+    return np.minimum(out, 1.0, out=out)
 
 
 def _by_expansion(u: Array, nu: float) -> Array:
     """The uniform expansion of ``K_nu`` for large orders, divided by its value at 0 (DLMF, section 10.41(ii))."""
-    z = u / nu
-    s = np.sqrt(1 + z * z)
-    excess = z * z / (1 + s)
+    # Squared distances overflow before their roots do; the function is 0 long before.
+    z = np.minimum(u, FAR * nu) / nu
+    # z^2 / (1 + s), without a square that leaves the range of floats.
+    s = np.hypot(1, z)
+    excess = z * (z / (1 + s))
     logarithm = nu * (np.log1p(excess / 2) - excess) - 0.5 * np.log(s)
     return np.exp(logarithm) * _debye(1 / s, nu) / _debye(1.0, nu)
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator
+from collections.abc import Callable, Hashable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
 
 from mercer.engine.tiles import Array
-from mercer.kernels.base import Definiteness
+from mercer.kernels.base import Definiteness, Kind
 from mercer.kernels.inputs import Pairs, Scope, scratch
 from mercer.kernels.kernel import Kernel
 from mercer.kernels.leaf import Exponential, Slopes, StatisticKernel
@@ -31,6 +31,8 @@ class ChiSquared(Exponential, StatisticKernel):
     ----------
     gamma : float, default 1.0
         Above 0.
+    tuning : tuple, optional
+        Set by :meth:`fixed` and :meth:`bounded`.
 
     Raises
     ------
@@ -63,6 +65,11 @@ class ChiSquared(Exponential, StatisticKernel):
 class AdditiveChiSquared(StatisticKernel):
     """``k(x, z) = -sum_c (x_c - z_c)^2 / (x_c + z_c)`` for histograms (values of at least 0): conditionally positive.
 
+    Parameters
+    ----------
+    tuning : tuple, optional
+        Set by :meth:`fixed` and :meth:`bounded`.
+
     Examples
     --------
     >>> AdditiveChiSquared()([[1.0, 0.0]], [[0.0, 1.0]]).tolist()
@@ -80,6 +87,9 @@ class AdditiveChiSquared(StatisticKernel):
     def _multiplier(self) -> float:
         return -1.0
 
+    def squared_distance(self) -> Callable[[Array], Array]:
+        return lambda t: 2 * t
+
     @property
     def definiteness(self) -> Definiteness:
         return "conditional"
@@ -88,6 +98,11 @@ class AdditiveChiSquared(StatisticKernel):
 @dataclass(frozen=True, repr=False)
 class HistogramIntersection(StatisticKernel):
     """``k(x, z) = sum_c min(x_c, z_c)`` for histograms (values of at least 0).
+
+    Parameters
+    ----------
+    tuning : tuple, optional
+        Set by :meth:`fixed` and :meth:`bounded`.
 
     Raises
     ------
@@ -112,6 +127,11 @@ class HistogramIntersection(StatisticKernel):
 class Hamming(StatisticKernel):
     """``k(x, z)`` = the share of the columns in which ``x`` and ``z`` agree; for categories and codes.
 
+    Parameters
+    ----------
+    tuning : tuple, optional
+        Set by :meth:`fixed` and :meth:`bounded`.
+
     Examples
     --------
     >>> Hamming()([[1, 2, 3, 4]], [[1, 2, 0, 0]]).tolist()
@@ -125,6 +145,11 @@ class Hamming(StatisticKernel):
 @dataclass(frozen=True, repr=False)
 class AllSubsets(StatisticKernel):
     """``k(x, z) = prod_c (1 + x_c z_c)``: a feature for every subset of the columns, the product over it.
+
+    Parameters
+    ----------
+    tuning : tuple, optional
+        Set by :meth:`fixed` and :meth:`bounded`.
 
     Examples
     --------
@@ -150,6 +175,8 @@ class White(Kernel):
     ----------
     variance : float, default 1.0
         Above 0.
+    tuning : tuple, optional
+        Set by :meth:`fixed` and :meth:`bounded`.
 
     Examples
     --------
@@ -158,6 +185,9 @@ class White(Kernel):
     """
 
     variance: float = number(1.0)
+
+    def kind_of_rows(self) -> Kind:
+        return "anything"
 
     @property
     def definiteness(self) -> Definiteness:

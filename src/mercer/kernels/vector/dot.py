@@ -18,7 +18,7 @@ from mercer.kernels.kernel import Kernel
 from mercer.kernels.leaf import Exponential, Slopes, StatisticKernel
 from mercer.kernels.parameters import number, whole
 from mercer.kernels.plan import diagonal
-from mercer.kernels.statistics import Dot, Statistic
+from mercer.kernels.statistics import Angle, Dot, Statistic
 
 
 @dataclass(frozen=True, repr=False)
@@ -36,6 +36,11 @@ class DotKernel(StatisticKernel):
 @dataclass(frozen=True, repr=False)
 class Linear(DotKernel):
     """``k(x, z) = <x, z>``: linear functions of the columns.
+
+    Parameters
+    ----------
+    tuning : tuple, optional
+        Set by :meth:`fixed` and :meth:`bounded`.
 
     Examples
     --------
@@ -62,6 +67,8 @@ class Polynomial(DotKernel):
         Above 0.
     offset : float, default 1.0
         At least 0; at 0 only products of exactly ``degree`` columns remain.
+    tuning : tuple, optional
+        Set by :meth:`fixed` and :meth:`bounded`.
 
     Raises
     ------
@@ -112,6 +119,8 @@ class ExponentialDot(Exponential, DotKernel):
     ----------
     scale : float, default 1.0
         Above 0. Values grow exponentially in it and in the norms of the rows: scale the columns first.
+    tuning : tuple, optional
+        Set by :meth:`fixed` and :meth:`bounded`.
 
     Examples
     --------
@@ -138,6 +147,8 @@ class Sigmoid(DotKernel):
         Any number.
     offset : float, default 0.0
         Any number.
+    tuning : tuple, optional
+        Set by :meth:`fixed` and :meth:`bounded`.
 
     Examples
     --------
@@ -186,7 +197,8 @@ class NormDotKernel(Kernel):
 
     def _fill(self, pairs: Pairs, out: Array) -> None:
         pairs.statistic(Dot(), 1.0, out)
-        self._combine(out, *pairs.vectors("squared norm", _squared_norms))
+        left, right = (side.astype(out.dtype) for side in pairs.vectors("squared norm", _squared_norms))
+        self._combine(out, left[:, None] if out.ndim == 2 else left, right)
 
     @abc.abstractmethod
     def _combine(self, dot: Array, left: Array, right: Array) -> None:
@@ -208,6 +220,8 @@ class ArcCosine(NormDotKernel):
     order : {0, 1, 2}, default 1
         The power ``n``; ``J_0 = pi - a``, ``J_1 = sin a + (pi - a) cos a``,
         ``J_2 = 3 sin a cos a + (pi - a)(1 + 2 cos^2 a)``.
+    tuning : tuple, optional
+        Set by :meth:`fixed` and :meth:`bounded`.
 
     Examples
     --------
@@ -228,15 +242,24 @@ class ArcCosine(NormDotKernel):
             raise ParameterError(f"ArcCosine: order must be 0, 1 or 2, and is {order!r}.")
         object.__setattr__(self, "order", order)
 
+    def _fill(self, pairs: Pairs, out: Array) -> None:
+        if self.order > 0:
+            super()._fill(pairs, out)
+            return
+        # Where rows are close, the arc cosine of their inner product has half of the digits; higher orders are flat.
+        pairs.statistic(Angle(), -1 / np.pi, out)
+        out += 1
+
+    def _uses(self, scope: Scope) -> Iterator[Hashable]:
+        yield scope, Dot() if self.order else Angle()
+
     def _combine(self, dot: Array, left: Array, right: Array) -> None:
         norms = np.sqrt(left) * np.sqrt(right)
         cosine = np.divide(dot, norms, out=np.zeros_like(dot), where=norms > 0)
         np.clip(cosine, -1, 1, out=cosine)
         rest = np.pi - np.arccos(cosine)
         sine = np.sqrt(1 - cosine * cosine)
-        if self.order == 0:
-            dot[...] = rest
-        elif self.order == 1:
+        if self.order == 1:
             dot[...] = norms * (sine + rest * cosine)
         else:
             dot[...] = norms**2 * (3 * sine * cosine + rest * (1 + 2 * cosine * cosine))
@@ -248,6 +271,11 @@ class Tanimoto(NormDotKernel):
     """``k(x, z) = <x, z> / (|x|^2 + |z|^2 - <x, z>)``: for 0/1 columns, the share of common ones.
 
     Two rows of zeros have the value 1.
+
+    Parameters
+    ----------
+    tuning : tuple, optional
+        Set by :meth:`fixed` and :meth:`bounded`.
 
     Examples
     --------

@@ -13,14 +13,18 @@ import numpy as np
 from scipy.special import gamma, kv
 
 from mercer._errors import ParameterError
+from mercer.data.objects import short
 from mercer.engine.tiles import Array
 from mercer.kernels.base import Definiteness
 from mercer.kernels.elementary import exponential
 from mercer.kernels.inputs import scratch
 from mercer.kernels.leaf import Exponential, Slopes, StatisticKernel
-from mercer.kernels.parameters import number, positive
+from mercer.kernels.parameters import as_float, number, positive
 from mercer.kernels.statistics import ManhattanDistance, PeriodicDistance, SquaredDistance, Statistic
-from mercer.kernels.vector.bessel import matern_function
+from mercer.kernels.vector.bessel import FAR, matern_function
+
+# From this order on a Matern kernel is a Gaussian one to all digits.
+_GAUSSIAN = 1e16
 
 
 @dataclass(frozen=True, repr=False)
@@ -61,6 +65,8 @@ class RBF(Exponential, StationaryKernel):
     ----------
     length_scale : float or sequence of float, default 1.0
         In the units of the columns, above 0; one number, or one a column (automatic relevance determination).
+    tuning : tuple, optional
+        Set by :meth:`fixed` and :meth:`bounded`.
 
     Raises
     ------
@@ -83,8 +89,17 @@ class RBF(Exponential, StationaryKernel):
     def from_gamma(cls, gamma: Any) -> Self:
         """``exp(-gamma |x - z|^2)``, so ``length_scale = 1 / sqrt(2 gamma)``.
 
-        ``gamma`` is a number above 0, or one a column: ``exp(-sum_c gamma_c (x_c - z_c)^2)``.
+        Parameters
+        ----------
+        gamma : float or list of float
+            Above 0; a list is one a column: ``exp(-sum_c gamma_c (x_c - z_c)^2)``.
 
+        Returns
+        -------
+        RBF
+
+        Examples
+        --------
         >>> RBF.from_gamma([0.5, 2.0])
         RBF([1.0, 0.5])
         """
@@ -92,8 +107,19 @@ class RBF(Exponential, StationaryKernel):
 
     @classmethod
     def from_variance(cls, variance: Any) -> Self:
-        """``exp(-|x - z|^2 / (2 variance))``, so ``length_scale = sqrt(variance)``; one number, or one a column.
+        """``exp(-|x - z|^2 / (2 variance))``, so ``length_scale = sqrt(variance)``.
 
+        Parameters
+        ----------
+        variance : float or list of float
+            Above 0; a list is one a column.
+
+        Returns
+        -------
+        RBF
+
+        Examples
+        --------
         >>> RBF.from_variance(4.0)
         RBF(2.0)
         """
@@ -101,8 +127,19 @@ class RBF(Exponential, StationaryKernel):
 
     @classmethod
     def from_width(cls, width: Any) -> Self:
-        """``exp(-|x - z|^2 / width^2)``, so ``length_scale = width / sqrt(2)``; one number, or one a column.
+        """``exp(-|x - z|^2 / width^2)``, so ``length_scale = width / sqrt(2)``.
 
+        Parameters
+        ----------
+        width : float or list of float
+            Above 0; a list is one a column.
+
+        Returns
+        -------
+        RBF
+
+        Examples
+        --------
         >>> RBF.from_width(2.0)([[0.0]], [[2.0]]).round(6).tolist()
         [[0.367879]]
         """
@@ -118,9 +155,9 @@ def _converted(name: str, value: Any, convert: Callable[[float], float]) -> floa
     entries = list(value) if several else [value]
     for entry in entries:
         real = isinstance(entry, Real) and not isinstance(entry, (bool, np.bool_))
-        if not real or not 0 < float(entry) < math.inf:
+        if not real or not 0 < as_float(entry) < math.inf:
             wanted = "finite numbers above 0, one a column" if several else "a finite number above 0"
-            raise ParameterError(f"{name} must be {wanted}, and is {value!r}.")
+            raise ParameterError(f"{name} must be {wanted}, and is {short(value)}.")
     converted = tuple(convert(float(entry)) for entry in entries)
     return converted if several else converted[0]
 
@@ -138,6 +175,8 @@ class Matern(StationaryKernel):
         One number, or one a column; above 0.
     nu : float, default 1.5
         Above 0; not tuned by gradient.
+    tuning : tuple, optional
+        Set by :meth:`fixed` and :meth:`bounded`.
 
     Examples
     --------
@@ -156,10 +195,15 @@ class Matern(StationaryKernel):
         object.__setattr__(self, "nu", positive("Matern", "nu", self.nu, "a number above 0 (inf is allowed)"))
 
     def _constant(self) -> float:
-        return 0.5 if self.nu == math.inf else 2 * self.nu
+        return 0.5 if self.nu >= _GAUSSIAN else 2 * self.nu
+
+    def squared_distance(self) -> Callable[[Array], Array] | None:
+        if self.nu == math.inf:
+            return lambda t: -2 * np.expm1(-t)
+        return (lambda t: -2 * np.expm1(-np.sqrt(t))) if self.nu == 0.5 else None
 
     def _finish(self, t: Array) -> None:
-        if self.nu == math.inf:
+        if self.nu >= _GAUSSIAN:
             exponential(np.negative(t, out=t))
             return
         u = np.sqrt(t, out=t)
@@ -184,7 +228,7 @@ class Matern(StationaryKernel):
 
     def _slopes(self, t: Array) -> tuple[Array, dict[str, Array]]:
         """``dk/dt = (dk/du) / (2u)``; at distance 0, where nu = 1/2 has a kink, 0 stands for it."""
-        if self.nu == math.inf:
+        if self.nu >= _GAUSSIAN:
             return np.negative(exponential(-t)), {}
         u = np.sqrt(t, out=t)
         if self.nu == 1.5:
@@ -206,7 +250,7 @@ class Matern(StationaryKernel):
         if self.nu == 0.5:
             slope = -exponential(-u) / (2 * u)
         else:
-            slope = -(2 ** (-self.nu)) / gamma(self.nu) * u ** (self.nu - 1) * kv(1 - self.nu, u)
+            slope = -(2 ** (-self.nu)) / gamma(self.nu) * u ** (self.nu - 1) * kv(1 - self.nu, np.minimum(u, FAR))
         slope[at_zero] = 0
         return slope, {}
 
@@ -221,6 +265,8 @@ class RationalQuadratic(StationaryKernel):
         One number, or one a column; above 0.
     alpha : float, default 1.0
         How narrow the mixture is, above 0; the RBF is its limit.
+    tuning : tuple, optional
+        Set by :meth:`fixed` and :meth:`bounded`.
 
     Examples
     --------
@@ -239,6 +285,10 @@ class RationalQuadratic(StationaryKernel):
 
     def _multiplier_slopes(self) -> Slopes:
         return {"alpha": -self._multiplier() / self.alpha} | super()._multiplier_slopes()
+
+    def squared_distance(self) -> Callable[[Array], Array]:
+        alpha = float(self.alpha)
+        return lambda t: -2 * np.expm1(-alpha * np.log1p(t))
 
     def _finish(self, t: Array) -> None:
         # (1 + t)^(-alpha) by exp and log1p, which NumPy vectorises and pow is not.
@@ -260,6 +310,8 @@ class Laplacian(Exponential, StationaryKernel):
     ----------
     length_scale : float or sequence of float, default 1.0
         One number (``1 / gamma`` in scikit-learn's ``laplacian_kernel``), or one a column; above 0.
+    tuning : tuple, optional
+        Set by :meth:`fixed` and :meth:`bounded`.
 
     Examples
     --------
@@ -285,6 +337,8 @@ class NegativeDistance(StatisticKernel):
     ----------
     exponent : float, default 1.0
         Above 0 and at most 2.
+    tuning : tuple, optional
+        Set by :meth:`fixed` and :meth:`bounded`.
 
     Examples
     --------
@@ -306,6 +360,10 @@ class NegativeDistance(StatisticKernel):
     def _statistic(self) -> Statistic:
         return SquaredDistance()
 
+    def squared_distance(self) -> Callable[[Array], Array]:
+        half = self.exponent / 2
+        return lambda t: 2 * np.power(t, half)
+
     def _finish(self, t: Array) -> None:
         np.power(t, self.exponent / 2, out=t)
         np.negative(t, out=t)
@@ -325,6 +383,8 @@ class Periodic(Exponential, StatisticKernel):
         Relative to the amplitude of the sine, above 0.
     period : float, default 1.0
         In the units of the columns, above 0.
+    tuning : tuple, optional
+        Set by :meth:`fixed` and :meth:`bounded`.
 
     Examples
     --------
@@ -362,6 +422,8 @@ class ExpSineSquared(StatisticKernel):
     length_scale : float, default 1.0
     period : float, default 1.0
         In the units of the columns.
+    tuning : tuple, optional
+        Set by :meth:`fixed` and :meth:`bounded`.
 
     Examples
     --------

@@ -15,7 +15,7 @@ from scipy.optimize import brentq
 from mercer._errors import NumericalError
 from mercer.data.fitted import Fitted
 from mercer.data.statements import Flag, Floats, Number
-from mercer.engine import threads
+from mercer.engine import decompositions, threads
 
 Vector = NDArray[np.float64]
 Matrix = NDArray[np.float64]
@@ -154,7 +154,7 @@ def decompose(blocks: Blocks, n: int, d: int, *, intercept: bool) -> DesignSpect
     if not np.isfinite(size):
         raise NumericalError("sums of squares of X or y overflow; scale the columns of X and y.")
     with threads.blas_threads_for(min(design.shape)):
-        U, s, Vt = scipy.linalg.svd(design, full_matrices=False, check_finite=False)
+        U, s, Vt = decompositions.singular_values(np.array(design, dtype=np.float64, order="C"))
     p = U.T @ targets
     outside = targets - U @ p
     return DesignSpectrum(s, p, rest + float(outside @ outside), Vt.T, total, center, level, intercept)

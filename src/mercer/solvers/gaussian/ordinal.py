@@ -35,6 +35,7 @@ from mercer.engine.progress import Progress
 from mercer.engine.tiles import Array
 from mercer.gram.precomputed import PrecomputedGram
 from mercer.solvers.gaussian.covariance import Covariance, Matrix, Vector, upper_tile
+from mercer.solvers.gaussian.factor import factor
 from mercer.solvers.gaussian.workspace import Workspace
 from mercer.solvers.risk.cumulative_links import Link
 from mercer.solvers.risk.ordinal import NewtonPath, OrdinalStart
@@ -66,6 +67,8 @@ class OrdinalProcess:
         a, if it is given.
     owner : ndarray of int, shape (n,), optional
         The point of each row; by default row i stands at point i.
+    definite : bool, default=True
+        Whether the covariance is positive semi-definite but for rounding. If not, its diagonal is raised until it is.
     """
 
     covariance: Covariance
@@ -73,6 +76,7 @@ class OrdinalProcess:
     link: Link
     slope: float | None
     owner: Codes | None = None
+    definite: bool = True
 
     @property
     def cuts(self) -> int:
@@ -180,7 +184,7 @@ class OrdinalEvidence:
             raise NumericalError(f"the cut-points {cuts.tolist()} are not finite numbers in their order.")
         K = self._matrix(own, slope)
         problem = OrdinalProblem(
-            PrecomputedGram(K), process.codes, np.ones(len(process.codes)), process.link, process.owner
+            process.codes, np.ones(len(process.codes)), process.link, process.owner, gram=PrecomputedGram(K)
         )
         start = None if self._last is None else OrdinalStart(self._last, slope * cuts)
         path = NewtonPath(problem, K, start, self._work.array("factor", (n, n)), fixed_cuts=slope * cuts)
@@ -197,6 +201,11 @@ class OrdinalEvidence:
         else:
             self._scaled = None
             self.process.covariance.matrix(own, K)
+            if not self.process.definite:
+                # The factor is computed after the matrix, so its array is free.
+                trial = self._work.array("factor", (n, n))
+                trial[...] = K
+                np.einsum("ii->i", K)[...] += factor(trial, definite=False).jitter
             K *= slope**2
         self._scaled = own.copy(), slope
         return K

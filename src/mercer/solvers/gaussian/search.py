@@ -168,9 +168,9 @@ def maximise(
     """
     box = np.asarray(bounds, dtype=np.float64).reshape(-1, 2)
     starts = _starts(np.asarray(start, dtype=np.float64), box, restarts, random_state)
-    progress = Progress(None, what)
+    count = _Count(what)
     own = getattr(objective, "fresh", lambda: objective)
-    ascents = [_Ascent(own(), log_prior, point, box, progress) for point in starts]
+    ascents = [_Ascent(own(), log_prior, point, box, count) for point in starts]
     found: list[Trial | None] = [None] * len(ascents)
 
     def task(number: int) -> Callable[[], None]:
@@ -211,14 +211,27 @@ def _run(tasks: list[Callable[[], None]], n_jobs: int | None, bytes_each: int) -
         task()
 
 
+class _Count:
+    """Counts the evaluations of all ascents, and reports the highest value among them."""
+
+    def __init__(self, what: str) -> None:
+        self._progress = Progress(None, what)
+        self._highest = -math.inf
+
+    def add(self, value: float) -> None:
+        # Not locked: if two ascents end an evaluation at once, one value may be missing in a line of progress.
+        self._highest = max(self._highest, value)
+        self._progress.advance(note=f"evaluations, highest {self._highest:.6g}")
+
+
 class _Ascent:
     """From one start upwards; remembers the best point, and what failed."""
 
     def __init__(
         self, objective: Objective, log_prior: Objective | None, start: Vector, box: NDArray[np.float64],
-        progress: Progress,
+        count: _Count,
     ) -> None:  # fmt: skip
-        self._objective, self._log_prior, self._box, self._progress = objective, log_prior, box, progress
+        self._objective, self._log_prior, self._box, self._count = objective, log_prior, box, count
         self.start = self.best = start
         self.value = self._worst = -math.inf
         self.evaluations = self.failures = 0
@@ -285,7 +298,7 @@ class _Ascent:
                 self.value, self.best = value, theta.copy()
         else:
             self.failures += 1
-        self._progress.advance()
+        self._count.add(value)
         return value, gradient
 
     def _attempt(self, theta: Vector) -> tuple[float, Vector]:

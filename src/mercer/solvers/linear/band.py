@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,14 +15,20 @@ from mercer.engine import lapack as lapack_in_place
 from mercer.engine import threads, tiles
 from mercer.engine.progress import Progress
 
-Matrix = NDArray[np.float64]
+# float64; in float32 are the reflectors of what was reduced in float32, and a Q that is asked for in it.
+Matrix = NDArray[Any]
 
 # Wider bands reduce faster, since more of the work is in matrix products; every shift then costs more.
 WIDTH = 32
-# Rows of a strip of the matrix, which one thread works on at a time.
+# Rows of a strip of the matrix, which one thread works on at a time; twice as many where float32 is to come.
 _STRIP = 256
 # Strips of fewer entries in all are not worth a second thread.
 _ALONE = 512 * 512
+# In float32, where products of narrow matrices are bound by the speed of the memory.
+SINGLE_WIDTH = 64
+# Where float32 may begin, at the latest: at this share of the columns.
+_SINGLE_FROM = 1 / 8
+_QR = {np.dtype(np.float32): lapack.sgeqrt, np.dtype(np.float64): lapack.dgeqrt}
 # So many reflectors are multiplied together before they are applied to Q, to so many columns at once.
 _JOINED = 4
 _COLUMNS = 256
@@ -92,7 +99,7 @@ class BandForm:
 
         Parameters
         ----------
-        out : ndarray of shape (n, n), C-ordered
+        out : ndarray of shape (n, n), C-ordered, float64 or float32
             Gets the transpose of Q; what is returned is ``out.T``.
         n_jobs : int, optional
             Threads; the bits are the same for any number of them.
@@ -103,7 +110,7 @@ class BandForm:
         progress = Progress(len(groups), "orthogonal factor")
         with threads.one_blas_thread():
             for group in reversed(groups):
-                joined = _join(group)
+                joined = _join(group, out.dtype)
                 # Columns of Q before the start are still those of the identity.
                 columns = out[joined.start :, joined.start :]
                 left = joined.V @ joined.T
@@ -123,21 +130,24 @@ def _run(tasks: list[threads.Task], entries: int, n_jobs: int | None) -> None:
     threads.run(tasks, 1 if entries < _ALONE else n_jobs)
 
 
-def _join(group: tuple[Reflector, ...]) -> Reflector:
+def _join(group: tuple[Reflector, ...], dtype: np.dtype) -> Reflector:
     """The product of neighbouring reflectors as one."""
     start = group[0].start
     n = start + len(group[0].V)
-    V, T = group[0].V, group[0].T
-    for nxt in group[1:]:
-        padded = np.zeros((n - start, nxt.V.shape[1]))
+    first, *others = [Reflector(each.start, each.V.astype(dtype), each.T.astype(dtype)) for each in group]
+    V, T = first.V, first.T
+    for nxt in others:
+        padded = np.zeros((n - start, nxt.V.shape[1]), V.dtype)
         padded[nxt.start - start :] = nxt.V
         corner = -T @ (V.T @ padded) @ nxt.T
-        T = np.block([[T, corner], [np.zeros((len(nxt.T), len(T))), nxt.T]])
+        T = np.block([[T, corner], [np.zeros((len(nxt.T), len(T)), T.dtype), nxt.T]])
         V = np.hstack([V, padded])
     return Reflector(start, V, T)
 
 
-def reduce_to_band(matrix: Matrix, width: int = WIDTH, n_jobs: int | None = None) -> BandForm:
+def reduce_to_band(
+    matrix: Matrix, width: int = WIDTH, n_jobs: int | None = None, *, single_below: float = 0.0
+) -> BandForm:
     r"""Reduce a symmetric matrix to a band by Householder reflections from both sides.
 
     Parameters
@@ -148,6 +158,10 @@ def reduce_to_band(matrix: Matrix, width: int = WIDTH, n_jobs: int | None = None
         Diagonals of B below the main one.
     n_jobs : int, optional
         Threads; the bits are the same for any number of them.
+    single_below : float, default=0.0
+        Above zero, the reduction goes on in float32 once what is left has a norm of at most this, or from an eighth
+        of the columns on. The form is then that of a matrix which differs by some roundings in float32 of what was
+        left, and not of the whole: the leading part of a smooth kernel is reduced in float64.
 
     Returns
     -------
@@ -179,7 +193,7 @@ def reduce_to_band(matrix: Matrix, width: int = WIDTH, n_jobs: int | None = None
     width = max(1, min(width, n - 1))
     band = np.zeros((width + 1, n))
     reflectors: list[Reflector] = []
-    rest = _Rest(matrix, width, n_jobs)
+    rest = _Rest(matrix, width, n_jobs, 2 * _STRIP if single_below > 0 else _STRIP)
     progress = Progress(-(-n // width), "band reduction")
     with threads.one_blas_thread():
         for start in range(0, n, width):
@@ -188,6 +202,8 @@ def reduce_to_band(matrix: Matrix, width: int = WIDTH, n_jobs: int | None = None
                 break
             V, T, R = rest.panel
             _write_upper(band, start, width, R)
+            if single_below > 0 and (start >= _SINGLE_FROM * n or rest.norm <= single_below):
+                V, T = rest.go_single()
             reflectors.append(Reflector(start + width, V, T))
             rest.turn(V, T)
             progress.advance()
@@ -206,10 +222,15 @@ class _Rest:
         The next square on the diagonal of the band; its lower triangle counts.
     panel : tuple of ndarray
         The factors of what is below it: V, T and R.
+    norm : float
+        Of these two together. The panels go through block Krylov spaces, so that no direction of the rest is likely to
+        be much longer.
     """
 
-    def __init__(self, matrix: Matrix, width: int, n_jobs: int | None) -> None:
-        self._matrix, self._width, self._n_jobs = matrix, width, n_jobs
+    def __init__(self, matrix: Matrix, width: int, n_jobs: int | None, strip: int) -> None:
+        self._matrix, self._width, self._n_jobs, self._strip = matrix, width, n_jobs, strip
+        self.corner: Matrix
+        self.panel: tuple[Matrix, Matrix, Matrix]
         self._done = 0
         self._take(np.ascontiguousarray(matrix[:, :width].T))
 
@@ -218,7 +239,7 @@ class _Rest:
         self._done += self._width
         k = V.shape[1]
         # V, W and V again: the first two and the last two are the factors of what is subtracted.
-        both = np.empty((3 * k, len(V)))
+        both = np.empty((3 * k, len(V)), V.dtype)
         both[:k] = both[2 * k :] = V.T
         product = T.T @ self._times(both[:k])
         both[k : 2 * k] = product - (0.5 * ((product @ V) @ T)) @ both[:k]
@@ -228,15 +249,31 @@ class _Rest:
         tasks += [partial(self._subtract, left, right, rows) for rows in reversed(self._strips(self._width))]
         _run(tasks, len(V) ** 2, self._n_jobs)
 
+    @property
+    def norm(self) -> float:
+        return float(np.linalg.norm(np.vstack([self.corner, self.panel[2]]), 2))
+
+    def go_single(self) -> tuple[Matrix, Matrix]:
+        """Hold the rest in float32 from now on; the V and T that go with it."""
+        V, T, R = self.panel
+        if self._matrix.dtype == np.float64:
+            matrix = np.empty(self._matrix.shape, np.float32)
+            for rows in self._strips():
+                matrix[rows, self._done : rows.stop] = self._matrix[rows, self._done : rows.stop]
+            self._matrix = matrix
+            self.panel = V.astype(np.float32), T.astype(np.float32), R
+        return self.panel[:2]
+
     def _strips(self, taken: int = 0) -> list[slice]:
         """Rows on a grid that stays where it is; the first of the strips is what is left of it."""
         n, begin = len(self._matrix), self._done + taken
-        grid = [begin, *range((begin // _STRIP + 1) * _STRIP, n, _STRIP), n]
+        step = self._strip
+        grid = [begin, *range((begin // step + 1) * step, n, step), n]
         return [slice(a, b) for a, b in pairwise(grid) if a < b]
 
     def _times(self, V: Matrix) -> Matrix:
         """``V M``, for V of shape (k, m)."""
-        out = np.empty(V.shape)
+        out = np.empty(V.shape, V.dtype)
         done = self._done
 
         def strip(rows: slice) -> None:
@@ -269,7 +306,7 @@ class _Rest:
 def _factor(panel: Matrix) -> tuple[Matrix, Matrix, Matrix]:
     """``panel = (I - V T V^T)[:, :k] R``: V, T and the upper trapezoidal R."""
     k = min(panel.shape)
-    V, T, _ = lapack.dgeqrt(k, panel)
+    V, T, _ = _QR[panel.dtype](k, panel)
     R = np.triu(V[:k])
     V = V[:, :k]
     V[:k] = np.tril(V[:k], -1)

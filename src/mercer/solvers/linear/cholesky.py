@@ -14,18 +14,18 @@ import time
 import warnings
 from contextlib import ExitStack
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
-import scipy.linalg
 from numpy.typing import NDArray
 
 from mercer._errors import IndefiniteKernelError, MercerWarning, NumericalError
-from mercer.engine import memory, threads
+from mercer.engine import decompositions, memory, threads
+from mercer.solvers.algebra.conjugate_gradients import Map, Refined, lengths, refine
+from mercer.solvers.algebra.symmetric_store import SymmetricStore
 from mercer.solvers.linear.linear_system import LinearSystem, LinearSystemState, Matrix, ScaledGram, Vector
 from mercer.solvers.linear.low_rank_solve import eigenpairs, low_rank_form, solve_shifted
-from mercer.solvers.linear.symmetric_store import SymmetricStore
 from mercer.solvers.solution import Certificate, Solution, Status
-from mercer.solvers.svm.refine import Map, Refined, lengths, refine
 
 # Below this many rows a float64 factor takes a few hundredths of a second, which float32 cannot better.
 MIXED_FROM = 2048
@@ -153,7 +153,7 @@ def _solve_groups(system: LinearSystem) -> _Progress:
     mixed = system.convex and n >= MIXED_FROM and k <= n * _COLUMNS_PER_ROW
     left = _solve_low_rank(system, b, done) if system.convex else system.groups()
     with ExitStack() as held:
-        dense: NDArray | None = None
+        dense: NDArray[Any] | None = None
         if left and (not mixed or 12 * n * n <= memory.budget()):
             dense = _dense(gram, held)
         while mixed and left:
@@ -191,7 +191,7 @@ def _solve_low_rank(system: LinearSystem, b: Matrix, done: _Progress) -> list[tu
     return groups
 
 
-def _dense(gram: ScaledGram, held: ExitStack, beyond_single: float | None = None) -> NDArray:
+def _dense(gram: ScaledGram, held: ExitStack, beyond_single: float | None = None) -> NDArray[Any]:
     why = "" if beyond_single is None else f", since alpha = {beyond_single:g} is too small for a float32 factor,"
     hold_matrix(held, gram.gram.shape[0], 8, f"the kernel matrix in float64{why}")
     matrix = gram.dense(np.dtype(np.float64))
@@ -199,7 +199,7 @@ def _dense(gram: ScaledGram, held: ExitStack, beyond_single: float | None = None
     return matrix
 
 
-def check_finite(matrix: NDArray) -> None:
+def check_finite(matrix: NDArray[Any]) -> None:
     """Raise if an entry is NaN or infinite; the sum tells, unless it overflows."""
     with np.errstate(over="ignore", invalid="ignore"):
         total = matrix.sum()
@@ -211,7 +211,7 @@ def check_finite(matrix: NDArray) -> None:
         )
 
 
-def _solve_mixed(gram: ScaledGram, dense: NDArray | None, shift: float, b: Matrix) -> Refined | None:
+def _solve_mixed(gram: ScaledGram, dense: NDArray[Any] | None, shift: float, b: Matrix) -> Refined | None:
     """By a float32 factor; None if there is none. Without the dense matrix, residuals are evaluated lazily."""
     with ExitStack() as held:
         hold_matrix(held, len(b), 4, "the float32 factor of the kernel matrix")
@@ -254,8 +254,8 @@ def _solve_double(
         with ExitStack() as more:
             hold_matrix(more, len(b), 24, "the eigenvectors of the singular kernel matrix")
             with threads.blas_threads_for(len(b)):
-                values, vectors = scipy.linalg.eigh(store.restore(), check_finite=False, driver="evd")
-            found, violation = _least_squares(values + shift, vectors, b[:, columns], system, shift)
+                values, vectors = decompositions.all_eigenpairs(np.array(store.restore(), order="C"))
+            found, violation = _least_squares(values + shift, vectors.T, b[:, columns], system, shift)
         done.take(columns, found, LEAST_SQUARES, violation)
 
 

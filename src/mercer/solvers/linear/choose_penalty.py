@@ -2,119 +2,110 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
-from typing import Any, ClassVar
+from contextlib import ExitStack, suppress
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.optimize import minimize_scalar
 
-from mercer._errors import NumericalError, ParameterError
-from mercer.data.fitted import Fitted
-from mercer.data.statements import Either, Floats, Maybe
-from mercer.solvers.linear.linear_system import Vector
-from mercer.solvers.linear.penalty_path import CRITERIA, Criterion, PenaltyPath
+from mercer._errors import ParameterError
+from mercer.solvers.linear.cholesky import MIXED_FROM
+from mercer.solvers.linear.left_out_search import search_left_out
+from mercer.solvers.linear.linear_system import LinearSystem, Vector
+from mercer.solvers.linear.penalty_curves import (
+    LOWEST,
+    TIE,
+    PenaltyCurves,
+    best_of,
+    costs_of,
+    default_penalties,
+    rounded,
+    tie_of,
+    trace,
+    trace_also,
+)
+from mercer.solvers.linear.penalty_path import Criterion, PenaltyPath, TooRough
 
-# The penalties that are tried reach from where rounding leaves a residual of 1e-7 to where nothing is learned any more.
-_LOWEST, _HIGHEST = 1e-9, 10.0
-_PER_DECADE = 2
-# No criterion knows a penalty better than to three digits, and what is rounded does not depend on rounding errors.
-_DIGITS = ".3g"
 _LOG_TOLERANCE = 2e-3
 _MOST_STEPS = 12
-# Of penalties whose mean squared errors differ by a smaller share, the largest is taken; by the second one where they
-# are given. The first is below what data can tell and above what rounding does to small penalties.
-_TIE, _GIVEN_TIE = 1e-4, 1e-9
+# What counts as equal among penalties that are given.
+_GIVEN_TIE = 1e-9
+# Criteria from float32 are to be known to this share of what counts as equal where they count; elsewhere, penalties are
+# ruled out by so many times what the criteria are off.
+_KNOWN, _MARGIN = 0.5, 4.0
+# Sizes of entries that float32 holds with their products.
+_SINGLE_RANGE = 1e-15, 1e15
 
 
-_CURVES = Either(Floats("m", finite=False), Floats("m, t", finite=False))
-
-
-@dataclass(frozen=True, eq=False)
-class PenaltyCurves:
-    """What penalties are judged by, for every target.
+def reduce_and_choose(
+    system: LinearSystem, held: ExitStack, criterion: Criterion, alphas: Vector | None, *, apart: bool,
+    n_jobs: int | None = None,
+) -> tuple[PenaltyPath, Vector, PenaltyCurves]:  # fmt: skip
+    """What :func:`choose` gives, and the path that it was chosen from: in float32 as far as the choice is the same.
 
     Parameters
     ----------
-    alphas : ndarray of shape (m,)
-        The penalties that were tried, ascending.
-    loo : ndarray of shape (m,) or (m, n_targets), or None
-        Mean squared error of leave-one-out predictions; None where it was not asked for.
-    gcv : ndarray of shape (m,) or (m, n_targets)
-        Generalised cross-validation: the same with the mean leverage in place of that of each row.
-    evidence : ndarray of shape (m,) or (m, n_targets)
-        The log density of the targets under the Gaussian process of this kernel, at the best noise variance.
+    system : LinearSystem
+    held : ExitStack
+        Memory of the path stays reserved until it is closed.
+    criterion : {"loo", "gcv", "evidence"}
+    alphas : ndarray or None
+    apart : bool
+        As for :func:`choose`.
+    n_jobs : int, optional
 
     Notes
     -----
-    Infinitely bad values stand where the matrix plus alpha on its diagonal is singular to working precision.
+    From 2048 rows on the matrix is reduced in float32, but for its leading part. Its criteria are used if
+    measurements on some rows (:meth:`PenaltyPath.doubt`) say that they are off by less than what counts as equal
+    wherever a penalty may be the best. Else, all is done again in float64.
 
-    Examples
-    --------
-    >>> curves = PenaltyCurves(np.array([0.1, 1.0]), None, np.array([0.3, 0.2]), np.array([-5.0, -4.0]))
-    >>> float(curves.alphas[curves.gcv.argmin()])
-    1.0
+    Raises
+    ------
+    ParameterError
+        As :func:`choose`.
     """
-
-    alphas: Vector
-    loo: Vector | None
-    gcv: Vector
-    evidence: Vector
-    _fitted: ClassVar[Fitted] = Fitted(
-        {
-            "alphas": Floats("m"), "loo": Maybe(_CURVES), "gcv": _CURVES, "evidence": _CURVES,
-        }
-    )  # fmt: skip
-
-    def of(self, criterion: Criterion) -> Vector | None:
-        """The curve of a criterion by its name."""
-        found: Vector | None = getattr(self, criterion)
-        return found
-
-    def squeezed(self) -> PenaltyCurves:
-        """Without the axis of the targets, for targets of one dimension."""
-        values = [getattr(self, field.name) for field in fields(self)]
-        return PenaltyCurves(*(v[:, 0] if v is not None and v.ndim == 2 else v for v in values))
+    size = float(np.abs(system.scaled().diagonal()).sum())
+    single_for = min(LOWEST * size, np.inf if alphas is None else float(alphas.min()))
+    in_range = _SINGLE_RANGE[0] < size / system.shape[0] < _SINGLE_RANGE[1]
+    if system.convex and system.shape[0] >= MIXED_FROM and in_range and single_for > 0:
+        with ExitStack() as tried:
+            path = PenaltyPath(
+                system, tried, single_rows=criterion == "loo", n_jobs=n_jobs, single_for=single_for
+            )  # fmt: skip
+            with suppress(TooRough):
+                chosen, curves = choose(path, criterion, alphas, apart=apart)
+                if not path.single or _is_certain(path, criterion, alphas, curves, apart=apart):
+                    held.push(tried.pop_all())
+                    return path, chosen, curves
+    path = PenaltyPath(system, held, single_rows=criterion == "loo", n_jobs=n_jobs)
+    return path, *choose(path, criterion, alphas, apart=apart)
 
 
-_LEAST_SIZE = 1e-290
+def _is_certain(
+    path: PenaltyPath, criterion: Criterion, alphas: Vector | None, curves: PenaltyCurves, *, apart: bool
+) -> bool:
+    """Whether curves in float32 choose what those in float64 would, but for what counts as equal."""
+    costs = costs_of(curves, criterion, apart)
+    smallest = float(curves.alphas[_rivals(path, criterion, costs, TIE).any(axis=1).argmax()])
+    doubt = path.doubt(smallest)
+    # Errors of an inverse grow no faster than the penalty falls.
+    shares = _MARGIN * doubt * np.maximum(1.0, smallest / curves.alphas)[:, None]
+    rival = float(curves.alphas[_rivals(path, criterion, costs, TIE + shares).any(axis=1).argmax()])
+    if rival < smallest:
+        doubt = path.doubt(rival)
+    if doubt > _KNOWN * TIE:
+        return False
+    # Penalties that the user gave are told apart to the last digits.
+    return alphas is None or bool((_rivals(path, criterion, costs, _MARGIN * doubt).sum(axis=0) == 1).all())
 
 
-def default_penalties(size: float) -> Vector:
-    """Two a decade, from 1e-9 to 10 times the ``size``, which is the sum of the eigenvalues in size.
-
-    Examples
-    --------
-    >>> a = default_penalties(100.0)
-    >>> len(a), a[[0, 1, -1]].tolist()
-    (21, [1e-07, 3.16e-07, 1000.0])
-    """
-    if not (size > 0 and np.isfinite(size)):
-        return np.ones(1)
-    if not _LEAST_SIZE < size < 1.0 / _LEAST_SIZE:
-        raise NumericalError(
-            f"the eigenvalues of the kernel matrix sum to {size:.3g}, so that penalties of their size leave the range "
-            "of float64; scale the columns of X (sklearn.preprocessing.StandardScaler)."
-        )
-    low, high = _PER_DECADE * np.log10(_LOWEST * size), _PER_DECADE * np.log10(_HIGHEST * size)
-    steps = np.arange(np.ceil(low - 1e-9), np.floor(high + 1e-9) + 1)
-    return np.array([rounded(10.0 ** (step / _PER_DECADE)) for step in steps])
-
-
-def rounded(alpha: float) -> float:
-    """To three digits.
-
-    >>> rounded(0.0123456)
-    0.0123
-    """
-    return float(format(alpha, _DIGITS))
-
-
-def trace(path: PenaltyPath, alphas: Vector) -> PenaltyCurves:
-    """All criteria that the path knows, at ``alphas``."""
-    alphas = np.unique(alphas)
-    found = [path.criteria(float(alpha)) for alpha in alphas]
-    by_name = {name: np.array([f[name] for f in found]) if name in found[0] else None for name in CRITERIA}
-    return PenaltyCurves(alphas, **by_name)  # type: ignore[arg-type]
+def _rivals(path: PenaltyPath, criterion: Criterion, costs: Vector, share: float | Vector) -> NDArray[np.bool_]:
+    """Which penalties may be the best if criteria are off by a share, the same or one for each, (m, 1)."""
+    relative, amount = tie_of(path, criterion, 1.0)
+    least = costs.min(axis=0)
+    found: NDArray[np.bool_] = costs <= least + share * (relative * np.abs(least) + amount)
+    return found | ~np.isfinite(costs)
 
 
 def choose(
@@ -127,7 +118,8 @@ def choose(
     path : PenaltyPath
     criterion : {"loo", "gcv", "evidence"}
     alphas : ndarray or None
-        The penalties to choose from; None for any, found by Brent's method next to the best of a grid.
+        The penalties to choose from; None for any, found next to the best of a grid: by Brent's method, or for
+        leave-one-out by :func:`mercer.solvers.linear.left_out_search.search_left_out`, with fewer values.
     apart : bool
         Whether every target has a penalty of its own; else one serves all, by the sum of the targets' criteria.
 
@@ -136,82 +128,37 @@ def choose(
     ParameterError
         If the matrix is singular to working precision with all of the penalties.
     """
-    if alphas is None:
+    if alphas is None and criterion == "loo":
+        curves = search_left_out(path, apart=apart)
+    elif alphas is None:
         curves = trace(path, default_penalties(path.size))
-        costs = _costs(curves, criterion, apart)
+        costs = costs_of(curves, criterion, apart)
         better = [_between(path, criterion, apart, curves.alphas, cost, j) for j, cost in enumerate(costs.T)]
         curves = trace_also(path, curves, [alpha for alpha in better if alpha is not None])
     else:
         curves = trace(path, alphas)
-    costs = _costs(curves, criterion, apart)
+    costs = costs_of(curves, criterion, apart)
     if np.isposinf(costs).all(axis=0).any():
         raise ParameterError(
             f"alpha={criterion!r} cannot choose: for none of the {len(curves.alphas)} penalties from "
             f"{curves.alphas[0]:.3g} to {curves.alphas[-1]:.3g} is the kernel matrix plus alpha on its diagonal "
             "positive definite to working precision. Give larger alphas, or a number as alpha."
         )
-    tie = _tie(path, criterion, _TIE if alphas is None else _GIVEN_TIE)
-    chosen = np.array([curves.alphas[_best(cost, *tie)] for cost in costs.T])
+    tie = tie_of(path, criterion, TIE if alphas is None else _GIVEN_TIE)
+    chosen = np.array([curves.alphas[best_of(cost, *tie)] for cost in costs.T])
     return np.broadcast_to(chosen, path.system.shape[1]).copy(), curves
-
-
-def trace_also(path: PenaltyPath, curves: PenaltyCurves, alphas: list[float]) -> PenaltyCurves:
-    """The curves with more penalties."""
-    new = np.setdiff1d(alphas, curves.alphas)
-    if not len(new):
-        return curves
-    more = trace(path, new)
-    order = np.argsort(np.r_[curves.alphas, more.alphas])
-    joined: dict[str, Any] = {}
-    for name in ("alphas", *CRITERIA):
-        old, added = getattr(curves, name), getattr(more, name)
-        joined[name] = None if old is None else np.concatenate([old, added])[order]
-    return PenaltyCurves(**joined)
-
-
-def _costs(curves: PenaltyCurves, criterion: Criterion, apart: bool) -> Vector:
-    """What is to be small, (m, k), or (m, 1) for all targets together."""
-    values = curves.of(criterion)
-    if values is None:
-        raise ValueError(f"the path does not know {criterion}")
-    if np.isnan(values).any():
-        raise NumericalError(
-            f"alpha={criterion!r} cannot choose: squares of the targets or of the kernel matrix overflow float64. "
-            "Scale y and the columns of X (sklearn.preprocessing.StandardScaler)."
-        )
-    cost = -values if criterion == "evidence" else values
-    if apart:
-        return cost
-    # Targets of zeros have an infinite evidence for any penalty.
-    telling = ~np.isneginf(cost).all(axis=0)
-    return cost[:, telling].sum(axis=1, keepdims=True) if telling.any() else cost[:, :1]
-
-
-def _tie(path: PenaltyPath, criterion: Criterion, share: float) -> tuple[float, float]:
-    """By what share and by how much costs may differ and count as equal.
-
-    The evidence falls by half the number of observations times the share by which its noise variance grows.
-    """
-    return (0.0, 0.5 * path.total * share) if criterion == "evidence" else (share, 0.0)
-
-
-def _best(cost: Vector, share: float, amount: float) -> int:
-    """Index of the largest penalty whose cost is the least, but for what counts as equal."""
-    least = float(cost.min())
-    near = cost <= least + share * abs(least) + amount if np.isfinite(least) else cost == least
-    return int(np.flatnonzero(near)[-1])
 
 
 def _between(
     path: PenaltyPath, criterion: Criterion, apart: bool, alphas: Vector, cost: Vector, target: int
 ) -> float | None:
     """A better penalty next to the best one on the grid, if there is one on either side."""
-    best = _best(cost, *_tie(path, criterion, _TIE))
+    best = best_of(cost, *tie_of(path, criterion, TIE))
     if not 0 < best < len(alphas) - 1 or not np.isfinite(cost[best - 1 : best + 2]).all():
         return None
 
     def value(log_alpha: float) -> float:
-        return float(_costs(trace(path, np.array([10.0**log_alpha])), criterion, apart)[0, target])
+        return float(costs_of(trace(path, np.array([10.0**log_alpha])), criterion, apart)[0, target])
 
     bounds = np.log10(alphas[[best - 1, best + 1]])
     found = minimize_scalar(

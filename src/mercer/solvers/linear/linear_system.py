@@ -144,6 +144,11 @@ class ScaledGram:
         values = np.asarray(self.gram.block(index, None), dtype=np.float64)
         return values if self.scale is None else self.scale[index][:, None] * values * self.scale
 
+    def part(self, index: NDArray[np.intp]) -> Matrix:
+        """The rows and columns of ``index``, in float64."""
+        values = np.array(self.gram.block(index, index), dtype=np.float64, order="C")
+        return values if self.scale is None else self.scale[index][:, None] * values * self.scale[index]
+
     def dense(self, dtype: np.dtype) -> NDArray[Any]:
         """The whole matrix as a new C-ordered array; what cannot be held in ``dtype`` becomes infinite."""
         out = np.empty(self.gram.shape, dtype)

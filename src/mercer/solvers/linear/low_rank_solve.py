@@ -8,9 +8,9 @@ import numpy as np
 import scipy.linalg
 
 from mercer.engine import memory
+from mercer.solvers.algebra.conjugate_gradients import Refined, refine
 from mercer.solvers.linear.linear_system import Matrix, ScaledGram, Vector
 from mercer.solvers.linear.low_rank import LowRankForm, ShiftedLowRank, find_low_rank
-from mercer.solvers.svm.refine import Refined, refine
 
 # Below so many rows a Cholesky factor takes milliseconds.
 _FROM = 512

@@ -12,18 +12,18 @@ import scipy.linalg
 
 from mercer._errors import IndefiniteKernelError
 from mercer.engine import memory, threads
+from mercer.solvers.algebra.conjugate_gradients import lengths
+from mercer.solvers.algebra.symmetric_store import SymmetricStore
 from mercer.solvers.linear import cholesky
-from mercer.solvers.linear.band import BandForm, reduce_to_band
+from mercer.solvers.linear.band import SINGLE_WIDTH, WIDTH, BandForm, reduce_to_band
 from mercer.solvers.linear.leave_one_out import left_out_share
-from mercer.solvers.linear.linear_system import LinearSystem, LinearSystemState, Matrix, Vector
+from mercer.solvers.linear.linear_system import LinearSystem, LinearSystemState, Matrix, ScaledGram, Vector
 from mercer.solvers.linear.low_rank import LowRankForm, ShiftedLowRank
 from mercer.solvers.linear.low_rank_solve import low_rank_form
 from mercer.solvers.linear.shifted_band import ShiftedBand
-from mercer.solvers.linear.symmetric_store import SymmetricStore
 from mercer.solvers.solution import Certificate, Solution, Status
-from mercer.solvers.svm.refine import lengths
 
-BAND = "float64 band Cholesky"
+BAND, SINGLE_BAND = "float64 band Cholesky", "float32 band Cholesky, refined"
 Criterion = Literal["loo", "gcv", "evidence"]
 CRITERIA: tuple[Criterion, ...] = ("loo", "gcv", "evidence")
 
@@ -31,8 +31,19 @@ CRITERIA: tuple[Criterion, ...] = ("loo", "gcv", "evidence")
 _POLISH = 3
 _ENOUGH = 1e-12
 _ILL_CONDITIONED = 1e-6
+# A float32 form takes more steps, and where it leaves more than this a fit by itself may do better.
+_SINGLE_POLISH, _SINGLE_ENOUGH = 8, 1e-10
 # A rank of up to this share of the rows is looked for.
 _LOW_RANK = 1 / 4
+# Roundings in float32 of what is left of the matrix are to be smaller than this share of the smallest penalty, counting
+# so many units of rounding: the whole curve is then known to a few digits.
+_SINGLE_SHARE, _SINGLE_ROUNDINGS = 0.05, 4.0 * float(np.finfo(np.float32).eps)
+# Rows that tell how far the criteria are off.
+_PROBES = 8
+
+
+class TooRough(Exception):
+    """The float32 form of a matrix is singular to working precision with a penalty; the matrix may not be."""
 
 
 class PenaltyPath:
@@ -60,9 +71,14 @@ class PenaltyPath:
         Whether leave-one-out is asked for, which takes all of Q.
     n_jobs : int, optional
         As in :func:`mercer.solvers.linear.cholesky.solve`.
+    single_for : float, default=0.0
+        Above zero, the reduction may go on in float32 once that tells penalties from here on apart. It takes half the
+        time, solutions are refined to the same residuals, and :meth:`doubt` says how far the criteria are off.
 
     Attributes
     ----------
+    single : bool
+        Whether part of the reduction was in float32.
     total : float
         N.
     size : float
@@ -79,7 +95,7 @@ class PenaltyPath:
     -----
     :math:`4 n^3 / 3` operations at first, as many again for Q, and for each mu about :math:`130\, n^2` with
     leave-one-out, :math:`4000\, n` without. Memory in units of :math:`n^2` bytes: 12, and 8 more for a copy of the
-    matrix, from which residuals are computed; without room for that they are evaluated lazily.
+    matrix, from which residuals are computed; without room for that they are evaluated lazily. In float32: 22.
 
     Integer weights are the same as repeated rows in all three criteria: a row of weight w stands for w observations,
     each of which is left out once while the other ones stay. What weighs less than one is left out as a whole.
@@ -105,8 +121,9 @@ class PenaltyPath:
     """
 
     def __init__(
-        self, system: LinearSystem, held: ExitStack, *, single_rows: bool, n_jobs: int | None = None
-    ) -> None:
+        self, system: LinearSystem, held: ExitStack, *, single_rows: bool, n_jobs: int | None = None,
+        single_for: float = 0.0,
+    ) -> None:  # fmt: skip
         n = system.shape[0]
         self.system, self._n_jobs, self._single_rows = system, n_jobs, single_rows
         self._weights = np.ones(n) if system.weights is None else np.asarray(system.weights)
@@ -122,23 +139,69 @@ class PenaltyPath:
             low = low_rank_form(gram, held, _LOW_RANK, n_jobs)
             self._form: BandForm | LowRankForm
             self._Q: Matrix | None = None
+            self.single = low is None and single_for > 0 and 22 * n * n <= memory.budget()
             if low is not None:
                 self._form, self._Q = low, low.Q
                 diagonal = gram.diagonal()
             else:
-                cholesky.hold_matrix(held, n, 12, "the kernel matrix in band form, in float64,")
-                matrix = gram.dense(np.dtype(np.float64))
-                cholesky.check_finite(matrix)
-                diagonal = matrix.diagonal().copy()
-                if 8 * n * n <= memory.budget():
-                    cholesky.hold_matrix(held, n, 8, "a copy of the kernel matrix")
-                    self._whole = SymmetricStore(matrix.copy())
-                self._form = reduce_to_band(matrix, n_jobs=n_jobs)
-                if single_rows or not alike:
-                    self._Q = self._form.orthogonal(matrix, n_jobs)
+                diagonal = self._reduce(gram, held, single_for, whole_Q=single_rows or not alike)
             self.size, self._largest = float(np.abs(diagonal).sum()), float(diagonal.max())
             self._b = gram.apply_scale(np.asarray(system.targets))
             self._turned = self._form.into(self._b)
+
+    def _reduce(self, gram: ScaledGram, held: ExitStack, single_for: float, *, whole_Q: bool) -> Vector:
+        """Reduce the matrix to a band; its diagonal."""
+        n = len(self._weights)
+        cholesky.hold_matrix(held, n, 14 if self.single else 12, "the kernel matrix in band form, in float64,")
+        matrix = gram.dense(np.dtype(np.float64))
+        cholesky.check_finite(matrix)
+        diagonal: Vector = matrix.diagonal().copy()
+        if 8 * n * n <= memory.budget():
+            cholesky.hold_matrix(held, n, 8, "a copy of the kernel matrix")
+            self._whole = SymmetricStore(matrix.copy())
+        if not self.single:
+            self._form = reduce_to_band(matrix, n_jobs=self._n_jobs)
+        else:
+            # What a wider band saves at first it costs again for every diagonal of an inverse.
+            width = WIDTH if whole_Q else SINGLE_WIDTH
+            enough = _SINGLE_SHARE / _SINGLE_ROUNDINGS * single_for
+            self._form = reduce_to_band(matrix, width, self._n_jobs, single_below=enough)
+            # Q takes half of the same memory.
+            matrix = matrix.reshape(-1).view(np.float32)[: n * n].reshape(n, n)
+        if whole_Q:
+            self._Q = self._form.orthogonal(matrix, self._n_jobs)
+        return diagonal
+
+    def doubt(self, shift: float) -> float:
+        """By what share the criteria may be off at a penalty, where :attr:`single`; measured, not a bound.
+
+        Some columns of the inverse, the solutions and the diagonal of the inverse are compared with what one step of
+        refinement makes of them.
+        """
+        n = len(self._b)
+        rows = np.random.default_rng(0).choice(n, min(_PROBES, n), replace=False)
+        units = np.zeros((n, len(rows)))
+        units[rows, np.arange(len(rows))] = 1.0
+        with threads.workers(self._n_jobs):
+            shifted = self._shifted(shift)
+            if shifted is None:
+                return float("inf")
+            b = np.hstack([units, self._b])
+            shifts = np.full(b.shape[1], shift)
+            x = self._inverse(shifts, b)
+            rest = b - self._product(x) - shift * x
+            change = self._inverse(shifts, rest)
+            known = x[rows, np.arange(len(rows))]
+            off = [
+                change[rows, np.arange(len(rows))] / known,
+                # Of the log determinant, for each row.
+                rest[rows, np.arange(len(rows))],
+                cholesky.relative(change[:, len(rows) :], x[:, len(rows) :]),
+            ]
+            if self._Q is not None:
+                off.append(shifted.inverse_diagonal(self._Q[rows], self._n_jobs) / known - 1.0)
+        # Criteria are quadratic in these.
+        return 2.0 * float(np.nan_to_num([np.sqrt(np.mean(each**2)) for each in off], nan=np.inf).max())
 
     def criteria(self, shift: float) -> dict[Criterion, Vector]:
         """The criteria by name, each (k,); without Q, no ``"loo"``. The smaller, the better; evidence the larger.
@@ -149,13 +212,21 @@ class PenaltyPath:
         ------
         IndefiniteKernelError
             If the system is said to be convex and K has an eigenvalue below zero by more than rounding.
+        TooRough
+            If the matrix is singular to working precision, and was reduced in float32.
         """
+        return self.criteria_and_errors(shift)[0]
+
+    def criteria_and_errors(self, shift: float) -> tuple[dict[Criterion, Vector], Matrix | None]:
+        """Also the errors of rows left out, (n, k), so weighted that their squares sum to ``"loo"``."""
         with threads.workers(self._n_jobs), np.errstate(divide="ignore"):
             k = self._b.shape[1]
-            shifted = self._shifted(shift)
+            shifted = self._shifted_or_too_rough(shift)
             if shifted is None:
                 found: dict[Criterion, Vector] = {"gcv": np.full(k, np.inf), "evidence": np.full(k, -np.inf)}
-                return found | ({"loo": np.full(k, np.inf)} if self._single_rows else {})
+                if not self._single_rows:
+                    return found, None
+                return found | {"loo": np.full(k, np.inf)}, np.full(self._b.shape, np.nan)
             turned = shifted.solve(self._turned)
             n, total = len(self._b), self.total
             form = np.einsum("ij,ij->j", self._turned, turned)
@@ -165,10 +236,28 @@ class PenaltyPath:
             share = self._share(shifted, shift)
             square = np.einsum("ij,ij->j", turned, turned)
             found = {"gcv": total * square / float(np.sum(share)) ** 2, "evidence": evidence}
-            if self._single_rows:
-                errors = self._errors(self._turn_back(turned), share)
-                found["loo"] = self._weights @ errors**2 / total
-            return found
+            if not self._single_rows:
+                return found, None
+            errors = self._errors(self._turn_back(turned), share) * np.sqrt(self._weights / total)[:, None]
+            return found | {"loo": np.einsum("ij,ij->j", errors, errors)}, errors
+
+    def training_errors(self, shift: float) -> Vector:
+        r"""Mean squared errors of the fit on its own rows, (k,): :math:`\mu^2 \|z\|^2 / N`.
+
+        No leave-one-out error is smaller, where K is positive semi-definite. Costs no diagonal of an inverse.
+        """
+        with threads.workers(self._n_jobs):
+            shifted = self._shifted_or_too_rough(shift)
+            if shifted is None:
+                return np.zeros(self._b.shape[1])
+            turned = shift * shifted.solve(self._turned)
+            return np.asarray(np.einsum("ij,ij->j", turned, turned) / self.total)
+
+    def _shifted_or_too_rough(self, shift: float) -> ShiftedBand | ShiftedLowRank | None:
+        shifted = self._shifted(shift)
+        if shifted is None and self.single:
+            raise TooRough
+        return shifted
 
     def left_out_errors(self, shift: float) -> Matrix:
         """``t_i`` minus its prediction without one observation of row i, (n, k); NaN where that is not defined."""
@@ -198,7 +287,7 @@ class PenaltyPath:
             system = replace(self.system, shifts=row)
             columns = slice(i * k, (i + 1) * k)
             worst = float(violation[columns].max(initial=0.0))
-            if not worst <= _ILL_CONDITIONED:
+            if not worst <= (_SINGLE_ENOUGH if self.single else _ILL_CONDITIONED):
                 out.append(cholesky.solve(system, n_jobs=self._n_jobs))
                 continue
             primal, dual = system.objectives(z[:, columns], residual[:, columns])
@@ -207,14 +296,23 @@ class PenaltyPath:
                 primal, dual, worst, steps, spent, self._account.peak, status, convex=system.convex
             )
             value = system.scaled().apply_scale(z[:, columns])
-            out.append(Solution(value, status, certificate, LinearSystemState(BAND, worst)))
+            state = LinearSystemState(SINGLE_BAND if self.single else BAND, worst)
+            out.append(Solution(value, status, certificate, state))
         return out
+
+    def _product(self, V: Matrix) -> Matrix:
+        """``A V``, in float64."""
+        return self.system.scaled() @ V if self._whole is None else np.asarray(self._whole.product(V))
 
     def _turn_back(self, turned: Matrix) -> Matrix:
         """``Q V``, by Q itself where it is at hand."""
         if self._Q is None or isinstance(self._form, LowRankForm):
             return self._form.back(turned)
-        return np.asarray(self._Q @ turned)
+        if not self.single:
+            return np.asarray(self._Q @ turned)
+        # Columns of length 1, so that nothing under- or overflows in float32.
+        size = np.maximum(lengths(turned), np.finfo(float).tiny)
+        return np.asarray(self._Q @ (turned / size).astype(np.float32), dtype=np.float64) * size
 
     def _shifted(self, shift: float) -> ShiftedBand | ShiftedLowRank | None:
         """The factor of ``B + shift I``; None if there is none to working precision."""
@@ -223,8 +321,8 @@ class PenaltyPath:
             low = ShiftedLowRank(self._form, shift, floor)
             return low if low.regular else None
         shifted = ShiftedBand(self._form, shift, floor)
-        if shifted.regular:
-            return shifted
+        if shifted.regular or self.single:
+            return shifted if shifted.regular else None
         band = self._form.band
         # At most the largest eigenvalue in size times the square root of n: by columns of Q B Q^T.
         bound = float(np.abs(band[0]).max() + 2.0 * np.abs(band[1:]).max(axis=1, initial=0.0).sum())
@@ -253,8 +351,7 @@ class PenaltyPath:
 
     def _solve(self, shifts: Vector, b: Matrix) -> tuple[Matrix, Matrix, int]:
         """Answers and residuals for columns with a shift each, refined; NaN where there is no factor."""
-        gram = self.system.scaled()
-        product = gram.__matmul__ if self._whole is None else self._whole.product
+        product = self._product
         z = self._inverse(shifts, b)
         usable = np.isfinite(z).all(axis=0)
         residual = np.full_like(b, np.nan)
@@ -262,7 +359,7 @@ class PenaltyPath:
         x = z[:, usable]
         r = b - product(x) - mu * x
         steps = 1
-        while steps <= _POLISH and (lengths(r) > _ENOUGH * lengths(b)).any():
+        while steps <= (_SINGLE_POLISH if self.single else _POLISH) and (lengths(r) > _ENOUGH * lengths(b)).any():
             better = x + self._inverse(mu, r)
             after = b - product(better) - mu * better
             steps += 1

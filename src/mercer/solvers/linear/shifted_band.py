@@ -86,12 +86,13 @@ class ShiftedBand:
     def inverse_diagonal(self, Q: Matrix, n_jobs: int | None = None) -> Vector:
         """The diagonal of ``(A + shift I)^-1``: squared lengths of the columns of ``L^-1 Q^T``.
 
-        About ``4 n^2`` operations for every diagonal of the band. Q is read by columns: an F-ordered one is faster.
-        The bits are the same for any number of threads.
+        About ``4 n^2`` operations for every diagonal of the band, in the precision of Q. It is read by columns: an
+        F-ordered one is faster. The bits are the same for any number of threads.
         """
         inverses, couplings = self._blocks
         # Rows of L^-1 Q^T by blocks: each from the one before and from its part of Q, in one product.
         steps = [inverses[0], *(np.hstack([-d @ c, d]) for c, d in zip(couplings, inverses[1:]))]
+        steps = [step.astype(Q.dtype, copy=False) for step in steps]
         out = np.empty(len(Q))
 
         def part(columns: slice) -> None:
@@ -130,8 +131,8 @@ def _squared_lengths(steps: list[Matrix], Q: Matrix) -> Vector:
     """Of the columns of Y, by blocks of rows: each is its step times the one before over the same rows of Q."""
     width, columns = len(steps[0]), Q.shape[1]
     # One is read while the other is written; without one before, the first step is narrower.
-    pair, other = np.empty((2, 2 * width, columns))
-    squares, total = np.empty((width, columns)), np.zeros((width, columns))
+    pair, other = np.empty((2, 2 * width, columns), Q.dtype)
+    squares, total = np.empty((width, columns), Q.dtype), np.zeros((width, columns))
     for number, step in enumerate(steps):
         begin, size = (width if number else 0), len(step)
         pair[begin : begin + size] = Q[number * width : number * width + size]

@@ -8,15 +8,17 @@ import numpy as np
 
 from mercer._errors import NumericalError
 from mercer.engine import memory, threads
-from mercer.engine.tiles import spans
 from mercer.loops import online as loops
 from mercer.loops.merging import merging_steps
 from mercer.solvers.matrix import GramMatrix, Vector
 from mercer.solvers.online.chunk import Chunk
-from mercer.solvers.online.state import LOSSES, Indices, OnlineProblem, OnlineState
+from mercer.solvers.online.given import go_through
+from mercer.solvers.online.state import Indices, OnlineProblem, OnlineState
 
 # Rows taken at a time: K between these and the support is held, and with projections the shares of each.
 _CHUNK, _FEWER = 1024, 256
+# Entries of the inverse that the rows of a chunk may change.
+_OPERATIONS = 2**29
 # The fewest, where the memory budget has no room for so many.
 _LEAST = 16
 _WHOLE_BYTES = 2**25
@@ -64,10 +66,11 @@ def learn(
     Examples
     --------
     >>> from mercer.gram import PrecomputedGram
+    >>> from mercer.losses import Hinge
     >>> x = np.array([1.0, 2.0])
     >>> state = OnlineState.empty(1)
     >>> gram, y = PrecomputedGram(np.outer(x, x)), np.array([[1.0], [1.0]])
-    >>> learn(OnlineProblem("hinge", intercept=False), gram, y, state, np.arange(2), np.full(2, 0.5))
+    >>> learn(OnlineProblem(Hinge(), intercept=False), gram, y, state, np.arange(2), np.full(2, 0.5))
     1.0
     >>> state.theta.tolist()
     [[0.5]]
@@ -80,7 +83,11 @@ def learn(
     while begun < len(order):
         threads.checkpoint()
         m, left = state.theta.shape[1], len(order) - begun
-        held = memory.fitting(partial(_held, problem, m, projects), _FEWER if projects else _CHUNK, _LEAST)
+        most = _CHUNK
+        if projects and problem.budget is not None:
+            # A row takes a multiple of the budget squared, and Ctrl-C is heard between chunks.
+            most = min(max(_OPERATIONS // problem.budget**2, _LEAST), _FEWER)
+        held = memory.fitting(partial(_held, problem, m, projects), most, _LEAST)
         chunk = slice(begun, begun + min(held, left))
         total += Chunk(problem, gram, state, order[chunk], diagonal, n_jobs).go(targets, rates[chunk], projects)
         begun = chunk.stop
@@ -110,9 +117,10 @@ def learn_by_merging(
 
     Examples
     --------
+    >>> from mercer.losses import Logistic
     >>> state = OnlineState.empty(1, columns=1)
     >>> x, y = np.array([[0.0], [0.2], [5.0]]), np.array([[1.0], [1.0], [-1.0]])
-    >>> problem = OnlineProblem("log_loss", budget=2, strategy="merging")
+    >>> problem = OnlineProblem(Logistic(), budget=2, strategy="merging")
     >>> round(learn_by_merging(problem, x, y, state, np.arange(3), np.ones(3)), 3)
     2.164
     >>> state.points.round(2).tolist()
@@ -129,13 +137,21 @@ def learn_by_merging(
         born = np.zeros(problem.budget + 1, dtype=np.int64)
         theta[:, :m], held[:m], born[:m] = state.theta, state.points, state.born
         counts, numbers = np.array([m, 0], dtype=np.int64), np.array([1.0, 0.0])
-        for chunk in spans(len(order), _CHUNK):
-            threads.checkpoint()
+        rows, before = points[order], state.steps + 1
+
+        def steps(targets: Vector, start: int, end: int) -> int:
             merging_steps(
-                points[order[chunk]], targets[order[chunk]], rates[chunk], problem.alpha, problem.intercept,
-                LOSSES[problem.loss], problem.epsilon, problem.budget, state.steps + 1 + chunk.start, theta,
-                state.bias, state.lost, held, born, counts, numbers,
+                rows, targets, rates, problem.alpha, problem.intercept, problem.loss.code, problem.loss.parameter,
+                problem.budget, before, theta, state.bias, state.lost, held, born, counts, numbers, start, end,
             )  # fmt: skip
+            return end
+
+        def value(s: int) -> Vector:
+            size = int(counts[loops.SIZE])
+            near = np.exp(-np.square(held[:size] - rows[s]).sum(axis=1))
+            return np.asarray(state.bias + numbers[loops.SCALE] * (theta[:, :size] @ near))
+
+        go_through(problem.loss, steps, value, targets[order], numbers)
         m = int(counts[loops.SIZE])
         state.theta, state.points, state.born = theta[:, :m] * numbers[loops.SCALE], held[:m].copy(), born[:m].copy()
     state.changes += int(counts[loops.CHANGES])
@@ -168,8 +184,8 @@ def _finish(problem: OnlineProblem, state: OnlineState, rates: Vector) -> None:
     if not (np.isfinite(state.theta).all() and np.isfinite(state.bias).all()):
         raise NumericalError(
             f"the values of f overflow: steps of up to {rates.max(initial=0.0):g} are too long for the loss "
-            f"{problem.loss!r} and k(x, x) of up to {state.longest**2:.3g}; pass smaller ones (for a squared error, "
-            "less than 2 / k(x, x)), or scale the columns of X."
+            f"{problem.loss.name!r} and k(x, x) of up to {state.longest**2:.3g}; pass smaller ones (for a squared "
+            "error, less than 2 / k(x, x)), or scale the columns of X."
         )
     if problem.budget is not None:
         factors = np.concatenate([state.shrinkage, 1.0 - problem.alpha * rates])

@@ -10,8 +10,9 @@ from mercer.engine import memory, threads
 from mercer.engine.tiles import spans
 from mercer.loops import online as loops
 from mercer.solvers.matrix import GramMatrix, Vector
+from mercer.solvers.online.given import go_through
 from mercer.solvers.online.independent import independent_points, project
-from mercer.solvers.online.state import LOSSES, STRATEGIES, Indices, OnlineProblem, OnlineState
+from mercer.solvers.online.state import STRATEGIES, Indices, OnlineProblem, OnlineState
 
 # Rows whose projections are found in one product of matrices.
 _STRIP = 64
@@ -59,13 +60,21 @@ class Chunk:
         problem, state = self.problem, self.state
         budget = -1 if problem.budget is None else problem.budget
         state.inverse = np.zeros((0, 0))
-        done = loops.steps(
-            rows, np.arange(len(rows)), targets, rates, problem.alpha, problem.intercept, LOSSES[problem.loss],
-            problem.epsilon, STRATEGIES[problem.strategy], budget, state.steps + 1, self.theta, state.bias, state.lost,
-            self.diagonal, self.born, self.inside, self.counts, self.numbers,
-        )  # fmt: skip
+
+        def steps(targets: Vector, start: int, end: int) -> int:
+            return loops.steps(
+                rows, np.arange(len(rows)), targets, rates, problem.alpha, problem.intercept, problem.loss.code,
+                problem.loss.parameter, STRATEGIES[problem.strategy], budget, state.steps + 1, self.theta, state.bias,
+                state.lost, self.diagonal, self.born, self.inside, self.counts, self.numbers, start, end,
+            )  # fmt: skip
+
+        done = go_through(problem.loss, steps, lambda s: self._value(rows[s]), targets, self.numbers)
         self.members = np.flatnonzero(self.inside)
-        return int(done)
+        return done
+
+    def _value(self, row: Vector) -> Vector:
+        """f at a row with these kernel values, (k,)."""
+        return np.asarray(self.state.bias + self.numbers[loops.SCALE] * (self.theta @ row))
 
     def _project(self, rows: Vector, targets: Vector, rates: Vector, start: int) -> None:
         """Steps with projections, from the row ``start`` on."""
@@ -87,11 +96,16 @@ class Chunk:
             members = np.zeros(budget, dtype=np.int64)
             members[:m] = self.members
             before = int(self.counts[loops.CHANGES])
-            loops.projected_steps(
-                rows, np.arange(n), targets, rates, problem.alpha, problem.intercept, LOSSES[problem.loss],
-                problem.epsilon, budget, state.steps + 1, self.theta, state.bias, state.lost, self.diagonal, self.born,
-                self.inside, self.counts, self.numbers, members, Q, shares, start,
-            )  # fmt: skip
+
+            def steps(targets: Vector, start: int, end: int) -> int:
+                loops.projected_steps(
+                    rows, np.arange(n), targets, rates, problem.alpha, problem.intercept, problem.loss.code,
+                    problem.loss.parameter, budget, state.steps + 1, self.theta, state.bias, state.lost, self.diagonal,
+                    self.born, self.inside, self.counts, self.numbers, members, Q, shares, start, end,
+                )  # fmt: skip
+                return end
+
+            go_through(problem.loss, steps, lambda s: self._value(rows[s]), targets, self.numbers, start)
             size = int(self.counts[loops.SIZE])
             state.stale += int(self.counts[loops.CHANGES]) - before
             state.inverse = Q if size == budget else Q[:size, :size].copy()

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import lapack
 
-from mercer.engine import threads
+from mercer.engine import decompositions, lapack, threads
 from mercer.solvers.matrix import Vector
 
 Indices = NDArray[np.integer]
@@ -43,10 +42,12 @@ def independent_points(K: Vector, tau: float) -> tuple[Indices, Vector]:
     if not scale.any():
         return np.empty(0, dtype=np.intp), np.zeros((0, 0))
     with threads.one_blas_thread():
-        factor = np.asfortranarray(scale[:, None] * K * scale)
-        factor, pivots, rank, _ = lapack.dpstrf(factor, tol=tau, lower=1, overwrite_a=1)
-        inverse = lapack.dtrtri(np.asfortranarray(factor[:rank, :rank]), lower=1, overwrite_c=1)[0]
+        factor = np.array(scale[:, None] * K * scale, order="C")
+        order, rank = decompositions.factor_pivoted(factor, tau)
+        upper = np.ascontiguousarray(factor[:rank, :rank])
         del factor
+        lapack.invert_triangle(upper)
+        inverse = upper.T
         # The inverse of a leading block of the factor is the leading block of its inverse.
         diagonal, r = np.zeros(rank), 0
         while r < rank:
@@ -54,10 +55,10 @@ def independent_points(K: Vector, tau: float) -> tuple[Indices, Vector]:
             if diagonal.max() * tau > 1.0:
                 break
             r += 1
-        chosen = pivots[:r].astype(np.intp) - 1
+        chosen = order[:r]
         inverse = np.tril(inverse[:r, :r])
         inverse *= scale[chosen]
-        return chosen, np.ascontiguousarray(inverse.T @ inverse)
+        return chosen, lapack.multiply(np.ascontiguousarray(inverse.T), inverse)
 
 
 def project(K: Vector, chosen: Indices, inverse: Vector, theta: Vector) -> tuple[Vector, Vector]:

@@ -84,6 +84,7 @@ def make_passes(
             order = np.arange(n) if rng is None else rng.permutation(n)
             counts.append(_by_chunks(problem, expansion, order, n_jobs) if walk is None else walk.go(order))
             progress.advance()
+        expansion.values = None if walk is None else walk.values
     return np.array(counts, dtype=np.int64)
 
 

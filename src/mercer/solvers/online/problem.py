@@ -64,7 +64,8 @@ class Expansion:
 
     ``theta`` (k, p) weighs the rows; ``lagged`` (k, p) is the sum of its changes, each times the steps before it;
     ``queue`` holds the rows of the expansion from the oldest on, where there is a budget. ``updates`` (u, 4) are step,
-    row, output and sign of each change, if ``record`` is set.
+    row, output and sign of each change, if ``record`` is set. ``values`` (k, p) is f at all rows after the last pass,
+    where it was kept.
     """
 
     theta: Vector
@@ -73,6 +74,7 @@ class Expansion:
     queue: NDArray[np.int64] = field(default_factory=lambda: np.empty(0, dtype=np.int64))
     updates: NDArray[np.int64] = field(default_factory=lambda: np.empty((0, 4), dtype=np.int64))
     record: bool = False
+    values: Vector | None = None
 
     @classmethod
     def empty(cls, outputs: int, p: int, record: bool = False) -> Expansion:

@@ -9,20 +9,11 @@ from numpy.typing import NDArray
 
 from mercer.data.statements import Count, Either, Flag, Floats, Number, Table, Whole
 from mercer.loops import online as loops
+from mercer.losses import Loss, Softmax
 from mercer.solvers.matrix import Vector
 
 Indices = NDArray[np.integer]
 
-LOSSES = {
-    "hinge": loops.HINGE, "squared_hinge": loops.SQUARED_HINGE, "log_loss": loops.LOG,
-    "modified_huber": loops.MODIFIED_HUBER, "softmax": loops.SOFTMAX, "squared_error": loops.SQUARED,
-    "epsilon_insensitive": loops.EPSILON_INSENSITIVE, "huber": loops.HUBER,
-}  # fmt: skip
-STEEPNESS = {
-    "hinge": 1.0, "squared_hinge": 2.0, "log_loss": 0.5, "modified_huber": 2.0, "softmax": 0.5, "squared_error": 1.0,
-    "epsilon_insensitive": 1.0, "huber": 1.0,
-}  # fmt: skip
-"""Of a step of length s at x that overshoots, this times s k(x, x) is above 1: the largest second derivative, or 1."""
 STRATEGIES = {"truncation": loops.OLDEST, "smallest": loops.SMALLEST, "projection": loops.PROJECTION, "merging": -1}
 
 
@@ -32,10 +23,7 @@ class OnlineProblem:
 
     Parameters
     ----------
-    loss : str
-        One of ``LOSSES``.
-    epsilon : float, default=0.1
-        Of the epsilon-insensitive and of Huber's loss.
+    loss : Loss or Softmax
     alpha : float, default=0.0
         The regulariser.
     intercept : bool, default=True
@@ -46,8 +34,7 @@ class OnlineProblem:
         What happens to one too many.
     """
 
-    loss: str
-    epsilon: float = 0.1
+    loss: Loss | Softmax
     alpha: float = 0.0
     intercept: bool = True
     budget: int | None = None
@@ -56,8 +43,7 @@ class OnlineProblem:
     @property
     def slope(self) -> float:
         """The largest derivative of the loss by one value."""
-        limits = {"squared_hinge": np.inf, "squared_error": np.inf, "modified_huber": 4.0, "huber": self.epsilon}
-        return float(limits.get(self.loss, 1.0))
+        return self.loss.steepest(np.array([-1.0, 1.0]))
 
 
 @dataclass

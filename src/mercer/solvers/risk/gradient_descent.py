@@ -12,11 +12,11 @@ from mercer._errors import DataError, NumericalError, ParameterError
 from mercer.engine import memory, threads
 from mercer.engine.progress import Progress
 from mercer.gram import PrecomputedGram
+from mercer.solvers.algebra.lanczos import STEPS, largest_eigenvalue
 from mercer.solvers.linear.linear_system import ScaledGram
 from mercer.solvers.linear.low_rank import find_low_rank
 from mercer.solvers.matrix import GramMatrix, Vector
 from mercer.solvers.risk.products import ExactProducts
-from mercer.solvers.risk.step_length import STEPS, largest_eigenvalue
 from mercer.solvers.solution import Certificate, Solution, Status
 
 # Vectors of length n for each target, and the share of all columns at which a rank counts as low.

@@ -9,10 +9,10 @@ from numpy.typing import NDArray
 
 from mercer._errors import NumericalError
 from mercer.engine import lapack, memory
+from mercer.solvers.algebra.conjugate_gradients import Map, lengths, refine
+from mercer.solvers.algebra.symmetric_store import SymmetricStore
 from mercer.solvers.linear.cholesky import MIXED_FROM, check_finite
-from mercer.solvers.linear.symmetric_store import SymmetricStore
 from mercer.solvers.matrix import Array, GramMatrix, whole_matrix
-from mercer.solvers.svm.refine import Map, lengths, refine
 
 Matrix = NDArray[np.float64]
 Index = NDArray[np.intp]

@@ -117,7 +117,7 @@ def solve_ordinal(
     >>> from mercer.gram import PrecomputedGram
     >>> from mercer.solvers.risk.cumulative_links import LINKS
     >>> K = PrecomputedGram(np.outer([-1.0, 0.0, 1.0], [-1.0, 0.0, 1.0]))
-    >>> solution = solve_ordinal(OrdinalProblem(K, np.array([0, 1, 2]), np.ones(3), LINKS["logit"]))
+    >>> solution = solve_ordinal(OrdinalProblem(np.array([0, 1, 2]), np.ones(3), LINKS["logit"], gram=K))
     >>> solution.value.cuts.round(4).tolist(), solution.certificate.gap < 1e-12
     ([-0.9044, 0.9044], True)
     """
@@ -304,7 +304,8 @@ class NewtonPath:
         joint[:m, m:] = expansion.cross
         joint[m:, :m] = expansion.cross.T @ self.K
         joint[m:, m:] = expansion.cut_curvature
-        step = np.linalg.solve(joint, np.concatenate([residual, -expansion.cut_slope]))
+        right = np.concatenate([residual, -expansion.cut_slope])
+        step = threads.abandonable(lambda: np.linalg.solve(joint, right))
         slope = -float(residual @ residual + expansion.cut_slope @ expansion.cut_slope)
         return _Direction(step[:m], self.K @ step[:m], step[m:], slope)
 

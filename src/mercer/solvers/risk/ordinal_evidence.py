@@ -76,7 +76,8 @@ def slope_by_evidence(
     >>> x = np.arange(12.0)
     >>> K = PrecomputedGram(np.exp(-0.1 * (x[:, None] - x) ** 2))
     >>> codes = np.array([0, 0, 1, 0, 1, 1, 1, 2, 1, 2, 2, 2])
-    >>> found = slope_by_evidence(OrdinalProblem(K, codes, np.ones(12), LINKS["logit"]), 1.0, tol=1e-8, max_iter=50)
+    >>> problem = OrdinalProblem(codes, np.ones(12), LINKS["logit"], gram=K)
+    >>> found = slope_by_evidence(problem, 1.0, tol=1e-8, max_iter=50)
     >>> found.slope > 1.0, found.solution.status.name
     (True, 'converged')
     """

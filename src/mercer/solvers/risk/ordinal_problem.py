@@ -12,7 +12,7 @@ for ordinal regression" (2005), for kernels.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
@@ -26,13 +26,11 @@ Ends = tuple[Vector, Vector, Vector]
 
 
 @dataclass(frozen=True, eq=False)
-class OrdinalProblem:
-    """The problem over m points and n rows; every class has a row.
+class OrdinalLosses:
+    """The weighted losses of n rows at m points, without a kernel.
 
     Parameters
     ----------
-    gram : GramMatrix
-        K, symmetric, (m, m).
     codes : ndarray of int, shape (n,)
         Numbers of the classes, 0, ..., k - 1, in their order.
     weight : ndarray of shape (n,)
@@ -40,31 +38,25 @@ class OrdinalProblem:
     link : Link
     owner : ndarray of int, shape (n,), optional
         The point of each row; by default row i stands at point i.
-    convex : bool, default=True
-        Whether K is positive semi-definite; if not, a stationary point is looked for.
-    centred : bool, default=False
-        Take K with the mean of the points as the origin of feature space. That moves latent values and cut-points by
-        the same number, and is needed where K is positive semi-definite only on weights that sum to zero, as those of
-        an optimal answer do.
+    n_classes : int, optional
+        The number k of classes, if not all of them have a row; by default the largest code + 1.
     """
 
-    gram: GramMatrix
     codes: Codes
     weight: Vector
     link: Link
     owner: Codes | None = None
-    convex: bool = True
-    centred: bool = False
+    n_classes: int | None = None
 
     @property
     def points(self) -> int:
         """The number m of points."""
-        return self.gram.shape[0]
+        return len(self.codes) if self.owner is None else int(self.owner.max()) + 1
 
     @cached_property
     def classes(self) -> int:
         """The number k of classes."""
-        return int(self.codes.max()) + 1
+        return int(self.codes.max()) + 1 if self.n_classes is None else self.n_classes
 
     def at_rows(self, values: Vector) -> Vector:
         """Values at the points (m,) for every row (n,)."""
@@ -93,6 +85,40 @@ class OrdinalProblem:
         value = float(self.weight @ losses)
         return value if np.isfinite(value) else np.inf
 
+    def expand(self, latent: Vector, cuts: Vector, fixed_cuts: bool = False) -> Expansion:
+        """The losses to second order; with ``fixed_cuts`` in the latent values alone."""
+        with np.errstate(over="ignore", invalid="ignore"):
+            slopes = self.link.slopes(*self.ends(latent, cuts))
+            return Expansion.in_latent(self, slopes) if fixed_cuts else Expansion.of(self, slopes)
+
+
+@dataclass(frozen=True, eq=False)
+class OrdinalProblem(OrdinalLosses):
+    """The problem over m points and n rows; every class has a row.
+
+    Parameters
+    ----------
+    codes, weight, link, owner
+        As for :class:`OrdinalLosses`.
+    gram : GramMatrix
+        K, symmetric, (m, m).
+    convex : bool, default=True
+        Whether K is positive semi-definite; if not, a stationary point is looked for.
+    centred : bool, default=False
+        Take K with the mean of the points as the origin of feature space. That moves latent values and cut-points by
+        the same number, and is needed where K is positive semi-definite only on weights that sum to zero, as those of
+        an optimal answer do.
+    """
+
+    gram: GramMatrix = field(kw_only=True)
+    convex: bool = field(default=True, kw_only=True)
+    centred: bool = field(default=False, kw_only=True)
+
+    @property
+    def points(self) -> int:
+        """The number m of points."""
+        return self.gram.shape[0]
+
     def shares_as_cuts(self) -> Vector:
         """The best cut-points for latent values of zero: those that give every class its share of the weight."""
         mass = np.bincount(self.codes, self.weight, self.classes)
@@ -102,12 +128,6 @@ class OrdinalProblem:
             return np.asarray(cuts)
         # A share that rounds to 0 or 1, or to that of a neighbour.
         return np.linspace(-1.0, 1.0, self.classes - 1) if self.classes > 2 else np.zeros(1)
-
-    def expand(self, latent: Vector, cuts: Vector, fixed_cuts: bool = False) -> Expansion:
-        """The losses to second order; with ``fixed_cuts`` in the latent values alone."""
-        with np.errstate(over="ignore", invalid="ignore"):
-            slopes = self.link.slopes(*self.ends(latent, cuts))
-            return Expansion.in_latent(self, slopes) if fixed_cuts else Expansion.of(self, slopes)
 
 
 @dataclass(frozen=True, eq=False)
@@ -130,7 +150,7 @@ class Expansion:
     cross: Vector
 
     @classmethod
-    def of(cls, problem: OrdinalProblem, slopes: Slopes) -> Expansion:
+    def of(cls, problem: OrdinalLosses, slopes: Slopes) -> Expansion:
         """From the losses of the rows."""
         w, codes, k = problem.weight, problem.codes, problem.classes
         by_row = w * slopes.latent
@@ -153,7 +173,7 @@ class Expansion:
         )  # fmt: skip
 
     @classmethod
-    def in_latent(cls, problem: OrdinalProblem, slopes: Slopes) -> Expansion:
+    def in_latent(cls, problem: OrdinalLosses, slopes: Slopes) -> Expansion:
         """The same for cut-points that do not move."""
         by_row = problem.weight * slopes.latent
         nothing = np.zeros(0)
@@ -182,7 +202,7 @@ def solve_small(A: Vector, b: Vector) -> Vector:
         return np.asarray(np.linalg.lstsq(A, b)[0], dtype=np.float64)
 
 
-def cross_at_points(problem: OrdinalProblem, upper: Vector, lower: Vector) -> Vector:
+def cross_at_points(problem: OrdinalLosses, upper: Vector, lower: Vector) -> Vector:
     """Values of the rows at their upper and lower cut-points, summed over points: (m, k - 1)."""
     k, m = problem.classes, problem.points
     owner = np.arange(m) if problem.owner is None else problem.owner

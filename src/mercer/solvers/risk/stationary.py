@@ -195,7 +195,8 @@ def _solved(system: NDArray[np.float64], right: Vector) -> Vector:
         return np.full_like(right, np.nan)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", LinAlgWarning)
-        return np.asarray(lu_solve(lu_factor(system, overwrite_a=True, check_finite=False), right, check_finite=False))
+        factor = threads.abandonable(lambda: lu_factor(system, overwrite_a=True, check_finite=False))
+        return np.asarray(lu_solve(factor, right, check_finite=False))
 
 
 def _shorten(

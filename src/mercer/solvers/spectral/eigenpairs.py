@@ -7,15 +7,14 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.linalg import eigh
 from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh
 
 from mercer._errors import NumericalError, ParameterError
-from mercer.engine import memory, threads
+from mercer.engine import decompositions, memory, threads
+from mercer.solvers.algebra.lanczos import RitzPairs, basis_columns, block_lanczos, subspace_iteration
 from mercer.solvers.matrix import Array, GramMatrix, Vector, whole_matrix
 from mercer.solvers.solution import Certificate, Solution, Status
 from mercer.solvers.spectral.centred import CentredGram, CentredMatrix, Centring
-from mercer.solvers.spectral.krylov import RitzPairs, basis_columns, block_lanczos, subspace_iteration
 from mercer.solvers.spectral.scaled import ScaledGram, ScaledMatrix
 
 SymmetricMatrix = CentredMatrix | CentredGram | ScaledMatrix | ScaledGram
@@ -206,12 +205,9 @@ def _pairs(problem: Eigenproblem, method: str, matrix: SymmetricMatrix) -> RitzP
         return _arpack(problem, matrix, lowest)
     assert isinstance(matrix, (CentredMatrix, ScaledMatrix))
     threads.checkpoint()
-    # LAPACK reads columns, and those of a symmetric matrix are its rows: no copy is made.
     with threads.blas_threads_for(n):
-        values, vectors = eigh(
-            matrix.array.T, subset_by_index=(n - k, n - 1), overwrite_a=True, check_finite=False
-        )
-    return RitzPairs(values[::-1], vectors[:, ::-1], np.zeros(k), min(lowest, float(values[0])), 0, True)
+        values, vectors = decompositions.largest_eigenpairs(matrix.array, k)
+    return RitzPairs(values[::-1], vectors[::-1].T, np.zeros(k), min(lowest, float(values[0])), 0, True)
 
 
 def _lowest(matrix: SymmetricMatrix) -> float:

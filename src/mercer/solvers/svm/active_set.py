@@ -185,7 +185,7 @@ class _ActiveSets:
             chosen = active_rows(point, min(_NEAR * gap, _WIDEST))
             if len(chosen) > _MOST * len(rows):
                 begun = point.steps
-                self._by_working_sets(rows, point, max(_INNER * gap, goal))
+                self._among_all(rows, point, goal)
                 if may_crawl and point.steps - begun >= _CRAWL * len(rows):
                     # Once: what it does not end is rounding, which a second time does not end either.
                     self._inside(rows, point)
@@ -200,12 +200,15 @@ class _ActiveSets:
                 break
             self._keep(rows, point, chosen, active)
 
-    def _by_working_sets(self, rows: np.ndarray, point: Iterate, goal: float) -> None:
+    def _among_all(self, rows: np.ndarray, point: Iterate, goal: float) -> None:
+        """Steps on the whole matrix to the goal, or working sets that go on to a share of the violation."""
         steps = min(self.max_iter, point.steps + _CRAWL * len(rows))
         if len(rows) == self.gram.shape[0] and self._has_whole(point):
             assert self._square is not None
+            # Gradients in float64 take a pass over the whole matrix.
             on_square(self._square, point, goal, steps, self.n_jobs)
             return
+        goal = max(_INNER * point.violation(), goal)
         if self._last is None or self._last[0] is not rows:
             if len(rows) == self.gram.shape[0]:
                 self._last = rows, self.gram, self.whole or RowStore(self.gram, self._kept, self.n_jobs)

@@ -8,11 +8,14 @@ import numpy as np
 
 from mercer.engine import threads
 from mercer.loops.smo import set_masks, smo_steps, smo_steps_in_groups
+from mercer.loops.smo_double import smo_double_steps
 from mercer.solvers.matrix import Array, Vector
 from mercer.solvers.svm.iterate import Iterate
 
 # A compiled call ends after about this many element updates (0.05 s), so that Ctrl-C is answered.
 _CALL = 10**8
+# From this many rows on the block is in no cache, and steps go by two pairs at a time.
+_STREAMED = 8192
 # Rounds without progress beyond rounding after which a solve is given up as stalled.
 _PATIENCE = 20
 # A violation is the difference of the extremes of many gradients, which random errors set so many times apart.
@@ -80,7 +83,14 @@ class Block:
         least = float(np.finfo(self.dtype).eps * max(diagonal.max(), np.finfo(np.float32).tiny))
         while max_steps > 0:
             portion = min(max_steps, max(_CALL // q, 100))
-            if groups is None:
+            if groups is None and q >= _STREAMED:
+                set_masks(beta, lower, upper, tube, rise, fall)
+                second = np.empty_like(work)
+                steps, _ = smo_double_steps(
+                    K, diagonal, F, beta, lower, upper, tube, rise, fall, work, bits, second, second.view(bits.dtype),
+                    tolerance, least, portion,
+                )  # fmt: skip
+            elif groups is None:
                 set_masks(beta, lower, upper, tube, rise, fall)
                 steps, _, _ = smo_steps(
                     K, present, diagonal, F, beta, lower, upper, tube, rise, fall, work, bits, tolerance, least, portion

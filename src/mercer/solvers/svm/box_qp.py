@@ -38,6 +38,9 @@ class BoxQP:
         0 or 1 for each row; with two totals only.
     convex : bool, default=True
         Whether K is positive semi-definite on vectors that keep the sums. If not, a stationary point is sought.
+    once : GramMatrix, optional
+        The matrix of n / 2 rows, where the problem states these twice: first all in group 0 and then all in group 1,
+        with one linear term for both.
 
     Raises
     ------
@@ -63,6 +66,7 @@ class BoxQP:
     totals: tuple[float, ...] = (0.0,)
     groups: NDArray[np.int8] | None = None
     convex: bool = True
+    once: GramMatrix | None = None
 
     def __post_init__(self) -> None:
         n = self.gram.shape[0]
@@ -91,12 +95,18 @@ class BoxQP:
                 f"{'no groups' if groups is None else f'groups of shape {groups.shape}'}."
             )
         object.__setattr__(self, "groups", groups)
-        for number, total in enumerate(self.totals):
-            among = slice(None) if groups is None else groups == number
-            with np.errstate(over="ignore"):
-                low, high = float(lower[among].sum()), float(upper[among].sum())
-            if not low <= total <= high:
-                raise DataError(f"weights in the box add up to between {low} and {high}, and {total} is asked for.")
+        object.__setattr__(self, "totals", tuple(self._total_in_reach(*pair) for pair in enumerate(self.totals)))
+
+    def _total_in_reach(self, number: int, total: float) -> float:
+        """The total of a group, moved to the nearest sum that its weights reach where only rounding is between."""
+        among = slice(None) if self.groups is None else self.groups == number
+        lower, upper = self.lower[among], self.upper[among]
+        with np.errstate(over="ignore"):
+            low, high = float(lower.sum()), float(upper.sum())
+            rounding = len(lower) * np.finfo(np.float64).eps * (high - low)
+        if not low - rounding <= total <= high + rounding:
+            raise DataError(f"weights in the box add up to between {low} and {high}, and {total} is asked for.")
+        return min(max(total, low), high)
 
     @classmethod
     def classification(

@@ -5,6 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from mercer._errors import NumericalError
+from mercer.gram import PrecomputedGram
+from mercer.loops.smo import subtract_rows
 from mercer.solvers.matrix import GramMatrix, Vector
 from mercer.solvers.svm.iterate import Iterate
 
@@ -29,7 +31,11 @@ def renew_gradient(gram: GramMatrix, point: Iterate, known: tuple[Vector, Vector
         check_gradient(point)
         return
     point.F = point.linear.copy()
-    if len(support):
+    stored = gram.stored_as(np.float64) if isinstance(gram, PrecomputedGram) and gram.symmetric else None
+    if stored is not None:
+        # Rows as they lie.
+        subtract_rows(point.F, stored, support, point.beta[support])
+    elif len(support):
         beta = point.beta[support]
         if len(support) < _APART:
             point.F -= gram.restrict(None, support) @ beta

@@ -67,7 +67,8 @@ class Controls:
     """How the problems are solved; see :func:`mercer.solvers.svm.smo.solve_box_qp`.
 
     ``starts`` (k - 1, n) holds a feasible beta for each pair, laid out as in
-    :class:`mercer.solvers.svm.pair_answers.PairLayout`; ``method`` solves the problem of a pair.
+    :class:`mercer.solvers.svm.pair_answers.PairLayout`; ``method`` solves the problem of a pair. With ``nu`` it is the
+    nu-SVM with ``upper`` for the weights of the rows, which tiny pairs are then solved as in one compiled loop.
     """
 
     tol: float
@@ -80,6 +81,7 @@ class Controls:
     intercept: bool = True
     starts: Vector | None = None
     method: Method = c_svc
+    nu: float | None = None
 
     @property
     def rule(self) -> StepRule:
@@ -97,16 +99,16 @@ class _Pairs:
         self.layout = self.answers.layout
         self.parts = [self.layout.part(group) for group in range(len(sizes))]
         self.left = np.ones(self.layout.pairs, dtype=bool)
+        self.first, self.second = np.triu_indices(self.layout.k, 1)
+        self.rows = self.layout.sizes[self.first] + self.layout.sizes[self.second]
         self.joint: Array | None = None
         self.blocks: Blocks | None = None
         self._progress = Progress(self.layout.pairs, "one-vs-one problems", controls.verbose)
 
     def of_size(self, above: int, most: float) -> list[Pair]:
         """The pairs that are left with more than ``above`` and at most ``most`` rows."""
-        first, second = np.triu_indices(self.layout.k, 1)
-        rows = self.layout.sizes[first] + self.layout.sizes[second]
-        chosen = self.left & (rows > above) & (rows <= most)
-        return list(zip(first[chosen].tolist(), second[chosen].tolist()))
+        chosen = self.left & (self.rows > above) & (self.rows <= most)
+        return list(zip(self.first[chosen].tolist(), self.second[chosen].tolist()))
 
     def deal(self, pairs: list[Pair]) -> tuple[list[Pair], list[Pair]]:
         """Large pairs that are to have all threads, and those that run side by side, the largest first.
@@ -114,6 +116,8 @@ class _Pairs:
         Side by side no thread waits for the serial parts of a pair; but the last pairs to end leave threads idle,
         so none may be more than a thread's share of the work, and the kept rows of all must fit the budget.
         """
+        if not pairs:
+            return [], []
         workers = settings.resolve_jobs(self.controls.n_jobs)
         if workers * self.controls.cache_bytes > memory.budget() // 2:
             return pairs, []
@@ -129,13 +133,17 @@ class _Pairs:
     def solve_tiny(self) -> None:
         """All at once what pairs are tiny and easy."""
         controls = self.controls
-        if controls.method is not c_svc:
+        # The compiled loops know these two; that of the nu-SVM begins anew.
+        known = controls.method is c_svc if controls.nu is None else controls.starts is None
+        if not known:
             return
         start = self.answers.beta if controls.starts is None else controls.starts
         self.left = ~solve_tiny_pairs(
-            self.gram, self.upper, start, self.answers, controls.rule, controls.n_jobs, self._progress.advance
-        )
-        self.answers.state[...] = self.answers.beta
+            self.gram, self.upper, start, self.answers, controls.rule, controls.n_jobs, self._progress.advance,
+            controls.nu,
+        )  # fmt: skip
+        if controls.nu is None:
+            self.answers.state[...] = self.answers.beta
 
     def task(self, pair: Pair) -> Callable[[], None]:
         return lambda: self.solve(pair)
@@ -219,6 +227,8 @@ def solve_pairs(gram: GramMatrix, sizes: np.ndarray, upper: Vector, controls: Co
     """
     problems = _Pairs(gram, sizes, upper, controls)
     problems.solve_tiny()
+    if not problems.left.any():
+        return problems.answers
     tiny, small = problems.of_size(0, EXACT), problems.of_size(EXACT, JOINED)
     with ExitStack() as held:
         problems.share_joint_matrix(tiny, held)

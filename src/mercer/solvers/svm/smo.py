@@ -15,6 +15,7 @@ from typing import Literal
 import numpy as np
 
 from mercer.engine import memory, threads
+from mercer.gram import PrecomputedGram
 from mercer.loops.smo import subtract_rows
 from mercer.solvers.matrix import Array, GramMatrix, Vector, whole_matrix
 from mercer.solvers.solution import Certificate, Solution, Status
@@ -22,6 +23,7 @@ from mercer.solvers.svm.active_set import by_active_sets
 from mercer.solvers.svm.box_qp import BoxQP, BoxQPValue
 from mercer.solvers.svm.certify import check_gradient, objectives, renew_gradient, violations
 from mercer.solvers.svm.iterate import Iterate
+from mercer.solvers.svm.shared_rows import on_shared_rows
 from mercer.solvers.svm.whole_matrix import on_whole_matrix
 
 # Up to this size the whole matrix is one block, and the working set is everything.
@@ -31,6 +33,8 @@ EXACT = 512
 EXACT_TOL = 1e-11
 _EXACT_STEPS = 200
 _WORKING_SET = 1536
+# Steps for each row on a stored matrix in float64: in float32 they take half as long, but the copy as long as these.
+_FEW = 2
 # The part of the tolerance that is aimed at in float32, to leave room for its rounding.
 _FLOAT32_PART = 0.9
 # Solves in float32 before float64 takes over, and in float64; a large problem leaves rows out in its last round, so
@@ -99,7 +103,7 @@ def solve_box_qp(
     begun = time.perf_counter()
     limit = max_iter if max_iter >= 0 else int(np.iinfo(np.int64).max)
     point = Iterate.begin(problem, start)
-    solver = _Solver(problem.gram, problem.totals, limit, cache_bytes, n_jobs, matrix, verbose)
+    solver = _Solver(problem, limit, cache_bytes, n_jobs, matrix, verbose)
     # Held for the whole solve: BLAS threads that wait for work between two tiled products take time from the tiles.
     with threads.one_blas_thread():
         if start is not None and start_gradient is not None:
@@ -160,13 +164,13 @@ class _Solver:
     """Moves an iterate whose gradient is right; ``held`` is the most bytes held at once."""
 
     def __init__(
-        self, gram: GramMatrix, totals: tuple[float, ...], limit: int, room: int, n_jobs: int | None,
-        matrix: Array | None, verbose: bool,
-    ) -> None:  # fmt: skip
-        self.totals = np.asarray(totals)
-        self.gram, self.limit, self.room, self.n_jobs = gram, limit, room, n_jobs
+        self, problem: BoxQP, limit: int, room: int, n_jobs: int | None, matrix: Array | None, verbose: bool
+    ) -> None:
+        self.totals = np.asarray(problem.totals)
+        self.gram, self.once, self.limit, self.room, self.n_jobs = problem.gram, problem.once, limit, room, n_jobs
         self.matrix, self.verbose = matrix, verbose
         self.held = 0
+        self.stored = _stored(self.gram)
         # Weights and their gradient in float64, which later ones are computed from.
         self.known: tuple[Vector, Vector] | None = None
 
@@ -180,18 +184,21 @@ class _Solver:
     def _small(self, point: Iterate, tol: float) -> None:
         """In float64, to its precision if some steps do it, else to ``tol``."""
         n = len(point.beta)
-        with memory.reserve(8 * n * n if self.matrix is None else 0, "the kernel matrix"):
-            K = whole_matrix(self.gram, np.float64) if self.matrix is None else self.matrix
+        known = self.stored if self.matrix is None else self.matrix
+        with memory.reserve(8 * n * n if known is None else 0, "the kernel matrix"):
+            K = whole_matrix(self.gram, np.float64) if known is None else known
             point.fill(self.totals)
             point.F = point.linear - K @ point.beta
             on_whole_matrix(K, point, min(tol, EXACT_TOL), min(self.limit, point.steps + _EXACT_STEPS * n))
             on_whole_matrix(K, point, tol, self.limit)
             point.F = point.linear - K @ point.beta
         check_gradient(point)
-        self.held = max(self.held, int(K.nbytes))
+        self.held = max(self.held, 0 if K is self.stored else int(K.nbytes))
 
     def _large(self, point: Iterate, tol: float) -> None:
         """In float32; again from the float64 gradient, which shows what was missed; then in float64."""
+        if self.matrix is None and self._on_what_is_there(point, tol):
+            return
         begin = point.beta.copy()
         attempts = 2 if len(begin) <= WHOLE else _ATTEMPTS
         least = np.inf
@@ -212,6 +219,29 @@ class _Solver:
                 break
             least = min(least, violation)
 
+    def _on_what_is_there(self, point: Iterate, tol: float) -> bool:
+        """Solve on a matrix that is smaller than the problem's, or stored; return whether that was enough."""
+        if self.once is not None and self.once.shape[0] <= WHOLE:
+            m, K = self.once.shape[0], _stored(self.once)
+            nbytes = 8 * m * m if K is None else 0
+            if nbytes > memory.budget():
+                return False
+            with memory.reserve(nbytes, "the kernel matrix"):
+                point.fill(self.totals)
+                on_shared_rows(whole_matrix(self.once, np.float64) if K is None else K, point, tol, self.limit)
+            self.held = max(self.held, nbytes)
+            check_gradient(point)
+            self.known = point.beta.copy(), point.F.copy()
+            return point.violation() <= tol or point.steps >= self.limit
+        if self.stored is None:
+            return False
+        # As many steps as cost no more than a copy in float32.
+        self._whole(self.stored, point, tol, min(self.limit, point.steps + _FEW * len(self.stored)))
+        check_gradient(point)
+        renew_gradient(self.gram, point, self.known)
+        self.known = point.beta.copy(), point.F.copy()
+        return point.violation() <= tol or point.steps >= self.limit
+
     def _attempt(self, dtype: type[np.floating], point: Iterate, tol: float) -> None:
         """One solve in the precision ``dtype``."""
         n = len(point.beta)
@@ -223,18 +253,24 @@ class _Solver:
             if exact:
                 self.known = point.beta.copy(), point.F.copy()
         elif self.matrix is not None and dtype == np.float32:
-            self._whole(self.matrix, point, tol)
+            self._whole(self.matrix, point, tol, self.limit)
             held = self.matrix.nbytes
         else:
             held = n * n * np.dtype(dtype).itemsize
             with memory.reserve(held, "the kernel matrix"):
-                self._whole(whole_matrix(self.gram, dtype), point, tol)
+                self._whole(whole_matrix(self.gram, dtype), point, tol, self.limit)
         self.held = max(self.held, held)
 
-    def _whole(self, K: Array, point: Iterate, tol: float) -> None:
+    def _whole(self, K: Array, point: Iterate, tol: float, limit: int) -> None:
         moved = np.flatnonzero(change := point.fill(self.totals))
         subtract_rows(point.F, K, moved, change[moved])
-        on_whole_matrix(K, point, tol, self.limit)
+        on_whole_matrix(K, point, tol, limit)
+
+
+def _stored(gram: GramMatrix) -> Array | None:
+    """The whole matrix, if it is of a size for that and lies in memory in float64."""
+    few = gram.shape[0] <= WHOLE
+    return gram.stored_as(np.float64) if few and isinstance(gram, PrecomputedGram) else None
 
 
 def _status(convex: bool, converged: bool, out_of_steps: bool) -> Status:

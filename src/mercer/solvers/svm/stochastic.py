@@ -5,16 +5,16 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
 from mercer._errors import DataError, NumericalError, ParameterError
 from mercer.engine import memory
 from mercer.engine.progress import Progress
+from mercer.losses import Hinge, Loss
 from mercer.solvers.matrix import Vector
 from mercer.solvers.solution import Certificate, Solution, Status
-from mercer.solvers.svm.margin_losses import LOSSES
 from mercer.solvers.svm.stochastic_rows import Indices, StochasticRows, Walk
 
 ORDERS = ("shuffled", "uniform", "given")
@@ -38,8 +38,8 @@ class MarginRisk:
         v, above 0.
     alpha : float
         The regulariser, above 0.
-    loss : str, default="hinge"
-        A name in :data:`mercer.solvers.svm.margin_losses.LOSSES`.
+    loss : Loss, default=Hinge()
+        One of labels -1 and 1.
     convex : bool, default=True
         Whether the kernel is positive semi-definite; if not, the dual value bounds nothing.
 
@@ -56,7 +56,7 @@ class MarginRisk:
     positive: Indices
     weights: Vector
     alpha: float
-    loss: str = "hinge"
+    loss: Loss = field(default_factory=Hinge)
     convex: bool = True
 
     def __post_init__(self) -> None:
@@ -72,8 +72,8 @@ class MarginRisk:
             )
         if not 0 < self.alpha < np.inf:
             raise ParameterError(f"alpha must be a finite number above 0, and is {self.alpha}.")
-        if self.loss not in LOSSES:
-            raise ParameterError(f"there is no loss {self.loss!r}; the losses are {', '.join(LOSSES)}.")
+        if self.loss.targets != "signs":
+            raise ParameterError(f"the loss must be one of labels -1 and 1, and {self.loss.name!r} is not.")
 
     @property
     def signs(self) -> Vector:
@@ -82,7 +82,7 @@ class MarginRisk:
 
     def shift(self) -> float:
         """By how much the count of steps must run ahead so that no step at any row overshoots."""
-        return LOSSES[self.loss].steepness * float((self.weights * self.rows.squares()).max()) / self.alpha
+        return self.loss.step_bound * float((self.weights * self.rows.squares()).max()) / self.alpha
 
     def begin(self) -> Walk:
         """A walk at w = 0."""
@@ -127,7 +127,7 @@ def solve_by_sgd(
 
     The answer is the mean of the :math:`w^{(t)}`, or the last of them. With the shift
     s = 0 this is Pegasos, whose first steps are longer by far than any w of use. With
-    :math:`s = \max_i v_i k(x_i, x_i) / \alpha` (times the steepness of the loss) no step overshoots.
+    :math:`s = \max_i v_i k(x_i, x_i) / \alpha` (times the ``step_bound`` of the loss) no step overshoots.
 
     The mean :math:`u_i` of the slopes that were met at row i is a slope between them, which the conjugate of the loss
     allows; so the :math:`u_i` are a feasible point of the dual, and its value a true bound from below:
@@ -233,7 +233,7 @@ def _take_steps(risk: MarginRisk, walk: Walk, rows: Indices, met: Vector, order:
     # Rows drawn in proportion to their weights count alike.
     price = np.full(len(risk.weights), risk.weights.mean()) if order == "uniform" else risk.weights
     with np.errstate(over="ignore", invalid="ignore"):
-        risk.rows.steps(walk, rows, risk.codes, risk.positive, price, met, LOSSES[risk.loss].code)
+        risk.rows.steps(walk, rows, risk.codes, risk.positive, price, met, risk.loss)
     _require_finite(walk, walk.theta)
 
 
@@ -279,15 +279,16 @@ class _Judge:
         return self.relative_gap
 
     def _judge(self, walk: Walk) -> None:
-        risk, loss = self.risk, LOSSES[self.risk.loss]
+        risk, loss = self.risk, self.risk.loss
         self.coefficients = walk.mean() if self.average else walk.last()
         slopes = self.met / np.maximum(self.visits, 1)
         share, signs = risk.weights / len(risk.weights), risk.signs
         bound = risk.rows.combine(share * slopes * signs) / risk.alpha
         k = len(risk.positive)
         values, squares = risk.rows.evaluate(np.vstack([self.coefficients, bound]))
-        margins, gains = signs * values[:k], loss.gain(slopes)
-        losses = loss.value(margins)
+        # The conjugate at the slope -u y by f, which is what the dual gains.
+        margins, gains = signs * values[:k], -loss.conjugate(signs, -slopes * signs)
+        losses = loss.value(signs, values[:k])
         self.primal = float(0.5 * risk.alpha * squares[:k].sum() + (losses @ share).sum())
         self.dual = max(self.dual, float((gains @ share).sum() - 0.5 * risk.alpha * squares[k:].sum()))
         self.violation = float((losses - gains + slopes * margins).max())

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -16,6 +16,8 @@ from mercer.data.statements import Count, Floats, Number, Table
 from mercer.engine import memory, threads
 from mercer.engine.tiles import spans
 from mercer.loops import sgd
+from mercer.loops.losses import GIVEN
+from mercer.losses import Loss
 from mercer.solvers.matrix import GramMatrix, Vector
 
 Indices = NDArray[np.integer]
@@ -89,6 +91,27 @@ WALK = Table(
 """What a walk in a model file must be."""
 
 
+def _take(
+    walk: Walk, chunk: slice, loss: Loss, go: Callable[[slice, Vector], float], product: Callable[[int], Vector],
+    codes: Indices, positive: Indices,
+) -> None:  # fmt: skip
+    """Let ``go`` make the steps of a chunk, one at a time where the loss has no compiled code.
+
+    ``go`` takes positions in the order of the pass and, for one step, minus the slope of the loss, and returns the
+    clock.
+    ``product`` is ``<theta, x>`` for the row at a position, (k,), ``codes`` are the classes in the order of the pass.
+    """
+    if loss.code != GIVEN:
+        walk.clock = go(chunk, np.empty(0))
+        walk.steps += chunk.stop - chunk.start
+        return
+    for s in range(chunk.start, chunk.stop):
+        y = np.where(codes[s] == positive, 1.0, -1.0)
+        f = product(s) / (walk.alpha * (walk.steps + 1 + walk.shift))
+        walk.clock = go(slice(s, s + 1), -y * loss.gradient(y, f))
+        walk.steps += 1
+
+
 class StochasticRows(ABC):
     """Rows to learn from; ``shape`` is (n, p), the numbers of rows and of coefficients of a w."""
 
@@ -104,7 +127,7 @@ class StochasticRows(ABC):
 
     @abstractmethod
     def steps(
-        self, walk: Walk, order: Indices, codes: Indices, positive: Indices, price: Vector, gathered: Vector, loss: int
+        self, walk: Walk, order: Indices, codes: Indices, positive: Indices, price: Vector, gathered: Vector, loss: Loss
     ) -> None:
         """A step at each row in ``order``; changes ``walk`` and ``gathered``."""
 
@@ -134,19 +157,23 @@ class FeatureRows(StochasticRows):
         yield
 
     def steps(
-        self, walk: Walk, order: Indices, codes: Indices, positive: Indices, price: Vector, gathered: Vector, loss: int
+        self, walk: Walk, order: Indices, codes: Indices, positive: Indices, price: Vector, gathered: Vector, loss: Loss
     ) -> None:
         for chunk in spans(len(order), _FEATURE_CHUNK):
             threads.checkpoint()
-            now = order[chunk]
-            common = (now, codes, positive, price, walk.theta, walk.lagged, gathered, walk.steps, walk.shift)
-            if sp.issparse(self.X):
-                walk.clock = sgd.sparse_steps(
-                    self.X.data, self.X.indices, self.X.indptr, *common, walk.clock, walk.alpha, loss
-                )
-            else:
-                walk.clock = sgd.dense_steps(self.X, *common, walk.clock, walk.alpha, loss)
-            walk.steps += len(now)
+
+            def go(rows: slice, given: Vector) -> float:
+                common = (order[rows], codes, positive, price, walk.theta, walk.lagged, gathered, walk.steps)
+                ends = (walk.shift, walk.clock, walk.alpha, loss.code, given)
+                if sp.issparse(self.X):
+                    return float(sgd.sparse_steps(self.X.data, self.X.indices, self.X.indptr, *common, *ends))
+                return float(sgd.dense_steps(self.X, *common, *ends))
+
+            def value(s: int) -> Vector:
+                row = self.X[order[s]]
+                return np.asarray((row @ walk.theta.T).ravel() if sp.issparse(row) else walk.theta @ row)
+
+            _take(walk, chunk, loss, go, value, codes[order], positive)
 
     def evaluate(self, coefficients: Vector) -> tuple[Vector, Vector]:
         values = np.empty((len(coefficients), self.shape[0]))
@@ -192,22 +219,28 @@ class KernelRows(StochasticRows):
                 del self.held
 
     def steps(
-        self, walk: Walk, order: Indices, codes: Indices, positive: Indices, price: Vector, gathered: Vector, loss: int
+        self, walk: Walk, order: Indices, codes: Indices, positive: Indices, price: Vector, gathered: Vector, loss: Loss
     ) -> None:
         if self.values is None:
             # By the lazy product, which also finds values that are not finite.
             self.values = self._values(walk.theta)
+        values = self.values
         for chunk in spans(len(order), _CHUNK if self.whole else len(self.held)):
             threads.checkpoint()
-            now = order[chunk]
             if not self.whole:
-                self.gram.block(now, None, out=self.held[: len(now)])
-            where = now if self.whole else np.arange(len(now))
-            walk.clock = sgd.kernel_steps(
-                self.held, where, now, codes, positive, price, self.constant, walk.theta, walk.lagged, gathered,
-                self.values, walk.steps, walk.shift, walk.clock, walk.alpha, loss,
-            )  # fmt: skip
-            walk.steps += len(now)
+                self.gram.block(order[chunk], None, out=self.held[: chunk.stop - chunk.start])
+            first = chunk.start
+
+            def go(rows: slice, given: Vector, first: int = first) -> float:
+                where = order[rows] if self.whole else np.arange(rows.start - first, rows.stop - first)
+                return float(
+                    sgd.kernel_steps(
+                        self.held, where, order[rows], codes, positive, price, self.constant, walk.theta, walk.lagged,
+                        gathered, values, walk.steps, walk.shift, walk.clock, walk.alpha, loss.code, given,
+                    )
+                )  # fmt: skip
+
+            _take(walk, chunk, loss, go, lambda s: values[:, order[s]], codes[order], positive)
 
     def evaluate(self, coefficients: Vector) -> tuple[Vector, Vector]:
         if self.whole and self.held.dtype == np.float64:

@@ -1,8 +1,9 @@
-"""The C-SVC of many pairs of small classes: one compiled loop over strips of the kernel matrix.
+"""The C-SVC or nu-SVM of many pairs of small classes: one compiled loop over strips of the kernel matrix.
 
 Pair by pair, Python would take a hundred times longer than the steps on six rows do. A strip has the rows of some
 classes and the columns of these and all later ones; going from the last strip to the first, the blocks of the later
-classes with themselves are there when they are needed, and no more than a strip is held at a time.
+classes with themselves are there when they are needed, and no more than a strip is held at a time. From a matrix that
+is stored, only the rows that a pair uses are picked.
 """
 
 from __future__ import annotations
@@ -14,7 +15,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mercer.engine import memory, threads
+from mercer.gram import PrecomputedGram
+from mercer.loops.nu_pairs import solve_nu_with_later
 from mercer.loops.pairs import FIGURES, solve_with_later
+from mercer.loops.picked import is_finite
 from mercer.solvers.matrix import Array, GramMatrix, Vector
 from mercer.solvers.svm.pair_answers import PairAnswers
 from mercer.solvers.svm.smo import EXACT_TOL
@@ -24,11 +28,12 @@ from mercer.solvers.svm.step_rule import StepRule
 MOST = 512
 # What a strip may take; so may the blocks of the classes with themselves.
 _STRIP = 256 * 2**20
+_NOWHERE = np.empty(0, dtype=np.intp)
 
 
 def solve_tiny_pairs(
     gram: GramMatrix, upper: Vector, start: Vector, answers: PairAnswers, rule: StepRule, n_jobs: int | None,
-    advance: Callable[[int], None],
+    advance: Callable[[int], None], nu: float | None = None,
 ) -> NDArray[np.bool_]:  # fmt: skip
     """Solve what pairs have at most ``MOST`` rows and are easy; says which have been solved, (p,).
 
@@ -48,10 +53,12 @@ def solve_tiny_pairs(
         Worker threads.
     advance : callable
         Told how many more pairs are solved.
+    nu : float, optional
+        Of the nu-SVM, which has no ``start``; by default it is the C-SVC.
     """
     solved = np.zeros(answers.layout.pairs, dtype=bool)
     if np.sort(answers.layout.sizes)[:2].sum() <= MOST:
-        _TinyPairs(gram, upper, start, answers, rule, solved).solve(n_jobs, advance)
+        _TinyPairs(gram, upper, start, answers, rule, solved, nu).solve(n_jobs, advance)
     return solved
 
 
@@ -60,8 +67,9 @@ class _TinyPairs:
 
     def __init__(
         self, gram: GramMatrix, upper: Vector, start: Vector, answers: PairAnswers, rule: StepRule,
-        solved: NDArray[np.bool_],
+        solved: NDArray[np.bool_], nu: float | None,
     ) -> None:  # fmt: skip
+        self.nu, self.eps = nu, float(np.finfo(gram.dtype).eps)
         self.upper, self.start, self.answers, self.rule, self.solved = upper, start, answers, rule, solved
         layout = answers.layout
         self.classes = np.flatnonzero(layout.sizes + layout.sizes.min() <= MOST)
@@ -71,10 +79,20 @@ class _TinyPairs:
         rows = np.flatnonzero(np.repeat(layout.sizes + layout.sizes.min() <= MOST, layout.sizes))
         exact = gram if gram.dtype == np.float64 else gram.astype(np.float64)
         self.gram: GramMatrix = exact if len(rows) == layout.n else exact.restrict(rows, rows)
-        self.own = np.empty(self.places[-1])
+        self.stored: tuple[Array, NDArray[np.intp]] | None = None
+        if isinstance(self.gram, PrecomputedGram):
+            matrix, at = self.gram.stored()
+            if matrix.flags.c_contiguous and self.gram.stored_is_finite():
+                self.stored = matrix, at
+        self.own = np.empty(0 if self.stored else self.places[-1])
 
     def solve(self, n_jobs: int | None, advance: Callable[[int], None]) -> None:
         """All pairs, unless there is no room for the strip of a single class."""
+        if self.stored:
+            # Nothing is copied but the rows that a pair uses.
+            matrix, at = self.stored
+            threads.run([self._task(i, matrix, at, 0, advance) for i in range(len(self.classes) - 1)], n_jobs)
+            return
         room = min(_STRIP, memory.budget() // 4)
         n, last = self.gram.shape[0], len(self.classes)
         if max(8 * n * int(self.sizes.max()), self.own.nbytes) > room:
@@ -92,22 +110,37 @@ class _TinyPairs:
         rows = slice(begin, end)
         with memory.reserve(8 * (end - begin) * (n - begin), "a strip of the kernel matrix"):
             K = self.gram.block(rows, rows if end == n else slice(begin, n))
+            # What is not finite is for the solver of single pairs, which raises the error.
+            if not is_finite(K):
+                return
             for i in range(first, last):
                 part = slice(int(self.columns[i]) - begin, int(self.columns[i + 1]) - begin)
                 self.own[self.places[i] : self.places[i + 1]] = K[part, part].ravel()
-            tasks = [self._task(i, K, begin, advance) for i in range(first, min(last, len(self.classes) - 1))]
+            of_strip = [K[self.columns[i] - begin : self.columns[i + 1] - begin] for i in range(first, last)]
+            tasks = [
+                self._task(i, of_strip[i - first], _NOWHERE, begin, advance)
+                for i in range(first, min(last, len(self.classes) - 1))
+            ]
             threads.run(tasks, n_jobs)
 
-    def _task(self, i: int, K: Array, begin: int, advance: Callable[[int], None]) -> Callable[[], None]:
+    def _task(
+        self, i: int, K: Array, at: NDArray[np.intp], begin: int, advance: Callable[[int], None]
+    ) -> Callable[[], None]:
         def solve() -> None:
             begun = time.perf_counter()
             rule, count = self.rule, len(self.classes) - i - 1
             offsets, figures, solved = np.empty(count), np.empty((count, FIGURES)), np.zeros(count, dtype=bool)
-            solve_with_later(
-                i, K[self.columns[i] - begin : self.columns[i + 1] - begin], self.own, self.classes, self.sizes,
-                self.rows, self.columns - begin, self.places, self.upper, self.start, self.answers.beta,
-                self.answers.gradient, offsets, figures, solved, MOST, rule.intercept, rule.tol, EXACT_TOL, rule.limit,
-            )  # fmt: skip
+            place = i, K, at, self.own, self.classes, self.sizes, self.rows, self.columns - begin, self.places
+            values, parts = (self.answers.beta, self.answers.gradient), (offsets, figures, solved, MOST)
+            if self.nu is None:
+                solve_with_later(
+                    *place, self.upper, self.start, *values, *parts, rule.intercept, rule.tol, EXACT_TOL, rule.limit
+                )
+            else:
+                solve_nu_with_later(
+                    *place, self.upper, 0.5 * self.nu, self.eps, *values, self.answers.state, *parts, rule.tol,
+                    EXACT_TOL, rule.limit,
+                )  # fmt: skip
             solved &= rule.accepts(figures)
             if solved.any():
                 self._keep(i, offsets, figures, solved, (time.perf_counter() - begun) / solved.sum())

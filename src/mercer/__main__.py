@@ -1,4 +1,4 @@
-"""``python -m mercer.cli`` is the command ``mercer``."""
+"""``python -m mercer`` is the command ``mercer``."""
 
 import sys
 

@@ -1,7 +1,8 @@
-"""The largest eigenpairs of a symmetric operator from blocks of products: block Lanczos, and subspace iteration."""
+"""Eigenvalues of a symmetric matrix from its products: Krylov spaces of a vector and of a block, subspace iteration."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -174,3 +175,149 @@ def subspace_iteration(operator: Operator, k: int, rng: np.random.RandomState, s
     vectors = block @ best
     residuals = np.linalg.norm(product @ best - vectors * top, axis=0)
     return RitzPairs(top, vectors, residuals, float(values[0]), steps + 2, True)
+
+
+# What a projection leaves of a step is rounding below so many units of eps, and is projected so often at most.
+_LOST, _PASSES = 1e3, 8
+# Products that look for the largest eigenvalue at most, and the residual, in its units, that is small enough.
+STEPS = 64
+_RESIDUAL = 1e-9
+
+
+class Krylov:
+    """An orthonormal basis of the Krylov space of a vector, with the product of each of its vectors.
+
+    All products are kept, and not the three terms of a recurrence: where the space ends, further vectors are random
+    and their products as good as the others.
+
+    Parameters
+    ----------
+    multiply : callable
+        From a vector (n,) to its product with a symmetric matrix.
+    start : ndarray of shape (n,)
+    most : int
+        The most vectors.
+    balanced : bool, default=False
+        Whether to stay with vectors that sum to 0.
+    precision : dtype, default=float64
+        Of the products: what is left of a step below their rounding is none.
+
+    Examples
+    --------
+    >>> space = Krylov(lambda v: np.array([1.0, 2.0, 5.0]) * v, np.ones(3), 3)
+    >>> for _ in range(3):
+    ...     space.extend()
+    >>> space.ritz()[0].round(9).tolist()
+    [1.0, 2.0, 5.0]
+    """
+
+    def __init__(
+        self, multiply: Callable[[Vector], Vector], start: Vector, most: int, *, balanced: bool = False,
+        precision: np.typing.DTypeLike = np.float64,
+    ) -> None:  # fmt: skip
+        self.multiply, self.balanced = multiply, balanced
+        self._lost = _LOST * float(np.finfo(precision).eps)
+        self._random = np.random.default_rng(1)
+        self._basis = np.zeros((min(most, max(len(start) - balanced, 1)), len(start)))
+        self._products = np.zeros_like(self._basis)
+        self._next, self.size = start, 0
+
+    @property
+    def is_full(self) -> bool:
+        """Whether there is no room for more vectors, or no more of them."""
+        return self.size == len(self._basis)
+
+    def extend(self) -> None:
+        """Add a vector: one product."""
+        k = self.size
+        self._basis[k] = self._direction(self._next)
+        self._products[k] = self._next = self.multiply(self._basis[k])
+        self.size += 1
+
+    def ritz(self) -> tuple[Vector, float]:
+        """Rayleigh quotients, ascending, and the residual of the vector of the largest."""
+        basis, products = self._basis[: self.size], self._products[: self.size]
+        projected = basis @ products.T
+        values, turns = eigh((projected + projected.T) / 2)
+        last = turns[:, -1]
+        return values, float(np.linalg.norm(last @ products - values[-1] * (last @ basis)))
+
+    def _direction(self, step: Vector) -> Vector:
+        """The part of ``step`` orthogonal to the basis, as a unit vector; a random one where that part is rounding."""
+        basis = self._basis[: self.size]
+        for _ in range(_PASSES):
+            before = float(np.linalg.norm(step))
+            step = step - step.mean() if self.balanced else step
+            step = step - basis.T @ (basis @ step)
+            length = float(np.linalg.norm(step))
+            if length <= self._lost * before:
+                step = self._random.standard_normal(len(step))
+                continue
+            step = step / length
+            # Where little was left, the rest is orthogonal to few digits.
+            if length > 0.5 * before:
+                return step
+        # One row, whose weight has to be 0.
+        return np.zeros_like(step)
+
+
+def largest_eigenvalue(
+    multiply: Callable[[Vector], Vector], n: int, start: Vector | None = None
+) -> tuple[float, float]:  # fmt: skip
+    """The largest eigenvalue of a symmetric matrix by Lanczos, and the residual of the vector it belongs to.
+
+    The eigenvalue is never overestimated but by rounding, and within the residual of it there is one of the matrix.
+
+    Parameters
+    ----------
+    multiply : callable
+        From a vector (n,) to its product with the matrix.
+    n : int
+    start : ndarray of shape (n,), optional
+        Where to begin, not zero; a fixed random vector by default.
+
+    References
+    ----------
+    Golub and Van Loan, "Matrix Computations" (4th edition, 2013), section 10.1.
+
+    Examples
+    --------
+    >>> value, residual = largest_eigenvalue(lambda v: np.array([1.0, 2.0, 5.0]) * v, 3)
+    >>> round(value, 9), residual < 1e-9
+    (5.0, True)
+    """
+    space = Krylov(multiply, np.random.default_rng(0).standard_normal(n) if start is None else start, STEPS)
+    while True:
+        threads.checkpoint()
+        space.extend()
+        values, residual = space.ritz()
+        if space.is_full or residual <= _RESIDUAL * abs(values[-1]):
+            return float(values[-1]), residual
+
+
+def tridiagonal(operator: Operator, V: Array, steps: int) -> tuple[Array, Array]:
+    """Diagonals ``(steps, probes)`` and off-diagonals ``(steps - 1, probes)`` of Lanczos from each column of V.
+
+    All columns advance together, a product with a block a step. Nothing is made orthogonal again: for quadrature the
+    copies of eigenvalues that this lets in do no harm.
+
+    Examples
+    --------
+    >>> diagonals, beside = tridiagonal(np.diag([1.0, 3.0]), np.ones((2, 1)), 2)
+    >>> diagonals.round(9).ravel().tolist(), beside.round(9).ravel().tolist()
+    ([2.0, 2.0], [1.0])
+    """
+    V = V / np.linalg.norm(V, axis=0)
+    before = np.zeros_like(V)
+    beta = np.zeros(V.shape[1])
+    diagonals, offsets = [], []
+    for _ in range(min(steps, len(V))):
+        W = operator @ V - beta * before
+        alpha = np.einsum("ij,ij->j", V, W)
+        W -= alpha * V
+        diagonals.append(alpha)
+        beta = np.linalg.norm(W, axis=0)
+        offsets.append(beta)
+        # A probe that has found its whole invariant subspace goes on with zeros, which have no weight.
+        before, V = V, np.divide(W, beta, out=np.zeros_like(W), where=beta > 1e-13 * np.abs(alpha).max())
+    return np.array(diagonals), np.array(offsets[:-1])

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from scipy.linalg import blas
 from scipy.linalg import lapack as scipy_lapack
 
-from mercer.engine import lapack
+from mercer.engine import decompositions, lapack
 
 # float32 or float64, as the array that the store was made from.
 Array = NDArray[Any]
@@ -46,13 +46,13 @@ class SymmetricStore:
         self._turned = array.T
         self.diagonal: Array = array.diagonal().copy()
         self._factor_diagonal: Array = self.diagonal
-        self._pivots: NDArray[np.integer] | None = None
+        self._pivots: NDArray[np.int32] | None = None
         self._prefix = "s" if array.dtype == np.float32 else "d"
 
     def _blas(self, name: str, *arguments: Any, **options: Any) -> Array:
         return getattr(blas, self._prefix + name)(*arguments, **options)
 
-    def _lapack(self, name: str, *arguments: Any, **options: Any) -> tuple:
+    def _lapack(self, name: str, *arguments: Any, **options: Any) -> tuple[Any, ...]:
         return getattr(scipy_lapack, self._prefix + name)(*arguments, **options)
 
     def _show(self, diagonal: Array) -> None:
@@ -87,8 +87,7 @@ class SymmetricStore:
     def factor_ldl(self, shift: float) -> bool:
         """Factor ``A + shift I`` as ``L D L^T`` with Bunch and Kaufman's pivots; False if it is singular."""
         self._show(self.diagonal + self._array.dtype.type(shift))
-        work, _ = self._lapack("sytrf_lwork", len(self._array), lower=1)
-        _, self._pivots, info = self._lapack("sytrf", self._turned, lower=1, lwork=int(work), overwrite_a=1)
+        self._pivots, info = decompositions.factor_indefinite(self._array)
         self._factor_diagonal = self._array.diagonal().copy()
         return info == 0 and bool(np.isfinite(self._factor_diagonal).all())
 
@@ -118,7 +117,7 @@ class SymmetricStore:
         """The diagonal of ``(A + shift I)^-1``; the factor is overwritten by the inverse."""
         self._show(self._factor_diagonal)
         if self._pivots is not None:
-            self._lapack("sytri", self._turned, self._pivots, lower=1, overwrite_a=1)
+            decompositions.invert_indefinite(self._array, self._pivots)
             return self._array.diagonal().copy()
         lapack.invert_triangle(self._array)
         # (A^-1)_ii is the squared length of column i of L^-1, which is row i of this array from the diagonal on.

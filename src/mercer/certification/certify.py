@@ -1,0 +1,170 @@
+"""The entry: what a model is, and which coefficients are meant."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import sklearn.kernel_ridge
+import sklearn.svm
+from sklearn.base import clone
+
+from mercer._errors import ParameterError
+from mercer.certification import problems
+from mercer.certification.given import Given
+from mercer.data.vectors import as_vectors
+from mercer.engine import memory, threads
+from mercer.estimators.kernel_logistic_regression import KernelLogisticRegression
+from mercer.estimators.kernel_machine import KernelMachine
+from mercer.estimators.kernel_ridge import KernelRidge
+from mercer.estimators.one_class_svm import OneClassSVM
+from mercer.estimators.svc import SVC
+from mercer.estimators.svr import SVR
+from mercer.kernels.convert import rate_of_scale
+from mercer.solvers.solution import Certificate
+
+_PROBLEMS: dict[type, Callable[..., Certificate]] = {
+    SVC: problems.of_svc, SVR: problems.of_svr, OneClassSVM: problems.of_one_class, KernelRidge: problems.of_ridge,
+    KernelLogisticRegression: problems.of_logistic, KernelMachine: problems.of_machine,
+}  # fmt: skip
+_OF_SKLEARN: dict[type, type] = {
+    sklearn.svm.SVC: SVC, sklearn.svm.SVR: SVR, sklearn.svm.OneClassSVM: OneClassSVM,
+    sklearn.kernel_ridge.KernelRidge: KernelRidge,
+}  # fmt: skip
+# What says which problem is solved; all else is about how.
+_OF_THE_PROBLEM = (
+    "kernel", "gamma", "degree", "coef0", "kernel_params", "C", "epsilon", "nu", "alpha", "class_weight",
+)  # fmt: skip
+
+
+def certify(
+    model: Any, X: Any, y: Any = None, *, dual_coef: Any = None, intercept: Any = None, support: Any = None,
+    sample_weight: Any = None,
+) -> Certificate:  # fmt: skip
+    r"""How good coefficients are for the problem of a learner, wherever they come from.
+
+    The primal objective P is evaluated at the function :math:`f(x) = \sum_i a_i k(x_i, x) + b` of the coefficients,
+    and the dual one D at the nearest feasible multipliers. By weak duality the best value lies between them,
+
+    .. math:: D \le P^* \le P, \qquad \tfrac{\lambda}{2} \|w - w^*\|^2 \le P - D,
+
+    so that a small ``gap`` proves that the coefficients are good, and no forged ones have it. :math:`\lambda` is the
+    factor of half the squared norm in P; for :class:`KernelRidge` the gap is the squared residual of its linear system,
+    and the bound of :math:`\|w - w^*\|` is half as large.
+
+    Parameters
+    ----------
+    model : estimator
+        An :class:`SVC` (a pair of classes after the other), :class:`SVR`, :class:`OneClassSVM`, :class:`KernelRidge`,
+        :class:`KernelLogisticRegression` or :class:`KernelMachine`, whose parameters state the problem; or
+        scikit-learn's ``SVC``, ``SVR``, ``OneClassSVM`` or ``KernelRidge``. If it is fitted, its own coefficients are
+        taken where none are given. It is not changed.
+    X : array-like or sparse matrix of shape (n, d)
+        The training rows, or for ``"precomputed"`` their kernel matrix.
+    y : array-like of shape (n,) or (n, n_targets), optional
+        The training targets or labels.
+    dual_coef : array-like or sparse matrix, optional
+        The coefficients a, laid out as the attribute ``dual_coef_`` of the learner: a column for each row of X, or for
+        each row that ``support`` names.
+    intercept : float or array-like, optional
+        The offsets b, as the attribute ``intercept_``. None for those of least primal objective.
+    support : array-like of int of shape (n_sv,), optional
+        The rows of X that ``dual_coef`` belongs to, as the attribute ``support_``; None for all.
+    sample_weight : array-like of shape (n,), optional
+        The weights of the fit.
+
+    Returns
+    -------
+    Certificate
+        With the status ``given``. Its ``violations`` have ``"distance"``, the bound of :math:`\|w - w^*\|` (if the
+        penalty is a squared norm), and how far the coefficients are from feasible: ``"box"`` and ``"sum"``. Several
+        problems (pairs of classes, targets) have one certificate: objectives are summed, and of violations the worst
+        counts. With an indefinite kernel ``convex`` is False, and the gap bounds nothing.
+
+    Raises
+    ------
+    TypeError
+        If there is no certificate for this learner.
+    ParameterError
+        If a parameter makes no sense, or no coefficients are given and the model is not fitted.
+    DataError
+        If coefficients have another shape than the problem, or are not finite, or the data cannot be used.
+
+    References
+    ----------
+    S. Boyd and L. Vandenberghe, "Convex Optimization" (2004), sections 5.5.1 and 9.1.2.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn import svm
+    >>> from mercer import SVC, certify
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(100, 2))
+    >>> y = X[:, 0] > X[:, 1] ** 2
+    >>> peer = svm.SVC(C=1.0, gamma=0.5).fit(X, y)
+    >>> found = certify(peer, X, y)
+    >>> found.relative_gap < 1e-3, found.violations["box"]
+    (True, 0.0)
+    >>> forged = certify(SVC(C=1.0, gamma=0.5), X, y, dual_coef=np.where(y, 2.0, -2.0))
+    >>> forged.relative_gap > 0.5, forged.violations["box"]
+    (True, 1.0)
+    """
+    begun = time.perf_counter()
+    kind = _kind_of(model)
+    given = _given(model, dual_coef, intercept, support)
+    learner = _stated(model, kind, X)
+    with memory.track() as account, threads.workers(learner.n_jobs):
+        found = _PROBLEMS[kind](learner, X, y, sample_weight, given)
+    return replace(found, seconds=time.perf_counter() - begun, peak_bytes=account.peak)
+
+
+def _kind_of(model: Any) -> type:
+    """Our learner of the same problem."""
+    kind = _OF_SKLEARN.get(type(model), type(model))
+    if kind not in _PROBLEMS:
+        ours = ", ".join(k.__name__ for k in _PROBLEMS)
+        theirs = ", ".join(k.__name__ for k in _OF_SKLEARN)
+        what = f"the class {model.__name__}" if isinstance(model, type) else f"{model!r}"
+        raise TypeError(
+            f"certify takes a {ours}, or scikit-learn's {theirs}, and got {what}. "
+            "Mercer's other learners have the certificate of their fit in certificate_."
+        )
+    return kind
+
+
+def _given(model: Any, dual_coef: Any, intercept: Any, support: Any) -> Given:
+    """The coefficients that were given, else those of the model."""
+    if dual_coef is not None:
+        return Given(dual_coef, support, intercept)
+    if support is not None:
+        raise ParameterError("support says which rows dual_coef belongs to, and there is no dual_coef; pass both.")
+    if not hasattr(model, "dual_coef_"):
+        raise ParameterError(
+            f"there is nothing to certify: {model!r} is not fitted. Pass dual_coef, or a fitted model."
+        )
+    own = getattr(model, "intercept_", None) if intercept is None else intercept
+    return Given(model.dual_coef_, getattr(model, "support_", None), own)
+
+
+def _stated(model: Any, kind: type, X: Any) -> Any:
+    """An unfitted learner of ours with the problem of the model."""
+    params = model.get_params(deep=False)
+    if type(model) is kind:
+        learner = clone(model)
+        return learner.set_params(warm_start=False) if "warm_start" in params else _with_penalty(learner, model)
+    known = {name: params[name] for name in _OF_THE_PROBLEM if name in params}
+    if known.get("gamma") == "scale" and known["kernel"] != "precomputed" and not callable(known["kernel"]):
+        # Scikit-learn takes the variance of the rows whatever their weights are.
+        known["gamma"] = rate_of_scale(as_vectors(X))
+    if hasattr(model, "class_weight_") and kind is SVC:
+        known["class_weight"] = dict(zip(model.classes_.tolist(), model.class_weight_.tolist(), strict=True))
+    return kind(**known)
+
+
+def _with_penalty(learner: Any, model: Any) -> Any:
+    """With the penalty that a fit has chosen."""
+    chosen = isinstance(learner, KernelRidge) and isinstance(learner.alpha, str) and hasattr(model, "alpha_")
+    return learner.set_params(alpha=model.alpha_) if chosen else learner

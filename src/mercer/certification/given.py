@@ -1,0 +1,97 @@
+"""Coefficients as a user or another library gives them, checked and laid out over all rows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from mercer._errors import DataError, ParameterError
+from mercer.solvers.matrix import Vector
+
+
+@dataclass(frozen=True, eq=False)
+class Given:
+    """What was given: ``dual_coef``, ``support`` and ``intercept``, each None where it was not."""
+
+    dual_coef: Any
+    support: Any
+    intercept: Any
+
+    def weights(self, outputs: int, n: int, weight: Vector) -> Vector:
+        """Coefficients (outputs, n) of all rows.
+
+        Raises
+        ------
+        DataError
+            If there are more or fewer of them, one is not finite, or a row that does not count has one.
+        """
+        A = self.dual_coef.toarray() if sp.issparse(self.dual_coef) else self.dual_coef
+        try:
+            A = np.atleast_2d(np.asarray(A, dtype=np.float64))
+        except (TypeError, ValueError) as error:
+            raise DataError(f"dual_coef must be numbers, and is not: {error}.") from error
+        support = np.arange(n) if self.support is None else _positions(self.support, n)
+        if A.shape != (outputs, len(support)):
+            rows = f"the {n} rows of X" if self.support is None else f"the {len(support)} positions in support"
+            raise DataError(
+                f"dual_coef must have the shape ({outputs}, {len(support)}), a column for each of {rows}, and has the "
+                f"shape {A.shape}." + (" Pass support for coefficients of some rows." if self.support is None else "")
+            )
+        if not np.isfinite(A).all():
+            i, j = np.argwhere(~np.isfinite(A))[0]
+            raise DataError(f"dual_coef must be finite; the entry in row {i}, column {j} is {A[i, j]}.")
+        whole = np.zeros((outputs, n))
+        whole[:, support] = A
+        idle = np.flatnonzero((weight == 0) & whole.any(axis=0))
+        if len(idle):
+            raise DataError(
+                f"row {idle[0]} has the sample weight 0 and a coefficient of {np.abs(whole[:, idle[0]]).max():g}; rows "
+                "that do not count have no part in the best function. Give such rows the coefficient 0."
+            )
+        return whole
+
+    def offsets(self, count: int, *, allowed: bool) -> Vector | None:
+        """Offsets (count,); None where the best ones are to be taken.
+
+        Raises
+        ------
+        DataError
+            If there are more or fewer of them, or one is not finite.
+        ParameterError
+            If the problem has no offset, and one that is not 0 was given.
+        """
+        if self.intercept is None:
+            return None if allowed else np.zeros(count)
+        try:
+            b = np.atleast_1d(np.asarray(self.intercept, dtype=np.float64))
+        except (TypeError, ValueError) as error:
+            raise DataError(f"intercept must be a number, or several, and is {self.intercept!r}.") from error
+        if b.shape == (1,) and not allowed:
+            b = np.repeat(b, count)
+        if b.shape != (count,) or not np.isfinite(b).all():
+            raise DataError(f"intercept must be {count} finite number(s), and is {self.intercept!r}.")
+        if b.any() and not allowed:
+            raise ParameterError(
+                f"the problem has no offset, and intercept is {self.intercept!r}; leave it out, or set "
+                "fit_intercept=True where the model has that parameter."
+            )
+        return b
+
+
+def _positions(support: Any, n: int) -> np.ndarray:
+    positions = np.asarray(support)
+    if positions.ndim != 1 or (positions.size and positions.dtype.kind not in "iu"):
+        raise DataError(
+            f"support must be the positions of rows, whole numbers, and is an array of {positions.dtype} with the "
+            f"shape {positions.shape}."
+        )
+    positions = positions.astype(np.intp)
+    wrong = positions[(positions < 0) | (positions >= n)]
+    if len(wrong):
+        raise DataError(f"support names row {wrong[0]}, and X has the rows 0 to {n - 1}: pass the X of the fit.")
+    if len(np.unique(positions)) < len(positions):
+        raise DataError("support names a row twice; add its coefficients up.")
+    return positions

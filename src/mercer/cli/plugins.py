@@ -1,0 +1,40 @@
+"""Modules of users that register classes of their own, and the models among these."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from collections.abc import Sequence
+
+from mercer._errors import ParameterError
+from mercer._registered import MODELS as REGISTERED
+from mercer.cli.options import MODELS
+
+_OWN = frozenset(MODELS)
+
+
+def import_modules(names: Sequence[str]) -> None:
+    """Import modules by their names, also from the current folder, and offer the models that they register.
+
+    Raises
+    ------
+    ParameterError
+        If there is no such module, it fails, or it registers a model under a name that is taken.
+    """
+    if "" not in sys.path:
+        sys.path.insert(0, "")
+    for name in names:
+        try:
+            importlib.import_module(name.removesuffix(".py"))
+        # A module of a user may raise anything.
+        except Exception as error:
+            missing = isinstance(error, ModuleNotFoundError) and error.name == name.partition(".")[0]
+            what = "there is none" if missing else f"{type(error).__name__}: {error}"
+            raise ParameterError(
+                f"--import {name}: {what}; give the name of a module as Python's import takes it, in the current "
+                "folder or installed."
+            ) from error
+    for model, (cls, tasks) in REGISTERED.items():
+        if model in _OWN:
+            raise ParameterError(f"{cls.__name__} is registered as the model {model!r}, which there is; rename it.")
+        MODELS[model] = tasks

@@ -1,0 +1,188 @@
+"""Warn where a model predicts rows that are left out worse than the mean of the others does.
+
+A model without an offset may interpolate its own rows, whatever their mean, and tend to zero between them. What it
+says of its own rows does not show that; the exact leave-one-out errors do.
+"""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mercer._errors import MemoryBudgetError, MercerWarning, NumericalError, warn_user
+from mercer.engine import memory
+from mercer.estimators._baseline import no_offset_remedy, warn_if_worse_than_constant, warn_if_worse_than_mean
+from mercer.solvers.linear import cholesky
+from mercer.solvers.linear.leave_one_out import leave_one_out
+from mercer.solvers.linear.linear_system import LinearSystem, Matrix, Vector
+from mercer.solvers.risk.regularized_risk import RegularizedRisk
+from mercer.solvers.risk.values import RiskValue
+
+# The square of a mean beside the variance from which on a model without an offset may be worse than the mean.
+_LARGE = 1.0
+# Leave-one-out errors of n rows are known to about 1 / sqrt(n) of themselves; so many times that is a difference.
+_DEVIATIONS = 2.0
+# Rows that show cheaply whether the errors of all are worth computing.
+_SAMPLE = 256
+
+
+def has_large_offset(y: Vector, weight: Vector | None = None) -> bool:
+    """Whether the mean of a target, in ``y`` (n,) or (n, t), is more than one standard deviation from zero.
+
+    Examples
+    --------
+    >>> has_large_offset(np.array([-1.0, 2.0])), has_large_offset(np.array([9.0, 11.0]))
+    (False, True)
+    """
+    targets = y.reshape(len(y), -1)
+    unit = np.maximum(np.abs(targets).max(axis=0), np.finfo(float).tiny)
+    mean = np.average(targets / unit, axis=0, weights=weight)
+    spread = np.average((targets / unit - mean) ** 2, axis=0, weights=weight)
+    return bool((mean**2 > _LARGE * spread).any())
+
+
+def mean_left_out_squares(targets: Matrix, weight: Vector | None) -> Vector:
+    r"""Mean squared error of the mean of all other observations, for every column of ``targets`` (n, t).
+
+    .. math:: \frac1N \sum_i w_i \Bigl(\frac{N (y_i - \bar y)}{N - \min(1, w_i)}\Bigr)^2, \qquad N = \sum_i w_i
+
+    Examples
+    --------
+    >>> mean_left_out_squares(np.array([[1.0], [2.0], [3.0]]), None)
+    array([1.5])
+    """
+    w = np.ones(len(targets)) if weight is None else np.asarray(weight, dtype=np.float64)
+    share = w / w.max()
+    total = share.sum()
+    left = np.minimum(1.0 / w.max(), share) / total
+    share = share / total
+    with np.errstate(divide="ignore", over="ignore"):
+        squares: Vector = share @ ((targets - share @ targets) / (1.0 - left)[:, None]) ** 2
+    return squares
+
+
+def warn_if_left_out_is_worse(learner: str, y: Vector, squares: Vector, weight: Vector | None, remedy: str) -> None:
+    """Warn if ``squares`` (t,), a model's mean squared leave-one-out errors, are clearly above those of the mean of y.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> with warnings.catch_warnings(record=True) as caught:
+    ...     warnings.simplefilter("always")
+    ...     warn_if_left_out_is_worse("Model", np.arange(4.0), np.array([80.0]), None, "Center y.")
+    >>> print(caught[0].message)
+    Model: the mean squared error on rows that are left out is 80, and that of the mean of the others is 2.22. Center y.
+    """
+    worse = _worse(y, squares, weight)
+    if not len(worse):
+        return
+    j = int(worse[0])
+    mean = mean_left_out_squares(y.reshape(len(y), -1), weight)[j]
+    which = "" if len(squares) == 1 else f" for column {j} of y"
+    warn_user(
+        f"{learner}: the mean squared error on rows that are left out{which} is {squares[j]:.3g}, and that of the mean "
+        f"of the others is {mean:.3g}. {remedy}",
+        MercerWarning,
+    )
+
+
+def _worse(y: Vector, squares: Vector, weight: Vector | None) -> NDArray[np.intp]:
+    """The targets for which ``squares`` are clearly above those of the mean."""
+    if len(y) < 2:
+        return np.empty(0, dtype=np.intp)
+    targets = y.reshape(len(y), -1)
+    bound = (1.0 + _DEVIATIONS / np.sqrt(len(y))) * mean_left_out_squares(targets, weight)
+    rounding = (1e3 * np.finfo(float).eps * np.abs(targets).max(axis=0)) ** 2
+    return np.flatnonzero(squares > bound + rounding)
+
+
+def warn_if_ridge_is_worse(
+    learner: str, system: LinearSystem, coefficients: Matrix, squares: Vector | None, *, n_jobs: int | None = None
+) -> None:
+    """Warn if the solution of a ridge system is worse than the mean, on its own rows or on rows that are left out.
+
+    ``squares`` (k,) are the mean squared leave-one-out errors if they are known. For None they are computed only where
+    the mean of a target is large beside its deviation, and a sample of the rows shows that they may be bad.
+    """
+    y, weight = np.asarray(system.targets), None if system.weights is None else np.asarray(system.weights)
+    if warn_if_ridge_is_worse_on_own_rows(learner, system, coefficients):
+        return
+    if squares is None and has_large_offset(y, weight):
+        squares = _suspicious_squares(system, coefficients, n_jobs)
+    if squares is not None:
+        warn_if_left_out_is_worse(learner, y, squares, weight, no_offset_remedy(y))
+
+
+def warn_if_ridge_is_worse_on_own_rows(learner: str, system: LinearSystem, coefficients: Matrix) -> bool:
+    """Warn if the solution of a ridge system is worse than the mean on its own rows; whether there was a warning."""
+    y, weight = np.asarray(system.targets), None if system.weights is None else np.asarray(system.weights)
+    # Of the system (K + mu / w) c = y.
+    shrunk = coefficients * np.asarray(system.shifts) / (1.0 if weight is None else weight[:, None])
+    return warn_if_worse_than_mean(learner, y, y - shrunk, weight, no_offset_remedy(y))
+
+
+def warn_if_risk_is_worse(learner: str, problem: RegularizedRisk, found: RiskValue, n_jobs: int | None) -> None:
+    """Warn if a kernel machine for numbers is worse than a constant; for the squared loss, as for ridge.
+
+    Losses of labels go without a word: their sign decides, and their size does not.
+    """
+    loss, y, weight = problem.loss, np.asarray(problem.targets), np.asarray(problem.weights)
+    if loss.targets == "signs":
+        return
+    values = found.Kc + found.b
+    offset = problem.intercept
+    remedy = "Raise or lower alpha, or scale the columns of X."
+    if not offset:
+        mean = float(np.average(y, weights=weight))
+        remedy = f"The model has no offset, and y has the mean {mean:.3g}: pass fit_intercept=True. {remedy}"
+    if loss.name != "squared":
+        warn_if_worse_than_constant(learner, loss, y, values, weight, remedy)
+        return
+    if warn_if_worse_than_mean(learner, y, values, weight, remedy) or offset or not np.isfinite(found.lam):
+        return
+    if has_large_offset(y, weight):
+        system = LinearSystem(problem.gram, y[:, None], [found.lam], weight, problem.convex)
+        squares = _suspicious_squares(system, found.c[:, None], n_jobs)
+        if squares is not None:
+            warn_if_left_out_is_worse(learner, y, squares, weight, remedy)
+
+
+def _suspicious_squares(system: LinearSystem, coefficients: Matrix, n_jobs: int | None) -> Vector | None:
+    """Mean squared leave-one-out errors; None where a sample, which has less to learn from, shows no harm.
+
+    Also None where they are not known: the matrix is singular to working precision, or its inverse has no room. A
+    fit that has been made does not end in an error of its check.
+    """
+    n = system.shape[0]
+    if 8 * n * n > memory.budget():
+        return None
+    # What is free now may be taken by the time that the inverse reserves it.
+    with suppress(NumericalError, MemoryBudgetError):
+        if n > _SAMPLE:
+            sample = _sample(system)
+            found = _left_out_squares(sample, cholesky.solve(sample, n_jobs=n_jobs).value, n_jobs)
+            weight = None if sample.weights is None else np.asarray(sample.weights)
+            if not len(_worse(np.asarray(sample.targets), found, weight)):
+                return None
+        return _left_out_squares(system, coefficients, n_jobs)
+    return None
+
+
+def _sample(system: LinearSystem) -> LinearSystem:
+    rows = np.sort(np.random.default_rng(0).choice(system.shape[0], _SAMPLE, replace=False))
+    gram: Any = system.gram
+    weights = None if system.weights is None else np.asarray(system.weights)[rows]
+    return LinearSystem(
+        gram.restrict(rows, rows), np.asarray(system.targets)[rows], system.shifts, weights, system.convex
+    )
+
+
+def _left_out_squares(system: LinearSystem, coefficients: Matrix, n_jobs: int | None) -> Vector:
+    errors = np.asarray(system.targets) - leave_one_out(system, coefficients, n_jobs=n_jobs)
+    weight = None if system.weights is None else np.asarray(system.weights)
+    with np.errstate(over="ignore"):
+        squares: Vector = np.average(errors**2, axis=0, weights=weight)
+    return squares

@@ -1,0 +1,153 @@
+"""User-defined kernels, kinds of data, losses and estimators, and their registration.
+
+A class of your own works in every learner as it is. Registered, it may also be saved in model files, be named in kernel
+expressions and on the command line (``mercer --import my_module fit ...``).
+
+Examples
+--------
+>>> from dataclasses import dataclass
+>>> from mercer.extend import VectorKernel, parameter
+>>> @dataclass(frozen=True, repr=False)
+... class Triangle(VectorKernel):
+...     "1 - t, up to t = 1; positive semi-definite on the line only."
+...     length_scale: float = parameter(1.0)
+...     statistic = "manhattan_distance"
+...     definiteness = "indefinite"
+...
+...     def value(self, t):
+...         return (1 - t).clip(0)
+...
+...     def derivative(self, t):
+...         return -1.0 * (t < 1)
+>>> (2 * Triangle(4.0))([[0.0], [1.0]]).tolist()
+[[2.0, 1.5], [1.5, 2.0]]
+
+``@register`` above such a class lets ``parse_kernel("2 * Triangle(4.0)")`` and model files know it.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from typing import Any, TypeVar, overload
+
+from sklearn.base import BaseEstimator, is_classifier, is_regressor
+
+from mercer import _registered, losses
+from mercer._errors import DataError, ParameterError
+from mercer.data.objects import Objects
+from mercer.data.strings import Strings
+from mercer.kernels.kernel import PUBLIC, Kernel
+from mercer.kernels.own import FeatureKernel, PairKernel, VectorKernel
+from mercer.kernels.parameters import number as parameter
+
+__all__ = ["DataError", "FeatureKernel", "Objects", "PairKernel", "Strings", "VectorKernel", "parameter", "register"]
+
+_Class = TypeVar("_Class", bound=type)
+
+
+@overload
+def register(user_class: _Class) -> _Class: ...
+
+
+@overload
+def register(*, model: str) -> Callable[[_Class], _Class]: ...
+
+
+def register(user_class: Any = None, *, model: str | None = None) -> Any:
+    """Let model files and the command line take a class of your own; a decorator, or a call.
+
+    The class keeps its name: ``my_module.Cauchy``. A program that loads such a file registers it first, most often by
+    importing the module that defines it. Nothing is imported because a file says so.
+
+    Parameters
+    ----------
+    user_class : type
+        A :class:`mercer.kernels.Kernel`, a :class:`mercer.losses.Loss` or ``Penalty`` (frozen dataclasses, whose fields
+        are what a file holds), a kind of data below :class:`Objects`, or an estimator of scikit-learn's kind, whose
+        attributes a file holds.
+    model : str, optional
+        For estimators: the name by which ``mercer fit --model`` knows it.
+
+    Returns
+    -------
+    type
+        The class itself.
+
+    Raises
+    ------
+    ParameterError
+        If it is none of these, is abstract, is not a frozen dataclass where it has to be, or its name is taken.
+
+    Examples
+    --------
+    >>> register(int)
+    Traceback (most recent call last):
+        ...
+    mercer._errors.ParameterError: register() takes a kernel, a loss, a penalty, a kind of data or an estimator, and ...
+    """
+    if user_class is None:
+        return lambda decorated: _register(decorated, model)
+    return _register(user_class, model)
+
+
+def _register(cls: Any, model: str | None) -> Any:
+    _check_class(cls)
+    name = f"{cls.__module__.partition('.')[0]}.{cls.__name__}"
+    tasks = () if model is None else _tasks(cls)
+    _check_free(_registered.CLASSES.get(name), cls, f"a class {name!r} is registered")
+    if model is not None:
+        _check_free(_registered.MODELS.get(model, (None,))[0], cls, f"there is a model {model!r}")
+        _registered.MODELS[model] = (cls, tasks)
+    if issubclass(cls, Kernel):
+        _check_free(PUBLIC.get(cls.__name__), cls, f"there is a kernel {cls.__name__!r}")
+        PUBLIC[cls.__name__] = cls
+    if issubclass(cls, losses.Loss):
+        _check_free(losses.loss_named(cls.name), cls, f"there is a loss {cls.name!r}")
+        losses.LOSSES[cls.name] = cls
+    _registered.CLASSES[name] = cls
+    return cls
+
+
+_BASES = (Kernel, losses.Loss, losses.Penalty, Objects, BaseEstimator)
+_RECORDS = (Kernel, losses.Loss, losses.Penalty)
+
+
+def _check_class(cls: Any) -> None:
+    if not isinstance(cls, type) or not issubclass(cls, _BASES):
+        raise ParameterError(
+            f"register() takes a kernel, a loss, a penalty, a kind of data or an estimator, and got {cls!r}; derive "
+            "the class from a base of mercer.extend, mercer.losses or sklearn.base."
+        )
+    if inspect.isabstract(cls):
+        missing = ", ".join(sorted(cls.__abstractmethods__))
+        raise ParameterError(f"{cls.__name__} cannot be registered: it does not define {missing}.")
+    own = vars(cls).get("__dataclass_params__")
+    if issubclass(cls, _RECORDS) and (own is None or not own.frozen):
+        raise ParameterError(
+            f"{cls.__name__} must be a frozen dataclass, whose fields a model file holds; write "
+            "@dataclass(frozen=True, repr=False) above the class."
+        )
+    if issubclass(cls, losses.Loss) and not cls.name:
+        raise ParameterError(f"{cls.__name__} needs an attribute name, by which learners know the loss.")
+
+
+def _check_free(there: Any, cls: type, what: str) -> None:
+    """Raise if a name is taken by another class; the same class, defined anew, takes its own place."""
+    if there is None or (there.__module__, there.__qualname__) == (cls.__module__, cls.__qualname__):
+        return
+    raise ParameterError(f"{what} already, in {there.__module__}; give yours another name.")
+
+
+def _tasks(cls: type) -> tuple[str, ...]:
+    """What an estimator learns, as the command line calls it."""
+    if not issubclass(cls, BaseEstimator):
+        raise ParameterError(f"model= names an estimator, and {cls.__name__} is none; leave it out.")
+    found = {"classification": is_classifier(cls()), "regression": is_regressor(cls())}
+    tasks = tuple(task for task, learns in found.items() if learns)
+    if not tasks or "kernel" not in cls().get_params():
+        raise ParameterError(
+            f"{cls.__name__} cannot be a model of the command line: it must be a classifier or a regressor "
+            "(sklearn.base.ClassifierMixin, RegressorMixin) with a parameter kernel."
+        )
+    return tasks

@@ -1,0 +1,369 @@
+"""Bases of user-defined kernels: a function of a statistic, counted features, or a comparison of two objects."""
+
+from __future__ import annotations
+
+import abc
+import hashlib
+import math
+from collections.abc import Callable, Hashable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+
+from mercer._errors import KernelValueError
+from mercer.data.objects import Objects
+from mercer.engine import threads
+from mercer.engine.tiles import Array
+from mercer.kernels.base import Definiteness
+from mercer.kernels.features import FeatureKernel as CountedFeatures
+from mercer.kernels.features import Features
+from mercer.kernels.leaf import Slopes, StatisticKernel
+from mercer.kernels.objects import Packed
+from mercer.kernels.objects import PairKernel as PackedPairs
+from mercer.kernels.statistics import Dot, ManhattanDistance, SquaredDistance, Statistic
+
+
+@dataclass(frozen=True, repr=False)
+class VectorKernel(StatisticKernel):
+    r"""Base of user-defined kernels on vectors: ``k(x, z) = value(t)`` for a statistic t of the two rows.
+
+    A subclass is a frozen dataclass (``@dataclass(frozen=True, repr=False)``). Its tunable numbers are fields that
+    :func:`mercer.extend.parameter` makes. With a field ``length_scale``, distances are in units of it: one number, or
+    one a column where the field says ``per_column=True``; its derivatives are computed from ``derivative``.
+
+    Parameters
+    ----------
+    tuning : tuple, optional
+        Set by :meth:`fixed` and :meth:`bounded`.
+
+    Attributes
+    ----------
+    statistic : {"squared_distance", "manhattan_distance", "inner_product"}
+        What t is: :math:`\sum_c (x_c - z_c)^2 / l_c^2`, :math:`\sum_c |x_c - z_c| / l_c` or
+        :math:`\langle x, z \rangle`.
+    definiteness : {"positive", "conditional", "indefinite"}
+        What is known of every Gram matrix: positive semi-definite, so on vectors that sum to 0, or neither.
+
+    See Also
+    --------
+    mercer.testing.check_kernel : Whether a kernel keeps its promises.
+
+    Examples
+    --------
+    >>> from mercer.extend import VectorKernel, parameter
+    >>> @dataclass(frozen=True, repr=False)
+    ... class Cauchy(VectorKernel):
+    ...     length_scale: float = parameter(1.0, per_column=True)
+    ...
+    ...     def value(self, t):
+    ...         return 1.0 / (1.0 + t)
+    ...
+    ...     def derivative(self, t):
+    ...         return -1.0 / (1.0 + t) ** 2
+    >>> Cauchy(2.0)([[0.0], [2.0]]).tolist()
+    [[1.0, 0.5], [0.5, 1.0]]
+    """
+
+    # What a user says of definiteness, learners try on some rows.
+    on_trust: ClassVar[bool] = True
+    statistic: ClassVar[Literal["squared_distance", "manhattan_distance", "inner_product"]] = "squared_distance"
+    definiteness: ClassVar[Definiteness] = "positive"
+
+    @abc.abstractmethod
+    def value(self, t: Array) -> Array:
+        """``k`` at each entry of the statistic.
+
+        Parameters
+        ----------
+        t : ndarray of float32 or float64
+            Of any shape; it may not be changed.
+
+        Returns
+        -------
+        ndarray
+            Of the shape of t.
+        """
+
+    @abc.abstractmethod
+    def derivative(self, t: Array) -> Array:
+        """The derivative of ``value`` by t at each entry.
+
+        Parameters
+        ----------
+        t : ndarray of float32 or float64
+            As for :meth:`value`.
+
+        Returns
+        -------
+        ndarray
+            Of the shape of t.
+        """
+
+    def slopes(self, t: Array) -> Mapping[str, Array]:
+        """The derivative of ``value`` by each tunable number other than the length scale.
+
+        Parameters
+        ----------
+        t : ndarray of float32 or float64
+            As for :meth:`value`.
+
+        Returns
+        -------
+        dict of ndarray
+            By the names of the numbers, each of the shape of t.
+        """
+        return {}
+
+    def _lengths(self) -> float | tuple[float, ...]:
+        return getattr(self, "length_scale", 1.0)
+
+    def _statistic(self) -> Statistic:
+        lengths = self._lengths()
+        scales = lengths if isinstance(lengths, tuple) else ()
+        if self.statistic == "inner_product":
+            return Dot()
+        return SquaredDistance(scales) if self.statistic == "squared_distance" else ManhattanDistance(scales)
+
+    @property
+    def _power(self) -> int:
+        return {"squared_distance": 2, "manhattan_distance": 1}.get(self.statistic, 0)
+
+    def _multiplier(self) -> float:
+        lengths = self._lengths()
+        return 1.0 if isinstance(lengths, tuple) else float(lengths) ** -self._power
+
+    def _multiplier_slopes(self) -> Slopes:
+        lengths = self._lengths()
+        if isinstance(lengths, tuple) or not self._power:
+            return {}
+        return {"length_scale": -self._power * self._multiplier() / float(lengths)}
+
+    def _finish(self, t: Array) -> None:
+        t[...] = self._checked("value", self.value(t), t)
+
+    def _slopes(self, t: Array) -> tuple[Array, dict[str, Array]]:
+        outer = self._checked("derivative", self.derivative(t), t)
+        return outer, {name: self._checked(f"slopes[{name!r}]", slope, t) for name, slope in self.slopes(t).items()}
+
+    def _checked(self, part: str, found: Any, t: Array) -> Array:
+        """What a method returned, which must be a number for each entry."""
+        array = np.asarray(found)
+        if array.shape != t.shape or array.dtype.kind not in "fiub":
+            raise KernelValueError(
+                f"{type(self).__name__}.{part} must return a number for each of the {t.shape} entries of t, and "
+                f"returned {type(found).__name__} of the shape {array.shape}."
+            )
+        return array.astype(t.dtype, copy=False)
+
+
+@dataclass(frozen=True, repr=False)
+class FeatureKernel(CountedFeatures):
+    """Base of user-defined kernels that count features of objects: ``k(x, z) = sum_f count_f(x) count_f(z)``.
+
+    A subclass is a frozen dataclass that says what its rows are (``rows_of``) and counts the features of one of them.
+    Gram matrices are products of sparse matrices, and features are computed once for each row.
+
+    Parameters
+    ----------
+    tuning : tuple, optional
+        Set by :meth:`fixed` and :meth:`bounded`.
+
+    Attributes
+    ----------
+    rows_of : type
+        A class below :class:`mercer.extend.Objects`, such as :class:`mercer.extend.Strings`.
+
+    Examples
+    --------
+    >>> from mercer.extend import FeatureKernel, Strings
+    >>> @dataclass(frozen=True, repr=False)
+    ... class Letters(FeatureKernel):
+    ...     rows_of = Strings
+    ...
+    ...     def features(self, row):
+    ...         return {letter: row.count(letter) for letter in set(row)}
+    >>> Letters()(["abba", "ab"]).tolist()
+    [[8.0, 4.0], [4.0, 2.0]]
+    """
+
+    @abc.abstractmethod
+    def features(self, row: Any) -> Mapping[Hashable, float]:
+        """How often each feature is in a row.
+
+        Parameters
+        ----------
+        row : object
+            A row in the form that ``rows_of`` has read it into.
+
+        Returns
+        -------
+        dict of float
+            By feature, which is named by text, a number, or a tuple of these.
+        """
+
+    def _features(self, objects: Objects) -> Features:
+        ids, counts, starts = [], [], [0]
+        for number, row in enumerate(objects):
+            threads.checkpoint()
+            try:
+                for name, count in self.features(row).items():
+                    ids.append(_number_of(name))
+                    counts.append(_finite(count))
+            except (TypeError, ValueError, AttributeError, OverflowError) as error:
+                raise KernelValueError(
+                    f"{type(self).__name__}.features failed for row {number}: {error}. It must return a mapping from "
+                    "text, numbers or tuples of these to finite numbers."
+                ) from error
+            starts.append(len(ids))
+        return Features(np.array(ids, np.uint64), np.array(counts, np.float64), np.array(starts, np.int64))
+
+
+def _finite(count: Any) -> float:
+    value = float(count)
+    if not math.isfinite(value):
+        raise ValueError(f"a count is {value}")
+    return value
+
+
+def _number_of(name: Hashable) -> int:
+    """A number of 64 bits for a feature, the same in every process; names that are equal have the same.
+
+    >>> _number_of(("a", 1)) == _number_of(("a", np.int64(1))), _number_of(1.0) == _number_of(1)
+    (True, True)
+    """
+    return int.from_bytes(hashlib.blake2b(repr(_plain(name)).encode(), digest_size=8).digest(), "little")
+
+
+def _plain(name: Any) -> Any:
+    """A name in the one form that prints the same wherever it is equal."""
+    if isinstance(name, np.generic):
+        name = name.item()
+    if isinstance(name, tuple):
+        return tuple(_plain(part) for part in name)
+    if isinstance(name, (bool, int, float)):
+        return int(name) if float(name).is_integer() else name
+    if name is None or isinstance(name, (str, bytes)):
+        return name
+    raise TypeError(f"a feature is named by {type(name).__name__}")
+
+
+@dataclass(frozen=True, repr=False)
+class PairKernel(PackedPairs):
+    """Base of user-defined kernels that compare two objects in a way of their own.
+
+    A subclass is a frozen dataclass that says what its rows are (``rows_of``) and compares two of them. A Gram matrix
+    takes one comparison for each pair.
+
+    Parameters
+    ----------
+    tuning : tuple, optional
+        Set by :meth:`fixed` and :meth:`bounded`.
+
+    Attributes
+    ----------
+    rows_of : type
+        A class below :class:`mercer.extend.Objects`.
+
+    Examples
+    --------
+    >>> from mercer.extend import PairKernel, Strings
+    >>> @dataclass(frozen=True, repr=False)
+    ... class CommonPrefix(PairKernel):
+    ...     rows_of = Strings
+    ...
+    ...     def compare(self, x, z):
+    ...         return sum(x[:i] == z[:i] for i in range(1, min(len(x), len(z)) + 1))
+    >>> CommonPrefix()(["abc", "abd"]).tolist()
+    [[3.0, 2.0], [2.0, 3.0]]
+    """
+
+    on_trust: ClassVar[bool] = True
+
+    @abc.abstractmethod
+    def compare(self, x: Any, z: Any) -> float:
+        """``k(x, z)`` of two rows; symmetric.
+
+        Parameters
+        ----------
+        x, z : object
+            The rows, as ``prepare`` has made them.
+
+        Returns
+        -------
+        float
+        """
+
+    def prepare(self, row: Any) -> Any:
+        """A row in the form that ``compare`` takes: what can be done once for each row.
+
+        Parameters
+        ----------
+        row : object
+            A row in the form that ``rows_of`` has read it into.
+
+        Returns
+        -------
+        object
+        """
+        return row
+
+    def slopes(self, x: Any, z: Any) -> Iterable[float]:
+        """The derivative of ``compare`` by each of the kernel's tunable numbers.
+
+        Parameters
+        ----------
+        x, z : object
+            The rows, as for :meth:`compare`.
+
+        Returns
+        -------
+        iterable of float
+            In the order of the kernel's fields.
+        """
+        raise KernelValueError(
+            f"{type(self).__name__} has tunable numbers and no slopes(x, z); define it, or fix the numbers with "
+            "kernel.fixed()."
+        )
+
+    def _packing(self) -> Hashable:
+        return self
+
+    def _pack(self, rows: Objects) -> list[Any]:
+        return [self.prepare(row) for row in rows]
+
+    def _compare(self, left: Packed, right: Packed, out: Array, symmetric: bool) -> None:
+        self._each(left, right, symmetric, lambda i, j, x, z: out.__setitem__((i, j), self._number(self.compare(x, z))))
+
+    def _number(self, value: Any) -> float:
+        try:
+            return float(value)
+        except (TypeError, ValueError) as error:
+            raise KernelValueError(
+                f"{type(self).__name__}.compare must return a number, and returned {type(value).__name__}."
+            ) from error
+
+    def _pull_pairs(self, left: Packed, right: Packed, weights: Array) -> Array:
+        total = np.zeros(len(self.parameters))
+        if not any(parameter.free for parameter in self.parameters):
+            return total
+
+        def add(i: int, j: int, x: Any, z: Any) -> None:
+            slopes = np.asarray(list(self.slopes(x, z)), dtype=np.float64)
+            if slopes.shape != total.shape:
+                raise KernelValueError(
+                    f"{type(self).__name__}.slopes must return a number for each of the {len(total)} tunable numbers, "
+                    f"and returned {len(slopes)}."
+                )
+            np.add(total, weights[i, j] * slopes, out=total)
+
+        self._each(left, right, False, add)
+        return total
+
+    def _each(
+        self, left: Packed, right: Packed, symmetric: bool, use: Callable[[int, int, Any, Any], None]
+    ) -> None:  # fmt: skip
+        for i, one in enumerate(left.index):
+            threads.checkpoint()
+            for j in range(i if symmetric else 0, len(right.index)):
+                use(i, j, left.store[one], right.store[right.index[j]])

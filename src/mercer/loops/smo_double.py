@@ -1,0 +1,123 @@
+"""Steps of sequential minimal optimisation by two pairs at a time, where rows come from memory and not from a cache.
+
+Two rows that are read side by side take less time than one after the other, and the gradient is passed over once for
+both pairs.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from mercer.loops._jit import jit
+from mercer.loops.smo import (
+    CHECK_EVERY,
+    CHUNK,
+    first_largest,
+    largest,
+    lowest,
+    move,
+    ordered,
+    shift,
+)
+
+
+@jit
+def two_largest(keys):
+    """Index of the first largest integer, and of the largest in another chunk; the same twice if there is no other."""
+    best = largest(keys[:CHUNK])
+    start = 0
+    other = -1
+    second = best
+    for begin in range(CHUNK, keys.shape[0], CHUNK):
+        top = largest(keys[begin : begin + CHUNK])
+        if top > best:
+            second = best
+            other = start
+            best = top
+            start = begin
+        elif other < 0 or top > second:
+            second = top
+            other = begin
+    first = first_largest(keys[start : start + CHUNK]) + start
+    if other < 0:
+        return first, first
+    return first, first_largest(keys[other : other + CHUNK]) + other
+
+
+@jit
+def _gains_of_two(F, first, second, mask, row, other, diagonal, own, others, least, out, out_of_second):
+    """Second-order gains of pairing each row with either of two; zero where there is none."""
+    real = F.dtype.type
+    for k in range(F.shape[0]):
+        f = F[k] - mask[k]
+        b = max(first - f, real(0))
+        c = max(second - f, real(0))
+        out[k] = b * b / max(own + diagonal[k] - real(2) * row[k], least)
+        out_of_second[k] = c * c / max(others + diagonal[k] - real(2) * other[k], least)
+
+
+@jit
+def _move_two(F, row_i, row_j, step, row_k, row_m, other_step, mask, keys):
+    """``F -= step (row_i - row_j) + other_step (row_k - row_m)``, and the keys of ``F + mask``."""
+    for k in range(F.shape[0]):
+        f = F[k] - (step * (row_i[k] - row_j[k]) + other_step * (row_k[k] - row_m[k]))
+        F[k] = f
+        keys[k] = ordered(f + mask[k])
+
+
+@jit
+def smo_double_steps(
+    K, diagonal, F, beta, lower, upper, tube, rise, fall, work, bits, second_work, second_bits, tolerance, least,
+    max_steps
+):  # fmt: skip
+    """The same as :func:`mercer.loops.smo.smo_steps`, of which two steps go on at a time; returns (steps, gap).
+
+    The second pair is chosen by the gradient before the first one moves, and moves by the gradient after it: every
+    step raises the objective. All rows must be present. ``second_work`` is a further array like ``work``.
+    """
+    real = F.dtype.type
+    floor = real(least)
+    move(F, F, F, real(0), rise, bits)
+    gap = np.inf
+    steps = 0
+    rounds = 0
+    while steps < max_steps:
+        i, k = two_largest(bits)
+        top, second = F[i] + rise[i], F[k] + rise[k]
+        if rounds % CHECK_EVERY == 0:
+            gap = np.float64(top) - np.float64(lowest(F, fall, bits))
+            # Written so that a NaN ends the loop as well.
+            if not gap > tolerance or beta[i] >= upper[i]:
+                return steps, gap
+        rounds += 1
+        _gains_of_two(
+            F, top, second, fall, K[i], K[k], diagonal, diagonal[i], diagonal[k], floor, work, second_work
+        )  # fmt: skip
+        # With a tube and a vanishing diagonal, rounding can make a row the best partner of itself.
+        work[i] = real(0)
+        j = first_largest(bits)
+        if not work[j] > 0:
+            # A NaN in the row is passed on in F, where the caller looks for it.
+            if np.isnan(work[j]):
+                F[i] = work[j]
+            return steps, 0.0
+        # No row is used twice.
+        second_work[i] = real(0)
+        second_work[j] = real(0)
+        second_work[k] = real(0)
+        curvature = np.float64(max(diagonal[i] + diagonal[j] - real(2) * K[i, j], floor))
+        wanted = (np.float64(top) - np.float64(F[j] - fall[j])) / curvature
+        moved = shift(beta, lower, upper, tube, rise, fall, i, j, wanted)
+        steps += 1
+        m = first_largest(second_bits)
+        if k != i and k != j and steps < max_steps and second_work[m] > 0:
+            up = np.float64(second) - moved * np.float64(K[i, k] - K[j, k])
+            down = np.float64(F[m] - fall[m]) - moved * np.float64(K[i, m] - K[j, m])
+            curvature = np.float64(max(diagonal[k] + diagonal[m] - real(2) * K[k, m], floor))
+            if up > down:
+                other = shift(beta, lower, upper, tube, rise, fall, k, m, (up - down) / curvature)
+                steps += 1
+                _move_two(F, K[i], K[j], real(moved), K[k], K[m], real(other), rise, bits)
+                continue
+        move(F, K[i], K[j], real(moved), rise, bits)
+    return steps, gap

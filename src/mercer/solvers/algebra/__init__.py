@@ -1,0 +1,1 @@
+"""What several solvers do with matrices: conjugate gradients, Lanczos, matrices stored with their factors."""
