@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import signal
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -21,6 +23,57 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "everyday"))
 # A shell that starts the suite in the background has it ignore Ctrl-C, and so would every process that the tests start.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--quick", action="store_true", help="the first case of each test alone, and none that starts a process"
+    )
+
+
+# Folders and files whose tests start processes or are long by what they look for.
+_LEFT_OUT = {
+    "cli", "fuzz", "hostile", "reference", "test_drafts.py", "test_extending.py", "test_import.py",
+    "test_interruption.py", "test_persistence_files.py", "test_persistence_tables.py", "test_private_names.py",
+}  # fmt: skip
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    if config.getoption("--quick"):
+        settings.register_profile("quick", settings.get_profile("everyday"), max_examples=5)
+        settings.load_profile("quick")
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    # None leaves it to the other rules.
+    return True if config.getoption("--quick") and collection_path.name in _LEFT_OUT else None
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """With ``--quick``, keep the first case of each test."""
+    if not config.getoption("--quick"):
+        return
+    seen: set[tuple[str, str]] = set()
+    kept, left = [], []
+    for item in items:
+        name = (str(item.path), getattr(item, "originalname", item.name))
+        quick = name not in seen and not item.get_closest_marker("slow")
+        seen.add(name)
+        (kept if quick else left).append(item)
+    config.hook.pytest_deselected(items=left)
+    items[:] = kept
+
+
+_states: dict[tuple[str, str], dict[str, Any]] = {}
+
+
+@pytest.fixture(autouse=True)
+def _numbers_of_its_own(request: pytest.FixtureRequest) -> None:
+    """Each test finds the generators of its module as they were once it was imported, in any order of the tests."""
+    for name, value in vars(request.module).items() if getattr(request, "module", None) else ():
+        if isinstance(value, np.random.Generator):
+            state = _states.setdefault((request.module.__name__, name), value.bit_generator.state)
+            value.bit_generator.state = state
 
 
 @pytest.fixture

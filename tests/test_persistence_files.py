@@ -233,3 +233,10 @@ def test_the_arrays_are_held_once(direction, tmp_path):
     result = subprocess.run(command, capture_output=True, text=True, check=True, timeout=120)
     # A second copy of the arrays would take 128 MB.
     assert int(result.stdout) < 40_000_000
+
+
+def test_a_name_that_is_too_long_is_a_documented_error(tmp_path):
+    for name in ("a" * 300, "a/" * 3000 + "b"):
+        with pytest.raises(ModelFileError, match="cannot be written: File name too long"):
+            save(RBF(1.0), tmp_path / name)
+    assert not list(tmp_path.iterdir())

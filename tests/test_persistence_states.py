@@ -45,6 +45,10 @@ LIES: dict[str, tuple[Any, str, Any, str]] = {
     "nan": (mercer.KernelRidge().fit(X, Y), "dual_coef_", lambda a: a * np.nan, "dual_coef_ must be finite"),
     "rows": (mercer.KernelRidge().fit(X, Y), "X_fit_", lambda a: a[:, :2], "X_fit_ has 2 where 3 are expected"),
     "codes": (mercer.KernelNeighborsClassifier().fit(X, THREE), "_targets", lambda a: a + 1, "beyond the classes"),
+    "diagonal": (
+        mercer.KernelNeighborsRegressor(kernel="precomputed").fit(X @ X.T, Y), "_own", lambda a: a + 1,
+        "the diagonal of the kernel matrix and the kernel do not agree",
+    ),
     "steps": (mercer.SVR().fit(X, Y), "n_iter_", lambda n: "many", "n_iter_ must be a whole number"),
     "shape": (mercer.SVR().fit(X, Y), "shape_fit_", lambda s: (30, 4), "shape_fit_ has 4 where 3 are expected"),
     "noise": (mercer.GaussianProcessRegressor().fit(X, Y), "noise_", lambda _: -1.0, "noise_ must be at least 0"),
@@ -76,6 +80,20 @@ def test_attributes_that_do_not_fit_are_named(name, tmp_path):
         else:
             setattr(model, attribute, honest)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_more_neighbours_than_rows_are_named(tmp_path):
+    model = mercer.KernelNeighborsClassifier(n_neighbors=7).fit(np.arange(5.0)[:, None], [0, 1, 0, 1, 0])
+    with pytest.raises(ModelFileError, match=r"n_neighbors must be at most 5, and is 7\.") as caught:
+        save(model, tmp_path / "m.mercer")
+    # The model at hand is no file that was tampered with.
+    assert "tampered" not in str(caught.value) and not (tmp_path / "m.mercer").exists()
+    save(model.set_params(n_neighbors=5), tmp_path / "m.mercer")
+    texts, arrays = container.read(tmp_path / "m.mercer")
+    texts["model"] = texts["model"].replace('"n_neighbors":5', '"n_neighbors":6')
+    container.write(tmp_path / "m.mercer", texts, arrays)
+    with pytest.raises(ModelFileError, match="n_neighbors must be at most 5, and is 6"):
+        load(tmp_path / "m.mercer")
 
 
 def test_updates_of_a_voted_perceptron_stay_within_its_rows():

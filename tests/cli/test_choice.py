@@ -112,6 +112,14 @@ def test_a_constant_answer_that_does_better_is_said(capsys):
     assert "may not tell the target" in advice["text"]
 
 
+def test_a_constant_answer_that_does_as_well_is_said(capsys):
+    frame = pd.DataFrame({"a": np.random.default_rng(0).normal(size=60), "kind": ["often"] * 50 + ["seldom"] * 10})
+    frame.to_csv("rare.csv", index=False)
+    report = run_json(capsys, "fit", "rare.csv", "-t", "kind", "--set", "C=0.001", "--set", "gamma=0.1")
+    assert report["advice"]["text"].startswith("The most frequent class scores as high as SVC on the held-out rows")
+    assert "may not tell the target" in report["advice"]["text"]
+
+
 @pytest.mark.parametrize("model", ["svc", "logistic"])
 def test_text_whose_words_tell_more_than_its_letters(capsys, model):
     rng = np.random.default_rng(0)

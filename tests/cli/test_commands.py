@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 
 import numpy as np
 import pandas as pd
@@ -10,6 +11,7 @@ import pytest
 from sklearn.datasets import dump_svmlight_file, load_iris
 
 import mercer
+from cli_output import messages
 from mercer._errors import MercerError, ParameterError
 from mercer.cli import fit as fit_module
 from mercer.cli import main
@@ -19,6 +21,8 @@ from mercer.cli.options import FitOptions, parse_settings
 from mercer.cli.size import choose_size
 from mercer.data.schema import Schema
 from mercer.data.target import Target, read_target
+
+ESCAPE = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 
 
 @pytest.fixture(autouse=True)
@@ -60,7 +64,7 @@ def run_json(capsys, *arguments):
 
 def test_fit_prints_the_outcome_and_writes_the_model(capsys, tmp_path):
     code, out, err = run(capsys, "fit", "sample:iris")
-    assert (code, err) == (0, "")
+    assert (code, err) == (0, "Reading sample:iris ...\n")
     for words in (
         "150 rows, 4 numbers", "species: classification", "'species' holds text, 3 different", "by 5 folds on 120 rows",
         "Score on 30 rows held out (stratified, seed 0)", "logistic regression", "most frequent class", "0.3333",
@@ -171,7 +175,8 @@ def test_ordered_classes(capsys):
     assert run(capsys, "predict", "grades.mercer", "grades.csv", "--out", "p.csv")[0] == 0
     assert (pd.read_csv("p.csv")["grade"] == grade).mean() > 0.85
     code, _, err = run(capsys, "fit", *data)
-    assert code == 2 and "highest: --set \"classes=['high', 'low', 'middle']\", put in their order." in err
+    assert code == 2 and "highest: --set \"classes=['high', 'low', 'middle']\", put in their order;" in err
+    assert err.endswith("say --set classes=sorted.\n") and "pandas" not in err
     code, _, err = run(capsys, "fit", *data, "--set", "classes=['low', 'high']")
     assert code == 2 and "middle" in err
 
@@ -187,6 +192,10 @@ def test_perceptron_and_nearest_rows_which_minimise_nothing(capsys, houses):
     assert report["model"] == "KernelPerceptron" and report["certificate"] is None
     assert "updates in" in report["certificate_text"] and report["parameters"]["random_state"] == 0
     assert report["scores"]["KernelPerceptron"]["accuracy"] > 0.85
+    # With a budget there is no bound on mistakes, and the first word of the text is that of the updates.
+    options = ("--set", "budget=20", "--set", "max_iter=1")
+    text = run_json(capsys, "fit", "sample:moons", "--model", "perceptron", *options)["certificate_text"]
+    assert re.match(r"\d+ updates in 1 pass, \d+ of them in the last; a perceptron", text)
     for target, other, name, metric in (
         ("dear", "price", "KernelNeighborsClassifier", "accuracy"), ("price", "dear", "KernelNeighborsRegressor", "r2")
     ):  # fmt: skip
@@ -195,9 +204,10 @@ def test_perceptron_and_nearest_rows_which_minimise_nothing(capsys, houses):
         assert report["model"] == name and report["certificate"] is None and report["scores"][name][metric] > 0.7
         assert run_json(capsys, "evaluate", "houses.mercer", "houses.csv", "--drop", other)["scores"][metric] > 0.7
         code, out, err = run(capsys, "fit", *data)
-        assert (code, err) == (0, "") and "nothing is minimised" in out and max(map(len, out.splitlines())) <= 80
+        assert code == 0 and not messages(err) and "nothing is minimised" in out
+        assert max(map(len, out.splitlines())) <= 80
         code, out, err = run(capsys, "inspect", "houses.mercer")
-        assert (code, err) == (0, "") and "nothing is minimised" in out
+        assert (code, err) == (0, "Reading the model houses.mercer ...\n") and "nothing is minimised" in out
     code, _, err = run(capsys, "fit", "houses.csv", "-t", "price", "--model", "perceptron", "--task", "regression")
     assert code == 2 and "the model perceptron is for classification, and the task is regression" in err
 
@@ -234,7 +244,8 @@ def test_missing_values_are_filled_in_when_asked(capsys, houses):
 def test_predict_prints_or_writes(capsys):
     run(capsys, "fit", "sample:iris")
     code, out, err = run(capsys, "predict", "iris.mercer", "sample:iris")
-    assert (code, err) == (0, "")
+    reading = "Reading the model iris.mercer and the rows of sample:iris ..."
+    assert (code, err.splitlines()) == (0, [reading, "Predicting species of 150 rows by SVC ..."])
     assert out.splitlines()[0] == "species" and len(out.splitlines()) == 151
     for name, reader in (("p.csv", pd.read_csv), ("p.tsv", pd.read_table), ("p.parquet", pd.read_parquet)):
         code, shown, _ = run(capsys, "predict", "iris.mercer", "sample:iris", "--out", name)
@@ -306,6 +317,20 @@ def test_a_terminal_shows_that_the_fit_goes_on(capsys, monkeypatch):
     monkeypatch.setenv("FORCE_COLOR", "1")
     code, _, err = run(capsys, "fit", "sample:iris")
     assert code == 0 and "fit " in err and "0:00:0" in err
+    code, out, err = run(capsys, "predict", "iris.mercer", "sample:iris", "--out", "p.csv")
+    assert code == 0 and "predict " in err and "0:00:0" in err and "0:00:0" not in out
+
+
+def test_a_terminal_shows_the_evaluations_of_a_search(capsys, monkeypatch):
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.setenv("COLUMNS", "120")
+    code, _, err = run(capsys, "fit", "sample:sinc", "--model", "gp", "--test-size", "0")
+    lines = [ESCAPE.sub("", line) for line in re.split(r"[\r\n]", err)]
+    shown = [line for line in lines if line.startswith("evidence")]
+    search = mercer.load("sinc.mercer").estimator_.search_
+    assert code == 0 and f"{search.evaluations} evaluations, highest {search.value:.6g}" in shown[-1]
+    # How many there will be is not known, so no time is promised.
+    assert all("-:--:--" in line or line.count("0:00:") == 1 for line in shown)
 
 
 def _many(n, options=(), columns=3):
@@ -334,10 +359,12 @@ def test_too_many_rows_are_told_before_the_work():
     command = str(caught.value).partition("(")[2].partition(")")[0]
     assert command == "mercer fit many.csv --target y --model ridge --rows 10000"
     assert "all of them by --model svr" in str(caught.value)
-    # A linear kernel on few columns makes no matrix of all pairs.
-    assert _many(49_000, {"model": "ridge", "kernel": "linear"}).most is None
-    with pytest.raises(MercerError):
-        _many(49_000, {"model": "gp"})
+    # Ridge regression by a linear kernel on few columns makes no matrix of all pairs; a Gaussian process does.
+    linear = _many(490_000, {"model": "ridge", "kernel": "linear"})
+    assert linear.most is None and "no kernel matrix is made" in linear.words and "hours" not in linear.words
+    for kernel in (None, "linear"):
+        with pytest.raises(MercerError, match="gp on 49000 rows may need"):
+            _many(49_000, {"model": "gp", "kernel": kernel})
 
 
 def test_a_sample_of_the_rows(capsys):
@@ -369,13 +396,13 @@ def test_notes_go_to_standard_error_without_a_traceback(capsys):
     pd.DataFrame({"x": range(40), "y": ["a", "b"] * 19 + ["a", "c"]}).to_csv("rare.csv", index=False)
     code, _, err = run(capsys, "fit", "rare.csv", "-t", "y")
     assert code == 0 and "note: classes of 'y' with one row only stay in the training part: 'c'" in err
-    assert len(err.splitlines()) == 1
+    assert len(err.splitlines()) == 2
 
 
 def test_brackets_in_names_are_no_markup(capsys):
     pd.DataFrame({"[bold]x": range(40), "[/y]": [0.5, 1.5] * 20}).to_csv("odd.csv", index=False)
     code, out, err = run(capsys, "fit", "odd.csv", "-t", "[/y]")
-    assert (code, err) == (0, "") and "[/y]: regression" in out
+    assert (code, err) == (0, "Reading odd.csv ...\n") and "[/y]: regression" in out
     assert "[bold]x" in run(capsys, "inspect", "odd.mercer")[1]
 
 

@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from cli_output import refusal
 from mercer.cli import main
 from mercer.cli.plain_features import features
 from mercer.data.columns import MixedRows
@@ -100,6 +101,37 @@ def test_channels_before_times_in_an_archive(capsys):
     assert code == 2 and "axes must be 'ntc' (rows, times, channels) or 'nct'" in err
     code, _, err = run(capsys, "fit", "sample:iris", "--axes", "nct")
     assert code == 2 and "axes are those of series in a .npz file" in err
+
+
+@pytest.mark.parametrize(
+    ("X", "words"),
+    [
+        (np.zeros((40, 6, 5, 3)), "X is of shape (40, 6, 5, 3), as images (n, height, width, channels) are"),
+        (np.array([wave.ravel() for wave in WAVES], object), "padded with NaN at their ends"),
+    ],
+)
+def test_archives_of_what_the_command_line_does_not_read(capsys, X, words):
+    np.savez("a.npz", X=X, y=KINDS)
+    assert words in refusal(run(capsys, "fit", "a.npz")[2])
+
+
+def test_new_series_of_other_channels(capsys):
+    rng = np.random.default_rng(0)
+    for channels in (1, 2):
+        np.savez(f"s{channels}.npz", X=rng.normal(size=(40, 8, channels)), y=KINDS)
+    for kernel in ("Signature(2)", "GlobalAlignment(1.0)"):
+        assert run(capsys, "fit", "s1.npz", "-q", "-k", kernel)[0] == 0
+        code, _, err = run(capsys, "predict", "s1.mercer", "s2.npz")
+        assert code == 2 and "equally many channels, and have 2 and 1." in refusal(err)
+
+
+def test_a_column_that_seems_to_hold_trees(capsys):
+    trees = [f"(S (NP {'ab'[i % 2]}) (VP {i}))" for i in range(40)]
+    pd.DataFrame({"kind": KINDS, "parse": trees}).to_csv("t.csv", index=False)
+    assert "To compare it as a tree, pass --tree parse." in refusal(run(capsys, "fit", "t.csv", "-t", "kind")[2])
+    pd.DataFrame({"kind": KINDS, "parse": trees, "size": range(1, 80, 2)}).to_csv("t.csv", index=False)
+    code, out, _ = run(capsys, "fit", "t.csv", "-t", "kind")
+    assert code == 0 and "as a tree: --tree parse" in " ".join(out.split())
 
 
 def test_a_folder_of_series(capsys, tmp_path):

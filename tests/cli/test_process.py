@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import signal
 import subprocess
 import sys
@@ -15,8 +16,9 @@ import pytest
 
 from mercer.cli import main
 from mercer.cli.outcome import ending
+from mercer.persistence.lead import PREFIX
 
-COMMAND = [sys.executable, "-m", "mercer.cli"]
+COMMAND = [sys.executable, "-m", "mercer"]
 _HEAVY = ("numpy", "scipy", "sklearn", "pandas", "numba", "matplotlib")
 
 
@@ -95,6 +97,7 @@ def test_from_data_to_predictions(tmp_path):
     assert json.loads(fitted.stdout)["scores"]["SVC"]["accuracy"] > 0.9
     predicted = _run("predict", "iris.mercer", "sample:iris", cwd=tmp_path)
     assert predicted.returncode == 0 and predicted.stdout.startswith("species\nsetosa\n")
+    assert predicted.stderr.splitlines()[-1] == "Predicting species of 150 rows by SVC ..."
 
 
 def test_a_terminal_without_unicode_is_no_error(tmp_path):
@@ -102,7 +105,7 @@ def test_a_terminal_without_unicode_is_no_error(tmp_path):
     done = subprocess.run(
         [*COMMAND, "fit", "sample:sinc"], cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=60
     )
-    assert (done.returncode, done.stderr) == (0, "") and "R?" in done.stdout
+    assert (done.returncode, done.stderr) == (0, "Reading sample:sinc ...\n") and "R?" in done.stdout
 
 
 def test_a_mistake(tmp_path):
@@ -112,20 +115,73 @@ def test_a_mistake(tmp_path):
 
 def test_a_reader_that_leaves_is_no_error(tmp_path):
     assert main(["fit", "sample:digits", "-q", "--kernel", "linear", "--out", str(tmp_path / "digits.mercer")]) == 0
-    command = f"{sys.executable} -m mercer.cli predict digits.mercer sample:digits | head -n 1; exit ${{PIPESTATUS[0]}}"
+    command = f"{sys.executable} -m mercer predict digits.mercer sample:digits | head -n 1; exit ${{PIPESTATUS[0]}}"
     done = subprocess.run(["bash", "-c", command], cwd=tmp_path, capture_output=True, text=True, timeout=60)
-    assert (done.returncode, done.stdout, done.stderr) == (0, "digit\n", "")
+    assert (done.returncode, done.stdout) == (0, "digit\n") and "Error" not in done.stderr
 
 
-def test_the_first_line_comes_before_anything_heavy_is_loaded(tmp_path):
+def test_a_closed_output_is_no_error(tmp_path):
+    assert main(["fit", "sample:iris", "-q", "--out", str(tmp_path / "iris.mercer")]) == 0
+    for command in ("predict iris.mercer sample:iris", "predict iris.mercer sample:iris --json", "inspect iris.mercer"):
+        for closed in (">&-", ">&- 2>&-"):
+            line = f"{sys.executable} -m mercer {command} {closed}"
+            done = subprocess.run(["bash", "-c", line], cwd=tmp_path, capture_output=True, text=True, timeout=60)
+            assert done.returncode == 0 and "mercer:" not in done.stderr, line
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="there is no device that is always full")
+@pytest.mark.parametrize("silence", [[], ["--json"]])
+def test_a_full_output_is_told_in_one_sentence(tmp_path, silence):
+    assert main(["fit", "sample:iris", "-q", "--out", str(tmp_path / "iris.mercer")]) == 0
+    command = [*COMMAND, "predict", "iris.mercer", "sample:iris", *silence]
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(command, cwd=tmp_path, stdout=full, stderr=subprocess.PIPE, text=True, timeout=60)
+    last = done.stderr.splitlines()[-1]
+    assert done.returncode == 2 and last.startswith("mercer: No space left on device"), done.stderr
+    assert "Traceback" not in done.stderr and "Exception" not in done.stderr
+
+
+@pytest.mark.parametrize("name", ["my model.mercer", "a\"b'c.mercer", "-lead.mercer", "a$b;c.mercer"])
+def test_the_next_command_can_be_pasted(capsys, tmp_path, monkeypatch, name):
+    monkeypatch.chdir(tmp_path)
+    assert main(["fit", "sample:iris", "-o", name]) == 0
+    (line,) = [line for line in capsys.readouterr().out.splitlines() if line.startswith("Next: mercer ")]
+    arguments = shlex.split(line.removeprefix("Next: mercer ").replace("NEW_DATA", "sample:iris"))
+    assert main(arguments) == 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["fit", "sample:iris"], "Reading sample:iris ..."),
+        (["predict", "m.mercer", "sample:iris"], "Reading the model m.mercer and the rows of sample:iris ..."),
+        (["evaluate", "m.mercer", "sample:iris"], "Reading the model m.mercer and the rows of sample:iris ..."),
+        (["inspect", "m.mercer"], "Reading the model m.mercer ..."),
+    ],
+)
+@pytest.mark.parametrize("silence", [[], ["--json"]])
+def test_the_first_line_comes_before_anything_heavy_is_loaded(tmp_path, arguments, words, silence):
+    (tmp_path / "m.mercer").write_bytes(bytes(8) + PREFIX)
     code = (
         "import sys; from mercer.cli import app, main\n"
         f"def work(module): print([m for m in {_HEAVY!r} if m in sys.modules]); sys.exit(0)\n"
-        "app._work = work\nmain(['fit', 'sample:iris'])"
+        f"app._work = work\nmain({[*arguments, *silence]!r})"
     )
     done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, timeout=60)
-    lines = [line.strip() for line in done.stdout.splitlines()]
-    assert lines == ["Reading sample:iris ...", "[]"]
+    assert done.stdout == "[]\n"
+    assert done.stderr == ("" if silence else f"{words}\n")
+
+
+def test_a_fit_loads_what_it_uses_and_leaves_the_packages_out_of_collections(tmp_path):
+    others = ("sklearn.cluster", "sklearn.gaussian_process", "mercer.solvers.gaussian", "mercer.estimators.kernel_pca")
+    code = (
+        "import gc, sys; from mercer.cli import main; code = main(['fit', 'sample:iris', '--json'])\n"
+        f"loaded = [m for m in {others!r} if m in sys.modules]\n"
+        "print(loaded, gc.isenabled(), gc.get_freeze_count() > 100_000, file=sys.stderr); sys.exit(code)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, timeout=120)
+    assert (done.returncode, done.stderr) == (0, "[] True True\n")
+    assert main(["predict", str(tmp_path / "iris.mercer"), "sample:iris", "--quiet"]) == 0
 
 
 @pytest.mark.skipif(os.name == "nt", reason="signals are sent otherwise there")

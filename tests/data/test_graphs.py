@@ -6,6 +6,7 @@ import dataclasses
 import pickle
 import subprocess
 import sys
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,7 @@ from hypothesis import strategies as st
 import mercer
 from graph_cases import drawn, graphs
 from mercer import Graph
-from mercer._errors import DataError, MemoryBudgetError, ModelFileError
+from mercer._errors import DataError, MemoryBudgetError, MercerWarning, ModelFileError
 from mercer.data.graphs import GraphArrays, Graphs
 from mercer.kernels import RBF, Propagation, RandomWalk, WeisfeilerLehman, product_of
 
@@ -42,6 +43,18 @@ def test_every_way_to_say_a_graph_gives_the_same() -> None:
     assert Graph(*arrays) == wanted and hash(Graph(*arrays)) == hash(wanted)
     assert Graph(PATH, "COC") == Graph(PATH, np.array(["C", "O", "C"], object))
     assert Graph(PATH) == Graph(np.array(PATH), [None] * 3, n=3) != Graph(PATH, [0, 0, 0])
+
+
+def test_edge_weights_are_not_used_and_that_is_told_once() -> None:
+    plain, weighted = nx.path_graph(3), nx.path_graph(3)
+    nx.set_edge_attributes(plain, 1.0, "weight")
+    nx.set_edge_attributes(weighted, 2.5, "weight")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        Graphs.of([plain, Graph(PATH)])
+    with pytest.warns(MercerWarning, match=r"'weight' \(2\.5 is one\), which kernels on graphs do not use") as caught:
+        assert Graphs.of([plain, weighted, weighted]).same(Graphs.of([plain] * 3)).all()
+    assert len(caught) == 1 and caught[0].filename == __file__
 
 
 def test_an_edge_is_there_once() -> None:

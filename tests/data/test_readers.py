@@ -188,12 +188,12 @@ def test_npz(tmp_path):
 @pytest.mark.parametrize(
     ("arrays", "words"),
     [
-        ({"X": np.zeros((2, 2, 2, 2))}, ["shape (rows, columns), or", "(2, 2, 2, 2)"]),
+        ({"X": np.zeros((2, 2, 2, 2))}, ["images (n, height, width, channels)", "(2, 2, 2, 2)"]),
         ({"a": np.zeros((2, 2)), "b": np.zeros((2, 3))}, ["two-dimensional array X", "a (2, 2), b (2, 3)"]),
         ({"X": np.array([["a"], ["b"]])}, ["must hold numbers"]),
         ({"X": np.zeros((4, 2)), "columns": ["a", "a"]}, ["a name of its own", "'a', 'a'"]),
-        ({"X": np.zeros((2, 2)), "y": np.array([print, 1], dtype=object)}, ["allow_pickle=False"]),
-        ({"X": np.array([[None], [1]], dtype=object)}, ["cannot be read as a NumPy archive"]),
+        ({"X": np.zeros((2, 2)), "y": np.array([print, 1], dtype=object)}, ["array of Python objects"]),
+        ({"X": np.array([[None], [1]], dtype=object)}, ["array of Python objects"]),
     ],
 )
 def test_unreadable_npz(tmp_path, arrays, words):
@@ -255,3 +255,22 @@ def test_columns_can_be_dropped(tmp_path):
         table.drop(["idd"])
     with pytest.raises(DataError, match=r"has no named columns, so '3' cannot be dropped"):
         read_table(_write(tmp_path / "a.libsvm", "1 3:1\n")).drop(["3"])
+
+
+@pytest.mark.parametrize("separator", [",", ";", "\t", "|"])
+def test_header_of_more_than_128_KiB(tmp_path, separator):
+    """Tried with another separator it is one field, which Python's reader refuses."""
+    d = 20_000
+    names = [f"column{i}" for i in range(d)]
+    path = tmp_path / "wide.csv"
+    path.write_text("\n".join(separator.join(row) for row in (names, ["1"] * d, ["2.5"] * d)) + "\n")
+    table = read_table(path)
+    assert table.columns.shape == (2, d) and list(table.columns)[-1] == names[-1]
+    assert table.columns.iloc[1, -1] == 2.5
+
+
+def test_long_text_in_a_file_with_semicolons(tmp_path):
+    path = tmp_path / "long.csv"
+    path.write_text(f"text;y\n{'a' * 200_000};1,5\nb;2,5\n")
+    table = read_table(path)
+    assert table.columns["y"].tolist() == [1.5, 2.5] and len(table.columns["text"][0]) == 200_000

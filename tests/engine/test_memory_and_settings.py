@@ -53,6 +53,16 @@ def test_blocks_are_as_large_as_fits() -> None:
         assert memory.fitting(lambda rows: 2000 * rows, 100, 3) == 3
 
 
+def test_without_a_budget_a_few_bytes_are_given_unseen(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(memory, "available", lambda: 1000)
+    with memory.reserve(2**20, "a small block"), memory.track():
+        pass
+    with pytest.raises(MemoryBudgetError, match="a large block"):
+        memory.require(2**24, "a large block")
+    with mercer.config(memory=1000), pytest.raises(MemoryBudgetError, match="a small block"):
+        memory.require(2**20, "a small block")
+
+
 def test_the_budget_is_half_of_what_is_there_by_default() -> None:
     assert settings.current().memory is None
     assert memory.budget() == pytest.approx(memory.available() / 2, rel=0.2)
@@ -232,3 +242,17 @@ def test_short_work_is_silent_and_long_work_says_how_long(
         loud.advance()
     said = capsys.readouterr().err.splitlines()
     assert said == ["mercer: fit: 2/4, about 3 s left", "mercer: fit: 4/4, about 0 s left"]
+
+
+def test_a_note_stands_after_the_count(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    now, seen = [0.0], []
+    monkeypatch.setattr(progress.time, "monotonic", lambda: now[0])
+    work = progress.Progress(None, "evidence", verbose=True)
+    now[0] = 3.0
+    with progress.watched(lambda it: seen.append((it.what, it.count))):
+        work.advance(note="evaluations, highest -3.5")
+        work.advance(2)
+    assert seen == [("evidence", "1 evaluations, highest -3.5"), ("evidence", "3")]
+    assert capsys.readouterr().err == "mercer: evidence: 1 evaluations, highest -3.5 in 3 s\n"
+    work.advance()
+    assert len(seen) == 2

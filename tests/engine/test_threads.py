@@ -77,6 +77,24 @@ def test_ctrl_c_in_the_main_thread_ends_the_call_and_leaves_nothing_running() ->
     assert len(done) == count
 
 
+def test_a_worker_hears_of_ctrl_c_between_the_tasks_of_a_run_of_its_own() -> None:
+    done: list[int] = []
+    began = time.monotonic()
+
+    def inner() -> None:
+        done.append(1)
+        time.sleep(0.005)
+
+    def outer() -> None:
+        if threading.current_thread() is threading.main_thread():
+            threading.Timer(0.05, _thread.interrupt_main).start()
+        threads.run([inner] * 4000)
+
+    with pytest.raises(KeyboardInterrupt):
+        threads.run([outer, outer], n_jobs=2)
+    assert time.monotonic() - began < 5 and len(done) < 4000
+
+
 @pytest.mark.parametrize("n_jobs", [1, 2])
 def test_tasks_may_run_tasks(n_jobs: int) -> None:
     seen: list[tuple[int, int]] = []

@@ -19,6 +19,7 @@ from mercer import (
     GaussianProcessRegressor,
     KernelMachine,
     KernelPCA,
+    KernelPerceptron,
     KernelRidge,
 )
 from mercer._errors import IndefiniteKernelError, IndefiniteKernelWarning, ParameterError
@@ -122,6 +123,31 @@ def test_a_kernel_that_is_a_covariance_on_the_data_is_taken(model: Any, y: np.nd
     assert fitted.score(X, y) > 0.7
     with pytest.raises(IndefiniteKernelError, match="needs a positive semi-definite kernel"):
         _with(model, modest, False).fit(X, y)
+
+
+@processes
+@inputs
+def test_on_request_the_diagonal_is_raised(model: Any, y: np.ndarray, kernel: Any, rows: np.ndarray) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        fitted = _with(model, kernel, True).fit(rows, y)
+    latent = fitted.latent if isinstance(model, GaussianProcessOrdinalRegression) else fitted.predict
+    assert len(latent(rows)) == 90
+
+
+@pytest.mark.parametrize(
+    ("model", "gain"),
+    [
+        (GaussianProcessClassifier(), "raise the diagonal of the matrix as far as it needs"),
+        (KernelPCA(2), "get the components of its positive part"),
+        (KernelPerceptron(), "learn with it without a guarantee"),
+        (SVC(), "get a stationary point without a guarantee"),
+    ],
+    ids=lambda value: type(value).__name__ if not isinstance(value, str) else None,
+)
+def test_the_error_says_what_permission_gives(model: Any, gain: str) -> None:
+    with pytest.raises(IndefiniteKernelError, match=f"pass allow_indefinite=True to {gain}\\."):
+        _with(model, SIGMOID, False).fit(X, CLASSES)
 
 
 @pytest.mark.parametrize(("model", "y"), NEIGHBORS)

@@ -25,10 +25,10 @@ MEDIAN = r"the median distance between rows, [1-4](\.\d+)?, is a good value"
 @pytest.mark.parametrize(
     ("kernel", "words"),
     [
-        (RBF(1e-6).fixed(), rf"each row resembles itself alone.*Raise length_scale: {MEDIAN}"),
-        (2.0 * Matern(1e-5).fixed(), "each row resembles itself alone"),
+        (RBF(1e-6).fixed(), rf"rows resemble themselves alone.*Raise length_scale: {MEDIAN}"),
+        (2.0 * Matern(1e-5).fixed(), "rows resemble themselves alone"),
         (RBF(1e9).fixed(), rf"all values are equal.*Lower length_scale: {MEDIAN}"),
-        (from_function(lambda A, B: (A[:, None] == B).all(-1) * 1.0), "each row resembles itself alone"),
+        (from_function(lambda A, B: (A[:, None] == B).all(-1) * 1.0), "rows resemble themselves alone"),
     ],
     ids=["narrow", "narrower", "wide", "function"],
 )
@@ -101,9 +101,24 @@ def test_ordinary_data_go_without_a_word(name: str) -> None:
         SVC(kernel=kernel, max_iter=1).fit(rows, y)
 
 
+def test_strings_have_no_columns_to_scale() -> None:
+    rows = ["".join(RNG.choice(list("acgt"), 30)) for _ in range(60)]
+    with pytest.warns(DegenerateKernelWarning, match=r"Spectrum\(12\) is degenerate.*Change its arguments, or choose"):
+        SVC(kernel=Spectrum(12)).fit(rows, np.arange(60) % 2)
+
+
 def test_duplicates_do_not_hide_it() -> None:
     with pytest.warns(DegenerateKernelWarning):
         KernelRidge(kernel=RBF(1e-6)).fit(np.repeat(X, 2, axis=0), np.repeat(NUMBERS, 2))
+
+
+def test_one_pair_of_neighbours_does_not_hide_it() -> None:
+    rng = np.random.default_rng(0)
+    rows = rng.normal(size=(300, 4)) * [1.0, 100.0, 0.01, 1000.0]
+    # Rows 0 and 299 are looked at first.
+    rows[299] = rows[0] + 0.1
+    with pytest.warns(DegenerateKernelWarning, match="Raise length_scale: the median distance"):
+        KernelRidge(kernel="rbf").fit(rows, rows[:, 0])
 
 
 def test_a_search_is_judged_by_where_it_ends() -> None:
@@ -124,3 +139,22 @@ def test_neighbours_by_a_function_of_distances_are_right_at_any_width(model: Any
         clone(model).set_params(kernel=RBF(1e-6)).fit(X, y)
     with pytest.warns(DegenerateKernelWarning):
         KernelNeighborsClassifier(kernel="precomputed").fit(np.eye(90), CLASSES)
+
+
+def _waves(n, scale):
+    rng = np.random.default_rng(0)
+    times = np.linspace(0.0, 1.0, 40)
+    return [
+        scale * rng.lognormal() * (np.sin((3 + 2 * (i % 2)) * times) + 0.1 * rng.normal(size=40))[:, None]
+        for i in range(n)
+    ]
+
+
+@pytest.mark.parametrize("scale", [0.1, 100.0])
+def test_values_of_objects_that_grow_without_bounds(scale):
+    rows, labels = _waves(40, scale), np.arange(40) % 2
+    with pytest.warns(DegenerateKernelWarning, match=r"reach from .* Pass kernel\.normalized\(\)"):
+        SVC(kernel=GlobalAlignment()).fit(rows, labels)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert SVC(kernel=GlobalAlignment().normalized()).fit(rows, labels).score(rows, labels) > 0.9

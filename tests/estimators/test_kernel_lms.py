@@ -25,9 +25,9 @@ from mercer._errors import (
 from mercer.gram import PrecomputedGram
 from mercer.kernels import RBF, Linear, Polynomial
 from mercer.maps import PolynomialMap
+from mercer.solvers.algebra.lanczos import largest_eigenvalue
 from mercer.solvers.risk import products as products_module
 from mercer.solvers.risk.gradient_descent import LeastSquares, descend
-from mercer.solvers.risk.step_length import largest_eigenvalue
 
 RNG = np.random.default_rng(3)
 X = RNG.normal(size=(60, 3))

@@ -116,7 +116,7 @@ def test_forms_of_the_kernel_and_of_the_rows() -> None:
     np.testing.assert_allclose(single.predict_proba(NEW.astype(np.float32)), expected, atol=1e-4)
     function = KernelLogisticRegression(kernel=lambda A, B: RBF(1.5)(A, B)).fit(X, THREE)
     np.testing.assert_allclose(function.predict_proba(NEW), expected, atol=1e-10)
-    with pytest.raises(AttributeError, match="linear kernel only"):
+    with pytest.raises(AttributeError, match="finite feature map only"):
         _ = model.coef_
 
 

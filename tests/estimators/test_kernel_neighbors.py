@@ -284,3 +284,17 @@ def test_ties_of_whole_numbers_go_to_the_first_rows(kernel: Any) -> None:
     model = KernelNeighborsClassifier(9, kernel=kernel).fit(rows, np.arange(150) % 2)
     expected = np.argsort(distances, axis=1, kind="stable")[:, :9]
     assert np.array_equal(model.kneighbors(new, return_distance=False), expected)
+
+
+@pytest.mark.parametrize("kernel", ["linear", "rbf", "poly"])
+def test_no_other_row_is_nearer_than_the_radius(kernel: str) -> None:
+    rng = np.random.default_rng(5)
+    rows, new = rng.normal(size=(300, 4)), rng.normal(size=(20, 4))
+    model = KernelNeighborsRegressor(7, kernel=kernel, gamma=0.2).fit(rows, rows[:, 0])
+    radius, chosen = (found[:, -1] if number == 0 else found for number, found in enumerate(model.kneighbors(new)))
+    K, own = model.kernel_(new, rows), model.kernel_(rows).diagonal()
+    squares = model.kernel_(new).diagonal()[:, None] - 2.0 * K + own
+    scale = 300 * float(np.finfo(np.float64).eps) * (1.0 + float(np.abs(squares).max()))
+    for number in range(len(new)):
+        others = np.delete(squares[number], chosen[number])
+        assert others.min() >= radius[number] ** 2 - scale >= squares[number, chosen[number]].max() - 2 * scale

@@ -135,6 +135,16 @@ def test_text_has_no_order_of_its_own(learner):
         learner(link="cloglog").fit(X, labels)
 
 
+@pytest.mark.parametrize("learner", [KernelOrdinalRegression, GaussianProcessOrdinalRegression])
+def test_text_that_sorts_in_its_order_can_be_said_to(learner):
+    names = np.array(["1 poor", "2 fair", "3 good", "4 best"])
+    model, named = (learner(classes=classes).fit(X, names[Y]) for classes in ("sorted", names))
+    assert model.classes_.tolist() == names.tolist()
+    np.testing.assert_array_equal(model.dual_coef_, named.dual_coef_)
+    with pytest.raises(ParameterError, match='or "sorted", and is \'alphabetical\''):
+        learner(classes="alphabetical").fit(X, names[Y])
+
+
 @pytest.mark.parametrize("names", [["-3", "2", "10", "1e3"], ["8", "09", "10", "11"]])
 def test_numbers_that_are_written_as_text_are_in_the_order_of_numbers(names):
     numbered, model = KernelOrdinalRegression().fit(X, Y), KernelOrdinalRegression().fit(X, np.array(names)[Y])
@@ -317,7 +327,7 @@ def test_too_few_steps_are_told():
 def test_coefficients_of_a_linear_kernel_alone():
     model = KernelOrdinalRegression(kernel=Linear()).fit(sp.csr_matrix(X), Y)
     np.testing.assert_allclose(NEW @ model.coef_, model.latent(NEW), rtol=1e-10, atol=1e-12)
-    with pytest.raises(AttributeError, match="linear kernel only"):
+    with pytest.raises(AttributeError, match="finite feature map only"):
         _ = KernelOrdinalRegression().fit(X, Y).coef_
 
 

@@ -131,7 +131,9 @@ def test_rows_of_objects_in_any_form() -> None:
     K = kernel(frame)
     model = SVC(kernel=kernel).fit(frame, LABELS)
     for X in (rows, tuple(map(tuple, rows)), array):
-        assert np.array_equal(kernel(X), K) and np.array_equal(kernel(X[:2], X), K[:2])
+        assert np.array_equal(kernel(X), K)
+        # A product of fewer rows may sum in another order.
+        np.testing.assert_allclose(kernel(X[:2], X), K[:2], rtol=1e-11)
         assert np.array_equal(SVC(kernel=kernel).fit(X, LABELS).decision_function(X), model.decision_function(frame))
     # Entries of one length are no further axis.
     even = [[np.arange(3.0), np.ones(3)], [np.arange(3.0) + 1, np.ones(3)]]

@@ -412,7 +412,7 @@ def test_equal_rows_and_rates_of_nothing(seed, budget, strategy):
 @pytest.mark.parametrize(
     ("parameters", "words"),
     [
-        ({"loss": "square"}, "loss must be 'log_loss', 'hinge', 'squared_hinge' or 'modified_huber'"),
+        ({"loss": "square"}, "there is no loss 'square'; the losses are hinge, squared_hinge, logistic, m"),
         ({"alpha": -1}, "alpha must be a finite number of 0 or more"),
         ({"eta0": 0.0}, "eta0 must be a finite number above 0, or 'auto', and is 0.0"),
         ({"eta0": "big"}, "eta0 must be a finite number above 0, or 'auto'"),
@@ -481,3 +481,22 @@ def test_little_memory_means_shorter_blocks(strategy: str, budget: int | None, y
     np.testing.assert_array_equal(model.support_[mine], wanted.support_[theirs])
     np.testing.assert_allclose(model.dual_coef_[:, mine], wanted.dual_coef_[:, theirs], rtol=1e-9, atol=1e-12)
     np.testing.assert_allclose(model.progressive_loss_, wanted.progressive_loss_, rtol=1e-12)
+
+
+@pytest.mark.parametrize("loss", ["log_loss", "hinge"])
+def test_the_cumulative_loss_of_a_pass_is_within_the_bound_on_regret(loss: str) -> None:
+    rng = np.random.default_rng(11)
+    rows, eta = rng.normal(size=(200, 2)), 0.2
+    labels = np.where(rows[:, 0] * rows[:, 1] > 0, 1, -1)
+    kernel = mercer.kernels.RBF(1.0)
+    model = mercer.OnlineKernelLogisticRegression(
+        loss, kernel=kernel, alpha=0.0, learning_rate="constant", eta0=eta, fit_intercept=False, shuffle=False,
+        max_iter=1,
+    ).fit(rows, labels)
+    K = kernel(rows)
+    for scale in (0.0, 0.05, 0.2, 0.5):
+        u = scale * labels
+        margins = labels * (K @ u)
+        losses = np.maximum(0.0, 1.0 - margins) if loss == "hinge" else np.logaddexp(0.0, -margins)
+        bound = losses.sum() + float(u @ K @ u) / (2 * eta) + 0.5 * eta * len(rows)
+        assert 0 < len(rows) * model.progressive_loss_[0] <= bound

@@ -104,7 +104,7 @@ def test_streams():
 @pytest.mark.parametrize(
     ("parameters", "words"),
     [
-        ({"loss": "squared"}, "loss must be 'squared_error', 'epsilon_insensitive' or 'huber'"),
+        ({"loss": "square"}, "there is no loss 'square'; the losses are squared, epsilon_insensitive, huber"),
         ({"loss": "huber", "epsilon": 0}, "epsilon must be a finite number above 0 for the loss 'huber'"),
         ({"loss": "epsilon_insensitive", "epsilon": -1}, "epsilon must be a finite number above 0 for"),
         ({"budget": 1.5}, "budget must be a whole number"),

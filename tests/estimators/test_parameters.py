@@ -30,7 +30,7 @@ SEVERAL = np.array(["kkt", "gap"])
         (NuSVC(shrinking="x"), "shrinking must be True or False, and is 'x'"),
         (SVC(random_state="x"), "random_state must be a whole number.*and is 'x'"),
         (KernelSGDClassifier(random_state="x"), "random_state must be a whole number.*and is 'x'"),
-        (KernelSGDClassifier(["hinge"]), r"there is no loss \['hinge'\]"),
+        (KernelSGDClassifier(["hinge"]), r"value.*gradient.*and \['hinge'\] has no value and no gradient"),
         (KernelSGDClassifier(shuffle=SEVERAL), "shuffle must be True, False or 'uniform', and is array"),
         (KernelSGDClassifier(fit_intercept="no"), "fit_intercept must be True or False, and is 'no'"),
     ],

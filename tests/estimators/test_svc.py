@@ -50,7 +50,7 @@ def test_coef_of_the_linear_kernel():
         X, y = data()
         ours, theirs = fitted_pair(X, y, kernel="linear")
         np.testing.assert_allclose(ours.coef_, theirs.coef_, atol=1e-5)
-    with pytest.raises(AttributeError, match="linear kernel only"):
+    with pytest.raises(AttributeError, match="finite feature map only"):
         _ = SVC().fit(X, y).coef_
 
 

@@ -22,6 +22,7 @@ from mercer._errors import ParameterError
 from mercer.estimators._left_out import FOLDS, balanced, deal_folds, values_of_rows_left_out
 from mercer.estimators._pair_probabilities import DEPRECATED
 from mercer.estimators._platt import couple, fit_sigmoid
+from mercer.gram import PrecomputedGram
 from mercer.kernels import RBF, Spectrum
 
 X, TWO = make_classification(400, 5, flip_y=0.15, random_state=0)
@@ -103,6 +104,29 @@ def test_values_of_rows_left_out_are_those_of_fits_without_them(machine: Any) ->
         for code, numbers in enumerate(([0, 1], [0, 2], [1, 2])):
             mine = labels[out] == code
             np.testing.assert_allclose(seen["values"][:, out][:, mine].T, of_pairs[mine][:, numbers], atol=1e-6)
+
+
+def test_the_fit_and_the_folds_of_small_pairs_share_one_evaluated_matrix() -> None:
+    seen: dict[str, list[Any]] = {"fit": [], "folds": []}
+
+    class Spy(SVC):
+        def _solve(self, gram: Any, *others: Any) -> Any:
+            seen["fit"].append(gram)
+            return super()._solve(gram, *others)
+
+        def _learn_probabilities(self, gram: Any, *others: Any) -> None:
+            seen["folds"].append(gram)
+            super()._learn_probabilities(gram, *others)
+
+    # Rows that repeat are merged for the fit alone.
+    rows = IRIS + 0.01 * np.random.default_rng(0).normal(size=IRIS.shape)
+    model = Spy(probability=True, random_state=0).fit(rows, THREE)
+    assert seen["fit"] == seen["folds"] and isinstance(seen["fit"][0], PrecomputedGram)
+    np.testing.assert_allclose(seen["fit"][0].matrix, model.kernel_(rows[np.argsort(THREE, kind="stable")]), rtol=1e-12)
+    # Large problems read few of the rows, and folds of two classes are most often such.
+    Spy(probability=True, random_state=0).fit(X, TWO)
+    Spy().fit(rows, THREE)
+    assert not any(isinstance(gram, PrecomputedGram) for gram in seen["fit"][1:])
 
 
 def test_a_class_of_one_row_is_decided_for_the_others() -> None:

@@ -163,7 +163,7 @@ def test_coef_of_the_linear_kernel() -> None:
         np.testing.assert_allclose(values, model.predict(rows), atol=1e-10)
     theirs = Reference(kernel="linear", tol=1e-9).fit(X, y)
     np.testing.assert_allclose(model.coef_.toarray(), theirs.coef_, atol=1e-5)
-    with pytest.raises(AttributeError, match="linear kernel only"):
+    with pytest.raises(AttributeError, match="finite feature map only"):
         _ = SVR().fit(X, y).coef_
 
 
@@ -358,3 +358,17 @@ def test_parameters_of_a_kernel_are_parameters_of_the_model() -> None:
     X, y = noisy_sine()
     model = SVR(kernel=2.0 * RBF(1.5) + Linear()).set_params(kernel__left__factor=3.0)
     assert clone(model).fit(X, y).kernel_ == 3.0 * RBF(1.5) + Linear()
+
+
+def test_targets_that_differ_within_one_tube_are_told():
+    """There is no support vector then, and the prediction is a constant."""
+    X = np.linspace(0, 6, 40)[:, None]
+    y = 1e-3 * np.sin(X).ravel()
+    with pytest.warns(MercerWarning, match=r"within one tube of width 2 epsilon = 0\.2, so there is no support vector"):
+        model = SVR().fit(X, y)
+    assert model.predict(X).std() == 0
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        SVR(epsilon=1e-4).fit(X, y)
+        # A tube through targets that differ may need a slope; rows without a weight are not looked at.
+        SVR().fit(X, 1e3 * y, sample_weight=np.arange(40.0))

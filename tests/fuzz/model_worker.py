@@ -32,7 +32,7 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import check_is_fitted
 
 from mercer import load, save
-from mercer._errors import MemoryBudgetError, MercerError, ModelFileError
+from mercer._errors import DataError, MemoryBudgetError, MercerError, ModelFileError
 
 METHODS = (
     "predict", "predict_proba", "predict_log_proba", "decision_function", "transform", "score_samples", "latent",
@@ -57,6 +57,20 @@ def answers(model: Any, rows: Any) -> dict[str, Any]:
             found[name] = answer(model, name, rows)
         except (MercerError, AttributeError, TypeError):
             continue
+    return found
+
+
+def answers_of_another(model: Any, expected: dict[str, Any], rows: Any) -> dict[str, Any]:
+    """What a loaded model says of the rows, by the methods that the honest one offers."""
+    found: dict[str, Any] = {}
+    for name in expected:
+        try:
+            found[name] = answer(model, name, rows)
+        except DataError:
+            # A model of other rows, such as series of more channels, cannot compare these with its own. It must have an
+            # answer for its own.
+            if not all(np.isfinite(part).all() for part in parts(model.predict(model.X_fit_))):
+                raise
     return found
 
 
@@ -134,7 +148,7 @@ def run_case(path: Path, name: str, honest: Any, rows: Any, expected: dict[str, 
         check_is_fitted(model)
     except NotFittedError:
         return "not fitted"
-    found = {method: answer(model, method, rows) for method in expected}
+    found = answers_of_another(model, expected, rows)
     odd = not_finite(found, but)
     if odd is not None and not holds_large_numbers(model):
         raise AssertionError(f"{odd} is not finite")
@@ -156,6 +170,8 @@ def main() -> None:
     signal.signal(signal.SIGALRM, _ring)
     names = [name for name in CASES if given.only in name]
     counts: Counter[str] = Counter()
+    if given.keep:
+        Path(given.keep).mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as folder:
         target = Path(folder) / "mutant.mercer"
         made: dict[str, Any] = {}

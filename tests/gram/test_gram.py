@@ -304,6 +304,19 @@ def test_as_an_array_of_numpy(make: Any, symmetric: bool, dtype: Any) -> None:
     assert K.T.shape == K.shape[::-1]
 
 
+@MAKERS
+def test_sums_and_extremes_are_those_of_the_entries_and_arithmetic_says_what_to_pass(make: Any) -> None:
+    K = make(True)
+    wanted = K.dense()
+    for reduce in (np.sum, np.max, np.min, np.prod, np.any, np.all):
+        for options in ({}, {"axis": 0}, {"axis": 1, "keepdims": True}):
+            np.testing.assert_array_equal(reduce(K, **options), reduce(wanted, **options))
+    np.testing.assert_allclose(np.matmul(wanted, K), wanted @ wanted, rtol=1e-12)
+    for by_elements in (np.exp, lambda K: wanted + K, lambda K: np.multiply(K, 2.0)):
+        with pytest.raises(TypeError, match=r"works by elements.*Pass the entries, numpy\.asarray\(K\)"):
+            by_elements(K)
+
+
 def test_copies_of_a_stored_matrix() -> None:
     K = _precomputed(True)
     assert np.asarray(K) is K.matrix and np.asarray(K, copy=False) is K.matrix

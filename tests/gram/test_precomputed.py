@@ -4,12 +4,15 @@ import tracemalloc
 
 import numpy as np
 import pytest
+from sklearn.base import clone
 from sklearn.datasets import load_digits
 
-from mercer import SVC, kernels
+import mercer
+from mercer import SVC, SVR, OneClassSVM, kernels
 from mercer._errors import DataError
-from mercer.gram import PrecomputedGram
-from mercer.gram.precomputed import check_square
+from mercer.estimators._base import KernelEstimator
+from mercer.gram import PrecomputedGram, precomputed
+from mercer.gram.precomputed import check_square, worst_asymmetry
 
 RNG = np.random.default_rng(0)
 A = RNG.normal(size=(9, 4))
@@ -95,9 +98,80 @@ def test_one_entry_that_is_wrong_is_found_wherever_it_is(size, dtype):
                 check_square(bad)
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_the_worst_asymmetry_is_found_among_smaller_ones(dtype):
+    n, edges = 300, (0, 31, 32, 255, 256, 299)
+    noise = np.random.default_rng(3).uniform(0, 1e-3, (n, n)).astype(dtype)
+    for base in (np.eye(n, dtype=dtype), np.eye(n, dtype=dtype) + noise):
+        for i, j in [(i, j) for i in edges for j in edges if i != j]:
+            bad = base.copy()
+            bad[i, j] += 0.5
+            for matrix in (bad, np.asfortranarray(bad)):
+                gap, row, column = worst_asymmetry(matrix)
+                assert (row, column) == (min(i, j), max(i, j))
+                assert gap == abs(bad[i, j] - bad[j, i])
+
+
 @pytest.mark.parametrize("n", [400, 1500])
 def test_a_matrix_that_curves_downwards_is_found_from_some_of_its_rows(n):
     x = np.linspace(0, 3, n)[:, None]
     distance = np.abs(x - x.T)
     with pytest.raises(ValueError, match="indefinite"):
         SVC(kernel="precomputed", allow_indefinite=False).fit(distance, x[:, 0] > 1)
+
+
+@pytest.mark.parametrize("wrong", [np.nan, np.inf])
+@pytest.mark.parametrize("at", [(0, 0), (3, 61), (61, 3)])
+def test_every_learner_refuses_a_matrix_with_an_entry_that_is_not_finite(at, wrong):
+    K, y = np.eye(62) + 1.0, np.tile([0.0, 1.0], 31)
+    K[at] = wrong
+    public = [getattr(mercer, name) for name in mercer.__all__]
+    learners = [one for one in public if isinstance(one, type) and issubclass(one, KernelEstimator)]
+    assert len(learners) > 12
+    for learner in learners:
+        for allowed in ("warn", True):
+            with pytest.raises(DataError, match=r"nan|NaN|inf"):
+                learner(kernel="precomputed").set_params(**_silent(learner, allowed)).fit(K, y)
+
+
+def _silent(learner, allowed):
+    return {"allow_indefinite": allowed} if "allow_indefinite" in learner().get_params() else {}
+
+
+@pytest.mark.parametrize("wrong", [np.nan, np.inf])
+def test_values_of_new_rows_have_to_be_finite(wrong):
+    X = np.random.default_rng(0).normal(size=(40, 3))
+    model = SVC(kernel="precomputed").fit(X @ X.T, X[:, 0] > 0)
+    bad = X[:5] @ X.T
+    bad[2, 7] = wrong
+    with pytest.raises(DataError, match=r"X contains (NaN|infinity)"):
+        model.predict(bad)
+
+
+@pytest.mark.parametrize("learner", [OneClassSVM(nu=0.1), SVR()])
+def test_a_stored_matrix_is_read_as_it_lies(learner):
+    x = np.random.default_rng(0).normal(size=(900, 2))
+    K, y = kernels.RBF(1.0)(x), np.sin(x[:, 0])
+    learner.set_params(kernel="precomputed").fit(K, y)
+    # The copy in float32 would take 3.1 MiB; the part whose definiteness is examined takes 4.
+    with mercer.config(memory="4.1MiB"):
+        limited = clone(learner).fit(K, y)
+    assert limited.certificate_.kkt_violation <= 1e-3
+    assert limited.certificate_.peak_bytes < K.nbytes // 2
+    rows = clone(learner).set_params(kernel=kernels.RBF(1.0)).fit(x, y)
+    assert learner.certificate_.dual == pytest.approx(rows.certificate_.dual, rel=1e-4)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_rounding_is_seen_in_the_one_pass_over_the_matrix(monkeypatch, dtype):
+    X = np.random.default_rng(0).normal(size=(300, 4))
+    rounded = (X @ X.T).astype(dtype)
+    rounded[1, 0] *= dtype(1 + 4 * np.finfo(dtype).eps)
+    rounded[290, 7] *= dtype(1 - 4 * np.finfo(dtype).eps)
+    assert worst_asymmetry(rounded)[0] > 0
+
+    def never(*_):
+        raise AssertionError("the worst asymmetry is not needed")
+
+    monkeypatch.setattr(precomputed, "widest_gap", never)
+    assert check_square(rounded) is rounded

@@ -116,7 +116,7 @@ _FAULTS = {
     "diagonal": "diagonal",
     "asymmetric": "transpose",
     "together": "pairs alone",
-    "nan": "NaN or infinities",
+    "nan": "returned nan",
     "definite": "declared positive semi-definite, and its Gram matrix has the eigenvalue",
     "conditional": "on vectors that sum to 0",
     "word": "definiteness is 'maybe'",

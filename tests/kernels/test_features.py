@@ -134,7 +134,7 @@ def test_the_table_of_many_features() -> None:
     ids = np.concatenate([ids, ids[::-1]])
     starts = np.array([0, 6000, 6000, 12000])
     columns, values, kept = np.empty(12000, np.int32), np.empty(12000), np.empty(4, np.int64)
-    firsts = counts.tabulate(ids, np.ones(12000), starts, columns, values, kept)
+    firsts = counts.tabulate(ids, np.ones(12000), starts, columns, values, kept, np.zeros(1, np.uint8))
     assert kept.tolist() == [0, 6000, 6000, 12000] and np.array_equal(firsts, np.arange(6000))
     assert np.array_equal(ids[firsts][columns[6000:]], ids[6000:]) and (values == 1).all()
     found = np.empty(3, np.int32)

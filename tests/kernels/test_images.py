@@ -91,9 +91,30 @@ def test_containers():
         images[0][0, 0] = 1.0
 
 
+def test_the_order_of_the_axes():
+    colour = np.random.default_rng(0).random((4, 6, 5, 3))
+    wanted = Images.of(colour)
+    assert Images.from_array(colour.transpose(0, 3, 1, 2), axes="nchw") == wanted
+    assert Images.from_array(list(colour), axes="nhwc") == Images.from_array(colour, axes="nhwc") == wanted
+    grey = colour[..., 0]
+    for array, axes in ((grey, "nhw"), (grey[..., None], "nhwc"), (grey[:, None], "nchw")):
+        assert Images.from_array(array, axes=axes) == Images.of(grey)
+    # Where the array alone does not tell, as of four images (3, 20) with an alpha channel.
+    unclear = np.zeros((2, 3, 20, 4))
+    assert [Images.from_array(unclear, axes=axes)[0].shape for axes in ("nhwc", "nchw")] == [(3, 20, 4), (20, 4, 3)]
+    assert len(Images.of(list(unclear))) == 2 and Images.from_array(np.zeros((9, 8, 3)), axes="nhw").channels == 1
+    with pytest.raises(ParameterError, match=r"axes must be 'nhw' .* and is 'hwc'"):
+        Images.from_array(colour, axes="hwc")
+
+
 @pytest.mark.parametrize(
     ("X", "words"),
     [
+        (np.zeros((2, 3, 20, 20)), 'of shape (3, 20, 20). Pass mercer.data.images.Images.from_array(X, axes="nchw")'),
+        (np.zeros((2, 1, 20, 20)), 'of shape (1, 20, 20). Pass mercer.data.images.Images.from_array(X, axes="nchw")'),
+        (np.zeros((2, 20, 20, 1)), 'of shape (20, 20, 1). Pass mercer.data.images.Images.from_array(X, axes="nhwc")'),
+        (np.zeros((2, 3, 20, 4)), "which may be (n, height, width, channels) or (n, channels, height, width)"),
+        (np.zeros((20, 24, 3)), "it would be 20 grey images of width 3. If it is a single image in colour, pass [X]"),
         ([np.zeros((2, 2)), np.zeros(4)], "row 1 of X: an image must be an array (height, width)"),
         ([np.zeros((2, 2, 2))], "and is of shape (2, 2, 2)"),
         ([[["a"]]], "and is an array of <U1"),

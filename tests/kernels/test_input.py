@@ -230,7 +230,7 @@ def test_kernels_that_need_dense_rows_say_so(kernel: Kernel) -> None:
         (sp.csr_matrix(np.ones((2, 3)) + 1j), "X holds complex numbers"),
         (np.full((2, 3), np.datetime64("2020-01-01")), r"X holds dates or times \(datetime64"),
         (pd.DataFrame({"a": pd.to_datetime(["2020-01-01"])}), "X holds dates or times"),
-        (np.ma.masked_greater(np.ones((2, 3)), 0.5), "X has masked entries; fill them in"),
+        (np.ma.masked_greater(np.ones((2, 3)), 0.5), "X has 6 masked entries; fill them in"),
         ([["a", "b", "c"]], "must be a table of numbers, and it is not: .*Encode text and categories"),
         ("text", "must be a table of numbers"),
         ([[1, 2], [3]], "must be a table of numbers"),

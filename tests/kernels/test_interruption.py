@@ -34,6 +34,8 @@ LONG = {
     "words of signatures": (kernels.Signature(10), _WALK, np.zeros((2, 2))),
     "subsequences": (kernels.Subsequence(4), "ab" * 150_000, "ab"),
     "edits": (kernels.EditDistance(0.1), "ab" * 1_500_000, "ab"),
+    "shifted windows": (kernels.WeightedDegree(5, shift=200_000), "ab" * 200_000, "ab"),
+    "substrings": (kernels.Spectrum(20_000), "abcdefgh" * 125_000, "ab" * 10_000),
     "windows": (kernels.GappyKmers(8, 4), "ab" * 400_000, "ab"),
     "walks": (kernels.RandomWalk(0.2499999), (_LINE,), ([(0, 1)],)),
 }

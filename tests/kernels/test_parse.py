@@ -96,7 +96,7 @@ def test_what_a_kernel_prints_reads_back_as_an_equal_kernel(kernel):
         ("RBF + Linear()", ["column 1", "write RBF()"]),
         ("RBF(", ["column 4", "never closed"]),
         ("RBF(-1)", ["column 1", "length_scale", "above 0", "-1.0"]),
-        ("RBF(lenght_scale=2)", ["lenght_scale", "it takes length_scale"]),
+        ("RBF(lenght_scale=2)", ["no parameter lenght_scale", "RBF(length_scale=2)"]),
         ("RBF(length_scale=1, length_scale=2)", ["column 34", "length_scale is given twice"]),
         ("RBF(1, 2, 3)", ["too many positional arguments", "length_scale"]),
         ("RBF() - Linear()", ["difference of kernels is not a kernel"]),

@@ -5,7 +5,7 @@ import pytest
 from sklearn.svm import SVC as LibSVC
 
 from mercer import SVC
-from mercer.loops.newton import newton_step
+from mercer.loops.newton import newton_step, newton_step_in_groups
 
 
 def problem(q=9):
@@ -71,3 +71,18 @@ def test_many_small_classes_are_exact_in_few_steps():
     assert ours.certificate_.kkt_violation <= 1e-9
     # Without Newton steps the last digits take several times as many as the tolerance of 1e-3.
     assert ours.n_iter_.sum() < 2 * peer.n_iter_.sum()
+
+
+@pytest.mark.parametrize("a", [0, 1, 4, 9])
+def test_a_step_in_two_groups_keeps_both_sums(a):
+    K, beta, F = problem()
+    q, before = len(beta), beta.copy()
+    L, index, d, ones = np.empty((20, 20)), np.empty(20, np.int64), np.empty(20), np.empty((2, 20))
+    wide = np.full(q, 1e3)
+    assert newton_step_in_groups(K, F, beta, -wide, wide, a, L, index, d, ones)
+    # With every weight free the gradient is one number in each group, and the sums are as before.
+    for part in (slice(0, a), slice(a, q)):
+        if len(F[part]):
+            assert np.ptp(F[part]) < 1e-9
+            assert beta[part].sum() == pytest.approx(before[part].sum(), abs=1e-9)
+    assert np.abs(beta - before).max() > 1e-3

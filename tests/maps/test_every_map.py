@@ -18,8 +18,16 @@ from sklearn.utils.estimator_checks import check_estimator
 
 from mercer import load, maps, save
 from mercer._errors import DataError
-from mercer.kernels import ArcCosine, Kernel, Laplacian, Matern
-from mercer.maps import AllSubsetsMap, CountSketchMap, GaussianSeriesMap, NystroemMap, PolynomialMap, RandomFourierMap
+from mercer.kernels import ArcCosine, Kernel, Laplacian, Linear, Matern, Polynomial
+from mercer.maps import (
+    AllSubsetsMap,
+    CountSketchMap,
+    ExplicitMap,
+    GaussianSeriesMap,
+    NystroemMap,
+    PolynomialMap,
+    RandomFourierMap,
+)
 
 X = np.random.default_rng(0).normal(size=(40, 3))
 CASES = [
@@ -27,6 +35,7 @@ CASES = [
     GaussianSeriesMap((1.0, 2.0, 3.0), 2), RandomFourierMap(random_state=0),
     RandomFourierMap(Matern(2.0), 50, orthogonal=True, random_state=0),
     RandomFourierMap(Laplacian(), 21, random_state=0), RandomFourierMap(ArcCosine(1), 31, random_state=0),
+    ExplicitMap(), ExplicitMap(2.0 * Linear() + Polynomial(2) + 0.5), ExplicitMap((Linear() ** 2).normalized()),
     CountSketchMap(random_state=0), CountSketchMap(3, 0.5, 0.0, 30, random_state=0),
     *(NystroemMap(method=m, random_state=0) for m in ("uniform", "kmeans", "leverage", "rpcholesky")),
 ]  # fmt: skip

@@ -137,8 +137,12 @@ def test_what_cannot_be_made(method: str) -> None:
 @every_method
 @pytest.mark.filterwarnings("ignore:(overflow|invalid value) encountered:RuntimeWarning")
 def test_kernel_values_that_overflow(method: str) -> None:
-    with pytest.raises(NumericalError, match=r"k\(x, x\) of Linear\(\) overflow.*Scale the columns of X"):
+    with pytest.raises(NumericalError, match=r"Linear\(\) returned inf; scale the columns of X"):
         NystroemMap(Linear(), 3, method=method).fit(1e160 * X)
+    # Each of them is a number, and their sum is none.
+    large = np.full((60, 1), 1e153) + np.arange(60.0)[:, None] * 1e152
+    with pytest.raises(NumericalError, match=r"k\(x, x\) of Linear\(\) overflow, or their sum. Scale the columns of X"):
+        NystroemMap(Linear(), 3, method=method).fit(large)
     phi = NystroemMap(Linear(), 3, method=method, random_state=0)
     F = 2.0**-400 * phi.fit_transform(2.0**400 * X)
     np.testing.assert_allclose(F @ F.T, X @ X.T, atol=1e-12)

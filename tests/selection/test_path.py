@@ -149,7 +149,7 @@ def test_linear_path_has_coefficients_and_the_others_have_none() -> None:
     X, y = rows(90, 3)
     path = svm_path(X, y, [0.1, 1.0], kernel="linear")
     assert path.coef_path.shape == (2, 3, 3) and (path.coef_path[1] == path[1].coef_).all()
-    with pytest.raises(AttributeError, match="linear kernel only"):
+    with pytest.raises(AttributeError, match="finite feature map only"):
         _ = svm_path(X, y, [1.0]).coef_path
 
 

@@ -13,7 +13,7 @@ from sklearn.model_selection import GridSearchCV, LeaveOneOut
 
 import mercer
 from mercer import KernelRidge, ridge_path
-from mercer._errors import IndefiniteKernelError, MemoryBudgetError, ParameterError
+from mercer._errors import IndefiniteKernelError, MemoryBudgetError, MercerWarning, ParameterError
 from mercer.kernels import RBF, Linear
 
 RNG = np.random.default_rng(0)
@@ -181,3 +181,9 @@ def test_a_kernel_is_evaluated_once() -> None:
 
     path = ridge_path(X, Y, np.geomspace(1e-3, 10, 9), kernel=kernel)
     assert sum(entries) <= 40 * 41 and len(path) == 9
+
+
+def test_a_path_says_where_a_fit_is_worse_than_the_mean():
+    with pytest.warns(MercerWarning, match="the mean squared error on its own rows") as caught:
+        ridge_path(X, Y + 1e3, [0.1, 1.0, 10.0], kernel="rbf")
+    assert len([w for w in caught if "on its own rows" in str(w.message)]) == 3

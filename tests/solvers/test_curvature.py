@@ -9,6 +9,7 @@ from scipy.linalg import null_space
 from mercer._errors import IndefiniteKernelError, KernelValueError
 from mercer.gram import Gram, PrecomputedGram
 from mercer.kernels import RBF, Linear, NegativeDistance, Sigmoid, from_function
+from mercer.solvers import curvature
 from mercer.solvers.curvature import lowest_quotient, require_conditionally_positive, require_kernel, require_positive
 
 X = np.random.default_rng(0).normal(size=(150, 3))
@@ -71,6 +72,28 @@ def test_without_the_sum_every_direction_counts() -> None:
             require_positive(PrecomputedGram(K))
 
 
+@pytest.mark.parametrize("require", [require_positive, require_conditionally_positive])
+def test_a_cholesky_factor_spares_a_positive_matrix_the_lanczos_steps(monkeypatch, require) -> None:
+    rows = np.random.default_rng(2).normal(size=(600, 3))
+    K = RBF(1.0)(rows)
+
+    def never(*_: object) -> None:
+        raise AssertionError("Lanczos ran")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(curvature, "_ritz_values", never)
+        given = K.copy()
+        require(PrecomputedGram(given))
+        require(PrecomputedGram(K[:100, :100]))
+        require(PrecomputedGram(K.astype(np.float32)))
+        require(Gram(RBF(1.0), rows))
+        assert (given == K).all()
+    # One entry of the sampled rows that makes them indefinite is still found, and the direction described.
+    K[0, 599] = K[599, 0] = 1.5
+    with pytest.raises(IndefiniteKernelError, match=r"512 of its 600 rows is indefinite: c'Kc = -[0-9.]+ for a unit"):
+        require(PrecomputedGram(K))
+
+
 def test_a_spread_sample_of_a_function_is_looked_at() -> None:
     rows = np.random.default_rng(2).normal(size=(2000, 3))
     called = []
@@ -106,3 +129,26 @@ def test_quotients_lie_within_the_spectrum_where_the_krylov_space_ends(balanced,
     span = null_space(np.ones((1, n))) if balanced else np.eye(n)
     values = np.linalg.eigvalsh(span.T @ K @ span) if span.size else np.zeros(1)
     assert least == pytest.approx(values[0], abs=1e-9 * max(1.0, values[-1]))
+
+
+@pytest.mark.parametrize("scale", [1e-50, 1e-10, 1.0, 1e10, 1e50])
+@pytest.mark.parametrize("lowest", [-0.1, -1e-3, -1e-5, 1e-5, 1e-3])
+def test_eigenvalues_next_to_zero_are_told_by_their_sign(
+    monkeypatch: pytest.MonkeyPatch, lowest: float, scale: float
+) -> None:
+    rng = np.random.default_rng(0)
+    Q = np.linalg.qr(rng.standard_normal((300, 300)))[0]
+    # The largest entry of the diagonal is about 1, and so is the scale of what counts as rounding.
+    values = np.r_[np.full(150, 2.0), rng.uniform(0.01, 0.2, 149), lowest]
+    K = scale * (Q * values) @ Q.T
+    gram = PrecomputedGram((K + K.T) / 2)
+    if lowest < 0:
+        with pytest.raises(IndefiniteKernelError):
+            require_positive(gram)
+        return
+
+    def never(*_: object) -> None:
+        raise AssertionError("a matrix that has a Cholesky factor needs no Lanczos")
+
+    monkeypatch.setattr(curvature, "_ritz_values", never)
+    require_positive(gram)

@@ -59,6 +59,41 @@ def test_strips_and_threads(monkeypatch: pytest.MonkeyPatch, n: int, width: int)
     np.testing.assert_array_equal(ShiftedBand(form, 0.3).inverse_diagonal(np.ascontiguousarray(Q), 1), diagonal)
 
 
+def decaying(n: int, seed: int = 0) -> np.ndarray:
+    X = np.random.default_rng(seed).normal(size=(n, 4))
+    return np.exp(-0.05 * ((X[:, None] - X) ** 2).sum(axis=2))
+
+
+def test_the_rest_in_float32_rounds_the_rest_alone() -> None:
+    n = 700
+    A = decaying(n)
+    size = np.linalg.norm(A, 2)
+    early, late = (reduce_to_band(A.copy(), single_below=below) for below in (2.0 * size, 1e-3))
+    for form, scale in ((early, size), (late, 1e-3)):
+        kinds = [each.V.dtype for each in form.reflectors]
+        assert kinds[-1] == np.float32 and form.band.dtype == np.float64
+        assert (kinds[0] == np.float32) == (form is early)
+        rebuilt = form.back(form.back(dense(form)).T)
+        # A few roundings in float32 of what was left, for each of 22 panels.
+        assert np.linalg.norm(rebuilt - A, 2) <= 22 * 8 * np.finfo(np.float32).eps * scale
+        Q = form.orthogonal(np.empty((n, n), np.float32))
+        assert np.abs(Q.T @ Q - np.eye(n)).max() <= 100 * n**0.5 * np.finfo(np.float32).eps
+    # An eighth of the columns at the latest.
+    kinds = [each.V.dtype for each in reduce_to_band(A.copy(), single_below=1e-300).reflectors]
+    assert kinds.count(np.dtype(np.float64)) == 3
+
+
+def test_the_rest_in_float32_has_the_same_bits_for_any_number_of_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(band, "_STRIP", 16)
+    monkeypatch.setattr(band, "_ALONE", 0)
+    A = decaying(200)
+    seen = []
+    for n_jobs in (1, 2, 3):
+        form = reduce_to_band(A.copy(), 8, n_jobs, single_below=1.0)
+        seen.append([form.band.tobytes(), form.orthogonal(np.empty((200, 200), np.float32), n_jobs).tobytes()])
+    assert seen[0] == seen[1] == seen[2]
+
+
 def test_a_matrix_of_several_strips() -> None:
     A = positive(700)
     form = reduce_to_band(A.copy())

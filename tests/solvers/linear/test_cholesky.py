@@ -16,12 +16,12 @@ from mercer._errors import (
     ParameterError,
 )
 from mercer.gram import PrecomputedGram
+from mercer.solvers.algebra.conjugate_gradients import refine
+from mercer.solvers.algebra.symmetric_store import SymmetricStore
 from mercer.solvers.linear import cholesky
 from mercer.solvers.linear.cholesky import DOUBLE, LDL, LEAST_SQUARES, SINGLE, solve
 from mercer.solvers.linear.linear_system import LinearSystem
-from mercer.solvers.linear.symmetric_store import SymmetricStore
 from mercer.solvers.solution import Status
-from mercer.solvers.svm.refine import refine
 
 
 def positive(n: int, seed: int = 0, rank: int | None = None) -> np.ndarray:

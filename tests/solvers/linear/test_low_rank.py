@@ -75,6 +75,20 @@ def test_what_has_no_low_rank_or_is_not_positive(matrix: np.ndarray) -> None:
     np.testing.assert_array_equal(matrix, before)
 
 
+@pytest.mark.parametrize("w", [None, RNG.uniform(0.1, 2.0, 120)], ids=["one", "parts"])
+def test_a_high_rank_is_told_by_some_rows(monkeypatch: pytest.MonkeyPatch, w: np.ndarray | None) -> None:
+    evaluated = []
+    rows = ScaledGram.rows
+    monkeypatch.setattr(ScaledGram, "rows", lambda self, index: evaluated.extend(index) or rows(self, index))
+    scale = None if w is None else np.sqrt(w)
+    points = np.random.default_rng(2).normal(size=(120, 6))
+    # Every second row twice: ranks of 120 and of 60, of which up to 80 are looked for.
+    for matrix, low in ((RBF(0.7)(points), False), (RBF(0.7)(np.repeat(points[:60], 2, axis=0)), True)):
+        evaluated.clear()
+        form = find_low_rank(ScaledGram(PrecomputedGram(matrix), scale), most=80)
+        assert (form is not None) == low and (len(set(evaluated)) >= 60 if low else len(evaluated) <= 40)
+
+
 def test_rows_that_repeat_others() -> None:
     K = RBF(1.0)(np.repeat(X[:9], 20, axis=0))
     form = find_low_rank(ScaledGram(PrecomputedGram(K)), most=45)

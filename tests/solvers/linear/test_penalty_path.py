@@ -14,10 +14,12 @@ import mercer
 from mercer._errors import IndefiniteKernelError, MemoryBudgetError, MercerWarning, NumericalError, ParameterError
 from mercer.gram import PrecomputedGram
 from mercer.kernels import RBF
-from mercer.solvers.linear import cholesky
-from mercer.solvers.linear.choose_penalty import choose, default_penalties, trace
+from mercer.solvers.linear import cholesky, choose_penalty
+from mercer.solvers.linear.choose_penalty import choose
 from mercer.solvers.linear.linear_system import LinearSystem
-from mercer.solvers.linear.penalty_path import BAND, PenaltyPath
+from mercer.solvers.linear.penalty_curves import default_penalties, trace
+from mercer.solvers.linear.penalty_path import BAND, SINGLE_BAND, PenaltyPath
+from mercer.solvers.linear.shifted_band import ShiftedBand
 from mercer.solvers.solution import Status
 
 RNG = np.random.default_rng(0)
@@ -189,6 +191,108 @@ def test_the_choice_is_a_minimum_of_its_curve(criterion, apart: bool) -> None:
             equal = 0.5 * 25 * 1e-4 if criterion == "evidence" else 1e-4 * found[:, j].min()
             assert at <= found[:, j].min() + equal
             assert at <= values[:, j].min() + 2 * equal
+
+
+@pytest.mark.parametrize("w", [None, WHOLE, PARTS], ids=["one", "whole", "parts"])
+def test_errors_in_training_bound_those_of_leave_one_out_from_below(w: np.ndarray | None) -> None:
+    weights = np.ones(25) if w is None else w
+    with ExitStack() as held:
+        path = path_of(w, held)
+        for alpha in (1e-4, 0.1, 7.0):
+            found = path.training_errors(alpha)
+            np.testing.assert_allclose(found, weights @ (T - fit(weights, alpha)) ** 2 / weights.sum(), rtol=1e-7)
+            criteria, errors = path.criteria_and_errors(alpha)
+            assert (found <= criteria["loo"]).all()
+            np.testing.assert_allclose((np.asarray(errors) ** 2).sum(axis=0), criteria["loo"], rtol=1e-12)
+
+
+def left_out_problem(noise: float, scale: float, seed: int) -> LinearSystem:
+    rng = np.random.default_rng(seed)
+    rows = rng.normal(size=(200, 3))
+    target = np.sin(2 * rows[:, 0]) + rows[:, 1] + noise * rng.normal(size=200)
+    return LinearSystem(PrecomputedGram(RBF(scale)(rows)), np.column_stack([target, target**2]), [0.0, 0.0])
+
+
+@pytest.mark.parametrize("apart", [True, False])
+@pytest.mark.parametrize("noise", [0.0, 0.1, 1.0, 10.0])
+@pytest.mark.parametrize("scale", [0.3, 1.0, 4.0])
+def test_leave_one_out_is_least_where_few_diagonals_say(
+    monkeypatch: pytest.MonkeyPatch, noise: float, scale: float, apart: bool
+) -> None:
+    calls = []
+    whole = ShiftedBand.inverse_diagonal
+    monkeypatch.setattr(ShiftedBand, "inverse_diagonal", lambda *a: calls.append(1) or whole(*a))
+    for seed in range(3):
+        with ExitStack() as held:
+            path = PenaltyPath(left_out_problem(noise, scale, seed), held, single_rows=True)
+            calls.clear()
+            chosen, curves = choose(path, "loo", None, apart=apart)
+            tried = len(calls)
+            exact = trace(path, curves.alphas)
+            dense = trace(path, np.geomspace(*default_penalties(200.0)[[0, -1]], 600))
+        # Every value that is given is exact, whatever was interpolated on the way.
+        np.testing.assert_array_equal(curves.loo, exact.loo)
+        values, found = (np.asarray(c.loo) if apart else np.sum(c.loo, axis=1, keepdims=True) for c in (dense, curves))
+        at = found[np.searchsorted(curves.alphas, chosen[: values.shape[1]]), np.arange(values.shape[1])]
+        assert (at <= values.min(axis=0) * (1 + 2e-4)).all()
+        # The grid and Brent's method take 28 to 34 for one choice.
+        assert tried <= (32 if apart else 18)
+
+
+def test_the_least_leave_one_out_may_be_at_an_end_of_the_penalties() -> None:
+    rng = np.random.default_rng(0)
+    rows = rng.normal(size=(60, 2))
+    matrix = RBF(1.0)(rows)
+    nothing, all_of_it = rng.normal(size=60), matrix @ rng.normal(size=60)
+    with ExitStack() as held:
+        path = PenaltyPath(LinearSystem(PrecomputedGram(matrix + 0.1 * np.eye(60)), nothing[:, None], [0.0]), held,
+                           single_rows=True)  # fmt: skip
+        assert choose(path, "loo", None, apart=False)[0][0] == default_penalties(path.size)[-1]
+        path = PenaltyPath(LinearSystem(PrecomputedGram(matrix), all_of_it[:, None], [0.0]), held, single_rows=True)
+        assert choose(path, "loo", None, apart=False)[0][0] <= 2 * default_penalties(path.size)[0]
+
+
+def slowly_decaying(n: int, noise: float) -> LinearSystem:
+    rng = np.random.default_rng(3)
+    rows = rng.normal(size=(n, 8))
+    target = np.sin(2 * rows[:, 0]) + rows[:, 1] + noise * rng.normal(size=n)
+    return LinearSystem(PrecomputedGram(RBF(3.0)(rows)), np.column_stack([target, target**2]), [0.0, 0.0])
+
+
+@pytest.mark.parametrize("criterion", ["loo", "gcv", "evidence"])
+@pytest.mark.parametrize("alphas", [None, np.geomspace(1e-3, 10.0, 9)], ids=["any", "given"])
+def test_float32_chooses_what_float64_does(monkeypatch: pytest.MonkeyPatch, criterion, alphas) -> None:
+    system = slowly_decaying(600, 0.3)
+    found = []
+    for mixed_from in (600, 601):
+        monkeypatch.setattr(choose_penalty, "MIXED_FROM", mixed_from)
+        with ExitStack() as held:
+            path, chosen, curves = choose_penalty.reduce_and_choose(system, held, criterion, alphas, apart=True)
+            found.append((path.single, chosen, curves, path.solutions(chosen[None])[0]))
+    (single, chosen, curves, solution), (double, expected, exact, reference) = found
+    assert single and not double and solution.state.method == SINGLE_BAND and reference.state.method == BAND
+    # Brent's method ends within 2e-3 of a logarithm, and three digits are given.
+    np.testing.assert_allclose(np.log10(chosen), np.log10(expected), atol=0 if alphas is not None else 6e-3)
+    grid = default_penalties(600.0) if alphas is None else alphas
+    for j, alpha in enumerate(expected):
+        near = grid[np.abs(np.log10(grid / alpha)) < 1]
+        ours, theirs = (c.of(criterion)[np.searchsorted(c.alphas, near), j] for c in (curves, exact))
+        off = 600 * 5e-5 if criterion == "evidence" else 5e-5 * theirs
+        assert (np.abs(ours - theirs) <= off).all()
+    assert solution.certificate.kkt_violation <= 1e-11 and 0 <= solution.certificate.gap < 1e-20 * 600
+
+
+def test_float32_gives_way_where_it_could_change_the_choice(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(choose_penalty, "MIXED_FROM", 600)
+    with ExitStack() as held:
+        # Without noise the best penalty is small.
+        system = slowly_decaying(600, 0.0)
+        path, chosen, _ = choose_penalty.reduce_and_choose(system, held, "gcv", None, apart=False)
+        assert not path.single and chosen[0] < 1e-3
+        # A matrix that is singular with the penalty in float32 may be regular in float64.
+        path, chosen, _ = choose_penalty.reduce_and_choose(system, held, "gcv", np.array([1e-9]), apart=False)
+        assert not path.single and chosen.tolist() == [1e-9, 1e-9]
+    assert mercer.engine.memory._process.held == 0
 
 
 def test_a_choice_among_given_penalties_takes_the_largest_of_equals() -> None:

@@ -180,6 +180,15 @@ def test_a_problem_that_makes_no_sense_is_refused(y, upper, error, words):
         BoxQP.classification(PrecomputedGram(np.eye(3)), np.array(y), np.array(upper))
 
 
+def test_a_total_beyond_the_box_by_rounding_alone_is_moved_to_its_end():
+    gram, upper = PrecomputedGram(np.eye(3)), np.array([0.1, 0.2, 0.3])
+    most = float(upper.sum())
+    problem = BoxQP(gram, np.zeros(3), np.zeros(3), upper, totals=(np.nextafter(most, 1.0),))
+    assert problem.totals == (most,)
+    with pytest.raises(DataError, match="is asked for"):
+        BoxQP(gram, np.zeros(3), np.zeros(3), upper, totals=(most * (1 + 1e-14),))
+
+
 @pytest.mark.parametrize("room", [0, 3, 100])
 def test_rows_are_right_whatever_is_kept(room, rng):
     X = rng.standard_normal((5000, 4))

@@ -8,15 +8,31 @@ from mercer._errors import DataError, MemoryBudgetError, NumericalError, Paramet
 from mercer.engine import memory
 from mercer.gram import Gram, PrecomputedGram
 from mercer.kernels import RBF, Linear, Polynomial
-from mercer.loops.sgd import slope
+from mercer.loops.losses import margin_value, slope
+from mercer.losses import OwnLoss, as_loss
 from mercer.solvers.solution import Status
 from mercer.solvers.svm.box_qp import BoxQP
-from mercer.solvers.svm.margin_losses import LOSSES
 from mercer.solvers.svm.smo import solve_box_qp
 from mercer.solvers.svm.stochastic import MarginRisk, one_pass, solve_by_sgd
 from mercer.solvers.svm.stochastic_rows import FeatureRows, KernelRows, Walk
 
 ONE = np.array([1])
+
+
+class OwnModifiedHuber:
+    """What ``ModifiedHuber`` is, without compiled code."""
+
+    targets = "signs"
+    step_bound = 2.0
+
+    def value(self, y, f):
+        return np.where(y * f < -1, -4 * y * f, np.maximum(0, 1 - y * f) ** 2)
+
+    def gradient(self, y, f):
+        return -y * np.clip(2 * (1 - y * f), 0, 4)
+
+
+LOSSES = {name: as_loss(name) for name in ("hinge", "squared_hinge", "log_loss", "modified_huber")}
 every_loss = pytest.mark.parametrize("loss", LOSSES)
 
 
@@ -40,23 +56,26 @@ DERIVATIVES = {
     "hinge": lambda z: -1.0 if z < 1 else 0.0,
     "squared_hinge": lambda z: -2 * (1 - z) if z < 1 else 0.0,
     "log_loss": lambda z: -1 / (1 + np.exp(z)),
+    "own": lambda z: -4.0 if z < -1 else -2 * (1 - z) if z < 1 else 0.0,
     "modified_huber": lambda z: -4.0 if z < -1 else -2 * (1 - z) if z < 1 else 0.0,
 }
 
 
 @every_loss
 def test_slopes_and_conjugates(loss):
-    known = LOSSES[loss]
+    known, one = LOSSES[loss], np.ones(1)
     for z in (-3.0, -1.5, -0.5, 0.3, 0.9, 1.5, 40.0, -40.0):
-        numeric = (known.value(np.array([z + 1e-6])) - known.value(np.array([z - 1e-6]))) / 2e-6
+        numeric = (known.value(one, np.array([z + 1e-6])) - known.value(one, np.array([z - 1e-6]))) / 2e-6
+        assert margin_value(known.code, z) == pytest.approx(known.value(one, np.array([z]))[0], rel=1e-12)
         assert slope(known.code, z) == pytest.approx(-numeric[0], rel=1e-6, abs=1e-7)
         assert slope(known.code, z) == pytest.approx(-DERIVATIVES[loss](z), rel=1e-12)
     grid = np.linspace(-30, 30, 60_001)
     for u in (0.0, 0.1, 0.5, 0.9, 1.0):
-        assert known.gain(np.array([u]))[0] == pytest.approx((known.value(grid) + u * grid).min(), abs=1e-6)
+        least = (known.value(one, grid) + u * grid).min()
+        assert -known.conjugate(one, np.array([-u]))[0] == pytest.approx(least, abs=1e-6)
 
 
-@every_loss
+@pytest.mark.parametrize("loss", [*LOSSES, "own"])
 @pytest.mark.parametrize("damped", [True, False])
 @pytest.mark.parametrize("average", [True, False])
 @pytest.mark.parametrize("form", ["dense", "sparse", "kernel", "rows in blocks", "few rows at a time"])
@@ -68,9 +87,10 @@ def test_the_steps_are_those_of_a_naive_loop(loss, damped, average, form, rng):
         rows = FeatureRows(F if form == "dense" else sp.csr_matrix(F))
     else:
         rows = KernelRows(Gram(Linear(), X), constant=1.0)
-    risk = MarginRisk(rows, codes, ONE, v, alpha, loss)
+    known = OwnLoss(OwnModifiedHuber()) if loss == "own" else LOSSES[loss]
+    risk = MarginRisk(rows, codes, ONE, v, alpha, known)
     order = np.concatenate([one_pass(risk, "shuffled", state) for state in [np.random.RandomState(5)] for _ in "abc"])
-    shift = LOSSES[loss].steepness * (v * (F**2).sum(axis=1)).max() / alpha if damped else 0.0
+    shift = known.step_bound * (v * (F**2).sum(axis=1)).max() / alpha if damped else 0.0
     expected = naive(F, 2.0 * codes - 1, v, alpha, order, DERIVATIVES[loss], shift)[int(average)]
     with mercer.config(memory={"rows in blocks": 22_000, "few rows at a time": 9_000}.get(form, "1GiB")):
         solution = solve_by_sgd(
@@ -108,10 +128,10 @@ def test_certificate_of_every_loss_encloses_the_optimum(loss, sparse, rng):
     alpha, y = 1e-2, 2.0 * codes - 1
 
     def value(w):
-        return 0.5 * alpha * w @ w + (v * LOSSES[loss].value(y * (X @ w))).mean()
+        return 0.5 * alpha * w @ w + (v * LOSSES[loss].value(y, X @ w)).mean()
 
     best = min(minimize(value, np.zeros(3), method=m, options={"maxiter": 4000}).fun for m in ("BFGS", "Nelder-Mead"))
-    risk = MarginRisk(FeatureRows(sp.csr_array(X) if sparse else X), codes, ONE, v, alpha, loss)
+    risk = MarginRisk(FeatureRows(sp.csr_array(X) if sparse else X), codes, ONE, v, alpha, LOSSES[loss])
     solution = solve_by_sgd(risk, max_epochs=1024, tol=5e-3)
     assert solution.status is Status.converged
     assert solution.certificate.dual <= best + 1e-9 <= solution.certificate.primal + 2e-9
@@ -220,7 +240,7 @@ def test_what_makes_no_sense_is_refused(rng):
         (DataError, r"40 rows need a class and a weight each.*\(39,\)", (rows, codes[:39], ONE, v, 1.0)),
         (DataError, "above 0, and reach from 0.0", (rows, codes, ONE, 0 * v, 1.0)),
         (ParameterError, "alpha must be a finite number above 0, and is -1", (rows, codes, ONE, v, -1.0)),
-        (ParameterError, "no loss 'hing'; the losses are hinge, squared", (rows, codes, ONE, v, 1.0, "hing")),
+        (ParameterError, "one of labels -1 and 1, and 'squared'", (rows, codes, ONE, v, 1.0, as_loss("squared"))),
     ]:
         with pytest.raises(error, match=words):
             MarginRisk(*arguments)
@@ -232,7 +252,7 @@ def test_what_makes_no_sense_is_refused(rng):
 
 def test_overflow_is_an_error_that_says_what_to_do(rng):
     X, codes, v = make(rng)
-    risk = MarginRisk(KernelRows(Gram(Polynomial(3), 10 * X)), codes, ONE, v, 1e-4, "squared_hinge")
+    risk = MarginRisk(KernelRows(Gram(Polynomial(3), 10 * X)), codes, ONE, v, 1e-4, LOSSES["squared_hinge"])
     with pytest.raises(NumericalError, match=r"overflowed after \d+ steps.*damped steps"):
         solve_by_sgd(risk, damped=False)
     assert np.isfinite(solve_by_sgd(risk, max_epochs=1).certificate.primal)

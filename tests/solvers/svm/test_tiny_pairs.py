@@ -92,6 +92,8 @@ def in_the_loop(monkeypatch):
 
 def test_strips_and_classes_that_are_not_small(monkeypatch):
     K, sizes = made()
+    # A matrix whose rows do not lie together is read by strips.
+    K = np.asfortranarray(K)
     left = in_the_loop(monkeypatch)
     whole = solve_pairs(PrecomputedGram(K), sizes, np.ones(len(K)), CONTROLS)
     monkeypatch.setattr(tiny_pairs, "_STRIP", 8 * len(K) * 10)
@@ -106,6 +108,28 @@ def test_strips_and_classes_that_are_not_small(monkeypatch):
     with mercer.config(memory="6KiB"):
         assert_same_answers(solve_pairs(PrecomputedGram(K), sizes, np.ones(len(K)), CONTROLS), whole)
     assert left[-1] == len(rows)
+
+
+@pytest.mark.parametrize("intercept", [True, False])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_a_stored_matrix_is_not_read_by_strips(monkeypatch, dtype, intercept):
+    K, sizes = made()
+    K = K.astype(dtype)
+    controls = replace(CONTROLS, intercept=intercept)
+    strips = solve_pairs(PrecomputedGram(np.asfortranarray(K)), sizes, np.ones(len(K)), controls)
+    order = np.random.default_rng(5).permutation(len(K))
+    shuffled = np.empty_like(K)
+    shuffled[np.ix_(order, order)] = K
+
+    def never(*_):
+        raise AssertionError("a strip was made")
+
+    monkeypatch.setattr(tiny_pairs._TinyPairs, "_solve_strip", never)
+    stored = PrecomputedGram(shuffled).restrict(order, order)
+    once = solve_pairs(stored, sizes, np.ones(len(K)), controls)
+    assert_same_answers(once, strips)
+    again = replace(controls, starts=once.beta.copy(), n_jobs=2)
+    assert_same_answers(solve_pairs(stored, sizes, np.ones(len(K)), again), strips)
 
 
 def test_starts_are_gone_on_from():
