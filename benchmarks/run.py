@@ -1,8 +1,8 @@
 """All benchmarks, or some: ``python benchmarks/run.py [--write] [name ...]``.
 
 The names are those of the modules beside this file: startup, gram, kernel_ridge, ridge_path, logistic, ordinal, gp,
-uci_gp, gpc, golden, svc, svc_hard, svc_predict, svc_probability, svm_growth, svm_path, svr, structure, maps,
-kernel_pca, kernel_kmeans, neighbors, perceptron, strings, online, trees, graphs, series, images.
+uci_gp, gpc, golden, svc, svc_hard, svc_predict, svc_probability, svm_growth, svm_path, svr, precomputed,
+structure, maps, kernel_pca, kernel_kmeans, neighbors, perceptron, strings, online, trees, graphs, series, images.
 Prints a table for each; with ``--write`` it also takes the place of that benchmark's last table in RESULTS.md and
 results.json. Peers come with ``pip install -e '.[bench]'``; data sets are looked for in ``$MERCER_DATA``.
 """
@@ -17,8 +17,9 @@ from harness import Section, as_markdown, machine, read_sections, tell, write_se
 
 ALL = (
     "startup", "gram", "kernel_ridge", "ridge_path", "logistic", "ordinal", "gp", "uci_gp", "gpc", "golden", "svc",
-    "svc_hard", "svc_predict", "svc_probability", "svm_growth", "svm_path", "svr", "structure", "maps", "kernel_pca",
-    "kernel_kmeans", "neighbors", "perceptron", "strings", "online", "trees", "graphs", "series", "images",
+    "svc_hard", "svc_predict", "svc_probability", "svm_growth", "svm_path", "svr", "precomputed", "structure",
+    "maps", "kernel_pca", "kernel_kmeans", "neighbors", "perceptron", "strings", "online", "trees", "graphs", "series",
+    "images",
 )  # fmt: skip
 
 

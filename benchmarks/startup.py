@@ -40,9 +40,11 @@ def _outcome(code: str, cache: str | None = None) -> tuple[list[float], str]:
 
 def _cpu_seconds(command: list[str] | str) -> float:
     """User and system time of a process that runs a command of Mercer, or some code."""
-    what = ["-c", command] if isinstance(command, str) else ["-m", "mercer.cli", *command]
+    what = ["-c", command] if isinstance(command, str) else ["-m", "mercer", *command]
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    subprocess.run([sys.executable, *what], capture_output=True, check=False)
+    done = subprocess.run([sys.executable, *what], capture_output=True, text=True, check=False)
+    if done.returncode != (2 if "missing.csv" in what else 0):
+        raise RuntimeError(f"{what} ended with {done.returncode}: {done.stderr[-500:]}")
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
 
