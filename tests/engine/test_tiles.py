@@ -159,3 +159,19 @@ def test_few_rows_have_wider_tiles_that_threads_share(n: int) -> None:
     assert np.array_equal(outs[0], _whole(n, m)) and np.array_equal(outs[1], outs[0])
     largest = max((columns.stop - columns.start) * n for _, columns in visited)
     assert largest <= tiles.TILE * max(128, n)
+
+
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_converted_copies_in_another_precision(order: str) -> None:
+    rng = np.random.default_rng(0)
+    matrix = np.asarray(rng.normal(size=(700, 2_100)), order=order)
+    matrix[3, 5], matrix[600, 7] = 1e300, np.nan
+    with np.errstate(over="ignore"):
+        expected = matrix.astype(np.float32)
+    copy = tiles.converted(matrix, np.dtype(np.float32))
+    assert copy.flags.c_contiguous and copy.dtype == np.float32
+    np.testing.assert_array_equal(copy, expected)
+    same = tiles.converted(matrix, matrix.dtype)
+    assert not np.shares_memory(same, matrix)
+    np.testing.assert_array_equal(same, matrix)
+    assert tiles.converted(np.empty((0, 3)), np.dtype(np.float32)).shape == (0, 3)

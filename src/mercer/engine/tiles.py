@@ -27,6 +27,8 @@ _FEW, _FEW_COLUMNS, _TALLEST = 128, 256, 8
 GROUPS = 8
 # The partial sums of a symmetric product may take this much; above it, every tile is computed for its row alone.
 PARTIAL_BYTES = 2**28
+# A strip that is copied: a few milliseconds.
+_STRIP_ENTRIES = 2**20
 
 Array = NDArray[np.floating]
 Fill = Callable[[slice, slice, Array], None]
@@ -119,6 +121,29 @@ def _fill_into(fill: Fill, rows: slice, columns: slice, out: Array, mirror: bool
         out[rows, columns] = tile
         if mirror:
             transpose(tile, out[columns, rows])
+
+
+def converted(matrix: Array, dtype: np.dtype, n_jobs: int | None = None) -> Array:
+    """A C-ordered copy in some precision; entries that it cannot hold become infinite.
+
+    By strips, on all threads: memory that is touched for the first time costs seconds where machines share it, and
+    between two strips Ctrl-C is heard.
+
+    >>> converted(np.array([[1.0, 1e300]]), np.dtype(np.float32)).tolist()
+    [[1.0, inf]]
+    """
+    out: Array = np.empty(matrix.shape, dtype)
+
+    def strip(rows: slice) -> Callable[[], None]:
+        def work() -> None:
+            # Each thread has its own.
+            with np.errstate(over="ignore"):
+                out[rows] = matrix[rows]
+
+        return work
+
+    threads.run([strip(rows) for rows in spans(len(matrix), max(_STRIP_ENTRIES // max(matrix.shape[1], 1), 1))], n_jobs)
+    return out
 
 
 def product(

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mercer._errors import IndefiniteKernelError, MercerWarning, NumericalError
-from mercer.engine import decompositions, memory, threads
+from mercer.engine import decompositions, memory, threads, tiles
 from mercer.solvers.algebra.conjugate_gradients import Map, Refined, lengths, refine
 from mercer.solvers.algebra.symmetric_store import SymmetricStore
 from mercer.solvers.linear.linear_system import LinearSystem, LinearSystemState, Matrix, ScaledGram, Vector
@@ -218,8 +218,7 @@ def _solve_mixed(gram: ScaledGram, dense: NDArray[Any] | None, shift: float, b: 
         if dense is None:
             single = gram.dense(np.dtype(np.float32))
         else:
-            with np.errstate(over="ignore"):
-                single = dense.astype(np.float32)
+            single = tiles.converted(dense, np.dtype(np.float32))
         factor = SymmetricStore(single)
         if not factor.factor_cholesky(shift):
             return None

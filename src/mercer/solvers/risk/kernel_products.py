@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mercer._errors import NumericalError
-from mercer.engine import lapack, memory
+from mercer.engine import lapack, memory, tiles
 from mercer.solvers.algebra.conjugate_gradients import Map, lengths, refine
 from mercer.solvers.algebra.symmetric_store import SymmetricStore
 from mercer.solvers.linear.cholesky import MIXED_FROM, check_finite
@@ -94,7 +94,7 @@ class KernelProducts:
         a = len(rows)
         with memory.reserve(8 * a * a, f"the matrix of a Newton step ({a} x {a})"):
             whole = a == len(self.matrix) and bool((rows == np.arange(a)).all())
-            system = self.matrix.copy() if whole else self.matrix[np.ix_(rows, rows)]
+            system = tiles.converted(self.matrix, self.matrix.dtype) if whole else self.matrix[np.ix_(rows, rows)]
             for span in range(0, a, 1024):
                 part = slice(span, span + 1024)
                 system[part] *= directions[part] @ directions.T
@@ -141,8 +141,8 @@ def _shifted(store: SymmetricStore, shift: float) -> Map:
 
 def _in_single(system: Matrix, store: SymmetricStore, b: Matrix) -> Matrix | None:
     n = len(b)
-    with memory.reserve(4 * n * n, f"the float32 factor of a Newton step ({n} x {n})"), np.errstate(over="ignore"):
-        factor = SymmetricStore(system.astype(np.float32))
+    with memory.reserve(4 * n * n, f"the float32 factor of a Newton step ({n} x {n})"):
+        factor = SymmetricStore(tiles.converted(system, np.dtype(np.float32)))
         if not factor.factor_cholesky(0.0):
             return None
 

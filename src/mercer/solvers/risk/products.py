@@ -92,8 +92,7 @@ class Products(ExactProducts):
             return self.matrix
         if not _hold(self.matrix.shape, np.dtype(np.float32), held):
             return None
-        with np.errstate(over="ignore"):
-            return self.matrix.astype(np.float32)
+        return tiles.converted(self.matrix, np.dtype(np.float32), self._n_jobs)
 
     def quick(self, V: Matrix) -> Matrix:
         """In the precision of the matrix that is kept, or in float32."""
