@@ -11,6 +11,7 @@ import math
 import threading
 from collections.abc import Callable, Hashable, Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -123,7 +124,7 @@ def _fill_into(fill: Fill, rows: slice, columns: slice, out: Array, mirror: bool
             transpose(tile, out[columns, rows])
 
 
-def converted(matrix: Array, dtype: np.dtype, n_jobs: int | None = None) -> Array:
+def converted(matrix: Array, dtype: np.dtype, n_jobs: int | None = None) -> NDArray[Any]:
     """A C-ordered copy in some precision; entries that it cannot hold become infinite.
 
     By strips, on all threads: memory that is touched for the first time costs seconds where machines share it, and
@@ -132,7 +133,7 @@ def converted(matrix: Array, dtype: np.dtype, n_jobs: int | None = None) -> Arra
     >>> converted(np.array([[1.0, 1e300]]), np.dtype(np.float32)).tolist()
     [[1.0, inf]]
     """
-    out: Array = np.empty(matrix.shape, dtype)
+    out = np.empty(matrix.shape, dtype)
 
     def strip(rows: slice) -> Callable[[], None]:
         def work() -> None:
