@@ -67,17 +67,31 @@ def _evidence_rows(n: int) -> list[Row]:
         turn[0] += 1
         return warm(theta if turn[0] % 2 else near)[0]
 
-    times = in_turn({
-        "cold": afresh, "warm": onwards, "peer": lambda: peer.log_marginal_likelihood(theta, eval_gradient=True),
-        "floor": lambda: _floor(n),
-    }, repeats=3)  # fmt: skip
+    times = in_turn(
+        {
+            "cold": afresh,
+            "warm": onwards,
+            "peer": lambda: peer.log_marginal_likelihood(theta, eval_gradient=True),
+            "floor": lambda: _floor(n),
+        },
+        repeats=3,
+    )
     difference = abs(afresh() - peer.log_marginal_likelihood(theta))
     rows = []
     for case, name in (("cold start", "cold"), ("from a neighbouring one", "warm")):
         note = f"{times[name] / times['floor']:.1f} x (Cholesky + inverse); evidence differs by {difference:.0e}"
         met = times["peer"] >= EVIDENCE * times[name] and difference <= SAME
-        rows.append(Row(f"evidence and gradient, {case}", "scikit-learn", times[name], times["peer"],
-                        f">= {EVIDENCE:g}", met, note))  # fmt: skip
+        rows.append(
+            Row(
+                f"evidence and gradient, {case}",
+                "scikit-learn",
+                times[name],
+                times["peer"],
+                f">= {EVIDENCE:g}",
+                met,
+                note,
+            )
+        )
     return rows
 
 
@@ -85,9 +99,10 @@ def _fit_row(n: int) -> Row:
     X, y = problem(n)
     ours, peer = contenders()
     times = in_turn(
-        {"ours": lambda: ours.fit(X, y), "peer": lambda: peer.fit(X, y)}, repeats=1,
+        {"ours": lambda: ours.fit(X, y), "peer": lambda: peer.fit(X, y)},
+        repeats=1,
         warm_up=lambda who: (ours if who == "ours" else peer).fit(X[:100], y[:100]),
-    )  # fmt: skip
+    )
     best, theirs = ours.log_marginal_likelihood_value_, peer.log_marginal_likelihood_value_
     note = f"evidence {best:.3f}, scikit-learn {theirs:.3f}; {ours.search_.evaluations} evaluations"
     met = bool(times["peer"] >= FIT * times["ours"] and best >= theirs - 0.01)
@@ -105,10 +120,13 @@ def _classes_row(n: int) -> Row:
         evidence.start = None
         return evidence(ours.theta_)[0]
 
-    times = in_turn({
-        "ours": afresh,
-        "peer": lambda: [part.log_marginal_likelihood(ours.theta_, eval_gradient=True) for part in each],
-    }, repeats=1)  # fmt: skip
+    times = in_turn(
+        {
+            "ours": afresh,
+            "peer": lambda: [part.log_marginal_likelihood(ours.theta_, eval_gradient=True) for part in each],
+        },
+        repeats=1,
+    )
     case, peers_name = f"evidence and gradient, {CLASSES} classes at once", "scikit-learn, one against the rest"
     met = times["peer"] >= times["ours"]
     return Row(case, peers_name, times["ours"], times["peer"], ">= 1", met, "the softmax posterior, not its parts")

@@ -59,9 +59,13 @@ def _dense(X: np.ndarray, pool: ThreadPoolExecutor) -> list[Row]:
     rows = []
     for case, ours, peer, floor in (
         ("dense()", gram.dense, lambda: rbf_kernel(X, gamma=gamma), lambda: _floor(small, pool)),
-        ("rows(n / 4)", lambda: gram.rows(some), lambda: rbf_kernel(X[some], X, gamma=gamma),
-         lambda: _floor(small, pool, n // 4)),
-    ):  # fmt: skip
+        (
+            "rows(n / 4)",
+            lambda: gram.rows(some),
+            lambda: rbf_kernel(X[some], X, gamma=gamma),
+            lambda: _floor(small, pool, n // 4),
+        ),
+    ):
         times = in_turn({"ours": ours, "sklearn": peer, "floor": floor}, repeats=3)
         name = f"{case}, d = {d}"
         ratio, share = times["sklearn"] / times["ours"], times["ours"] / times["floor"]

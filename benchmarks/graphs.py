@@ -38,10 +38,16 @@ SHUFFLES = 10
 LARGE = 1000
 # Accuracies in %: data set, kernels to choose from, what they are called, and as published.
 PUBLISHED = [
-    ("MUTAG", "subtree", 82.05), ("MUTAG", "shortest path", 87.28), ("MUTAG", "WL, shortest path", 83.78),
-    ("ENZYMES", "subtree", 52.22), ("ENZYMES", "shortest path", 41.68), ("ENZYMES", "WL, shortest path", 59.05),
-    ("NCI1", "subtree", 82.19), ("NCI1", "shortest path", 73.47), ("NCI1", "WL, shortest path", 84.55),
-]  # fmt: skip
+    ("MUTAG", "subtree", 82.05),
+    ("MUTAG", "shortest path", 87.28),
+    ("MUTAG", "WL, shortest path", 83.78),
+    ("ENZYMES", "subtree", 52.22),
+    ("ENZYMES", "shortest path", 41.68),
+    ("ENZYMES", "WL, shortest path", 59.05),
+    ("NCI1", "subtree", 82.19),
+    ("NCI1", "shortest path", 73.47),
+    ("NCI1", "WL, shortest path", 84.55),
+]
 
 
 class Set(NamedTuple):
@@ -87,10 +93,11 @@ def _speed(name: str, graphs: list[tuple[Any, ...]]) -> list[Row]:
     theirs = as_grakel(graphs)
     pairs: dict[str, tuple[Kernel, Any]] = {
         "WeisfeilerLehman(5)": (
-            WeisfeilerLehman(5), lambda: PeerWeisfeilerLehman(n_iter=5, base_graph_kernel=PeerHistogram)
+            WeisfeilerLehman(5),
+            lambda: PeerWeisfeilerLehman(n_iter=5, base_graph_kernel=PeerHistogram),
         ),
         "ShortestPath()": (ShortestPath(), PeerShortestPath),
-    }  # fmt: skip
+    }
     rows = []
     for case, (kernel, peer) in pairs.items():
         tell(f"{name}, {case}")

@@ -132,10 +132,13 @@ def machine() -> str:
 def as_markdown(section: Section) -> str:
     """A section of the table."""
     lines = [
-        f"## {section.title}", "", f"{section.date}, {section.machine}; `{section.command}`", "",
+        f"## {section.title}",
+        "",
+        f"{section.date}, {section.machine}; `{section.command}`",
+        "",
         "| case | peer | Mercer, s | peer, s | peer / Mercer | demand | met | note |",
         "|---|---|---|---|---|---|---|---|",
-    ]  # fmt: skip
+    ]
     for r in section.rows:
         lines.append(
             f"| {r.case} | {r.peer} | {_figure(r.ours_seconds, '.3g')} | {_figure(r.peer_seconds, '.3g')} "

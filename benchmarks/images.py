@@ -32,9 +32,17 @@ def _accuracy(n: int) -> list[Row]:
         score = float(SVC(kernel=kernel.normalized(), C=1000.0).fit(images, y).score(new, y_test))
         note = f"{100 * score:.1f} % right, scikit-learn's RBF on pixels {100 * peer:.1f} %"
         rows.append(
-            Row(f"digits, {name}", "RBF on pixels", None, None, f">= {100 * wanted:g} %", score >= wanted, note,
-                {"accuracy": score, "peer": float(peer)})
-        )  # fmt: skip
+            Row(
+                f"digits, {name}",
+                "RBF on pixels",
+                None,
+                None,
+                f">= {100 * wanted:g} %",
+                score >= wanted,
+                note,
+                {"accuracy": score, "peer": float(peer)},
+            )
+        )
     return rows
 
 
@@ -49,8 +57,16 @@ def _bags(count: int) -> Row:
     error = float(np.abs(kernel(bags) - loop()).max())
     times = in_turn({"ours": lambda: kernel(bags), "peer": loop}, repeats=3)
     met = times["ours"] <= times["peer"] and error < 1e-12
-    return Row(f"SetOf(RBF), {count} bags", "loop over pairs, scikit-learn's rbf_kernel", times["ours"], times["peer"],
-               "<= its time, same to 1e-12", met, f"largest difference {error:.1e}", {"error": error})  # fmt: skip
+    return Row(
+        f"SetOf(RBF), {count} bags",
+        "loop over pairs, scikit-learn's rbf_kernel",
+        times["ours"],
+        times["peer"],
+        "<= its time, same to 1e-12",
+        met,
+        f"largest difference {error:.1e}",
+        {"error": error},
+    )
 
 
 def run(n: int = N, bags: int = BAGS) -> list[Row]:

@@ -71,8 +71,15 @@ def against_scikit_learn() -> Row:
     ours.fit(X)
     same = float((ours.labels_ == peer.labels_).mean())
     note = f"{ours.n_iter_} and {peer.n_iter_} iterations; {100 * same:.2f} % of the labels are the same"
-    return Row("linear, n = 50,000, d = 20, 10 clusters", "scikit-learn", times["ours"], times["peer"],
-               "the same labels", same == 1.0, note)  # fmt: skip
+    return Row(
+        "linear, n = 50,000, d = 20, 10 clusters",
+        "scikit-learn",
+        times["ours"],
+        times["peer"],
+        "the same labels",
+        same == 1.0,
+        note,
+    )
 
 
 def fit_here(name: str, n: int) -> dict[str, float]:
@@ -85,18 +92,21 @@ def fit_here(name: str, n: int) -> dict[str, float]:
         model = KernelKMeans(10, gamma=0.02, random_state=0)
     else:
         X = problem(n, 20, 10, spread=1.0).astype(np.float32)
-        model = KernelKMeans(
-            10, gamma=0.02, approximation="nystroem", n_landmarks=LANDMARKS, random_state=0
-        )
+        model = KernelKMeans(10, gamma=0.02, approximation="nystroem", n_landmarks=LANDMARKS, random_state=0)
     with mercer.config(memory=BUDGET), warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         model.fit(X[:1000])
         seconds = seconds_of(lambda: model.fit(X))
     certificate = model.certificate_
     return {
-        "seconds": seconds, "peak": float(peak_so_far()), "iterations": float(model.n_iter_), "rows": float(n),
-        "inertia": model.inertia_, "violation": certificate.kkt_violation, "reserved": float(certificate.peak_bytes),
-    }  # fmt: skip
+        "seconds": seconds,
+        "peak": float(peak_so_far()),
+        "iterations": float(model.n_iter_),
+        "rows": float(n),
+        "inertia": model.inertia_,
+        "violation": certificate.kkt_violation,
+        "reserved": float(certificate.peak_bytes),
+    }
 
 
 def large(name: str, case: str, n: int) -> Row:

@@ -44,9 +44,10 @@ def _row(name: str, X: np.ndarray, y: np.ndarray, C: float) -> Row:
     numbers = np.unique(y, return_inverse=True)[1].astype(np.float64)
     small = slice(None, 500)
     times = in_turn(
-        {"ours": lambda: ours.fit(X, y), "ridge": lambda: ridge.fit(X, numbers)}, repeats=REPEATS,
+        {"ours": lambda: ours.fit(X, y), "ridge": lambda: ridge.fit(X, numbers)},
+        repeats=REPEATS,
         warm_up=lambda who: ours.fit(X[small], y[small]) if who == "ours" else ridge.fit(X[small], numbers[small]),
-    )  # fmt: skip
+    )
     certificate = ours.certificate_
     times_ridge = times["ours"] / times["ridge"]
     note = (
@@ -55,8 +56,16 @@ def _row(name: str, X: np.ndarray, y: np.ndarray, C: float) -> Row:
     )
     met = times_ridge <= MOST and certificate.relative_gap <= GAP
     facts = {"times_ridge": times_ridge, "steps": float(certificate.iterations), "gap": certificate.relative_gap}
-    return Row(f"{name}, C = {C:g}", "KernelRidge.fit", times["ours"], times["ridge"], f"<= {MOST:g} times its time",
-               met, note, facts)  # fmt: skip
+    return Row(
+        f"{name}, C = {C:g}",
+        "KernelRidge.fit",
+        times["ours"],
+        times["ridge"],
+        f"<= {MOST:g} times its time",
+        met,
+        note,
+        facts,
+    )
 
 
 def run(n: int = N) -> list[Row]:

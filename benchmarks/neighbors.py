@@ -25,8 +25,16 @@ def _rows(dtype: str, n: int, m: int) -> Row:
     # Of float32 rows scikit-learn compares distances in float64: nearly equal ones may change places.
     met = times["ours"] <= ALLOWED * times["peer"] and same >= (1.0 if dtype == "float64" else 0.999)
     note = f"{100 * same:.2f} % of the neighbours are the same in the same order"
-    return Row(f"kneighbors, {dtype}", "scikit-learn, brute force", times["ours"], times["peer"],
-               f"<= {ALLOWED:g} x its time", met, note, {"same": same})  # fmt: skip
+    return Row(
+        f"kneighbors, {dtype}",
+        "scikit-learn, brute force",
+        times["ours"],
+        times["peer"],
+        f"<= {ALLOWED:g} x its time",
+        met,
+        note,
+        {"same": same},
+    )
 
 
 def run(n: int = N, m: int = M) -> list[Row]:

@@ -115,8 +115,9 @@ def _row(strategy: str, n: int) -> Row:
         facts |= {"loop": looped / peer, "worst": worst}
         peer *= (n - looped) / looped
     demand = f">= {DEMAND:,.0f} rows a second" + ("" if loop is None else ", same values")
-    return Row(f"partial_fit, {strategy}", "none" if loop is None else "NumPy loop", seconds, peer, demand, met, note,
-               facts)  # fmt: skip
+    return Row(
+        f"partial_fit, {strategy}", "none" if loop is None else "NumPy loop", seconds, peer, demand, met, note, facts
+    )
 
 
 def run(n: int = N) -> list[Row]:

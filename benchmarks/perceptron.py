@@ -68,10 +68,15 @@ def _passes(n: int, gap: float) -> list[Row]:
     K = rbf_kernel(X, gamma=GAMMA)
     ours = KernelPerceptron(KERNEL, max_iter=PASSES, random_state=0)
     ours.fit(X[:500], y[:500])
-    times = in_turn({
-        "ours": lambda: ours.fit(X, y), "loop": lambda: loop(K, y, PASSES, 0),
-        "given": lambda: given(K, y, PASSES, 0), "matrix": lambda: rbf_kernel(X, gamma=GAMMA),
-    }, repeats=3)  # fmt: skip
+    times = in_turn(
+        {
+            "ours": lambda: ours.fit(X, y),
+            "loop": lambda: loop(K, y, PASSES, 0),
+            "given": lambda: given(K, y, PASSES, 0),
+            "matrix": lambda: rbf_kernel(X, gamma=GAMMA),
+        },
+        repeats=3,
+    )
     theta, _ = loop(K, y, PASSES, 0)
     found = np.zeros(len(y))
     found[ours.support_] = ours.dual_coef_[0]
@@ -89,8 +94,16 @@ def _passes(n: int, gap: float) -> list[Row]:
     demand = f">= {least:g} x" if gap else "none: too many updates for it"
 
     def row(what: str, ours: float, peer: float) -> Row:
-        return Row(f"{case}: {what}", "NumPy loop over a matrix", ours, peer, demand, peer >= least * ours and same,
-                   note, facts)  # fmt: skip
+        return Row(
+            f"{case}: {what}",
+            "NumPy loop over a matrix",
+            ours,
+            peer,
+            demand,
+            peer >= least * ours and same,
+            note,
+            facts,
+        )
 
     return [
         row("the passes, both given the matrix", times["given"], times["loop"]),
@@ -109,8 +122,16 @@ def _stream(n: int) -> Row:
     seconds = time.perf_counter() - begun
     rate = (n - PART) / seconds
     note = f"{rate:,.0f} rows a second, in parts of {PART}"
-    return Row(f"partial_fit, budget {BUDGET}", "none", seconds, None, f">= {STREAMED:,.0f} rows a second",
-               rate >= STREAMED, note, {"rate": rate})  # fmt: skip
+    return Row(
+        f"partial_fit, budget {BUDGET}",
+        "none",
+        seconds,
+        None,
+        f">= {STREAMED:,.0f} rows a second",
+        rate >= STREAMED,
+        note,
+        {"rate": rate},
+    )
 
 
 def run(n: int = N) -> list[Row]:

@@ -72,9 +72,14 @@ def cpu_in_turn(contenders: dict[str, Callable[[], Any]]) -> dict[str, float]:
 
 
 def case(
-    name: str, ours: Any, peer: Any, K: np.ndarray, y: np.ndarray, theirs: np.ndarray | None = None,
+    name: str,
+    ours: Any,
+    peer: Any,
+    K: np.ndarray,
+    y: np.ndarray,
+    theirs: np.ndarray | None = None,
     label: str = "scikit-learn",
-) -> list[Row]:  # fmt: skip
+) -> list[Row]:
     """Rows of the fit and of the prediction for the same matrix; ``theirs`` is what the peer takes in its place."""
     tell(name)
     steps = ("fit", "predict") if hasattr(ours, "predict") else ("fit",)
@@ -106,10 +111,12 @@ def strings() -> Row:
     texts = ["".join(rng.choice(list("acgt"), 200, p=letters[label])) for label in y]
     kernel = Spectrum(4).normalized()
     with threadpool_limits(1, "blas"):
-        times = cpu_in_turn({
-            "ours": lambda: mercer.SVC(kernel=kernel).fit(texts, y),
-            "peer": lambda: peers.SVC(**GIVEN).fit(kernel(texts), y),
-        })  # fmt: skip
+        times = cpu_in_turn(
+            {
+                "ours": lambda: mercer.SVC(kernel=kernel).fit(texts, y),
+                "peer": lambda: peers.SVC(**GIVEN).fit(kernel(texts), y),
+            }
+        )
     met = times["peer"] >= LEAST * times["ours"]
     return Row("SVC, 600 strings, Spectrum(4)", "Gram, scikit-learn", *times.values(), f">= {LEAST:g}", met)
 
@@ -134,13 +141,31 @@ def run() -> list[Row]:
         ("KernelKMeans, ten clusters", mercer.KernelKMeans(10, n_init=1, random_state=0, **GIVEN), None, y),
     )
     other = (
-        ("KernelNeighborsClassifier", mercer.KernelNeighborsClassifier(**GIVEN),
-         KNeighborsClassifier(metric="precomputed"), y, distances, "scikit-learn, distances"),
-        ("GaussianProcessRegressor", mercer.GaussianProcessRegressor(alpha=0.1, **fixed),
-         PeerGPR(Stored(K), alpha=0.1, optimizer=None), target, positions, "scikit-learn, a stored kernel"),
-        ("GaussianProcessClassifier, two classes", mercer.GaussianProcessClassifier(**fixed),
-         PeerGPC(Stored(K), optimizer=None, copy_X_train=False), two, positions, "scikit-learn, a stored kernel"),
-    )  # fmt: skip
+        (
+            "KernelNeighborsClassifier",
+            mercer.KernelNeighborsClassifier(**GIVEN),
+            KNeighborsClassifier(metric="precomputed"),
+            y,
+            distances,
+            "scikit-learn, distances",
+        ),
+        (
+            "GaussianProcessRegressor",
+            mercer.GaussianProcessRegressor(alpha=0.1, **fixed),
+            PeerGPR(Stored(K), alpha=0.1, optimizer=None),
+            target,
+            positions,
+            "scikit-learn, a stored kernel",
+        ),
+        (
+            "GaussianProcessClassifier, two classes",
+            mercer.GaussianProcessClassifier(**fixed),
+            PeerGPC(Stored(K), optimizer=None, copy_X_train=False),
+            two,
+            positions,
+            "scikit-learn, a stored kernel",
+        ),
+    )
     rows = [row for name, ours, peer, labels in same for row in case(name, ours, peer, K, labels)]
     for name, ours, peer, labels, theirs, label in other:
         rows += case(name, ours, peer, K, labels, theirs, label)

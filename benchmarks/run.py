@@ -16,11 +16,37 @@ import sys
 from harness import Section, as_markdown, machine, read_sections, tell, write_sections
 
 ALL = (
-    "startup", "gram", "kernel_ridge", "ridge_path", "logistic", "ordinal", "gp", "uci_gp", "gpc", "golden", "svc",
-    "svc_hard", "svc_predict", "svc_probability", "svm_growth", "svm_path", "svr", "precomputed", "structure",
-    "maps", "kernel_pca", "kernel_kmeans", "neighbors", "perceptron", "strings", "online", "trees", "graphs", "series",
+    "startup",
+    "gram",
+    "kernel_ridge",
+    "ridge_path",
+    "logistic",
+    "ordinal",
+    "gp",
+    "uci_gp",
+    "gpc",
+    "golden",
+    "svc",
+    "svc_hard",
+    "svc_predict",
+    "svc_probability",
+    "svm_growth",
+    "svm_path",
+    "svr",
+    "precomputed",
+    "structure",
+    "maps",
+    "kernel_pca",
+    "kernel_kmeans",
+    "neighbors",
+    "perceptron",
+    "strings",
+    "online",
+    "trees",
+    "graphs",
+    "series",
     "images",
-)  # fmt: skip
+)
 
 
 def main(arguments: list[str]) -> int:

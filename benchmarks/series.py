@@ -56,8 +56,18 @@ def _speeds(folder: Path) -> list[Row]:
         with config(n_jobs=2):
             times = in_turn({"ours": ours, "peer": peer}, repeats=3)
         met = times["peer"] >= demand * times["ours"] and error < 1e-9
-        rows.append(Row(f"Gram matrix, {name}", "tslearn, n_jobs=2", times["ours"], times["peer"], f">= {demand:g} x",
-                        met, f"largest difference {error:.1e}", {"error": error}))  # fmt: skip
+        rows.append(
+            Row(
+                f"Gram matrix, {name}",
+                "tslearn, n_jobs=2",
+                times["ours"],
+                times["peer"],
+                f">= {demand:g} x",
+                met,
+                f"largest difference {error:.1e}",
+                {"error": error},
+            )
+        )
     return rows
 
 
@@ -90,19 +100,36 @@ def _accuracies(folder: Path, name: str, published: dict[str, str]) -> list[Row]
     model = SVC(C=C, kernel=kernel)
     seconds = seconds_of(lambda: model.fit(X[:n], y[:n]))
     aligned = float((model.predict(X[n:]) == y[n:]).mean())
-    known = {what: float(published[key]) for what, key in
-             (("DTW", "DTW_R1_1NN"), ("Euclidean", "Euclidean_1NN"), ("SVM-quad", "SVMQ")) if published}  # fmt: skip
+    known = {
+        what: float(published[key])
+        for what, key in (("DTW", "DTW_R1_1NN"), ("Euclidean", "Euclidean_1NN"), ("SVM-quad", "SVMQ"))
+        if published
+    }
     beside = ", ".join(f"{what} {value:.3f}" for what, value in known.items()) or "none"
     # A set has so few rows that a published figure is equal where it differs by less than half a row.
     half = 0.5 / len(y[n:])
     return [
-        Row(f"{name}, 1 neighbour by DTW", "bake-off, 1NN-DTW", None, None, "the same accuracy",
-            not known or warped >= known["DTW"] - half, f"{warped:.4f}; published: {beside}", {"accuracy": warped}),
-        Row(f"{name}, SVC with global alignment", "bake-off, SVM-quad", seconds, None, "no worse",
+        Row(
+            f"{name}, 1 neighbour by DTW",
+            "bake-off, 1NN-DTW",
+            None,
+            None,
+            "the same accuracy",
+            not known or warped >= known["DTW"] - half,
+            f"{warped:.4f}; published: {beside}",
+            {"accuracy": warped},
+        ),
+        Row(
+            f"{name}, SVC with global alignment",
+            "bake-off, SVM-quad",
+            seconds,
+            None,
+            "no worse",
             not known or aligned >= known["SVM-quad"] - half,
             f"{aligned:.4f}, {kernel!r}, C {C:g}, {wrong} of {n} wrong when left out; published: {beside}",
-            {"accuracy": aligned}),
-    ]  # fmt: skip
+            {"accuracy": aligned},
+        ),
+    ]
 
 
 def run(sets: tuple[str, ...] = SETS) -> list[Row]:

@@ -59,9 +59,12 @@ def run() -> list[Row]:
         # The first run may compile.
         _cpu_seconds(fitted)
         commands = (
-            (["--help"], 0.5), (["samples"], 0.5), (["fit", "missing.csv"], 0.5), (["inspect", model], 0.5),
+            (["--help"], 0.5),
+            (["samples"], 0.5),
+            (["fit", "missing.csv"], 0.5),
+            (["inspect", model], 0.5),
             (fitted, 1.5),
-        )  # fmt: skip
+        )
         for command, limit in commands:
             spent = statistics.median(_cpu_seconds(command) for _ in range(5))
             name = " ".join("iris.mercer" if word == model else word for word in command[:2])

@@ -49,8 +49,11 @@ def _repeated() -> list[Row]:
             times = in_turn({"ours": partial(ours.fit, X, y), "peer": partial(peer.fit, X, y)}, 3, _small)
             c, K = np.zeros(len(y)), RBF.from_gamma(SETTINGS["gamma"])
             c[peer.support_] = peer.dual_coef_[0]
-            theirs = float(c @ y - SETTINGS["epsilon"] * np.abs(c).sum() - 0.5 * peer.dual_coef_[0]
-                           @ (K(peer.support_vectors_) @ peer.dual_coef_[0]))  # fmt: skip
+            theirs = float(
+                c @ y
+                - SETTINGS["epsilon"] * np.abs(c).sum()
+                - 0.5 * peer.dual_coef_[0] @ (K(peer.support_vectors_) @ peer.dual_coef_[0])
+            )
             certificate = ours.certificate_
             worse = (theirs - certificate.dual) / abs(theirs)
             met = times["peer"] >= least * times["ours"] and worse <= 10 * tol

@@ -33,9 +33,18 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 # Folders and files whose tests start processes or are long by what they look for.
 _LEFT_OUT = {
-    "cli", "fuzz", "hostile", "reference", "test_drafts.py", "test_extending.py", "test_import.py",
-    "test_interruption.py", "test_persistence_files.py", "test_persistence_tables.py", "test_private_names.py",
-}  # fmt: skip
+    "cli",
+    "fuzz",
+    "hostile",
+    "reference",
+    "test_drafts.py",
+    "test_extending.py",
+    "test_import.py",
+    "test_interruption.py",
+    "test_persistence_files.py",
+    "test_persistence_tables.py",
+    "test_private_names.py",
+}
 
 
 def pytest_configure(config: pytest.Config) -> None:

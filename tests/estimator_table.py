@@ -41,9 +41,7 @@ SUPERVISED = [
     pytest.param(GaussianProcessClassifier(), CLASSES, id="GaussianProcessClassifier"),
     # Without its search, whose gradient needs LAPACK's inverse: its last bits differ with the number of threads.
     # What holds with a search is in the file of its own tests.
-    pytest.param(
-        GaussianProcessOrdinalRegression(optimizer=None), CLASSES, id="GaussianProcessOrdinalRegression"
-    ),
+    pytest.param(GaussianProcessOrdinalRegression(optimizer=None), CLASSES, id="GaussianProcessOrdinalRegression"),
     pytest.param(KernelRidge(kernel="rbf"), NUMBERS, id="KernelRidge"),
     pytest.param(mercer.KernelLMS(tol=0.02), NUMBERS, id="KernelLMS"),
     pytest.param(KernelRidge("loo", kernel="rbf"), NUMBERS, id="KernelRidge, leave-one-out"),
@@ -53,12 +51,11 @@ SUPERVISED = [
         KernelSGDClassifier(alpha=0.01, fit_intercept=True, random_state=0), CLASSES, id="KernelSGDClassifier"
     ),
     pytest.param(KernelPerceptron(random_state=0), CLASSES, id="KernelPerceptron"),
-    pytest.param(
-        mercer.OnlineKernelLogisticRegression(random_state=0), CLASSES, id="OnlineKernelLogisticRegression"
-    ),
+    pytest.param(mercer.OnlineKernelLogisticRegression(random_state=0), CLASSES, id="OnlineKernelLogisticRegression"),
     pytest.param(
         mercer.OnlineKernelLogisticRegression("hinge", alpha=1e-3, budget_strategy="truncation", random_state=0),
-        CLASSES, id="OnlineKernelLogisticRegression, hinge",
+        CLASSES,
+        id="OnlineKernelLogisticRegression, hinge",
     ),
     pytest.param(mercer.OnlineKernelRegressor(random_state=0), NUMBERS, id="OnlineKernelRegressor"),
     pytest.param(GaussianProcessRegressor(alpha=0.1), NUMBERS, id="GaussianProcessRegressor"),
@@ -112,8 +109,15 @@ def many_rows(model: Any) -> np.ndarray:
     """Enough rows for several tiles; each seven times, but for the estimators that merge equal rows."""
     merging = isinstance(
         model,
-        KernelSGDClassifier | KernelOrdinalRegression | GaussianProcessOrdinalRegression | KernelKMeans
-        | SVC | NuSVC | SVR | NuSVR | OneClassSVM,
-    )  # fmt: skip
+        KernelSGDClassifier
+        | KernelOrdinalRegression
+        | GaussianProcessOrdinalRegression
+        | KernelKMeans
+        | SVC
+        | NuSVC
+        | SVR
+        | NuSVR
+        | OneClassSVM,
+    )
     jitter = np.linspace(0, 1e-3, 630)[:, None] if merging else 0.0
     return np.tile(X, (7, 1)) + jitter

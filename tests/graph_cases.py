@@ -51,5 +51,10 @@ def shuffled(graph: Graph, order: np.ndarray) -> Graph:
     place = np.argsort(order)
     labels = None if graph.labels is None else graph.labels[order]
     attributes = None if graph.attributes is None else graph.attributes[order]
-    return Graph(place[graph.edges][::-1], labels, None if graph.edge_labels is None else graph.edge_labels[::-1],
-                 attributes, graph.n)  # fmt: skip
+    return Graph(
+        place[graph.edges][::-1],
+        labels,
+        None if graph.edge_labels is None else graph.edge_labels[::-1],
+        attributes,
+        graph.n,
+    )

@@ -23,33 +23,41 @@ CODES = _rng.integers(0, 3, size=(14, 6)), _rng.integers(0, 3, size=(9, 6))
 BITS = _rng.integers(0, 2, size=(14, 12)), _rng.integers(0, 2, size=(9, 12))
 WORDS = ["kernel", "colonel", "gram", "grammar", "", "mercer", "merchant"], ["commerce", "gram", "ram"]
 _RING = [(0, 1), (1, 2), (2, 3), (3, 4), (4, 5), (5, 0)]
-GRAPHS = [
-    (_RING, list("CCCCCN"), [1, 2, 1, 2, 1, 2]),
-    ([*_RING, (0, 6)], list("CCCCCCO"), [2, 1, 2, 1, 2, 1, 1]),
-    (_RING[:3], list("CCCO"), [1, 1, 2]),
-    ([(0, 1), (1, 1), (0, 2), (1, 2)], list("CCN"), [1, 1, 1, 1]),
-    {"n": 3, "labels": list("CCO")},
-    {"edges": _RING, "n": 8},
-    {"n": 0},
-], [(_RING[:4], list("NCCCO"), [1, 2, 1, 1]), ([(0, 1)], ["C", "O"], [2]), (_RING,)]  # fmt: skip
+GRAPHS = (
+    [
+        (_RING, list("CCCCCN"), [1, 2, 1, 2, 1, 2]),
+        ([*_RING, (0, 6)], list("CCCCCCO"), [2, 1, 2, 1, 2, 1, 1]),
+        (_RING[:3], list("CCCO"), [1, 1, 2]),
+        ([(0, 1), (1, 1), (0, 2), (1, 2)], list("CCN"), [1, 1, 1, 1]),
+        {"n": 3, "labels": list("CCO")},
+        {"edges": _RING, "n": 8},
+        {"n": 0},
+    ],
+    [(_RING[:4], list("NCCCO"), [1, 2, 1, 1]), ([(0, 1)], ["C", "O"], [2]), (_RING,)],
+)
 TREES = (
-    ["(S (NP I) (VP (V see) (NP (D a) (N dog))))", "(S (NP (D a) (N cat)) (VP (V run)))", "dog", "(N dog)",
-     "(S (NP I) (VP (V see) (NP (D a) (A red) (N dog))))", "(a (a (a b)))", ("a", ("a", "b"), ("a", ("a b", ")")))],
+    [
+        "(S (NP I) (VP (V see) (NP (D a) (N dog))))",
+        "(S (NP (D a) (N cat)) (VP (V run)))",
+        "dog",
+        "(N dog)",
+        "(S (NP I) (VP (V see) (NP (D a) (A red) (N dog))))",
+        "(a (a (a b)))",
+        ("a", ("a", "b"), ("a", ("a b", ")"))),
+    ],
     ["(S (NP I) (VP (V run)))", "(N dog)", "(a (a b) (a b))"],
-)  # fmt: skip
+)
 SERIES = [_rng.normal(size=(n, 2)).cumsum(axis=0) for n in (7, 1, 4, 12, 5, 30)], [_rng.normal(size=(6, 2))] * 2
 # Lists, so that they stay as few as they are.
 # Alignments of long series are numbers so large that the evidence of a classifier has no digits.
 SHORT_SERIES = SERIES[0][:5], SERIES[1]
 EVEN_SERIES = list(_rng.normal(size=(9, 12)).cumsum(axis=1)), list(_rng.normal(size=(5, 12)).cumsum(axis=1))
-SETS = (
-    [_rng.normal(size=(n, 2)) for n in (1, 3, 2, 5, 1, 4, 2)], [_rng.normal(size=(n, 2)) for n in (2, 1, 3)]
-)  # fmt: skip
+SETS = ([_rng.normal(size=(n, 2)) for n in (1, 3, 2, 5, 1, 4, 2)], [_rng.normal(size=(n, 2)) for n in (2, 1, 3)])
 BAGS_OF_WORDS = [["kernel", "gram"], ["gram"], ["", "ram", "ram"], ["grammar"]], [["mercer"], ["gram", "ram"]]
 IMAGES = (
     [_rng.integers(0, 256, size=(h, 7), dtype=np.uint8) for h in (4, 9, 5, 3, 6)],
     [_rng.uniform(size=(h, 4)) for h in (5, 8)],
-)  # fmt: skip
+)
 COLOURS = [_rng.uniform(size=(5, 6, 3)) for _ in range(5)], [_rng.uniform(size=(3, 4, 3)) for _ in range(3)]
 
 Data = tuple[Any, Any]

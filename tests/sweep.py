@@ -83,9 +83,14 @@ def run(setting: Setting, workers: int, rest: Iterable[str]) -> tuple[int, str]:
         # Mercer's own threads, and those of BLAS, are as many as there are processors.
         command = [sys.executable, "-c", _ON_FEW_PROCESSORS, str(setting.threads), *command]
     done = subprocess.run(
-        command, cwd=ROOT, env={**os.environ, **setting.environment}, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-        text=True, check=False,
-    )  # fmt: skip
+        command,
+        cwd=ROOT,
+        env={**os.environ, **setting.environment},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        check=False,
+    )
     return done.returncode, done.stdout
 
 
@@ -103,8 +108,11 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--workers", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--only", nargs="+", metavar="NAME", help="the settings to run, by the names in the table")
     parser.add_argument("--other", action="store_true", help="print a core type other than the processor's own")
-    own, rest = (arguments, []) if "--" not in arguments else (
-        arguments[: arguments.index("--")], arguments[arguments.index("--") + 1 :])  # fmt: skip
+    own, rest = (
+        (arguments, [])
+        if "--" not in arguments
+        else (arguments[: arguments.index("--")], arguments[arguments.index("--") + 1 :])
+    )
     options = parser.parse_args(own)
     features = llvmlite.binding.get_host_cpu_features()
     if options.other:

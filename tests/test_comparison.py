@@ -52,9 +52,7 @@ def test_permutations_of_two_samples_are_those_of_the_rows() -> None:
 
 def _unbiased_dependence(K: np.ndarray, L: np.ndarray) -> float:
     """The mean over all quadruples of different rows of K_ij (L_ij + L_qr - 2 L_iq)."""
-    terms = [
-        K[i, j] * (L[i, j] + L[q, r] - 2 * L[i, q]) for i, j, q, r in itertools.permutations(range(len(K)), 4)
-    ]
+    terms = [K[i, j] * (L[i, j] + L[q, r] - 2 * L[i, q]) for i, j, q, r in itertools.permutations(range(len(K)), 4)]
     return float(np.mean(terms))
 
 
@@ -83,8 +81,11 @@ def test_matrices_in_the_place_of_rows() -> None:
         given, lazy = mmd(RBF(1.0)(rows), 11, "precomputed", **options), mmd(X, Z, RBF(1.0), **options)
         np.testing.assert_allclose([given.statistic, *given.null], [lazy.statistic, *lazy.null], atol=1e-14)
         lazy = hsic(X, Y, RBF(1.0), Linear(), **options)
-        for parts in ((RBF(1.0)(X), Linear()(Y), "precomputed", None), (X, Linear()(Y), RBF(1.0), "precomputed"),
-                      (RBF(1.0)(X), Y, "precomputed", Linear())):  # fmt: skip
+        for parts in (
+            (RBF(1.0)(X), Linear()(Y), "precomputed", None),
+            (X, Linear()(Y), RBF(1.0), "precomputed"),
+            (RBF(1.0)(X), Y, "precomputed", Linear()),
+        ):
             given = hsic(*parts, **options)
             np.testing.assert_allclose([given.statistic, *given.null], [lazy.statistic, *lazy.null], atol=1e-14)
 
@@ -95,9 +96,10 @@ def test_any_kernel_on_any_rows() -> None:
     table, other = pd.DataFrame(X, columns=["a", "b", "c"]), pd.DataFrame(Z, columns=["a", "b", "c"])
     chosen = RBF(1.0).on(["a", "b"])
     calls = [
-        mmd(table, other, chosen, **options), mmd(sp.csr_array(X), sp.csr_array(Z), RBF(1.0).on([0, 1]), **options),
+        mmd(table, other, chosen, **options),
+        mmd(sp.csr_array(X), sp.csr_array(Z), RBF(1.0).on([0, 1]), **options),
         mmd(X, Z, lambda A, B: RBF(1.0)(A[:, :2], B[:, :2]), **options),
-    ]  # fmt: skip
+    ]
     for found in calls:
         np.testing.assert_allclose([found.statistic, *found.null], [wanted.statistic, *wanted.null], atol=1e-12)
     paired = hsic(X[:, :2], Y, RBF(1.0), Linear(), **options)
@@ -133,10 +135,7 @@ def test_p_values_are_small_where_there_is_something_and_even_where_not() -> Non
     assert mmd(x, x + 1.5, n_permutations=99, random_state=0).p_value == 0.01
     assert hsic(x, np.cos(2 * x), n_permutations=99, random_state=0).p_value == 0.01
     levels = [
-        (
-            mmd(a, b, n_permutations=19, random_state=i).p_value,
-            hsic(a, b, n_permutations=19, random_state=i).p_value,
-        )
+        (mmd(a, b, n_permutations=19, random_state=i).p_value, hsic(a, b, n_permutations=19, random_state=i).p_value)
         for i in range(100)
         for a, b in [rng.normal(size=(2, 15, 1))]
     ]
@@ -155,11 +154,13 @@ def test_p_values_are_uniform_where_there_is_nothing(unbiased: bool) -> None:
     found = []
     for i in range(200):
         rows, other = rng.normal(size=(16, 2)), rng.exponential(size=(16, 1))
-        found.append((
-            mmd(rows[:5], rows[5:], RBF(1.0), random_state=i, **options).p_value,
-            hsic(rows, other, RBF(1.0), random_state=i, **options).p_value,
-            hsic(RBF(1.0)(rows), other[:, 0], "precomputed", NegativeDistance(), random_state=i, **options).p_value,
-        ))  # fmt: skip
+        found.append(
+            (
+                mmd(rows[:5], rows[5:], RBF(1.0), random_state=i, **options).p_value,
+                hsic(rows, other, RBF(1.0), random_state=i, **options).p_value,
+                hsic(RBF(1.0)(rows), other[:, 0], "precomputed", NegativeDistance(), random_state=i, **options).p_value,
+            )
+        )
     # Of ten values that are drawn alike each place is as likely: 1/10, 2/10, ..., 1, with 20 of 200 each.
     for values in np.array(found).T:
         counts = np.bincount(np.rint(10 * values).astype(int), minlength=11)

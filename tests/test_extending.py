@@ -34,9 +34,13 @@ SAID = {
 def _run(*arguments: str, folder: Path) -> subprocess.CompletedProcess[str]:
     found = os.pathsep.join([str(EXAMPLES), os.environ.get("PYTHONPATH", "")])
     return subprocess.run(
-        [sys.executable, *arguments], cwd=folder, text=True, capture_output=True, timeout=300,
+        [sys.executable, *arguments],
+        cwd=folder,
+        text=True,
+        capture_output=True,
+        timeout=300,
         env={**os.environ, "PYTHONPATH": found},
-    )  # fmt: skip
+    )
 
 
 def test_every_program_is_short_and_shown_in_its_guide_as_it_is() -> None:

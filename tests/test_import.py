@@ -45,9 +45,10 @@ def public_modules() -> set[str]:
     named = {m.name: Path(mercer.__file__).parent / m.name for m in pkgutil.iter_modules(mercer.__path__)}
     sources = {name: path / "__init__.py" if path.is_dir() else path.with_suffix(".py") for name, path in named.items()}
     return {
-        name for name, source in sources.items()
+        name
+        for name, source in sources.items()
         if not name.startswith("_") and re.search(r"^__all__ = ", source.read_text(encoding="utf-8"), re.M)
-    }  # fmt: skip
+    }
 
 
 def test_every_public_module_is_listed_and_reachable() -> None:

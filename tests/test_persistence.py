@@ -86,12 +86,36 @@ def test_names_in_files_are_unique():
 
 
 PLAIN = [
-    None, True, 0, -(2**80), 1.5, -0.0, float("inf"), "", "é\ud800", b"".decode(), (), [], {},
+    None,
+    True,
+    0,
+    -(2**80),
+    1.5,
+    -0.0,
+    float("inf"),
+    "",
+    "é\ud800",
+    b"".decode(),
+    (),
+    [],
+    {},
     (1, [2.5, (None,)], {"a": 1, 2: "b", (1, "x"): [3], None: 0}),
-    slice(1, None, 2), np.float32(0.1), np.float64(1 / 3), np.int8(-3), np.bool_(False), np.str_("a"),
-    np.float16(0.1), np.uint64(2**64 - 1), np.dtype("float32"), np.dtype("O"), np.dtype("<U7"), np.float64, float,
-    Status.converged, Certificate(1.5, 1.0, 1e-4, np.int64(10), 0.1, 800, Status.direct),
-]  # fmt: skip
+    slice(1, None, 2),
+    np.float32(0.1),
+    np.float64(1 / 3),
+    np.int8(-3),
+    np.bool_(False),
+    np.str_("a"),
+    np.float16(0.1),
+    np.uint64(2**64 - 1),
+    np.dtype("float32"),
+    np.dtype("O"),
+    np.dtype("<U7"),
+    np.float64,
+    float,
+    Status.converged,
+    Certificate(1.5, 1.0, 1e-4, np.int64(10), 0.1, 800, Status.direct),
+]
 
 
 @pytest.mark.parametrize("value", PLAIN, ids=repr)
@@ -110,11 +134,21 @@ def test_nan_comes_back(tmp_path):
 
 
 ARRAYS = [
-    np.zeros((0, 5)), np.array(2.5), np.array([True, False]), np.array(["a", "bbb", ""]), np.array("x"),
-    np.empty((2, 0), "<U3"), np.array([["α", "\U0001f600"]], dtype=object), np.array([], dtype=object),
-    np.array([1, None, "x", 2.5], dtype=object).reshape(2, 2), np.arange(6, dtype="f2"),
-    np.arange(4, dtype=">i4"), np.arange(6)[::2], np.arange(3, dtype=np.longlong), np.ones(3, np.uint8),
-]  # fmt: skip
+    np.zeros((0, 5)),
+    np.array(2.5),
+    np.array([True, False]),
+    np.array(["a", "bbb", ""]),
+    np.array("x"),
+    np.empty((2, 0), "<U3"),
+    np.array([["α", "\U0001f600"]], dtype=object),
+    np.array([], dtype=object),
+    np.array([1, None, "x", 2.5], dtype=object).reshape(2, 2),
+    np.arange(6, dtype="f2"),
+    np.arange(4, dtype=">i4"),
+    np.arange(6)[::2],
+    np.arange(3, dtype=np.longlong),
+    np.ones(3, np.uint8),
+]
 
 
 @pytest.mark.parametrize("array", ARRAYS, ids=repr)
@@ -163,18 +197,21 @@ def test_objects_that_exist_only_while_they_are_saved_are_not_taken_for_shared(t
     scalers = [MinMaxScaler() for _ in range(30)]
     original = MinMaxScaler.get_params
     monkeypatch.setattr(
-        MinMaxScaler, "get_params",
+        MinMaxScaler,
+        "get_params",
         lambda self, deep=True: {**original(self, deep), "extra": float("inf" if scalers.index(self) % 2 else "-inf")},
-    )  # fmt: skip
+    )
     back = round_trip(scalers, tmp_path)
     assert [vars(scaler)["extra"] for scaler in back] == [-np.inf, np.inf] * 15
 
 
 json_like = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(),
-    lambda inner: st.lists(inner, max_size=4)
-    | st.tuples(inner, inner)
-    | st.dictionaries(st.text() | st.integers(), inner, max_size=4),
+    lambda inner: (
+        st.lists(inner, max_size=4)
+        | st.tuples(inner, inner)
+        | st.dictionaries(st.text() | st.integers(), inner, max_size=4)
+    ),
     max_leaves=12,
 )
 

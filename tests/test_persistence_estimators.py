@@ -65,7 +65,8 @@ MODELS: dict[str, tuple[Callable[[], BaseEstimator], Any]] = {
     "ridge, weighted": (lambda: KernelRidge(kernel=Polynomial(2)).fit(X, Y, sample_weight=np.arange(40) + 1.0), NEW),
     "ridge, precomputed": (lambda: KernelRidge(kernel="precomputed").fit(K, Y), NEW_K),
     "ridge, chosen penalties": (
-        lambda: KernelRidge("loo", kernel=KERNEL, alpha_per_target=True).fit(X, np.c_[Y, X[:, 2]]), NEW
+        lambda: KernelRidge("loo", kernel=KERNEL, alpha_per_target=True).fit(X, np.c_[Y, X[:, 2]]),
+        NEW,
     ),
     "ridge, given penalties": (lambda: KernelRidge("gcv", kernel=KERNEL, alphas=[0.1, 1.0]).fit(X, Y), NEW),
     "mean squares": (lambda: mercer.KernelLMS(early_stopping=True, random_state=0).fit(X, np.c_[Y, -Y]), NEW),
@@ -74,7 +75,8 @@ MODELS: dict[str, tuple[Callable[[], BaseEstimator], Any]] = {
     "bayesian linear, wide": (lambda: BayesianLinearRegression(2.0).fit(X[:2], Y[:2]), NEW),
     "ridge, centred": (lambda: KernelRidge(kernel=Linear().centered(X[:9])).fit(X, Y), NEW),
     "ridge, scikit-learn's kernel": (
-        lambda: KernelRidge(kernel=2.0 * SklearnRBF(1.5) + WhiteKernel(0.1)).fit(X, Y), NEW
+        lambda: KernelRidge(kernel=2.0 * SklearnRBF(1.5) + WhiteKernel(0.1)).fit(X, Y),
+        NEW,
     ),
     "svc": (lambda: SVC(C=5.0).fit(X, LABELS), NEW),
     "svc, probabilities": (lambda: SVC(probability=True, random_state=0).fit(X, THREE), NEW),
@@ -86,21 +88,29 @@ MODELS: dict[str, tuple[Callable[[], BaseEstimator], Any]] = {
     "svc, hard margin": (lambda: SVC(C=np.inf, gamma=5.0, fit_intercept=False).fit(X, THREE), NEW),
     "nu-svc": (lambda: NuSVC(nu=0.2, class_weight="balanced").fit(sp.csr_matrix(X), LABELS), sp.csr_matrix(NEW)),
     "gaussian process": (
-        lambda: GaussianProcessRegressor(
-            KERNEL, alpha=0.01, priors={"left.factor": LogNormal()},
-        ).fit(X, Y), NEW
+        lambda: GaussianProcessRegressor(KERNEL, alpha=0.01, priors={"left.factor": LogNormal()}).fit(X, Y),
+        NEW,
     ),
     "gaussian process, two targets": (
         lambda: GaussianProcessRegressor(
-            RBF(1.0), noise=0.1, noise_bounds=(0.01, 1.0), mean="linear", normalize_y=True, n_restarts_optimizer=1,
+            RBF(1.0),
+            noise=0.1,
+            noise_bounds=(0.01, 1.0),
+            mean="linear",
+            normalize_y=True,
+            n_restarts_optimizer=1,
             random_state=0,
-        ).fit(X, np.c_[Y, -Y]), NEW
+        ).fit(X, np.c_[Y, -Y]),
+        NEW,
     ),
     "gaussian process, precomputed": (lambda: GaussianProcessRegressor("precomputed", alpha=0.1).fit(K, Y), NEW_K),
     "gaussian process, conditioned": (
-        lambda: GaussianProcessRegressor(SklearnRBF(1.5), alpha=0.1, mean="constant", optimizer=None).fit(
-            sp.csr_matrix(X[:30]), Y[:30]
-        ).condition_on(sp.csr_matrix(X[30:]), Y[30:]), sp.csr_matrix(NEW)
+        lambda: (
+            GaussianProcessRegressor(SklearnRBF(1.5), alpha=0.1, mean="constant", optimizer=None)
+            .fit(sp.csr_matrix(X[:30]), Y[:30])
+            .condition_on(sp.csr_matrix(X[30:]), Y[30:])
+        ),
+        sp.csr_matrix(NEW),
     ),
     "svr": (lambda: SVR(kernel=KERNEL).fit(X, Y, np.arange(40)), NEW),
     "svr, precomputed": (lambda: SVR(kernel="precomputed", fit_intercept=False).fit(K, Y), NEW_K),
@@ -110,69 +120,85 @@ MODELS: dict[str, tuple[Callable[[], BaseEstimator], Any]] = {
     "quantiles": (lambda: mercer.KernelQuantileRegression([0.9, 0.1, 0.5], C=5.0).fit(X, Y), NEW),
     "nu-svr": (lambda: NuSVR(nu=0.3).fit(sp.csr_matrix(X), Y), sp.csr_matrix(NEW)),
     "ordinal": (
-        lambda: KernelOrdinalRegression(link="probit", classes=["oak", "box", "ash", "elm"]).fit(X, THREE), NEW
+        lambda: KernelOrdinalRegression(link="probit", classes=["oak", "box", "ash", "elm"]).fit(X, THREE),
+        NEW,
     ),
     "ordinal, slope": (
         lambda: KernelOrdinalRegression(
             kernel="precomputed", slope="evidence", decision="median", classes=["ash", "elm", "oak"]
-        ).fit(K, THREE), NEW_K
+        ).fit(K, THREE),
+        NEW_K,
     ),
     "gp ordinal": (lambda: GaussianProcessOrdinalRegression(classes=["ash", "elm", "oak"]).fit(X, THREE), NEW),
     "gp ordinal, ties and restarts": (
         lambda: GaussianProcessOrdinalRegression(
-            1.0 * RBF(1.0), link="logit", slope=2.0, n_restarts_optimizer=1, random_state=0,
+            1.0 * RBF(1.0),
+            link="logit",
+            slope=2.0,
+            n_restarts_optimizer=1,
+            random_state=0,
             classes=["oak", "box", "ash", "elm"],
-        ).fit(X.round(), THREE), NEW
+        ).fit(X.round(), THREE),
+        NEW,
     ),
     "neighbours": (lambda: mercer.KernelNeighborsClassifier(3, kernel=KERNEL).fit(X, THREE), NEW),
     "neighbours, two outputs": (
-        lambda: mercer.KernelNeighborsClassifier(weights="distance", kernel=RBF(1.0)).fit(X, np.c_[THREE, LABELS]), NEW
+        lambda: mercer.KernelNeighborsClassifier(weights="distance", kernel=RBF(1.0)).fit(X, np.c_[THREE, LABELS]),
+        NEW,
     ),
     "neighbours, numbers": (
         lambda: mercer.KernelNeighborsRegressor(weights="distance").fit(sp.csr_matrix(X), np.c_[Y, -Y]),
-        sp.csr_matrix(NEW)
+        sp.csr_matrix(NEW),
     ),
     "neighbours, precomputed": (lambda: mercer.KernelNeighborsRegressor(kernel="precomputed").fit(K, Y), NEW_K),
     "one class": (lambda: OneClassSVM(nu=0.3).fit(X), NEW),
     "logistic": (lambda: KernelLogisticRegression(kernel=KERNEL).fit(X, LABELS, np.arange(40)), NEW),
     "logistic, three classes": (
-        lambda: KernelLogisticRegression(class_weight="balanced").fit(sp.csr_matrix(X), THREE), sp.csr_matrix(NEW)
+        lambda: KernelLogisticRegression(class_weight="balanced").fit(sp.csr_matrix(X), THREE),
+        sp.csr_matrix(NEW),
     ),
     "logistic, precomputed": (lambda: KernelLogisticRegression(kernel="precomputed").fit(K, THREE), NEW_K),
     "gpc": (lambda: GaussianProcessClassifier(KERNEL).fit(X, LABELS), NEW),
     "gpc, three classes": (lambda: GaussianProcessClassifier(kernel=KERNEL).fit(X, THREE), NEW),
     "gpc, one against the rest": (
-        lambda: GaussianProcessClassifier(multi_class="one_vs_rest").fit(sp.csr_matrix(X), THREE), sp.csr_matrix(NEW)
+        lambda: GaussianProcessClassifier(multi_class="one_vs_rest").fit(sp.csr_matrix(X), THREE),
+        sp.csr_matrix(NEW),
     ),
     "gpc, expectation propagation": (
         lambda: GaussianProcessClassifier(
             RBF(1.0), approximation="ep", priors={"length_scale": LogNormal()}, warm_start=True
-        ).fit(X, LABELS), NEW
+        ).fit(X, LABELS),
+        NEW,
     ),
     "gpc, precomputed": (lambda: GaussianProcessClassifier("precomputed").fit(K, THREE), NEW_K),
     "perceptron": (lambda: KernelPerceptron(budget=20, random_state=0).fit(X, LABELS), NEW),
     "perceptron, voted": (
-        lambda: KernelPerceptron(averaging="voted", random_state=0).fit(sp.csr_matrix(X), THREE), sp.csr_matrix(NEW)
+        lambda: KernelPerceptron(averaging="voted", random_state=0).fit(sp.csr_matrix(X), THREE),
+        sp.csr_matrix(NEW),
     ),
     "perceptron, precomputed": (
-        lambda: KernelPerceptron("precomputed", averaging="averaged", random_state=0).fit(K, THREE), NEW_K
+        lambda: KernelPerceptron("precomputed", averaging="averaged", random_state=0).fit(K, THREE),
+        NEW_K,
     ),
     "online": (lambda: mercer.OnlineKernelLogisticRegression(budget=20, random_state=0).fit(X, THREE), NEW),
     "online, merging": (
         lambda: mercer.OnlineKernelLogisticRegression(budget=9, budget_strategy="merging").partial_fit(
             X, LABELS, ["no", "yes"]
-        ), NEW
+        ),
+        NEW,
     ),
     "online, sparse hinge": (
         lambda: mercer.OnlineKernelLogisticRegression("hinge", alpha=0.1, budget=9, budget_strategy="truncation").fit(
             sp.csr_matrix(X), LABELS
-        ), sp.csr_matrix(NEW)
+        ),
+        sp.csr_matrix(NEW),
     ),
     "online, precomputed": (lambda: mercer.OnlineKernelLogisticRegression(kernel="precomputed").fit(K, THREE), NEW_K),
     "online numbers": (lambda: mercer.OnlineKernelRegressor("huber", budget=9).fit(X, np.c_[Y, -Y]), NEW),
     "sgd": (lambda: KernelSGDClassifier(alpha=0.1, random_state=0).fit(X, LABELS, np.arange(40)), NEW),
     "sgd, explicit map": (
-        lambda: KernelSGDClassifier(kernel="linear", alpha=0.1, fit_intercept=True, random_state=0).fit(X, THREE), NEW
+        lambda: KernelSGDClassifier(kernel="linear", alpha=0.1, fit_intercept=True, random_state=0).fit(X, THREE),
+        NEW,
     ),
     "components": (lambda: KernelPCA(3, kernel=KERNEL).fit(X), NEW),
     "components, inverse": (lambda: KernelPCA(kernel="rbf", fit_inverse_transform=True).fit(X), NEW),
@@ -182,16 +208,17 @@ MODELS: dict[str, tuple[Callable[[], BaseEstimator], Any]] = {
     "clusters, linear": (lambda: KernelKMeans(4, kernel="linear", random_state=0).fit(X), NEW),
     "clusters, landmarks": (
         lambda: KernelKMeans(4, approximation="nystroem", n_landmarks=9, random_state=0).fit(sp.csr_matrix(X)),
-        sp.csr_matrix(NEW)
+        sp.csr_matrix(NEW),
     ),
     "clusters, precomputed": (lambda: KernelKMeans(4, kernel="precomputed", random_state=0).fit(K), NEW_K),
     "pipeline": (lambda: make_pipeline(StandardScaler(), SVC(kernel="poly")).fit(X, LABELS), NEW),
     "table, classes": (lambda: TableModel(SVC(), target="tree").fit(FRAME, THREE), NEW_FRAME),
     "table, numbers": (lambda: TableModel(KernelRidge(kernel=KERNEL.on([0, 1, 2])), "minmax").fit(FRAME, Y), NEW_FRAME),
     "table, imputed": (
-        lambda: TableModel(KernelRidge(kernel="rbf"), impute="median").fit(FRAME.mask(FRAME["size"] > 1), Y), NEW_FRAME
+        lambda: TableModel(KernelRidge(kernel="rbf"), impute="median").fit(FRAME.mask(FRAME["size"] > 1), Y),
+        NEW_FRAME,
     ),
-}  # fmt: skip
+}
 
 
 def by_file(model: Any, directory: Path) -> Any:

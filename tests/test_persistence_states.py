@@ -46,7 +46,9 @@ LIES: dict[str, tuple[Any, str, Any, str]] = {
     "rows": (mercer.KernelRidge().fit(X, Y), "X_fit_", lambda a: a[:, :2], "X_fit_ has 2 where 3 are expected"),
     "codes": (mercer.KernelNeighborsClassifier().fit(X, THREE), "_targets", lambda a: a + 1, "beyond the classes"),
     "diagonal": (
-        mercer.KernelNeighborsRegressor(kernel="precomputed").fit(X @ X.T, Y), "_own", lambda a: a + 1,
+        mercer.KernelNeighborsRegressor(kernel="precomputed").fit(X @ X.T, Y),
+        "_own",
+        lambda a: a + 1,
         "the diagonal of the kernel matrix and the kernel do not agree",
     ),
     "steps": (mercer.SVR().fit(X, Y), "n_iter_", lambda n: "many", "n_iter_ must be a whole number"),
@@ -116,9 +118,10 @@ def test_rows_that_were_not_read_are_refused():
 
 def test_every_class_of_estimators_states_what_a_fit_leaves():
     silent = {
-        name for name, cls in registry().estimators.classes.items()
+        name
+        for name, cls in registry().estimators.classes.items()
         if statements(cls) is None and stated_elsewhere(cls) is None
-    }  # fmt: skip
+    }
     # Kernels of scikit-learn learn nothing: they are what their constructors say.
     assert all(name.startswith("sklearn.") for name in silent)
     assert silent & {"sklearn.StandardScaler", "mercer.SVC"} == set()

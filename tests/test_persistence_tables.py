@@ -98,7 +98,8 @@ TABLES = {
         "is a class, which could be called",
     ),
     "an array that is a dict": (
-        [EMPTY_DICT, record("mercer.FrozenArray", array=[0], names=None)], "must be an array of numbers"
+        [EMPTY_DICT, record("mercer.FrozenArray", array=[0], names=None)],
+        "must be an array of numbers",
     ),
     "fields without names": ([{**scaler(), "fields": [1]}], "are not named"),
     "a mean that is a dict": ([EMPTY_DICT, scaler(**FITTED, mean_=[0])], r"mean_ must be an array of f8 or f4"),
@@ -110,12 +111,14 @@ TABLES = {
     "a method": ([scaler(transform="x")], "in the place of a method"),
     "a property": ([scaler(_repr_html_=1)], "in the place of a method"),
     "a missing parameter": (
-        [{"kind": "estimator", "class": "sklearn.Pipeline", "fields": {}}], "lacks its parameter 'steps'"
+        [{"kind": "estimator", "class": "sklearn.Pipeline", "fields": {}}],
+        "lacks its parameter 'steps'",
     ),
     "steps that are text": (
-        [{"kind": "estimator", "class": "sklearn.Pipeline", "fields": {"steps": "x"}}], "must be of the class list"
+        [{"kind": "estimator", "class": "sklearn.Pipeline", "fields": {"steps": "x"}}],
+        "must be of the class list",
     ),
-}  # fmt: skip
+}
 
 
 @pytest.mark.parametrize("name", TABLES)
@@ -251,9 +254,15 @@ def test_any_change_of_a_table_is_refused_or_harmless(data, tmp_path_factory):
             break
         place = place[key]
     place[key] = data.draw(
-        st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text()
-        | st.lists(st.integers(-1, 30), max_size=2) | st.just({}) | st.sampled_from(["a0", "dict", "mercer.RBF"])
-    )  # fmt: skip
+        st.none()
+        | st.booleans()
+        | st.integers()
+        | st.floats(allow_nan=False, allow_infinity=False)
+        | st.text()
+        | st.lists(st.integers(-1, 30), max_size=2)
+        | st.just({})
+        | st.sampled_from(["a0", "dict", "mercer.RBF"])
+    )
     container.write(path, {**texts, "model": json.dumps(table)}, arrays)
     try:
         loaded = load(path)

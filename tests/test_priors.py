@@ -58,8 +58,11 @@ def test_parameters_that_make_no_density(prior: Prior, density: Any, wrong: Any)
 def test_bound_to_parameters_by_name() -> None:
     kernel = 2.0 * RBF([1.0, 3.0]) + Linear() * 4.0 + Polynomial(2)
     names = [p.name for p in kernel.parameters if p.free]
-    said = {"terms[0].kernel.length_scale": Gamma(3.0, 1.0), "terms[0].kernel.length_scale[1]": Normal(1.0, 1.0),
-            "terms[1].factor": LogNormal()}  # fmt: skip
+    said = {
+        "terms[0].kernel.length_scale": Gamma(3.0, 1.0),
+        "terms[0].kernel.length_scale[1]": Normal(1.0, 1.0),
+        "terms[1].factor": LogNormal(),
+    }
     prior = bind_priors(said, kernel.parameters)
     assert prior is not None
     value, gradient = prior(kernel.theta)

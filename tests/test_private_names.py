@@ -40,17 +40,19 @@ def test_no_other_module_imports_them() -> None:
     found = {path.name: private_names(ast.parse(path.read_text(encoding="utf-8"))) for path in SOURCES}
     assert {name: names for name, names in found.items() if names} == {}
     # In that one module they are looked up by name, so that a version without them is no error.
-    assert 'getattr(validation, name, own)' in Path(_sklearn.__file__).read_text(encoding="utf-8")
+    assert "getattr(validation, name, own)" in Path(_sklearn.__file__).read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize(
     "source",
     [
-        "from sklearn.utils.validation import check_array, _check_y", "from sklearn.utils import _tags as tags",
-        "import sklearn.utils._param_validation", "import sklearn.utils.validation as v\nv._check_y(1)",
+        "from sklearn.utils.validation import check_array, _check_y",
+        "from sklearn.utils import _tags as tags",
+        "import sklearn.utils._param_validation",
+        "import sklearn.utils.validation as v\nv._check_y(1)",
         "from sklearn.linear_model._base import LinearModel",
     ],
-)  # fmt: skip
+)
 def test_they_are_recognised(source: str) -> None:
     assert private_names(ast.parse(source))
     assert private_names(ast.parse("from sklearn.base import clone\nclone(1).__class__")) == []
@@ -72,9 +74,20 @@ def assert_alike(ours: Any, theirs: Any) -> None:
 
 
 TARGETS = [
-    [1.0, 2.0], np.array([1, 2]), [[1.0], [2.0]], [[1.0, 2.0], [3.0, 4.0]], [1.0, np.nan], [1.0, np.inf], ["1", "b"],
-    np.array([1, 2.5], object), np.array(["1", 2.5], object), [1j, 2.0], [], 3.0, None,
-]  # fmt: skip
+    [1.0, 2.0],
+    np.array([1, 2]),
+    [[1.0], [2.0]],
+    [[1.0, 2.0], [3.0, 4.0]],
+    [1.0, np.nan],
+    [1.0, np.inf],
+    ["1", "b"],
+    np.array([1, 2.5], object),
+    np.array(["1", 2.5], object),
+    [1j, 2.0],
+    [],
+    3.0,
+    None,
+]
 
 
 @pytest.mark.filterwarnings("ignore")

@@ -35,8 +35,12 @@ def test_each_setting_differs_in_one_thing() -> None:
     assert len({s.name for s in settings}) == len(settings) == 4 + 1 + 2 + 10
     assert [s.seed for s in settings if s.seed is not None] == list(range(1, 11))
     for setting in settings:
-        changed = ("OPENBLAS_CORETYPE" in setting.environment, "NUMBA_CPU_NAME" in setting.environment,
-                   setting.threads is not None, setting.seed is not None)  # fmt: skip
+        changed = (
+            "OPENBLAS_CORETYPE" in setting.environment,
+            "NUMBA_CPU_NAME" in setting.environment,
+            setting.threads is not None,
+            setting.seed is not None,
+        )
         assert sum(changed) == 1
 
 

@@ -178,9 +178,14 @@ def test_the_same_answer_from_every_form_of_input():
     K = kernel(X)
     expected = np.linalg.eigvalsh(K)[0]
     forms = [
-        (kernel, X), (SklearnRBF(0.5), X), (lambda A, B: kernel(A, B), X), (Gram(kernel, X), None), (K, None),
-        (PrecomputedGram(K), None), (K.tolist(), None),
-    ]  # fmt: skip
+        (kernel, X),
+        (SklearnRBF(0.5), X),
+        (lambda A, B: kernel(A, B), X),
+        (Gram(kernel, X), None),
+        (K, None),
+        (PrecomputedGram(K), None),
+        (K.tolist(), None),
+    ]
     for source, rows in forms:
         assert check(source, rows).smallest == pytest.approx(expected, abs=1e-13)
     assert check("rbf", X).valid
@@ -242,9 +247,10 @@ def test_what_would_not_fit_the_memory_budget_is_refused():
     assert check(RBF(0.1), MANY).method == "full spectrum"
 
 
-@pytest.mark.parametrize(("n", "most", "whole"), [
-    (64, 1, True), (65, 64, False), (3500, None, True), (8000, None, True), (8001, None, False), (9000, 9000, True),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("n", "most", "whole"),
+    [(64, 1, True), (65, 64, False), (3500, None, True), (8000, None, True), (8001, None, False), (9000, 9000, True)],
+)
 def test_all_eigenvalues_are_computed_where_that_is_quicker(n, most, whole):
     with config(memory="8GB"):
         assert validity._takes_all(n, most) is whole

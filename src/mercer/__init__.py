@@ -49,9 +49,20 @@ _HOME = {
 }
 # The modules that state what they offer (``__all__``).
 _MODULES = (
-    "certification", "comparison", "extend", "gram", "kernels", "losses", "maps", "persistence", "priors", "selection",
-    "spectrum", "testing", "validity",
-)  # fmt: skip
+    "certification",
+    "comparison",
+    "extend",
+    "gram",
+    "kernels",
+    "losses",
+    "maps",
+    "persistence",
+    "priors",
+    "selection",
+    "spectrum",
+    "testing",
+    "validity",
+)
 
 __all__ = ["__version__", *sorted(_HOME), *_MODULES]
 

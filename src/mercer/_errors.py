@@ -76,9 +76,13 @@ class InfeasibleError(MercerError, ValueError):
     pair: tuple[int, int] | None = None
 
     def __init__(
-        self, message: str, *, multipliers: Any = None, distance: float = 0.0,
+        self,
+        message: str,
+        *,
+        multipliers: Any = None,
+        distance: float = 0.0,
         least_slack: tuple[float, float] = (0.0, float("inf")),
-    ) -> None:  # fmt: skip
+    ) -> None:
         super().__init__(message)
         self.multipliers = multipliers
         self.distance = distance

@@ -29,6 +29,5 @@ def optional(name: str, purpose: str) -> ModuleType:
         package = name.partition(".")[0]
         extra = _EXTRA.get(package, "all")
         raise MissingDependencyError(
-            f"{purpose} needs the package {package!r}, which is not installed; "
-            f"pip install 'mercer[{extra}]' brings it."
+            f"{purpose} needs the package {package!r}, which is not installed; pip install 'mercer[{extra}]' brings it."
         ) from error

@@ -19,9 +19,14 @@ def _own_check_y(y: Any, multi_output: bool = False, y_numeric: bool = False, es
     if not multi_output:
         y = column_or_1d(y, warn=True)
     y = check_array(
-        y, accept_sparse="csr" if multi_output else False, ensure_2d=False, dtype=None, input_name="y",
-        ensure_min_samples=1 if multi_output else 0, estimator=estimator,
-    )  # fmt: skip
+        y,
+        accept_sparse="csr" if multi_output else False,
+        ensure_2d=False,
+        dtype=None,
+        input_name="y",
+        ensure_min_samples=1 if multi_output else 0,
+        estimator=estimator,
+    )
     return y.astype(np.float64) if y_numeric and y.dtype.kind == "O" else y
 
 

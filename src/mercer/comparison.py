@@ -51,9 +51,16 @@ class PermutationTest:
 
 
 def mmd(
-    X: Any, Z: Any, kernel: Any = "rbf", *, gamma: Any = "scale", unbiased: bool = True, n_permutations: int = 500,
-    random_state: Any = None, n_jobs: int | None = None,
-) -> PermutationTest:  # fmt: skip
+    X: Any,
+    Z: Any,
+    kernel: Any = "rbf",
+    *,
+    gamma: Any = "scale",
+    unbiased: bool = True,
+    n_permutations: int = 500,
+    random_state: Any = None,
+    n_jobs: int | None = None,
+) -> PermutationTest:
     r"""The squared maximum mean discrepancy of two samples, with a permutation test of whether they differ.
 
     .. math:: \mathrm{MMD}^2 = \| E \phi(x) - E \phi(z) \|^2
@@ -132,9 +139,17 @@ def mmd(
 
 
 def hsic(
-    X: Any, Y: Any, kernel: Any = "rbf", kernel_y: Any = None, *, gamma: Any = "scale", unbiased: bool = True,
-    n_permutations: int = 500, random_state: Any = None, n_jobs: int | None = None,
-) -> PermutationTest:  # fmt: skip
+    X: Any,
+    Y: Any,
+    kernel: Any = "rbf",
+    kernel_y: Any = None,
+    *,
+    gamma: Any = "scale",
+    unbiased: bool = True,
+    n_permutations: int = 500,
+    random_state: Any = None,
+    n_jobs: int | None = None,
+) -> PermutationTest:
     r"""The Hilbert-Schmidt independence criterion of paired rows, with a permutation test of their independence.
 
     .. math:: \mathrm{HSIC}_b = \frac{1}{n^2} \mathrm{tr}(K H L H), \qquad
@@ -206,9 +221,10 @@ def hsic(
         mixed = of_L[orders] @ sums
     totals = float(sums.sum()) * float(of_L.sum())
     parts = (
-        (inner, totals / ((n - 1) * (n - 2)), -2 / (n - 2) * mixed) if unbiased
+        (inner, totals / ((n - 1) * (n - 2)), -2 / (n - 2) * mixed)
+        if unbiased
         else (inner, totals / n**2, -2 / n * mixed)
-    )  # fmt: skip
+    )
     divisor = n * (n - 3) if unbiased else n**2
     size = max(float(np.abs(part).max()) for part in parts) / divisor
     return _tested((parts[0] + parts[1] + parts[2]) / divisor, size, gram.dtype)

@@ -76,9 +76,15 @@ class Eigenfunctions:
 
 
 def eigenfunctions(
-    kernel: Any, X: Any, n_components: int = 10, *, sample_weight: Any = None, gamma: Any = "scale",
-    random_state: Any = None, n_jobs: int | None = None,
-) -> Eigenfunctions:  # fmt: skip
+    kernel: Any,
+    X: Any,
+    n_components: int = 10,
+    *,
+    sample_weight: Any = None,
+    gamma: Any = "scale",
+    random_state: Any = None,
+    n_jobs: int | None = None,
+) -> Eigenfunctions:
     r"""Mercer's eigenvalues and eigenfunctions of a kernel, estimated from a sample of the distribution p of the rows.
 
     .. math:: \int k(x, z)\, \psi_i(z)\, p(z)\, dz = \lambda_i\, \psi_i(x), \qquad
@@ -151,10 +157,13 @@ def eigenfunctions(
         gram = Gram(made, anchors, dtype=np.float64, n_jobs=n_jobs)
     solution = solve(
         Eigenproblem(
-            gram, k, random_state=generator(random_state), scale=scale,
+            gram,
+            k,
+            random_state=generator(random_state),
+            scale=scale,
             positive=made is not None and not rests_on_a_function(made),
         )
-    )  # fmt: skip
+    )
     found = solution.value
     if len(found.negative):
         raise IndefiniteKernelError(

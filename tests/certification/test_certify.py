@@ -103,9 +103,7 @@ def test_no_forged_coefficients_have_a_small_gap(model: Any, y: Any) -> None:
     fitted = clone(model).fit(X, y)
     own, true = fitted.certificate_, fitted.dual_coef_
     for forged in (np.zeros_like(true), 3.0 * true, -true, np.roll(true, 1, axis=-1 if true.ndim > 1 else 0)):
-        found = certify(
-            clone(model), X, y, dual_coef=forged, support=getattr(fitted, "support_", None)
-        )
+        found = certify(clone(model), X, y, dual_coef=forged, support=getattr(fitted, "support_", None))
         # The bounds hold whatever is given, and the true distance is within its bound.
         assert found.dual <= own.primal * (1 + 1e-9) + 1e-9
         assert found.primal >= own.dual * (1 - 1e-9) - 1e-9
@@ -205,11 +203,14 @@ def test_naive_objectives_of_a_machine() -> None:
 @pytest.mark.parametrize(
     ("peer", "y"),
     [
-        (sklearn.svm.SVC(C=2.0, tol=1e-6), TWO), (sklearn.svm.SVC(kernel="poly", degree=2, tol=1e-6), THREE),
-        (sklearn.svm.SVC(kernel="linear", class_weight="balanced", tol=1e-6), THREE), (sklearn.svm.SVR(tol=1e-6), Y),
-        (sklearn.svm.OneClassSVM(nu=0.2, tol=1e-6), None), (sklearn.kernel_ridge.KernelRidge(0.1, kernel="rbf"), Y),
+        (sklearn.svm.SVC(C=2.0, tol=1e-6), TWO),
+        (sklearn.svm.SVC(kernel="poly", degree=2, tol=1e-6), THREE),
+        (sklearn.svm.SVC(kernel="linear", class_weight="balanced", tol=1e-6), THREE),
+        (sklearn.svm.SVR(tol=1e-6), Y),
+        (sklearn.svm.OneClassSVM(nu=0.2, tol=1e-6), None),
+        (sklearn.kernel_ridge.KernelRidge(0.1, kernel="rbf"), Y),
     ],
-)  # fmt: skip
+)
 def test_models_of_scikit_learn(peer: Any, y: Any) -> None:
     fitted = clone(peer).fit(X, y)
     found = certify(fitted, X, y)
@@ -267,10 +268,12 @@ def test_the_model_is_not_changed() -> None:
         (SVC(C=np.inf), {"dual_coef": np.zeros(60)}, ParameterError, "pass a finite C"),
         (SVC(), {"dual_coef": np.ones(60), "sample_weight": np.r_[0.0, np.ones(59)]}, DataError, "row 0 has"),
         (NuSVC(), {"dual_coef": np.zeros(60)}, TypeError, r"takes a SVC, SVR.*scikit-learn's.*got NuSVC\(\)"),
-        (GaussianProcessRegressor(), {}, TypeError, "certificate_"), (SVC, {}, TypeError, "the class SVC"),
-        (None, {}, TypeError, "got None"), (sklearn.svm.NuSVC(), {}, TypeError, "got NuSVC"),
+        (GaussianProcessRegressor(), {}, TypeError, "certificate_"),
+        (SVC, {}, TypeError, "the class SVC"),
+        (None, {}, TypeError, "got None"),
+        (sklearn.svm.NuSVC(), {}, TypeError, "got NuSVC"),
     ],
-)  # fmt: skip
+)
 def test_what_cannot_be_certified(model: Any, options: Any, error: type[Exception], words: str) -> None:
     with pytest.raises(error, match=words):
         certify(model, X, TWO, **options)

@@ -63,7 +63,7 @@ _TABLES: dict[str, Callable[[], pd.DataFrame]] = {
     "numbers": lambda: _plain(40).assign(y=lambda t: t["a"] ** 2 + t["b"]),
     "booleans": lambda: _plain(40).assign(y=lambda t: t["y"] == 1, c=lambda t: t["a"] > 0),
     "no columns": lambda: _plain(40)[["y"]],
-}  # fmt: skip
+}
 _SETTINGS: dict[str, list[str]] = {"all": [], "imputed": ["--impute", "median"], "no score": ["--test-size", "0"]}
 
 

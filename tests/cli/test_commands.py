@@ -66,10 +66,22 @@ def test_fit_prints_the_outcome_and_writes_the_model(capsys, tmp_path):
     code, out, err = run(capsys, "fit", "sample:iris")
     assert (code, err) == (0, "Reading sample:iris ...\n")
     for words in (
-        "150 rows, 4 numbers", "species: classification", "'species' holds text, 3 different", "by 5 folds on 120 rows",
-        "Score on 30 rows held out (stratified, seed 0)", "logistic regression", "most frequent class", "0.3333",
-        "Certificate", "converged", "KKT violation", "support vectors", "time", "memory", "Wrote iris.mercer",
-    ):  # fmt: skip
+        "150 rows, 4 numbers",
+        "species: classification",
+        "'species' holds text, 3 different",
+        "by 5 folds on 120 rows",
+        "Score on 30 rows held out (stratified, seed 0)",
+        "logistic regression",
+        "most frequent class",
+        "0.3333",
+        "Certificate",
+        "converged",
+        "KKT violation",
+        "support vectors",
+        "time",
+        "memory",
+        "Wrote iris.mercer",
+    ):
         assert words in out
     assert max(map(len, out.splitlines())) <= 80
     assert [path.name for path in tmp_path.iterdir()] == ["iris.mercer"]
@@ -197,8 +209,9 @@ def test_perceptron_and_nearest_rows_which_minimise_nothing(capsys, houses):
     text = run_json(capsys, "fit", "sample:moons", "--model", "perceptron", *options)["certificate_text"]
     assert re.match(r"\d+ updates in 1 pass, \d+ of them in the last; a perceptron", text)
     for target, other, name, metric in (
-        ("dear", "price", "KernelNeighborsClassifier", "accuracy"), ("price", "dear", "KernelNeighborsRegressor", "r2")
-    ):  # fmt: skip
+        ("dear", "price", "KernelNeighborsClassifier", "accuracy"),
+        ("price", "dear", "KernelNeighborsRegressor", "r2"),
+    ):
         data = ("houses.csv", "--target", target, "--drop", other, "--model", "neighbors")
         report = run_json(capsys, "fit", *data, "--set", "n_neighbors=3")
         assert report["model"] == name and report["certificate"] is None and report["scores"][name][metric] > 0.7
@@ -221,9 +234,22 @@ def test_same_seed_same_model(capsys):
 
 def test_kernel_parameters_and_encoding_are_what_was_asked(capsys, houses):
     report = run_json(
-        capsys, "fit", "houses.csv", "-t", "dear", "--drop", "price", "--kernel", "0.5*RBF(2.0).on('size') + Linear()",
-        "--set", "C=10", "--set", "class_weight=balanced", "--normalize", "minmax",
-    )  # fmt: skip
+        capsys,
+        "fit",
+        "houses.csv",
+        "-t",
+        "dear",
+        "--drop",
+        "price",
+        "--kernel",
+        "0.5*RBF(2.0).on('size') + Linear()",
+        "--set",
+        "C=10",
+        "--set",
+        "class_weight=balanced",
+        "--normalize",
+        "minmax",
+    )
     assert report["kernel"] == "0.5 * RBF(2.0).on(['size']) + Linear()"
     assert report["parameters"]["C"] == 10 and report["parameters"]["class_weight"] == "balanced"
     assert report["normalize"] == "minmax"
@@ -408,8 +434,11 @@ def test_brackets_in_names_are_no_markup(capsys):
 
 def test_settings_are_literals_or_text():
     assert parse_settings(["C=1e-2", "name=two words", "w={1: 2.0}", "s='3'"]) == {
-        "C": 0.01, "name": "two words", "w": {1: 2.0}, "s": "3",
-    }  # fmt: skip
+        "C": 0.01,
+        "name": "two words",
+        "w": {1: 2.0},
+        "s": "3",
+    }
     assert parse_settings(["C=inf"]) == {"C": float("inf")}
     for bad in ("C", "=3", "C=", "a b=1"):
         with pytest.raises(ParameterError, match="--set takes NAME=VALUE"):

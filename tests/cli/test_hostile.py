@@ -62,11 +62,14 @@ def test_names_of_a_megabyte(capsys):
 
 def test_escapes_do_not_reach_the_terminal(capsys):
     rng = np.random.default_rng(0)
-    frame = pd.DataFrame({
-        f"size{_ESCAPE}": rng.normal(size=40), "town": [f"Ulm{_ESCAPE}", "Zug"] * 20,
-        "note": [f"{_ESCAPE}{i}" for i in range(40)],
-        f"kind{_ESCAPE}": [f"good{_ESCAPE}", "bad"] * 20,
-    })  # fmt: skip
+    frame = pd.DataFrame(
+        {
+            f"size{_ESCAPE}": rng.normal(size=40),
+            "town": [f"Ulm{_ESCAPE}", "Zug"] * 20,
+            "note": [f"{_ESCAPE}{i}" for i in range(40)],
+            f"kind{_ESCAPE}": [f"good{_ESCAPE}", "bad"] * 20,
+        }
+    )
     frame.to_parquet("bad.parquet")
     code, out, _ = run(capsys, "fit", "bad.parquet", "-t", f"kind{_ESCAPE}", "--set", "C=1")
     assert code == 0 and "\\x1b[2J" in out

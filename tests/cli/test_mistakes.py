@@ -119,9 +119,7 @@ def test_data_that_cannot_be_learned(capsys, tmp_path, rows, words):
         (["-t", "y", "--drop", "y"], ["target 'y' cannot be left out by --drop"]),
         (["-t", "y", "--out", "data.csv"], ["cannot write data.csv", "a file that is read"]),
         (["-t", "y", "--out", "n" * 300], ["File name too long"]),
-        (
-            ["-t", "y", "--kernel", "Sigmoid()", "--set", "allow_indefinite=False"], ["--set allow_indefinite=True"]
-        ),
+        (["-t", "y", "--kernel", "Sigmoid()", "--set", "allow_indefinite=False"], ["--set allow_indefinite=True"]),
         (["-t", "x", "--memory", "100B"], ["the budget with --memory"]),
         (["-t", "x", "--test-size", "0.999"], ["too few to hold out a share of 0.999"]),
     ],

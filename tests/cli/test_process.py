@@ -58,16 +58,31 @@ def _loaded(arguments, cwd):
 @pytest.mark.parametrize(
     "arguments",
     [
-        [], ["--version"], ["samples"], ["samples", "--json"], ["fitt"], ["fit"], ["fit", "missing.csv"],
-        ["fit", "sample:irs"], ["fit", "sample:iris", "--model", "svm"], ["fit", "sample:iris", "--set", "C"],
-        ["fit", "sample:iris", "--set", "kernel=rbf"], ["fit", "sample:iris", "--task", "ranking"],
-        ["fit", "sample:iris", "--normalize", "max"], ["fit", "sample:iris", "--impute", "zero"],
-        ["fit", "sample:iris", "--test-size", "1"], ["fit", "sample:iris", "--memory", "much"],
-        ["fit", "sample:iris", "--n-jobs", "0"], ["fit", "sample:iris", "--out", "no/m.mercer"],
-        ["fit", "sample:iris", "--drop", "species", "-t", "species"], ["predict", "missing.mercer", "sample:iris"],
-        ["evaluate", "other.txt", "sample:iris"], ["inspect", "missing.mercer"], ["inspect", "other.txt"],
+        [],
+        ["--version"],
+        ["samples"],
+        ["samples", "--json"],
+        ["fitt"],
+        ["fit"],
+        ["fit", "missing.csv"],
+        ["fit", "sample:irs"],
+        ["fit", "sample:iris", "--model", "svm"],
+        ["fit", "sample:iris", "--set", "C"],
+        ["fit", "sample:iris", "--set", "kernel=rbf"],
+        ["fit", "sample:iris", "--task", "ranking"],
+        ["fit", "sample:iris", "--normalize", "max"],
+        ["fit", "sample:iris", "--impute", "zero"],
+        ["fit", "sample:iris", "--test-size", "1"],
+        ["fit", "sample:iris", "--memory", "much"],
+        ["fit", "sample:iris", "--n-jobs", "0"],
+        ["fit", "sample:iris", "--out", "no/m.mercer"],
+        ["fit", "sample:iris", "--drop", "species", "-t", "species"],
+        ["predict", "missing.mercer", "sample:iris"],
+        ["evaluate", "other.txt", "sample:iris"],
+        ["inspect", "missing.mercer"],
+        ["inspect", "other.txt"],
     ],
-)  # fmt: skip
+)
 def test_mistakes_and_lists_load_no_numerical_package(tmp_path, arguments):
     (tmp_path / "other.txt").write_text("this is a letter and not a model")
     code, loaded = _loaded(arguments, tmp_path)

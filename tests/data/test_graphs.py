@@ -36,9 +36,11 @@ def test_every_way_to_say_a_graph_gives_the_same() -> None:
     parts: tuple[Any, ...] = PATH, ["C", "O", "C"], [1, 2], [[1, 2], [0, 1], [3, 3]]
     names = ("edges", "labels", "edge_labels", "attributes")
     wanted = Graph(*parts)
-    assert Graphs.of([made, nx.MultiGraph(made), parts, dict(zip(names, parts)), wanted]).same(
-        Graphs.of([wanted] * 5)
-    ).all()  # fmt: skip
+    assert (
+        Graphs.of([made, nx.MultiGraph(made), parts, dict(zip(names, parts)), wanted])
+        .same(Graphs.of([wanted] * 5))
+        .all()
+    )
     arrays = np.array(PATH), np.array(["C", "O", "C"]), np.array([1, 2], np.uint8), np.array(parts[3], np.float32)
     assert Graph(*arrays) == wanted and hash(Graph(*arrays)) == hash(wanted)
     assert Graph(PATH, "COC") == Graph(PATH, np.array(["C", "O", "C"], object))
@@ -89,35 +91,44 @@ def test_nothing_is_a_graph_too() -> None:
     assert Graph([(0, 5)]).n == 6 and Graph([(0, 0)]).edges.tolist() == [[0, 0]]
 
 
-@pytest.mark.parametrize(("item", "message"), [
-    ((PATH, [1, 2]), r"edge 1 joins the nodes 1 and 2, and the graph has the nodes 0 to 1\."),
-    (([(0, -1)],), "edge 0 joins the nodes 0 and -1"),
-    (([(0, 0)], None, None, np.empty((0, 2))), "joins the nodes 0 and 0, and the graph has no nodes"),
-    ((np.zeros((2, 3), int),), r"must be an array of whole numbers, \(m, 2\), and are one of int64, \(2, 3\)"),
-    (([(0, 1.5)],), "must be an array of whole numbers"),
-    (([(0, 1), (2,)],), "must be pairs of nodes"),
-    ((PATH, ["C", None, "C"]), "node 1 has no label, and others have"),
-    ((PATH, ["C", 1, "C"]), r"all whole numbers or all text, and that of node 0 is 'C' where others are numbers"),
-    ((PATH, [1.5, 1.0, 2.0]), "that of node 0 is 1.5; numbers that measure something are attributes"),
-    ((PATH, [True, False, True]), "that of node 0 is True"),
-    ((PATH, [2**63, 0, 0]), "a node label is 9223372036854775808, and whole numbers of less than 64 bits"),
-    ((PATH, {0: "C", 1: "C", 2: "O"}), "the node labels must be a sequence in the order of the nodes"),
-    ((PATH, 3), "the node labels must be a sequence"),
-    ((PATH, None, [1]), "there are 2 edges and 1 edge labels; give each edge one"),
-    (([(0, 1), (1, 0)], None, [1, 2]), "the edge of the nodes 0 and 1 is given with the labels 1 and 2; an edge has"),
-    ((PATH, None, None, [[1.0], [np.nan], [2.0]]), "the attributes of node 1 hold NaN or an infinity"),
-    ((PATH, None, None, [[1.0], [2.0, 3.0], [2.0]]), "must be numbers, equally many for each node"),
-    ((PATH, None, None, np.ones((3, 1, 1))), r"must have the shape \(n, d\), and have \(3, 1, 1\)"),
-    ((PATH, [1, 2, 3], None, [1.0, 2.0]), "labels says that there are 3 nodes, and attributes that there are 2"),
-    ({"edges": PATH, "n": -1}, "the number of nodes must be a whole number, and is -1"),
-    ({"edges": PATH, "n": 4, "labels": [1, 1, 1]}, "n says that there are 4 nodes, and labels that there are 3"),
-    ({"edges": PATH, "node_labels": [1, 1, 1]}, r"the parts of a graph are edges, labels, .* and the keys are \['ed"),
-    ({}, "the parts of a graph are"),
-    ((), "a graph must be a mercer.Graph, a graph of networkx, a dict"),
-    (PATH, "a graph must be a mercer.Graph, a graph of networkx, a dict"),
-    (nx.DiGraph([(0, 1)]), r"the graph is directed, .* use its .to_undirected\(\)"),
-    (nx.Graph([(0, 1), {"label": 1}.keys()][:1]), None),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("item", "message"),
+    [
+        ((PATH, [1, 2]), r"edge 1 joins the nodes 1 and 2, and the graph has the nodes 0 to 1\."),
+        (([(0, -1)],), "edge 0 joins the nodes 0 and -1"),
+        (([(0, 0)], None, None, np.empty((0, 2))), "joins the nodes 0 and 0, and the graph has no nodes"),
+        ((np.zeros((2, 3), int),), r"must be an array of whole numbers, \(m, 2\), and are one of int64, \(2, 3\)"),
+        (([(0, 1.5)],), "must be an array of whole numbers"),
+        (([(0, 1), (2,)],), "must be pairs of nodes"),
+        ((PATH, ["C", None, "C"]), "node 1 has no label, and others have"),
+        ((PATH, ["C", 1, "C"]), r"all whole numbers or all text, and that of node 0 is 'C' where others are numbers"),
+        ((PATH, [1.5, 1.0, 2.0]), "that of node 0 is 1.5; numbers that measure something are attributes"),
+        ((PATH, [True, False, True]), "that of node 0 is True"),
+        ((PATH, [2**63, 0, 0]), "a node label is 9223372036854775808, and whole numbers of less than 64 bits"),
+        ((PATH, {0: "C", 1: "C", 2: "O"}), "the node labels must be a sequence in the order of the nodes"),
+        ((PATH, 3), "the node labels must be a sequence"),
+        ((PATH, None, [1]), "there are 2 edges and 1 edge labels; give each edge one"),
+        (
+            ([(0, 1), (1, 0)], None, [1, 2]),
+            "the edge of the nodes 0 and 1 is given with the labels 1 and 2; an edge has",
+        ),
+        ((PATH, None, None, [[1.0], [np.nan], [2.0]]), "the attributes of node 1 hold NaN or an infinity"),
+        ((PATH, None, None, [[1.0], [2.0, 3.0], [2.0]]), "must be numbers, equally many for each node"),
+        ((PATH, None, None, np.ones((3, 1, 1))), r"must have the shape \(n, d\), and have \(3, 1, 1\)"),
+        ((PATH, [1, 2, 3], None, [1.0, 2.0]), "labels says that there are 3 nodes, and attributes that there are 2"),
+        ({"edges": PATH, "n": -1}, "the number of nodes must be a whole number, and is -1"),
+        ({"edges": PATH, "n": 4, "labels": [1, 1, 1]}, "n says that there are 4 nodes, and labels that there are 3"),
+        (
+            {"edges": PATH, "node_labels": [1, 1, 1]},
+            r"the parts of a graph are edges, labels, .* and the keys are \['ed",
+        ),
+        ({}, "the parts of a graph are"),
+        ((), "a graph must be a mercer.Graph, a graph of networkx, a dict"),
+        (PATH, "a graph must be a mercer.Graph, a graph of networkx, a dict"),
+        (nx.DiGraph([(0, 1)]), r"the graph is directed, .* use its .to_undirected\(\)"),
+        (nx.Graph([(0, 1), {"label": 1}.keys()][:1]), None),
+    ],
+)
 def test_mistakes_are_named(item: Any, message: str | None) -> None:
     if message is None:
         assert Graphs.of([item])[0] == Graph([(0, 1)])
@@ -154,7 +165,7 @@ def test_wrong_arrays_are_refused() -> None:
         ("labels", arrays.labels - 9, "none of the texts"),
         ("texts", arrays.texts[:0], "none of the texts"),
         ("attributes", arrays.attributes * np.nan, "NaN"),
-    ]:  # fmt: skip
+    ]:
         with pytest.raises(DataError, match=message):
             Graphs(dataclasses.replace(arrays, **{name: value}))
     with pytest.raises(DataError):

@@ -51,10 +51,17 @@ def test_equal_rows_and_no_others_have_equal_keys(left: list[str], right: list[s
     assert a[:shorter].same(b[:shorter]).tolist() == [x == z for x, z in zip(left, right, strict=False)]
 
 
-@pytest.mark.parametrize("X", [
-    ["ab", b"ab", ("a", "b"), np.array(["a", "b"])], np.array(["ab"] * 4), np.array([["ab"]] * 4, dtype=object),
-    pd.Series(["ab"] * 4, index=[9, 8, 7, 6]), pd.DataFrame({"s": ["ab"] * 4}), ("ab",) * 4,
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "X",
+    [
+        ["ab", b"ab", ("a", "b"), np.array(["a", "b"])],
+        np.array(["ab"] * 4),
+        np.array([["ab"]] * 4, dtype=object),
+        pd.Series(["ab"] * 4, index=[9, 8, 7, 6]),
+        pd.DataFrame({"s": ["ab"] * 4}),
+        ("ab",) * 4,
+    ],
+)
 def test_whatever_holds_strings(X: Any) -> None:
     assert list(Strings.of(X)) == ["ab"] * 4
 
@@ -79,12 +86,20 @@ def test_symbols_have_the_same_numbers_everywhere() -> None:
     assert again[3] == 0xD800
 
 
-@pytest.mark.parametrize(("X", "message"), [
-    ([], "X is empty"), ("text", "pass a list of strings"), (3, "pass a list of strings"), (["a", None], "row 1 of X"),
-    ([["a", 0.5]], "the tokens of a string must be text or whole numbers, and one is 0.5"), ({"a": 1}, "pass a list"),
-    ([True], "and is True"), ([["a", True]], "one is True"),
-    (np.array([["a", "b"]]).reshape(1, 2)[0][0], "pass a list of strings"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("X", "message"),
+    [
+        ([], "X is empty"),
+        ("text", "pass a list of strings"),
+        (3, "pass a list of strings"),
+        (["a", None], "row 1 of X"),
+        ([["a", 0.5]], "the tokens of a string must be text or whole numbers, and one is 0.5"),
+        ({"a": 1}, "pass a list"),
+        ([True], "and is True"),
+        ([["a", True]], "one is True"),
+        (np.array([["a", "b"]]).reshape(1, 2)[0][0], "pass a list of strings"),
+    ],
+)
 def test_what_is_refused(X: Any, message: str) -> None:
     with pytest.raises(DataError, match=message):
         Strings.of(X)

@@ -58,7 +58,7 @@ def test_rows_are_values() -> None:
         ([], "X is empty"),
         (None, "must be a sequence of series"),
     ],
-)  # fmt: skip
+)
 def test_mistakes_are_named(X: object, message: str) -> None:
     with pytest.raises(DataError, match=message):
         Series.of(X)

@@ -59,21 +59,30 @@ def test_products_of_parts(dtype: Any, left_turned: bool, right_turned: bool, sh
         expected, found = whole.astype(np.float64), whole.copy()
         expected[1 : m + 1, 2 : n + 2] = beta * whole[1 : m + 1, 2 : n + 2] + alpha * product
         lapack.add_product(
-            found[1 : m + 1, 2 : n + 2], left, right, alpha=alpha, beta=beta,
-            left_turned=left_turned, right_turned=right_turned,
-        )  # fmt: skip
+            found[1 : m + 1, 2 : n + 2],
+            left,
+            right,
+            alpha=alpha,
+            beta=beta,
+            left_turned=left_turned,
+            right_turned=right_turned,
+        )
         np.testing.assert_allclose(found, expected, rtol=0, atol=100 * (k + 1) * np.finfo(dtype).eps)
 
 
 @pytest.mark.parametrize(
     "arrays",
     [
-        (np.eye(3), np.eye(3), np.eye(4)), (np.eye(3), np.ones((3, 2)), np.ones((3, 3))),
-        (np.eye(3), np.eye(3, dtype=np.float32), np.eye(3)), (np.eye(3), np.eye(3), np.ones(3)),
-        (np.eye(3), np.ones((3, 6))[:, ::2], np.eye(3)), (np.eye(3).T[::-1], np.eye(3), np.eye(3)),
-        (np.broadcast_to(np.ones(3), (3, 3)), np.eye(3), np.eye(3)), (np.eye(3, dtype=int),) * 3,
+        (np.eye(3), np.eye(3), np.eye(4)),
+        (np.eye(3), np.ones((3, 2)), np.ones((3, 3))),
+        (np.eye(3), np.eye(3, dtype=np.float32), np.eye(3)),
+        (np.eye(3), np.eye(3), np.ones(3)),
+        (np.eye(3), np.ones((3, 6))[:, ::2], np.eye(3)),
+        (np.eye(3).T[::-1], np.eye(3), np.eye(3)),
+        (np.broadcast_to(np.ones(3), (3, 3)), np.eye(3), np.eye(3)),
+        (np.eye(3, dtype=int),) * 3,
     ],
-)  # fmt: skip
+)
 def test_products_of_arrays_that_would_be_misread(arrays: tuple) -> None:
     with pytest.raises(TypeError):
         lapack.add_product(*arrays)
@@ -90,10 +99,15 @@ def test_what_has_no_factor() -> None:
 @pytest.mark.parametrize(
     "arrays",
     [
-        (np.eye(3).T[::-1],), (np.eye(3, dtype=int),), (np.ones((2, 3)),), (np.eye(3), np.ones((2, 4))),
-        (np.eye(3), np.ones((2, 3), np.float32)), (np.eye(4), np.ones((4, 8))[:, ::2]), (np.eye(3), np.ones(3)),
+        (np.eye(3).T[::-1],),
+        (np.eye(3, dtype=int),),
+        (np.ones((2, 3)),),
+        (np.eye(3), np.ones((2, 4))),
+        (np.eye(3), np.ones((2, 3), np.float32)),
+        (np.eye(4), np.ones((4, 8))[:, ::2]),
+        (np.eye(3), np.ones(3)),
     ],
-)  # fmt: skip
+)
 def test_arrays_that_would_be_misread(arrays: tuple) -> None:
     call = lapack.factor_cholesky if len(arrays) == 1 else lapack.solve_triangle
     with pytest.raises(TypeError):

@@ -116,10 +116,14 @@ def test_two_threads_cannot_reserve_the_same_bytes() -> None:
 @pytest.mark.parametrize(
     ("nbytes", "words"),
     [
-        (0, "0 bytes"), (1023, "1023 bytes"), (1024, "1.0 KiB"), (1536 * 1024, "1.5 MiB"), (2**31, "2.0 GiB"),
+        (0, "0 bytes"),
+        (1023, "1023 bytes"),
+        (1024, "1.0 KiB"),
+        (1536 * 1024, "1.5 MiB"),
+        (2**31, "2.0 GiB"),
         (2**52, "4096.0 TiB"),
     ],
-)  # fmt: skip
+)
 def test_bytes_in_words(nbytes: int, words: str) -> None:
     assert memory.describe(nbytes) == words
 
@@ -142,10 +146,18 @@ def test_a_gram_matrix_that_does_not_fit_is_refused_and_can_be_multiplied() -> N
 @pytest.mark.parametrize(
     ("size", "nbytes"),
     [
-        (1000, 1000), (2.5e3, 2500), ("1000", 1000), ("4GiB", 4 * 2**30), ("500 MB", 5 * 10**8), (" 1.5 kib ", 1536),
-        ("0.5TB", 5 * 10**11), ("1e3 B", 1000), (".5KB", 500), (np.int64(7), 7),
+        (1000, 1000),
+        (2.5e3, 2500),
+        ("1000", 1000),
+        ("4GiB", 4 * 2**30),
+        ("500 MB", 5 * 10**8),
+        (" 1.5 kib ", 1536),
+        ("0.5TB", 5 * 10**11),
+        ("1e3 B", 1000),
+        (".5KB", 500),
+        (np.int64(7), 7),
     ],
-)  # fmt: skip
+)
 def test_sizes(size: Any, nbytes: int) -> None:
     assert settings.parse_bytes(size) == nbytes
     with mercer.config(memory=size) as applied:

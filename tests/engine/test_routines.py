@@ -51,10 +51,13 @@ def test_integers_are_as_wide_as_the_signature_says(
 @pytest.mark.parametrize(
     "signature",
     [
-        "void (char *, __pyx_t_5scipy_6linalg_13cython_lapack_blas_int *, double *)", "void (int *, int64_t *)",
-        "int (int *)", "void (char *, double *)", "",
+        "void (char *, __pyx_t_5scipy_6linalg_13cython_lapack_blas_int *, double *)",
+        "void (int *, int64_t *)",
+        "int (int *)",
+        "void (char *, double *)",
+        "",
     ],
-)  # fmt: skip
+)
 def test_unknown_integers_are_an_error_before_any_call(signature: str, monkeypatch: pytest.MonkeyPatch) -> None:
     @ctypes.CFUNCTYPE(None)
     def never() -> None:

@@ -21,9 +21,15 @@ class Fitted(KernelEstimator):
     """The least that an estimator is."""
 
     def __init__(
-        self, kernel: Any = "rbf", gamma: Any = None, degree: int = 3, coef0: float = 1.0, n_jobs: int | None = None,
-        allow_indefinite: bool = False, intercept: bool = False,
-    ) -> None:  # fmt: skip
+        self,
+        kernel: Any = "rbf",
+        gamma: Any = None,
+        degree: int = 3,
+        coef0: float = 1.0,
+        n_jobs: int | None = None,
+        allow_indefinite: bool = False,
+        intercept: bool = False,
+    ) -> None:
         self.kernel = kernel
         self.gamma = gamma
         self.degree = degree
@@ -126,13 +132,16 @@ def test_kernels_that_are_not_positive_are_refused(params: dict[str, Any], messa
         (2 * kernels.RBF().on("b") + kernels.Linear(), ("a", "b"), 2 * kernels.RBF().on(1) + kernels.Linear()),
         (kernels.RBF().on("b").normalized() ** 2, ("a", "b"), kernels.RBF().on(1).normalized() ** 2),
         (kernels.RBF().on("a").on(["c", "a"]), ("a", "b", "c"), kernels.RBF().on(1).on([2, 0])),
-        ((kernels.RBF().on("a") + kernels.Linear().on("c")).on(["c", "a"]), ("a", "b", "c"),
-         (kernels.RBF().on(1) + kernels.Linear().on(0)).on([2, 0])),
+        (
+            (kernels.RBF().on("a") + kernels.Linear().on("c")).on(["c", "a"]),
+            ("a", "b", "c"),
+            (kernels.RBF().on(1) + kernels.Linear().on(0)).on([2, 0]),
+        ),
         (kernels.RBF().on(0).warped(np.tanh).on("b"), ("a", "b"), kernels.RBF().on(0).warped(np.tanh).on(1)),
         (kernels.RBF(2.0).fixed().on("b"), ("a", "b"), kernels.RBF(2.0).fixed().on(1)),
         ((2.0 * kernels.RBF().on("b")).fixed("factor"), ("a", "b"), (2.0 * kernels.RBF().on(1)).fixed("factor")),
     ],
-)  # fmt: skip
+)
 def test_names_become_positions(kernel: kernels.Kernel, names: tuple[str, ...] | None, wanted: kernels.Kernel) -> None:
     assert bind_columns(kernel, names) == wanted
 

@@ -27,10 +27,14 @@ def _awkward(X, y):
     """The same rows in other units, repeated, or beside a column that says nothing."""
     wide = np.column_stack([X, np.full(len(X), 1e3)])
     return {
-        "plain": (X, y), "constant column": (wide, y), "all rows equal": (np.full((len(X), 2), 3.0), y),
+        "plain": (X, y),
+        "constant column": (wide, y),
+        "all rows equal": (np.full((len(X), 2), 3.0), y),
         "repeated": (np.repeat(X[: len(X) // 5], 5, axis=0), np.repeat(y[: len(X) // 5], 5)),
-        "one column large": (X * [1e6, 1.0, 1.0], y), "far away": (X + 1e6, y), "tiny": (1e-6 * X, y),
-    }  # fmt: skip
+        "one column large": (X * [1e6, 1.0, 1.0], y),
+        "far away": (X + 1e6, y),
+        "tiny": (1e-6 * X, y),
+    }
 
 
 def _classification():
@@ -41,9 +45,10 @@ def _classification():
         rows, y = _some(*getattr(datasets, f"load_{name}")(return_X_y=True))
         sets |= {name: (rows, y), f"{name}, scaled": (StandardScaler().fit_transform(rows), y)}
     return sets | {
-        "imbalanced": (X, (X[:, 0] > 1.7).astype(int)), "noise": (X, rng.integers(0, 2, ROWS)),
+        "imbalanced": (X, (X[:, 0] > 1.7).astype(int)),
+        "noise": (X, rng.integers(0, 2, ROWS)),
         "imbalanced noise": (X, (rng.random(ROWS) < 0.1).astype(int)),
-    }  # fmt: skip
+    }
 
 
 def _regression():
@@ -52,21 +57,28 @@ def _regression():
     y = np.sin(X[:, 0])
     rows, target = _some(*datasets.load_diabetes(return_X_y=True))
     return _awkward(X, y) | {
-        "diabetes": (rows, target), "diabetes, scaled": (StandardScaler().fit_transform(rows), target),
-        "offset": (X, y + 1e3), "large": (X, 1e6 * y), "small": (X, 1e-6 * y), "noise": (X, rng.normal(size=ROWS)),
-        "heavy tails": (X, y + rng.standard_cauchy(size=ROWS)), "constant": (X, np.full(ROWS, 7.0)),
-    }  # fmt: skip
+        "diabetes": (rows, target),
+        "diabetes, scaled": (StandardScaler().fit_transform(rows), target),
+        "offset": (X, y + 1e3),
+        "large": (X, 1e6 * y),
+        "small": (X, 1e-6 * y),
+        "noise": (X, rng.normal(size=ROWS)),
+        "heavy tails": (X, y + rng.standard_cauchy(size=ROWS)),
+        "constant": (X, np.full(ROWS, 7.0)),
+    }
 
 
 SETS = {True: _classification(), False: _regression()}
-LEARNERS = [(mercer.BayesianLinearRegression, False), *{
-    (type(p.values[0]), p.values[1] is CLASSES): None for p in [*SUPERVISED, *NEIGHBORS]
-}]  # fmt: skip
+LEARNERS = [
+    (mercer.BayesianLinearRegression, False),
+    *{(type(p.values[0]), p.values[1] is CLASSES): None for p in [*SUPERVISED, *NEIGHBORS]},
+]
 CASES = [
     pytest.param(learner, classifies, name, id=f"{learner.__name__}, {name}")
-    for learner, classifies in LEARNERS for name in SETS[classifies]
+    for learner, classifies in LEARNERS
+    for name in SETS[classifies]
     if (learner, classifies) != (KernelMachine, True)
-]  # fmt: skip
+]
 
 
 def _at_its_defaults(learner, X, y):
@@ -103,11 +115,15 @@ def test_no_silent_answer_is_worse_than_the_best_constant(learner, classifies, n
 @pytest.mark.parametrize(
     ("learner", "name"),
     [
-        (KernelRidge, "diabetes"), (KernelRidge, "offset"), (KernelMachine, "offset"), (KernelLMS, "offset"),
-        (OnlineKernelRegressor, "offset"), (OnlineKernelRegressor, "constant column"),
+        (KernelRidge, "diabetes"),
+        (KernelRidge, "offset"),
+        (KernelMachine, "offset"),
+        (KernelLMS, "offset"),
+        (OnlineKernelRegressor, "offset"),
+        (OnlineKernelRegressor, "constant column"),
         (mercer.BayesianLinearRegression, "diabetes"),
     ],
-)  # fmt: skip
+)
 def test_what_is_worse_than_the_mean_says_so(learner, name):
     X, y = SETS[False][name]
     model, caught = _at_its_defaults(learner, X, y)
@@ -138,9 +154,7 @@ def test_a_classifier_that_is_worse_than_the_most_frequent_class_says_so():
     rng = np.random.default_rng(3)
     X, y = rng.normal(size=(200, 2)), (rng.random(200) < 0.1).astype(int)
     # Steps of one size that are far too long: the last rows decide.
-    model = OnlineKernelLogisticRegression(
-        gamma=1e-3, learning_rate="constant", eta0=50.0, max_iter=1, shuffle=False
-    )
+    model = OnlineKernelLogisticRegression(gamma=1e-3, learning_rate="constant", eta0=50.0, max_iter=1, shuffle=False)
     order = np.argsort(y, kind="stable")
     with pytest.warns(MercerWarning, match="of its own 200 rows are wrong, and .* if all had the most frequent"):
         assert model.fit(X[order], y[order]).score(X, y) < 0.5

@@ -55,8 +55,9 @@ def test_at_the_same_parameters_everything_is_the_same() -> None:
     theta = KERNEL.theta + 0.7
     for found, expected in zip(
         ours.log_marginal_likelihood(theta, eval_gradient=True),
-        theirs.log_marginal_likelihood(theta, eval_gradient=True), strict=True,
-    ):  # fmt: skip
+        theirs.log_marginal_likelihood(theta, eval_gradient=True),
+        strict=True,
+    ):
         np.testing.assert_allclose(found, expected, rtol=1e-6)
     assert ours.log_marginal_likelihood() == pytest.approx(theirs.log_marginal_likelihood(), abs=1e-8)
     base = theirs.base_estimator_
@@ -275,7 +276,7 @@ def test_classes_that_cannot_be_learned() -> None:
         fitted(y=np.full(60, "same"))
     with pytest.raises(DataError, match="two classes"):
         fitted(rows=X[:1], y=TWO[:1])
-    with pytest.raises(ParameterError, match=r'is for two classes, and y has 3.*one_vs_rest'):
+    with pytest.raises(ParameterError, match=r"is for two classes, and y has 3.*one_vs_rest"):
         fitted(y=THREE, approximation="ep")
 
 

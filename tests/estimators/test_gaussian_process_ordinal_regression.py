@@ -195,16 +195,19 @@ def test_a_precomputed_matrix_has_no_probabilities_of_new_rows():
         model.predict_proba(kernel(NEW, X))
 
 
-@pytest.mark.parametrize(("parameters", "words"), [
-    ({"link": "cauchit"}, "link must be 'logit', 'probit', 'cloglog' or 'loglog'"),
-    ({"decision": "best"}, "decision must be"),
-    ({"slope": -1.0}, "slope must be a finite number above 0 or 'evidence'"),
-    ({"optimizer": "adam"}, "optimizer must be 'fmin_l_bfgs_b'"),
-    ({"n_restarts_optimizer": -1}, "n_restarts_optimizer must be a whole number"),
-    ({"max_iter_predict": 0}, "max_iter_predict must be a whole number of at least 1"),
-    ({"random_state": "x"}, "random_state must be"),
-    ({"classes": [1]}, "classes must be two or more different labels"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("parameters", "words"),
+    [
+        ({"link": "cauchit"}, "link must be 'logit', 'probit', 'cloglog' or 'loglog'"),
+        ({"decision": "best"}, "decision must be"),
+        ({"slope": -1.0}, "slope must be a finite number above 0 or 'evidence'"),
+        ({"optimizer": "adam"}, "optimizer must be 'fmin_l_bfgs_b'"),
+        ({"n_restarts_optimizer": -1}, "n_restarts_optimizer must be a whole number"),
+        ({"max_iter_predict": 0}, "max_iter_predict must be a whole number of at least 1"),
+        ({"random_state": "x"}, "random_state must be"),
+        ({"classes": [1]}, "classes must be two or more different labels"),
+    ],
+)
 def test_parameters_that_make_no_sense(parameters, words):
     with pytest.raises(ParameterError, match=words):
         GaussianProcessOrdinalRegression(**parameters).fit(X, Y)

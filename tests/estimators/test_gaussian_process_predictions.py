@@ -17,13 +17,7 @@ from sklearn.gaussian_process import kernels as their
 
 import mercer
 from mercer import GaussianProcessRegressor
-from mercer._errors import (
-    DataError,
-    MemoryBudgetError,
-    MercerWarning,
-    NumericalError,
-    ParameterError,
-)
+from mercer._errors import DataError, MemoryBudgetError, MercerWarning, NumericalError, ParameterError
 from mercer.kernels import RBF, White
 
 RNG = np.random.default_rng(0)
@@ -202,8 +196,6 @@ class TestPredictions:
                 np.testing.assert_allclose(a, b, atol=1e-5)
         with pytest.raises(DataError, match='mean="linear" needs dense rows'):
             clone(model).set_params(mean="linear").fit(sp.csr_matrix(X), Y)
-
-
 
 
 def test_the_prior_sees_the_columns_of_a_table() -> None:

@@ -17,13 +17,7 @@ from sklearn.gaussian_process import kernels as their
 
 import mercer
 from mercer import GaussianProcessRegressor, KernelRidge
-from mercer._errors import (
-    DataError,
-    IndefiniteKernelError,
-    MemoryBudgetError,
-    MercerWarning,
-    ParameterError,
-)
+from mercer._errors import DataError, IndefiniteKernelError, MemoryBudgetError, MercerWarning, ParameterError
 from mercer.kernels import RBF, Constant, Linear, Matern, NegativeDistance, Polynomial, Sigmoid, White
 from mercer.priors import LogNormal, Normal
 
@@ -134,9 +128,9 @@ class TestMeanFunctions:
     def test_coefficients_are_in_the_units_of_the_data(self) -> None:
         rows = X + np.array([100.0, 0.0, -3.0])
         y = np.c_[3.0 + rows @ [1.0, -2.0, 0.5], 5.0 - rows @ [0.0, 4.0, 1.0]]
-        model = GaussianProcessRegressor(
-            RBF(0.5), alpha=1e-4, mean="linear", normalize_y=True, optimizer=None
-        ).fit(rows, y)
+        model = GaussianProcessRegressor(RBF(0.5), alpha=1e-4, mean="linear", normalize_y=True, optimizer=None).fit(
+            rows, y
+        )
         np.testing.assert_allclose(model.mean_coef_, [[3, 5], [1, 0], [-2, -4], [0.5, -1]], atol=1e-7)
         far = rows + 50.0
         expected = np.c_[3.0 + far @ [1, -2, 0.5], 5.0 - far @ [0, 4, 1]]

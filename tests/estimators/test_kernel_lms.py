@@ -15,13 +15,7 @@ from sklearn.metrics import r2_score
 
 import mercer
 from mercer import KernelLMS, KernelRidge
-from mercer._errors import (
-    DataError,
-    IndefiniteKernelError,
-    MemoryBudgetError,
-    NumericalError,
-    ParameterError,
-)
+from mercer._errors import DataError, IndefiniteKernelError, MemoryBudgetError, NumericalError, ParameterError
 from mercer.gram import PrecomputedGram
 from mercer.kernels import RBF, Linear, Polynomial
 from mercer.maps import PolynomialMap
@@ -171,7 +165,12 @@ def test_early_stopping_takes_the_best_step():
     rng = np.random.default_rng(0)
     noisy = Y + rng.normal(size=len(Y))
     model = KernelLMS(
-        RBF(0.3), early_stopping=True, validation_fraction=0.25, n_iter_no_change=7, tol=0.0, random_state=1,
+        RBF(0.3),
+        early_stopping=True,
+        validation_fraction=0.25,
+        n_iter_no_change=7,
+        tol=0.0,
+        random_state=1,
         max_iter=5000,
     ).fit(X, noisy)
     held_out = np.sort(np.random.RandomState(1).permutation(60)[:15])

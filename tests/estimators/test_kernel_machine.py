@@ -144,8 +144,11 @@ def test_rows_of_weight_zero_are_no_rows() -> None:
         some = KernelMachine(loss, kernel=kernel).fit(X, y, weight)
         few = KernelMachine(loss, kernel=kernel).fit(X[:90], y[:90])
         np.testing.assert_array_equal(some.support_, few.support_)
-        np.testing.assert_allclose(some.predict(NEW) == few.predict(NEW) if loss == "logistic" else some.dual_coef_,
-                                   True if loss == "logistic" else few.dual_coef_, rtol=1e-9)  # fmt: skip
+        np.testing.assert_allclose(
+            some.predict(NEW) == few.predict(NEW) if loss == "logistic" else some.dual_coef_,
+            True if loss == "logistic" else few.dual_coef_,
+            rtol=1e-9,
+        )
 
 
 def test_an_indefinite_kernel_gives_a_stationary_point() -> None:

@@ -40,9 +40,8 @@ SPACES = [pytest.param("linear", lambda A: A, id="linear"), pytest.param(kernels
 
 @pytest.mark.parametrize(("kernel", "features"), SPACES)
 @pytest.mark.parametrize(
-    ("weights", "count"), list(zip(WEIGHTS, [1, 6, 6, 4], strict=True)),
-    ids=["uniform", "distance", "none", "function"],
-)  # fmt: skip
+    ("weights", "count"), list(zip(WEIGHTS, [1, 6, 6, 4], strict=True)), ids=["uniform", "distance", "none", "function"]
+)
 def test_as_scikit_learn_on_explicit_features(kernel: Any, features: Any, weights: Any, count: int) -> None:
     rows = features(X)
     queries = ((NEW, features(NEW)), (None, None))
@@ -73,15 +72,29 @@ def test_as_scikit_learn_on_explicit_features(kernel: Any, features: Any, weight
 @pytest.mark.parametrize(
     "kernel",
     [
-        kernels.RBF(1.3), kernels.RBF([1.0, 2.0, 3.0, 4.0]), 3.0 * kernels.RBF(1.0) + 2.0, kernels.Laplacian(2.0),
-        kernels.RBF(1.0).on([1, 3]), kernels.Matern(nu=0.5), kernels.Matern(nu=np.inf), kernels.Matern(nu=1.5),
-        kernels.RationalQuadratic(1.0, alpha=0.7), kernels.Periodic(1.0, period=3.0), 2.0 * kernels.Linear() + 5.0,
-        kernels.NegativeDistance(), kernels.NegativeDistance(1.5), kernels.RBF(1.0) + kernels.Linear(),
-        kernels.RBF(1.0) * kernels.Linear(), kernels.ArcCosine(), kernels.Linear().normalized(), "rbf", "poly",
+        kernels.RBF(1.3),
+        kernels.RBF([1.0, 2.0, 3.0, 4.0]),
+        3.0 * kernels.RBF(1.0) + 2.0,
+        kernels.Laplacian(2.0),
+        kernels.RBF(1.0).on([1, 3]),
+        kernels.Matern(nu=0.5),
+        kernels.Matern(nu=np.inf),
+        kernels.Matern(nu=1.5),
+        kernels.RationalQuadratic(1.0, alpha=0.7),
+        kernels.Periodic(1.0, period=3.0),
+        2.0 * kernels.Linear() + 5.0,
+        kernels.NegativeDistance(),
+        kernels.NegativeDistance(1.5),
+        kernels.RBF(1.0) + kernels.Linear(),
+        kernels.RBF(1.0) * kernels.Linear(),
+        kernels.ArcCosine(),
+        kernels.Linear().normalized(),
+        "rbf",
+        "poly",
         pytest.param(lambda A, B: np.exp(A @ B.T), id="function"),
     ],
     ids=str,
-)  # fmt: skip
+)
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 def test_distances_are_those_of_the_formula(kernel: Any, dtype: Any) -> None:
     rows, new = X.astype(dtype), NEW[:60].astype(dtype)

@@ -141,7 +141,7 @@ def test_text_that_sorts_in_its_order_can_be_said_to(learner):
     model, named = (learner(classes=classes).fit(X, names[Y]) for classes in ("sorted", names))
     assert model.classes_.tolist() == names.tolist()
     np.testing.assert_array_equal(model.dual_coef_, named.dual_coef_)
-    with pytest.raises(ParameterError, match='or "sorted", and is \'alphabetical\''):
+    with pytest.raises(ParameterError, match="or \"sorted\", and is 'alphabetical'"):
         learner(classes="alphabetical").fit(X, names[Y])
 
 
@@ -152,10 +152,11 @@ def test_numbers_that_are_written_as_text_are_in_the_order_of_numbers(names):
     np.testing.assert_array_equal(model.predict(NEW), np.array(names)[numbered.predict(NEW)])
 
 
-@pytest.mark.parametrize("labels", [
-    Y * 10.0 - 5.0, Y > 1, Y.astype(np.uint8), Y.astype(str),
-    (Y * 100).astype("datetime64[D]"),
-], ids=lambda labels: f"{labels.dtype}, {labels[0]}")  # fmt: skip
+@pytest.mark.parametrize(
+    "labels",
+    [Y * 10.0 - 5.0, Y > 1, Y.astype(np.uint8), Y.astype(str), (Y * 100).astype("datetime64[D]")],
+    ids=lambda labels: f"{labels.dtype}, {labels[0]}",
+)
 def test_labels_of_any_type_that_has_an_order(labels):
     model = KernelOrdinalRegression().fit(X, labels)
     assert model.predict(NEW).dtype == model.classes_.dtype
@@ -274,22 +275,25 @@ def test_an_indefinite_kernel_where_it_is_allowed():
     assert "another stationary point" in model.certificate_.explain()
 
 
-@pytest.mark.parametrize(("parameters", "words"), [
-    ({"C": 0.0}, "C must be a finite number above 0, and is 0.0"),
-    ({"C": np.inf}, "C must be a finite number above 0"),
-    ({"tol": -1.0}, "tol must be a finite number above 0"),
-    ({"max_iter": 0}, "max_iter must be a whole number of 1 or more"),
-    ({"link": "cauchit"}, "link must be 'logit', 'probit', 'cloglog' or 'loglog', and is 'cauchit'"),
-    ({"decision": "best"}, "decision must be 'mode', 'median' or 'mean'"),
-    ({"slope": "learned"}, "slope must be a finite number above 0 or 'evidence', and is 'learned'"),
-    ({"slope": 0.0}, "slope must be a finite number above 0"),
-    ({"slope": "evidence", "allow_indefinite": True}, "slope='evidence' needs a positive semi-definite kernel"),
-    ({"warm_start": "yes"}, "warm_start must be True or False"),
-    ({"classes": [1]}, "classes must be two or more different labels"),
-    ({"classes": [0, 1, 1, 2, 3]}, "classes must be two or more different labels"),
-    ({"classes": "low"}, "classes must be two or more different labels"),
-    ({"class_weight": {7: 1.0}}, "class_weight"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("parameters", "words"),
+    [
+        ({"C": 0.0}, "C must be a finite number above 0, and is 0.0"),
+        ({"C": np.inf}, "C must be a finite number above 0"),
+        ({"tol": -1.0}, "tol must be a finite number above 0"),
+        ({"max_iter": 0}, "max_iter must be a whole number of 1 or more"),
+        ({"link": "cauchit"}, "link must be 'logit', 'probit', 'cloglog' or 'loglog', and is 'cauchit'"),
+        ({"decision": "best"}, "decision must be 'mode', 'median' or 'mean'"),
+        ({"slope": "learned"}, "slope must be a finite number above 0 or 'evidence', and is 'learned'"),
+        ({"slope": 0.0}, "slope must be a finite number above 0"),
+        ({"slope": "evidence", "allow_indefinite": True}, "slope='evidence' needs a positive semi-definite kernel"),
+        ({"warm_start": "yes"}, "warm_start must be True or False"),
+        ({"classes": [1]}, "classes must be two or more different labels"),
+        ({"classes": [0, 1, 1, 2, 3]}, "classes must be two or more different labels"),
+        ({"classes": "low"}, "classes must be two or more different labels"),
+        ({"class_weight": {7: 1.0}}, "class_weight"),
+    ],
+)
 def test_parameters_that_make_no_sense(parameters, words):
     with pytest.raises(ParameterError, match=words):
         KernelOrdinalRegression(**parameters).fit(X, Y)

@@ -107,10 +107,14 @@ def refits(model: KernelRidge, X: np.ndarray, y: np.ndarray, w: np.ndarray | Non
 @pytest.mark.parametrize("targets", [None, 2])
 @pytest.mark.parametrize(
     "parameters",
-    [{"alpha": 0.1, "kernel": "rbf"}, {"alpha": 1e-3, "kernel": "laplacian"}, {"kernel": 2.0 * RBF(1.0) + Linear()},
-     {"alpha": 0.5, "kernel": "sigmoid", "allow_indefinite": True}],
+    [
+        {"alpha": 0.1, "kernel": "rbf"},
+        {"alpha": 1e-3, "kernel": "laplacian"},
+        {"kernel": 2.0 * RBF(1.0) + Linear()},
+        {"alpha": 0.5, "kernel": "sigmoid", "allow_indefinite": True},
+    ],
     ids=str,
-)  # fmt: skip
+)
 def test_leave_one_out_equals_refitting(parameters: dict, targets: int | None, weighted: bool) -> None:
     X, y = data(20, targets=targets)
     w = np.random.default_rng(1).integers(0, 4, 20).astype(float) if weighted else None

@@ -22,12 +22,13 @@ X, NEW = RNG.normal(size=(150, 3)), RNG.normal(size=(150, 3))
 OFFSET = 1e3
 LEFT_OUT = "mean squared error on rows that are left out"
 INTERPOLATING = [
-    pytest.param(KernelRidge("loo", kernel="rbf"), id="loo"), pytest.param(KernelRidge("gcv", kernel="rbf"), id="gcv"),
+    pytest.param(KernelRidge("loo", kernel="rbf"), id="loo"),
+    pytest.param(KernelRidge("gcv", kernel="rbf"), id="gcv"),
     pytest.param(KernelRidge("evidence", kernel="rbf"), id="evidence"),
     pytest.param(KernelRidge(1e-8, kernel="rbf"), id="given"),
     pytest.param(GaussianProcessRegressor(optimizer=None), id="process"),
     pytest.param(KernelMachine(alpha=1e-6), id="machine"),
-]  # fmt: skip
+]
 
 
 def _target(rows):
@@ -54,13 +55,15 @@ def test_without_the_offset_there_is_no_word(model):
 @pytest.mark.parametrize(
     "model",
     [
-        KernelRidge("loo", kernel=RBF(1.0) + Constant(1e3)), KernelRidge(1e-6, kernel=RBF(1.0) + Constant(1e3)),
+        KernelRidge("loo", kernel=RBF(1.0) + Constant(1e3)),
+        KernelRidge(1e-6, kernel=RBF(1.0) + Constant(1e3)),
         GaussianProcessRegressor(RBF(1.0), optimizer=None, mean="constant"),
         GaussianProcessRegressor(RBF(1.0), optimizer=None, normalize_y=True),
-        KernelMachine(alpha=1e-3, fit_intercept=True), KernelMachine(losses.Huber(0.1), fit_intercept=True),
+        KernelMachine(alpha=1e-3, fit_intercept=True),
+        KernelMachine(losses.Huber(0.1), fit_intercept=True),
     ],
     ids=str,
-)  # fmt: skip
+)
 def test_what_is_advised_helps(model):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
@@ -79,9 +82,7 @@ def test_more_rows_than_the_sample_and_one_target_of_two():
         KernelRidge(1e-3, kernel=RBF(3.0) + Constant(1e6)).fit(rows, y)
 
 
-@pytest.mark.parametrize(
-    "model", [case for case in INTERPOLATING if case.id not in ("loo", "gcv", "evidence")]
-)  # fmt: skip
+@pytest.mark.parametrize("model", [case for case in INTERPOLATING if case.id not in ("loo", "gcv", "evidence")])
 def test_a_check_without_room_is_left_out(model, monkeypatch):
     """Whatever budget does for centred targets does with an offset, also where memory is taken while the check runs."""
     n = 300

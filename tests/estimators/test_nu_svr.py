@@ -82,10 +82,14 @@ def test_agrees_with_a_general_solver() -> None:
     total = C * nu * 10 / 2
     sums = [np.repeat([1.0, 0.0], 10), np.repeat([0.0, 1.0], 10)]
     naive = minimize(
-        minus_dual, np.full(20, total / 10), jac=True, bounds=[(0, C)] * 20, method="SLSQP",
+        minus_dual,
+        np.full(20, total / 10),
+        jac=True,
+        bounds=[(0, C)] * 20,
+        method="SLSQP",
         constraints=[{"type": "eq", "fun": lambda a, s=s: s @ a - total, "jac": lambda a, s=s: s} for s in sums],
         options={"ftol": 1e-14, "maxiter": 1000},
-    )  # fmt: skip
+    )
     model = NuSVR(nu=nu, gamma=0.5, C=C).fit(X, y)
     assert naive.success
     assert model.certificate_.dual == pytest.approx(-naive.fun, rel=1e-7)

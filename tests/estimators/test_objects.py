@@ -49,9 +49,10 @@ CASES = {
     "function": (kernels.from_function(common_letters, pairwise=True), TEXTS),
 }
 LEARNERS = sorted(
-    name for name in mercer.__all__
+    name
+    for name in mercer.__all__
     if hasattr(getattr(mercer, name), "fit") and "kernel" in getattr(mercer, name)().get_params()
-)  # fmt: skip
+)
 
 
 def _fitted(name: str, kernel: Any, X: Any) -> Any:
@@ -239,7 +240,7 @@ def test_paths_calibration_and_streams() -> None:
     path = mercer.svm_path(TEXTS, LABELS, Cs=[0.1, 1.0], estimator=SVC(kernel=kernel))
     assert [m.score(TEXTS, LABELS) for m in path.models] == [
         SVC(kernel=kernel, C=C).fit(TEXTS, LABELS).score(TEXTS, LABELS) for C in (0.1, 1.0)
-    ]  # fmt: skip
+    ]
     assert mercer.ridge_path(TEXTS, NUMBERS, estimator=KernelRidge(kernel=kernel)).loo.min() < np.var(NUMBERS)
     probabilities = SVC(kernel=kernel).calibrated(cv=3).fit(TEXTS, LABELS).predict_proba(TEXTS)
     np.testing.assert_allclose(probabilities.sum(axis=1), 1.0)

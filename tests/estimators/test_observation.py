@@ -91,9 +91,13 @@ def test_known_variances_of_rows_and_matrices() -> None:
 
 
 KERNELS = [
-    RBF(3.0), 0.7 * RBF([1.1, 3.3]) + White(0.3), Matern(7.7, nu=2.5).fixed("length_scale") * 1.3, Polynomial(3, 0.7),
-    (0.3 * RBF(3.0)).fixed("factor") + kernels.Periodic(0.3, period=1.1).bounded(period=(1.0, 3.0)), Linear() + 0.3,
-]  # fmt: skip
+    RBF(3.0),
+    0.7 * RBF([1.1, 3.3]) + White(0.3),
+    Matern(7.7, nu=2.5).fixed("length_scale") * 1.3,
+    Polynomial(3, 0.7),
+    (0.3 * RBF(3.0)).fixed("factor") + kernels.Periodic(0.3, period=1.1).bounded(period=(1.0, 3.0)),
+    Linear() + 0.3,
+]
 
 
 @pytest.mark.parametrize("kernel", KERNELS, ids=repr)

@@ -75,10 +75,14 @@ def test_agrees_with_a_general_solver() -> None:
     X, nu = cloud(15), 0.3
     K = rbf_kernel(X, gamma=0.5)
     naive = minimize(
-        lambda a: (0.5 * a @ K @ a, K @ a), np.full(15, nu), jac=True, bounds=[(0, 1)] * 15, method="SLSQP",
+        lambda a: (0.5 * a @ K @ a, K @ a),
+        np.full(15, nu),
+        jac=True,
+        bounds=[(0, 1)] * 15,
+        method="SLSQP",
         constraints=[{"type": "eq", "fun": lambda a: a.sum() - nu * 15, "jac": lambda a: np.ones(15)}],
         options={"ftol": 1e-15, "maxiter": 1000},
-    )  # fmt: skip
+    )
     model = OneClassSVM(nu=nu, gamma=0.5).fit(X)
     assert naive.success
     assert model.certificate_.dual == pytest.approx(-naive.fun, rel=1e-7)

@@ -92,8 +92,15 @@ def test_fit_makes_passes_with_the_sizes_of_a_schedule(schedule):
     features = MAP.transform(X)
     for passes, shuffle in ((1, False), (3, True)):
         model = OnlineKernelLogisticRegression(
-            kernel=MAP.kernel, alpha=0.1, learning_rate=schedule, eta0=0.2, power_t=0.7, budget=None, max_iter=passes,
-            shuffle=shuffle, random_state=4,
+            kernel=MAP.kernel,
+            alpha=0.1,
+            learning_rate=schedule,
+            eta0=0.2,
+            power_t=0.7,
+            budget=None,
+            max_iter=passes,
+            shuffle=shuffle,
+            random_state=4,
         ).fit(X, Y)
         rng, primal, t = np.random.RandomState(4), Primal("log_loss", 0.1, True, 1, features.shape[1]), 0
         losses = []
@@ -242,7 +249,12 @@ def test_the_bound_of_norma_holds(seed, budget, alpha, loss):
     rng = np.random.default_rng(seed)
     rows, y = rng.normal(size=(40, 2)), rng.choice([-1, 1], 40)
     model = OnlineKernelLogisticRegression(
-        loss, kernel=2.0 * RBF(1.0), alpha=alpha, learning_rate="constant", eta0=rng.uniform(0.1, 1.0), budget=budget,
+        loss,
+        kernel=2.0 * RBF(1.0),
+        alpha=alpha,
+        learning_rate="constant",
+        eta0=rng.uniform(0.1, 1.0),
+        budget=budget,
         budget_strategy="truncation",
     )
     model.partial_fit(rows, y, [-1, 1])
@@ -490,7 +502,13 @@ def test_the_cumulative_loss_of_a_pass_is_within_the_bound_on_regret(loss: str) 
     labels = np.where(rows[:, 0] * rows[:, 1] > 0, 1, -1)
     kernel = mercer.kernels.RBF(1.0)
     model = mercer.OnlineKernelLogisticRegression(
-        loss, kernel=kernel, alpha=0.0, learning_rate="constant", eta0=eta, fit_intercept=False, shuffle=False,
+        loss,
+        kernel=kernel,
+        alpha=0.0,
+        learning_rate="constant",
+        eta0=eta,
+        fit_intercept=False,
+        shuffle=False,
         max_iter=1,
     ).fit(rows, labels)
     K = kernel(rows)

@@ -19,8 +19,11 @@ TWO = np.column_stack([Y, X[:, 0] ** 2 - 1])
 NEW = RNG.normal(size=(30, 3))
 RATES = RNG.uniform(0.0, 0.05, size=120)
 MAP = PolynomialMap(degree=2).fit(X)
-LOSSES = {"squared_error": lambda e: losses.Squared(), "epsilon_insensitive": losses.EpsilonInsensitive,
-          "huber": losses.Huber}  # fmt: skip
+LOSSES = {
+    "squared_error": lambda e: losses.Squared(),
+    "epsilon_insensitive": losses.EpsilonInsensitive,
+    "huber": losses.Huber,
+}
 
 
 @pytest.mark.parametrize("y", [Y, TWO], ids=["one target", "two"])
@@ -29,9 +32,7 @@ LOSSES = {"squared_error": lambda e: losses.Squared(), "epsilon_insensitive": lo
 def test_update_by_update_the_steps_in_the_space_of_the_map(y, loss, alpha, bias):
     features, new, targets = MAP.transform(X), MAP.transform(NEW), y.reshape(len(y), -1)
     w, b, cost = np.zeros((targets.shape[1], features.shape[1])), np.zeros(targets.shape[1]), LOSSES[loss](0.5)
-    model = OnlineKernelRegressor(
-        loss, epsilon=0.5, kernel=MAP.kernel, alpha=alpha, fit_intercept=bias, budget=None
-    )
+    model = OnlineKernelRegressor(loss, epsilon=0.5, kernel=MAP.kernel, alpha=alpha, fit_intercept=bias, budget=None)
     at = 0
     for size in (1, 1, 4, 40, 70):
         rows, seen = slice(at, at + size), []

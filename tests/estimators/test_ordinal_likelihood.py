@@ -213,27 +213,30 @@ def test_far_rows_and_narrow_classes(link):
 
 
 @pytest.mark.parametrize("method", ["log_likelihood", "gradient", "hessian"])
-@pytest.mark.parametrize(("change", "error", "words"), [
-    ({"X": NEW[:5]}, DataError, "X has 5 rows and y has 12 labels"),
-    ({"X": NEW[:, :1]}, ValueError, "1 features"),
-    ({"y": LABELS[:5]}, DataError, "X has 12 rows and y has 5 labels"),
-    ({"y": np.where(CODES == 3, "bad", LABELS)}, DataError, "label 'bad' in row .*, which is none of the classes"),
-    ({"y": [None, *LABELS[1:]]}, DataError, "1 labels are missing"),
-    ({"y": None}, DataError, "requires y to be passed"),
-    ({"latent": F[:5]}, ParameterError, r"latent has the shape \(5,\), and must be of shape \(12,\)"),
-    ({"latent": F[:, None]}, ParameterError, r"latent has the shape \(12, 1\)"),
-    ({"latent": np.where(CODES == 3, np.nan, F)}, ParameterError, "latent must be finite, and is nan in row"),
-    ({"latent": np.full(12, np.inf)}, ParameterError, "latent must be finite, and is inf in row 0"),
-    ({"latent": ["a"] * 12}, ParameterError, "latent must be 12 numbers"),
-    ({"latent": F + 1j}, DataError, "latent holds complex numbers"),
-    ({"thresholds": CUTS[:2]}, ParameterError, r"thresholds has the shape \(2,\), and must be of shape \(3,\)"),
-    ({"thresholds": CUTS[::-1]}, ParameterError, "thresholds must be numbers in ascending order"),
-    ({"thresholds": [0.0, np.nan, 1.0]}, ParameterError, "thresholds must be numbers in ascending order"),
-    ({"thresholds": [np.inf, 0.0, 1.0]}, ParameterError, "thresholds must be numbers in ascending order"),
-    ({"sample_weight": WEIGHT[:5]}, DataError, "sample_weight has 5 values, and X has 12 rows"),
-    ({"sample_weight": -WEIGHT}, DataError, "12 negative values"),
-    ({"sample_weight": WEIGHT * np.nan}, ValueError, "NaN"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("change", "error", "words"),
+    [
+        ({"X": NEW[:5]}, DataError, "X has 5 rows and y has 12 labels"),
+        ({"X": NEW[:, :1]}, ValueError, "1 features"),
+        ({"y": LABELS[:5]}, DataError, "X has 12 rows and y has 5 labels"),
+        ({"y": np.where(CODES == 3, "bad", LABELS)}, DataError, "label 'bad' in row .*, which is none of the classes"),
+        ({"y": [None, *LABELS[1:]]}, DataError, "1 labels are missing"),
+        ({"y": None}, DataError, "requires y to be passed"),
+        ({"latent": F[:5]}, ParameterError, r"latent has the shape \(5,\), and must be of shape \(12,\)"),
+        ({"latent": F[:, None]}, ParameterError, r"latent has the shape \(12, 1\)"),
+        ({"latent": np.where(CODES == 3, np.nan, F)}, ParameterError, "latent must be finite, and is nan in row"),
+        ({"latent": np.full(12, np.inf)}, ParameterError, "latent must be finite, and is inf in row 0"),
+        ({"latent": ["a"] * 12}, ParameterError, "latent must be 12 numbers"),
+        ({"latent": F + 1j}, DataError, "latent holds complex numbers"),
+        ({"thresholds": CUTS[:2]}, ParameterError, r"thresholds has the shape \(2,\), and must be of shape \(3,\)"),
+        ({"thresholds": CUTS[::-1]}, ParameterError, "thresholds must be numbers in ascending order"),
+        ({"thresholds": [0.0, np.nan, 1.0]}, ParameterError, "thresholds must be numbers in ascending order"),
+        ({"thresholds": [np.inf, 0.0, 1.0]}, ParameterError, "thresholds must be numbers in ascending order"),
+        ({"sample_weight": WEIGHT[:5]}, DataError, "sample_weight has 5 values, and X has 12 rows"),
+        ({"sample_weight": -WEIGHT}, DataError, "12 negative values"),
+        ({"sample_weight": WEIGHT * np.nan}, ValueError, "NaN"),
+    ],
+)
 def test_arguments_that_cannot_be_used(method, change, error, words):
     with pytest.raises(error, match=words):
         getattr(fitted(), method)(**({"X": NEW, "y": LABELS} | change))

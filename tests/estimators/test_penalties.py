@@ -50,16 +50,20 @@ PAIRS = {
     ),
     "online": (
         OnlineKernelRegressor(
-            kernel=K, alpha=ALPHA / N, fit_intercept=False, budget=None, max_iter=1000, learning_rate="constant",
-            eta0=0.005, random_state=0,
+            kernel=K,
+            alpha=ALPHA / N,
+            fit_intercept=False,
+            budget=None,
+            max_iter=1000,
+            learning_rate="constant",
+            eta0=0.005,
+            random_state=0,
         ),
         KernelRidge(ALPHA, kernel=K),
     ),
     "Gaussian process": (GaussianProcessRegressor(K, alpha=ALPHA, optimizer=None), KernelRidge(ALPHA, kernel=K)),
-    "Bayesian": (
-        BayesianLinearRegression(0.6, 2.0, fit_intercept=False), KernelRidge(0.3, kernel="linear")
-    ),
-}  # fmt: skip
+    "Bayesian": (BayesianLinearRegression(0.6, 2.0, fit_intercept=False), KernelRidge(0.3, kernel="linear")),
+}
 # Of the function's size; stochastic steps come near, and those of one size stay as far away as they are long.
 NEAR = {"stochastic descent": 0.02, "online": 0.02}
 

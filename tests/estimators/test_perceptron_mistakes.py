@@ -51,9 +51,9 @@ def test_mistakes_are_within_the_bound(
     if not whole:
         # Rows of the matrix are then made as they are needed.
         monkeypatch.setattr(solver, "_WHOLE_BYTES", 0)
-    model = KernelPerceptron(
-        kernel, margin=margin, fit_intercept=fit_intercept, max_iter=2000, random_state=0
-    ).fit(X, y)
+    model = KernelPerceptron(kernel, margin=margin, fit_intercept=fit_intercept, max_iter=2000, random_state=0).fit(
+        X, y
+    )
     found = model.certificate_
     assert found.separated and model.mistakes_[-1] == 0
     assert 0 < found.mistakes == model.mistakes_.sum() <= found.bound < math.inf

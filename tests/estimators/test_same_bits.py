@@ -26,9 +26,7 @@ OTHERS = [
     pytest.param(BayesianLinearRegression(), NUMBERS, id="BayesianLinearRegression"),
     pytest.param(KernelPCA(7, kernel="rbf", eigen_solver="dense"), NUMBERS, id="KernelPCA, dense"),
     pytest.param(KernelRidge(0.1, kernel="linear"), NUMBERS, id="KernelRidge, linear"),
-    pytest.param(
-        KernelRidge(0.1, kernel="sigmoid", allow_indefinite=True), NUMBERS, id="KernelRidge, indefinite"
-    ),
+    pytest.param(KernelRidge(0.1, kernel="sigmoid", allow_indefinite=True), NUMBERS, id="KernelRidge, indefinite"),
     pytest.param(KernelQuantileRegression([0.2, 0.8]), NUMBERS, id="KernelQuantileRegression, two levels"),
     pytest.param(NystroemMap(n_components=60, random_state=0), NUMBERS, id="NystroemMap"),
 ]
@@ -72,6 +70,8 @@ def test_other_calls_at_the_same_time() -> None:
         found = list(callers.map(lambda i: results(*cases[i], rows), order))
     differing = {
         (type(cases[i][0]).__name__, name)
-        for i, other in zip(order, found, strict=True) for name in alone[i] if alone[i][name] != other[name]
-    }  # fmt: skip
+        for i, other in zip(order, found, strict=True)
+        for name in alone[i]
+        if alone[i][name] != other[name]
+    }
     assert not differing

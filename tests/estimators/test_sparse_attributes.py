@@ -18,9 +18,13 @@ LABELS = np.digitize(X[:, 0] + 0.5 * X[:, 1], [-0.3, 0.3])
 TARGETS = X[:, 0] - X[:, 1]
 NEW = RNG.normal(size=(9, 3))
 MACHINES: list[tuple[BaseEstimator, Any]] = [
-    (SVC(kernel="linear"), LABELS), (SVC(kernel="linear"), LABELS > 0), (NuSVC(nu=0.2, kernel="linear"), LABELS),
-    (SVR(kernel="linear"), TARGETS), (NuSVR(kernel="linear"), TARGETS), (OneClassSVM(kernel="linear"), None),
-]  # fmt: skip
+    (SVC(kernel="linear"), LABELS),
+    (SVC(kernel="linear"), LABELS > 0),
+    (NuSVC(nu=0.2, kernel="linear"), LABELS),
+    (SVR(kernel="linear"), TARGETS),
+    (NuSVR(kernel="linear"), TARGETS),
+    (OneClassSVM(kernel="linear"), None),
+]
 LAYOUTS = (sp.csr_matrix, sp.csr_array)
 
 

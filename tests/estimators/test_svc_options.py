@@ -30,9 +30,13 @@ def homogeneous_reference(K, y, upper):
     """The dual without a sum to keep, by SLSQP."""
     Q = np.outer(y, y) * K
     found = minimize(
-        lambda a: 0.5 * a @ Q @ a - a.sum(), np.zeros(len(y)), jac=lambda a: Q @ a - 1.0, method="SLSQP",
-        bounds=[(0.0, u) for u in upper], options={"maxiter": 500, "ftol": 1e-14},
-    )  # fmt: skip
+        lambda a: 0.5 * a @ Q @ a - a.sum(),
+        np.zeros(len(y)),
+        jac=lambda a: Q @ a - 1.0,
+        method="SLSQP",
+        bounds=[(0.0, u) for u in upper],
+        options={"maxiter": 500, "ftol": 1e-14},
+    )
     return y * found.x, found.fun
 
 

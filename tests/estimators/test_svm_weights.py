@@ -20,8 +20,12 @@ TARGETS = np.sin(X[:, 0]) + 0.1 * RNG.normal(size=60)
 WEIGHT = RNG.uniform(0.5, 2.0, size=60)
 WEIGHT[:6], WEIGHT[6:9] = -0.5, 0.0
 MACHINES: list[tuple[BaseEstimator, Any]] = [
-    (SVC(), LABELS), (NuSVC(nu=0.3), LABELS), (SVR(), TARGETS), (NuSVR(), TARGETS), (OneClassSVM(), None)
-]  # fmt: skip
+    (SVC(), LABELS),
+    (NuSVC(nu=0.3), LABELS),
+    (SVR(), TARGETS),
+    (NuSVR(), TARGETS),
+    (OneClassSVM(), None),
+]
 
 
 @pytest.mark.parametrize(("machine", "y"), MACHINES)

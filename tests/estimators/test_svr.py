@@ -95,9 +95,14 @@ def test_agrees_with_a_general_solver(intercept: bool) -> None:
     sums = np.r_[np.ones(12), -np.ones(12)]
     equation = [{"type": "eq", "fun": lambda both: sums @ both, "jac": lambda both: sums}] if intercept else []
     naive = minimize(
-        minus_dual, np.zeros(24), jac=True, bounds=[(0, C)] * 24, constraints=equation, method="SLSQP",
+        minus_dual,
+        np.zeros(24),
+        jac=True,
+        bounds=[(0, C)] * 24,
+        constraints=equation,
+        method="SLSQP",
         options={"ftol": 1e-14, "maxiter": 1000},
-    )  # fmt: skip
+    )
     model = SVR(gamma=0.5, C=C, epsilon=epsilon, fit_intercept=intercept).fit(X, y)
     assert naive.success
     assert model.certificate_.dual == pytest.approx(-naive.fun, rel=1e-7)
@@ -214,9 +219,12 @@ def test_warm_start_is_the_same_answer_sooner(n: int) -> None:
 
 @settings(max_examples=60)
 @given(
-    seed=st.integers(0, 2**20), n=st.integers(1, 6), part=st.floats(0, 1), twice=st.booleans(),
+    seed=st.integers(0, 2**20),
+    n=st.integers(1, 6),
+    part=st.floats(0, 1),
+    twice=st.booleans(),
     scale=st.sampled_from([1e-8, 1.0, 1e6]),
-)  # fmt: skip
+)
 def test_where_a_warm_start_begins_is_feasible(seed: int, n: int, part: float, twice: bool, scale: float) -> None:
     rng = np.random.default_rng(seed)
     lower, upper = -scale * rng.uniform(0.1, 1, n), scale * rng.uniform(0.1, 1, n)

@@ -34,7 +34,7 @@ SERIES = [np.cumsum(RNG.normal(size=4 + i % 3)) for i in range(24)]
 GRAPHS = [
     mercer.Graph([(j, j + 1) for j in range(2 + i % 3)], list("CNOCC")[: 3 + i % 3], attributes=X[: 3 + i % 3])
     for i in range(24)
-]  # fmt: skip
+]
 BAGS = [X[i : i + 1 + i % 3] for i in range(20)] + [X[:2]] * 4
 IMAGES = [RNG.integers(0, 255, (6, 6)).astype(np.uint8) for _ in range(24)]
 
@@ -48,9 +48,12 @@ def _table(model: Any, y: Any) -> Callable[[], Any]:
 CASES: dict[str, Case] = {
     str(p.id): (_table(*p.values), estimator_table.X[40:46])
     for p in [
-        *estimator_table.CASES, *estimator_table.TRANSFORMERS, *estimator_table.CLUSTERERS, *estimator_table.NEIGHBORS
+        *estimator_table.CASES,
+        *estimator_table.TRANSFORMERS,
+        *estimator_table.CLUSTERERS,
+        *estimator_table.NEIGHBORS,
     ]
-}  # fmt: skip
+}
 CASES |= {
     "SVC, three classes": (lambda: mercer.SVC().fit(X, THREE), NEW),
     "SVC, three classes, ovo": (lambda: mercer.SVC(decision_function_shape="ovo").fit(X, THREE), NEW),
@@ -67,7 +70,8 @@ CASES |= {
     "ridge, images": (lambda: mercer.KernelRidge(kernel=kernels.SpatialPyramid()).fit(IMAGES, Y), IMAGES[:4]),
     "ridge, centred": (lambda: mercer.KernelRidge(kernel=kernels.Linear().centered(X[:5])).fit(X, Y), NEW),
     "ridge, scales": (
-        lambda: mercer.KernelRidge(kernel=0.5 * kernels.RBF([1.0, 2.0, 3.0]) + kernels.Linear().on([0])).fit(X, Y), NEW
+        lambda: mercer.KernelRidge(kernel=0.5 * kernels.RBF([1.0, 2.0, 3.0]) + kernels.Linear().on([0])).fit(X, Y),
+        NEW,
     ),
     "ridge, two targets": (lambda: mercer.KernelRidge(alpha=[0.1, 1.0]).fit(X, np.c_[Y, -Y]), NEW),
     "ridge, matrix": (lambda: mercer.KernelRidge(kernel="precomputed").fit(K, Y), NEW_K),
@@ -76,30 +80,35 @@ CASES |= {
     "gp, three classes": (lambda: mercer.GaussianProcessClassifier().fit(X, THREE), NEW),
     "gp, parts": (lambda: mercer.GaussianProcessClassifier(multi_class="one_vs_rest").fit(X, THREE), NEW),
     "gp, pairs of a matrix": (
-        lambda: mercer.GaussianProcessClassifier("precomputed", multi_class="one_vs_one").fit(K, THREE), NEW_K
+        lambda: mercer.GaussianProcessClassifier("precomputed", multi_class="one_vs_one").fit(K, THREE),
+        NEW_K,
     ),
     "gp, trend": (
         lambda: mercer.GaussianProcessRegressor(
             kernels.RBF(1.0), noise=0.1, mean="linear", normalize_y=True, optimizer=None
-        ).fit(X, np.c_[Y, -Y]), NEW
+        ).fit(X, np.c_[Y, -Y]),
+        NEW,
     ),
     "perceptron, voted": (lambda: mercer.KernelPerceptron(averaging="voted", random_state=0).fit(X, THREE), NEW),
     "perceptron, budget": (lambda: mercer.KernelPerceptron(budget=7, random_state=0).fit(X, THREE), NEW),
     "online, budget": (lambda: mercer.OnlineKernelLogisticRegression(budget=7, random_state=0).fit(X, THREE), NEW),
     "online, merging": (
-        lambda: mercer.OnlineKernelRegressor(budget=7, budget_strategy="merging", random_state=0).fit(X, Y), NEW
+        lambda: mercer.OnlineKernelRegressor(budget=7, budget_strategy="merging", random_state=0).fit(X, Y),
+        NEW,
     ),
     "sgd, features": (
         lambda: mercer.KernelSGDClassifier(
             feature_map=maps.RandomFourierMap("rbf", 8, random_state=0), alpha=0.1, random_state=0
-        ).fit(X, THREE), NEW
+        ).fit(X, THREE),
+        NEW,
     ),
     "calibrated": (lambda: mercer.SVC().calibrated(cv=2).fit(X, THREE), NEW),
     "calibrated, isotonic": (lambda: mercer.SVC().calibrated(cv=2, method="isotonic").fit(X, TWO), NEW),
     "quantiles": (lambda: mercer.KernelQuantileRegression([0.2, 0.8]).fit(X, Y), NEW),
     "clusters, linear": (lambda: mercer.KernelKMeans(3, kernel="linear", random_state=0).fit(X), NEW),
     "clusters, landmarks": (
-        lambda: mercer.KernelKMeans(3, approximation="nystroem", n_landmarks=6, random_state=0).fit(X), NEW
+        lambda: mercer.KernelKMeans(3, approximation="nystroem", n_landmarks=6, random_state=0).fit(X),
+        NEW,
     ),
     "components, inverse": (lambda: mercer.KernelPCA(2, kernel="rbf", fit_inverse_transform=True).fit(X), NEW),
     "neighbours, two outputs": (lambda: mercer.KernelNeighborsClassifier(3).fit(X, np.c_[TWO, THREE]), NEW),
@@ -116,7 +125,8 @@ CASES |= {
     "transformers of columns": (
         lambda: ColumnTransformer(
             [("numbers", StandardScaler(), ["size"]), ("words", OneHotEncoder(handle_unknown="ignore"), ["town"])]
-        ).fit(FRAME), FRAME[:4]
+        ).fit(FRAME),
+        FRAME[:4],
     ),
     # Another consistent encoder may not know the rows that it is asked about; it is to have an answer for these.
     "ordinal encoder": (
@@ -127,14 +137,16 @@ CASES |= {
     "table, imputed": (
         lambda: TableModel(mercer.KernelRidge(kernel="rbf"), "minmax", impute="median").fit(
             FRAME.mask(FRAME["size"] > 1), Y
-        ), FRAME[:4]
+        ),
+        FRAME[:4],
     ),
     "table, text": (
         lambda: TableModel(
             mercer.SVC(kernel=kernels.RBF(1.0).on(["size"]) + kernels.Spectrum(2).on(["text"])), roles={"text": "text"}
-        ).fit(MESSAGES, TWO), MESSAGES[:4]
+        ).fit(MESSAGES, TWO),
+        MESSAGES[:4],
     ),
-}  # fmt: skip
+}
 
 
 def _ridge(kernel: kernels.Kernel, rows: Any) -> Callable[[], Any]:

@@ -35,9 +35,18 @@ from mercer import load, save
 from mercer._errors import DataError, MemoryBudgetError, MercerError, ModelFileError
 
 METHODS = (
-    "predict", "predict_proba", "predict_log_proba", "decision_function", "transform", "score_samples", "latent",
-    "kneighbors", "latent_mean_and_variance", "leave_one_out", "deviations",
-)  # fmt: skip
+    "predict",
+    "predict_proba",
+    "predict_log_proba",
+    "decision_function",
+    "transform",
+    "score_samples",
+    "latent",
+    "kneighbors",
+    "latent_mean_and_variance",
+    "leave_one_out",
+    "deviations",
+)
 # A file may hold any finite numbers; sums of such large ones overflow in an honest model, too.
 LARGE = 1e60
 SECONDS = 30

@@ -14,13 +14,62 @@ from mercer.kernels.parse import kernel_names
 
 NAMES = sorted(kernel_names())
 NUMBERS = st.sampled_from(
-    ["0", "1", "-1", "2.0", "1e999", "-1e999", "1e-999", "5e-324", "nan", "inf", "True", "None", "0x10", "1_000", "1j",
-     "9" * 400, "9" * 5000, "'a'", "''", "[1.0, 2.0]", "[]", "[[1.0]]", "(1,)", "['x', 0]", "[-1]", "{}", "b'a'"]
-)  # fmt: skip
+    [
+        "0",
+        "1",
+        "-1",
+        "2.0",
+        "1e999",
+        "-1e999",
+        "1e-999",
+        "5e-324",
+        "nan",
+        "inf",
+        "True",
+        "None",
+        "0x10",
+        "1_000",
+        "1j",
+        "9" * 400,
+        "9" * 5000,
+        "'a'",
+        "''",
+        "[1.0, 2.0]",
+        "[]",
+        "[[1.0]]",
+        "(1,)",
+        "['x', 0]",
+        "[-1]",
+        "{}",
+        "b'a'",
+    ]
+)
 FIELDS = st.sampled_from(
-    ["length_scale", "degree", "tuning", "scale", "offset", "kernel", "terms", "factor", "period", "nu", "columns",
-     "length", "decay", "self", "cls", "__class__", "bounds", "names", "gamma", "order", "weights", "left.factor"]
-)  # fmt: skip
+    [
+        "length_scale",
+        "degree",
+        "tuning",
+        "scale",
+        "offset",
+        "kernel",
+        "terms",
+        "factor",
+        "period",
+        "nu",
+        "columns",
+        "length",
+        "decay",
+        "self",
+        "cls",
+        "__class__",
+        "bounds",
+        "names",
+        "gamma",
+        "order",
+        "weights",
+        "left.factor",
+    ]
+)
 ARGUMENTS = st.lists(
     st.one_of(
         NUMBERS,
@@ -28,7 +77,7 @@ ARGUMENTS = st.lists(
         st.tuples(FIELDS, NUMBERS).map(lambda p: f"**{{'{p[0]}': {p[1]}}}"),
     ),
     max_size=3,
-).map(", ".join)  # fmt: skip
+).map(", ".join)
 CALLS = st.tuples(st.sampled_from(NAMES), ARGUMENTS).map(lambda p: f"{p[0]}({p[1]})")
 
 
@@ -78,10 +127,21 @@ def test_many_texts(text):
 
 
 LONG = [
-    "(" * 10**6, "(" * 40_000, "RBF(" * 10_000, "-" * 49_000 + "1", "RBF(" + "9" * 10**6 + ")",
-    "RBF(" + "9" * 40_000 + ")", "+".join(["RBF()"] * 8_000), "RBF()" + ".normalized()" * 4_000,
-    "[" * 200 + "]" * 200, "Linear()" + "**2" * 16_000, "\0", "RBF()\0", "\ud800", "RBF(\n" * 9_000,
-]  # fmt: skip
+    "(" * 10**6,
+    "(" * 40_000,
+    "RBF(" * 10_000,
+    "-" * 49_000 + "1",
+    "RBF(" + "9" * 10**6 + ")",
+    "RBF(" + "9" * 40_000 + ")",
+    "+".join(["RBF()"] * 8_000),
+    "RBF()" + ".normalized()" * 4_000,
+    "[" * 200 + "]" * 200,
+    "Linear()" + "**2" * 16_000,
+    "\0",
+    "RBF()\0",
+    "\ud800",
+    "RBF(\n" * 9_000,
+]
 
 
 @pytest.mark.parametrize("text", LONG, ids=[f"{text[:8]!r}{len(text)}" for text in LONG])

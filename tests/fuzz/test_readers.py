@@ -34,9 +34,10 @@ def _parquet() -> bytes:
 
 
 GRAPH = {
-    "graph": {"label": 1}, "nodes": [{"id": 0, "label": "C"}, {"id": 1, "label": "O"}],
+    "graph": {"label": 1},
+    "nodes": [{"id": 0, "label": "C"}, {"id": 1, "label": "O"}],
     "edges": [{"source": 0, "target": 1, "label": 1}],
-}  # fmt: skip
+}
 CSV = b'age,town,price\n1.5,Ulm,3\n2,"Z, ug",4\n,NA,5\n7,"a ""b""",6\n'
 SEEDS = {
     ".csv": CSV,
@@ -48,10 +49,35 @@ SEEDS = {
     ".parquet": _parquet(),
 }
 PIECES = st.sampled_from(
-    [b"\0", b'"', b",", b"\n", b"\r", b"\t", b";", b"\xff\xfe", b"nan", b"inf", b"1e999", b"-", b":",
-     b"[", b"{", b"null", b"9" * 400, b"\xef\xbb\xbf", b"PK\3\4", b"99999999999:1", b"-1:1", b"true", b'"a',
-     b"\x1f\x8b", b"=1+1", b"1_0"]
-)  # fmt: skip
+    [
+        b"\0",
+        b'"',
+        b",",
+        b"\n",
+        b"\r",
+        b"\t",
+        b";",
+        b"\xff\xfe",
+        b"nan",
+        b"inf",
+        b"1e999",
+        b"-",
+        b":",
+        b"[",
+        b"{",
+        b"null",
+        b"9" * 400,
+        b"\xef\xbb\xbf",
+        b"PK\3\4",
+        b"99999999999:1",
+        b"-1:1",
+        b"true",
+        b'"a',
+        b"\x1f\x8b",
+        b"=1+1",
+        b"1_0",
+    ]
+)
 EDITS = st.lists(st.tuples(st.integers(0, 4000), st.integers(0, 12), PIECES | st.binary(max_size=6)), max_size=4)
 
 

@@ -28,10 +28,40 @@ FILES = {
     "c.csv": b"x,y\n0,0\n",
 }
 PIECES = st.sampled_from(
-    [b"\0", b'"', b",", b"\n", b"\r", b";", b"\xff", b"nan", b"inf", b"1e999", b"1e200", b"-", b"2020-01-01",
-     b"9" * 400, b"\xef\xbb\xbf", b"true", b"a.csv", b"../a.csv", b"/etc/hostname", b".", b"..", b"labels.csv",
-     b"nothing.csv", b"inside", b"file", b"series", b"c.csv\0", b"x" * 300, b"a.npz", b"sample:iris", b"\xc3\xa4.csv"]
-)  # fmt: skip
+    [
+        b"\0",
+        b'"',
+        b",",
+        b"\n",
+        b"\r",
+        b";",
+        b"\xff",
+        b"nan",
+        b"inf",
+        b"1e999",
+        b"1e200",
+        b"-",
+        b"2020-01-01",
+        b"9" * 400,
+        b"\xef\xbb\xbf",
+        b"true",
+        b"a.csv",
+        b"../a.csv",
+        b"/etc/hostname",
+        b".",
+        b"..",
+        b"labels.csv",
+        b"nothing.csv",
+        b"inside",
+        b"file",
+        b"series",
+        b"c.csv\0",
+        b"x" * 300,
+        b"a.npz",
+        b"sample:iris",
+        b"\xc3\xa4.csv",
+    ]
+)
 EDITS = st.lists(
     st.tuples(st.sampled_from(sorted(FILES)), st.integers(0, 60), st.integers(0, 8), PIECES | st.binary(max_size=4)),
     max_size=4,

@@ -19,9 +19,31 @@ from mercer.data.trees import Trees
 from mercer.kernels import SubsetTree
 
 PIECES = [
-    "(", ")", "(", ")", " ", "\t", "\n", "\u2003", "\\", "\\e", "\\(", "\\ ", "\\\\", "S", "NP", "word", '"', ",",
-    "\0", "\ud800", "\u0301", "(" * 50, ")" * 50, "(S (NP a) (VP b))",
-]  # fmt: skip
+    "(",
+    ")",
+    "(",
+    ")",
+    " ",
+    "\t",
+    "\n",
+    "\u2003",
+    "\\",
+    "\\e",
+    "\\(",
+    "\\ ",
+    "\\\\",
+    "S",
+    "NP",
+    "word",
+    '"',
+    ",",
+    "\0",
+    "\ud800",
+    "\u0301",
+    "(" * 50,
+    ")" * 50,
+    "(S (NP a) (VP b))",
+]
 SOUP = st.lists(st.sampled_from(PIECES) | st.text(max_size=3), max_size=25).map("".join)
 LABELS = st.text(max_size=4) | st.sampled_from(["", "(", ")", "\\", "\\e", " ", "a b", "\n", "e", "S"])
 NESTED = st.recursive(
@@ -109,11 +131,15 @@ def test_columns_of_a_file(texts, tmp_path_factory):
 @pytest.mark.parametrize(
     "text",
     [
-        "(" * 10**6, ")" * 10**6, "(a " * 10**5 + ")" * 10**5, "\\" * 10**6, "\\" * (10**6 + 1),
+        "(" * 10**6,
+        ")" * 10**6,
+        "(a " * 10**5 + ")" * 10**5,
+        "\\" * 10**6,
+        "\\" * (10**6 + 1),
         "(S " + "a " * 10**5 + ")",
     ],
     ids=["opened", "closed", "deep", "backslashes", "odd backslashes", "wide"],
-)  # fmt: skip
+)
 def test_long_texts_end_soon(text):
     begun = time.perf_counter()
     try:

@@ -33,9 +33,22 @@ MAKERS = pytest.mark.parametrize("make", [_lazy, _precomputed], ids=["lazy", "pr
 SYMMETRIC = pytest.mark.parametrize("symmetric", [True, False], ids=["symmetric", "block"])
 
 INDEXES: list[Any] = [
-    None, slice(None), slice(3, 17), slice(None, None, 2), slice(None, None, -1), slice(-4, None), slice(9, 3),
-    slice(15, 2, -3), slice(5, 1000), 3, -2, [4], [7, 1, 1, -3], [], list(range(20, 0, -1)),
-]  # fmt: skip
+    None,
+    slice(None),
+    slice(3, 17),
+    slice(None, None, 2),
+    slice(None, None, -1),
+    slice(-4, None),
+    slice(9, 3),
+    slice(15, 2, -3),
+    slice(5, 1000),
+    3,
+    -2,
+    [4],
+    [7, 1, 1, -3],
+    [],
+    list(range(20, 0, -1)),
+]
 
 
 def _picked(K: np.ndarray, rows: Any, columns: Any) -> np.ndarray:
@@ -205,7 +218,7 @@ def test_sums_are_taken_in_float64() -> None:
         (lambda g: g.dense(np.empty((3, 3))), r"out has shape \(3, 3\), and the (block|matrix) has \(40, 40\)"),
         (lambda g: g.block([1], [2], out=np.empty((2, 2))), r"out has shape \(2, 2\)"),
     ],
-)  # fmt: skip
+)
 def test_what_is_refused(make: Any, use: Any, message: str) -> None:
     with pytest.raises(DataError, match=message):
         use(make(True))
@@ -237,7 +250,7 @@ def test_what_the_lazy_one_refuses() -> None:
         (np.array([[1.0, np.nan], [np.nan, 1.0]]), r"has nan at \[0, 1\]; every entry must be finite"),
         (np.array([[1.0, 2.0], [3.0, 1.0]]), r"not symmetric: K\[0, 1\] = 2 and K\[1, 0\] = 3; pass \(K \+ K.T\) / 2"),
     ],
-)  # fmt: skip
+)
 def test_precomputed_matrices_that_are_refused(K: Any, message: str) -> None:
     with pytest.raises(DataError, match=message):
         check_square(K)

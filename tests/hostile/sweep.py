@@ -83,9 +83,27 @@ def rows(kind: str, rng: np.random.Generator, n: int) -> Any:
 
 
 ROWS = (
-    "plain", "plain", "huge", "tiny", "mixed scales", "one large column", "denormal", "largest", "shifted", "constant",
-    "zero", "repeated", "one row", "one column", "no columns", "nan", "inf", "integers", "booleans", "text",
-)  # fmt: skip
+    "plain",
+    "plain",
+    "huge",
+    "tiny",
+    "mixed scales",
+    "one large column",
+    "denormal",
+    "largest",
+    "shifted",
+    "constant",
+    "zero",
+    "repeated",
+    "one row",
+    "one column",
+    "no columns",
+    "nan",
+    "inf",
+    "integers",
+    "booleans",
+    "text",
+)
 
 
 def formed(X: Any, form: str) -> Any:
@@ -148,27 +166,68 @@ def targets(kind: str, rng: np.random.Generator, n: int, classifies: bool) -> An
 
 
 TARGETS = (
-    "plain", "plain", "three", "constant", "huge", "tiny", "largest", "nan", "inf", "text", "letters", "booleans",
-    "objects", "column", "short", "none",
-)  # fmt: skip
+    "plain",
+    "plain",
+    "three",
+    "constant",
+    "huge",
+    "tiny",
+    "largest",
+    "nan",
+    "inf",
+    "text",
+    "letters",
+    "booleans",
+    "objects",
+    "column",
+    "short",
+    "none",
+)
 
 
 def weights(kind: str, rng: np.random.Generator, n: int) -> Any:
     share = rng.uniform(0.5, 2.0, n)
     return {
-        "none": None, "plain": share, "zero": np.zeros(n), "some zero": share * (np.arange(n) % 2),
-        "huge": 1e300 * share, "tiny": 1e-300 * share, "mixed": np.where(np.arange(n) % 2, 1e150, 1e-150),
-        "negative": share - 1.0, "short": share[:-1], "nan": np.where(np.arange(n) == 1, np.nan, share),
+        "none": None,
+        "plain": share,
+        "zero": np.zeros(n),
+        "some zero": share * (np.arange(n) % 2),
+        "huge": 1e300 * share,
+        "tiny": 1e-300 * share,
+        "mixed": np.where(np.arange(n) % 2, 1e150, 1e-150),
+        "negative": share - 1.0,
+        "short": share[:-1],
+        "nan": np.where(np.arange(n) == 1, np.nan, share),
         "integers": rng.integers(0, 3, n),
-        "large": 4e29 * share, "small": 4e-30 * share, "far apart": np.where(np.arange(n) % 2, 1e14, 1e-14),
-        "text": np.full(n, "a"), "largest": np.full(n, 1.7e308),
-    }[kind]  # fmt: skip
+        "large": 4e29 * share,
+        "small": 4e-30 * share,
+        "far apart": np.where(np.arange(n) % 2, 1e14, 1e-14),
+        "text": np.full(n, "a"),
+        "largest": np.full(n, 1.7e308),
+    }[kind]
 
 
 WEIGHTS = (
-    "none", "none", "none", "none", "plain", "zero", "some zero", "huge", "tiny", "mixed", "negative", "short", "nan",
-    "integers", "text", "largest", "large", "small", "far apart",
-)  # fmt: skip
+    "none",
+    "none",
+    "none",
+    "none",
+    "plain",
+    "zero",
+    "some zero",
+    "huge",
+    "tiny",
+    "mixed",
+    "negative",
+    "short",
+    "nan",
+    "integers",
+    "text",
+    "largest",
+    "large",
+    "small",
+    "far apart",
+)
 
 
 @dataclass(frozen=True)
@@ -208,16 +267,21 @@ def case(number: int) -> Case:
         model.set_params(kernel=kernel)
     n = len(X)
     return Case(
-        number, name, model, formed(X, form), targets(kinds[1], rng, n, classifies), weights(kinds[2], rng, n),
+        number,
+        name,
+        model,
+        formed(X, form),
+        targets(kinds[1], rng, n, classifies),
+        weights(kinds[2], rng, n),
         (kinds[0], form, f"y {kinds[1]}", f"weights {kinds[2]}", f"kernel {kernel}", f"n = {n}"),
-    )  # fmt: skip
+    )
 
 
 ANSWERS = ("predict", "decision_function", "predict_proba", "transform", "score_samples")
 
 
 def run(case: Case) -> str:
-    """"answer", or the name of a documented error; raises what should not be."""
+    """ "answer", or the name of a documented error; raises what should not be."""
     model = case.model
     arguments = {} if case.weight is None else {"sample_weight": case.weight}
     if not has_fit_parameter(model, "sample_weight"):

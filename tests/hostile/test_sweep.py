@@ -51,13 +51,14 @@ def test_weights_of_any_size(model, y):
     ("model", "words"),
     [
         (mercer.KernelRidge(), "KernelRidge learns numbers, and y holds 'a' "),
-        (SVR(), "SVR learns numbers"), (BayesianLinearRegression(), "BayesianLinearRegression learns numbers"),
+        (SVR(), "SVR learns numbers"),
+        (BayesianLinearRegression(), "BayesianLinearRegression learns numbers"),
         (KernelNeighborsRegressor(2), "KernelNeighborsRegressor learns numbers"),
         (mercer.OnlineKernelRegressor(), "OnlineKernelRegressor learns numbers"),
         (mercer.GaussianProcessRegressor(), "GaussianProcessRegressor learns numbers"),
     ],
     ids=lambda value: type(value).__name__ if not isinstance(value, str) else "",
-)  # fmt: skip
+)
 def test_letters_are_no_numbers(model, words):
     with pytest.raises(DataError, match=words):
         model.fit(ROWS[:5], list("abcde"))

@@ -202,7 +202,7 @@ def test_sum_of_a_list() -> None:
         (lambda: k.as_kernel("cosine", coef0=[1.0]), r"coef0 must be a finite number, and is \[1.0\]"),
         (lambda: k.as_kernel("rbf", gamma="scale"), "refers to the data, and there are none"),
     ],
-)  # fmt: skip
+)
 def test_what_makes_no_sense_is_refused(make: Any, message: str) -> None:
     with pytest.raises(ParameterError, match=message):
         make()
@@ -214,8 +214,12 @@ def test_what_makes_no_sense_is_refused(make: Any, message: str) -> None:
 def test_names_values_and_scales() -> None:
     kernel = 2.0 * k.RBF([1.0, 3.0]) + k.Sigmoid(0.5, offset=-1.0)
     assert [p.name for p in kernel.parameters] == [
-        "left.factor", "left.kernel.length_scale[0]", "left.kernel.length_scale[1]", "right.scale", "right.offset",
-    ]  # fmt: skip
+        "left.factor",
+        "left.kernel.length_scale[0]",
+        "left.kernel.length_scale[1]",
+        "right.scale",
+        "right.offset",
+    ]
     np.testing.assert_allclose(kernel.theta, [np.log(2), 0, np.log(3), 0.5, -1.0])
     np.testing.assert_allclose(np.exp(kernel.bounds[0]), (1e-5, 1e5))
     assert kernel.bounds[4].tolist() == [-1e3, 1e3]

@@ -238,18 +238,22 @@ def test_learners_and_model_files(kernel, X, tmp_path):
     again = mercer.load(tmp_path / "m.mercer")
     assert np.array_equal(again.decision_function(X), model.decision_function(X))
     np.testing.assert_allclose(
-        SVC(kernel="precomputed").fit(kernel(X), labels).decision_function(kernel(X)), model.decision_function(X),
+        SVC(kernel="precomputed").fit(kernel(X), labels).decision_function(kernel(X)),
+        model.decision_function(X),
         atol=1e-3,
-    )  # fmt: skip
+    )
     assert len(NystroemMap(kernel, 5, random_state=0).fit_transform(X)) == len(X)
 
 
 def test_widths_are_learned_from_bags():
     means = np.array([bag.mean() for bag in SETS[12:40]])
     model = GaussianProcessRegressor(1.0 * SetOf(RBF(3.0)), alpha=1e-2).fit(SETS[12:40], means)
-    assert model.log_marginal_likelihood_value_ > GaussianProcessRegressor(
-        1.0 * SetOf(RBF(3.0)), alpha=1e-2, optimizer=None
-    ).fit(SETS[12:40], means).log_marginal_likelihood_value_
+    assert (
+        model.log_marginal_likelihood_value_
+        > GaussianProcessRegressor(1.0 * SetOf(RBF(3.0)), alpha=1e-2, optimizer=None)
+        .fit(SETS[12:40], means)
+        .log_marginal_likelihood_value_
+    )
 
 
 def test_a_column_of_bags_in_a_table():

@@ -12,10 +12,19 @@ from mercer.kernels import Kernel
 
 RNG = np.random.default_rng(8)
 KERNELS = [
-    k.Linear(), k.RBF(2.0), k.Matern(2.0, nu=0.5), k.Polynomial(2, scale=0.1), k.Tanimoto(), k.ArcCosine(1),
-    k.Linear().normalized(), k.RBF(2.0) + 0.5 * k.Matern(3.0), k.NegativeDistance(),
-    k.RBF(2.0) * k.Linear() + k.White(0.1), k.RBF(2.0).centered(RNG.integers(0, 2, (4, 70))), k.RBF(2.0).on([0, 69, 5]),
-]  # fmt: skip
+    k.Linear(),
+    k.RBF(2.0),
+    k.Matern(2.0, nu=0.5),
+    k.Polynomial(2, scale=0.1),
+    k.Tanimoto(),
+    k.ArcCosine(1),
+    k.Linear().normalized(),
+    k.RBF(2.0) + 0.5 * k.Matern(3.0),
+    k.NegativeDistance(),
+    k.RBF(2.0) * k.Linear() + k.White(0.1),
+    k.RBF(2.0).centered(RNG.integers(0, 2, (4, 70))),
+    k.RBF(2.0).on([0, 69, 5]),
+]
 
 
 def _distances(X: np.ndarray, Z: np.ndarray) -> np.ndarray:

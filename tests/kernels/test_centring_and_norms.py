@@ -103,9 +103,11 @@ def test_a_row_at_the_mean_has_length_zero(seed: int) -> None:
     middle = reference.mean(axis=0, keepdims=True)
     same = np.repeat(reference[:1], 7, axis=0)
     for kernel, row in [
-        (k.Linear().centered(reference), middle), (k.RBF(1.0).centered(same), same[:1]),
-        (k.Polynomial(3).centered(same), same[:1]), (k.NegativeDistance().centered(same), same[:1]),
-    ]:  # fmt: skip
+        (k.Linear().centered(reference), middle),
+        (k.RBF(1.0).centered(same), same[:1]),
+        (k.Polynomial(3).centered(same), same[:1]),
+        (k.NegativeDistance().centered(same), same[:1]),
+    ]:
         assert kernel.diagonal(row).tolist() == [0.0]
         # Rounding below 0 is no reason to refuse it.
         rows = np.vstack([row, 2 * row])

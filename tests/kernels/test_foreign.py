@@ -88,9 +88,15 @@ class Letters(gp.GenericKernelMixin, gp.StationaryKernelMixin, gp.Kernel):
 
 
 CASES = [
-    Tent(), Tent(size_bounds="fixed"), Tent(scales_bounds="fixed"), Noisy(1.5), 2.0 * Tent() + gp.WhiteKernel(0.2),
-    (gp.RBF(2.0) + Tent((0.5, 0.7))) * gp.ConstantKernel(0.5), Tent() ** 2.0, Noisy([1.0, 2.0]) * gp.Matern(nu=1.5),
-]  # fmt: skip
+    Tent(),
+    Tent(size_bounds="fixed"),
+    Tent(scales_bounds="fixed"),
+    Noisy(1.5),
+    2.0 * Tent() + gp.WhiteKernel(0.2),
+    (gp.RBF(2.0) + Tent((0.5, 0.7))) * gp.ConstantKernel(0.5),
+    Tent() ** 2.0,
+    Noisy([1.0, 2.0]) * gp.Matern(nu=1.5),
+]
 
 
 @pytest.mark.parametrize("theirs", CASES, ids=lambda v: f"{v!r:.50}")

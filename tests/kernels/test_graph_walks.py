@@ -147,9 +147,7 @@ def test_propagation_counts_pairs_of_nodes_in_the_same_bins(source: str, distanc
     X = with_attributes()
     kernel = Propagation(0.7, 3, source=source, distance=distance, seed=5)
     bins = [naive_bins(kernel, g) for g in X]
-    naive = [
-        [sum(a == b for one, other in zip(g, h) for a in one for b in other) for h in bins] for g in bins
-    ]  # fmt: skip
+    naive = [[sum(a == b for one, other in zip(g, h) for a in one for b in other) for h in bins] for g in bins]
     assert kernel(X).tolist() == naive
     assert kernel(X[3:4], X).tolist() == naive[3:4]
     assert np.count_nonzero(np.triu(naive, 1)) > 0 and np.ptp(naive) > 0
@@ -208,14 +206,17 @@ def test_propagation_names_rows_without_attributes() -> None:
     assert Propagation()([Graph(n=0)]).tolist() == [[0.0]]
 
 
-@pytest.mark.parametrize(("parameters", "message"), [
-    ({"bin_width": 0.0}, "bin_width must be a number above 0"),
-    ({"iterations": -1}, "iterations must be a whole number of at least 0"),
-    ({"source": "edges"}, "source must be one of attributes, labels, both, and is 'edges'"),
-    ({"distance": "l3"}, "distance must be one of l1, l2, and is 'l3'"),
-    ({"seed": 0.5}, "seed must be a whole number of at least 0"),
-    ({"seed": 2**63}, "seed must be at most 9223372036854775807, and is 9223372036854775808"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ({"bin_width": 0.0}, "bin_width must be a number above 0"),
+        ({"iterations": -1}, "iterations must be a whole number of at least 0"),
+        ({"source": "edges"}, "source must be one of attributes, labels, both, and is 'edges'"),
+        ({"distance": "l3"}, "distance must be one of l1, l2, and is 'l3'"),
+        ({"seed": 0.5}, "seed must be a whole number of at least 0"),
+        ({"seed": 2**63}, "seed must be at most 9223372036854775807, and is 9223372036854775808"),
+    ],
+)
 def test_wrong_parameters_are_refused(parameters: dict[str, Any], message: str) -> None:
     with pytest.raises(ParameterError, match=re.escape(message)):
         Propagation(**parameters)

@@ -50,16 +50,21 @@ def paths(graph: Graph, iterations: int = 0, labels: bool = True) -> Counts:
     levels = levels_of(graph, iterations) if labels else [[0] * graph.n]
     return Counter(
         (t, level[u], level[v], d)
-        for t, level in enumerate(levels) for u, row in lengths.items() for v, d in row.items() if u != v
-    )  # fmt: skip
+        for t, level in enumerate(levels)
+        for u, row in lengths.items()
+        for v, d in row.items()
+        if u != v
+    )
 
 
 def unordered(graph: Graph, labels: bool = True, least: int = 1) -> Counts:
     lengths, own = dict(nx.all_pairs_shortest_path_length(as_networkx(graph))), levels_of(graph, 0)[0]
     return Counter(
         (*(sorted((own[u], own[v])) if labels else ()), d)
-        for u, row in lengths.items() for v, d in row.items() if u <= v and d >= least
-    )  # fmt: skip
+        for u, row in lengths.items()
+        for v, d in row.items()
+        if u <= v and d >= least
+    )
 
 
 def as_networkx(graph: Graph) -> nx.Graph:
@@ -142,20 +147,23 @@ def test_labels_are_hashed_alike_in_every_process() -> None:
     assert [hex(h) for h in [*joint.labels.tolist(), *joint.edge_labels.tolist(), *text.labels.tolist()]] == HASHES
 
 
-HASHES = ['0x7440c904759b4713', '0x47c4a1bfa64d20b6', '0x36523437a3e0dd54', '0xb3c46dcf4939a65']
+HASHES = ["0x7440c904759b4713", "0x47c4a1bfa64d20b6", "0x36523437a3e0dd54", "0xb3c46dcf4939a65"]
 
 
-@pytest.mark.parametrize(("make", "message"), [
-    (lambda: WeisfeilerLehman(-1), "iterations must be a whole number of at least 0"),
-    (lambda: WeisfeilerLehman(1, "tree"), "base must be one of subtree, edge, shortest-path, and is 'tree'"),
-    (lambda: WeisfeilerLehman(1, edge_labels=2), "edge_labels must be True or False"),
-    (lambda: ShortestPath("labels"), "labels must be True or False"),
-    (lambda: ShortestPath(ordered=1), "ordered must be True or False"),
-    (lambda: Graphlet(6), "size must be 3, 4 or 5, and is 6"),
-    (lambda: Graphlet(2), "size must be 3, 4 or 5, and is 2"),
-    (lambda: Graphlet(5, connected=False), "all graphlets of 5 nodes are not counted one by one"),
-    (lambda: Graphlet(5, samples=0), "samples must be None or a whole number above 0"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: WeisfeilerLehman(-1), "iterations must be a whole number of at least 0"),
+        (lambda: WeisfeilerLehman(1, "tree"), "base must be one of subtree, edge, shortest-path, and is 'tree'"),
+        (lambda: WeisfeilerLehman(1, edge_labels=2), "edge_labels must be True or False"),
+        (lambda: ShortestPath("labels"), "labels must be True or False"),
+        (lambda: ShortestPath(ordered=1), "ordered must be True or False"),
+        (lambda: Graphlet(6), "size must be 3, 4 or 5, and is 6"),
+        (lambda: Graphlet(2), "size must be 3, 4 or 5, and is 2"),
+        (lambda: Graphlet(5, connected=False), "all graphlets of 5 nodes are not counted one by one"),
+        (lambda: Graphlet(5, samples=0), "samples must be None or a whole number above 0"),
+    ],
+)
 def test_wrong_parameters_are_refused(make: Callable[[], Any], message: str) -> None:
     with pytest.raises(ParameterError, match=message):
         make()

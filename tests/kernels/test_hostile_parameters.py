@@ -35,10 +35,34 @@ from mercer.kernels import (
 )
 
 _VALUES: list[Any] = [
-    0, -1, math.nan, math.inf, -math.inf, 10**400, -(10**400), 10**5000, 2**63, 1e300, True, None, "1",
-    "", b"1", [], [math.nan], [[1.0]], np.array(2.0), np.array([]), np.array(["a"]), 1j, object(), {}, {1: 2},
-    Fraction(1, 2), Decimal("0.5"),
-]  # fmt: skip
+    0,
+    -1,
+    math.nan,
+    math.inf,
+    -math.inf,
+    10**400,
+    -(10**400),
+    10**5000,
+    2**63,
+    1e300,
+    True,
+    None,
+    "1",
+    "",
+    b"1",
+    [],
+    [math.nan],
+    [[1.0]],
+    np.array(2.0),
+    np.array([]),
+    np.array(["a"]),
+    1j,
+    object(),
+    {},
+    {1: 2},
+    Fraction(1, 2),
+    Decimal("0.5"),
+]
 
 _OF_EACH_CLASS = list({type(kernel): kernel for kernel, _ in EXAMPLES if not kernel.children()}.values())
 

@@ -39,9 +39,11 @@ def pyramid(x, z, levels, bins):
 def histogram(image, level, a, b, bins, channel):
     values = np.atleast_3d(image)[:, :, channel] / (255 if image.dtype == np.uint8 else 1)
     inside = [
-        values[i, j] for i in range(values.shape[0]) for j in range(values.shape[1])
+        values[i, j]
+        for i in range(values.shape[0])
+        for j in range(values.shape[1])
         if i * 2**level // values.shape[0] == a and j * 2**level // values.shape[1] == b
-    ]  # fmt: skip
+    ]
     return np.histogram(inside, bins, (0, 1))[0] / np.atleast_3d(image).size
 
 
@@ -139,11 +141,15 @@ def test_mistakes_of_kernels():
         with pytest.raises(DataError, match="images of one side have 1 numbers in a pixel, and those of the other 3"):
             kernel(GREY, COLOUR)
     for make in (
-        lambda: SpatialPyramid(-1), lambda: SpatialPyramid(9), lambda: SpatialPyramid(bins=0),
-        lambda: ConvolutionalPatches(0), lambda: SpatialPyramid(values=(1, 0)),
-        lambda: SpatialPyramid(values=3), lambda: SpatialPyramid(values=(-1e308, 1e308)),
+        lambda: SpatialPyramid(-1),
+        lambda: SpatialPyramid(9),
+        lambda: SpatialPyramid(bins=0),
+        lambda: ConvolutionalPatches(0),
+        lambda: SpatialPyramid(values=(1, 0)),
+        lambda: SpatialPyramid(values=3),
+        lambda: SpatialPyramid(values=(-1e308, 1e308)),
         lambda: ConvolutionalPatches(2, -1.0),
-    ):  # fmt: skip
+    ):
         with pytest.raises(ParameterError):
             make()
     with mercer.config(memory="10KB"), pytest.raises(MemoryBudgetError, match="patches of 5 images"):

@@ -167,11 +167,21 @@ def test_columns_that_are_not_there(columns: Any, message: str) -> None:
 # ---- sparse rows
 
 SPARSE = [
-    k.Linear(), k.Polynomial(2), k.RBF(1.3), k.RBF([1.0, 2.0, 0.5, 1.0]), k.Matern([1.0, 2.0, 0.5, 1.0], nu=2.5),
-    k.RationalQuadratic(), k.Sigmoid(0.3), k.ExponentialDot(0.2), k.ArcCosine(1), k.Tanimoto(),
-    k.Linear().normalized(), k.RBF().on([0, 2]) + k.White(0.5), k.NegativeDistance(),
+    k.Linear(),
+    k.Polynomial(2),
+    k.RBF(1.3),
+    k.RBF([1.0, 2.0, 0.5, 1.0]),
+    k.Matern([1.0, 2.0, 0.5, 1.0], nu=2.5),
+    k.RationalQuadratic(),
+    k.Sigmoid(0.3),
+    k.ExponentialDot(0.2),
+    k.ArcCosine(1),
+    k.Tanimoto(),
+    k.Linear().normalized(),
+    k.RBF().on([0, 2]) + k.White(0.5),
+    k.NegativeDistance(),
     0.5 * k.RBF() * k.Linear() + k.exp(0.1 * k.Linear()),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize("wide", [False, True], ids=["made dense", "kept sparse"])
@@ -267,7 +277,7 @@ def test_rows_that_are_refused(rows: Any, message: str, call: Any) -> None:
         (lambda: k.RBF().centered(X)(X[:, :2]), DataError, "equally many columns"),
         (lambda: k.RBF().centered([1.0, 2.0]), DataError, r"reference rows of centered\(\) must have two dimensions"),
     ],
-)  # fmt: skip
+)
 @pytest.mark.filterwarnings("ignore:divide by zero:RuntimeWarning", "ignore:invalid value:RuntimeWarning")
 def test_evaluations_that_are_refused(evaluate: Any, error: type[Exception], message: str) -> None:
     with pytest.raises(error, match=message):

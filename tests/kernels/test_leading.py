@@ -52,19 +52,24 @@ def test_terms_on_the_same_rows_share_it(wide):
     assert 0 < np.abs(close.dense() - K.dense()).max() < 0.05
 
 
-@pytest.mark.parametrize("kernel, X", [
-    (kernels.Linear(), "wide"),
-    (kernels.RBF(1.0).on([0, 1, 2]), "wide"),
-    (kernels.RBF(1.0) + kernels.Linear(), "wide"),
-    (kernels.RBF(1.0), "full"),
-    (kernels.RBF(1.0), "narrow"),
-    (kernels.RBF(1.0), "binary"),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "kernel, X",
+    [
+        (kernels.Linear(), "wide"),
+        (kernels.RBF(1.0).on([0, 1, 2]), "wide"),
+        (kernels.RBF(1.0) + kernels.Linear(), "wide"),
+        (kernels.RBF(1.0), "full"),
+        (kernels.RBF(1.0), "narrow"),
+        (kernels.RBF(1.0), "binary"),
+    ],
+)
 def test_there_is_none_where_it_would_not_pay(wide, rng, kernel, X):
     data = {
-        "wide": wide, "full": rng.standard_normal((300, 100)), "narrow": wide[:, :20],
+        "wide": wide,
+        "full": rng.standard_normal((300, 100)),
+        "narrow": wide[:, :20],
         "binary": rng.integers(0, 2, (300, 100)),
-    }  # fmt: skip
+    }
     assert Gram(kernel, data[X]).leading() is None
 
 

@@ -19,9 +19,20 @@ from mercer.kernels import BagOfWords, BlendedSpectrum, Spectrum, Subsequence
 SHORT = ["".join(letters) for n in range(7) for letters in itertools.product("ab", repeat=n)]
 # Characters beyond the first 65,536, marks that combine, zeros, tokens that are words and numbers, bytes.
 ODD: list[Any] = [
-    "", "a", "\U0001f600\U0001f601\U0001f600", "e\u0301e\u0301", "\u00e9", "a\0a\0", b"gram\xff", ["gram", "a", "gram"],
-    [1, 2, 1, 2, 10**30], ("a", "b", "a"), "aba", ["a", 97, "a"], "\ud800a",
-]  # fmt: skip
+    "",
+    "a",
+    "\U0001f600\U0001f601\U0001f600",
+    "e\u0301e\u0301",
+    "\u00e9",
+    "a\0a\0",
+    b"gram\xff",
+    ["gram", "a", "gram"],
+    [1, 2, 1, 2, 10**30],
+    ("a", "b", "a"),
+    "aba",
+    ["a", 97, "a"],
+    "\ud800a",
+]
 rng = np.random.default_rng(0)
 LONG = ["".join(rng.choice(list("acgt"), size)) for size in (3, 40, 17, 64, 65, 1, 130)]
 
@@ -248,9 +259,14 @@ def test_edit_distances_are_indefinite() -> None:
 
 
 TEXTS = [
-    "The gram matrix of a kernel", "kernel of a matrix, kernel of a graph!", "", "I a", "na\u00efve na\u00efve GRAM",
-    "gram_matrix 2002 gram_matrix \U0001f600", "the of the",
-]  # fmt: skip
+    "The gram matrix of a kernel",
+    "kernel of a matrix, kernel of a graph!",
+    "",
+    "I a",
+    "na\u00efve na\u00efve GRAM",
+    "gram_matrix 2002 gram_matrix \U0001f600",
+    "the of the",
+]
 NEW = ["an unheard gram of the graph", "kernel kernel", "nothing known"]
 
 
@@ -332,12 +348,17 @@ def test_wrong_bags_are_named(arguments: dict[str, Any], message: str) -> None:
 @pytest.mark.parametrize(
     "kernel",
     [
-        Subsequence(3, 0.5, [1.0, 2.0, 3.0]), BlendedSpectrum(3), kernels.GappyKmers(3, 1), kernels.Mismatch(2, 1, 90),
-        kernels.WeightedDegree(3, 2), kernels.EditDistance(0.2), BagOfWords.tf_idf(["gram b", "aba aba c"]),
+        Subsequence(3, 0.5, [1.0, 2.0, 3.0]),
+        BlendedSpectrum(3),
+        kernels.GappyKmers(3, 1),
+        kernels.Mismatch(2, 1, 90),
+        kernels.WeightedDegree(3, 2),
+        kernels.EditDistance(0.2),
+        BagOfWords.tf_idf(["gram b", "aba aba c"]),
         Spectrum(1).normalized() ** 2 + 0.5 * kernels.EditDistance(1.0),
     ],
     ids=repr,
-)  # fmt: skip
+)
 def test_fitted_on_odd_strings_and_saved(kernel: kernels.Kernel, tmp_path: Path) -> None:
     targets = np.arange(len(ODD), dtype=float)
     model = mercer.KernelRidge(kernel=kernel, allow_indefinite=True).fit(ODD, targets)

@@ -265,9 +265,13 @@ def test_chains_and_single_nodes() -> None:
 
 
 KERNELS = [
-    Subtree(), SubsetTree(0.5), PartialTree(0.5, 0.7), Subtree(decay=0.3), SubsetTree(0.5, leaves=True),
+    Subtree(),
+    SubsetTree(0.5),
+    PartialTree(0.5, 0.7),
+    Subtree(decay=0.3),
+    SubsetTree(0.5, leaves=True),
     PartialTree(0.5, 0.7, terminal_factor=0.2),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize("kernel", KERNELS, ids=repr)
@@ -348,11 +352,14 @@ def test_values_beyond_all_numbers_are_refused() -> None:
 @pytest.mark.parametrize(
     "kernel",
     [
-        SubsetTree(0.7), PartialTree(0.6, 0.8), PartialTree(0.4, 1.3), SubsetTree(0.7, leaves=True),
+        SubsetTree(0.7),
+        PartialTree(0.6, 0.8),
+        PartialTree(0.4, 1.3),
+        SubsetTree(0.7, leaves=True),
         PartialTree(0.6, 0.8, terminal_factor=0.3),
     ],
     ids=repr,
-)  # fmt: skip
+)
 def test_slopes_across_tiles(kernel: Kernel) -> None:
     X, Z = random_trees(70, 16, "ab"), random_trees(66, 16, "ab", seed=1)
     # Whole rows and single pairs without weight are left out by the loop.
@@ -377,10 +384,13 @@ COMPOSED = SubsetTree(0.5).normalized() + 0.5 * PartialTree(0.5, 0.5) * kernels.
 @pytest.mark.parametrize("kernel", [*KERNELS, COMPOSED], ids=repr)
 def test_learners_and_their_files(kernel: Kernel, tmp_path: Any) -> None:
     labels = (np.median(SIZES) < SIZES).astype(int)
-    for number, (model, y) in enumerate([
-        (SVC(kernel=kernel), labels), (KernelPCA(3, kernel=kernel), labels),
-        (GaussianProcessRegressor(kernel, alpha=0.1), SIZES),
-    ]):  # fmt: skip
+    for number, (model, y) in enumerate(
+        [
+            (SVC(kernel=kernel), labels),
+            (KernelPCA(3, kernel=kernel), labels),
+            (GaussianProcessRegressor(kernel, alpha=0.1), SIZES),
+        ]
+    ):
         model.fit(TREES, y)
         answer = model.predict if hasattr(model, "predict") else model.transform
         mercer.save(model, tmp_path / f"{number}.mercer")

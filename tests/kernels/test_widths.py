@@ -53,14 +53,23 @@ def test_widths_of_any_scale(scale: float) -> None:
         (GlobalAlignment(), WALKS, GlobalAlignment(_rule(WALKS))),
         (2.0 * GlobalAlignment(triangular=4).normalized(), WALKS, 2.0 * GlobalAlignment(_rule(WALKS), 4).normalized()),
         (GlobalAlignment().bounded(sigma=(0.5, 50.0)), WALKS, GlobalAlignment(_rule(WALKS)).bounded(sigma=(0.5, 50.0))),
-        (SignaturePDE(0.2, length_scale="median"), WALKS,
-         SignaturePDE(0.2, length_scale=float(np.median(pdist(np.concatenate(WALKS)))))),
-        (SetOf(GlobalAlignment().normalized()), [WALKS[:2], WALKS[2:]],
-         SetOf(GlobalAlignment(_rule(WALKS)).normalized())),
-        (GlobalAlignment().on([1]) * RBF(1.0).on([0]), MixedRows([np.arange(6.0), Series.of(WALKS)]),
-         GlobalAlignment(_rule(WALKS)).on([1]) * RBF(1.0).on([0])),
+        (
+            SignaturePDE(0.2, length_scale="median"),
+            WALKS,
+            SignaturePDE(0.2, length_scale=float(np.median(pdist(np.concatenate(WALKS))))),
+        ),
+        (
+            SetOf(GlobalAlignment().normalized()),
+            [WALKS[:2], WALKS[2:]],
+            SetOf(GlobalAlignment(_rule(WALKS)).normalized()),
+        ),
+        (
+            GlobalAlignment().on([1]) * RBF(1.0).on([0]),
+            MixedRows([np.arange(6.0), Series.of(WALKS)]),
+            GlobalAlignment(_rule(WALKS)).on([1]) * RBF(1.0).on([0]),
+        ),
     ],
-)  # fmt: skip
+)
 def test_every_place_of_a_kernel(kernel: Kernel, X: Any, fitted: Kernel) -> None:
     assert kernel.needs_data and kernel.theta.size == fitted.theta.size - 1
     found = kernel.with_data(X)

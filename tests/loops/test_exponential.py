@@ -103,8 +103,11 @@ for function, dtype, low, high in ((exponential_float32, np.float32, -87, 88), (
     assert (np.abs(x - exact) / exact).max() < 1.5 * np.finfo(dtype).eps
 """
     done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=False,
+        [sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        check=False,
         env={**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)},
-    )  # fmt: skip
+    )
     assert done.returncode == 0, done.stderr
     assert "NumPy's is used" not in done.stderr

@@ -54,9 +54,22 @@ def test_steps_reach_the_tolerance_and_keep_the_constraints(real, integer, rng):
     set_masks(beta, lower, upper, tube, rise, fall)
     diagonal = K.diagonal().copy()
     steps, gap, missing = smo_steps(
-        K, np.ones(len(y), bool), diagonal, F, beta, lower, upper, tube, rise, fall, work, work.view(integer),
-        1e-3, 1e-7, 10**6,
-    )  # fmt: skip
+        K,
+        np.ones(len(y), bool),
+        diagonal,
+        F,
+        beta,
+        lower,
+        upper,
+        tube,
+        rise,
+        fall,
+        work,
+        work.view(integer),
+        1e-3,
+        1e-7,
+        10**6,
+    )
     assert 0 < steps < 10**6
     assert (lower <= beta).all() and (beta <= upper).all()
     assert abs(beta.sum()) < 1e-9
@@ -79,9 +92,22 @@ def test_steps_ask_for_the_rows_that_they_use_and_for_no_others(rng):
     while missing >= 0:
         there[missing], present[missing] = K[missing], True
         _, gap, missing = smo_steps(
-            there, present, K.diagonal().copy(), F, beta, lower, upper, tube, rise, fall, work, work.view(np.int64),
-            1e-3, 1e-7, 10**6,
-        )  # fmt: skip
+            there,
+            present,
+            K.diagonal().copy(),
+            F,
+            beta,
+            lower,
+            upper,
+            tube,
+            rise,
+            fall,
+            work,
+            work.view(np.int64),
+            1e-3,
+            1e-7,
+            10**6,
+        )
         assert missing == -1 or not present[missing]
     assert gap <= 1e-3
     assert present[np.flatnonzero(beta)].all()
@@ -97,7 +123,20 @@ def test_a_nan_in_the_matrix_ends_the_steps(rng):
     tube = np.zeros(len(y))
     set_masks(beta, lower, upper, tube, rise, fall)
     steps, _, _ = smo_steps(
-        K, np.ones(len(y), bool), K.diagonal().copy(), F, beta, lower, upper, tube, rise, fall, work,
-        work.view(np.int64), 1e-3, 1e-7, 10**6,
-    )  # fmt: skip
+        K,
+        np.ones(len(y), bool),
+        K.diagonal().copy(),
+        F,
+        beta,
+        lower,
+        upper,
+        tube,
+        rise,
+        fall,
+        work,
+        work.view(np.int64),
+        1e-3,
+        1e-7,
+        10**6,
+    )
     assert steps < 100

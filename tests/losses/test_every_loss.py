@@ -124,8 +124,9 @@ def test_prox_against_minimisation(loss: Loss, step: float) -> None:
     for i in range(len(v)):
         one = minimize_scalar(
             lambda f, i=i: float(objective(np.where(np.arange(len(v)) == i, f, v))[i]),
-            bracket=(v[i] - 1, v[i] + 1), tol=1e-12,
-        )  # fmt: skip
+            bracket=(v[i] - 1, v[i] + 1),
+            tol=1e-12,
+        )
         # The objective curves by 1 / step at least, so that a value tells the point to the root of its rounding.
         assert found[i] == pytest.approx(one.x, abs=1e-5 * (1 + abs(one.x)))
     gain = objective(found)

@@ -107,9 +107,13 @@ def test_a_loss_that_overflows_far_away_is_taken() -> None:
 
 def test_what_a_loss_tells_of_itself_is_taken_where_it_is_right() -> None:
     own = made(
-        half_square, residual, curvature=lambda y, f: np.ones_like(f), conjugate=lambda y, u: 0.5 * u**2 + u * y,
-        prox=lambda y, v, step: (v + step * y) / (1.0 + step), slopes=lambda y: (-np.inf + 0 * y, np.inf + 0 * y),
-    )  # fmt: skip
+        half_square,
+        residual,
+        curvature=lambda y, f: np.ones_like(f),
+        conjugate=lambda y, u: 0.5 * u**2 + u * y,
+        prox=lambda y, v, step: (v + step * y) / (1.0 + step),
+        slopes=lambda y: (-np.inf + 0 * y, np.inf + 0 * y),
+    )
     check_loss(own, Y)
     for scale in (1e-8, 1e8):
         check_loss(own, scale * Y)

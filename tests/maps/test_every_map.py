@@ -31,14 +31,22 @@ from mercer.maps import (
 
 X = np.random.default_rng(0).normal(size=(40, 3))
 CASES = [
-    PolynomialMap(), PolynomialMap(3, 0.5, 0.0), AllSubsetsMap(), GaussianSeriesMap(),
-    GaussianSeriesMap((1.0, 2.0, 3.0), 2), RandomFourierMap(random_state=0),
+    PolynomialMap(),
+    PolynomialMap(3, 0.5, 0.0),
+    AllSubsetsMap(),
+    GaussianSeriesMap(),
+    GaussianSeriesMap((1.0, 2.0, 3.0), 2),
+    RandomFourierMap(random_state=0),
     RandomFourierMap(Matern(2.0), 50, orthogonal=True, random_state=0),
-    RandomFourierMap(Laplacian(), 21, random_state=0), RandomFourierMap(ArcCosine(1), 31, random_state=0),
-    ExplicitMap(), ExplicitMap(2.0 * Linear() + Polynomial(2) + 0.5), ExplicitMap((Linear() ** 2).normalized()),
-    CountSketchMap(random_state=0), CountSketchMap(3, 0.5, 0.0, 30, random_state=0),
+    RandomFourierMap(Laplacian(), 21, random_state=0),
+    RandomFourierMap(ArcCosine(1), 31, random_state=0),
+    ExplicitMap(),
+    ExplicitMap(2.0 * Linear() + Polynomial(2) + 0.5),
+    ExplicitMap((Linear() ** 2).normalized()),
+    CountSketchMap(random_state=0),
+    CountSketchMap(3, 0.5, 0.0, 30, random_state=0),
     *(NystroemMap(method=m, random_state=0) for m in ("uniform", "kmeans", "leverage", "rpcholesky")),
-]  # fmt: skip
+]
 every_map = pytest.mark.parametrize("phi", CASES, ids=repr)
 
 

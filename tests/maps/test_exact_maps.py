@@ -248,9 +248,10 @@ def test_a_degree_that_is_set_after_the_fit_waits_for_the_next_fit(make: Any, de
 def test_a_whole_number_may_be_a_float(make: Any) -> None:
     X = np.random.default_rng(0).normal(size=(5, 3))
     assert make(degree=2.0).fit_transform(X).tolist() == make(degree=2).fit_transform(X).tolist()
-    assert make(degree=2.0).fit(X).get_feature_names_out().tolist() == make().set_params(degree=2).fit(
-        X
-    ).get_feature_names_out().tolist()
+    assert (
+        make(degree=2.0).fit(X).get_feature_names_out().tolist()
+        == make().set_params(degree=2).fit(X).get_feature_names_out().tolist()
+    )
 
 
 def test_high_degrees(rng: np.random.Generator) -> None:

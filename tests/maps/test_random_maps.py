@@ -16,8 +16,15 @@ from mercer.maps import CountSketchMap, RandomFourierMap
 
 X = np.random.default_rng(3).normal(size=(6, 3))
 SEEDS = 400
-STATIONARY = [RBF(1.5), RBF((1.0, 2.0, 3.0)), Matern(1.5, nu=0.5), Matern(2.0, nu=2.5), Matern(1.0, nu=math.inf),
-              Laplacian(2.0), Laplacian((1.0, 2.0, 4.0))]  # fmt: skip
+STATIONARY = [
+    RBF(1.5),
+    RBF((1.0, 2.0, 3.0)),
+    Matern(1.5, nu=0.5),
+    Matern(2.0, nu=2.5),
+    Matern(1.0, nu=math.inf),
+    Laplacian(2.0),
+    Laplacian((1.0, 2.0, 4.0)),
+]
 
 
 def errors(make: Any, kernel: Any) -> np.ndarray:
@@ -130,10 +137,12 @@ def test_the_sketch_is_that_of_the_products() -> None:
 
 
 MAPS = [
-    RandomFourierMap(RBF(2.0), 30, random_state=0), RandomFourierMap(Laplacian(2.0), 30, random_state=0),
-    RandomFourierMap(ArcCosine(2), 31, random_state=0), CountSketchMap(1, 0.5, 1.0, 30, random_state=0),
+    RandomFourierMap(RBF(2.0), 30, random_state=0),
+    RandomFourierMap(Laplacian(2.0), 30, random_state=0),
+    RandomFourierMap(ArcCosine(2), 31, random_state=0),
+    CountSketchMap(1, 0.5, 1.0, 30, random_state=0),
     CountSketchMap(3, 0.5, 1.0, 31, random_state=0),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize("phi", MAPS, ids=repr)

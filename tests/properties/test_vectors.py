@@ -12,14 +12,31 @@ from mercer import kernels as k
 from mercer.kernels import Kernel
 
 STATIONARY = [
-    k.RBF(0.9), k.RBF([0.5, 1.0, 2.0]), k.Matern(1.1, nu=0.5), k.Matern(1.1), k.Matern([1.0, 2.0, 0.5], nu=2.5),
-    k.RationalQuadratic(1.3, alpha=0.8), k.Laplacian(1.4), k.Periodic(1.0, period=2.5), k.NegativeDistance(1.3),
-    0.5 * k.RBF(1.0) + k.Matern(2.0) * k.RBF(0.4), k.RBF(1.0).on([0, 2]),
-]  # fmt: skip
+    k.RBF(0.9),
+    k.RBF([0.5, 1.0, 2.0]),
+    k.Matern(1.1, nu=0.5),
+    k.Matern(1.1),
+    k.Matern([1.0, 2.0, 0.5], nu=2.5),
+    k.RationalQuadratic(1.3, alpha=0.8),
+    k.Laplacian(1.4),
+    k.Periodic(1.0, period=2.5),
+    k.NegativeDistance(1.3),
+    0.5 * k.RBF(1.0) + k.Matern(2.0) * k.RBF(0.4),
+    k.RBF(1.0).on([0, 2]),
+]
 EVERYWHERE = [
-    *STATIONARY, k.Linear(), k.Polynomial(2), k.ArcCosine(0), k.ArcCosine(1), k.ArcCosine(2), k.Tanimoto(),
-    k.AllSubsets(), k.Hamming(), k.Linear().normalized(), (k.Linear() + k.RBF()).normalized(),
-]  # fmt: skip
+    *STATIONARY,
+    k.Linear(),
+    k.Polynomial(2),
+    k.ArcCosine(0),
+    k.ArcCosine(1),
+    k.ArcCosine(2),
+    k.Tanimoto(),
+    k.AllSubsets(),
+    k.Hamming(),
+    k.Linear().normalized(),
+    (k.Linear() + k.RBF()).normalized(),
+]
 
 _BASE = np.random.default_rng(11).normal(size=(9, 3))
 # A duplicate, a row of zeros, a constant column, rows that all but agree.

@@ -1,7 +1,7 @@
 """Runs scikit-learn's own tests, from the installed scikit-learn, on Mercer's estimators.
 
-    python tests/reference/sklearn_suites.py            prints counts, failures and the table of differences
-    python tests/reference/sklearn_suites.py --write    also writes that table to docs/migration.md
+python tests/reference/sklearn_suites.py            prints counts, failures and the table of differences
+python tests/reference/sklearn_suites.py --write    also writes that table to docs/migration.md
 """
 
 from __future__ import annotations
@@ -82,9 +82,23 @@ def run(module: str) -> Outcome:
         settings.write_text("[pytest]\n", encoding="utf-8")
         path = os.pathsep.join([str(ROOT / "src"), str(HERE.parent), os.environ.get("PYTHONPATH", "")])
         command = [
-            sys.executable, "-m", "pytest", "-c", str(settings), "--rootdir", folder, "-p", "reference.sklearn_swap",
-            "-p", "no:cacheprovider", "-p", "no:xdist", "-q", "--pyargs", module,
-        ]  # fmt: skip
+            sys.executable,
+            "-m",
+            "pytest",
+            "-c",
+            str(settings),
+            "--rootdir",
+            folder,
+            "-p",
+            "reference.sklearn_swap",
+            "-p",
+            "no:cacheprovider",
+            "-p",
+            "no:xdist",
+            "-q",
+            "--pyargs",
+            module,
+        ]
         environment = {**os.environ, "PYTHONPATH": path, "PYTEST_ADDOPTS": "", REPORT: str(report)}
         done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=900)
         # 0: all passed, 1: some failed; anything else is no run.

@@ -28,13 +28,16 @@ PAIRWISE: list[tuple[Kernel, Any, bool]] = [
     (as_kernel("chi2"), pairwise.chi2_kernel, True),
     (as_kernel("chi2", gamma=0.3), lambda A, B: pairwise.chi2_kernel(A, B, gamma=0.3), True),
     (as_kernel("additive_chi2"), pairwise.additive_chi2_kernel, True),
-    (as_kernel("poly", gamma=0.4, degree=4, coef0=0.7), lambda A, B: pairwise.polynomial_kernel(A, B, 4, 0.4, 0.7),
-     False),
+    (
+        as_kernel("poly", gamma=0.4, degree=4, coef0=0.7),
+        lambda A, B: pairwise.polynomial_kernel(A, B, 4, 0.4, 0.7),
+        False,
+    ),
     (as_kernel("polynomial", X=X, coef0=1.0), pairwise.polynomial_kernel, False),
     (as_kernel("sigmoid", gamma=0.4, coef0=-0.3), lambda A, B: pairwise.sigmoid_kernel(A, B, 0.4, -0.3), False),
     (as_kernel("linear"), pairwise.linear_kernel, False),
     (as_kernel("cosine"), pairwise.cosine_similarity, False),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize(("kernel", "function", "histograms"), PAIRWISE, ids=[f"{p[0]!r:.40}" for p in PAIRWISE])

@@ -87,21 +87,13 @@ FORMULAS: list[tuple[Kernel, Formula, tuple[np.ndarray, np.ndarray]]] = [
     ],
     (k.Matern(SCALES, nu=2.5), lambda x, z: matern(distance(x, z, SCALES), 2.5), (X, Z)),
     (k.Matern(1.2, nu=math.inf), lambda x, z: math.exp(-squared(x, z) / (2 * 1.2**2)), (X, Z)),
-    (
-        k.RationalQuadratic(1.1, alpha=0.7),
-        lambda x, z: (1 + squared(x, z) / (2 * 0.7 * 1.1**2)) ** -0.7, (X, Z),
-    ),
-    (
-        k.RationalQuadratic(SCALES, alpha=2.0),
-        lambda x, z: (1 + squared(x, z, SCALES) / 4) ** -2, (X, Z),
-    ),
-    (
-        k.Periodic(1.2, period=1.7),
-        lambda x, z: math.exp(-2 * sum(np.sin(np.pi * (x - z) / 1.7) ** 2) / 1.2**2), (X, Z),
-    ),
+    (k.RationalQuadratic(1.1, alpha=0.7), lambda x, z: (1 + squared(x, z) / (2 * 0.7 * 1.1**2)) ** -0.7, (X, Z)),
+    (k.RationalQuadratic(SCALES, alpha=2.0), lambda x, z: (1 + squared(x, z, SCALES) / 4) ** -2, (X, Z)),
+    (k.Periodic(1.2, period=1.7), lambda x, z: math.exp(-2 * sum(np.sin(np.pi * (x - z) / 1.7) ** 2) / 1.2**2), (X, Z)),
     (
         k.ExpSineSquared(1.2, period=1.7),
-        lambda x, z: math.exp(-2 * math.sin(math.pi * distance(x, z) / 1.7) ** 2 / 1.2**2), (X, Z),
+        lambda x, z: math.exp(-2 * math.sin(math.pi * distance(x, z) / 1.7) ** 2 / 1.2**2),
+        (X, Z),
     ),
     (k.NegativeDistance(), lambda x, z: -distance(x, z), (X, Z)),
     (k.NegativeDistance(1.5), lambda x, z: -(distance(x, z) ** 1.5), (X, Z)),
@@ -123,7 +115,7 @@ FORMULAS: list[tuple[Kernel, Formula, tuple[np.ndarray, np.ndarray]]] = [
     (k.Linear().warped(np.tanh), lambda x, z: dot(np.tanh(x), np.tanh(z)), (X, Z)),
     (k.Linear().centered(P), lambda x, z: dot(x - P.mean(axis=0), z - P.mean(axis=0)), (X, Z)),
     (k.NegativeDistance(2).centered(P), lambda x, z: 2 * dot(x - P.mean(axis=0), z - P.mean(axis=0)), (X, Z)),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize(

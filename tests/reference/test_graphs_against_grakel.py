@@ -45,12 +45,13 @@ def _peers() -> dict[str, tuple[Kernel, Any]]:
         "edges": (EdgeHistogram(), grakel.EdgeHistogram()),
         "subtrees": (WeisfeilerLehman(3, edge_labels=False), wl(n_iter=3, base_graph_kernel=grakel.VertexHistogram)),
         "refined paths": (
-            WeisfeilerLehman(2, "shortest-path", edge_labels=False), wl(n_iter=2, base_graph_kernel=grakel.ShortestPath)
+            WeisfeilerLehman(2, "shortest-path", edge_labels=False),
+            wl(n_iter=2, base_graph_kernel=grakel.ShortestPath),
         ),
         "paths": (ShortestPath(), grakel.ShortestPath()),
         "unlabelled paths": (ShortestPath(labels=False), grakel.ShortestPath(with_labels=False)),
         "walks": (RandomWalk(0.05, edge_labels=False), grakel.RandomWalkLabeled(lamda=0.05, method_type="baseline")),
-    }  # fmt: skip
+    }
 
 
 # As GraKeL 0.1.11 gave them for FEW.
@@ -89,14 +90,17 @@ def test_same_as_grakel(name: str) -> None:
     np.testing.assert_allclose(_as_grakel_counts(name, kernel, many), peer.fit_transform(_for_grakel(many)), atol=1e-8)
 
 
-@pytest.mark.parametrize(("name", "kernel"), [
-    ("vertices", VertexHistogram()),
-    ("edges", EdgeHistogram()),
-    ("subtrees", WeisfeilerLehman(3, edge_labels=False)),
-    ("refined paths", WeisfeilerLehman(2, "shortest-path", edge_labels=False)),
-    ("paths", ShortestPath()),
-    ("unlabelled paths", ShortestPath(labels=False)),
-    ("walks", RandomWalk(0.05, edge_labels=False)),
-])  # fmt: skip
+@pytest.mark.parametrize(
+    ("name", "kernel"),
+    [
+        ("vertices", VertexHistogram()),
+        ("edges", EdgeHistogram()),
+        ("subtrees", WeisfeilerLehman(3, edge_labels=False)),
+        ("refined paths", WeisfeilerLehman(2, "shortest-path", edge_labels=False)),
+        ("paths", ShortestPath()),
+        ("unlabelled paths", ShortestPath(labels=False)),
+        ("walks", RandomWalk(0.05, edge_labels=False)),
+    ],
+)
 def test_same_as_grakel_gave(name: str, kernel: Kernel) -> None:
     np.testing.assert_allclose(_as_grakel_counts(name, kernel, FEW), GIVEN[name], atol=1e-8)

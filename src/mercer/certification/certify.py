@@ -26,23 +26,33 @@ from mercer.kernels.convert import rate_of_scale
 from mercer.solvers.solution import Certificate
 
 _PROBLEMS: dict[type, Callable[..., Certificate]] = {
-    SVC: problems.of_svc, SVR: problems.of_svr, OneClassSVM: problems.of_one_class, KernelRidge: problems.of_ridge,
-    KernelLogisticRegression: problems.of_logistic, KernelMachine: problems.of_machine,
-}  # fmt: skip
+    SVC: problems.of_svc,
+    SVR: problems.of_svr,
+    OneClassSVM: problems.of_one_class,
+    KernelRidge: problems.of_ridge,
+    KernelLogisticRegression: problems.of_logistic,
+    KernelMachine: problems.of_machine,
+}
 _OF_SKLEARN: dict[type, type] = {
-    sklearn.svm.SVC: SVC, sklearn.svm.SVR: SVR, sklearn.svm.OneClassSVM: OneClassSVM,
+    sklearn.svm.SVC: SVC,
+    sklearn.svm.SVR: SVR,
+    sklearn.svm.OneClassSVM: OneClassSVM,
     sklearn.kernel_ridge.KernelRidge: KernelRidge,
-}  # fmt: skip
+}
 # What says which problem is solved; all else is about how.
-_OF_THE_PROBLEM = (
-    "kernel", "gamma", "degree", "coef0", "kernel_params", "C", "epsilon", "nu", "alpha", "class_weight",
-)  # fmt: skip
+_OF_THE_PROBLEM = ("kernel", "gamma", "degree", "coef0", "kernel_params", "C", "epsilon", "nu", "alpha", "class_weight")
 
 
 def certify(
-    model: Any, X: Any, y: Any = None, *, dual_coef: Any = None, intercept: Any = None, support: Any = None,
+    model: Any,
+    X: Any,
+    y: Any = None,
+    *,
+    dual_coef: Any = None,
+    intercept: Any = None,
+    support: Any = None,
     sample_weight: Any = None,
-) -> Certificate:  # fmt: skip
+) -> Certificate:
     r"""How good coefficients are for the problem of a learner, wherever they come from.
 
     The primal objective P is evaluated at the function :math:`f(x) = \sum_i a_i k(x_i, x) + b` of the coefficients,

@@ -95,9 +95,7 @@ def of_ridge(learner: KernelRidge, X: Any, y: Any, sample_weight: Any, given: Gi
     return evaluate.of_system(system, across.weights(targets, n, weight)[:, rows].T)
 
 
-def of_logistic(
-    learner: KernelLogisticRegression, X: Any, y: Any, sample_weight: Any, given: Given
-) -> Certificate:
+def of_logistic(learner: KernelLogisticRegression, X: Any, y: Any, sample_weight: Any, given: Given) -> Certificate:
     learner._check_parameters()
     X = learner._check_X(X, reset=True)
     y, weight = check_labels("KernelLogisticRegression", y, X.shape[0]), check_sample_weight(sample_weight, X)
@@ -126,12 +124,13 @@ def of_machine(learner: KernelMachine, X: Any, y: Any, sample_weight: Any, given
     return joined(
         [
             evaluate.of_risk(
-                RegularizedRisk(gram, loss, targets, w, penalty, float(learner.alpha), intercept, convex), c,
+                RegularizedRisk(gram, loss, targets, w, penalty, float(learner.alpha), intercept, convex),
+                c,
                 None if offsets is None else float(offsets[k]),
             )
             for k, (targets, w, c) in enumerate(zip(columns, weights, C, strict=True))
         ]
-    )  # fmt: skip
+    )
 
 
 def _gram(learner: Any, X: Any, used: Any, weight: Any, intercept: bool) -> tuple[Any, bool]:

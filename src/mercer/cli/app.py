@@ -125,16 +125,11 @@ Json = Annotated[bool, typer.Option("--json", help="Print one JSON object; of a 
 def fit(
     data: Data,
     target: Annotated[
-        str | None,
-        typer.Option("--target", "-t", metavar="COLUMN", help="The column to predict.", show_default=False),
+        str | None, typer.Option("--target", "-t", metavar="COLUMN", help="The column to predict.", show_default=False)
     ] = None,
-    task: Annotated[
-        str | None,
-        typer.Option(metavar="classification|regression", help=_TASK),
-    ] = None,
+    task: Annotated[str | None, typer.Option(metavar="classification|regression", help=_TASK)] = None,
     model: Annotated[
-        str | None,
-        typer.Option("--model", "-m", metavar="|".join(MODELS), help="By default chosen by the task."),
+        str | None, typer.Option("--model", "-m", metavar="|".join(MODELS), help="By default chosen by the task.")
     ] = None,
     kernel: Annotated[
         str | None,
@@ -176,7 +171,8 @@ def fit(
     refit: Annotated[
         bool,
         typer.Option(
-            " /--no-refit", show_default=False,
+            " /--no-refit",
+            show_default=False,
             help="Write the model that was scored, fitted on the training part, and not one fitted on all rows.",
         ),
     ] = True,
@@ -203,19 +199,34 @@ def fit(
 ) -> None:
     """Fit a model to a table, score it on held-out rows, and write it to a file."""
     options = FitOptions(
-        data, target, task, model, kernel, settings or [], normalize, impute, drop or [],
-        roles_of_columns(text=text, tree=tree), axes, test_size, refit, rows, seed, out, memory, n_jobs, quiet, json,
-    )  # fmt: skip
+        data,
+        target,
+        task,
+        model,
+        kernel,
+        settings or [],
+        normalize,
+        impute,
+        drop or [],
+        roles_of_columns(text=text, tree=tree),
+        axes,
+        test_size,
+        refit,
+        rows,
+        seed,
+        out,
+        memory,
+        n_jobs,
+        quiet,
+        json,
+    )
     check_fit(options)
     Printer(quiet, json).begin(f"Reading {data} ...")
     _work("fit").fit(options)
 
 
 @app.command(
-    epilog=_examples(
-        "mercer predict houses.mercer new.csv --out prices.csv",
-        "mercer predict iris.mercer sample:iris",
-    )
+    epilog=_examples("mercer predict houses.mercer new.csv --out prices.csv", "mercer predict iris.mercer sample:iris")
 )
 def predict(
     model: Model,
@@ -223,11 +234,7 @@ def predict(
     out: Annotated[
         Path | None,
         typer.Option(
-            "--out",
-            "-o",
-            metavar="FILE",
-            help="A .csv, .tsv or .parquet file; else printed.",
-            show_default=False,
+            "--out", "-o", metavar="FILE", help="A .csv, .tsv or .parquet file; else printed.", show_default=False
         ),
     ] = None,
     drop: Drop = None,
@@ -262,12 +269,7 @@ def evaluate(
     _work("use").evaluate(options)
 
 
-@app.command(
-    epilog=_examples(
-        "mercer inspect houses.mercer",
-        "mercer inspect houses.mercer --json",
-    )
-)
+@app.command(epilog=_examples("mercer inspect houses.mercer", "mercer inspect houses.mercer --json"))
 def inspect(model: Model, json: Json = False) -> None:
     """Show what a model file holds: kernel, parameters, columns, certificate."""
     check_begins(model)
@@ -275,12 +277,7 @@ def inspect(model: Model, json: Json = False) -> None:
     _work("describe").inspect(model, json)
 
 
-@app.command(
-    epilog=_examples(
-        "mercer samples",
-        "mercer fit sample:iris",
-    )
-)
+@app.command(epilog=_examples("mercer samples", "mercer fit sample:iris"))
 def samples(json: Json = False) -> None:
     """List the sample data sets, to be used as sample:NAME."""
     _work("sample_list").samples(json)

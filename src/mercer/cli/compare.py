@@ -14,16 +14,28 @@ _METRICS = {"classification": "accuracy", "regression": "r2"}
 _WORDS = {"accuracy": "accuracy", "r2": "R²"}
 # Kernels that see about what the linear model sees of such columns.
 _SIMPLE = {
-    "text": "BagOfWords().normalized()", "tree": "PartialTree(0.4, 0.4).normalized()",
+    "text": "BagOfWords().normalized()",
+    "tree": "PartialTree(0.4, 0.4).normalized()",
     "graph": "VertexHistogram().normalized()",
-}  # fmt: skip
+}
 # Settings that belong to the kernel or to the learner which the proposal replaces.
 _OF_THE_OLD = ("C", "alpha", "gamma", "degree", "coef0", "nu", "epsilon", "tol", "noise")
 
 # Options of one value, in the order of the help.
 _PLAIN = (
-    "target", "task", "model", "kernel", "normalize", "impute", "axes", "test_size", "rows", "seed", "memory", "n_jobs",
-)  # fmt: skip
+    "target",
+    "task",
+    "model",
+    "kernel",
+    "normalize",
+    "impute",
+    "axes",
+    "test_size",
+    "rows",
+    "seed",
+    "memory",
+    "n_jobs",
+)
 
 
 def advice(scores: Mapping[str, Scores], options: FitOptions, job: Job) -> dict[str, str] | None:

@@ -45,9 +45,12 @@ def fit(options: FitOptions) -> None:
         table = _read(options)
         job = _prepare(table, options, parameters)
         model = TableModel(
-            learner(options.model, job.target.task, parameters, options.seed), options.normalize, options.impute,
-            job.target.name, job.schema.roles or None,
-        )  # fmt: skip
+            learner(options.model, job.target.task, parameters, options.seed),
+            options.normalize,
+            options.impute,
+            job.target.name,
+            job.schema.roles or None,
+        )
         report = plan(job, options)
         printer.planned(report)
         size = choose_size(options, job)
@@ -147,7 +150,4 @@ def _scores(model: TableModel, job: Job) -> dict[str, dict[str, float]]:
     mine = scores(task, y[job.test], model.predict(held))
     rows = model.encoder_.transform(job.rows(job.train)), model.encoder_.transform(held)
     X, X_test, what = features(*rows)
-    return {
-        type(model.estimator_).__name__: mine,
-        **baseline_scores(task, X, y[job.train], X_test, y[job.test], what),
-    }
+    return {type(model.estimator_).__name__: mine, **baseline_scores(task, X, y[job.train], X_test, y[job.test], what)}

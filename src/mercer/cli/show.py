@@ -50,10 +50,14 @@ class Printer:
             yield
             return
         bars = Progress(
-            TextColumn("{task.description}", markup=False), BarColumn(),
-            TextColumn("{task.fields[count]}", markup=False), TimeElapsedColumn(), TimeRemainingColumn(),
-            console=self._errors, transient=True,
-        )  # fmt: skip
+            TextColumn("{task.description}", markup=False),
+            BarColumn(),
+            TextColumn("{task.fields[count]}", markup=False),
+            TimeElapsedColumn(),
+            TimeRemainingColumn(),
+            console=self._errors,
+            transient=True,
+        )
         tasks: dict[str, TaskID] = {}
 
         def show(work: Work) -> None:

@@ -16,10 +16,7 @@ _ADVICE = (
         "Encode text and categories first (sklearn.preprocessing.OneHotEncoder); `mercer fit` does it for files. For "
         "rows of text pass a kernel on strings, such as mercer.kernels.Spectrum(3).",
     ),
-    (
-        "setting an array element with a sequence",
-        f"Rows of numbers must be equally long. {_OTHER_ROWS}",
-    ),
+    ("setting an array element with a sequence", f"Rows of numbers must be equally long. {_OTHER_ROWS}"),
     ("float() argument must be", _OTHER_ROWS),
     ("feature names should match", "Pass the columns of the fit in their order: X[list(model.feature_names_in_)]."),
     ("features as input", "Pass the columns that the model was fitted on."),

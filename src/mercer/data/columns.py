@@ -155,9 +155,13 @@ class MixedRows:
     def joined(self, more: MixedRows) -> MixedRows:
         """These rows, and then ``more``."""
         pairs = zip(self.columns, more.columns, strict=True)
-        return MixedRows([
-            None if a is None else a.joined(b) if isinstance(a, Objects) else np.concatenate([a, b]) for a, b in pairs
-        ], self.names)  # fmt: skip
+        return MixedRows(
+            [
+                None if a is None else a.joined(b) if isinstance(a, Objects) else np.concatenate([a, b])
+                for a, b in pairs
+            ],
+            self.names,
+        )
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, MixedRows):

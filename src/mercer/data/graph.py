@@ -247,9 +247,7 @@ def _attributes(values: Any) -> NDArray[np.float64] | None:
     return array + 0.0
 
 
-def _nodes(
-    n: Any, edges: NDArray[np.int64], labels: np.ndarray | None, attributes: NDArray[np.float64] | None
-) -> int:  # fmt: skip
+def _nodes(n: Any, edges: NDArray[np.int64], labels: np.ndarray | None, attributes: NDArray[np.float64] | None) -> int:
     """How many nodes there are; all that says so must agree."""
     said = {"labels": labels, "attributes": attributes}
     counts = {name: len(part) for name, part in said.items() if part is not None}

@@ -130,8 +130,11 @@ class GraphArrays:
         if self.sizes.shape != (rows, 3) or self.kinds.shape != (rows, 2) or (self.sizes < [0, 0, -1]).any():
             raise DataError("the sizes of graphs are three numbers a row and their kinds of labels two.")
         if [int(count.sum()) for count in self._counts()] != [
-            len(self.edges), len(self.labels), len(self.edge_labels), len(self.attributes)
-        ]:  # fmt: skip
+            len(self.edges),
+            len(self.labels),
+            len(self.edge_labels),
+            len(self.attributes),
+        ]:
             raise DataError("the sizes of graphs do not add up to their edges, labels and attributes.")
 
     def _counts(self) -> tuple[NDArray[np.int64], ...]:
@@ -163,13 +166,15 @@ class GraphArrays:
         graphs = []
         for i, ((n, _, d), kinds) in enumerate(zip(self.sizes.tolist(), self.kinds.tolist(), strict=True)):
             attributes = self.attributes[numbers[i] : numbers[i + 1]].reshape(n, d) if d >= 0 else None
-            graphs.append(Graph(
-                self.edges[m[i] : m[i + 1]],
-                self._decoded(self.labels[labelled[i] : labelled[i + 1]], kinds[0]),
-                self._decoded(self.edge_labels[edge_labelled[i] : edge_labelled[i + 1]], kinds[1]),
-                attributes,
-                n,
-            ))  # fmt: skip
+            graphs.append(
+                Graph(
+                    self.edges[m[i] : m[i + 1]],
+                    self._decoded(self.labels[labelled[i] : labelled[i + 1]], kinds[0]),
+                    self._decoded(self.edge_labels[edge_labelled[i] : edge_labelled[i + 1]], kinds[1]),
+                    attributes,
+                    n,
+                )
+            )
         return graphs
 
     def _decoded(self, codes: np.ndarray, kind: int) -> np.ndarray | None:
@@ -217,9 +222,10 @@ class JointGraph(NamedTuple):
 def _joint(graphs: list[Graph]) -> JointGraph:
     sizes, counts = [g.n for g in graphs], [len(g.edges) for g in graphs]
     memory.require(
-        _NODE_BYTES * sum(sizes), f"the {sum(sizes)} nodes of {len(graphs)} graphs",
+        _NODE_BYTES * sum(sizes),
+        f"the {sum(sizes)} nodes of {len(graphs)} graphs",
         "Number the nodes of each graph from 0 without gaps, or raise the budget with mercer.config(memory=...).",
-    )  # fmt: skip
+    )
     nodes, first_edge = _running(sizes), _running(counts)
     edges = np.concatenate([g.edges for g in graphs]) + np.repeat(nodes[:-1], counts)[:, None]
     # A node that is joined to itself has itself as a neighbour once.
@@ -228,11 +234,15 @@ def _joint(graphs: list[Graph]) -> JointGraph:
     begins = np.concatenate([edges[:, 0], edges[back, 1]])
     order = np.lexsort((ends, begins))
     return JointGraph(
-        nodes, first_edge, edges, _running(np.bincount(begins, minlength=nodes[-1])), ends[order],
+        nodes,
+        first_edge,
+        edges,
+        _running(np.bincount(begins, minlength=nodes[-1])),
+        ends[order],
         np.concatenate([np.arange(len(edges)), back])[order],
         _hashed([g.labels for g in graphs], sizes),
         _hashed([g.edge_labels for g in graphs], counts),
-    )  # fmt: skip
+    )
 
 
 def _running(counts: Any) -> NDArray[np.int64]:

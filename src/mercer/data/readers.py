@@ -154,10 +154,17 @@ def _read_separated(path: Path, verbatim: Collection[str], separator: str | None
             # pandas warns where a line has more fields than the header, and then drops them.
             warnings.simplefilter("error", pandas.errors.ParserWarning)
             frame = pandas.read_csv(
-                path, sep=separator, decimal=decimal, na_values=["?"], index_col=False, quoting=dialect.quoting,
-                skipinitialspace=True, low_memory=False, encoding="utf-8-sig",
+                path,
+                sep=separator,
+                decimal=decimal,
+                na_values=["?"],
+                index_col=False,
+                quoting=dialect.quoting,
+                skipinitialspace=True,
+                low_memory=False,
+                encoding="utf-8-sig",
                 converters={position: _guarded for position, name in enumerate(names) if name in verbatim},
-            )  # fmt: skip
+            )
     except (pandas.errors.ParserError, pandas.errors.ParserWarning) as error:
         raise DataError(_parser_fault(path, dialect, len(names), str(error))) from error
     except pandas.errors.EmptyDataError as error:

@@ -45,9 +45,11 @@ def _message(kind: str, generator: np.random.Generator) -> str:
         return one_of(sorted(_OPENINGS)) if generator.random() < _BORROWED else kind
 
     text = f"{one_of(_OPENINGS[own_or_borrowed()])}, {one_of(_ENDINGS[own_or_borrowed()])}".format(
-        thing=one_of(_THINGS), place=one_of(_PLACES), hour=f"{generator.integers(8, 22)}:00",
+        thing=one_of(_THINGS),
+        place=one_of(_PLACES),
+        hour=f"{generator.integers(8, 22)}:00",
         digits=generator.integers(10_000, 99_999),
-    )  # fmt: skip
+    )
     # Two neighbouring letters change places in some messages.
     for _ in range(generator.integers(3)):
         at = generator.integers(len(text) - 1)

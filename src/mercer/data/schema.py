@@ -58,15 +58,17 @@ class Schema:
     width: int | None = None
     _fitted: ClassVar[Fitted] = Fitted(
         {
-            "kinds": Texts(Word(("number", "boolean", "category", *ROLES))), "categories": Texts(Each(Word())),
-            "left_out": Texts(Word()), "width": Maybe(Count(least=1)),
+            "kinds": Texts(Word(("number", "boolean", "category", *ROLES))),
+            "categories": Texts(Each(Word())),
+            "left_out": Texts(Word()),
+            "width": Maybe(Count(least=1)),
         },
         rules=(
             ("categories are those of other columns", lambda s: list(s.categories) == s.of_kind("category")),
             ("columns are both named and numbered", lambda s: not (s.kinds and s.width is not None)),
             ("a category is there twice", lambda s: all(len(set(c)) == len(c) for c in s.categories.values())),
         ),
-    )  # fmt: skip
+    )
 
     def of_kind(self, kind: str) -> list[str]:
         """Names of the columns of a kind."""
@@ -93,8 +95,9 @@ class Schema:
         return Schema(
             {name: kind for name, kind in self.kinds.items() if name in names},
             {name: values for name, values in self.categories.items() if name in names},
-            {**self.left_out, **rest}, self.width,
-        )  # fmt: skip
+            {**self.left_out, **rest},
+            self.width,
+        )
 
     @property
     def encoded_columns(self) -> int:
@@ -210,10 +213,14 @@ def infer_schema(frame: Any, source: str, locate: Locate, roles: Mapping[str, st
         kinds[name] = kind
     if not kinds:
         way_out = next(
-            (f' To compare it {how}, pass roles={{{name!r}: "{role}"}}.'
-             for name, why in left_out.items() for role, how in (("text", "letter by letter"), ("tree", "as a tree"))
-             if why.startswith(role)), ""
-        )  # fmt: skip
+            (
+                f' To compare it {how}, pass roles={{{name!r}: "{role}"}}.'
+                for name, why in left_out.items()
+                for role, how in (("text", "letter by letter"), ("tree", "as a tree"))
+                if why.startswith(role)
+            ),
+            "",
+        )
         raise DataError(
             f"{source} has no column to learn from: "
             f"{', '.join(f'{shown(n)} is left out ({w})' for n, w in list(left_out.items())[:10])}.{way_out}"

@@ -104,6 +104,7 @@ padding at its end, mercer.data.series.Series.from_padded(X) cuts it off.
         >>> Series.from_array(X, axes="nct").channels, Series.from_array(X, axes="ntc").channels
         (1, 6)
         """
+
         def read(item: Any) -> NDArray[np.float64]:
             return cls.read(_in_order(item, axes))
 

@@ -104,9 +104,9 @@ class Floats:
         if not value.size:
             return
         with np.errstate(invalid="ignore"):
-            low, high = (np.fmin.reduce(value, None), np.fmax.reduce(value, None)) if self.nan else (
-                value.min(), value.max()
-            )  # fmt: skip
+            low, high = (
+                (np.fmin.reduce(value, None), np.fmax.reduce(value, None)) if self.nan else (value.min(), value.max())
+            )
         if self.nan and np.isnan(low):
             return
         if self.finite and not (np.isfinite(low) and np.isfinite(high)):

@@ -93,7 +93,10 @@ def _numbers(item: str | tuple[str | int, ...]) -> NDArray[np.int64]:
     if isinstance(item, str):
         return np.frombuffer(item.encode("utf-32-le", "surrogatepass"), "<u4").astype(np.int64)
     with _lock:
-        return np.array([
-            ord(t) if isinstance(t, str) and len(t) == 1 else _tokens.setdefault(t, _FIRST_TOKEN + len(_tokens))
-            for t in item
-        ], np.int64)  # fmt: skip
+        return np.array(
+            [
+                ord(t) if isinstance(t, str) and len(t) == 1 else _tokens.setdefault(t, _FIRST_TOKEN + len(_tokens))
+                for t in item
+            ],
+            np.int64,
+        )

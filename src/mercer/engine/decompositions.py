@@ -41,8 +41,8 @@ def largest_eigenpairs(matrix: Array, count: int) -> tuple[Array, Array]:
     values, vectors, found = np.empty(n), np.empty((count, n)), np.zeros(1, whole)
     support, diagonal = np.zeros(2 * count, whole), matrix.diagonal().copy()
     _decompose(
-        "syevr", b"V", b"I", b"L", n, matrix, n, 0.0, 0.0, n - count + 1, n, 0.0, found, values, vectors, n, support,
-    )  # fmt: skip
+        "syevr", b"V", b"I", b"L", n, matrix, n, 0.0, 0.0, n - count + 1, n, 0.0, found, values, vectors, n, support
+    )
     if int(found[0]) == count:
         return values[:count], vectors
     # The triangle below the diagonal was not looked at, and is still there.

@@ -17,20 +17,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mercer.engine import threads
-from mercer.engine.routines import (
-    PREFIX,
-    add_product,
-    add_square,
-    by_triangle,
-    call_checked,
-    row_step,
-)
+from mercer.engine.routines import PREFIX, add_product, add_square, by_triangle, call_checked, row_step
 from mercer.engine.tiles import scratch, spans
 
 __all__ = [
-    "add_product", "factor_cholesky", "invert_cholesky", "invert_triangle", "multiply", "multiply_triangle",
-    "solve_cholesky", "solve_triangle", "square_triangle",
-]  # fmt: skip
+    "add_product",
+    "factor_cholesky",
+    "invert_cholesky",
+    "invert_triangle",
+    "multiply",
+    "multiply_triangle",
+    "solve_cholesky",
+    "solve_triangle",
+    "square_triangle",
+]
 
 Array = NDArray[Any]
 
@@ -77,10 +77,13 @@ def factor_cholesky(matrix: Array) -> int:
                 return k.start + failed
             rest = slice(k.stop, n)
             threads.run([_divide(matrix, k, columns) for columns in _cut(rest, _WIDE)])
-            threads.run([
-                _update(matrix, k, rows, columns)
-                for rows in _cut(rest, _SIDE) for columns in (rows, *_cut(slice(rows.stop, n), _WIDE))
-            ])  # fmt: skip
+            threads.run(
+                [
+                    _update(matrix, k, rows, columns)
+                    for rows in _cut(rest, _SIDE)
+                    for columns in (rows, *_cut(slice(rows.stop, n), _WIDE))
+                ]
+            )
     return 0
 
 
@@ -92,9 +95,7 @@ def _update(matrix: Array, k: slice, rows: slice, columns: slice) -> Callable[[]
     """``A_ij -= U_ki^T U_kj``, of a block on the diagonal its upper triangle."""
     if rows == columns:
         return lambda: add_square(matrix[rows, rows], matrix[k, rows], alpha=-1.0, turned=True)
-    return lambda: add_product(
-        matrix[rows, columns], matrix[k, rows], matrix[k, columns], alpha=-1.0, left_turned=True
-    )
+    return lambda: add_product(matrix[rows, columns], matrix[k, rows], matrix[k, columns], alpha=-1.0, left_turned=True)
 
 
 def _cut(part: slice, step: int) -> list[slice]:

@@ -112,9 +112,15 @@ def row_step(array: Array, dtype: np.dtype) -> int:
 
 
 def add_product(
-    target: Array, left: Array, right: Array, *, alpha: float = 1.0, beta: float = 1.0, left_turned: bool = False,
+    target: Array,
+    left: Array,
+    right: Array,
+    *,
+    alpha: float = 1.0,
+    beta: float = 1.0,
+    left_turned: bool = False,
     right_turned: bool = False,
-) -> None:  # fmt: skip
+) -> None:
     """``beta target + alpha left right`` in the place of ``target``; the turned ones stand for their transposes.
 
     >>> A = np.eye(2)

@@ -148,9 +148,8 @@ def converted(matrix: Array, dtype: np.dtype, n_jobs: int | None = None) -> NDAr
 
 
 def product(
-    fill: Fill, shape: tuple[int, int], dtype: np.dtype, V: Array, symmetric: bool, n_jobs: int | None,
-    side: int = TILE,
-) -> Array:  # fmt: skip
+    fill: Fill, shape: tuple[int, int], dtype: np.dtype, V: Array, symmetric: bool, n_jobs: int | None, side: int = TILE
+) -> Array:
     """``K @ V`` for ``V`` of shape ``(m, k)``, no tile of K ever leaving the cache; sums over tiles in float64."""
     if symmetric and shape[0] > side and 8 * GROUPS * V.size <= PARTIAL_BYTES:
         return _symmetric_product(fill, spans(shape[0], side), dtype, V, n_jobs)
@@ -206,9 +205,13 @@ def _symmetric_product(fill: Fill, strips: list[slice], dtype: np.dtype, V: Arra
 
 
 def reduce(
-    visit: Callable[[slice, slice], Array], shape: tuple[int, int], size: int, n_jobs: int | None,
-    symmetric: bool = False, side: int = TILE,
-) -> NDArray[np.float64]:  # fmt: skip
+    visit: Callable[[slice, slice], Array],
+    shape: tuple[int, int],
+    size: int,
+    n_jobs: int | None,
+    symmetric: bool = False,
+    side: int = TILE,
+) -> NDArray[np.float64]:
     """The sum of ``visit(rows, columns)``, vectors of length ``size``, over all tiles in a fixed order.
 
     With ``symmetric``, only over the tiles on the diagonal and above.

@@ -62,8 +62,10 @@ class KernelEstimator(BaseEstimator, OneBlasThread):
     _if_indefinite: ClassVar[Policy | None] = STATIONARY
     _fitted = Fitted(
         sometimes={"n_features_in_": Count("d", least=1), "feature_names_in_": Labels("d", texts=True)},
-        always={"kernel_": FittedKernel()}, parameters={"n_jobs": Jobs()}, rules=(KERNEL_FITS,),
-    )  # fmt: skip
+        always={"kernel_": FittedKernel()},
+        parameters={"n_jobs": Jobs()},
+        rules=(KERNEL_FITS,),
+    )
 
     def set_params(self, **params: Any) -> Self:
         """Set parameters.
@@ -117,9 +119,14 @@ class KernelEstimator(BaseEstimator, OneBlasThread):
         given = self._is_precomputed
         with advised():
             X = validate_data(
-                self, X, reset=reset, accept_sparse=False if given else "csr", dtype=[np.float64, np.float32],
-                order="C", ensure_all_finite=not given,
-            )  # fmt: skip
+                self,
+                X,
+                reset=reset,
+                accept_sparse=False if given else "csr",
+                dtype=[np.float64, np.float32],
+                order="C",
+                ensure_all_finite=not given,
+            )
             # A pass over a matrix takes as long as a small fit. For a fit, ``check_square`` makes the only one.
             if given and not reset and not is_finite(X):
                 check_array(X, estimator=self, input_name="X")
@@ -237,7 +244,5 @@ def _positions(kernel: On, names: tuple[str, ...] | None) -> tuple[int, ...]:
         return tuple(int(c) for c in kernel.columns)
     for column in kernel.columns:
         if column not in names if isinstance(column, str) else not -len(names) <= column < len(names):
-            raise ParameterError(
-                f"{kernel!r}: there is no column {column!r}; the columns are {', '.join(names[:20])}."
-            )
+            raise ParameterError(f"{kernel!r}: there is no column {column!r}; the columns are {', '.join(names[:20])}.")
     return tuple(names.index(c) if isinstance(c, str) else c for c in kernel.columns)

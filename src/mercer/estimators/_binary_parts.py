@@ -46,11 +46,17 @@ def one_or_parts(model: Any) -> bool:
     wanted = {"one_vs_rest": k, "one_vs_one": k * (k - 1) // 2}.get(model.multi_class, 0)
     kernels = model.kernel_ is None or (isinstance(model.kernel_, tuple) and len(model.kernel_) == count)
     pairs = zip(model.estimators_, parts(model.y_train_, k, model.multi_class) if count == wanted else ())
-    return k > 2 and count == wanted and kernels and all(
-        len(part.classes_) == 2 and vars(part).get("n_features_in_") == vars(model).get("n_features_in_", None)
-        if model.kernel_ is not None else len(part.classes_) == 2 and part.n_features_in_ == len(rows)
-        for part, (rows, _) in pairs
-    )  # fmt: skip
+    return (
+        k > 2
+        and count == wanted
+        and kernels
+        and all(
+            len(part.classes_) == 2 and vars(part).get("n_features_in_") == vars(model).get("n_features_in_", None)
+            if model.kernel_ is not None
+            else len(part.classes_) == 2 and part.n_features_in_ == len(rows)
+            for part, (rows, _) in pairs
+        )
+    )
 
 
 ONE_OR_PARTS = ("there is neither one posterior nor a classifier for each part", one_or_parts)
@@ -81,10 +87,15 @@ def joint_certificate(certificates: list[Certificate], seconds: float, peak_byte
     worst: Any = next((c for c in certificates if c.status is not Status.converged), certificates[0])
     names = certificates[0].violations
     return Certificate(
-        sum(c.primal for c in certificates), sum(c.dual for c in certificates),
-        max(c.kkt_violation for c in certificates), sum(c.iterations for c in certificates), seconds, peak_bytes,
-        worst.status, {name: max(c.violations[name] for c in certificates) for name in names},
-    )  # fmt: skip
+        sum(c.primal for c in certificates),
+        sum(c.dual for c in certificates),
+        max(c.kkt_violation for c in certificates),
+        sum(c.iterations for c in certificates),
+        seconds,
+        peak_bytes,
+        worst.status,
+        {name: max(c.violations[name] for c in certificates) for name in names},
+    )
 
 
 def _of_classes(k: int, n: int) -> tuple[int, ...]:
@@ -105,22 +116,28 @@ class BinaryParts(LatentPredictions):
     estimators_: list[Any]
     _fitted = Fitted(
         {
-            "kernel_": Either(FittedKernel(), Each(Is(Kernel))), "X_train_": FitRows("n"),
-            "classes_": Labels("k", least=2), "n_classes_": Count("k"), "y_train_": Whole("n", below="k"),
-            "estimators_": Each(Is(LatentPredictions)), "search_": Maybe(Is(Search)), "theta_": Floats("p"),
-            "log_marginal_likelihood_value_": Number(), "certificate_": Is(Certificate),
+            "kernel_": Either(FittedKernel(), Each(Is(Kernel))),
+            "X_train_": FitRows("n"),
+            "classes_": Labels("k", least=2),
+            "n_classes_": Count("k"),
+            "y_train_": Whole("n", below="k"),
+            "estimators_": Each(Is(LatentPredictions)),
+            "search_": Maybe(Is(Search)),
+            "theta_": Floats("p"),
+            "log_marginal_likelihood_value_": Number(),
+            "certificate_": Is(Certificate),
         },
         {
-            "dual_coef_": Floats("outputs, n"), "_factor": Floats(_of_factor),
-            "_state": Floats("n, w"), "W_sr_": Floats(_of_classes), "pi_": Floats(_of_classes),
+            "dual_coef_": Floats("outputs, n"),
+            "_factor": Floats(_of_factor),
+            "_state": Floats("n, w"),
+            "W_sr_": Floats(_of_classes),
+            "pi_": Floats(_of_classes),
         },
-        {
-            "multi_class": Word(("multinomial", "one_vs_rest", "one_vs_one")),
-            "approximation": Word(("laplace", "ep")),
-        },
+        {"multi_class": Word(("multinomial", "one_vs_rest", "one_vs_one")), "approximation": Word(("laplace", "ep"))},
         {"outputs": outputs},
         (ONE_OR_PARTS,),
-    )  # fmt: skip
+    )
 
     def predict_proba(self, X: Any, diagonal: Any = None) -> Matrix:
         """Probabilities of the classes, (m, n_classes), averaged over the posterior; each row sums to one.

@@ -21,9 +21,13 @@ def joined(certificates: list[Certificate]) -> Certificate:
     worst = max(certificates, key=lambda c: c.status in STOPPED)
     names = dict.fromkeys(name for c in certificates for name in c.violations)
     return Certificate(
-        sum(c.primal for c in certificates), sum(c.dual for c in certificates),
-        max(c.kkt_violation for c in certificates), sum(c.iterations for c in certificates),
-        sum(c.seconds for c in certificates), max(c.peak_bytes for c in certificates), worst.status,
+        sum(c.primal for c in certificates),
+        sum(c.dual for c in certificates),
+        max(c.kkt_violation for c in certificates),
+        sum(c.iterations for c in certificates),
+        sum(c.seconds for c in certificates),
+        max(c.peak_bytes for c in certificates),
+        worst.status,
         {name: max(c.violations.get(name, 0.0) for c in certificates) for name in names},
         all(c.convex for c in certificates),
-    )  # fmt: skip
+    )

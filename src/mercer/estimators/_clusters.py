@@ -80,18 +80,27 @@ def means_are_there(model: Any) -> bool:
 
 CLUSTERS = Fitted(
     {
-        "_squares": Floats("k", least=0), "_own": Maybe(Floats("n")), "inertia_": Number(),
-        "inertia_history_": Floats("steps"), "n_iter_": Count(), "certificate_": Is(Certificate),
+        "_squares": Floats("k", least=0),
+        "_own": Maybe(Floats("n")),
+        "inertia_": Number(),
+        "inertia_history_": Floats("steps"),
+        "n_iter_": Count(),
+        "certificate_": Is(Certificate),
         "labels_": Whole("n", below="k"),
     },
     {
-        "_member": Whole("n", below="k", least=-1), "_part": Floats("n", least=0), "_source": Whole("k", below="k"),
-        "_first": Whole("m", below="n"), "_merged": Floats("m", least=0),
-        "X_fit_": FitRows("n", kept=False), "map_": Is(NystroemMap), "_center": Maybe(Floats("d")),
+        "_member": Whole("n", below="k", least=-1),
+        "_part": Floats("n", least=0),
+        "_source": Whole("k", below="k"),
+        "_first": Whole("m", below="n"),
+        "_merged": Floats("m", least=0),
+        "X_fit_": FitRows("n", kept=False),
+        "map_": Is(NystroemMap),
+        "_center": Maybe(Floats("d")),
         "cluster_centers_": Floats("k, features"),
     },
     rules=(("the means are neither weights of rows nor points", means_are_there),),
-)  # fmt: skip
+)
 """What KernelKMeans states of a fit."""
 
 

@@ -56,15 +56,18 @@ NO_SPACE = Policy(
     instead="learn with it without a guarantee",
 )
 SPECTRUM = Policy(
-    "Components stand for its positive part only.", instead="get the components of its positive part",
+    "Components stand for its positive part only.",
+    instead="get the components of its positive part",
     from_declaration=False,
-)  # fmt: skip
+)
 _RAISED = "raise the diagonal of the matrix as far as it needs"
 PROCESS = Policy(
     "It serves as a covariance function as long as its matrix on the training rows is positive semi-definite; fit "
     "raises an error where it is not.",
-    _RAISED, _RAISED, needs_matrix=True,
-)  # fmt: skip
+    _RAISED,
+    _RAISED,
+    needs_matrix=True,
+)
 
 
 def is_usable(kernel: Kernel, intercept: bool) -> bool:

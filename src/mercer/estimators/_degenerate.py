@@ -108,8 +108,9 @@ def _resemble_nothing(K: Array, rows: Index, columns: Index, size: Array, X: Any
 def _warn(learner: Any, kernel: Kernel | None, X: Any, chosen: Index, diagonal: bool) -> None:
     what = (
         "values between different rows are 0 beside those of a row with itself, so that rows resemble themselves alone"
-        if diagonal else "all values are equal, so that no row differs from another"
-    )  # fmt: skip
+        if diagonal
+        else "all values are equal, so that no row differs from another"
+    )
     name = "the kernel matrix" if kernel is None else repr(kernel)
     warn_user(
         f"{type(learner).__name__}: {name} is degenerate on these rows: {what}, and nothing is learned for new ones. "

@@ -303,8 +303,9 @@ class GaussianPredictions(PrimalWeights):
             targets = check_array(y, ensure_2d=False, dtype=np.float64, input_name="y")
         wanted = (X.shape[0], *self.y_train_.shape[1:])
         if targets.shape != wanted:
-            raise DataError(f"y must have the shape {wanted} for these rows and the targets of the fit, and has "
-                            f"{targets.shape}.")  # fmt: skip
+            raise DataError(
+                f"y must have the shape {wanted} for these rows and the targets of the fit, and has {targets.shape}."
+            )
         if sp.issparse(X) != sp.issparse(self.X_train_):
             raise DataError("new rows must be sparse if those of the fit are, and dense if those are dense.")
         return X, targets

@@ -44,9 +44,7 @@ def deal_folds(codes: Positions, random: np.random.RandomState) -> Positions:
     return folds
 
 
-def values_of_rows_left_out(
-    gram: Gram | PrecomputedGram, codes: Positions, folds: Positions, solve: Solver
-) -> LeftOut:
+def values_of_rows_left_out(gram: Gram | PrecomputedGram, codes: Positions, folds: Positions, solve: Solver) -> LeftOut:
     """Return decision values of each row for the pairs of its class, from a fit without the rows of its fold.
 
     Where all rows of a class are left out, its pairs are decided for the other class, with the value 1.

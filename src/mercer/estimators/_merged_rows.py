@@ -22,9 +22,7 @@ class MergedRows:
         self._copies = copies = Copies.find(X, data.rows, data.codes, model.kernel_)
         if copies is not None:
             first = copies.first
-            self.data = replace(
-                data, rows=data.rows[first], codes=data.codes[first], weight=copies.summed(data.weight)
-            )  # fmt: skip
+            self.data = replace(data, rows=data.rows[first], codes=data.codes[first], weight=copies.summed(data.weight))
 
     def start(self, weights: Vector | None) -> Vector | None:
         """Weights of all rows, (k - 1, n), added up over equal ones."""

@@ -48,7 +48,7 @@ class KernelNeighbors(KernelEstimator):
         {"X_fit_": FitRows("n"), "n_samples_fit_": Count("n"), "_own": Maybe(Floats("n"))},
         parameters={"n_neighbors": Count(least=1, most="n"), "weights": Maybe(Word(("uniform", "distance")))},
         rules=(("the diagonal of the kernel matrix and the kernel do not agree", _knows_its_diagonal),),
-    )  # fmt: skip
+    )
 
     def __init__(
         self,

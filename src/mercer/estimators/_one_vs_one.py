@@ -158,9 +158,7 @@ def multiplier(gram: Gram | PrecomputedGram) -> Callable[[slice, Vector], Vector
     return lambda part, V: np.asarray(gram.restrict(None, part) @ V, dtype=np.float64)
 
 
-def _tally_tiny(
-    gram: Gram | PrecomputedGram, expansion: Expansion, strict: bool, won: Vector, sums: Vector
-) -> None:
+def _tally_tiny(gram: Gram | PrecomputedGram, expansion: Expansion, strict: bool, won: Vector, sums: Vector) -> None:
     """Where classes have few support vectors, a loop over the pairs that keeps no value."""
     K = gram.block(None, None)
     if isinstance(gram, Gram):

@@ -64,14 +64,21 @@ class OnlineExpansion(PrimalWeights, ABC):
     eta0_: float
     _fitted = Fitted(
         {
-            "eta0_": Number(least=0), "support_vectors_": SupportRows("s"), "dual_coef_": Floats("o, s"),
-            "intercept_": Floats("o"), "budget_error_": Floats("o", least=0, finite=False),
-            "truncation_bound_": Number(least=0, finite=False), "progressive_loss_": Floats("steps", finite=False),
-            "n_iter_": Count("steps"), "t_": Count(), "n_changes_": Count(), "_walk": WALK,
+            "eta0_": Number(least=0),
+            "support_vectors_": SupportRows("s"),
+            "dual_coef_": Floats("o, s"),
+            "intercept_": Floats("o"),
+            "budget_error_": Floats("o", least=0, finite=False),
+            "truncation_bound_": Number(least=0, finite=False),
+            "progressive_loss_": Floats("steps", finite=False),
+            "n_iter_": Count("steps"),
+            "t_": Count(),
+            "n_changes_": Count(),
+            "_walk": WALK,
         },
         {"support_": Whole("s")},
         rules=(GIVEN_COLUMNS, ("steps are counted in two ways", lambda m: m._walk["steps"] == m.t_)),
-    )  # fmt: skip
+    )
 
     @property
     @abstractmethod
@@ -156,7 +163,7 @@ class OnlineExpansion(PrimalWeights, ABC):
         if not isinstance(self.kernel_, RBF):
             raise ParameterError(
                 'budget_strategy="merging" puts a point between two others in their place, which is known for the RBF '
-                f'kernel only, and the kernel is {"a matrix" if self.kernel_ is None else repr(self.kernel_)}; pass '
+                f"kernel only, and the kernel is {'a matrix' if self.kernel_ is None else repr(self.kernel_)}; pass "
                 '"projection" or "truncation".'
             )
         if sp.issparse(X):
@@ -170,9 +177,8 @@ class OnlineExpansion(PrimalWeights, ABC):
         rates = given
         if rates is None:
             rates = step_sizes(
-                self.learning_rate, before, n, eta0=self.eta0_, power_t=float(self.power_t),
-                alpha=float(self.alpha),
-            )  # fmt: skip
+                self.learning_rate, before, n, eta0=self.eta0_, power_t=float(self.power_t), alpha=float(self.alpha)
+            )
         largest = float(rates.max(initial=0.0))
         if largest * float(self.alpha) > 1.0:
             raise ParameterError(
@@ -272,9 +278,12 @@ class OnlineExpansion(PrimalWeights, ABC):
 
     def _problem(self) -> OnlineProblem:
         return OnlineProblem(
-            self._loss, float(self.alpha), bool(self.fit_intercept),
-            None if self.budget is None else int(self.budget), self.budget_strategy,
-        )  # fmt: skip
+            self._loss,
+            float(self.alpha),
+            bool(self.fit_intercept),
+            None if self.budget is None else int(self.budget),
+            self.budget_strategy,
+        )
 
     def _scaled(self, X: Any) -> Vector:
         """Rows in units in which the RBF kernel is ``exp(-|x - z|^2)``."""

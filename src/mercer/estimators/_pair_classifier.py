@@ -22,15 +22,7 @@ from mercer.estimators._class_rows import ClassRows
 from mercer.estimators._fitted import Coefficients, SupportRows, training_shape
 from mercer.estimators._layout import dense, laid_out_as
 from mercer.estimators._merged_rows import MergedRows
-from mercer.estimators._one_vs_one import (
-    Expansion,
-    join,
-    multiplier,
-    one_vs_rest,
-    pair_values,
-    tally_rows,
-    total,
-)
+from mercer.estimators._one_vs_one import Expansion, join, multiplier, one_vs_rest, pair_values, tally_rows, total
 from mercer.estimators._pair_probabilities import PairProbabilities, evaluated_for_folds, is_wanted
 from mercer.estimators._pair_weights import PairWeights
 from mercer.estimators._parameters import require_choice, require_number, require_seed
@@ -78,12 +70,21 @@ class PairClassifier(ClassifierMixin, PairProbabilities, PairWeights, ABC):
     _role_codes: NDArray[np.int8]
     _fitted = Fitted(
         {
-            "classes_": Labels("k", least=2), "class_weight_": Floats("k", least=0),
-            "shape_fit_": Lengths(training_shape), "support_": Whole("s", below="n"),
-            "n_support_": Whole("k", total="s"), "dual_coef_": Coefficients("others, s"), "intercept_": Floats("pairs"),
-            "support_vectors_": SupportRows("s"), "margins_": Floats(_of_rows, nan=True),
-            "_role_codes": Whole(_of_rows, below=3), "certificates_": Is(Certificates), "n_iter_": Whole("pairs"),
-            "certificate_": Is(Certificate), "fit_status_": Count(most=1), "_probA": Floats("sigmoids"),
+            "classes_": Labels("k", least=2),
+            "class_weight_": Floats("k", least=0),
+            "shape_fit_": Lengths(training_shape),
+            "support_": Whole("s", below="n"),
+            "n_support_": Whole("k", total="s"),
+            "dual_coef_": Coefficients("others, s"),
+            "intercept_": Floats("pairs"),
+            "support_vectors_": SupportRows("s"),
+            "margins_": Floats(_of_rows, nan=True),
+            "_role_codes": Whole(_of_rows, below=3),
+            "certificates_": Is(Certificates),
+            "n_iter_": Whole("pairs"),
+            "certificate_": Is(Certificate),
+            "fit_status_": Count(most=1),
+            "_probA": Floats("sigmoids"),
             "_probB": Floats("sigmoids"),
         },
         derived={"others": lambda k: k - 1, "pairs": lambda k: k * (k - 1) // 2},
@@ -93,7 +94,7 @@ class PairClassifier(ClassifierMixin, PairProbabilities, PairWeights, ABC):
             ("there is not one sigmoid for each pair", lambda m: len(m._probA) in (0, len(m.intercept_))),
             ("break_ties is for 'ovr'", lambda m: not m.break_ties or m.decision_function_shape == "ovr"),
         ),
-    )  # fmt: skip
+    )
 
     @abstractmethod
     def _bounds(self, data: ClassRows) -> Vector:
@@ -145,9 +146,7 @@ class PairClassifier(ClassifierMixin, PairProbabilities, PairWeights, ABC):
         self._calibrate(*matrix, data, self._bounds(data), answers)
         return self
 
-    def _solve_merged(
-        self, X: Any, merged: MergedRows, matrix: tuple[Any, bool], last: Vector | None
-    ) -> PairAnswers:
+    def _solve_merged(self, X: Any, merged: MergedRows, matrix: tuple[Any, bool], last: Vector | None) -> PairAnswers:
         """Solve over the rows that differ. That no hard margin exists is shown for the rows as given."""
         few, data = merged.data, merged.whole
         try:
@@ -169,9 +168,7 @@ class PairClassifier(ClassifierMixin, PairProbabilities, PairWeights, ABC):
         self._require_two(data, X.shape[0])
         last = self._last_weights(data, X.shape[0])
         self.classes_ = data.names
-        fit_weighted_kernel(
-            self, X, weight, intercept=self._has_intercept
-        )
+        fit_weighted_kernel(self, X, weight, intercept=self._has_intercept)
         self.class_weight_ = class_factors(self.class_weight, data.names, data.codes, data.weight)
         return X, data, last
 
@@ -319,10 +316,18 @@ class PairClassifier(ClassifierMixin, PairProbabilities, PairWeights, ABC):
 
     def _controls(self, convex: bool, starts: Vector | None, method: Method) -> Controls:
         return Controls(
-            tol=self.tol, max_iter=self.max_iter, cache_bytes=int(self.cache_size * 2**20), n_jobs=self.n_jobs,
-            convex=convex, verbose=bool(self.verbose), stop=self.stop, intercept=self._has_intercept, starts=starts,
-            method=method, nu=getattr(method, "nu", None),
-        )  # fmt: skip
+            tol=self.tol,
+            max_iter=self.max_iter,
+            cache_bytes=int(self.cache_size * 2**20),
+            n_jobs=self.n_jobs,
+            convex=convex,
+            verbose=bool(self.verbose),
+            stop=self.stop,
+            intercept=self._has_intercept,
+            starts=starts,
+            method=method,
+            nu=getattr(method, "nu", None),
+        )
 
     def _solve(
         self, gram: GramMatrix, convex: bool, data: ClassRows, bounds: Vector, last: Vector | None, method: Method
@@ -354,9 +359,11 @@ class PairClassifier(ClassifierMixin, PairProbabilities, PairWeights, ABC):
         multipliers = np.zeros(data.total)
         multipliers[data.rows[np.isin(data.codes, pair)]] = error.multipliers
         located = InfeasibleError(
-            str(error).replace("the classes", f"the classes {names}", 1), multipliers=multipliers,
-            distance=error.distance, least_slack=error.least_slack,
-        )  # fmt: skip
+            str(error).replace("the classes", f"the classes {names}", 1),
+            multipliers=multipliers,
+            distance=error.distance,
+            least_slack=error.least_slack,
+        )
         located.pair = pair
         return located
 

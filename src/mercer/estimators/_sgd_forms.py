@@ -58,17 +58,25 @@ class SGDForms(PrimalWeights):
     dual_coef_: Vector
     _fitted = Fitted(
         {
-            "classes_": Labels("k", least=2), "_primal": Flag(), "intercept_": Floats("outputs"), "t_": Count(),
-            "n_iter_": Count(), "_walk": WALK,
+            "classes_": Labels("k", least=2),
+            "_primal": Flag(),
+            "intercept_": Floats("outputs"),
+            "t_": Count(),
+            "n_iter_": Count(),
+            "_walk": WALK,
         },
         {
-            "support_": Whole("s"), "support_vectors_": SupportRows("s"), "dual_coef_": Floats("outputs, s"),
-            "coef_": Floats("outputs, features"), "feature_map_": Is(BaseEstimator), "certificate_": Is(Certificate),
+            "support_": Whole("s"),
+            "support_vectors_": SupportRows("s"),
+            "dual_coef_": Floats("outputs, s"),
+            "coef_": Floats("outputs, features"),
+            "feature_map_": Is(BaseEstimator),
+            "certificate_": Is(Certificate),
             "_convex": Flag(),
         },
         derived={"outputs": outputs},
         rules=(("the form is neither that of a kernel nor that of features", form_is_whole),),
-    )  # fmt: skip
+    )
 
     @unless_stored
     def coef_(self) -> Any:
@@ -143,9 +151,9 @@ class SGDForms(PrimalWeights):
             features = self._mapped(X[rows])
             if self.fit_intercept:
                 ones = np.ones((features.shape[0], 1), dtype=features.dtype)
-                features = sp.hstack([features, ones], format="csr") if sp.issparse(features) else np.hstack(
-                    [features, ones]
-                )  # fmt: skip
+                features = (
+                    sp.hstack([features, ones], format="csr") if sp.issparse(features) else np.hstack([features, ones])
+                )
             return Training(FeatureRows(features), self._carried(features.shape[1], None))
         if self.kernel_ is None:
             places, others = self._places_among(rows)
@@ -197,9 +205,12 @@ class SGDForms(PrimalWeights):
             return X
         with advised():
             return check_array(
-                self.feature_map_.transform(X), accept_sparse="csr", dtype=[np.float64, np.float32], order="C",
+                self.feature_map_.transform(X),
+                accept_sparse="csr",
+                dtype=[np.float64, np.float32],
+                order="C",
                 input_name="the output of feature_map",
-            )  # fmt: skip
+            )
 
     def _keep(self, training: Training, *, sort: bool) -> None:
         """Set the attributes that hold what was learned; ``sort`` the support vectors by their places in X."""

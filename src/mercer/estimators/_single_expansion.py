@@ -66,13 +66,17 @@ class SingleExpansion(PrimalWeights, ABC):
     _trail: Trail | None = None
     _fitted = Fitted(
         {
-            "shape_fit_": Lengths(training_shape), "support_": Whole("s", below="n"),
+            "shape_fit_": Lengths(training_shape),
+            "support_": Whole("s", below="n"),
             "support_vectors_": SupportRows("s"),
-            "n_support_": Whole("1", total="s"), "dual_coef_": Coefficients("1, s"),
-            "intercept_": Floats("1"), "n_iter_": Count(), "certificate_": Is(Certificate),
+            "n_support_": Whole("1", total="s"),
+            "dual_coef_": Coefficients("1, s"),
+            "intercept_": Floats("1"),
+            "n_iter_": Count(),
+            "certificate_": Is(Certificate),
             "fit_status_": Count(most=1),
         }
-    )  # fmt: skip
+    )
 
     @abstractmethod
     def _problem(self, gram: GramMatrix, targets: Vector, weight: Vector, convex: bool) -> BoxQP:
@@ -114,10 +118,17 @@ class SingleExpansion(PrimalWeights, ABC):
             if trail:
                 start, gradient = trail.start(problem, feasible)
             solution = solve_box_qp(
-                problem, tol=self.tol, stop=self.stop, max_iter=self.max_iter, n_jobs=self.n_jobs,
-                cache_bytes=int(self.cache_size * 2**20), verbose=bool(self.verbose),
-                start=start, start_gradient=gradient, matrix=trail.matrix(problem.gram) if trail else None,
-            )  # fmt: skip
+                problem,
+                tol=self.tol,
+                stop=self.stop,
+                max_iter=self.max_iter,
+                n_jobs=self.n_jobs,
+                cache_bytes=int(self.cache_size * 2**20),
+                verbose=bool(self.verbose),
+                start=start,
+                start_gradient=gradient,
+                matrix=trail.matrix(problem.gram) if trail else None,
+            )
         value = solution.value
         if trail:
             trail.keep(problem, value)

@@ -84,10 +84,12 @@ def _is_missing(y: np.ndarray) -> NDArray[np.bool_]:
     if y.dtype.kind != "O":
         return np.zeros(len(y), dtype=bool)
     nothing = {type(None).__name__, "NAType", "NaTType"}
-    return np.array([
-        type(label).__name__ in nothing or (isinstance(label, float | np.floating) and bool(np.isnan(label)))
-        for label in y
-    ])  # fmt: skip
+    return np.array(
+        [
+            type(label).__name__ in nothing or (isinstance(label, float | np.floating) and bool(np.isnan(label)))
+            for label in y
+        ]
+    )
 
 
 def warn_of_constant(y: Vector, weights: Vector | None) -> None:

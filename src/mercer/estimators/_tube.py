@@ -24,10 +24,11 @@ class TubeRegressor(RegressorMixin, SingleExpansion):
     roles_: NDArray[np.str_]
     _fitted = Fitted(
         {
-            "slacks_above_": Floats("n", least=0), "slacks_below_": Floats("n", least=0),
+            "slacks_above_": Floats("n", least=0),
+            "slacks_below_": Floats("n", least=0),
             "roles_": Words("n", ("outside", "inside", "on")),
         }
-    )  # fmt: skip
+    )
 
     def predict(self, X: Any) -> Vector:
         """Return the prediction for each row.

@@ -157,9 +157,7 @@ def weighted_scale(X: Any, weight: Vector) -> float:
     return rate_of_scale(X, variance)
 
 
-def fit_weighted_kernel(
-    learner: KernelEstimator, X: Any, weight: Vector, *, intercept: bool
-) -> None:
+def fit_weighted_kernel(learner: KernelEstimator, X: Any, weight: Vector, *, intercept: bool) -> None:
     """Set ``learner.kernel_``; ``gamma="scale"`` takes the variance of the rows as often as they count."""
     by_scale = isinstance(learner.gamma, str) and learner.gamma == "scale"
     named = is_named(learner.kernel) and not learner._is_precomputed

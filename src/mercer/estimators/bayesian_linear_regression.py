@@ -129,13 +129,19 @@ class BayesianLinearRegression(RegressorMixin, BaseEstimator, OneBlasThread):
 
     _fitted = Fitted(
         {
-            "n_features_in_": Count("d", least=1), "_spectrum": Is(DesignSpectrum), "alpha_": Number(least=_SMALLEST),
-            "beta_": Number(least=_SMALLEST), "n_iter_": Count(), "mean_": Floats("d"), "intercept_": Number(),
-            "log_marginal_likelihood_value_": Number(finite=False), "certificate_": Is(Certificate),
+            "n_features_in_": Count("d", least=1),
+            "_spectrum": Is(DesignSpectrum),
+            "alpha_": Number(least=_SMALLEST),
+            "beta_": Number(least=_SMALLEST),
+            "n_iter_": Count(),
+            "mean_": Floats("d"),
+            "intercept_": Number(),
+            "log_marginal_likelihood_value_": Number(finite=False),
+            "certificate_": Is(Certificate),
         },
         {"feature_names_in_": Labels("d", texts=True)},
         rules=(("the spectrum is that of other columns", lambda m: len(m._spectrum.center) == m.n_features_in_),),
-    )  # fmt: skip
+    )
 
     def __init__(self, alpha: Any = _LEARNED, beta: Any = _LEARNED, *, fit_intercept: bool = False) -> None:
         self.alpha = alpha
@@ -197,9 +203,12 @@ class BayesianLinearRegression(RegressorMixin, BaseEstimator, OneBlasThread):
             self._warn_of_a_bound()
         fitted = np.asarray(X @ self.mean_, dtype=np.float64) + self.intercept_
         warn_if_worse_than_mean(
-            "BayesianLinearRegression", y, fitted, weight,
+            "BayesianLinearRegression",
+            y,
+            fitted,
+            weight,
             "Set fit_intercept=True, or subtract the means of y and of the columns of X.",
-        )  # fmt: skip
+        )
         return self
 
     @property

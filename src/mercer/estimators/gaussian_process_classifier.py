@@ -274,7 +274,7 @@ class GaussianProcessClassifier(BinaryParts):
         inputs = self.X_train_ if inputs is None else inputs
         covariance: Any = (
             MatrixCovariance(inputs) if self.kernel_ is None else KernelCovariance(self.kernel_, inputs, self.n_jobs)
-        )  # fmt: skip
+        )
         problem = GaussianClassification(covariance, self.y_train_, self.n_classes_, counts_as_definite(self))
         method = approach(problem.n, self.n_classes_, self.approximation)
         return Evidence(problem, method, max_iter=int(self.max_iter_predict), n_jobs=self.n_jobs, start=start)
@@ -307,11 +307,16 @@ class GaussianProcessClassifier(BinaryParts):
         # For the whole search: L-BFGS-B on a few parameters would wake the threads of BLAS as well.
         with threads.workers(self.n_jobs):
             search = maximise(
-                evidence, self.kernel_.theta, bounds, restarts=int(self.n_restarts_optimizer),
-                random_state=self.random_state, log_prior=log_prior,
-                optimizer=self.optimizer if callable(self.optimizer) else None, n_jobs=self.n_jobs,
+                evidence,
+                self.kernel_.theta,
+                bounds,
+                restarts=int(self.n_restarts_optimizer),
+                random_state=self.random_state,
+                log_prior=log_prior,
+                optimizer=self.optimizer if callable(self.optimizer) else None,
+                n_jobs=self.n_jobs,
                 bytes_each=evidence.bytes_each,
-            )  # fmt: skip
+            )
         warn_of_bounds(search, bounds, [p.name for p in self.kernel_.parameters if p.free])
         return search
 
@@ -360,9 +365,7 @@ class GaussianProcessClassifier(BinaryParts):
             raise AttributeError("L_ is one factor, for two classes; with several there is one for each.")
         return self._factor
 
-    def log_marginal_likelihood(
-        self, theta: Any = None, eval_gradient: bool = False, clone_kernel: bool = True
-    ) -> Any:
+    def log_marginal_likelihood(self, theta: Any = None, eval_gradient: bool = False, clone_kernel: bool = True) -> Any:
         """The approximate evidence ``log p(y)`` of the training rows; the mean over classifiers of two.
 
         Parameters

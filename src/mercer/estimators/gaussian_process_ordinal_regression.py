@@ -155,16 +155,24 @@ class GaussianProcessOrdinalRegression(ClassifierMixin, OrdinalLikelihood):
     _if_indefinite = PROCESS
     _fitted = Fitted(
         {
-            "search_": Maybe(Is(Search)), "theta_": Floats("p"), "classes_": Labels("k", least=2),
-            "X_fit_": FitRows("m"), "_ranks": Whole("n", below="k"), "_owner": Whole("n", below="m"),
-            "dual_coef_": Floats("m"), "_root": Floats("m"), "_factor": Floats("m, m"), "slope_": Number(least=0),
-            "thresholds_": Floats("cuts", finite=False), "log_marginal_likelihood_value_": Number(),
+            "search_": Maybe(Is(Search)),
+            "theta_": Floats("p"),
+            "classes_": Labels("k", least=2),
+            "X_fit_": FitRows("m"),
+            "_ranks": Whole("n", below="k"),
+            "_owner": Whole("n", below="m"),
+            "dual_coef_": Floats("m"),
+            "_root": Floats("m"),
+            "_factor": Floats("m, m"),
+            "slope_": Number(least=0),
+            "thresholds_": Floats("cuts", finite=False),
+            "log_marginal_likelihood_value_": Number(),
             "certificate_": Is(Certificate),
         },
         parameters={"link": Word(tuple(LINKS)), "decision": Word(DECISIONS)},
         derived={"cuts": lambda k: k - 1},
         rules=(ASCENDING, has_full_diagonal("_factor")),
-    )  # fmt: skip
+    )
 
     def __init__(
         self,
@@ -240,9 +248,14 @@ class GaussianProcessOrdinalRegression(ClassifierMixin, OrdinalLikelihood):
             self.search_ = None
             if self.optimizer is not None:
                 self.search_ = search_ordinal(
-                    process, parameters, starts, log_prior, max_iter=int(self.max_iter_predict),
-                    optimizer=self.optimizer if callable(self.optimizer) else None, n_jobs=self.n_jobs,
-                )  # fmt: skip
+                    process,
+                    parameters,
+                    starts,
+                    log_prior,
+                    max_iter=int(self.max_iter_predict),
+                    optimizer=self.optimizer if callable(self.optimizer) else None,
+                    n_jobs=self.n_jobs,
+                )
             self.theta_ = starts[0] if self.search_ is None else self.search_.theta
             posterior = OrdinalEvidence(process, int(self.max_iter_predict)).posterior(self.theta_)
         self.classes_, self._ranks = labels.names, labels.ranks

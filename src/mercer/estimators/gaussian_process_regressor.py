@@ -154,17 +154,25 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, GaussianPredict
 
     _fitted = Fitted(
         {
-            "X_train_": FitRows("n"), "_y_mean": Either(Floats(""), Floats("t")),
+            "X_train_": FitRows("n"),
+            "_y_mean": Either(Floats(""), Floats("t")),
             "_y_scale": LikeThe("_y_mean", Either(Floats("", least=_LEAST), Floats("t", least=_LEAST))),
-            "y_train_": Either(Floats("n"), Floats("n, t")), "_center": Maybe(Floats("d")),
-            "search_": Maybe(Is(Search)), "theta_": Floats("p"), "noise_": Maybe(Number(least=0)),
-            "_variances": Floats("n", least=0), "L_": Floats("n, n"),
-            "alpha_": LikeThe("y_train_", Either(Floats("n"), Floats("n, t"))), "_trend": Maybe(Is(TrendFit)),
-            "jitter_": Number(least=0), "log_marginal_likelihood_value_": Number(), "certificate_": Is(Certificate),
+            "y_train_": Either(Floats("n"), Floats("n, t")),
+            "_center": Maybe(Floats("d")),
+            "search_": Maybe(Is(Search)),
+            "theta_": Floats("p"),
+            "noise_": Maybe(Number(least=0)),
+            "_variances": Floats("n", least=0),
+            "L_": Floats("n, n"),
+            "alpha_": LikeThe("y_train_", Either(Floats("n"), Floats("n, t"))),
+            "_trend": Maybe(Is(TrendFit)),
+            "jitter_": Number(least=0),
+            "log_marginal_likelihood_value_": Number(),
+            "certificate_": Is(Certificate),
         },
         parameters={"mean": Word(("zero", "constant", "linear"))},
         rules=(has_full_diagonal("L_"), TARGETS_AND_TREND),
-    )  # fmt: skip
+    )
 
     def __init__(
         self,
@@ -259,9 +267,12 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, GaussianPredict
         self._compare()
         evaluations = 0 if self.search_ is None else self.search_.evaluations
         self.certificate_ = dataclasses.replace(
-            self.certificate_, iterations=evaluations, seconds=time.perf_counter() - begun, peak_bytes=account.peak,
+            self.certificate_,
+            iterations=evaluations,
+            seconds=time.perf_counter() - begun,
+            peak_bytes=account.peak,
             convex=convex,
-        )  # fmt: skip
+        )
         return self
 
     def _check_parameters(self) -> None:
@@ -305,20 +316,24 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, GaussianPredict
         H = mean_functions(self.mean, self.X_train_, self._center)
         return self._problem(variances, None if H is None else Trend.of(H), rows)
 
-    def _search(
-        self, problem: GaussianRegression, parameters: tuple[Parameter, ...], log_prior: Any
-    ) -> Search | None:
+    def _search(self, problem: GaussianRegression, parameters: tuple[Parameter, ...], log_prior: Any) -> Search | None:
         if self.optimizer is None or not parameters:
             return None
         bounds = [[dataclasses.replace(p, value=b).theta for b in p.bounds] for p in parameters]
         objective = Objective(problem, self.objective, self.n_jobs)
         what = "evidence" if self.objective == "evidence" else "leave-one-out density"
         search = maximise(
-            objective, [p.theta for p in parameters], bounds, restarts=int(self.n_restarts_optimizer),
-            random_state=self.random_state, log_prior=log_prior,
-            optimizer=self.optimizer if callable(self.optimizer) else None, n_jobs=self.n_jobs,
-            bytes_each=objective.bytes_each, what=what,
-        )  # fmt: skip
+            objective,
+            [p.theta for p in parameters],
+            bounds,
+            restarts=int(self.n_restarts_optimizer),
+            random_state=self.random_state,
+            log_prior=log_prior,
+            optimizer=self.optimizer if callable(self.optimizer) else None,
+            n_jobs=self.n_jobs,
+            bytes_each=objective.bytes_each,
+            what=what,
+        )
         warn_of_bounds(search, bounds, [p.name for p in parameters])
         return search
 
@@ -360,9 +375,7 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, GaussianPredict
             return
         warn_if_left_out_is_worse("GaussianProcessRegressor", y, (errors**2).mean(axis=0), None, _REMEDY)
 
-    def log_marginal_likelihood(
-        self, theta: Any = None, eval_gradient: bool = False, clone_kernel: bool = True
-    ) -> Any:
+    def log_marginal_likelihood(self, theta: Any = None, eval_gradient: bool = False, clone_kernel: bool = True) -> Any:
         """The log marginal likelihood of the training rows, summed over the targets.
 
         Parameters

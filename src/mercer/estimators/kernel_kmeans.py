@@ -256,11 +256,20 @@ class KernelKMeans(ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMix
             data, norms = coordinates_of(self, rows, random, held)
             return solve(
                 Clustering(
-                    gram if data is None else data, rows.weight, k, start_of(self, X, rows), n_init,
-                    int(self.max_iter), float(self.tol), random, norms, convex,
-                    bool(self.verbose), self.n_jobs,
+                    gram if data is None else data,
+                    rows.weight,
+                    k,
+                    start_of(self, X, rows),
+                    n_init,
+                    int(self.max_iter),
+                    float(self.tol),
+                    random,
+                    norms,
+                    convex,
+                    bool(self.verbose),
+                    self.n_jobs,
                 )
-            )  # fmt: skip
+            )
 
     def _take(self, solution: Solution[Partition, None], rows: Rows, X: Any, weight: Vector) -> None:
         found = solution.value

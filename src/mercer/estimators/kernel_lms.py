@@ -150,13 +150,18 @@ class KernelLMS(MultiOutputMixin, RegressorMixin, TargetWeights):
 
     _fitted = Fitted(
         {
-            "X_fit_": FitRows("n", kept=False), "dual_coef_": Either(Floats("n"), Floats("n, t")),
-            "learning_rate_": Number(least=0), "largest_eigenvalue_": Maybe(Number(least=0)),
-            "loss_history_": Floats("steps"), "n_iter_": Count(), "validation_scores_": Maybe(Floats("steps")),
-            "best_iter_": Count(), "certificate_": Is(Certificate),
+            "X_fit_": FitRows("n", kept=False),
+            "dual_coef_": Either(Floats("n"), Floats("n, t")),
+            "learning_rate_": Number(least=0),
+            "largest_eigenvalue_": Maybe(Number(least=0)),
+            "loss_history_": Floats("steps"),
+            "n_iter_": Count(),
+            "validation_scores_": Maybe(Floats("steps")),
+            "best_iter_": Count(),
+            "certificate_": Is(Certificate),
         },
         rules=(("there are more steps than losses", lambda m: m.best_iter_ <= m.n_iter_ < len(m.loss_history_)),),
-    )  # fmt: skip
+    )
 
     def __init__(
         self,
@@ -222,14 +227,21 @@ class KernelLMS(MultiOutputMixin, RegressorMixin, TargetWeights):
         held_out = None
         if len(others):
             held_out = HeldOut(
-                whole.restrict(others, rows), targets[others], weight[others], int(self.n_iter_no_change),
+                whole.restrict(others, rows),
+                targets[others],
+                weight[others],
+                int(self.n_iter_no_change),
                 float(self.tol),
-            )  # fmt: skip
+            )
         solution = descend(
-            problem, None if isinstance(self.learning_rate, str) else float(self.learning_rate),
-            max_iter=int(self.max_iter), tol=float(self.tol), held_out=held_out, n_jobs=self.n_jobs,
+            problem,
+            None if isinstance(self.learning_rate, str) else float(self.learning_rate),
+            max_iter=int(self.max_iter),
+            tol=float(self.tol),
+            held_out=held_out,
+            n_jobs=self.n_jobs,
             verbose=bool(self.verbose),
-        )  # fmt: skip
+        )
         self.dual_coef_ = np.zeros(targets.shape)
         self.dual_coef_[rows] = solution.value
         self.dual_coef_ = self.dual_coef_.reshape(y.shape)
@@ -250,8 +262,9 @@ class KernelLMS(MultiOutputMixin, RegressorMixin, TargetWeights):
         if solution.status is Status.iteration_limit and self.tol > 0:
             warn_user(
                 f"KernelLMS: max_iter={self.max_iter} steps were made before the gradient was short enough. Raise "
-                "max_iter, loosen tol, or pass tol=0 if so many steps are what is meant.", ConvergenceWarning,
-            )  # fmt: skip
+                "max_iter, loosen tol, or pass tol=0 if so many steps are what is meant.",
+                ConvergenceWarning,
+            )
         return self
 
     def predict(self, X: Any) -> NDArray[np.floating]:

@@ -159,12 +159,17 @@ class KernelLogisticRegression(ClassifierMixin, PrimalWeights):
 
     _fitted = Fitted(
         {
-            "classes_": Labels("k", least=2), "class_weight_": Floats("k", least=0),
-            "dual_coef_": Floats("outputs, n"), "intercept_": Floats("outputs"), "X_fit_": FitRows("n", kept=False),
-            "n_iter_": Whole("1"), "certificate_": Is(Certificate), "fit_status_": Count(most=1),
+            "classes_": Labels("k", least=2),
+            "class_weight_": Floats("k", least=0),
+            "dual_coef_": Floats("outputs, n"),
+            "intercept_": Floats("outputs"),
+            "X_fit_": FitRows("n", kept=False),
+            "n_iter_": Whole("1"),
+            "certificate_": Is(Certificate),
+            "fit_status_": Count(most=1),
         },
         derived={"outputs": outputs},
-    )  # fmt: skip
+    )
 
     def __init__(
         self,
@@ -226,16 +231,12 @@ class KernelLogisticRegression(ClassifierMixin, PrimalWeights):
                 f"{classes[:1].tolist()}{unused}; pass rows of another class, too."
             )
         start = self._last_point(X.shape[0], used, len(classes))
-        fit_weighted_kernel(
-            self, X, weight, intercept=bool(self.fit_intercept)
-        )
+        fit_weighted_kernel(self, X, weight, intercept=bool(self.fit_intercept))
         self.classes_ = classes
         self.class_weight_ = class_factors(self.class_weight, classes, codes, weight[used])
         with memory.track() as account:
             self._solve(X, _Rows(used, codes, weight[used]), start)
-        self.certificate_ = replace(
-            self.certificate_, seconds=time.perf_counter() - begun, peak_bytes=account.peak
-        )
+        self.certificate_ = replace(self.certificate_, seconds=time.perf_counter() - begun, peak_bytes=account.peak)
         self._report()
         return self
 
@@ -320,9 +321,13 @@ class KernelLogisticRegression(ClassifierMixin, PrimalWeights):
         cost = float(self.C) * rows.weight * self.class_weight_[rows.codes]
         problem = LogisticRisk(gram, log_loss(rows.codes, cost, len(self.classes_)), intercept, convex)
         solution = solve_logistic(
-            problem, tol=float(self.tol), max_iter=int(self.max_iter), n_jobs=self.n_jobs, start=start,
+            problem,
+            tol=float(self.tol),
+            max_iter=int(self.max_iter),
+            n_jobs=self.n_jobs,
+            start=start,
             verbose=bool(self.verbose),
-        )  # fmt: skip
+        )
         point = solution.value
         self.dual_coef_ = np.zeros((problem.shape[1], X.shape[0]))
         self.dual_coef_[:, rows.used] = point.weights.T

@@ -193,15 +193,21 @@ class KernelMachine(PrimalCoefficients):
 
     _fitted = Fitted(
         {
-            "loss_": Is(Loss), "regularizer_": Is(Penalty), "support_": Whole("s"),
+            "loss_": Is(Loss),
+            "regularizer_": Is(Penalty),
+            "support_": Whole("s"),
             "support_vectors_": SupportRows("s"),
-            "dual_coef_": Floats("o, s"), "intercept_": Floats("o"), "norm_": Floats("o", least=0),
-            "l2_factor_": Floats("o", finite=False), "n_iter_": Count(), "certificate_": Is(Certificate),
+            "dual_coef_": Floats("o, s"),
+            "intercept_": Floats("o"),
+            "norm_": Floats("o", least=0),
+            "l2_factor_": Floats("o", finite=False),
+            "n_iter_": Count(),
+            "certificate_": Is(Certificate),
             "fit_status_": Count(most=1),
         },
         {"classes_": Labels("k", least=2), "class_weight_": Floats("k", least=0)},
         rules=(GIVEN_COLUMNS, ("the loss and the classes do not agree", _agrees)),
-    )  # fmt: skip
+    )
 
     def __init__(
         self,
@@ -396,9 +402,12 @@ class KernelMachine(PrimalCoefficients):
         self, problem: RegularizedRisk, columns: list[Vector], weights: list[Vector]
     ) -> list[Solution[RiskValue, Vector]]:
         options: dict[str, Any] = {
-            "tol": float(self.tol), "max_iter": int(self.max_iter), "cache_bytes": int(self.cache_size * 2**20),
-            "n_jobs": self.n_jobs, "verbose": bool(self.verbose),
-        }  # fmt: skip
+            "tol": float(self.tol),
+            "max_iter": int(self.max_iter),
+            "cache_bytes": int(self.cache_size * 2**20),
+            "n_jobs": self.n_jobs,
+            "verbose": bool(self.verbose),
+        }
         with ExitStack() as held:
             matrix, shared = (None, problem.gram) if len(columns) == 1 else shared_matrix(problem.gram, held)
             problems = [

@@ -111,11 +111,12 @@ class KernelNeighborsClassifier(MultiOutputMixin, ClassifierMixin, KernelNeighbo
     classes_: Any
     _fitted = Fitted(
         {
-            "outputs_2d_": Flag(), "_targets": Whole("n, o"),
+            "outputs_2d_": Flag(),
+            "_targets": Whole("n, o"),
             "classes_": Either(Labels("k", least=1), Each(Labels("?", least=1))),
         },
         rules=(("the codes of the labels go beyond the classes", _are_labels),),
-    )  # fmt: skip
+    )
     _targets: NDArray[np.intp]
 
     def __sklearn_tags__(self) -> Any:
@@ -265,9 +266,7 @@ class KernelNeighborsRegressor(MultiOutputMixin, RegressorMixin, KernelNeighbors
     """
 
     _targets: Vector
-    _fitted = Fitted(
-        {"_targets": Either(Floats("n"), Floats("n, t"))}
-    )  # fmt: skip
+    _fitted = Fitted({"_targets": Either(Floats("n"), Floats("n, t"))})
 
     def fit(self, X: Any, y: Any) -> Self:
         """Keep rows ``X`` and targets ``y``.

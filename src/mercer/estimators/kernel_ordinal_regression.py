@@ -155,15 +155,20 @@ class KernelOrdinalRegression(ClassifierMixin, OrdinalLikelihood):
 
     _fitted = Fitted(
         {
-            "classes_": Labels("k", least=2), "class_weight_": Floats("k", least=0), "slope_": Number(least=0),
-            "thresholds_": Floats("cuts", finite=False), "dual_coef_": Floats("n"), "X_fit_": FitRows("n", kept=False),
-            "certificate_": Is(Certificate), "n_iter_": Count(),
+            "classes_": Labels("k", least=2),
+            "class_weight_": Floats("k", least=0),
+            "slope_": Number(least=0),
+            "thresholds_": Floats("cuts", finite=False),
+            "dual_coef_": Floats("n"),
+            "X_fit_": FitRows("n", kept=False),
+            "certificate_": Is(Certificate),
+            "n_iter_": Count(),
         },
         {"log_evidence_": Number()},
         {"link": Word(tuple(LINKS)), "decision": Word(DECISIONS)},
         {"cuts": lambda k: k - 1},
         (ASCENDING,),
-    )  # fmt: skip
+    )
 
     def __init__(
         self,
@@ -397,11 +402,14 @@ class KernelOrdinalRegression(ClassifierMixin, OrdinalLikelihood):
         """Set the certificate, in units of the objective that the user knows; warn if the solve did not end well."""
         found: Certificate = solution.certificate
         self.certificate_ = replace(
-            found, primal=found.primal / slope**2, dual=found.dual / slope**2,
+            found,
+            primal=found.primal / slope**2,
+            dual=found.dual / slope**2,
             kkt_violation=found.kkt_violation / slope,
             violations={name: value / slope for name, value in found.violations.items()},
-            seconds=seconds, peak_bytes=peak_bytes,
-        )  # fmt: skip
+            seconds=seconds,
+            peak_bytes=peak_bytes,
+        )
         self.n_iter_ = found.iterations
         if found.status in (Status.iteration_limit, Status.stalled):
             warn_user(f"{type(self).__name__}: {found.status.value}", ConvergenceWarning)

@@ -172,13 +172,18 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, FeatureSpaceV
     _if_indefinite = SPECTRUM
     _fitted = Fitted(
         {
-            "X_fit_": FitRows("n"), "gamma_": Either(Maybe(Number()), Word()), "eigenvalues_": Floats("m", least=0),
-            "eigenvectors_": Floats("n, m"), "negative_eigenvalues_": Floats("negative", most=0), "solver_": Word(),
-            "_row_means": Floats("n"), "certificate_": Is(Certificate),
+            "X_fit_": FitRows("n"),
+            "gamma_": Either(Maybe(Number()), Word()),
+            "eigenvalues_": Floats("m", least=0),
+            "eigenvectors_": Floats("n, m"),
+            "negative_eigenvalues_": Floats("negative", most=0),
+            "solver_": Word(),
+            "_row_means": Floats("n"),
+            "certificate_": Is(Certificate),
         },
         {"dual_coef_": Floats("n, d"), "X_transformed_fit_": Floats("n, m")},
         rules=(("half of the inverse transform is missing", _has_both_halves),),
-    )  # fmt: skip
+    )
 
     def __init__(
         self,
@@ -247,12 +252,16 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, FeatureSpaceV
         positive = self.kernel_ is not None and not self._is_taken_on_trust() and is_usable(self.kernel_, True)
         solution = solve(
             Eigenproblem(
-                gram, self.n_components,
-                self.eigen_solver, float(self.tol), self.max_iter,
+                gram,
+                self.n_components,
+                self.eigen_solver,
+                float(self.tol),
+                self.max_iter,
                 None if isinstance(self.iterated_power, str) else self.iterated_power,
-                check_random_state(self.random_state), positive,
+                check_random_state(self.random_state),
+                positive,
             )
-        )  # fmt: skip
+        )
         self._judge(solution.value)
         if self.kernel_ is not None and self._is_taken_on_trust():
             warn_if_degenerate(self, self.kernel_, gram, gram.block)
@@ -422,9 +431,10 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, FeatureSpaceV
         if len(found.negative):
             lowest, largest = found.negative[0], found.values.max(initial=0.0)
             judge_finding(
-                self, f"the centred kernel matrix has negative eigenvalues, down to {lowest:.4g} (the largest is "
-                f"{largest:.4g}; see negative_eigenvalues_): the kernel is indefinite"
-            )  # fmt: skip
+                self,
+                f"the centred kernel matrix has negative eigenvalues, down to {lowest:.4g} (the largest is "
+                f"{largest:.4g}; see negative_eigenvalues_): the kernel is indefinite",
+            )
 
     def _coordinates(self) -> Array:
         """Of the training rows, in float64."""

@@ -156,9 +156,14 @@ class KernelPerceptron(ClassifierMixin, PrimalWeights):
 
     _fitted = Fitted(
         {
-            "classes_": Labels("k", least=2), "mistakes_": Whole("steps"), "n_iter_": Count("steps"),
-            "support_vectors_": SupportRows("s"), "dual_coef_": Floats("outputs, s"), "intercept_": Floats("outputs"),
-            "t_": Count(), "_walk": WALK,
+            "classes_": Labels("k", least=2),
+            "mistakes_": Whole("steps"),
+            "n_iter_": Count("steps"),
+            "support_vectors_": SupportRows("s"),
+            "dual_coef_": Floats("outputs, s"),
+            "intercept_": Floats("outputs"),
+            "t_": Count(),
+            "_walk": WALK,
         },
         {"support_": Whole("s"), "certificate_": Is(MistakeBound)},
         {"averaging": Word(("plain", "averaged", "voted"))},
@@ -171,7 +176,7 @@ class KernelPerceptron(ClassifierMixin, PrimalWeights):
                 lambda m: m._walk["steps"] == m.t_ >= m._walk["updates"][:, 0].max(initial=0),
             ),
         ),
-    )  # fmt: skip
+    )
 
     def __init__(
         self,
@@ -336,16 +341,18 @@ class KernelPerceptron(ClassifierMixin, PrimalWeights):
             return rows, self._is_convex(self._gram(rows), np.arange(X.shape[0]), X.dtype, intercept=False)
         return rows, self.kernel_ is not None and self.kernel_.definiteness == "positive"
 
-    def _learn(
-        self, gram: Any, codes: NDArray[np.integer], expansion: Expansion, max_iter: int
-    ) -> PerceptronProblem:
+    def _learn(self, gram: Any, codes: NDArray[np.integer], expansion: Expansion, max_iter: int) -> PerceptronProblem:
         if hasattr(self, "certificate_"):
             del self.certificate_
         positive = np.array([1]) if self._outputs == 1 else np.arange(self._outputs)
         problem = PerceptronProblem(
-            gram, codes, positive, 1.0 if self.fit_intercept else 0.0, float(self.margin),
+            gram,
+            codes,
+            positive,
+            1.0 if self.fit_intercept else 0.0,
+            float(self.margin),
             None if self.budget is None else int(self.budget),
-        )  # fmt: skip
+        )
         rng = check_random_state(self.random_state) if self.shuffle else None
         self.mistakes_ = make_passes(problem, expansion, int(max_iter), rng, self.n_jobs, bool(self.verbose))
         self.n_iter_ = len(self.mistakes_)
@@ -400,10 +407,14 @@ class KernelPerceptron(ClassifierMixin, PrimalWeights):
         updates[:, 1] = place[updates[:, 1]]
         self.t_ = expansion.steps
         self._walk = {
-            "theta": expansion.theta[:, kept], "lagged": expansion.lagged[:, kept], "steps": expansion.steps,
-            "queue": place[expansion.queue], "updates": updates,
-            "averaging": self.averaging, "constant": 1.0 if self.fit_intercept else 0.0,
-        }  # fmt: skip
+            "theta": expansion.theta[:, kept],
+            "lagged": expansion.lagged[:, kept],
+            "steps": expansion.steps,
+            "queue": place[expansion.queue],
+            "updates": updates,
+            "averaging": self.averaging,
+            "constant": 1.0 if self.fit_intercept else 0.0,
+        }
 
     def _shares(self, gram: Any) -> Vector:
         """Votes of all functions so far, (m, k), between -1 and 1."""

@@ -159,9 +159,15 @@ class KernelQuantileRegression(RegressorMixin, PrimalWeights):
 
     _fitted = Fitted(
         {
-            "crossings_": Count(), "support_": Whole("s"), "support_vectors_": SupportRows("s"),
-            "dual_coef_": Floats("m, s"), "intercept_": Floats("m"), "quantiles_": Floats("m", least=0, most=1),
-            "certificate_": Is(Certificate), "n_iter_": Count(), "fit_status_": Count(most=1),
+            "crossings_": Count(),
+            "support_": Whole("s"),
+            "support_vectors_": SupportRows("s"),
+            "dual_coef_": Floats("m, s"),
+            "intercept_": Floats("m"),
+            "quantiles_": Floats("m", least=0, most=1),
+            "certificate_": Is(Certificate),
+            "n_iter_": Count(),
+            "fit_status_": Count(most=1),
         },
         parameters={"non_crossing": Flag()},
         rules=(
@@ -171,7 +177,7 @@ class KernelQuantileRegression(RegressorMixin, PrimalWeights):
                 lambda m: np.array_equal(m.quantiles_, np.ravel(np.asarray(m.quantiles, dtype=np.float64))),
             ),
         ),
-    )  # fmt: skip
+    )
 
     def __init__(
         self,
@@ -317,7 +323,10 @@ class KernelQuantileRegression(RegressorMixin, PrimalWeights):
     ) -> tuple[NDArray[np.float64], Vector, Certificate]:
         """Weights (n, m) and offsets (m,) of the levels as they were given."""
         options: dict[str, Any] = {
-            "tol": float(self.tol), "max_iter": int(self.max_iter), "n_jobs": self.n_jobs, "verbose": bool(self.verbose)
+            "tol": float(self.tol),
+            "max_iter": int(self.max_iter),
+            "n_jobs": self.n_jobs,
+            "verbose": bool(self.verbose),
         }
         solve: Any = solve_risk if convex else solve_stationary
         with ExitStack() as held:
@@ -325,10 +334,11 @@ class KernelQuantileRegression(RegressorMixin, PrimalWeights):
             solutions = [
                 solve(
                     RegularizedRisk(shared, Quantile(float(level)), y, price, intercept=True, convex=convex),
-                    cache_bytes=int(self.cache_size * 2**20), **options,
+                    cache_bytes=int(self.cache_size * 2**20),
+                    **options,
                 )
                 for level in levels
-            ]  # fmt: skip
+            ]
             C = np.column_stack([s.value.c for s in solutions])
             b = np.array([s.value.b for s in solutions])
             certificate = joined([s.certificate for s in solutions])

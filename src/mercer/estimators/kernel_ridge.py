@@ -158,15 +158,17 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, TargetWeights):
 
     _fitted = Fitted(
         {
-            "X_fit_": FitRows("n"), "y_fit_": Either(Floats("n"), Floats("n, t")),
+            "X_fit_": FitRows("n"),
+            "y_fit_": Either(Floats("n"), Floats("n, t")),
             "sample_weight_fit_": Maybe(Floats("n", least=0)),
             "_loo_predictions": Maybe(LikeThe("y_fit_", Either(Floats("n"), Floats("n, t")))),
             "alpha_": Either(Number(least=0), Floats("t", least=0)),
             "dual_coef_": LikeThe("y_fit_", Either(Floats("n"), Floats("n, t"))),
-            "factorization_": Word(), "certificate_": Is(Certificate),
+            "factorization_": Word(),
+            "certificate_": Is(Certificate),
         },
         {"path_": Is(PenaltyCurves)},
-    )  # fmt: skip
+    )
 
     def __init__(
         self,

@@ -238,10 +238,16 @@ class KernelSGDClassifier(ClassifierMixin, SGDForms):
     def _descend(self, training: Training, codes: NDArray[np.integer], weights: Vector) -> Vector:
         """Solve over all rows, and set what a fit sets; the coefficients of all rows."""
         solution = solve_by_sgd(
-            self._risk(training, codes, weights), max_epochs=self.max_iter, tol=self.tol, average=self.average,
-            damped=self.learning_rate == "damped", order=_ORDER[self.shuffle],
-            rng=check_random_state(self.random_state), start=training.walk, verbose=bool(self.verbose),
-        )  # fmt: skip
+            self._risk(training, codes, weights),
+            max_epochs=self.max_iter,
+            tol=self.tol,
+            average=self.average,
+            damped=self.learning_rate == "damped",
+            order=_ORDER[self.shuffle],
+            rng=check_random_state(self.random_state),
+            start=training.walk,
+            verbose=bool(self.verbose),
+        )
         # Those that are kept are fewer.
         coefficients = training.walk.mean() if self.average else training.walk.last()
         self._keep(training, sort=True)
@@ -278,10 +284,12 @@ class KernelSGDClassifier(ClassifierMixin, SGDForms):
         training = self._training(X, rows, inputs)
         factors = self._class_factors(codes, weight[rows])
         pass_once(
-            self._risk(training, codes, weight[rows] * factors[codes]), training.walk,
-            damped=self.learning_rate == "damped", order=_ORDER[self.shuffle],
+            self._risk(training, codes, weight[rows] * factors[codes]),
+            training.walk,
+            damped=self.learning_rate == "damped",
+            order=_ORDER[self.shuffle],
             rng=check_random_state(self.random_state),
-        )  # fmt: skip
+        )
         self._keep(training, sort=False)
         self.n_iter_ = 1
         if hasattr(self, "certificate_"):

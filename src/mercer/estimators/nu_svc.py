@@ -259,9 +259,15 @@ class NuSVC(PairClassifier):
         self._flat = flat
 
         def solve(
-            gram: GramMatrix, y: Vector, upper: Vector, *, controls: Controls, start: Vector | None,
-            joined: PairMatrix | None, pair: Pair = (0, 1),
-        ) -> Answer:  # fmt: skip
+            gram: GramMatrix,
+            y: Vector,
+            upper: Vector,
+            *,
+            controls: Controls,
+            start: Vector | None,
+            joined: PairMatrix | None,
+            pair: Pair = (0, 1),
+        ) -> Answer:
             first, second = factors[list(pair)]
             factor = np.where(y > 0, first, second)
             weight = upper / factor
@@ -313,16 +319,28 @@ def _summing(beta: Vector, problem: BoxQP) -> Vector:
 
 
 def _reweighted(
-    answer: Answer, rho: float, gram: GramMatrix, y: Vector, upper: Vector, controls: Controls,
-    matrix: Array | None, shrink: float,
-) -> Answer:  # fmt: skip
+    answer: Answer,
+    rho: float,
+    gram: GramMatrix,
+    y: Vector,
+    upper: Vector,
+    controls: Controls,
+    matrix: Array | None,
+    shrink: float,
+) -> Answer:
     """The C-SVC at ``C = 1 / rho`` times the factors of the classes, from the answer without them."""
     steps = answer.certificate.iterations
     problem = BoxQP.classification(gram, y, upper / rho, convex=controls.convex)
     weighted = solve_box_qp(
-        problem, tol=controls.tol, stop=controls.stop, cache_bytes=controls.cache_bytes, n_jobs=controls.n_jobs,
+        problem,
+        tol=controls.tol,
+        stop=controls.stop,
+        cache_bytes=controls.cache_bytes,
+        n_jobs=controls.n_jobs,
         max_iter=max(controls.max_iter - steps, 0) if controls.max_iter >= 0 else -1,
-        start=shrink * answer.value.beta, matrix=matrix, verbose=controls.verbose,
-    )  # fmt: skip
+        start=shrink * answer.value.beta,
+        matrix=matrix,
+        verbose=controls.verbose,
+    )
     certificate = replace(weighted.certificate, iterations=weighted.certificate.iterations + steps)
     return replace(weighted, certificate=certificate, state=rho * weighted.state)

@@ -145,9 +145,7 @@ class NuSVR(TubeRegressor):
     (0.175, ['inside', 'on', 'on', 'outside', 'on'])
     """
 
-    _fitted = Fitted(
-        {"epsilon_": Number(least=0)}
-    )  # fmt: skip
+    _fitted = Fitted({"epsilon_": Number(least=0)})
 
     def __init__(
         self,

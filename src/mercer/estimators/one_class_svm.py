@@ -146,11 +146,8 @@ class OneClassSVM(OutlierMixin, SingleExpansion):
     """
 
     _fitted = Fitted(
-        {
-            "offset_": Floats("1"), "slacks_": Floats("n", least=0),
-            "roles_": Words("n", ("outside", "inside", "on")),
-        }
-    )  # fmt: skip
+        {"offset_": Floats("1"), "slacks_": Floats("n", least=0), "roles_": Words("n", ("outside", "inside", "on"))}
+    )
 
     def __init__(
         self,

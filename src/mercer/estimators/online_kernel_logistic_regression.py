@@ -172,7 +172,7 @@ class OnlineKernelLogisticRegression(ClassifierMixin, OnlineExpansion):
     _fitted = Fitted(
         {"classes_": Labels("k", least=2)},
         rules=(("there is not a function for each class", lambda m: len(m.intercept_) == outputs(len(m.classes_))),),
-    )  # fmt: skip
+    )
 
     def __init__(
         self,

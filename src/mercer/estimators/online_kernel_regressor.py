@@ -112,9 +112,8 @@ class OnlineKernelRegressor(MultiOutputMixin, RegressorMixin, OnlineExpansion):
     _single: bool
 
     _fitted = Fitted(
-        {"_single": Flag()},
-        rules=(("there are several functions", lambda m: not m._single or len(m.intercept_) == 1),),
-    )  # fmt: skip
+        {"_single": Flag()}, rules=(("there are several functions", lambda m: not m._single or len(m.intercept_) == 1),)
+    )
 
     def __init__(
         self,

@@ -257,9 +257,15 @@ class SVC(PairClassifier):
 
 
 def _hard_margin(
-    gram: GramMatrix, y: Vector, upper: Vector, *, controls: Controls, start: Vector | None,
-    joined: PairMatrix | None, pair: Pair = (0, 1),
-) -> Answer:  # fmt: skip
+    gram: GramMatrix,
+    y: Vector,
+    upper: Vector,
+    *,
+    controls: Controls,
+    start: Vector | None,
+    joined: PairMatrix | None,
+    pair: Pair = (0, 1),
+) -> Answer:
     """The hard margin of one pair of classes; an error says which pair."""
     try:
         matrix = None if joined is None else joined.matrix()
@@ -270,12 +276,25 @@ def _hard_margin(
 
 
 def _projected(
-    gram: GramMatrix, y: Vector, upper: Vector, *, controls: Controls, start: Vector | None,
-    joined: PairMatrix | None, pair: Pair = (0, 1), accelerated: bool,
-) -> Answer:  # fmt: skip
+    gram: GramMatrix,
+    y: Vector,
+    upper: Vector,
+    *,
+    controls: Controls,
+    start: Vector | None,
+    joined: PairMatrix | None,
+    pair: Pair = (0, 1),
+    accelerated: bool,
+) -> Answer:
     """The C-SVC of one pair of classes, by projected gradient."""
     problem = BoxQP.classification(gram, y, upper, intercept=controls.intercept, convex=controls.convex)
     return solve_by_projected_gradient(
-        problem, tol=controls.tol, stop=controls.stop, max_iter=controls.max_iter, accelerated=accelerated,
-        n_jobs=controls.n_jobs, start=start, verbose=controls.verbose,
-    )  # fmt: skip
+        problem,
+        tol=controls.tol,
+        stop=controls.stop,
+        max_iter=controls.max_iter,
+        accelerated=accelerated,
+        n_jobs=controls.n_jobs,
+        start=start,
+        verbose=controls.verbose,
+    )

@@ -32,6 +32,8 @@ class Prepared:
     target: np.ndarray
     mean: float = 0.0
     scale: float = 1.0
+
+
 def _fits_its_estimator(model: Any) -> bool:
     there, inner = vars(model), vars(model.estimator_)
     columns = inner.get("n_features_in_")
@@ -87,16 +89,22 @@ class TableModel(BaseEstimator):
     _fitted = Fitted(
         {"estimator_": Is(BaseEstimator), "encoder_": Is(TableEncoder)},
         {
-            "report_": Is(dict), "classes_": Labels("k", least=2), "target_mean_": Number(),
+            "report_": Is(dict),
+            "classes_": Labels("k", least=2),
+            "target_mean_": Number(),
             "target_scale_": Number(least=float(np.finfo(np.float64).tiny)),
         },
         rules=(("the estimator is not one for the encoded columns and the target", _fits_its_estimator),),
-    )  # fmt: skip
+    )
 
     def __init__(
-        self, estimator: Any, normalize: str = "standard", impute: str | None = None, target: str = "y",
+        self,
+        estimator: Any,
+        normalize: str = "standard",
+        impute: str | None = None,
+        target: str = "y",
         roles: dict[str, str] | None = None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.estimator = estimator
         self.normalize = normalize
         self.impute = impute

@@ -58,9 +58,10 @@ def smallest(
     added = np.zeros(m, gram.dtype) if offset is None else np.asarray(offset, dtype=np.float64)
     kind = added.dtype
     with memory.reserve(
-        n * count * (kind.itemsize + np.dtype(np.intp).itemsize), f"the {count} neighbours of {n} rows",
+        n * count * (kind.itemsize + np.dtype(np.intp).itemsize),
+        f"the {count} neighbours of {n} rows",
         "Ask for fewer rows at once, or raise the budget with mercer.config(memory=...).",
-    ):  # fmt: skip
+    ):
         scores = np.full((n, count), np.inf, kind)
         positions = np.full((n, count), -1, np.intp)
         progress = Progress(len(tiles.spans(n, gram.tile)), "nearest rows")

@@ -282,6 +282,10 @@ class Gram(ArrayInterface):
         """The matrix for SciPy's iterative solvers."""
         transposed = self.T
         return LinearOperator(
-            self.shape, dtype=self.dtype, matvec=self.__matmul__, matmat=self.__matmul__,
-            rmatvec=transposed.__matmul__, rmatmat=transposed.__matmul__,
-        )  # fmt: skip
+            self.shape,
+            dtype=self.dtype,
+            matvec=self.__matmul__,
+            matmat=self.__matmul__,
+            rmatvec=transposed.__matmul__,
+            rmatmat=transposed.__matmul__,
+        )

@@ -13,11 +13,23 @@ from mercer.kernels.kernel import Kernel
 
 # What other libraries and textbooks call a parameter, and what it is called here where the kernel has it.
 _SAME = {
-    "alpha": "scale", "c": "offset", "coef0": "offset", "constant_value": "value", "ell": "length_scale",
-    "gamma": "scale", "length": "length_scale", "lengthscale": "length_scale", "lengthscales": "length_scale",
-    "noise_level": "variance", "periodicity": "period", "power": "degree", "r": "offset", "sigma": "length_scale",
-    "slope": "scale", "tau": "length_scale",
-}  # fmt: skip
+    "alpha": "scale",
+    "c": "offset",
+    "coef0": "offset",
+    "constant_value": "value",
+    "ell": "length_scale",
+    "gamma": "scale",
+    "length": "length_scale",
+    "lengthscale": "length_scale",
+    "lengthscales": "length_scale",
+    "noise_level": "variance",
+    "periodicity": "period",
+    "power": "degree",
+    "r": "offset",
+    "sigma": "length_scale",
+    "slope": "scale",
+    "tau": "length_scale",
+}
 
 
 def _inverse(value: Any) -> str:

@@ -288,8 +288,7 @@ class Sum(Combination):
         # At most one term is a number, so that what is printed is a sum of kernels when it is typed again.
         numbers = (isinstance(t, Constant) and not t.tuning for t in self.terms)
         return " + ".join(
-            repr(t.value) if is_number else t._inside(PRODUCT)
-            for t, is_number in zip(self.terms, numbers, strict=True)
+            repr(t.value) if is_number else t._inside(PRODUCT) for t, is_number in zip(self.terms, numbers, strict=True)
         )
 
     def with_children(self, kernels: tuple[Any, ...]) -> Any:

@@ -92,9 +92,7 @@ class Expression(abc.ABC):
         """Every number of the kernel and of its parts, in a fixed order."""
         own = tuple(self._own())
         parts = (
-            dataclasses.replace(p, name=f"{name}.{p.name}")
-            for name, child in self.children()
-            for p in child.parameters
+            dataclasses.replace(p, name=f"{name}.{p.name}") for name, child in self.children() for p in child.parameters
         )
         return (*own, *parts)
 

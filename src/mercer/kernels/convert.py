@@ -274,9 +274,7 @@ _CONVERTERS: dict[str, Callable[[Any], Kernel]] = {
     "ConstantKernel": lambda k: _tuned(Constant(float(k.constant_value)), {"value": k.constant_value_bounds}),
     "WhiteKernel": lambda k: _tuned(White(float(k.noise_level)), {"variance": k.noise_level_bounds}),
     "RBF": lambda k: _tuned(RBF(_scale(k.length_scale)), {"length_scale": k.length_scale_bounds}),
-    "Matern": lambda k: _tuned(
-        Matern(_scale(k.length_scale), nu=float(k.nu)), {"length_scale": k.length_scale_bounds}
-    ),
+    "Matern": lambda k: _tuned(Matern(_scale(k.length_scale), nu=float(k.nu)), {"length_scale": k.length_scale_bounds}),
     "RationalQuadratic": lambda k: _tuned(
         RationalQuadratic(float(k.length_scale), alpha=float(k.alpha)),
         {"length_scale": k.length_scale_bounds, "alpha": k.alpha_bounds},

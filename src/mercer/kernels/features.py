@@ -183,9 +183,15 @@ class _Common(Statistic):
         loops.squared_sums(table.starts, table.columns, table.values, table.levels, parts)
         norms = parts @ weights
         store = _Store(
-            starts, columns[:size].copy(), values[:size].copy(), norms.astype(dtype), parts, levels,
-            len(levels) - dense, frame.left is frame.right and not self.by_level,
-        )  # fmt: skip
+            starts,
+            columns[:size].copy(),
+            values[:size].copy(),
+            norms.astype(dtype),
+            parts,
+            levels,
+            len(levels) - dense,
+            frame.left is frame.right and not self.by_level,
+        )
         return _Held(store, np.arange(side.n), front), norms
 
     def fill(self, left: Operand, right: Operand, multiplier: float, out: Array) -> None:

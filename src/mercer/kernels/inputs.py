@@ -248,10 +248,18 @@ class TilePairs:
     """
 
     def __init__(
-        self, left: Rows, right: Rows, rows: Index, columns: slice, dtype: np.dtype,
-        held: dict[Hashable, tuple[Operand, Operand]], repeated: frozenset[Hashable] = frozenset(), scope: Scope = (),
-        cache: dict[Hashable, Array] | None = None, instead: Mapping[Any, Any] = MappingProxyType({}),
-    ) -> None:  # fmt: skip
+        self,
+        left: Rows,
+        right: Rows,
+        rows: Index,
+        columns: slice,
+        dtype: np.dtype,
+        held: dict[Hashable, tuple[Operand, Operand]],
+        repeated: frozenset[Hashable] = frozenset(),
+        scope: Scope = (),
+        cache: dict[Hashable, Array] | None = None,
+        instead: Mapping[Any, Any] = MappingProxyType({}),
+    ) -> None:
         self.left, self.right, self.rows, self.columns = left, right, rows, columns
         self.dtype, self.repeated, self.scope, self.instead = dtype, repeated, scope, instead
         self._held = held
@@ -325,9 +333,17 @@ class TilePairs:
         """The same pairs through a map or a choice of columns."""
         scope = (*self.scope, step)
         return TilePairs(
-            left, right, self.rows, self.columns, self.dtype, self._held, self.repeated, scope, self._cache,
+            left,
+            right,
+            self.rows,
+            self.columns,
+            self.dtype,
+            self._held,
+            self.repeated,
+            scope,
+            self._cache,
             self.instead,
-        )  # fmt: skip
+        )
 
     def vectors(self, key: Hashable, make: Callable[[Rows], Array]) -> tuple[Array, Array]:
         """One number a row of either side, in the precision that ``make`` gives."""

@@ -85,9 +85,7 @@ def products(A: Any, B: Any, out: Array) -> None:
             np.matmul(A, B.T, out=out)
         return
     columns = sp.csc_matrix(B)
-    distances.sparse_products(
-        A.data, A.indices, A.indptr, columns.data, columns.indices, columns.indptr, out
-    )
+    distances.sparse_products(A.data, A.indices, A.indptr, columns.data, columns.indices, columns.indptr, out)
 
 
 def centred(X: Array, frame: Frame, scales: tuple[float, ...], dtype: np.dtype) -> tuple[Array, Array]:

@@ -360,9 +360,7 @@ class PairKernel(PackedPairs):
         self._each(left, right, False, add)
         return total
 
-    def _each(
-        self, left: Packed, right: Packed, symmetric: bool, use: Callable[[int, int, Any, Any], None]
-    ) -> None:  # fmt: skip
+    def _each(self, left: Packed, right: Packed, symmetric: bool, use: Callable[[int, int, Any, Any], None]) -> None:
         for i, one in enumerate(left.index):
             threads.checkpoint()
             for j in range(i if symmetric else 0, len(right.index)):

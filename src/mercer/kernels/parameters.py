@@ -99,9 +99,14 @@ def number(
     dataclasses.Field
     """
     info = {
-        "bounds": bounds, "transform": transform, "low": low, "closed": closed, "per_column": per_column,
-        "optional": optional, "rules": rules,
-    }  # fmt: skip
+        "bounds": bounds,
+        "transform": transform,
+        "low": low,
+        "closed": closed,
+        "per_column": per_column,
+        "optional": optional,
+        "rules": rules,
+    }
     return dataclasses.field(default=default, metadata={"parameter": info})
 
 

@@ -28,9 +28,13 @@ class Plan:
     """
 
     def __init__(
-        self, kernel: Expression, left: Rows, right: Rows, dtype: np.dtype | None = None,
+        self,
+        kernel: Expression,
+        left: Rows,
+        right: Rows,
+        dtype: np.dtype | None = None,
         instead: Mapping[Any, Any] = MappingProxyType({}),
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.kernel, self.left, self.right, self.instead = kernel, left, right, instead
         self.symmetric, self.tile = left is right, kernel.tile
         both_float32 = left.dtype == np.float32 and right.dtype == np.float32
@@ -92,10 +96,11 @@ class Plan:
         if out is None:
             n, m = self.shape
             memory.require(
-                n * m * self.dtype.itemsize, f"the {n} x {m} kernel matrix in {self.dtype}",
+                n * m * self.dtype.itemsize,
+                f"the {n} x {m} kernel matrix in {self.dtype}",
                 "Raise the budget with mercer.config(memory=...), use fewer rows, pass float32 data, "
                 "or multiply by it lazily with mercer.Gram(kernel, X) @ v.",
-            )  # fmt: skip
+            )
         elif out.shape != self.shape:
             raise DataError(f"out has shape {out.shape}, and the block has {self.shape}.")
         if max(self.shape) > self.tile:

@@ -31,9 +31,25 @@ def _order(F, mask, keys):
 
 @jit
 def smo_steps_of_groups(
-    matrix, at, K, present, diagonal, F, beta, lower, upper, begin, end, rise, fall, work, bits, tolerance, least,
+    matrix,
+    at,
+    K,
+    present,
+    diagonal,
+    F,
+    beta,
+    lower,
+    upper,
+    begin,
+    end,
+    rise,
+    fall,
+    work,
+    bits,
+    tolerance,
+    least,
     max_steps,
-):  # fmt: skip
+):
     """Take at most ``max_steps`` steps, in place; return (steps, gap), as :func:`mercer.loops.smo.smo_steps_picking`.
 
     The groups take turns, unless one of them is much nearer to its end. The rows of group g are ``begin[g]`` to

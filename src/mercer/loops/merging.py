@@ -134,8 +134,24 @@ def merge(theta, points, born, size, scale, lost, near, from_a, from_b, norms):
 
 @jit
 def merging_steps(
-    rows, targets, rates, alpha, intercept, loss, parameter, budget, before, theta, bias, lost, points, born, counts,
-    numbers, start, end,
+    rows,
+    targets,
+    rates,
+    alpha,
+    intercept,
+    loss,
+    parameter,
+    budget,
+    before,
+    theta,
+    bias,
+    lost,
+    points,
+    born,
+    counts,
+    numbers,
+    start,
+    end,
 ):
     """A step at each row of ``rows`` (n, d) from ``start`` to ``end``.
 

@@ -90,9 +90,25 @@ def _steps(matrix, at, whole, present, diagonal, F, beta, lower, upper, tube, ma
     set_masks(beta, lower, upper, tube, masks[0], masks[1])
     begin, end = np.array([0, a]), np.array([a, beta.shape[0]])
     steps, _ = smo_steps_of_groups(
-        matrix, at, whole, present, diagonal, F, beta, lower, upper, begin, end, masks[0], masks[1], keys, bits, aim,
-        least, most,
-    )  # fmt: skip
+        matrix,
+        at,
+        whole,
+        present,
+        diagonal,
+        F,
+        beta,
+        lower,
+        upper,
+        begin,
+        end,
+        masks[0],
+        masks[1],
+        keys,
+        bits,
+        aim,
+        least,
+        most,
+    )
     return steps
 
 
@@ -116,9 +132,23 @@ def _solve(
     aim = _FIRST * 2.0 * total * largest
     for _ in range(ROUNDS):
         done += _steps(
-            matrix, at, whole, present, diagonal, F, beta, lower, upper, tube, masks, keys, a, aim, least,
+            matrix,
+            at,
+            whole,
+            present,
+            diagonal,
+            F,
+            beta,
+            lower,
+            upper,
+            tube,
+            masks,
+            keys,
+            a,
+            aim,
+            least,
             min(ROUND * q, limit - done),
-        )  # fmt: skip
+        )
         gap = _worst(F, beta, lower, upper, a)
         rounding = 0.5 * EPS * largest * norm_of(beta, upper)
         resolved = 0.9 * max(exact, ABOVE * rounding)
@@ -141,9 +171,29 @@ def _solve(
 
 @jit_in_order
 def solve_nu_with_later(
-    i, K, at, own, classes, sizes, rows, columns, places, bound, share, eps, beta, gradient, state, offsets, figures,
-    solved, most, tol, exact, limit,
-):  # fmt: skip
+    i,
+    K,
+    at,
+    own,
+    classes,
+    sizes,
+    rows,
+    columns,
+    places,
+    bound,
+    share,
+    eps,
+    beta,
+    gradient,
+    state,
+    offsets,
+    figures,
+    solved,
+    most,
+    tol,
+    exact,
+    limit,
+):
     """The nu-SVM of class ``i`` with each later one, as far as a pair has at most ``most`` rows.
 
     The same as :func:`mercer.loops.pairs.solve_with_later`, where the weights of either class add up to ``share`` of
@@ -173,9 +223,24 @@ def solve_nu_with_later(
         _fill(-lower[a:], total, weight[a:])
         weight[a:] *= -1.0
         steps, good = _solve(
-            K, where, whole, present[:q], linear, weight, lower, upper, a, total, arrays[:7], arrays[7:9, :q], free,
-            index, tol, exact, limit,
-        )  # fmt: skip
+            K,
+            where,
+            whole,
+            present[:q],
+            linear,
+            weight,
+            lower,
+            upper,
+            a,
+            total,
+            arrays[:7],
+            arrays[7:9, :q],
+            free,
+            index,
+            tol,
+            exact,
+            limit,
+        )
         F = arrays[0, :q]
         gradient_of(whole, weight, linear, F)
         rho, first, second = _margin(F, weight, lower, upper, a)

@@ -70,8 +70,27 @@ def victim(strategy, theta, diagonal, born, inside):
 
 @jit
 def steps(
-    rows, own, targets, rates, alpha, intercept, loss, parameter, strategy, budget, before, theta, bias, lost,
-    diagonal, born, inside, counts, numbers, start, end,
+    rows,
+    own,
+    targets,
+    rates,
+    alpha,
+    intercept,
+    loss,
+    parameter,
+    strategy,
+    budget,
+    before,
+    theta,
+    bias,
+    lost,
+    diagonal,
+    born,
+    inside,
+    counts,
+    numbers,
+    start,
+    end,
 ):
     """A step at each row from ``start`` to ``end``, whose kernel values with all p rows are ``rows`` (n, p).
 
@@ -236,8 +255,29 @@ def _take_in(theta, change, lost, scale, Q, shares, u, residual, goes, size, row
 
 @jit
 def projected_steps(
-    rows, own, targets, rates, alpha, intercept, loss, parameter, budget, before, theta, bias, lost, diagonal, born,
-    inside, counts, numbers, members, Q, shares, start, end,
+    rows,
+    own,
+    targets,
+    rates,
+    alpha,
+    intercept,
+    loss,
+    parameter,
+    budget,
+    before,
+    theta,
+    bias,
+    lost,
+    diagonal,
+    born,
+    inside,
+    counts,
+    numbers,
+    members,
+    Q,
+    shares,
+    start,
+    end,
 ):
     """The same where a row that has to go is projected on the span of the others.
 

@@ -80,9 +80,7 @@ def gradient_of(whole, beta, linear, F):
 
 
 @jit_in_order
-def _solve(
-    matrix, at, whole, present, linear, beta, lower, upper, balanced, work, free, index, tol, exact, limit
-):  # fmt: skip
+def _solve(matrix, at, whole, present, linear, beta, lower, upper, balanced, work, free, index, tol, exact, limit):
     """SMO from ``beta``, and Newton steps for the last digits.
 
     Rows of ``whole`` that are not ``present`` are picked from ``matrix[at][:, at]`` when they are first needed.
@@ -92,9 +90,7 @@ def _solve(
     Returns the steps, and whether it came to what float64 can resolve.
     """
     q = beta.shape[0]
-    F, rise, fall, keys, diagonal, tube = (
-        work[0, :q], work[1, :q], work[2, :q], work[3, :q], work[4, :q], work[5, :q]
-    )
+    F, rise, fall, keys, diagonal, tube = (work[0, :q], work[1, :q], work[2, :q], work[3, :q], work[4, :q], work[5, :q])
     bits, m = keys.view(np.int64), index.shape[0]
     largest = 0.0
     for r in range(q):
@@ -114,9 +110,24 @@ def _solve(
         aim = 0.9 * min(max(exact, ABOVE * rounding), tol)
         set_masks(beta, lower, upper, tube, rise, fall)
         steps, gap, _ = smo_steps_picking(
-            matrix, at, whole, present, diagonal, F, beta, lower, upper, tube, rise, fall, keys, bits, max(aim, near),
-            max(EPS * largest, LEAST), min(ROUND * q, limit - done),
-        )  # fmt: skip
+            matrix,
+            at,
+            whole,
+            present,
+            diagonal,
+            F,
+            beta,
+            lower,
+            upper,
+            tube,
+            rise,
+            fall,
+            keys,
+            bits,
+            max(aim, near),
+            max(EPS * largest, LEAST),
+            min(ROUND * q, limit - done),
+        )
         done += steps
         if gap <= aim:
             return done, True
@@ -226,17 +237,41 @@ def begin_pair(K, at, own, i, j, sizes, columns, places, pad, whole, present):
         where[a:] = at[columns[j] : columns[j] + b]
     else:
         _assemble(
-            K[:, columns[j] : columns[j] + b], own[places[i] : places[i] + a * a],
-            own[places[j] : places[j] + b * b], a, b, pad, whole,
-        )  # fmt: skip
+            K[:, columns[j] : columns[j] + b],
+            own[places[i] : places[i] + a * a],
+            own[places[j] : places[j] + b * b],
+            a,
+            b,
+            pad,
+            whole,
+        )
     return where
 
 
 @jit_in_order
 def solve_with_later(
-    i, K, at, own, classes, sizes, rows, columns, places, bound, start, beta, gradient, offsets, figures, solved, most,
-    intercept, tol, exact, limit,
-):  # fmt: skip
+    i,
+    K,
+    at,
+    own,
+    classes,
+    sizes,
+    rows,
+    columns,
+    places,
+    bound,
+    start,
+    beta,
+    gradient,
+    offsets,
+    figures,
+    solved,
+    most,
+    intercept,
+    tol,
+    exact,
+    limit,
+):
     """The C-SVC of class ``i`` with each later one, as far as a pair has at most ``most`` rows.
 
     ``K`` (rows of class i, columns) is a strip of the kernel matrix in float64; ``classes``, ``sizes``, first ``rows``,
@@ -268,9 +303,22 @@ def solve_with_later(
         place = rows[i], rows[j], a, classes[j] - 1, classes[i]
         _pose(*place, bound, start, linear[:q], weight[:q], lower[:q], upper[:q])
         steps, good = _solve(
-            K, where, whole, present[:size], linear, weight, lower, upper, intercept, arrays[:8], free, index, tol,
-            exact, limit,
-        )  # fmt: skip
+            K,
+            where,
+            whole,
+            present[:size],
+            linear,
+            weight,
+            lower,
+            upper,
+            intercept,
+            arrays[:8],
+            free,
+            index,
+            tol,
+            exact,
+            limit,
+        )
         F = arrays[0, :q]
         gradient_of(whole, weight[:q], linear, F)
         offsets[t] = assess(F, linear[:q], weight[:q], lower[:q], upper[:q], intercept, figures[t])

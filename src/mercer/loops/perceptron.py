@@ -19,8 +19,23 @@ _PART = 1024
 
 @jit
 def steps(
-    rows, first, slot, codes, positive, order, values, theta, lagged, queue, inside, state, constant, margin, before,
-    erring, updates,
+    rows,
+    first,
+    slot,
+    codes,
+    positive,
+    order,
+    values,
+    theta,
+    lagged,
+    queue,
+    inside,
+    state,
+    constant,
+    margin,
+    before,
+    erring,
+    updates,
 ):
     """A step at each row in ``order``, up to one that errs and whose kernel values are not there.
 

@@ -94,8 +94,25 @@ def _add_slopes(
 
 @jit
 def _alignment(
-    x, begin_x, n, step_x, shrink_x, z, begin_z, m, step_z, shrink_z, channels, rate, triangular, sloped, sums, slopes,
-    squares, weights, stop,
+    x,
+    begin_x,
+    n,
+    step_x,
+    shrink_x,
+    z,
+    begin_z,
+    m,
+    step_z,
+    shrink_z,
+    channels,
+    rate,
+    triangular,
+    sloped,
+    sums,
+    slopes,
+    squares,
+    weights,
+    stop,
 ):
     """The normalised sum over all alignments of two series, and the derivative of the scaled sum by log sigma."""
     if triangular > 0 and abs(n - m) >= triangular:
@@ -118,15 +135,36 @@ def _alignment(
         # The empty alignment is what the first cell continues.
         sums[earlier] = 1.0 if s == 0 else sums[earlier]
         _add_alignments(
-            squares, weights, rate, shrink_x, one, shrink_z, other, sums, now + first, before + first, earlier + first,
+            squares,
+            weights,
+            rate,
+            shrink_x,
+            one,
+            shrink_z,
+            other,
+            sums,
+            now + first,
+            before + first,
+            earlier + first,
             width,
-        )  # fmt: skip
+        )
         sums[earlier] = 0.0 if s == 0 else sums[earlier]
         if sloped:
             _add_slopes(
-                squares, weights, rate, shrink_x, one, shrink_z, other, sums, slopes, now + first, before + first,
-                earlier + first, width,
-            )  # fmt: skip
+                squares,
+                weights,
+                rate,
+                shrink_x,
+                one,
+                shrink_z,
+                other,
+                sums,
+                slopes,
+                now + first,
+                before + first,
+                earlier + first,
+                width,
+            )
             _clear(slopes, now, first, last, width, 0.0)
         _clear(sums, now, first, last, width, 0.0)
         now, before, earlier = earlier, now, before
@@ -135,7 +173,23 @@ def _alignment(
 
 @jit
 def alignments(
-    x, xs, xn, rows, z, zs, zn, columns, channels, shrink_x, shrink_z, sigma, triangular, symmetric, sloped, out, slope,
+    x,
+    xs,
+    xn,
+    rows,
+    z,
+    zs,
+    zn,
+    columns,
+    channels,
+    shrink_x,
+    shrink_z,
+    sigma,
+    triangular,
+    symmetric,
+    sloped,
+    out,
+    slope,
     stop,
 ):
     """The normalised global alignment kernel of each pair, and with ``sloped`` the derivative of the scaled sum.
@@ -158,9 +212,26 @@ def alignments(
         for b in range(a if symmetric else 0, columns.shape[0]):
             i, j = rows[a], columns[b]
             value, change = _alignment(
-                x, xs[i], xn[i], x.shape[0] // channels, shrink_x, z, zs[j], zn[j], z.shape[0] // channels, shrink_z,
-                channels, rate, triangular, sloped, sums, slopes, squares, weights, stop,
-            )  # fmt: skip
+                x,
+                xs[i],
+                xn[i],
+                x.shape[0] // channels,
+                shrink_x,
+                z,
+                zs[j],
+                zn[j],
+                z.shape[0] // channels,
+                shrink_z,
+                channels,
+                rate,
+                triangular,
+                sloped,
+                sums,
+                slopes,
+                squares,
+                weights,
+                stop,
+            )
             out[a, b] = value
             if sloped:
                 slope[a, b] = change / sigma
@@ -230,9 +301,20 @@ def self_alignments(x, starts, lengths, index, channels, sigma, triangular, out,
     for k in range(index.shape[0]):
         i = index[k]
         value, change = _self_alignment(
-            x, starts[i], lengths[i], x.shape[0] // channels, channels, rate, triangular, shrink, sums, slopes, local,
-            steepness, stop,
-        )  # fmt: skip
+            x,
+            starts[i],
+            lengths[i],
+            x.shape[0] // channels,
+            channels,
+            rate,
+            triangular,
+            shrink,
+            sums,
+            slopes,
+            local,
+            steepness,
+            stop,
+        )
         out[k], slope[k] = value, change / sigma
 
 
@@ -288,6 +370,17 @@ def warped_squares(x, xs, xn, rows, z, zs, zn, columns, channels, window, symmet
         for b in range(a if symmetric else 0, columns.shape[0]):
             i, j = rows[a], columns[b]
             out[a, b] = _warped(
-                x, xs[i], xn[i], x.shape[0] // channels, z, zs[j], zn[j], z.shape[0] // channels, channels, window,
-                sums, squares, stop,
-            )  # fmt: skip
+                x,
+                xs[i],
+                xn[i],
+                x.shape[0] // channels,
+                z,
+                zs[j],
+                zn[j],
+                z.shape[0] // channels,
+                channels,
+                window,
+                sums,
+                squares,
+                stop,
+            )

@@ -43,8 +43,7 @@ def dense_steps(X, order, codes, positive, price, theta, lagged, gathered, t, sh
 
 @jit
 def sparse_steps(
-    data, indices, starts, order, codes, positive, price, theta, lagged, gathered, t, shift, clock, alpha, loss,
-    given,
+    data, indices, starts, order, codes, positive, price, theta, lagged, gathered, t, shift, clock, alpha, loss, given
 ):
     """The same for rows in compressed form: ``data``, ``indices`` and ``starts`` of a CSR matrix."""
     for s in range(order.shape[0]):
@@ -69,7 +68,22 @@ def sparse_steps(
 
 @jit
 def kernel_steps(
-    rows, where, order, codes, positive, price, constant, theta, lagged, gathered, values, t, shift, clock, alpha, loss,
+    rows,
+    where,
+    order,
+    codes,
+    positive,
+    price,
+    constant,
+    theta,
+    lagged,
+    gathered,
+    values,
+    t,
+    shift,
+    clock,
+    alpha,
+    loss,
     given,
 ):
     """The same with kernel values: ``theta`` weighs the expansion, ``values`` (k, p) is ``theta (K + constant)``.

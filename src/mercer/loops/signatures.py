@@ -85,9 +85,7 @@ def _points(x, begin_x, n, step_x, z, begin_z, m, step_z, channels, length_scale
 
 
 @jit
-def _pieces(
-    x, begin_x, n, step_x, z, begin_z, m, step_z, channels, scale, length_scale, time, slope, points, out
-):
+def _pieces(x, begin_x, n, step_x, z, begin_z, m, step_z, channels, scale, length_scale, time, slope, points, out):
     """Inner products of the pieces of two paths, or their derivative by scale (0), length scale (1) or time (2)."""
     factor = 2.0 * scale if slope == 0 else scale * scale
     if length_scale > 0.0:
@@ -260,9 +258,22 @@ def whole_signatures(
                 # The inner products, and what they change by.
                 if by == -1 or by == slope:
                     _pieces(
-                        x, xs[i], xn[i], step_x, z, zs[j], zn[j], step_z, channels, scale, length_scale, time, by,
-                        points, pieces if by == -1 else slopes,
-                    )  # fmt: skip
+                        x,
+                        xs[i],
+                        xn[i],
+                        step_x,
+                        z,
+                        zs[j],
+                        zn[j],
+                        step_z,
+                        channels,
+                        scale,
+                        length_scale,
+                        time,
+                        by,
+                        points,
+                        pieces if by == -1 else slopes,
+                    )
             out[a, b] = _solve(
                 pieces, slopes, xn[i], zn[j], parts, orders, slope >= 0, inverse, work, along, moved, stop
             )

@@ -150,9 +150,24 @@ def smo_steps(K, present, diagonal, F, beta, lower, upper, tube, rise, fall, wor
     vector machines", JMLR 6, WSS 2.
     """
     return smo_steps_picking(
-        K, np.empty(0, np.int64), K, present, diagonal, F, beta, lower, upper, tube, rise, fall, work, bits, tolerance,
-        least, max_steps,
-    )  # fmt: skip
+        K,
+        np.empty(0, np.int64),
+        K,
+        present,
+        diagonal,
+        F,
+        beta,
+        lower,
+        upper,
+        tube,
+        rise,
+        fall,
+        work,
+        bits,
+        tolerance,
+        least,
+        max_steps,
+    )
 
 
 @jit
@@ -248,9 +263,22 @@ def smo_steps_in_groups(
         set_masks(beta, lower, upper, tube, rise, fall)
         _keep_group(groups, worse, rise, fall)
         steps, _, _ = smo_steps(
-            K, present, diagonal, F, beta, lower, upper, tube, rise, fall, work, bits, tolerance, least,
+            K,
+            present,
+            diagonal,
+            F,
+            beta,
+            lower,
+            upper,
+            tube,
+            rise,
+            fall,
+            work,
+            bits,
+            tolerance,
+            least,
             min(CHECK_EVERY, max_steps - done),
-        )  # fmt: skip
+        )
         if steps == 0:
             break
         done += steps

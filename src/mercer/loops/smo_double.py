@@ -9,16 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from mercer.loops._jit import jit
-from mercer.loops.smo import (
-    CHECK_EVERY,
-    CHUNK,
-    first_largest,
-    largest,
-    lowest,
-    move,
-    ordered,
-    shift,
-)
+from mercer.loops.smo import CHECK_EVERY, CHUNK, first_largest, largest, lowest, move, ordered, shift
 
 
 @jit
@@ -67,9 +58,23 @@ def _move_two(F, row_i, row_j, step, row_k, row_m, other_step, mask, keys):
 
 @jit
 def smo_double_steps(
-    K, diagonal, F, beta, lower, upper, tube, rise, fall, work, bits, second_work, second_bits, tolerance, least,
-    max_steps
-):  # fmt: skip
+    K,
+    diagonal,
+    F,
+    beta,
+    lower,
+    upper,
+    tube,
+    rise,
+    fall,
+    work,
+    bits,
+    second_work,
+    second_bits,
+    tolerance,
+    least,
+    max_steps,
+):
     """The same as :func:`mercer.loops.smo.smo_steps`, of which two steps go on at a time; returns (steps, gap).
 
     The second pair is chosen by the gradient before the first one moves, and moves by the gradient after it: every
@@ -90,9 +95,7 @@ def smo_double_steps(
             if not gap > tolerance or beta[i] >= upper[i]:
                 return steps, gap
         rounds += 1
-        _gains_of_two(
-            F, top, second, fall, K[i], K[k], diagonal, diagonal[i], diagonal[k], floor, work, second_work
-        )  # fmt: skip
+        _gains_of_two(F, top, second, fall, K[i], K[k], diagonal, diagonal[i], diagonal[k], floor, work, second_work)
         # With a tube and a vanishing diagonal, rounding can make a row the best partner of itself.
         work[i] = real(0)
         j = first_largest(bits)

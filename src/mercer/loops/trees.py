@@ -132,9 +132,7 @@ def subset_value(children, kid, last, others, other, at, begin, length, stack, d
 
 
 @jit
-def partial_value(
-    children, kid, last, others, other, last_other, at, begin, length, stack, decay, gap, terminal, line
-):
+def partial_value(children, kid, last, others, other, last_other, at, begin, length, stack, decay, gap, terminal, line):
     """``decay (gap^2 + sum over pairs of subsequences of the children)`` of two nodes with the same label.
 
     Where one of them is a leaf, it is ``decay gap^2 terminal``.
@@ -303,7 +301,20 @@ def tree_slopes(left, rows, right, columns, partial, decay, gap, terminal, room,
                     o, p = first2[base2 + run + r], first2[base2 + run + r + 1]
                     if partial:
                         partial_slope(
-                            children, kid, last, others, o, p, at, begin, length, stack, decay, gap, terminal, line,
+                            children,
+                            kid,
+                            last,
+                            others,
+                            o,
+                            p,
+                            at,
+                            begin,
+                            length,
+                            stack,
+                            decay,
+                            gap,
+                            terminal,
+                            line,
                             result,
                         )
                     else:

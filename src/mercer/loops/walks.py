@@ -55,10 +55,27 @@ def _dot(a, b):
 
 @jit
 def walks(
-    nodes, labels, firsts, begins, ends, marks, rows,
-    z_nodes, z_labels, z_firsts, z_begins, z_ends, z_marks, columns,
-    decay, tolerance, symmetric, pulled, out, stop,
-):  # fmt: skip
+    nodes,
+    labels,
+    firsts,
+    begins,
+    ends,
+    marks,
+    rows,
+    z_nodes,
+    z_labels,
+    z_firsts,
+    z_begins,
+    z_ends,
+    z_marks,
+    columns,
+    decay,
+    tolerance,
+    symmetric,
+    pulled,
+    out,
+    stop,
+):
     """``1' (I - decay W)^-1 1`` for each pair of graphs, by conjugate gradients.
 
     Where ``pulled`` has entries, nothing is written to ``out``, and the sum of ``pulled`` times the derivatives by
@@ -98,9 +115,21 @@ def walks(
                 if stop[0]:
                     return slope, -1, -1
                 _step(
-                    begins, ends, marks, firsts[g], firsts[g + 1], z_begins, z_ends, z_marks, z_firsts[h],
-                    z_firsts[h + 1], mask, d, between, moved,
-                )  # fmt: skip
+                    begins,
+                    ends,
+                    marks,
+                    firsts[g],
+                    firsts[g + 1],
+                    z_begins,
+                    z_ends,
+                    z_marks,
+                    z_firsts[h],
+                    z_firsts[h + 1],
+                    mask,
+                    d,
+                    between,
+                    moved,
+                )
                 bend = _dot(d, d) - decay * _dot(d, moved)
                 steps += 1
                 # What takes so long is at the border, and rounding hides on which side of it.
@@ -120,9 +149,21 @@ def walks(
                         d[i, j] = r[i, j] + turn * d[i, j]
             if pulled.shape[0]:
                 _step(
-                    begins, ends, marks, firsts[g], firsts[g + 1], z_begins, z_ends, z_marks, z_firsts[h],
-                    z_firsts[h + 1], mask, x, between, moved,
-                )  # fmt: skip
+                    begins,
+                    ends,
+                    marks,
+                    firsts[g],
+                    firsts[g + 1],
+                    z_begins,
+                    z_ends,
+                    z_marks,
+                    z_firsts[h],
+                    z_firsts[h + 1],
+                    mask,
+                    x,
+                    between,
+                    moved,
+                )
                 slope += pulled[a, b] * _dot(x, moved)
             else:
                 out[a, b] = _dot(x, mask)

@@ -120,10 +120,21 @@ def windows(x, xs, rows, z, zs, columns, length, steps, symmetric, out, stop):
             if skipped == some:
                 continue
             _against(
-                x, xs[rows[a]], xs[rows[a] + 1], joined[:size], begins[skipped], length, length + 1 - levels, old, new,
-                counts, begins[skipped:some], ends[skipped:some], totals[skipped:some],
+                x,
+                xs[rows[a]],
+                xs[rows[a] + 1],
+                joined[:size],
+                begins[skipped],
+                length,
+                length + 1 - levels,
+                old,
+                new,
+                counts,
+                begins[skipped:some],
+                ends[skipped:some],
+                totals[skipped:some],
                 stop,
-            )  # fmt: skip
+            )
             for b in range(skipped, some):
                 value = 0.0
                 for level in range(levels):

@@ -47,10 +47,8 @@ __all__ = [
 
 LOSSES: dict[str, type[Loss]] = {
     loss.name: loss
-    for loss in (
-        Squared, Hinge, SquaredHinge, Logistic, ModifiedHuber, EpsilonInsensitive, Huber, Quantile, Poisson,
-    )
-}  # fmt: skip
+    for loss in (Squared, Hinge, SquaredHinge, Logistic, ModifiedHuber, EpsilonInsensitive, Huber, Quantile, Poisson)
+}
 """By the names that estimators take; aliases are those of scikit-learn."""
 _KINDS = {"signs": "labels", "numbers": "numbers", "counts": "counts"}
 

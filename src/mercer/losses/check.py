@@ -184,8 +184,9 @@ def _require_conjugate(loss: Loss, t: Vector, f: Vector, value: Vector, gradient
     found = loss.conjugate(t, np.clip(gradient, low, high))
     size = np.abs(gradient * f) + np.abs(value)
     usable = np.isfinite(wanted) & (np.abs(gradient) < np.sqrt(np.finfo(np.float64).max))
-    wrong = np.flatnonzero(usable & ~(np.abs(found - wanted) <= _SEARCHED * size + _ROUNDING * size.max(where=usable,
-        initial=0.0)))  # fmt: skip
+    wrong = np.flatnonzero(
+        usable & ~(np.abs(found - wanted) <= _SEARCHED * size + _ROUNDING * size.max(where=usable, initial=0.0))
+    )
     if len(wrong):
         at = wrong[0]
         raise ParameterError(

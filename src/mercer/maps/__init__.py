@@ -15,6 +15,11 @@ from mercer.maps.polynomial import PolynomialMap
 from mercer.maps.random_fourier import RandomFourierMap
 
 __all__ = [
-    "AllSubsetsMap", "CountSketchMap", "ExplicitMap", "GaussianSeriesMap", "NystroemMap", "PolynomialMap",
+    "AllSubsetsMap",
+    "CountSketchMap",
+    "ExplicitMap",
+    "GaussianSeriesMap",
+    "NystroemMap",
+    "PolynomialMap",
     "RandomFourierMap",
-]  # fmt: skip
+]

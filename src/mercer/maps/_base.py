@@ -124,18 +124,17 @@ class FeatureMap(TransformerMixin, BaseEstimator, OneBlasThread, abc.ABC):
         """A C-ordered array, or CSR with sorted columns, each once; of float32 or float64."""
         refuse_unreal(X, "X")
         with advised():
-            X = validate_data(
-                self, X, reset=reset, accept_sparse="csr", dtype=[np.float64, np.float32], order="C"
-            )  # fmt: skip
+            X = validate_data(self, X, reset=reset, accept_sparse="csr", dtype=[np.float64, np.float32], order="C")
         return with_sums(X)
 
     def _room(self, n: int, entries: int, entry_bytes: int, count: str) -> None:
         """Raise if ``entries`` of the result of ``n`` rows do not fit; ``count`` says how many features there are."""
         memory.require(
-            entries * entry_bytes, f"{type(self).__name__}: {n:,} rows with {count} features",
+            entries * entry_bytes,
+            f"{type(self).__name__}: {n:,} rows with {count} features",
             "Use fewer rows or columns or a lower degree, or a learner with the kernel itself, which never makes the "
             "features; or raise the budget with mercer.config(memory=...).",
-        )  # fmt: skip
+        )
 
     def _require_finite(self, values: NDArray[np.floating]) -> None:
         if not np.isfinite(values).all():

@@ -80,16 +80,18 @@ def _polynomial(kernel: Polynomial, example: Any) -> Features:
         return PolynomialMap(kernel.degree, kernel.scale, kernel.offset).fit(X)
 
     return Features(
-        count, lambda X: fitted(X[:1]).transform(X),
+        count,
+        lambda X: fitted(X[:1]).transform(X),
         lambda columns: fitted(np.zeros((1, len(columns)))).get_feature_names_out(columns).tolist(),
-    )  # fmt: skip
+    )
 
 
 def _all_subsets(kernel: AllSubsets, example: Any) -> Features:
     return Features(
-        2 ** example.shape[1], lambda X: AllSubsetsMap().fit(X[:1]).transform(X),
+        2 ** example.shape[1],
+        lambda X: AllSubsetsMap().fit(X[:1]).transform(X),
         lambda columns: AllSubsetsMap().fit(np.zeros((1, len(columns)))).get_feature_names_out(columns).tolist(),
-    )  # fmt: skip
+    )
 
 
 def _sum(kernel: Sum, example: Any) -> Features | None:
@@ -127,8 +129,9 @@ def _product(kernel: Product, example: Any) -> Features | None:
 
     return Features(
         math.prod(part.count for part in known),
-        lambda X: reduce(_products_of_rows, (part.values(X) for part in known)), names,
-    )  # fmt: skip
+        lambda X: reduce(_products_of_rows, (part.values(X) for part in known)),
+        names,
+    )
 
 
 def _products_of_rows(A: Any, B: Any) -> Any:
@@ -147,9 +150,10 @@ def _power(kernel: Power, example: Any) -> Features | None:
     # k^p is the polynomial kernel of degree p, without an offset, on the features of k.
     monomials = _polynomial(Polynomial(kernel.exponent, offset=0.0), np.empty((1, inner.count)))
     return Features(
-        monomials.count, lambda X: monomials.values(inner.values(X)),
+        monomials.count,
+        lambda X: monomials.values(inner.values(X)),
         lambda columns: monomials.names(inner.names(columns)),
-    )  # fmt: skip
+    )
 
 
 def _on(kernel: On, example: Any) -> Features | None:
@@ -161,9 +165,10 @@ def _on(kernel: On, example: Any) -> Features | None:
     if inner is None:
         return None
     return Features(
-        inner.count, lambda X: inner.values(X[:, positions]),
+        inner.count,
+        lambda X: inner.values(X[:, positions]),
         lambda columns: inner.names([columns[p] for p in positions]),
-    )  # fmt: skip
+    )
 
 
 def _warped(kernel: Warped, example: Any) -> Features | None:
@@ -177,9 +182,10 @@ def _warped(kernel: Warped, example: Any) -> Features | None:
         return None
     stem = getattr(kernel.map, "__name__", type(kernel.map).__name__).strip("<>")
     return Features(
-        inner.count, lambda X: inner.values(mapped(X)),
+        inner.count,
+        lambda X: inner.values(mapped(X)),
         lambda columns: inner.names([f"{stem}{i}" for i in range(width)]),
-    )  # fmt: skip
+    )
 
 
 def _normalized(kernel: Normalized, example: Any) -> Features | None:
@@ -197,6 +203,15 @@ def _normalized(kernel: Normalized, example: Any) -> Features | None:
 
 
 _RULES: dict[type, Callable[[Any, Any], Features | None]] = {
-    Linear: _linear, Constant: _constant, Scaled: _scaled, Polynomial: _polynomial, AllSubsets: _all_subsets,
-    Sum: _sum, Product: _product, Power: _power, On: _on, Warped: _warped, Normalized: _normalized,
-}  # fmt: skip
+    Linear: _linear,
+    Constant: _constant,
+    Scaled: _scaled,
+    Polynomial: _polynomial,
+    AllSubsets: _all_subsets,
+    Sum: _sum,
+    Product: _product,
+    Power: _power,
+    On: _on,
+    Warped: _warped,
+    Normalized: _normalized,
+}

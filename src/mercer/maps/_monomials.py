@@ -102,9 +102,7 @@ class MonomialMap(FeatureMap):
         n, width = len(X), feature_count(X.shape[1], degree, self._lowest)
         self._room(n, n * width, dtype.itemsize, self._count_in_words())
         out = np.empty((n, width), dtype)
-        by_rows(
-            n, width, lambda part: monomials(X[part], weights[part], factors, counts, self._lowest, out[part])
-        )  # fmt: skip
+        by_rows(n, width, lambda part: monomials(X[part], weights[part], factors, counts, self._lowest, out[part]))
         return out
 
     def _sparse(self, X: sp.csr_matrix, weights: Any, factors: Any, counts: NDArray[np.int64]) -> sp.csr_matrix:
@@ -126,9 +124,18 @@ class MonomialMap(FeatureMap):
         def rows(part: slice) -> None:
             reach = slice(part.start, part.stop + 1)
             sparse_monomials(
-                X.data, X.indices, X.indptr[reach], X.shape[1], weights[part], factors, counts, self._lowest,
-                data, columns, indptr[reach],
-            )  # fmt: skip
+                X.data,
+                X.indices,
+                X.indptr[reach],
+                X.shape[1],
+                weights[part],
+                factors,
+                counts,
+                self._lowest,
+                data,
+                columns,
+                indptr[reach],
+            )
 
         by_rows(n, total // n, rows)
         return csr_of(data, columns, indptr, (n, width))

@@ -91,16 +91,22 @@ class CountSketchMap(FeatureMap):
     kernel_: Polynomial
     _fitted = Fitted(
         {
-            "kernel_": Is(Polynomial), "places_": Whole("degree, places", below="features"),
+            "kernel_": Is(Polynomial),
+            "places_": Whole("degree, places", below="features"),
             "signs_": Whole("degree, places", least=-1, below=2),
         },
         rules=(("the hashes are not those of the kernel and the columns", _are_hashes),),
-    )  # fmt: skip
+    )
 
     def __init__(
-        self, degree: int = 2, scale: float = 1.0, offset: float = 1.0, n_components: int = 100,
-        *, random_state: Any = None,
-    ) -> None:  # fmt: skip
+        self,
+        degree: int = 2,
+        scale: float = 1.0,
+        offset: float = 1.0,
+        n_components: int = 100,
+        *,
+        random_state: Any = None,
+    ) -> None:
         self.degree = degree
         self.scale = scale
         self.offset = offset

@@ -102,11 +102,12 @@ class NystroemMap(FeatureMap):
 
     _fitted = Fitted(
         {
-            "landmark_indices_": Maybe(Whole("features")), "landmarks_": RowsOfData("features"),
+            "landmark_indices_": Maybe(Whole("features")),
+            "landmarks_": RowsOfData("features"),
             "normalization_": Floats("features, features"),
         },
         rules=(("the kernel does not compare the landmarks", _compares_landmarks),),
-    )  # fmt: skip
+    )
 
     def __init__(
         self, kernel: Any = "rbf", n_components: int = 100, *, method: str = "rpcholesky", random_state: Any = None

@@ -83,7 +83,7 @@ class PolynomialMap(MonomialMap):
             ("the degree is not that of the kernel", lambda phi: phi._degree == phi.kernel_.degree),
             ("the lowest degree is wrong", lambda phi: phi._lowest == (0 if phi.kernel_.offset > 0 else phi._degree)),
         ),
-    )  # fmt: skip
+    )
 
     def __init__(self, degree: int = 2, scale: float = 1.0, offset: float = 1.0) -> None:
         self.degree = degree

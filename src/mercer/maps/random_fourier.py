@@ -91,11 +91,12 @@ class RandomFourierMap(FeatureMap):
 
     _fitted = Fitted(
         {
-            "kernel_": Is(RBF, Matern, Laplacian, ArcCosine), "frequencies_": Floats("d, frequencies"),
+            "kernel_": Is(RBF, Matern, Laplacian, ArcCosine),
+            "frequencies_": Floats("d, frequencies"),
             "phase_": Number(),
         },
         rules=(("there are not as many frequencies as features need", _are_enough),),
-    )  # fmt: skip
+    )
 
     def __init__(
         self, kernel: Any = "rbf", n_components: int = 100, *, orthogonal: bool = False, random_state: Any = None

@@ -62,24 +62,33 @@ _NUMBERS = Floats("n", types=("f8", "f4"))
 
 STATED: Mapping[type, Fitted] = {
     CalibratedClassifierCV: Fitted(
-        {"classes_": Labels("k", least=2), "calibrated_classifiers_": Each(Is(_ONE))}, _COLUMNS,
-        {"method": Word(tuple(_METHODS))}, rules=(("its parts do not fit together", _calibrates),),
+        {"classes_": Labels("k", least=2), "calibrated_classifiers_": Each(Is(_ONE))},
+        _COLUMNS,
+        {"method": Word(tuple(_METHODS))},
+        rules=(("its parts do not fit together", _calibrates),),
     ),
     _ONE: Fitted(
         {
-            "estimator": Is(BaseEstimator), "calibrators": Each(Is(BaseEstimator)), "classes": Labels("k", least=2),
+            "estimator": Is(BaseEstimator),
+            "calibrators": Each(Is(BaseEstimator)),
+            "classes": Labels("k", least=2),
             "method": Word(tuple(_METHODS)),
         }
     ),
     IsotonicRegression: Fitted(
         {
-            "X_thresholds_": _NUMBERS, "y_thresholds_": _NUMBERS, "X_min_": Number(), "X_max_": Number(),
+            "X_thresholds_": _NUMBERS,
+            "y_thresholds_": _NUMBERS,
+            "X_min_": Number(),
+            "X_max_": Number(),
             "increasing_": Flag(),
         },
-        {"f_": Is(object)}, {"out_of_bounds": Word(("clip",))}, rules=(("its thresholds do not ascend", _ascends),),
+        {"f_": Is(object)},
+        {"out_of_bounds": Word(("clip",))},
+        rules=(("its thresholds do not ascend", _ascends),),
     ),
     **{
         cls: Fitted({"a_": Number(), "b_": Number()} if name == "_SigmoidCalibration" else {"beta_": Number(least=0)})
         for name, cls in _CLASSES.items()
     },
-}  # fmt: skip
+}

@@ -28,11 +28,19 @@ from mercer.engine.memory import describe, require
 from mercer.persistence.lead import PREFIX, check_lead, opened
 
 _DTYPES: dict[str, np.dtype[Any]] = {
-    "F64": np.dtype("<f8"), "I64": np.dtype("<i8"), "U64": np.dtype("<u8"),
-    "F32": np.dtype("<f4"), "I32": np.dtype("<i4"), "U32": np.dtype("<u4"),
-    "F16": np.dtype("<f2"), "I16": np.dtype("<i2"), "U16": np.dtype("<u2"),
-    "I8": np.dtype("i1"), "U8": np.dtype("u1"), "BOOL": np.dtype("?"),
-}  # fmt: skip
+    "F64": np.dtype("<f8"),
+    "I64": np.dtype("<i8"),
+    "U64": np.dtype("<u8"),
+    "F32": np.dtype("<f4"),
+    "I32": np.dtype("<i4"),
+    "U32": np.dtype("<u4"),
+    "F16": np.dtype("<f2"),
+    "I16": np.dtype("<i2"),
+    "U16": np.dtype("<u2"),
+    "I8": np.dtype("i1"),
+    "U8": np.dtype("u1"),
+    "BOOL": np.dtype("?"),
+}
 _NAMES = {dtype: name for name, dtype in _DTYPES.items()}
 
 _DIGEST = slice(8 + len(PREFIX), 8 + len(PREFIX) + 64)

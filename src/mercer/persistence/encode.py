@@ -20,16 +20,7 @@ from sklearn.base import BaseEstimator
 from mercer._errors import ModelFileError
 from mercer.persistence.calibration import DERIVED
 from mercer.persistence.container import STORABLE
-from mercer.persistence.registry import (
-    DEEPEST,
-    DTYPE,
-    NUMBERS,
-    SPARSE,
-    TYPES,
-    Registry,
-    loaded_classes,
-    record_fields,
-)
+from mercer.persistence.registry import DEEPEST, DTYPE, NUMBERS, SPARSE, TYPES, Registry, loaded_classes, record_fields
 
 Scalar = str | int | float | bool | None
 Child = Scalar | list[int]
@@ -201,9 +192,7 @@ def _refuse(value: Any, path: str) -> NoReturn:
             "never runs code. Use a kernel of mercer.kernels instead, or keep the model with pickle."
         )
     if sp.issparse(value):
-        raise ModelFileError(
-            f"{path} is a {type(value).__name__}, and a model file takes CSR only; use its .tocsr()."
-        )
+        raise ModelFileError(f"{path} is a {type(value).__name__}, and a model file takes CSR only; use its .tocsr().")
     kind = value if isinstance(value, type) else type(value)
     what = "the class" if isinstance(value, type) else "an object of the class"
     way_out = {

@@ -70,9 +70,20 @@ class Registry:
 
 
 _NUMBERS = (
-    np.bool_, np.int8, np.int16, np.int32, np.int64, np.uint8, np.uint16, np.uint32, np.uint64,
-    np.float16, np.float32, np.float64, np.str_,
-)  # fmt: skip
+    np.bool_,
+    np.int8,
+    np.int16,
+    np.int32,
+    np.int64,
+    np.uint8,
+    np.uint16,
+    np.uint32,
+    np.uint64,
+    np.float16,
+    np.float32,
+    np.float64,
+    np.str_,
+)
 NUMBERS = Names.of(_NUMBERS)
 TYPES = Names.of((*_NUMBERS, np.object_, bool, int, float, str, object))
 
@@ -136,11 +147,7 @@ def loaded_classes() -> Registry:
     estimators += [*_loaded(_ESTIMATORS), *calibration.ESTIMATORS]
     for cls in CLASSES.values():
         (estimators if issubclass(cls, BaseEstimator) else records).append(cls)
-    return Registry(
-        records=Names.of(records),
-        estimators=Names.of(estimators),
-        enums=Names.of([Status]),
-    )
+    return Registry(records=Names.of(records), estimators=Names.of(estimators), enums=Names.of([Status]))
 
 
 def _loaded(classes: Mapping[str, Sequence[str]]) -> Iterator[type]:

@@ -62,9 +62,16 @@ class _Steps:
         self._parts = [slice(int(end - size), int(end)) for end, size in zip(ends, data.sizes)]
 
     def solve(
-        self, gram: GramMatrix, y: Vector, upper: Vector, *, controls: Controls, start: Vector | None,
-        joined: PairMatrix | None, pair: Pair,
-    ) -> Answer:  # fmt: skip
+        self,
+        gram: GramMatrix,
+        y: Vector,
+        upper: Vector,
+        *,
+        controls: Controls,
+        start: Vector | None,
+        joined: PairMatrix | None,
+        pair: Pair,
+    ) -> Answer:
         """As a :class:`mercer.solvers.svm.pairwise.Method`; returns the answer of the first model."""
         answers: dict[int, Answer] = {}
         rows = np.r_[self._parts[pair[0]], self._parts[pair[1]]]
@@ -77,9 +84,7 @@ class _Steps:
                 method, bound = self._methods[number], self.bounds[number][rows]
                 if self._by_itself:
                     last = None if before is None else answers[before].value.beta
-                    answers[number] = method(
-                        gram, y, bound, controls=controls, start=last, joined=joined, pair=pair
-                    )  # fmt: skip
+                    answers[number] = method(gram, y, bound, controls=controls, start=last, joined=joined, pair=pair)
                 else:
                     trail = trails[number] = begin if before is None else copy.copy(trails[before])
                     answers[number] = _next(trail, method, gram, y, bound, controls, joined, pair)
@@ -88,9 +93,15 @@ class _Steps:
 
 
 def _next(
-    trail: Trail, method: Method, gram: GramMatrix, y: Vector, upper: Vector, controls: Controls,
-    joined: PairMatrix | None, pair: Pair,
-) -> Answer:  # fmt: skip
+    trail: Trail,
+    method: Method,
+    gram: GramMatrix,
+    y: Vector,
+    upper: Vector,
+    controls: Controls,
+    joined: PairMatrix | None,
+    pair: Pair,
+) -> Answer:
     """The C-SVC for the next value."""
     problem = BoxQP.classification(gram, y, upper, intercept=controls.intercept, convex=controls.convex)
     start, gradient = trail.start(problem)

@@ -189,9 +189,7 @@ def _prototype(estimator: Any, parameter: str, parameters: dict[str, Any]) -> An
     if estimator is None:
         estimator = SVC()
     if not isinstance(estimator, PairClassifier | SingleExpansion):
-        raise ParameterError(
-            f"estimator must be an SVC, NuSVC, SVR, NuSVR or OneClassSVM, and is {estimator!r}."
-        )
+        raise ParameterError(f"estimator must be an SVC, NuSVC, SVR, NuSVR or OneClassSVM, and is {estimator!r}.")
     known = estimator.get_params(deep=False)
     for name in (parameter, *parameters):
         if name not in known and "__" not in name:

@@ -117,9 +117,14 @@ class RidgePath(Sequence[KernelRidge]):
 
 
 def ridge_path(
-    X: Any, y: Any, alphas: Any = None, *, estimator: KernelRidge | None = None, sample_weight: Any = None,
+    X: Any,
+    y: Any,
+    alphas: Any = None,
+    *,
+    estimator: KernelRidge | None = None,
+    sample_weight: Any = None,
     **parameters: Any,
-) -> RidgePath:  # fmt: skip
+) -> RidgePath:
     """Fit kernel ridge regression for every penalty, with the curves that say which is best.
 
     The kernel matrix is evaluated and reduced once, which takes about ten times as long as one fit; a further

@@ -206,9 +206,8 @@ class Certificate(_StatusByName):
         if self.status is Status.iteration_limit:
             return "raise max_iter; or make the problem easier: a larger tol, a smaller C, columns of X of one scale."
         if self.status is Status.stalled:
-            return (
-                "pass X as float64 and scale its columns; a larger tol or a smaller C asks for less."
-                + ("" if self._unbounded else " The bounds hold all the same: if the gap is small enough, so is this.")
+            return "pass X as float64 and scale its columns; a larger tol or a smaller C asks for less." + (
+                "" if self._unbounded else " The bounds hold all the same: if the gap is small enough, so is this."
             )
         if self.status is Status.least_squares:
             return "raise alpha, so that the answer is unique; or leave out rows that repeat others."
@@ -229,9 +228,7 @@ class Certificate(_StatusByName):
 
     def as_dict(self) -> dict[str, Any]:
         """Every figure, JSON-ready; the status by its name."""
-        return {
-            **asdict(self), "status": self.status.name, "gap": self.gap, "relative_gap": self.relative_gap
-        }
+        return {**asdict(self), "status": self.status.name, "gap": self.gap, "relative_gap": self.relative_gap}
 
 
 @dataclass(frozen=True)

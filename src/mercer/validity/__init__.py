@@ -149,11 +149,19 @@ def _by_full_spectrum(operand: Operand, tolerance: float | None, ridge: float) -
             conditional = spectra.quadratic(S, c), c
     positive, sizes = np.maximum(values, 0.0), np.abs(values)
     return _Findings(
-        "full spectrum", asymmetry, symmetric, spectrum, limit, reason, witness, conditional,
+        "full spectrum",
+        asymmetry,
+        symmetric,
+        spectrum,
+        limit,
+        reason,
+        witness,
+        conditional,
         rank=int((sizes > limit).sum()),
         condition=float(sizes.max() / sizes.min()) if sizes.min() > limit else float("inf"),
-        dimension=(float((positive / (positive + ridge)).sum()), 0.0), notes=(),
-    )  # fmt: skip
+        dimension=(float((positive / (positive + ridge)).sum()), 0.0),
+        notes=(),
+    )
 
 
 def _by_lanczos(
@@ -188,9 +196,19 @@ def _by_lanczos(
         elif spectrum.smallest + spectrum.residual <= limit:
             condition = float("inf")
     return _Findings(
-        "Lanczos", asymmetry, symmetric, spectrum, limit, reason, witness, conditional,
-        rank=None, condition=condition, dimension=dimension, notes=tuple(notes),
-    )  # fmt: skip
+        "Lanczos",
+        asymmetry,
+        symmetric,
+        spectrum,
+        limit,
+        reason,
+        witness,
+        conditional,
+        rank=None,
+        condition=condition,
+        dimension=dimension,
+        notes=tuple(notes),
+    )
 
 
 def _rounding(operand: Operand) -> float:
@@ -216,16 +234,30 @@ def _report(operand: Operand, found: _Findings, ridge: float) -> ValidityReport:
     conditionally = low is None or low >= -limit
     verdict = _verdict(found, conditionally)
     return ValidityReport(
-        n=operand.n, dtype=str(operand.dtype), method=found.method, verdict=verdict, symmetric=found.symmetric,
-        asymmetry=found.asymmetry.worst, asymmetry_at=found.asymmetry.at,
-        smallest=spectrum.smallest, largest=spectrum.largest,
-        tolerance=limit, tolerance_reason=found.reason, witness=witness, witness_value=value,
-        conditionally_positive=conditionally, conditional_smallest=low,
+        n=operand.n,
+        dtype=str(operand.dtype),
+        method=found.method,
+        verdict=verdict,
+        symmetric=found.symmetric,
+        asymmetry=found.asymmetry.worst,
+        asymmetry_at=found.asymmetry.at,
+        smallest=spectrum.smallest,
+        largest=spectrum.largest,
+        tolerance=limit,
+        tolerance_reason=found.reason,
+        witness=witness,
+        witness_value=value,
+        conditionally_positive=conditionally,
+        conditional_smallest=low,
         conditional_witness=None if conditionally else off,
-        rank=found.rank, condition_number=found.condition,
-        ridge=float(ridge), effective_dimension=found.dimension[0], effective_dimension_error=found.dimension[1],
-        declared=operand.declared, notes=(*found.notes, *_remarks(operand.declared, verdict)),
-    )  # fmt: skip
+        rank=found.rank,
+        condition_number=found.condition,
+        ridge=float(ridge),
+        effective_dimension=found.dimension[0],
+        effective_dimension_error=found.dimension[1],
+        declared=operand.declared,
+        notes=(*found.notes, *_remarks(operand.declared, verdict)),
+    )
 
 
 def _verdict(found: _Findings, conditionally: bool) -> Verdict:

@@ -105,9 +105,14 @@ def _extreme(operator: LinearOperator, which: str, start: Array) -> Array:
     for tolerance in _STAGES:
         try:
             _, vectors = eigsh(
-                operator, k=1, which=which, v0=vector, tol=tolerance, maxiter=_RESTARTS,
+                operator,
+                k=1,
+                which=which,
+                v0=vector,
+                tol=tolerance,
+                maxiter=_RESTARTS,
                 ncv=min(_KRYLOV, operator.shape[0] - 1),
-            )  # fmt: skip
+            )
         except ArpackNoConvergence:
             break
         vector, found = vectors[:, 0], True

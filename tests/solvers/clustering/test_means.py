@@ -130,9 +130,16 @@ def test_a_step_that_raises_the_inertia_is_taken_back() -> None:
     # No kernel matrix: rows are nearer to others than to themselves.
     K_ = np.array([[0.0, 2.0, -1.0], [2.0, 0.0, 1.0], [-1.0, 1.0, 0.0]])
     problem = Clustering(
-        PrecomputedGram(K_), np.ones(3), 2, Start("labels", np.array([0, 0, 1])), 1, 50, 0.0, np.random.RandomState(0),
+        PrecomputedGram(K_),
+        np.ones(3),
+        2,
+        Start("labels", np.array([0, 0, 1])),
+        1,
+        50,
+        0.0,
+        np.random.RandomState(0),
         convex=False,
-    )  # fmt: skip
+    )
     for labels in ([0, 0, 1], [0, 1, 1], [0, 1, 0]):
         solution = solve(Clustering(**{**vars(problem), "start": Start("labels", np.array(labels))}))
         assert (np.diff(solution.value.history[:-1]) <= 0).all()

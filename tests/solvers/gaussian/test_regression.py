@@ -118,12 +118,17 @@ def test_gradients_of_every_kernel(kernel: Kernel, data: tuple, name: Any) -> No
 @pytest.mark.parametrize(
     "make",
     [
-        lambda s: RBF(s), lambda s: RBF([s, 2 * s, 1.0]), lambda s: Matern(s, nu=0.5), lambda s: Matern([s, s, 1.0]),
-        lambda s: Matern(s, nu=2.5), lambda s: RationalQuadratic(s, alpha=0.8), lambda s: Periodic(1.0, period=s),
+        lambda s: RBF(s),
+        lambda s: RBF([s, 2 * s, 1.0]),
+        lambda s: Matern(s, nu=0.5),
+        lambda s: Matern([s, s, 1.0]),
+        lambda s: Matern(s, nu=2.5),
+        lambda s: RationalQuadratic(s, alpha=0.8),
+        lambda s: Periodic(1.0, period=s),
         lambda s: 2.0 * RBF(s) + 0.5 * Matern(2 * s) * Linear() + White(0.3),
     ],
     ids=["RBF", "ARD", "Matern 1/2", "Matern ARD", "Matern 5/2", "rational quadratic", "period", "composite"],
-)  # fmt: skip
+)
 def test_gradients_at_length_scales_of_any_size(make: Any, scale: float, name: Any) -> None:
     kernel = make(scale)
     # Of short periods a step of the difference would be many.

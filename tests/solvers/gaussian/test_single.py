@@ -86,11 +86,14 @@ def in_double(model: Any, rows: np.ndarray, monkeypatch: pytest.MonkeyPatch) -> 
 @pytest.mark.parametrize(
     ("kernel", "alpha"),
     [
-        (1.0 * RBF(2.0), 0.01), (1.0 * RBF(1.0), 1e-3), (1.0 * RBF(30.0), 1e-6), (1.0 * Matern(1.0, nu=0.5), 1e-10),
+        (1.0 * RBF(2.0), 0.01),
+        (1.0 * RBF(1.0), 1e-3),
+        (1.0 * RBF(30.0), 1e-6),
+        (1.0 * Matern(1.0, nu=0.5), 1e-10),
         (1e12 * Linear() + 1.0 * RBF(1.0), 0.1),
     ],
     ids=repr,
-)  # fmt: skip
+)
 def test_deviations_are_right_whatever_the_condition(
     kernel: Kernel, alpha: float, mean: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -30,8 +30,9 @@ WHOLE = RNG.integers(1, 4, 25).astype(float)
 PARTS = RNG.uniform(0.05, 3.0, 25)
 
 
-def path_of(w: np.ndarray | None, held: ExitStack, *, single_rows: bool = True, matrix: np.ndarray = K,
-            convex: bool = True) -> PenaltyPath:  # fmt: skip
+def path_of(
+    w: np.ndarray | None, held: ExitStack, *, single_rows: bool = True, matrix: np.ndarray = K, convex: bool = True
+) -> PenaltyPath:
     system = LinearSystem(PrecomputedGram(matrix), T, [0.0, 0.0], w, convex)
     return PenaltyPath(system, held, single_rows=single_rows)
 
@@ -91,9 +92,7 @@ def test_evidence_is_the_density_of_repeated_rows_at_the_best_noise(w: np.ndarra
 
 @settings(max_examples=30, deadline=None)
 @given(
-    counts=st.lists(st.integers(1, 3), min_size=25, max_size=25),
-    log_alpha=st.floats(-4, 3),
-    single_rows=st.booleans(),
+    counts=st.lists(st.integers(1, 3), min_size=25, max_size=25), log_alpha=st.floats(-4, 3), single_rows=st.booleans()
 )
 def test_whole_weights_are_repeated_rows(counts: list[int], log_alpha: float, single_rows: bool) -> None:
     rows = np.repeat(np.arange(25), counts)
@@ -245,8 +244,9 @@ def test_the_least_leave_one_out_may_be_at_an_end_of_the_penalties() -> None:
     matrix = RBF(1.0)(rows)
     nothing, all_of_it = rng.normal(size=60), matrix @ rng.normal(size=60)
     with ExitStack() as held:
-        path = PenaltyPath(LinearSystem(PrecomputedGram(matrix + 0.1 * np.eye(60)), nothing[:, None], [0.0]), held,
-                           single_rows=True)  # fmt: skip
+        path = PenaltyPath(
+            LinearSystem(PrecomputedGram(matrix + 0.1 * np.eye(60)), nothing[:, None], [0.0]), held, single_rows=True
+        )
         assert choose(path, "loo", None, apart=False)[0][0] == default_penalties(path.size)[-1]
         path = PenaltyPath(LinearSystem(PrecomputedGram(matrix), all_of_it[:, None], [0.0]), held, single_rows=True)
         assert choose(path, "loo", None, apart=False)[0][0] <= 2 * default_penalties(path.size)[0]

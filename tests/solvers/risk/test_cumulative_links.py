@@ -45,11 +45,15 @@ def test_values_are_the_logarithms_of_the_mass(link):
 
 
 DERIVATIVES = [
-    ("value", "upper", "upper"), ("value", "lower", "lower"),
-    ("latent", "upper", "cross_upper"), ("latent", "lower", "cross_lower"),
-    ("upper", "lower", "mixed"), ("lower", "upper", "mixed"),
-    ("curvature", "upper", "third_upper"), ("curvature", "lower", "third_lower"),
-]  # fmt: skip
+    ("value", "upper", "upper"),
+    ("value", "lower", "lower"),
+    ("latent", "upper", "cross_upper"),
+    ("latent", "lower", "cross_lower"),
+    ("upper", "lower", "mixed"),
+    ("lower", "upper", "mixed"),
+    ("curvature", "upper", "third_upper"),
+    ("curvature", "lower", "third_lower"),
+]
 
 
 @every_link

@@ -75,8 +75,13 @@ def by_lbfgs(problem: LogisticRisk) -> float:
         gradient = np.concatenate([(V - root.T @ pull).ravel(), -pull.sum(axis=0) * problem.intercept])
         return loss.value(root @ V + b) + 0.5 * (V**2).sum(), gradient
 
-    done = minimize(objective, np.zeros(n * m + m), jac=True, method="L-BFGS-B",
-                    options={"maxiter": 20000, "maxfun": 40000, "ftol": 1e-15, "gtol": 1e-9})  # fmt: skip
+    done = minimize(
+        objective,
+        np.zeros(n * m + m),
+        jac=True,
+        method="L-BFGS-B",
+        options={"maxiter": 20000, "maxfun": 40000, "ftol": 1e-15, "gtol": 1e-9},
+    )
     return float(done.fun)
 
 

@@ -31,9 +31,11 @@ def test_prox_against_a_plain_optimiser() -> None:
 
         best = minimize(
             lambda z, i=i: step[i] * z[4:].sum() + 0.5 * ((z[:4] - V[i]) ** 2).sum(),
-            np.r_[np.full(4, y[i]), np.ones(4)], constraints={"type": "ineq", "fun": slack}, method="SLSQP",
+            np.r_[np.full(4, y[i]), np.ones(4)],
+            constraints={"type": "ineq", "fun": slack},
+            method="SLSQP",
             options={"ftol": 1e-14, "maxiter": 500},
-        )  # fmt: skip
+        )
         # Strongly convex with modulus 1; SLSQP keeps its constraints to about 1e-8.
         np.testing.assert_allclose(P[i], best.x[:4], atol=1e-5)
 
@@ -82,8 +84,13 @@ def test_joint_problem_against_quadratic_programming(price: float) -> None:
         return float(0.5 * (V**2).sum() + price * S.sum())
 
     start = np.concatenate([np.zeros(3 * n), np.full(3, np.median(y)), np.full(3 * n, 3.0)])
-    best = minimize(value, start, constraints={"type": "ineq", "fun": slack}, method="SLSQP",
-                    options={"maxiter": 500, "ftol": 1e-12})  # fmt: skip
+    best = minimize(
+        value,
+        start,
+        constraints={"type": "ineq", "fun": slack},
+        method="SLSQP",
+        options={"maxiter": 500, "ftol": 1e-12},
+    )
     assert found.certificate.dual <= best.fun * (1 + 1e-7)
     assert found.certificate.primal == pytest.approx(best.fun, rel=1e-5)
 
@@ -99,10 +106,13 @@ def test_at_a_small_penalty_it_is_the_linear_programme() -> None:
     fit = np.hstack([np.kron(np.eye(m), x[:, None]), np.kron(np.eye(m), np.ones((n, 1)))])
     order = np.kron(np.eye(m)[:-1] - np.eye(m)[1:], np.eye(n)) @ fit
     best = linprog(
-        cost, A_ub=np.hstack([order, np.zeros((len(order), 2 * m * n))]), b_ub=np.zeros(len(order)),
-        A_eq=np.hstack([fit, np.eye(m * n), -np.eye(m * n)]), b_eq=np.tile(y, m),
+        cost,
+        A_ub=np.hstack([order, np.zeros((len(order), 2 * m * n))]),
+        b_ub=np.zeros(len(order)),
+        A_eq=np.hstack([fit, np.eye(m * n), -np.eye(m * n)]),
+        b_eq=np.tile(y, m),
         bounds=[(None, None)] * (2 * m) + [(0, None)] * (2 * m * n),
-    )  # fmt: skip
+    )
     price = 1e5
     gram = PrecomputedGram(np.outer(x, x))
     found = solve_ordered_quantiles(OrderedQuantiles(gram, y, levels, np.full(n, price)))

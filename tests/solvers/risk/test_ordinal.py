@@ -51,8 +51,12 @@ def test_a_general_minimiser_finds_the_same(link):
     p = problem(2.0, link.name, gram=PrecomputedGram(features @ features.T))
     solution = solve_ordinal(p)
     start = np.concatenate([np.zeros(2), [-1.0], np.zeros(2)])
-    found = minimize(lambda z: objective(p, features, z), start, method="Nelder-Mead",
-                     options={"xatol": 1e-8, "fatol": 1e-12, "maxiter": 10_000, "maxfev": 10_000})  # fmt: skip
+    found = minimize(
+        lambda z: objective(p, features, z),
+        start,
+        method="Nelder-Mead",
+        options={"xatol": 1e-8, "fatol": 1e-12, "maxiter": 10_000, "maxfev": 10_000},
+    )
     c = solution.certificate
     # A general minimiser stops above the best value, which the dual bounds from below.
     assert c.dual <= c.primal <= found.fun + 1e-9 * found.fun
@@ -93,8 +97,9 @@ def conjugate(p: OrdinalProblem, by_upper: float, by_lower: float, code: int) ->
         given = (0.0 if last else by_upper * upper) + (0.0 if first else by_lower * low)
         return float(p.link.value(*ends)[0]) - given
 
-    return -min(minimize(less, [0.0, s], method="Nelder-Mead", options={"xatol": 1e-9, "fatol": 1e-12}).fun
-                for s in (-1.0, 1.0))  # fmt: skip
+    return -min(
+        minimize(less, [0.0, s], method="Nelder-Mead", options={"xatol": 1e-9, "fatol": 1e-12}).fun for s in (-1.0, 1.0)
+    )
 
 
 def test_the_dual_value_is_that_of_the_conjugates():
@@ -193,10 +198,13 @@ def test_classes_of_vanishing_weight():
     solution = solve_ordinal(problem(weight=weight))
     assert solution.status.name == "converged" and (np.diff(solution.value.cuts) > 0).all()
     without = Y != 1
-    rest = solve_ordinal(problem(
-        codes=np.maximum(Y[without] - 1, 0), weight=np.ones(without.sum()),
-        gram=PrecomputedGram(K[np.ix_(without, without)]),
-    ))  # fmt: skip
+    rest = solve_ordinal(
+        problem(
+            codes=np.maximum(Y[without] - 1, 0),
+            weight=np.ones(without.sum()),
+            gram=PrecomputedGram(K[np.ix_(without, without)]),
+        )
+    )
     assert solution.certificate.primal == pytest.approx(rest.certificate.primal, rel=1e-8)
 
 

@@ -82,8 +82,10 @@ def test_smooth_problems_against_a_plain_optimiser(penalty: Any) -> None:
     def value(v: np.ndarray) -> float:
         return problem.risk(L @ v) + 0.5 * penalty.value(float(np.linalg.norm(v)))
 
-    best = min((minimize(value, start * np.ones(N), method="BFGS", options={"gtol": 1e-7}) for start in (0.1, 0.3)),
-               key=lambda found: found.fun)  # fmt: skip
+    best = min(
+        (minimize(value, start * np.ones(N), method="BFGS", options={"gtol": 1e-7}) for start in (0.1, 0.3)),
+        key=lambda found: found.fun,
+    )
     assert solve_risk(problem).certificate.primal == pytest.approx(best.fun, rel=1e-6)
 
 

@@ -26,10 +26,14 @@ def make(rng, n=40, C=2.0, noise=0.3):
 def by_slsqp(K, y, upper, p):
     Q = y[:, None] * y * K
     answer = minimize(
-        lambda a: 0.5 * a @ Q @ a - p @ a, np.zeros(len(y)), jac=lambda a: Q @ a - p, method="SLSQP",
-        bounds=[(0, c) for c in upper], constraints={"type": "eq", "fun": lambda a: y @ a, "jac": lambda a: y},
+        lambda a: 0.5 * a @ Q @ a - p @ a,
+        np.zeros(len(y)),
+        jac=lambda a: Q @ a - p,
+        method="SLSQP",
+        bounds=[(0, c) for c in upper],
+        constraints={"type": "eq", "fun": lambda a: y @ a, "jac": lambda a: y},
         options={"ftol": 1e-13, "maxiter": 500},
-    )  # fmt: skip
+    )
     return answer.x, -answer.fun
 
 

@@ -32,10 +32,14 @@ def widest(K, y, intercept):
     Q = np.outer(y, y) * K
     constraints = [{"type": "eq", "fun": lambda a: a @ y, "jac": lambda a: y}] if intercept else []
     found = minimize(
-        lambda a: 0.5 * a @ Q @ a - a.sum(), np.full(len(y), 1.0 / len(y)), jac=lambda a: Q @ a - 1.0,
-        method="SLSQP", bounds=[(0.0, None)] * len(y), constraints=constraints,
+        lambda a: 0.5 * a @ Q @ a - a.sum(),
+        np.full(len(y), 1.0 / len(y)),
+        jac=lambda a: Q @ a - 1.0,
+        method="SLSQP",
+        bounds=[(0.0, None)] * len(y),
+        constraints=constraints,
         options={"maxiter": 2000, "ftol": 1e-15},
-    )  # fmt: skip
+    )
     return -found.fun, found.x
 
 

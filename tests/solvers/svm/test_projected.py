@@ -35,9 +35,13 @@ def make(form, rng, n=60, C=1.0):
         return BoxQP(gram, zero, np.where(y > 0, 0, -w), np.where(y > 0, w, 0), totals=(bound, -bound), groups=y < 0)
     twice = np.concatenate([np.arange(n)] * 2)
     return BoxQP(
-        gram.restrict(twice, twice), np.tile(t, 2), np.concatenate([zero, -w]), np.concatenate([w, zero]),
-        totals=(0.15 * w.sum(), -0.15 * w.sum()), groups=np.repeat([0, 1], n),
-    )  # fmt: skip
+        gram.restrict(twice, twice),
+        np.tile(t, 2),
+        np.concatenate([zero, -w]),
+        np.concatenate([w, zero]),
+        totals=(0.15 * w.sum(), -0.15 * w.sum()),
+        groups=np.repeat([0, 1], n),
+    )
 
 
 def parts(problem):
@@ -58,10 +62,14 @@ def by_slsqp(problem, quadratic, linear, price):
         for row, total in zip(rows, problem.totals)
     ]
     answer = minimize(
-        lambda a: 0.5 * a @ Q @ a - c @ a, np.zeros(2 * n), jac=lambda a: Q @ a - c, method="SLSQP",
-        bounds=[*((0, u) for u in problem.upper), *((0, -v) for v in problem.lower)], constraints=sums,
+        lambda a: 0.5 * a @ Q @ a - c @ a,
+        np.zeros(2 * n),
+        jac=lambda a: Q @ a - c,
+        method="SLSQP",
+        bounds=[*((0, u) for u in problem.upper), *((0, -v) for v in problem.lower)],
+        constraints=sums,
         options={"ftol": 1e-14, "maxiter": 1000},
-    )  # fmt: skip
+    )
     assert answer.success
     return both @ answer.x, answer.fun
 

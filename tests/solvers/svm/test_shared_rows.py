@@ -26,9 +26,14 @@ def problem(m: int = 300, *, weighted: bool = False) -> tuple[np.ndarray, BoxQP]
     total = 0.2 * float(bound.sum())
     gram = PrecomputedGram(K)
     return K, BoxQP(
-        gram.restrict(twice, twice), np.tile(y, 2), np.concatenate([zero, -bound]), np.concatenate([bound, zero]),
-        totals=(total, -total), groups=np.repeat(np.array([0, 1], dtype=np.int8), m), once=gram,
-    )  # fmt: skip
+        gram.restrict(twice, twice),
+        np.tile(y, 2),
+        np.concatenate([zero, -bound]),
+        np.concatenate([bound, zero]),
+        totals=(total, -total),
+        groups=np.repeat(np.array([0, 1], dtype=np.int8), m),
+        once=gram,
+    )
 
 
 class Unread:

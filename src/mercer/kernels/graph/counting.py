@@ -26,9 +26,10 @@ def edge_labels_of(joint: JointGraph, there: bool) -> NDArray[np.uint64]:
 def require_steps(what: str, things: int, steps: int) -> None:
     """Raise unless the hashes of some things in every step fit the memory budget."""
     memory.require(
-        _THING_BYTES * things * steps, f"the {what} in {steps} steps",
+        _THING_BYTES * things * steps,
+        f"the {what} in {steps} steps",
         "Lower iterations, use fewer graphs, or raise the budget with mercer.config(memory=...).",
-    )  # fmt: skip
+    )
 
 
 def ones(ids: NDArray[np.uint64], starts: NDArray[np.int64]) -> Features:

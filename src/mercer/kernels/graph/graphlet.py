@@ -132,9 +132,7 @@ def _connected(joint: JointGraph, size: int) -> NDArray[np.float64]:
     return _tallied(joint, size, count)
 
 
-def _tallied(
-    joint: JointGraph, size: int, count: Callable[[int, NDArray[np.float64]], None]
-) -> NDArray[np.float64]:  # fmt: skip
+def _tallied(joint: JointGraph, size: int, count: Callable[[int, NDArray[np.float64]], None]) -> NDArray[np.float64]:
     """What ``count(row, counts)`` adds to counts by code, as counts by graphlet: (graphs, graphlets)."""
     classes, total = _classes(size)
     rows = len(joint.nodes) - 1

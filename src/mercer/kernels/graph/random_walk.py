@@ -115,9 +115,13 @@ these graphs it is finite where decay is below 1.
         # Nodes within their graphs, in the order of edge labels.
         local = np.arange(len(joint.labels)) - np.repeat(joint.nodes[:-1], np.diff(joint.nodes))
         return _Steps(
-            joint.nodes, joint.labels, joint.starts[joint.nodes], local[begins[order]],
-            local[joint.neighbours[order]], marks[order],
-        )  # fmt: skip
+            joint.nodes,
+            joint.labels,
+            joint.starts[joint.nodes],
+            local[begins[order]],
+            local[joint.neighbours[order]],
+            marks[order],
+        )
 
     def _compare(self, left: Packed, right: Packed, out: Array, symmetric: bool) -> None:
         self._walk(left, right, symmetric, np.empty((0, 0)), out)

@@ -105,9 +105,10 @@ def patches(images: Images, size: int) -> Bags:
     width = size * size * channels
     # The patches, and their copy about their middle between which distances are taken.
     memory.require(
-        2 * 8 * int(starts[-1]) * width, f"the {starts[-1]} patches of {len(images)} images",
+        2 * 8 * int(starts[-1]) * width,
+        f"the {starts[-1]} patches of {len(images)} images",
         "Use fewer or smaller images, or raise the budget with mercer.config(memory=...).",
-    )  # fmt: skip
+    )
     rows = np.empty((int(starts[-1]), width))
     for image, first, last in zip(images, starts[:-1].tolist(), starts[1:].tolist(), strict=True):
         windows = np.lib.stride_tricks.sliding_window_view(in_unit(image), (size, size), axis=(0, 1))

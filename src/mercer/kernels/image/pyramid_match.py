@@ -99,9 +99,10 @@ class PyramidMatch(FeatureKernel):
         vectors, starts = _vectors(objects), objects.starts
         size = len(vectors) * (self.levels + 1)
         memory.require(
-            _FEATURE_BYTES * size, f"the cells of {len(vectors)} vectors on {self.levels + 1} levels",
+            _FEATURE_BYTES * size,
+            f"the cells of {len(vectors)} vectors on {self.levels + 1} levels",
             "Lower levels, use fewer vectors, or raise the budget with mercer.config(memory=...).",
-        )  # fmt: skip
+        )
         with np.errstate(over="ignore"):
             cells = np.floor(vectors.astype(np.float64, copy=False) / self.side)
         if np.abs(cells).max() > _FARTHEST:

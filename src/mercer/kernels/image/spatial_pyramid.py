@@ -122,9 +122,10 @@ class SpatialPyramid(ObjectKernel):
         # Each thread has a copy of those of a tile.
         held = len(images) + (len(images) if len(images) <= TILE else settings.resolve_jobs(None) * TILE)
         memory.require(
-            8 * width * held, f"the histograms of {len(images)} images, of {width} numbers each,",
+            8 * width * held,
+            f"the histograms of {len(images)} images, of {width} numbers each,",
             "Lower levels or bins, or raise the budget with mercer.config(memory=...).",
-        )  # fmt: skip
+        )
         out = np.empty((len(images), width))
         for row, image in enumerate(images):
             out[row] = self._histogram(in_unit(image), row)

@@ -79,9 +79,18 @@ class _Alignment(PairKernel):
             # The part below the diagonal is not written.
             out[...] = 0.0
         compare(
-            alignments, left, right, left.store.shrink, right.store.shrink_backward, self._width, self.triangular,
-            symmetric, slopes is not None, out, np.empty((1, 1)) if slopes is None else slopes,
-        )  # fmt: skip
+            alignments,
+            left,
+            right,
+            left.store.shrink,
+            right.store.shrink_backward,
+            self._width,
+            self.triangular,
+            symmetric,
+            slopes is not None,
+            out,
+            np.empty((1, 1)) if slopes is None else slopes,
+        )
         # Rounding leaves equal series beside 1.
         np.minimum(out, 1.0, out=out)
         if symmetric:

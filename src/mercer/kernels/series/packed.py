@@ -55,9 +55,16 @@ def _both_sides(left: Packed, right: Packed, backward: bool) -> tuple[Any, ...]:
         raise DataError(channels_differ(one.channels, other.channels))
     second = other.backward if backward else other.forward
     return (
-        one.forward, one.starts, one.lengths, left.index, second, other.starts, other.lengths, right.index,
+        one.forward,
+        one.starts,
+        one.lengths,
+        left.index,
+        second,
+        other.starts,
+        other.lengths,
+        right.index,
         one.channels,
-    )  # fmt: skip
+    )
 
 
 def channels_differ(one: int, other: int) -> str:

@@ -100,9 +100,10 @@ class Signature(PairKernel):
         # Each thread has a copy of those of a tile.
         held = len(objects) + (len(objects) if len(objects) <= TILE else settings.resolve_jobs(None) * TILE)
         memory.require(
-            8 * words * held, f"the signatures of {len(objects)} series, {words} words each,",
+            8 * words * held,
+            f"the signatures of {len(objects)} series, {words} words each,",
             "Lower the level, or use mercer.kernels.SignaturePDE, which has words of every length and keeps none.",
-        )  # fmt: skip
+        )
         values = np.empty((len(objects), words))
         arguments = store.forward, store.starts, store.lengths, store.channels, timed, self.level, values
         threads.interruptible(signatures, arguments, float(store.lengths.sum()) * self.level * words)

@@ -145,9 +145,10 @@ def _windows(objects: Strings, shortest: int, longest: int) -> Features:
         windows += np.maximum(sizes - length + 1, 0)
     begins = np.concatenate([np.zeros(1, np.int64), np.cumsum(windows)])
     memory.require(
-        _WINDOW_BYTES * int(begins[-1]), f"the {begins[-1]} substrings of {len(objects)} strings",
+        _WINDOW_BYTES * int(begins[-1]),
+        f"the {begins[-1]} substrings of {len(objects)} strings",
         "Raise the budget with mercer.config(memory=...), take a shorter length or fewer strings.",
-    )  # fmt: skip
+    )
     ids, levels = np.empty(begins[-1], np.uint64), np.empty(begins[-1], np.int64)
     steps = float(longest) * len(ids)
     threads.interruptible(hash_windows, (codes, starts, shortest, longest, ids, levels), steps)

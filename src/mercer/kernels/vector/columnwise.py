@@ -13,14 +13,7 @@ from mercer.kernels.inputs import Pairs, Scope, scratch
 from mercer.kernels.kernel import Kernel
 from mercer.kernels.leaf import Exponential, Slopes, StatisticKernel
 from mercer.kernels.parameters import number
-from mercer.kernels.statistics import (
-    Agreement,
-    ChiSquaredDistance,
-    Intersection,
-    SameRow,
-    Statistic,
-    SubsetProduct,
-)
+from mercer.kernels.statistics import Agreement, ChiSquaredDistance, Intersection, SameRow, Statistic, SubsetProduct
 
 
 @dataclass(frozen=True, repr=False)

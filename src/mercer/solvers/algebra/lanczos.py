@@ -212,9 +212,14 @@ class Krylov:
     """
 
     def __init__(
-        self, multiply: Callable[[Vector], Vector], start: Vector, most: int, *, balanced: bool = False,
+        self,
+        multiply: Callable[[Vector], Vector],
+        start: Vector,
+        most: int,
+        *,
+        balanced: bool = False,
         precision: np.typing.DTypeLike = np.float64,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.multiply, self.balanced = multiply, balanced
         self._lost = _LOST * float(np.finfo(precision).eps)
         self._random = np.random.default_rng(1)
@@ -263,7 +268,7 @@ class Krylov:
 
 def largest_eigenvalue(
     multiply: Callable[[Vector], Vector], n: int, start: Vector | None = None
-) -> tuple[float, float]:  # fmt: skip
+) -> tuple[float, float]:
     """The largest eigenvalue of a symmetric matrix by Lanczos, and the residual of the vector it belongs to.
 
     The eigenvalue is never overestimated but by rounding, and within the residual of it there is one of the matrix.

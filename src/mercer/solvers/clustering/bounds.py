@@ -39,9 +39,7 @@ class Bounds:
         out = np.zeros(n, np.bool_)
 
         def work(part: slice) -> None:
-            kmeans.undecided(
-                self._distances[part], self._version[part], travelled, labels[part], slack, out[part]
-            )  # fmt: skip
+            kmeans.undecided(self._distances[part], self._version[part], travelled, labels[part], slack, out[part])
 
         in_parts(work, n, ROWS, n_jobs)
         return np.flatnonzero(out)

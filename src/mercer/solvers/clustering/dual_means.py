@@ -6,17 +6,7 @@ import numpy as np
 
 from mercer.loops.kmeans import nearest_sums
 from mercer.solvers.clustering.entries import Entries
-from mercer.solvers.clustering.means import (
-    ROWS,
-    SLACK,
-    Index,
-    Labels,
-    Nearest,
-    in_parts,
-    indicator,
-    squares,
-    totals,
-)
+from mercer.solvers.clustering.means import ROWS, SLACK, Index, Labels, Nearest, in_parts, indicator, squares, totals
 from mercer.solvers.matrix import Vector
 
 
@@ -75,9 +65,16 @@ class DualMeans:
 
         def work(part: slice) -> None:
             nearest_sums(
-                self._products[:, part], self.norms[part], self.size, squared, labels[part], SLACK * self.rounding,
-                found.labels[part], found.squared[part], found.excess[part],
-            )  # fmt: skip
+                self._products[:, part],
+                self.norms[part],
+                self.size,
+                squared,
+                labels[part],
+                SLACK * self.rounding,
+                found.labels[part],
+                found.squared[part],
+                found.excess[part],
+            )
 
         in_parts(work, n, ROWS, self._n_jobs)
         return found

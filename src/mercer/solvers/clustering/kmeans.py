@@ -134,9 +134,16 @@ def solve(problem: Clustering) -> Solution[Partition, None]:
     violation = float(found.excess.max()) / size if size > 0 else 0.0
     peak = account.peak + (problem.rows.nbytes if isinstance(problem.rows, Coordinates) else 0)
     certificate = Certificate(
-        partition.inertia, -np.inf, violation, final.steps, time.perf_counter() - begun, peak, status,
-        {"assignment": violation}, problem.convex,
-    )  # fmt: skip
+        partition.inertia,
+        -np.inf,
+        violation,
+        final.steps,
+        time.perf_counter() - begun,
+        peak,
+        status,
+        {"assignment": violation},
+        problem.convex,
+    )
     return Solution(partition, status, certificate, None)
 
 
@@ -223,6 +230,12 @@ def _partition(problem: Clustering, run: Descent, found: Nearest, history: list[
     shares = problem.weight / size[run.labels]
     steps = np.array([*history[:-1], *run.history, value])
     return Partition(
-        number[found.labels].astype(np.int32), number[run.labels].astype(np.int32), shares,
-        number[source].astype(np.int32), centres, squares(run.means)[source], value, steps,
-    )  # fmt: skip
+        number[found.labels].astype(np.int32),
+        number[run.labels].astype(np.int32),
+        shares,
+        number[source].astype(np.int32),
+        centres,
+        squares(run.means)[source],
+        value,
+        steps,
+    )

@@ -11,17 +11,7 @@ import scipy.sparse as sp
 from mercer.engine import tiles
 from mercer.loops.kmeans import all_distances, nearest_sums
 from mercer.solvers.clustering.bounds import Bounds
-from mercer.solvers.clustering.means import (
-    SLACK,
-    Index,
-    Labels,
-    Nearest,
-    changes,
-    in_parts,
-    indicator,
-    squares,
-    totals,
-)
+from mercer.solvers.clustering.means import SLACK, Index, Labels, Nearest, changes, in_parts, indicator, squares, totals
 from mercer.solvers.matrix import Vector
 
 # Entries of the coordinates that one task takes.

@@ -140,9 +140,15 @@ class Evidence:
     """
 
     def __init__(
-        self, problem: GaussianClassification, approach: Approach, *, max_iter: int = 100, n_jobs: int | None = None,
-        start: Matrix | None = None, workspaces: Workspaces | None = None,
-    ) -> None:  # fmt: skip
+        self,
+        problem: GaussianClassification,
+        approach: Approach,
+        *,
+        max_iter: int = 100,
+        n_jobs: int | None = None,
+        start: Matrix | None = None,
+        workspaces: Workspaces | None = None,
+    ) -> None:
         self.problem, self.approach, self.max_iter, self.n_jobs = problem, approach, max_iter, n_jobs
         self.start = start
         self._workspaces = Workspaces() if workspaces is None else workspaces
@@ -155,9 +161,13 @@ class Evidence:
     def fresh(self) -> Evidence:
         """The same with a start of its own, as each ascent of a search needs it; the arrays are shared."""
         return Evidence(
-            self.problem, self.approach, max_iter=self.max_iter, n_jobs=self.n_jobs, start=self.start,
+            self.problem,
+            self.approach,
+            max_iter=self.max_iter,
+            n_jobs=self.n_jobs,
+            start=self.start,
             workspaces=self._workspaces,
-        )  # fmt: skip
+        )
 
     def solve(
         self, theta: Vector, *, gradient: bool = False, keep_factor: bool = False
@@ -174,10 +184,13 @@ class Evidence:
         effort = Effort(self.approach.tol, self.max_iter, gradient, keep_factor)
         n = self.problem.n
         with memory.track() as account, ExitStack() as held:
-            held.enter_context(memory.reserve(
-                self.bytes_each, f"the kernel matrix and its factors ({n} x {n})",
-                "Raise the budget with mercer.config(memory=...), or fit on fewer rows.",
-            ))  # fmt: skip
+            held.enter_context(
+                memory.reserve(
+                    self.bytes_each,
+                    f"the kernel matrix and its factors ({n} x {n})",
+                    "Raise the budget with mercer.config(memory=...), or fit on fewer rows.",
+                )
+            )
             work = held.enter_context(self._workspaces.one())
             held.enter_context(threads.workers(self.n_jobs))
             solution = self.approach.method(self.problem, theta, work, self.start, effort)

@@ -47,9 +47,10 @@ def condition(
     n = problem.n
     with memory.track() as account, threads.workers(n_jobs):
         with memory.reserve(
-            8 * n * n, f"the covariance matrix of {n} rows and its factor",
+            8 * n * n,
+            f"the covariance matrix of {n} rows and its factor",
             "Raise the budget with mercer.config(memory=...), or fit on fewer rows.",
-        ):  # fmt: skip
+        ):
             solved = solve_at(problem, theta, np.empty((n, n)))
             solved, residual = _refined(problem, solved)
         # Whatever needs the factor where it is comes before its array is cleared of the matrix.

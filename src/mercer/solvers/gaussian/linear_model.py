@@ -67,12 +67,17 @@ class DesignSpectrum:
     intercept: bool
     _fitted: ClassVar[Fitted] = Fitted(
         {
-            "basis": Floats("d, r"), "singular": Floats("r", least=0), "projections": Floats("r"),
-            "rest": Number(least=0), "total": Number(least=0), "center": Floats("d"), "level": Number(),
+            "basis": Floats("d, r"),
+            "singular": Floats("r", least=0),
+            "projections": Floats("r"),
+            "rest": Number(least=0),
+            "total": Number(least=0),
+            "center": Floats("d"),
+            "level": Number(),
             "intercept": Flag(),
         },
         rules=(("there are no rows with a weight", lambda spectrum: spectrum.total > 0),),
-    )  # fmt: skip
+    )
 
     @property
     def count(self) -> float:

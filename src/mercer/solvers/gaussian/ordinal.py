@@ -166,16 +166,22 @@ class OrdinalEvidence:
             found = mode.path.finish(mode.status, 0.0, 0)
             # The triangle below is left over from the matrix.
             return OrdinalPosterior(
-                slope * mode.path.coefficients, slope * root, np.triu(factor), slope, cuts, self._value(mode, factor),
+                slope * mode.path.coefficients,
+                slope * root,
+                np.triu(factor),
+                slope,
+                cuts,
+                self._value(mode, factor),
                 found.certificate,
-            )  # fmt: skip
+            )
 
     def _reserved(self) -> AbstractContextManager[None]:
         n = self.process.covariance.n
         return memory.reserve(
-            self.bytes_each, f"the covariance matrix and a factor ({n} x {n})",
+            self.bytes_each,
+            f"the covariance matrix and a factor ({n} x {n})",
             "Raise the budget with mercer.config(memory=...), or fit on fewer rows.",
-        )  # fmt: skip
+        )
 
     def _mode(self, theta: Vector) -> _Mode:
         process, n = self.process, self.process.covariance.n

@@ -130,8 +130,11 @@ class Posterior:
             def work() -> None:
                 threads.checkpoint()
                 # A list hands out its entries to one thread at a time.
-                store = idle.pop() if idle else (
-                    np.empty((step, n)), np.empty((0 if single is None else step, n), np.float32))  # fmt: skip
+                store = (
+                    idle.pop()
+                    if idle
+                    else (np.empty((step, n)), np.empty((0 if single is None else step, n), np.float32))
+                )
                 block = store[0][: rows.stop - rows.start]
                 _fill(cross, rows, block)
                 mean[rows] = block @ self.alpha

@@ -228,9 +228,8 @@ class _Ascent:
     """From one start upwards; remembers the best point, and what failed."""
 
     def __init__(
-        self, objective: Objective, log_prior: Objective | None, start: Vector, box: NDArray[np.float64],
-        count: _Count,
-    ) -> None:  # fmt: skip
+        self, objective: Objective, log_prior: Objective | None, start: Vector, box: NDArray[np.float64], count: _Count
+    ) -> None:
         self._objective, self._log_prior, self._box, self._count = objective, log_prior, box, count
         self.start = self.best = start
         self.value = self._worst = -math.inf
@@ -251,9 +250,13 @@ class _Ascent:
         # ends in a corner of the box, where the objective is often flat: so does the search. Scaled, it is of length 1.
         scale = max(1.0, float(np.linalg.norm(gradient)))
         done = minimize(
-            lambda theta: self._descent(theta, scale), self.start, jac=True, method="L-BFGS-B",
-            bounds=self._box, options={"gtol": _FLAT / scale, "ftol": _PROGRESS, "maxiter": max_iter},
-        )  # fmt: skip
+            lambda theta: self._descent(theta, scale),
+            self.start,
+            jac=True,
+            method="L-BFGS-B",
+            bounds=self._box,
+            options={"gtol": _FLAT / scale, "ftol": _PROGRESS, "maxiter": max_iter},
+        )
         return self._trial({0: CONVERGED, 1: LIMIT}.get(int(done.status), STALLED))
 
     def _by_function(self, optimizer: Optimizer) -> None:

@@ -68,9 +68,7 @@ def softmax_laplace(
     elif effort.gradient:
         weigh = parts.slope(store, probabilities, mode.weights, work)
         gradient = np.asarray(problem.covariance.pullback(theta, weigh))
-    found = Approximation(
-        evidence, gradient, mode.weights, np.sqrt(probabilities), factor, mode.weights, probabilities
-    )
+    found = Approximation(evidence, gradient, mode.weights, np.sqrt(probabilities), factor, mode.weights, probabilities)
     return Solution(found, mode.status, certify(mode, time.perf_counter() - begun), mode.weights)
 
 

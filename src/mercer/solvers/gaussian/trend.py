@@ -58,7 +58,6 @@ class Trend:
         transform = right[kept].T / sizes[kept]
         return cls(left[:, kept], transform, float(np.log(sizes[kept]).sum()))
 
-
     @classmethod
     def on_axes(cls, H: Matrix, transform: Matrix) -> Trend:
         """On axes that are at hand, which need not be orthonormal in these rows."""
@@ -87,11 +86,13 @@ class TrendFit:
     transform: Matrix
     _fitted: ClassVar[Fitted] = Fitted(
         {
-            "solved": Floats("n, r"), "lower": Floats("r, r"), "coefficients": Floats("r, t"),
+            "solved": Floats("n, r"),
+            "lower": Floats("r, r"),
+            "coefficients": Floats("r, t"),
             "transform": Floats("m, r"),
         },
         rules=(("lower has a zero on its diagonal", lambda fit: bool((fit.lower.diagonal() > 0).all())),),
-    )  # fmt: skip
+    )
 
     def moved(self, step: Matrix) -> TrendFit:
         """With ``step`` added to the coefficients."""

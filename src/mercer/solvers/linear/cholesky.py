@@ -139,10 +139,13 @@ def solve(system: LinearSystem, *, n_jobs: int | None = None) -> Solution[Matrix
 
 def hold_matrix(held: ExitStack, n: int, bytes_per_entry: int, what: str) -> None:
     """Reserve memory for an n x n array until ``held`` is closed; refused before it is allocated."""
-    held.enter_context(memory.reserve(
-        bytes_per_entry * n * n, f"{what} ({n} x {n})",
-        "Raise the budget with mercer.config(memory=...), or fit on fewer rows.",
-    ))  # fmt: skip
+    held.enter_context(
+        memory.reserve(
+            bytes_per_entry * n * n,
+            f"{what} ({n} x {n})",
+            "Raise the budget with mercer.config(memory=...), or fit on fewer rows.",
+        )
+    )
 
 
 def _solve_groups(system: LinearSystem) -> _Progress:
@@ -238,9 +241,12 @@ def _in_single(factor: SymmetricStore) -> Map:
 
 
 def _solve_double(
-    system: LinearSystem, store: SymmetricStore, b: Matrix,
-    groups: list[tuple[float, NDArray[np.intp]]], done: _Progress,
-) -> None:  # fmt: skip
+    system: LinearSystem,
+    store: SymmetricStore,
+    b: Matrix,
+    groups: list[tuple[float, NDArray[np.intp]]],
+    done: _Progress,
+) -> None:
     """By float64 factors, one after the other in the same store."""
     regular = _definite if system.convex else _indefinite
     for number, (shift, columns) in enumerate(groups):

@@ -38,9 +38,14 @@ _SINGLE_RANGE = 1e-15, 1e15
 
 
 def reduce_and_choose(
-    system: LinearSystem, held: ExitStack, criterion: Criterion, alphas: Vector | None, *, apart: bool,
+    system: LinearSystem,
+    held: ExitStack,
+    criterion: Criterion,
+    alphas: Vector | None,
+    *,
+    apart: bool,
     n_jobs: int | None = None,
-) -> tuple[PenaltyPath, Vector, PenaltyCurves]:  # fmt: skip
+) -> tuple[PenaltyPath, Vector, PenaltyCurves]:
     """What :func:`choose` gives, and the path that it was chosen from: in float32 as far as the choice is the same.
 
     Parameters
@@ -70,9 +75,7 @@ def reduce_and_choose(
     in_range = _SINGLE_RANGE[0] < size / system.shape[0] < _SINGLE_RANGE[1]
     if system.convex and system.shape[0] >= MIXED_FROM and in_range and single_for > 0:
         with ExitStack() as tried:
-            path = PenaltyPath(
-                system, tried, single_rows=criterion == "loo", n_jobs=n_jobs, single_for=single_for
-            )  # fmt: skip
+            path = PenaltyPath(system, tried, single_rows=criterion == "loo", n_jobs=n_jobs, single_for=single_for)
             with suppress(TooRough):
                 chosen, curves = choose(path, criterion, alphas, apart=apart)
                 if not path.single or _is_certain(path, criterion, alphas, curves, apart=apart):

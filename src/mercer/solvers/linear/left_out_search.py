@@ -56,8 +56,9 @@ def search_left_out(path: PenaltyPath, *, apart: bool) -> PenaltyCurves:
     """
     grid = default_penalties(path.size)
     known = _Known(path)
-    training = np.array([path.training_errors(float(alpha)) if path.system.convex else np.zeros(path.system.shape[1])
-                         for alpha in grid])  # fmt: skip
+    training = np.array(
+        [path.training_errors(float(alpha)) if path.system.convex else np.zeros(path.system.shape[1]) for alpha in grid]
+    )
     groups = [np.array([j]) for j in range(path.system.shape[1])] if apart else [np.arange(path.system.shape[1])]
     tried: set[float] = set()
     for targets in groups:

@@ -56,10 +56,8 @@ class PenaltyCurves:
     gcv: Vector
     evidence: Vector
     _fitted: ClassVar[Fitted] = Fitted(
-        {
-            "alphas": Floats("m"), "loo": Maybe(_CURVES), "gcv": _CURVES, "evidence": _CURVES,
-        }
-    )  # fmt: skip
+        {"alphas": Floats("m"), "loo": Maybe(_CURVES), "gcv": _CURVES, "evidence": _CURVES}
+    )
 
     def of(self, criterion: Criterion) -> Vector | None:
         """The curve of a criterion by its name."""

@@ -121,9 +121,14 @@ class PenaltyPath:
     """
 
     def __init__(
-        self, system: LinearSystem, held: ExitStack, *, single_rows: bool, n_jobs: int | None = None,
+        self,
+        system: LinearSystem,
+        held: ExitStack,
+        *,
+        single_rows: bool,
+        n_jobs: int | None = None,
         single_for: float = 0.0,
-    ) -> None:  # fmt: skip
+    ) -> None:
         n = system.shape[0]
         self.system, self._n_jobs, self._single_rows = system, n_jobs, single_rows
         self._weights = np.ones(n) if system.weights is None else np.asarray(system.weights)
@@ -328,8 +333,9 @@ class PenaltyPath:
         bound = float(np.abs(band[0]).max() + 2.0 * np.abs(band[1:]).max(axis=1, initial=0.0).sum())
         tolerance = len(self._b) * np.finfo(self.system.gram.dtype).eps * bound
         if self.system.convex and shift > tolerance:
-            smallest = float(scipy.linalg.eig_banded(band, lower=True, eigvals_only=True, select="i",
-                                                     select_range=(0, 0))[0])  # fmt: skip
+            smallest = float(
+                scipy.linalg.eig_banded(band, lower=True, eigvals_only=True, select="i", select_range=(0, 0))[0]
+            )
             if smallest < -tolerance:
                 raise IndefiniteKernelError(
                     f"the kernel matrix is not positive semi-definite: its smallest eigenvalue is {smallest:.3g}. Use "

@@ -98,8 +98,9 @@ class ShiftedBand:
         def part(columns: slice) -> None:
             out[columns] = _squared_lengths(steps, Q.T[:, columns])
 
-        threads.run([partial(part, columns) for columns in tiles.spans(len(Q), _COLUMNS)],
-                    1 if Q.size < _ALONE else n_jobs)  # fmt: skip
+        threads.run(
+            [partial(part, columns) for columns in tiles.spans(len(Q), _COLUMNS)], 1 if Q.size < _ALONE else n_jobs
+        )
         return out
 
     @cached_property

@@ -25,9 +25,14 @@ _WHOLE_BYTES = 2**25
 
 
 def learn(
-    problem: OnlineProblem, gram: GramMatrix, targets: Vector, state: OnlineState, order: Indices, rates: Vector,
+    problem: OnlineProblem,
+    gram: GramMatrix,
+    targets: Vector,
+    state: OnlineState,
+    order: Indices,
+    rates: Vector,
     n_jobs: int | None = None,
-) -> float:  # fmt: skip
+) -> float:
     r"""A step at each row in ``order``; changes ``state`` and returns the sum of the losses, each before its step.
 
     Rows are taken in chunks, for which K with each other and with the support is all that is evaluated: with a budget
@@ -141,9 +146,25 @@ def learn_by_merging(
 
         def steps(targets: Vector, start: int, end: int) -> int:
             merging_steps(
-                rows, targets, rates, problem.alpha, problem.intercept, problem.loss.code, problem.loss.parameter,
-                problem.budget, before, theta, state.bias, state.lost, held, born, counts, numbers, start, end,
-            )  # fmt: skip
+                rows,
+                targets,
+                rates,
+                problem.alpha,
+                problem.intercept,
+                problem.loss.code,
+                problem.loss.parameter,
+                problem.budget,
+                before,
+                theta,
+                state.bias,
+                state.lost,
+                held,
+                born,
+                counts,
+                numbers,
+                start,
+                end,
+            )
             return end
 
         def value(s: int) -> Vector:

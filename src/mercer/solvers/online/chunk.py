@@ -22,9 +22,14 @@ class Chunk:
     """Some rows and the support, with K between them."""
 
     def __init__(
-        self, problem: OnlineProblem, gram: GramMatrix, state: OnlineState, now: Indices, diagonal: Vector,
+        self,
+        problem: OnlineProblem,
+        gram: GramMatrix,
+        state: OnlineState,
+        now: Indices,
+        diagonal: Vector,
         n_jobs: int | None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.problem, self.gram, self.state, self.now, self.n_jobs = problem, gram, state, now, n_jobs
         self.union = np.concatenate([now, np.setdiff1d(state.rows, now, assume_unique=True)])
         place = np.full(len(diagonal), -1)
@@ -63,10 +68,28 @@ class Chunk:
 
         def steps(targets: Vector, start: int, end: int) -> int:
             return loops.steps(
-                rows, np.arange(len(rows)), targets, rates, problem.alpha, problem.intercept, problem.loss.code,
-                problem.loss.parameter, STRATEGIES[problem.strategy], budget, state.steps + 1, self.theta, state.bias,
-                state.lost, self.diagonal, self.born, self.inside, self.counts, self.numbers, start, end,
-            )  # fmt: skip
+                rows,
+                np.arange(len(rows)),
+                targets,
+                rates,
+                problem.alpha,
+                problem.intercept,
+                problem.loss.code,
+                problem.loss.parameter,
+                STRATEGIES[problem.strategy],
+                budget,
+                state.steps + 1,
+                self.theta,
+                state.bias,
+                state.lost,
+                self.diagonal,
+                self.born,
+                self.inside,
+                self.counts,
+                self.numbers,
+                start,
+                end,
+            )
 
         done = go_through(problem.loss, steps, lambda s: self._value(rows[s]), targets, self.numbers)
         self.members = np.flatnonzero(self.inside)
@@ -99,10 +122,30 @@ class Chunk:
 
             def steps(targets: Vector, start: int, end: int) -> int:
                 loops.projected_steps(
-                    rows, np.arange(n), targets, rates, problem.alpha, problem.intercept, problem.loss.code,
-                    problem.loss.parameter, budget, state.steps + 1, self.theta, state.bias, state.lost, self.diagonal,
-                    self.born, self.inside, self.counts, self.numbers, members, Q, shares, start, end,
-                )  # fmt: skip
+                    rows,
+                    np.arange(n),
+                    targets,
+                    rates,
+                    problem.alpha,
+                    problem.intercept,
+                    problem.loss.code,
+                    problem.loss.parameter,
+                    budget,
+                    state.steps + 1,
+                    self.theta,
+                    state.bias,
+                    state.lost,
+                    self.diagonal,
+                    self.born,
+                    self.inside,
+                    self.counts,
+                    self.numbers,
+                    members,
+                    Q,
+                    shares,
+                    start,
+                    end,
+                )
                 return end
 
             go_through(problem.loss, steps, lambda s: self._value(rows[s]), targets, self.numbers, start)

@@ -15,9 +15,13 @@ _CHUNK = 1024
 
 
 def go_through(
-    loss: Loss | Softmax, steps: Callable[[Vector, int, int], int], value: Callable[[int], Vector], targets: Vector,
-    numbers: Vector, start: int = 0,
-) -> int:  # fmt: skip
+    loss: Loss | Softmax,
+    steps: Callable[[Vector, int, int], int],
+    value: Callable[[int], Vector],
+    targets: Vector,
+    numbers: Vector,
+    start: int = 0,
+) -> int:
     """Steps at all rows from ``start`` on, many in one call where the loss has compiled code; returns where they ended.
 
     Parameters

@@ -106,9 +106,24 @@ class LookAhead:
         at = count = first = size = 0
         while True:
             at += loops.steps(
-                K, first, place, codes, problem.positive, order[at:], values, theta, lagged, queue, inside, state,
-                problem.constant, problem.margin, self.expansion.steps + at, wrong, updates[count:],
-            )  # fmt: skip
+                K,
+                first,
+                place,
+                codes,
+                problem.positive,
+                order[at:],
+                values,
+                theta,
+                lagged,
+                queue,
+                inside,
+                state,
+                problem.constant,
+                problem.margin,
+                self.expansion.steps + at,
+                wrong,
+                updates[count:],
+            )
             count += int(state[loops.COUNT])
             if at == m or count >= self.mistakes:
                 return at, updates[:count]

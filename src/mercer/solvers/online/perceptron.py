@@ -25,9 +25,13 @@ _WHOLE_BYTES = 2**25
 
 
 def make_passes(
-    problem: PerceptronProblem, expansion: Expansion, max_iter: int, rng: np.random.RandomState | None = None,
-    n_jobs: int | None = None, verbose: bool = False,
-) -> NDArray[np.int64]:  # fmt: skip
+    problem: PerceptronProblem,
+    expansion: Expansion,
+    max_iter: int,
+    rng: np.random.RandomState | None = None,
+    n_jobs: int | None = None,
+    verbose: bool = False,
+) -> NDArray[np.int64]:
     """Go through the rows up to ``max_iter`` times, until a pass has no mistake; changes ``expansion``.
 
     Without a budget the values of f at all rows are kept: a step without a mistake costs nothing, and those with a
@@ -125,9 +129,13 @@ def _by_chunks(problem: PerceptronProblem, expansion: Expansion, order: Indices,
         place = np.full(problem.gram.shape[0], -1)
         place[union] = np.arange(len(union))
         part = PerceptronProblem(
-            problem.gram.restrict(union, union), problem.codes[now], problem.positive, problem.constant,
-            problem.margin, problem.budget,
-        )  # fmt: skip
+            problem.gram.restrict(union, union),
+            problem.codes[now],
+            problem.positive,
+            problem.constant,
+            problem.margin,
+            problem.budget,
+        )
         local = Expansion(
             expansion.theta[:, union], expansion.lagged[:, union], expansion.steps, place[expansion.queue]
         )
@@ -168,10 +176,24 @@ class _WholeWalk:
         for chunk in spans(len(order), _STEPS):
             threads.checkpoint()
             expansion.steps += loops.steps(
-                self.K, 0, slot, problem.codes, problem.positive, order[chunk], self.values, expansion.theta,
-                expansion.lagged, self.queue, self.inside, self.state, float(problem.constant), float(problem.margin),
-                expansion.steps, erring, updates,
-            )  # fmt: skip
+                self.K,
+                0,
+                slot,
+                problem.codes,
+                problem.positive,
+                order[chunk],
+                self.values,
+                expansion.theta,
+                expansion.lagged,
+                self.queue,
+                self.inside,
+                self.state,
+                float(problem.constant),
+                float(problem.margin),
+                expansion.steps,
+                erring,
+                updates,
+            )
             made = int(self.state[loops.COUNT])
             count += made
             if expansion.record and made:

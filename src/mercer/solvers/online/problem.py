@@ -101,11 +101,15 @@ class Updates:
 
 WALK = Table(
     {
-        "theta": Floats("outputs, s"), "lagged": Floats("outputs, s"), "steps": Count(),
-        "queue": Whole("q", below="s", distinct=True), "updates": Updates(),
-        "averaging": Word(("plain", "averaged", "voted")), "constant": Number(least=0, most=1),
+        "theta": Floats("outputs, s"),
+        "lagged": Floats("outputs, s"),
+        "steps": Count(),
+        "queue": Whole("q", below="s", distinct=True),
+        "updates": Updates(),
+        "averaging": Word(("plain", "averaged", "voted")),
+        "constant": Number(least=0, most=1),
     }
-)  # fmt: skip
+)
 """What an expansion in a model file must be."""
 
 

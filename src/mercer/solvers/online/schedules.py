@@ -70,7 +70,5 @@ def check_step_sizes(sizes: Any, n: int, what: str) -> Vector:
         raise ParameterError(f"{what} an array of shape {found.shape}; there must be one number for each of {n} rows.")
     wrong = np.flatnonzero(~(np.isfinite(found) & (found >= 0)))
     if len(wrong):
-        raise ParameterError(
-            f"{what} {found[wrong[0]]} for row {wrong[0]}; step sizes must be finite and 0 or more."
-        )
+        raise ParameterError(f"{what} {found[wrong[0]]} for row {wrong[0]}; step sizes must be finite and 0 or more.")
     return np.ascontiguousarray(found)

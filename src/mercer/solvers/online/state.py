@@ -77,9 +77,14 @@ class OnlineState:
         """Of functions that are zero."""
         whole = np.empty(0, dtype=np.int64)
         return cls(
-            np.zeros((outputs, 0)), np.zeros(outputs), np.zeros(outputs), whole, whole.copy(), np.zeros((0, columns)),
+            np.zeros((outputs, 0)),
+            np.zeros(outputs),
+            np.zeros(outputs),
+            whole,
+            whole.copy(),
+            np.zeros((0, columns)),
             np.zeros((0, 0)),
-        )  # fmt: skip
+        )
 
     def truncation_bound(self, problem: OnlineProblem) -> float:
         r"""A bound of ``lost`` that is known without looking: :math:`\frac{CR}{\alpha} \prod (1 - \eta_t \alpha)`.
@@ -100,10 +105,18 @@ class OnlineState:
 
 WALK = Table(
     {
-        "theta": Floats("o, s"), "bias": Floats("o"), "lost": Floats("o", least=0, finite=False),
-        "born": Whole("s"), "inverse": Either(Floats("0, 0"), Floats("s, s")), "shrinkage": Floats("last"),
-        "steps": Count(), "changes": Count(), "stale": Count(), "longest": Number(least=0),
-        "least": Count(least=-1), "truncated": Flag(),
+        "theta": Floats("o, s"),
+        "bias": Floats("o"),
+        "lost": Floats("o", least=0, finite=False),
+        "born": Whole("s"),
+        "inverse": Either(Floats("0, 0"), Floats("s, s")),
+        "shrinkage": Floats("last"),
+        "steps": Count(),
+        "changes": Count(),
+        "stale": Count(),
+        "longest": Number(least=0),
+        "least": Count(least=-1),
+        "truncated": Flag(),
     }
-)  # fmt: skip
+)
 """What the state in a model file must be, whose rows are kept elsewhere."""

@@ -142,9 +142,7 @@ class Probit(Link):
         # a' = -a (top + a) by top and a b by low; b' = -a b by top and b (b - low) by low.
         third_upper = -2.0 * latent * a * (top + latent) + a - top * a * (top + a) + low * a * b
         third_lower = 2.0 * latent * b * (latent + low) + top * a * b - b - low * b * (b - low)
-        slopes = Slopes(
-            value, -a, b, latent, cross_upper, cross_lower, curvature, -a * b, third_upper, third_lower
-        )
+        slopes = Slopes(value, -a, b, latent, cross_upper, cross_lower, curvature, -a * b, third_upper, third_lower)
         return _with_narrow(slopes, tight, upper, lower, gap) if tight.any() else slopes
 
     def quantile(self, share: Vector) -> Vector:
@@ -221,9 +219,17 @@ class LogLog(Link):
     def slopes(self, upper: Vector, lower: Vector, gap: Vector) -> Slopes:
         m = self._mirror.slopes(-lower, -upper, gap)
         return Slopes(
-            m.value, -m.lower, -m.upper, -m.latent, m.cross_lower, m.cross_upper, m.curvature, m.mixed,
-            -m.third_lower, -m.third_upper,
-        )  # fmt: skip
+            m.value,
+            -m.lower,
+            -m.upper,
+            -m.latent,
+            m.cross_lower,
+            m.cross_upper,
+            m.curvature,
+            m.mixed,
+            -m.third_lower,
+            -m.third_upper,
+        )
 
     def quantile(self, share: Vector) -> Vector:
         return -np.log(-np.log(share))
@@ -275,9 +281,7 @@ def _bernoulli(x: Vector) -> tuple[Vector, Vector, Vector]:
     )
 
 
-def _normal_parts(
-    upper: Vector, lower: Vector, gap: Vector, tight: NDArray[np.bool_]
-) -> tuple[Vector, Vector, Vector]:
+def _normal_parts(upper: Vector, lower: Vector, gap: Vector, tight: NDArray[np.bool_]) -> tuple[Vector, Vector, Vector]:
     """The loss of an interval of the normal distribution, and the density at either end in units of its mass.
 
     Only the losses hold where an interval is ``tight``.
@@ -329,10 +333,17 @@ def _with_narrow(slopes: Slopes, tight: NDArray[np.bool_], upper: Vector, lower:
     by_dd = 1.0 / (d * d) - (m * m - 1) / 12
     # The middle is half of each end, the length the upper end less the lower.
     found = {
-        "value": value, "upper": 0.5 * by_m + by_d, "lower": 0.5 * by_m - by_d, "latent": -by_m,
-        "cross_upper": -0.5 * by_mm - by_md, "cross_lower": -0.5 * by_mm + by_md, "curvature": by_mm,
-        "mixed": 0.25 * by_mm - by_dd, "third_upper": 0.5 * by_mmm + by_mmd, "third_lower": 0.5 * by_mmm - by_mmd,
-    }  # fmt: skip
+        "value": value,
+        "upper": 0.5 * by_m + by_d,
+        "lower": 0.5 * by_m - by_d,
+        "latent": -by_m,
+        "cross_upper": -0.5 * by_mm - by_md,
+        "cross_lower": -0.5 * by_mm + by_md,
+        "curvature": by_mm,
+        "mixed": 0.25 * by_mm - by_dd,
+        "third_upper": 0.5 * by_mmm + by_mmd,
+        "third_lower": 0.5 * by_mmm - by_mmd,
+    }
     whole = {name: getattr(slopes, name).copy() for name in found}
     for name, part in found.items():
         whole[name][tight] = part

@@ -118,9 +118,15 @@ class Descent:
 
 
 def descend(
-    problem: LeastSquares, learning_rate: float | None = None, *, max_iter: int = 1000, tol: float = 1e-3,
-    held_out: HeldOut | None = None, n_jobs: int | None = None, verbose: bool = False,
-) -> Solution[Vector, Descent]:  # fmt: skip
+    problem: LeastSquares,
+    learning_rate: float | None = None,
+    *,
+    max_iter: int = 1000,
+    tol: float = 1e-3,
+    held_out: HeldOut | None = None,
+    n_jobs: int | None = None,
+    verbose: bool = False,
+) -> Solution[Vector, Descent]:
     r"""Steps :math:`\beta \leftarrow \beta + \eta W (y - K \beta)` from :math:`\beta = 0`.
 
     With :math:`\theta = \sum_i \beta_i \phi(x_i)` these are the steps of gradient descent in theta. They converge for
@@ -178,18 +184,23 @@ def descend(
         best = _least_loss(walk, n_jobs)
     state = Descent(walk.step, walk.largest, np.array(walk.losses), len(walk.losses) - 1)
     certificate = Certificate(
-        primal, min(best, primal), violation, state.n_iter, time.perf_counter() - begun, account.peak, status,
-        {"gradient": violation}, problem.convex,
-    )  # fmt: skip
+        primal,
+        min(best, primal),
+        violation,
+        state.n_iter,
+        time.perf_counter() - begun,
+        account.peak,
+        status,
+        {"gradient": violation},
+        problem.convex,
+    )
     return Solution(walk.beta, status, certificate, state)
 
 
 class _Walk:
     """The iterates: beta, what they leave of the targets, and the losses so far."""
 
-    def __init__(
-        self, problem: LeastSquares, learning_rate: float | None, held: ExitStack, n_jobs: int | None
-    ) -> None:
+    def __init__(self, problem: LeastSquares, learning_rate: float | None, held: ExitStack, n_jobs: int | None) -> None:
         self.problem = problem
         self.products = ExactProducts(problem.gram, held, n_jobs)
         self.largest: float | None = None
@@ -294,10 +305,10 @@ class _Walk:
             reason = (
                 f"it is above 2 / lambda_max = {most:.6g}, the largest safe step. Pass a smaller one, or "
                 "learning_rate='auto'."
-                if self.step > most else
-                "the kernel matrix has a negative eigenvalue, along which no step converges. Take another kernel, or "
-                f"fewer iterations (max_iter={count - 1})."
-            )  # fmt: skip
+                if self.step > most
+                else "the kernel matrix has a negative eigenvalue, along which no step converges. Take another kernel, "
+                f"or fewer iterations (max_iter={count - 1})."
+            )
             raise NumericalError(
                 f"gradient descent diverges with steps of {self.step:.6g}: the loss has risen from {before:.6g} to "
                 f"{loss:.6g} in iteration {count}; {reason}"

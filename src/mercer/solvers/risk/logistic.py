@@ -42,9 +42,14 @@ class LogisticWork:
 
 
 def solve_logistic(
-    problem: LogisticRisk, *, tol: float = 1e-4, max_iter: int = 100, n_jobs: int | None = None,
-    start: LogisticPoint | None = None, verbose: bool = False,
-) -> Solution[LogisticPoint, LogisticWork]:  # fmt: skip
+    problem: LogisticRisk,
+    *,
+    tol: float = 1e-4,
+    max_iter: int = 100,
+    n_jobs: int | None = None,
+    start: LogisticPoint | None = None,
+    verbose: bool = False,
+) -> Solution[LogisticPoint, LogisticWork]:
     r"""Solve a :class:`LogisticRisk`.
 
     Parameters
@@ -117,9 +122,16 @@ def solve_logistic(
     status = _status(problem, quality, tol, controls)
     steps = int(max_iter) - controls.left
     certificate = Certificate(
-        quality.primal, quality.primal - quality.gap, quality.violation, steps,
-        time.perf_counter() - begun, account.peak, status, {"error": quality.violation}, problem.convex,
-    )  # fmt: skip
+        quality.primal,
+        quality.primal - quality.gap,
+        quality.violation,
+        steps,
+        time.perf_counter() - begun,
+        account.peak,
+        status,
+        {"error": quality.violation},
+        problem.convex,
+    )
     return Solution(point, status, certificate, LogisticWork(steps, controls.products))
 
 

@@ -134,9 +134,13 @@ def _better(loss: LogLoss, decision: Matrix, newton: Vector, scaling: Vector) ->
 
 
 def descend(
-    loss: LogLoss, intercept: bool, point: LogisticPoint, multiply: Multiply, controls: Controls,
+    loss: LogLoss,
+    intercept: bool,
+    point: LogisticPoint,
+    multiply: Multiply,
+    controls: Controls,
     anchor: Matrix | float = 0.0,
-) -> tuple[LogisticPoint, Quality]:  # fmt: skip
+) -> tuple[LogisticPoint, Quality]:
     """Newton steps from ``point`` until its violation is at most the goal, or steps run out, or rounding stops them.
 
     Parameters

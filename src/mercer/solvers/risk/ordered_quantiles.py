@@ -68,9 +68,7 @@ class OrderedQuantiles:
 
     def __post_init__(self) -> None:
         n = self.gram.shape[0]
-        targets, levels, price = (
-            np.asarray(v, dtype=np.float64) for v in (self.targets, self.levels, self.price)
-        )
+        targets, levels, price = (np.asarray(v, dtype=np.float64) for v in (self.targets, self.levels, self.price))
         if self.gram.shape != (n, n) or targets.shape != (n,) or price.shape != (n,) or levels.ndim != 1:
             raise DataError(
                 f"a problem over {n} rows needs targets and prices of shape ({n},), levels of shape (m,) and a square "
@@ -94,9 +92,15 @@ class QuantilesValue:
 
 
 def solve_ordered_quantiles(
-    problem: OrderedQuantiles, *, tol: float = 1e-6, max_iter: int = -1, start: tuple[Matrix, Vector] | None = None,
-    matrix: Array | None = None, n_jobs: int | None = None, verbose: bool = False,
-) -> Solution[QuantilesValue, Matrix]:  # fmt: skip
+    problem: OrderedQuantiles,
+    *,
+    tol: float = 1e-6,
+    max_iter: int = -1,
+    start: tuple[Matrix, Vector] | None = None,
+    matrix: Array | None = None,
+    n_jobs: int | None = None,
+    verbose: bool = False,
+) -> Solution[QuantilesValue, Matrix]:
     """Solve by the method of multipliers with Newton's method inside.
 
     Parameters
@@ -139,9 +143,15 @@ def solve_ordered_quantiles(
     done = gap <= tol * max(abs(best.primal), abs(best.dual))
     status = Status.converged if done else Status.iteration_limit if steps >= limit else Status.stalled
     certificate = Certificate(
-        best.primal, best.primal - gap, best.worst, steps, time.perf_counter() - begun, account.peak, status,
+        best.primal,
+        best.primal - gap,
+        best.worst,
+        steps,
+        time.perf_counter() - begun,
+        account.peak,
+        status,
         {"stationarity": best.worst, "sum": best.excess},
-    )  # fmt: skip
+    )
     # The offsets undo every crossing but for the rounding of the sum; what is promised is an exact order.
     F = np.maximum.accumulate(best.point.F, axis=1)
     return Solution(QuantilesValue(best.point.C, best.point.b, F), status, certificate, best.U)

@@ -161,9 +161,13 @@ class NewtonPath:
     """The iterate: coefficients, latent values and cut-points, with the steps that led there."""
 
     def __init__(
-        self, problem: OrdinalProblem, K: Vector, start: OrdinalStart | None = None, work: Vector | None = None,
+        self,
+        problem: OrdinalProblem,
+        K: Vector,
+        start: OrdinalStart | None = None,
+        work: Vector | None = None,
         fixed_cuts: Vector | None = None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.problem, self.K = problem, K
         self.coefficients = np.zeros(problem.points)
         self.latent = np.zeros(problem.points)
@@ -229,9 +233,16 @@ class NewtonPath:
             gap += abs(float(self.cuts @ expansion.cut_slope))
             violations["cut-points"] = float(np.abs(expansion.cut_step()).max())
         certificate = Certificate(
-            primal, primal - gap, max(violations.values()), self.steps, seconds, peak_bytes, status, violations,
+            primal,
+            primal - gap,
+            max(violations.values()),
+            self.steps,
+            seconds,
+            peak_bytes,
+            status,
+            violations,
             self.problem.convex,
-        )  # fmt: skip
+        )
         answer = OrdinalAnswer(self.coefficients, self.latent, self.cuts, -expansion.by_row)
         return Solution(answer, status, certificate, OrdinalStart(self.coefficients, self.cuts))
 

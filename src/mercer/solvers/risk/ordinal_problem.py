@@ -167,10 +167,15 @@ class Expansion:
         inner = np.arange(k - 2)
         curvature[inner, inner + 1] = curvature[inner + 1, inner] = beside
         return cls(
-            problem.total(slopes.value), slopes, by_row, problem.at_points(by_row),
-            problem.at_points(w * slopes.curvature), ends(w * slopes.upper, w * slopes.lower), curvature,
+            problem.total(slopes.value),
+            slopes,
+            by_row,
+            problem.at_points(by_row),
+            problem.at_points(w * slopes.curvature),
+            ends(w * slopes.upper, w * slopes.lower),
+            curvature,
             cross_at_points(problem, upper, lower),
-        )  # fmt: skip
+        )
 
     @classmethod
     def in_latent(cls, problem: OrdinalLosses, slopes: Slopes) -> Expansion:
@@ -178,10 +183,15 @@ class Expansion:
         by_row = problem.weight * slopes.latent
         nothing = np.zeros(0)
         return cls(
-            problem.total(slopes.value), slopes, by_row, problem.at_points(by_row),
-            problem.at_points(problem.weight * slopes.curvature), nothing, np.zeros((0, 0)),
+            problem.total(slopes.value),
+            slopes,
+            by_row,
+            problem.at_points(by_row),
+            problem.at_points(problem.weight * slopes.curvature),
+            nothing,
+            np.zeros((0, 0)),
             np.zeros((problem.points, 0)),
-        )  # fmt: skip
+        )
 
     def cut_step(self) -> Vector:
         """Newton's step in the cut-points alone."""

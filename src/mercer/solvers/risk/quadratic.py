@@ -155,17 +155,28 @@ class AsBox:
         assert pieces is not None
         price = problem.weight / lam
         box = BoxQP(
-            problem.gram, pieces.centre, -price * pieces.below, price * pieces.above, tube=pieces.width,
-            totals=(0.0,) if problem.intercept else (), convex=problem.convex,
-        )  # fmt: skip
+            problem.gram,
+            pieces.centre,
+            -price * pieces.below,
+            price * pieces.above,
+            tube=pieces.width,
+            totals=(0.0,) if problem.intercept else (),
+            convex=problem.convex,
+        )
         tol, gradient = _BOX_TOL, None
         start = None if self.beta is None else np.clip(self.beta, box.lower, box.upper)
         for _ in range(_BOX_ROUNDS):
             left = max(self.limit - self.steps, 0) if self.limit >= 0 else -1
             solution = solve_box_qp(
-                box, tol=tol, max_iter=left, start=start, start_gradient=gradient, cache_bytes=self.cache_bytes,
-                n_jobs=self.n_jobs, verbose=self.verbose,
-            )  # fmt: skip
+                box,
+                tol=tol,
+                max_iter=left,
+                start=start,
+                start_gradient=gradient,
+                cache_bytes=self.cache_bytes,
+                n_jobs=self.n_jobs,
+                verbose=self.verbose,
+            )
             self.steps += solution.certificate.iterations
             start, gradient = solution.value.beta, solution.value.gradient
             found = self._answer(lam, start, box.linear - gradient, solution)

@@ -141,8 +141,9 @@ def _is_certain(problem: RegularizedRisk, raw: Answer, lam: float) -> bool:
     t, s = math.sqrt(2.0 * gap / lam), math.sqrt(2.0 * gap * lam)
     corners = [
         problem.penalty.mismatch(max(raw.t + i * t, 0.0), max(raw.s + j * s, 0.0) / alpha)
-        for i in (-1.0, 1.0) for j in (-1.0, 1.0)
-    ]  # fmt: skip
+        for i in (-1.0, 1.0)
+        for j in (-1.0, 1.0)
+    ]
     return min(corners) > 0 or max(corners) < 0
 
 

@@ -118,9 +118,16 @@ def solve_risk(
         found, lam = _minimise(problem, solver, tight, n <= EXACT and not isinstance(solver, ByMultipliers))
     status = _status(aim, found, solver.steps >= limit)
     certificate = Certificate(
-        found.bounds.primal, found.bounds.dual, found.worst, solver.steps, time.perf_counter() - begun, account.peak,
-        status, {"stationarity": found.worst, "complementary slackness": found.bounds.worst_row}, problem.convex,
-    )  # fmt: skip
+        found.bounds.primal,
+        found.bounds.dual,
+        found.worst,
+        solver.steps,
+        time.perf_counter() - begun,
+        account.peak,
+        status,
+        {"stationarity": found.worst, "complementary slackness": found.bounds.worst_row},
+        problem.convex,
+    )
     return Solution(RiskValue(found.c, found.b, found.Kc, found.u, lam), status, certificate, found.c)
 
 
@@ -135,9 +142,7 @@ def _choose(problem: RegularizedRisk, method: Method) -> Method:
     return method
 
 
-def _minimise(
-    problem: RegularizedRisk, solver: QuadraticSolver, aim: Aim, exact: bool
-) -> tuple[Answer, float]:
+def _minimise(problem: RegularizedRisk, solver: QuadraticSolver, aim: Aim, exact: bool) -> tuple[Answer, float]:
     if isinstance(problem.penalty, HalfSquare):
         return solver.solve(problem.alpha, aim), problem.alpha
     u = problem.weight * problem.loss.gradient(problem.targets, np.zeros(len(problem.targets)))

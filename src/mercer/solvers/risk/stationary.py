@@ -34,9 +34,14 @@ _SETTLED = 1e-9
 
 
 def solve_stationary(
-    problem: RegularizedRisk, *, tol: float = 1e-6, max_iter: int = -1, cache_bytes: int = 200 * 2**20,
-    n_jobs: int | None = None, verbose: bool = False,
-) -> Solution[RiskValue, Vector]:  # fmt: skip
+    problem: RegularizedRisk,
+    *,
+    tol: float = 1e-6,
+    max_iter: int = -1,
+    cache_bytes: int = 200 * 2**20,
+    n_jobs: int | None = None,
+    verbose: bool = False,
+) -> Solution[RiskValue, Vector]:
     r"""Coefficients with :math:`w_i \ell'(y_i, (K c)_i) + \alpha c_i = 0`, where K may be indefinite.
 
     For smooth losses by Newton's method on this system, whose steps are shortened until its residual falls; where that

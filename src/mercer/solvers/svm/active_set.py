@@ -79,9 +79,16 @@ def active_rows(point: Iterate, near: float) -> np.ndarray:
 
 
 def by_active_sets(
-    gram: GramMatrix, totals: Vector, point: Iterate, tol: float, max_iter: int, size: int, limit: int,
-    n_jobs: int | None, verbose: bool,
-) -> tuple[int, bool]:  # fmt: skip
+    gram: GramMatrix,
+    totals: Vector,
+    point: Iterate,
+    tol: float,
+    max_iter: int,
+    size: int,
+    limit: int,
+    n_jobs: int | None,
+    verbose: bool,
+) -> tuple[int, bool]:
     """Move ``point`` until its violation is at most ``tol``, the steps are used up, or rounding stops it.
 
     In the last round the gradients of rows that are not active are left as they were; the caller computes all anew.
@@ -159,9 +166,16 @@ class _ActiveSets:
     """
 
     def __init__(
-        self, gram: GramMatrix, tol: float, max_iter: int, block: Array, kept: Array, progress: Progress,
-        n_jobs: int | None, held: ExitStack,
-    ) -> None:  # fmt: skip
+        self,
+        gram: GramMatrix,
+        tol: float,
+        max_iter: int,
+        block: Array,
+        kept: Array,
+        progress: Progress,
+        n_jobs: int | None,
+        held: ExitStack,
+    ) -> None:
         self.gram, self.tol, self.max_iter, self.n_jobs = gram, tol, max_iter, n_jobs
         self.whole: RowStore | None = None
         self._block, self._kept, self._progress = block, kept, progress

@@ -60,9 +60,10 @@ class Block:
         self._F[:q], self._diagonal[:q] = point.F[rows], diagonal
         self._F[q], self._diagonal[q] = 0, 0
         before = point.beta[rows]
-        beta, lower, upper = (np.append(v, w)[: q + pad] for v, w in (
-            (before, 0.0), (point.lower[rows], -_WIDE), (point.upper[rows], _WIDE),
-        ))  # fmt: skip
+        beta, lower, upper = (
+            np.append(v, w)[: q + pad]
+            for v, w in ((before, 0.0), (point.lower[rows], -_WIDE), (point.upper[rows], _WIDE))
+        )
         groups = None if point.groups is None else point.groups[rows]
         self._steps(K, point, groups, beta, lower, upper, tolerance, max_steps)
         if not np.isfinite(self._F[:q]).all():
@@ -73,9 +74,16 @@ class Block:
         return beta[:q] - before
 
     def _steps(
-        self, K: Array, point: Iterate, groups: np.ndarray | None, beta: Vector, lower: Vector, upper: Vector,
-        tolerance: float, max_steps: int,
-    ) -> None:  # fmt: skip
+        self,
+        K: Array,
+        point: Iterate,
+        groups: np.ndarray | None,
+        beta: Vector,
+        lower: Vector,
+        upper: Vector,
+        tolerance: float,
+        max_steps: int,
+    ) -> None:
         q = len(beta)
         F, rise, fall, work, bits = self._F[:q], self._rise[:q], self._fall[:q], self._work[:q], self._bits[:q]
         diagonal, present = self._diagonal[:q], self._present[:q]
@@ -87,9 +95,23 @@ class Block:
                 set_masks(beta, lower, upper, tube, rise, fall)
                 second = np.empty_like(work)
                 steps, _ = smo_double_steps(
-                    K, diagonal, F, beta, lower, upper, tube, rise, fall, work, bits, second, second.view(bits.dtype),
-                    tolerance, least, portion,
-                )  # fmt: skip
+                    K,
+                    diagonal,
+                    F,
+                    beta,
+                    lower,
+                    upper,
+                    tube,
+                    rise,
+                    fall,
+                    work,
+                    bits,
+                    second,
+                    second.view(bits.dtype),
+                    tolerance,
+                    least,
+                    portion,
+                )
             elif groups is None:
                 set_masks(beta, lower, upper, tube, rise, fall)
                 steps, _, _ = smo_steps(
@@ -97,9 +119,23 @@ class Block:
                 )
             else:
                 steps, _ = smo_steps_in_groups(
-                    K, present, diagonal, F, beta, lower, upper, tube, groups, rise, fall, work, bits, tolerance,
-                    least, portion,
-                )  # fmt: skip
+                    K,
+                    present,
+                    diagonal,
+                    F,
+                    beta,
+                    lower,
+                    upper,
+                    tube,
+                    groups,
+                    rise,
+                    fall,
+                    work,
+                    bits,
+                    tolerance,
+                    least,
+                    portion,
+                )
             point.steps += steps
             max_steps -= steps
             if steps < portion:

@@ -110,9 +110,15 @@ class BoxQP:
 
     @classmethod
     def classification(
-        cls, gram: GramMatrix, y: Vector, upper: Vector, p: Vector | None = None, *, intercept: bool = True,
+        cls,
+        gram: GramMatrix,
+        y: Vector,
+        upper: Vector,
+        p: Vector | None = None,
+        *,
+        intercept: bool = True,
         convex: bool = True,
-    ) -> BoxQP:  # fmt: skip
+    ) -> BoxQP:
         """The dual of ``min |w|^2 / 2 + sum_i upper_i max(0, p_i - y_i (<w, phi_i> + b))``, ``beta = y alpha``.
 
         ``y`` holds signs, +1 or -1; ``p`` is ones by default, which is the C-SVC.

@@ -86,10 +86,13 @@ def solve_hard_margin(
     if matrix is not None and not controls.intercept:
         matrix = matrix * np.outer(y, y).astype(matrix.dtype)
     rounds = solve_in_rounds(
-        hulls.problem, lambda value: hulls.width(value) / hulls.sides, controls=controls,
-        start=None if start is None else hulls.shares(start), matrix=matrix,
+        hulls.problem,
+        lambda value: hulls.width(value) / hulls.sides,
+        controls=controls,
+        start=None if start is None else hulls.shares(start),
+        matrix=matrix,
         gap=lambda answer: hulls.relative_gap(answer.value),
-    )  # fmt: skip
+    )
     value = rounds.solution.value
     # Where no step helps any more, what is left is the rounding of a sum over many weights.
     room = 100.0 if rounds.solution.status is Status.stalled else 1.0
@@ -114,7 +117,12 @@ def _answer(hulls: Hulls, rounds: Rounds, controls: Controls, seconds: float) ->
     close = violation <= controls.tol and (controls.stop == "kkt" or hulls.relative_gap(value) <= controls.tol)
     status = Status.converged if close else _unfinished(rounds)
     certificate = Certificate(
-        dual * (width / slab) ** 2 if slab > 0 else np.inf, dual, violation, rounds.steps, seconds, rounds.peak_bytes,
+        dual * (width / slab) ** 2 if slab > 0 else np.inf,
+        dual,
+        violation,
+        rounds.steps,
+        seconds,
+        rounds.peak_bytes,
         status,
         {
             "stationarity": violation,
@@ -122,7 +130,7 @@ def _answer(hulls: Hulls, rounds: Rounds, controls: Controls, seconds: float) ->
             "complementary slackness": float((np.abs(beta) * excess).max()),
             "sum": parts.violations.get("sum", 0.0),
         },
-    )  # fmt: skip
+    )
     gradient = hulls.y - hulls.y * heights
     return Solution(BoxQPValue(beta, (offset,), gradient), status, certificate, signed)
 
@@ -147,5 +155,7 @@ def _not_separable(hulls: Hulls, value: BoxQPValue, controls: Controls, rounding
         f"{'' if hulls.sides == 2 else ', without an intercept'}. {same}, to the {bound:.1e} that rounding may make "
         f"of a distance (the least found is {distance:.1e}). So any function with |w| far below {1 / bound:.1e} needs "
         f"slacks that add up to {low:.4g} or more; {high:.4g} are enough. Choose a finite C, or another kernel.",
-        multipliers=shares, distance=distance, least_slack=(low, high),
-    )  # fmt: skip
+        multipliers=shares,
+        distance=distance,
+        least_slack=(low, high),
+    )

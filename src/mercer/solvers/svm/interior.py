@@ -73,9 +73,17 @@ def _factor(K: Array, diagonal: Vector) -> tuple[Array, bool] | None:
 
 
 def _step(
-    factor: tuple[Array, bool], A: Vector, t: Vector, v: Vector, below: Vector, above: Vector, residual: Vector,
-    missing: Vector, center: float, corrections: tuple[Vector | float, Vector | float],
-) -> tuple[Vector, Vector, Vector, Vector]:  # fmt: skip
+    factor: tuple[Array, bool],
+    A: Vector,
+    t: Vector,
+    v: Vector,
+    below: Vector,
+    above: Vector,
+    residual: Vector,
+    missing: Vector,
+    center: float,
+    corrections: tuple[Vector | float, Vector | float],
+) -> tuple[Vector, Vector, Vector, Vector]:
     """The Newton step of the perturbed conditions: changes of beta, of both multipliers, and of the offsets."""
     from_below = (center - corrections[0]) / t - below
     from_above = (center - corrections[1]) / v - above

@@ -44,9 +44,15 @@ class Iterate:
         """At ``start``, or at zero, which need not have the sums of the problem; ``F`` is right only at zero."""
         beta = np.zeros(len(problem.linear)) if start is None else np.clip(start, problem.lower, problem.upper)
         return cls(
-            problem.linear, problem.lower, problem.upper, beta, problem.linear.copy(), problem.tube,
-            len(problem.totals), problem.groups,
-        )  # fmt: skip
+            problem.linear,
+            problem.lower,
+            problem.upper,
+            beta,
+            problem.linear.copy(),
+            problem.tube,
+            len(problem.totals),
+            problem.groups,
+        )
 
     def fill(self, totals: Vector) -> np.ndarray:
         """Bring each sum up to its total by the weights that gain most; returns the change, which F does not know.
@@ -73,9 +79,15 @@ class Iterate:
         """
         groups = None if self.groups is None else self.groups[rows]
         return replace(
-            self, linear=self.F[rows], lower=self.lower[rows], upper=self.upper[rows], beta=self.beta[rows],
-            F=self.F[rows], groups=groups, origin=self.beta[rows],
-        )  # fmt: skip
+            self,
+            linear=self.F[rows],
+            lower=self.lower[rows],
+            upper=self.upper[rows],
+            beta=self.beta[rows],
+            F=self.F[rows],
+            groups=groups,
+            origin=self.beta[rows],
+        )
 
     @property
     def may_rise(self) -> np.ndarray:

@@ -94,6 +94,7 @@ class PairMatrix(ABC):
         certificate = rule.certificate(figures, time.perf_counter() - begun, self.nbytes)
         return Solution(BoxQPValue(beta, (offset,), F), certificate.status, certificate, beta)
 
+
 class JoinedPair(PairMatrix):
     """The matrix of two classes, of which rows are made when they are asked for, and answers with it.
 
@@ -137,9 +138,17 @@ class JoinedPair(PairMatrix):
         work = scratch_tile("steps", (5, len(beta)), _FLOAT32)
         work[0] = F
         steps: int = solve_joined(
-            self._first, self._second, self._cross, self._K, self._present, work, beta, lower, upper,
+            self._first,
+            self._second,
+            self._cross,
+            self._K,
+            self._present,
+            work,
+            beta,
+            lower,
+            upper,
             _FLOAT32_PART * tol,
-        )  # fmt: skip
+        )
         return steps
 
     def matrix(self) -> Array | None:

@@ -34,9 +34,14 @@ def nu_problem(gram: GramMatrix, y: Vector, upper: Vector, total: float, *, conv
     # Where all weights are at their bounds, rounding must not ask for more than that.
     total = min(total, float(upper[first].sum()), float(upper[~first].sum()))
     return BoxQP(
-        gram, np.zeros(len(y)), np.where(first, 0.0, -upper), np.where(first, upper, 0.0), totals=(total, -total),
-        groups=(~first).astype(np.int8), convex=convex,
-    )  # fmt: skip
+        gram,
+        np.zeros(len(y)),
+        np.where(first, 0.0, -upper),
+        np.where(first, upper, 0.0),
+        totals=(total, -total),
+        groups=(~first).astype(np.int8),
+        convex=convex,
+    )
 
 
 def solve_nu_margin(
@@ -84,25 +89,31 @@ def solve_nu_margin(
     begun = time.perf_counter()
     total = problem.totals[0]
     rounds = solve_in_rounds(
-        problem, lambda value: _rho(offsets(problem, value)), controls=controls, start=start, matrix=matrix,
+        problem,
+        lambda value: _rho(offsets(problem, value)),
+        controls=controls,
+        start=start,
+        matrix=matrix,
         size=2.0 * total,
-    )  # fmt: skip
+    )
     found = rounds.solution
     multipliers = offsets(problem, found.value)
     rho = _rho(multipliers)
     resolved = rho > total * rounds.rounding
     scale = 1.0 / rho if resolved else 1.0
     y = np.where(problem.upper > 0, 1.0, -1.0)
-    value = BoxQPValue(
-        scale * found.value.beta, (scale * 0.5 * sum(multipliers),), y + scale * found.value.gradient
-    )
+    value = BoxQPValue(scale * found.value.beta, (scale * 0.5 * sum(multipliers),), y + scale * found.value.gradient)
     parts = found.certificate
     violation = scale * parts.kkt_violation
     certificate = replace(
-        parts, kkt_violation=violation, iterations=rounds.steps, seconds=time.perf_counter() - begun,
-        peak_bytes=rounds.peak_bytes, violations={**parts.violations, "stationarity": violation},
+        parts,
+        kkt_violation=violation,
+        iterations=rounds.steps,
+        seconds=time.perf_counter() - begun,
+        peak_bytes=rounds.peak_bytes,
+        violations={**parts.violations, "stationarity": violation},
         status=_status(problem, rounds, controls, violation),
-    )  # fmt: skip
+    )
     return Solution(value, certificate.status, certificate, found.state), rho if resolved else 0.0
 
 

@@ -173,9 +173,16 @@ class Certificates(Sequence[Certificate]):
         primal, dual, violation, iterations, seconds, peak_bytes = (column[index].item() for column in self._figures())
         violations = {name: float(column[index]) for name, column in self.violations.items()}
         return Certificate(
-            primal, dual, violation, iterations, seconds, peak_bytes, STATUSES[self.status[index]],
-            {name: value for name, value in violations.items() if not np.isnan(value)}, bool(self.convex[index]),
-        )  # fmt: skip
+            primal,
+            dual,
+            violation,
+            iterations,
+            seconds,
+            peak_bytes,
+            STATUSES[self.status[index]],
+            {name: value for name, value in violations.items() if not np.isnan(value)},
+            bool(self.convex[index]),
+        )
 
     def __repr__(self) -> str:
         return f"<{len(self)} certificates>"

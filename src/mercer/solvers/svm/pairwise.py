@@ -36,15 +36,29 @@ class Method(Protocol):
     """Solves the problem of one pair, of which ``joined`` has the matrix where that is small."""
 
     def __call__(
-        self, gram: GramMatrix, y: Vector, upper: Vector, *, controls: Controls, start: Vector | None,
-        joined: PairMatrix | None, pair: Pair,
-    ) -> Answer: ...  # fmt: skip
+        self,
+        gram: GramMatrix,
+        y: Vector,
+        upper: Vector,
+        *,
+        controls: Controls,
+        start: Vector | None,
+        joined: PairMatrix | None,
+        pair: Pair,
+    ) -> Answer: ...
 
 
 def c_svc(
-    gram: GramMatrix, y: Vector, upper: Vector, *, controls: Controls, start: Vector | None,
-    joined: PairMatrix | None, pair: Pair, start_gradient: Vector | None = None,
-) -> Answer:  # fmt: skip
+    gram: GramMatrix,
+    y: Vector,
+    upper: Vector,
+    *,
+    controls: Controls,
+    start: Vector | None,
+    joined: PairMatrix | None,
+    pair: Pair,
+    start_gradient: Vector | None = None,
+) -> Answer:
     """The C-SVC of one pair of classes, by sequential minimal optimisation."""
     steps = 0
     if joined is not None and controls.intercept and controls.max_iter < 0:
@@ -54,10 +68,16 @@ def c_svc(
         start, start_gradient, steps = joined.reached
     answer = solve_box_qp(
         BoxQP.classification(gram, y, upper, intercept=controls.intercept, convex=controls.convex),
-        tol=controls.tol, stop=controls.stop, max_iter=controls.max_iter, cache_bytes=controls.cache_bytes,
-        n_jobs=controls.n_jobs, start=start, start_gradient=start_gradient,
-        matrix=None if joined is None else joined.matrix(), verbose=controls.verbose,
-    )  # fmt: skip
+        tol=controls.tol,
+        stop=controls.stop,
+        max_iter=controls.max_iter,
+        cache_bytes=controls.cache_bytes,
+        n_jobs=controls.n_jobs,
+        start=start,
+        start_gradient=start_gradient,
+        matrix=None if joined is None else joined.matrix(),
+        verbose=controls.verbose,
+    )
     certificate = replace(answer.certificate, iterations=answer.certificate.iterations + steps)
     return replace(answer, certificate=certificate)
 
@@ -139,9 +159,15 @@ class _Pairs:
             return
         start = self.answers.beta if controls.starts is None else controls.starts
         self.left = ~solve_tiny_pairs(
-            self.gram, self.upper, start, self.answers, controls.rule, controls.n_jobs, self._progress.advance,
+            self.gram,
+            self.upper,
+            start,
+            self.answers,
+            controls.rule,
+            controls.n_jobs,
+            self._progress.advance,
             controls.nu,
-        )  # fmt: skip
+        )
         if controls.nu is None:
             self.answers.state[...] = self.answers.beta
 
@@ -157,10 +183,14 @@ class _Pairs:
         elif self.layout.pairs > 1:
             gram = gram.restrict(rows, rows)
         answer = controls.method(
-            gram, y, self.upper[rows], pair=pair, controls=controls,
+            gram,
+            y,
+            self.upper[rows],
+            pair=pair,
+            controls=controls,
             start=None if controls.starts is None else self.layout.take(controls.starts, pair),
             joined=self._joined(pair, gram),
-        )  # fmt: skip
+        )
         self.answers.put(pair, answer)
         self._progress.advance()
 

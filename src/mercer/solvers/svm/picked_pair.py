@@ -68,7 +68,5 @@ class PickedPair(PairMatrix):
         work = scratch_tile("steps", (5, len(beta)), np.dtype(np.float64))
         work[0] = F
         # Room for the rounding of sums in another order.
-        steps: int = solve_picked(
-            self._matrix, self._at, self._K, self._present, work, beta, lower, upper, 0.999 * tol
-        )  # fmt: skip
+        steps: int = solve_picked(self._matrix, self._at, self._K, self._present, work, beta, lower, upper, 0.999 * tol)
         return steps

@@ -290,7 +290,14 @@ def _answer(
     else:
         status = Status.stalled if stalled else Status.iteration_limit
     certificate = Certificate(
-        primal, dual, point.violation(), point.steps, seconds, peak, status, violations(point, problem.totals),
+        primal,
+        dual,
+        point.violation(),
+        point.steps,
+        seconds,
+        peak,
+        status,
+        violations(point, problem.totals),
         problem.convex,
-    )  # fmt: skip
+    )
     return Solution(BoxQPValue(point.beta, point.offsets(), point.F), status, certificate, point.beta)

@@ -54,9 +54,15 @@ def _largest(*parts: Array) -> float:
 
 
 def solve_in_rounds(
-    problem: BoxQP, margin: Callable[[BoxQPValue], float], *, controls: Controls, start: Vector | None,
-    matrix: Array | None, size: float = 1.0, gap: Callable[[Answer], float] | None = None,
-) -> Rounds:  # fmt: skip
+    problem: BoxQP,
+    margin: Callable[[BoxQPValue], float],
+    *,
+    controls: Controls,
+    start: Vector | None,
+    matrix: Array | None,
+    size: float = 1.0,
+    gap: Callable[[Answer], float] | None = None,
+) -> Rounds:
     """Solve ever more closely, until the violation is at most ``tol`` margins.
 
     Each round starts from the last one, so that the work is about that of a single solve. It ends earlier where the
@@ -98,9 +104,15 @@ def _whole(problem: BoxQP) -> Iterator[Array]:
 
 
 def _rounds(
-    problem: BoxQP, margin: Callable[[BoxQPValue], float], controls: Controls, start: Vector | None,
-    matrix: Array | None, size: float, gap: Callable[[Answer], float] | None, entry: float,
-) -> Rounds:  # fmt: skip
+    problem: BoxQP,
+    margin: Callable[[BoxQPValue], float],
+    controls: Controls,
+    start: Vector | None,
+    matrix: Array | None,
+    size: float,
+    gap: Callable[[Answer], float] | None,
+    entry: float,
+) -> Rounds:
     rounding = rounding_of(problem.gram, entry)
     floor = 0.125 * size * rounding
     aim = max(floor, _FIRST * size * entry)
@@ -112,9 +124,15 @@ def _rounds(
     steps = peak = 0
     while True:
         solution = solve_box_qp(
-            problem, tol=aim, max_iter=limit, cache_bytes=controls.cache_bytes, n_jobs=controls.n_jobs, start=start,
-            matrix=matrix, verbose=controls.verbose,
-        )  # fmt: skip
+            problem,
+            tol=aim,
+            max_iter=limit,
+            cache_bytes=controls.cache_bytes,
+            n_jobs=controls.n_jobs,
+            start=start,
+            matrix=matrix,
+            verbose=controls.verbose,
+        )
         taken = solution.certificate.iterations
         start, steps, limit = solution.state, steps + taken, limit - taken
         peak = max(peak, solution.certificate.peak_bytes)

@@ -59,9 +59,25 @@ def on_shared_rows(K: Array, point: Iterate, tol: float, limit: int) -> None:
     while left > 0:
         portion = min(left, max(_CALL // m, 100))
         steps, _ = smo_steps_of_groups(
-            K, nowhere, K, present, diagonal, F, beta, point.lower, point.upper, begin, end, rise, fall, work,
-            work.view(np.int64), 0.9 * tol, least, portion,
-        )  # fmt: skip
+            K,
+            nowhere,
+            K,
+            present,
+            diagonal,
+            F,
+            beta,
+            point.lower,
+            point.upper,
+            begin,
+            end,
+            rise,
+            fall,
+            work,
+            work.view(np.int64),
+            0.9 * tol,
+            least,
+            portion,
+        )
         point.steps += steps
         left -= steps
         if steps < portion:

@@ -86,6 +86,10 @@ def _slack_of_soft_margin(hulls: Hulls, controls: Controls) -> float:
 
 def _solve(problem: BoxQP, tol: float, controls: Controls) -> BoxQPValue:
     return solve_box_qp(
-        problem, tol=tol, max_iter=_STEPS * len(problem.linear), cache_bytes=controls.cache_bytes,
-        n_jobs=controls.n_jobs, verbose=controls.verbose,
-    ).value  # fmt: skip
+        problem,
+        tol=tol,
+        max_iter=_STEPS * len(problem.linear),
+        cache_bytes=controls.cache_bytes,
+        n_jobs=controls.n_jobs,
+        verbose=controls.verbose,
+    ).value

@@ -120,9 +120,16 @@ def solve_box_qp(
     converged = violation <= tol and (allowed is None or allowed.excess(primal, dual) <= 1)
     status = _status(problem.convex, converged, point.steps >= limit)
     certificate = Certificate(
-        primal, dual, violation, point.steps, time.perf_counter() - begun, solver.held, status,
-        violations(point, problem.totals), problem.convex,
-    )  # fmt: skip
+        primal,
+        dual,
+        violation,
+        point.steps,
+        time.perf_counter() - begun,
+        solver.held,
+        status,
+        violations(point, problem.totals),
+        problem.convex,
+    )
     return Solution(BoxQPValue(point.beta, point.offsets(), point.F), status, certificate, point.beta)
 
 
@@ -145,9 +152,7 @@ class _Allowed:
         return (primal - dual) / limit if limit > 0 else 0.0
 
 
-def _close_gap(
-    solver: _Solver, point: Iterate, allowed: _Allowed, primal: float, dual: float
-) -> tuple[float, float]:
+def _close_gap(solver: _Solver, point: Iterate, allowed: _Allowed, primal: float, dual: float) -> tuple[float, float]:
     """Go on with smaller tolerances until the gap is small enough, or nothing moves any more."""
     aim = allowed.relative
     for _ in range(_GAP_ROUNDS):
@@ -247,9 +252,16 @@ class _Solver:
         n = len(point.beta)
         if n > WHOLE:
             held, exact = by_active_sets(
-                self.gram.astype(dtype), self.totals, point, tol, self.limit, _WORKING_SET, self.room, self.n_jobs,
+                self.gram.astype(dtype),
+                self.totals,
+                point,
+                tol,
+                self.limit,
+                _WORKING_SET,
+                self.room,
+                self.n_jobs,
                 self.verbose,
-            )  # fmt: skip
+            )
             if exact:
                 self.known = point.beta.copy(), point.F.copy()
         elif self.matrix is not None and dtype == np.float32:

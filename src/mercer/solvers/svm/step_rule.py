@@ -32,9 +32,14 @@ class StepRule:
         return np.asarray((figures[..., 2] <= self.tol) & small)
 
     def keep(
-        self, answers: PairAnswers, numbers: NDArray[np.intp], offsets: Vector, figures: Vector, seconds: float,
+        self,
+        answers: PairAnswers,
+        numbers: NDArray[np.intp],
+        offsets: Vector,
+        figures: Vector,
+        seconds: float,
         peak_bytes: int | NDArray[np.intp],
-    ) -> None:  # fmt: skip
+    ) -> None:
         """Offsets and certificates of solved pairs."""
         held = answers.certificates
         answers.offsets[numbers] = offsets

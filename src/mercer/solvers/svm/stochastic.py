@@ -204,9 +204,15 @@ def solve_by_sgd(
     converged = judge.relative_gap <= tol
     status = Status.iteration_limit if not converged else Status.converged if risk.convex else Status.stationary
     certificate = Certificate(
-        judge.primal, judge.dual, judge.violation, walk.steps, time.perf_counter() - begun, account.peak, status,
+        judge.primal,
+        judge.dual,
+        judge.violation,
+        walk.steps,
+        time.perf_counter() - begun,
+        account.peak,
+        status,
         convex=risk.convex,
-    )  # fmt: skip
+    )
     return Solution(RiskValue(judge.coefficients, epoch), status, certificate, walk)
 
 

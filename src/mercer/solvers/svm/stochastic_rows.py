@@ -84,17 +84,26 @@ class Walk:
 
 WALK = Table(
     {
-        "theta": Floats("outputs, p"), "lagged": Floats("outputs, p"), "alpha": Number(least=_SMALLEST),
-        "steps": Count(), "shift": Number(least=0), "clock": Number(least=0),
+        "theta": Floats("outputs, p"),
+        "lagged": Floats("outputs, p"),
+        "alpha": Number(least=_SMALLEST),
+        "steps": Count(),
+        "shift": Number(least=0),
+        "clock": Number(least=0),
     }
-)  # fmt: skip
+)
 """What a walk in a model file must be."""
 
 
 def _take(
-    walk: Walk, chunk: slice, loss: Loss, go: Callable[[slice, Vector], float], product: Callable[[int], Vector],
-    codes: Indices, positive: Indices,
-) -> None:  # fmt: skip
+    walk: Walk,
+    chunk: slice,
+    loss: Loss,
+    go: Callable[[slice, Vector], float],
+    product: Callable[[int], Vector],
+    codes: Indices,
+    positive: Indices,
+) -> None:
     """Let ``go`` make the steps of a chunk, one at a time where the loss has no compiled code.
 
     ``go`` takes positions in the order of the pass and, for one step, minus the slope of the loss, and returns the
@@ -235,10 +244,25 @@ class KernelRows(StochasticRows):
                 where = order[rows] if self.whole else np.arange(rows.start - first, rows.stop - first)
                 return float(
                     sgd.kernel_steps(
-                        self.held, where, order[rows], codes, positive, price, self.constant, walk.theta, walk.lagged,
-                        gathered, values, walk.steps, walk.shift, walk.clock, walk.alpha, loss.code, given,
+                        self.held,
+                        where,
+                        order[rows],
+                        codes,
+                        positive,
+                        price,
+                        self.constant,
+                        walk.theta,
+                        walk.lagged,
+                        gathered,
+                        values,
+                        walk.steps,
+                        walk.shift,
+                        walk.clock,
+                        walk.alpha,
+                        loss.code,
+                        given,
                     )
-                )  # fmt: skip
+                )
 
             _take(walk, chunk, loss, go, lambda s: values[:, order[s]], codes[order], positive)
 

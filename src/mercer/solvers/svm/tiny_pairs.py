@@ -32,9 +32,15 @@ _NOWHERE = np.empty(0, dtype=np.intp)
 
 
 def solve_tiny_pairs(
-    gram: GramMatrix, upper: Vector, start: Vector, answers: PairAnswers, rule: StepRule, n_jobs: int | None,
-    advance: Callable[[int], None], nu: float | None = None,
-) -> NDArray[np.bool_]:  # fmt: skip
+    gram: GramMatrix,
+    upper: Vector,
+    start: Vector,
+    answers: PairAnswers,
+    rule: StepRule,
+    n_jobs: int | None,
+    advance: Callable[[int], None],
+    nu: float | None = None,
+) -> NDArray[np.bool_]:
     """Solve what pairs have at most ``MOST`` rows and are easy; says which have been solved, (p,).
 
     Parameters
@@ -66,9 +72,15 @@ class _TinyPairs:
     """The classes that are in tiny pairs, and their part of the kernel matrix."""
 
     def __init__(
-        self, gram: GramMatrix, upper: Vector, start: Vector, answers: PairAnswers, rule: StepRule,
-        solved: NDArray[np.bool_], nu: float | None,
-    ) -> None:  # fmt: skip
+        self,
+        gram: GramMatrix,
+        upper: Vector,
+        start: Vector,
+        answers: PairAnswers,
+        rule: StepRule,
+        solved: NDArray[np.bool_],
+        nu: float | None,
+    ) -> None:
         self.nu, self.eps = nu, float(np.finfo(gram.dtype).eps)
         self.upper, self.start, self.answers, self.rule, self.solved = upper, start, answers, rule, solved
         layout = answers.layout
@@ -138,9 +150,17 @@ class _TinyPairs:
                 )
             else:
                 solve_nu_with_later(
-                    *place, self.upper, 0.5 * self.nu, self.eps, *values, self.answers.state, *parts, rule.tol,
-                    EXACT_TOL, rule.limit,
-                )  # fmt: skip
+                    *place,
+                    self.upper,
+                    0.5 * self.nu,
+                    self.eps,
+                    *values,
+                    self.answers.state,
+                    *parts,
+                    rule.tol,
+                    EXACT_TOL,
+                    rule.limit,
+                )
             solved &= rule.accepts(figures)
             if solved.any():
                 self._keep(i, offsets, figures, solved, (time.perf_counter() - begun) / solved.sum())

@@ -115,9 +115,13 @@ def interior_round(K: Array, point: Iterate) -> None:
     slope = point.F[rows] - point.tube * sign
     A = point.membership()[rows]
     after = interior_point(
-        block, slope + block @ before, np.where(sign > 0, 0.0, point.lower[rows]),
-        np.where(sign < 0, 0.0, point.upper[rows]), A, A.T @ before,
-    )  # fmt: skip
+        block,
+        slope + block @ before,
+        np.where(sign > 0, 0.0, point.lower[rows]),
+        np.where(sign < 0, 0.0, point.upper[rows]),
+        A,
+        A.T @ before,
+    )
     change = after - before
     if change @ slope - 0.5 * (change @ block @ change) > 0:
         point.beta[rows] = after
