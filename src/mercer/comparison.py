@@ -11,12 +11,12 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from mercer._errors import DataError, IndefiniteKernelError, NumericalError, ParameterError
+from mercer._types import Array
 from mercer.data.columns import MixedRows
 from mercer.data.objects import Objects
 from mercer.data.seeds import generator
 from mercer.data.vectors import column_names
 from mercer.engine import memory, tiles
-from mercer.engine.tiles import Array
 from mercer.estimators._base import bind_columns
 from mercer.gram import Gram, PrecomputedGram
 from mercer.gram.evaluated import evaluated

@@ -14,14 +14,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from mercer._errors import ParameterError
+from mercer._types import Vector
 from mercer.kernels.parameters import Parameter, whole_vector
 
 __all__ = ["Gamma", "HalfNormal", "InverseGamma", "LogNormal", "Normal", "Prior"]
 
-Vector = NDArray[np.float64]
 
 _LOG_ROOT_TWO_PI = 0.5 * math.log(2.0 * math.pi)
 

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mercer._errors import DataError, IndefiniteKernelError, ParameterError
+from mercer._types import Matrix
 from mercer.data.seeds import generator
 from mercer.data.vectors import column_names
 from mercer.estimators._base import bind_columns
@@ -24,7 +25,6 @@ from mercer.solvers.spectral.eigenpairs import Eigenproblem, solve
 
 __all__ = ["Eigenfunctions", "eigenfunctions"]
 
-Array = NDArray[np.float64]
 # Shares of the largest root of a weight that count for signs, and how near sizes of values are called equal.
 _SEEN, _EQUAL = 1e-4, 1e-6
 
@@ -47,15 +47,15 @@ class Eigenfunctions:
         What calls need: rows of the sample, their coefficients, and how many threads.
     """
 
-    eigenvalues: Array
+    eigenvalues: Matrix
     trace: float
     kernel: Kernel | None
     certificate: Certificate
     _rows: Any = field(repr=False)
-    _weights: Array = field(repr=False)
+    _weights: Matrix = field(repr=False)
     _n_jobs: int | None = field(repr=False)
 
-    def __call__(self, X: Any) -> Array:
+    def __call__(self, X: Any) -> Matrix:
         """Values at the rows of ``X``, shape (m, k); for ``"precomputed"``, at rows of kernel values (m, n).
 
         Rounding of kernel values is multiplied by the quotient of the largest eigenvalue and that of the function.
@@ -190,7 +190,7 @@ def _read(kernel: Any, X: Any, gamma: Any) -> tuple[Kernel, Any]:
     return made, rows
 
 
-def _signs(vectors: NDArray[np.floating], scale: Array) -> Array:
+def _signs(vectors: NDArray[np.floating], scale: Matrix) -> Matrix:
     """1 or -1 for each eigenvector, so that the largest value of its function on the sample, in size, is positive.
 
     Values do not depend on whether a row counts twice or is there twice, as entries of the vector do. Of values that

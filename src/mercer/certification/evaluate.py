@@ -10,10 +10,11 @@ import math
 
 import numpy as np
 
+from mercer._types import Vector
 from mercer.estimators._single_expansion import feasible
 from mercer.losses import HalfSquare
 from mercer.solvers.linear.linear_system import LinearSystem
-from mercer.solvers.matrix import GramMatrix, Vector
+from mercer.solvers.matrix import GramMatrix
 from mercer.solvers.risk.certify import Bounds, balanced, bounds
 from mercer.solvers.risk.logistic_problem import LogisticPoint, LogisticRisk, Quality, gap_of, inner
 from mercer.solvers.risk.newton import best_offset

@@ -9,7 +9,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from mercer._errors import DataError, ParameterError
-from mercer.solvers.matrix import Vector
+from mercer._types import Vector
 
 
 @dataclass(frozen=True, eq=False)

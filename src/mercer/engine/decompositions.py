@@ -11,15 +11,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mercer._types import Matrix
 from mercer.engine import threads
 from mercer.engine.routines import call_checked, integer_dtype
-
-Array = NDArray[np.float64]
 
 _DOUBLE = np.dtype(np.float64)
 
 
-def largest_eigenpairs(matrix: Array, count: int) -> tuple[Array, Array]:
+def largest_eigenpairs(matrix: Matrix, count: int) -> tuple[Matrix, Matrix]:
     """The ``count`` largest eigenvalues of a symmetric matrix, ascending, and their eigenvectors as rows.
 
     The matrix, C-ordered, is overwritten. Some builds of LAPACK lose eigenvectors of one of many equal eigenvalues;
@@ -53,7 +52,7 @@ def largest_eigenpairs(matrix: Array, count: int) -> tuple[Array, Array]:
     return values[n - count :], vectors[n - count :]
 
 
-def all_eigenpairs(matrix: Array) -> tuple[Array, Array]:
+def all_eigenpairs(matrix: Matrix) -> tuple[Matrix, Matrix]:
     """All eigenvalues of a symmetric matrix, ascending, and the eigenvectors as rows, which take its place.
 
     Raises
@@ -73,7 +72,7 @@ def all_eigenpairs(matrix: Array) -> tuple[Array, Array]:
     return values, matrix
 
 
-def singular_values(matrix: Array) -> tuple[Array, Array, Array]:
+def singular_values(matrix: Matrix) -> tuple[Matrix, Matrix, Matrix]:
     """The thin decomposition ``U diag(s) Vt`` of a matrix (m, d), which is overwritten.
 
     Raises
@@ -128,7 +127,7 @@ def invert_indefinite(factor: NDArray[Any], pivots: NDArray[np.int32]) -> None:
     threads.abandonable(lambda: call_checked("sytri", dtype, b"L", n, factor, n, places, work))
 
 
-def factor_pivoted(matrix: Array, tolerance: float) -> tuple[NDArray[np.intp], int]:
+def factor_pivoted(matrix: Matrix, tolerance: float) -> tuple[NDArray[np.intp], int]:
     """Pivoted Cholesky, ``P^T A P = L L^T``, in the place of the upper triangle: the order of the rows, and the rank.
 
     It ends where no pivot is above ``tolerance``.
@@ -147,7 +146,7 @@ def factor_pivoted(matrix: Array, tolerance: float) -> tuple[NDArray[np.intp], i
     return pivots.astype(np.intp) - 1, int(rank[0])
 
 
-def _checked(matrix: Array, square: bool = True) -> Array:
+def _checked(matrix: Matrix, square: bool = True) -> Matrix:
     if matrix.dtype != _DOUBLE or matrix.ndim != 2 or not matrix.flags.c_contiguous:
         raise TypeError(f"LAPACK needs C-ordered matrices of float64; got {matrix.dtype} {matrix.strides}.")
     if square and matrix.shape[0] != matrix.shape[1]:

@@ -11,11 +11,10 @@ the same place: the bits are the same for any number of threads. BLAS's own thre
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from mercer._types import AnyArray
 from mercer.engine import threads
 from mercer.engine.routines import PREFIX, add_product, add_square, by_triangle, call_checked, row_step
 from mercer.engine.tiles import scratch, spans
@@ -32,7 +31,6 @@ __all__ = [
     "square_triangle",
 ]
 
-Array = NDArray[Any]
 
 # Sides of the blocks on the diagonal, and the most columns of a block beside them.
 _SIDE, _WIDE = 256, 1024
@@ -42,7 +40,7 @@ _WHOLE = 512
 _ALONE = 2**21
 
 
-def _check(*arrays: Array) -> np.dtype:
+def _check(*arrays: AnyArray) -> np.dtype:
     """The common type of arrays that LAPACK may write into; anything else is a mistake of ours."""
     dtype = arrays[0].dtype
     for array in arrays:
@@ -53,13 +51,13 @@ def _check(*arrays: Array) -> np.dtype:
     return dtype
 
 
-def _whole(routine: str, square: Array, *letters: bytes) -> int:
+def _whole(routine: str, square: AnyArray, *letters: bytes) -> int:
     """One of LAPACK's own routines on the upper triangle of a square part of an array."""
     dtype, n = square.dtype, len(square)
     return call_checked(routine, dtype, b"L", *letters, n, square, max(row_step(square, dtype), 1))
 
 
-def factor_cholesky(matrix: Array) -> int:
+def factor_cholesky(matrix: AnyArray) -> int:
     """``L L^T`` of a matrix, in its upper triangle; 0, or the number of the first pivot that is not positive.
 
     >>> A = np.array([[4.0, 2.0], [2.0, 5.0]])
@@ -87,11 +85,11 @@ def factor_cholesky(matrix: Array) -> int:
     return 0
 
 
-def _divide(matrix: Array, k: slice, columns: slice) -> Callable[[], None]:
+def _divide(matrix: AnyArray, k: slice, columns: slice) -> Callable[[], None]:
     return lambda: by_triangle("trsm", matrix[k, k], matrix[k, columns], transposed=True)
 
 
-def _update(matrix: Array, k: slice, rows: slice, columns: slice) -> Callable[[], None]:
+def _update(matrix: AnyArray, k: slice, rows: slice, columns: slice) -> Callable[[], None]:
     """``A_ij -= U_ki^T U_kj``, of a block on the diagonal its upper triangle."""
     if rows == columns:
         return lambda: add_square(matrix[rows, rows], matrix[k, rows], alpha=-1.0, turned=True)
@@ -102,7 +100,7 @@ def _cut(part: slice, step: int) -> list[slice]:
     return [slice(part.start + s.start, part.start + s.stop) for s in spans(part.stop - part.start, step)]
 
 
-def invert_cholesky(factor: Array) -> int:
+def invert_cholesky(factor: AnyArray) -> int:
     """``(L L^T)^-1`` in the place of ``L``, in the upper triangle; 0, or the number of a pivot that is 0.
 
     >>> A = np.array([[1.0, 1.0], [0.0, 1.0]])
@@ -115,7 +113,7 @@ def invert_cholesky(factor: Array) -> int:
     return failed
 
 
-def invert_triangle(factor: Array) -> int:
+def invert_triangle(factor: AnyArray) -> int:
     """``L^-1`` in the place of ``L``; 0, or the number of a pivot that is 0.
 
     >>> A = np.array([[2.0, 1.0], [0.0, 1.0]])
@@ -138,7 +136,7 @@ def invert_triangle(factor: Array) -> int:
     return 0
 
 
-def _inverse_rows(factor: Array, rows: slice, k: slice, above: Array) -> Callable[[], None]:
+def _inverse_rows(factor: AnyArray, rows: slice, k: slice, above: AnyArray) -> Callable[[], None]:
     def work() -> None:
         block = factor[rows, k]
         by_triangle("trmm", factor[rows, rows], block)
@@ -149,7 +147,7 @@ def _inverse_rows(factor: Array, rows: slice, k: slice, above: Array) -> Callabl
     return work
 
 
-def square_triangle(factor: Array) -> None:
+def square_triangle(factor: AnyArray) -> None:
     """``L^T L`` in the place of ``L``, in the upper triangle.
 
     >>> A = np.array([[2.0, 1.0], [0.0, 3.0]])
@@ -175,7 +173,7 @@ def square_triangle(factor: Array) -> None:
                 factor[k, k] += corner
 
 
-def _square_rows(factor: Array, rows: slice, k: slice) -> Callable[[], None]:
+def _square_rows(factor: AnyArray, rows: slice, k: slice) -> Callable[[], None]:
     """``U_i U_k^T`` for rows i above k, whose entries right of k are not written before the last of these is done."""
 
     def work() -> None:
@@ -187,11 +185,11 @@ def _square_rows(factor: Array, rows: slice, k: slice) -> Callable[[], None]:
     return work
 
 
-def _square_corner(factor: Array, k: slice, corner: Array) -> Callable[[], None]:
+def _square_corner(factor: AnyArray, k: slice, corner: AnyArray) -> Callable[[], None]:
     return lambda: add_square(corner, factor[k, k.stop :], beta=0.0)
 
 
-def solve_triangle(factor: Array, rows: Array, *, transposed: bool = False) -> None:
+def solve_triangle(factor: AnyArray, rows: AnyArray, *, transposed: bool = False) -> None:
     """``L^-1 b`` in the place of every row ``b``; with ``transposed``, ``L^-T b``.
 
     >>> A, b = np.array([[2.0, 1.0], [0.0, 1.0]]), np.array([[4.0, 5.0]])
@@ -202,7 +200,7 @@ def solve_triangle(factor: Array, rows: Array, *, transposed: bool = False) -> N
     _apply("trsm", factor, rows, transposed)
 
 
-def multiply_triangle(factor: Array, rows: Array, *, transposed: bool = False) -> None:
+def multiply_triangle(factor: AnyArray, rows: AnyArray, *, transposed: bool = False) -> None:
     """``L b`` in the place of every row ``b``; with ``transposed``, ``L^T b``.
 
     >>> A, b = np.array([[2.0, 1.0], [0.0, 1.0]]), np.array([[2.0, 3.0]])
@@ -213,7 +211,7 @@ def multiply_triangle(factor: Array, rows: Array, *, transposed: bool = False) -
     _apply("trmm", factor, rows, transposed)
 
 
-def _apply(routine: str, factor: Array, rows: Array, transposed: bool) -> None:
+def _apply(routine: str, factor: AnyArray, rows: AnyArray, transposed: bool) -> None:
     _check(factor, rows)
 
     def work(part: slice) -> Callable[[], None]:
@@ -223,7 +221,7 @@ def _apply(routine: str, factor: Array, rows: Array, transposed: bool) -> None:
         threads.run([work(part) for part in spans(len(rows), _SIDE)])
 
 
-def solve_cholesky(factor: Array, rows: Array) -> None:
+def solve_cholesky(factor: AnyArray, rows: AnyArray) -> None:
     """``(L L^T)^-1 b`` in the place of every row ``b``.
 
     >>> A, b = np.array([[2.0, 1.0], [0.0, 1.0]]), np.array([[4.0, 4.0]])
@@ -235,7 +233,7 @@ def solve_cholesky(factor: Array, rows: Array) -> None:
     solve_triangle(factor, rows, transposed=True)
 
 
-def multiply(left: Array, right: Array, out: Array | None = None) -> Array:
+def multiply(left: AnyArray, right: AnyArray, out: AnyArray | None = None) -> AnyArray:
     """``left @ right`` by strips of rows.
 
     >>> multiply(np.eye(2), np.array([[1.0], [2.0]])).tolist()

@@ -14,12 +14,10 @@ import re
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg import cython_blas, cython_lapack
 
 from mercer._errors import MercerError
-
-Array = NDArray[Any]
+from mercer._types import AnyArray
 
 PREFIX = {np.dtype(np.float32): "s", np.dtype(np.float64): "d"}
 _REAL = {np.dtype(np.float32): ctypes.c_float, np.dtype(np.float64): ctypes.c_double}
@@ -99,7 +97,7 @@ def call_checked(routine: str, dtype: np.dtype, *arguments: Any) -> int:
     return int(info[0])
 
 
-def row_step(array: Array, dtype: np.dtype) -> int:
+def row_step(array: AnyArray, dtype: np.dtype) -> int:
     """From one row to the next, in entries."""
     if array.dtype != dtype or dtype not in PREFIX or array.ndim != 2:
         raise TypeError(f"BLAS needs matrices of one type; got {array.dtype} in {array.ndim} dimensions.")
@@ -112,9 +110,9 @@ def row_step(array: Array, dtype: np.dtype) -> int:
 
 
 def add_product(
-    target: Array,
-    left: Array,
-    right: Array,
+    target: AnyArray,
+    left: AnyArray,
+    right: AnyArray,
     *,
     alpha: float = 1.0,
     beta: float = 1.0,
@@ -141,7 +139,9 @@ def add_product(
     call("gemm", dtype, *forms, n, m, inner, alpha, right, steps[2], left, steps[1], beta, target, steps[0])
 
 
-def add_square(target: Array, part: Array, *, alpha: float = 1.0, beta: float = 1.0, turned: bool = False) -> None:
+def add_square(
+    target: AnyArray, part: AnyArray, *, alpha: float = 1.0, beta: float = 1.0, turned: bool = False
+) -> None:
     """``beta target + alpha part part^T``, or ``part^T part`` with ``turned``, in the upper triangle of ``target``.
 
     >>> A = np.zeros((2, 2))
@@ -159,7 +159,13 @@ def add_square(target: Array, part: Array, *, alpha: float = 1.0, beta: float = 
 
 
 def by_triangle(
-    routine: str, triangle: Array, block: Array, *, right: bool = False, transposed: bool = False, alpha: float = 1.0
+    routine: str,
+    triangle: AnyArray,
+    block: AnyArray,
+    *,
+    right: bool = False,
+    transposed: bool = False,
+    alpha: float = 1.0,
 ) -> None:
     """``trsm`` or ``trmm`` with an upper ``triangle`` U on ``block`` in place: ``alpha op(U) B``.
 

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mercer._types import Array
 from mercer.engine import threads
 from mercer.engine.progress import Progress
 from mercer.loops.transpose import transpose
@@ -31,7 +32,6 @@ PARTIAL_BYTES = 2**28
 # A strip that is copied: a few milliseconds.
 _STRIP_ENTRIES = 2**20
 
-Array = NDArray[np.floating]
 Fill = Callable[[slice, slice, Array], None]
 
 _scratch = threading.local()

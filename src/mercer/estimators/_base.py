@@ -11,6 +11,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_array, validate_data
 
 from mercer._errors import DataError, MercerWarning, ParameterError, warn_user
+from mercer._types import Vector
 from mercer.data.advice import advised
 from mercer.data.columns import MixedRows
 from mercer.data.fitted import Fitted
@@ -41,7 +42,6 @@ from mercer.kernels.modifiers import On, Warped
 from mercer.kernels.objects import ObjectKernel
 from mercer.loops.picked import is_finite
 from mercer.solvers.curvature import SAMPLE
-from mercer.solvers.matrix import Vector
 
 
 class KernelEstimator(BaseEstimator, OneBlasThread):

@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mercer._errors import MercerWarning, warn_user
+from mercer._types import Vector
 from mercer.losses.loss import Loss
-from mercer.solvers.matrix import Vector
 
 # Losses other than the squared one have their lowest value near the mean, not at it: no more than this is a difference.
 _SLACK = 0.01

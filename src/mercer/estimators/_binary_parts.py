@@ -10,12 +10,12 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from mercer._errors import ParameterError
+from mercer._types import Matrix, Vector
 from mercer.data.fitted import Fitted
 from mercer.data.statements import Count, Each, Either, Floats, Is, Labels, Maybe, Number, Whole, Word
 from mercer.estimators._fitted import FitRows, FittedKernel, outputs
 from mercer.estimators._latent_predictions import LatentPredictions
 from mercer.kernels import Kernel
-from mercer.solvers.gaussian.covariance import Matrix, Vector
 from mercer.solvers.gaussian.search import Search
 from mercer.solvers.solution import Certificate, Status
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from mercer.solvers.matrix import Vector
+from mercer._types import Vector
 
 
 @dataclass(frozen=True, eq=False)

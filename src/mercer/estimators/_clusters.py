@@ -11,6 +11,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from mercer._errors import ParameterError
+from mercer._types import Vector
 from mercer.data.columns import MixedRows
 from mercer.data.fitted import Fitted
 from mercer.data.objects import Objects
@@ -26,7 +27,6 @@ from mercer.maps.nystroem import NystroemMap
 from mercer.solvers.clustering.kmeans import working_bytes
 from mercer.solvers.clustering.primal_means import Coordinates, by_parts, squared_norms
 from mercer.solvers.clustering.starts import Start
-from mercer.solvers.matrix import Vector
 from mercer.solvers.solution import Certificate
 
 _WORDS = ("k-means++", "random")

@@ -8,11 +8,11 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from mercer._types import Vector
 from mercer.estimators._distinct import row_keys, same_rows
 from mercer.kernels import Kernel
 from mercer.kernels.vector.columnwise import White
 from mercer.loops.copies import share_in_turn
-from mercer.solvers.matrix import Vector
 
 # Rows of many columns are first compared in so many of them.
 _COLUMNS = 16

@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from mercer.engine.tiles import Array, Fill, spans
+from mercer._types import Array, Vector
+from mercer.engine.tiles import Fill, spans
 from mercer.kernels import Kernel
 from mercer.kernels.inputs import Rows
 from mercer.kernels.plan import Plan, check_finite
-from mercer.solvers.matrix import Vector
 
 
 @dataclass(frozen=True, eq=False)

@@ -14,10 +14,9 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import NDArray
 
 from mercer._errors import DegenerateKernelWarning, warn_user
-from mercer.engine.tiles import Array
+from mercer._types import Array, Positions
 from mercer.estimators._distinct import equal_rows, same_rows
 from mercer.kernels.base import Expression
 from mercer.kernels.inputs import Rows
@@ -37,8 +36,7 @@ _UNEVEN = 1e10
 # The share of rows that may resemble another one: columns of very different scales leave a few neighbours by chance.
 _WITH_NEIGHBOURS = 1 / 8
 
-Index = NDArray[np.intp]
-Block = Callable[[Index, Index], Array]
+Block = Callable[[Positions, Positions], Array]
 
 
 def warn_if_degenerate(learner: Any, kernel: Kernel | None, X: Any, block: Block | None = None) -> None:
@@ -72,12 +70,12 @@ def warn_if_degenerate(learner: Any, kernel: Kernel | None, X: Any, block: Block
     _warn(learner, kernel, X if known else None, chosen, not constant)
 
 
-def _spread(n: int, count: int) -> Index:
+def _spread(n: int, count: int) -> Positions:
     return np.unique(np.linspace(0, n - 1, min(n, count)).round().astype(np.intp))
 
 
 def _entries(kernel: Kernel, X: Any) -> Block:
-    def at(rows: Index, columns: Index) -> Array:
+    def at(rows: Positions, columns: Positions) -> Array:
         left = Rows(X[rows])
         right = left if rows is columns else Rows(X[columns])
         out = np.empty((len(rows), len(columns)))
@@ -91,7 +89,7 @@ def _is_uneven(size: Array) -> bool:
     return float(size.max()) > _UNEVEN * min(float(size.min()), 1.0)
 
 
-def _resemble_nothing(K: Array, rows: Index, columns: Index, size: Array, X: Any) -> bool:
+def _resemble_nothing(K: Array, rows: Positions, columns: Positions, size: Array, X: Any) -> bool:
     """Whether nearly all rows have values of 0 with all others, beside ``size``, their values with themselves.
 
     X is None where the rows are not known, and may be equal.
@@ -105,7 +103,7 @@ def _resemble_nothing(K: Array, rows: Index, columns: Index, size: Array, X: Any
     return len(np.unique(i)) <= _WITH_NEIGHBOURS * len(rows)
 
 
-def _warn(learner: Any, kernel: Kernel | None, X: Any, chosen: Index, diagonal: bool) -> None:
+def _warn(learner: Any, kernel: Kernel | None, X: Any, chosen: Positions, diagonal: bool) -> None:
     what = (
         "values between different rows are 0 beside those of a row with itself, so that rows resemble themselves alone"
         if diagonal
@@ -128,7 +126,7 @@ def _warn_of_sizes(learner: Any, kernel: Kernel, size: Array) -> None:
     )
 
 
-def _advice(kernel: Kernel | None, X: Any, chosen: Index, diagonal: bool) -> str:
+def _advice(kernel: Kernel | None, X: Any, chosen: Positions, diagonal: bool) -> str:
     """Which parameter to change, and a good value for it."""
     if kernel is None or X is None:
         return "Compute it with a kernel of another width, or on scaled columns."

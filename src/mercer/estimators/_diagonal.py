@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from mercer._errors import DataError, ParameterError
-from mercer.solvers.matrix import Vector
+from mercer._types import Vector
 
 # Differences in units of rounding that say nothing.
 _ROUNDING = 1e3

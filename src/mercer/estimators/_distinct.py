@@ -8,10 +8,10 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
+from mercer._types import Vector
 from mercer.data.columns import MixedRows
 from mercer.data.objects import Objects
 from mercer.engine.tiles import spans
-from mercer.solvers.matrix import Vector
 
 Keys = NDArray[np.uint64]
 _ROWS = 4096

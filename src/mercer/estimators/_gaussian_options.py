@@ -8,6 +8,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from mercer._errors import DataError, ParameterError
+from mercer._types import Matrix, Vector
 from mercer.data.columns import MixedRows
 from mercer.data.objects import Objects
 from mercer.engine.tiles import spans
@@ -17,7 +18,6 @@ from mercer.kernels import ExpSineSquared, Kernel, Periodic
 from mercer.kernels.inputs import Rows
 from mercer.kernels.modifiers import On, Warped
 from mercer.kernels.parameters import Parameter, check_bounds
-from mercer.solvers.gaussian.covariance import Matrix, Vector
 
 NOISE_BOUNDS = (1e-8, 1e5)
 # Rows of a block of which the diagonal alone is needed.

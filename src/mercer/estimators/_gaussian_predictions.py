@@ -14,6 +14,7 @@ from sklearn.utils import check_array, check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from mercer._errors import DataError, MercerWarning, ParameterError, warn_user
+from mercer._types import Matrix, Vector
 from mercer.data.advice import advised
 from mercer.data.vectors import column_names
 from mercer.engine import memory
@@ -30,7 +31,7 @@ from mercer.kernels.domain import checked_rows
 from mercer.kernels.inputs import Rows
 from mercer.kernels.plan import diagonal
 from mercer.solvers.gaussian.condition import resume
-from mercer.solvers.gaussian.covariance import Covariance, Matrix, Vector
+from mercer.solvers.gaussian.covariance import Covariance
 from mercer.solvers.gaussian.posterior import LeftOut, Posterior, extend
 from mercer.solvers.gaussian.regression import GaussianRegression
 from mercer.solvers.gaussian.trend import Trend, TrendFit

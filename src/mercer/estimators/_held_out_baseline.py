@@ -7,13 +7,9 @@ from contextlib import suppress
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from mercer._errors import MemoryBudgetError, MercerWarning, warn_user
-from mercer.solvers.matrix import Vector
-
-Index = NDArray[np.intp]
-Matrix = NDArray[np.float64]
+from mercer._types import Matrix, Positions, Vector
 
 # Rows that show cheaply whether most of all rows are worth a fit.
 _SAMPLE = 256
@@ -25,7 +21,7 @@ _DEVIATIONS = 2.0
 
 
 def warn_if_held_out_is_worse(
-    learner: str, gram: Any, y: Matrix, weight: Vector, fit: Callable[[Index], Matrix], remedy: str
+    learner: str, gram: Any, y: Matrix, weight: Vector, fit: Callable[[Positions], Matrix], remedy: str
 ) -> None:
     """Warn if an expansion in four fifths of the rows is worse at the others than the mean of the four fifths.
 
@@ -70,7 +66,7 @@ def warn_if_held_out_is_worse(
 
 
 def _worse(
-    gram: Any, y: Matrix, weight: Vector, others: Index, kept: Index, coefficients: Matrix
+    gram: Any, y: Matrix, weight: Vector, others: Positions, kept: Positions, coefficients: Matrix
 ) -> tuple[int, float, float] | None:
     """The first target that is predicted worse than by the mean, and both mean squared errors; None if none is."""
     errors = y[others] - np.asarray(gram.restrict(others, kept) @ coefficients, dtype=np.float64)

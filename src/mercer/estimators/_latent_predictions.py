@@ -11,6 +11,7 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from mercer._errors import DataError, ParameterError
+from mercer._types import Matrix, Vector
 from mercer.engine import memory, threads
 from mercer.engine.progress import Progress
 from mercer.engine.tiles import spans
@@ -20,7 +21,6 @@ from mercer.kernels import Kernel
 from mercer.kernels.inputs import Rows
 from mercer.kernels.plan import diagonal as kernel_diagonal
 from mercer.solvers.gaussian.averages import logistic_average, probit_average, softmax_average
-from mercer.solvers.gaussian.covariance import Matrix, Vector
 from mercer.solvers.gaussian.latent import LatentPosterior
 
 # Kernel values of new rows that are worked on at once.

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from mercer.solvers.matrix import Vector
+from mercer._types import Vector
 
 
 def laid_out_as(X: Any, values: Vector) -> Any:

@@ -8,14 +8,13 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from mercer._types import Positions, Vector
 from mercer.estimators._one_vs_one import join, multiplier, pair_values
 from mercer.gram import Gram, PrecomputedGram
-from mercer.solvers.matrix import Vector
 from mercer.solvers.svm.pair_answers import Certificates, PairAnswers, PairLayout
 
 FOLDS = 5
 
-Positions = NDArray[np.intp]
 Solver = Callable[[Gram | PrecomputedGram, Positions, Positions], PairAnswers]
 
 

@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from mercer._types import Vector
 from mercer.estimators._base import KernelEstimator
 from mercer.estimators._class_rows import ClassRows
 from mercer.estimators._copies import Copies
-from mercer.solvers.matrix import Vector
 from mercer.solvers.svm.pair_answers import PairAnswers
 
 

@@ -11,18 +11,16 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from mercer._errors import DataError, MercerWarning, ParameterError, warn_user
+from mercer._types import Array, Vector
 from mercer.data.fitted import Fitted
 from mercer.data.statements import Count, Floats, Maybe, Word
 from mercer.engine import settings
-from mercer.engine.tiles import Array
 from mercer.estimators._base import KernelEstimator
 from mercer.estimators._diagonal import diagonal_of_new
 from mercer.estimators._fitted import FitRows
 from mercer.gram import Gram
 from mercer.gram.nearest import smallest
 from mercer.kernels.geometry import Ranking, ranking
-
-Vector = NDArray[np.float64]
 
 # Differences of k below so many units in the last place of what they are differences of are rounding.
 _ROUNDING = 4

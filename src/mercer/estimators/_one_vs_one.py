@@ -7,12 +7,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from mercer._types import Vector
 from mercer.engine import memory, threads
 from mercer.engine.tiles import TILE
 from mercer.gram import Gram, PrecomputedGram
 from mercer.kernels.plan import check_finite
 from mercer.loops.pairs import tally_pairs
-from mercer.solvers.matrix import Vector
 from mercer.solvers.solution import Certificate, Status
 from mercer.solvers.svm.pair_answers import STATUSES, Certificates, PairAnswers, PairLayout
 

@@ -13,6 +13,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from mercer._errors import DataError, MercerWarning, ParameterError, warn_user
+from mercer._types import Vector
 from mercer.data.fitted import Fitted
 from mercer.data.statements import Count, Floats, Number, Whole
 from mercer.engine import memory
@@ -25,7 +26,7 @@ from mercer.estimators._primal import PrimalWeights
 from mercer.gram import Gram, PrecomputedGram
 from mercer.kernels import RBF
 from mercer.losses import Loss, Softmax
-from mercer.solvers.matrix import Vector, whole_matrix
+from mercer.solvers.matrix import whole_matrix
 from mercer.solvers.online.budgeted import learn, learn_by_merging, whole_fits
 from mercer.solvers.online.schedules import NAMES, check_step_sizes, step_sizes
 from mercer.solvers.online.state import STRATEGIES, WALK, OnlineProblem, OnlineState

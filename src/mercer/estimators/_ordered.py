@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mercer._errors import DataError, ParameterError
+from mercer._types import Vector
 from mercer.estimators._targets import check_labels
-from mercer.solvers.matrix import Vector
 from mercer.solvers.risk.cumulative_links import Link
 
 DECISIONS = ("mode", "median", "mean")

@@ -9,11 +9,11 @@ from collections.abc import Callable
 import numpy as np
 
 from mercer._errors import MercerWarning, NumericalError, warn_user
+from mercer._types import Vector
 from mercer.engine import memory, settings, threads
 from mercer.kernels.parameters import Parameter
 from mercer.solvers.gaussian.ordinal import OrdinalEvidence, OrdinalProcess
 from mercer.solvers.gaussian.search import Objective, Optimizer, Search, maximise, warn_of_bounds
-from mercer.solvers.matrix import Vector
 
 # In units of one over the prior deviation of f. Further up a row's likelihood is nearly a box: its mode is at a wall,
 # where Laplace's approximation sees next to no curvature, and the evidence grows while the classes are lost.

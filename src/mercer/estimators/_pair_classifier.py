@@ -15,6 +15,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
 from mercer._errors import DataError, InfeasibleError, ParameterError, warn_user
+from mercer._types import Vector
 from mercer.data.fitted import Fitted
 from mercer.data.statements import Count, Flag, Floats, Is, Labels, Lengths, Whole, Word
 from mercer.engine import memory
@@ -29,7 +30,7 @@ from mercer.estimators._parameters import require_choice, require_number, requir
 from mercer.estimators._targets import check_labels
 from mercer.estimators._weights import check_svm_weight, class_factors, fit_weighted_kernel
 from mercer.gram import Gram, PrecomputedGram
-from mercer.solvers.matrix import GramMatrix, Vector
+from mercer.solvers.matrix import GramMatrix
 from mercer.solvers.solution import Certificate, Status
 from mercer.solvers.svm.pair_answers import Certificates, PairAnswers
 from mercer.solvers.svm.pairwise import Answer, Controls, Method, Pair, solve_pairs

@@ -15,14 +15,14 @@ from sklearn.utils import check_random_state
 from sklearn.utils.metaestimators import available_if
 
 from mercer._errors import warn_user
+from mercer._types import Positions, Vector
 from mercer.engine import memory
 from mercer.engine.tiles import TILE, spans
-from mercer.estimators._left_out import Positions, Solver, deal_folds, values_of_rows_left_out
+from mercer.estimators._left_out import Solver, deal_folds, values_of_rows_left_out
 from mercer.estimators._one_vs_one import Expansion, multiplier, pair_values
 from mercer.estimators._platt import couple, fit_sigmoid
 from mercer.gram import Gram, PrecomputedGram
 from mercer.gram.evaluated import evaluated
-from mercer.solvers.matrix import Vector
 from mercer.solvers.solution import Status
 from mercer.solvers.svm.pair_answers import STATUSES, PairLayout
 

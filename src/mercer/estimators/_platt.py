@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from mercer._types import Vector
 from mercer.loops.sigmoid import fit_two_parameters
-from mercer.solvers.matrix import Vector
 
 _LEAST = 1e-7
 

@@ -15,6 +15,7 @@ import scipy.sparse as sp
 from sklearn.utils.validation import check_is_fitted
 
 from mercer._errors import NumericalError, ParameterError
+from mercer._types import Vector
 from mercer.data.columns import MixedRows
 from mercer.data.objects import Objects
 from mercer.engine.tiles import spans
@@ -27,7 +28,6 @@ from mercer.kernels.vector.columnwise import White
 from mercer.maps._finite import features_of
 from mercer.maps._monomials import in_figures
 from mercer.maps.explicit import ExplicitMap
-from mercer.solvers.matrix import Vector
 
 MOST_FEATURES = 100_000
 """The most features for which w is written out; kernels on more columns than that may have one a column."""

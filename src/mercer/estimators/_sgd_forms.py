@@ -12,6 +12,7 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.utils.validation import check_array, check_is_fitted
 
 from mercer._errors import ParameterError
+from mercer._types import Vector
 from mercer.data.advice import advised
 from mercer.data.fitted import Fitted
 from mercer.data.statements import Count, Flag, Floats, Is, Labels, Whole
@@ -23,7 +24,6 @@ from mercer.estimators._primal import PrimalWeights, unless_stored
 from mercer.estimators._weights import fit_weighted_kernel
 from mercer.kernels import Kernel
 from mercer.kernels.vector.dot import Linear
-from mercer.solvers.matrix import Vector
 from mercer.solvers.solution import Certificate
 from mercer.solvers.svm.stochastic_rows import WALK, FeatureRows, KernelRows, StochasticRows, Walk
 

@@ -14,6 +14,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
 from mercer._errors import ParameterError, warn_user
+from mercer._types import Vector
 from mercer.data.fitted import Fitted
 from mercer.data.statements import Count, Floats, Is, Lengths, Whole
 from mercer.engine import memory
@@ -24,7 +25,7 @@ from mercer.estimators._parameters import require_choice, require_number
 from mercer.estimators._primal import PrimalWeights
 from mercer.estimators._trail import Trail
 from mercer.estimators._weights import fit_weighted_kernel
-from mercer.solvers.matrix import GramMatrix, Vector
+from mercer.solvers.matrix import GramMatrix
 from mercer.solvers.solution import Certificate, Status
 from mercer.solvers.svm.box_qp import BoxQP
 from mercer.solvers.svm.smo import solve_box_qp

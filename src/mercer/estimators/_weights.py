@@ -10,12 +10,12 @@ from sklearn.utils.class_weight import compute_class_weight
 
 from mercer._errors import DataError, MercerWarning, ParameterError, warn_user
 from mercer._sklearn import check_rows_weight
+from mercer._types import Vector
 from mercer.data.advice import advised
 from mercer.data.looks import variance_of_entries
 from mercer.data.vectors import refuse_unreal
 from mercer.estimators._base import KernelEstimator
 from mercer.kernels.convert import is_named, rate_of_scale
-from mercer.solvers.matrix import Vector
 
 # Weights up to this have squares, and products with kernel values, in float32 or float64 as solvers need them. What is
 # smaller than the largest by this factor changes no sum.

@@ -14,6 +14,7 @@ from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from mercer._errors import MercerWarning, ParameterError, warn_user
+from mercer._types import Vector
 from mercer.data.advice import advised
 from mercer.data.fitted import Fitted
 from mercer.data.statements import Count, Floats, Is, Labels, Number
@@ -26,8 +27,6 @@ from mercer.estimators._targets import check_numbers, warn_of_constant
 from mercer.estimators._weights import check_sample_weight
 from mercer.solvers.gaussian.linear_model import DesignSpectrum, decompose, learn
 from mercer.solvers.solution import Certificate, Status
-
-Vector = NDArray[np.float64]
 
 _LEARNED = "evidence"
 # Rows at once, while they are reduced and when they are predicted.

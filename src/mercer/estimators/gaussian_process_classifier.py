@@ -13,6 +13,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
 from mercer._errors import DataError, ParameterError, warn_user
+from mercer._types import Matrix
 from mercer.engine import memory, threads
 from mercer.estimators._binary_parts import BinaryParts, joint_certificate, parts
 from mercer.estimators._covariance import KernelCovariance, MatrixCovariance
@@ -24,7 +25,6 @@ from mercer.kernels import RBF, Kernel
 from mercer.priors import bind_priors
 from mercer.solvers.gaussian.approaches import approach
 from mercer.solvers.gaussian.classification import Evidence, GaussianClassification
-from mercer.solvers.gaussian.covariance import Matrix
 from mercer.solvers.gaussian.search import Search, maximise, warn_of_bounds
 from mercer.solvers.solution import Certificate, Status
 

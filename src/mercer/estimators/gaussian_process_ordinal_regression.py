@@ -14,6 +14,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from mercer._errors import ParameterError, warn_user
+from mercer._types import Vector
 from mercer.data.fitted import Fitted
 from mercer.data.statements import Floats, Is, Labels, Maybe, Number, Whole, Word
 from mercer.engine import lapack, memory, threads
@@ -35,7 +36,6 @@ from mercer.kernels.plan import diagonal
 from mercer.priors import bind_priors
 from mercer.solvers.gaussian.ordinal import OrdinalEvidence, OrdinalPosterior, OrdinalProcess
 from mercer.solvers.gaussian.search import Search
-from mercer.solvers.matrix import Vector
 from mercer.solvers.risk.cumulative_links import LINKS
 from mercer.solvers.solution import Certificate, Status
 

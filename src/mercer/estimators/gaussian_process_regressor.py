@@ -11,6 +11,7 @@ from sklearn.base import MultiOutputMixin, RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
 from mercer._errors import DataError, MemoryBudgetError, MercerWarning, ParameterError, warn_user
+from mercer._types import Matrix, Vector
 from mercer.data.fitted import Fitted
 from mercer.data.statements import Either, Floats, Is, Maybe, Number, Word
 from mercer.engine import memory, threads
@@ -34,7 +35,6 @@ from mercer.kernels import RBF, Kernel
 from mercer.kernels.parameters import Parameter
 from mercer.priors import bind_priors
 from mercer.solvers.gaussian.condition import condition
-from mercer.solvers.gaussian.covariance import Matrix, Vector
 from mercer.solvers.gaussian.regression import GaussianRegression, Objective
 from mercer.solvers.gaussian.search import Search, maximise, warn_of_bounds
 from mercer.solvers.gaussian.trend import Trend, TrendFit

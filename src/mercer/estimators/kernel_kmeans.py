@@ -13,6 +13,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from mercer._errors import ParameterError, warn_user
+from mercer._types import Array, Vector
 from mercer.estimators._clusters import (
     CLUSTERS,
     Rows,
@@ -29,10 +30,7 @@ from mercer.estimators._primal import FeatureSpaceVectors, unless_stored
 from mercer.estimators._weights import check_sample_weight, fit_weighted_kernel
 from mercer.gram import Gram, PrecomputedGram
 from mercer.solvers.clustering.kmeans import Clustering, Partition, solve
-from mercer.solvers.matrix import Vector
 from mercer.solvers.solution import Solution
-
-Array = NDArray[np.floating]
 
 
 class KernelKMeans(ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin, FeatureSpaceVectors):

@@ -13,6 +13,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from mercer._errors import DataError, ParameterError, warn_user
+from mercer._types import Positions
 from mercer.data.fitted import Fitted
 from mercer.data.statements import Count, Either, Floats, Is, Maybe, Number
 from mercer.estimators._baseline import no_offset_remedy, warn_if_worse_than_mean
@@ -25,8 +26,6 @@ from mercer.estimators._targets import warn_of_constant
 from mercer.estimators._weights import check_sample_weight, fit_weighted_kernel
 from mercer.solvers.risk.gradient_descent import HeldOut, LeastSquares, descend
 from mercer.solvers.solution import Certificate, Status
-
-Positions = NDArray[np.intp]
 
 
 class KernelLMS(MultiOutputMixin, RegressorMixin, TargetWeights):

@@ -15,6 +15,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
 from mercer._errors import DataError, ParameterError, warn_user
+from mercer._types import Matrix, Vector
 from mercer.data.fitted import Fitted
 from mercer.data.statements import Count, Floats, Is, Labels, Whole
 from mercer.engine import memory
@@ -24,13 +25,11 @@ from mercer.estimators._parameters import require_choice, require_number
 from mercer.estimators._primal import PrimalWeights
 from mercer.estimators._targets import check_labels
 from mercer.estimators._weights import check_sample_weight, class_factors, fit_weighted_kernel
-from mercer.solvers.matrix import Vector
 from mercer.solvers.risk.log_loss import log_loss
 from mercer.solvers.risk.logistic import solve_logistic
 from mercer.solvers.risk.logistic_problem import LogisticPoint, LogisticRisk
 from mercer.solvers.solution import Certificate, Status
 
-Matrix = NDArray[np.float64]
 _STOPPED = (Status.iteration_limit, Status.stalled)
 
 

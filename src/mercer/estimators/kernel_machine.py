@@ -18,6 +18,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from mercer._errors import DataError, ParameterError, warn_user
+from mercer._types import Vector
 from mercer.data.fitted import Fitted
 from mercer.data.statements import Count, Floats, Is, Labels, Whole
 from mercer.engine import memory
@@ -40,7 +41,6 @@ from mercer.losses import (
     is_logistic,
     loss_named,
 )
-from mercer.solvers.matrix import Vector
 from mercer.solvers.risk.regularized_risk import RegularizedRisk
 from mercer.solvers.risk.solve import METHODS, shared_matrix, solve_risk
 from mercer.solvers.risk.stationary import solve_stationary

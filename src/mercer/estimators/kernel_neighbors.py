@@ -10,9 +10,10 @@ from sklearn.base import ClassifierMixin, MultiOutputMixin, RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
 from mercer._errors import DataError
+from mercer._types import Vector
 from mercer.data.fitted import Fitted
 from mercer.data.statements import Each, Either, Flag, Floats, Labels, Whole
-from mercer.estimators._neighbors import KernelNeighbors, Vector
+from mercer.estimators._neighbors import KernelNeighbors
 from mercer.estimators._targets import check_labels
 
 

@@ -13,6 +13,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
 from mercer._errors import IndefiniteKernelError, ParameterError, warn_user
+from mercer._types import Vector
 from mercer.data.fitted import Fitted
 from mercer.data.statements import Count, Floats, Is, Labels, Number, Word
 from mercer.engine import memory
@@ -22,7 +23,6 @@ from mercer.estimators._ordered import DECISIONS, OrderedLabels, class_probabili
 from mercer.estimators._ordinal_likelihood import OrdinalLikelihood
 from mercer.estimators._parameters import require_choice, require_number, require_slope
 from mercer.estimators._weights import check_sample_weight, class_factors, fit_weighted_kernel
-from mercer.solvers.matrix import Vector
 from mercer.solvers.risk.cumulative_links import LINKS
 from mercer.solvers.risk.ordinal import OrdinalAnswer, OrdinalStart, solve_ordinal
 from mercer.solvers.risk.ordinal_evidence import slope_by_evidence

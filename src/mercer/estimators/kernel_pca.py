@@ -6,7 +6,6 @@ from functools import partial
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.utils import check_random_state
@@ -14,6 +13,7 @@ from sklearn.utils.extmath import svd_flip
 from sklearn.utils.validation import check_array, check_is_fitted
 
 from mercer._errors import DataError, MercerWarning, ParameterError, warn_user
+from mercer._types import Array, Vector
 from mercer.data.advice import advised
 from mercer.data.columns import MixedRows
 from mercer.data.fitted import Fitted
@@ -31,11 +31,8 @@ from mercer.kernels import Kernel, as_kernel
 from mercer.kernels.convert import rate_of_scale
 from mercer.solvers.linear import cholesky
 from mercer.solvers.linear.linear_system import LinearSystem
-from mercer.solvers.matrix import Vector
 from mercer.solvers.solution import Certificate
 from mercer.solvers.spectral.eigenpairs import SOLVERS, Eigenpairs, Eigenproblem, EigenState, solve
-
-Array = NDArray[np.floating]
 
 
 def _has_both_halves(model: Any) -> bool:

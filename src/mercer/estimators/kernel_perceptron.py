@@ -13,6 +13,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from mercer._errors import ParameterError
+from mercer._types import Vector
 from mercer.data.fitted import Fitted
 from mercer.data.statements import Count, Floats, Is, Labels, Whole, Word
 from mercer.engine import memory
@@ -26,7 +27,6 @@ from mercer.estimators._parameters import require_choice, require_number, requir
 from mercer.estimators._primal import PrimalWeights
 from mercer.estimators._targets import check_labels
 from mercer.loops.perceptron import votes
-from mercer.solvers.matrix import Vector
 from mercer.solvers.online.mistakes import MistakeBound, bound_mistakes
 from mercer.solvers.online.perceptron import make_passes
 from mercer.solvers.online.problem import WALK, Expansion, PerceptronProblem

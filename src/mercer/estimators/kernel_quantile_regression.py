@@ -16,6 +16,7 @@ from sklearn.metrics import d2_pinball_score
 from sklearn.utils.validation import check_is_fitted
 
 from mercer._errors import ParameterError, warn_user
+from mercer._types import Vector
 from mercer.data.fitted import Fitted
 from mercer.data.statements import Count, Flag, Floats, Is, Whole
 from mercer.engine import memory
@@ -26,7 +27,6 @@ from mercer.estimators._primal import PrimalWeights
 from mercer.estimators._targets import warn_of_constant
 from mercer.estimators._weights import check_sample_weight, fit_weighted_kernel
 from mercer.losses import Quantile
-from mercer.solvers.matrix import Vector
 from mercer.solvers.risk.ordered_quantiles import OrderedQuantiles, solve_ordered_quantiles
 from mercer.solvers.risk.regularized_risk import RegularizedRisk
 from mercer.solvers.risk.solve import shared_matrix, solve_risk

@@ -14,6 +14,7 @@ from sklearn.metrics import r2_score
 from sklearn.utils.validation import check_is_fitted
 
 from mercer._errors import ParameterError
+from mercer._types import Vector
 from mercer.data.fitted import Fitted
 from mercer.data.statements import Either, Floats, Is, Maybe, Number, Word
 from mercer.estimators._fitted import FitRows, LikeThe
@@ -32,8 +33,6 @@ from mercer.solvers.linear.linear_system import LinearSystem, LinearSystemState
 from mercer.solvers.linear.penalty_curves import PenaltyCurves
 from mercer.solvers.linear.penalty_path import CRITERIA, Criterion
 from mercer.solvers.solution import Certificate, Solution
-
-Vector = NDArray[np.float64]
 
 
 class KernelRidge(MultiOutputMixin, RegressorMixin, TargetWeights):

@@ -13,6 +13,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from mercer._errors import DataError, ParameterError, warn_user
+from mercer._types import Vector
 from mercer.data.advice import advised
 from mercer.estimators._baseline import warn_if_worse_than_majority
 from mercer.estimators._classes import winners
@@ -23,7 +24,6 @@ from mercer.estimators._targets import check_labels
 from mercer.estimators._weights import check_sample_weight, class_factors
 from mercer.loops.losses import GIVEN
 from mercer.losses import Loss, as_loss, check_own_loss
-from mercer.solvers.matrix import Vector
 from mercer.solvers.solution import Status
 from mercer.solvers.svm.stochastic import MarginRisk, pass_once, solve_by_sgd
 

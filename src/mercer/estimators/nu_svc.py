@@ -9,11 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mercer._errors import MercerWarning, ParameterError, warn_user
+from mercer._types import Array, Vector
 from mercer.estimators._class_rows import ClassRows
 from mercer.estimators._pair_classifier import PairClassifier
 from mercer.estimators._parameters import require_number
 from mercer.estimators._single_expansion import feasible
-from mercer.solvers.matrix import Array, GramMatrix, Vector
+from mercer.solvers.matrix import GramMatrix
 from mercer.solvers.svm.box_qp import BoxQP
 from mercer.solvers.svm.joined_pair import PairMatrix
 from mercer.solvers.svm.nu_margin import nu_problem, solve_nu_margin

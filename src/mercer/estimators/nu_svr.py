@@ -6,6 +6,7 @@ from typing import Any, Self
 
 import numpy as np
 
+from mercer._types import Vector
 from mercer.data.fitted import Fitted
 from mercer.data.statements import Number
 from mercer.engine import memory
@@ -13,7 +14,7 @@ from mercer.estimators._parameters import require_number
 from mercer.estimators._targets import warn_of_constant
 from mercer.estimators._tube import TubeRegressor
 from mercer.estimators._weights import check_svm_weight
-from mercer.solvers.matrix import GramMatrix, Vector
+from mercer.solvers.matrix import GramMatrix
 from mercer.solvers.svm.box_qp import BoxQP
 
 

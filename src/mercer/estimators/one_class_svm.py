@@ -8,13 +8,14 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import OutlierMixin
 
+from mercer._types import Vector
 from mercer.data.fitted import Fitted
 from mercer.data.statements import Floats, Words
 from mercer.estimators._layout import read_only
 from mercer.estimators._parameters import require_number
 from mercer.estimators._single_expansion import Learned, SingleExpansion, roles
 from mercer.estimators._weights import check_svm_weight
-from mercer.solvers.matrix import GramMatrix, Vector
+from mercer.solvers.matrix import GramMatrix
 from mercer.solvers.svm.box_qp import BoxQP
 
 # Roundings that add up in a decision value.

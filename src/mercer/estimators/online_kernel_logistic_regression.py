@@ -9,6 +9,7 @@ from scipy.special import expit, softmax
 from sklearn.base import ClassifierMixin
 from sklearn.utils.metaestimators import available_if
 
+from mercer._types import Vector
 from mercer.data.fitted import Fitted
 from mercer.data.statements import Labels
 from mercer.estimators._baseline import warn_if_worse_than_majority
@@ -17,7 +18,6 @@ from mercer.estimators._fitted import outputs
 from mercer.estimators._online import REMEDY, OnlineExpansion
 from mercer.estimators._targets import check_labels
 from mercer.losses import Loss, Softmax, as_loss, check_own_loss, is_logistic
-from mercer.solvers.matrix import Vector
 
 
 def _has_probabilities(model: Any) -> bool:

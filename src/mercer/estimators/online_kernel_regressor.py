@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from sklearn.base import MultiOutputMixin, RegressorMixin
 
 from mercer._errors import DataError
+from mercer._types import Vector
 from mercer.data.fitted import Fitted
 from mercer.data.statements import Flag
 from mercer.estimators._baseline import warn_if_worse_than_constant, warn_if_worse_than_mean
@@ -17,7 +18,6 @@ from mercer.estimators._parameters import require_number
 from mercer.estimators._targets import check_numbers
 from mercer.loops.losses import GIVEN
 from mercer.losses import EpsilonInsensitive, Huber, Loss, as_loss, check_own_loss
-from mercer.solvers.matrix import Vector
 
 _WITH_EPSILON = {"epsilon_insensitive": EpsilonInsensitive, "huber": Huber}
 

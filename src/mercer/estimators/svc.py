@@ -9,11 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mercer._errors import InfeasibleError, ParameterError
+from mercer._types import Vector
 from mercer.estimators._class_rows import ClassRows
 from mercer.estimators._left_out import balanced
 from mercer.estimators._pair_classifier import PairClassifier
 from mercer.estimators._parameters import is_among, require_choice, require_number
-from mercer.solvers.matrix import GramMatrix, Vector
+from mercer.solvers.matrix import GramMatrix
 from mercer.solvers.svm.box_qp import BoxQP
 from mercer.solvers.svm.hard_margin import solve_hard_margin
 from mercer.solvers.svm.joined_pair import PairMatrix

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from mercer._errors import DataError
-from mercer.engine.tiles import Array
+from mercer._types import Array
 
 
 class ArrayInterface(abc.ABC):

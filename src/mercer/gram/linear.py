@@ -6,13 +6,11 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from mercer._types import Matrix
 from mercer.engine import threads
 from mercer.engine.tiles import spans
 from mercer.kernels.base import LinearParts
-
-Array = NDArray[np.float64]
 
 # Rows that one task reads: few enough for a float64 copy of them to stay in the cache.
 _SPAN = 4096
@@ -26,7 +24,7 @@ def worth_it(left: LinearParts, right: LinearParts) -> bool:
     return columns * _GAIN <= min(left[0][1].shape[0], right[0][1].shape[0])
 
 
-def linear_product(left: LinearParts, right: LinearParts, V: Array, n_jobs: int | None = None) -> Array:
+def linear_product(left: LinearParts, right: LinearParts, V: Matrix, n_jobs: int | None = None) -> Matrix:
     """``sum over parts of weight * A (B^T V)``, in float64; the same bits for any number of threads.
 
     Parameters
@@ -54,11 +52,11 @@ def linear_product(left: LinearParts, right: LinearParts, V: Array, n_jobs: int 
     return out
 
 
-def _gather(B: Any, V: Array, rows: slice, out: Array) -> None:
+def _gather(B: Any, V: Matrix, rows: slice, out: Matrix) -> None:
     threads.checkpoint()
     out[...] = B[rows].astype(np.float64, copy=False).T @ V[rows]
 
 
-def _spread(A: Any, inner: Array, rows: slice, out: Array) -> None:
+def _spread(A: Any, inner: Matrix, rows: slice, out: Matrix) -> None:
     threads.checkpoint()
     out[rows] += A[rows].astype(np.float64, copy=False) @ inner

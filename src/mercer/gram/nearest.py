@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mercer._errors import KernelValueError
+from mercer._types import Array
 from mercer.engine import memory, threads, tiles
 from mercer.engine.progress import Progress
-from mercer.engine.tiles import Array
 from mercer.loops.nearest import keep_smallest, sort_heaps
 
 

@@ -9,8 +9,8 @@ from numpy.typing import DTypeLike
 from scipy.sparse.linalg import LinearOperator
 
 from mercer._errors import DataError
+from mercer._types import Array
 from mercer.engine import tiles
-from mercer.engine.tiles import Array
 from mercer.gram.array_interface import ArrayInterface
 from mercer.gram.linear import linear_product, worth_it
 from mercer.kernels.base import LinearParts

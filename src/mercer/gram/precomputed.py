@@ -11,8 +11,8 @@ from numpy.typing import DTypeLike, NDArray
 from scipy.sparse.linalg import LinearOperator, aslinearoperator
 
 from mercer._errors import DataError
+from mercer._types import Array
 from mercer.engine import lapack, threads, tiles
-from mercer.engine.tiles import Array
 from mercer.gram.array_interface import ArrayInterface
 from mercer.gram.operator import as_index, check_factor
 from mercer.kernels.inputs import Index

@@ -9,9 +9,10 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from mercer._errors import DataError, ParameterError
+from mercer._types import Array
 from mercer.engine import threads, tiles
 from mercer.engine.progress import Progress
-from mercer.engine.tiles import Array, Fill
+from mercer.engine.tiles import Fill
 from mercer.kernels.inputs import Rows
 from mercer.kernels.kernel import Kernel
 from mercer.kernels.plan import Plan, check_finite

@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 
 from mercer._errors import ParameterError
+from mercer._types import Array
 from mercer.data.objects import short
-from mercer.engine.tiles import Array
 from mercer.kernels.base import ATOM, POWER, PRODUCT, SUM, Definiteness, Expression, Kind, LinearParts
 from mercer.kernels.elementary import exponential
 from mercer.kernels.inputs import Pairs, Rows, Scope, scratch

@@ -12,11 +12,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mercer._errors import DataError, ParameterError
+from mercer._types import Array
 from mercer.data.bags import Bags, member_vectors
 from mercer.data.objects import Anything, Objects
 from mercer.engine import tiles
 from mercer.engine.threads import checkpoint
-from mercer.engine.tiles import Array
 from mercer.kernels.base import Definiteness, Expression
 from mercer.kernels.inputs import Frame, Operand, Pairs, Rows, Scope, TilePairs
 from mercer.kernels.kernel import Kernel

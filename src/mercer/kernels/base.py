@@ -12,8 +12,9 @@ from typing import Any, ClassVar, Literal, Self
 import numpy as np
 
 from mercer._errors import ParameterError
+from mercer._types import Array
 from mercer.data.objects import Objects, short
-from mercer.engine.tiles import TILE, Array
+from mercer.engine.tiles import TILE
 from mercer.kernels.inputs import Pairs, Rows, Scope, scratch
 from mercer.kernels.parameters import Bounds, Parameter, check_bounds, check_number, whole_vector
 

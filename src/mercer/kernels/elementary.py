@@ -6,7 +6,7 @@ import functools
 
 import numpy as np
 
-from mercer.engine.tiles import Array
+from mercer._types import Array
 from mercer.loops.exponential import exponential_float32, exponential_float64, intrinsics_work
 
 # Asked once, at the first use.

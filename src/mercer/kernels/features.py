@@ -14,9 +14,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from mercer._types import Array
 from mercer.data.objects import Objects
 from mercer.engine import memory, threads
-from mercer.engine.tiles import Array, scratch_tile
+from mercer.engine.tiles import scratch_tile
 from mercer.kernels.inputs import Frame, Operand, Pairs, Rows, Scope
 from mercer.kernels.objects import ObjectKernel
 from mercer.kernels.operands import products

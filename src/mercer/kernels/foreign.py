@@ -13,7 +13,8 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from mercer._errors import KernelValueError, ParameterError
-from mercer.engine.tiles import Array, spans
+from mercer._types import Array
+from mercer.engine.tiles import spans
 from mercer.kernels.base import Definiteness, Kind
 from mercer.kernels.inputs import Frame, Operand, Pairs, Rows, Scope
 from mercer.kernels.kernel import Kernel

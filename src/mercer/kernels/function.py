@@ -12,9 +12,10 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from mercer._errors import KernelValueError, ParameterError
+from mercer._types import Array
 from mercer.data.objects import short
 from mercer.engine import memory, threads
-from mercer.engine.tiles import Array, spans
+from mercer.engine.tiles import spans
 from mercer.kernels.base import Definiteness, Expression, Kind
 from mercer.kernels.inputs import Frame, Operand, Pairs, Rows, Scope
 from mercer.kernels.kernel import Kernel

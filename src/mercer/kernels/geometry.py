@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from mercer.engine.tiles import Array
+from mercer._types import Array
 from mercer.kernels.algebra import Constant, Scaled, Sum
 from mercer.kernels.kernel import Kernel
 from mercer.kernels.leaf import StatisticKernel

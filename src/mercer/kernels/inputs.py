@@ -19,13 +19,13 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 
 from mercer._errors import DataError
+from mercer._types import Array
 from mercer.data.columns import MixedRows, as_table
 from mercer.data.looks import is_binary, middle, varying_columns
 from mercer.data.objects import Objects
 from mercer.data.vectors import as_vectors, column_names, column_positions, select_columns
 from mercer.engine import tiles
 from mercer.engine.gather import gather
-from mercer.engine.tiles import Array
 from mercer.kernels.raw_rows import as_array, count, pick
 
 Kind = TypeVar("Kind", bound=Objects)

@@ -11,8 +11,8 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 
 from mercer._errors import DataError, ParameterError
+from mercer._types import Array
 from mercer.data.objects import short
-from mercer.engine.tiles import Array
 from mercer.kernels.base import Expression
 from mercer.kernels.inputs import Rows
 from mercer.kernels.parameters import as_float

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mercer.engine.tiles import Array
+from mercer._types import Array
 from mercer.kernels.inputs import Frame, Operand, Rows
 from mercer.kernels.statistics import CANCELLED, SquaredDistance, Statistic
 from mercer.loops.distances import finish_leading_distances

@@ -9,7 +9,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from mercer.engine.tiles import Array
+from mercer._types import Array
 from mercer.kernels.base import Definiteness
 from mercer.kernels.elementary import exponential
 from mercer.kernels.inputs import Pairs, Scope, scratch

@@ -10,11 +10,11 @@ from typing import Any, ClassVar
 import numpy as np
 
 from mercer._errors import DataError, ParameterError
+from mercer._types import Array
 from mercer.data.fitted import Fitted
 from mercer.data.objects import Objects, short
 from mercer.data.statements import Each, Maybe, Numbers, Word
 from mercer.data.vectors import as_vectors, column_names
-from mercer.engine.tiles import Array
 from mercer.kernels.algebra import Unary
 from mercer.kernels.base import ATOM, Definiteness, Expression, Kind, LinearParts
 from mercer.kernels.inputs import MatchedPairs, Pairs, Rows, Scope, TilePairs, scratch

@@ -14,8 +14,9 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from mercer._types import Array
 from mercer.data.objects import Objects
-from mercer.engine.tiles import Array, scratch
+from mercer.engine.tiles import scratch
 from mercer.kernels.base import Definiteness
 from mercer.kernels.inputs import Frame, Operand, Pairs, Rows, Scope
 from mercer.kernels.kernel import Kernel

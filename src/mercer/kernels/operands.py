@@ -9,8 +9,8 @@ import numpy as np
 import scipy.sparse as sp
 
 from mercer._errors import DataError
+from mercer._types import Array
 from mercer.engine import threads, tiles
-from mercer.engine.tiles import Array
 from mercer.kernels.inputs import Frame, Operand, Rows
 from mercer.loops import distances
 from mercer.loops.transpose import mirror

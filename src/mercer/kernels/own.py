@@ -12,9 +12,9 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 
 from mercer._errors import KernelValueError
+from mercer._types import Array
 from mercer.data.objects import Objects
 from mercer.engine import threads
-from mercer.engine.tiles import Array
 from mercer.kernels.base import Definiteness
 from mercer.kernels.features import FeatureKernel as CountedFeatures
 from mercer.kernels.features import Features

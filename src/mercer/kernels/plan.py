@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 
 from mercer._errors import DataError, KernelValueError, ParameterError
+from mercer._types import Array
 from mercer.engine import memory, tiles
-from mercer.engine.tiles import Array, Fill
+from mercer.engine.tiles import Fill
 from mercer.kernels.base import Expression
 from mercer.kernels.inputs import Frame, Index, MatchedPairs, Operand, Rows, TilePairs
 from mercer.kernels.leading import LeadingDistance

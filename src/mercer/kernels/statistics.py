@@ -15,7 +15,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from mercer._errors import DataError
-from mercer.engine.tiles import Array
+from mercer._types import Array
 from mercer.kernels.inputs import Frame, Operand, Rows
 from mercer.kernels.operands import (
     centred,

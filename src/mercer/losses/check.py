@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 
 from mercer._errors import ParameterError
-from mercer.losses.loss import Loss, Vector
+from mercer._types import Vector
+from mercer.losses.loss import Loss
 
 # So many targets and predictions for each of them are looked at.
 _TARGETS = 64

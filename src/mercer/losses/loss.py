@@ -10,13 +10,12 @@ from numbers import Real
 from typing import Any, ClassVar, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from mercer._errors import DataError, ParameterError
+from mercer._types import Vector
 from mercer.loops.losses import GIVEN
 from mercer.losses.numeric import conjugate_by_tangents, prox_by_bracketing
 
-Vector = NDArray[np.float64]
 Targets = Literal["signs", "numbers", "counts"]
 
 

@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 from scipy.special import entr, expit
 
+from mercer._types import Vector
 from mercer.loops import losses
-from mercer.losses.loss import Loss, Tube, Vector
+from mercer.losses.loss import Loss, Tube
 
 
 @dataclass(frozen=True)

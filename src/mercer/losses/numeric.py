@@ -7,8 +7,8 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-Vector = NDArray[np.float64]
-Index = NDArray[np.intp]
+from mercer._types import Positions, Vector
+
 Function = Callable[[Vector, Vector], Vector]
 
 # Halving a bracket so often leaves nothing of it in float64.
@@ -36,7 +36,7 @@ def prox_by_bracketing(gradient: Function, y: Vector, v: Vector, step: Vector) -
     y, v, step = (np.array(part, dtype=np.float64) for part in np.broadcast_arrays(y, v, step))
     out = v.copy()
 
-    def excess(p: Vector, at: Index) -> Vector:
+    def excess(p: Vector, at: Positions) -> Vector:
         return np.asarray(p + step[at] * gradient(y[at], p) - v[at])
 
     with np.errstate(all="ignore"):
@@ -64,7 +64,7 @@ def _other_end(excess: Callable[[Vector], Vector], v: Vector, here: Vector) -> V
     return np.asarray(v + way * reach)
 
 
-def _bracketed(excess: Callable[[Vector, Index], Vector], at: Index, other: Vector, out: Vector) -> None:
+def _bracketed(excess: Callable[[Vector, Positions], Vector], at: Positions, other: Vector, out: Vector) -> None:
     """Set ``out[at]`` to the roots between ``out[at]`` and ``other``, all at once, until each is known to rounding."""
     one, two = other, out[at]
     f_one, f_two, share = excess(one, at), excess(two, at), np.full(len(at), 0.5)

@@ -7,7 +7,8 @@ from typing import Any, get_args
 import numpy as np
 
 from mercer._errors import ParameterError
-from mercer.losses.loss import Loss, Targets, Vector, require
+from mercer._types import Vector
+from mercer.losses.loss import Loss, Targets, require
 
 # Where a gradient is taken for its limit.
 _FAR = 1e8

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import entr, xlogy
 
-from mercer.losses.loss import Loss, Vector
+from mercer._types import Vector
+from mercer.losses.loss import Loss
 
 
 @dataclass(frozen=True)

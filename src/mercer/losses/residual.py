@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from mercer._types import Vector
 from mercer.loops import losses
-from mercer.losses.loss import Loss, Tube, Vector, require
+from mercer.losses.loss import Loss, Tube, require
 
 
 @dataclass(frozen=True)

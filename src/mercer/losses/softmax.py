@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import logsumexp, softmax
 
+from mercer._types import Vector
 from mercer.loops import losses
-from mercer.losses.loss import Vector
 
 
 @dataclass(frozen=True)

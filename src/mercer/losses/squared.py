@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from mercer._types import Vector
 from mercer.loops import losses
-from mercer.losses.loss import Loss, Vector
+from mercer.losses.loss import Loss
 
 
 @dataclass(frozen=True)

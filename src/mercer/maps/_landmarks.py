@@ -9,11 +9,10 @@ import numpy as np
 import scipy.linalg
 from numpy.typing import NDArray
 
+from mercer._types import Matrix
 from mercer.engine import memory
 from mercer.engine.progress import Progress
 from mercer.kernels import Kernel
-
-Matrix = NDArray[np.float64]
 
 # Rows of the first, uniform sample for leverage scores, as a multiple of the landmarks.
 _FIRST = 2

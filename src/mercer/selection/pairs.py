@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from mercer._types import Vector
 from mercer.engine import memory
 from mercer.estimators._class_rows import ClassRows
 from mercer.estimators._merged_rows import MergedRows
@@ -16,7 +17,7 @@ from mercer.estimators._pair_probabilities import is_wanted
 from mercer.estimators._trail import Trail, outward
 from mercer.estimators.nu_svc import NuSVC
 from mercer.gram import PrecomputedGram
-from mercer.solvers.matrix import GramMatrix, Vector
+from mercer.solvers.matrix import GramMatrix
 from mercer.solvers.svm.box_qp import BoxQP
 from mercer.solvers.svm.joined_pair import PairMatrix
 from mercer.solvers.svm.pair_answers import PairAnswers

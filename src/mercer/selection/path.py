@@ -14,13 +14,13 @@ import numpy as np
 from sklearn.base import clone
 
 from mercer._errors import ParameterError
+from mercer._types import Vector
 from mercer.estimators._layout import dense
 from mercer.estimators._pair_classifier import PairClassifier
 from mercer.estimators._single_expansion import SingleExpansion
 from mercer.estimators._trail import Trail, outward
 from mercer.estimators.svc import SVC
 from mercer.selection.pairs import fit_pairs
-from mercer.solvers.matrix import Vector
 from mercer.solvers.solution import Certificate
 
 _LISTS = {"C": "Cs", "nu": "nus", "epsilon": "epsilons"}

@@ -5,10 +5,8 @@ from __future__ import annotations
 from typing import Any, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
-Vector = NDArray[np.float64]
-Array = NDArray[np.floating]
+from mercer._types import Array
 
 
 class GramMatrix(Protocol):

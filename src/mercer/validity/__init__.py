@@ -8,12 +8,13 @@ from typing import Any
 import numpy as np
 
 from mercer._errors import ParameterError
+from mercer._types import AnyArray
 from mercer.engine.memory import budget, require
 from mercer.validity import spectrum as spectra
 from mercer.validity.mending import NearestMatrix, nearest
 from mercer.validity.operand import Asymmetry, Operand, worst_asymmetry
 from mercer.validity.report import ValidityReport, Verdict
-from mercer.validity.spectrum import Array, Spectrum
+from mercer.validity.spectrum import Spectrum
 
 __all__ = ["NearestMatrix", "ValidityReport", "Verdict", "check", "nearest"]
 
@@ -31,8 +32,8 @@ class _Findings:
     spectrum: Spectrum
     tolerance: float
     reason: str
-    witness: tuple[float, Array] | None
-    conditional: tuple[float, Array] | None
+    witness: tuple[float, AnyArray] | None
+    conditional: tuple[float, AnyArray] | None
     rank: int | None
     condition: float | None
     dimension: tuple[float | None, float]
@@ -222,7 +223,7 @@ def _tolerance(operand: Operand, spectrum: Spectrum, given: float | None) -> tup
     return limit, f"n * eps({operand.dtype}) * largest |eigenvalue|: as far as rounding of the entries can move one"
 
 
-def _summing_to_zero(c: Array) -> Array:
+def _summing_to_zero(c: AnyArray) -> AnyArray:
     c = c - c.mean()
     return c / np.linalg.norm(c)
 

@@ -11,11 +11,10 @@ import scipy.sparse as sp
 from scipy.sparse.linalg import LinearOperator
 
 from mercer._errors import DataError, KernelValueError
+from mercer._types import AnyArray
 from mercer.engine.progress import Progress
 from mercer.gram import Gram, PrecomputedGram, precomputed
 from mercer.kernels import Kernel, as_kernel
-
-Array = np.ndarray
 
 # Entries looked at for symmetry where a matrix is too large to be looked at whole.
 _SAMPLE = 512
@@ -71,7 +70,7 @@ class Operand:
     def dtype(self) -> np.dtype:
         return self.gram.dtype
 
-    def dense(self) -> Array:
+    def dense(self) -> AnyArray:
         """The matrix in float64, with ``K_ij`` and ``K_ji`` evaluated apart; not to be written to."""
         if isinstance(self.gram, PrecomputedGram):
             K = self.gram.matrix.astype(np.float64, copy=False)
@@ -101,7 +100,7 @@ class Operand:
         gram = self.gram
         progress = Progress(None, "products with the Gram matrix", verbose)
 
-        def multiply(V: Array) -> Array:
+        def multiply(V: AnyArray) -> AnyArray:
             V = V.reshape(self.n, -1)
             product = gram @ V if isinstance(gram, Gram) else _product(gram.matrix, V, symmetric)
             if not np.isfinite(product).all():
@@ -116,7 +115,7 @@ class Operand:
         return LinearOperator((self.n, self.n), matvec=multiply, matmat=multiply, dtype=np.float64)
 
 
-def worst_asymmetry(K: Array) -> Asymmetry:
+def worst_asymmetry(K: AnyArray) -> Asymmetry:
     """Of an array."""
     worst, i, j = precomputed.worst_asymmetry(K)
     return Asymmetry(worst, (i, j) if worst else None, False)
@@ -126,7 +125,7 @@ def _strips(n: int) -> Iterator[slice]:
     return (slice(start, min(start + _ROWS, n)) for start in range(0, n, _ROWS))
 
 
-def _product(K: Array, V: Array, symmetric: bool) -> Array:
+def _product(K: AnyArray, V: AnyArray, symmetric: bool) -> AnyArray:
     """``(K + K') V / 2``, a few rows at a time, so that no float64 copy of a float32 matrix is made."""
     out = np.zeros(V.shape)
     for rows in _strips(len(K)):
@@ -137,7 +136,7 @@ def _product(K: Array, V: Array, symmetric: bool) -> Array:
     return out if symmetric else out / 2
 
 
-def _as_matrix(source: Any) -> Array:
+def _as_matrix(source: Any) -> AnyArray:
     if sp.issparse(source):
         raise DataError("the matrix is sparse; pass it as an array: K.toarray().")
     K = np.asarray(source)
@@ -151,7 +150,7 @@ def _as_matrix(source: Any) -> Array:
     return K
 
 
-def _check_finite(K: Array, first_row: int = 0) -> None:
+def _check_finite(K: AnyArray, first_row: int = 0) -> None:
     if not np.isfinite(K).all():
         i, j = np.argwhere(~np.isfinite(K))[0]
         raise KernelValueError(

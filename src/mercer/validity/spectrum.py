@@ -9,9 +9,8 @@ from scipy.linalg import eigh, eigh_tridiagonal, eigvalsh
 from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh
 
 from mercer._errors import NumericalError
+from mercer._types import AnyArray
 from mercer.solvers.algebra.lanczos import tridiagonal
-
-Array = np.ndarray
 
 # Each stage starts from the vector of the one before, so the last that converges gives the answer.
 _STAGES = (1e-1, 1e-3, 1e-6)
@@ -33,23 +32,23 @@ class Spectrum:
         return max(abs(self.smallest), abs(self.largest))
 
 
-def quadratic(K: Array | LinearOperator, c: Array) -> float:
+def quadratic(K: AnyArray | LinearOperator, c: AnyArray) -> float:
     """``c'Kc`` in float64."""
     return float(c @ (K @ c))
 
 
-def lowest(S: Array) -> Array:
+def lowest(S: AnyArray) -> AnyArray:
     """A unit eigenvector of the smallest eigenvalue of a symmetric matrix."""
     return eigh(S, subset_by_index=[0, 0])[1][:, 0]
 
 
-def full(S: Array) -> tuple[Spectrum, Array]:
+def full(S: AnyArray) -> tuple[Spectrum, AnyArray]:
     """The ends of the spectrum of a symmetric float64 matrix, and all of its eigenvalues."""
     values = eigvalsh(S)
     return Spectrum(float(values[0]), float(values[-1]), 0.0), values
 
 
-def off_constants(S: Array, scale: float) -> Array:
+def off_constants(S: AnyArray, scale: float) -> AnyArray:
     """``S`` on the vectors that sum to 0, and ``scale`` on the constant ones, so that those are never lowest."""
     means = S.mean(axis=0)
     return S - means - means[:, None] + (means.mean() + scale / len(S))
@@ -58,7 +57,7 @@ def off_constants(S: Array, scale: float) -> Array:
 def off_constants_operator(operator: LinearOperator, scale: float) -> LinearOperator:
     """The same for an operator."""
 
-    def multiply(v: Array) -> Array:
+    def multiply(v: AnyArray) -> AnyArray:
         v = v.ravel()
         inside = operator @ (v - v.mean())
         return inside - inside.mean() + scale * v.mean()
@@ -66,7 +65,7 @@ def off_constants_operator(operator: LinearOperator, scale: float) -> LinearOper
     return LinearOperator(operator.shape, matvec=multiply, dtype=np.float64)
 
 
-def ends(operator: LinearOperator, rng: np.random.Generator) -> tuple[Spectrum, Array]:
+def ends(operator: LinearOperator, rng: np.random.Generator) -> tuple[Spectrum, AnyArray]:
     """Both ends of the spectrum, and a vector whose Rayleigh quotient is the lower one."""
     start = rng.standard_normal(operator.shape[0])
     top = _extreme(operator, "LM", start)
@@ -81,7 +80,7 @@ def ends(operator: LinearOperator, rng: np.random.Generator) -> tuple[Spectrum, 
     return Spectrum(smallest, high_value, residual), low
 
 
-def lowest_vector(operator: LinearOperator, scale: float, start: Array) -> Array:
+def lowest_vector(operator: LinearOperator, scale: float, start: AnyArray) -> AnyArray:
     """A unit vector at the lower end of the spectrum.
 
     The upper end of ``scale - K`` is looked for: Lanczos then measures its progress against ``scale``, and not
@@ -97,7 +96,7 @@ def _negative(operator: LinearOperator) -> LinearOperator:
     return LinearOperator(operator.shape, matvec=lambda v: -(operator @ v.ravel()), dtype=np.float64)
 
 
-def _extreme(operator: LinearOperator, which: str, start: Array) -> Array:
+def _extreme(operator: LinearOperator, which: str, start: AnyArray) -> AnyArray:
     # Only a zero matrix sends a random vector to 0, and there every vector is at the end of the spectrum.
     if not np.any(operator @ start):
         return start / np.linalg.norm(start)
@@ -149,7 +148,7 @@ def effective_dimension(operator: LinearOperator, ridge: float, rng: np.random.G
     return float(estimate), float(error)
 
 
-def _quadrature(alpha: Array, beta: Array, ridge: float) -> float:
+def _quadrature(alpha: AnyArray, beta: AnyArray, ridge: float) -> float:
     # The default driver fails on some matrices of repeated eigenvalues.
     nodes, vectors = eigh_tridiagonal(alpha, beta, lapack_driver="stev")
     nodes = np.maximum(nodes, 0.0)

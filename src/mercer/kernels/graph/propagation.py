@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 from scipy.special import ndtri
 
 from mercer._errors import DataError
+from mercer._types import Array
 from mercer.data.graphs import Graphs, JointGraph
 from mercer.data.objects import Objects
-from mercer.engine.tiles import Array
 from mercer.kernels.features import FeatureKernel, Features
 from mercer.kernels.graph.counting import by_rows, ones, require_steps
 from mercer.kernels.inputs import Pairs

@@ -10,10 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mercer._errors import NumericalError
+from mercer._types import Array
 from mercer.data.graphs import Graphs
 from mercer.data.objects import Objects
 from mercer.engine import memory, threads
-from mercer.engine.tiles import Array
 from mercer.kernels.graph.counting import edge_labels_of
 from mercer.kernels.objects import Packed, PairKernel
 from mercer.kernels.parameters import flag, number

@@ -8,10 +8,10 @@ from typing import Any, ClassVar
 import numpy as np
 
 from mercer._errors import DataError, ParameterError
+from mercer._types import Array
 from mercer.data.bags import Bags, member_vectors
 from mercer.data.objects import Objects
 from mercer.engine import memory
-from mercer.engine.tiles import Array
 from mercer.kernels.features import FeatureKernel, Features
 from mercer.kernels.inputs import Pairs
 from mercer.kernels.parameters import positive, whole

@@ -9,10 +9,11 @@ from typing import Any, ClassVar
 import numpy as np
 
 from mercer._errors import DataError, ParameterError
+from mercer._types import Array
 from mercer.data.images import Images, check_channels, in_unit
 from mercer.data.objects import Objects, short
 from mercer.engine import memory, settings
-from mercer.engine.tiles import TILE, Array
+from mercer.engine.tiles import TILE
 from mercer.kernels.inputs import Frame, Operand, Pairs, Rows, Scope
 from mercer.kernels.objects import ObjectKernel
 from mercer.kernels.parameters import as_float, whole

@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mercer._errors import KernelValueError
+from mercer._types import Array
 from mercer.data.objects import Objects
 from mercer.data.series import Series
-from mercer.engine.tiles import Array
 from mercer.kernels.inputs import Rows
 from mercer.kernels.kernel import Kernel
 from mercer.kernels.objects import Packed, PairKernel

@@ -9,9 +9,9 @@ from typing import Any, ClassVar
 import numpy as np
 
 from mercer._errors import DataError, ParameterError
+from mercer._types import Array
 from mercer.data.objects import Objects
 from mercer.data.series import Series
-from mercer.engine.tiles import Array
 from mercer.kernels.algebra import Unary
 from mercer.kernels.inputs import Pairs, Rows, Scope
 from mercer.kernels.objects import ObjectKernel

@@ -10,10 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mercer._errors import DataError, KernelValueError
+from mercer._types import Array
 from mercer.data.objects import Objects
 from mercer.data.series import Series
 from mercer.engine import memory, settings, threads
-from mercer.engine.tiles import TILE, Array
+from mercer.engine.tiles import TILE
 from mercer.kernels.inputs import Rows
 from mercer.kernels.objects import Packed, PairKernel
 from mercer.kernels.parameters import number, whole

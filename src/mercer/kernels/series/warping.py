@@ -8,9 +8,9 @@ from typing import ClassVar
 
 import numpy as np
 
+from mercer._types import Array
 from mercer.data.objects import Objects
 from mercer.data.series import Series
-from mercer.engine.tiles import Array
 from mercer.kernels.base import Definiteness
 from mercer.kernels.objects import Packed, PairKernel
 from mercer.kernels.parameters import positive, whole

@@ -7,10 +7,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from mercer._types import Array
 from mercer.data.objects import Objects
 from mercer.data.strings import Strings
 from mercer.engine import threads
-from mercer.engine.tiles import Array
 from mercer.kernels.objects import Packed, PairKernel
 from mercer.kernels.parameters import number, whole
 from mercer.kernels.string.pairs import longest, pairs_of_symbols

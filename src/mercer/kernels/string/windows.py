@@ -12,10 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mercer._errors import DataError, ParameterError
+from mercer._types import Array
 from mercer.data.objects import Objects
 from mercer.data.strings import Strings
 from mercer.engine import threads
-from mercer.engine.tiles import Array
 from mercer.kernels.inputs import Pairs
 from mercer.kernels.objects import Packed, PairKernel
 from mercer.kernels.parameters import whole

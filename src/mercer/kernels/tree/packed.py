@@ -10,10 +10,10 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from mercer._types import Array
 from mercer.data.objects import Objects
 from mercer.data.trees import Nodes, Trees
 from mercer.engine import memory, threads
-from mercer.engine.tiles import Array
 from mercer.kernels.objects import Packed, PairKernel
 from mercer.loops.trees import compare_trees, most_rows, tree_slopes
 

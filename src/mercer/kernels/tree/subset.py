@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from mercer._types import Array
 from mercer.data.trees import Trees
 from mercer.engine import threads
-from mercer.engine.tiles import Array
 from mercer.kernels.objects import Packed
 from mercer.kernels.parameters import flag, number
 from mercer.kernels.tree.packed import NodePairs, PackedTrees, pack

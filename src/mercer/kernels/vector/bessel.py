@@ -7,7 +7,7 @@ import math
 import numpy as np
 from scipy.special import gammaln, kve
 
-from mercer.engine.tiles import Array
+from mercer._types import Array
 
 # From this order on the asymptotic series below is good to 1e-9.
 _LARGE = 50.0

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mercer.engine.tiles import Array
+from mercer._types import Array
 from mercer.kernels.base import Definiteness, Kind
 from mercer.kernels.inputs import Pairs, Scope, scratch
 from mercer.kernels.kernel import Kernel

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from mercer._errors import ParameterError
-from mercer.engine.tiles import Array
+from mercer._types import Array
 from mercer.kernels.algebra import raise_to
 from mercer.kernels.base import Definiteness, LinearParts
 from mercer.kernels.inputs import Pairs, Rows, Scope

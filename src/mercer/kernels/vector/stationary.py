@@ -13,8 +13,8 @@ import numpy as np
 from scipy.special import gamma, kv
 
 from mercer._errors import ParameterError
+from mercer._types import Array
 from mercer.data.objects import short
-from mercer.engine.tiles import Array
 from mercer.kernels.base import Definiteness
 from mercer.kernels.elementary import exponential
 from mercer.kernels.inputs import scratch

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-Matrix = NDArray[np.float64]
+from mercer._types import Matrix
+
 Map = Callable[[Matrix], Matrix]
 
 # A residual of this many roundings of ||A|| ||x|| is what a float64 factorisation gives as well.

@@ -9,9 +9,9 @@ from typing import Protocol
 import numpy as np
 from numpy.linalg import eigh
 
+from mercer._types import Array, Vector
 from mercer.engine import threads
 from mercer.engine.progress import Progress
-from mercer.solvers.matrix import Array, Vector
 
 # More vectors in a block than eigenpairs are wanted, and blocks that a basis holds before it is shortened.
 EXTRA, BLOCKS = 8, 10

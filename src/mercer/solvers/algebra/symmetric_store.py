@@ -9,10 +9,10 @@ from numpy.typing import NDArray
 from scipy.linalg import blas
 from scipy.linalg import lapack as scipy_lapack
 
+from mercer._types import AnyArray
 from mercer.engine import decompositions, lapack
 
 # float32 or float64, as the array that the store was made from.
-Array = NDArray[Any]
 
 # Up to this many columns, one pass over the matrix for each column is faster than the blocked routine for many.
 _FEW = 4
@@ -41,25 +41,25 @@ class SymmetricStore:
     ([1.0, 1.0], [20.0, 20.0])
     """
 
-    def __init__(self, array: Array) -> None:
+    def __init__(self, array: AnyArray) -> None:
         self._array = array
         self._turned = array.T
-        self.diagonal: Array = array.diagonal().copy()
-        self._factor_diagonal: Array = self.diagonal
+        self.diagonal: AnyArray = array.diagonal().copy()
+        self._factor_diagonal: AnyArray = self.diagonal
         self._pivots: NDArray[np.int32] | None = None
         self._prefix = "s" if array.dtype == np.float32 else "d"
 
-    def _blas(self, name: str, *arguments: Any, **options: Any) -> Array:
+    def _blas(self, name: str, *arguments: Any, **options: Any) -> AnyArray:
         return getattr(blas, self._prefix + name)(*arguments, **options)
 
     def _lapack(self, name: str, *arguments: Any, **options: Any) -> tuple[Any, ...]:
         return getattr(scipy_lapack, self._prefix + name)(*arguments, **options)
 
-    def _show(self, diagonal: Array) -> None:
+    def _show(self, diagonal: AnyArray) -> None:
         """Put one of the two diagonals in place; a few microseconds beside any use of the matrix."""
         np.fill_diagonal(self._array, diagonal)
 
-    def restore(self) -> Array:
+    def restore(self) -> AnyArray:
         """The whole matrix again, in the same array; the factor is gone."""
         n = len(self._array)
         for start in range(0, n, _SPAN):
@@ -91,7 +91,7 @@ class SymmetricStore:
         self._factor_diagonal = self._array.diagonal().copy()
         return info == 0 and bool(np.isfinite(self._factor_diagonal).all())
 
-    def solve(self, B: Array) -> Array:
+    def solve(self, B: AnyArray) -> AnyArray:
         """``X`` with ``(A + shift I) X = B``, by the factor; ``B`` has shape (n, k)."""
         self._show(self._factor_diagonal)
         if self._pivots is not None:
@@ -106,14 +106,14 @@ class SymmetricStore:
             columns.append(self._blas("trsv", self._turned, y, lower=1, trans=1, overwrite_x=1))
         return np.stack(columns, axis=1)
 
-    def product(self, V: Array) -> Array:
+    def product(self, V: AnyArray) -> AnyArray:
         """``A V``, without the shift."""
         self._show(self.diagonal)
         if V.shape[1] > _FEW:
             return self._blas("symm", 1.0, self._turned, V, lower=0)
         return np.stack([self._blas("symv", 1.0, self._turned, v, lower=0) for v in V.T], axis=1)
 
-    def inverse_diagonal(self) -> Array:
+    def inverse_diagonal(self) -> AnyArray:
         """The diagonal of ``(A + shift I)^-1``; the factor is overwritten by the inverse."""
         self._show(self._factor_diagonal)
         if self._pivots is not None:

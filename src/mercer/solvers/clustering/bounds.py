@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from mercer._types import Positions, Vector
 from mercer.loops import kmeans
-from mercer.solvers.clustering.means import ROWS, Index, Labels, Nearest, in_parts
-from mercer.solvers.matrix import Vector
+from mercer.solvers.clustering.means import ROWS, Labels, Nearest, in_parts
 
 
 class Bounds:
@@ -29,7 +29,7 @@ class Bounds:
         self._travelled.append(self._travelled[-1] + shifts)
         self._known = self._known and known
 
-    def undecided(self, labels: Labels, slack: float, whole: bool, n_jobs: int | None) -> Index:
+    def undecided(self, labels: Labels, slack: float, whole: bool, n_jobs: int | None) -> Positions:
         """The rows to look at; all of them if asked for, or if nothing is known."""
         n = len(labels)
         if whole or not self._known:
@@ -44,7 +44,7 @@ class Bounds:
         in_parts(work, n, ROWS, n_jobs)
         return np.flatnonzero(out)
 
-    def keep(self, rows: Index, distances: Vector, found: Nearest) -> None:
+    def keep(self, rows: Positions, distances: Vector, found: Nearest) -> None:
         """Remember what was found for rows; called from any thread."""
         self._distances[rows] = distances
         self._version[rows] = len(self._travelled) - 1

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from mercer._types import Vector
 from mercer.engine.progress import Progress
 from mercer.solvers.clustering.means import SLACK, Labels, Means, Nearest, inertia
-from mercer.solvers.matrix import Vector
 from mercer.solvers.solution import Status
 
 # Differences of inertias that say nothing, in units of rounding.

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from mercer._types import Positions, Vector
 from mercer.loops.kmeans import nearest_sums
 from mercer.solvers.clustering.entries import Entries
-from mercer.solvers.clustering.means import ROWS, SLACK, Index, Labels, Nearest, in_parts, indicator, squares, totals
-from mercer.solvers.matrix import Vector
+from mercer.solvers.clustering.means import ROWS, SLACK, Labels, Nearest, in_parts, indicator, squares, totals
 
 
 class DualMeans:
@@ -46,7 +46,7 @@ class DualMeans:
         own = self._products[labels, np.arange(len(labels))]
         return totals(labels, self._weight * own, self._k)
 
-    def move(self, rows: Index, before: Labels, labels: Labels) -> float:
+    def move(self, rows: Positions, before: Labels, labels: Labels) -> float:
         size, raw, cross = self.size, self.raw, self._within(labels)
         if 2 * len(rows) > len(labels):
             self.begin(labels)
@@ -79,7 +79,7 @@ class DualMeans:
         in_parts(work, n, ROWS, self._n_jobs)
         return found
 
-    def to_rows(self, rows: Index) -> Vector:
+    def to_rows(self, rows: Positions) -> Vector:
         squared = self._entries.columns(rows)
         squared *= -2
         squared += self.norms[:, None]

@@ -6,10 +6,11 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from mercer._types import Array, Positions, Vector
 from mercer.engine import tiles
 from mercer.loops.kmeans import add_moves
-from mercer.solvers.clustering.means import Index, Labels, changes, in_parts
-from mercer.solvers.matrix import Array, GramMatrix, Vector
+from mercer.solvers.clustering.means import Labels, changes, in_parts
+from mercer.solvers.matrix import GramMatrix
 
 # Sums of so many columns stay in the cache while rows are added to them.
 _COLUMNS = 2048
@@ -24,11 +25,11 @@ class Entries(Protocol):
         """``(K @ V)'``, (k, n), in float64."""
         ...
 
-    def add(self, rows: Index, before: Labels, after: Labels, weight: Vector, out: Vector) -> None:
+    def add(self, rows: Positions, before: Labels, after: Labels, weight: Vector, out: Vector) -> None:
         """Add what moves of rows change in the products (k, n) with the sums of clusters."""
         ...
 
-    def columns(self, index: Index) -> Vector:
+    def columns(self, index: Positions) -> Vector:
         """Whole columns, (n, len(index))."""
         ...
 
@@ -49,14 +50,14 @@ class Stored:
         in_parts(work, len(self.matrix), tiles.TILE, self._n_jobs)
         return out
 
-    def add(self, rows: Index, before: Labels, after: Labels, weight: Vector, out: Vector) -> None:
+    def add(self, rows: Positions, before: Labels, after: Labels, weight: Vector, out: Vector) -> None:
         # Rows of the symmetric matrix in the place of columns, since they lie together in memory.
         def work(part: slice) -> None:
             add_moves(self.matrix[:, part], rows, before, after, weight, out[:, part])
 
         in_parts(work, len(self.matrix), _COLUMNS, self._n_jobs)
 
-    def columns(self, index: Index) -> Vector:
+    def columns(self, index: Positions) -> Vector:
         return np.ascontiguousarray(self.matrix[index].T, dtype=np.float64)
 
 
@@ -70,9 +71,9 @@ class Evaluated:
     def product(self, V: Vector) -> Vector:
         return np.ascontiguousarray(np.asarray(self._gram @ V, dtype=np.float64).T)
 
-    def add(self, rows: Index, before: Labels, after: Labels, weight: Vector, out: Vector) -> None:
+    def add(self, rows: Positions, before: Labels, after: Labels, weight: Vector, out: Vector) -> None:
         out += (self._gram.restrict(None, rows) @ changes(before, after, weight, len(out))).T
 
-    def columns(self, index: Index) -> Vector:
+    def columns(self, index: Positions) -> Vector:
         out: Any = np.empty((self._gram.shape[0], len(index)), self._gram.dtype)
         return np.asarray(self._gram.block(None, index, out=out), dtype=np.float64)

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from mercer._errors import NumericalError
+from mercer._types import Vector
 from mercer.engine import memory, tiles
 from mercer.engine.progress import Progress
 from mercer.gram import PrecomputedGram
@@ -19,7 +20,7 @@ from mercer.solvers.clustering.entries import Entries, Evaluated, Stored
 from mercer.solvers.clustering.means import Labels, Means, Nearest, inertia, squares
 from mercer.solvers.clustering.primal_means import Coordinates, PrimalMeans
 from mercer.solvers.clustering.starts import Start, first_labels
-from mercer.solvers.matrix import GramMatrix, Vector, whole_matrix
+from mercer.solvers.matrix import GramMatrix, whole_matrix
 from mercer.solvers.solution import Certificate, Solution, Status
 
 # The share of the budget that a stored matrix may take: iterations need room, too.

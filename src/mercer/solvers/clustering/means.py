@@ -9,11 +9,10 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from mercer._types import Positions, Vector
 from mercer.engine import threads, tiles
-from mercer.solvers.matrix import Vector
 
 Labels = NDArray[np.int32]
-Index = NDArray[np.intp]
 
 
 @dataclass(frozen=True)
@@ -59,7 +58,7 @@ class Means(Protocol):
         """Take the means of a partition."""
         ...
 
-    def move(self, rows: Index, before: Labels, labels: Labels) -> float:
+    def move(self, rows: Positions, before: Labels, labels: Labels) -> float:
         """Let rows go from where they were to their ``labels``, (n,); the squared shifts of the means, added up."""
         ...
 
@@ -67,7 +66,7 @@ class Means(Protocol):
         """The nearest mean of every row, for a partition whose means these are."""
         ...
 
-    def to_rows(self, rows: Index) -> Vector:
+    def to_rows(self, rows: Positions) -> Vector:
         """Squared distances of all rows from some, (n, len(rows))."""
         ...
 

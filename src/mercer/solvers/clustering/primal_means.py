@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from mercer._types import Positions, Vector
 from mercer.engine import tiles
 from mercer.loops.kmeans import all_distances, nearest_sums
 from mercer.solvers.clustering.bounds import Bounds
-from mercer.solvers.clustering.means import SLACK, Index, Labels, Nearest, changes, in_parts, indicator, squares, totals
-from mercer.solvers.matrix import Vector
+from mercer.solvers.clustering.means import SLACK, Labels, Nearest, changes, in_parts, indicator, squares, totals
 
 # Entries of the coordinates that one task takes.
 _ENTRIES = 2**20
@@ -96,7 +96,7 @@ class PrimalMeans:
         self.raw = squared_norms(self.sums)
         self._bounds = Bounds(len(labels), self._k)
 
-    def _sum(self, rows: Index, weights: Callable[[slice], Vector]) -> Vector:
+    def _sum(self, rows: Positions, weights: Callable[[slice], Vector]) -> Vector:
         """``weights' @ coordinates`` of rows, parts added up in order."""
         d = self._coordinates.shape[1]
         step = max(1, _ENTRIES // max(d, 1))
@@ -111,7 +111,7 @@ class PrimalMeans:
             total += partial
         return total
 
-    def move(self, rows: Index, before: Labels, labels: Labels) -> float:
+    def move(self, rows: Positions, before: Labels, labels: Labels) -> float:
         assert self._bounds is not None
         delta = changes(before, labels[rows], self._weight[rows], self._k)
         old, had = self.sums / np.where(self.size > 0, self.size, 1.0)[:, None], self.size > 0
@@ -147,7 +147,7 @@ class PrimalMeans:
         by_parts(work, (len(rows), self._coordinates.shape[1]), self._n_jobs)
         return Nearest(out, bounds.squared, bounds.excess)
 
-    def to_rows(self, rows: Index) -> Vector:
+    def to_rows(self, rows: Positions) -> Vector:
         chosen = self._coordinates.take(rows)
         chosen = chosen.toarray() if sp.issparse(chosen) else chosen
         squares = squared_norms(chosen)

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from mercer.solvers.clustering.means import Index, Labels, Means
-from mercer.solvers.matrix import Vector
+from mercer._types import Positions, Vector
+from mercer.solvers.clustering.means import Labels, Means
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,7 @@ def plus_plus(means: Means, weight: Vector, k: int, rng: np.random.RandomState) 
         if not shares[-1] > 0:
             # All rows lie on a centre.
             break
-        candidates: Index = np.searchsorted(shares, rng.uniform(size=draws) * shares[-1], side="right")
+        candidates: Positions = np.searchsorted(shares, rng.uniform(size=draws) * shares[-1], side="right")
         squared = means.to_rows(np.minimum(candidates, len(weight) - 1))
         nearer = squared < closest[:, None]
         np.minimum(squared, closest[:, None], out=squared)

@@ -8,8 +8,8 @@ import numpy as np
 from scipy.special import expit, ndtr, ndtri
 from scipy.stats import qmc
 
+from mercer._types import Matrix, Vector
 from mercer.engine.tiles import spans
-from mercer.solvers.gaussian.covariance import Matrix, Vector
 
 # The trapezoidal rule with this step is exact to rounding for what decays like either density and has no pole within
 # pi of the real line: its error is exp(-2 pi^2 / step), times exp(pi^2 / 2) at most for the Gaussian.

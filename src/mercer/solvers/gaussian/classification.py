@@ -9,8 +9,9 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from mercer._types import Matrix, Vector
 from mercer.engine import memory, threads
-from mercer.solvers.gaussian.covariance import Covariance, Matrix, Vector
+from mercer.solvers.gaussian.covariance import Covariance
 from mercer.solvers.gaussian.factor import factor
 from mercer.solvers.gaussian.latent_store import LatentStore
 from mercer.solvers.gaussian.workspace import Workspace, Workspaces

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from mercer._types import Matrix, Vector
 from mercer.engine import memory, threads
-from mercer.solvers.gaussian.covariance import Matrix, Vector
 from mercer.solvers.gaussian.factor import Factor
 from mercer.solvers.gaussian.posterior import Posterior
 from mercer.solvers.gaussian.regression import GaussianRegression, Solved, evidence, solve_at

@@ -5,12 +5,9 @@ from __future__ import annotations
 from typing import Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
-from mercer.engine.tiles import Array, Fill
-
-Vector = NDArray[np.float64]
-Matrix = NDArray[np.float64]
+from mercer._types import Array, Vector
+from mercer.engine.tiles import Fill
 
 
 class Covariance(Protocol):

@@ -8,10 +8,10 @@ import numpy as np
 from scipy.linalg import blas
 
 from mercer._errors import IndefiniteKernelError
+from mercer._types import Matrix, Vector
 from mercer.engine import lapack
 from mercer.engine.tiles import spans
 from mercer.loops.transpose import transpose
-from mercer.solvers.gaussian.covariance import Matrix, Vector
 
 # Shares of the mean of the diagonal that are tried, in turn, as jitter.
 JITTER = (0.0, 1e-12, 1e-10, 1e-8, 1e-6, 1e-4)

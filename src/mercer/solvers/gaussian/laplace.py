@@ -7,8 +7,8 @@ import time
 import numpy as np
 from scipy.special import expit
 
+from mercer._types import Matrix, Vector
 from mercer.solvers.gaussian.classification import Approximation, Effort, GaussianClassification
-from mercer.solvers.gaussian.covariance import Matrix, Vector
 from mercer.solvers.gaussian.latent_store import LatentStore
 from mercer.solvers.gaussian.links import Logistic
 from mercer.solvers.gaussian.mode import certify, find_mode, require_factor

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from mercer._types import Matrix, Vector
 from mercer.engine import lapack
-from mercer.solvers.gaussian.covariance import Matrix, Vector
 
 
 @dataclass(frozen=True, eq=False)

@@ -9,9 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import blas
 
+from mercer._types import Array, Matrix, Vector
 from mercer.engine import lapack
-from mercer.engine.tiles import Array, Fill, spans
-from mercer.solvers.gaussian.covariance import Matrix, Vector, upper_tile
+from mercer.engine.tiles import Fill, spans
+from mercer.solvers.gaussian.covariance import upper_tile
 
 # Up to this many columns, one pass over the matrix for each column is faster than the blocked routine for many.
 _FEW = 4

@@ -9,16 +9,14 @@ from typing import ClassVar
 
 import numpy as np
 import scipy.linalg
-from numpy.typing import NDArray
 from scipy.optimize import brentq
 
 from mercer._errors import NumericalError
+from mercer._types import Matrix, Vector
 from mercer.data.fitted import Fitted
 from mercer.data.statements import Flag, Floats, Number
 from mercer.engine import decompositions, threads
 
-Vector = NDArray[np.float64]
-Matrix = NDArray[np.float64]
 # Below, shares of a squared length underflow.
 _LEAST_SQUARE = 1e-290
 Blocks = Iterator[tuple[Matrix, Vector, Vector]]

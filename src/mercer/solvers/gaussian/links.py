@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit, logsumexp, softmax
 
-from mercer.solvers.gaussian.covariance import Matrix, Vector
+from mercer._types import Matrix, Vector
 
 
 class Curvature(Protocol):

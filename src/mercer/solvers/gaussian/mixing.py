@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from mercer.solvers.gaussian.covariance import Matrix, Vector
+from mercer._types import Matrix, Vector
 
 _MEMORY = 5
 _LEAST_DAMPING = 0.1

@@ -13,8 +13,8 @@ from typing import Protocol
 import numpy as np
 
 from mercer._errors import NumericalError
+from mercer._types import Matrix, Vector
 from mercer.engine.progress import Progress
-from mercer.solvers.gaussian.covariance import Matrix, Vector
 from mercer.solvers.gaussian.latent_store import LatentStore
 from mercer.solvers.gaussian.links import Curvature, Link
 from mercer.solvers.solution import Certificate, Status

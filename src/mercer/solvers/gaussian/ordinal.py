@@ -30,16 +30,16 @@ import numpy as np
 from scipy.linalg import blas
 
 from mercer._errors import NumericalError
+from mercer._types import Array, Matrix, Positions, Vector
 from mercer.engine import lapack, memory
 from mercer.engine.progress import Progress
-from mercer.engine.tiles import Array
 from mercer.gram.precomputed import PrecomputedGram
-from mercer.solvers.gaussian.covariance import Covariance, Matrix, Vector, upper_tile
+from mercer.solvers.gaussian.covariance import Covariance, upper_tile
 from mercer.solvers.gaussian.factor import factor
 from mercer.solvers.gaussian.workspace import Workspace
 from mercer.solvers.risk.cumulative_links import Link
 from mercer.solvers.risk.ordinal import NewtonPath, OrdinalStart
-from mercer.solvers.risk.ordinal_problem import Codes, Expansion, OrdinalProblem, cross_at_points
+from mercer.solvers.risk.ordinal_problem import Expansion, OrdinalProblem, cross_at_points
 from mercer.solvers.solution import Certificate, Status
 
 # How exact a mode is: an error of the mode of this size, in units of 1 + the largest latent value, is one of that
@@ -72,10 +72,10 @@ class OrdinalProcess:
     """
 
     covariance: Covariance
-    codes: Codes
+    codes: Positions
     link: Link
     slope: float | None
-    owner: Codes | None = None
+    owner: Positions | None = None
     definite: bool = True
 
     @property

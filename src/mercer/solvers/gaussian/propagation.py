@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 from scipy.special import log_ndtr
 
 from mercer._errors import NumericalError
+from mercer._types import Matrix, Vector
 from mercer.engine.progress import Progress
 from mercer.solvers.gaussian.classification import Approximation, Effort, GaussianClassification
-from mercer.solvers.gaussian.covariance import Matrix, Vector
 from mercer.solvers.gaussian.latent_store import LatentStore
 from mercer.solvers.gaussian.mixing import Mixing
 from mercer.solvers.gaussian.mode import require_factor

@@ -28,9 +28,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from mercer._errors import NumericalError
+from mercer._types import Array, Matrix, Vector
 from mercer.engine import lapack, threads
-from mercer.engine.tiles import Array, Fill, scratch, spans
-from mercer.solvers.gaussian.covariance import Covariance, Matrix, Vector, upper_tile
+from mercer.engine.tiles import Fill, scratch, spans
+from mercer.solvers.gaussian.covariance import Covariance, upper_tile
 from mercer.solvers.gaussian.factor import Factor, factor
 from mercer.solvers.gaussian.trend import Trend, TrendFit, solve
 from mercer.solvers.linear.cholesky import hold_matrix

@@ -21,10 +21,10 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
 from mercer._errors import IndefiniteKernelError, MercerWarning, NumericalError, ParameterError, warn_user
+from mercer._types import Vector
 from mercer.engine import memory, settings, threads
 from mercer.engine.progress import Progress
 
-Vector = NDArray[np.float64]
 Objective = Callable[[Vector], tuple[float, Vector]]
 # scikit-learn's protocol: optimizer(function to minimise, start, bounds=bounds) -> (theta, smallest value).
 Optimizer = Callable[..., tuple[Any, Any]]

@@ -25,10 +25,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 import scipy.linalg
 
+from mercer._types import Array, Matrix, Vector
 from mercer.engine import lapack
 from mercer.engine.tiles import scratch, spans
-from mercer.solvers.gaussian.covariance import Matrix, Vector
-from mercer.solvers.matrix import Array
 
 # Below so many training rows the tiles of float64 stay in the cache, and below so many new ones for each of them the
 # inverse is not worth its cost.

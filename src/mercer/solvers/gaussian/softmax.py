@@ -9,10 +9,10 @@ import numpy as np
 from scipy.linalg import blas
 
 from mercer._errors import NumericalError
+from mercer._types import Array, Matrix, Vector
 from mercer.engine import lapack, threads
-from mercer.engine.tiles import Array, Fill, spans
+from mercer.engine.tiles import Fill, spans
 from mercer.solvers.gaussian.classification import Approximation, Effort, GaussianClassification
-from mercer.solvers.gaussian.covariance import Matrix, Vector
 from mercer.solvers.gaussian.latent_store import LatentStore
 from mercer.solvers.gaussian.links import Softmax
 from mercer.solvers.gaussian.mode import certify, find_mode, require_factor

@@ -15,9 +15,9 @@ import numpy as np
 import scipy.linalg
 
 from mercer._errors import DataError, NumericalError
+from mercer._types import Matrix
 from mercer.data.fitted import Fitted
 from mercer.data.statements import Floats
-from mercer.solvers.gaussian.covariance import Matrix
 from mercer.solvers.gaussian.factor import Factor
 
 

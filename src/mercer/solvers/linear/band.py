@@ -5,18 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg import lapack
 
+from mercer._types import AnyArray
 from mercer.engine import lapack as lapack_in_place
 from mercer.engine import threads, tiles
 from mercer.engine.progress import Progress
 
 # float64; in float32 are the reflectors of what was reduced in float32, and a Q that is asked for in it.
-Matrix = NDArray[Any]
 
 # Wider bands reduce faster, since more of the work is in matrix products; every shift then costs more.
 WIDTH = 32
@@ -49,10 +47,10 @@ class Reflector:
     """
 
     start: int
-    V: Matrix
-    T: Matrix
+    V: AnyArray
+    T: AnyArray
 
-    def apply(self, M: Matrix, *, transposed: bool) -> None:
+    def apply(self, M: AnyArray, *, transposed: bool) -> None:
         """Multiply the rows of ``M`` from ``start`` on in place."""
         rows = M[self.start :]
         rows -= self.V @ ((self.T.T if transposed else self.T) @ (self.V.T @ rows))
@@ -70,7 +68,7 @@ class BandForm:
         Q is their product.
     """
 
-    band: Matrix
+    band: AnyArray
     reflectors: tuple[Reflector, ...]
 
     @property
@@ -78,7 +76,7 @@ class BandForm:
         """Of A."""
         return self.band.shape[1], self.band.shape[1]
 
-    def into(self, V: Matrix) -> Matrix:
+    def into(self, V: AnyArray) -> AnyArray:
         """``Q^T V``."""
         out = V.copy()
         with threads.one_blas_thread():
@@ -86,7 +84,7 @@ class BandForm:
                 reflector.apply(out, transposed=True)
         return out
 
-    def back(self, V: Matrix) -> Matrix:
+    def back(self, V: AnyArray) -> AnyArray:
         """``Q V``."""
         out = V.copy()
         with threads.one_blas_thread():
@@ -94,7 +92,7 @@ class BandForm:
                 reflector.apply(out, transposed=False)
         return out
 
-    def orthogonal(self, out: Matrix, n_jobs: int | None = None) -> Matrix:
+    def orthogonal(self, out: AnyArray, n_jobs: int | None = None) -> AnyArray:
         """Q, whole; :math:`4 n^3 / 3` operations.
 
         Parameters
@@ -120,7 +118,7 @@ class BandForm:
         return out.T
 
 
-def _reflect(rows: Matrix, V: Matrix, left: Matrix) -> None:
+def _reflect(rows: AnyArray, V: AnyArray, left: AnyArray) -> None:
     """``rows <- rows - rows V left^T``."""
     lapack_in_place.add_product(rows, rows @ V, left, alpha=-1.0, right_turned=True)
 
@@ -146,7 +144,7 @@ def _join(group: tuple[Reflector, ...], dtype: np.dtype) -> Reflector:
 
 
 def reduce_to_band(
-    matrix: Matrix, width: int = WIDTH, n_jobs: int | None = None, *, single_below: float = 0.0
+    matrix: AnyArray, width: int = WIDTH, n_jobs: int | None = None, *, single_below: float = 0.0
 ) -> BandForm:
     r"""Reduce a symmetric matrix to a band by Householder reflections from both sides.
 
@@ -227,14 +225,14 @@ class _Rest:
         be much longer.
     """
 
-    def __init__(self, matrix: Matrix, width: int, n_jobs: int | None, strip: int) -> None:
+    def __init__(self, matrix: AnyArray, width: int, n_jobs: int | None, strip: int) -> None:
         self._matrix, self._width, self._n_jobs, self._strip = matrix, width, n_jobs, strip
-        self.corner: Matrix
-        self.panel: tuple[Matrix, Matrix, Matrix]
+        self.corner: AnyArray
+        self.panel: tuple[AnyArray, AnyArray, AnyArray]
         self._done = 0
         self._take(np.ascontiguousarray(matrix[:, :width].T))
 
-    def turn(self, V: Matrix, T: Matrix) -> None:
+    def turn(self, V: AnyArray, T: AnyArray) -> None:
         r"""``M <- H^T M H`` with ``H = I - V T V^T``, as ``M - V W^T - W V^T``."""
         self._done += self._width
         k = V.shape[1]
@@ -253,7 +251,7 @@ class _Rest:
     def norm(self) -> float:
         return float(np.linalg.norm(np.vstack([self.corner, self.panel[2]]), 2))
 
-    def go_single(self) -> tuple[Matrix, Matrix]:
+    def go_single(self) -> tuple[AnyArray, AnyArray]:
         """Hold the rest in float32 from now on; the V and T that go with it."""
         V, T, R = self.panel
         if self._matrix.dtype == np.float64:
@@ -271,7 +269,7 @@ class _Rest:
         grid = [begin, *range((begin // step + 1) * step, n, step), n]
         return [slice(a, b) for a, b in pairwise(grid) if a < b]
 
-    def _times(self, V: Matrix) -> Matrix:
+    def _times(self, V: AnyArray) -> AnyArray:
         """``V M``, for V of shape (k, m)."""
         out = np.empty(V.shape, V.dtype)
         done = self._done
@@ -286,24 +284,24 @@ class _Rest:
         _run([partial(strip, rows) for rows in self._strips()], V.shape[1] ** 2, self._n_jobs)
         return out
 
-    def _subtract(self, left: Matrix, right: Matrix, rows: slice) -> None:
+    def _subtract(self, left: AnyArray, right: AnyArray, rows: slice) -> None:
         """``left^T right`` from one strip, without the columns that are taken apart."""
         done, begin = self._done, self._done + self._width
         own, other = left[:, rows.start - done : rows.stop - done], right[:, self._width : rows.stop - done]
         lapack_in_place.add_product(self._matrix[rows, begin : rows.stop], own, other, alpha=-1.0, left_turned=True)
 
-    def _next(self, left: Matrix, right: Matrix) -> None:
+    def _next(self, left: AnyArray, right: AnyArray) -> None:
         columns = np.ascontiguousarray(self._matrix[self._done :, self._done : self._done + self._width].T)
         lapack_in_place.add_product(columns, right[:, : len(columns)], left, alpha=-1.0, left_turned=True)
         self._take(columns)
 
-    def _take(self, columns: Matrix) -> None:
+    def _take(self, columns: AnyArray) -> None:
         self.corner, below = columns[:, : len(columns)].T, columns[:, self._width :].T
         if below.size:
             self.panel = _factor(below)
 
 
-def _factor(panel: Matrix) -> tuple[Matrix, Matrix, Matrix]:
+def _factor(panel: AnyArray) -> tuple[AnyArray, AnyArray, AnyArray]:
     """``panel = (I - V T V^T)[:, :k] R``: V, T and the upper trapezoidal R."""
     k = min(panel.shape)
     V, T, _ = _QR[panel.dtype](k, panel)
@@ -314,13 +312,13 @@ def _factor(panel: Matrix) -> tuple[Matrix, Matrix, Matrix]:
     return V, np.triu(T[:k, :k]), R
 
 
-def _write_triangle(band: Matrix, start: int, block: Matrix) -> None:
+def _write_triangle(band: AnyArray, start: int, block: AnyArray) -> None:
     """The lower triangle of a block on the diagonal."""
     rows, columns = np.tril_indices(len(block))
     band[rows - columns, start + columns] = block[rows, columns]
 
 
-def _write_upper(band: Matrix, start: int, width: int, R: Matrix) -> None:
+def _write_upper(band: AnyArray, start: int, width: int, R: AnyArray) -> None:
     """The upper trapezoid ``width`` rows below the diagonal."""
     rows, columns = np.triu_indices(R.shape[0], m=R.shape[1])
     band[width + rows - columns, start + columns] = R[rows, columns]

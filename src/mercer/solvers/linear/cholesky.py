@@ -20,10 +20,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mercer._errors import IndefiniteKernelError, MercerWarning, NumericalError
+from mercer._types import Matrix, Vector
 from mercer.engine import decompositions, memory, threads, tiles
 from mercer.solvers.algebra.conjugate_gradients import Map, Refined, lengths, refine
 from mercer.solvers.algebra.symmetric_store import SymmetricStore
-from mercer.solvers.linear.linear_system import LinearSystem, LinearSystemState, Matrix, ScaledGram, Vector
+from mercer.solvers.linear.linear_system import LinearSystem, LinearSystemState, ScaledGram
 from mercer.solvers.linear.low_rank_solve import eigenpairs, low_rank_form, solve_shifted
 from mercer.solvers.solution import Certificate, Solution, Status
 

@@ -9,9 +9,10 @@ from numpy.typing import NDArray
 from scipy.optimize import minimize_scalar
 
 from mercer._errors import ParameterError
+from mercer._types import Vector
 from mercer.solvers.linear.cholesky import MIXED_FROM
 from mercer.solvers.linear.left_out_search import search_left_out
-from mercer.solvers.linear.linear_system import LinearSystem, Vector
+from mercer.solvers.linear.linear_system import LinearSystem
 from mercer.solvers.linear.penalty_curves import (
     LOWEST,
     TIE,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from mercer.solvers.linear.linear_system import Matrix, Vector
+from mercer._types import Matrix, Positions, Vector
 from mercer.solvers.linear.penalty_curves import (
     TIE,
     PenaltyCurves,
@@ -16,8 +16,6 @@ from mercer.solvers.linear.penalty_curves import (
     rounded,
 )
 from mercer.solvers.linear.penalty_path import Criterion, PenaltyPath
-
-Indices = NDArray[np.intp]
 
 # Every second penalty of the grid is tried first: one a decade.
 _STRIDE = 2
@@ -75,7 +73,7 @@ class _Known:
         self.criteria: dict[float, dict[Criterion, Vector]] = {}
         self._errors: dict[float, Matrix] = {}
 
-    def cost(self, alpha: float, targets: Indices) -> float:
+    def cost(self, alpha: float, targets: Positions) -> float:
         """The sum over some targets of the mean squared error of leave-one-out."""
         if alpha not in self.criteria:
             found, errors = self._path.criteria_and_errors(alpha)
@@ -84,7 +82,7 @@ class _Known:
             self.criteria[alpha], self._errors[alpha] = found, np.asarray(errors)
         return float(self.criteria[alpha]["loo"][targets].sum())
 
-    def interpolated(self, nodes: list[float], targets: Indices, logarithms: Vector) -> Vector:
+    def interpolated(self, nodes: list[float], targets: Positions, logarithms: Vector) -> Vector:
         """The same between the ``nodes``, for many penalties by their logarithms."""
         errors = np.stack([self._errors[alpha][:, targets].ravel() for alpha in nodes])
         at = np.log10(nodes)
@@ -97,7 +95,7 @@ class _Known:
 class _OneChoice:
     """The search for the targets that share a penalty."""
 
-    def __init__(self, known: _Known, targets: Indices, grid: Vector, training: Vector) -> None:
+    def __init__(self, known: _Known, targets: Positions, grid: Vector, training: Vector) -> None:
         self._known, self._targets, self._grid, self._training = known, targets, grid, training
         self._costs = np.full(len(grid), np.nan)
 
@@ -125,7 +123,7 @@ class _OneChoice:
         least = np.fmin.reduce(self._costs)
         return np.zeros(len(self._grid), bool) if np.isnan(least) else (1.0 - _ROOM) * self._training > least
 
-    def _promising(self) -> Indices:
+    def _promising(self) -> Positions:
         """Those beside the best, and those that interpolation does not rule out."""
         best = self._best()
         worse = self._worse_in_training()
@@ -146,7 +144,7 @@ class _OneChoice:
         at = np.log10(self._grid[[i]])
         return float(self._known.interpolated(self._grid[nodes].tolist(), self._targets, at)[0])
 
-    def _nodes(self, i: int, count: int) -> Indices:
+    def _nodes(self, i: int, count: int) -> Positions:
         """So many usable penalties of the grid around one, ascending."""
         usable = np.flatnonzero(np.isfinite(self._costs))
         return np.sort(usable[np.argsort(np.abs(usable - i), kind="stable")[:count]])

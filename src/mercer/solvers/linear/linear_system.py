@@ -9,10 +9,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from mercer._errors import DataError, ParameterError
+from mercer._types import Matrix, Vector
 from mercer.solvers.matrix import GramMatrix
-
-Matrix = NDArray[np.float64]
-Vector = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)

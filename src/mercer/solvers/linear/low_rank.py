@@ -6,17 +6,14 @@ from dataclasses import dataclass
 
 import numpy as np
 import scipy.linalg
-from numpy.typing import NDArray
 from scipy.linalg import blas, lapack
 
+from mercer._types import Matrix, Vector
 from mercer.engine import lapack as engine_lapack
 from mercer.engine.progress import Progress
 from mercer.solvers.linear.band import BandForm, reduce_to_band
 from mercer.solvers.linear.linear_system import ScaledGram
 from mercer.solvers.linear.shifted_band import ShiftedBand
-
-Matrix = NDArray[np.float64]
-Vector = NDArray[np.float64]
 
 # Pivots at once; those of less than a share of the largest wait for their turn.
 _BLOCK = 32

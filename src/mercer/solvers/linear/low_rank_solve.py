@@ -7,9 +7,10 @@ from contextlib import ExitStack
 import numpy as np
 import scipy.linalg
 
+from mercer._types import Matrix, Vector
 from mercer.engine import memory
 from mercer.solvers.algebra.conjugate_gradients import Refined, refine
-from mercer.solvers.linear.linear_system import Matrix, ScaledGram, Vector
+from mercer.solvers.linear.linear_system import ScaledGram
 from mercer.solvers.linear.low_rank import LowRankForm, ShiftedLowRank, find_low_rank
 
 # Below so many rows a Cholesky factor takes milliseconds.

@@ -8,9 +8,9 @@ from typing import Any, ClassVar
 import numpy as np
 
 from mercer._errors import NumericalError
+from mercer._types import Vector
 from mercer.data.fitted import Fitted
 from mercer.data.statements import Either, Floats, Maybe
-from mercer.solvers.linear.linear_system import Vector
 from mercer.solvers.linear.penalty_path import CRITERIA, Criterion, PenaltyPath
 
 # The penalties that are tried reach from where rounding leaves a residual of 1e-7 to where nothing is learned any more.

@@ -11,13 +11,14 @@ import numpy as np
 import scipy.linalg
 
 from mercer._errors import IndefiniteKernelError
+from mercer._types import Matrix, Vector
 from mercer.engine import memory, threads
 from mercer.solvers.algebra.conjugate_gradients import lengths
 from mercer.solvers.algebra.symmetric_store import SymmetricStore
 from mercer.solvers.linear import cholesky
 from mercer.solvers.linear.band import SINGLE_WIDTH, WIDTH, BandForm, reduce_to_band
 from mercer.solvers.linear.leave_one_out import left_out_share
-from mercer.solvers.linear.linear_system import LinearSystem, LinearSystemState, Matrix, ScaledGram, Vector
+from mercer.solvers.linear.linear_system import LinearSystem, LinearSystemState, ScaledGram
 from mercer.solvers.linear.low_rank import LowRankForm, ShiftedLowRank
 from mercer.solvers.linear.low_rank_solve import low_rank_form
 from mercer.solvers.linear.shifted_band import ShiftedBand

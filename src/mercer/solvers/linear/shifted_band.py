@@ -5,14 +5,11 @@ from __future__ import annotations
 from functools import cached_property, partial
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg import lapack
 
+from mercer._types import Matrix, Vector
 from mercer.engine import threads, tiles
 from mercer.solvers.linear.band import BandForm
-
-Matrix = NDArray[np.float64]
-Vector = NDArray[np.float64]
 
 # So many columns of Q^T at once: with the blocks that go with them they stay in a core's cache.
 _COLUMNS = 384

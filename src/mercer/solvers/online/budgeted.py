@@ -7,13 +7,14 @@ from functools import partial
 import numpy as np
 
 from mercer._errors import NumericalError
+from mercer._types import Integers, Vector
 from mercer.engine import memory, threads
 from mercer.loops import online as loops
 from mercer.loops.merging import merging_steps
-from mercer.solvers.matrix import GramMatrix, Vector
+from mercer.solvers.matrix import GramMatrix
 from mercer.solvers.online.chunk import Chunk
 from mercer.solvers.online.given import go_through
-from mercer.solvers.online.state import Indices, OnlineProblem, OnlineState
+from mercer.solvers.online.state import OnlineProblem, OnlineState
 
 # Rows taken at a time: K between these and the support is held, and with projections the shares of each.
 _CHUNK, _FEWER = 1024, 256
@@ -29,7 +30,7 @@ def learn(
     gram: GramMatrix,
     targets: Vector,
     state: OnlineState,
-    order: Indices,
+    order: Integers,
     rates: Vector,
     n_jobs: int | None = None,
 ) -> float:
@@ -108,7 +109,7 @@ def _held(problem: OnlineProblem, m: int, projects: bool, n: int) -> int:
 
 
 def learn_by_merging(
-    problem: OnlineProblem, points: Vector, targets: Vector, state: OnlineState, order: Indices, rates: Vector
+    problem: OnlineProblem, points: Vector, targets: Vector, state: OnlineState, order: Integers, rates: Vector
 ) -> float:
     """The same for the Gaussian kernel, where two terms are merged if there is one too many.
 

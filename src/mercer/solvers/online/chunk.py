@@ -6,13 +6,14 @@ from functools import partial
 
 import numpy as np
 
+from mercer._types import Integers, Vector
 from mercer.engine import memory, threads
 from mercer.engine.tiles import spans
 from mercer.loops import online as loops
-from mercer.solvers.matrix import GramMatrix, Vector
+from mercer.solvers.matrix import GramMatrix
 from mercer.solvers.online.given import go_through
 from mercer.solvers.online.independent import independent_points, project
-from mercer.solvers.online.state import STRATEGIES, Indices, OnlineProblem, OnlineState
+from mercer.solvers.online.state import STRATEGIES, OnlineProblem, OnlineState
 
 # Rows whose projections are found in one product of matrices.
 _STRIP = 64
@@ -26,7 +27,7 @@ class Chunk:
         problem: OnlineProblem,
         gram: GramMatrix,
         state: OnlineState,
-        now: Indices,
+        now: Integers,
         diagonal: Vector,
         n_jobs: int | None,
     ) -> None:

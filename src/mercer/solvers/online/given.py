@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from mercer._types import Vector
 from mercer.engine import threads
 from mercer.loops.losses import GIVEN
 from mercer.loops.online import LOSS
 from mercer.losses import Loss, Softmax
-from mercer.solvers.matrix import Vector
 
 # Steps between two looks at whether somebody wants the work to end.
 _CHUNK = 1024

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from mercer._types import Integers, Vector
 from mercer.engine import decompositions, lapack, threads
-from mercer.solvers.matrix import Vector
-
-Indices = NDArray[np.integer]
 
 _ROUNDING = 1e-15
 
 
-def independent_points(K: Vector, tau: float) -> tuple[Indices, Vector]:
+def independent_points(K: Vector, tau: float) -> tuple[Integers, Vector]:
     r"""Points of which none is in the span of the others, and the inverse of their Gram matrix.
 
     Returns ``chosen`` (r,), the longest beginning of the order of a pivoted Cholesky factorisation for which
@@ -61,7 +58,7 @@ def independent_points(K: Vector, tau: float) -> tuple[Indices, Vector]:
         return chosen, lapack.multiply(np.ascontiguousarray(inverse.T), inverse)
 
 
-def project(K: Vector, chosen: Indices, inverse: Vector, theta: Vector) -> tuple[Vector, Vector]:
+def project(K: Vector, chosen: Integers, inverse: Vector, theta: Vector) -> tuple[Vector, Vector]:
     r"""The projection of :math:`\sum_j \theta_j k(x_j, \cdot)` on the span of the chosen points.
 
     Returns its weights (k, r), and the lengths (k,) of what is lost; ``theta`` (k, m) weighs all points of ``K``.

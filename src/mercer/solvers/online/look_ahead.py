@@ -8,10 +8,11 @@ from math import ceil
 import numpy as np
 from numpy.typing import NDArray
 
+from mercer._types import Array, Integers, Vector
 from mercer.engine import threads, tiles
 from mercer.loops import perceptron as loops
-from mercer.solvers.matrix import Array, GramMatrix, Vector
-from mercer.solvers.online.problem import Expansion, Indices, PerceptronProblem, check_values, values_at_all
+from mercer.solvers.matrix import GramMatrix
+from mercer.solvers.online.problem import Expansion, PerceptronProblem, check_values, values_at_all
 
 # The fewest and the most steps of a stretch, how many mistakes end it, and the fewest whole rows that are held.
 _FEWEST, _MOST, _MISTAKES, _LEAST = 256, 4096, 64, 16
@@ -55,7 +56,7 @@ class LookAhead:
         self.values = values_at_all(problem, expansion)
         self.length = _FEWEST
 
-    def go(self, order: Indices) -> int:
+    def go(self, order: Integers) -> int:
         """One pass; returns the number of updates."""
         problem, count, at = self.problem, 0, 0
         while True:
@@ -70,7 +71,7 @@ class LookAhead:
             at += steps
             count += updates
 
-    def _stretch(self, rows: Indices) -> tuple[int, int]:
+    def _stretch(self, rows: Integers) -> tuple[int, int]:
         """Steps at ``rows``, up to some number of mistakes; returns how many, and the number of updates."""
         expansion, outputs, m = self.expansion, len(self.problem.positive), len(rows)
         theta, lagged = np.zeros((outputs, m)), np.zeros((outputs, m))
@@ -94,7 +95,7 @@ class LookAhead:
             self.length = min(2 * self.length, _MOST)
         return steps, len(updates)
 
-    def _steps(self, rows: Indices, theta: Vector, lagged: Vector) -> tuple[int, NDArray[np.int64]]:
+    def _steps(self, rows: Integers, theta: Vector, lagged: Vector) -> tuple[int, NDArray[np.int64]]:
         """The same with what they change in ``theta`` and ``lagged`` (k, m); also the updates."""
         problem, m, outputs = self.problem, len(rows), len(theta)
         place, state, inside = np.full(m, -1), np.zeros(3, dtype=np.int64), np.zeros(m, dtype=bool)
@@ -139,7 +140,7 @@ class LookAhead:
             if not count:
                 self.typical = float(K[0].mean())
 
-    def _between(self, part: GramMatrix, rows: Indices, chosen: Indices, start: int, out: Array) -> None:
+    def _between(self, part: GramMatrix, rows: Integers, chosen: Integers, start: int, out: Array) -> None:
         """K between the rows at the positions ``chosen`` of a stretch and those from ``start`` on."""
         slots = self.slot[rows[chosen]]
         if (slots < 0).all():
@@ -151,7 +152,7 @@ class LookAhead:
             else:
                 part.fill(slice(position, position + 1), slice(start, len(rows)), row[None])
 
-    def _add(self, rows: Indices, weights: Vector) -> None:
+    def _add(self, rows: Integers, weights: Vector) -> None:
         """Add the rows of K, times ``weights`` (k, e), to the values, no row of K ever leaving the cache."""
         if not len(rows):
             return
@@ -168,7 +169,7 @@ class LookAhead:
         step = ceil(p / (2 * ceil(p * len(rows) / (2 * _ENTRIES))))
         threads.run([partial(strip, columns) for columns in tiles.spans(p, step)], self.n_jobs)
 
-    def _add_held(self, rows: Indices, weights: Vector) -> None:
+    def _add_held(self, rows: Integers, weights: Vector) -> None:
         """The same with rows of K that are held, or made and held."""
         there = self.slot[rows] >= 0
         # First those that new rows may drive out.
@@ -178,7 +179,7 @@ class LookAhead:
         if len(new):
             loops.add_rows(self.held, self._fetch(new), weights[:, ~there], self.problem.constant, self.values)
 
-    def _fetch(self, rows: Indices) -> NDArray[np.int64]:
+    def _fetch(self, rows: Integers) -> NDArray[np.int64]:
         """Make rows of K; returns their slots."""
         if self.next + len(rows) > len(self.held):
             self.next = 0

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from mercer.solvers.matrix import Vector
+from mercer._types import Vector
 from mercer.solvers.online.problem import Expansion, PerceptronProblem
 
 # So many units in the last place of the longest row, for each update, are rounding of f.

@@ -9,14 +9,15 @@ from math import isqrt
 import numpy as np
 from numpy.typing import NDArray
 
+from mercer._types import Array, Integers
 from mercer.engine import memory, threads
 from mercer.engine.progress import Progress
 from mercer.engine.tiles import spans
 from mercer.gram.precomputed import PrecomputedGram
 from mercer.loops import perceptron as loops
-from mercer.solvers.matrix import Array, GramMatrix
+from mercer.solvers.matrix import GramMatrix
 from mercer.solvers.online.look_ahead import LookAhead, entries
-from mercer.solvers.online.problem import Expansion, Indices, PerceptronProblem, check_values, values_at_all
+from mercer.solvers.online.problem import Expansion, PerceptronProblem, check_values, values_at_all
 
 # Steps between two looks for Ctrl-C, and the least chunk with a budget, if it fits the memory, and if it does not.
 _STEPS, _CHUNK, _SMALLEST = 1024, 512, 16
@@ -118,7 +119,7 @@ def _opened(problem: PerceptronProblem, expansion: Expansion, n_jobs: int | None
             yield LookAhead(problem, expansion, whole_rows, parts, n_jobs)
 
 
-def _by_chunks(problem: PerceptronProblem, expansion: Expansion, order: Indices, n_jobs: int | None) -> int:
+def _by_chunks(problem: PerceptronProblem, expansion: Expansion, order: Integers, n_jobs: int | None) -> int:
     """A pass inside a budget, for which only the support and the rows of one chunk matter at a time."""
     assert problem.budget is not None
     count = 0
@@ -167,7 +168,7 @@ class _WholeWalk:
             self.inside[expansion.queue] = True
         self.state = np.array([0, size, 0], dtype=np.int64)
 
-    def go(self, order: Indices) -> int:
+    def go(self, order: Integers) -> int:
         """One pass; returns the number of updates."""
         problem, expansion = self.problem, self.expansion
         outputs, count = len(problem.positive), 0

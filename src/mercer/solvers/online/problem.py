@@ -9,10 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mercer._errors import DataError, NumericalError, ParameterError
+from mercer._types import Integers, Vector
 from mercer.data.statements import Context, Count, Floats, Number, Table, Whole, Word
-from mercer.solvers.matrix import GramMatrix, Vector
-
-Indices = NDArray[np.integer]
+from mercer.solvers.matrix import GramMatrix
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,8 +42,8 @@ class PerceptronProblem:
     """
 
     gram: GramMatrix
-    codes: Indices
-    positive: Indices
+    codes: Integers
+    positive: Integers
     constant: float = 0.0
     margin: float = 0.0
     budget: int | None = None

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from mercer._errors import ParameterError
-from mercer.solvers.matrix import Vector
+from mercer._types import Vector
 
 NAMES = ("constant", "invscaling", "optimal")
 

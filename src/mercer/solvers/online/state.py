@@ -7,12 +7,10 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from mercer._types import Integers, Vector
 from mercer.data.statements import Count, Either, Flag, Floats, Number, Table, Whole
 from mercer.loops import online as loops
 from mercer.losses import Loss, Softmax
-from mercer.solvers.matrix import Vector
-
-Indices = NDArray[np.integer]
 
 STRATEGIES = {"truncation": loops.OLDEST, "smallest": loops.SMALLEST, "projection": loops.PROJECTION, "merging": -1}
 
@@ -61,7 +59,7 @@ class OnlineState:
     bias: Vector
     lost: Vector
     born: NDArray[np.int64]
-    rows: Indices
+    rows: Integers
     points: Vector
     inverse: Vector
     shrinkage: Vector = field(default_factory=lambda: np.empty(0))

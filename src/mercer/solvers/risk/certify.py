@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mercer.solvers.matrix import Vector
+from mercer._types import Vector
 from mercer.solvers.risk.regularized_risk import RegularizedRisk
 
 

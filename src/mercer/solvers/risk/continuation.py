@@ -16,12 +16,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
-from mercer.solvers.matrix import Vector
+from mercer._types import Matrix, Vector
 from mercer.solvers.risk.row_newton import root_of_rising
 
-Matrix = NDArray[np.float64]
 # (system, right side) -> solution; the system may be overwritten.
 Solve = Callable[[Matrix, Vector], Vector]
 

@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import erfcx, expit, log_expit, log_ndtr, logit, ndtr, ndtri
 
-from mercer.solvers.matrix import Vector
+from mercer._types import Vector
 
 _LOG_SQRT_2PI = 0.5 * math.log(2.0 * math.pi)
 # Below this Bernoulli's series replaces formulas that cancel.

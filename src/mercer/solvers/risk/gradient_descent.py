@@ -9,13 +9,14 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from mercer._errors import DataError, NumericalError, ParameterError
+from mercer._types import Vector
 from mercer.engine import memory, threads
 from mercer.engine.progress import Progress
 from mercer.gram import PrecomputedGram
 from mercer.solvers.algebra.lanczos import STEPS, largest_eigenvalue
 from mercer.solvers.linear.linear_system import ScaledGram
 from mercer.solvers.linear.low_rank import find_low_rank
-from mercer.solvers.matrix import GramMatrix, Vector
+from mercer.solvers.matrix import GramMatrix
 from mercer.solvers.risk.products import ExactProducts
 from mercer.solvers.solution import Certificate, Solution, Status
 

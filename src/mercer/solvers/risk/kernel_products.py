@@ -8,14 +8,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mercer._errors import NumericalError
+from mercer._types import Array, Matrix, Positions
 from mercer.engine import lapack, memory, tiles
 from mercer.solvers.algebra.conjugate_gradients import Map, lengths, refine
 from mercer.solvers.algebra.symmetric_store import SymmetricStore
 from mercer.solvers.linear.cholesky import MIXED_FROM, check_finite
-from mercer.solvers.matrix import Array, GramMatrix, whole_matrix
-
-Matrix = NDArray[np.float64]
-Index = NDArray[np.intp]
+from mercer.solvers.matrix import GramMatrix, whole_matrix
 
 # Vectors of length n that Newton's method and conjugate gradients hold at once.
 _VECTORS = 24
@@ -81,7 +79,7 @@ class KernelProducts:
         """``K_ii``, (n,)."""
         return np.asarray(self.gram.diagonal(), dtype=np.float64)
 
-    def solve(self, shift: float, rows: Index, directions: Matrix, b: Matrix) -> Matrix:
+    def solve(self, shift: float, rows: Positions, directions: Matrix, b: Matrix) -> Matrix:
         r"""X with :math:`(\text{shift}\, I + S^\top (I \otimes K) S) X = b`.
 
         Column a of S is the direction ``directions[a]`` (m,) at row ``rows[a]``, so that the matrix is the part of K
@@ -101,7 +99,7 @@ class KernelProducts:
             system.flat[:: a + 1] += shift
             return solve_definite(system, b)
 
-    def _by_steps(self, shift: float, rows: Index, directions: Matrix, b: Matrix) -> Matrix:
+    def _by_steps(self, shift: float, rows: Positions, directions: Matrix, b: Matrix) -> Matrix:
         n, m = self.gram.shape[0], directions.shape[1]
 
         def apply(V: Matrix) -> Matrix:

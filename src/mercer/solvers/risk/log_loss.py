@@ -14,8 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit, log_expit, xlog1py
 
-Vector = NDArray[np.float64]
-Matrix = NDArray[np.float64]
+from mercer._types import Matrix, Vector
 
 
 class Slope(ABC):

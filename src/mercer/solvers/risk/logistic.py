@@ -8,10 +8,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from mercer._types import Matrix, Vector
 from mercer.engine import memory, threads
 from mercer.engine.progress import Progress
 from mercer.solvers.curvature import lowest_quotient
-from mercer.solvers.risk.log_loss import Matrix, Vector
 from mercer.solvers.risk.logistic_problem import LogisticPoint, LogisticRisk, Quality, gap_of, inner
 from mercer.solvers.risk.newton import Controls, Multiply, descend, replace_offset
 from mercer.solvers.risk.products import Products

@@ -16,8 +16,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from mercer._errors import NumericalError
+from mercer._types import Matrix, Vector
 from mercer.engine.progress import Progress
-from mercer.solvers.risk.log_loss import LogLoss, Matrix, Slope, Vector
+from mercer.solvers.risk.log_loss import LogLoss, Slope
 from mercer.solvers.risk.logistic_problem import LogisticPoint, Quality, gap_of, inner
 
 Multiply = Callable[[Matrix], Matrix]

@@ -16,18 +16,16 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from mercer._errors import DataError, ParameterError
+from mercer._types import Array, Matrix, Vector
 from mercer.engine import memory, threads
 from mercer.engine.progress import Progress
-from mercer.solvers.matrix import Array, GramMatrix, Vector
+from mercer.solvers.matrix import GramMatrix
 from mercer.solvers.risk.kernel_products import KernelProducts
 from mercer.solvers.risk.ordered_rows import OrderedRows, pinball
 from mercer.solvers.risk.row_newton import Newton, Point, Residual
 from mercer.solvers.solution import Certificate, Solution, Status
-
-Matrix = NDArray[np.float64]
 
 _LIMIT = 10_000
 _ROUNDS = 60

@@ -7,10 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from mercer.solvers.matrix import Vector
+from mercer._types import Matrix, Vector
 from mercer.solvers.risk.rows import Expansion
-
-Matrix = NDArray[np.float64]
 
 # Predictions of two levels that differ by this part of their size are one but for rounding.
 _ROUNDING = 1e-13

@@ -24,9 +24,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from mercer._errors import NumericalError
+from mercer._types import Vector
 from mercer.engine import lapack, memory, threads
 from mercer.engine.progress import Progress
-from mercer.solvers.matrix import Vector, whole_matrix
+from mercer.solvers.matrix import whole_matrix
 from mercer.solvers.risk.ordinal_problem import Expansion, OrdinalProblem, best_cuts, solve_small, widest_step
 from mercer.solvers.solution import Certificate, Solution, Status
 

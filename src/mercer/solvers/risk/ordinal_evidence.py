@@ -26,9 +26,9 @@ import numpy as np
 from scipy.optimize import minimize_scalar
 
 from mercer._errors import MercerWarning, warn_user
+from mercer._types import Vector
 from mercer.engine import memory, threads
 from mercer.engine.progress import Progress
-from mercer.solvers.matrix import Vector
 from mercer.solvers.risk.ordinal import NewtonPath, OrdinalAnswer, OrdinalStart, held_matrix
 from mercer.solvers.risk.ordinal_problem import OrdinalProblem
 from mercer.solvers.solution import Solution, Status

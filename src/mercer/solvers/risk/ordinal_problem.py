@@ -16,12 +16,11 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
-from mercer.solvers.matrix import GramMatrix, Vector
+from mercer._types import Positions, Vector
+from mercer.solvers.matrix import GramMatrix
 from mercer.solvers.risk.cumulative_links import Link, Slopes
 
-Codes = NDArray[np.intp]
 Ends = tuple[Vector, Vector, Vector]
 
 
@@ -42,10 +41,10 @@ class OrdinalLosses:
         The number k of classes, if not all of them have a row; by default the largest code + 1.
     """
 
-    codes: Codes
+    codes: Positions
     weight: Vector
     link: Link
-    owner: Codes | None = None
+    owner: Positions | None = None
     n_classes: int | None = None
 
     @property

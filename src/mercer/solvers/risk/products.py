@@ -6,15 +6,13 @@ from contextlib import ExitStack
 from functools import partial
 
 import numpy as np
-from numpy.typing import NDArray
 
 from mercer._errors import MemoryBudgetError
+from mercer._types import Array, Matrix
 from mercer.engine import memory, threads, tiles
 from mercer.gram.precomputed import PrecomputedGram
 from mercer.solvers.linear.cholesky import check_finite
-from mercer.solvers.matrix import Array, GramMatrix, whole_matrix
-
-Matrix = NDArray[np.float64]
+from mercer.solvers.matrix import GramMatrix, whole_matrix
 
 # Up to so many rows a float64 matrix is small enough to work on alone.
 WHOLE = 2048

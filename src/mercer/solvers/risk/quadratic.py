@@ -11,9 +11,9 @@ from typing import Protocol
 
 import numpy as np
 
+from mercer._types import Vector
 from mercer.engine.progress import Progress
 from mercer.losses import HalfSquare
-from mercer.solvers.matrix import Vector
 from mercer.solvers.risk.certify import Bounds, balanced, bounds
 from mercer.solvers.risk.kernel_products import KernelProducts
 from mercer.solvers.risk.regularized_risk import RegularizedRisk

@@ -7,8 +7,9 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from mercer._errors import DataError, ParameterError
+from mercer._types import Vector
 from mercer.losses import HalfSquare, Loss, Penalty
-from mercer.solvers.matrix import GramMatrix, Vector
+from mercer.solvers.matrix import GramMatrix
 
 
 @dataclass(frozen=True, eq=False)

@@ -18,11 +18,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from mercer._types import Matrix
 from mercer.engine.progress import Progress
 from mercer.solvers.risk.kernel_products import KernelProducts
 from mercer.solvers.risk.rows import Expansion, RowFunction
-
-Matrix = NDArray[np.float64]
 
 # What a step must gain of what the slope promises, and how small the slope must be where the search ends.
 _GAIN = 1e-4

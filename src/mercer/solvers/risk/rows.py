@@ -8,10 +8,8 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from mercer._types import Matrix, Vector
 from mercer.losses import Loss
-from mercer.solvers.matrix import Vector
-
-Matrix = NDArray[np.float64]
 
 # Curvature below this part of the largest counts as none.
 _FLAT = 1e-14

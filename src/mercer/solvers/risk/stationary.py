@@ -13,10 +13,10 @@ from numpy.typing import NDArray
 from scipy.linalg import LinAlgWarning, lu_factor, lu_solve
 
 from mercer._errors import ParameterError
+from mercer._types import Vector
 from mercer.engine import memory, threads
 from mercer.engine.progress import Progress
 from mercer.losses import HalfSquare
-from mercer.solvers.matrix import Vector
 from mercer.solvers.risk.continuation import Curve, follow
 from mercer.solvers.risk.kernel_products import KernelProducts
 from mercer.solvers.risk.quadratic import Aim, AsBox

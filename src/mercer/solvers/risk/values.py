@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from mercer.solvers.matrix import Vector
+from mercer._types import Vector
 
 
 @dataclass(frozen=True, eq=False)

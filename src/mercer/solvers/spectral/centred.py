@@ -6,8 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from mercer._types import Array, Vector
 from mercer.engine import lapack, tiles
-from mercer.solvers.matrix import Array, GramMatrix, Vector
+from mercer.solvers.matrix import GramMatrix
 
 
 @dataclass(frozen=True)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from mercer._types import Array, Vector
 from mercer.engine import lapack
-from mercer.solvers.matrix import Array, GramMatrix, Vector
+from mercer.solvers.matrix import GramMatrix
 from mercer.solvers.spectral.centred import Centring
 
 

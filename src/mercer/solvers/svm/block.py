@@ -6,10 +6,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from mercer._types import Array, Vector
 from mercer.engine import threads
 from mercer.loops.smo import set_masks, smo_steps, smo_steps_in_groups
 from mercer.loops.smo_double import smo_double_steps
-from mercer.solvers.matrix import Array, Vector
 from mercer.solvers.svm.iterate import Iterate
 
 # A compiled call ends after about this many element updates (0.05 s), so that Ctrl-C is answered.

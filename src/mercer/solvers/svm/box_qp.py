@@ -8,7 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mercer._errors import DataError, ParameterError
-from mercer.solvers.matrix import GramMatrix, Vector
+from mercer._types import Vector
+from mercer.solvers.matrix import GramMatrix
 
 
 @dataclass(frozen=True, eq=False)

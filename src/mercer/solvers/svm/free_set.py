@@ -12,7 +12,7 @@ from __future__ import annotations
 import numpy as np
 from scipy.linalg import LinAlgError, cho_factor, cho_solve, solve
 
-from mercer.solvers.matrix import Array, Vector
+from mercer._types import Array, Vector
 
 # Added to the diagonal, relative to its mean: the matrix of a smooth kernel is singular to rounding.
 _RIDGE = 1e-13

@@ -13,7 +13,8 @@ import time
 import numpy as np
 
 from mercer._errors import InfeasibleError, ParameterError
-from mercer.solvers.matrix import Array, GramMatrix, Vector
+from mercer._types import Array, Vector
+from mercer.solvers.matrix import GramMatrix
 from mercer.solvers.solution import Certificate, Solution, Status
 from mercer.solvers.svm.box_qp import BoxQPValue
 from mercer.solvers.svm.hulls import Hulls

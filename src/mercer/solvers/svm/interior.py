@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
-from mercer.solvers.matrix import Array, Vector
+from mercer._types import Array, Vector
 
 _MOST = 60
 _GAP = 1e-12

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from mercer.solvers.matrix import Vector
+from mercer._types import Vector
 from mercer.solvers.svm.box_qp import BoxQP
 
 Interval = tuple[float, float]

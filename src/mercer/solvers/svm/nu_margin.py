@@ -8,7 +8,8 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from mercer.solvers.matrix import Array, GramMatrix, Vector
+from mercer._types import Array, Vector
+from mercer.solvers.matrix import GramMatrix
 from mercer.solvers.solution import Solution, Status
 from mercer.solvers.svm.box_qp import BoxQP, BoxQPValue
 from mercer.solvers.svm.pairwise import Answer, Controls

@@ -10,7 +10,7 @@ from typing import Any, overload
 import numpy as np
 from numpy.typing import NDArray
 
-from mercer.solvers.matrix import Vector
+from mercer._types import Vector
 from mercer.solvers.solution import Certificate, Solution, Status
 from mercer.solvers.svm.box_qp import BoxQPValue
 

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import numpy as np
 
+from mercer._types import Array, Vector
 from mercer.engine.tiles import scratch_tile
 from mercer.gram import PrecomputedGram
 from mercer.loops.joined import pick_rows, solve_picked
 from mercer.loops.smo import subtract_rows
-from mercer.solvers.matrix import Array, Vector
 from mercer.solvers.svm.joined_pair import PairMatrix
 from mercer.solvers.svm.smo import WHOLE
 

@@ -8,8 +8,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from mercer._types import Array, Vector
 from mercer.engine import memory
-from mercer.solvers.matrix import Array, GramMatrix, Vector, whole_matrix
+from mercer.solvers.matrix import GramMatrix, whole_matrix
 from mercer.solvers.solution import Status
 from mercer.solvers.svm.box_qp import BoxQP, BoxQPValue
 from mercer.solvers.svm.interior import interior_point

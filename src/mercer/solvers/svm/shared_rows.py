@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from mercer._types import Array, Vector
 from mercer.engine import threads
 from mercer.loops.group_steps import smo_steps_of_groups
 from mercer.loops.smo import set_masks, subtract_rows
-from mercer.solvers.matrix import Array, Vector
 from mercer.solvers.svm.iterate import Iterate
 
 # Steps for each row before the problem is left to methods that do more than steps.

@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mercer.solvers.matrix import Array, GramMatrix
+from mercer._types import Array
+from mercer.solvers.matrix import GramMatrix
 
 
 class SignedGram:

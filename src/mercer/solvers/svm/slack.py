@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from mercer.solvers.matrix import Vector
+from mercer._types import Vector
 from mercer.solvers.svm.box_qp import BoxQP, BoxQPValue
 from mercer.solvers.svm.hulls import Hulls
 from mercer.solvers.svm.pairwise import Controls

@@ -10,12 +10,12 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from mercer._errors import DataError, NumericalError, ParameterError
+from mercer._types import Integers, Vector
 from mercer.engine import memory
 from mercer.engine.progress import Progress
 from mercer.losses import Hinge, Loss
-from mercer.solvers.matrix import Vector
 from mercer.solvers.solution import Certificate, Solution, Status
-from mercer.solvers.svm.stochastic_rows import Indices, StochasticRows, Walk
+from mercer.solvers.svm.stochastic_rows import StochasticRows, Walk
 
 ORDERS = ("shuffled", "uniform", "given")
 
@@ -52,8 +52,8 @@ class MarginRisk:
     """
 
     rows: StochasticRows
-    codes: Indices
-    positive: Indices
+    codes: Integers
+    positive: Integers
     weights: Vector
     alpha: float
     loss: Loss = field(default_factory=Hinge)
@@ -234,7 +234,7 @@ def _opened(risk: MarginRisk, walk: Walk, damped: bool) -> Iterator[None]:
         yield
 
 
-def _take_steps(risk: MarginRisk, walk: Walk, rows: Indices, met: Vector, order: str) -> None:
+def _take_steps(risk: MarginRisk, walk: Walk, rows: Integers, met: Vector, order: str) -> None:
     """A step at each of ``rows``; ``met`` (k, n) collects the slopes met at each row."""
     # Rows drawn in proportion to their weights count alike.
     price = np.full(len(risk.weights), risk.weights.mean()) if order == "uniform" else risk.weights
@@ -251,7 +251,7 @@ def _require_finite(walk: Walk, values: Vector | float) -> None:
         )
 
 
-def one_pass(risk: MarginRisk, order: str, rng: np.random.RandomState) -> Indices:
+def one_pass(risk: MarginRisk, order: str, rng: np.random.RandomState) -> Integers:
     """The rows of one pass in ``order`` (see :func:`solve_by_sgd`), (n,)."""
     n = len(risk.codes)
     if order == "shuffled":

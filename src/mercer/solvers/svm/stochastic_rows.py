@@ -10,17 +10,16 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import NDArray
 
+from mercer._types import Integers, Vector
 from mercer.data.statements import Count, Floats, Number, Table
 from mercer.engine import memory, threads
 from mercer.engine.tiles import spans
 from mercer.loops import sgd
 from mercer.loops.losses import GIVEN
 from mercer.losses import Loss
-from mercer.solvers.matrix import GramMatrix, Vector
+from mercer.solvers.matrix import GramMatrix
 
-Indices = NDArray[np.integer]
 # Steps between two looks at whether somebody wants the work to end; for kernels, also the rows evaluated at once.
 _CHUNK = 512
 # The fewest rows, where the memory budget has no room for so many.
@@ -101,8 +100,8 @@ def _take(
     loss: Loss,
     go: Callable[[slice, Vector], float],
     product: Callable[[int], Vector],
-    codes: Indices,
-    positive: Indices,
+    codes: Integers,
+    positive: Integers,
 ) -> None:
     """Let ``go`` make the steps of a chunk, one at a time where the loss has no compiled code.
 
@@ -136,7 +135,14 @@ class StochasticRows(ABC):
 
     @abstractmethod
     def steps(
-        self, walk: Walk, order: Indices, codes: Indices, positive: Indices, price: Vector, gathered: Vector, loss: Loss
+        self,
+        walk: Walk,
+        order: Integers,
+        codes: Integers,
+        positive: Integers,
+        price: Vector,
+        gathered: Vector,
+        loss: Loss,
     ) -> None:
         """A step at each row in ``order``; changes ``walk`` and ``gathered``."""
 
@@ -166,7 +172,14 @@ class FeatureRows(StochasticRows):
         yield
 
     def steps(
-        self, walk: Walk, order: Indices, codes: Indices, positive: Indices, price: Vector, gathered: Vector, loss: Loss
+        self,
+        walk: Walk,
+        order: Integers,
+        codes: Integers,
+        positive: Integers,
+        price: Vector,
+        gathered: Vector,
+        loss: Loss,
     ) -> None:
         for chunk in spans(len(order), _FEATURE_CHUNK):
             threads.checkpoint()
@@ -228,7 +241,14 @@ class KernelRows(StochasticRows):
                 del self.held
 
     def steps(
-        self, walk: Walk, order: Indices, codes: Indices, positive: Indices, price: Vector, gathered: Vector, loss: Loss
+        self,
+        walk: Walk,
+        order: Integers,
+        codes: Integers,
+        positive: Integers,
+        price: Vector,
+        gathered: Vector,
+        loss: Loss,
     ) -> None:
         if self.values is None:
             # By the lazy product, which also finds values that are not finite.
