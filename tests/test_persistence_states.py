@@ -132,6 +132,6 @@ def test_a_note_of_a_user_is_saved_but_no_attribute_that_code_may_look_at(tmp_pa
     model.note = "mine"
     save(model, tmp_path / "model.mercer")
     assert load(tmp_path / "model.mercer").note == "mine"
-    model._trail = 3
-    with pytest.raises(ModelFileError, match="has no attribute '_trail'"):
+    model._warm_starts = 3
+    with pytest.raises(ModelFileError, match="has no attribute '_warm_starts'"):
         save(model, tmp_path / "model.mercer")

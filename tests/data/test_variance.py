@@ -7,7 +7,7 @@ import pytest
 import scipy.sparse as sp
 
 import mercer
-from mercer.data.looks import variance_of_entries
+from mercer.data.column_statistics import variance_of_entries
 from mercer.estimators._weights import weighted_scale
 from mercer.kernels.convert import rate_of_scale
 

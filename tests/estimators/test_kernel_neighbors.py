@@ -17,7 +17,7 @@ import mercer
 from mercer import KernelNeighborsClassifier, KernelNeighborsRegressor, kernels
 from mercer._errors import DataError, KernelValueError, MemoryBudgetError, ParameterError
 from mercer.gram import PrecomputedGram
-from mercer.gram.nearest import smallest
+from mercer.gram.smallest import smallest
 from mercer.kernels.geometry import ranking
 
 RNG = np.random.default_rng(0)

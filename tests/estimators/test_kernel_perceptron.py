@@ -166,12 +166,12 @@ def test_a_budget_gives_up_the_oldest_support_vector(budget, whole, monkeypatch)
 
 @pytest.mark.parametrize("labels", [Y, THREE], ids=["two", "three"])
 @pytest.mark.parametrize("averaging", ["plain", "averaged", "voted"])
-@pytest.mark.parametrize("dear", [1, 1000], ids=["rows held", "rows made again"])
-def test_rows_made_when_needed_give_the_same(dear, averaging, labels, monkeypatch):
+@pytest.mark.parametrize("expensive_columns", [1, 1000], ids=["rows held", "rows made again"])
+def test_rows_made_when_needed_give_the_same(expensive_columns, averaging, labels, monkeypatch):
     model = KernelPerceptron(averaging=averaging, max_iter=5, random_state=1)
     expected = clone(model).fit(X, labels)
     monkeypatch.setattr(solver, "_WHOLE_BYTES", 0)
-    monkeypatch.setattr(operator, "_DEAR_COLUMNS", dear)
+    monkeypatch.setattr(operator, "_EXPENSIVE_COLUMNS", expensive_columns)
     monkeypatch.setattr(look_ahead, "_LEAST", 4)
     monkeypatch.setattr(look_ahead, "_FEWEST", 7)
     monkeypatch.setattr(look_ahead, "_MOST", 40)

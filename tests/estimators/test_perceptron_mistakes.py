@@ -17,7 +17,7 @@ from mercer.gram import PrecomputedGram
 from mercer.kernels import RBF, Kernel, Linear, NegativeDistance, Polynomial
 from mercer.solvers.online import perceptron as solver
 from mercer.solvers.online.mistakes import MistakeBound, bound_mistakes
-from mercer.solvers.online.problem import Expansion, PerceptronProblem
+from mercer.solvers.online.problem import PerceptronProblem, PerceptronState
 
 X = np.random.default_rng(3).normal(size=(300, 2))
 # Off the axes, so that a margin is there.
@@ -71,7 +71,7 @@ def test_a_bound_that_is_reached() -> None:
 
 def test_a_margin_of_rounding_is_none() -> None:
     problem = PerceptronProblem(PrecomputedGram(np.eye(2)), np.array([1, 0]), np.array([1]))
-    expansion = Expansion(np.array([[1.0, -1.0]]), np.zeros((1, 2)))
+    expansion = PerceptronState(np.array([[1.0, -1.0]]), np.zeros((1, 2)))
     for least, separated in ((1e-16, False), (1e-9, True)):
         found = bound_mistakes(problem, expansion, np.array([[1.0, -least]]), 2)
         assert found is not None and found.separated == separated == (found.bound < math.inf)

@@ -170,7 +170,7 @@ def test_estimator_is_left_as_it_was_and_models_can_be_used_on() -> None:
     assert path[0].warm_start and path[0].gamma == 0.5
     assert (pickle.loads(pickle.dumps(path[1])).predict(X) == path[1].predict(X)).all()
     tubes = svm_path(X, X[:, 0], epsilons=[0.1], estimator=SVR())
-    assert "_trail" not in vars(tubes[0])
+    assert "_warm_starts" not in vars(tubes[0])
     assert path[0].fit(X, y).certificate_.primal == pytest.approx(path[0].certificate_.primal)
 
 

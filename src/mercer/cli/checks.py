@@ -9,7 +9,7 @@ from mercer._errors import ParameterError
 from mercer.cli.files import check_output
 from mercer.cli.options import MODELS, FitOptions, UseOptions, parse_settings
 from mercer.data.sources import check_source
-from mercer.data.words import check_choices, check_task, nearest
+from mercer.data.words import check_choices, check_task, closest_names
 from mercer.engine.settings import parse_bytes, resolve_jobs
 from mercer.persistence.lead import check_begins
 
@@ -27,7 +27,7 @@ def check_fit(options: FitOptions) -> None:
     """
     check_output(options.out or default_output(options.data), [options.data])
     if options.model is not None and options.model not in MODELS:
-        near = nearest(options.model, MODELS, 1)
+        near = closest_names(options.model, MODELS, 1)
         offer = f"did you mean {near[0]}? " if near else ""
         raise ParameterError(f"there is no model {options.model!r}; {offer}the models are {', '.join(MODELS)}.")
     check_task(options.task)

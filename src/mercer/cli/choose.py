@@ -17,7 +17,7 @@ from sklearn.base import clone, is_classifier
 from sklearn.model_selection import KFold, StratifiedKFold
 
 from mercer.cli.job import Job
-from mercer.data.looks import variance_of_entries
+from mercer.data.column_statistics import variance_of_entries
 from mercer.engine.progress import Progress
 from mercer.engine.threads import one_blas_thread
 from mercer.estimators.table import TableModel

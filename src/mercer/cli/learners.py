@@ -10,7 +10,7 @@ from mercer._errors import ParameterError
 from mercer._registered import MODELS as REGISTERED
 from mercer.cli.checks import wrong_task
 from mercer.cli.options import MODELS
-from mercer.data.words import nearest
+from mercer.data.words import closest_names
 from mercer.kernels import RBF
 
 # Looked up in the package when they are needed, so that a command loads the module of its own learner alone.
@@ -55,7 +55,7 @@ def learner(name: str | None, task: str, parameters: Mapping[str, Any], seed: in
     known = [parameter for parameter in estimator.get_params(deep=False) if parameter != "kernel"]
     for parameter in parameters:
         if parameter not in known and parameter != "kernel":
-            near = nearest(parameter, known, 2)
+            near = closest_names(parameter, known, 2)
             offer = f"did you mean {' or '.join(near)}?" if near else f"its parameters are {', '.join(known)}."
             raise ParameterError(f"{type(estimator).__name__} has no parameter {parameter!r}; {offer}")
     # KernelRidge alone is linear by default, as in scikit-learn; the comparison with a linear model stands below.

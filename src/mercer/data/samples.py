@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from mercer._errors import DataError
-from mercer.data.words import nearest
+from mercer.data.words import closest_names
 
 
 @dataclass(frozen=True)
@@ -65,7 +65,7 @@ def find_sample(name: str) -> Sample:
     'classification'
     """
     if name not in _SAMPLES:
-        near = nearest(name, _SAMPLES)
+        near = closest_names(name, _SAMPLES)
         offer = f"Did you mean {' or '.join(near)}? " if near else ""
         raise DataError(f"there is no sample {name!r}. {offer}The samples are {', '.join(_SAMPLES)}.")
     return _SAMPLES[name]

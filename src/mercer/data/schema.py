@@ -15,7 +15,7 @@ from mercer.data.fitted import Fitted
 from mercer.data.roles import ROLES
 from mercer.data.statements import Count, Each, Maybe, Texts, Word
 from mercer.data.table import LARGEST
-from mercer.data.words import listing, nearest, shown
+from mercer.data.words import closest_names, listing, shown
 
 Locate = Callable[[int], str]
 
@@ -154,7 +154,7 @@ class Schema:
         if missing:
             pairs = []
             for name in missing[:5]:
-                near = nearest(name, extra, 1)
+                near = closest_names(name, extra, 1)
                 pairs.append(f"{name!r} (did you mean {near[0]!r}, which is there?)" if near else repr(name))
             more = f" and {len(missing) - 5} more" if len(missing) > 5 else ""
             also = f" It also has {listing(extra, 5)}, which the model does not know." if extra else ""

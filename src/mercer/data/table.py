@@ -11,7 +11,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from mercer._errors import DataError
-from mercer.data.words import listing, nearest
+from mercer.data.words import closest_names, listing
 
 # Squares of larger numbers are no numbers of 64 bits, and scales are found from squares.
 LARGEST = 1e150
@@ -162,6 +162,6 @@ def _one_at_a_time(what: str, name: str, names: list[str]) -> str:
 
 
 def _no_column(what: str, name: str, names: list[str]) -> str:
-    near = nearest(name, names)
+    near = closest_names(name, names)
     offer = f"Did you mean {' or '.join(repr(n) for n in near)}? " if near else ""
     return f"{what}. {offer}The columns are {listing(names)}."

@@ -17,10 +17,10 @@ _OBEYED = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u20
 IMPUTE = ("mean", "median", "most_frequent")
 
 
-def nearest(name: str, names: Iterable[object], count: int = 3) -> list[str]:
+def closest_names(name: str, names: Iterable[object], count: int = 3) -> list[str]:
     """Those of ``names`` that look most like ``name``, upper and lower case being the same.
 
-    >>> nearest("pric", ["Price", "size"])
+    >>> closest_names("pric", ["Price", "size"])
     ['Price']
     """
     by_lower = {str(known).lower(): str(known) for known in names}

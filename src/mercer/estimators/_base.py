@@ -12,10 +12,10 @@ from sklearn.utils.validation import check_array, validate_data
 
 from mercer._errors import DataError, MercerWarning, ParameterError, warn_user
 from mercer._types import Vector
-from mercer.data.advice import advised
 from mercer.data.columns import MixedRows
 from mercer.data.fitted import Fitted
 from mercer.data.objects import Objects
+from mercer.data.sklearn_errors import advised
 from mercer.data.statements import Count, Labels
 from mercer.data.vectors import refuse_unreal, with_sums
 from mercer.engine.threads import OneBlasThread

@@ -38,7 +38,7 @@ _SHARE = 0.8
 
 
 @dataclass(frozen=True)
-class Rows:
+class DistinctRows:
     """Rows that count, equal ones once.
 
     Attributes
@@ -104,7 +104,7 @@ CLUSTERS = Fitted(
 """What KernelKMeans states of a fit."""
 
 
-def rows_of(X: Any, weight: Vector, *, merge: bool, square: bool) -> Rows:
+def rows_of(X: Any, weight: Vector, *, merge: bool, square: bool) -> DistinctRows:
     """Rows of weight above 0; equal ones are merged, in an order that comes from their contents, if asked for.
 
     Examples
@@ -117,7 +117,7 @@ def rows_of(X: Any, weight: Vector, *, merge: bool, square: bool) -> Rows:
         kept = weight > 0
         first = np.flatnonzero(kept)
         part = X if kept.all() else X[np.ix_(first, first)] if square else X[first]
-        return Rows(part, weight[first], first, kept, np.arange(len(first)))
+        return DistinctRows(part, weight[first], first, kept, np.arange(len(first)))
     first, owner = equal_rows(X)
     total: Vector = np.bincount(owner, weights=weight, minlength=len(first)).astype(np.float64)
     usable = total > 0
@@ -126,7 +126,7 @@ def rows_of(X: Any, weight: Vector, *, merge: bool, square: bool) -> Rows:
     first = first[usable]
     if isinstance(X, np.ndarray):
         memory.require(X.itemsize * len(first) * X.shape[1], f"a copy of {len(first)} distinct rows")
-    return Rows(X[first], total[usable], first, kept, number[owner[kept]])
+    return DistinctRows(X[first], total[usable], first, kept, number[owner[kept]])
 
 
 def check_start(init: Any, k: int, X: Any, precomputed: bool) -> None:
@@ -159,7 +159,7 @@ def check_start(init: Any, k: int, X: Any, precomputed: bool) -> None:
     )
 
 
-def start_of(model: Any, X: Any, rows: Rows) -> Start:
+def start_of(model: Any, X: Any, rows: DistinctRows) -> Start:
     """The start that ``model.init`` stands for, checked before."""
     if isinstance(model.init, str):
         return Start(model.init)
@@ -183,7 +183,7 @@ def start_of(model: Any, X: Any, rows: Rows) -> Start:
 
 
 def coordinates_of(
-    model: Any, rows: Rows, random: np.random.RandomState, held: ExitStack
+    model: Any, rows: DistinctRows, random: np.random.RandomState, held: ExitStack
 ) -> tuple[Coordinates | None, Vector | None]:
     """Coordinates in feature space where there are any, and ``k(x, x)`` if these leave out a part of it.
 
@@ -215,7 +215,7 @@ def coordinates_of(
     return Coordinates(about_mean, rows.X.shape, nbytes=nbytes), None
 
 
-def _landmarks(model: Any, rows: Rows, random: np.random.RandomState) -> NystroemMap:
+def _landmarks(model: Any, rows: DistinctRows, random: np.random.RandomState) -> NystroemMap:
     """The map to the span of some rows, chosen among a sample, so that it takes no more room with more rows."""
     n, count = rows.X.shape[0], max(_SAMPLE * int(model.n_landmarks), _LEAST)
     chosen = rows.X

@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from mercer._errors import DataError, MercerWarning, ParameterError, warn_user
 from mercer._types import Matrix, Vector
-from mercer.data.advice import advised
+from mercer.data.sklearn_errors import advised
 from mercer.data.vectors import column_names
 from mercer.engine import memory
 from mercer.estimators._base import bind_columns

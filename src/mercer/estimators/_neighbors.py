@@ -19,7 +19,7 @@ from mercer.estimators._base import KernelEstimator
 from mercer.estimators._diagonal import diagonal_of_new
 from mercer.estimators._fitted import FitRows
 from mercer.gram import Gram
-from mercer.gram.nearest import smallest
+from mercer.gram.smallest import smallest
 from mercer.kernels.geometry import Ranking, ranking
 
 # Differences of k below so many units in the last place of what they are differences of are rounding.

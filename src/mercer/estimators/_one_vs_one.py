@@ -26,7 +26,7 @@ _BLOCK = 256 * 2**20
 
 
 @dataclass(frozen=True)
-class Expansion:
+class JointExpansion:
     """The joint expansion of all pairs: which rows, their weights ``(k - 1, n_sv)``, and the offsets of the pairs.
 
     The row of a support vector of class i that holds its weight against class j is j - 1 if j > i, else j.
@@ -38,12 +38,12 @@ class Expansion:
     intercept: Vector
 
 
-def join(answers: PairAnswers) -> Expansion:
+def join(answers: PairAnswers) -> JointExpansion:
     """Join the answers of all pairs of classes."""
     layout = answers.layout
     used = answers.beta.any(axis=0)
     n_support = np.add.reduceat(used, layout.starts[:-1], dtype=np.int32)
-    return Expansion(np.flatnonzero(used), n_support, np.ascontiguousarray(answers.beta[:, used]), answers.offsets)
+    return JointExpansion(np.flatnonzero(used), n_support, np.ascontiguousarray(answers.beta[:, used]), answers.offsets)
 
 
 def total(parts: Certificates, seconds: float, peak_bytes: int) -> Certificate:
@@ -61,7 +61,7 @@ def total(parts: Certificates, seconds: float, peak_bytes: int) -> Certificate:
     )
 
 
-def pair_values(product: Callable[[slice, Vector], Vector], expansion: Expansion, m: int) -> Vector:
+def pair_values(product: Callable[[slice, Vector], Vector], expansion: JointExpansion, m: int) -> Vector:
     """Decision values of all pairs, (m, k (k - 1) / 2), positive for the first class of the pair.
 
     ``product(part, V)`` is ``K(X, support[part]) @ V``: each class is multiplied by its own weights only.
@@ -79,7 +79,7 @@ def pair_values(product: Callable[[slice, Vector], Vector], expansion: Expansion
     return values
 
 
-def squared_norms_of_pairs(gram: Gram | PrecomputedGram, expansion: Expansion) -> tuple[Vector, Vector]:
+def squared_norms_of_pairs(gram: Gram | PrecomputedGram, expansion: JointExpansion) -> tuple[Vector, Vector]:
     """``a'Ka`` of each pair over the matrix of its support vectors (n_sv, n_sv), and the size of its terms.
 
     A pair of classes has the weights of the first class against the second, and of the second against the first.
@@ -105,14 +105,14 @@ def squared_norms_of_pairs(gram: Gram | PrecomputedGram, expansion: Expansion) -
 
 
 def sums_of_pairs(terms: Vector, n_support: np.ndarray) -> Vector:
-    """The sum of each pair over terms (k - 1, n_sv), laid out as the weights of an :class:`Expansion`.
+    """The sum of each pair over terms (k - 1, n_sv), laid out as the weights of an :class:`JointExpansion`.
 
     Examples
     --------
     >>> sums_of_pairs(np.array([[1.0, 2.0, 4.0], [8.0, 16.0, 32.0]]), np.array([1, 1, 1])).tolist()
     [3.0, 12.0, 48.0]
     """
-    expansion = Expansion(np.arange(0), n_support, terms, np.zeros(len(n_support) * (len(n_support) - 1) // 2))
+    expansion = JointExpansion(np.arange(0), n_support, terms, np.zeros(len(n_support) * (len(n_support) - 1) // 2))
     return pair_values(lambda part, V: V.sum(axis=0)[None], expansion, 1)[0]
 
 
@@ -133,7 +133,7 @@ def tally(values: Vector, k: int, *, strict: bool) -> tuple[Vector, Vector]:
     return won, sums
 
 
-def tally_rows(gram: Gram | PrecomputedGram, expansion: Expansion, *, strict: bool) -> tuple[Vector, Vector]:
+def tally_rows(gram: Gram | PrecomputedGram, expansion: JointExpansion, *, strict: bool) -> tuple[Vector, Vector]:
     """What :func:`tally` returns for the rows of ``gram`` (m, n_sv), some rows at a time."""
     k, m = len(expansion.n_support), gram.shape[0]
     tiny = k > 2 and len(expansion.support) <= _TINY * k
@@ -158,7 +158,9 @@ def multiplier(gram: Gram | PrecomputedGram) -> Callable[[slice, Vector], Vector
     return lambda part, V: np.asarray(gram.restrict(None, part) @ V, dtype=np.float64)
 
 
-def _tally_tiny(gram: Gram | PrecomputedGram, expansion: Expansion, strict: bool, won: Vector, sums: Vector) -> None:
+def _tally_tiny(
+    gram: Gram | PrecomputedGram, expansion: JointExpansion, strict: bool, won: Vector, sums: Vector
+) -> None:
     """Where classes have few support vectors, a loop over the pairs that keeps no value."""
     K = gram.block(None, None)
     if isinstance(gram, Gram):

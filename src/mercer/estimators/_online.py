@@ -29,7 +29,7 @@ from mercer.losses import Loss, Softmax
 from mercer.solvers.matrix import whole_matrix
 from mercer.solvers.online.budgeted import learn, learn_by_merging, whole_fits
 from mercer.solvers.online.schedules import NAMES, check_step_sizes, step_sizes
-from mercer.solvers.online.state import STRATEGIES, WALK, OnlineProblem, OnlineState
+from mercer.solvers.online.state import STATE_TABLE, STRATEGIES, OnlineProblem, OnlineState
 
 REMEDY = (
     "Center y and scale the columns of X, make more passes (max_iter), or choose smaller steps (eta0, power_t) or "
@@ -75,7 +75,7 @@ class OnlineExpansion(PrimalWeights, ABC):
             "n_iter_": Count("steps"),
             "t_": Count(),
             "n_changes_": Count(),
-            "_walk": WALK,
+            "_walk": STATE_TABLE,
         },
         {"support_": Whole("s")},
         rules=(GIVEN_COLUMNS, ("steps are counted in two ways", lambda m: m._walk["steps"] == m.t_)),

@@ -18,7 +18,7 @@ from mercer.estimators._primal import LatentWeights
 from mercer.estimators._targets import check_labels
 from mercer.estimators._weights import check_sample_weight
 from mercer.solvers.risk.cumulative_links import LINKS
-from mercer.solvers.risk.ordinal_problem import Expansion, OrdinalLosses
+from mercer.solvers.risk.ordinal_problem import OrdinalLosses, QuadraticLoss
 
 
 class OrdinalGradient(NamedTuple):
@@ -238,7 +238,7 @@ class OrdinalLikelihood(LatentWeights):
         by_latent[at.used], cross[at.used] = 0.0 - square * e.curvature, 0.0 - square * e.cross * at.movable
         return OrdinalHessian(by_latent, cross, 0.0 - square * e.cut_curvature * np.outer(at.movable, at.movable))
 
-    def _expansion(self, X: Any, y: Any, *given: Any) -> tuple[_Point, Expansion]:
+    def _expansion(self, X: Any, y: Any, *given: Any) -> tuple[_Point, QuadraticLoss]:
         """The losses to second order, all finite."""
         at = self._point(X, y, *given)
         if at.impossible.any():

@@ -23,7 +23,7 @@ from mercer.estimators._class_rows import ClassRows
 from mercer.estimators._fitted import Coefficients, SupportRows, training_shape
 from mercer.estimators._layout import dense, laid_out_as
 from mercer.estimators._merged_rows import MergedRows
-from mercer.estimators._one_vs_one import Expansion, join, multiplier, one_vs_rest, pair_values, tally_rows, total
+from mercer.estimators._one_vs_one import JointExpansion, join, multiplier, one_vs_rest, pair_values, tally_rows, total
 from mercer.estimators._pair_probabilities import PairProbabilities, evaluated_for_folds, is_wanted
 from mercer.estimators._pair_weights import PairWeights
 from mercer.estimators._parameters import require_choice, require_number, require_seed
@@ -393,10 +393,10 @@ class PairClassifier(ClassifierMixin, PairProbabilities, PairWeights, ABC):
         self._role_codes = codes[0] if two else codes
 
     @property
-    def _expansion(self) -> Expansion:
+    def _expansion(self) -> JointExpansion:
         """With our sign: positive for the first class of a pair."""
         dual_coef = self._sign * dense(self.dual_coef_)
-        return Expansion(self.support_, self.n_support_, dual_coef, self._sign * self.intercept_)
+        return JointExpansion(self.support_, self.n_support_, dual_coef, self._sign * self.intercept_)
 
     def _gram_to_support(self, X: Any) -> Gram | PrecomputedGram:
         """The kernel matrix of new rows with the support vectors."""

@@ -19,7 +19,7 @@ from mercer._types import Positions, Vector
 from mercer.engine import memory
 from mercer.engine.tiles import TILE, spans
 from mercer.estimators._left_out import Solver, deal_folds, values_of_rows_left_out
-from mercer.estimators._one_vs_one import Expansion, multiplier, pair_values
+from mercer.estimators._one_vs_one import JointExpansion, multiplier, pair_values
 from mercer.estimators._platt import couple, fit_sigmoid
 from mercer.gram import Gram, PrecomputedGram
 from mercer.gram.evaluated import evaluated
@@ -72,7 +72,7 @@ class PairProbabilities(ABC):
 
     @property
     @abstractmethod
-    def _expansion(self) -> Expansion: ...
+    def _expansion(self) -> JointExpansion: ...
 
     @abstractmethod
     def _gram_to_support(self, X: Any) -> Gram | PrecomputedGram: ...

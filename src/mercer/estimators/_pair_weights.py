@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from mercer._types import Vector
 from mercer.estimators._layout import laid_out_as, read_only
-from mercer.estimators._one_vs_one import Expansion, pair_values, squared_norms_of_pairs, sums_of_pairs
+from mercer.estimators._one_vs_one import JointExpansion, pair_values, squared_norms_of_pairs, sums_of_pairs
 from mercer.estimators._primal import PrimalWeights
 
 
@@ -25,7 +25,7 @@ class PairWeights(PrimalWeights):
 
     @property
     @abstractmethod
-    def _expansion(self) -> Expansion:
+    def _expansion(self) -> JointExpansion:
         """The joint expansion, positive for the first class of a pair."""
 
     @property

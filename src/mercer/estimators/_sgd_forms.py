@@ -13,8 +13,8 @@ from sklearn.utils.validation import check_array, check_is_fitted
 
 from mercer._errors import ParameterError
 from mercer._types import Vector
-from mercer.data.advice import advised
 from mercer.data.fitted import Fitted
+from mercer.data.sklearn_errors import advised
 from mercer.data.statements import Count, Flag, Floats, Is, Labels, Whole
 from mercer.estimators._definiteness import is_usable
 from mercer.estimators._distinct import behind, places_among, stacked
@@ -25,7 +25,7 @@ from mercer.estimators._weights import fit_weighted_kernel
 from mercer.kernels import Kernel
 from mercer.kernels.vector.dot import Linear
 from mercer.solvers.solution import Certificate
-from mercer.solvers.svm.stochastic_rows import WALK, FeatureRows, KernelRows, StochasticRows, Walk
+from mercer.solvers.svm.stochastic_rows import STATE_TABLE, DescentState, FeatureRows, KernelRows, StochasticRows
 
 
 @dataclass
@@ -37,7 +37,7 @@ class Training:
     """
 
     rows: StochasticRows
-    walk: Walk
+    walk: DescentState
     vectors: Any = None
     positions: NDArray[np.intp] | None = None
 
@@ -63,7 +63,7 @@ class SGDForms(PrimalWeights):
             "intercept_": Floats("outputs"),
             "t_": Count(),
             "n_iter_": Count(),
-            "_walk": WALK,
+            "_walk": STATE_TABLE,
         },
         {
             "support_": Whole("s"),
@@ -170,13 +170,13 @@ class SGDForms(PrimalWeights):
         operand = KernelRows(gram, len(rows), constant)
         return Training(operand, self._carried(operand.shape[1], places), vectors, positions)
 
-    def _carried(self, p: int, places: NDArray[np.intp] | None) -> Walk:
+    def _carried(self, p: int, places: NDArray[np.intp] | None) -> DescentState:
         """The walk so far with its coefficients at ``places`` of p; one that has not begun if there is none."""
         before = getattr(self, "_walk", None)
         if before is None:
             zeros = np.zeros((self._outputs, p))
-            return Walk(zeros, zeros.copy(), float(self.alpha))
-        walk = Walk(**before)
+            return DescentState(zeros, zeros.copy(), float(self.alpha))
+        walk = DescentState(**before)
         if places is None:
             walk.theta, walk.lagged = walk.theta.copy(), walk.lagged.copy()
             return walk

@@ -23,7 +23,7 @@ from mercer.estimators._fitted import Coefficients, SupportRows, training_shape
 from mercer.estimators._layout import dense, laid_out_as, read_only
 from mercer.estimators._parameters import require_choice, require_number
 from mercer.estimators._primal import PrimalWeights
-from mercer.estimators._trail import Trail
+from mercer.estimators._warm_starts import WarmStarts
 from mercer.estimators._weights import fit_weighted_kernel
 from mercer.solvers.matrix import GramMatrix
 from mercer.solvers.solution import Certificate, Status
@@ -64,7 +64,7 @@ class SingleExpansion(PrimalWeights, ABC):
     intercept_: Vector
     certificate_: Certificate
     # Leads from fit to fit along a path over the same rows, weights and kernel.
-    _trail: Trail | None = None
+    _warm_starts: WarmStarts | None = None
     _fitted = Fitted(
         {
             "shape_fit_": Lengths(training_shape),
@@ -100,7 +100,7 @@ class SingleExpansion(PrimalWeights, ABC):
     def _learn(self, X: Any, targets: Vector, weight: Vector, *, intercept: bool = True) -> Learned:
         """Fit the kernel, solve, and set every attribute that the machines share."""
         begun = time.perf_counter()
-        last, trail = self._last_weights(X.shape[0]), self._trail
+        last, warm_starts = self._last_weights(X.shape[0]), self._warm_starts
         used = np.flatnonzero(weight)
         fit_weighted_kernel(self, X, weight, intercept=intercept)
         whole: Any = self._gram(X, dtype=None if self.kernel_ is None else np.float64)
@@ -109,15 +109,15 @@ class SingleExpansion(PrimalWeights, ABC):
         counted = weight[used] if copies is None else copies.summed(weight[used])
         gram = whole if len(rows) == X.shape[0] else whole.restrict(rows, rows)
         # Along a path the matrix is the same, so it is examined once.
-        known = trail.convex if trail else None
+        known = warm_starts.convex if warm_starts else None
         convex = self._is_convex(gram, rows, X.dtype, intercept=intercept) if known is None else known
         with memory.track() as account:
             problem = self._problem(gram, targets[rows], counted, convex)
             if last is not None:
                 last = last[used] if copies is None else copies.summed(last[used])
             start, gradient = None if last is None else feasible(last, problem), None
-            if trail:
-                start, gradient = trail.start(problem, feasible)
+            if warm_starts:
+                start, gradient = warm_starts.start(problem, feasible)
             solution = solve_box_qp(
                 problem,
                 tol=self.tol,
@@ -128,11 +128,11 @@ class SingleExpansion(PrimalWeights, ABC):
                 verbose=bool(self.verbose),
                 start=start,
                 start_gradient=gradient,
-                matrix=trail.matrix(problem.gram) if trail else None,
+                matrix=warm_starts.matrix(problem.gram) if warm_starts else None,
             )
         value = solution.value
-        if trail:
-            trail.keep(problem, value)
+        if warm_starts:
+            warm_starts.keep(problem, value)
         offset = sum(value.offsets) / len(value.offsets) if value.offsets else 0.0
         weights = np.zeros(X.shape[0])
         # A problem that states each row twice shares the row's weight between the two.

@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_consistent_length, column_or_1d
 from mercer._errors import DataError, MercerWarning, warn_user
 from mercer._sklearn import check_y
 from mercer._types import Vector
-from mercer.data.advice import advised
+from mercer.data.sklearn_errors import advised
 from mercer.data.vectors import refuse_unreal
 
 # Numbers may be up to this share of the largest one, so that sums of them can be computed.

@@ -11,8 +11,8 @@ from sklearn.utils.class_weight import compute_class_weight
 from mercer._errors import DataError, MercerWarning, ParameterError, warn_user
 from mercer._sklearn import check_rows_weight
 from mercer._types import Vector
-from mercer.data.advice import advised
-from mercer.data.looks import variance_of_entries
+from mercer.data.column_statistics import variance_of_entries
+from mercer.data.sklearn_errors import advised
 from mercer.data.vectors import refuse_unreal
 from mercer.estimators._base import KernelEstimator
 from mercer.kernels.convert import is_named, rate_of_scale

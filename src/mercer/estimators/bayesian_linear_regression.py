@@ -15,8 +15,8 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from mercer._errors import MercerWarning, ParameterError, warn_user
 from mercer._types import Vector
-from mercer.data.advice import advised
 from mercer.data.fitted import Fitted
+from mercer.data.sklearn_errors import advised
 from mercer.data.statements import Count, Floats, Is, Labels, Number
 from mercer.data.vectors import refuse_unreal
 from mercer.engine import memory

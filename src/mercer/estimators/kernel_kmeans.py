@@ -16,7 +16,7 @@ from mercer._errors import ParameterError, warn_user
 from mercer._types import Array, Vector
 from mercer.estimators._clusters import (
     CLUSTERS,
-    Rows,
+    DistinctRows,
     check_start,
     coordinates_of,
     inner_of,
@@ -242,7 +242,7 @@ class KernelKMeans(ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMix
         """Whether ``init`` puts rows into clusters, which it may do with equal rows in different ways."""
         return not isinstance(self.init, str) and np.shape(self.init) == (X.shape[0],) != (self.n_clusters,)
 
-    def _solve(self, X: Any, rows: Rows, gram: Any, convex: bool) -> Solution[Partition, None]:
+    def _solve(self, X: Any, rows: DistinctRows, gram: Any, convex: bool) -> Solution[Partition, None]:
         random = check_random_state(self.random_state)
         for name in ("map_", "_center"):
             self.__dict__.pop(name, None)
@@ -269,7 +269,7 @@ class KernelKMeans(ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMix
                 )
             )
 
-    def _take(self, solution: Solution[Partition, None], rows: Rows, X: Any, weight: Vector) -> None:
+    def _take(self, solution: Solution[Partition, None], rows: DistinctRows, X: Any, weight: Vector) -> None:
         found = solution.value
         for name in ("_member", "_part", "_source", "_first", "_merged", "X_fit_", "cluster_centers_"):
             self.__dict__.pop(name, None)

@@ -14,10 +14,10 @@ from sklearn.utils.validation import check_array, check_is_fitted
 
 from mercer._errors import DataError, MercerWarning, ParameterError, warn_user
 from mercer._types import Array, Vector
-from mercer.data.advice import advised
 from mercer.data.columns import MixedRows
 from mercer.data.fitted import Fitted
 from mercer.data.objects import Objects
+from mercer.data.sklearn_errors import advised
 from mercer.data.statements import Either, Floats, Is, Maybe, Number, Word
 from mercer.estimators._definiteness import SPECTRUM, is_usable, judge_finding
 from mercer.estimators._degenerate import warn_if_degenerate

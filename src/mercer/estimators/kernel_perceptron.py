@@ -29,7 +29,7 @@ from mercer.estimators._targets import check_labels
 from mercer.loops.perceptron import votes
 from mercer.solvers.online.mistakes import MistakeBound, bound_mistakes
 from mercer.solvers.online.perceptron import make_passes
-from mercer.solvers.online.problem import WALK, Expansion, PerceptronProblem
+from mercer.solvers.online.problem import STATE_TABLE, PerceptronProblem, PerceptronState
 
 _VOTING_BYTES = 2**24
 _REMEDY = "Scale the columns of X, choose another kernel or gamma, or pass averaging='averaged' or a larger max_iter."
@@ -163,7 +163,7 @@ class KernelPerceptron(ClassifierMixin, PrimalWeights):
             "dual_coef_": Floats("outputs, s"),
             "intercept_": Floats("outputs"),
             "t_": Count(),
-            "_walk": WALK,
+            "_walk": STATE_TABLE,
         },
         {"support_": Whole("s"), "certificate_": Is(MistakeBound)},
         {"averaging": Word(("plain", "averaged", "voted"))},
@@ -232,7 +232,7 @@ class KernelPerceptron(ClassifierMixin, PrimalWeights):
         require_two_classes(type(self).__name__, classes, "y")
         rows, positive = self._begin(X, classes)
         n = X.shape[0]
-        expansion = Expansion.empty(self._outputs, n, self.averaging == "voted")
+        expansion = PerceptronState.empty(self._outputs, n, self.averaging == "voted")
         problem = self._learn(self._gram(rows), codes, expansion, self.max_iter)
         if positive and self.budget is None and expansion.values is not None:
             found = bound_mistakes(problem, expansion, expansion.values, int(self.mistakes_.sum()))
@@ -341,7 +341,9 @@ class KernelPerceptron(ClassifierMixin, PrimalWeights):
             return rows, self._is_convex(self._gram(rows), np.arange(X.shape[0]), X.dtype, intercept=False)
         return rows, self.kernel_ is not None and self.kernel_.definiteness == "positive"
 
-    def _learn(self, gram: Any, codes: NDArray[np.integer], expansion: Expansion, max_iter: int) -> PerceptronProblem:
+    def _learn(
+        self, gram: Any, codes: NDArray[np.integer], expansion: PerceptronState, max_iter: int
+    ) -> PerceptronProblem:
         if hasattr(self, "certificate_"):
             del self.certificate_
         positive = np.array([1]) if self._outputs == 1 else np.arange(self._outputs)
@@ -358,13 +360,13 @@ class KernelPerceptron(ClassifierMixin, PrimalWeights):
         self.n_iter_ = len(self.mistakes_)
         return problem
 
-    def _carried(self, X: Any) -> tuple[Any, Expansion]:
+    def _carried(self, X: Any) -> tuple[Any, PerceptronState]:
         """The rows with the support vectors that are not among them behind, and what was learned, for these."""
         if not hasattr(self, "_walk"):
-            return X, Expansion.empty(self._outputs, X.shape[0], self.averaging == "voted")
+            return X, PerceptronState.empty(self._outputs, X.shape[0], self.averaging == "voted")
         places, others = places_among(X, self.support_vectors_)
         vectors = stacked(X, self.support_vectors_[others]) if len(others) else X
-        expansion = Expansion.empty(self._outputs, vectors.shape[0], self.averaging == "voted")
+        expansion = PerceptronState.empty(self._outputs, vectors.shape[0], self.averaging == "voted")
         before = self._walk
         if before["averaging"] != self.averaging:
             raise ParameterError(
@@ -385,7 +387,7 @@ class KernelPerceptron(ClassifierMixin, PrimalWeights):
             expansion.queue = queue[surplus:].astype(np.int64)
         return vectors, expansion
 
-    def _keep(self, expansion: Expansion, vectors: Any, positions: NDArray[np.intp] | None) -> None:
+    def _keep(self, expansion: PerceptronState, vectors: Any, positions: NDArray[np.intp] | None) -> None:
         """Set the attributes that hold what was learned; of rows without a place in X the positions are None."""
         needed = np.atleast_1d((np.abs(expansion.theta) + np.abs(expansion.lagged)).any(axis=0))
         needed[expansion.queue] = True

@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from mercer._errors import DataError, ParameterError, warn_user
 from mercer._types import Vector
-from mercer.data.advice import advised
+from mercer.data.sklearn_errors import advised
 from mercer.estimators._baseline import warn_if_worse_than_majority
 from mercer.estimators._classes import winners
 from mercer.estimators._distinct import distinct_rows

@@ -9,7 +9,7 @@ from typing import Any
 from mercer._errors import DataError, ParameterError
 from mercer.data.roles import ROLES, role_of
 from mercer.data.schema import Schema
-from mercer.data.words import listing, nearest
+from mercer.data.words import closest_names, listing
 from mercer.kernels import RBF, GlobalAlignment, Spectrum, SubsetTree, WeisfeilerLehman
 from mercer.kernels.kernel import Kernel
 from mercer.kernels.kinds import choices
@@ -139,7 +139,7 @@ def check_name(name: str, names: Iterable[str]) -> None:
     names = list(dict.fromkeys(names))
     if name in names:
         return
-    near = nearest(name, names)
+    near = closest_names(name, names)
     offer = f"did you mean {' or '.join(map(repr, near))}? " if near else ""
     raise DataError(
         f"the kernel asks for the column {name!r}, which the model does not have; {offer}the columns are "

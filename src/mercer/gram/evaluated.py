@@ -1,4 +1,4 @@
-"""Matrices whose entries are dear: computed once and kept, where they fit."""
+"""Matrices whose entries are expensive: computed once and kept, where they fit."""
 
 from __future__ import annotations
 

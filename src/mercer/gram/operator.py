@@ -19,7 +19,7 @@ from mercer.kernels.kernel import Kernel
 from mercer.kernels.plan import Plan, check_finite, diagonal
 
 # From so many columns on the product of two rows takes longer than all the rest that is done to an entry.
-_DEAR_COLUMNS = 64
+_EXPENSIVE_COLUMNS = 64
 
 
 def as_index(index: Any, n: int, what: str) -> Index:
@@ -129,9 +129,9 @@ class Gram(ArrayInterface):
         return self.shape[0] * self.shape[1] * self.dtype.itemsize
 
     @property
-    def dear(self) -> bool:
+    def expensive(self) -> bool:
         """Whether an entry takes much longer to compute than to read again from memory."""
-        return self._plan.left.width >= _DEAR_COLUMNS
+        return self._plan.left.width >= _EXPENSIVE_COLUMNS
 
     def __repr__(self) -> str:
         return f"Gram({self.kernel!r}, {self.shape[0]} x {self.shape[1]}, {self.dtype})"
@@ -267,7 +267,7 @@ class Gram(ArrayInterface):
 
         Rows of many columns that vary in few directions are compared in these; see :mod:`mercer.kernels.leading`.
         """
-        plan = self._plan.leading() if self.dear else None
+        plan = self._plan.leading() if self.expensive else None
         return None if plan is None else self._of(plan)
 
     @property

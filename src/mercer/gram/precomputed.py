@@ -195,7 +195,7 @@ class PrecomputedGram(ArrayInterface):
         return tiles.TILE
 
     @property
-    def dear(self) -> bool:
+    def expensive(self) -> bool:
         """An entry is there already."""
         return False
 

@@ -6,11 +6,10 @@
 (3,)
 """
 
-from mercer.kernels.advice import explain_calls
-from mercer.kernels.agreement import alignment
 from mercer.kernels.algebra import Constant, exp
 from mercer.kernels.bag import SetOf
 from mercer.kernels.convert import as_kernel, from_sklearn
+from mercer.kernels.foreign_names import explain_calls
 from mercer.kernels.function import from_function
 from mercer.kernels.graph.graphlet import Graphlet
 from mercer.kernels.graph.histograms import EdgeHistogram, VertexHistogram
@@ -35,6 +34,7 @@ from mercer.kernels.string.spectrum import BlendedSpectrum, Spectrum
 from mercer.kernels.string.subsequence import Subsequence
 from mercer.kernels.string.weighted_degree import WeightedDegree
 from mercer.kernels.string.windows import GappyKmers, Mismatch
+from mercer.kernels.target_alignment import alignment
 from mercer.kernels.tree.partial import PartialTree
 from mercer.kernels.tree.subset import SubsetTree
 from mercer.kernels.tree.subtree import Subtree

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from mercer._errors import DataError, ParameterError
-from mercer.data.looks import variance_of_entries
+from mercer.data.column_statistics import variance_of_entries
 from mercer.kernels.algebra import Constant
 from mercer.kernels.foreign import FromSklearn
 from mercer.kernels.function import from_function, takes_single_rows

@@ -10,9 +10,9 @@ from sklearn.utils import check_array
 
 from mercer._errors import DataError
 from mercer._sklearn import check_feature_names, check_n_features
-from mercer.data.advice import advised
 from mercer.data.columns import MixedRows
 from mercer.data.objects import Objects
+from mercer.data.sklearn_errors import advised
 from mercer.data.vectors import refuse_unreal
 from mercer.kernels.convert import as_kernel, read_expression
 from mercer.kernels.kernel import Kernel

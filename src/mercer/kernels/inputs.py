@@ -20,8 +20,8 @@ from numpy.typing import NDArray
 
 from mercer._errors import DataError
 from mercer._types import Array
+from mercer.data.column_statistics import is_binary, middle, varying_columns
 from mercer.data.columns import MixedRows, as_table
-from mercer.data.looks import is_binary, middle, varying_columns
 from mercer.data.objects import Objects
 from mercer.data.vectors import as_vectors, column_names, column_positions, select_columns
 from mercer.engine import tiles

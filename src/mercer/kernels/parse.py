@@ -16,8 +16,8 @@ from difflib import get_close_matches
 from typing import Any, NoReturn
 
 from mercer._errors import KernelSyntaxError, MercerError
-from mercer.kernels.advice import right_call
 from mercer.kernels.algebra import Unary, exp
+from mercer.kernels.foreign_names import right_call
 from mercer.kernels.kernel import PUBLIC, Kernel
 
 _LONGEST = 50_000

@@ -15,8 +15,8 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from mercer._errors import NumericalError
 from mercer._sklearn import check_feature_names_in
-from mercer.data.advice import advised
 from mercer.data.fitted import Fitted
+from mercer.data.sklearn_errors import advised
 from mercer.data.statements import Count, Is, Labels
 from mercer.data.vectors import refuse_unreal, with_sums
 from mercer.engine import memory, threads

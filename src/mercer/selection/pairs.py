@@ -14,7 +14,7 @@ from mercer.estimators._class_rows import ClassRows
 from mercer.estimators._merged_rows import MergedRows
 from mercer.estimators._pair_classifier import PairClassifier
 from mercer.estimators._pair_probabilities import is_wanted
-from mercer.estimators._trail import Trail, outward
+from mercer.estimators._warm_starts import WarmStarts, outward
 from mercer.estimators.nu_svc import NuSVC
 from mercer.gram import PrecomputedGram
 from mercer.solvers.matrix import GramMatrix
@@ -77,24 +77,24 @@ class _Steps:
         answers: dict[int, Answer] = {}
         rows = np.r_[self._parts[pair[0]], self._parts[pair[1]]]
         with ExitStack() as held:
-            begin = Trail(held)
+            begin = WarmStarts(held)
             if joined is None and len(y) <= EXACT:
                 gram = PrecomputedGram(begin.matrix(gram))
-            trails: dict[int, Trail] = {}
+            trails: dict[int, WarmStarts] = {}
             for number, before in outward(len(self._methods)):
                 method, bound = self._methods[number], self.bounds[number][rows]
                 if self._by_itself:
                     last = None if before is None else answers[before].value.beta
                     answers[number] = method(gram, y, bound, controls=controls, start=last, joined=joined, pair=pair)
                 else:
-                    trail = trails[number] = begin if before is None else copy.copy(trails[before])
-                    answers[number] = _next(trail, method, gram, y, bound, controls, joined, pair)
+                    warm_starts = trails[number] = begin if before is None else copy.copy(trails[before])
+                    answers[number] = _next(warm_starts, method, gram, y, bound, controls, joined, pair)
         self.answers[pair] = answers
         return answers[0]
 
 
 def _next(
-    trail: Trail,
+    warm_starts: WarmStarts,
     method: Method,
     gram: GramMatrix,
     y: Vector,
@@ -105,8 +105,8 @@ def _next(
 ) -> Answer:
     """The C-SVC for the next value."""
     problem = BoxQP.classification(gram, y, upper, intercept=controls.intercept, convex=controls.convex)
-    start, gradient = trail.start(problem)
+    start, gradient = warm_starts.start(problem)
     known = {"start_gradient": gradient} if method is c_svc else {}
     answer = method(gram, y, upper, controls=controls, start=start, joined=joined, pair=pair, **known)
-    trail.keep(problem, answer.value)
+    warm_starts.keep(problem, answer.value)
     return answer

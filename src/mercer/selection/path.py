@@ -18,7 +18,7 @@ from mercer._types import Vector
 from mercer.estimators._layout import dense
 from mercer.estimators._pair_classifier import PairClassifier
 from mercer.estimators._single_expansion import SingleExpansion
-from mercer.estimators._trail import Trail, outward
+from mercer.estimators._warm_starts import WarmStarts, outward
 from mercer.estimators.svc import SVC
 from mercer.selection.pairs import fit_pairs
 from mercer.solvers.solution import Certificate
@@ -206,11 +206,11 @@ def _prototype(estimator: Any, parameter: str, parameters: dict[str, Any]) -> An
 def _fit_in_turn(models: list[Any], X: Any, y: Any, sample_weight: Any) -> None:
     """Fit machines with one expansion, in ascending order, one after the other."""
     with ExitStack() as held:
-        trails: dict[int, Trail] = {}
+        trails: dict[int, WarmStarts] = {}
         for number, before in outward(len(models)):
             model = models[number]
-            model._trail = trails[number] = Trail(held) if before is None else copy.copy(trails[before])
+            model._warm_starts = trails[number] = WarmStarts(held) if before is None else copy.copy(trails[before])
             try:
                 model.fit(X, y, sample_weight)
             finally:
-                del model._trail
+                del model._warm_starts

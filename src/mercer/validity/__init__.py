@@ -10,11 +10,11 @@ import numpy as np
 from mercer._errors import ParameterError
 from mercer._types import AnyArray
 from mercer.engine.memory import budget, require
-from mercer.validity import spectrum as spectra
-from mercer.validity.mending import NearestMatrix, nearest
+from mercer.validity import eigenvalues
+from mercer.validity.eigenvalues import Spectrum
+from mercer.validity.nearest_psd import NearestMatrix, nearest
 from mercer.validity.operand import Asymmetry, Operand, worst_asymmetry
 from mercer.validity.report import ValidityReport, Verdict
-from mercer.validity.spectrum import Spectrum
 
 __all__ = ["NearestMatrix", "ValidityReport", "Verdict", "check", "nearest"]
 
@@ -139,15 +139,15 @@ def _by_full_spectrum(operand: Operand, tolerance: float | None, ridge: float) -
     symmetric = bool(asymmetry.worst <= _rounding(operand) * max(K.max(), -K.min()))
     S = K if asymmetry.worst == 0 else (K + K.T) / 2
     del K
-    spectrum, values = spectra.full(S)
+    spectrum, values = eigenvalues.full(S)
     limit, reason = _tolerance(operand, spectrum, tolerance)
     witness = conditional = None
     if spectrum.smallest < -limit:
-        c = spectra.lowest(S)
-        witness = spectra.quadratic(S, c), c
+        c = eigenvalues.lowest(S)
+        witness = eigenvalues.quadratic(S, c), c
         if n > 1:
-            c = _summing_to_zero(spectra.lowest(spectra.off_constants(S, spectrum.scale)))
-            conditional = spectra.quadratic(S, c), c
+            c = _summing_to_zero(eigenvalues.lowest(eigenvalues.off_constants(S, spectrum.scale)))
+            conditional = eigenvalues.quadratic(S, c), c
     positive, sizes = np.maximum(values, 0.0), np.abs(values)
     return _Findings(
         "full spectrum",
@@ -170,7 +170,7 @@ def _by_lanczos(
 ) -> _Findings:
     asymmetry = operand.asymmetry(rng)
     operator = operand.operator(symmetric=asymmetry.worst == 0, verbose=verbose)
-    spectrum, c = spectra.ends(operator, rng)
+    spectrum, c = eigenvalues.ends(operator, rng)
     # The largest entry of a positive semi-definite matrix stands on its diagonal.
     largest_entry = max(float(np.abs(operand.gram.diagonal()).max()), spectrum.scale / operand.n)
     symmetric = bool(asymmetry.worst <= _rounding(operand) * largest_entry)
@@ -182,12 +182,12 @@ def _by_lanczos(
     dimension: tuple[float | None, float] = (None, 0.0)
     if spectrum.smallest < -limit:
         witness = spectrum.smallest, c
-        off = spectra.off_constants_operator(operator, spectrum.scale)
-        c = _summing_to_zero(spectra.lowest_vector(off, spectrum.scale, rng.standard_normal(operand.n)))
-        conditional = spectra.quadratic(operator, c), c
+        off = eigenvalues.off_constants_operator(operator, spectrum.scale)
+        c = _summing_to_zero(eigenvalues.lowest_vector(off, spectrum.scale, rng.standard_normal(operand.n)))
+        conditional = eigenvalues.quadratic(operator, c), c
         notes.append("condition number and effective dimension are computed for positive matrices only.")
     else:
-        dimension = spectra.effective_dimension(operator, ridge, rng)
+        dimension = eigenvalues.effective_dimension(operator, ridge, rng)
         notes.append(
             "no negative direction was found by Lanczos, which is evidence and no proof; there is an eigenvalue "
             f"within {spectrum.residual:.2g} of the smallest one found."

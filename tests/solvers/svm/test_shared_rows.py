@@ -39,7 +39,7 @@ def problem(m: int = 300, *, weighted: bool = False) -> tuple[np.ndarray, BoxQP]
 class Unread:
     """A matrix of which only the shape is known."""
 
-    dtype, dear = np.dtype(np.float64), False
+    dtype, expensive = np.dtype(np.float64), False
 
     def __init__(self, n: int) -> None:
         self.shape = n, n

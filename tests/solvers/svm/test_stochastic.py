@@ -14,7 +14,7 @@ from mercer.solvers.solution import Status
 from mercer.solvers.svm.box_qp import BoxQP
 from mercer.solvers.svm.smo import solve_box_qp
 from mercer.solvers.svm.stochastic import MarginRisk, one_pass, solve_by_sgd
-from mercer.solvers.svm.stochastic_rows import FeatureRows, KernelRows, Walk
+from mercer.solvers.svm.stochastic_rows import DescentState, FeatureRows, KernelRows
 
 ONE = np.array([1])
 
@@ -154,7 +154,7 @@ def test_outputs_do_not_disturb_each_other(rng):
 def test_rows_of_an_expansion_that_are_not_learned_from(rng):
     X, codes, v = make(rng)
     gram = Gram(RBF(1.0), X)
-    walk = Walk(rng.standard_normal((1, 40)), np.zeros((1, 40)), 0.1, steps=7, clock=2.0)
+    walk = DescentState(rng.standard_normal((1, 40)), np.zeros((1, 40)), 0.1, steps=7, clock=2.0)
     risk = MarginRisk(KernelRows(gram, 25), codes[:25], ONE, v[:25], 0.1)
     before = walk.theta.copy()
     solution = solve_by_sgd(risk, max_epochs=2, damped=False, start=walk, order="given")
@@ -168,7 +168,7 @@ def test_rows_of_an_expansion_that_are_not_learned_from(rng):
 
 
 def test_a_new_regulariser_or_shift_begins_at_the_same_point(rng):
-    walk = Walk(rng.standard_normal((2, 5)), rng.standard_normal((2, 5)), 0.1, steps=30, shift=2.0, clock=3.5)
+    walk = DescentState(rng.standard_normal((2, 5)), rng.standard_normal((2, 5)), 0.1, steps=30, shift=2.0, clock=3.5)
     last, mean = walk.last(), walk.mean()
     walk.rebase(0.7, 11.0)
     np.testing.assert_allclose(walk.last(), last, rtol=1e-12)

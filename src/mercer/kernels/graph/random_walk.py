@@ -17,7 +17,7 @@ from mercer.engine import memory, threads
 from mercer.kernels.graph.counting import edge_labels_of
 from mercer.kernels.objects import Packed, PairKernel
 from mercer.kernels.parameters import flag, number
-from mercer.loops.walks import walks
+from mercer.loops.product_graph import walks
 
 # Of the residual, relative to the right-hand side; the error of a value is its square.
 _TOLERANCE = 1e-11
@@ -28,7 +28,7 @@ _DENSE = 1000
 
 
 class _Steps(NamedTuple):
-    """What the loops read: see ``loops/walks.py``."""
+    """What the loops read: see ``loops/product_graph.py``."""
 
     nodes: NDArray[np.int64]
     labels: NDArray[np.uint64]

@@ -6,7 +6,7 @@ import numpy as np
 
 from mercer._types import Positions, Vector
 from mercer.loops import kmeans
-from mercer.solvers.clustering.means import ROWS, Labels, Nearest, in_parts
+from mercer.solvers.clustering.means import ROWS, Assignment, Labels, in_parts
 
 
 class Bounds:
@@ -44,7 +44,7 @@ class Bounds:
         in_parts(work, n, ROWS, n_jobs)
         return np.flatnonzero(out)
 
-    def keep(self, rows: Positions, distances: Vector, found: Nearest) -> None:
+    def keep(self, rows: Positions, distances: Vector, found: Assignment) -> None:
         """Remember what was found for rows; called from any thread."""
         self._distances[rows] = distances
         self._version[rows] = len(self._travelled) - 1

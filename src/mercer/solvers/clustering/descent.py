@@ -8,7 +8,7 @@ import numpy as np
 
 from mercer._types import Vector
 from mercer.engine.progress import Progress
-from mercer.solvers.clustering.means import SLACK, Labels, Means, Nearest, inertia
+from mercer.solvers.clustering.means import SLACK, Assignment, Labels, Means, inertia
 from mercer.solvers.solution import Status
 
 # Differences of inertias that say nothing, in units of rounding.
@@ -64,7 +64,7 @@ class Descent:
             if (found.labels == self.labels).all() or not self._step(found.labels, 0.0):
                 return
 
-    def finish(self, last: bool) -> tuple[Status, Nearest]:
+    def finish(self, last: bool) -> tuple[Status, Assignment]:
         """Iterate until every row is nearest to its own mean; how it ended, and the nearest means of all rows.
 
         With ``last`` the next assignment ends it.
@@ -105,7 +105,7 @@ class Descent:
         self._progress.advance()
         return True
 
-    def _filled(self, found: Nearest) -> Nearest:
+    def _filled(self, found: Assignment) -> Assignment:
         """Each empty cluster given the row that is farthest from its mean, which lowers the inertia."""
         k = len(self.means.size)
         if np.bincount(found.labels, minlength=k).all():
@@ -125,4 +125,4 @@ class Descent:
                     counts[cluster] += 1
                     labels[row] = cluster
                     break
-        return Nearest(labels, found.squared, found.excess)
+        return Assignment(labels, found.squared, found.excess)

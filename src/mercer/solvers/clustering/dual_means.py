@@ -7,7 +7,7 @@ import numpy as np
 from mercer._types import Positions, Vector
 from mercer.loops.kmeans import nearest_sums
 from mercer.solvers.clustering.entries import Entries
-from mercer.solvers.clustering.means import ROWS, SLACK, Labels, Nearest, in_parts, indicator, squares, totals
+from mercer.solvers.clustering.means import ROWS, SLACK, Assignment, Labels, in_parts, indicator, squares, totals
 
 
 class DualMeans:
@@ -58,9 +58,9 @@ class DualMeans:
         shifts = raw[both] / old**2 - 2 * cross[both] / (old * new) + self.raw[both] / new**2
         return float(np.maximum(shifts, 0.0).sum())
 
-    def nearest(self, labels: Labels, whole: bool) -> Nearest:
+    def nearest(self, labels: Labels, whole: bool) -> Assignment:
         n = len(labels)
-        found = Nearest(np.empty(n, np.int32), np.empty(n), np.empty(n))
+        found = Assignment(np.empty(n, np.int32), np.empty(n), np.empty(n))
         squared = squares(self)
 
         def work(part: slice) -> None:

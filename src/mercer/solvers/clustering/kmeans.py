@@ -17,7 +17,7 @@ from mercer.gram import PrecomputedGram
 from mercer.solvers.clustering.descent import Descent, Rules
 from mercer.solvers.clustering.dual_means import DualMeans
 from mercer.solvers.clustering.entries import Entries, Evaluated, Stored
-from mercer.solvers.clustering.means import Labels, Means, Nearest, inertia, squares
+from mercer.solvers.clustering.means import Assignment, Labels, Means, inertia, squares
 from mercer.solvers.clustering.primal_means import Coordinates, PrimalMeans
 from mercer.solvers.clustering.starts import Start, first_labels
 from mercer.solvers.matrix import GramMatrix, whole_matrix
@@ -217,7 +217,7 @@ def _best_run(problem: Clustering, means: Means, progress: Progress) -> Descent:
     return best
 
 
-def _partition(problem: Clustering, run: Descent, found: Nearest, history: list[float]) -> Partition:
+def _partition(problem: Clustering, run: Descent, found: Assignment, history: list[float]) -> Partition:
     """The answer, with clusters without rows behind the others, their means that of the first one."""
     size = run.means.size
     order = np.argsort(size == 0, kind="stable")

@@ -16,7 +16,7 @@ Labels = NDArray[np.int32]
 
 
 @dataclass(frozen=True)
-class Nearest:
+class Assignment:
     """The nearest means.
 
     Attributes
@@ -62,7 +62,7 @@ class Means(Protocol):
         """Let rows go from where they were to their ``labels``, (n,); the squared shifts of the means, added up."""
         ...
 
-    def nearest(self, labels: Labels, whole: bool) -> Nearest:
+    def nearest(self, labels: Labels, whole: bool) -> Assignment:
         """The nearest mean of every row, for a partition whose means these are."""
         ...
 

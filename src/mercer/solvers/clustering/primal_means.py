@@ -12,7 +12,7 @@ from mercer._types import Positions, Vector
 from mercer.engine import tiles
 from mercer.loops.kmeans import all_distances, nearest_sums
 from mercer.solvers.clustering.bounds import Bounds
-from mercer.solvers.clustering.means import SLACK, Labels, Nearest, changes, in_parts, indicator, squares, totals
+from mercer.solvers.clustering.means import SLACK, Assignment, Labels, changes, in_parts, indicator, squares, totals
 
 # Entries of the coordinates that one task takes.
 _ENTRIES = 2**20
@@ -124,7 +124,7 @@ class PrimalMeans:
         self._bounds.move(shifts, known=not (has & ~had).any())
         return float((shifts**2).sum())
 
-    def nearest(self, labels: Labels, whole: bool) -> Nearest:
+    def nearest(self, labels: Labels, whole: bool) -> Assignment:
         assert self._bounds is not None
         bounds, squared, slack = self._bounds, squares(self), SLACK * self.rounding
         rows = bounds.undecided(labels, slack * float(np.abs(self.norms).max()), whole, self._n_jobs)
@@ -135,7 +135,7 @@ class PrimalMeans:
             norms = self.norms[chosen]
             inner = np.ascontiguousarray(np.asarray(self._coordinates.take(chosen) @ self.sums.T).T)
             m = len(chosen)
-            found = Nearest(np.empty(m, np.int32), np.empty(m), np.empty(m))
+            found = Assignment(np.empty(m, np.int32), np.empty(m), np.empty(m))
             nearest_sums(
                 inner, norms, self.size, squared, labels[chosen], slack, found.labels, found.squared, found.excess
             )
@@ -145,7 +145,7 @@ class PrimalMeans:
             bounds.keep(chosen, distances, found)
 
         by_parts(work, (len(rows), self._coordinates.shape[1]), self._n_jobs)
-        return Nearest(out, bounds.squared, bounds.excess)
+        return Assignment(out, bounds.squared, bounds.excess)
 
     def to_rows(self, rows: Positions) -> Vector:
         chosen = self._coordinates.take(rows)

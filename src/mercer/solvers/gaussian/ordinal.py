@@ -39,7 +39,7 @@ from mercer.solvers.gaussian.factor import factor
 from mercer.solvers.gaussian.workspace import Workspace
 from mercer.solvers.risk.cumulative_links import Link
 from mercer.solvers.risk.ordinal import NewtonPath, OrdinalStart
-from mercer.solvers.risk.ordinal_problem import Expansion, OrdinalProblem, cross_at_points
+from mercer.solvers.risk.ordinal_problem import OrdinalProblem, QuadraticLoss, cross_at_points
 from mercer.solvers.solution import Certificate, Status
 
 # How exact a mode is: an error of the mode of this size, in units of 1 + the largest latent value, is one of that
@@ -229,7 +229,7 @@ class OrdinalEvidence:
         inverse = factor
         variance = _variances(inverse, mode.curvature, path.K)
         problem, slopes = path.problem, path.expansion.slopes
-        found = Expansion.of(problem, slopes)
+        found = QuadraticLoss.of(problem, slopes)
         skew = problem.at_points(-(slopes.third_upper + slopes.third_lower))
         cut_third = cross_at_points(problem, slopes.third_upper, slopes.third_lower)
         s = -0.5 * variance * skew

@@ -12,7 +12,7 @@ from mercer._types import Array, Integers, Vector
 from mercer.engine import threads, tiles
 from mercer.loops import perceptron as loops
 from mercer.solvers.matrix import GramMatrix
-from mercer.solvers.online.problem import Expansion, PerceptronProblem, check_values, values_at_all
+from mercer.solvers.online.problem import PerceptronProblem, PerceptronState, check_values, values_at_all
 
 # The fewest and the most steps of a stretch, how many mistakes end it, and the fewest whole rows that are held.
 _FEWEST, _MOST, _MISTAKES, _LEAST = 256, 4096, 64, 16
@@ -28,7 +28,7 @@ def entries(gram: GramMatrix, most: int) -> tuple[int, int]:
     Whole rows are kept where it takes much longer to make them than to read them again.
     """
     p, width = gram.shape[0], min(_MOST, gram.shape[0])
-    held = min(p, max(_LEAST, most // p)) if gram.dear else 0
+    held = min(p, max(_LEAST, most // p)) if gram.expensive else 0
     return held * p, max(1, min(_GUESSES, held // 2 if held else p, most // width)) * width
 
 
@@ -38,13 +38,13 @@ class LookAhead:
     Up to the next mistake the values tell all. From there a stretch of steps is made with the values at its own rows
     alone, for which the erring rows of K between these rows will do. With one that is needed, those are made that would
     err next if all kernel values were like the last. Then the erring rows of K, times their weights, are added to the
-    values, all at once. Where K is dear they are made in full for it and held, the oldest giving way.
+    values, all at once. Where K is expensive they are made in full for it and held, the oldest giving way.
 
     ``held`` and ``between`` are the memory for it, of as many entries as :func:`entries` says.
     """
 
     def __init__(
-        self, problem: PerceptronProblem, expansion: Expansion, held: Array, between: Array, n_jobs: int | None
+        self, problem: PerceptronProblem, expansion: PerceptronState, held: Array, between: Array, n_jobs: int | None
     ) -> None:
         p = problem.gram.shape[0]
         self.problem, self.expansion, self.n_jobs = problem, expansion, n_jobs

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from mercer._types import Vector
-from mercer.solvers.online.problem import Expansion, PerceptronProblem
+from mercer.solvers.online.problem import PerceptronProblem, PerceptronState
 
 # So many units in the last place of the longest row, for each update, are rounding of f.
 _ROUNDING = 16.0
@@ -76,7 +76,7 @@ class MistakeBound:
 
 
 def bound_mistakes(
-    problem: PerceptronProblem, expansion: Expansion, values: Vector, mistakes: int
+    problem: PerceptronProblem, expansion: PerceptronState, values: Vector, mistakes: int
 ) -> MistakeBound | None:
     """The bound from the last functions, with their values at all rows, (k, n); None if a length is not positive.
 
@@ -85,7 +85,7 @@ def bound_mistakes(
     >>> from mercer.gram import PrecomputedGram
     >>> x = np.array([1.0, 2.0, -1.0])
     >>> problem = PerceptronProblem(PrecomputedGram(np.outer(x, x)), np.array([1, 1, 0]), np.array([1]))
-    >>> expansion = Expansion(np.array([[1.0, 0.0, 0.0]]), np.zeros((1, 3)))
+    >>> expansion = PerceptronState(np.array([[1.0, 0.0, 0.0]]), np.zeros((1, 3)))
     >>> found = bound_mistakes(problem, expansion, np.array([[1.0, 2.0, -1.0]]), 1)
     >>> round(found.margin, 9), found.radius, round(found.bound, 9)
     (1.0, 2.0, 4.0)

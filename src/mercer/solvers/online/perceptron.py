@@ -17,7 +17,7 @@ from mercer.gram.precomputed import PrecomputedGram
 from mercer.loops import perceptron as loops
 from mercer.solvers.matrix import GramMatrix
 from mercer.solvers.online.look_ahead import LookAhead, entries
-from mercer.solvers.online.problem import Expansion, PerceptronProblem, check_values, values_at_all
+from mercer.solvers.online.problem import PerceptronProblem, PerceptronState, check_values, values_at_all
 
 # Steps between two looks for Ctrl-C, and the least chunk with a budget, if it fits the memory, and if it does not.
 _STEPS, _CHUNK, _SMALLEST = 1024, 512, 16
@@ -27,7 +27,7 @@ _WHOLE_BYTES = 2**25
 
 def make_passes(
     problem: PerceptronProblem,
-    expansion: Expansion,
+    expansion: PerceptronState,
     max_iter: int,
     rng: np.random.RandomState | None = None,
     n_jobs: int | None = None,
@@ -42,7 +42,7 @@ def make_passes(
     Parameters
     ----------
     problem : PerceptronProblem
-    expansion : Expansion
+    expansion : PerceptronState
         Where to begin.
     max_iter : int
         The most passes.
@@ -75,7 +75,7 @@ def make_passes(
     >>> from mercer.gram import PrecomputedGram
     >>> x = np.array([1.0, 2.0, -1.0])
     >>> problem = PerceptronProblem(PrecomputedGram(np.outer(x, x)), np.array([1, 1, 0]), np.array([1]))
-    >>> found = Expansion.empty(1, 3)
+    >>> found = PerceptronState.empty(1, 3)
     >>> make_passes(problem, found, 10).tolist(), found.theta.tolist()
     ([1, 0], [[1.0, 0.0, 0.0]])
     """
@@ -100,7 +100,9 @@ def _is_whole(gram: GramMatrix) -> bool:
 
 
 @contextmanager
-def _opened(problem: PerceptronProblem, expansion: Expansion, n_jobs: int | None) -> Iterator[_WholeWalk | LookAhead]:
+def _opened(
+    problem: PerceptronProblem, expansion: PerceptronState, n_jobs: int | None
+) -> Iterator[_WholeWalk | LookAhead]:
     """A walk over all rows, with memory for their kernel values."""
     gram = problem.gram
     p, size = gram.shape[0], np.dtype(gram.dtype).itemsize
@@ -119,7 +121,7 @@ def _opened(problem: PerceptronProblem, expansion: Expansion, n_jobs: int | None
             yield LookAhead(problem, expansion, whole_rows, parts, n_jobs)
 
 
-def _by_chunks(problem: PerceptronProblem, expansion: Expansion, order: Integers, n_jobs: int | None) -> int:
+def _by_chunks(problem: PerceptronProblem, expansion: PerceptronState, order: Integers, n_jobs: int | None) -> int:
     """A pass inside a budget, for which only the support and the rows of one chunk matter at a time."""
     assert problem.budget is not None
     count = 0
@@ -137,7 +139,7 @@ def _by_chunks(problem: PerceptronProblem, expansion: Expansion, order: Integers
             problem.margin,
             problem.budget,
         )
-        local = Expansion(
+        local = PerceptronState(
             expansion.theta[:, union], expansion.lagged[:, union], expansion.steps, place[expansion.queue]
         )
         with _opened(part, local, n_jobs) as walk:
@@ -157,7 +159,7 @@ def _rows_of_a_chunk(problem: PerceptronProblem) -> int:
 class _WholeWalk:
     """Steps with all of K, and the values of f at all rows."""
 
-    def __init__(self, problem: PerceptronProblem, expansion: Expansion, K: Array) -> None:
+    def __init__(self, problem: PerceptronProblem, expansion: PerceptronState, K: Array) -> None:
         self.problem, self.expansion, self.K = problem, expansion, K
         self.values = values_at_all(problem, expansion)
         self.queue = np.zeros(problem.budget or 0, dtype=np.int64)

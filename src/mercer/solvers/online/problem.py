@@ -58,7 +58,7 @@ class PerceptronProblem:
 
 
 @dataclass
-class Expansion:
+class PerceptronState:
     """What perceptrons have learned so far.
 
     ``theta`` (k, p) weighs the rows; ``lagged`` (k, p) is the sum of its changes, each times the steps before it;
@@ -76,7 +76,7 @@ class Expansion:
     values: Vector | None = None
 
     @classmethod
-    def empty(cls, outputs: int, p: int, record: bool = False) -> Expansion:
+    def empty(cls, outputs: int, p: int, record: bool = False) -> PerceptronState:
         """Of functions that are zero."""
         return cls(np.zeros((outputs, p)), np.zeros((outputs, p)), record=record)
 
@@ -98,7 +98,7 @@ class Updates:
             raise DataError(f"{what} are not in the order of their steps")
 
 
-WALK = Table(
+STATE_TABLE = Table(
     {
         "theta": Floats("outputs, s"),
         "lagged": Floats("outputs, s"),
@@ -112,7 +112,7 @@ WALK = Table(
 """What an expansion in a model file must be."""
 
 
-def values_at_all(problem: PerceptronProblem, expansion: Expansion) -> Vector:
+def values_at_all(problem: PerceptronProblem, expansion: PerceptronState) -> Vector:
     """f at all rows, (k, p)."""
     theta = expansion.theta
     used = np.flatnonzero(theta.any(axis=0))

@@ -101,7 +101,7 @@ class OnlineState:
         return problem.slope * self.longest / problem.alpha * decay
 
 
-WALK = Table(
+STATE_TABLE = Table(
     {
         "theta": Floats("o, s"),
         "bias": Floats("o"),

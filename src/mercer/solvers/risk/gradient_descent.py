@@ -176,7 +176,7 @@ def descend(
         n, k = problem.targets.shape
         size = 8 * (n * (_VECTORS * k + STEPS) + min(n, _TILE) ** 2)
         held.enter_context(memory.reserve(size, f"vectors of {n} rows and a tile of their kernel matrix"))
-        walk = _Walk(problem, learning_rate, held, n_jobs)
+        walk = _Iterates(problem, learning_rate, held, n_jobs)
         status = walk.go(max_iter, tol, held_out, held, n_jobs, verbose)
         if status is Status.converged and not problem.convex:
             # The loss has stopped falling along the gradient, which proves nothing of other points.
@@ -198,7 +198,7 @@ def descend(
     return Solution(walk.beta, status, certificate, state)
 
 
-class _Walk:
+class _Iterates:
     """The iterates: beta, what they leave of the targets, and the losses so far."""
 
     def __init__(self, problem: LeastSquares, learning_rate: float | None, held: ExitStack, n_jobs: int | None) -> None:
@@ -327,7 +327,7 @@ class _Walk:
         return self._loss(left), float(ratios.max(initial=0.0))
 
 
-def _least_loss(walk: _Walk, n_jobs: int | None) -> float:
+def _least_loss(walk: _Iterates, n_jobs: int | None) -> float:
     """What no function has less than: what least squares leaves if the rank of K is seen to be low, else 0."""
     problem, K = walk.problem, walk.products.matrix
     n, most = len(problem.targets), len(problem.targets) // _LOW

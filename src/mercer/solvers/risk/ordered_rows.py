@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mercer._types import Matrix, Vector
-from mercer.solvers.risk.rows import Expansion
+from mercer.solvers.risk.rows import QuadraticModel
 
 # Predictions of two levels that differ by this part of their size are one but for rounding.
 _ROUNDING = 1e-13
@@ -80,10 +80,10 @@ class OrderedRows:
     def gradient(self, F: Matrix) -> Matrix:
         return self.multipliers + self.sigma * (F - self.nearest(F))
 
-    def expand(self, F: Matrix) -> Expansion:
+    def expand(self, F: Matrix) -> QuadraticModel:
         P = self.nearest(F)
         rows, directions = _directions(self.targets, P)
-        return Expansion(self.multipliers + self.sigma * (F - P), rows, np.sqrt(self.sigma) * directions)
+        return QuadraticModel(self.multipliers + self.sigma * (F - P), rows, np.sqrt(self.sigma) * directions)
 
 
 def pinball(y: Vector, levels: Vector, F: Matrix) -> Matrix:

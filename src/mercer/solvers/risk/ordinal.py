@@ -28,7 +28,7 @@ from mercer._types import Vector
 from mercer.engine import lapack, memory, threads
 from mercer.engine.progress import Progress
 from mercer.solvers.matrix import whole_matrix
-from mercer.solvers.risk.ordinal_problem import Expansion, OrdinalProblem, best_cuts, solve_small, widest_step
+from mercer.solvers.risk.ordinal_problem import OrdinalProblem, QuadraticLoss, best_cuts, solve_small, widest_step
 from mercer.solvers.solution import Certificate, Solution, Status
 
 _WAY_OUT = "Raise the budget with mercer.config(memory=...), or fit on fewer rows."
@@ -174,7 +174,7 @@ class NewtonPath:
         self.latent = np.zeros(problem.points)
         self._fixed = fixed_cuts is not None
         self.cuts = problem.shares_as_cuts() if fixed_cuts is None else fixed_cuts
-        self.expansion: Expansion
+        self.expansion: QuadraticLoss
         if not self._begin_at(start):
             self.expansion = self._expand(self.latent, self.cuts)
         self.steps = 0
@@ -252,15 +252,15 @@ class NewtonPath:
         factor = self.factor(np.sqrt(self.expansion.curvature))
         return 2.0 * float(np.log(np.einsum("ii->i", factor)).sum())
 
-    def _expand(self, latent: Vector, cuts: Vector) -> Expansion:
+    def _expand(self, latent: Vector, cuts: Vector) -> QuadraticLoss:
         return self.problem.expand(latent, cuts, self._fixed)
 
-    def _violation(self, pulled: Vector, expansion: Expansion) -> float:
+    def _violation(self, pulled: Vector, expansion: QuadraticLoss) -> float:
         scale = 1.0 + float(np.abs(self.latent).max())
         of_cuts = 0.0 if self._fixed else float(np.abs(expansion.cut_step()).max())
         return max(float(np.abs(pulled).max()), of_cuts) / scale
 
-    def _merit(self, coefficients: Vector, latent: Vector, expansion: Expansion) -> float:
+    def _merit(self, coefficients: Vector, latent: Vector, expansion: QuadraticLoss) -> float:
         """The objective; where it is not convex, half the square of the residual of the optimality conditions."""
         if self.problem.convex:
             return expansion.loss + 0.5 * float(coefficients @ latent)
@@ -268,7 +268,7 @@ class NewtonPath:
         value = 0.5 * float(off @ off + expansion.cut_slope @ expansion.cut_slope)
         return value if np.isfinite(value) else np.inf
 
-    def _direction(self, residual: Vector, pulled: Vector, expansion: Expansion) -> _Direction:
+    def _direction(self, residual: Vector, pulled: Vector, expansion: QuadraticLoss) -> _Direction:
         if not self.problem.convex:
             return self._joint_direction(residual, expansion)
         root = np.sqrt(expansion.curvature)
@@ -307,7 +307,7 @@ class NewtonPath:
             "mercer.validity.nearest(K), or pass allow_indefinite=True to get a stationary point without a guarantee."
         )
 
-    def _joint_direction(self, residual: Vector, expansion: Expansion) -> _Direction:
+    def _joint_direction(self, residual: Vector, expansion: QuadraticLoss) -> _Direction:
         """By a factorisation that needs no definite matrix."""
         m, k = expansion.cross.shape
         joint = np.empty((m + k, m + k))

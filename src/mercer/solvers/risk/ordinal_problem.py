@@ -84,11 +84,11 @@ class OrdinalLosses:
         value = float(self.weight @ losses)
         return value if np.isfinite(value) else np.inf
 
-    def expand(self, latent: Vector, cuts: Vector, fixed_cuts: bool = False) -> Expansion:
+    def expand(self, latent: Vector, cuts: Vector, fixed_cuts: bool = False) -> QuadraticLoss:
         """The losses to second order; with ``fixed_cuts`` in the latent values alone."""
         with np.errstate(over="ignore", invalid="ignore"):
             slopes = self.link.slopes(*self.ends(latent, cuts))
-            return Expansion.in_latent(self, slopes) if fixed_cuts else Expansion.of(self, slopes)
+            return QuadraticLoss.in_latent(self, slopes) if fixed_cuts else QuadraticLoss.of(self, slopes)
 
 
 @dataclass(frozen=True, eq=False)
@@ -130,7 +130,7 @@ class OrdinalProblem(OrdinalLosses):
 
 
 @dataclass(frozen=True, eq=False)
-class Expansion:
+class QuadraticLoss:
     """The sum of the losses to second order, in the latent values at the points and in the cut-points.
 
     ``loss`` is the sum itself and ``slopes`` what the rows add. ``by_row`` (n,) is the slope by the latent value of
@@ -149,7 +149,7 @@ class Expansion:
     cross: Vector
 
     @classmethod
-    def of(cls, problem: OrdinalLosses, slopes: Slopes) -> Expansion:
+    def of(cls, problem: OrdinalLosses, slopes: Slopes) -> QuadraticLoss:
         """From the losses of the rows."""
         w, codes, k = problem.weight, problem.codes, problem.classes
         by_row = w * slopes.latent
@@ -177,7 +177,7 @@ class Expansion:
         )
 
     @classmethod
-    def in_latent(cls, problem: OrdinalLosses, slopes: Slopes) -> Expansion:
+    def in_latent(cls, problem: OrdinalLosses, slopes: Slopes) -> QuadraticLoss:
         """The same for cut-points that do not move."""
         by_row = problem.weight * slopes.latent
         nothing = np.zeros(0)
@@ -236,7 +236,7 @@ def widest_step(cuts: Vector, direction: Vector, share: float = 0.95) -> float:
     return float(min(1.0, (share * gaps[closing] / shrink[closing]).min(initial=1.0)))
 
 
-def best_cuts(problem: OrdinalProblem, latent: Vector, cuts: Vector, steps: int = 50) -> tuple[Vector, Expansion]:
+def best_cuts(problem: OrdinalProblem, latent: Vector, cuts: Vector, steps: int = 50) -> tuple[Vector, QuadraticLoss]:
     """The best cut-points for given latent values, to rounding, by Newton's method; and the expansion there."""
     found = problem.expand(latent, cuts)
     for _ in range(steps):

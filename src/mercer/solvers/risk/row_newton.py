@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from mercer._types import Matrix
 from mercer.engine.progress import Progress
 from mercer.solvers.risk.kernel_products import KernelProducts
-from mercer.solvers.risk.rows import Expansion, RowFunction
+from mercer.solvers.risk.rows import QuadraticModel, RowFunction
 
 # What a step must gain of what the slope promises, and how small the slope must be where the search ends.
 _GAIN = 1e-4
@@ -61,7 +61,7 @@ class Residual:
     """How far a point is from stationary: ``bound`` on what can be won, ``worst`` in units of the predictions."""
 
     point: Point
-    expansion: Expansion
+    expansion: QuadraticModel
     R: Matrix
     KR: Matrix
     bound: float

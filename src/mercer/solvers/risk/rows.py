@@ -18,7 +18,7 @@ _STEP = 1e-7
 
 
 @dataclass(frozen=True, eq=False)
-class Expansion:
+class QuadraticModel:
     """A function to second order: its gradient (n, m), and its curvature as a sum of squares of directions.
 
     The Hessian of row i is the sum of ``d d'`` over the ``directions`` d (a, m) whose entry in ``rows`` (a,) is i.
@@ -34,7 +34,7 @@ class RowFunction(Protocol):
 
     def value(self, F: Matrix) -> float: ...
     def gradient(self, F: Matrix) -> Matrix: ...
-    def expand(self, F: Matrix) -> Expansion: ...
+    def expand(self, F: Matrix) -> QuadraticModel: ...
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,7 +53,7 @@ class SmoothRows:
         with np.errstate(over="ignore", invalid="ignore"):
             return (self.weight * self.loss.gradient(self.targets, F[:, 0]))[:, None]
 
-    def expand(self, F: Matrix) -> Expansion:
+    def expand(self, F: Matrix) -> QuadraticModel:
         return expansion(self.gradient(F), self.weight * self.loss.curvature(self.targets, F[:, 0]))
 
 
@@ -87,7 +87,7 @@ class EnvelopeRows:
     def gradient(self, F: Matrix) -> Matrix:
         return (self.multipliers + self.sigma * (F[:, 0] - self.nearest(F[:, 0])))[:, None]
 
-    def expand(self, F: Matrix) -> Expansion:
+    def expand(self, F: Matrix) -> QuadraticModel:
         p = self.nearest(F[:, 0])
         steep = self.weight * self._curvature(p)
         # The slope of the proximal map is 1 / (1 + curvature / sigma); where the loss has a kink, that is nothing.
@@ -104,7 +104,7 @@ class EnvelopeRows:
         return np.maximum(rise, 0.0) / (2.0 * step)
 
 
-def expansion(gradient: Matrix, curvature: Vector) -> Expansion:
+def expansion(gradient: Matrix, curvature: Vector) -> QuadraticModel:
     """From the second derivative of each row, (n,)."""
     rows = np.flatnonzero(curvature > _FLAT * float(curvature.max(initial=0.0)))
-    return Expansion(gradient, rows, np.sqrt(curvature[rows])[:, None])
+    return QuadraticModel(gradient, rows, np.sqrt(curvature[rows])[:, None])

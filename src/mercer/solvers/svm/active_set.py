@@ -97,7 +97,7 @@ def by_active_sets(
     the weights in float64.
     """
     n, dtype = len(point.F), np.dtype(gram.dtype)
-    shared = gram.dear
+    shared = gram.expensive
     rows = max(0, min(n * n, min(limit, memory.budget() - (size + 1) ** 2 * dtype.itemsize) // dtype.itemsize))
     nbytes = ((size + 1) ** 2 + rows) * dtype.itemsize
     with memory.reserve(nbytes, "a kernel block and kept kernel rows"), ExitStack() as held:
@@ -160,7 +160,7 @@ def _capacity(point: Iterate, totals: Vector) -> Vector:
 
 
 class _ActiveSets:
-    """The rounds; ``whole`` keeps rows of the whole matrix where they are dear.
+    """The rounds; ``whole`` keeps rows of the whole matrix where they are expensive.
 
     ``block`` and ``kept`` are memory for working sets and for kept rows of one set of active rows after the other:
     memory that was never touched is paid for at its first use.
@@ -243,7 +243,7 @@ class _ActiveSets:
             return True
         n, pad = self.gram.shape[0], point.sums == 0
         nbytes = (n + pad) ** 2 * np.dtype(self.gram.dtype).itemsize
-        needed = self.share > _NEEDED and self.gram.dear
+        needed = self.share > _NEEDED and self.gram.expensive
         if not needed or nbytes > memory.budget() // 2:
             return False
         self._held.enter_context(memory.reserve(nbytes, "the kernel matrix"))

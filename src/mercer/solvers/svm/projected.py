@@ -113,7 +113,7 @@ def solve_by_projected_gradient(
             start = project(problem, np.asarray(start, dtype=np.float64))
         point = Iterate.begin(problem, start)
         point.fill(np.asarray(problem.totals))
-        walk = _Walk(problem, gram, point, accelerated and problem.convex)
+        walk = _Acceleration(problem, gram, point, accelerated and problem.convex)
         progress = Progress(None, "projected gradient steps", verbose)
         done = _done(walk.point, tol, stop)
         while not done and walk.point.steps < limit and walk.idle < _PATIENCE:
@@ -125,7 +125,7 @@ def solve_by_projected_gradient(
 
 
 @dataclass
-class _Walk:
+class _Acceleration:
     """The state of the method: where it is, and where the next gradient step is taken from."""
 
     problem: BoxQP

@@ -43,9 +43,9 @@ class SignedGram:
         return self._gram.dtype
 
     @property
-    def dear(self) -> bool:
+    def expensive(self) -> bool:
         """Whether entries of K cost much more than a product."""
-        return self._gram.dear
+        return self._gram.expensive
 
     def __matmul__(self, V: Any) -> Any:
         columns, rows = (s if np.ndim(V) == 1 else s[:, None] for s in (self._columns, self._rows))

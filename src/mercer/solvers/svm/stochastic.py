@@ -15,7 +15,7 @@ from mercer.engine import memory
 from mercer.engine.progress import Progress
 from mercer.losses import Hinge, Loss
 from mercer.solvers.solution import Certificate, Solution, Status
-from mercer.solvers.svm.stochastic_rows import StochasticRows, Walk
+from mercer.solvers.svm.stochastic_rows import DescentState, StochasticRows
 
 ORDERS = ("shuffled", "uniform", "given")
 
@@ -84,10 +84,10 @@ class MarginRisk:
         """By how much the count of steps must run ahead so that no step at any row overshoots."""
         return self.loss.step_bound * float((self.weights * self.rows.squares()).max()) / self.alpha
 
-    def begin(self) -> Walk:
+    def begin(self) -> DescentState:
         """A walk at w = 0."""
         shape = (len(self.positive), self.rows.shape[1])
-        return Walk(np.zeros(shape), np.zeros(shape), self.alpha)
+        return DescentState(np.zeros(shape), np.zeros(shape), self.alpha)
 
 
 @dataclass(frozen=True)
@@ -115,9 +115,9 @@ def solve_by_sgd(
     damped: bool = True,
     order: str = "shuffled",
     rng: np.random.RandomState | None = None,
-    start: Walk | None = None,
+    start: DescentState | None = None,
     verbose: bool = False,
-) -> Solution[RiskValue, Walk]:
+) -> Solution[RiskValue, DescentState]:
     r"""Minimise a :class:`MarginRisk` by stochastic subgradient descent with steps :math:`1 / (\alpha (t + s))`.
 
     Beginning with :math:`\theta = 0`, for t = 1, 2, ... at a row i:
@@ -155,7 +155,7 @@ def solve_by_sgd(
         the mean weight); or as the rows come.
     rng : RandomState, optional
         Draws the orders; one seeded with 0 by default.
-    start : Walk, optional
+    start : DescentState, optional
         To go on from, and changed in place; ``risk.begin()`` by default.
     verbose : bool, default=False
         Show progress on standard error.
@@ -163,8 +163,8 @@ def solve_by_sgd(
     Returns
     -------
     Solution
-        ``value`` is a :class:`RiskValue`; ``state`` is the :class:`Walk`. ``certificate.kkt_violation`` is the largest
-        :math:`\ell(z_i) + \ell^*(-u_i) + u_i z_i`, which is 0 where the u are slopes of the loss at the answer.
+        ``value`` is a :class:`RiskValue`; ``state`` is the :class:`DescentState`. ``certificate.kkt_violation`` is the
+        largest :math:`\ell(z_i) + \ell^*(-u_i) + u_i z_i`, which is 0 where the u are slopes of the loss at the answer.
 
     Raises
     ------
@@ -216,7 +216,7 @@ def solve_by_sgd(
     return Solution(RiskValue(judge.coefficients, epoch), status, certificate, walk)
 
 
-def pass_once(risk: MarginRisk, walk: Walk, *, damped: bool, order: str, rng: np.random.RandomState) -> None:
+def pass_once(risk: MarginRisk, walk: DescentState, *, damped: bool, order: str, rng: np.random.RandomState) -> None:
     """Go on with ``walk`` by one pass over the rows, without a certificate; see :func:`solve_by_sgd`."""
     with _opened(risk, walk, damped):
         met = np.zeros((len(risk.positive), len(risk.codes)))
@@ -224,7 +224,7 @@ def pass_once(risk: MarginRisk, walk: Walk, *, damped: bool, order: str, rng: np
 
 
 @contextmanager
-def _opened(risk: MarginRisk, walk: Walk, damped: bool) -> Iterator[None]:
+def _opened(risk: MarginRisk, walk: DescentState, damped: bool) -> Iterator[None]:
     """What must be held while steps are taken; ``walk`` goes on with the regulariser and the shift of ``risk``."""
     k, (n, p) = len(risk.positive), risk.rows.shape
     vectors = memory.reserve(8 * k * (6 * n + 4 * p), "the vectors of stochastic descent")
@@ -234,7 +234,7 @@ def _opened(risk: MarginRisk, walk: Walk, damped: bool) -> Iterator[None]:
         yield
 
 
-def _take_steps(risk: MarginRisk, walk: Walk, rows: Integers, met: Vector, order: str) -> None:
+def _take_steps(risk: MarginRisk, walk: DescentState, rows: Integers, met: Vector, order: str) -> None:
     """A step at each of ``rows``; ``met`` (k, n) collects the slopes met at each row."""
     # Rows drawn in proportion to their weights count alike.
     price = np.full(len(risk.weights), risk.weights.mean()) if order == "uniform" else risk.weights
@@ -243,7 +243,7 @@ def _take_steps(risk: MarginRisk, walk: Walk, rows: Integers, met: Vector, order
     _require_finite(walk, walk.theta)
 
 
-def _require_finite(walk: Walk, values: Vector | float) -> None:
+def _require_finite(walk: DescentState, values: Vector | float) -> None:
     if not np.isfinite(values).all():
         raise NumericalError(
             f"the weights overflowed after {walk.steps} steps. Scale the columns of X, raise alpha, which is "
@@ -276,7 +276,7 @@ class _Judge:
         size = max(abs(self.primal), abs(self.dual))
         return (self.primal - self.dual) / size if 0 < size < np.inf else float(size)
 
-    def gap(self, walk: Walk) -> float:
+    def gap(self, walk: DescentState) -> float:
         """Judge the answer that ``walk`` gives now, and begin to collect slopes anew; returns the relative gap."""
         with np.errstate(over="ignore", invalid="ignore"):
             self._judge(walk)
@@ -284,7 +284,7 @@ class _Judge:
         self.met[:], self.visits[:] = 0.0, 0
         return self.relative_gap
 
-    def _judge(self, walk: Walk) -> None:
+    def _judge(self, walk: DescentState) -> None:
         risk, loss = self.risk, self.risk.loss
         self.coefficients = walk.mean() if self.average else walk.last()
         slopes = self.met / np.maximum(self.visits, 1)

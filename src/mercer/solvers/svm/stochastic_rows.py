@@ -32,7 +32,7 @@ _SMALLEST = float(np.finfo(np.float64).tiny)
 
 
 @dataclass
-class Walk:
+class DescentState:
     """Where stochastic descent stands.
 
     Parameters
@@ -52,7 +52,7 @@ class Walk:
 
     Examples
     --------
-    >>> Walk(np.array([[4.0]]), np.zeros((1, 1)), alpha=0.5, steps=3).last()
+    >>> DescentState(np.array([[4.0]]), np.zeros((1, 1)), alpha=0.5, steps=3).last()
     array([[2.]])
     """
 
@@ -81,7 +81,7 @@ class Walk:
         self.alpha, self.shift = alpha, shift
 
 
-WALK = Table(
+STATE_TABLE = Table(
     {
         "theta": Floats("outputs, p"),
         "lagged": Floats("outputs, p"),
@@ -95,7 +95,7 @@ WALK = Table(
 
 
 def _take(
-    walk: Walk,
+    walk: DescentState,
     chunk: slice,
     loss: Loss,
     go: Callable[[slice, Vector], float],
@@ -136,7 +136,7 @@ class StochasticRows(ABC):
     @abstractmethod
     def steps(
         self,
-        walk: Walk,
+        walk: DescentState,
         order: Integers,
         codes: Integers,
         positive: Integers,
@@ -173,7 +173,7 @@ class FeatureRows(StochasticRows):
 
     def steps(
         self,
-        walk: Walk,
+        walk: DescentState,
         order: Integers,
         codes: Integers,
         positive: Integers,
@@ -242,7 +242,7 @@ class KernelRows(StochasticRows):
 
     def steps(
         self,
-        walk: Walk,
+        walk: DescentState,
         order: Integers,
         codes: Integers,
         positive: Integers,

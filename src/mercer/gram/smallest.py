@@ -12,7 +12,7 @@ from mercer._errors import KernelValueError
 from mercer._types import Array
 from mercer.engine import memory, threads, tiles
 from mercer.engine.progress import Progress
-from mercer.loops.nearest import keep_smallest, sort_heaps
+from mercer.loops.smallest import keep_smallest, sort_heaps
 
 
 def smallest(

@@ -31,7 +31,7 @@ def outward(count: int) -> list[tuple[int, int | None]]:
     return [(middle, None), *up, *((number, number + 1) for number in range(middle - 1, -1, -1))]
 
 
-class Trail:
+class WarmStarts:
     r"""Remembers the last problem and its answer; starts the next one, which may differ in all but the matrix K.
 
     Where the sums of the weights are zero (or there is none), the start is the best point on the ray through the last
@@ -61,10 +61,10 @@ class Trail:
     --------
     >>> from mercer.gram import PrecomputedGram
     >>> from mercer.solvers.svm.smo import solve_box_qp
-    >>> gram, y, trail = PrecomputedGram(np.eye(2)), np.array([1.0, -1.0]), Trail(ExitStack())
+    >>> gram, y, warm_starts = PrecomputedGram(np.eye(2)), np.array([1.0, -1.0]), WarmStarts(ExitStack())
     >>> problem = BoxQP.classification(gram, y, np.full(2, 0.25))
-    >>> trail.keep(problem, solve_box_qp(problem).value)
-    >>> trail.start(BoxQP.classification(gram, y, np.full(2, 0.5)))
+    >>> warm_starts.keep(problem, solve_box_qp(problem).value)
+    >>> warm_starts.start(BoxQP.classification(gram, y, np.full(2, 0.5)))
     (array([ 0.5, -0.5]), array([ 0.5, -0.5]))
     """
 
