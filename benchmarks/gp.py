@@ -21,7 +21,7 @@ import mercer
 from harness import HERE, Row, in_turn, seconds_of
 from mercer import GaussianProcessRegressor, kernels
 from mercer.engine import lapack
-from mercer.estimators._covariance import KernelCovariance
+from mercer.estimators.gaussian.covariance import KernelCovariance
 from mercer.solvers.gaussian.regression import GaussianRegression, Objective
 
 TITLE = "Gaussian process regression, float64: evidence and gradient, fits, predictions"

@@ -17,7 +17,7 @@ from mercer.data.objects import Objects
 from mercer.data.seeds import generator
 from mercer.data.vectors import column_names
 from mercer.engine import memory, tiles
-from mercer.estimators._base import bind_columns
+from mercer.estimators.shared.base import bind_columns
 from mercer.gram import Gram, PrecomputedGram
 from mercer.gram.evaluated import evaluated
 from mercer.gram.precomputed import check_square

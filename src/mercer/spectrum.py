@@ -13,8 +13,8 @@ from mercer._errors import DataError, IndefiniteKernelError, ParameterError
 from mercer._types import Matrix
 from mercer.data.seeds import generator
 from mercer.data.vectors import column_names
-from mercer.estimators._base import bind_columns
-from mercer.estimators._weights import check_sample_weight
+from mercer.estimators.shared.base import bind_columns
+from mercer.estimators.shared.weights import check_sample_weight
 from mercer.gram import Gram, PrecomputedGram
 from mercer.gram.precomputed import check_square
 from mercer.kernels import Kernel, as_kernel

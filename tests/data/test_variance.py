@@ -8,7 +8,7 @@ import scipy.sparse as sp
 
 import mercer
 from mercer.data.column_statistics import variance_of_entries
-from mercer.estimators._weights import weighted_scale
+from mercer.estimators.shared.weights import weighted_scale
 from mercer.kernels.convert import rate_of_scale
 
 X = np.random.default_rng(0).normal(size=(60, 4))

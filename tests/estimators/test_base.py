@@ -11,7 +11,7 @@ from sklearn.gaussian_process import kernels as gp
 
 from mercer import kernels
 from mercer._errors import DataError, IndefiniteKernelError, ParameterError
-from mercer.estimators._base import KernelEstimator, bind_columns
+from mercer.estimators.shared.base import KernelEstimator, bind_columns
 from mercer.gram import Gram, PrecomputedGram
 
 X = np.random.default_rng(0).normal(size=(12, 3))

@@ -7,8 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mercer import SVC, SVR, NuSVC, NuSVR, OneClassSVM, kernels
-from mercer.estimators._copies import Copies
-from mercer.estimators._layout import dense
+from mercer.estimators.shared.layout import dense
+from mercer.estimators.svm.copies import Copies
 from mercer.selection import svm_path
 
 N = 30

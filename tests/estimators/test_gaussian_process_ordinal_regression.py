@@ -12,7 +12,7 @@ from sklearn.utils.estimator_checks import check_estimator
 
 from mercer import GaussianProcessOrdinalRegression, KernelOrdinalRegression
 from mercer._errors import DataError, MercerWarning, ParameterError
-from mercer.estimators._ordered import averaged_probabilities
+from mercer.estimators.ordinal.ordered import averaged_probabilities
 from mercer.kernels import RBF, Linear
 from mercer.priors import LogNormal
 from mercer.solvers.risk.cumulative_links import LINKS

@@ -12,8 +12,8 @@ from sklearn.preprocessing import StandardScaler
 import mercer
 from mercer import GaussianProcessRegressor, KernelLMS, KernelMachine, KernelRidge, losses
 from mercer._errors import MemoryBudgetError, MercerWarning
-from mercer.estimators._held_out_baseline import warn_if_held_out_is_worse
-from mercer.estimators._left_out_baseline import mean_left_out_squares
+from mercer.estimators.shared.held_out_baseline import warn_if_held_out_is_worse
+from mercer.estimators.shared.left_out_baseline import mean_left_out_squares
 from mercer.gram import PrecomputedGram
 from mercer.kernels import RBF, Constant
 
@@ -99,7 +99,7 @@ def test_a_check_without_room_is_left_out(model, monkeypatch):
     def refuse(*_, **__):
         raise MemoryBudgetError("taken")
 
-    monkeypatch.setattr("mercer.estimators._left_out_baseline.leave_one_out", refuse)
+    monkeypatch.setattr("mercer.estimators.shared.left_out_baseline.leave_one_out", refuse)
     monkeypatch.setattr("mercer.solvers.gaussian.posterior.Posterior.leave_one_out", refuse)
     assert model.fit(rows, _target(rows) + OFFSET).score(rows, _target(rows) + OFFSET) > 0.9
 

@@ -10,9 +10,9 @@ from sklearn.svm import SVC as Reference
 
 import mercer
 from mercer.engine import memory
-from mercer.estimators import _one_vs_one
 from mercer.estimators.nu_svc import NuSVC
 from mercer.estimators.svc import SVC
+from mercer.estimators.svm import one_vs_one
 from mercer.persistence import load, save
 from mercer.solvers.svm import pairwise
 from svm_cases import assert_same
@@ -81,8 +81,8 @@ def test_votes_by_blocks_of_rows_are_those_of_all_values(tiny, precomputed, monk
     if precomputed:
         kernel = model.kernel_
         model, Z = SVC(kernel="precomputed").fit(kernel(X), y), kernel(Z, X)
-    monkeypatch.setattr(_one_vs_one, "_TINY", tiny)
-    monkeypatch.setattr(_one_vs_one, "_BLOCK", 1)
+    monkeypatch.setattr(one_vs_one, "_TINY", tiny)
+    monkeypatch.setattr(one_vs_one, "_BLOCK", 1)
     by_value, classes = model.decision_function(Z), model.predict(Z)
     values = model.set_params(decision_function_shape="ovo").decision_function(Z)
     won, sums = np.zeros((2, len(Z), 15))

@@ -9,7 +9,7 @@ import pytest
 
 from mercer import SVC, SVR, KernelSGDClassifier, NuSVC, OneClassSVM
 from mercer._errors import DataError, ParameterError
-from mercer.estimators._parameters import is_among
+from mercer.estimators.shared.parameters import is_among
 
 X = np.random.default_rng(0).normal(size=(30, 2))
 Y = (X[:, 0] > 0).astype(int)

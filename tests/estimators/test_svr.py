@@ -20,7 +20,7 @@ from sklearn.utils.estimator_checks import check_estimator
 
 from mercer import SVR
 from mercer._errors import DataError, IndefiniteKernelError, MercerWarning, ParameterError
-from mercer.estimators._single_expansion import feasible
+from mercer.estimators.svm.single_expansion import feasible
 from mercer.gram import PrecomputedGram
 from mercer.kernels import RBF, Linear, NegativeDistance
 from mercer.solvers.solution import Status

@@ -10,7 +10,7 @@ from sklearn.datasets import load_digits
 import mercer
 from mercer import SVC, SVR, OneClassSVM, kernels
 from mercer._errors import DataError
-from mercer.estimators._base import KernelEstimator
+from mercer.estimators.shared.base import KernelEstimator
 from mercer.gram import PrecomputedGram, precomputed
 from mercer.gram.precomputed import check_square, worst_asymmetry
 

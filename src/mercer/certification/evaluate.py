@@ -11,7 +11,7 @@ import math
 import numpy as np
 
 from mercer._types import Vector
-from mercer.estimators._single_expansion import feasible
+from mercer.estimators.svm.single_expansion import feasible
 from mercer.losses import HalfSquare
 from mercer.solvers.linear.linear_system import LinearSystem
 from mercer.solvers.matrix import GramMatrix

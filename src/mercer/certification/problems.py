@@ -10,13 +10,13 @@ import numpy as np
 from mercer._errors import DataError, ParameterError
 from mercer.certification import evaluate
 from mercer.certification.given import Given
-from mercer.estimators._certificates import joined
-from mercer.estimators._targets import check_labels
-from mercer.estimators._weights import check_sample_weight, check_svm_weight, class_factors, fit_weighted_kernel
 from mercer.estimators.kernel_logistic_regression import KernelLogisticRegression
 from mercer.estimators.kernel_machine import KernelMachine
 from mercer.estimators.kernel_ridge import KernelRidge
 from mercer.estimators.one_class_svm import OneClassSVM
+from mercer.estimators.shared.certificates import joined
+from mercer.estimators.shared.targets import check_labels
+from mercer.estimators.shared.weights import check_sample_weight, check_svm_weight, class_factors, fit_weighted_kernel
 from mercer.estimators.svc import SVC
 from mercer.estimators.svr import SVR
 from mercer.solvers.risk.log_loss import log_loss

@@ -21,10 +21,10 @@ from mercer.data.statements import Count, Floats, Is, Labels, Number
 from mercer.data.vectors import refuse_unreal
 from mercer.engine import memory
 from mercer.engine.threads import OneBlasThread
-from mercer.estimators._baseline import warn_if_worse_than_mean
-from mercer.estimators._parameters import require_choice
-from mercer.estimators._targets import check_numbers, warn_of_constant
-from mercer.estimators._weights import check_sample_weight
+from mercer.estimators.shared.baseline import warn_if_worse_than_mean
+from mercer.estimators.shared.parameters import require_choice
+from mercer.estimators.shared.targets import check_numbers, warn_of_constant
+from mercer.estimators.shared.weights import check_sample_weight
 from mercer.solvers.gaussian.linear_model import DesignSpectrum, decompose, learn
 from mercer.solvers.solution import Certificate, Status
 

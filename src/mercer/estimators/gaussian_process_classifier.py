@@ -15,12 +15,12 @@ from sklearn.utils.validation import check_is_fitted
 from mercer._errors import DataError, ParameterError, warn_user
 from mercer._types import Matrix
 from mercer.engine import memory, threads
-from mercer.estimators._binary_parts import BinaryParts, joint_certificate, parts
-from mercer.estimators._covariance import KernelCovariance, MatrixCovariance
-from mercer.estimators._definiteness import counts_as_definite, judge_covariance
-from mercer.estimators._gaussian_options import check_flags, check_search, one_column_kernel
-from mercer.estimators._parameters import require_choice
-from mercer.estimators._targets import check_labels
+from mercer.estimators.gaussian.binary_parts import BinaryParts, joint_certificate, parts
+from mercer.estimators.gaussian.covariance import KernelCovariance, MatrixCovariance
+from mercer.estimators.gaussian.options import check_flags, check_search, one_column_kernel
+from mercer.estimators.shared.definiteness import counts_as_definite, judge_covariance
+from mercer.estimators.shared.parameters import require_choice
+from mercer.estimators.shared.targets import check_labels
 from mercer.kernels import RBF, Kernel
 from mercer.priors import bind_priors
 from mercer.solvers.gaussian.approaches import approach

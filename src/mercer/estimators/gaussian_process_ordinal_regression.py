@@ -19,16 +19,16 @@ from mercer.data.fitted import Fitted
 from mercer.data.statements import Floats, Is, Labels, Maybe, Number, Whole, Word
 from mercer.engine import lapack, memory, threads
 from mercer.engine.tiles import spans
-from mercer.estimators._covariance import KernelCovariance, MatrixCovariance
-from mercer.estimators._definiteness import PROCESS, counts_as_definite, judge_covariance
-from mercer.estimators._distinct import equal_rows
-from mercer.estimators._fitted import ASCENDING, FitRows, has_full_diagonal
-from mercer.estimators._gaussian_options import check_search
-from mercer.estimators._ordered import DECISIONS, averaged_probabilities, decide, ordered_labels
-from mercer.estimators._ordinal_likelihood import OrdinalLikelihood
-from mercer.estimators._ordinal_search import search_bounds, search_ordinal, slope_parameter
-from mercer.estimators._parameters import require_choice, require_slope
-from mercer.estimators._primal import without_noise
+from mercer.estimators.gaussian.covariance import KernelCovariance, MatrixCovariance
+from mercer.estimators.gaussian.options import check_search
+from mercer.estimators.gaussian.ordinal_search import search_bounds, search_ordinal, slope_parameter
+from mercer.estimators.ordinal.likelihood import OrdinalLikelihood
+from mercer.estimators.ordinal.ordered import DECISIONS, averaged_probabilities, decide, ordered_labels
+from mercer.estimators.shared.definiteness import PROCESS, counts_as_definite, judge_covariance
+from mercer.estimators.shared.distinct import equal_rows
+from mercer.estimators.shared.parameters import require_choice, require_slope
+from mercer.estimators.shared.primal import without_noise
+from mercer.estimators.shared.statements import ASCENDING, FitRows, has_full_diagonal
 from mercer.kernels import RBF, Kernel
 from mercer.kernels.inputs import Rows
 from mercer.kernels.parameters import Parameter

@@ -15,9 +15,7 @@ from mercer._types import Matrix, Vector
 from mercer.data.fitted import Fitted
 from mercer.data.statements import Either, Floats, Is, Maybe, Number, Word
 from mercer.engine import memory, threads
-from mercer.estimators._definiteness import judge_covariance
-from mercer.estimators._fitted import FitRows, LikeThe, has_full_diagonal
-from mercer.estimators._gaussian_options import (
+from mercer.estimators.gaussian.options import (
     NOISE_BOUNDS,
     TARGETS_AND_TREND,
     check_flags,
@@ -27,10 +25,12 @@ from mercer.estimators._gaussian_options import (
     one_column_kernel,
     row_variances,
 )
-from mercer.estimators._gaussian_predictions import GaussianPredictions
-from mercer.estimators._left_out_baseline import has_large_offset, warn_if_left_out_is_worse
-from mercer.estimators._parameters import require_choice
-from mercer.estimators._targets import warn_of_constant
+from mercer.estimators.gaussian.predictions import GaussianPredictions
+from mercer.estimators.shared.definiteness import judge_covariance
+from mercer.estimators.shared.left_out_baseline import has_large_offset, warn_if_left_out_is_worse
+from mercer.estimators.shared.parameters import require_choice
+from mercer.estimators.shared.statements import FitRows, LikeThe, has_full_diagonal
+from mercer.estimators.shared.targets import warn_of_constant
 from mercer.kernels import RBF, Kernel
 from mercer.kernels.parameters import Parameter
 from mercer.priors import bind_priors

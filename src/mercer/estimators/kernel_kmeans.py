@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from mercer._errors import ParameterError, warn_user
 from mercer._types import Array, Vector
-from mercer.estimators._clusters import (
+from mercer.estimators.distances.clusters import (
     CLUSTERS,
     DistinctRows,
     check_start,
@@ -24,10 +24,10 @@ from mercer.estimators._clusters import (
     rows_of,
     start_of,
 )
-from mercer.estimators._layout import read_only
-from mercer.estimators._parameters import require_choice, require_number, require_seed
-from mercer.estimators._primal import FeatureSpaceVectors, unless_stored
-from mercer.estimators._weights import check_sample_weight, fit_weighted_kernel
+from mercer.estimators.shared.layout import read_only
+from mercer.estimators.shared.parameters import require_choice, require_number, require_seed
+from mercer.estimators.shared.primal import FeatureSpaceVectors, unless_stored
+from mercer.estimators.shared.weights import check_sample_weight, fit_weighted_kernel
 from mercer.gram import Gram, PrecomputedGram
 from mercer.solvers.clustering.kmeans import Clustering, Partition, solve
 from mercer.solvers.solution import Solution

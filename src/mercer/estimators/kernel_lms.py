@@ -16,14 +16,14 @@ from mercer._errors import DataError, ParameterError, warn_user
 from mercer._types import Positions
 from mercer.data.fitted import Fitted
 from mercer.data.statements import Count, Either, Floats, Is, Maybe, Number
-from mercer.estimators._baseline import no_offset_remedy, warn_if_worse_than_mean
-from mercer.estimators._fitted import FitRows
-from mercer.estimators._held_out_baseline import warn_if_held_out_is_worse
-from mercer.estimators._left_out_baseline import has_large_offset
-from mercer.estimators._parameters import require_choice, require_number, require_seed
-from mercer.estimators._primal import TargetWeights
-from mercer.estimators._targets import warn_of_constant
-from mercer.estimators._weights import check_sample_weight, fit_weighted_kernel
+from mercer.estimators.shared.baseline import no_offset_remedy, warn_if_worse_than_mean
+from mercer.estimators.shared.held_out_baseline import warn_if_held_out_is_worse
+from mercer.estimators.shared.left_out_baseline import has_large_offset
+from mercer.estimators.shared.parameters import require_choice, require_number, require_seed
+from mercer.estimators.shared.primal import TargetWeights
+from mercer.estimators.shared.statements import FitRows
+from mercer.estimators.shared.targets import warn_of_constant
+from mercer.estimators.shared.weights import check_sample_weight, fit_weighted_kernel
 from mercer.solvers.risk.gradient_descent import HeldOut, LeastSquares, descend
 from mercer.solvers.solution import Certificate, Status
 

@@ -19,12 +19,12 @@ from mercer._types import Matrix, Vector
 from mercer.data.fitted import Fitted
 from mercer.data.statements import Count, Floats, Is, Labels, Whole
 from mercer.engine import memory
-from mercer.estimators._classes import winners
-from mercer.estimators._fitted import FitRows, outputs
-from mercer.estimators._parameters import require_choice, require_number
-from mercer.estimators._primal import PrimalWeights
-from mercer.estimators._targets import check_labels
-from mercer.estimators._weights import check_sample_weight, class_factors, fit_weighted_kernel
+from mercer.estimators.shared.classes import winners
+from mercer.estimators.shared.parameters import require_choice, require_number
+from mercer.estimators.shared.primal import PrimalWeights
+from mercer.estimators.shared.statements import FitRows, outputs
+from mercer.estimators.shared.targets import check_labels
+from mercer.estimators.shared.weights import check_sample_weight, class_factors, fit_weighted_kernel
 from mercer.solvers.risk.log_loss import log_loss
 from mercer.solvers.risk.logistic import solve_logistic
 from mercer.solvers.risk.logistic_problem import LogisticPoint, LogisticRisk

@@ -22,14 +22,14 @@ from mercer._types import Vector
 from mercer.data.fitted import Fitted
 from mercer.data.statements import Count, Floats, Is, Labels, Whole
 from mercer.engine import memory
-from mercer.estimators._certificates import STOPPED, joined
-from mercer.estimators._classes import winners
-from mercer.estimators._fitted import GIVEN_COLUMNS, SupportRows, outputs
-from mercer.estimators._left_out_baseline import warn_if_risk_is_worse
-from mercer.estimators._parameters import require_choice, require_number
-from mercer.estimators._primal import PrimalCoefficients
-from mercer.estimators._targets import check_labels, warn_of_constant
-from mercer.estimators._weights import check_sample_weight, class_factors, fit_weighted_kernel
+from mercer.estimators.shared.certificates import STOPPED, joined
+from mercer.estimators.shared.classes import winners
+from mercer.estimators.shared.left_out_baseline import warn_if_risk_is_worse
+from mercer.estimators.shared.parameters import require_choice, require_number
+from mercer.estimators.shared.primal import PrimalCoefficients
+from mercer.estimators.shared.statements import GIVEN_COLUMNS, SupportRows, outputs
+from mercer.estimators.shared.targets import check_labels, warn_of_constant
+from mercer.estimators.shared.weights import check_sample_weight, class_factors, fit_weighted_kernel
 from mercer.losses import (
     Loss,
     OwnPenalty,

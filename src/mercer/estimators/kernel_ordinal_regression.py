@@ -17,12 +17,12 @@ from mercer._types import Vector
 from mercer.data.fitted import Fitted
 from mercer.data.statements import Count, Floats, Is, Labels, Number, Word
 from mercer.engine import memory
-from mercer.estimators._distinct import equal_rows
-from mercer.estimators._fitted import ASCENDING, FitRows
-from mercer.estimators._ordered import DECISIONS, OrderedLabels, class_probabilities, decide, ordered_labels
-from mercer.estimators._ordinal_likelihood import OrdinalLikelihood
-from mercer.estimators._parameters import require_choice, require_number, require_slope
-from mercer.estimators._weights import check_sample_weight, class_factors, fit_weighted_kernel
+from mercer.estimators.ordinal.likelihood import OrdinalLikelihood
+from mercer.estimators.ordinal.ordered import DECISIONS, OrderedLabels, class_probabilities, decide, ordered_labels
+from mercer.estimators.shared.distinct import equal_rows
+from mercer.estimators.shared.parameters import require_choice, require_number, require_slope
+from mercer.estimators.shared.statements import ASCENDING, FitRows
+from mercer.estimators.shared.weights import check_sample_weight, class_factors, fit_weighted_kernel
 from mercer.solvers.risk.cumulative_links import LINKS
 from mercer.solvers.risk.ordinal import OrdinalAnswer, OrdinalStart, solve_ordinal
 from mercer.solvers.risk.ordinal_evidence import slope_by_evidence

@@ -19,12 +19,12 @@ from mercer.data.fitted import Fitted
 from mercer.data.objects import Objects
 from mercer.data.sklearn_errors import advised
 from mercer.data.statements import Either, Floats, Is, Maybe, Number, Word
-from mercer.estimators._definiteness import SPECTRUM, is_usable, judge_finding
-from mercer.estimators._degenerate import warn_if_degenerate
-from mercer.estimators._fitted import FitRows
-from mercer.estimators._layout import read_only
-from mercer.estimators._parameters import require_choice, require_number, require_seed
-from mercer.estimators._primal import FeatureSpaceVectors
+from mercer.estimators.shared.definiteness import SPECTRUM, is_usable, judge_finding
+from mercer.estimators.shared.degenerate import warn_if_degenerate
+from mercer.estimators.shared.layout import read_only
+from mercer.estimators.shared.parameters import require_choice, require_number, require_seed
+from mercer.estimators.shared.primal import FeatureSpaceVectors
+from mercer.estimators.shared.statements import FitRows
 from mercer.gram import Gram
 from mercer.gram.precomputed import symmetric_once_centred
 from mercer.kernels import Kernel, as_kernel

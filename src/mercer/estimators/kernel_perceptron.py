@@ -18,14 +18,14 @@ from mercer.data.fitted import Fitted
 from mercer.data.statements import Count, Floats, Is, Labels, Whole, Word
 from mercer.engine import memory
 from mercer.engine.tiles import spans
-from mercer.estimators._baseline import warn_if_worse_than_majority
-from mercer.estimators._classes import all_classes, class_codes, require_two_classes, winners
-from mercer.estimators._definiteness import NO_SPACE
-from mercer.estimators._distinct import places_among, stacked
-from mercer.estimators._fitted import GIVEN_COLUMNS, SupportRows, outputs
-from mercer.estimators._parameters import require_choice, require_number, require_seed
-from mercer.estimators._primal import PrimalWeights
-from mercer.estimators._targets import check_labels
+from mercer.estimators.shared.baseline import warn_if_worse_than_majority
+from mercer.estimators.shared.classes import all_classes, class_codes, require_two_classes, winners
+from mercer.estimators.shared.definiteness import NO_SPACE
+from mercer.estimators.shared.distinct import places_among, stacked
+from mercer.estimators.shared.parameters import require_choice, require_number, require_seed
+from mercer.estimators.shared.primal import PrimalWeights
+from mercer.estimators.shared.statements import GIVEN_COLUMNS, SupportRows, outputs
+from mercer.estimators.shared.targets import check_labels
 from mercer.loops.perceptron import votes
 from mercer.solvers.online.mistakes import MistakeBound, bound_mistakes
 from mercer.solvers.online.perceptron import make_passes

@@ -20,12 +20,12 @@ from mercer._types import Vector
 from mercer.data.fitted import Fitted
 from mercer.data.statements import Count, Flag, Floats, Is, Whole
 from mercer.engine import memory
-from mercer.estimators._certificates import STOPPED, joined
-from mercer.estimators._fitted import GIVEN_COLUMNS, SupportRows
-from mercer.estimators._parameters import require_choice, require_number
-from mercer.estimators._primal import PrimalWeights
-from mercer.estimators._targets import warn_of_constant
-from mercer.estimators._weights import check_sample_weight, fit_weighted_kernel
+from mercer.estimators.shared.certificates import STOPPED, joined
+from mercer.estimators.shared.parameters import require_choice, require_number
+from mercer.estimators.shared.primal import PrimalWeights
+from mercer.estimators.shared.statements import GIVEN_COLUMNS, SupportRows
+from mercer.estimators.shared.targets import warn_of_constant
+from mercer.estimators.shared.weights import check_sample_weight, fit_weighted_kernel
 from mercer.losses import Quantile
 from mercer.solvers.risk.ordered_quantiles import OrderedQuantiles, solve_ordered_quantiles
 from mercer.solvers.risk.regularized_risk import RegularizedRisk

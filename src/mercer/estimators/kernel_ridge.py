@@ -17,12 +17,12 @@ from mercer._errors import ParameterError
 from mercer._types import Vector
 from mercer.data.fitted import Fitted
 from mercer.data.statements import Either, Floats, Is, Maybe, Number, Word
-from mercer.estimators._fitted import FitRows, LikeThe
-from mercer.estimators._left_out_baseline import warn_if_ridge_is_worse
-from mercer.estimators._parameters import require_choice
-from mercer.estimators._primal import TargetWeights
-from mercer.estimators._targets import warn_of_constant
-from mercer.estimators._weights import check_sample_weight
+from mercer.estimators.shared.left_out_baseline import warn_if_ridge_is_worse
+from mercer.estimators.shared.parameters import require_choice
+from mercer.estimators.shared.primal import TargetWeights
+from mercer.estimators.shared.statements import FitRows, LikeThe
+from mercer.estimators.shared.targets import warn_of_constant
+from mercer.estimators.shared.weights import check_sample_weight
 from mercer.gram import Gram
 from mercer.gram.evaluated import evaluated
 from mercer.kernels import Kernel, as_kernel

@@ -15,13 +15,13 @@ from sklearn.utils.validation import check_is_fitted
 from mercer._errors import DataError, ParameterError, warn_user
 from mercer._types import Vector
 from mercer.data.sklearn_errors import advised
-from mercer.estimators._baseline import warn_if_worse_than_majority
-from mercer.estimators._classes import winners
-from mercer.estimators._distinct import distinct_rows
-from mercer.estimators._parameters import require_choice, require_number, require_seed
-from mercer.estimators._sgd_forms import SGDForms, Training
-from mercer.estimators._targets import check_labels
-from mercer.estimators._weights import check_sample_weight, class_factors
+from mercer.estimators.online.sgd_forms import SGDForms, Training
+from mercer.estimators.shared.baseline import warn_if_worse_than_majority
+from mercer.estimators.shared.classes import winners
+from mercer.estimators.shared.distinct import distinct_rows
+from mercer.estimators.shared.parameters import require_choice, require_number, require_seed
+from mercer.estimators.shared.targets import check_labels
+from mercer.estimators.shared.weights import check_sample_weight, class_factors
 from mercer.loops.losses import GIVEN
 from mercer.losses import Loss, as_loss, check_own_loss
 from mercer.solvers.solution import Status

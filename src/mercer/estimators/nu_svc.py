@@ -10,10 +10,10 @@ from numpy.typing import NDArray
 
 from mercer._errors import MercerWarning, ParameterError, warn_user
 from mercer._types import Array, Vector
-from mercer.estimators._class_rows import ClassRows
-from mercer.estimators._pair_classifier import PairClassifier
-from mercer.estimators._parameters import require_number
-from mercer.estimators._single_expansion import feasible
+from mercer.estimators.shared.parameters import require_number
+from mercer.estimators.svm.class_rows import ClassRows
+from mercer.estimators.svm.pair_classifier import PairClassifier
+from mercer.estimators.svm.single_expansion import feasible
 from mercer.solvers.matrix import GramMatrix
 from mercer.solvers.svm.box_qp import BoxQP
 from mercer.solvers.svm.joined_pair import PairMatrix

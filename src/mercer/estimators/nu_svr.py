@@ -10,10 +10,10 @@ from mercer._types import Vector
 from mercer.data.fitted import Fitted
 from mercer.data.statements import Number
 from mercer.engine import memory
-from mercer.estimators._parameters import require_number
-from mercer.estimators._targets import warn_of_constant
-from mercer.estimators._tube import TubeRegressor
-from mercer.estimators._weights import check_svm_weight
+from mercer.estimators.shared.parameters import require_number
+from mercer.estimators.shared.targets import warn_of_constant
+from mercer.estimators.shared.weights import check_svm_weight
+from mercer.estimators.svm.tube import TubeRegressor
 from mercer.solvers.matrix import GramMatrix
 from mercer.solvers.svm.box_qp import BoxQP
 

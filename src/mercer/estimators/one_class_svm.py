@@ -11,10 +11,10 @@ from sklearn.base import OutlierMixin
 from mercer._types import Vector
 from mercer.data.fitted import Fitted
 from mercer.data.statements import Floats, Words
-from mercer.estimators._layout import read_only
-from mercer.estimators._parameters import require_number
-from mercer.estimators._single_expansion import Learned, SingleExpansion, roles
-from mercer.estimators._weights import check_svm_weight
+from mercer.estimators.shared.layout import read_only
+from mercer.estimators.shared.parameters import require_number
+from mercer.estimators.shared.weights import check_svm_weight
+from mercer.estimators.svm.single_expansion import Learned, SingleExpansion, roles
 from mercer.solvers.matrix import GramMatrix
 from mercer.solvers.svm.box_qp import BoxQP
 

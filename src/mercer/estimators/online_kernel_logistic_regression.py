@@ -12,11 +12,11 @@ from sklearn.utils.metaestimators import available_if
 from mercer._types import Vector
 from mercer.data.fitted import Fitted
 from mercer.data.statements import Labels
-from mercer.estimators._baseline import warn_if_worse_than_majority
-from mercer.estimators._classes import all_classes, class_codes, require_two_classes, winners
-from mercer.estimators._fitted import outputs
-from mercer.estimators._online import REMEDY, OnlineExpansion
-from mercer.estimators._targets import check_labels
+from mercer.estimators.online.expansion import REMEDY, OnlineExpansion
+from mercer.estimators.shared.baseline import warn_if_worse_than_majority
+from mercer.estimators.shared.classes import all_classes, class_codes, require_two_classes, winners
+from mercer.estimators.shared.statements import outputs
+from mercer.estimators.shared.targets import check_labels
 from mercer.losses import Loss, Softmax, as_loss, check_own_loss, is_logistic
 
 

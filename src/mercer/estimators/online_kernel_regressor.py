@@ -12,10 +12,10 @@ from mercer._errors import DataError
 from mercer._types import Vector
 from mercer.data.fitted import Fitted
 from mercer.data.statements import Flag
-from mercer.estimators._baseline import warn_if_worse_than_constant, warn_if_worse_than_mean
-from mercer.estimators._online import REMEDY, OnlineExpansion
-from mercer.estimators._parameters import require_number
-from mercer.estimators._targets import check_numbers
+from mercer.estimators.online.expansion import REMEDY, OnlineExpansion
+from mercer.estimators.shared.baseline import warn_if_worse_than_constant, warn_if_worse_than_mean
+from mercer.estimators.shared.parameters import require_number
+from mercer.estimators.shared.targets import check_numbers
 from mercer.loops.losses import GIVEN
 from mercer.losses import EpsilonInsensitive, Huber, Loss, as_loss, check_own_loss
 

@@ -10,10 +10,10 @@ from numpy.typing import NDArray
 
 from mercer._errors import InfeasibleError, ParameterError
 from mercer._types import Vector
-from mercer.estimators._class_rows import ClassRows
-from mercer.estimators._left_out import balanced
-from mercer.estimators._pair_classifier import PairClassifier
-from mercer.estimators._parameters import is_among, require_choice, require_number
+from mercer.estimators.shared.parameters import is_among, require_choice, require_number
+from mercer.estimators.svm.class_rows import ClassRows
+from mercer.estimators.svm.left_out import balanced
+from mercer.estimators.svm.pair_classifier import PairClassifier
 from mercer.solvers.matrix import GramMatrix
 from mercer.solvers.svm.box_qp import BoxQP
 from mercer.solvers.svm.hard_margin import solve_hard_margin

@@ -8,10 +8,10 @@ import numpy as np
 
 from mercer._errors import MercerWarning, warn_user
 from mercer._types import Vector
-from mercer.estimators._parameters import require_choice, require_number
-from mercer.estimators._targets import warn_of_constant
-from mercer.estimators._tube import TubeRegressor
-from mercer.estimators._weights import check_svm_weight
+from mercer.estimators.shared.parameters import require_choice, require_number
+from mercer.estimators.shared.targets import warn_of_constant
+from mercer.estimators.shared.weights import check_svm_weight
+from mercer.estimators.svm.tube import TubeRegressor
 from mercer.solvers.matrix import GramMatrix
 from mercer.solvers.svm.box_qp import BoxQP
 

@@ -30,7 +30,7 @@ import mercer.priors
 from mercer._registered import CLASSES
 from mercer.data.columns import MixedRows
 from mercer.data.objects import Objects
-from mercer.estimators._primal import Fallback
+from mercer.estimators.shared.primal import Fallback
 from mercer.kernels.base import Expression
 from mercer.losses import Loss, Penalty
 from mercer.persistence import calibration

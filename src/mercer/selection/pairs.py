@@ -10,12 +10,12 @@ import numpy as np
 
 from mercer._types import Vector
 from mercer.engine import memory
-from mercer.estimators._class_rows import ClassRows
-from mercer.estimators._merged_rows import MergedRows
-from mercer.estimators._pair_classifier import PairClassifier
-from mercer.estimators._pair_probabilities import is_wanted
-from mercer.estimators._warm_starts import WarmStarts, outward
 from mercer.estimators.nu_svc import NuSVC
+from mercer.estimators.svm.class_rows import ClassRows
+from mercer.estimators.svm.merged_rows import MergedRows
+from mercer.estimators.svm.pair_classifier import PairClassifier
+from mercer.estimators.svm.pair_probabilities import is_wanted
+from mercer.estimators.svm.warm_starts import WarmStarts, outward
 from mercer.gram import PrecomputedGram
 from mercer.solvers.matrix import GramMatrix
 from mercer.solvers.svm.box_qp import BoxQP

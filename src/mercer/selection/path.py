@@ -15,11 +15,11 @@ from sklearn.base import clone
 
 from mercer._errors import ParameterError
 from mercer._types import Vector
-from mercer.estimators._layout import dense
-from mercer.estimators._pair_classifier import PairClassifier
-from mercer.estimators._single_expansion import SingleExpansion
-from mercer.estimators._warm_starts import WarmStarts, outward
+from mercer.estimators.shared.layout import dense
 from mercer.estimators.svc import SVC
+from mercer.estimators.svm.pair_classifier import PairClassifier
+from mercer.estimators.svm.single_expansion import SingleExpansion
+from mercer.estimators.svm.warm_starts import WarmStarts, outward
 from mercer.selection.pairs import fit_pairs
 from mercer.solvers.solution import Certificate
 

@@ -15,8 +15,8 @@ from sklearn.base import clone
 from mercer._errors import ParameterError
 from mercer._types import Vector
 from mercer.engine import memory
-from mercer.estimators._left_out_baseline import warn_if_ridge_is_worse_on_own_rows
 from mercer.estimators.kernel_ridge import KernelRidge, check_penalties
+from mercer.estimators.shared.left_out_baseline import warn_if_ridge_is_worse_on_own_rows
 from mercer.solvers.linear.penalty_curves import PenaltyCurves, default_penalties, trace
 from mercer.solvers.linear.penalty_path import CRITERIA, Criterion, PenaltyPath
 from mercer.solvers.solution import Certificate

@@ -13,7 +13,7 @@ from sklearn.gaussian_process import kernels as peers
 import mercer
 from kernel_table import EXAMPLES
 from mercer._errors import MemoryBudgetError, NumericalError
-from mercer.estimators._covariance import KernelCovariance, MatrixCovariance
+from mercer.estimators.gaussian.covariance import KernelCovariance, MatrixCovariance
 from mercer.kernels import RBF, Kernel, Linear
 from mercer.solvers.gaussian.approaches import approach
 from mercer.solvers.gaussian.classification import Approach, Evidence, GaussianClassification

@@ -12,7 +12,7 @@ from scipy.optimize import minimize
 import mercer
 from mercer._errors import MemoryBudgetError, NumericalError
 from mercer.engine import lapack
-from mercer.estimators._covariance import KernelCovariance, MatrixCovariance
+from mercer.estimators.gaussian.covariance import KernelCovariance, MatrixCovariance
 from mercer.kernels import RBF, Linear
 from mercer.solvers.gaussian.ordinal import OrdinalEvidence, OrdinalProcess
 from mercer.solvers.risk.cumulative_links import LINKS

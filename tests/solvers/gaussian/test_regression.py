@@ -11,7 +11,7 @@ from scipy.stats import multivariate_normal
 import mercer
 from kernel_table import EXAMPLES
 from mercer._errors import DataError, IndefiniteKernelError, MemoryBudgetError
-from mercer.estimators._covariance import KernelCovariance, MatrixCovariance
+from mercer.estimators.gaussian.covariance import KernelCovariance, MatrixCovariance
 from mercer.kernels import RBF, Kernel, Linear, Matern, Periodic, RationalQuadratic, White
 from mercer.solvers.gaussian.factor import factor
 from mercer.solvers.gaussian.regression import GaussianRegression, Objective

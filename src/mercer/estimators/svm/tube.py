@@ -11,8 +11,8 @@ from sklearn.base import RegressorMixin
 from mercer._types import Vector
 from mercer.data.fitted import Fitted
 from mercer.data.statements import Floats, Words
-from mercer.estimators._parameters import require_number
-from mercer.estimators._single_expansion import Learned, SingleExpansion, roles
+from mercer.estimators.shared.parameters import require_number
+from mercer.estimators.svm.single_expansion import Learned, SingleExpansion, roles
 
 
 class TubeRegressor(RegressorMixin, SingleExpansion):

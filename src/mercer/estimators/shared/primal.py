@@ -19,8 +19,8 @@ from mercer._types import Vector
 from mercer.data.columns import MixedRows
 from mercer.data.objects import Objects
 from mercer.engine.tiles import spans
-from mercer.estimators._base import KernelEstimator
-from mercer.estimators._layout import dense, read_only
+from mercer.estimators.shared.base import KernelEstimator
+from mercer.estimators.shared.layout import dense, read_only
 from mercer.gram import Gram, PrecomputedGram
 from mercer.kernels import Kernel, Linear
 from mercer.kernels.algebra import Sum

@@ -12,7 +12,7 @@ from mercer._types import Matrix, Vector
 from mercer.data.columns import MixedRows
 from mercer.data.objects import Objects
 from mercer.engine.tiles import spans
-from mercer.estimators._parameters import is_among, require_choice, require_seed
+from mercer.estimators.shared.parameters import is_among, require_choice, require_seed
 from mercer.gram import Gram
 from mercer.kernels import ExpSineSquared, Kernel, Periodic
 from mercer.kernels.inputs import Rows

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from mercer._errors import MemoryBudgetError, MercerWarning, NumericalError, warn_user
 from mercer._types import Matrix, Vector
 from mercer.engine import memory
-from mercer.estimators._baseline import no_offset_remedy, warn_if_worse_than_constant, warn_if_worse_than_mean
+from mercer.estimators.shared.baseline import no_offset_remedy, warn_if_worse_than_constant, warn_if_worse_than_mean
 from mercer.solvers.linear import cholesky
 from mercer.solvers.linear.leave_one_out import leave_one_out
 from mercer.solvers.linear.linear_system import LinearSystem

@@ -16,12 +16,12 @@ from mercer._types import Vector
 from mercer.data.fitted import Fitted
 from mercer.data.sklearn_errors import advised
 from mercer.data.statements import Count, Flag, Floats, Is, Labels, Whole
-from mercer.estimators._definiteness import is_usable
-from mercer.estimators._distinct import behind, places_among, stacked
-from mercer.estimators._fitted import SupportRows, form_is_whole, outputs
-from mercer.estimators._layout import read_only
-from mercer.estimators._primal import PrimalWeights, unless_stored
-from mercer.estimators._weights import fit_weighted_kernel
+from mercer.estimators.shared.definiteness import is_usable
+from mercer.estimators.shared.distinct import behind, places_among, stacked
+from mercer.estimators.shared.layout import read_only
+from mercer.estimators.shared.primal import PrimalWeights, unless_stored
+from mercer.estimators.shared.statements import SupportRows, form_is_whole, outputs
+from mercer.estimators.shared.weights import fit_weighted_kernel
 from mercer.kernels import Kernel
 from mercer.kernels.vector.dot import Linear
 from mercer.solvers.solution import Certificate

@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mercer._types import Vector
-from mercer.estimators._layout import laid_out_as, read_only
-from mercer.estimators._one_vs_one import JointExpansion, pair_values, squared_norms_of_pairs, sums_of_pairs
-from mercer.estimators._primal import PrimalWeights
+from mercer.estimators.shared.layout import laid_out_as, read_only
+from mercer.estimators.shared.primal import PrimalWeights
+from mercer.estimators.svm.one_vs_one import JointExpansion, pair_values, squared_norms_of_pairs, sums_of_pairs
 
 
 class PairWeights(PrimalWeights):

@@ -20,7 +20,7 @@ from mercer.data.statements import Count, Labels
 from mercer.data.vectors import refuse_unreal, with_sums
 from mercer.engine.threads import OneBlasThread
 from mercer.engine.tiles import TILE
-from mercer.estimators._definiteness import (
+from mercer.estimators.shared.definiteness import (
     STATIONARY,
     Policy,
     is_taken_on_trust,
@@ -28,9 +28,9 @@ from mercer.estimators._definiteness import (
     judge_matrix,
     require_rule,
 )
-from mercer.estimators._degenerate import warn_if_degenerate
-from mercer.estimators._fitted import KERNEL_FITS, FittedKernel, Jobs
-from mercer.estimators._targets import check_numbers
+from mercer.estimators.shared.degenerate import warn_if_degenerate
+from mercer.estimators.shared.statements import KERNEL_FITS, FittedKernel, Jobs
+from mercer.estimators.shared.targets import check_numbers
 from mercer.gram import Gram, PrecomputedGram
 from mercer.gram.evaluated import evaluated
 from mercer.gram.precomputed import check_square
@@ -195,7 +195,7 @@ class KernelEstimator(BaseEstimator, OneBlasThread):
         return is_taken_on_trust(self.kernel_)
 
     def _is_convex(self, gram: Any, positions: NDArray[np.intp], precision: Any, *, intercept: bool) -> bool:
-        """Whether the problem on this matrix is convex; see :func:`mercer.estimators._definiteness.judge_matrix`."""
+        """Whether the problem on this matrix is convex; see :func:`judge_matrix`."""
         return judge_matrix(self, gram, positions, precision, intercept)
 
     def _make_kernel(self, X: Any, gamma: Any) -> Kernel:

@@ -18,13 +18,13 @@ from mercer._types import Matrix, Vector
 from mercer.data.sklearn_errors import advised
 from mercer.data.vectors import column_names
 from mercer.engine import memory
-from mercer.estimators._base import bind_columns
-from mercer.estimators._covariance import KernelCovariance, MatrixCovariance
-from mercer.estimators._definiteness import PROCESS, counts_as_definite
-from mercer.estimators._distinct import stacked
-from mercer.estimators._gaussian_options import function_variance, mean_functions, require_observation, row_variances
-from mercer.estimators._layout import read_only
-from mercer.estimators._primal import PrimalWeights, without_noise
+from mercer.estimators.gaussian.covariance import KernelCovariance, MatrixCovariance
+from mercer.estimators.gaussian.options import function_variance, mean_functions, require_observation, row_variances
+from mercer.estimators.shared.base import bind_columns
+from mercer.estimators.shared.definiteness import PROCESS, counts_as_definite
+from mercer.estimators.shared.distinct import stacked
+from mercer.estimators.shared.layout import read_only
+from mercer.estimators.shared.primal import PrimalWeights, without_noise
 from mercer.gram import Gram
 from mercer.kernels import Kernel
 from mercer.kernels.domain import checked_rows

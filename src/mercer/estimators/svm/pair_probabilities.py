@@ -18,9 +18,9 @@ from mercer._errors import warn_user
 from mercer._types import Positions, Vector
 from mercer.engine import memory
 from mercer.engine.tiles import TILE, spans
-from mercer.estimators._left_out import Solver, deal_folds, values_of_rows_left_out
-from mercer.estimators._one_vs_one import JointExpansion, multiplier, pair_values
-from mercer.estimators._platt import couple, fit_sigmoid
+from mercer.estimators.svm.left_out import Solver, deal_folds, values_of_rows_left_out
+from mercer.estimators.svm.one_vs_one import JointExpansion, multiplier, pair_values
+from mercer.estimators.svm.platt import couple, fit_sigmoid
 from mercer.gram import Gram, PrecomputedGram
 from mercer.gram.evaluated import evaluated
 from mercer.solvers.solution import Status
@@ -61,7 +61,7 @@ def _has_probabilities(learner: Any) -> bool:
 
 
 class PairProbabilities(ABC):
-    """What :class:`mercer.estimators._pair_classifier.PairClassifier` needs for probabilities."""
+    """What :class:`mercer.estimators.svm.pair_classifier.PairClassifier` needs for probabilities."""
 
     probability: Any
     random_state: Any

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from mercer._errors import DataError, ParameterError
 from mercer._types import Vector
-from mercer.estimators._targets import check_labels
+from mercer.estimators.shared.targets import check_labels
 from mercer.solvers.risk.cumulative_links import Link
 
 DECISIONS = ("mode", "median", "mean")

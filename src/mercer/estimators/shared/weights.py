@@ -14,7 +14,7 @@ from mercer._types import Vector
 from mercer.data.column_statistics import variance_of_entries
 from mercer.data.sklearn_errors import advised
 from mercer.data.vectors import refuse_unreal
-from mercer.estimators._base import KernelEstimator
+from mercer.estimators.shared.base import KernelEstimator
 from mercer.kernels.convert import is_named, rate_of_scale
 
 # Weights up to this have squares, and products with kernel values, in float32 or float64 as solvers need them. What is

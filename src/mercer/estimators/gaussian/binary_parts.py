@@ -13,8 +13,8 @@ from mercer._errors import ParameterError
 from mercer._types import Matrix, Vector
 from mercer.data.fitted import Fitted
 from mercer.data.statements import Count, Each, Either, Floats, Is, Labels, Maybe, Number, Whole, Word
-from mercer.estimators._fitted import FitRows, FittedKernel, outputs
-from mercer.estimators._latent_predictions import LatentPredictions
+from mercer.estimators.gaussian.latent import LatentPredictions
+from mercer.estimators.shared.statements import FitRows, FittedKernel, outputs
 from mercer.kernels import Kernel
 from mercer.solvers.gaussian.search import Search
 from mercer.solvers.solution import Certificate, Status

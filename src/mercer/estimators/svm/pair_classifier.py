@@ -19,16 +19,24 @@ from mercer._types import Vector
 from mercer.data.fitted import Fitted
 from mercer.data.statements import Count, Flag, Floats, Is, Labels, Lengths, Whole, Word
 from mercer.engine import memory
-from mercer.estimators._class_rows import ClassRows
-from mercer.estimators._fitted import Coefficients, SupportRows, training_shape
-from mercer.estimators._layout import dense, laid_out_as
-from mercer.estimators._merged_rows import MergedRows
-from mercer.estimators._one_vs_one import JointExpansion, join, multiplier, one_vs_rest, pair_values, tally_rows, total
-from mercer.estimators._pair_probabilities import PairProbabilities, evaluated_for_folds, is_wanted
-from mercer.estimators._pair_weights import PairWeights
-from mercer.estimators._parameters import require_choice, require_number, require_seed
-from mercer.estimators._targets import check_labels
-from mercer.estimators._weights import check_svm_weight, class_factors, fit_weighted_kernel
+from mercer.estimators.shared.layout import dense, laid_out_as
+from mercer.estimators.shared.parameters import require_choice, require_number, require_seed
+from mercer.estimators.shared.statements import Coefficients, SupportRows, training_shape
+from mercer.estimators.shared.targets import check_labels
+from mercer.estimators.shared.weights import check_svm_weight, class_factors, fit_weighted_kernel
+from mercer.estimators.svm.class_rows import ClassRows
+from mercer.estimators.svm.merged_rows import MergedRows
+from mercer.estimators.svm.one_vs_one import (
+    JointExpansion,
+    join,
+    multiplier,
+    one_vs_rest,
+    pair_values,
+    tally_rows,
+    total,
+)
+from mercer.estimators.svm.pair_probabilities import PairProbabilities, evaluated_for_folds, is_wanted
+from mercer.estimators.svm.pair_weights import PairWeights
 from mercer.gram import Gram, PrecomputedGram
 from mercer.solvers.matrix import GramMatrix
 from mercer.solvers.solution import Certificate, Status

@@ -15,8 +15,8 @@ from mercer._types import Matrix, Vector
 from mercer.engine import memory, threads
 from mercer.engine.progress import Progress
 from mercer.engine.tiles import spans
-from mercer.estimators._definiteness import PROCESS
-from mercer.estimators._primal import PrimalWeights, without_noise
+from mercer.estimators.shared.definiteness import PROCESS
+from mercer.estimators.shared.primal import PrimalWeights, without_noise
 from mercer.kernels import Kernel
 from mercer.kernels.inputs import Rows
 from mercer.kernels.plan import diagonal as kernel_diagonal

@@ -15,9 +15,9 @@ from mercer._types import Array, Vector
 from mercer.data.fitted import Fitted
 from mercer.data.statements import Count, Floats, Maybe, Word
 from mercer.engine import settings
-from mercer.estimators._base import KernelEstimator
-from mercer.estimators._diagonal import diagonal_of_new
-from mercer.estimators._fitted import FitRows
+from mercer.estimators.distances.diagonal import diagonal_of_new
+from mercer.estimators.shared.base import KernelEstimator
+from mercer.estimators.shared.statements import FitRows
 from mercer.gram import Gram
 from mercer.gram.smallest import smallest
 from mercer.kernels.geometry import Ranking, ranking

@@ -18,11 +18,11 @@ from mercer.data.fitted import Fitted
 from mercer.data.statements import Count, Floats, Number, Whole
 from mercer.engine import memory
 from mercer.engine.progress import Progress
-from mercer.estimators._definiteness import NO_SPACE
-from mercer.estimators._distinct import places_among, stacked
-from mercer.estimators._fitted import GIVEN_COLUMNS, SupportRows
-from mercer.estimators._parameters import require_choice, require_number, require_seed
-from mercer.estimators._primal import PrimalWeights
+from mercer.estimators.shared.definiteness import NO_SPACE
+from mercer.estimators.shared.distinct import places_among, stacked
+from mercer.estimators.shared.parameters import require_choice, require_number, require_seed
+from mercer.estimators.shared.primal import PrimalWeights
+from mercer.estimators.shared.statements import GIVEN_COLUMNS, SupportRows
 from mercer.gram import Gram, PrecomputedGram
 from mercer.kernels import RBF
 from mercer.losses import Loss, Softmax

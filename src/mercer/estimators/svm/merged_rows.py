@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from mercer._types import Vector
-from mercer.estimators._base import KernelEstimator
-from mercer.estimators._class_rows import ClassRows
-from mercer.estimators._copies import Copies
+from mercer.estimators.shared.base import KernelEstimator
+from mercer.estimators.svm.class_rows import ClassRows
+from mercer.estimators.svm.copies import Copies
 from mercer.solvers.svm.pair_answers import PairAnswers
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mercer._types import Positions, Vector
-from mercer.estimators._one_vs_one import join, multiplier, pair_values
+from mercer.estimators.svm.one_vs_one import join, multiplier, pair_values
 from mercer.gram import Gram, PrecomputedGram
 from mercer.solvers.svm.pair_answers import Certificates, PairAnswers, PairLayout
 

@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mercer._errors import IndefiniteKernelError, IndefiniteKernelWarning, warn_user
-from mercer.estimators._degenerate import warn_if_degenerate
-from mercer.estimators._parameters import require_choice
+from mercer.estimators.shared.degenerate import warn_if_degenerate
+from mercer.estimators.shared.parameters import require_choice
 from mercer.gram import Gram, PrecomputedGram
 from mercer.gram.evaluated import evaluated
 from mercer.kernels.function import rests_on_a_function
@@ -22,7 +22,7 @@ from mercer.kernels.kernel import Kernel
 from mercer.solvers.curvature import require_conditionally_positive, require_kernel, require_positive
 
 if TYPE_CHECKING:
-    from mercer.estimators._base import KernelEstimator
+    from mercer.estimators.shared.base import KernelEstimator
 
 
 @dataclass(frozen=True)

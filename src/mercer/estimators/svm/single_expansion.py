@@ -18,13 +18,13 @@ from mercer._types import Vector
 from mercer.data.fitted import Fitted
 from mercer.data.statements import Count, Floats, Is, Lengths, Whole
 from mercer.engine import memory
-from mercer.estimators._copies import Copies
-from mercer.estimators._fitted import Coefficients, SupportRows, training_shape
-from mercer.estimators._layout import dense, laid_out_as, read_only
-from mercer.estimators._parameters import require_choice, require_number
-from mercer.estimators._primal import PrimalWeights
-from mercer.estimators._warm_starts import WarmStarts
-from mercer.estimators._weights import fit_weighted_kernel
+from mercer.estimators.shared.layout import dense, laid_out_as, read_only
+from mercer.estimators.shared.parameters import require_choice, require_number
+from mercer.estimators.shared.primal import PrimalWeights
+from mercer.estimators.shared.statements import Coefficients, SupportRows, training_shape
+from mercer.estimators.shared.weights import fit_weighted_kernel
+from mercer.estimators.svm.copies import Copies
+from mercer.estimators.svm.warm_starts import WarmStarts
 from mercer.solvers.matrix import GramMatrix
 from mercer.solvers.solution import Certificate, Status
 from mercer.solvers.svm.box_qp import BoxQP

@@ -17,10 +17,10 @@ from mercer.data.fitted import Fitted
 from mercer.data.objects import Objects
 from mercer.data.statements import Count, Floats, Is, Maybe, Number, Whole
 from mercer.engine import memory, settings
-from mercer.estimators._base import KernelEstimator
-from mercer.estimators._diagonal import diagonal_of_new
-from mercer.estimators._distinct import equal_rows
-from mercer.estimators._fitted import FitRows
+from mercer.estimators.distances.diagonal import diagonal_of_new
+from mercer.estimators.shared.base import KernelEstimator
+from mercer.estimators.shared.distinct import equal_rows
+from mercer.estimators.shared.statements import FitRows
 from mercer.gram import Gram
 from mercer.kernels.vector.dot import Linear
 from mercer.maps.nystroem import NystroemMap
