@@ -189,7 +189,7 @@ def test_alignment_by_its_formula() -> None:
     ("call", "error", "words"),
     [
         (lambda: mmd(X, Z[:, :2]), DataError, "X has 3 columns and Z has 2"),
-        (lambda: mmd(np.eye(5), 5, "precomputed"), DataError, "rows of the first sample, from 1 to 4, and is 5"),
+        (lambda: mmd(np.eye(5), 5, "precomputed"), DataError, "rows of the first sample, from 1 to 4, but is 5"),
         (lambda: mmd(np.eye(5), np.eye(5), "precomputed"), DataError, "rows of the first sample"),
         (lambda: mmd(X, 5, "precomputed"), DataError, "precomputed X must be square"),
         (lambda: hsic(X, Y, "precomputed"), DataError, "precomputed X must be square"),

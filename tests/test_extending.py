@@ -189,7 +189,7 @@ def test_what_methods_return_is_checked() -> None:
 
     with pytest.raises(KernelValueError, match=r"Bad\.value must return a number for each of the \(2, 2\) entries"):
         Bad()(np.eye(2))
-    with pytest.raises(KernelValueError, match=r"Text\.compare must return a number, and returned str"):
+    with pytest.raises(KernelValueError, match=r"Text\.compare must return a number, but returned str"):
         Text()(["a", "b"])
 
 
@@ -233,7 +233,7 @@ def test_slopes_of_comparisons_are_asked_for_where_numbers_are_free_and_checked(
     with pytest.raises(KernelValueError, match="has tunable numbers and no slopes"):
         Without().pullback(words, None, weights)
     assert (2.0 * Without().fixed()).pullback(words, None, weights).tolist() == [4.0]
-    with pytest.raises(KernelValueError, match="for each of the 1 tunable numbers, and returned 2"):
+    with pytest.raises(KernelValueError, match="for each of the 1 tunable numbers, but returned 2"):
         TooMany().pullback(words, None, weights)
 
 
@@ -277,8 +277,8 @@ def test_what_cannot_be_registered() -> None:
 
     taken = dataclass(frozen=True, repr=False)(type("RBF", (Wave,), {}))
     for cls, words in (
-        (int, "takes a kernel, a loss, a penalty, a kind of data or an estimator, and got <class 'int'>"),
-        ("Wave", "and got 'Wave'"),
+        (int, "takes a kernel, a loss, a penalty, a kind of data or an estimator, but got <class 'int'>"),
+        ("Wave", "but got 'Wave'"),
         (Plain, "Plain must be a frozen dataclass"),
         (Abstract, "Abstract cannot be registered: it does not define derivative, value"),
         (Nameless, "Nameless needs an attribute name"),

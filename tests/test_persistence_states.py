@@ -86,7 +86,7 @@ def test_attributes_that_do_not_fit_are_named(name, tmp_path):
 
 def test_more_neighbours_than_rows_are_named(tmp_path):
     model = mercer.KernelNeighborsClassifier(n_neighbors=7).fit(np.arange(5.0)[:, None], [0, 1, 0, 1, 0])
-    with pytest.raises(ModelFileError, match=r"n_neighbors must be at most 5, and is 7\.") as caught:
+    with pytest.raises(ModelFileError, match=r"n_neighbors must be at most 5, but is 7\.") as caught:
         save(model, tmp_path / "m.mercer")
     # The model at hand is no file that was tampered with.
     assert "tampered" not in str(caught.value) and not (tmp_path / "m.mercer").exists()
@@ -94,7 +94,7 @@ def test_more_neighbours_than_rows_are_named(tmp_path):
     texts, arrays = container.read(tmp_path / "m.mercer")
     texts["model"] = texts["model"].replace('"n_neighbors":5', '"n_neighbors":6')
     container.write(tmp_path / "m.mercer", texts, arrays)
-    with pytest.raises(ModelFileError, match="n_neighbors must be at most 5, and is 6"):
+    with pytest.raises(ModelFileError, match="n_neighbors must be at most 5, but is 6"):
         load(tmp_path / "m.mercer")
 
 

@@ -48,10 +48,10 @@ def test_outside_of_the_range_there_is_no_density(prior: Prior, density: Any) ->
 @every_prior
 @pytest.mark.parametrize("wrong", [math.nan, math.inf, "1", None, True])
 def test_parameters_that_make_no_density(prior: Prior, density: Any, wrong: Any) -> None:
-    with pytest.raises(ParameterError, match=r"must be a finite number, and is"):
+    with pytest.raises(ParameterError, match=r"must be a finite number, but is"):
         type(prior)(wrong)
     scale = {Gamma: "rate", InverseGamma: "scale", LogNormal: "log_deviation"}.get(type(prior), "deviation")
-    with pytest.raises(ParameterError, match=f"{type(prior).__name__}: {scale} must be above 0, and is 0"):
+    with pytest.raises(ParameterError, match=f"{type(prior).__name__}: {scale} must be above 0, but is 0"):
         type(prior)(**{scale: 0})
 
 

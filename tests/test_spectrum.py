@@ -175,7 +175,7 @@ def test_what_cannot_be_used() -> None:
     for count in (0, 61, 2.5, True):
         with pytest.raises(ParameterError, match="n_components must be a whole number from 1 to 60"):
             eigenfunctions("rbf", X, count)  # type: ignore[arg-type]
-    with pytest.raises(ParameterError, match=r"from 1 to 2, the rows of a weight above 0, and is 3"):
+    with pytest.raises(ParameterError, match=r"from 1 to 2, the rows of a weight above 0, but is 3"):
         eigenfunctions("rbf", X, 3, sample_weight=[1, 1] + [0] * 58)
     with pytest.raises(IndefiniteKernelError, match="center it"):
         eigenfunctions(NegativeDistance(), X)
@@ -197,7 +197,7 @@ def test_what_cannot_be_used() -> None:
         eigenfunctions("rbf", X, random_state="x")
     with pytest.raises(DataError, match="X has 2 columns, and the sample has 3"):
         eigenfunctions("rbf", X)(X[:, :2])
-    with pytest.raises(DataError, match=r"of shape \(m, 60\).*and have the shape \(60, 3\)"):
+    with pytest.raises(DataError, match=r"of shape \(m, 60\).*but have the shape \(60, 3\)"):
         eigenfunctions("precomputed", RBF(1.0)(X))(X)
     with mercer.config(memory="50KiB"), pytest.raises(MemoryBudgetError, match="eigenvectors of 700 rows"):
         eigenfunctions("rbf", MANY)

@@ -74,7 +74,7 @@ def test_nearest_takes_lazy_matrices_keeps_the_dtype_and_refuses_nonsense():
     assert result.matrix.dtype == np.float32
     assert check(result.matrix).valid
     assert np.allclose(nearest([[0, 2], [0, 0]]).matrix, 0.5)
-    with pytest.raises(ParameterError, match="one of 'clip', 'flip', 'shift', and is 'cut'"):
+    with pytest.raises(ParameterError, match="one of 'clip', 'flip', 'shift', but is 'cut'"):
         nearest(np.eye(2), "cut")
     with pytest.raises(DataError, match="must be square"):
         nearest(np.ones((2, 3)))

@@ -19,7 +19,7 @@ class Recipes(Objects):
         try:
             return tuple(sorted((str(name), float(grams)) for name, grams in dict(item).items()))
         except (TypeError, ValueError) as error:
-            raise DataError(f"a recipe must map ingredients to grams, and is {item!r}.") from error
+            raise DataError(f"a recipe must map ingredients to grams, but is {item!r}.") from error
 
     @staticmethod
     def fingerprint(item):

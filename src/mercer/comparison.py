@@ -265,9 +265,9 @@ def _tested(values: Array, size: float, dtype: np.dtype) -> PermutationTest:
 
 def _check(n_permutations: Any, unbiased: Any) -> None:
     if isinstance(n_permutations, bool) or not isinstance(n_permutations, Integral) or int(n_permutations) < 0:
-        raise ParameterError(f"n_permutations must be a whole number of 0 or more, and is {n_permutations!r}.")
+        raise ParameterError(f"n_permutations must be a whole number of 0 or more, but is {n_permutations!r}.")
     if not isinstance(unbiased, bool | np.bool_):
-        raise ParameterError(f"unbiased must be True or False, and is {unbiased!r}.")
+        raise ParameterError(f"unbiased must be True or False, but is {unbiased!r}.")
 
 
 def _of_both(X: Any, Z: Any, kernel: Any, gamma: Any, n_jobs: int | None) -> tuple[AnyGram, int]:
@@ -277,7 +277,7 @@ def _of_both(X: Any, Z: Any, kernel: Any, gamma: Any, n_jobs: int | None) -> tup
         if isinstance(Z, bool) or not isinstance(Z, Integral) or not 0 < int(Z) < gram.shape[0]:
             raise DataError(
                 f"for kernel='precomputed' Z is the number of rows of the first sample, from 1 to {gram.shape[0] - 1}, "
-                f"and is {Z!r}."
+                f"but is {Z!r}."
             )
         return gram, int(Z)
     names = column_names(X)

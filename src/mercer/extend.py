@@ -116,7 +116,7 @@ _RECORDS = (Kernel, losses.Loss, losses.Penalty)
 def _check_class(cls: Any) -> None:
     if not isinstance(cls, type) or not issubclass(cls, _BASES):
         raise ParameterError(
-            f"register() takes a kernel, a loss, a penalty, a kind of data or an estimator, and got {cls!r}; derive "
+            f"register() takes a kernel, a loss, a penalty, a kind of data or an estimator, but got {cls!r}; derive "
             "the class from a base of mercer.extend, mercer.losses or sklearn.base."
         )
     if inspect.isabstract(cls):

@@ -34,10 +34,10 @@ class Prior(abc.ABC):
             value = getattr(self, field.name)
             real = isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool)
             if not real or not math.isfinite(value):
-                raise ParameterError(f"{type(self).__name__}: {field.name} must be a finite number, and is {value!r}.")
+                raise ParameterError(f"{type(self).__name__}: {field.name} must be a finite number, but is {value!r}.")
             object.__setattr__(self, field.name, float(value))
             if field.name != "mean" and field.name != "log_mean" and value <= 0:
-                raise ParameterError(f"{type(self).__name__}: {field.name} must be above 0, and is {value!r}.")
+                raise ParameterError(f"{type(self).__name__}: {field.name} must be above 0, but is {value!r}.")
 
     @abc.abstractmethod
     def log_density(self, value: float) -> float:
@@ -269,7 +269,7 @@ def bind_priors(priors: Mapping[str, Prior] | None, parameters: Sequence[Paramet
     if not priors:
         return None
     if not isinstance(priors, Mapping):
-        raise ParameterError(f"priors must be a dict from names of parameters to priors, and is {priors!r}.")
+        raise ParameterError(f"priors must be a dict from names of parameters to priors, but is {priors!r}.")
     free = tuple(p for p in parameters if p.free)
     known = {name for p in free for name in (p.name, whole_vector(p.name))}
     for name, prior in priors.items():
@@ -285,5 +285,5 @@ def check_prior(name: str, prior: Any) -> None:
     """Raise unless ``prior`` is one."""
     if not isinstance(prior, Prior):
         raise ParameterError(
-            f"the prior of {name} must be one of mercer.priors, such as LogNormal(0.0, 1.0), and is {prior!r}."
+            f"the prior of {name} must be one of mercer.priors, such as LogNormal(0.0, 1.0), but is {prior!r}."
         )

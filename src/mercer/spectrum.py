@@ -64,7 +64,7 @@ class Eigenfunctions:
             K = np.asarray(X)
             if K.ndim != 2 or K.shape[1] != len(self._rows):
                 raise DataError(
-                    f"kernel values must be of shape (m, {len(self._rows)}), new rows by those of the sample, and have "
+                    f"kernel values must be of shape (m, {len(self._rows)}), new rows by those of the sample, but have "
                     f"the shape {K.shape}."
                 )
             return np.asarray(PrecomputedGram(K[:, self._rows], symmetric=False) @ self._weights, dtype=np.float64)
@@ -207,6 +207,6 @@ def _signs(vectors: NDArray[np.floating], scale: Matrix) -> Matrix:
 def _check_count(n_components: Any, n: int) -> int:
     if isinstance(n_components, bool) or not isinstance(n_components, Integral) or not 1 <= int(n_components) <= n:
         raise ParameterError(
-            f"n_components must be a whole number from 1 to {n}, the rows of a weight above 0, and is {n_components!r}."
+            f"n_components must be a whole number from 1 to {n}, the rows of a weight above 0, but is {n_components!r}."
         )
     return int(n_components)

@@ -122,7 +122,7 @@ def test_new_series_of_other_channels(capsys):
     for kernel in ("Signature(2)", "GlobalAlignment(1.0)"):
         assert run(capsys, "fit", "s1.npz", "-q", "-k", kernel)[0] == 0
         code, _, err = run(capsys, "predict", "s1.mercer", "s2.npz")
-        assert code == 2 and "equally many channels, and have 2 and 1." in refusal(err)
+        assert code == 2 and "equally many channels, but have 2 and 1." in refusal(err)
 
 
 def test_a_column_that_seems_to_hold_trees(capsys):

@@ -95,7 +95,7 @@ def test_symbols_have_the_same_numbers_everywhere() -> None:
         (["a", None], "row 1 of X"),
         ([["a", 0.5]], "the tokens of a string must be text or whole numbers, and one is 0.5"),
         ({"a": 1}, "pass a list"),
-        ([True], "and is True"),
+        ([True], "but is True"),
         ([["a", True]], "one is True"),
         (np.array([["a", "b"]]).reshape(1, 2)[0][0], "pass a list of strings"),
     ],

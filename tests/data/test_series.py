@@ -47,10 +47,10 @@ def test_rows_are_values() -> None:
         ([[1.0, np.inf]], "row 0 of X: a series must be finite, and 1 of its 2 times"),
         ([[1.0], []], "row 1 of X: a series must have at least one value"),
         ([[1.0], np.zeros((4, 2))], r"row 1 of X: .*equally many channels; this one has 2 and those before it 1"),
-        ([[1.0], 3.0], r"row 1 of X: a series must be an array of numbers, \(times,\) or \(times, ch.*, and is 3.0"),
+        ([[1.0], 3.0], r"row 1 of X: a series must be an array of numbers, \(times,\) or \(times, ch.*, but is 3.0"),
         (np.arange(4.0), "row 0 of X: a series must be an array"),
         (["abc"], "row 0 of X: a series must be an array"),
-        ([[1.0], ["a", "b"]], "row 1 of X: .* and holds "),
+        ([[1.0], ["a", "b"]], "row 1 of X: .* but holds "),
         ([[1.0], [[1.0], [2.0, 3.0]]], "row 1 of X: a series must be an array"),
         ([np.zeros((2, 2, 2))], r"has the shape \(2, 2, 2\)"),
         ([[1j, 2.0]], "complex128"),
@@ -81,7 +81,7 @@ def test_a_table_of_numbers_is_told_from_a_column_of_series() -> None:
     with pytest.raises(DataError, match=r"2 columns.* kernel.on\(.*, or, if each row is a series, pass X.to_numpy"):
         Series.of(table)
     assert [item.ravel().tolist() for item in Series.of(table.to_numpy())] == [[1.0, 3.0], [2.0, 4.0]]
-    with pytest.raises(DataError, match=r"row 0 of X: a series must be .*, and is 1\.0\.$"):
+    with pytest.raises(DataError, match=r"row 0 of X: a series must be .*, but is 1\.0\.$"):
         Series.of(table["monday"])
     with pytest.raises(DataError, match=r"kernel.on\(\[\.\.\.\]\)\.$"):
         Series.of(table.assign(name=["a", "b"]))
@@ -98,7 +98,7 @@ def test_the_order_of_the_axes() -> None:
     padded = X.copy()
     padded[1, :, 6:] = np.nan
     assert Series.from_padded(padded, axes="nct").lengths.tolist() == [9, 6, 9, 9]
-    with pytest.raises(ParameterError, match=r"axes must be 'ntc' .* or 'nct' .*, and is 'tcn'"):
+    with pytest.raises(ParameterError, match=r"axes must be 'ntc' .* or 'nct' .*, but is 'tcn'"):
         Series.from_array(X, axes="tcn")
     with pytest.raises(DataError, match=r"row 0 of X: axes='nct' takes an array in three dimensions .* has 1;"):
         Series.from_array(X[:, 0], axes="nct")

@@ -98,7 +98,7 @@ def test_parameters_of_the_kernel_are_set_by_name() -> None:
     [
         ({"kernel__nu": 1.0}, "kernel__nu names a parameter of the kernel, and kernel='rbf' has none"),
         ({"kernel": kernels.RBF(), "kernel__nu": 1.0}, "has no parameter 'nu'; it has length_scale"),
-        ({"kernel": kernels.RBF(), "kernel__length_scale": -1.0}, "must be finite and above 0, and is -1.0"),
+        ({"kernel": kernels.RBF(), "kernel__length_scale": -1.0}, "must be finite and above 0, but is -1.0"),
     ],
 )
 def test_parameters_that_are_refused(params: dict[str, Any], message: str) -> None:

@@ -253,13 +253,13 @@ def test_constant_targets_and_rows_of_zeros() -> None:
 @pytest.mark.parametrize(
     ("parameters", "words"),
     [
-        ({"alpha": 0.0}, r"alpha must be a finite number above 0, or 'evidence', and is 0\.0"),
-        ({"beta": -1}, "beta must be a finite number above 0, or 'evidence', and is -1"),
-        ({"beta": np.inf}, "and is inf"),
-        ({"alpha": "loo"}, "and is 'loo'"),
-        ({"alpha": True}, "and is True"),
-        ({"alpha": [1.0]}, r"and is \[1\.0\]"),
-        ({"fit_intercept": "no"}, "fit_intercept must be True or False, and is 'no'"),
+        ({"alpha": 0.0}, r"alpha must be a finite number above 0, or 'evidence', but is 0\.0"),
+        ({"beta": -1}, "beta must be a finite number above 0, or 'evidence', but is -1"),
+        ({"beta": np.inf}, "but is inf"),
+        ({"alpha": "loo"}, "but is 'loo'"),
+        ({"alpha": True}, "but is True"),
+        ({"alpha": [1.0]}, r"but is \[1\.0\]"),
+        ({"fit_intercept": "no"}, "fit_intercept must be True or False, but is 'no'"),
     ],
 )
 def test_parameters_that_make_no_sense(parameters: dict, words: str) -> None:

@@ -163,7 +163,7 @@ def test_neighbours_never_ask(model: Any, y: np.ndarray, kernel: Any, rows: Any,
 
 @pytest.mark.parametrize(("model", "y"), [*CASES, *TRANSFORMERS, *CLUSTERERS, *NEIGHBORS])
 def test_other_values_are_refused(model: Any, y: np.ndarray) -> None:
-    with pytest.raises(ParameterError, match="allow_indefinite must be 'warn', True or False, and is 'maybe'"):
+    with pytest.raises(ParameterError, match="allow_indefinite must be 'warn', True or False, but is 'maybe'"):
         clone(model).set_params(allow_indefinite="maybe").fit(X, y)
 
 

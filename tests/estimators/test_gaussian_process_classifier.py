@@ -92,7 +92,7 @@ def test_classifiers_of_two_for_several_classes(scheme: str) -> None:
             ours.predict_proba(NEW)
     with pytest.raises(ParameterError, match="estimators_"):
         ours.latent_mean_and_variance(NEW)
-    with pytest.raises(ParameterError, match="2 entries, for all 3 classifiers, or 6, and has 4"):
+    with pytest.raises(ParameterError, match="2 entries, for all 3 classifiers, or 6, but has 4"):
         ours.log_marginal_likelihood(np.zeros(4))
     assert ours.certificate_.kkt_violation < 1e-9
 
@@ -258,10 +258,10 @@ def test_a_bound_that_is_reached_is_told() -> None:
     [
         ({"optimizer": "adam"}, "optimizer must be 'fmin_l_bfgs_b'"),
         ({"n_restarts_optimizer": -1}, "n_restarts_optimizer must be a whole number"),
-        ({"max_iter_predict": 0}, "max_iter_predict must be a whole number of steps, at least 1, and is 0"),
+        ({"max_iter_predict": 0}, "max_iter_predict must be a whole number of steps, at least 1, but is 0"),
         ({"max_iter_predict": 2.5}, "max_iter_predict"),
-        ({"multi_class": "all"}, "multi_class must be 'multinomial', 'one_vs_rest' or 'one_vs_one', and is 'all'"),
-        ({"approximation": "vb"}, "approximation must be 'laplace' or 'ep', and is 'vb'"),
+        ({"multi_class": "all"}, "multi_class must be 'multinomial', 'one_vs_rest' or 'one_vs_one', but is 'all'"),
+        ({"approximation": "vb"}, "approximation must be 'laplace' or 'ep', but is 'vb'"),
         ({"warm_start": "yes"}, "warm_start must be True or False"),
         ({"random_state": "now"}, "random_state must be"),
     ],
@@ -296,7 +296,7 @@ def test_kernels_that_are_no_covariance() -> None:
 
 def test_theta_of_another_length() -> None:
     model = fitted()
-    with pytest.raises(ParameterError, match="theta must have the 2 entries of theta_, and has 3"):
+    with pytest.raises(ParameterError, match="theta must have the 2 entries of theta_, but has 3"):
         model.log_marginal_likelihood(np.zeros(3))
     with pytest.raises(ParameterError, match=r"pass theta=model\.theta_"):
         model.log_marginal_likelihood(eval_gradient=True)

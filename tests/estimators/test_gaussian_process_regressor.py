@@ -280,7 +280,7 @@ class TestMistakes:
     @pytest.mark.parametrize(
         ("options", "words"),
         [
-            ({"alpha": -1.0}, "alpha must be finite and at least 0, and is -1"),
+            ({"alpha": -1.0}, "alpha must be finite and at least 0, but is -1"),
             ({"alpha": [0.1, 0.2]}, "there are 60 rows, and its shape is"),
             ({"alpha": "much"}, "alpha must be a number or one for each row"),
             ({"alpha": np.full(60, np.nan)}, "alpha must be finite"),
@@ -288,7 +288,7 @@ class TestMistakes:
             ({"noise": "little"}, "noise must be the variance"),
             ({"noise": 0.1, "noise_bounds": (0.0, 1.0)}, "noise_bounds must be above 0"),
             ({"noise": 0.1, "noise_bounds": 3}, "bounds of noise_bounds must be a pair"),
-            ({"mean": "quadratic"}, "mean must be 'zero', 'constant' or 'linear', and is 'quadratic'"),
+            ({"mean": "quadratic"}, "mean must be 'zero', 'constant' or 'linear', but is 'quadratic'"),
             ({"objective": "luck"}, "objective must be 'evidence' or 'loo'"),
             ({"optimizer": "adam"}, "optimizer must be 'fmin_l_bfgs_b', a function"),
             ({"n_restarts_optimizer": -1}, "n_restarts_optimizer must be a whole number of at least 0"),
@@ -308,7 +308,7 @@ class TestMistakes:
 
     def test_thetas_that_are_refused(self) -> None:
         model = GaussianProcessRegressor(RBF(1.0), noise=0.1, optimizer=None).fit(X, Y)
-        with pytest.raises(ParameterError, match=r"2 entries of theta_, and has 1.*log of the noise"):
+        with pytest.raises(ParameterError, match=r"2 entries of theta_, but has 1.*log of the noise"):
             model.log_marginal_likelihood([0.0])
         with pytest.raises(ParameterError, match="a gradient needs theta"):
             model.log_marginal_likelihood(eval_gradient=True)

@@ -316,7 +316,7 @@ def test_an_indefinite_kernel() -> None:
 @pytest.mark.parametrize(
     ("parameters", "words"),
     [
-        ({"n_clusters": 0}, "n_clusters must be a whole number from 1 on, and is 0"),
+        ({"n_clusters": 0}, "n_clusters must be a whole number from 1 on, but is 0"),
         ({"n_clusters": 2.5}, "n_clusters must be a whole number"),
         ({"n_clusters": 401}, "n_samples=400 should be >= n_clusters=401"),
         ({"n_init": 0}, "n_init must be 'auto' or a whole number"),
@@ -328,9 +328,9 @@ def test_an_indefinite_kernel() -> None:
         ({"approximation": "nystroem", "kernel": "precomputed"}, "needs rows"),
         ({"approximation": "nystroem", "n_landmarks": 0}, "n_landmarks must be"),
         ({"random_state": "seed"}, "random_state must be"),
-        ({"init": "kmeans"}, r"init must be 'k-means\+\+', 'random' or an array, and is 'kmeans'"),
+        ({"init": "kmeans"}, r"init must be 'k-means\+\+', 'random' or an array, but is 'kmeans'"),
         ({"init": [0, 1]}, r"positions of n_clusters=3 rows.*shape \(2,\)"),
-        ({"init": [0, 1, 400]}, "positions of rows, which go from 0 to 399, and reaches from 0 to 400"),
+        ({"init": [0, 1, 400]}, "positions of rows, which go from 0 to 399, but reaches from 0 to 400"),
         ({"init": np.full(400, 3)}, "labels, which go from 0 to 2"),
         ({"init": [0.0, 1.0, 2.0]}, "array of float64"),
         ({"init": np.full((3, 5), np.nan)}, "not finite"),

@@ -219,11 +219,11 @@ def test_one_row_equal_rows_and_zeros():
 @pytest.mark.parametrize(
     ("parameters", "words"),
     [
-        ({"learning_rate": 0}, "learning_rate must be a finite number above 0 or 'auto', and is 0"),
-        ({"learning_rate": "fast"}, "learning_rate must be a finite number above 0 or 'auto', and is 'fast'"),
+        ({"learning_rate": 0}, "learning_rate must be a finite number above 0 or 'auto', but is 0"),
+        ({"learning_rate": "fast"}, "learning_rate must be a finite number above 0 or 'auto', but is 'fast'"),
         ({"learning_rate": np.inf}, "learning_rate must be a finite number"),
         ({"learning_rate": True}, "learning_rate must be a finite number"),
-        ({"max_iter": 0}, "max_iter must be a whole number of steps, at least 1, and is 0"),
+        ({"max_iter": 0}, "max_iter must be a whole number of steps, at least 1, but is 0"),
         ({"n_iter_no_change": 1.5}, "n_iter_no_change must be a whole number of steps"),
         ({"tol": -1}, "tol must be a finite number of 0 or more"),
         ({"validation_fraction": 1.0}, "validation_fraction must be a number between 0 and 1"),

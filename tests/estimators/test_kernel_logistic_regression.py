@@ -169,10 +169,10 @@ def test_what_an_answer_says_of_itself() -> None:
 @pytest.mark.parametrize(
     ("parameters", "words"),
     [
-        ({"C": 0.0}, "C must be a finite number above 0, and is 0.0"),
+        ({"C": 0.0}, "C must be a finite number above 0, but is 0.0"),
         ({"C": np.inf}, "C must be a finite number above 0"),
         ({"tol": -1.0}, "tol must be a finite number above 0"),
-        ({"max_iter": 0}, "at least 1, and is 0"),
+        ({"max_iter": 0}, "at least 1, but is 0"),
         ({"max_iter": 2.5}, "whole number of Newton steps"),
         ({"max_iter": True}, "whole number of Newton steps"),
         ({"fit_intercept": "no"}, "fit_intercept must be True or False"),

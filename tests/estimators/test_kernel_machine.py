@@ -180,7 +180,7 @@ class Welsch:
         ({"loss": 3}, Y, ParameterError, "needs the methods value"),
         ({"regularizer": "l1"}, Y, ParameterError, "regularizer must be 'l2', 'norm'"),
         ({"regularizer": np.sqrt}, Y, ParameterError, "is not convex"),
-        ({"alpha": 0.0}, Y, ParameterError, "alpha must be a finite number above 0, and is 0.0"),
+        ({"alpha": 0.0}, Y, ParameterError, "alpha must be a finite number above 0, but is 0.0"),
         ({"tol": -1.0}, Y, ParameterError, "tol must be a finite number above 0"),
         ({"max_iter": 2.5}, Y, ParameterError, "max_iter must be a whole number"),
         ({"solver": "sgd"}, Y, ParameterError, "solver must be 'auto', 'newton'"),

@@ -240,7 +240,7 @@ def test_what_is_refused() -> None:
         model.kneighbors(None, 700)
     with pytest.raises(ParameterError, match=r"weights must be 'uniform'.*'closest'"):
         KernelNeighborsRegressor(weights="closest").fit(X, Y)
-    with pytest.raises(ParameterError, match="mode must be 'connectivity' or 'distance', and is 'both'"):
+    with pytest.raises(ParameterError, match="mode must be 'connectivity' or 'distance', but is 'both'"):
         model.kneighbors_graph(NEW, mode="both")
     for function, words in (
         (lambda d: d[:, 0], r"returned an array of shape \(530,\)"),

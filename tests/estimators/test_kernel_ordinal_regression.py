@@ -141,7 +141,7 @@ def test_text_that_sorts_in_its_order_can_be_said_to(learner):
     model, named = (learner(classes=classes).fit(X, names[Y]) for classes in ("sorted", names))
     assert model.classes_.tolist() == names.tolist()
     np.testing.assert_array_equal(model.dual_coef_, named.dual_coef_)
-    with pytest.raises(ParameterError, match="or \"sorted\", and is 'alphabetical'"):
+    with pytest.raises(ParameterError, match="or \"sorted\", but is 'alphabetical'"):
         learner(classes="alphabetical").fit(X, names[Y])
 
 
@@ -278,13 +278,13 @@ def test_an_indefinite_kernel_where_it_is_allowed():
 @pytest.mark.parametrize(
     ("parameters", "words"),
     [
-        ({"C": 0.0}, "C must be a finite number above 0, and is 0.0"),
+        ({"C": 0.0}, "C must be a finite number above 0, but is 0.0"),
         ({"C": np.inf}, "C must be a finite number above 0"),
         ({"tol": -1.0}, "tol must be a finite number above 0"),
         ({"max_iter": 0}, "max_iter must be a whole number of 1 or more"),
-        ({"link": "cauchit"}, "link must be 'logit', 'probit', 'cloglog' or 'loglog', and is 'cauchit'"),
+        ({"link": "cauchit"}, "link must be 'logit', 'probit', 'cloglog' or 'loglog', but is 'cauchit'"),
         ({"decision": "best"}, "decision must be 'mode', 'median' or 'mean'"),
-        ({"slope": "learned"}, "slope must be a finite number above 0 or 'evidence', and is 'learned'"),
+        ({"slope": "learned"}, "slope must be a finite number above 0 or 'evidence', but is 'learned'"),
         ({"slope": 0.0}, "slope must be a finite number above 0"),
         ({"slope": "evidence", "allow_indefinite": True}, "slope='evidence' needs a positive semi-definite kernel"),
         ({"warm_start": "yes"}, "warm_start must be True or False"),

@@ -209,7 +209,7 @@ def test_rows_that_repeat(memory: str) -> None:
 @pytest.mark.parametrize(
     ("parameters", "words"),
     [
-        ({"n_components": 0}, "n_components must be None or a whole number from 1 on, and is 0"),
+        ({"n_components": 0}, "n_components must be None or a whole number from 1 on, but is 0"),
         ({"n_components": 2.5}, "n_components must be"),
         ({"n_components": 91}, "n_components=91 is more than the 90 rows.*at most 89"),
         ({"n_components": 90, "eigen_solver": "arpack"}, "ARPACK finds fewer.*90 of 90.*eigen_solver='dense'"),

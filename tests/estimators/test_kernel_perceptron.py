@@ -243,12 +243,12 @@ def test_seeds():
 @pytest.mark.parametrize(
     ("parameters", "words"),
     [
-        ({"max_iter": 0}, "max_iter must be a whole number of passes, at least 1, and is 0"),
+        ({"max_iter": 0}, "max_iter must be a whole number of passes, at least 1, but is 0"),
         ({"max_iter": 2.5}, "max_iter must be a whole number"),
-        ({"budget": 0}, "budget must be a whole number of support vectors, or None, at least 1, and is 0"),
-        ({"margin": -0.1}, "margin must be a finite number of 0 or more, and is -0.1"),
+        ({"budget": 0}, "budget must be a whole number of support vectors, or None, at least 1, but is 0"),
+        ({"margin": -0.1}, "margin must be a finite number of 0 or more, but is -0.1"),
         ({"margin": np.nan}, "margin must be a finite number"),
-        ({"averaging": "mean"}, "averaging must be 'plain', 'averaged' or 'voted', and is 'mean'"),
+        ({"averaging": "mean"}, "averaging must be 'plain', 'averaged' or 'voted', but is 'mean'"),
         ({"max_iter": True}, "max_iter must be a whole number"),
         ({"budget": True}, "budget must be a whole number"),
         ({"shuffle": "yes"}, "shuffle must be True or False"),

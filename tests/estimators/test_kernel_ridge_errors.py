@@ -68,13 +68,13 @@ def test_a_constant_target_warns_and_is_learned() -> None:
 @pytest.mark.parametrize(
     "alpha, message",
     [
-        (-1.0, r"at least 0, and is -1\.0"),
+        (-1.0, r"at least 0, but is -1\.0"),
         (np.nan, "is nan"),
         (np.inf, "is inf"),
         ([1.0, -2.0], r"is -2\.0"),
-        ([1.0, 2.0, 3.0], r"2 targets, and has the shape \(3,\)"),
+        ([1.0, 2.0, 3.0], r"2 targets, but has the shape \(3,\)"),
         ([[1.0, 2.0]], r"shape \(1, 2\)"),
-        ("small", "and is 'small'"),
+        ("small", "but is 'small'"),
     ],
 )
 def test_alpha_that_makes_no_sense(alpha, message: str) -> None:

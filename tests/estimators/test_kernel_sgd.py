@@ -299,12 +299,12 @@ def test_scikit_learns_own_checks(model):
 @pytest.mark.parametrize(
     ("parameters", "error", "words"),
     [
-        ({"alpha": 0.0}, ParameterError, "alpha must be a finite number above 0, and is 0.0"),
+        ({"alpha": 0.0}, ParameterError, "alpha must be a finite number above 0, but is 0.0"),
         ({"tol": -1}, ParameterError, "tol must be"),
-        ({"max_iter": 0}, ParameterError, "max_iter must be a whole number of passes, at least 1, and is 0"),
+        ({"max_iter": 0}, ParameterError, "max_iter must be a whole number of passes, at least 1, but is 0"),
         ({"loss": "hing"}, ParameterError, "no loss 'hing'; the losses are hinge"),
-        ({"learning_rate": "optimal"}, ParameterError, "'damped' or 'pegasos', and is 'optimal'"),
-        ({"shuffle": "yes"}, ParameterError, "True, False or 'uniform', and is 'yes'"),
+        ({"learning_rate": "optimal"}, ParameterError, "'damped' or 'pegasos', but is 'optimal'"),
+        ({"shuffle": "yes"}, ParameterError, "True, False or 'uniform', but is 'yes'"),
         ({"feature_map": "poly"}, ParameterError, "feature_map must have fit and transform.*is 'poly'"),
         ({"feature_map": 3}, ParameterError, "feature_map must have fit and transform.*is 3"),
         ({"feature_map": "identity", "kernel": "precomputed"}, ParameterError, 'maps rows, and kernel="precomputed"'),

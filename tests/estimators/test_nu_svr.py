@@ -208,10 +208,10 @@ def test_degenerate_data() -> None:
 @pytest.mark.parametrize(
     ("parameters", "words"),
     [
-        ({"nu": 0}, "nu must be above 0 and at most 1, and is 0"),
-        ({"nu": 1.1}, "nu must be above 0 and at most 1, and is 1.1"),
+        ({"nu": 0}, "nu must be above 0 and at most 1, but is 0"),
+        ({"nu": 1.1}, "nu must be above 0 and at most 1, but is 1.1"),
         ({"nu": np.nan}, "nu must be"),
-        ({"C": 0}, "C must be a finite number above 0, and is 0"),
+        ({"C": 0}, "C must be a finite number above 0, but is 0"),
         ({"C": np.inf}, r"C must be .*is inf. Take a large C, such as 1e6"),
         ({"tol": -1}, "tol must be"),
         ({"max_iter": -5}, "max_iter must be"),

@@ -140,7 +140,7 @@ def test_rows_of_objects_in_any_form() -> None:
     even = [[np.arange(3.0), np.ones(3)], [np.arange(3.0) + 1, np.ones(3)]]
     both = product_of({0: kernels.GlobalAlignment(1.0), 1: kernels.GlobalAlignment(2.0)})
     assert SVC(kernel=both).fit(even, [0, 1]).predict(even).tolist() == [0, 1]
-    for X, message in ((None, "and is None"), (5, "and is 5"), (TEXTS, r"shape \(40,\)"), ([], "X is empty")):
+    for X, message in ((None, "but is None"), (5, "but is 5"), (TEXTS, r"shape \(40,\)"), ([], "X is empty")):
         with pytest.raises(DataError, match=message):
             model.predict(X)
 

@@ -213,8 +213,8 @@ def test_rows_on_the_boundary_count_as_inside_in_float32() -> None:
 @pytest.mark.parametrize(
     ("parameters", "words"),
     [
-        ({"nu": 0}, "nu must be above 0 and at most 1, and is 0"),
-        ({"nu": 1.1}, "nu must be above 0 and at most 1, and is 1.1"),
+        ({"nu": 0}, "nu must be above 0 and at most 1, but is 0"),
+        ({"nu": 1.1}, "nu must be above 0 and at most 1, but is 1.1"),
         ({"nu": "0.5"}, "nu must be"),
         ({"tol": 0}, "tol must be"),
         ({"cache_size": np.inf}, "cache_size must be"),

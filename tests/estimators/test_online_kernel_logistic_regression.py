@@ -426,7 +426,7 @@ def test_equal_rows_and_rates_of_nothing(seed, budget, strategy):
     [
         ({"loss": "square"}, "there is no loss 'square'; the losses are hinge, squared_hinge, logistic, m"),
         ({"alpha": -1}, "alpha must be a finite number of 0 or more"),
-        ({"eta0": 0.0}, "eta0 must be a finite number above 0, or 'auto', and is 0.0"),
+        ({"eta0": 0.0}, "eta0 must be a finite number above 0, or 'auto', but is 0.0"),
         ({"eta0": "big"}, "eta0 must be a finite number above 0, or 'auto'"),
         ({"power_t": np.nan}, "power_t must be a finite number of 0 or more"),
         ({"learning_rate": "adaptive"}, "learning_rate must be 'constant', 'invscaling' or 'optimal'"),
@@ -435,7 +435,7 @@ def test_equal_rows_and_rates_of_nothing(seed, budget, strategy):
         ({"learning_rate": lambda t: -t}, "learning_rate returned -1.0 for row 0"),
         ({"learning_rate": lambda t: 1.0}, r"learning_rate returned an array of shape \(\)"),
         ({"learning_rate": lambda t: "x"}, "learning_rate returned no numbers"),
-        ({"budget": 0}, "budget must be a whole number of support points, or None, at least 1, and is 0"),
+        ({"budget": 0}, "budget must be a whole number of support points, or None, at least 1, but is 0"),
         ({"budget_strategy": "forget"}, "budget_strategy must be"),
         ({"max_iter": True}, "max_iter must be a whole number of passes"),
         ({"shuffle": 2}, "shuffle must be True or False"),

@@ -203,7 +203,7 @@ def test_scikit_learns_own_checks_pass(parameters):
 @pytest.mark.parametrize(
     "parameters, words",
     [
-        ({"C": 0}, "C must be a number above 0, or inf for a hard margin, and is 0"),
+        ({"C": 0}, "C must be a number above 0, or inf for a hard margin, but is 0"),
         ({"C": -1.0}, "C must be"),
         ({"C": np.nan}, "C must be"),
         ({"tol": 0}, "tol must be"),
@@ -213,10 +213,10 @@ def test_scikit_learns_own_checks_pass(parameters):
         ({"gamma": -1.0}, "gamma must be"),
         ({"kernel": "rfb"}, "did you mean 'rbf'"),
         ({"class_weight": {0: -1.0}}, "class_weight"),
-        ({"stop": "dual"}, "stop must be 'kkt' or 'gap', and is 'dual'"),
-        ({"solver": "newton"}, "solver must be one of 'smo', 'projected-gradient'.*and is 'newton'"),
+        ({"stop": "dual"}, "stop must be 'kkt' or 'gap', but is 'dual'"),
+        ({"solver": "newton"}, "solver must be one of 'smo', 'projected-gradient'.*but is 'newton'"),
         ({"solver": "projected-gradient", "C": np.inf}, "C=inf is solved by solver='smo' only"),
-        ({"probability": "yes"}, "probability must be True, False or 'deprecated', and is 'yes'"),
+        ({"probability": "yes"}, "probability must be True, False or 'deprecated', but is 'yes'"),
     ],
 )
 def test_parameters_that_make_no_sense(parameters, words):

@@ -189,13 +189,13 @@ def test_a_column_of_a_table_and_arrays_of_three_dimensions() -> None:
 
 
 def test_mistakes_are_named() -> None:
-    with pytest.raises(DataError, match="equally many channels, and have 1 and 2"):
+    with pytest.raises(DataError, match="equally many channels, but have 1 and 2"):
         GlobalAlignment(1.0)([[1.0, 2.0]], [np.zeros((3, 2))])
-    with pytest.raises(ParameterError, match="triangular must be a whole number, 0 for no band, and is -1"):
+    with pytest.raises(ParameterError, match="triangular must be a whole number, 0 for no band, but is -1"):
         GlobalAlignment(1.0, triangular=-1)
     with pytest.raises(ParameterError, match="sigma must be finite and above 0"):
         GlobalAlignment(0.0)
-    with pytest.raises(ParameterError, match=r"window must be a whole number from 0 on, or None, and is 0\.5"):
+    with pytest.raises(ParameterError, match=r"window must be a whole number from 0 on, or None, but is 0\.5"):
         DynamicTimeWarping(0.5)  # type: ignore[arg-type]
-    with pytest.raises(ParameterError, match="exponent must be a number above 0, and is 0"):
+    with pytest.raises(ParameterError, match="exponent must be a number above 0, but is 0"):
         DynamicTimeWarping(exponent=0)

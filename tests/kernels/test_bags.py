@@ -167,17 +167,17 @@ def test_containers():
     ("X", "words"),
     [
         ([[[1.0]], []], "row 1 of X: the bag is empty"),
-        ([[[1.0]], 3.0], "row 1 of X: a bag must be a sequence of members, and is 3.0"),
-        (["word"], "row 0 of X: a bag must be a sequence of members, and is 'word'"),
+        ([[[1.0]], 3.0], "row 1 of X: a bag must be a sequence of members, but is 3.0"),
+        (["word"], "row 0 of X: a bag must be a sequence of members, but is 'word'"),
         ([np.zeros((2, 2)), np.zeros((2, 3))], "row 1 of X: its vectors are of length 3, and those of row 0 of 2"),
         ([[[1.0], [2.0, 3.0]]], "row 0 of X, member 1: the vector is of length 2, and that of the first member of 1"),
         ([[[1.0, 2.0]], [[1.0], [2.0]]], "row 1 of X, member 0: the vector is of length 1"),
         ([[[1.0]], [[2.0], [np.nan]]], "row 1 of X, member 1: the vector holds nan at position 0"),
         ([np.ones((3, 2)), np.array([[1.0, 2.0], [0.0, np.inf]])], "row 1 of X, member 1: the vector holds inf at pos"),
         ([np.ones((2, 0))], "row 0 of X, member 0: the vector is empty"),
-        ([[[1.0]], [[2.0], "ab"]], "row 1 of X, member 1: a member must be a vector of numbers, and is 'ab'"),
-        ([[1.0, 2.0]], "member 0: a member must be a vector of numbers, and is 1.0; write a bag of numbers as [[1.0]"),
-        ([[[1.0]], [[[2.0]]]], "row 1 of X, member 0: a member must be a vector of numbers, and is [[2.0]]"),
+        ([[[1.0]], [[2.0], "ab"]], "row 1 of X, member 1: a member must be a vector of numbers, but is 'ab'"),
+        ([[1.0, 2.0]], "member 0: a member must be a vector of numbers, but is 1.0; write a bag of numbers as [[1.0]"),
+        ([[[1.0]], [[[2.0]]]], "row 1 of X, member 0: a member must be a vector of numbers, but is [[2.0]]"),
         ([np.ones((1, 1), complex)], "holds complex numbers"),
         ([np.ma.masked_array([[1.0, 2.0]], [[0, 1]])], "row 0 of X: the bag has masked entries"),
         ([pd.DataFrame({"a": [1.0]})], "pass its rows"),
@@ -209,7 +209,7 @@ def test_members_are_named_by_their_bag(kernel, X, words):
 
 
 def test_mistakes_of_kernels():
-    with pytest.raises(ParameterError, match="SetOf takes a kernel, and got 3"):
+    with pytest.raises(ParameterError, match="SetOf takes a kernel, but got 3"):
         SetOf(3)
     with pytest.raises(ParameterError, match="columns of several kinds"):
         SetOf(Spectrum(2).on(["a"]) + RBF(1.0).on(["b"]))

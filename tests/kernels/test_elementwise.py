@@ -46,5 +46,5 @@ def test_unequal_lengths_and_other_kernels_are_refused() -> None:
     with pytest.raises(DataError, match="of one side have 2 values, and those of the other 3"):
         kernel([[1.0, 2.0]], [[1.0, 2.0, 3.0]])
     for inner in ("rbf", Spectrum(2), RBF(1.0).on([0]) * Spectrum(2).on([1])):
-        with pytest.raises(ParameterError, match=r"Elementwise takes a kernel( on vectors)?, and got"):
+        with pytest.raises(ParameterError, match=r"Elementwise takes a kernel( on vectors)?, but got"):
             Elementwise(inner)

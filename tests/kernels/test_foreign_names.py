@@ -62,7 +62,7 @@ def test_formulas_of_other_books() -> None:
         np.testing.assert_allclose(k.RBF.from_width(given)(X, Z), np.exp(-SQUARES @ weights**-2), rtol=1e-12)
     for make in (k.RBF.from_gamma, k.RBF.from_variance, k.RBF.from_width):
         for wrong in (0.0, -1.0, np.inf, True, "scale", [1.0, 0.0], [[1.0]]):
-            with pytest.raises(ParameterError, match=r"must be (a finite number|finite numbers) above 0.*, and is"):
+            with pytest.raises(ParameterError, match=r"must be (a finite number|finite numbers) above 0.*, but is"):
                 make(wrong)
 
 

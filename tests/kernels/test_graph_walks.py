@@ -211,10 +211,10 @@ def test_propagation_names_rows_without_attributes() -> None:
     [
         ({"bin_width": 0.0}, "bin_width must be a number above 0"),
         ({"iterations": -1}, "iterations must be a whole number of at least 0"),
-        ({"source": "edges"}, "source must be one of attributes, labels, both, and is 'edges'"),
-        ({"distance": "l3"}, "distance must be one of l1, l2, and is 'l3'"),
+        ({"source": "edges"}, "source must be one of attributes, labels, both, but is 'edges'"),
+        ({"distance": "l3"}, "distance must be one of l1, l2, but is 'l3'"),
         ({"seed": 0.5}, "seed must be a whole number of at least 0"),
-        ({"seed": 2**63}, "seed must be at most 9223372036854775807, and is 9223372036854775808"),
+        ({"seed": 2**63}, "seed must be at most 9223372036854775807, but is 9223372036854775808"),
     ],
 )
 def test_wrong_parameters_are_refused(parameters: dict[str, Any], message: str) -> None:

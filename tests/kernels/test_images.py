@@ -105,7 +105,7 @@ def test_the_order_of_the_axes():
     unclear = np.zeros((2, 3, 20, 4))
     assert [Images.from_array(unclear, axes=axes)[0].shape for axes in ("nhwc", "nchw")] == [(3, 20, 4), (20, 4, 3)]
     assert len(Images.of(list(unclear))) == 2 and Images.from_array(np.zeros((9, 8, 3)), axes="nhw").channels == 1
-    with pytest.raises(ParameterError, match=r"axes must be 'nhw' .* and is 'hwc'"):
+    with pytest.raises(ParameterError, match=r"axes must be 'nhw' .* but is 'hwc'"):
         Images.from_array(colour, axes="hwc")
 
 
@@ -118,8 +118,8 @@ def test_the_order_of_the_axes():
         (np.zeros((2, 3, 20, 4)), "which may be (n, height, width, channels) or (n, channels, height, width)"),
         (np.zeros((20, 24, 3)), "it would be 20 grey images of width 3. If it is a single image in colour, pass [X]"),
         ([np.zeros((2, 2)), np.zeros(4)], "row 1 of X: an image must be an array (height, width)"),
-        ([np.zeros((2, 2, 2))], "and is of shape (2, 2, 2)"),
-        ([[["a"]]], "and is an array of <U1"),
+        ([np.zeros((2, 2, 2))], "but is of shape (2, 2, 2)"),
+        ([[["a"]]], "but is an array of <U1"),
         ([np.array([[0.0, np.nan]])], "row 0 of X: the image holds nan at (0, 1)"),
         ([np.zeros((0, 3))], "has no pixels"),
         ([[[1, 2], [3]]], "an image must be"),

@@ -234,7 +234,7 @@ def test_kernels_that_need_dense_rows_say_so(kernel: Kernel) -> None:
         (np.empty((0, 3)), r"X is empty: its shape is \(0, 3\)"),
         (np.empty((3, 0)), r"X is empty: its shape is \(3, 0\)"),
         ([], "X is empty: it has no rows"),
-        (np.ones(3), r"must have two dimensions \(rows, columns\), and has shape \(3,\); use X.reshape\(-1, 1\)"),
+        (np.ones(3), r"must have two dimensions \(rows, columns\), but has shape \(3,\); use X.reshape\(-1, 1\)"),
         (np.ones((2, 3, 4)), r"must have two dimensions .* shape \(2, 3, 4\)"),
         (np.ones((2, 3)) + 1j, "X holds complex numbers"),
         (sp.csr_matrix(np.ones((2, 3)) + 1j), "X holds complex numbers"),
@@ -245,7 +245,7 @@ def test_kernels_that_need_dense_rows_say_so(kernel: Kernel) -> None:
         ("text", "must be a table of numbers"),
         ([[1, 2], [3]], "must be a table of numbers"),
         ([[None, 1.0, 2.0]], "(must be a table of numbers|contains NaN)"),
-        (5, "X must be a table, or a sequence of rows, and is 5"),
+        (5, "X must be a table, or a sequence of rows, but is 5"),
         (np.float64(5), "X must be a table, or a sequence of rows"),
     ],
 )
@@ -257,7 +257,7 @@ def test_rows_that_are_refused(rows: Any, message: str, call: Any) -> None:
 @pytest.mark.parametrize(
     ("evaluate", "error", "message"),
     [
-        (lambda: k.RBF()(X, X[:, :2]), DataError, "equally many columns, and have 3 and 2"),
+        (lambda: k.RBF()(X, X[:, :2]), DataError, "equally many columns, but have 3 and 2"),
         (lambda: k.Laplacian()(X, X[:, :2]), DataError, "equally many columns"),
         (lambda: k.RBF([1.0, 2.0])(X), DataError, "the kernel has 2 length scales, and X has 3 columns"),
         (lambda: k.Laplacian([1.0, 2.0])(X), DataError, "the kernel has 2 length scales, and X has 3 columns"),

@@ -155,7 +155,7 @@ def test_mistakes_are_named() -> None:
     for kernel in (Signature(2), SignaturePDE()):
         with pytest.raises(DataError, match="equally many channels"):
             kernel([[1.0, 2.0]], [np.zeros((3, 2))])
-    with pytest.raises(ParameterError, match="level must be a whole number above 0, and is 0"):
+    with pytest.raises(ParameterError, match="level must be a whole number above 0, but is 0"):
         Signature(0)
     with pytest.raises(ParameterError, match="time must be finite and at least 0"):
         SignaturePDE(time=-1.0)
@@ -163,7 +163,7 @@ def test_mistakes_are_named() -> None:
     for level, size in ((9, 5), (60, 2), (30_000, 2)):
         with mercer.config(memory=2**20), pytest.raises(MemoryBudgetError, match=r"Lower the level, or .*SignaturePDE"):
             Signature(level)(list(_rng.normal(size=(3, 4, size))))
-    with pytest.raises(DataError, match="row 0 of X: a series must have a value at every time, and has masked ones"):
+    with pytest.raises(DataError, match="row 0 of X: a series must have a value at every time, but has masked ones"):
         Series.of([np.ma.masked_array([1.0, 2.0], [0, 1])])
     with pytest.raises(DataError, match="row 1 of X has masked entries"):
         Signature(2)([[1.0, 2.0], np.ma.masked_array([1.0, 2.0], [0, 1])])

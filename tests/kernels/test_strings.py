@@ -219,13 +219,13 @@ def test_weighted_degree(shift: int) -> None:
 
 
 def test_wrong_windows_are_named() -> None:
-    with pytest.raises(ParameterError, match="a whole number from 1 to 255, and is 256"):
+    with pytest.raises(ParameterError, match="a whole number from 1 to 255, but is 256"):
         kernels.GappyKmers(256)
-    with pytest.raises(ParameterError, match="wildcards must be a whole number from 0 to length - 1 = 3, and is 4"):
+    with pytest.raises(ParameterError, match="wildcards must be a whole number from 0 to length - 1 = 3, but is 4"):
         kernels.GappyKmers(4, 4)
     with pytest.raises(ParameterError, match="mismatches must be"):
         kernels.Mismatch(3, -1)
-    with pytest.raises(ParameterError, match="a whole number above 1, and is 1"):
+    with pytest.raises(ParameterError, match="a whole number above 1, but is 1"):
         kernels.Mismatch(3, alphabet=1)
     with pytest.raises(DataError, match="have 3 different symbols"):
         kernels.Mismatch(2, alphabet=2)(["abc"])

@@ -331,11 +331,11 @@ def test_mistakes_are_named() -> None:
         PartialTree(horizontal_decay=-1.0)
     with pytest.raises(ParameterError, match="smallest must be a whole number above 0"):
         Subtree(0)
-    with pytest.raises(ParameterError, match="Subtree: decay must be a number above 0, and is 0"):
+    with pytest.raises(ParameterError, match="Subtree: decay must be a number above 0, but is 0"):
         Subtree(decay=0)
-    with pytest.raises(ParameterError, match="leaves must be True or False, and is 1"):
+    with pytest.raises(ParameterError, match="leaves must be True or False, but is 1"):
         SubsetTree(leaves=1)  # type: ignore[arg-type]
-    with pytest.raises(ParameterError, match=r"terminal_factor must be a number from 0 to 1, and is 1\.5"):
+    with pytest.raises(ParameterError, match=r"terminal_factor must be a number from 0 to 1, but is 1\.5"):
         PartialTree(terminal_factor=1.5)
     with pytest.raises(DataError, match=r"row 1 of X: .* character 0"):
         SubsetTree()(["(S a)", "(S a"])

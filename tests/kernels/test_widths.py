@@ -105,7 +105,7 @@ def test_a_width_that_is_not_known_is_named() -> None:
     for kernel in (GlobalAlignment(), GlobalAlignment().normalized(), SignaturePDE(length_scale="median")):
         with pytest.raises(ParameterError, match=r"='median' is taken from the data of a fit.*kernel\.with_data\(X\)"):
             kernel(WALKS)
-    with pytest.raises(ParameterError, match="sigma must be a number or 'median', and is 'mean'"):
+    with pytest.raises(ParameterError, match="sigma must be a number or 'median', but is 'mean'"):
         GlobalAlignment("mean")
-    with pytest.raises(ParameterError, match=r"scale must be a number, and is 'median'"):
+    with pytest.raises(ParameterError, match=r"scale must be a number, but is 'median'"):
         SignaturePDE("median")  # type: ignore[arg-type]

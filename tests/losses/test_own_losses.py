@@ -46,10 +46,10 @@ def test_names_objects_and_mistakes() -> None:
 @pytest.mark.parametrize(
     ("make", "words"),
     [
-        (lambda: Huber(0.0), "Huber: delta must be a finite number above 0, and is 0.0"),
-        (lambda: Huber("1"), "delta must be a finite number above 0, and is '1'"),
-        (lambda: Quantile(1.0), "level must be a number between 0 and 1, and is 1.0"),
-        (lambda: Quantile(True), "level must be a number between 0 and 1, and is True"),
+        (lambda: Huber(0.0), "Huber: delta must be a finite number above 0, but is 0.0"),
+        (lambda: Huber("1"), "delta must be a finite number above 0, but is '1'"),
+        (lambda: Quantile(1.0), "level must be a number between 0 and 1, but is 1.0"),
+        (lambda: Quantile(True), "level must be a number between 0 and 1, but is True"),
     ],
 )
 def test_parameters_that_make_no_sense(make: Any, words: str) -> None:
@@ -62,7 +62,7 @@ def test_targets_that_make_no_sense() -> None:
         Poisson().check_targets(np.array([1.0, -2.0]))
     with pytest.raises(DataError, match="hinge loss needs targets -1 and"):
         as_loss("hinge").check_targets(np.array([0.0, 1.0]))
-    with pytest.raises(ParameterError, match="targets must be one of signs, numbers, counts, and is 'labels'"):
+    with pytest.raises(ParameterError, match="targets must be one of signs, numbers, counts, but is 'labels'"):
         OwnLoss(type("Own", (Absolute,), {"targets": "labels"})())
 
 
@@ -74,11 +74,11 @@ def test_targets_that_make_no_sense() -> None:
         (made(lambda y, f: -((f - y) ** 2)), "Own is not convex"),
         (made(lambda y, f: np.mean((f - y) ** 2)), r"Own.value must return one number for each .* the shape \(\)"),
         (made(lambda y, f: ((f - y) ** 2)[:, None]), r"returned the shape \(40, 1\)"),
-        (made(lambda y, f: "low"), "must return an array of numbers, and returned 'low'"),
+        (made(lambda y, f: "low"), "must return an array of numbers, but returned 'low'"),
         (made(lambda y, f: (f - y) ** 2), r"gradient is not the derivative of its value.*its sign and its factors"),
         (made(lambda y, f: 0.5 * (f - y) ** 2, lambda y, f: y - f), "gradient is not the derivative"),
-        (made(lambda y, f: np.full_like(f, np.nan)), "Own.value must be finite where solvers begin, and is nan"),
-        (made(lambda y, f: np.where(f > 0.1, np.nan, 0.5 * (f - y) ** 2)), "Own.value must be a number, and is nan"),
+        (made(lambda y, f: np.full_like(f, np.nan)), "Own.value must be finite where solvers begin, but is nan"),
+        (made(lambda y, f: np.where(f > 0.1, np.nan, 0.5 * (f - y) ** 2)), "Own.value must be a number, but is nan"),
         (made(lambda y, f: 0.5 * (f - y) ** 2 + f.sum()), "must look at each row by itself|not convex|gradient"),
         (made(lambda y, f: 0.5 * (f - y) ** 2 * np.arange(len(f))), "must look at each row by itself"),
         (

@@ -217,7 +217,7 @@ def test_overflow_is_named(phi: Any) -> None:
 def test_parameters_that_are_refused() -> None:
     X = np.ones((2, 2))
     for phi, words in [
-        (PolynomialMap(0), "degree must be a whole number of at least 1, and is 0"),
+        (PolynomialMap(0), "degree must be a whole number of at least 1, but is 0"),
         (PolynomialMap(2.5), "degree must be a whole number"),
         (PolynomialMap(2, -1.0), "scale must be finite and above 0"),
         (PolynomialMap(2, 1.0, -1.0), "offset must be finite and at least 0"),

@@ -152,7 +152,7 @@ def test_parameters_that_are_refused() -> None:
     for phi, error, words in [
         (NystroemMap("rbff"), ParameterError, "there is no kernel 'rbff'"),
         (NystroemMap(n_components=0), ParameterError, "n_components must be a whole number"),
-        (NystroemMap(method="best"), ParameterError, "method must be one of 'uniform'.*and is 'best'"),
+        (NystroemMap(method="best"), ParameterError, "method must be one of 'uniform'.*but is 'best'"),
         (NystroemMap(method=["uniform"]), ParameterError, "method must be one of"),
         (NystroemMap(random_state="x"), ParameterError, "random_state must be a whole number"),
         (NystroemMap(Linear() + Sigmoid()), IndefiniteKernelError, r"and Sigmoid\(1.0\) is none"),

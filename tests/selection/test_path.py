@@ -189,11 +189,11 @@ def test_steps_are_limited_for_every_value() -> None:
         ({}, "exactly one list .* none is given"),
         ({"Cs": [1.0], "nus": [0.5]}, "exactly one list .* Cs, nus are given"),
         ({"Cs": []}, "Cs is empty"),
-        ({"Cs": [1.0, np.inf]}, "finite numbers, and holds inf.* a fit of its own"),
-        ({"Cs": [np.nan]}, "finite numbers, and holds nan"),
-        ({"Cs": ["1"]}, "finite numbers, and holds '1'"),
-        ({"Cs": "10"}, "finite numbers, and holds '10'"),
-        ({"Cs": [True]}, "finite numbers, and holds True"),
+        ({"Cs": [1.0, np.inf]}, "finite numbers, but holds inf.* a fit of its own"),
+        ({"Cs": [np.nan]}, "finite numbers, but holds nan"),
+        ({"Cs": ["1"]}, "finite numbers, but holds '1'"),
+        ({"Cs": "10"}, "finite numbers, but holds '10'"),
+        ({"Cs": [True]}, "finite numbers, but holds True"),
         ({"Cs": [1.0, -1.0]}, "C must be a number above 0"),
         ({"nus": [0.5]}, "SVC has no parameter 'nu'; a path of it may be along C"),
         ({"Cs": [1.0], "estimator": NuSVC()}, "NuSVC has no parameter 'C'; a path of it may be along nu"),
@@ -217,5 +217,5 @@ def test_one_class_only_is_told() -> None:
 
 def test_values_in_a_table_are_no_list() -> None:
     X, y = rows(30)
-    with pytest.raises(ParameterError, match=r"Cs must hold finite numbers, and holds array\(\[1\., 1\.\]\)"):
+    with pytest.raises(ParameterError, match=r"Cs must hold finite numbers, but holds array\(\[1\., 1\.\]\)"):
         svm_path(X, y, np.ones((2, 2)))

@@ -133,14 +133,14 @@ def test_one_row_and_rows_that_are_all_zero() -> None:
 @pytest.mark.parametrize(
     ("parameters", "words"),
     [
-        ({"alpha": "lo"}, "alpha must be a number, one for each target, 'loo', 'gcv' or 'evidence', and is 'lo'"),
+        ({"alpha": "lo"}, "alpha must be a number, one for each target, 'loo', 'gcv' or 'evidence', but is 'lo'"),
         ({"alphas": [1.0]}, r"alphas are penalties to choose from, and alpha=1\.0 leaves no choice"),
-        ({"alpha": "loo", "alphas": []}, r"alphas must be a list of one number or more, and has the shape \(0,\)"),
+        ({"alpha": "loo", "alphas": []}, r"alphas must be a list of one number or more, but has the shape \(0,\)"),
         ({"alpha": "loo", "alphas": 3.0}, r"shape \(\)"),
         ({"alpha": "loo", "alphas": [1.0, -1.0]}, r"at least 0, and one is -1\.0"),
         ({"alpha": "loo", "alphas": [1.0, np.nan]}, "one is nan"),
-        ({"alpha": "loo", "alphas": ["a"]}, r"alphas must be numbers, and is \['a'\]"),
-        ({"alpha": "loo", "alpha_per_target": "no"}, "alpha_per_target must be True or False, and is 'no'"),
+        ({"alpha": "loo", "alphas": ["a"]}, r"alphas must be numbers, but is \['a'\]"),
+        ({"alpha": "loo", "alpha_per_target": "no"}, "alpha_per_target must be True or False, but is 'no'"),
     ],
 )
 def test_parameters_that_make_no_sense(parameters: dict, words: str) -> None:
@@ -153,11 +153,11 @@ def test_what_a_path_refuses() -> None:
         ridge_path(X, Y, alpha=3)
     with pytest.raises(ParameterError, match="no parameter 'C'"):
         ridge_path(X, Y, C=3)
-    with pytest.raises(ParameterError, match="must be a KernelRidge, and is Linear"):
+    with pytest.raises(ParameterError, match="must be a KernelRidge, but is Linear"):
         ridge_path(X, Y, estimator=Linear())
     with pytest.raises(ParameterError, match="at least 0"):
         ridge_path(X, Y, [-1.0])
-    with pytest.raises(ParameterError, match="criterion must be 'loo', 'gcv' or 'evidence', and is 'aic'"):
+    with pytest.raises(ParameterError, match="criterion must be 'loo', 'gcv' or 'evidence', but is 'aic'"):
         ridge_path(X, Y, [1.0]).best("aic")
     with pytest.raises(IndefiniteKernelError, match="indefinite"):
         ridge_path(X, Y, kernel="sigmoid", allow_indefinite=False)

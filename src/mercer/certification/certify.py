@@ -139,7 +139,7 @@ def _kind_of(model: Any) -> type:
         theirs = ", ".join(k.__name__ for k in _OF_SKLEARN)
         what = f"the class {model.__name__}" if isinstance(model, type) else f"{model!r}"
         raise TypeError(
-            f"certify takes a {ours}, or scikit-learn's {theirs}, and got {what}. "
+            f"certify takes a {ours}, or scikit-learn's {theirs}, but got {what}. "
             "Mercer's other learners have the certificate of their fit in certificate_."
         )
     return kind

@@ -32,12 +32,12 @@ class Given:
         try:
             A = np.atleast_2d(np.asarray(A, dtype=np.float64))
         except (TypeError, ValueError) as error:
-            raise DataError(f"dual_coef must be numbers, and is not: {error}.") from error
+            raise DataError(f"dual_coef must be numbers, but is not: {error}.") from error
         support = np.arange(n) if self.support is None else _positions(self.support, n)
         if A.shape != (outputs, len(support)):
             rows = f"the {n} rows of X" if self.support is None else f"the {len(support)} positions in support"
             raise DataError(
-                f"dual_coef must have the shape ({outputs}, {len(support)}), a column for each of {rows}, and has the "
+                f"dual_coef must have the shape ({outputs}, {len(support)}), a column for each of {rows}, but has the "
                 f"shape {A.shape}." + (" Pass support for coefficients of some rows." if self.support is None else "")
             )
         if not np.isfinite(A).all():
@@ -68,11 +68,11 @@ class Given:
         try:
             b = np.atleast_1d(np.asarray(self.intercept, dtype=np.float64))
         except (TypeError, ValueError) as error:
-            raise DataError(f"intercept must be a number, or several, and is {self.intercept!r}.") from error
+            raise DataError(f"intercept must be a number, or several, but is {self.intercept!r}.") from error
         if b.shape == (1,) and not allowed:
             b = np.repeat(b, count)
         if b.shape != (count,) or not np.isfinite(b).all():
-            raise DataError(f"intercept must be {count} finite number(s), and is {self.intercept!r}.")
+            raise DataError(f"intercept must be {count} finite number(s), but is {self.intercept!r}.")
         if b.any() and not allowed:
             raise ParameterError(
                 f"the problem has no offset, and intercept is {self.intercept!r}; leave it out, or set "
@@ -85,7 +85,7 @@ def _positions(support: Any, n: int) -> np.ndarray:
     positions = np.asarray(support)
     if positions.ndim != 1 or (positions.size and positions.dtype.kind not in "iu"):
         raise DataError(
-            f"support must be the positions of rows, whole numbers, and is an array of {positions.dtype} with the "
+            f"support must be the positions of rows, whole numbers, but is an array of {positions.dtype} with the "
             f"shape {positions.shape}."
         )
     positions = positions.astype(np.intp)

@@ -102,7 +102,7 @@ def of_logistic(learner: KernelLogisticRegression, X: Any, y: Any, sample_weight
     used = np.flatnonzero(weight)
     classes, codes = np.unique(y[used], return_inverse=True)
     if len(classes) < 2:
-        raise DataError(f"y must have two classes at least, and has {classes.tolist()}.")
+        raise DataError(f"y must have two classes at least, but has {classes.tolist()}.")
     outputs, intercept = 1 if len(classes) == 2 else len(classes), bool(learner.fit_intercept)
     A = given.weights(outputs, X.shape[0], weight)[:, used].T
     offsets = given.offsets(outputs, allowed=intercept)

@@ -106,7 +106,7 @@ def parse_settings(settings: list[str]) -> dict[str, Any]:
         name, equals, text = item.partition("=")
         name = name.strip()
         if not equals or not name.isidentifier() or not text.strip():
-            raise ParameterError(f"--set takes NAME=VALUE, as in --set C=10, and got {item!r}.")
+            raise ParameterError(f"--set takes NAME=VALUE, as in --set C=10, but got {item!r}.")
         if name in values:
             raise ParameterError(f"--set {name} is given twice; give it once.")
         values[name] = _literal(text.strip())

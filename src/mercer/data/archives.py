@@ -95,9 +95,9 @@ def _table_of_arrays(arrays: dict[str, np.ndarray], source: str, axes: str | Non
         )
     if X.ndim != 2 or axes is not None:
         wanted = "(rows, columns), or (rows, times, channels) for series" if axes is None else "three axes, as axes say"
-        raise DataError(f"{source}: X must be of shape {wanted}, and is of shape {X.shape}.")
+        raise DataError(f"{source}: X must be of shape {wanted}, but is of shape {X.shape}.")
     if X.dtype.kind not in "fiub":
-        raise DataError(f"{source}: X must hold numbers, and holds {X.dtype}.")
+        raise DataError(f"{source}: X must hold numbers, but holds {X.dtype}.")
     names = [f"x{j}" for j in range(X.shape[1])]
     for key in ("columns", "feature_names", "names"):
         if key in arrays and arrays[key].shape == (X.shape[1],):
@@ -112,7 +112,7 @@ def _series(arrays: Mapping[str, np.ndarray], source: str, axes: str | None) -> 
     """The table of an archive whose ``X`` holds series."""
     X, axes = arrays["X"], _axes_of(arrays, source, axes)
     if X.dtype.kind not in "fiu" or 0 in X.shape:
-        raise DataError(f"{source}: X must hold series (rows, times, channels), and is {X.dtype} of shape {X.shape}.")
+        raise DataError(f"{source}: X must hold series (rows, times, channels), but is {X.dtype} of shape {X.shape}.")
     if axes is None and X.shape[2] > X.shape[1]:
         raise DataError(
             f"{source}: X is of shape {X.shape}: read as (n, times, channels), its series would have {X.shape[2]} "
@@ -138,7 +138,7 @@ def _axes_of(arrays: Mapping[str, np.ndarray], source: str, given: str | None) -
     """The order of the axes as it was given, or as the archive says."""
     said = str(arrays["axes"]) if "axes" in arrays and arrays["axes"].shape == () else None
     if said is not None and said not in AXES:
-        raise DataError(f"{source}: the text axes must be one of {', '.join(AXES)}, and is {said!r}.")
+        raise DataError(f"{source}: the text axes must be one of {', '.join(AXES)}, but is {said!r}.")
     if said is not None and given not in (None, said):
         raise DataError(f"{source} says that its axes are {said!r}, and {given!r} is asked for; leave one of them out.")
     return given or said

@@ -65,9 +65,9 @@ class Bags(Objects):
         if isinstance(item, (Objects, MixedRows)):
             return item
         if hasattr(item, "iloc") or hasattr(item, "tocsr"):
-            raise DataError(f"a bag must be a sequence of members, and is a {type(item).__name__}; pass its rows.")
+            raise DataError(f"a bag must be a sequence of members, but is a {type(item).__name__}; pass its rows.")
         if isinstance(item, (str, bytes, dict, set)) or not hasattr(item, "__len__") or getattr(item, "ndim", 1) == 0:
-            raise DataError(f"a bag must be a sequence of members, and is {short(item)}.")
+            raise DataError(f"a bag must be a sequence of members, but is {short(item)}.")
         if len(item) == 0:
             raise DataError("the bag is empty; a bag needs at least one member.")
         if np.ma.is_masked(item):
@@ -158,8 +158,8 @@ def _not_vectors(members: Any, error: DataError) -> str:
         return str(error)
     if vector.dtype.kind not in "fiub" or vector.ndim != 1:
         if vector.dtype.kind in "fiub" and vector.ndim == 0:
-            return f"a member must be a vector of numbers, and is {vector}; write a bag of numbers as [[1.0], [2.0]]."
-        return f"a member must be a vector of numbers, and is {short(last)}."
+            return f"a member must be a vector of numbers, but is {vector}; write a bag of numbers as [[1.0], [2.0]]."
+        return f"a member must be a vector of numbers, but is {short(last)}."
     bad = np.flatnonzero(~np.isfinite(vector))
     if bad.size:
         return f"the vector holds {vector[bad[0]]} at position {bad[0]}; leave the member out, or fill it in."

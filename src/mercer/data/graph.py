@@ -143,7 +143,7 @@ def as_graph(item: Any) -> Graph:
         return Graph(*item)
     raise DataError(
         "a graph must be a mercer.Graph, a graph of networkx, a dict of its parts or a tuple (edges, labels, "
-        f"edge_labels, attributes), and is {short(item)}."
+        f"edge_labels, attributes), but is {short(item)}."
     )
 
 
@@ -169,12 +169,12 @@ def _edges(edges: Any) -> NDArray[np.int64]:
     try:
         array = np.asarray(edges)
     except ValueError as error:
-        raise DataError(f"the edges of a graph must be pairs of nodes, and are {short(edges)}.") from error
+        raise DataError(f"the edges of a graph must be pairs of nodes, but are {short(edges)}.") from error
     if array.size == 0:
         return np.empty((0, 2), np.int64)
     if array.ndim != 2 or array.shape[1] != 2 or array.dtype.kind not in "iu":
         raise DataError(
-            "the edges of a graph must be an array of whole numbers, (m, 2), and are one of "
+            "the edges of a graph must be an array of whole numbers, (m, 2), but are one of "
             f"{array.dtype}, {array.shape}."
         )
     return array.astype(np.int64)
@@ -190,7 +190,7 @@ def _labels(values: Any, what: str) -> np.ndarray | None:
     if values is None:
         return None
     if isinstance(values, (Mapping, set)) or not hasattr(values, "__len__"):
-        raise DataError(f"the {what} labels must be a sequence in the order of the {what}s, and are {short(values)}.")
+        raise DataError(f"the {what} labels must be a sequence in the order of the {what}s, but are {short(values)}.")
     values = values.tolist() if isinstance(values, np.ndarray) else list(values)
     absent = [position for position, value in enumerate(values) if value is None]
     if len(absent) == len(values):
@@ -235,11 +235,11 @@ def _attributes(values: Any) -> NDArray[np.float64] | None:
         array = np.array(values, dtype=np.float64)
     except (TypeError, ValueError) as error:
         raise DataError(
-            f"the attributes must be numbers, equally many for each node, and are {short(values)}."
+            f"the attributes must be numbers, equally many for each node, but are {short(values)}."
         ) from error
     array = array[:, None] if array.ndim == 1 else array
     if array.ndim != 2:
-        raise DataError(f"the attributes must have the shape (n, d), and have {array.shape}.")
+        raise DataError(f"the attributes must have the shape (n, d), but have {array.shape}.")
     if not np.isfinite(array).all():
         node = int(np.flatnonzero(~np.isfinite(array).all(axis=1))[0])
         raise DataError(f"the attributes of node {node} hold NaN or an infinity; impute or leave it out.")
@@ -253,7 +253,7 @@ def _nodes(n: Any, edges: NDArray[np.int64], labels: np.ndarray | None, attribut
     counts = {name: len(part) for name, part in said.items() if part is not None}
     if n is not None:
         if isinstance(n, bool) or not isinstance(n, (int, np.integer)) or n < 0:
-            raise DataError(f"the number of nodes must be a whole number, and is {short(n)}.")
+            raise DataError(f"the number of nodes must be a whole number, but is {short(n)}.")
         counts = {"n": int(n), **counts}
     if not counts and edges.size:
         return _nodes(max(int(edges.max()) + 1, 0), edges, None, None)

@@ -50,12 +50,12 @@ numbers, and is of shape (3,).
         try:
             image = np.asarray(item)
         except ValueError as error:
-            raise DataError(f"{wanted}, and is {short(item)}, whose rows are not equally long.") from error
+            raise DataError(f"{wanted}, but is {short(item)}, whose rows are not equally long.") from error
         colour = image.ndim == 3 and image.shape[2] in _CHANNELS
         if not (image.ndim == 2 or colour) or image.dtype.kind not in "fiub":
             seen = f"of shape {image.shape}" if image.dtype.kind in "fiub" else f"an array of {image.dtype}"
             seen = seen if image.ndim else short(item)
-            raise DataError(f"{wanted}, and is {seen}.{_way_out(image.shape)}")
+            raise DataError(f"{wanted}, but is {seen}.{_way_out(image.shape)}")
         if 0 in image.shape:
             raise DataError(f"the image has no pixels: its shape is {image.shape}.")
         if image.dtype == np.uint8:
@@ -106,7 +106,7 @@ numbers, and is of shape (3,).
         if axes not in AXES:
             raise ParameterError(
                 "axes must be 'nhw' (rows, height, width), 'nhwc' (rows, height, width, channels) or 'nchw' (rows, "
-                f"channels, height, width), and is {axes!r}."
+                f"channels, height, width), but is {axes!r}."
             )
         return cls.collect(cls.read_each(_sequence(X, cls.kind, "X"), read=read))
 

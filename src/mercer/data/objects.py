@@ -300,7 +300,7 @@ def _sequence(X: Any, kind: str, name: str, rows_as: str = "") -> Any:
         X = X.ravel()
     scalar = not hasattr(X, "__len__") or hasattr(X, "tocsr") or getattr(X, "shape", None) == ()
     if scalar or isinstance(X, (str, bytes, dict, set, frozenset)):
-        raise DataError(f"{name} must be a sequence of {kind}, one a row, and is {short(X)}; pass a list of {kind}.")
+        raise DataError(f"{name} must be a sequence of {kind}, one a row, but is {short(X)}; pass a list of {kind}.")
     if len(X) == 0:
         raise DataError(f"{name} is empty: it has no rows.")
     return X if isinstance(X, (list, tuple, np.ndarray)) else list(X)

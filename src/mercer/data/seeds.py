@@ -22,6 +22,6 @@ def generator(random_state: Any) -> np.random.RandomState:
         made: np.random.RandomState = check_random_state(random_state)
     except ValueError as error:
         raise ParameterError(
-            f"random_state must be a whole number of 0 or more, a numpy RandomState or None, and is {random_state!r}."
+            f"random_state must be a whole number of 0 or more, a numpy RandomState or None, but is {random_state!r}."
         ) from error
     return made

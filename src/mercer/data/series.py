@@ -163,7 +163,7 @@ def check_axes(axes: str) -> None:
     """
     if axes not in AXES:
         raise ParameterError(
-            f"axes must be 'ntc' (rows, times, channels) or 'nct' (rows, channels, times), and is {axes!r}."
+            f"axes must be 'ntc' (rows, times, channels) or 'nct' (rows, channels, times), but is {axes!r}."
         )
 
 
@@ -197,18 +197,18 @@ def _values(item: Any) -> NDArray[np.float64]:
     """One row as an array (times, channels)."""
     wanted = "a series must be an array of numbers, (times,) or (times, channels)"
     if isinstance(item, (str, bytes)) or not (isinstance(item, Sequence) or hasattr(item, "__array__")):
-        raise DataError(f"{wanted}, and is {short(item)}.")
+        raise DataError(f"{wanted}, but is {short(item)}.")
     if np.ma.is_masked(item):
-        raise DataError("a series must have a value at every time, and has masked ones; fill them in (.filled(...)).")
+        raise DataError("a series must have a value at every time, but has masked ones; fill them in (.filled(...)).")
     try:
         array = np.asarray(item)
         if array.size and array.dtype.kind not in "fiub":
-            raise DataError(f"{wanted}, and holds {short(array.ravel()[0])} ({array.dtype}).")
+            raise DataError(f"{wanted}, but holds {short(array.ravel()[0])} ({array.dtype}).")
         values = np.array(array, np.float64, order="C")
     except ValueError as error:
         if isinstance(error, DataError):
             raise
-        raise DataError(f"{wanted}, and is {short(item)}.") from error
+        raise DataError(f"{wanted}, but is {short(item)}.") from error
     if values.ndim not in (1, 2):
         seen = f"has the shape {values.shape}" if values.ndim else f"is {short(values.item())}"
         raise DataError(f"{wanted}, and {seen}.")

@@ -72,15 +72,15 @@ class Statement(Protocol):
 
 def _wrong(what: str, value: Any, wanted: str) -> NoReturn:
     seen = f"an array of {value.dtype}" if isinstance(value, np.ndarray) else short(value)
-    raise DataError(f"{what} must be {wanted}, and is {seen}")
+    raise DataError(f"{what} must be {wanted}, but is {seen}")
 
 
 def _in_range(what: str, least: Any, largest: Any, low: float | None, high: float | None) -> None:
     # So that NaN, which is neither below nor above, is found.
     if low is not None and not least >= low:
-        raise DataError(f"{what} must be at least {low:g}, and is {least}")
+        raise DataError(f"{what} must be at least {low:g}, but is {least}")
     if high is not None and not largest <= high:
-        raise DataError(f"{what} must be at most {high:g}, and is {largest}")
+        raise DataError(f"{what} must be at most {high:g}, but is {largest}")
 
 
 # ---- arrays
@@ -110,7 +110,7 @@ class Floats:
         if self.nan and np.isnan(low):
             return
         if self.finite and not (np.isfinite(low) and np.isfinite(high)):
-            raise DataError(f"{what} must be finite, and reaches from {low} to {high}")
+            raise DataError(f"{what} must be finite, but reaches from {low} to {high}")
         if not self.finite and not self.nan and np.isnan(low):
             raise DataError(f"{what} holds NaN")
         _in_range(what, low, high, self.least, self.most)
@@ -231,7 +231,7 @@ class RowsOfData:
             return
         numbers = value.data if sp.issparse(value) else value
         if numbers.dtype not in (np.float32, np.float64):
-            raise DataError(f"{what} must hold float32 or float64, and holds {numbers.dtype}")
+            raise DataError(f"{what} must hold float32 or float64, but holds {numbers.dtype}")
         # The ends alone, which take no memory.
         if numbers.size and not (np.isfinite(numbers.min()) and np.isfinite(numbers.max())):
             raise DataError(f"{what} must be finite")
@@ -253,7 +253,7 @@ class Number:
         if not isinstance(value, Real) or isinstance(value, bool):
             _wrong(what, value, "a number")
         if not (np.isfinite(float(value)) if self.finite else float(value) == float(value)):
-            raise DataError(f"{what} must be a {'finite ' if self.finite else ''}number, and is {value}")
+            raise DataError(f"{what} must be a {'finite ' if self.finite else ''}number, but is {value}")
         _in_range(what, value, value, self.least, self.most)
 
 

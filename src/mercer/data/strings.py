@@ -48,7 +48,7 @@ class Strings(Objects):
         if isinstance(item, np.ndarray) and item.ndim == 1:
             item = item.tolist()
         if not isinstance(item, (list, tuple)):
-            raise DataError(f"a string must be text, bytes or a sequence of tokens, and is {short(item)}.")
+            raise DataError(f"a string must be text, bytes or a sequence of tokens, but is {short(item)}.")
         tokens = tuple(read_token(token) for token in item)
         characters = [token for token in tokens if isinstance(token, str) and len(token) == 1]
         return "".join(characters) if len(characters) == len(tokens) else tokens

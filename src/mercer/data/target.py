@@ -135,7 +135,7 @@ def _plain(values: Any, name: str, locate: Callable[[int], str]) -> np.ndarray:
             f"{locate(int(missing[0]))}; remove those rows, since a missing target cannot be filled in."
         )
     if array.ndim != 1:
-        raise DataError(f"the target {name!r} must be one column, and is of shape {array.shape}.")
+        raise DataError(f"the target {name!r} must be one column, but is of shape {array.shape}.")
     if array.dtype.kind == "O" and len(array) and all(isinstance(value, (bool, np.bool_)) for value in array):
         return array.astype(bool)
     if array.dtype.kind in "OU":

@@ -107,7 +107,7 @@ def with_sums(X: Any) -> Any:
 def _check(values: np.ndarray, shape: tuple[int, ...], name: str) -> None:
     if len(shape) != 2:
         hint = f"{name}.reshape(-1, 1) for one column, {name}.reshape(1, -1) for one row"
-        raise DataError(f"{name} must have two dimensions (rows, columns), and has shape {shape}; use {hint}.")
+        raise DataError(f"{name} must have two dimensions (rows, columns), but has shape {shape}; use {hint}.")
     if shape[0] == 0 or shape[1] == 0:
         raise DataError(f"{name} is empty: its shape is {shape}. At least one row and one column are needed.")
     # The sum is finite whenever all values are, save for overflow, so the exact test runs only then.

@@ -299,7 +299,7 @@ class BayesianLinearRegression(RegressorMixin, BaseEstimator, OneBlasThread):
         if theta is not None:
             logs = np.asarray(theta, dtype=np.float64)
             if logs.shape != (2,) or not np.isfinite(logs).all():
-                raise ParameterError(f"theta must be two finite numbers, log(alpha) and log(beta), and is {theta!r}.")
+                raise ParameterError(f"theta must be two finite numbers, log(alpha) and log(beta), but is {theta!r}.")
             precisions = (float(np.exp(logs[0])), float(np.exp(logs[1])))
         value, gradient = self._spectrum.evidence(*precisions)
         return (value, gradient) if eval_gradient else value
@@ -310,7 +310,7 @@ class BayesianLinearRegression(RegressorMixin, BaseEstimator, OneBlasThread):
         if isinstance(value, str) and value == _LEARNED:
             return None
         if not isinstance(value, Real) or isinstance(value, bool) or not 0 < float(value) < np.inf:
-            raise ParameterError(f"{name} must be a finite number above 0, or 'evidence', and is {value!r}.")
+            raise ParameterError(f"{name} must be a finite number above 0, or 'evidence', but is {value!r}.")
         return float(value)
 
     def _coordinates(self, rows: Vector) -> tuple[Vector, Vector]:

@@ -245,7 +245,7 @@ class GaussianProcessClassifier(BinaryParts):
         require_choice(self, "approximation", ("laplace", "ep"))
         limit = self.max_iter_predict
         if isinstance(limit, bool) or not isinstance(limit, Integral) or limit < 1:
-            raise ParameterError(f"max_iter_predict must be a whole number of steps, at least 1, and is {limit!r}.")
+            raise ParameterError(f"max_iter_predict must be a whole number of steps, at least 1, but is {limit!r}.")
 
     def _check_classes(self, classes: np.ndarray) -> None:
         if len(classes) < 2:
@@ -399,7 +399,7 @@ class GaussianProcessClassifier(BinaryParts):
             return self._mean_evidence(theta, eval_gradient)
         if theta.shape != self.theta_.shape:
             raise ParameterError(
-                f"theta must have the {len(self.theta_)} entries of theta_, and has {theta.size}: the free parameters "
+                f"theta must have the {len(self.theta_)} entries of theta_, but has {theta.size}: the free parameters "
                 f"of {self.kernel_!r}."
             )
         found = self._evidence(self._state).solve(theta, gradient=eval_gradient).value

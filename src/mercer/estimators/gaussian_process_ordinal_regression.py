@@ -376,7 +376,7 @@ class GaussianProcessOrdinalRegression(ClassifierMixin, OrdinalLikelihood):
         theta = np.asarray(theta, dtype=np.float64).ravel()
         if theta.shape != self.theta_.shape or not np.isfinite(theta).all():
             raise ParameterError(
-                f"theta must be {len(self.theta_)} finite numbers, as theta_ is, and is {theta[:20].tolist()}."
+                f"theta must be {len(self.theta_)} finite numbers, as theta_ is, but is {theta[:20].tolist()}."
             )
         slope = None if isinstance(self.slope, str) else float(self.slope)
         covariance = self._covariance(self.X_fit_)
@@ -399,7 +399,7 @@ class GaussianProcessOrdinalRegression(ClassifierMixin, OrdinalLikelihood):
         check_search(self)
         steps = self.max_iter_predict
         if not isinstance(steps, int | np.integer) or isinstance(steps, bool) or steps < 1:
-            raise ParameterError(f"max_iter_predict must be a whole number of at least 1, and is {steps!r}.")
+            raise ParameterError(f"max_iter_predict must be a whole number of at least 1, but is {steps!r}.")
 
     def _make_kernel(self, X: Any, gamma: Any) -> Kernel:
         return RBF(1.0) if self.kernel is None else super()._make_kernel(X, gamma)

@@ -406,7 +406,7 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, GaussianPredict
         theta = np.asarray(theta, dtype=np.float64).ravel()
         if theta.shape != self.theta_.shape:
             raise ParameterError(
-                f"theta must have the {len(self.theta_)} entries of theta_, and has {theta.size}: the free parameters "
+                f"theta must have the {len(self.theta_)} entries of theta_, but has {theta.size}: the free parameters "
                 f"of {self.kernel_!r}{', and the log of the noise variance' if self.noise is not None else ''}."
             )
         objective = Objective(self._with_trend(self._variances), n_jobs=self.n_jobs)

@@ -315,14 +315,14 @@ class KernelLMS(MultiOutputMixin, RegressorMixin, TargetWeights):
         rate = self.learning_rate
         if isinstance(rate, str) or not isinstance(rate, Real) or isinstance(rate, bool):
             if not (isinstance(rate, str) and rate == "auto"):
-                raise ParameterError(f"learning_rate must be a finite number above 0 or 'auto', and is {rate!r}.")
+                raise ParameterError(f"learning_rate must be a finite number above 0 or 'auto', but is {rate!r}.")
         elif not 0 < float(rate) < np.inf:
-            raise ParameterError(f"learning_rate must be a finite number above 0 or 'auto', and is {rate!r}.")
+            raise ParameterError(f"learning_rate must be a finite number above 0 or 'auto', but is {rate!r}.")
         require_number(self, "tol", "a finite number of 0 or more", lambda value: 0 <= value < np.inf)
         require_number(self, "validation_fraction", "a number between 0 and 1", lambda value: 0 < value < 1)
         for name, what in (("max_iter", "steps"), ("n_iter_no_change", "steps")):
             value = getattr(self, name)
             if not isinstance(value, Integral) or isinstance(value, bool) or value < 1:
-                raise ParameterError(f"{name} must be a whole number of {what}, at least 1, and is {value!r}.")
+                raise ParameterError(f"{name} must be a whole number of {what}, at least 1, but is {value!r}.")
         require_choice(self, "early_stopping", (True, False))
         require_seed(self)

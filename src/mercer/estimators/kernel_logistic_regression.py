@@ -349,7 +349,7 @@ class KernelLogisticRegression(ClassifierMixin, PrimalWeights):
             require_number(self, name, "a finite number above 0", lambda value: 0 < value < np.inf)
         if isinstance(self.max_iter, bool) or not isinstance(self.max_iter, Integral) or self.max_iter < 1:
             raise ParameterError(
-                f"max_iter must be a whole number of Newton steps, at least 1, and is {self.max_iter!r}."
+                f"max_iter must be a whole number of Newton steps, at least 1, but is {self.max_iter!r}."
             )
         for name in ("fit_intercept", "warm_start"):
             require_choice(self, name, (True, False))

@@ -355,7 +355,7 @@ class KernelMachine(PrimalCoefficients):
         for name in ("alpha", "tol", "cache_size"):
             require_number(self, name, "a finite number above 0", lambda value: 0 < value < np.inf)
         if not isinstance(self.max_iter, Integral) or self.max_iter < -1:
-            raise ParameterError(f"max_iter must be a whole number, -1 for no limit, and is {self.max_iter!r}.")
+            raise ParameterError(f"max_iter must be a whole number, -1 for no limit, but is {self.max_iter!r}.")
         require_choice(self, "solver", METHODS)
         require_choice(self, "fit_intercept", (True, False))
         if isinstance(penalty, OwnPenalty):

@@ -322,7 +322,7 @@ class KernelOrdinalRegression(ClassifierMixin, OrdinalLikelihood):
         for name in ("C", "tol"):
             require_number(self, name, "a finite number above 0", lambda value: 0 < value < np.inf)
         if not isinstance(self.max_iter, Integral) or isinstance(self.max_iter, bool) or self.max_iter < 1:
-            raise ParameterError(f"max_iter must be a whole number of 1 or more, and is {self.max_iter!r}.")
+            raise ParameterError(f"max_iter must be a whole number of 1 or more, but is {self.max_iter!r}.")
         require_choice(self, "link", tuple(LINKS))
         require_choice(self, "decision", DECISIONS)
         require_choice(self, "warm_start", (True, False))

@@ -441,7 +441,7 @@ class KernelPerceptron(ClassifierMixin, PrimalWeights):
                 isinstance(value, Integral) and not isinstance(value, bool) and int(value) >= 1
             ):
                 continue
-            raise ParameterError(f"{name} must be a whole number of {what}, at least 1, and is {value!r}.")
+            raise ParameterError(f"{name} must be a whole number of {what}, at least 1, but is {value!r}.")
         if self.budget is not None and self.averaging != "plain":
             raise ParameterError(
                 f"averaging={self.averaging!r} needs every row that was ever learned from, and budget={self.budget} "

@@ -305,7 +305,7 @@ class KernelQuantileRegression(RegressorMixin, PrimalWeights):
         for name in ("tol", "cache_size"):
             require_number(self, name, "a finite number above 0", lambda value: 0 < value < np.inf)
         if not isinstance(self.max_iter, Integral) or self.max_iter < -1:
-            raise ParameterError(f"max_iter must be a whole number, -1 for no limit, and is {self.max_iter!r}.")
+            raise ParameterError(f"max_iter must be a whole number, -1 for no limit, but is {self.max_iter!r}.")
         require_choice(self, "non_crossing", (True, False))
         try:
             levels = np.atleast_1d(np.asarray(self.quantiles, dtype=np.float64))
@@ -314,7 +314,7 @@ class KernelQuantileRegression(RegressorMixin, PrimalWeights):
         inside = levels.ndim == 1 and len(levels) > 0 and bool(((levels > 0) & (levels < 1)).all())
         if not inside or len(np.unique(levels)) < len(levels):
             raise ParameterError(
-                f"quantiles must be a number between 0 and 1, or several, each once, and is {self.quantiles!r}."
+                f"quantiles must be a number between 0 and 1, or several, each once, but is {self.quantiles!r}."
             )
         return levels
 

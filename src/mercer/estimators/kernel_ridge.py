@@ -339,7 +339,7 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, TargetWeights):
             return None
         if self.alpha not in CRITERIA:
             raise ParameterError(
-                f"alpha must be a number, one for each target, 'loo', 'gcv' or 'evidence', and is {self.alpha!r}."
+                f"alpha must be a number, one for each target, 'loo', 'gcv' or 'evidence', but is {self.alpha!r}."
             )
         return self.alpha
 
@@ -359,14 +359,14 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, TargetWeights):
         try:
             alpha = np.asarray(self.alpha, dtype=np.float64)
         except (TypeError, ValueError) as error:
-            raise ParameterError(f"alpha must be a number or one for each target, and is {self.alpha!r}.") from error
+            raise ParameterError(f"alpha must be a number or one for each target, but is {self.alpha!r}.") from error
         if alpha.ndim > 1 or alpha.size not in (1, n_targets):
             raise ParameterError(
-                f"alpha must be one number or one for each of the {n_targets} targets, and has the shape {alpha.shape}."
+                f"alpha must be one number or one for each of the {n_targets} targets, but has the shape {alpha.shape}."
             )
         wrong = alpha[~(np.isfinite(alpha) & (alpha >= 0))]
         if wrong.size:
-            raise ParameterError(f"alpha must be finite and at least 0, and is {wrong.flat[0]}.")
+            raise ParameterError(f"alpha must be finite and at least 0, but is {wrong.flat[0]}.")
         return np.broadcast_to(alpha.ravel(), n_targets) if alpha.size == 1 else alpha
 
 
@@ -386,9 +386,9 @@ def check_penalties(alphas: Any) -> Vector:
     try:
         found = np.asarray(alphas, dtype=np.float64)
     except (TypeError, ValueError) as error:
-        raise ParameterError(f"alphas must be numbers, and is {alphas!r}.") from error
+        raise ParameterError(f"alphas must be numbers, but is {alphas!r}.") from error
     if found.ndim != 1 or not found.size:
-        raise ParameterError(f"alphas must be a list of one number or more, and has the shape {found.shape}.")
+        raise ParameterError(f"alphas must be a list of one number or more, but has the shape {found.shape}.")
     wrong = found[~(np.isfinite(found) & (found >= 0))]
     if wrong.size:
         raise ParameterError(f"alphas must be finite and at least 0, and one is {wrong[0]}.")

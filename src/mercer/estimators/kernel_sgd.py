@@ -347,7 +347,7 @@ class KernelSGDClassifier(ClassifierMixin, SGDForms):
         for name in ("alpha", "tol"):
             require_number(self, name, "a finite number above 0", lambda value: 0 < value < np.inf)
         if not isinstance(self.max_iter, Integral) or self.max_iter < 1:
-            raise ParameterError(f"max_iter must be a whole number of passes, at least 1, and is {self.max_iter!r}.")
+            raise ParameterError(f"max_iter must be a whole number of passes, at least 1, but is {self.max_iter!r}.")
         loss = self._loss()
         check_own_loss(loss)
         if self.learning_rate == "damped" and not np.isfinite(loss.step_bound):
@@ -363,7 +363,7 @@ class KernelSGDClassifier(ClassifierMixin, SGDForms):
         map_ = self.feature_map
         if map_ not in ("auto", "identity", None) if isinstance(map_, str | None) else not hasattr(map_, "transform"):
             raise ParameterError(
-                f"feature_map must have fit and transform, or be 'identity', 'auto' or None, and is {map_!r}."
+                f"feature_map must have fit and transform, or be 'identity', 'auto' or None, but is {map_!r}."
             )
 
     def _check_columns(self, X: Any) -> None:
@@ -374,7 +374,7 @@ class KernelSGDClassifier(ClassifierMixin, SGDForms):
         most = np.inf if self._is_precomputed else least
         if len(shape) == 2 and not least <= shape[1] <= most:
             raise DataError(
-                f"with warm_start, X must have the {least} columns of the last fit, and has {shape[1]}; set "
+                f"with warm_start, X must have the {least} columns of the last fit, but has {shape[1]}; set "
                 "warm_start=False to begin anew."
             )
 
@@ -399,7 +399,7 @@ class KernelSGDClassifier(ClassifierMixin, SGDForms):
             )
         if go_on and not np.array_equal(classes, self.classes_):
             raise DataError(
-                f"with warm_start, y must have the classes of the last fit, {self.classes_[:10].tolist()}, and has "
+                f"with warm_start, y must have the classes of the last fit, {self.classes_[:10].tolist()}, but has "
                 f"{classes[:10].tolist()}; set warm_start=False to begin anew."
             )
 
@@ -411,7 +411,7 @@ class KernelSGDClassifier(ClassifierMixin, SGDForms):
             raise DataError(f"KernelSGDClassifier needs two classes at least, and classes is {found.tolist()}.")
         if not first and not np.array_equal(found, self.classes_):
             raise DataError(
-                f"classes must stay what they were in the first call, {self.classes_[:10].tolist()}, and are "
+                f"classes must stay what they were in the first call, {self.classes_[:10].tolist()}, but are "
                 f"{found[:10].tolist()}."
             )
         self.classes_ = found

@@ -226,7 +226,7 @@ class SVC(PairClassifier):
         require_number(self, "C", "a number above 0, or inf for a hard margin", lambda value: value > 0)
         require_choice(self, "fit_intercept", (True, False))
         if not is_among(self.solver, _SOLVERS):
-            raise ParameterError(f"solver must be one of {', '.join(map(repr, _SOLVERS))}, and is {self.solver!r}.")
+            raise ParameterError(f"solver must be one of {', '.join(map(repr, _SOLVERS))}, but is {self.solver!r}.")
         if np.isinf(self.C) and self.solver != "smo":
             raise ParameterError(f"C=inf is solved by solver='smo' only, and solver is {self.solver!r}; change one.")
 

@@ -34,7 +34,7 @@ def as_index(index: Any, n: int, what: str) -> Index:
         positions = np.flatnonzero(positions)
     if positions.ndim != 1 or (positions.size and positions.dtype.kind not in "iu"):
         raise DataError(
-            f"{what} must be a slice, a list of whole numbers or a mask of length {n}, and are an array of "
+            f"{what} must be a slice, a list of whole numbers or a mask of length {n}, but are an array of "
             f"{positions.dtype} of shape {positions.shape}."
         )
     if positions.size and (positions.min() < -n or positions.max() >= n):
@@ -48,7 +48,7 @@ def check_factor(V: Any, m: int) -> np.ndarray:
     if V.ndim not in (1, 2) or V.shape[0] != m:
         raise DataError(f"K has {m} columns, so it cannot multiply an array of shape {V.shape}.")
     if V.dtype.kind not in "fiub":
-        raise DataError(f"K multiplies arrays of real numbers, and was given one of {V.dtype}.")
+        raise DataError(f"K multiplies arrays of real numbers, not of {V.dtype}.")
     return V
 
 

@@ -30,7 +30,7 @@ def _as_matrix(K: Any) -> Array:
     array = np.asarray(K)
     if array.ndim != 2 or array.dtype.kind not in "fiub":
         raise DataError(
-            f"a precomputed kernel matrix must be a two-dimensional array of real numbers, and is {type(K).__name__} "
+            f"a precomputed kernel matrix must be a two-dimensional array of real numbers, but is {type(K).__name__} "
             f"of {array.dtype} and shape {np.shape(K)}."
         )
     return array if array.dtype in (np.float32, np.float64) else array.astype(np.float64)
@@ -47,7 +47,7 @@ def check_square(K: Any, name: str = "K") -> Array:
     array = _as_matrix(K)
     if array.shape[0] != array.shape[1]:
         raise DataError(
-            f"a precomputed {name} must be square, k(x_i, x_j) for all training rows, and has shape {array.shape}."
+            f"a precomputed {name} must be square, k(x_i, x_j) for all training rows, but has shape {array.shape}."
         )
     if array.size == 0:
         raise DataError(f"the precomputed {name} is empty: its shape is {array.shape}.")

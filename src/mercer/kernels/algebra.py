@@ -95,7 +95,7 @@ class Unary(Kernel):
     def __post_init__(self) -> None:
         super().__post_init__()
         if not isinstance(self.kernel, Kernel):
-            raise ParameterError(f"{type(self).__name__} takes a kernel, and got {self.kernel!r}.")
+            raise ParameterError(f"{type(self).__name__} takes a kernel, but got {self.kernel!r}.")
 
     def children(self) -> tuple[tuple[str, Expression], ...]:
         return (("kernel", self.kernel),)
@@ -158,7 +158,7 @@ class Power(Unary):
         super().__post_init__()
         e = self.exponent
         if isinstance(e, bool) or not isinstance(e, numbers.Real) or not 0 < as_float(e) < np.inf:
-            raise ParameterError(f"a kernel's exponent must be a finite number above 0, and is {short(e)}.")
+            raise ParameterError(f"a kernel's exponent must be a finite number above 0, but is {short(e)}.")
         object.__setattr__(self, "exponent", int(e) if float(e).is_integer() else float(e))
 
     def _expression(self) -> str:
@@ -251,7 +251,7 @@ class Combination(Kernel):
     def __post_init__(self) -> None:
         super().__post_init__()
         if len(self.terms) < 2 or not all(isinstance(t, Kernel) for t in self.terms):
-            raise ParameterError(f"{type(self).__name__} takes two or more kernels, and got {self.terms!r}.")
+            raise ParameterError(f"{type(self).__name__} takes two or more kernels, but got {self.terms!r}.")
         object.__setattr__(self, "terms", tuple(self.terms))
 
     def children(self) -> tuple[tuple[str, Expression], ...]:

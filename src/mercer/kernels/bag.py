@@ -226,7 +226,7 @@ class SetOf(MeanKernel):
     def __post_init__(self) -> None:
         super().__post_init__()
         if not isinstance(self.kernel, Kernel):
-            raise ParameterError(f"SetOf takes a kernel, and got {self.kernel!r}.")
+            raise ParameterError(f"SetOf takes a kernel, but got {self.kernel!r}.")
         if self.kernel.kind_of_rows() == "table":
             raise ParameterError(
                 f"SetOf takes a kernel on members of one kind, and {self.kernel!r} is for columns of several kinds."

@@ -152,11 +152,11 @@ class Expression(abc.ABC):
         try:
             theta = np.asarray(theta, dtype=float).ravel()
         except (TypeError, ValueError, OverflowError) as error:
-            raise ParameterError(f"theta must be numbers, and is {short(theta)}.") from error
+            raise ParameterError(f"theta must be numbers, but is {short(theta)}.") from error
         free = [p for p in self.parameters if p.free]
         if len(theta) != len(free) or not np.isfinite(theta).all():
             names = ", ".join(p.name for p in free) or "none"
-            raise ParameterError(f"theta must be {len(free)} finite numbers ({names}), and is {theta.tolist()}.")
+            raise ParameterError(f"theta must be {len(free)} finite numbers ({names}), but is {theta.tolist()}.")
         # A value that does not move keeps its digits, which its logarithm would change.
         moved = [(p, t) for p, t in zip(free, theta, strict=True) if t != p.theta]
         with np.errstate(over="ignore"):
@@ -198,7 +198,7 @@ class Expression(abc.ABC):
         [1.099]
         """
         if not all(isinstance(name, str) for name in names):
-            raise ParameterError(f"fixed() takes names of parameters, and got {short(names)}.")
+            raise ParameterError(f"fixed() takes names of parameters, but got {short(names)}.")
         names = names or tuple(whole_vector(p.name) for p in self.parameters)
         return self._tuned(dict.fromkeys(names))
 

@@ -65,7 +65,7 @@ def as_kernel(
     if callable(kernel):
         return from_function(kernel, pairwise=X is not None and takes_single_rows(kernel, X))
     raise ParameterError(
-        f"kernel must be a name, a kernel or a function of two blocks of rows, and is {kernel!r}; "
+        f"kernel must be a name, a kernel or a function of two blocks of rows, but is {kernel!r}; "
         f"names are {', '.join(NAMES)}."
     )
 
@@ -118,14 +118,14 @@ def check_rates(gamma: Any, degree: Any, coef0: Any) -> None:
         With what is wanted and the value.
     """
     if isinstance(gamma, str) and gamma not in ("scale", "auto"):
-        raise ParameterError(f"gamma must be a number, 'scale' or 'auto', and is {gamma!r}.")
+        raise ParameterError(f"gamma must be a number, 'scale' or 'auto', but is {gamma!r}.")
     # Kernels that have a gamma refuse 0.
     if not (gamma is None or isinstance(gamma, str) or (_is_finite(gamma) and gamma >= 0)):
-        raise ParameterError(f"gamma must be a finite number above 0, 'scale' or 'auto', and is {gamma!r}.")
+        raise ParameterError(f"gamma must be a finite number above 0, 'scale' or 'auto', but is {gamma!r}.")
     if not (_is_finite(degree) and degree >= 0):
-        raise ParameterError(f"degree must be a finite number of 0 or more, and is {degree!r}.")
+        raise ParameterError(f"degree must be a finite number of 0 or more, but is {degree!r}.")
     if not _is_finite(coef0):
-        raise ParameterError(f"coef0 must be a finite number, and is {coef0!r}.")
+        raise ParameterError(f"coef0 must be a finite number, but is {coef0!r}.")
 
 
 def _is_finite(value: Any) -> bool:
@@ -140,7 +140,7 @@ def _gamma(gamma: Any, X: Any) -> float:
             return 1.0 / X.shape[1]
         return rate_of_scale(X)
     if not gamma > 0:
-        raise ParameterError(f"gamma must be a finite number above 0, 'scale' or 'auto', and is {gamma!r}.")
+        raise ParameterError(f"gamma must be a finite number above 0, 'scale' or 'auto', but is {gamma!r}.")
     return float(gamma)
 
 

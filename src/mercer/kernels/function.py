@@ -159,7 +159,7 @@ class FromFunction(Kernel):
         object.__setattr__(self, "pairwise", flag("from_function", "pairwise", self.pairwise))
         if not isinstance(self.declared, str) or self.declared not in ("positive", "conditional", "indefinite"):
             raise ParameterError(
-                f'definiteness must be "positive", "conditional" or "indefinite", and is {short(self.declared)}.'
+                f'definiteness must be "positive", "conditional" or "indefinite", but is {short(self.declared)}.'
             )
 
     def _expression(self) -> str:

@@ -92,7 +92,7 @@ class Kernel(Expression):
             If the block would not fit the memory budget; raised before anything is allocated.
         """
         if out is not None and not isinstance(out, np.ndarray):
-            raise DataError(f"out must be a NumPy array of the block's shape, and is {short(out)}.")
+            raise DataError(f"out must be a NumPy array of the block's shape, but is {short(out)}.")
         left = Rows(X)
         plan = Plan(self, left, left if Z is None else Rows(Z), None if out is None else out.dtype)
         return plan.dense(out, checked=True)
@@ -161,7 +161,7 @@ class Kernel(Expression):
         plan = Plan(self, left, left if Z is None else Rows(Z))
         weights = np.asarray(dK)
         if weights.shape != plan.shape:
-            raise DataError(f"dK must have the shape of the block, {plan.shape}, and has {weights.shape}.")
+            raise DataError(f"dK must have the shape of the block, {plan.shape}, but has {weights.shape}.")
         return plan.pull(weights)
 
     def cost(self, n: int, m: int, d: int = 1) -> Cost:

@@ -40,7 +40,7 @@ def product_of(columns: Mapping[Any, Kernel]) -> Kernel:
     [[1.0, 0.2394], [0.2394, 1.0]]
     """
     if not isinstance(columns, Mapping) or not columns:
-        raise ParameterError(f"product_of takes a kernel for each column, as {{column: kernel}}, and got {columns!r}.")
+        raise ParameterError(f"product_of takes a kernel for each column, as {{column: kernel}}, but got {columns!r}.")
     for column, kernel in columns.items():
         if not isinstance(kernel, Kernel):
             raise ParameterError(f"product_of: what stands for the column {column!r} is no kernel, but {kernel!r}.")

@@ -50,7 +50,7 @@ class On(Unary):
         try:
             chosen = tuple(_column(c) for c in chosen)
         except TypeError as error:
-            raise ParameterError(f"columns must be positions or names, and are {short(self.columns)}.") from error
+            raise ParameterError(f"columns must be positions or names, but are {short(self.columns)}.") from error
         if not chosen:
             raise ParameterError("on() needs at least one column.")
         object.__setattr__(self, "columns", chosen)
@@ -174,7 +174,7 @@ class ScaledBy(Unary):
         if values.shape != (rows.n,) or not np.isfinite(values).all():
             seen = f"an array of shape {values.shape}" if values.shape != (rows.n,) else "NaN or an infinity"
             raise DataError(
-                f"the function {_name(self.function)} must return {rows.n} finite numbers, one a row, and returned "
+                f"the function {_name(self.function)} must return {rows.n} finite numbers, one a row, but returned "
                 f"{seen}."
             )
         return values

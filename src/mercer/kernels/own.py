@@ -340,7 +340,7 @@ class PairKernel(PackedPairs):
             return float(value)
         except (TypeError, ValueError) as error:
             raise KernelValueError(
-                f"{type(self).__name__}.compare must return a number, and returned {type(value).__name__}."
+                f"{type(self).__name__}.compare must return a number, but returned {type(value).__name__}."
             ) from error
 
     def _pull_pairs(self, left: Packed, right: Packed, weights: Array) -> Array:
@@ -353,7 +353,7 @@ class PairKernel(PackedPairs):
             if slopes.shape != total.shape:
                 raise KernelValueError(
                     f"{type(self).__name__}.slopes must return a number for each of the {len(total)} tunable numbers, "
-                    f"and returned {len(slopes)}."
+                    f"but returned {len(slopes)}."
                 )
             np.add(total, weights[i, j] * slopes, out=total)
 

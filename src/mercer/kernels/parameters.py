@@ -120,7 +120,7 @@ def check_number(kernel: str, name: str, value: Any, info: Mapping[str, Any]) ->
         values = _real_numbers(value)
         if values is None:
             raise ParameterError(
-                f"{kernel}: {name} must be a number or a list with one number a column, and is {short(value)}."
+                f"{kernel}: {name} must be a number or a list with one number a column, but is {short(value)}."
             )
         if type(value) is tuple and all(type(v) is float for v in value):
             # The very tuple comes back, so that scikit-learn's clone finds what it passed in.
@@ -132,7 +132,7 @@ def check_number(kernel: str, name: str, value: Any, info: Mapping[str, Any]) ->
         return checked
     if isinstance(value, bool) or not isinstance(value, numbers.Real):
         wanted = " or ".join(["a number", *map(repr, info["rules"])])
-        raise ParameterError(f"{kernel}: {name} must be {wanted}, and is {short(value)}.")
+        raise ParameterError(f"{kernel}: {name} must be {wanted}, but is {short(value)}.")
     value = as_float(value)
     _check_range(kernel, name, value, info)
     return value
@@ -159,9 +159,9 @@ def whole(kernel: str, name: str, value: Any, allowed: str, low: int = 1, high: 
     real = isinstance(value, numbers.Real) and not isinstance(value, bool)
     # Whole numbers may be beyond all floats.
     if not real or not (isinstance(value, numbers.Integral) or as_float(value).is_integer()) or value < low:
-        raise ParameterError(f"{kernel}: {name} must be {allowed}, and is {short(value)}.")
+        raise ParameterError(f"{kernel}: {name} must be {allowed}, but is {short(value)}.")
     if value > high:
-        raise ParameterError(f"{kernel}: {name} must be at most {high}, and is {short(value)}.")
+        raise ParameterError(f"{kernel}: {name} must be at most {high}, but is {short(value)}.")
     return int(value)
 
 
@@ -180,28 +180,28 @@ def as_float(value: Any) -> float:
 def one_of(kernel: str, name: str, value: Any, allowed: tuple[str, ...]) -> str:
     """``value`` as one of some words."""
     if not isinstance(value, str) or value not in allowed:
-        raise ParameterError(f"{kernel}: {name} must be one of {', '.join(allowed)}, and is {short(value)}.")
+        raise ParameterError(f"{kernel}: {name} must be one of {', '.join(allowed)}, but is {short(value)}.")
     return str(value)
 
 
 def flag(kernel: str, name: str, value: Any) -> bool:
     """``value`` as a bool."""
     if not isinstance(value, (bool, np.bool_)):
-        raise ParameterError(f"{kernel}: {name} must be True or False, and is {short(value)}.")
+        raise ParameterError(f"{kernel}: {name} must be True or False, but is {short(value)}.")
     return bool(value)
 
 
 def positive(kernel: str, name: str, value: Any, allowed: str, high: float = math.inf) -> float:
     """``value`` as a float above 0 and at most ``high``; ``allowed`` says in words what it may be."""
     if isinstance(value, bool) or not isinstance(value, numbers.Real) or not 0 < as_float(value) <= high:
-        raise ParameterError(f"{kernel}: {name} must be {allowed}, and is {short(value)}.")
+        raise ParameterError(f"{kernel}: {name} must be {allowed}, but is {short(value)}.")
     return as_float(value)
 
 
 def check_function(method: str, function: Any) -> None:
     """Raise unless ``function`` can be part of a kernel, which is a value: callable and hashable."""
     if not callable(function):
-        raise ParameterError(f"{method}() takes a function, and got {function!r}.")
+        raise ParameterError(f"{method}() takes a function, but got {function!r}.")
     if not isinstance(function, Hashable):
         raise ParameterError(
             f"{method}() takes a function that can be hashed, since a kernel is a value, and {type(function).__name__} "
@@ -213,11 +213,11 @@ def _check_range(kernel: str, name: str, value: float, info: Mapping[str, Any]) 
     low, closed = info["low"], info["closed"]
     if not math.isfinite(value) or value < low or (value == low and not closed):
         wanted = "finite" if low == -math.inf else f"finite and {'at least' if closed else 'above'} {low:g}"
-        raise ParameterError(f"{kernel}: {name} must be {wanted}, and is {short(value)}.")
+        raise ParameterError(f"{kernel}: {name} must be {wanted}, but is {short(value)}.")
     if value and info["transform"] == "log" and not _SMALLEST < value < 1 / _SMALLEST:
         raise ParameterError(
             f"{kernel}: {name} must lie between {_SMALLEST:g} and {1 / _SMALLEST:g}, where its square is a number, "
-            f"and is {short(value)}."
+            f"but is {short(value)}."
         )
 
 
@@ -226,7 +226,7 @@ def check_bounds(name: str, bounds: Any) -> Bounds:
     try:
         low, high = (as_float(b) for b in bounds)
     except (TypeError, ValueError) as error:
-        raise ParameterError(f"bounds of {name} must be a pair (low, high), and are {short(bounds)}.") from error
+        raise ParameterError(f"bounds of {name} must be a pair (low, high), but are {short(bounds)}.") from error
     if not (math.isfinite(low) and math.isfinite(high) and low < high):
-        raise ParameterError(f"bounds of {name} must be finite with low < high, and are {short(bounds)}.")
+        raise ParameterError(f"bounds of {name} must be finite with low < high, but are {short(bounds)}.")
     return low, high

@@ -241,7 +241,7 @@ class _Reader:
             self._fail(node, "exp takes one kernel, as in exp(Linear()).")
         kernel = self._value(node.args[0])
         if not isinstance(kernel, Kernel):
-            self._fail(node, f"exp takes a kernel, as in exp(Linear()), and got {self._source(node.args[0])!r}.")
+            self._fail(node, f"exp takes a kernel, as in exp(Linear()), but got {self._source(node.args[0])!r}.")
         return exp(kernel)
 
     def _method(self, node: ast.Call, function: ast.Attribute) -> Any:

@@ -43,7 +43,7 @@ def count(X: Any) -> int:
     """The number of rows of anything that has some."""
     shape = getattr(X, "shape", None)
     if shape == () or not (shape or hasattr(X, "__len__")):
-        raise DataError(f"X must be a table, or a sequence of rows, and is {X!r}.")
+        raise DataError(f"X must be a table, or a sequence of rows, but is {X!r}.")
     n = int(shape[0]) if shape else len(X)
     if n == 0:
         raise DataError(f"X is empty: {f'its shape is {shape}' if shape else 'it has no rows'}.")

@@ -100,11 +100,11 @@ def _source(K: Any, X: Any) -> tuple[Fill, int, DTypeLike, Kernel | None]:
         raise ParameterError("X is for a kernel; a matrix has its rows already.")
     if hasattr(K, "fill") and hasattr(K, "symmetric"):
         if K.shape[0] != K.shape[1]:
-            raise DataError(f"K must be square, and has the shape {K.shape}.")
+            raise DataError(f"K must be square, but has the shape {K.shape}.")
         return K.fill, K.shape[0], K.dtype, getattr(K, "kernel", None)
     matrix = np.asarray(K)
     if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1] or matrix.dtype.kind not in "fiub":
-        raise DataError(f"K must be a square array of numbers, and is one of {matrix.dtype} of shape {matrix.shape}.")
+        raise DataError(f"K must be a square array of numbers, but is one of {matrix.dtype} of shape {matrix.shape}.")
     matrix = matrix if matrix.dtype in (np.float32, np.float64) else matrix.astype(np.float64)
     # An alignment does not depend on the scale; a power of two near that of K keeps squares in range.
     power = -int(np.frexp(max(matrix.max(initial=0.0), -matrix.min(initial=0.0)))[1])

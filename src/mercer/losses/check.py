@@ -94,7 +94,7 @@ def _require_numbers(loss: Loss, t: Vector, f: Vector, wanted: str) -> None:
         if bad.any():
             at = int(np.argmax(bad))
             raise ParameterError(
-                f"{loss.name}.{part} must {wanted}{', 0 or more' if part == 'curvature' else ''}, and is {found[at]} "
+                f"{loss.name}.{part} must {wanted}{', 0 or more' if part == 'curvature' else ''}, but is {found[at]} "
                 f"for the target {t[at]:g} and the prediction {f[at]:g}."
             )
 

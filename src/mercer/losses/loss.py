@@ -250,5 +250,5 @@ def require(loss: str, name: str, value: Any, wanted: str, accepts: Callable[[fl
     2.0
     """
     if not isinstance(value, Real) or isinstance(value, bool) or not accepts(float(value)):
-        raise ParameterError(f"{loss}: {name} must be {wanted}, and is {value!r}.")
+        raise ParameterError(f"{loss}: {name} must be {wanted}, but is {value!r}.")
     return float(value)

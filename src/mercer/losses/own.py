@@ -57,7 +57,7 @@ class OwnLoss(Loss):
         targets = getattr(given, "targets", "numbers")
         known = [kind for kind in _TARGETS if kind == targets]
         if not known:
-            raise ParameterError(f"{self.name}.targets must be one of {', '.join(_TARGETS)}, and is {targets!r}.")
+            raise ParameterError(f"{self.name}.targets must be one of {', '.join(_TARGETS)}, but is {targets!r}.")
         self.targets = known[0]
         if hasattr(given, "step_bound"):
             wanted = "a finite number above 0"
@@ -112,11 +112,11 @@ class OwnLoss(Loss):
             array = np.asarray(found, dtype=np.float64)
         except (TypeError, ValueError) as error:
             raise ParameterError(
-                f"{self.name}.{part} must return an array of numbers, and returned {found!r}."
+                f"{self.name}.{part} must return an array of numbers, but returned {found!r}."
             ) from error
         if array.shape != np.shape(like):
             raise ParameterError(
-                f"{self.name}.{part} must return one number for each of its arguments' {np.shape(like)}, and returned "
+                f"{self.name}.{part} must return one number for each of its arguments' {np.shape(like)}, but returned "
                 f"the shape {array.shape}; sums and means are taken elsewhere."
             )
         return array

@@ -308,7 +308,7 @@ def as_penalty(penalty: Any) -> Penalty:
         return OwnPenalty(penalty)
     raise ParameterError(
         f"regularizer must be 'l2', 'norm', a penalty such as mercer.losses.Ball(1.0), or a function of the norm, "
-        f"and is {penalty!r}."
+        f"but is {penalty!r}."
     )
 
 
@@ -336,7 +336,7 @@ def check_penalty(penalty: Penalty) -> None:
     norms = np.concatenate([[0.0], np.geomspace(1e-6, 1e6, 97)])
     values = np.array([penalty.value(float(t)) for t in norms])
     if not math.isfinite(values[0]):
-        raise ParameterError(f"the penalty {penalty!r} must be finite at the norm 0, and is {values[0]}.")
+        raise ParameterError(f"the penalty {penalty!r} must be finite at the norm 0, but is {values[0]}.")
     if (values == values[0]).all():
         raise ParameterError(f"the penalty {penalty!r} is {values[0]:g} for every norm, so that it penalises nothing.")
     with np.errstate(invalid="ignore"):

@@ -131,7 +131,7 @@ class NystroemMap(FeatureMap):
         m = min(whole("NystroemMap", "n_components", self.n_components, "a whole number of at least 1"), X.shape[0])
         choices = (*_CHOICES, "kmeans")
         if not isinstance(self.method, str) or self.method not in choices:
-            raise ParameterError(f"method must be one of {', '.join(map(repr, choices))}, and is {self.method!r}.")
+            raise ParameterError(f"method must be one of {', '.join(map(repr, choices))}, but is {self.method!r}.")
         if self.method == "kmeans" and isinstance(X, (Objects, MixedRows)):
             raise DataError('method="kmeans" needs rows of numbers, and X holds objects; choose another method.')
         rng = generator(self.random_state)

@@ -111,7 +111,7 @@ class RandomFourierMap(FeatureMap):
         count = whole(type(self).__name__, "n_components", self.n_components, "a whole number of at least 1")
         if not isinstance(kernel, RBF | Matern | Laplacian | ArcCosine):
             raise ParameterError(
-                f"RandomFourierMap takes the kernels RBF, Matern, Laplacian and ArcCosine, and got {kernel!r}. "
+                f"RandomFourierMap takes the kernels RBF, Matern, Laplacian and ArcCosine, but got {kernel!r}. "
                 "For polynomials there is CountSketchMap."
             )
         if self.orthogonal and isinstance(kernel, Laplacian):

@@ -180,7 +180,7 @@ def _the_list(lists: dict[str, Any]) -> tuple[str, tuple[float, ...]]:
         if not isinstance(value, Real) or isinstance(value, bool | np.bool_) or not np.isfinite(float(value)):
             hard = name == "C" and isinstance(value, Real) and value == np.inf
             advice = " A hard margin, C=inf, is a fit of its own." if hard else ""
-            raise ParameterError(f"{names} must hold finite numbers, and holds {value!r}.{advice}")
+            raise ParameterError(f"{names} must hold finite numbers, but holds {value!r}.{advice}")
     return name, tuple(float(value) for value in found)
 
 
@@ -189,7 +189,7 @@ def _prototype(estimator: Any, parameter: str, parameters: dict[str, Any]) -> An
     if estimator is None:
         estimator = SVC()
     if not isinstance(estimator, PairClassifier | SingleExpansion):
-        raise ParameterError(f"estimator must be an SVC, NuSVC, SVR, NuSVR or OneClassSVM, and is {estimator!r}.")
+        raise ParameterError(f"estimator must be an SVC, NuSVC, SVR, NuSVR or OneClassSVM, but is {estimator!r}.")
     known = estimator.get_params(deep=False)
     for name in (parameter, *parameters):
         if name not in known and "__" not in name:

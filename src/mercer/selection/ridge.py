@@ -85,7 +85,7 @@ class RidgePath(Sequence[KernelRidge]):
             If there is no such criterion.
         """
         if criterion not in CRITERIA:
-            raise ParameterError(f"criterion must be 'loo', 'gcv' or 'evidence', and is {criterion!r}.")
+            raise ParameterError(f"criterion must be 'loo', 'gcv' or 'evidence', but is {criterion!r}.")
         values = self._in_order(criterion).reshape(len(self), -1).sum(axis=1)
         return self.models[int((-values if criterion == "evidence" else values).argmin())]
 
@@ -202,7 +202,7 @@ def _prototype(estimator: Any, parameters: dict[str, Any]) -> KernelRidge:
     """A new estimator with the parameters, all but the penalty."""
     estimator = KernelRidge() if estimator is None else estimator
     if not isinstance(estimator, KernelRidge):
-        raise ParameterError(f"estimator must be a KernelRidge, and is {estimator!r}.")
+        raise ParameterError(f"estimator must be a KernelRidge, but is {estimator!r}.")
     known = estimator.get_params(deep=False)
     for name in parameters:
         if name not in known and "__" not in name:

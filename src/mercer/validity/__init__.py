@@ -108,7 +108,7 @@ def check(
     """
     for name, value in (("ridge", ridge), ("tolerance", tolerance)):
         if value is not None and not 0 < value < np.inf:
-            raise ParameterError(f"{name} must be a number above 0, and is {value!r}.")
+            raise ParameterError(f"{name} must be a number above 0, but is {value!r}.")
     operand = Operand.of(kernel_or_gram, X)
     rng = np.random.default_rng(random_state)
     if _takes_all(operand.n, full_spectrum_up_to):

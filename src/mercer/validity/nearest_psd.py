@@ -111,7 +111,7 @@ def nearest(K: Any, method: Method = "clip") -> NearestMatrix:
 different rows are as they were. The matrix moved by 1.41421 in the Frobenius norm, 44.7 % of its size.
     """
     if method not in get_args(Method):
-        raise ParameterError(f"method must be one of {', '.join(map(repr, get_args(Method)))}, and is {method!r}.")
+        raise ParameterError(f"method must be one of {', '.join(map(repr, get_args(Method)))}, but is {method!r}.")
     operand = Operand.of(K)
     require(5 * 8 * operand.n**2, f"the eigenvectors of a {operand.n} x {operand.n} matrix")
     before = operand.dense()

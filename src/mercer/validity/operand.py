@@ -56,7 +56,7 @@ class Operand:
         gram = source if isinstance(source, (Gram, PrecomputedGram)) else PrecomputedGram(_as_matrix(source))
         if gram.shape[0] != gram.shape[1]:
             raise DataError(
-                f"the matrix must be square, k(x_i, x_j) for all pairs of rows, and has shape {gram.shape}."
+                f"the matrix must be square, k(x_i, x_j) for all pairs of rows, but has shape {gram.shape}."
             )
         if gram.shape[0] == 0:
             raise DataError("the matrix is empty: its shape is (0, 0). At least one row is needed.")
@@ -141,9 +141,9 @@ def _as_matrix(source: Any) -> AnyArray:
         raise DataError("the matrix is sparse; pass it as an array: K.toarray().")
     K = np.asarray(source)
     if K.ndim != 2:
-        raise DataError(f"the matrix must have two dimensions, and has shape {K.shape}.")
+        raise DataError(f"the matrix must have two dimensions, but has shape {K.shape}.")
     if K.dtype.kind not in "biuf":
-        raise DataError(f"the matrix must hold real numbers, and holds {K.dtype}; convert it to float64.")
+        raise DataError(f"the matrix must hold real numbers, but holds {K.dtype}; convert it to float64.")
     K = K if K.dtype in (np.float32, np.float64) else K.astype(np.float64)
     for rows in _strips(len(K)):
         _check_finite(K[rows], rows.start)

@@ -204,7 +204,7 @@ def test_limit_start_and_gap(rng):
     loose = solve_by_projected_gradient(problem, tol=1e-2, accelerated=True).certificate
     tight = solve_by_projected_gradient(problem, tol=1e-2, stop="gap", accelerated=True).certificate
     assert tight.relative_gap <= 1e-2 and tight.iterations >= loose.iterations
-    with pytest.raises(ParameterError, match="'kkt' or 'gap', and is 'soon'"):
+    with pytest.raises(ParameterError, match="'kkt' or 'gap', but is 'soon'"):
         solve_by_projected_gradient(problem, stop="soon")
 
 

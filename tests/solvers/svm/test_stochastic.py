@@ -238,8 +238,8 @@ def test_what_makes_no_sense_is_refused(rng):
     rows = FeatureRows(X)
     for error, words, arguments in [
         (DataError, r"40 rows need a class and a weight each.*\(39,\)", (rows, codes[:39], ONE, v, 1.0)),
-        (DataError, "above 0, and reach from 0.0", (rows, codes, ONE, 0 * v, 1.0)),
-        (ParameterError, "alpha must be a finite number above 0, and is -1", (rows, codes, ONE, v, -1.0)),
+        (DataError, "above 0, but reach from 0.0", (rows, codes, ONE, 0 * v, 1.0)),
+        (ParameterError, "alpha must be a finite number above 0, but is -1", (rows, codes, ONE, v, -1.0)),
         (ParameterError, "one of labels -1 and 1, and 'squared'", (rows, codes, ONE, v, 1.0, as_loss("squared"))),
     ]:
         with pytest.raises(error, match=words):

@@ -133,7 +133,7 @@ def check_start(init: Any, k: int, X: Any, precomputed: bool) -> None:
     """Raise if ``init`` is no start of k clusters of the rows ``X``."""
     if isinstance(init, str):
         if init not in _WORDS:
-            raise ParameterError(f"init must be 'k-means++', 'random' or an array, and is {init!r}.")
+            raise ParameterError(f"init must be 'k-means++', 'random' or an array, but is {init!r}.")
         return
     try:
         given = np.asarray(init)
@@ -145,7 +145,7 @@ def check_start(init: Any, k: int, X: Any, precomputed: bool) -> None:
         what = "positions of rows" if len(given) == k else "labels"
         if given.min() < 0 or given.max() > top:
             raise ParameterError(
-                f"init holds {what}, which go from 0 to {top}, and reaches from {given.min()} to {given.max()}."
+                f"init holds {what}, which go from 0 to {top}, but reaches from {given.min()} to {given.max()}."
             )
         return
     if given.shape == (k, d) and given.dtype.kind in "iuf" and not precomputed:

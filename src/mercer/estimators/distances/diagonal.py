@@ -32,7 +32,7 @@ def diagonal_of_new(given: Any, own: Vector, m: int, dtype: np.dtype, way_out: s
         diagonal = np.asarray(given, dtype=np.float64)
         if diagonal.shape != (m,) or not np.isfinite(diagonal).all():
             raise DataError(
-                f"diagonal must be {m} finite numbers, k(x, x) of each new row, and has the shape "
+                f"diagonal must be {m} finite numbers, k(x, x) of each new row, but has the shape "
                 f"{diagonal.shape}" + ("." if np.isfinite(diagonal).all() else " and entries that are not finite.")
             )
         return diagonal

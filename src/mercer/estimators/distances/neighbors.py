@@ -144,7 +144,7 @@ class KernelNeighbors(KernelEstimator):
         graph : csr_matrix of shape (n, n_samples)
         """
         if mode not in ("connectivity", "distance"):
-            raise ParameterError(f"mode must be 'connectivity' or 'distance', and is {mode!r}.")
+            raise ParameterError(f"mode must be 'connectivity' or 'distance', but is {mode!r}.")
         if mode == "distance":
             values, indices = self.kneighbors(X, n_neighbors, diagonal=diagonal)
         else:
@@ -161,7 +161,7 @@ class KernelNeighbors(KernelEstimator):
             self.weights is None or (isinstance(self.weights, str) and self.weights in ("uniform", "distance"))
         ):
             raise ParameterError(
-                f"weights must be 'uniform', 'distance', None or a function of distances, and is {self.weights!r}."
+                f"weights must be 'uniform', 'distance', None or a function of distances, but is {self.weights!r}."
             )
 
     def _keep(self, X: Any) -> None:
@@ -243,5 +243,5 @@ def check_count(value: Any) -> int:
     3
     """
     if isinstance(value, bool) or not isinstance(value, Integral) or int(value) < 1:
-        raise ParameterError(f"n_neighbors must be a whole number of 1 or more, and is {value!r}.")
+        raise ParameterError(f"n_neighbors must be a whole number of 1 or more, but is {value!r}.")
     return int(value)

@@ -228,7 +228,7 @@ class BinaryParts(LatentPredictions):
         if not shared and theta.size != self.theta_.size:
             raise ParameterError(
                 f"theta must have {self.theta_.size // count} entries, for all {count} classifiers, or "
-                f"{self.theta_.size}, and has {theta.size}."
+                f"{self.theta_.size}, but has {theta.size}."
             )
         each = np.tile(theta, (count, 1)) if shared else theta.reshape(count, -1)
         pairs = zip(self.estimators_, each, strict=True)

@@ -29,11 +29,11 @@ def check_search(learner: Any) -> None:
     if not callable(learner.optimizer) and not is_among(learner.optimizer, ("fmin_l_bfgs_b", None)):
         raise ParameterError(
             f"optimizer must be 'fmin_l_bfgs_b', a function (objective, start, bounds) -> (theta, value), or None to "
-            f"keep the hyper-parameters as they are, and is {learner.optimizer!r}."
+            f"keep the hyper-parameters as they are, but is {learner.optimizer!r}."
         )
     restarts = learner.n_restarts_optimizer
     if not isinstance(restarts, (int, np.integer)) or isinstance(restarts, bool) or restarts < 0:
-        raise ParameterError(f"n_restarts_optimizer must be a whole number of at least 0, and is {restarts!r}.")
+        raise ParameterError(f"n_restarts_optimizer must be a whole number of at least 0, but is {restarts!r}.")
     require_seed(learner)
 
 
@@ -48,7 +48,7 @@ def row_variances(alpha: Any, n: int) -> Vector:
     try:
         values = np.asarray(alpha, dtype=np.float64)
     except (TypeError, ValueError) as error:
-        raise ParameterError(f"alpha must be a number or one for each row, and is {alpha!r}.") from error
+        raise ParameterError(f"alpha must be a number or one for each row, but is {alpha!r}.") from error
     if values.ndim > 1 or values.size not in (1, n):
         raise ParameterError(
             f"alpha must be a scalar or an array with as many entries as y: there are {n} rows, and its shape is "
@@ -56,7 +56,7 @@ def row_variances(alpha: Any, n: int) -> Vector:
         )
     wrong = values[~(np.isfinite(values) & (values >= 0))]
     if wrong.size:
-        raise ParameterError(f"alpha must be finite and at least 0, and is {wrong.flat[0]}.")
+        raise ParameterError(f"alpha must be finite and at least 0, but is {wrong.flat[0]}.")
     return np.broadcast_to(values.ravel(), n).copy() if values.size == 1 else values.copy()
 
 
@@ -68,11 +68,11 @@ def noise_parameter(noise: Any, bounds: Any) -> Parameter | None:
     real = isinstance(noise, (int, float, np.integer, np.floating)) and not isinstance(noise, bool)
     if not real or not 0 < noise < np.inf:
         raise ParameterError(
-            f"noise must be the variance that its search starts from, above 0, or None, and is {noise!r}. For a known "
+            f"noise must be the variance that its search starts from, above 0, or None, but is {noise!r}. For a known "
             "variance pass alpha."
         )
     if low <= 0:
-        raise ParameterError(f"noise_bounds must be above 0, and are {bounds!r}.")
+        raise ParameterError(f"noise_bounds must be above 0, but are {bounds!r}.")
     return Parameter("noise", float(noise), (low, high), "log", True)
 
 
@@ -130,7 +130,7 @@ def require_observation(observation: Any) -> None:
     """Raise ParameterError unless ``observation`` is True, False or None."""
     if observation is not None and not isinstance(observation, (bool, np.bool_)):
         raise ParameterError(
-            f"observation must be True (variances of new observations), False (of the function) or None, and is "
+            f"observation must be True (variances of new observations), False (of the function) or None, but is "
             f"{observation!r}."
         )
 

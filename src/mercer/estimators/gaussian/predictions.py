@@ -214,7 +214,7 @@ class GaussianPredictions(PrimalWeights):
         ndarray of shape (m, n_samples) or (m, n_targets, n_samples)
         """
         if not isinstance(n_samples, (int, np.integer)) or isinstance(n_samples, bool) or n_samples < 1:
-            raise ParameterError(f"n_samples must be a whole number of at least 1, and is {n_samples!r}.")
+            raise ParameterError(f"n_samples must be a whole number of at least 1, but is {n_samples!r}.")
         random = check_random_state(random_state)
         mean, covariance = self.predict(X, return_cov=True)
         if mean.ndim == 1:
@@ -305,7 +305,7 @@ class GaussianPredictions(PrimalWeights):
         wanted = (X.shape[0], *self.y_train_.shape[1:])
         if targets.shape != wanted:
             raise DataError(
-                f"y must have the shape {wanted} for these rows and the targets of the fit, and has {targets.shape}."
+                f"y must have the shape {wanted} for these rows and the targets of the fit, but has {targets.shape}."
             )
         if sp.issparse(X) != sp.issparse(self.X_train_):
             raise DataError("new rows must be sparse if those of the fit are, and dense if those are dense.")

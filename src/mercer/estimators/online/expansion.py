@@ -122,7 +122,7 @@ class OnlineExpansion(PrimalWeights, ABC):
                 isinstance(value, Integral) and not isinstance(value, bool) and int(value) >= 1
             ):
                 continue
-            raise ParameterError(f"{name} must be a whole number of {what}, at least 1, and is {value!r}.")
+            raise ParameterError(f"{name} must be a whole number of {what}, at least 1, but is {value!r}.")
 
     def _refuse_precomputed(self) -> None:
         if self._is_precomputed:

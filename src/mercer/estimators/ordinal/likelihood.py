@@ -269,7 +269,7 @@ class OrdinalLikelihood(LatentWeights):
         f = None if latent is None else _as_numbers(latent, "latent", rows.shape[0], "one for each row of X")
         if f is not None and not np.isfinite(f).all():
             bad = int(np.argmin(np.isfinite(f)))
-            raise ParameterError(f"latent must be finite, and is {f[bad]} in row {bad}; pass numbers only.")
+            raise ParameterError(f"latent must be finite, but is {f[bad]} in row {bad}; pass numbers only.")
         f = self.latent(X) if f is None else f
         slope = float(self.slope_)
         with np.errstate(over="ignore"):
@@ -287,7 +287,7 @@ def _as_numbers(values: Any, name: str, length: int, meaning: str) -> Vector:
     try:
         numbers = np.asarray(values, dtype=np.float64)
     except (TypeError, ValueError) as error:
-        raise ParameterError(f"{name} must be {length} numbers ({meaning}), and is {values!r:.80}.") from error
+        raise ParameterError(f"{name} must be {length} numbers ({meaning}), but is {values!r:.80}.") from error
     if numbers.shape != (length,):
         raise ParameterError(
             f"{name} has the shape {numbers.shape}, and must be of shape ({length},): {meaning}. Pass a vector."
@@ -301,6 +301,6 @@ def _as_cuts(thresholds: Any, k: int) -> Vector:
     # Infinite neighbours have no difference.
     if np.isnan(cuts).any() or (cuts[1:] < cuts[:-1]).any():
         raise ParameterError(
-            f"thresholds must be numbers in ascending order, and are {cuts[:20].tolist()}; sort them, and replace NaN."
+            f"thresholds must be numbers in ascending order, but are {cuts[:20].tolist()}; sort them, and replace NaN."
         )
     return cuts

@@ -137,7 +137,7 @@ def _as_classes(classes: Any) -> np.ndarray:
     names = np.asarray(classes) if np.ndim(classes) == 1 else np.empty(0)
     if len(names) < 2 or len(set(names.tolist())) < len(names):
         raise ParameterError(
-            'classes must be two or more different labels from the lowest to the highest, or "sorted", and is '
+            'classes must be two or more different labels from the lowest to the highest, or "sorted", but is '
             f"{classes!r}."
         )
     return names

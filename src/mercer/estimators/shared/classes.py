@@ -46,7 +46,7 @@ def all_classes(learner: str, classes: Any, before: np.ndarray | None) -> np.nda
     require_two_classes(learner, found, "classes")
     if before is not None and not np.array_equal(found, before):
         raise DataError(
-            f"classes must stay what they were in the first call, {before[:10].tolist()}, and are "
+            f"classes must stay what they were in the first call, {before[:10].tolist()}, but are "
             f"{found[:10].tolist()}."
         )
     return found

@@ -21,7 +21,7 @@ def require_number(learner: Any, name: str, wanted: str, accepts: Callable[[floa
     """
     value = getattr(learner, name)
     if not isinstance(value, Real) or isinstance(value, bool) or not accepts(float(value)):
-        raise ParameterError(f"{name} must be {wanted}, and is {value!r}." + (f" {advice}" if advice else ""))
+        raise ParameterError(f"{name} must be {wanted}, but is {value!r}." + (f" {advice}" if advice else ""))
 
 
 def is_among(value: Any, choices: Collection[Any]) -> bool:
@@ -46,7 +46,7 @@ def require_choice(learner: Any, name: str, choices: Collection[Any]) -> None:
     value = getattr(learner, name)
     if not is_among(value, choices):
         *others, last = map(repr, choices)
-        raise ParameterError(f"{name} must be {', '.join(others)} or {last}, and is {value!r}.")
+        raise ParameterError(f"{name} must be {', '.join(others)} or {last}, but is {value!r}.")
 
 
 def require_slope(learner: Any) -> None:
@@ -61,7 +61,7 @@ def require_slope(learner: Any) -> None:
     if isinstance(slope, str) and slope == "evidence":
         return
     if not isinstance(slope, Real) or isinstance(slope, bool) or not 0 < float(slope) < float("inf"):
-        raise ParameterError(f"slope must be a finite number above 0 or 'evidence', and is {slope!r}.")
+        raise ParameterError(f"slope must be a finite number above 0 or 'evidence', but is {slope!r}.")
 
 
 def require_seed(learner: Any) -> None:
@@ -76,6 +76,6 @@ def require_seed(learner: Any) -> None:
         check_random_state(learner.random_state)
     except ValueError as error:
         raise ParameterError(
-            f"random_state must be a whole number of 0 or more, a numpy RandomState or None, and is "
+            f"random_state must be a whole number of 0 or more, a numpy RandomState or None, but is "
             f"{learner.random_state!r}."
         ) from error

@@ -28,7 +28,7 @@ class FittedKernel:
         if value is None and context.model._needs_no_kernel:
             return
         if not isinstance(value, Kernel):
-            raise DataError(f"{what} must be a kernel, and is of the class {type(value).__name__}")
+            raise DataError(f"{what} must be a kernel, but is of the class {type(value).__name__}")
         if context.model._is_precomputed:
             raise DataError(f"{what} must be None, since the kernel matrix was given")
 
@@ -79,7 +79,7 @@ class FitRows:
             return
         RowsOfData(self.size, objects=False).check(value, what, context)
         if not isinstance(value, np.ndarray):
-            raise DataError(f"{what} must be a kernel matrix, and is of the class {type(value).__name__}")
+            raise DataError(f"{what} must be a kernel matrix, but is of the class {type(value).__name__}")
 
 
 @dataclass(frozen=True)
@@ -91,7 +91,7 @@ class Jobs:
             return
         number = isinstance(value, Integral) and not isinstance(value, bool) and 0 < abs(int(value)) <= _MOST_JOBS
         if not number:
-            raise DataError(f"{what} must be a number of threads, and is {str(value)[:40]}")
+            raise DataError(f"{what} must be a number of threads, but is {str(value)[:40]}")
 
 
 @dataclass(frozen=True)

@@ -125,13 +125,13 @@ def class_factors(class_weight: Any, classes: np.ndarray, codes: NDArray[np.inte
         return np.ones(len(classes))
     if not isinstance(class_weight, dict):
         raise ParameterError(
-            f"class_weight must be a dict of factors by class, 'balanced' or None, and is {class_weight!r}."
+            f"class_weight must be a dict of factors by class, 'balanced' or None, but is {class_weight!r}."
         )
     try:
         factors = np.asarray(compute_class_weight(class_weight, classes=classes, y=classes), dtype=np.float64)
     except (TypeError, ValueError) as error:
         raise ParameterError(
-            f"class_weight must have a number for each class by its name in y, and is {class_weight!r}; the classes "
+            f"class_weight must have a number for each class by its name in y, but is {class_weight!r}; the classes "
             f"are {classes[:10].tolist()}."
         ) from error
     if not (np.isfinite(factors) & (factors > 0)).all():

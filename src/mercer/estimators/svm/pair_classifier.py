@@ -282,7 +282,7 @@ class PairClassifier(ClassifierMixin, PairProbabilities, PairWeights, ABC):
         for name in ("tol", "cache_size"):
             require_number(self, name, "a finite number above 0", lambda value: 0 < value < np.inf)
         if not isinstance(self.max_iter, Integral) or self.max_iter < -1:
-            raise ParameterError(f"max_iter must be a whole number, -1 for no limit, and is {self.max_iter!r}.")
+            raise ParameterError(f"max_iter must be a whole number, -1 for no limit, but is {self.max_iter!r}.")
         require_choice(self, "decision_function_shape", ("ovr", "ovo"))
         require_choice(self, "stop", ("kkt", "gap"))
         for name in ("shrinking", "break_ties", "warm_start"):

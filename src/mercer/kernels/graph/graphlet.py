@@ -75,7 +75,7 @@ class Graphlet(FeatureKernel):
         super().__post_init__()
         size = whole("Graphlet", "size", self.size, "3, 4 or 5", low=3)
         if size > 5:
-            raise ParameterError(f"Graphlet: size must be 3, 4 or 5, and is {size}.")
+            raise ParameterError(f"Graphlet: size must be 3, 4 or 5, but is {size}.")
         object.__setattr__(self, "size", size)
         object.__setattr__(self, "connected", flag("Graphlet", "connected", self.connected))
         if self.samples is not None:

@@ -74,7 +74,7 @@ class PyramidMatch(FeatureKernel):
         allowed = f"a whole number from 0 to {_MOST_LEVELS}"
         levels = whole("PyramidMatch", "levels", self.levels, allowed, low=0)
         if levels > _MOST_LEVELS:
-            raise ParameterError(f"PyramidMatch: levels must be {allowed}, and is {levels}; raise side instead.")
+            raise ParameterError(f"PyramidMatch: levels must be {allowed}, but is {levels}; raise side instead.")
         object.__setattr__(self, "levels", levels)
 
     def read_rows(self, X: Any) -> Bags:

@@ -74,7 +74,7 @@ class SpatialPyramid(ObjectKernel):
         levels = whole("SpatialPyramid", "levels", self.levels, f"a whole number from 0 to {_MOST_LEVELS}", low=0)
         if levels > _MOST_LEVELS:
             raise ParameterError(
-                f"SpatialPyramid: levels must be a whole number from 0 to {_MOST_LEVELS}, and is {levels}; on level "
+                f"SpatialPyramid: levels must be a whole number from 0 to {_MOST_LEVELS}, but is {levels}; on level "
                 f"{_MOST_LEVELS} an image has {4**_MOST_LEVELS} cells."
             )
         object.__setattr__(self, "levels", levels)
@@ -83,11 +83,11 @@ class SpatialPyramid(ObjectKernel):
             low, high = (as_float(value) for value in self.values)
         except (TypeError, ValueError) as error:
             raise ParameterError(
-                f"SpatialPyramid: values must be a range (low, high), and are {short(self.values)}."
+                f"SpatialPyramid: values must be a range (low, high), but are {short(self.values)}."
             ) from error
         if not (np.isfinite(high - low) and low < high):
             seen = short(self.values)
-            raise ParameterError(f"SpatialPyramid: values must be finite with low < high, and are {seen}.")
+            raise ParameterError(f"SpatialPyramid: values must be finite with low < high, but are {seen}.")
         object.__setattr__(self, "values", (low, high))
 
     def _fill(self, pairs: Pairs, out: Array) -> None:

@@ -58,7 +58,7 @@ class Elementwise(Unary, ObjectKernel):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.kernel.kind_of_rows() not in ("vectors", "anything"):
-            raise ParameterError(f"Elementwise takes a kernel on vectors, and got {self.kernel!r}.")
+            raise ParameterError(f"Elementwise takes a kernel on vectors, but got {self.kernel!r}.")
 
     def _vectors(self, X: Any) -> np.ndarray:
         rows = self.read_rows(X)

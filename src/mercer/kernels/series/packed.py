@@ -69,7 +69,7 @@ def _both_sides(left: Packed, right: Packed, backward: bool) -> tuple[Any, ...]:
 
 def channels_differ(one: int, other: int) -> str:
     """The message about two sides whose series have different numbers of channels."""
-    return f"the two sides of a kernel must be series of equally many channels, and have {one} and {other}."
+    return f"the two sides of a kernel must be series of equally many channels, but have {one} and {other}."
 
 
 def compare(

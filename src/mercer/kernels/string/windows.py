@@ -55,7 +55,7 @@ class _Windows(PairKernel):
         name, allowed = type(self).__name__, f"a whole number from 1 to {_LONGEST}"
         length = whole(name, "length", self.length, allowed)
         if length > _LONGEST:
-            raise ParameterError(f"{name}: length must be {allowed}, and is {length}.")
+            raise ParameterError(f"{name}: length must be {allowed}, but is {length}.")
         object.__setattr__(self, "length", length)
 
     @abc.abstractmethod
@@ -210,7 +210,7 @@ def _below(kernel: str, name: str, value: int, length: int) -> int:
     allowed = f"a whole number from 0 to length - 1 = {length - 1}"
     checked = whole(kernel, name, value, allowed, low=0)
     if checked >= length:
-        raise ParameterError(f"{kernel}: {name} must be {allowed}, and is {value!r}.")
+        raise ParameterError(f"{kernel}: {name} must be {allowed}, but is {value!r}.")
     return checked
 
 

@@ -69,7 +69,7 @@ class PartialTree(NodePairs):
         super().__post_init__()
         factor = self.terminal_factor
         if isinstance(factor, bool) or not isinstance(factor, Real) or not 0 <= as_float(factor) <= 1:
-            raise ParameterError(f"PartialTree: terminal_factor must be a number from 0 to 1, and is {short(factor)}.")
+            raise ParameterError(f"PartialTree: terminal_factor must be a number from 0 to 1, but is {short(factor)}.")
         object.__setattr__(self, "terminal_factor", float(factor))
 
     def _pack(self, objects: Trees) -> PackedTrees:

@@ -239,7 +239,7 @@ class ArcCosine(NormDotKernel):
         super().__post_init__()
         order = whole("ArcCosine", "order", self.order, "0, 1 or 2", low=0)
         if order > 2:
-            raise ParameterError(f"ArcCosine: order must be 0, 1 or 2, and is {order!r}.")
+            raise ParameterError(f"ArcCosine: order must be 0, 1 or 2, but is {order!r}.")
         object.__setattr__(self, "order", order)
 
     def _fill(self, pairs: Pairs, out: Array) -> None:

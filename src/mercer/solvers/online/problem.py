@@ -52,9 +52,9 @@ class PerceptronProblem:
         if len(self.codes) > self.gram.shape[0]:
             raise DataError(f"there are {len(self.codes)} codes, and the matrix has {self.gram.shape[0]} rows.")
         if not 0 <= self.margin < np.inf:
-            raise ParameterError(f"margin must be a finite number of 0 or more, and is {self.margin!r}.")
+            raise ParameterError(f"margin must be a finite number of 0 or more, but is {self.margin!r}.")
         if self.budget is not None and self.budget < 1:
-            raise ParameterError(f"budget must be 1 or more, and is {self.budget!r}.")
+            raise ParameterError(f"budget must be 1 or more, but is {self.budget!r}.")
 
 
 @dataclass

@@ -73,7 +73,7 @@ class OrderedQuantiles:
                 f"matrix; the shapes are {targets.shape}, {price.shape}, {levels.shape}, {self.gram.shape}."
             )
         if not (len(levels) and levels[0] > 0 and levels[-1] < 1 and (np.diff(levels) > 0).all()):
-            raise ParameterError(f"levels must ascend between 0 and 1, and are {levels.tolist()}.")
+            raise ParameterError(f"levels must ascend between 0 and 1, but are {levels.tolist()}.")
         if not (np.isfinite(price) & (price > 0)).all() or not np.isfinite(targets).all():
             raise DataError("every target must be finite, and every price finite and above 0.")
         for name, value in (("targets", targets), ("levels", levels), ("price", price)):

@@ -91,7 +91,7 @@ class RegularizedRisk:
                 "Leave out rows whose weight is zero."
             )
         if not (np.isfinite(self.alpha) and self.alpha > 0):
-            raise ParameterError(f"alpha must be a finite number above 0, and is {self.alpha!r}.")
+            raise ParameterError(f"alpha must be a finite number above 0, but is {self.alpha!r}.")
         self.loss.check_targets(targets)
         object.__setattr__(self, "targets", targets)
         object.__setattr__(self, "weights", weights)

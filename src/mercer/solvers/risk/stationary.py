@@ -78,7 +78,7 @@ def solve_stationary(
     """
     if not isinstance(problem.penalty, HalfSquare):
         raise ParameterError(
-            f"with an indefinite kernel the regularizer must be 'l2', and is {problem.penalty!r}: the norm of w means "
+            f"with an indefinite kernel the regularizer must be 'l2', but is {problem.penalty!r}: the norm of w means "
             "nothing where the kernel is indefinite."
         )
     begun = time.perf_counter()

@@ -126,9 +126,9 @@ class BoxQP:
         """
         y, upper = np.asarray(y, dtype=np.float64), np.asarray(upper, dtype=np.float64)
         if set(np.unique(y)) != {-1.0, 1.0}:
-            raise DataError(f"y must hold both signs, +1 and -1, and holds {np.unique(y)[:5]}.")
+            raise DataError(f"y must hold both signs, +1 and -1, but holds {np.unique(y)[:5]}.")
         if y.shape != upper.shape:
-            raise DataError(f"y and upper must have one shape, and have {y.shape} and {upper.shape}.")
+            raise DataError(f"y and upper must have one shape, but have {y.shape} and {upper.shape}.")
         linear = y if p is None else y * np.asarray(p, dtype=np.float64)
         lower, upper = np.where(y > 0, 0.0, -upper), np.where(y > 0, upper, 0.0)
         return cls(gram, linear, lower, upper, totals=(0.0,) if intercept else (), convex=convex)

@@ -101,7 +101,7 @@ def solve_by_projected_gradient(
     array([ 1., -1.])
     """
     if stop not in ("kkt", "gap"):
-        raise ParameterError(f"stop must be 'kkt' or 'gap', and is {stop!r}.")
+        raise ParameterError(f"stop must be 'kkt' or 'gap', but is {stop!r}.")
     begun = time.perf_counter()
     gram = problem.gram.astype(np.float64)
     n = len(problem.linear)

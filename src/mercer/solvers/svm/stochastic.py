@@ -67,11 +67,11 @@ class MarginRisk:
             )
         if not (np.isfinite(self.weights) & (self.weights > 0)).all():
             raise DataError(
-                f"weights must be finite and above 0, and reach from {self.weights.min()} to {self.weights.max()}. "
+                f"weights must be finite and above 0, but reach from {self.weights.min()} to {self.weights.max()}. "
                 "Leave out rows of weight 0."
             )
         if not 0 < self.alpha < np.inf:
-            raise ParameterError(f"alpha must be a finite number above 0, and is {self.alpha}.")
+            raise ParameterError(f"alpha must be a finite number above 0, but is {self.alpha}.")
         if self.loss.targets != "signs":
             raise ParameterError(f"the loss must be one of labels -1 and 1, and {self.loss.name!r} is not.")
 
