@@ -1,18 +1,17 @@
-"""The memory budget, the settings, and progress."""
+"""The memory budget: what is left of it, who may reserve, and what errors say."""
 
 from __future__ import annotations
 
 import re
 import threading
-from typing import Any
 
 import numpy as np
 import pytest
 
 import mercer
 from mercer import kernels
-from mercer._errors import MemoryBudgetError, ParameterError
-from mercer.engine import memory, progress, settings
+from mercer._errors import MemoryBudgetError
+from mercer.engine import memory, settings
 from mercer.gram import Gram
 
 
@@ -138,133 +137,3 @@ def test_a_gram_matrix_that_does_not_fit_is_refused_and_can_be_multiplied() -> N
             gram.rows(np.arange(300))
         assert gram.rows([1, 2]).shape == (2, 700)
         assert (gram @ X).shape == (700, 2)
-
-
-# ---- settings
-
-
-@pytest.mark.parametrize(
-    ("size", "nbytes"),
-    [
-        (1000, 1000),
-        (2.5e3, 2500),
-        ("1000", 1000),
-        ("4GiB", 4 * 2**30),
-        ("500 MB", 5 * 10**8),
-        (" 1.5 kib ", 1536),
-        ("0.5TB", 5 * 10**11),
-        ("1e3 B", 1000),
-        (".5KB", 500),
-        (np.int64(7), 7),
-    ],
-)
-def test_sizes(size: Any, nbytes: int) -> None:
-    assert settings.parse_bytes(size) == nbytes
-    with mercer.config(memory=size) as applied:
-        assert applied.memory == nbytes
-
-
-@pytest.mark.parametrize(
-    "size", ["", "much", "4 GiBs", "-1", "1,5 GB", "nan", 0, -5, float("nan"), float("inf"), True, [1], "0 MB"]
-)
-def test_sizes_that_are_none(size: Any) -> None:
-    before = settings.current()
-    with pytest.raises(ParameterError, match=r"memory=.*; write for example '4GiB'"):
-        mercer.config(memory=size)
-    assert settings.current() == before
-
-
-@pytest.mark.parametrize("n_jobs", [0, 1.5, "two", True, float("nan"), [2]])
-def test_numbers_of_threads_that_are_none(n_jobs: Any) -> None:
-    with pytest.raises(ParameterError, match="is not a number of threads; use a whole number, -1 for all cores"):
-        mercer.config(n_jobs=n_jobs)
-    with pytest.raises(ParameterError, match="is not a number of threads"):
-        Gram(kernels.RBF(), np.ones((2, 1)), n_jobs=n_jobs).dense()
-
-
-def test_numbers_of_threads() -> None:
-    cores = settings.resolve_jobs(None)
-    assert cores >= 1
-    assert settings.resolve_jobs(-1) == cores
-    assert settings.resolve_jobs(-1000) == 1
-    assert settings.resolve_jobs(np.int64(3)) == 3
-    with mercer.config(n_jobs=1):
-        assert settings.resolve_jobs(None) == 1
-        assert settings.resolve_jobs(4) == 4
-
-
-def test_settings_nest_and_come_back_after_an_error() -> None:
-    before = settings.current()
-    with mercer.config(memory="1 MB"):
-        with mercer.config(n_jobs=1) as inner:
-            assert (inner.memory, inner.n_jobs) == (10**6, 1)
-            with mercer.config(memory="2 MB"):
-                assert (settings.current().memory, settings.current().n_jobs) == (2 * 10**6, 1)
-            assert settings.current().memory == 10**6
-        assert settings.current().n_jobs == before.n_jobs
-        with pytest.raises(ZeroDivisionError), mercer.config(n_jobs=3):
-            1 // 0  # noqa: B018
-        assert settings.current().n_jobs == before.n_jobs
-    assert settings.current() == before
-
-
-def test_settings_may_be_made_for_good() -> None:
-    before = settings.current()
-    applied = mercer.config(n_jobs=1)
-    try:
-        assert settings.current().n_jobs == 1
-    finally:
-        applied.__exit__(None, None, None)
-    assert settings.current() == before
-
-
-# ---- progress
-
-
-def test_the_hook_hears_of_every_strip() -> None:
-    heard: list[tuple[str, int, int]] = []
-    gram = Gram(kernels.RBF(), np.random.default_rng(0).normal(size=(1100, 2)), n_jobs=2)
-    with mercer.on_progress(lambda *what: heard.append(what)):
-        gram.dense()
-        gram @ np.ones(1100)
-    assert heard == [("Gram matrix", i, 3) for i in (1, 2, 3)] + [("kernel product", i, 3) for i in (1, 2, 3)]
-    gram.dense()
-    assert len(heard) == 6
-
-
-def test_a_hook_may_cancel() -> None:
-    def hook(what: str, done: int, total: int) -> None:
-        raise KeyboardInterrupt
-
-    gram = Gram(kernels.RBF(), np.ones((1100, 2)), n_jobs=2)
-    with mercer.on_progress(hook), pytest.raises(KeyboardInterrupt):
-        gram.dense()
-    assert gram.dense().all()
-
-
-def test_short_work_is_silent_and_long_work_says_how_long(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    now = [0.0]
-    monkeypatch.setattr(progress.time, "monotonic", lambda: now[0])
-    quiet, loud = progress.Progress(4, "fit"), progress.Progress(4, "fit", verbose=True)
-    for elapsed in (1.0, 3.0, 3.1, 9.0):
-        now[0] = elapsed
-        quiet.advance()
-        loud.advance()
-    said = capsys.readouterr().err.splitlines()
-    assert said == ["mercer: fit: 2/4, about 3 s left", "mercer: fit: 4/4, about 0 s left"]
-
-
-def test_a_note_stands_after_the_count(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    now, seen = [0.0], []
-    monkeypatch.setattr(progress.time, "monotonic", lambda: now[0])
-    work = progress.Progress(None, "evidence", verbose=True)
-    now[0] = 3.0
-    with progress.watched(lambda it: seen.append((it.what, it.count))):
-        work.advance(note="evaluations, highest -3.5")
-        work.advance(2)
-    assert seen == [("evidence", "1 evaluations, highest -3.5"), ("evidence", "3")]
-    assert capsys.readouterr().err == "mercer: evidence: 1 evaluations, highest -3.5 in 3 s\n"
-    work.advance()
-    assert len(seen) == 2

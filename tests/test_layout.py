@@ -1,0 +1,45 @@
+"""Tests stand where the code stands: ``src/mercer/a/b.py`` is tested in ``tests/a/test_b*.py`` or beside it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import mercer
+
+SOURCE, TESTS = Path(mercer.__file__).parent, Path(__file__).parent
+FOLDERS = sorted({path.parent.relative_to(SOURCE) for path in SOURCE.rglob("*.py")})
+# What is tested across the modules of a folder. All else carries the name of one module.
+TOPICS = {
+    "cli": "awkward_tables choice commands full_disk hostile mistakes objects process text",
+    "estimators": "callables copies defaults definiteness degenerate gaussian_process_predictions hard_margin "
+    "kernel_text losses_without_code many_classes objects observation pair_votes penalties same_bits series "
+    "sparse_attributes svm_weights targets unreal_rows",
+    "kernels": "centring_and_norms exactness hostile_parameters hostile_values interruption",
+    "losses": "penalties",
+    "loops": "notice",
+    "maps": "exact_maps random_maps",
+    "persistence": "tables",
+    "solvers/svm": "forms near_copies",
+}
+
+
+@pytest.mark.parametrize("folder", FOLDERS, ids=str)
+def test_the_tests_of_a_folder_are_in_the_folder_of_its_name(folder: Path) -> None:
+    here = [path.stem.removeprefix("test_") for path in (TESTS / folder).glob("test_*.py")]
+    assert here, f"tests/{folder} has no test"
+    if folder == Path():
+        # The tests of the whole stand at the top.
+        return
+    modules = {path.stem.lstrip("_") for path in (SOURCE / folder).glob("*.py")} - {"init__"}
+    topics = TOPICS.get(folder.as_posix(), "").split()
+    strange = [
+        name
+        for name in here
+        if name not in topics
+        and not name.startswith("every_")
+        and not any(name.startswith(module) for module in modules)
+    ]
+    assert not strange, f"tests/{folder} tests no module of that name: {strange}; rename it, or add it to TOPICS"
+    assert set(topics) <= set(here)
