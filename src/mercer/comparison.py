@@ -86,7 +86,7 @@ def mmd(
     random_state : int, RandomState or None
         Seed of the permutations.
     n_jobs : int, optional
-        Threads; None for all.
+        Number of threads; None for all cores.
 
     Returns
     -------
@@ -177,7 +177,7 @@ def hsic(
     random_state : int, RandomState or None
         Seed of the permutations.
     n_jobs : int, optional
-        Threads; None for all.
+        Number of threads; None for all cores.
 
     Returns
     -------

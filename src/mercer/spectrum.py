@@ -115,7 +115,7 @@ def eigenfunctions(
     random_state : int, RandomState or None
         Start of the iterations, for more than 400 rows.
     n_jobs : int, optional
-        Threads; None for all.
+        Number of threads; None for all cores.
 
     Returns
     -------

@@ -44,9 +44,9 @@ class BayesianLinearRegression(RegressorMixin, BaseEstimator, OneBlasThread):
     Parameters
     ----------
     alpha : float or "evidence", default="evidence"
-        Precision of the prior, above 0; or the one of the highest evidence.
+        Precision of the prior, above 0; ``"evidence"`` maximises the evidence.
     beta : float or "evidence", default="evidence"
-        Precision of the noise, above 0; or the one of the highest evidence.
+        Precision of the noise, above 0; ``"evidence"`` maximises the evidence.
     fit_intercept : bool, default=False
         Whether there is an offset, with a flat prior. It is integrated out of the evidence, which is then the density
         of n - 1 contrasts of the targets.
@@ -56,7 +56,7 @@ class BayesianLinearRegression(RegressorMixin, BaseEstimator, OneBlasThread):
     mean_ : ndarray of shape (n_features,)
         The weights' posterior mean; also under the name ``coef_``.
     covariance_ : ndarray of shape (n_features, n_features)
-        The weights' posterior covariance; made when asked for.
+        The weights' posterior covariance; computed on first access.
     intercept_ : float
         The offset's posterior mean; 0 without one.
     alpha_, beta_ : float
@@ -64,7 +64,7 @@ class BayesianLinearRegression(RegressorMixin, BaseEstimator, OneBlasThread):
     log_marginal_likelihood_value_ : float
         The log evidence at ``alpha_`` and ``beta_``.
     n_iter_ : int
-        How often the search for the precisions evaluated the evidence; 0 if both are given.
+        Number of evaluations of the evidence in the search for the precisions; 0 if both are given.
     certificate_ : Certificate
         Of the penalised least squares problem that the mean solves, whose penalty is ``alpha_ / beta_``.
     n_features_in_ : int
@@ -90,13 +90,13 @@ class BayesianLinearRegression(RegressorMixin, BaseEstimator, OneBlasThread):
               - \tfrac\beta2 \sum_i w_i (t_i - x_i^\top m)^2 - \tfrac\alpha2 \|m\|^2, \qquad N = \sum_i w_i
 
     All of it comes from one singular value decomposition, of n rows or of d columns, whichever are fewer, so that a
-    precision costs :math:`O(\min(n, d))`. Integer weights are the same as repeated rows. The answer has the same bits
-    for any number of threads, but with more than 1024 rows and columns: LAPACK then decomposes on threads of its own.
+    precision costs :math:`O(\min(n, d))`. Integer weights are the same as repeated rows. The result is bitwise the same
+    for any number of threads, except with more than 1024 rows and columns: LAPACK then decomposes on its own threads.
 
     Lecture notes on kernel methods from which this follows let a covariance function map to the positive numbers:
     that holds for variances only, and the covariance :math:`x^\top z / \alpha` of this model takes either sign. Their
     predictive variance :math:`c - v^\top C^{-1} v` is that of a new target, noise included, if c is the diagonal
-    of :math:`C = \beta^{-1} I + \alpha^{-1} K`, as it is meant here; that of the function is smaller by
+    of :math:`C = \beta^{-1} I + \alpha^{-1} K`, as here; that of the function is smaller by
     :math:`1 / \beta`. The derivatives of the evidence, which they leave to the reader, are
 
     .. math:: \frac{\partial \log p}{\partial \log \alpha} = \tfrac12 (\gamma - \alpha \|m\|^2), \qquad
@@ -165,12 +165,12 @@ class BayesianLinearRegression(RegressorMixin, BaseEstimator, OneBlasThread):
         Raises
         ------
         DataError, ParameterError, MemoryBudgetError
-            If the data or a parameter cannot be used, or the job is too large; see the messages.
+            If the data or a parameter cannot be used, or the problem exceeds the memory budget; see the messages.
 
         Warns
         -----
         MercerWarning
-            If the targets are all the same, or the evidence has no highest value: it grows without end for data
+            If the targets are all the same, or the evidence has no maximum: it grows without bound for data
             without noise, or for targets that have nothing to do with X.
         """
         begun = time.perf_counter()
@@ -235,7 +235,7 @@ class BayesianLinearRegression(RegressorMixin, BaseEstimator, OneBlasThread):
             return np.asarray(np.eye(d) / self.alpha_ - (V * known) @ V.T)
 
     def predict(self, X: Any, return_std: bool = False, return_cov: bool = False) -> Any:
-        """Means of new targets, and how far the targets may be from them.
+        """Return the means of new targets and, on request, their standard deviations or covariance.
 
         Parameters
         ----------
@@ -256,7 +256,7 @@ class BayesianLinearRegression(RegressorMixin, BaseEstimator, OneBlasThread):
         Raises
         ------
         ParameterError
-            If both are asked for.
+            If both are requested.
         MemoryBudgetError
             If the covariance does not fit the memory budget.
         """

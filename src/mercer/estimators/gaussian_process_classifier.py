@@ -43,30 +43,30 @@ class GaussianProcessClassifier(BinaryParts):
     Parameters
     ----------
     kernel : Kernel, scikit-learn kernel, str or callable, optional
-        The covariance function, whose free parameters are searched for from the values they have; None is
-        ``1.0 * RBF(1.0)`` as it stands, as in scikit-learn. Also a name (``"rbf"``, ...), a function
+        The covariance function, whose free parameters are optimised, starting from their current values; None is
+        ``1.0 * RBF(1.0)`` with both parameters fixed, as in scikit-learn. Also a name (``"rbf"``, ...), a function
         ``(X, Z) -> block``, or ``"precomputed"``.
     optimizer : "fmin_l_bfgs_b", callable or None, default="fmin_l_bfgs_b"
-        None keeps the hyper-parameters. A function is called as ``optimizer(objective, start, bounds=bounds)``, where
-        ``objective(theta, eval_gradient=True)`` is to be minimised, and returns the best theta and its value.
+        None keeps the hyper-parameters fixed. A function is called as ``optimizer(objective, start, bounds=bounds)``,
+        where ``objective(theta, eval_gradient=True)`` is to be minimised, and returns the best theta and its value.
     n_restarts_optimizer : int, default=0
-        Further searches from starts drawn between the bounds; they run side by side.
+        Further searches from starts drawn between the bounds; they run in parallel.
     max_iter_predict : int, default=100
-        The most Newton steps, or sweeps of expectation propagation, at each value of the hyper-parameters.
+        Maximum number of Newton steps, or of sweeps of expectation propagation, at each value of the hyper-parameters.
     warm_start : bool, default=False
-        Begin at the posterior of the last fit, if that was to as many rows and classes. Within a search each evaluation
-        begins at the one before in any case.
+        Start from the posterior of the last fit, if it had as many rows and classes. Within a search, each evaluation
+        always starts from the previous one.
     copy_X_train : bool, default=True
-        Whether the training rows are copied or referred to.
+        Whether to copy the training rows.
     random_state : int, RandomState or None, default=None
-        Of the starts.
+        Seed of the random starts.
     multi_class : {"multinomial", "one_vs_rest", "one_vs_one"}, default="multinomial"
-        For more than two classes: one posterior of the latent functions of all classes, or a classifier of two for
-        each class or pair, as in scikit-learn (whose default is ``"one_vs_rest"``).
+        For more than two classes: one posterior of the latent functions of all classes, or a binary classifier for each
+        class or pair, as in scikit-learn (whose default is ``"one_vs_rest"``).
     n_jobs : int, optional
-        Threads; None for all. The answer has the same bits for any number of them.
+        Number of threads; None for all cores. The result is bitwise the same for any number.
     approximation : {"laplace", "ep"}, default="laplace"
-        Expectation propagation is the more exact and the slower one, and for two classes only; with more, it needs
+        Expectation propagation is more exact and slower, and for two classes only; with more classes, it needs
         ``"one_vs_rest"`` or ``"one_vs_one"``.
     priors : dict of str to Prior, optional
         Of hyper-parameters, by name (``"length_scale"``, ``"left.factor"``); see :mod:`mercer.priors`.
@@ -74,7 +74,7 @@ class GaussianProcessClassifier(BinaryParts):
         For kernels given by name.
     allow_indefinite : bool or "warn", default="warn"
         For a kernel that is not positive semi-definite: ``"warn"`` warns, and raises an error only if its matrix on the
-        training rows, at the hyper-parameters that were found, is not positive semi-definite; True raises the diagonal
+        training rows, at the fitted hyper-parameters, is not positive semi-definite; True raises the diagonal
         of that matrix as far as it needs; False raises an error for the kernel.
 
     Attributes
@@ -82,13 +82,13 @@ class GaussianProcessClassifier(BinaryParts):
     classes_ : ndarray of shape (n_classes,)
         The classes, sorted.
     n_classes_ : int
-        How many there are.
+        Number of classes.
     kernel_ : Kernel, tuple of Kernel, or None
-        With the hyper-parameters that were found: of each classifier of two, if there are several.
+        With the fitted hyper-parameters: a tuple with that of each binary classifier, if there are several.
     theta_ : ndarray of shape (p,)
         Free parameters of ``kernel_``, each on the scale of its transform (log by default).
     log_marginal_likelihood_value_ : float
-        The approximate evidence there; the mean over classifiers of two.
+        The approximate evidence there; the mean over the binary classifiers.
     search_ : Search or None
         All searches: where each started and ended, the evidence there, and how it ended.
     X_train_, y_train_ : ndarray of shape (n_samples, n_features), (n_samples,)
@@ -109,7 +109,7 @@ class GaussianProcessClassifier(BinaryParts):
     L_ : ndarray of shape (n_samples, n_samples)
         Lower factor of ``I + W_sr_ K W_sr_``, for two classes.
     estimators_ : list
-        The classifiers of two, for ``"one_vs_rest"`` and ``"one_vs_one"``; else empty.
+        The binary classifiers, for ``"one_vs_rest"`` and ``"one_vs_one"``; else empty.
     certificate_ : Certificate
         Of the posterior: for Laplace how far its mode is from stationary, with a duality gap; for expectation
         propagation the largest change of a site, in units of the posterior.
@@ -119,21 +119,21 @@ class GaussianProcessClassifier(BinaryParts):
     Raises
     ------
     DataError, ParameterError, IndefiniteKernelError, NumericalError, MemoryBudgetError
-        From ``fit``: one class only, a parameter that makes no sense, a kernel that is no covariance, a job that does
-        not fit.
+        From ``fit``: one class only, an invalid parameter, a kernel that is not a covariance function, a problem that
+        exceeds the memory budget.
 
     See Also
     --------
     mercer.solvers.gaussian.laplace.laplace, mercer.solvers.gaussian.softmax.softmax_laplace,
-    mercer.solvers.gaussian.propagation.expectation_propagation : The approximations, and what they cost.
+    mercer.solvers.gaussian.propagation.expectation_propagation : The approximations, and their cost.
 
     Notes
     -----
-    Where classes hardly overlap, the evidence asks for latent functions of large variance; Laplace's approximation
+    If classes hardly overlap, the evidence favours latent functions of large variance; Laplace's approximation
     then lies far below the mean of the posterior, and its probabilities are too cautious, though its classes are
-    right. Expectation propagation has no such fault.
+    right. Expectation propagation does not have this problem.
 
-    Names, defaults and meaning are those of ``sklearn.gaussian_process.GaussianProcessClassifier``, but for
+    Names, defaults and meaning are those of ``sklearn.gaussian_process.GaussianProcessClassifier``, except for
     ``multi_class``. For two classes the evidence is the same number, and so are the predictions, except that
     probabilities are averaged to rounding. Memory in bytes: 12 :math:`n^2` for two classes, and 8 :math:`n^2` for each
     class and four more with ``"multinomial"``.
@@ -321,7 +321,7 @@ class GaussianProcessClassifier(BinaryParts):
         return search
 
     def _fit_parts(self, X: Any) -> None:
-        """A classifier of two for each class or pair."""
+        """A binary classifier for each class or pair."""
         kernel = "precomputed" if self.kernel_ is None else self.kernel_
         self.estimators_ = []
         for rows, labels in parts(self.y_train_, self.n_classes_, self.multi_class):
@@ -366,17 +366,17 @@ class GaussianProcessClassifier(BinaryParts):
         return self._factor
 
     def log_marginal_likelihood(self, theta: Any = None, eval_gradient: bool = False, clone_kernel: bool = True) -> Any:
-        """The approximate evidence ``log p(y)`` of the training rows; the mean over classifiers of two.
+        """The approximate evidence ``log p(y)`` of the training rows; the mean over the binary classifiers.
 
         Parameters
         ----------
         theta : array-like of shape (p,), optional
-            Parameters of the kernel, on the scale of ``theta_``; None for the value at those that were found. With
-            classifiers of two, those of one kernel for all, or of each in turn as in ``theta_``.
+            Parameters of the kernel, on the scale of ``theta_``; None for the value at the fitted ones. With
+            several binary classifiers, those of one kernel for all, or of each in turn as in ``theta_``.
         eval_gradient : bool, default=False
             Whether the gradient, of the shape of theta, is returned as well.
         clone_kernel : bool, default=True
-            For scikit-learn's sake; ``kernel_`` is never changed.
+            For compatibility with scikit-learn; ``kernel_`` is never changed.
 
         Returns
         -------
@@ -385,7 +385,7 @@ class GaussianProcessClassifier(BinaryParts):
         Raises
         ------
         ParameterError
-            If theta has another length, or the gradient is asked for without theta.
+            If theta has another length, or the gradient is requested without theta.
         NumericalError
             If the kernel matrix there is not positive semi-definite, or not finite.
         """

@@ -55,15 +55,15 @@ class GaussianProcessOrdinalRegression(ClassifierMixin, OrdinalLikelihood):
     Parameters
     ----------
     kernel : Kernel, scikit-learn kernel, str or callable, optional
-        The covariance function, whose free parameters are searched for from the values they have; None is
-        ``RBF(1.0)``. Its scale and the slope say the same: for a kernel with a free factor, such as ``1.0 * RBF(1.0)``,
-        set ``slope`` to a number. Also a name (``"rbf"``, ...) or a function ``(X, Z) -> block``; with
-        ``"precomputed"`` there are no probabilities of new rows, whose ``k(x, x)`` is not known.
+        The covariance function, whose free parameters are optimised, starting from their current values; None is
+        ``RBF(1.0)``. Its scale and the slope are redundant: for a kernel with a free factor, such as
+        ``1.0 * RBF(1.0)``, set ``slope`` to a number. Also a name (``"rbf"``, ...) or a function ``(X, Z) -> block``;
+        with ``"precomputed"`` there are no probabilities of new rows, whose ``k(x, x)`` is not known.
     link : {"probit", "logit", "cloglog", "loglog"}, default="probit"
         F: the normal or the logistic distribution, ``1 - exp(-exp(z))`` or ``exp(-exp(-z))``.
     slope : float or "evidence", default="evidence"
-        a; ``"evidence"`` searches for it from ``1 / s`` between ``0.001 / s`` and ``30 / s``, where ``s**2`` is the
-        mean variance of f at the rows before their labels are seen, by the kernel as it is given.
+        a; ``"evidence"`` optimises it from ``1 / s`` between ``0.001 / s`` and ``30 / s``, where ``s**2`` is the
+        mean variance of f at the rows before their labels are seen, for the kernel as given.
     classes : sequence or "sorted", optional
         All labels from the lowest to the highest, such as ``["low", "middle", "high"]``; also for classes that may be
         missing in y. Three or more classes whose labels are text need it, unless all are numbers ("1", "2", "10"), or
@@ -72,25 +72,25 @@ class GaussianProcessOrdinalRegression(ClassifierMixin, OrdinalLikelihood):
         What ``predict`` returns: the most probable class, the class in which the distribution function reaches one
         half (best for the mean absolute error), or the one nearest to the expected number of the class.
     optimizer : "fmin_l_bfgs_b", callable or None, default="fmin_l_bfgs_b"
-        None keeps kernel and slope where the search would start, and puts the cut-points where every class has its
-        share. A function is called as ``optimizer(objective, start, bounds)``, where ``objective(theta,
+        None keeps kernel and slope at the start of the search, and sets the cut-points to match the class
+        frequencies. A function is called as ``optimizer(objective, start, bounds)``, where ``objective(theta,
         eval_gradient=True)`` is to be minimised, and returns the best theta and its value.
     n_restarts_optimizer : int, default=0
         Further searches, with kernel and slope drawn between their bounds.
     max_iter_predict : int, default=100
-        The most Newton steps to a mode.
+        Maximum number of Newton steps to a mode.
     priors : dict of str to Prior, optional
         Of parameters of the kernel, by name, and of ``"slope"``; see :mod:`mercer.priors`.
     random_state : int, RandomState or None, default=None
-        Of the starts.
+        Seed of the random starts.
     gamma, degree, coef0 : float, int, float
         For kernels given by name.
     allow_indefinite : bool or "warn", default="warn"
         For a kernel that is not positive semi-definite: ``"warn"`` warns, and raises an error only if its matrix on the
-        training rows, at the hyper-parameters that were found, is not positive semi-definite; True raises the diagonal
+        training rows, at the fitted hyper-parameters, is not positive semi-definite; True raises the diagonal
         of that matrix as far as it needs; False raises an error for the kernel.
     n_jobs : int, optional
-        Threads; None for all. The answer has the same bits for any number of them.
+        Number of threads; None for all cores. The result is bitwise the same for any number.
 
     Attributes
     ----------
@@ -101,7 +101,7 @@ class GaussianProcessOrdinalRegression(ClassifierMixin, OrdinalLikelihood):
         the scale), and has the probability 0.
     slope_ : float
     kernel_ : Kernel or None
-        The kernel with the hyper-parameters that were found.
+        The kernel with the fitted hyper-parameters.
     theta_ : ndarray of shape (p,)
         Free parameters of ``kernel_`` on the scales of their transforms, the logarithm of the slope if it was
         searched for, the first cut-point, and the logarithms of the gaps; of classes that are there.
@@ -126,12 +126,12 @@ class GaussianProcessOrdinalRegression(ClassifierMixin, OrdinalLikelihood):
     Raises
     ------
     DataError, ParameterError, IndefiniteKernelError, NumericalError, MemoryBudgetError
-        From ``fit``: one class only or unknown labels, a parameter that makes no sense, a kernel that is not positive
-        semi-definite, a job that does not fit.
+        From ``fit``: one class only or unknown labels, an invalid parameter, a kernel that is not positive
+        semi-definite, a problem that exceeds the memory budget.
 
     Notes
     -----
-    Rows that are equal share a latent value, and are held once. An evaluation of the evidence and its gradient takes
+    Rows that are equal share a latent value, and are stored once. An evaluation of the evidence and its gradient takes
     one Cholesky factorisation for each of five to ten Newton steps and one inverse, on two matrices of m^2 numbers.
 
     References
@@ -297,7 +297,7 @@ class GaussianProcessOrdinalRegression(ClassifierMixin, OrdinalLikelihood):
         Raises
         ------
         ParameterError
-            If deviations are asked for and the kernel is precomputed.
+            If deviations are requested and the kernel is precomputed.
         """
         check_is_fitted(self)
         X = self._check_X(X, reset=False)
@@ -355,7 +355,7 @@ class GaussianProcessOrdinalRegression(ClassifierMixin, OrdinalLikelihood):
         Parameters
         ----------
         theta : array-like of shape (p,), optional
-            As ``theta_``; None for the value at the hyper-parameters that were found.
+            As ``theta_``; None for the value at the fitted hyper-parameters.
         eval_gradient : bool, default=False
             Whether the gradient, of shape (p,), is returned as well.
 
@@ -366,7 +366,7 @@ class GaussianProcessOrdinalRegression(ClassifierMixin, OrdinalLikelihood):
         Raises
         ------
         ParameterError
-            If theta has another length, or the gradient is asked for without theta.
+            If theta has another length, or the gradient is requested without theta.
         """
         check_is_fitted(self)
         if theta is None:

@@ -58,23 +58,23 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, GaussianPredict
     Parameters
     ----------
     kernel : Kernel, scikit-learn kernel, str or callable, optional
-        The covariance function, whose free parameters are searched for from the values they have; None is
+        The covariance function, whose free parameters are optimised, starting from their current values; None is
         ``1.0 * RBF(1.0)``. Also a name (``"rbf"``, ...), a function ``(X, Z) -> block``, or ``"precomputed"``.
     alpha : float or array-like of shape (n_samples,), default=1e-10
         Known variance of the noise, of all rows or of each; added to the diagonal of the kernel matrix.
     optimizer : "fmin_l_bfgs_b", callable or None, default="fmin_l_bfgs_b"
-        None keeps the hyper-parameters. A function is called as ``optimizer(objective, start, bounds=bounds)``, where
-        ``objective(theta, eval_gradient=True)`` is to be minimised, and returns the best theta and its value.
+        None keeps the hyper-parameters fixed. A function is called as ``optimizer(objective, start, bounds=bounds)``,
+        where ``objective(theta, eval_gradient=True)`` is to be minimised, and returns the best theta and its value.
     n_restarts_optimizer : int, default=0
-        Further searches from starts drawn between the bounds; they run side by side.
+        Further searches from starts drawn between the bounds; they run in parallel.
     normalize_y : bool, default=False
         Whether targets are brought to mean 0 and variance 1; alpha and noise are then in these units.
     copy_X_train : bool, default=True
-        Whether the training rows are copied or referred to.
+        Whether to copy the training rows.
     n_targets : int, optional
         Number of targets of the prior, before a fit.
     random_state : int, RandomState or None, default=None
-        Of the starts.
+        Seed of the random starts.
     noise : float, optional
         Where the search for the variance :math:`\sigma^2` of the noise starts. None: there is none beside alpha, and
         the kernel may have a ``White`` term. By default the variances of predictions are those of ``m + f`` without
@@ -85,24 +85,24 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, GaussianPredict
         prior and are integrated out of the evidence.
     objective : {"evidence", "loo"}, default="evidence"
         What the search maximises: the log marginal likelihood, or the sum of the log densities of every row given
-        all others, which is the more robust one where the kernel is wrong.
+        all others, which is more robust if the kernel is misspecified.
     priors : dict of str to Prior, optional
         Of hyper-parameters, by name (``"length_scale"``, ``"left.factor"``, ``"noise"``); see :mod:`mercer.priors`.
     gamma, degree, coef0 : float, int, float
         For kernels given by name.
     allow_indefinite : bool or "warn", default="warn"
         For a kernel that is not positive semi-definite: ``"warn"`` warns, and raises an error only if its matrix on the
-        training rows, at the hyper-parameters that were found, is not positive semi-definite, whatever the noise; True
+        training rows, at the fitted hyper-parameters, is not positive semi-definite, whatever the noise; True
         raises the diagonal as far as it needs; False raises an error for the kernel.
     n_jobs : int, optional
-        Threads; None for all. The answer has the same bits for any number of them.
+        Number of threads; None for all cores. The result is bitwise the same for any number.
 
     Attributes
     ----------
     kernel_ : Kernel or None
-        The kernel with the hyper-parameters that were found.
+        The kernel with the fitted hyper-parameters.
     noise_ : float or None
-        The variance of the noise that was found.
+        The fitted variance of the noise.
     theta_ : ndarray of shape (p,)
         Free parameters of ``kernel_`` and then the noise, each on the scale of its transform (log by default).
     log_marginal_likelihood_value_ : float
@@ -123,9 +123,9 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, GaussianPredict
     norm_ : ndarray of shape (1,) or (n_targets,)
         :math:`\|w\|` in the feature space of any kernel, in the units of y.
     jitter_ : float
-        What had to be added to the diagonal for the factorisation; 0 where nothing had.
+        The jitter that the factorisation needed on the diagonal; 0 if none.
     certificate_ : Certificate
-        How well the linear system is solved, time, memory; its iterations are evaluations of the objective.
+        Accuracy of the linear system, time and memory; its iterations are evaluations of the objective.
     n_features_in_, feature_names_in_
         As in scikit-learn.
 
@@ -231,7 +231,8 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, GaussianPredict
         Raises
         ------
         DataError, ParameterError, IndefiniteKernelError, NumericalError, MemoryBudgetError
-            If the data or a parameter cannot be used, the covariance is not positive definite, or the job is too large.
+            If the data or a parameter cannot be used, the covariance is not positive definite, or the problem exceeds
+            the memory budget.
 
         Warns
         -----
@@ -338,7 +339,7 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, GaussianPredict
         return search
 
     def _condition(self, problem: GaussianRegression, parameters: tuple[Parameter, ...]) -> None:
-        """Take over the hyper-parameters that were found, and solve."""
+        """Set the fitted hyper-parameters, and solve."""
         self.theta_ = np.array([p.theta for p in parameters]) if self.search_ is None else self.search_.theta
         own, noise = problem.split(self.theta_)
         if self.kernel_ is not None:
@@ -381,11 +382,11 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, GaussianPredict
         Parameters
         ----------
         theta : array-like of shape (p,), optional
-            As ``theta_``; None for the value at the hyper-parameters that were found.
+            As ``theta_``; None for the value at the fitted hyper-parameters.
         eval_gradient : bool, default=False
             Whether the gradient, of shape (p,), is returned as well.
         clone_kernel : bool, default=True
-            For scikit-learn's sake; ``kernel_`` is never changed.
+            For compatibility with scikit-learn; ``kernel_`` is never changed.
 
         Returns
         -------
@@ -394,7 +395,7 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, GaussianPredict
         Raises
         ------
         ParameterError
-            If theta has another length, or the gradient is asked for without theta.
+            If theta has another length, or the gradient is requested without theta.
         IndefiniteKernelError, NumericalError
             If the covariance is not positive definite there.
         """

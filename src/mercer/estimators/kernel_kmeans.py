@@ -34,7 +34,7 @@ from mercer.solvers.solution import Solution
 
 
 class KernelKMeans(ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin, FeatureSpaceVectors):
-    r"""Clusters whose rows are near to their mean in the feature space of a kernel.
+    r"""Clusters of rows that are close to their mean in the feature space of a kernel.
 
     .. math:: \min_\ell \sum_i w_i \|\phi(x_i) - m_{\ell_i}\|^2, \qquad
               m_c = \frac{\sum_{\ell_i = c} w_i \phi(x_i)}{\sum_{\ell_i = c} w_i}, \qquad
@@ -45,7 +45,7 @@ class KernelKMeans(ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMix
     Parameters
     ----------
     n_clusters : int, default=8
-        Number of clusters, at most that of the rows.
+        Number of clusters, at most the number of rows.
     kernel : str, Kernel, scikit-learn kernel or callable, default="rbf"
         A name (``"linear"``, ``"poly"``, ``"rbf"``, ``"sigmoid"``, ``"laplacian"``, ``"chi2"``, ``"cosine"``), a
         kernel, a function ``(X, Z) -> block``, or ``"precomputed"``. Conditionally positive kernels have means, too.
@@ -56,31 +56,31 @@ class KernelKMeans(ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMix
     coef0 : float, default=1
         Of ``"poly"`` and ``"sigmoid"``.
     init : {"k-means++", "random"} or array-like, default="k-means++"
-        Where it begins. ``"k-means++"`` draws rows far from each other in feature space, ``"random"`` any rows. An
+        The initial means. ``"k-means++"`` draws rows far from each other in feature space, ``"random"`` any rows. An
         array of n_clusters whole numbers names the rows that are the first means; one of n_samples whole numbers from
         0 to n_clusters - 1 is a first partition (where both are the same number, rows are named); one of the shape
         (n_clusters, n_features) holds points whose images are the first means.
     n_init : int or "auto", default="auto"
         Number of starts, of which the best result counts; ``"auto"`` is 10 for ``"random"`` and 1 else. Arrays are one.
     max_iter : int, default=300
-        Iterations of a run at the most.
+        Maximum number of iterations of a run.
     tol : float, default=0
         A run also ends when the squared shifts of all means add up to this share of the variance in feature space. At
         0 it ends when no row changes its cluster.
     approximation : {"nystroem"}, optional
         None for the kernel itself; ``"nystroem"`` keeps the means in the span of some rows in feature space, which
-        takes neither the kernel matrix nor its entries more than once: for very many rows.
+        needs no kernel matrix and evaluates each kernel value at most once: for very many rows.
     n_landmarks : int, default=300
         How many rows span the means for ``"nystroem"``.
     allow_indefinite : bool or "warn", default="warn"
-        For a kernel that has no feature space: ``"warn"`` puts rows where the formula is smallest, ends a run when that
-        lowers the inertia no more, and warns; True does so silently; False raises an error.
+        For a kernel that has no feature space: ``"warn"`` puts rows where the formula is smallest, ends a run when the
+        inertia no longer decreases, and warns; True does so silently; False raises an error.
     random_state : int, RandomState or None, default=None
         Seed of starts and landmarks.
     verbose : bool, default=False
-        Whether fits of more than two seconds tell of their progress on standard error.
+        Whether fits of more than two seconds report their progress on standard error.
     n_jobs : int, optional
-        Threads; None for all. The answer has the same bits for any number of them.
+        Number of threads; None for all cores. The result is bitwise the same for any number.
 
     Attributes
     ----------
@@ -208,7 +208,7 @@ class KernelKMeans(ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMix
         Raises
         ------
         DataError, ParameterError, IndefiniteKernelError, MemoryBudgetError
-            If the data or a parameter cannot be used, or the job is too large; see the messages.
+            If the data or a parameter cannot be used, or the problem exceeds the memory budget; see the messages.
 
         Warns
         -----
@@ -299,7 +299,7 @@ class KernelKMeans(ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMix
         self.labels_ = labels
 
     def _report(self, distinct: int) -> None:
-        """Warn of what is not as it should be."""
+        """Warn if the result is degenerate or not converged."""
         used = len(np.unique(self.labels_))
         if used < self.n_clusters:
             warn_user(
@@ -351,7 +351,7 @@ class KernelKMeans(ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMix
             As for :meth:`transform`.
         y : ignored
         sample_weight : float or array-like of shape (m,), optional
-            How often each row counts.
+            Weight of each row, as a number of repetitions.
         diagonal : array-like of shape (m,), optional
             As for :meth:`transform`.
 

@@ -29,15 +29,15 @@ from mercer.solvers.solution import Certificate, Status
 
 
 class KernelLMS(MultiOutputMixin, RegressorMixin, TargetWeights):
-    r"""Least mean squares by batch gradient descent, on the coefficients of the rows in the place of theta.
+    r"""Least mean squares by batch gradient descent, on the coefficients of the rows instead of theta.
 
     .. math:: \beta_i \leftarrow \beta_i + \eta\, w_i \Bigl(y_i - \sum_j \beta_j k(x_j, x_i)\Bigr)
               \quad\text{for all } i \text{ at once},\qquad f(x) = \sum_j \beta_j k(x_j, x)
 
-    It begins with :math:`\beta = 0`. In the space of a map with :math:`\langle \phi(x), \phi(z) \rangle = k(x, z)`
+    It starts at :math:`\beta = 0`. In the space of a map with :math:`\langle \phi(x), \phi(z) \rangle = k(x, z)`
     these are the steps :math:`\theta \leftarrow \theta + \eta \sum_i w_i (y_i - \theta^\top \phi(x_i)) \phi(x_i)` of
     gradient descent on :math:`\tfrac12 \sum_i w_i (y_i - \theta^\top \phi(x_i))^2`, one for one, since
-    :math:`\theta = \sum_i \beta_i \phi(x_i)` all the time. Nothing but the number of steps keeps it from fitting noise.
+    :math:`\theta = \sum_i \beta_i \phi(x_i)` all the time. Only the number of steps keeps it from fitting noise.
 
     Parameters
     ----------
@@ -49,7 +49,7 @@ class KernelLMS(MultiOutputMixin, RegressorMixin, TargetWeights):
         :math:`\eta`, above 0. Steps below :math:`2 / \lambda` converge, with the largest eigenvalue of
         :math:`W^{1/2} K W^{1/2}`; ``"auto"`` is :math:`1 / \lambda`.
     max_iter : int, default=1000
-        The most steps.
+        Maximum number of steps.
     tol : float, default=1e-3
         The steps end where the gradient (in the space of the kernel) is no longer than this share of what it was at the
         start, for each target; 0 for all ``max_iter`` of them. With ``early_stopping`` also by how much the score must
@@ -62,11 +62,11 @@ class KernelLMS(MultiOutputMixin, RegressorMixin, TargetWeights):
     n_iter_no_change : int, default=10
         Steps to wait for a better score.
     random_state : int, RandomState or None, default=None
-        Draws the rows to hold out.
+        Seed of the choice of the rows to hold out.
     verbose : bool, default=False
         Show progress on standard error.
     n_jobs : int, optional
-        Worker threads. The answer has the same bits for any number of them.
+        Worker threads. The result is bitwise the same for any number.
     allow_indefinite : bool or "warn", default="warn"
         For a kernel that is not positive semi-definite, for which there is no theta: ``"warn"`` makes the same steps
         and warns, True makes them silently, and False raises an error. Along negative eigenvalues of K no step
@@ -75,7 +75,7 @@ class KernelLMS(MultiOutputMixin, RegressorMixin, TargetWeights):
     Attributes
     ----------
     dual_coef_ : ndarray of shape (n,) or (n, n_targets)
-        :math:`\beta`, in float64; 0 for rows that nothing was learned from.
+        :math:`\beta`, in float64; 0 for rows that were not used.
     coef_ : ndarray of shape (p,) or (n_targets, p)
         w in the p features of ``feature_map_``, for linear kernels (where they are the columns of X), polynomial and
         all-subsets kernels, and sums, products and powers of these.
@@ -95,13 +95,12 @@ class KernelLMS(MultiOutputMixin, RegressorMixin, TargetWeights):
     validation_scores_ : ndarray of shape (n_iter_ + 1,) or None
         The scores before the first step and after each, with ``early_stopping``.
     n_iter_ : int
-        Steps that were made.
+        Number of steps.
     best_iter_ : int
-        The step that was taken: ``n_iter_``, or the one with the best score.
+        The step whose coefficients are returned: ``n_iter_``, or the one with the best score.
     certificate_ : Certificate
-        ``primal`` is the loss, evaluated anew; ``dual`` what least squares leaves where K is seen to have a rank below
-        n/4 (beyond rounding), otherwise 0, below which no loss is; the violation is the length of the gradient relative
-        to that at the start.
+        ``primal`` is the loss, evaluated again; ``dual`` the least-squares residual if the numerical rank of K is below
+        n/4, otherwise the lower bound 0; the violation is the length of the gradient relative to that at the start.
     kernel_ : Kernel or None
         The kernel with its parameters (None for ``"precomputed"``).
     n_features_in_ : int
@@ -112,8 +111,8 @@ class KernelLMS(MultiOutputMixin, RegressorMixin, TargetWeights):
     Raises
     ------
     DataError, ParameterError, IndefiniteKernelError, MemoryBudgetError
-        From ``fit``: bad data or weights, a parameter that makes no sense, a step that is known to be too long before
-        the first one is made, a kernel that is not positive semi-definite, a job that does not fit.
+        From ``fit``: bad data or weights, an invalid parameter, a step size that is known in advance to be
+        too large, a kernel that is not positive semi-definite, a problem that exceeds the memory budget.
     NumericalError
         If the steps diverge, as soon as the loss rises; with the longest safe step in the message.
 
@@ -124,7 +123,7 @@ class KernelLMS(MultiOutputMixin, RegressorMixin, TargetWeights):
 
     Notes
     -----
-    Integer weights are the same as repeated rows, and a row of weight 0 is the same as none (but not for which rows
+    Integer weights are the same as repeated rows, and a row of weight 0 has no effect (except on which rows
     ``early_stopping`` draws). Along an eigenvector of K with the eigenvalue :math:`\lambda_i` the error falls by the
     factor :math:`1 - \eta \lambda_i` a step, which is why few steps give smooth functions. Lecture notes have the
     update as :math:`\beta_i + \eta (y_i - \sum_i \beta_i \langle \phi(x_i), \phi(x_i) \rangle)`; the sum must be over
@@ -205,7 +204,7 @@ class KernelLMS(MultiOutputMixin, RegressorMixin, TargetWeights):
         y : array-like of shape (n,) or (n, n_targets)
             Targets.
         sample_weight : float or array-like of shape (n,), optional
-            How often each row counts.
+            Weight of each row, as a number of repetitions.
 
         Returns
         -------

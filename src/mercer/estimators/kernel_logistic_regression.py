@@ -68,25 +68,25 @@ class KernelLogisticRegression(ClassifierMixin, PrimalWeights):
     degree, coef0 : int, float, defaults 3, 0.0
         For named kernels.
     tol : float, default=1e-4
-        The relative error :math:`\|w - w^*\| / \|w\|` that is good enough; the gap bounds it. Up to 512 rows the
-        answer is as exact as float64 allows, whatever ``tol`` is.
+        The relative error :math:`\|w - w^*\| / \|w\|` at which the solver stops, as bounded by the duality gap. Up to
+        512 rows the answer is as exact as float64 allows, for any ``tol``.
     class_weight : dict or "balanced", optional
         Factors of C by class; ``"balanced"`` makes them inversely proportional to the weight of the class.
     fit_intercept : bool, default=True
         Whether there are offsets b, which are not penalised. With several classes they sum to zero.
     max_iter : int, default=100
-        The most Newton steps.
+        Maximum number of Newton steps.
     warm_start : bool, default=False
-        Start from the solution of the last fit, if that was to as many rows with as many classes, and is better than
-        zero. The answer is the same to the tolerance, except with an indefinite kernel.
+        Start from the solution of the last fit, if it had as many rows and classes and is better than zero.
+        The answer is the same to the tolerance, except with an indefinite kernel.
     verbose : bool, default=False
         Show progress on standard error.
     n_jobs : int, optional
-        Worker threads, all cores by default. The answer has the same bits for any number of them.
+        Number of worker threads, all cores by default. The result is bitwise the same for any number.
     allow_indefinite : bool or "warn", default="warn"
         For a kernel that is not positive semi-definite: ``"warn"`` returns a stationary point, marked as such in
-        ``certificate_``, and warns; True does so silently; False raises an error. A precomputed matrix and a function
-        are examined, and count as indefinite if this is True.
+        ``certificate_``, and warns; True does so silently; False raises an error. A precomputed matrix or a function
+        is checked for this; if this is True, it counts as indefinite.
 
     Attributes
     ----------
@@ -125,17 +125,17 @@ class KernelLogisticRegression(ClassifierMixin, PrimalWeights):
     Raises
     ------
     DataError, ParameterError, IndefiniteKernelError, MemoryBudgetError, NumericalError
-        From ``fit``: one class only or bad weights, a parameter that makes no sense, a kernel that is not positive
-        semi-definite, a job that does not fit, values that overflow.
+        From ``fit``: one class only or bad weights, an invalid parameter, a kernel that is not positive
+        semi-definite, a problem that exceeds the memory budget, values that overflow.
 
     See Also
     --------
-    mercer.solvers.risk.logistic.solve_logistic : The solver, and what it costs.
+    mercer.solvers.risk.logistic.solve_logistic : The solver, and its cost.
 
     Notes
     -----
-    Weights mean repetition, exactly: a row of weight 3 gives the same function as the row three times, and a row of
-    weight 0 the same as no row. A kernel that is positive on weights that sum to zero only, such as the negative
+    A weight counts repetitions exactly: a row of weight 3 gives the same function as the row three times, and a row of
+    weight 0 has no effect. A kernel that is positive on weights that sum to zero only, such as the negative
     distance, is taken where there is an intercept.
 
     References
@@ -211,7 +211,7 @@ class KernelLogisticRegression(ClassifierMixin, PrimalWeights):
         y : array-like of shape (n,)
             Labels.
         sample_weight : float or array-like of shape (n,), optional
-            How often each row counts.
+            Weight of each row, as a number of repetitions.
 
         Returns
         -------
@@ -292,7 +292,7 @@ class KernelLogisticRegression(ClassifierMixin, PrimalWeights):
         return np.asarray(softmax(values, axis=1))
 
     def predict_log_proba(self, X: Any) -> Matrix:
-        """Return the logarithms of the probabilities, also of those that are too small to be told from zero.
+        """Return the logarithms of the probabilities, also where the probabilities underflow to zero.
 
         Parameters
         ----------

@@ -72,8 +72,8 @@ class KernelMachine(PrimalCoefficients):
 
     where b is 0 unless ``fit_intercept`` is set. By the representer theorem it is a problem in the coefficients c. It
     classifies where the loss is one of labels (one machine for each class against the rest, or one for two classes),
-    else it predicts numbers. Weights mean repetition, exactly: a row of weight 3 gives the same machine as the row
-    three times, and a row of weight 0 as no row.
+    else it predicts numbers. A weight counts repetitions exactly: a row of weight 3 gives the same machine as the row
+    three times, and a row of weight 0 has no effect.
 
     Parameters
     ----------
@@ -81,7 +81,7 @@ class KernelMachine(PrimalCoefficients):
         For numbers ``"squared"``, ``"epsilon_insensitive"``, ``"huber"``, ``"quantile"`` (the median), ``"poisson"``
         (counts, 0 or more); for labels ``"hinge"``, ``"squared_hinge"``, ``"logistic"``, ``"modified_huber"``;
         scikit-learn's ``"squared_error"`` and ``"log_loss"`` are understood; a loss of :mod:`mercer.losses`, such as
-        ``Huber(delta=2.0)``; or an object of your own with ``value(y, f)`` and ``gradient(y, f)``, see
+        ``Huber(delta=2.0)``; or a user-defined object with ``value(y, f)`` and ``gradient(y, f)``, see
         :class:`mercer.losses.OwnLoss`.
     regularizer : {"l2", "norm"}, Penalty or callable, default="l2"
         R: :math:`\tfrac12 \|w\|^2`, :math:`\|w\|`, a penalty such as ``mercer.losses.Ball(3.0)`` or
@@ -95,25 +95,25 @@ class KernelMachine(PrimalCoefficients):
         For named kernels. ``"scale"`` is ``1 / (d * variance of X)`` (weighted by ``sample_weight``), ``"auto"``
         is ``1 / d``.
     tol : float, default=1e-6
-        The relative duality gap that is good enough. Up to 512 rows it is made as small as rounding allows.
+        The relative duality gap at which the solver stops. Up to 512 rows it is made as small as rounding allows.
     max_iter : int, default=-1
-        The most steps for each problem; -1 for no limit.
+        Maximum number of steps for each problem; -1 for no limit.
     solver : {"auto", "newton", "newton-cg", "multipliers", "box"}, default="auto"
         Newton's method for smooth losses (with lazy products of K where it does not fit the memory budget), the box
         solver of the support vector machines for losses of straight pieces, the method of multipliers for others.
     class_weight : dict or "balanced", optional
         Factors of the loss by class.
     cache_size : float, default=200
-        Memory for kernel rows that the box solver keeps, in MB (of 2^20 bytes).
+        Memory for the kernel rows that the box solver stores, in MB (of 2^20 bytes).
     allow_indefinite : bool or "warn", default="warn"
         For a kernel that is not positive semi-definite: ``"warn"`` returns a stationary point, marked as such in
-        ``certificate_``, and warns; True does so silently; False raises an error. A precomputed matrix and a function
-        are examined, and count as indefinite if this is True. Stationary points exist for
+        ``certificate_``, and warns; True does so silently; False raises an error. A precomputed matrix or a function
+        is checked for this; if this is True, it counts as indefinite. Stationary points exist for
         ``"l2"`` and losses that are smooth or of straight pieces.
     fit_intercept : bool, default=False
         Whether there is an offset b, on which there is no penalty.
     n_jobs : int, optional
-        Worker threads, all cores by default. The answer has the same bits for any number of them.
+        Number of worker threads, all cores by default. The result is bitwise the same for any number.
     verbose : bool, default=False
         Show progress on standard error.
 
@@ -158,8 +158,8 @@ class KernelMachine(PrimalCoefficients):
     Raises
     ------
     DataError, ParameterError, IndefiniteKernelError, MemoryBudgetError
-        From ``fit``: targets or weights that cannot be used, a loss or penalty that is not convex or returns what is no
-        number for each row, a kernel that is not positive semi-definite, a job that does not fit.
+        From ``fit``: targets or weights that cannot be used, a loss or penalty that is not convex or does not return a
+        number for each row, a kernel that is not positive semi-definite, a problem that exceeds the memory budget.
 
     Warns
     -----
@@ -265,9 +265,9 @@ class KernelMachine(PrimalCoefficients):
         X : array-like or sparse matrix of shape (n, d)
             For ``kernel="precomputed"``, the kernel matrix, (n, n).
         y : array-like of shape (n,)
-            Labels or targets, whichever the loss is for.
+            Labels or targets, depending on the loss.
         sample_weight : float or array-like of shape (n,), optional
-            How often each row counts.
+            Weight of each row, as a number of repetitions.
 
         Returns
         -------
@@ -329,7 +329,7 @@ class KernelMachine(PrimalCoefficients):
         return share / share.sum(axis=1, keepdims=True)
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """Return the share of rows that are classified rightly, or ``R^2`` of the predictions.
+        """Return the accuracy of the predicted classes, or ``R^2`` of the predictions.
 
         Parameters
         ----------
@@ -338,7 +338,7 @@ class KernelMachine(PrimalCoefficients):
         y : array-like of shape (m,)
             Labels or targets.
         sample_weight : array-like of shape (m,), optional
-            How often each row counts.
+            Weight of each row, as a number of repetitions.
 
         Returns
         -------

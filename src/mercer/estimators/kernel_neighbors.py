@@ -25,17 +25,17 @@ def _are_labels(model: Any) -> bool:
 
 
 class KernelNeighborsClassifier(MultiOutputMixin, ClassifierMixin, KernelNeighbors):
-    r"""The class that most of the nearest training rows have, by the distance in the feature space of a kernel.
+    r"""The majority class of the nearest training rows, by the distance in the feature space of a kernel.
 
     .. math:: d(x, z)^2 = \|\phi(x) - \phi(z)\|^2 = k(x, x) - 2 k(x, z) + k(z, z)
 
     Parameters
     ----------
     n_neighbors : int, default=5
-        How many training rows decide.
+        Number of neighbours that vote.
     weights : {"uniform", "distance"}, callable or None, default="uniform"
-        What each of them counts: the same (None, too), the inverse of its distance, or what a function makes of the
-        array of distances, (n, n_neighbors). If training rows lie at distance 0, they alone decide.
+        Weight of each neighbour: equal weights (also None), the inverse of its distance, or the result of a function of
+        the array of distances, (n, n_neighbors). If training rows lie at distance 0, they alone decide.
     kernel : str, Kernel, scikit-learn kernel or callable, default="linear"
         A name (``"linear"``, ``"poly"``, ``"rbf"``, ``"sigmoid"``, ``"laplacian"``, ``"chi2"``, ``"cosine"``), a
         kernel, a function ``(X, Z) -> block``, or ``"precomputed"``. With the linear kernel distances are Euclidean.
@@ -47,10 +47,11 @@ class KernelNeighborsClassifier(MultiOutputMixin, ClassifierMixin, KernelNeighbo
     coef0 : float, default=1
         Of ``"poly"`` and ``"sigmoid"``.
     allow_indefinite : bool or "warn", default="warn"
-        Without effect, and accepted so that learners can be exchanged: nearest rows need no positive semi-definite
-        kernel. The formula of the distance orders the rows in any case, and squared distances below 0 count as 0.
+        Has no effect; accepted so that learners are interchangeable. Nearest rows do not need a positive
+        semi-definite kernel. The formula of the distance always orders the rows, and squared distances below 0 count as
+        0.
     n_jobs : int, optional
-        Threads; None for all. The answer has the same bits for any number of them.
+        Number of threads; None for all cores. The result is bitwise the same for any number.
 
     Attributes
     ----------
@@ -77,16 +78,16 @@ class KernelNeighborsClassifier(MultiOutputMixin, ClassifierMixin, KernelNeighbo
     -----
     Parameters and their meaning are those of ``sklearn.neighbors.KNeighborsClassifier``, which has these answers with
     ``kernel="linear"``. Of training rows at equal distances the first ones are taken; of classes with equal votes, the
-    first in ``classes_``. The kernel matrix is never held: memory is that of some tiles and of the answer.
+    first in ``classes_``. The kernel matrix is never stored: the memory is that of some tiles and of the result.
 
-    Votes of neighbours are no linear function in feature space, so there is neither ``coef_`` nor ``norm_``.
+    Votes of neighbours are not a linear function in feature space, so there is neither ``coef_`` nor ``norm_``.
 
     Kernels that fall with a distance of the rows, such as RBF, are ordered by that distance: rows whose kernel values
-    round to the same number (near ones, where k is 1, and far ones, where it is 0) are still told apart, and
+    round to the same number (near ones, where k is 1, and far ones, where it is 0) are still distinguished, and
     :math:`2 - 2 e^{-t}` is computed without cancellation. For other kernels, squared distances within rounding of 0
     count as 0.
 
-    There is no ``certificate_``, since nothing is minimised: the search looks at all training rows. The last column of
+    There is no ``certificate_``, since nothing is minimised: the search visits all training rows. The last column of
     the distances that ``kneighbors`` returns is the radius within which the neighbours lie; no other training row is
     nearer than that, to rounding.
 
@@ -209,10 +210,10 @@ class KernelNeighborsRegressor(MultiOutputMixin, RegressorMixin, KernelNeighbors
     Parameters
     ----------
     n_neighbors : int, default=5
-        How many training rows decide.
+        Number of neighbours that vote.
     weights : {"uniform", "distance"}, callable or None, default="uniform"
-        What each of them counts: the same (None, too), the inverse of its distance, or what a function makes of the
-        array of distances, (n, n_neighbors). If training rows lie at distance 0, they alone decide.
+        Weight of each neighbour: equal weights (also None), the inverse of its distance, or the result of a function of
+        the array of distances, (n, n_neighbors). If training rows lie at distance 0, they alone decide.
     kernel : str, Kernel, scikit-learn kernel or callable, default="linear"
         As for :class:`KernelNeighborsClassifier`.
     gamma : float or {"scale", "auto"}, optional
@@ -222,10 +223,11 @@ class KernelNeighborsRegressor(MultiOutputMixin, RegressorMixin, KernelNeighbors
     coef0 : float, default=1
         Of ``"poly"`` and ``"sigmoid"``.
     allow_indefinite : bool or "warn", default="warn"
-        Without effect, and accepted so that learners can be exchanged: nearest rows need no positive semi-definite
-        kernel. The formula of the distance orders the rows in any case, and squared distances below 0 count as 0.
+        Has no effect; accepted so that learners are interchangeable. Nearest rows do not need a positive
+        semi-definite kernel. The formula of the distance always orders the rows, and squared distances below 0 count as
+        0.
     n_jobs : int, optional
-        Threads; None for all. The answer has the same bits for any number of them.
+        Number of threads; None for all cores. The result is bitwise the same for any number.
 
     Attributes
     ----------
@@ -248,9 +250,9 @@ class KernelNeighborsRegressor(MultiOutputMixin, RegressorMixin, KernelNeighbors
     -----
     Parameters and their meaning are those of ``sklearn.neighbors.KNeighborsRegressor``, which has these answers with
     ``kernel="linear"``. Of training rows at equal distances the first ones are taken.
-    Means over neighbours are no linear function in feature space, so there is neither ``coef_`` nor ``norm_``.
+    Means over neighbours are not a linear function in feature space, so there is neither ``coef_`` nor ``norm_``.
 
-    There is no ``certificate_``, since nothing is minimised: the search looks at all training rows. The last column of
+    There is no ``certificate_``, since nothing is minimised: the search visits all training rows. The last column of
     the distances that ``kneighbors`` returns is the radius within which the neighbours lie; no other training row is
     nearer than that, to rounding.
 

@@ -72,17 +72,17 @@ class KernelOrdinalRegression(ClassifierMixin, OrdinalLikelihood):
     tol : float, default=1e-8
         How far, in units of 1 + the largest latent value, the function may be from optimal.
     max_iter : int, default=100
-        The most Newton steps.
+        Maximum number of Newton steps.
     warm_start : bool, default=False
-        Start from the solution of the last fit, if that was to as many rows and as many classes.
+        Start from the solution of the last fit, if it had as many rows and classes.
     allow_indefinite : bool or "warn", default="warn"
         For a kernel that is not positive semi-definite: ``"warn"`` returns a stationary point, marked as such in
-        ``certificate_``, and warns; True does so silently; False raises an error. A precomputed matrix and a function
-        are examined, and count as indefinite if this is True.
+        ``certificate_``, and warns; True does so silently; False raises an error. A precomputed matrix or a function
+        is checked for this; if this is True, it counts as indefinite.
     verbose : bool, default=False
         Show progress on standard error.
     n_jobs : int, optional
-        Worker threads, all cores by default. The answer has the same bits for any number of them.
+        Number of worker threads, all cores by default. The result is bitwise the same for any number.
 
     Attributes
     ----------
@@ -119,13 +119,14 @@ class KernelOrdinalRegression(ClassifierMixin, OrdinalLikelihood):
     Raises
     ------
     DataError, ParameterError, IndefiniteKernelError, MemoryBudgetError
-        From ``fit``: one class only, unknown labels or bad weights, text labels without an order, a parameter that
-        makes no sense, a kernel that is not positive semi-definite on weights that sum to 0, a job that does not fit.
+        From ``fit``: one class only, unknown labels or bad weights, text labels without an order, an invalid parameter,
+        a kernel that is not positive semi-definite on weights that sum to 0, a problem that exceeds the memory
+        budget.
 
     Notes
     -----
     Rows that are equal are solved for as one: a survey of a thousand answers with two hundred different ones has the
-    cost of two hundred. Weights mean repetition, exactly.
+    cost of two hundred. A weight counts repetitions exactly.
 
     ``log_likelihood``, ``gradient`` and ``hessian`` return the log likelihood and its derivatives by latent values and
     cut-points, to compare a derivation with. For the logistic link, with ``y_{ij} = F(a (phi_j - f_i))``, the gradient
@@ -217,7 +218,7 @@ class KernelOrdinalRegression(ClassifierMixin, OrdinalLikelihood):
         y : array-like of shape (n,)
             Labels.
         sample_weight : float or array-like of shape (n,), optional
-            How often each row counts.
+            Weight of each row, as a number of repetitions.
 
         Returns
         -------

@@ -65,38 +65,38 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, FeatureSpaceV
     alpha : float, default=1.0
         Weight of the squared norm against the sum of squared errors in the ridge regression of the inverse transform.
     fit_inverse_transform : bool, default=False
-        Whether to learn it: the regression of the rows on their coordinates, with the same kernel.
+        Whether to learn the inverse transform: the regression of the rows on their coordinates, with the same kernel.
     eigen_solver : {"auto", "dense", "arpack", "randomized"}, default="auto"
         ``"auto"`` is LAPACK up to 400 rows or for many components, and block Lanczos above: on the stored matrix
         where it fits the memory budget, else on kernel values that are computed anew for each product.
     tol : float, default=0
         Residual of an eigenpair in units of the largest eigenvalue, for ``"auto"`` and ``"arpack"``; 0 for the best.
     max_iter : int, optional
-        Products with a block at the most for ``"auto"``, restarts for ``"arpack"``.
+        Maximum number of products with a block for ``"auto"``, of restarts for ``"arpack"``.
     iterated_power : int or "auto", default="auto"
         Powers for ``"randomized"``.
     remove_zero_eig : bool, default=False
         Whether to leave out components with the eigenvalue 0.
     random_state : int, RandomState or None, default=None
-        Start of all solvers but LAPACK.
+        Seed of the starting vectors, for all solvers except LAPACK.
     copy_X : bool, default=True
         Whether ``X_fit_`` is a copy of the rows.
     allow_indefinite : bool or "warn", default="warn"
         For a kernel whose centred matrix has negative eigenvalues: ``"warn"`` uses its positive part and warns, True
         does so silently, and False raises an error.
     n_jobs : int, optional
-        Threads that evaluate the kernel; None for all. The answer has the same bits for any number of them, but for
-        dense decompositions of more than 1024 rows: LAPACK computes these on threads of its own.
+        Threads that evaluate the kernel; None for all. The result is bitwise the same for any number, except for
+        dense decompositions of more than 1024 rows: LAPACK computes these on its own threads.
 
     Attributes
     ----------
     eigenvalues_ : ndarray of shape (n_components,)
-        Of the centred matrix, descending, in float64; what is negative or rounding is 0.
+        Of the centred matrix, descending, in float64; negative values and rounding errors are set to 0.
     eigenvectors_ : ndarray of shape (n_samples, n_components)
         Unit vectors, in float64; the largest entry of each is positive.
     negative_eigenvalues_ : ndarray
         Negative eigenvalues that were found beyond rounding, ascending: all of them where all components are computed,
-        else what the solver came across at the lower end. Not empty for indefinite kernels only.
+        otherwise those that the solver met at the lower end. Not empty only for indefinite kernels.
     components_ : ndarray of shape (n_components, p)
         Unit vectors of the components in the p features of ``feature_map_``, for kernels with a finite feature map;
         zeros without variance. ``transform(X)`` is ``(feature_map_.transform(X) - mean_) @ components_.T``.
@@ -111,13 +111,13 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, FeatureSpaceV
     X_fit_ : ndarray or csr_matrix of shape (n_samples, n_features)
         The training rows; for ``"precomputed"``, the matrix.
     gamma_ : float
-        The gamma that was used for a named kernel.
+        The gamma of a named kernel.
     kernel_ : Kernel or None
         The kernel; None for ``"precomputed"``.
     solver_ : str
         ``"dense"``, ``"block Lanczos"``, ``"arpack"`` or ``"randomized"``.
     certificate_ : Certificate
-        The variance that is left (times n), residuals and orthogonality of the eigenpairs, time and memory.
+        The remaining variance (times n), residuals and orthogonality of the eigenpairs, time and memory.
     n_features_in_ : int
         Number of columns.
     feature_names_in_ : ndarray of shape (n_features_in_,)
@@ -126,8 +126,8 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, FeatureSpaceV
     Raises
     ------
     DataError, ParameterError, MemoryBudgetError
-        From ``fit``: rows that cannot be used, fewer than two of them, a parameter that makes no sense, more components
-        than rows, a job that does not fit.
+        From ``fit``: rows that cannot be used, fewer than two of them, an invalid parameter, more components
+        than rows, a problem that exceeds the memory budget.
 
     Warns
     -----
@@ -141,10 +141,10 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, FeatureSpaceV
     Notes
     -----
     Names, defaults and meanings are those of ``sklearn.decomposition.KernelPCA``, except that a function is called
-    for two blocks of rows if it can be, and that more components than rows are refused. An indefinite kernel has no
-    feature space with an inner product; scikit-learn refuses it where it sees it, here its positive part is used, with
-    a warning that says how large the negative part is (``allow_indefinite``). Eigenpairs are computed in float64 for
-    float32 rows, too.
+    for two blocks of rows if it can be, and that asking for more components than rows raises an error. An indefinite
+    kernel has no feature space with an inner product; scikit-learn raises an error if it detects this; here its
+    positive part is used, with a warning that reports the size of the negative part (``allow_indefinite``). Eigenpairs
+    are computed in float64 for float32 rows, too.
 
     References
     ----------
@@ -438,7 +438,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, FeatureSpaceV
         return self.eigenvectors_ * np.sqrt(self.eigenvalues_)
 
     def _report(self) -> None:
-        """Warn of what is not as it should be."""
+        """Warn if the result is degenerate or not converged."""
         if not len(self.negative_eigenvalues_) and not self.eigenvalues_.any():
             warn_user(
                 "all rows are equal for this kernel, so that no direction has any variance; look at the columns of X "

@@ -46,11 +46,11 @@ class KernelPerceptron(ClassifierMixin, PrimalWeights):
     .. math:: f(x) = \sum_i \theta_i\, (k(x_i, x) + c), \qquad
               \theta_i \leftarrow \theta_i + y_i \ \text{ where }\ y_i f(x_i) \le m
 
-    It begins with :math:`\theta = 0` and takes the rows one after the other, ``max_iter`` times or until a pass has no
+    It starts at :math:`\theta = 0` and takes the rows one after the other, ``max_iter`` times or until a pass has no
     mistake; m is ``margin``, and c is 1 with ``fit_intercept`` (so that the bias moves by :math:`y_i`, too), else 0.
     In the space of a map with :math:`\langle \phi(x), \phi(z) \rangle = k(x, z)` these are the steps
     :math:`w \leftarrow w + y_i \phi(x_i),\ b \leftarrow b + y_i` of the perceptron, one for one, since
-    :math:`w = \sum_i \theta_i \phi(x_i)` all the time. More than two classes are told apart one against the rest, by k
+    :math:`w = \sum_i \theta_i \phi(x_i)` all the time. More than two classes are separated one against the rest, by k
     perceptrons that go through the rows in the same order.
 
     Parameters
@@ -60,27 +60,27 @@ class KernelPerceptron(ClassifierMixin, PrimalWeights):
     gamma, degree, coef0 : float or {"scale", "auto"}, int, float, defaults "scale", 3, 0.0
         For named kernels.
     averaging : {"plain", "averaged", "voted"}, default="plain"
-        What decides: the last f; the mean of f after each step; or the signs of f after each step, a vote for each.
-        The mean costs no more than the last f. For votes every update is kept, and a prediction takes as many
-        operations as there were updates.
+        Which function decides: the last f; the mean of f over all steps; or a vote of the signs of f after each step.
+        The mean costs no more than the last f. For votes every update is stored, and the cost of a prediction
+        grows with the number of updates.
     margin : float, default=0.0
-        m, 0 or more: also rows that are right by no more than this are learned from.
+        m, 0 or more: rows classified correctly by no more than m also cause an update.
     fit_intercept : bool, default=True
         Whether there is a bias.
     max_iter : int, default=100
-        The most passes of ``fit``.
+        Maximum number of passes of ``fit``.
     shuffle : bool, default=True
         Whether each pass takes the rows in a new random order.
     random_state : int, RandomState or None, default=None
-        Draws the orders.
+        Seed of the random orders.
     budget : int, optional
-        The most support vectors, for ``averaging="plain"``. Where a mistake would bring in one more, the one that came
-        in first is forgotten, with its part of the bias.
+        Maximum number of support vectors, for ``averaging="plain"``. When a mistake would add one more, the oldest one
+        is dropped, with its part of the bias.
     verbose : bool, default=False
         Show progress on standard error.
     n_jobs : int, optional
-        Worker threads for kernel values; the steps themselves come one after the other. The answer has the same bits
-        for any number of them.
+        Worker threads for kernel values; the steps themselves come one after the other. The result is bitwise the same
+        for any number.
     allow_indefinite : bool or "warn", default="warn"
         For a kernel that is not positive semi-definite, for which there is no space with a w: ``"warn"`` makes the same
         steps and warns, True makes them silently, and False raises an error.
@@ -110,7 +110,7 @@ class KernelPerceptron(ClassifierMixin, PrimalWeights):
     certificate_ : MistakeBound
         The margin of the last f at the training rows, the radius of the rows, and Novikoff's bound on the mistakes,
         which follows from these (:class:`mercer.solvers.online.mistakes.MistakeBound`). After ``fit`` without a budget
-        and with a positive semi-definite kernel: the bound is for rows that are all seen, with nothing forgotten.
+        and with a positive semi-definite kernel: the bound assumes that all rows were seen and none was dropped.
     n_iter_ : int
         Passes of the last call.
     t_ : int
@@ -121,8 +121,8 @@ class KernelPerceptron(ClassifierMixin, PrimalWeights):
     Raises
     ------
     DataError, ParameterError, IndefiniteKernelError, MemoryBudgetError, NumericalError
-        From ``fit`` and ``partial_fit``: bad data, a parameter that makes no sense, a kernel that is not positive
-        semi-definite, a job that does not fit, numbers that overflow.
+        From ``fit`` and ``partial_fit``: bad data, an invalid parameter, a kernel that is not positive
+        semi-definite, a problem that exceeds the memory budget, numbers that overflow.
 
     Notes
     -----

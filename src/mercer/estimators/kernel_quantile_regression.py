@@ -46,7 +46,7 @@ class KernelQuantileRegression(RegressorMixin, PrimalWeights):
               \quad\text{s.t.}\quad f_1(x_i) \le \dots \le f_m(x_i) \text{ for every training row},
               \qquad C_i = C \cdot \text{sample\_weight}_i
 
-    with the pinball loss :math:`\rho_\tau(r) = \max(\tau r, (\tau - 1) r)`. Weights mean repetition, exactly.
+    with the pinball loss :math:`\rho_\tau(r) = \max(\tau r, (\tau - 1) r)`. A weight counts repetitions exactly.
 
     Parameters
     ----------
@@ -63,18 +63,19 @@ class KernelQuantileRegression(RegressorMixin, PrimalWeights):
     non_crossing : bool, default=True
         Whether quantiles of several levels are kept in order; see the notes. Else each level is fitted by itself.
     tol : float, default=1e-6
-        The relative duality gap that is good enough.
+        The relative duality gap at which the solver stops.
     cache_size : float, default=200
-        Memory for kernel rows that are kept, in MB (of 2^20 bytes): at least so much, and more where most rows turn
-        out to be support vectors and the memory budget has room for the whole kernel matrix.
+        Memory for stored kernel rows, in MB (of 2^20 bytes). More is used if most rows turn out to be support vectors
+        and the whole kernel matrix fits the memory budget.
     max_iter : int, default=-1
-        The most steps of each solver; -1 for no limit.
+        Maximum number of steps of each solver; -1 for no limit.
     allow_indefinite : bool or "warn", default="warn"
         For a kernel that is not positive semi-definite: ``"warn"`` returns a stationary point for each level by
         itself, marked as such in ``certificate_``, with sorted predictions, and warns; True does so silently; False
-        raises an error. A precomputed matrix and a function are examined, and count as indefinite if this is True.
+        raises an error. A precomputed matrix or a function is checked for this; if this is True, it counts as
+        indefinite.
     n_jobs : int, optional
-        Worker threads, all cores by default. The answer has the same bits for any number of them.
+        Number of worker threads, all cores by default. The result is bitwise the same for any number.
     verbose : bool, default=False
         Show progress on standard error.
 
@@ -98,7 +99,7 @@ class KernelQuantileRegression(RegressorMixin, PrimalWeights):
     quantiles_ : ndarray of shape (m,)
         The levels.
     crossings_ : int
-        The number of training rows at which quantiles cross that are fitted each by itself.
+        The number of training rows at which quantiles cross if each is fitted by itself.
     certificate_ : Certificate
         Primal and dual objective in float64 (sums over the levels), worst violation, steps, time and memory.
     n_iter_ : int
@@ -115,8 +116,8 @@ class KernelQuantileRegression(RegressorMixin, PrimalWeights):
     Raises
     ------
     DataError, ParameterError, IndefiniteKernelError, MemoryBudgetError
-        From ``fit``: targets or weights that cannot be used, a parameter that makes no sense, a kernel that is not
-        positive semi-definite, a job that does not fit.
+        From ``fit``: targets or weights that cannot be used, an invalid parameter, a kernel that is not
+        positive semi-definite, a problem that exceeds the memory budget.
 
     Warns
     -----
@@ -282,12 +283,12 @@ class KernelQuantileRegression(RegressorMixin, PrimalWeights):
         y : array-like of shape (r,)
             Targets.
         sample_weight : array-like of shape (r,), optional
-            How often each row counts.
+            Weight of each row, as a number of repetitions.
 
         Returns
         -------
         float
-            1 is the best; 0 is what the quantiles of y alone reach.
+            1 is best; constant quantiles of y reach 0.
         """
         F = self.predict(X).reshape(-1, len(self.quantiles_))
         scores = [

@@ -45,9 +45,10 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, TargetWeights):
     ----------
     alpha : float, array-like of shape (n_targets,), "loo", "gcv" or "evidence", default=1.0
         Weight of the squared norm against the sum of squared errors, zero or above; one for all targets or one for
-        each. Targets that share a value share a factorisation. A word has it chosen: ``"loo"`` by the mean squared
-        error of exact leave-one-out predictions, ``"gcv"`` by generalised cross-validation, ``"evidence"`` by the
-        density of the targets under the Gaussian process with this kernel and the noise variance that suits it best.
+        each. Targets that share a value share a factorisation. A name selects the criterion that chooses it: ``"loo"``
+        by the mean squared error of exact leave-one-out predictions, ``"gcv"`` by generalised cross-validation,
+        ``"evidence"`` by the density of the targets under the Gaussian process with this kernel and the noise variance
+        that suits it best.
     kernel : str, Kernel, scikit-learn kernel or callable, default="linear"
         A name (``"linear"``, ``"poly"``, ``"rbf"``, ``"sigmoid"``, ``"laplacian"``, ``"chi2"``, ``"cosine"``), a
         kernel, a function ``(X, Z) -> block``, or ``"precomputed"``.
@@ -60,26 +61,26 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, TargetWeights):
     kernel_params : dict, optional
         Keyword arguments for a kernel that is a function.
     alphas : array-like, optional
-        Where ``alpha`` is a word: the penalties to choose from. None for any number, to three digits.
+        If ``alpha`` is a criterion: the penalties to choose from. None for any number, to three digits.
     alpha_per_target : bool, default=False
-        Where ``alpha`` is a word: whether every target has a penalty of its own; else one is chosen by the sum of
+        If ``alpha`` is a criterion: whether every target has its own penalty; otherwise one is chosen by the sum of
         their criteria.
     allow_indefinite : bool or "warn", default="warn"
         For a kernel that is not positive semi-definite: ``"warn"`` solves the linear system above, whose solution is a
         stationary point of :math:`\sum_i w_i (y_i - (Kc)_i)^2 + \alpha\, c^\top K c` and not its minimum, and warns;
-        True does so silently; False raises an error. A precomputed matrix and a function are examined, and count as
-        indefinite if this is True.
+        True does so silently; False raises an error. A precomputed matrix or a function is checked for this; if
+        this is True, it counts as indefinite.
     n_jobs : int, optional
-        Threads that evaluate the kernel; None for all. The answer has the same bits for any number of them, but where
-        the system of more than 1024 rows is singular to working precision: LAPACK then decomposes it on threads of its
-        own.
+        Threads that evaluate the kernel; None for all. The result is bitwise the same for any number, except where
+        the system of more than 1024 rows is singular to working precision: LAPACK then decomposes it on its own
+        threads.
 
     Attributes
     ----------
     alpha_ : float or ndarray of shape (n_targets,)
         The penalty, given or chosen.
     path_ : PenaltyCurves
-        Where ``alpha`` is a word: the penalties that were tried, ascending, with the criteria for each; ``loo`` only
+        If ``alpha`` is a criterion: the penalties that were tried, ascending, with the criteria for each; ``loo`` only
         for ``alpha="loo"``, which tries fewer penalties where they cannot be the best.
     dual_coef_ : ndarray of shape (n_samples,) or (n_samples, n_targets)
         The coefficients c, in float64.
@@ -100,7 +101,7 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, TargetWeights):
         The kernel; None for ``"precomputed"``.
     factorization_ : str
         How the system was solved: ``"low rank"``, ``"float32 Cholesky, refined"``, ``"float64 Cholesky"``,
-        ``"least squares"``, ``"float64 LDL^T"`` or, where ``alpha`` is a word, ``"float64 band Cholesky"`` or
+        ``"least squares"``, ``"float64 LDL^T"`` or, if ``alpha`` is a criterion, ``"float64 band Cholesky"`` or
         ``"float32 band Cholesky, refined"``.
     certificate_ : Certificate
         Objectives (sums over the targets), the relative residual of the linear system, time and memory.
@@ -112,21 +113,21 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, TargetWeights):
     See Also
     --------
     ridge_path : The fits for many penalties.
-    mercer.solvers.linear.cholesky.solve : The solver, and what it costs.
-    mercer.solvers.linear.penalty_path.PenaltyPath : How a penalty is chosen: the formulas, and what it costs.
+    mercer.solvers.linear.cholesky.solve : The solver, and its cost.
+    mercer.solvers.linear.penalty_path.PenaltyPath : How a penalty is chosen: the formulas, and its cost.
 
     Notes
     -----
     Integer weights are the same as repeated rows, also for leave-one-out and the choice of the penalty, and a row of
-    weight zero is the same as none. To choose a penalty takes one reduction of the matrix, whatever the number of
-    penalties: eight to twelve times as long as a fit with a given one for ``"loo"``, and four to seven for the others;
-    less where the kernel matrix has a low rank. From 2048 rows on, what is left after its leading part is reduced in
-    float32. The criteria in ``path_`` are then known to 5e-5 of themselves where a penalty may be the best, and more
-    roughly for penalties that are far from it. If rounding could change the choice, the reduction is repeated in
-    float64, which takes about twice as long.
+    weight zero has no effect. Choosing a penalty takes one reduction of the matrix, for any number of penalties:
+    eight to twelve times the time of a fit with a given one for ``"loo"``, and four to seven for the others; less if
+    the kernel matrix has a low rank. From 2048 rows on, what is left after its leading part is reduced in float32. The
+    criteria in ``path_`` are then known to 5e-5 of themselves where a penalty may be the best, and more roughly for
+    penalties that are far from it. If rounding could change the choice, the reduction is repeated in float64, which
+    takes about twice as long.
 
     A kernel matrix of low rank r (linear kernels of few columns, smooth kernels of one or two, many repeated rows) is
-    never made: a fit then takes :math:`n r^2` operations and memory for r columns.
+    never computed: a fit then takes :math:`n r^2` operations and memory for r columns.
 
     The names of the
     parameters, their defaults and their meaning are those of ``sklearn.kernel_ridge.KernelRidge``, except that a
@@ -208,7 +209,7 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, TargetWeights):
         Raises
         ------
         DataError, ParameterError, IndefiniteKernelError, MemoryBudgetError
-            If the data or a parameter cannot be used, or the job is too large; see the messages.
+            If the data or a parameter cannot be used, or the problem exceeds the memory budget; see the messages.
         """
         require_choice(self, "alpha_per_target", (True, False))
         criterion, alphas = self._criterion(), self._choices()
@@ -237,9 +238,9 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, TargetWeights):
     def loo_predictions_(self) -> Vector:
         """Prediction for every training row by the fit to all others, of the shape of ``y``, in float64.
 
-        Computed when first asked for, at the cost of about two fits in float64, and kept; known already after
-        ``alpha="loo"`` unless ``factorization_`` is in float32. Of a row that stands for several by its weight, one
-        is left out, as if it were repeated; what weighs less than one is left out as a whole.
+        Computed on first access, at the cost of about two fits in float64, and stored; already known after
+        ``alpha="loo"`` unless ``factorization_`` is in float32. If the weight of a row counts several repetitions, one
+        repetition is left out; a row of weight below one is left out as a whole.
         """
         check_is_fitted(self)
         if self._loo_predictions is None:
@@ -288,7 +289,7 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, TargetWeights):
     def _choose(
         self, rows: NDArray[np.intp], system: LinearSystem, criterion: Criterion, alphas: Vector | None
     ) -> Self:
-        """Fit with the penalty that the criterion says."""
+        """Fit with the penalty that the criterion chooses."""
         with ExitStack() as held:
             path, chosen, curves = reduce_and_choose(
                 system, held, criterion, alphas, apart=bool(self.alpha_per_target), n_jobs=self.n_jobs

@@ -48,47 +48,47 @@ class KernelSGDClassifier(ClassifierMixin, SGDForms):
     Parameters
     ----------
     loss : {"hinge", "squared_hinge", "log_loss", "modified_huber"} or object, default="hinge"
-        The loss :math:`\ell` of the margin; ``"logistic"`` is another name of the log loss. Also a loss of
-        :mod:`mercer.losses` for labels, or an object of your own with ``value(y, f)``, ``gradient(y, f)`` and
+        The loss :math:`\ell` of the margin; ``"logistic"`` is another name for the log loss. Also a loss of
+        :mod:`mercer.losses` for labels, or a user-defined object with ``value(y, f)``, ``gradient(y, f)`` and
         ``targets = "signs"`` (see :class:`mercer.losses.OwnLoss`), whose steps are made in Python.
     kernel : str, Kernel, sklearn GP kernel or callable, default="rbf"
-        As in :class:`mercer.SVC`; also ``"precomputed"``. Not used where ``feature_map`` is a map.
+        As in :class:`mercer.SVC`; also ``"precomputed"``. Not used if ``feature_map`` is a map.
     gamma, degree, coef0 : float or {"scale", "auto"}, int, float, defaults "scale", 3, 0.0
         For named kernels.
     feature_map : transformer, "identity", "auto" or None, default="auto"
         The map of the primal form: anything with ``fit`` and ``transform``, or ``"identity"`` for the columns of X.
-        None asks for the kernel form; ``"auto"`` as well, but for the linear kernel, whose map is the identity.
+        None selects the kernel form; so does ``"auto"``, except for the linear kernel, whose map is the identity.
     alpha : float, default=1e-4
         Weight of half the squared norm against the mean loss, above 0; ``1 / (C n)`` of the support vector machines.
     fit_intercept : bool, default=False
         Whether to add a feature of value 1 (in the kernel form, 1 to the kernel). Its coefficient is the offset and
-        is regularised as all others are, which keeps the problem strongly convex.
+        is regularised like all others, which keeps the problem strongly convex.
     learning_rate : {"damped", "pegasos"}, default="damped"
-        ``"pegasos"``: steps :math:`1/(\alpha t)`. The first iterates are then of size :math:`1/\alpha`, and many passes
-        go by until the mean has forgotten them; the squared hinge may overflow. ``"damped"``: :math:`t_0 = \max_i
+        ``"pegasos"``: steps :math:`1/(\alpha t)`. The first iterates are then of size :math:`1/\alpha`, and it takes
+        many passes until the mean has forgotten them; the squared hinge may overflow. ``"damped"``: :math:`t_0 = \max_i
         k(x_i, x_i) / \alpha` times the largest weight (of mean 1) and the largest second derivative of the loss (1 for
-        the hinge), so that no step overshoots; a loss of your own says it as its attribute ``step_bound``.
+        the hinge), so that no step overshoots; a user-defined loss provides it as the attribute ``step_bound``.
     max_iter : int, default=1000
-        The most passes over the rows.
+        Maximum number of passes over the rows.
     tol : float, default=1e-2
-        The relative duality gap that is good enough. It is looked at after 1, 2, 4, 8, ... passes.
+        The relative duality gap at which the solver stops. It is checked after 1, 2, 4, 8, ... passes.
     average : bool, default=True
         Whether to take the mean of all iterates; if not, the last one.
     shuffle : bool or "uniform", default=True
-        True: equal rows are made one with their weights added up, and each pass takes them in a new random order, so
+        True: equal rows are merged and their weights added, and each pass takes them in a new random order, so
         that neither the order of the rows nor repeated rows matter. ``"uniform"``: the same rows, each drawn by itself
-        in proportion to its weight. False: all rows in the order in which they come.
+        in proportion to its weight. False: all rows in their given order.
     random_state : int, RandomState or None, default=None
-        Draws the orders.
+        Seed of the random orders.
     class_weight : dict or "balanced", optional
         Factors of :math:`s_i` by class, in each of the problems: rows of a class with factor 2 count twice.
     warm_start : bool, default=False
-        Whether ``fit`` goes on from the last fit: its kernel or map, its w and its count of steps.
+        Whether ``fit`` continues from the last fit: its kernel or map, its w and its count of steps.
     verbose : bool, default=False
         Show progress on standard error.
     n_jobs : int, optional
-        Worker threads for kernel values; the steps themselves come one after the other. The answer has the same bits
-        for any number of them.
+        Worker threads for kernel values; the steps themselves come one after the other. The result is bitwise the same
+        for any number.
     allow_indefinite : bool or "warn", default="warn"
         For a kernel that is not positive semi-definite: ``"warn"`` makes the same steps, without a bound on the
         objective, and warns; True makes them silently; False raises an error.
@@ -125,8 +125,8 @@ class KernelSGDClassifier(ClassifierMixin, SGDForms):
     Raises
     ------
     DataError, ParameterError, IndefiniteKernelError, MemoryBudgetError, NumericalError
-        From ``fit`` and ``partial_fit``: bad data or weights, a parameter that makes no sense, a kernel that is not
-        positive semi-definite, a job that does not fit, numbers that overflow.
+        From ``fit`` and ``partial_fit``: bad data or weights, an invalid parameter, a kernel that is not
+        positive semi-definite, a problem that exceeds the memory budget, numbers that overflow.
 
     Notes
     -----
@@ -197,8 +197,8 @@ class KernelSGDClassifier(ClassifierMixin, SGDForms):
         y : array-like of shape (n,)
             Labels.
         sample_weight : float or array-like of shape (n,), optional
-            How often each row counts: but for ``shuffle=False`` and ``"precomputed"`` a row of weight 3 makes the same
-            steps as the row three times.
+            Weight of each row, as a number of repetitions: except for ``shuffle=False`` and ``"precomputed"``, a row of
+            weight 3 makes the same steps as the row three times.
 
         Returns
         -------
@@ -261,7 +261,7 @@ class KernelSGDClassifier(ClassifierMixin, SGDForms):
         """One pass over the rows ``X`` (n, d) with labels ``y`` (n,), from where the last call has ended.
 
         The kernel or map, and ``gamma="scale"``, come from the rows of the first call. As more rows may come, weights
-        are plain factors of the loss, and equal rows are not made one.
+        are plain factors of the loss, and equal rows are not merged.
 
         Parameters
         ----------

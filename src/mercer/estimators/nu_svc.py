@@ -41,7 +41,7 @@ class _NuMethod:
 
 
 class NuSVC(PairClassifier):
-    r"""Support vector classification in which nu, a share of the rows, takes the place of C.
+    r"""Support vector classification in which nu, a fraction of the rows, replaces C.
 
     For every pair of classes (y = +1 for the first, -1 for the second) it solves
 
@@ -49,15 +49,15 @@ class NuSVC(PairClassifier):
               + \sum_i w_i \max(0, \rho - y_i (\langle w, \phi(x_i) \rangle + b)),
               \qquad w_i = \text{sample\_weight}_i
 
-    through its dual, and divides by the margin :math:`\rho`. At most the share nu of all rows is inside the margin,
-    and at least that share are support vectors. The answer is that of SVC with :math:`C = 1 / \rho`. Weights mean
-    repetition, exactly.
+    through its dual, and divides by the margin :math:`\rho`. At most a fraction nu of all rows lies inside the margin,
+    and at least this fraction are support vectors. The solution is that of SVC with :math:`C = 1 / \rho`. A weight
+    counts repetitions exactly.
 
     Parameters
     ----------
     nu : float, default=0.5
-        The share, above 0 and at most 1. For classes of different sizes the most that is possible is twice the share
-        of the smaller one among the two.
+        The fraction, above 0 and at most 1. For classes of different sizes the largest feasible value is twice the
+        fraction of the smaller class.
     kernel : str, Kernel, sklearn GP kernel or callable, default="rbf"
         A name (``"linear"``, ``"poly"``, ``"rbf"``, ``"sigmoid"``, ...), a kernel of :mod:`mercer.kernels`, a
         function ``(X, Z) -> block``, or ``"precomputed"``.
@@ -65,27 +65,27 @@ class NuSVC(PairClassifier):
         For named kernels. ``"scale"`` is ``1 / (d * variance of X)`` (weighted by ``sample_weight``), ``"auto"``
         is ``1 / d``.
     shrinking : bool, default=True
-        Taken for compatibility; the solver chooses its working sets by itself.
+        Accepted for compatibility; the solver chooses its working sets by itself.
     probability : bool, default="deprecated"
         Whether to learn probabilities by five internal folds, as scikit-learn does and deprecates; ``fit`` then takes
         two to five times as long. With two classes and no ``class_weight`` the more probable class is the predicted
-        one: where the sigmoid says otherwise, which it can next to the boundary only, the probability is set to 1/2.
+        one: where the sigmoid disagrees, which happens only next to the boundary, the probability is set to 1/2.
         With ``class_weight``, which moves the boundary and not the probabilities, and with more than two classes,
         where pairs vote, the two may disagree. ``NuSVC(...).calibrated()`` is a classifier that always agrees.
     tol : float, default=1e-3
-        The violation of the optimality conditions, in units of the decision function, that is good enough.
-        Pairs of up to 512 rows are solved to the precision of float64, whatever ``tol`` is, where 200 steps a row
-        get there.
+        The violation of the optimality conditions, in units of the decision function, at which the solver stops.
+        Pairs of up to 512 rows are solved to the precision of float64 for any ``tol``, if 200 steps per row
+        suffice.
     cache_size : float, default=200
-        Memory for kernel rows that are kept, in MB (of 2^20 bytes): at least so much, and more where most rows turn
-        out to be support vectors and the memory budget has room for the whole kernel matrix.
+        Memory for stored kernel rows, in MB (of 2^20 bytes). More is used if most rows turn out to be support vectors
+        and the whole kernel matrix fits the memory budget.
     class_weight : dict or "balanced", optional
         Factors of C by class, where C is the ``1 / rho`` that nu leads to without them; ``"balanced"`` makes them
         inversely proportional to the weight of the class. (scikit-learn takes this parameter and ignores it.)
     verbose : bool, default=False
         Show progress on standard error.
     max_iter : int, default=-1
-        The most steps for each pair of classes; -1 for 2000 a row.
+        Maximum number of steps for each pair of classes; -1 for 2000 a row.
     decision_function_shape : {"ovr", "ovo"}, default="ovr"
         One column a class (votes, with ties broken by the decision values) or one a pair of classes.
         With ``"ovr"`` and more than two classes, an error of the solver can move a value by 1 where the value of a
@@ -95,16 +95,16 @@ class NuSVC(PairClassifier):
     break_ties : bool, default=False
         With ``"ovr"`` and more than two classes: predict by the decision function instead of votes alone.
     random_state : int or RandomState, optional
-        Deals the rows to the folds of ``probability=True``; nothing else is random.
+        Seed of the folds of ``probability=True``; nothing else is random.
     n_jobs : int, optional
-        Worker threads, all cores by default. The answer has the same bits for any number of them.
+        Number of worker threads, all cores by default. The result is bitwise the same for any number.
     allow_indefinite : bool or "warn", default="warn"
         For a kernel that is not positive semi-definite: ``"warn"`` returns a stationary point, marked as such in
-        ``certificate_``, and warns; True does so silently; False raises an error. A precomputed matrix and a function
-        are examined, and count as indefinite if this is True.
+        ``certificate_``, and warns; True does so silently; False raises an error. A precomputed matrix or a function
+        is checked for this; if this is True, it counts as indefinite.
     warm_start : bool, default=False
-        Start from the solution of the last fit, if that was to as many rows with the same classes in the same places;
-        else from zero. The answer is the same to the tolerance, except with an indefinite kernel.
+        Start from the solution of the last fit, if it had as many rows with the same classes in the same places;
+        otherwise from zero. The answer is the same to the tolerance, except with an indefinite kernel.
     stop : {"kkt", "gap"}, default="kkt"
         What must be at most ``tol``: the violation of the optimality conditions; with ``"gap"`` also the relative
         duality gap of every pair.
@@ -138,7 +138,7 @@ class NuSVC(PairClassifier):
         SVC with C = 1 / rho), worst violation, steps, time and memory. The gradient behind
         them is computed in float64 over all rows; see :mod:`mercer.solvers.svm.certify`.
     certificates_ : sequence of Certificate
-        One for each pair of classes, each made when it is looked at.
+        One for each pair of classes, each computed on first access.
     margins_ : ndarray of shape (n,), or (k - 1, n) for more than two classes
         ``y_i f(x_i)`` of each training row, NaN for rows of weight 0. For more than two classes laid out as
         ``dual_coef_``: row j of a row of class c is against the j-th class that is not c.
@@ -163,8 +163,8 @@ class NuSVC(PairClassifier):
     Raises
     ------
     DataError, ParameterError, IndefiniteKernelError, MemoryBudgetError
-        From ``fit``: one class only or bad weights, a parameter that makes no sense (such as a nu that is too large
-        for the classes), a kernel that is not positive semi-definite, a job that does not fit.
+        From ``fit``: one class only or bad weights, an invalid parameter (such as a nu that is too large
+        for the classes), a kernel that is not positive semi-definite, a problem that exceeds the memory budget.
 
     Warns
     -----
@@ -174,8 +174,8 @@ class NuSVC(PairClassifier):
     Notes
     -----
     Source: Schoelkopf, Smola, Williamson and Bartlett (2000), "New support vector algorithms", equations 32 to 41.
-    Where nu is so small that :math:`\rho = 0` is best, which only happens to classes that are not separable, there
-    is no answer worth having, and a warning says so.
+    Where nu is so small that :math:`\rho = 0` is best, which only happens to classes that are not separable, the
+    solution is useless, and a warning says so.
 
     Examples
     --------

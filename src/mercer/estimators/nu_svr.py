@@ -1,4 +1,4 @@
-"""Support vector regression that finds the width of its tube."""
+"""Support vector regression that learns the width of its tube."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from mercer.solvers.svm.box_qp import BoxQP
 
 
 class NuSVR(TubeRegressor):
-    r"""Support vector regression that finds the width of its tube, with any kernel; each answer has its certificate.
+    r"""Support vector regression that learns the width of its tube, with any kernel; each solution has a certificate.
 
     It solves, with :math:`C_i = C \cdot \text{sample\_weight}_i`,
 
@@ -33,9 +33,9 @@ class NuSVR(TubeRegressor):
               \quad\text{s.t.}\quad 0 \le \alpha_i, \alpha^*_i \le C_i,\;
               \sum_i \alpha_i = \sum_i \alpha^*_i = \tfrac{\nu}{2} \sum_i C_i
 
-    At most the share nu of the rows lies outside the tube, and at least the share nu are support vectors. Weights mean
-    repetition, exactly: a row of weight 3 gives the same function as the row three times, and a row of weight 0 as
-    no row.
+    At most a fraction nu of the rows lies outside the tube, and at least a fraction nu are support vectors. A weight
+    counts repetitions exactly: a row of weight 3 gives the same function as the row three times, and a row of weight 0
+    has no effect.
 
     Parameters
     ----------
@@ -50,35 +50,35 @@ class NuSVR(TubeRegressor):
         For named kernels. ``"scale"`` is ``1 / (d * variance of X)`` (weighted by ``sample_weight``), ``"auto"``
         is ``1 / d``.
     shrinking : bool, default=True
-        Taken for compatibility; the solver chooses its working sets by itself.
+        Accepted for compatibility; the solver chooses its working sets by itself.
     tol : float, default=1e-3
-        The violation of the optimality conditions, in units of y, that is good enough; with
-        ``stop="gap"`` also the relative duality gap. Up to 256 rows are solved to the precision of float64, whatever
-        ``tol`` is, where 400 steps a row get there.
+        The violation of the optimality conditions, in units of y, at which the solver stops;
+        with ``stop="gap"`` also the relative duality gap. Up to 256 rows are solved to the precision of float64 for
+        any ``tol``, if 400 steps per row suffice.
     cache_size : float, default=200
-        Memory for kernel rows that are kept, in MB (of 2^20 bytes): at least so much, and more where most rows turn
-        out to be support vectors and the memory budget has room for the whole kernel matrix.
+        Memory for stored kernel rows, in MB (of 2^20 bytes). More is used if most rows turn out to be support vectors
+        and the whole kernel matrix fits the memory budget.
     verbose : bool, default=False
         Show progress on standard error.
     max_iter : int, default=-1
-        The most steps; -1 for no limit.
+        Maximum number of steps; -1 for no limit.
     n_jobs : int, optional
-        Worker threads, all cores by default. The answer has the same bits for any number of them.
+        Number of worker threads, all cores by default. The result is bitwise the same for any number.
     allow_indefinite : bool or "warn", default="warn"
         For a kernel that is not positive semi-definite: ``"warn"`` returns a stationary point, marked as such in
-        ``certificate_``, and warns; True does so silently; False raises an error. A precomputed matrix and a function
-        are examined, and count as indefinite if this is True.
+        ``certificate_``, and warns; True does so silently; False raises an error. A precomputed matrix or a function
+        is checked for this; if this is True, it counts as indefinite.
     warm_start : bool, default=False
         Start from the weights of the last fit if it had as many rows, row by row: they are clipped to the new bounds
-        and moved to the sums that the problem asks for, in proportion. Parameters, targets and rows may have changed.
-        The answer is the same within ``tol``; it is found sooner where the problems are alike.
+        and scaled to the sums that the problem requires. Parameters, targets and rows may have changed.
+        The solution is the same within ``tol``; it takes fewer steps if the problems are similar.
     stop : {"kkt", "gap"}, default="kkt"
         Whether ``tol`` bounds the violation of the optimality conditions alone, or the relative duality gap as well.
 
     Attributes
     ----------
     epsilon_ : float
-        Half the width of the tube that was found, in units of y.
+        Half the fitted width of the tube, in units of y.
     support_ : ndarray of shape (n_sv,)
         Positions of the support vectors.
     support_vectors_ : array or CSR of shape (n_sv, d)
@@ -115,8 +115,8 @@ class NuSVR(TubeRegressor):
     Raises
     ------
     DataError, ParameterError, IndefiniteKernelError, MemoryBudgetError
-        From ``fit``: targets or weights that cannot be used, a parameter that makes no sense, a kernel that is not
-        positive semi-definite, a job that does not fit.
+        From ``fit``: targets or weights that cannot be used, an invalid parameter, a kernel that is not
+        positive semi-definite, a problem that exceeds the memory budget.
 
     Warns
     -----

@@ -1,4 +1,4 @@
-"""Estimation of where a distribution lives, by one class alone."""
+"""Estimation of the support of a distribution from one class."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _ROUNDING = 16.0
 
 
 class OneClassSVM(OutlierMixin, SingleExpansion):
-    r"""The region where most rows lie, with any kernel: what is outside is an outlier; each answer has its certificate.
+    r"""The region where most rows lie, with any kernel: rows outside it are outliers. Each solution has a certificate.
 
     With :math:`v_i` the sample weights it solves
 
@@ -36,9 +36,9 @@ class OneClassSVM(OutlierMixin, SingleExpansion):
               \quad\text{s.t.}\quad 0 \le \alpha_i \le v_i,\; \sum_i \alpha_i = \nu \sum_i v_i,
               \qquad f(x) = \sum_i \alpha_i k(x_i, x) - \rho
 
-    At most the share nu of the rows are outside, and at least the share nu are support vectors. Weights mean
-    repetition, exactly: a row of weight 3 gives the same region as the row three times, and a row of weight 0 as no
-    row.
+    At most a fraction nu of the rows lies outside, and at least a fraction nu are support vectors. A weight
+    counts repetitions exactly: a row of weight 3 gives the same region as the row three times, and a row of weight 0
+    has no effect.
 
     Parameters
     ----------
@@ -49,30 +49,30 @@ class OneClassSVM(OutlierMixin, SingleExpansion):
         For named kernels. ``"scale"`` is ``1 / (d * variance of X)`` (weighted by ``sample_weight``), ``"auto"``
         is ``1 / d``.
     tol : float, default=1e-3
-        The violation of the optimality conditions, in units of the decision function, that is good enough; with
-        ``stop="gap"`` also the relative duality gap. Up to 512 rows are solved to the precision of float64, whatever
-        ``tol`` is, where 200 steps a row get there.
+        The violation of the optimality conditions, in units of the decision function, at which the solver stops;
+        with ``stop="gap"`` also the relative duality gap. Up to 512 rows are solved to the precision of float64 for
+        any ``tol``, if 200 steps per row suffice.
     nu : float, default=0.5
         Above 0 and at most 1.
     shrinking : bool, default=True
-        Taken for compatibility; the solver chooses its working sets by itself.
+        Accepted for compatibility; the solver chooses its working sets by itself.
     cache_size : float, default=200
-        Memory for kernel rows that are kept, in MB (of 2^20 bytes): at least so much, and more where most rows turn
-        out to be support vectors and the memory budget has room for the whole kernel matrix.
+        Memory for stored kernel rows, in MB (of 2^20 bytes). More is used if most rows turn out to be support vectors
+        and the whole kernel matrix fits the memory budget.
     verbose : bool, default=False
         Show progress on standard error.
     max_iter : int, default=-1
-        The most steps; -1 for no limit.
+        Maximum number of steps; -1 for no limit.
     n_jobs : int, optional
-        Worker threads, all cores by default. The answer has the same bits for any number of them.
+        Number of worker threads, all cores by default. The result is bitwise the same for any number.
     allow_indefinite : bool or "warn", default="warn"
         For a kernel that is not positive semi-definite: ``"warn"`` returns a stationary point, marked as such in
-        ``certificate_``, and warns; True does so silently; False raises an error. A precomputed matrix and a function
-        are examined, and count as indefinite if this is True.
+        ``certificate_``, and warns; True does so silently; False raises an error. A precomputed matrix or a function
+        is checked for this; if this is True, it counts as indefinite.
     warm_start : bool, default=False
         Start from the weights of the last fit if it had as many rows, row by row: they are clipped to the new bounds
-        and moved to the sums that the problem asks for, in proportion. Parameters, targets and rows may have changed.
-        The answer is the same within ``tol``; it is found sooner where the problems are alike.
+        and scaled to the sums that the problem requires. Parameters, targets and rows may have changed.
+        The solution is the same within ``tol``; it takes fewer steps if the problems are similar.
     stop : {"kkt", "gap"}, default="kkt"
         Whether ``tol`` bounds the violation of the optimality conditions alone, or the relative duality gap as well.
 
@@ -118,8 +118,8 @@ class OneClassSVM(OutlierMixin, SingleExpansion):
     Raises
     ------
     DataError, ParameterError, IndefiniteKernelError, MemoryBudgetError
-        From ``fit``: rows or weights that cannot be used, a parameter that makes no sense, a kernel that is not
-        positive semi-definite, a job that does not fit.
+        From ``fit``: rows or weights that cannot be used, an invalid parameter, a kernel that is not
+        positive semi-definite, a problem that exceeds the memory budget.
 
     Warns
     -----
@@ -128,7 +128,7 @@ class OneClassSVM(OutlierMixin, SingleExpansion):
 
     Notes
     -----
-    The scores of free support vectors are rho but for ``tol`` and rounding. The lowest of them is taken for rho, so
+    The scores of free support vectors are rho up to ``tol`` and rounding. The lowest of them is taken for rho, so
     that rows on the boundary count as inside and at most the share nu of the training rows is predicted as -1. With
     ``nu=1`` every row is at its bound, any rho that is no smaller than all scores is optimal, and rho is the largest
     score.
@@ -192,7 +192,8 @@ class OneClassSVM(OutlierMixin, SingleExpansion):
             For ``kernel="precomputed"``, the kernel matrix, (n, n).
         y : ignored
         sample_weight : float or array-like of shape (n,), optional
-            How often each row counts. Rows of weight 0 or below are left out, negative ones with a warning.
+            Weight of each row, as a number of repetitions. Rows of weight 0 or below are left out, negative ones with a
+            warning.
 
         Returns
         -------
@@ -227,7 +228,7 @@ class OneClassSVM(OutlierMixin, SingleExpansion):
         return self._values(X)
 
     def score_samples(self, X: Any) -> Vector:
-        """Return the decision values before the offset is taken away.
+        """Return the decision values before the offset is subtracted.
 
         Parameters
         ----------
@@ -263,7 +264,7 @@ class OneClassSVM(OutlierMixin, SingleExpansion):
     def _margin(self, X: Any, learned: Learned, weight: Vector) -> float:
         """By how much rho is lowered, so that rows on the boundary count as inside.
 
-        Their decision values are zero but for the tolerance and for rounding, whose sign means nothing.
+        Their decision values are zero up to the tolerance and rounding, whose sign means nothing.
         """
         may_rise = learned.weights < weight
         left_open = min(float(learned.residual[may_rise].max(initial=0.0)), self.tol)

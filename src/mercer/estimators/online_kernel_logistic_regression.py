@@ -34,15 +34,16 @@ class OnlineKernelLogisticRegression(ClassifierMixin, OnlineExpansion):
     these are the steps :math:`w \leftarrow (1 - \gamma_i \alpha) w + \gamma_i (t_i - y_i) \phi(x_i)` of online logistic
     regression with :math:`y_i = \sigma(\langle w, \phi(x_i) \rangle + b)`, one for one. For k classes there are k
     functions, and :math:`y_i` are the softmax of their values. With another ``loss`` :math:`\ell(y f)` of labels -1 and
-    1 the step is :math:`-\gamma_i\, \ell'(y_i (f(x_i) + b))\, y_i` (NORMA), and classes are told apart one against the
+    1 the step is :math:`-\gamma_i\, \ell'(y_i (f(x_i) + b))\, y_i` (NORMA), and classes are separated one against the
     rest.
+
 
     Parameters
     ----------
     loss : {"log_loss", "hinge", "squared_hinge", "modified_huber"} or object, default="log_loss"
-        What the steps descend on; ``"logistic"`` is another name of the log loss. Also a loss of :mod:`mercer.losses`
-        for labels, or an object of your own with ``value(y, f)``, ``gradient(y, f)`` and ``targets = "signs"`` (see
-        :class:`mercer.losses.OwnLoss`), whose steps are made in Python.
+        The loss that the steps descend on; ``"logistic"`` is another name for the log loss. Also a loss of
+        :mod:`mercer.losses` for labels, or a user-defined object with ``value(y, f)``, ``gradient(y, f)`` and ``targets
+        = "signs"`` (see :class:`mercer.losses.OwnLoss`), whose steps are made in Python.
     kernel : str, Kernel, sklearn GP kernel or callable, default="rbf"
         As in :class:`mercer.SVC`; also ``"precomputed"`` (``fit`` only).
     gamma, degree, coef0 : float or {"scale", "auto"}, int, float, defaults "scale", 3, 0.0
@@ -52,7 +53,7 @@ class OnlineKernelLogisticRegression(ClassifierMixin, OnlineExpansion):
     learning_rate : {"invscaling", "constant", "optimal"} or callable, default="invscaling"
         The step sizes :math:`\gamma_t`: :math:`\eta_0 / t^p`; :math:`\eta_0`; :math:`1 / (\alpha (t + t_0))` with
         :math:`t_0 = 1 / (\alpha \eta_0)`; or a function from the numbers t of steps over all calls, from 1 on, (n,), to
-        n sizes. Those that are given to ``fit`` or ``partial_fit`` by row go before.
+        n sizes. Step sizes passed to ``fit`` or ``partial_fit`` for each row take precedence.
     eta0 : float or "auto", default="auto"
         :math:`\eta_0`, above 0. ``"auto"``: 1 over s times the largest :math:`k(x, x)` (plus 1 for the offset) of the
         rows of the first call, with s = 1/2 for log loss, 1 for the hinge and 2 for the others, so that no step
@@ -62,10 +63,10 @@ class OnlineKernelLogisticRegression(ClassifierMixin, OnlineExpansion):
     fit_intercept : bool, default=True
         Whether there is an offset b, which is neither regularised nor forgotten.
     budget : int, optional, default=500
-        The most support points B; None for as many as there are.
+        Maximum number B of support points; None for no limit.
     budget_strategy : {"projection", "truncation", "smallest", "merging"}, default="projection"
-        What happens to one too many. ``"truncation"``: the term that was learned or changed first is dropped.
-        ``"smallest"``: the shortest one is. ``"projection"``: of all terms, the new one included, the one is
+        What happens when the budget is exceeded. ``"truncation"``: the term that was learned or changed first is
+        dropped. ``"smallest"``: the shortest one is. ``"projection"``: of all terms, the new one included, the one is
         replaced by its projection on the span of the others that changes f least; :math:`O(B^2)` operations a row.
         Points within :math:`10^{-5} k(x, x)` (squared distance) of the span of the others are projected as well.
         ``"merging"``: the shortest term and another one are replaced by one at the best point between the two; for the
@@ -75,12 +76,12 @@ class OnlineKernelLogisticRegression(ClassifierMixin, OnlineExpansion):
     shuffle : bool, default=True
         Whether each pass of ``fit`` takes the rows in a new random order; ``partial_fit`` takes them as they come.
     random_state : int, RandomState or None, default=None
-        Draws the orders.
+        Seed of the random orders.
     verbose : bool, default=False
         Show progress on standard error.
     n_jobs : int, optional
-        Worker threads for kernel values; the steps themselves come one after the other. The answer has the same bits
-        for any number of them.
+        Worker threads for kernel values; the steps themselves come one after the other. The result is bitwise the same
+        for any number.
     allow_indefinite : bool or "warn", default="warn"
         For a kernel that is not positive semi-definite, for which there is no space with a w: ``"warn"`` makes the same
         steps and warns, True makes them silently, and False raises an error.
@@ -106,9 +107,9 @@ class OnlineKernelLogisticRegression(ClassifierMixin, OnlineExpansion):
         b.
     budget_error_ : ndarray of shape (1 or k,)
         A bound of the distance (in the space of the kernel) of f from the sum of all the terms that were learned, as if
-        nothing had been dropped, projected or merged: each loss is measured, and shrinks with f. For ``"projection"``
-        and steps that do not overshoot, as with ``eta0="auto"``, it also bounds the distance of (f, b) from what is
-        learned without a budget. 0 where all rows fit into the budget.
+        nothing had been dropped, projected or merged. Each such loss is measured, and decays together with f. For
+        ``"projection"`` and steps that do not overshoot, as with ``eta0="auto"``, it also bounds the distance of (f, b)
+        from what is learned without a budget. 0 where all rows fit into the budget.
     truncation_bound_ : float
         For ``"truncation"``: a bound of ``budget_error_`` from the step sizes alone, :math:`\frac{CR}{\alpha} \prod (1
         - \gamma_t \alpha)` over the last B steps, with the largest slope C of the loss and the largest R of
@@ -130,24 +131,24 @@ class OnlineKernelLogisticRegression(ClassifierMixin, OnlineExpansion):
     Raises
     ------
     DataError, ParameterError, IndefiniteKernelError, MemoryBudgetError
-        From ``fit`` and ``partial_fit``: bad data, a parameter or step size that makes no sense, a kernel that is not
-        positive semi-definite or cannot be merged, a job that does not fit.
+        From ``fit`` and ``partial_fit``: bad data, an invalid parameter or step size, a kernel that is not
+        positive semi-definite or cannot be merged, a problem that exceeds the memory budget.
     NumericalError
         If values overflow, since steps are too long for the loss.
 
     Notes
     -----
-    There are no sample weights: the step size of a row is its weight. Notes of courses write :math:`w_i^{(k+1)} =
+    There are no sample weights: the step size of a row is its weight. Some lecture notes write :math:`w_i^{(k+1)} =
     w_i^{(k)} + \gamma_i (t_i - y_i^{(k)}) \phi(x_i)` and call it a descent; there is one w for all i, and the step
-    *ascends* on the log likelihood, whose gradient is :math:`\Phi^\top (t - y)` as they say. As what is minimised
-    changes with every row, there is no certificate; ``budget_error_`` says what the budget has cost.
+    *ascends* on the log likelihood, whose gradient is :math:`\Phi^\top (t - y)` as they say. Since the objective
+    changes with every row, there is no certificate; ``budget_error_`` measures what the budget costs.
 
     There is no ``certificate_``: each step lowers the loss of one row, and no sum over all rows is minimised.
     ``progressive_loss_`` times the number of rows is the cumulative loss of a pass, each row being predicted before it
     is learned from. For a loss whose slope is at most 1, without a budget, with ``alpha=0`` and steps of one size
     :math:`\eta`, theory bounds it in the first pass over n rows for any function u, with R the longest row (and
     without a bias): :math:`\sum_t \ell_t(f_t) \le \sum_t \ell_t(u) + \|u\|^2 / (2 \eta) + \eta R^2 n / 2`. The
-    bound depends on u, so that it is no number of a fit.
+    bound depends on u, so it is not a property of the fit.
 
     References
     ----------
@@ -216,7 +217,7 @@ class OnlineKernelLogisticRegression(ClassifierMixin, OnlineExpansion):
         self.allow_indefinite = allow_indefinite
 
     def fit(self, X: Any, y: Any, step_sizes: Any = None) -> Self:
-        """Learn from rows and their labels, from the beginning.
+        """Learn from rows and their labels, starting from zero.
 
         Parameters
         ----------

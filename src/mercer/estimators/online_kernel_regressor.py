@@ -36,18 +36,18 @@ class OnlineKernelRegressor(MultiOutputMixin, RegressorMixin, OnlineExpansion):
     loss : {"squared_error", "epsilon_insensitive", "huber", "quantile", "poisson"} or object, default="squared_error"
         :math:`\tfrac12 r^2` (also ``"squared"``); :math:`\max(0, |r| - \varepsilon)`; :math:`\tfrac12 r^2` up to
         :math:`|r| = \varepsilon` and a straight line beyond; the median; or counts, whose steps need ``eta0``. Also a
-        loss of :mod:`mercer.losses` for numbers, or an object of your own with ``value(y, f)`` and ``gradient(y, f)``
+        loss of :mod:`mercer.losses` for numbers, or a user-defined object with ``value(y, f)`` and ``gradient(y, f)``
         (see :class:`mercer.losses.OwnLoss`). The steps on the first three are compiled, on others made in Python.
     epsilon : float, default=0.1
-        Of the losses that are named and have one, in units of y; above 0 for ``"huber"``, else 0 or more.
+        Parameter of the named losses that have one, in units of y; above 0 for ``"huber"``, else 0 or more.
     kernel : str, Kernel, sklearn GP kernel or callable, default="rbf"
     gamma, degree, coef0 : float or {"scale", "auto"}, int, float, defaults "scale", 3, 0.0
     alpha : float, default=0.0
         Weight of half the squared norm against the mean loss, 0 or more.
     learning_rate : {"invscaling", "constant", "optimal"} or callable, default="invscaling"
     eta0 : float or "auto", default="auto"
-        ``"auto"`` is 1 over the largest :math:`k(x, x)` (plus 1 for the offset) among the rows of the first call; twice
-        that makes the error of a row as large as it was, for ``"squared_error"``, and more diverges.
+        ``"auto"`` is 1 over the largest :math:`k(x, x)` (plus 1 for the offset) among the rows of the first call; for
+        ``"squared_error"``, twice that leaves the size of the error of a row unchanged, and more diverges.
     power_t : float, default=0.25
     fit_intercept : bool, default=True
     budget : int, optional, default=500
@@ -90,7 +90,7 @@ class OnlineKernelRegressor(MultiOutputMixin, RegressorMixin, OnlineExpansion):
     is learned from. For a loss whose slope is at most 1, without a budget, with ``alpha=0`` and steps of one size
     :math:`\eta`, theory bounds it in the first pass over n rows for any function u, with R the longest row (and
     without a bias): :math:`\sum_t \ell_t(f_t) \le \sum_t \ell_t(u) + \|u\|^2 / (2 \eta) + \eta R^2 n / 2`. The
-    bound depends on u, so that it is no number of a fit.
+    bound depends on u, so it is not a property of the fit.
 
     References
     ----------
@@ -159,7 +159,7 @@ class OnlineKernelRegressor(MultiOutputMixin, RegressorMixin, OnlineExpansion):
         self.allow_indefinite = allow_indefinite
 
     def fit(self, X: Any, y: Any, step_sizes: Any = None) -> Self:
-        """Learn from rows and their targets, from the beginning.
+        """Learn from rows and their targets, starting from zero.
 
         Parameters
         ----------

@@ -26,21 +26,21 @@ _SOLVERS = ("smo", "projected-gradient", "accelerated-projected-gradient")
 
 
 class SVC(PairClassifier):
-    r"""Support vector classification with any kernel, each answer with its certificate.
+    r"""Support vector classification with any kernel; each solution has a certificate.
 
     For every pair of classes (y = +1 for the first, -1 for the second) it solves
 
     .. math:: \min_{w, b} \tfrac12 \|w\|^2 + \sum_i C_i \max(0, 1 - y_i (\langle w, \phi(x_i) \rangle + b)),
               \qquad C_i = C \cdot \text{sample\_weight}_i \cdot \text{class\_weight}_{y_i}
 
-    through its dual, in which only the kernel appears. Weights mean repetition, exactly: a row of weight 3 gives
-    the same classifier as the row three times, and a row of weight 0 as no row.
+    through its dual, in which only the kernel appears. A weight counts repetitions exactly: a row of weight 3
+    gives the same classifier as the row three times, and a row of weight 0 has no effect.
 
     Parameters
     ----------
     C : float, default=1.0
-        Weight of the sum of the losses against half the squared norm, above 0. ``inf`` asks for a hard margin, which no
-        row may violate; where the classes cannot be separated, fit raises an error that holds the proof.
+        Weight of the sum of the losses against half the squared norm, above 0. ``inf`` requires a hard margin, which no
+        row may violate; if the classes cannot be separated, ``fit`` raises an error that contains the proof.
     kernel : str, Kernel, sklearn GP kernel or callable, default="rbf"
         A name (``"linear"``, ``"poly"``, ``"rbf"``, ``"sigmoid"``, ...), a kernel of :mod:`mercer.kernels`, a
         function ``(X, Z) -> block``, or ``"precomputed"``.
@@ -48,26 +48,26 @@ class SVC(PairClassifier):
         For named kernels. ``"scale"`` is ``1 / (d * variance of X)`` (weighted by ``sample_weight``), ``"auto"``
         is ``1 / d``.
     shrinking : bool, default=True
-        Taken for compatibility; the solver chooses its working sets by itself.
+        Accepted for compatibility; the solver chooses its working sets by itself.
     probability : bool, default="deprecated"
         Whether to learn probabilities by five internal folds, as scikit-learn does and deprecates; ``fit`` then takes
         two to five times as long. With two classes and no ``class_weight`` the more probable class is the predicted
-        one: where the sigmoid says otherwise, which it can next to the boundary only, the probability is set to 1/2.
+        one: where the sigmoid disagrees, which happens only next to the boundary, the probability is set to 1/2.
         With ``class_weight``, which moves the boundary and not the probabilities, and with more than two classes,
         where pairs vote, the two may disagree. ``SVC(...).calibrated()`` is a classifier that always agrees.
     tol : float, default=1e-3
-        The violation of the optimality conditions, in units of the decision function, that is good enough.
-        Pairs of up to 512 rows are solved to the precision of float64, whatever ``tol`` is, where 200 steps a row
-        get there.
+        The violation of the optimality conditions, in units of the decision function, at which the solver stops.
+        Pairs of up to 512 rows are solved to the precision of float64 for any ``tol``, if 200 steps per row
+        suffice.
     cache_size : float, default=200
-        Memory for kernel rows that are kept, in MB (of 2^20 bytes): at least so much, and more where most rows turn
-        out to be support vectors and the memory budget has room for the whole kernel matrix.
+        Memory for stored kernel rows, in MB (of 2^20 bytes). More is used if most rows turn out to be support vectors
+        and the whole kernel matrix fits the memory budget.
     class_weight : dict or "balanced", optional
         Factors of C by class; ``"balanced"`` makes them inversely proportional to the weight of the class.
     verbose : bool, default=False
         Show progress on standard error.
     max_iter : int, default=-1
-        The most steps for each pair of classes; -1 for no limit (with a hard margin, 2000 a row).
+        Maximum number of steps for each pair of classes; -1 for no limit (with a hard margin, 2000 a row).
     decision_function_shape : {"ovr", "ovo"}, default="ovr"
         One column a class (votes, with ties broken by the decision values) or one a pair of classes.
         With ``"ovr"`` and more than two classes, an error of the solver can move a value by 1 where the value of a
@@ -77,18 +77,18 @@ class SVC(PairClassifier):
     break_ties : bool, default=False
         With ``"ovr"`` and more than two classes: predict by the decision function instead of votes alone.
     random_state : int or RandomState, optional
-        Deals the rows to the folds of ``probability=True``; nothing else is random.
+        Seed of the folds of ``probability=True``; nothing else is random.
     n_jobs : int, optional
-        Worker threads, all cores by default. The answer has the same bits for any number of them.
+        Number of worker threads, all cores by default. The result is bitwise the same for any number.
     allow_indefinite : bool or "warn", default="warn"
         For a kernel that is not positive semi-definite: ``"warn"`` returns a stationary point, marked as such in
-        ``certificate_``, and warns; True does so silently; False raises an error. A precomputed matrix and a function
-        are examined, and count as indefinite if this is True.
+        ``certificate_``, and warns; True does so silently; False raises an error. A precomputed matrix or a function
+        is checked for this; if this is True, it counts as indefinite.
     fit_intercept : bool, default=True
         Without it b is 0: the homogeneous problem, in which the weight of every row may move by itself.
     warm_start : bool, default=False
-        Start from the solution of the last fit, if that was to as many rows with the same classes in the same places;
-        else from zero. The answer is the same to the tolerance, except with an indefinite kernel.
+        Start from the solution of the last fit, if it had as many rows with the same classes in the same places;
+        otherwise from zero. The answer is the same to the tolerance, except with an indefinite kernel.
     stop : {"kkt", "gap"}, default="kkt"
         What must be at most ``tol``: the violation of the optimality conditions; with ``"gap"`` also the relative
         duality gap of every pair.
@@ -123,7 +123,7 @@ class SVC(PairClassifier):
         Primal and dual objective (sums over the pairs), worst violation, steps, time and memory. The gradient behind
         them is computed in float64 over all rows; see :mod:`mercer.solvers.svm.certify`.
     certificates_ : sequence of Certificate
-        One for each pair of classes, each made when it is looked at.
+        One for each pair of classes, each computed on first access.
     margins_ : ndarray of shape (n,), or (k - 1, n) for more than two classes
         ``y_i f(x_i)`` of each training row, NaN for rows of weight 0. For more than two classes laid out as
         ``dual_coef_``: row j of a row of class c is against the j-th class that is not c.
@@ -148,8 +148,8 @@ class SVC(PairClassifier):
     Raises
     ------
     DataError, ParameterError, IndefiniteKernelError, InfeasibleError, MemoryBudgetError
-        From ``fit``: one class only or bad weights, a parameter that makes no sense, a kernel that is not
-        positive semi-definite, classes that no hard margin separates, a job that does not fit.
+        From ``fit``: one class only or bad weights, an invalid parameter, a kernel that is not
+        positive semi-definite, classes that no hard margin separates, a problem that exceeds the memory budget.
 
     Warns
     -----

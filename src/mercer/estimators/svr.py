@@ -17,7 +17,7 @@ from mercer.solvers.svm.box_qp import BoxQP
 
 
 class SVR(TubeRegressor):
-    r"""Support vector regression with any kernel: errors up to epsilon cost nothing, each answer has its certificate.
+    r"""Support vector regression with any kernel: errors up to epsilon cost nothing; each solution has a certificate.
 
     It solves
 
@@ -31,8 +31,8 @@ class SVR(TubeRegressor):
               \quad\text{s.t.}\quad |\beta_i| \le C_i,\; \sum_i \beta_i = 0,
               \qquad f(x) = \sum_i \beta_i k(x_i, x) + b
 
-    Weights mean repetition, exactly: a row of weight 3 gives the same function as the row three times, and a row of
-    weight 0 as no row.
+    A weight counts repetitions exactly: a row of weight 3 gives the same function as the row three times, and a row of
+    weight 0 has no effect.
 
     Parameters
     ----------
@@ -43,32 +43,32 @@ class SVR(TubeRegressor):
         For named kernels. ``"scale"`` is ``1 / (d * variance of X)`` (weighted by ``sample_weight``), ``"auto"``
         is ``1 / d``.
     tol : float, default=1e-3
-        The violation of the optimality conditions, in units of y, that is good enough; with
-        ``stop="gap"`` also the relative duality gap. Up to 512 rows are solved to the precision of float64, whatever
-        ``tol`` is, where 200 steps a row get there.
+        The violation of the optimality conditions, in units of y, at which the solver stops;
+        with ``stop="gap"`` also the relative duality gap. Up to 512 rows are solved to the precision of float64 for
+        any ``tol``, if 200 steps per row suffice.
     C : float, default=1.0
         Weight of the sum of the errors beyond epsilon against half the squared norm, above 0.
     epsilon : float, default=0.1
         Half the width of the tube, in units of y, 0 or more.
     shrinking : bool, default=True
-        Taken for compatibility; the solver chooses its working sets by itself.
+        Accepted for compatibility; the solver chooses its working sets by itself.
     cache_size : float, default=200
-        Memory for kernel rows that are kept, in MB (of 2^20 bytes): at least so much, and more where most rows turn
-        out to be support vectors and the memory budget has room for the whole kernel matrix.
+        Memory for stored kernel rows, in MB (of 2^20 bytes). More is used if most rows turn out to be support vectors
+        and the whole kernel matrix fits the memory budget.
     verbose : bool, default=False
         Show progress on standard error.
     max_iter : int, default=-1
-        The most steps; -1 for no limit.
+        Maximum number of steps; -1 for no limit.
     n_jobs : int, optional
-        Worker threads, all cores by default. The answer has the same bits for any number of them.
+        Number of worker threads, all cores by default. The result is bitwise the same for any number.
     allow_indefinite : bool or "warn", default="warn"
         For a kernel that is not positive semi-definite: ``"warn"`` returns a stationary point, marked as such in
-        ``certificate_``, and warns; True does so silently; False raises an error. A precomputed matrix and a function
-        are examined, and count as indefinite if this is True.
+        ``certificate_``, and warns; True does so silently; False raises an error. A precomputed matrix or a function
+        is checked for this; if this is True, it counts as indefinite.
     warm_start : bool, default=False
         Start from the weights of the last fit if it had as many rows, row by row: they are clipped to the new bounds
-        and moved to the sums that the problem asks for, in proportion. Parameters, targets and rows may have changed.
-        The answer is the same within ``tol``; it is found sooner where the problems are alike.
+        and scaled to the sums that the problem requires. Parameters, targets and rows may have changed.
+        The solution is the same within ``tol``; it takes fewer steps if the problems are similar.
     stop : {"kkt", "gap"}, default="kkt"
         Whether ``tol`` bounds the violation of the optimality conditions alone, or the relative duality gap as well.
     fit_intercept : bool, default=True
@@ -113,8 +113,8 @@ class SVR(TubeRegressor):
     Raises
     ------
     DataError, ParameterError, IndefiniteKernelError, MemoryBudgetError
-        From ``fit``: targets or weights that cannot be used, a parameter that makes no sense, a kernel that is not
-        positive semi-definite, a job that does not fit.
+        From ``fit``: targets or weights that cannot be used, an invalid parameter, a kernel that is not
+        positive semi-definite, a problem that exceeds the memory budget.
 
     Warns
     -----

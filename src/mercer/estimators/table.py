@@ -44,7 +44,7 @@ def _fits_its_estimator(model: Any) -> bool:
 
 
 class TableModel(BaseEstimator):
-    """Fit any estimator on the columns of a table, and predict for tables with the same columns.
+    """Fit any estimator to the columns of a table, and predict for tables with the same columns.
 
     Numbers are scaled and categories encoded by :class:`~mercer.data.encoding.TableEncoder`. In a regression
     the target is learned with mean 0 and variance 1, so that a penalty such as ``alpha`` means the same in any unit,
@@ -60,10 +60,10 @@ class TableModel(BaseEstimator):
     impute : {"mean", "median", "most_frequent"}, optional
         How missing values are filled in; without it they are an error.
     target : str, default="y"
-        Name of what is predicted.
+        Name of the target.
     roles : dict of str to str, optional
-        Columns whose entries are compared as they are, and what they are, as in ``{"message": "text"}``. A kernel that
-        compares such things and names no column takes the one that holds them.
+        Columns whose entries are compared as objects, and their kind, as in ``{"message": "text"}``. A kernel on
+        such objects that names no column takes the column that holds them.
 
     Attributes
     ----------
@@ -128,7 +128,7 @@ class TableModel(BaseEstimator):
         DataError
             If columns cannot be encoded, or values are missing and ``impute`` is None.
         ParameterError
-            If the kernel compares what no column holds.
+            If no column holds what the kernel compares.
         """
         prepared = self.prepared(X, y, schema=schema)
         self.encoder_ = prepared.encoder

@@ -40,7 +40,7 @@ def alignment(K: Any, y: Any, X: Any = None, *, n_jobs: int | None = None) -> fl
     X : array-like of shape (n, d), optional
         Rows, for a kernel.
     n_jobs : int, optional
-        Threads; None for all.
+        Number of threads; None for all cores.
 
     Returns
     -------

@@ -63,7 +63,7 @@ class FeatureMap(TransformerMixin, BaseEstimator, OneBlasThread, abc.ABC):
         Raises
         ------
         DataError, ParameterError, NumericalError, MemoryBudgetError
-            If the rows or a parameter cannot be used, or the job is too large; see the messages.
+            If the rows or a parameter cannot be used, or the problem exceeds the memory budget; see the messages.
         """
         self._learn(self._check_X(X, reset=True))
         return self

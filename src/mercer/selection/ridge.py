@@ -161,7 +161,7 @@ def ridge_path(
 
     See Also
     --------
-    mercer.solvers.linear.penalty_path.PenaltyPath : The formulas, their sources, and what it costs.
+    mercer.solvers.linear.penalty_path.PenaltyPath : The formulas, their sources, and its cost.
 
     Examples
     --------

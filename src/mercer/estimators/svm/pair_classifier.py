@@ -135,7 +135,8 @@ class PairClassifier(ClassifierMixin, PairProbabilities, PairWeights, ABC):
         y : array-like of shape (n,)
             Labels.
         sample_weight : float or array-like of shape (n,), optional
-            How often each row counts. Rows of weight 0 or below are left out, negative ones with a warning.
+            Weight of each row, as a number of repetitions. Rows of weight 0 or below are left out, negative ones with a
+            warning.
 
         Returns
         -------

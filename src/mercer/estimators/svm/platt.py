@@ -24,7 +24,7 @@ def fit_sigmoid(values: Vector, positive: NDArray[np.bool_], weight: Vector) -> 
     positive : ndarray of bool of shape (n,)
         Whether the rows are positive.
     weight : ndarray of shape (n,)
-        How often each row counts.
+        Weight of each row, as a number of repetitions.
 
     Returns
     -------

@@ -32,7 +32,7 @@ class GaussianClassification:
     codes : ndarray of shape (n,)
         The numbers of the classes of the rows, from 0.
     classes : int, default=2
-        How many there are.
+        Number of classes.
     definite : bool, default=True
         Whether the covariance is positive semi-definite but for rounding. If not, its diagonal is raised until it is.
     """

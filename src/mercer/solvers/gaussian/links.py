@@ -114,7 +114,7 @@ class Softmax:
     codes : ndarray of shape (n,)
         Numbers of the classes of the rows.
     classes : int
-        How many there are.
+        Number of classes.
 
     Examples
     --------

@@ -117,7 +117,7 @@ def find_mode(
     tol : float, default=1e-9
         The largest entry of :math:`\nabla \log p - A` to stop at.
     max_iter : int, default=100
-        The most Newton steps.
+        Maximum number of Newton steps.
 
     Notes
     -----

@@ -72,8 +72,8 @@ def solve(system: LinearSystem, *, n_jobs: int | None = None) -> Solution[Matrix
         With n rows and k targets.
     n_jobs : int, optional
         Threads, by default those of the settings. The bits are the same for any number of them, but for systems of
-        more than 1024 rows that are singular to working precision, whose eigenvectors LAPACK computes on threads of its
-        own.
+        more than 1024 rows that are singular to working precision, whose eigenvectors LAPACK computes on its own
+        threads .
 
     Returns
     -------

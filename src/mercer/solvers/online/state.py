@@ -29,7 +29,7 @@ class OnlineProblem:
     budget : int, optional
         The most support points.
     strategy : {"truncation", "smallest", "projection", "merging"}, default="truncation"
-        What happens to one too many.
+        What happens when the budget is exceeded.
     """
 
     loss: Loss | Softmax

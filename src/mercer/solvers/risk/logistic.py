@@ -61,7 +61,7 @@ def solve_logistic(
         a w that is next to nothing, a gap of ``tol**2`` times the objective will do. Up to 512 rows the solve goes on
         to the precision of float64.
     max_iter : int, default=100
-        The most Newton steps.
+        Maximum number of Newton steps.
     n_jobs : int, optional
         Threads. The results have the same bits for any number of them.
     start : LogisticPoint, optional

@@ -105,7 +105,7 @@ def solve_ordered_quantiles(
     ----------
     problem : OrderedQuantiles
     tol : float, default=1e-6
-        The relative duality gap that is good enough.
+        The relative duality gap at which the solver stops.
     max_iter : int, default=-1
         The most steps of Newton's method; -1 for no limit.
     start : tuple of ndarray of shape (n, m) and (m,), optional

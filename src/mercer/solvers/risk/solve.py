@@ -56,7 +56,7 @@ def solve_risk(
     problem : RegularizedRisk
         A convex one; see :func:`mercer.solvers.risk.stationary.solve_stationary` for others.
     tol : float, default=1e-6
-        The relative duality gap that is good enough. Where the optimum is about 0, a gap of ``1e-6 tol`` of the
+        The relative duality gap at which the solver stops. Where the optimum is about 0, a gap of ``1e-6 tol`` of the
         objective at zero is. Up to 512 rows the gap is made as small as rounding allows.
     max_iter : int, default=-1
         The most steps of Newton's method or of the box solver; -1 for no limit.

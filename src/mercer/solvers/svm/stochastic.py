@@ -145,7 +145,7 @@ def solve_by_sgd(
     max_epochs : int, default=1000
         The most passes; a pass is one step for each row.
     tol : float, default=1e-2
-        The relative duality gap that is good enough.
+        The relative duality gap at which the solver stops.
     average : bool, default=True
         Whether the answer is the mean of the iterates rather than the last one.
     damped : bool, default=True
