@@ -12,9 +12,9 @@ import numpy as np
 
 from mercer._types import Vector
 from mercer.estimators.svm.single_expansion import feasible
+from mercer.gram.protocol import GramMatrix
 from mercer.losses import HalfSquare
 from mercer.solvers.linear.linear_system import LinearSystem
-from mercer.solvers.matrix import GramMatrix
 from mercer.solvers.risk.certify import Bounds, balanced, bounds
 from mercer.solvers.risk.logistic_problem import LogisticPoint, LogisticRisk, Quality, gap_of, inner
 from mercer.solvers.risk.newton import best_offset

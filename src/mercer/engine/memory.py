@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import threading
 from collections.abc import Callable, Iterator
@@ -66,6 +67,11 @@ def budget() -> int:
     return max(0, limit - _process.held)
 
 
+def room(nbytes: int) -> float:
+    """Bytes that may still be reserved; infinity, without a look at the free memory, where ``nbytes`` is a trifle."""
+    return math.inf if nbytes <= _TRIFLE and settings.current().memory is None else budget()
+
+
 def describe(nbytes: float) -> str:
     """Bytes in words.
 
@@ -92,9 +98,7 @@ def _describe_up(nbytes: int) -> str:
 
 def require(nbytes: int, what: str, way_out: str = "") -> None:
     """Raise unless ``nbytes`` fit the budget now; the message has the least budget that they would fit."""
-    if nbytes <= _TRIFLE and settings.current().memory is None:
-        return
-    free = budget()
+    free = room(nbytes)
     if nbytes > free:
         raise MemoryBudgetError(
             f"{what} would take {describe(nbytes)}, and the memory budget has {describe(free)} left; it would have to "

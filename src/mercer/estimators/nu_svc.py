@@ -14,7 +14,7 @@ from mercer.estimators.shared.parameters import require_number
 from mercer.estimators.svm.class_rows import ClassRows
 from mercer.estimators.svm.pair_classifier import PairClassifier
 from mercer.estimators.svm.single_expansion import feasible
-from mercer.solvers.matrix import GramMatrix
+from mercer.gram.protocol import GramMatrix
 from mercer.solvers.svm.box_qp import BoxQP
 from mercer.solvers.svm.joined_pair import PairMatrix
 from mercer.solvers.svm.nu_margin import nu_problem, solve_nu_margin

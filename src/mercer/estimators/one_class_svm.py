@@ -15,7 +15,7 @@ from mercer.estimators.shared.layout import read_only
 from mercer.estimators.shared.parameters import require_number
 from mercer.estimators.shared.weights import check_svm_weight
 from mercer.estimators.svm.single_expansion import Learned, SingleExpansion, roles
-from mercer.solvers.matrix import GramMatrix
+from mercer.gram.protocol import GramMatrix
 from mercer.solvers.svm.box_qp import BoxQP
 
 # Roundings that add up in a decision value.

@@ -14,7 +14,7 @@ from mercer.estimators.shared.parameters import is_among, require_choice, requir
 from mercer.estimators.svm.class_rows import ClassRows
 from mercer.estimators.svm.left_out import balanced
 from mercer.estimators.svm.pair_classifier import PairClassifier
-from mercer.solvers.matrix import GramMatrix
+from mercer.gram.protocol import GramMatrix
 from mercer.solvers.svm.box_qp import BoxQP
 from mercer.solvers.svm.hard_margin import solve_hard_margin
 from mercer.solvers.svm.joined_pair import PairMatrix

@@ -12,7 +12,7 @@ from mercer.estimators.shared.parameters import require_choice, require_number
 from mercer.estimators.shared.targets import warn_of_constant
 from mercer.estimators.shared.weights import check_svm_weight
 from mercer.estimators.svm.tube import TubeRegressor
-from mercer.solvers.matrix import GramMatrix
+from mercer.gram.protocol import GramMatrix
 from mercer.solvers.svm.box_qp import BoxQP
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from mercer._errors import DataError
-from mercer._types import Array
+from mercer._types import Array, Positions
 
 
 class ArrayInterface(abc.ABC):
@@ -75,6 +75,18 @@ class ArrayInterface(abc.ABC):
     def _is_stored(self, dtype: DTypeLike | None) -> bool:
         """Whether the entries are an array of that dtype."""
         return False
+
+    def stored_array(self) -> Array | None:
+        """The entries where they lie in an array already; not to be written to."""
+        return None
+
+    def stored(self) -> tuple[Array, Positions] | None:
+        """The array that a symmetric matrix was picked from, and the positions of its rows and columns there."""
+        return None
+
+    def stored_as(self, dtype: DTypeLike) -> Array | None:
+        """The entries if they lie in a C-ordered array of a precision already; not to be written to."""
+        return None
 
     def __rmatmul__(self, V: Any) -> Array:
         """``V @ K`` for ``V`` of shape ``(n,)`` or ``(k, n)``."""

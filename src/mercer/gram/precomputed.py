@@ -7,11 +7,11 @@ from operator import itemgetter
 from typing import Any
 
 import numpy as np
-from numpy.typing import DTypeLike, NDArray
+from numpy.typing import DTypeLike
 from scipy.sparse.linalg import LinearOperator, aslinearoperator
 
 from mercer._errors import DataError
-from mercer._types import Array
+from mercer._types import Array, Positions
 from mercer.engine import lapack, threads, tiles
 from mercer.gram.array_interface import ArrayInterface
 from mercer.gram.operator import as_index, check_factor
@@ -332,7 +332,11 @@ class PrecomputedGram(ArrayInterface):
         """
         return self._part(self._rows, self._columns, np.dtype(dtype), self.symmetric)
 
-    def stored(self) -> tuple[Array, NDArray[np.intp]]:
+    def stored_array(self) -> Array:
+        """As :attr:`matrix`; not to be written to."""
+        return self.matrix
+
+    def stored(self) -> tuple[Array, Positions]:
         """The array that was given, and the positions of the rows and columns of a symmetric part of it."""
         if not self.symmetric:
             raise DataError("only a symmetric part has rows and columns at the same positions.")

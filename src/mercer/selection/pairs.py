@@ -17,7 +17,7 @@ from mercer.estimators.svm.pair_classifier import PairClassifier
 from mercer.estimators.svm.pair_probabilities import is_wanted
 from mercer.estimators.svm.warm_starts import WarmStarts, outward
 from mercer.gram import PrecomputedGram
-from mercer.solvers.matrix import GramMatrix
+from mercer.gram.protocol import GramMatrix
 from mercer.solvers.svm.box_qp import BoxQP
 from mercer.solvers.svm.joined_pair import PairMatrix
 from mercer.solvers.svm.pair_answers import PairAnswers

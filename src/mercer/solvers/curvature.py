@@ -9,10 +9,11 @@ from numpy.typing import NDArray
 
 from mercer._errors import IndefiniteKernelError, KernelValueError
 from mercer.engine import lapack, memory, threads, tiles
+from mercer.gram.hold import whole_matrix
 from mercer.gram.precomputed import PrecomputedGram, worst_asymmetry
+from mercer.gram.protocol import GramMatrix
 from mercer.loops.picked import pick_upper
 from mercer.solvers.algebra.lanczos import Krylov
-from mercer.solvers.matrix import whole_matrix
 
 _STEPS = 24
 # Entries that went through float32 or through text move eigenvalues by about so much of the largest.
@@ -27,7 +28,7 @@ _MIRRORED = 1e3
 SAMPLE = 512
 
 
-def require_conditionally_positive(gram: Any) -> None:
+def require_conditionally_positive(gram: GramMatrix) -> None:
     r"""Refuse K if :math:`c^\top K c < 0` is found for a c that sums to 0, beyond what rounding can do.
 
     Such a c is a proof that K is not even conditionally positive semi-definite; that none is found is no proof that
@@ -61,7 +62,7 @@ def require_conditionally_positive(gram: Any) -> None:
     _require(gram, True, "the kernel matrix", "Mend it by mercer.validity.nearest(K), take another kernel")
 
 
-def require_positive(gram: Any) -> None:
+def require_positive(gram: GramMatrix) -> None:
     r"""Refuse K if :math:`c^\top K c < 0` is found for any c, beyond what rounding can do.
 
     For machines without an offset, whose weights need not sum to 0; else as
@@ -89,7 +90,13 @@ def require_positive(gram: Any) -> None:
 
 
 def require_kernel(
-    gram: Any, positions: NDArray[np.intp], precision: Any, *, balanced: bool, curved: bool, name: str | None = None
+    gram: GramMatrix,
+    positions: NDArray[np.intp],
+    precision: Any,
+    *,
+    balanced: bool,
+    curved: bool,
+    name: str = "the kernel",
 ) -> None:
     r"""Refuse a function that rows show to be no kernel: not symmetric, or :math:`c^\top K c < 0` for some c.
 
@@ -98,7 +105,7 @@ def require_kernel(
 
     Parameters
     ----------
-    gram : Gram
+    gram : GramMatrix
         The matrix of the function, (n, n).
     positions : ndarray of shape (n,)
         What the rows are called in a message.
@@ -108,8 +115,8 @@ def require_kernel(
         Whether c has to sum to 0, as weights do where there is an offset.
     curved : bool
         Whether a matrix that curves downwards is taken.
-    name : str, optional
-        What messages call the function; by default the kernel of the Gram matrix.
+    name : str, default="the kernel"
+        What messages call the function.
 
     Raises
     ------
@@ -125,7 +132,7 @@ def require_kernel(
     >>> X, eye = np.eye(3), np.arange(3)
     >>> require_kernel(Gram(from_function(lambda A, B: A @ B.T), X), eye, X.dtype, balanced=True, curved=False)
     """
-    n, name = gram.shape[0], name or repr(gram.kernel)
+    n = gram.shape[0]
     chosen = np.unique(np.linspace(0, n - 1, min(n, SAMPLE)).round().astype(np.intp))
     with memory.reserve(8 * len(chosen) ** 2, "the kernel matrix of a sample of the rows"):
         # Between two sets of rows, not of one with itself, of which one half would be mirrored.
@@ -142,7 +149,7 @@ def require_kernel(
         _require(PrecomputedGram(K.astype(precision, copy=False)), balanced, what, "Take another kernel")
 
 
-def lowest_quotient(gram: Any, *, balanced: bool) -> float:
+def lowest_quotient(gram: GramMatrix, *, balanced: bool) -> float:
     """The lowest Rayleigh quotient of K that Lanczos finds in 24 products; if balanced, for vectors that sum to 0.
 
     Examples
@@ -154,18 +161,18 @@ def lowest_quotient(gram: Any, *, balanced: bool) -> float:
     return float(_ritz_values(gram, balanced).min())
 
 
-def _require(gram: Any, balanced: bool, what: str, mend: str) -> None:
+def _require(gram: GramMatrix, balanced: bool, what: str, mend: str) -> None:
     n = gram.shape[0]
     if n > SAMPLE:
         chosen = np.linspace(0, n - 1, SAMPLE).round().astype(np.intp)
         gram, what, n = gram.restrict(chosen, chosen), f"{what} on {SAMPLE} of its {n} rows", SAMPLE
     with memory.reserve(n**2 * (8 + gram.dtype.itemsize), "a part of the kernel matrix and a Cholesky factor"):
         # A matrix that is stored is not copied.
-        part = gram if isinstance(gram, PrecomputedGram) else PrecomputedGram(whole_matrix(gram, gram.dtype))
+        part = gram if gram.stored() is not None else PrecomputedGram(whole_matrix(gram, gram.dtype))
         _require_stored(part, balanced, what, mend)
 
 
-def _require_stored(part: PrecomputedGram, balanced: bool, what: str, mend: str) -> None:
+def _require_stored(part: GramMatrix, balanced: bool, what: str, mend: str) -> None:
     largest_diagonal = float(np.abs(part.diagonal()).max())
     rounding = part.shape[0] * float(np.finfo(part.dtype).eps) * largest_diagonal
     # No entry of the diagonal is larger than the largest eigenvalue.
@@ -173,7 +180,7 @@ def _require_stored(part: PrecomputedGram, balanced: bool, what: str, mend: str)
     # Most kernels leave room for the rounding of a factor in float32, which takes half as long.
     if _has_cholesky_factor(part, -_ROOM * largest_diagonal, np.float32) or _has_cholesky_factor(part, shift):
         return
-    values = _ritz_values(PrecomputedGram(part.dense()), balanced)
+    values = _ritz_values(PrecomputedGram(whole_matrix(part, part.dtype)), balanced)
     low, largest = float(values.min()), float(np.abs(values).max())
     if low < -max(_ROUNDING * largest, rounding):
         among = " that sums to 0" if balanced else ""
@@ -187,11 +194,13 @@ def _require_stored(part: PrecomputedGram, balanced: bool, what: str, mend: str)
         )
 
 
-def _has_cholesky_factor(part: PrecomputedGram, shift: float, dtype: type[np.floating] = np.float64) -> bool:
+def _has_cholesky_factor(part: GramMatrix, shift: float, dtype: type[np.floating] = np.float64) -> bool:
     """Whether ``K + shift I`` has a Cholesky factor: a proof, far cheaper than Lanczos, that no eigenvalue is lower."""
     n = part.shape[0]
+    stored = part.stored()
+    assert stored is not None
+    matrix, at = stored
     with tiles.scratch((n, n), np.dtype(dtype)) as factor:
-        matrix, at = part.stored()
         # In the order in which they lie: whether there is a factor does not depend on the order of the rows.
         pick_upper(matrix, np.sort(at), factor)
         diagonal = np.einsum("ii->i", factor)
@@ -201,7 +210,7 @@ def _has_cholesky_factor(part: PrecomputedGram, shift: float, dtype: type[np.flo
         return lapack.factor_cholesky(factor) == 0 and bool(np.isfinite(diagonal).all())
 
 
-def _ritz_values(gram: Any, balanced: bool) -> np.ndarray:
+def _ritz_values(gram: GramMatrix, balanced: bool) -> np.ndarray:
     """Rayleigh quotients of K (if balanced, on the vectors that sum to 0) from both ends of its spectrum inwards."""
     start = np.random.default_rng(0).standard_normal(gram.shape[0])
     space = Krylov(lambda v: gram @ v, start, _STEPS, balanced=balanced, precision=gram.dtype)

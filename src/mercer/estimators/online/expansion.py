@@ -24,9 +24,9 @@ from mercer.estimators.shared.parameters import require_choice, require_number, 
 from mercer.estimators.shared.primal import PrimalWeights
 from mercer.estimators.shared.statements import GIVEN_COLUMNS, SupportRows
 from mercer.gram import Gram, PrecomputedGram
+from mercer.gram.hold import whole_matrix
 from mercer.kernels import RBF
 from mercer.losses import Loss, Softmax
-from mercer.solvers.matrix import whole_matrix
 from mercer.solvers.online.budgeted import learn, learn_by_merging, whole_fits
 from mercer.solvers.online.schedules import NAMES, check_step_sizes, step_sizes
 from mercer.solvers.online.state import STATE_TABLE, STRATEGIES, OnlineProblem, OnlineState

@@ -38,7 +38,7 @@ from mercer.estimators.svm.one_vs_one import (
 from mercer.estimators.svm.pair_probabilities import PairProbabilities, evaluated_for_folds, is_wanted
 from mercer.estimators.svm.pair_weights import PairWeights
 from mercer.gram import Gram, PrecomputedGram
-from mercer.solvers.matrix import GramMatrix
+from mercer.gram.protocol import GramMatrix
 from mercer.solvers.solution import Certificate, Status
 from mercer.solvers.svm.pair_answers import Certificates, PairAnswers
 from mercer.solvers.svm.pairwise import Answer, Controls, Method, Pair, solve_pairs

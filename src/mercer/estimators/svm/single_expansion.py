@@ -25,7 +25,7 @@ from mercer.estimators.shared.statements import Coefficients, SupportRows, train
 from mercer.estimators.shared.weights import fit_weighted_kernel
 from mercer.estimators.svm.copies import Copies
 from mercer.estimators.svm.warm_starts import WarmStarts
-from mercer.solvers.matrix import GramMatrix
+from mercer.gram.protocol import GramMatrix
 from mercer.solvers.solution import Certificate, Status
 from mercer.solvers.svm.box_qp import BoxQP
 from mercer.solvers.svm.smo import solve_box_qp

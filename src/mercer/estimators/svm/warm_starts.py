@@ -9,7 +9,8 @@ import numpy as np
 
 from mercer._types import Array, Vector
 from mercer.engine import memory
-from mercer.solvers.matrix import GramMatrix, whole_matrix
+from mercer.gram.hold import whole_matrix
+from mercer.gram.protocol import GramMatrix
 from mercer.solvers.svm.box_qp import BoxQP, BoxQPValue
 from mercer.solvers.svm.smo import EXACT, WHOLE
 

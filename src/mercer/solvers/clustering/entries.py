@@ -8,9 +8,9 @@ import numpy as np
 
 from mercer._types import Array, Positions, Vector
 from mercer.engine import tiles
+from mercer.gram.protocol import GramMatrix
 from mercer.loops.kmeans import add_moves
 from mercer.solvers.clustering.means import Labels, changes, in_parts
-from mercer.solvers.matrix import GramMatrix
 
 # Sums of so many columns stay in the cache while rows are added to them.
 _COLUMNS = 2048

@@ -14,13 +14,14 @@ from mercer._types import Vector
 from mercer.engine import memory, tiles
 from mercer.engine.progress import Progress
 from mercer.gram import PrecomputedGram
+from mercer.gram.hold import whole_matrix
+from mercer.gram.protocol import GramMatrix
 from mercer.solvers.clustering.descent import Descent, Rules
 from mercer.solvers.clustering.dual_means import DualMeans
 from mercer.solvers.clustering.entries import Entries, Evaluated, Stored
 from mercer.solvers.clustering.means import Assignment, Labels, Means, inertia, squares
 from mercer.solvers.clustering.primal_means import Coordinates, PrimalMeans
 from mercer.solvers.clustering.starts import Start, first_labels
-from mercer.solvers.matrix import GramMatrix, whole_matrix
 from mercer.solvers.solution import Certificate, Solution, Status
 
 # The share of the budget that a stored matrix may take: iterations need room, too.

@@ -25,11 +25,11 @@ from mercer._types import Array, Matrix, Vector
 from mercer.engine import lapack, memory, settings, threads
 from mercer.engine.progress import Progress
 from mercer.engine.tiles import TILE, scratch, spans
+from mercer.gram.protocol import GramMatrix
 from mercer.solvers.gaussian import factor as cholesky
 from mercer.solvers.gaussian.single import LEAST_NEW, LEAST_ROWS, PROBES, TOLERANCE, SingleFactor
 from mercer.solvers.gaussian.trend import TrendFit
 from mercer.solvers.linear.cholesky import hold_matrix
-from mercer.solvers.matrix import GramMatrix
 
 # New rows that are worked on at once; fewer where the memory budget has no room for that many on every thread.
 _ROWS = 512

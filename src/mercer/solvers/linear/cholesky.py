@@ -19,9 +19,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mercer._errors import IndefiniteKernelError, MercerWarning, NumericalError
+from mercer._errors import IndefiniteKernelError, MercerWarning
 from mercer._types import Matrix, Vector
 from mercer.engine import decompositions, memory, threads, tiles
+from mercer.gram.hold import check_finite
 from mercer.solvers.algebra.conjugate_gradients import Map, Refined, lengths, refine
 from mercer.solvers.algebra.symmetric_store import SymmetricStore
 from mercer.solvers.linear.linear_system import LinearSystem, LinearSystemState, ScaledGram
@@ -201,18 +202,6 @@ def _dense(gram: ScaledGram, held: ExitStack, beyond_single: float | None = None
     matrix = gram.dense(np.dtype(np.float64))
     check_finite(matrix)
     return matrix
-
-
-def check_finite(matrix: NDArray[Any]) -> None:
-    """Raise if an entry is NaN or infinite; the sum tells, unless it overflows."""
-    with np.errstate(over="ignore", invalid="ignore"):
-        total = matrix.sum()
-    if not np.isfinite(total) and not np.isfinite(matrix).all():
-        i, j = np.argwhere(~np.isfinite(matrix))[0]
-        raise NumericalError(
-            f"the kernel matrix has {matrix[i, j]} at [{i}, {j}]. Check the kernel for values that overflow, and "
-            "scale the columns of X (sklearn.preprocessing.StandardScaler)."
-        )
 
 
 def _solve_mixed(gram: ScaledGram, dense: NDArray[Any] | None, shift: float, b: Matrix) -> Refined | None:

@@ -9,8 +9,9 @@ import numpy as np
 from mercer._errors import NumericalError
 from mercer._types import Matrix, Vector
 from mercer.engine import threads
+from mercer.gram.hold import check_finite
 from mercer.solvers.algebra.symmetric_store import SymmetricStore
-from mercer.solvers.linear.cholesky import check_finite, factor_definite, hold_matrix
+from mercer.solvers.linear.cholesky import factor_definite, hold_matrix
 from mercer.solvers.linear.linear_system import LinearSystem, ScaledGram
 from mercer.solvers.linear.low_rank import LowRankForm
 from mercer.solvers.linear.low_rank_solve import low_rank_form, regular_shift

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from mercer._errors import DataError, ParameterError
 from mercer._types import Matrix, Vector
-from mercer.solvers.matrix import GramMatrix
+from mercer.gram.protocol import GramMatrix
 
 
 @dataclass(frozen=True, eq=False)

@@ -13,6 +13,7 @@ import scipy.linalg
 from mercer._errors import IndefiniteKernelError
 from mercer._types import Matrix, Vector
 from mercer.engine import memory, threads
+from mercer.gram.hold import check_finite
 from mercer.solvers.algebra.conjugate_gradients import lengths
 from mercer.solvers.algebra.symmetric_store import SymmetricStore
 from mercer.solvers.linear import cholesky
@@ -160,7 +161,7 @@ class PenaltyPath:
         n = len(self._weights)
         cholesky.hold_matrix(held, n, 14 if self.single else 12, "the kernel matrix in band form, in float64,")
         matrix = gram.dense(np.dtype(np.float64))
-        cholesky.check_finite(matrix)
+        check_finite(matrix)
         diagonal: Vector = matrix.diagonal().copy()
         if 8 * n * n <= memory.budget():
             cholesky.hold_matrix(held, n, 8, "a copy of the kernel matrix")

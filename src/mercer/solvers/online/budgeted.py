@@ -9,9 +9,9 @@ import numpy as np
 from mercer._errors import NumericalError
 from mercer._types import Integers, Vector
 from mercer.engine import memory, threads
+from mercer.gram.protocol import GramMatrix
 from mercer.loops import online as loops
 from mercer.loops.merging import merging_steps
-from mercer.solvers.matrix import GramMatrix
 from mercer.solvers.online.chunk import Chunk
 from mercer.solvers.online.given import go_through
 from mercer.solvers.online.state import OnlineProblem, OnlineState

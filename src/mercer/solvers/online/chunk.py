@@ -9,8 +9,8 @@ import numpy as np
 from mercer._types import Integers, Vector
 from mercer.engine import memory, threads
 from mercer.engine.tiles import spans
+from mercer.gram.protocol import GramMatrix
 from mercer.loops import online as loops
-from mercer.solvers.matrix import GramMatrix
 from mercer.solvers.online.given import go_through
 from mercer.solvers.online.independent import independent_points, project
 from mercer.solvers.online.state import STRATEGIES, OnlineProblem, OnlineState

@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from mercer._types import Array, Integers, Vector
 from mercer.engine import threads, tiles
+from mercer.gram.protocol import GramMatrix
 from mercer.loops import perceptron as loops
-from mercer.solvers.matrix import GramMatrix
 from mercer.solvers.online.problem import PerceptronProblem, PerceptronState, check_values, values_at_all
 
 # The fewest and the most steps of a stretch, how many mistakes end it, and the fewest whole rows that are held.

@@ -14,8 +14,8 @@ from mercer.engine import memory, threads
 from mercer.engine.progress import Progress
 from mercer.engine.tiles import spans
 from mercer.gram.precomputed import PrecomputedGram
+from mercer.gram.protocol import GramMatrix
 from mercer.loops import perceptron as loops
-from mercer.solvers.matrix import GramMatrix
 from mercer.solvers.online.look_ahead import LookAhead, entries
 from mercer.solvers.online.problem import PerceptronProblem, PerceptronState, check_values, values_at_all
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from mercer._errors import DataError, NumericalError, ParameterError
 from mercer._types import Integers, Vector
 from mercer.data.statements import Context, Count, Floats, Number, Table, Whole, Word
-from mercer.solvers.matrix import GramMatrix
+from mercer.gram.protocol import GramMatrix
 
 
 @dataclass(frozen=True, eq=False)

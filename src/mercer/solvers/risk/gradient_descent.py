@@ -12,12 +12,12 @@ from mercer._errors import DataError, NumericalError, ParameterError
 from mercer._types import Vector
 from mercer.engine import memory, threads
 from mercer.engine.progress import Progress
-from mercer.gram import PrecomputedGram
+from mercer.gram.hold import fits
+from mercer.gram.protocol import GramMatrix
 from mercer.solvers.algebra.lanczos import STEPS, largest_eigenvalue
 from mercer.solvers.linear.linear_system import ScaledGram
 from mercer.solvers.linear.low_rank import find_low_rank
-from mercer.solvers.matrix import GramMatrix
-from mercer.solvers.risk.products import ExactProducts
+from mercer.solvers.risk.products import stored_products
 from mercer.solvers.solution import Certificate, Solution, Status
 
 # Vectors of length n for each target, and the share of all columns at which a rank counts as low.
@@ -165,24 +165,24 @@ def descend(
 
     Examples
     --------
-    >>> from mercer.gram import PrecomputedGram
+    >>> from mercer.gram.hold import fits
     >>> problem = LeastSquares(PrecomputedGram(np.diag([1.0, 2.0])), np.array([[1.0], [4.0]]), np.ones(2))
     >>> solution = descend(problem, 0.5, max_iter=2, tol=0.0)
     >>> solution.value.ravel().tolist(), solution.state.losses.tolist()
     ([0.75, 2.0], [8.5, 0.125, 0.03125])
     """
     begun = time.perf_counter()
-    with memory.track() as account, ExitStack() as held, threads.one_blas_thread():
+    with memory.track() as account, ExitStack() as held, threads.workers(n_jobs):
         n, k = problem.targets.shape
         size = 8 * (n * (_VECTORS * k + STEPS) + min(n, _TILE) ** 2)
         held.enter_context(memory.reserve(size, f"vectors of {n} rows and a tile of their kernel matrix"))
-        walk = _Iterates(problem, learning_rate, held, n_jobs)
-        status = walk.go(max_iter, tol, held_out, held, n_jobs, verbose)
+        walk = _Iterates(problem, learning_rate, held)
+        status = walk.go(max_iter, tol, held_out, held, verbose)
         if status is Status.converged and not problem.convex:
             # The loss has stopped falling along the gradient, which proves nothing of other points.
             status = Status.stationary
         primal, violation = walk.quality()
-        best = _least_loss(walk, n_jobs)
+        best = _least_loss(walk)
     state = Descent(walk.step, walk.largest, np.array(walk.losses), len(walk.losses) - 1)
     certificate = Certificate(
         primal,
@@ -194,6 +194,7 @@ def descend(
         status,
         {"gradient": violation},
         problem.convex,
+        walk.storage.sentence,
     )
     return Solution(walk.beta, status, certificate, state)
 
@@ -201,11 +202,11 @@ def descend(
 class _Iterates:
     """The iterates: beta, what they leave of the targets, and the losses so far."""
 
-    def __init__(self, problem: LeastSquares, learning_rate: float | None, held: ExitStack, n_jobs: int | None) -> None:
+    def __init__(self, problem: LeastSquares, learning_rate: float | None, held: ExitStack) -> None:
         self.problem = problem
-        self.products = ExactProducts(problem.gram, held, n_jobs)
+        self.storage = stored_products(problem.gram, held)
         self.largest: float | None = None
-        if learning_rate is None or self.products.matrix is not None:
+        if learning_rate is None or self.storage.array is not None:
             self.largest = self._largest()
         if learning_rate is None:
             self.step = 1.0 / self.largest if self.largest else 1.0
@@ -233,11 +234,14 @@ class _Iterates:
         self._lowest = self.losses[0]
         self._first: Vector | None = None
 
+    def _product(self, V: Vector) -> Vector:
+        return np.asarray(self.storage.gram @ V, dtype=np.float64)
+
     def _largest(self, start: Vector | None = None) -> float:
         scale = np.sqrt(self.problem.weights)
 
         def multiply(v: Vector) -> Vector:
-            product: Vector = scale * self.products.exact((scale * v)[:, None])[:, 0]
+            product: Vector = scale * self._product((scale * v)[:, None])[:, 0]
             with np.errstate(over="ignore", invalid="ignore"):
                 usable = np.isfinite(product @ product)
             if not usable:
@@ -254,12 +258,10 @@ class _Iterates:
         with np.errstate(over="ignore"):
             return 0.5 * float((self.problem.weights @ left**2).sum())
 
-    def go(
-        self, max_iter: int, tol: float, held_out: HeldOut | None, held: ExitStack, n_jobs: int | None, verbose: bool
-    ) -> Status:
+    def go(self, max_iter: int, tol: float, held_out: HeldOut | None, held: ExitStack, verbose: bool) -> Status:
         """Make the steps."""
         weights = self.problem.weights[:, None]
-        watched = None if held_out is None else ExactProducts(held_out.gram, held, n_jobs)
+        watched = None if held_out is None else stored_products(held_out.gram, held).gram
         seen = np.zeros(held_out.targets.shape if held_out is not None else (0, 0))
         chosen, status = self.beta, Status.iteration_limit
         progress = Progress(max_iter, "gradient descent", verbose)
@@ -272,7 +274,7 @@ class _Iterates:
                     status = Status.converged
                     break
             gradient = weights * self.left
-            change = self.products.exact(gradient)
+            change = self._product(gradient)
             # In the space of the kernel, where the gradient is the sum of these weights times phi(x_i).
             lengths = np.sqrt(np.maximum((gradient * change).sum(axis=0), 0.0))
             if self._first is None:
@@ -286,7 +288,7 @@ class _Iterates:
             self.beta = self.beta + self.step * gradient
             self.left = self.left - self.step * change
             if watched is not None:
-                seen += self.step * watched.exact(gradient)
+                seen += self.step * (watched @ gradient)
             self._check(self._loss(self.left))
             progress.advance()
         if held_out is not None:
@@ -319,23 +321,23 @@ class _Iterates:
 
     def quality(self) -> tuple[float, float]:
         """The loss and the length of the gradient, relative to that at the start, at the answer; by new products."""
-        left = self.problem.targets - self.products.exact(self.beta)
+        left = self.problem.targets - self._product(self.beta)
         gradient = self.problem.weights[:, None] * left
-        lengths = np.sqrt(np.maximum((gradient * self.products.exact(gradient)).sum(axis=0), 0.0))
+        lengths = np.sqrt(np.maximum((gradient * self._product(gradient)).sum(axis=0), 0.0))
         first = np.zeros_like(lengths) if self._first is None else self._first
         ratios = np.divide(lengths, first, out=np.zeros_like(lengths), where=first > 0)
         return self._loss(left), float(ratios.max(initial=0.0))
 
 
-def _least_loss(walk: _Iterates, n_jobs: int | None) -> float:
+def _least_loss(walk: _Iterates) -> float:
     """What no function has less than: what least squares leaves if the rank of K is seen to be low, else 0."""
-    problem, K = walk.problem, walk.products.matrix
+    problem = walk.problem
     n, most = len(problem.targets), len(problem.targets) // _LOW
-    if K is None or most == 0 or not problem.convex or 16 * n * most > memory.budget():
+    if walk.storage.array is None or most == 0 or not problem.convex or not fits(16 * n * most):
         return 0.0
-    scaled = ScaledGram(PrecomputedGram(K), np.sqrt(problem.weights))
+    scaled = ScaledGram(walk.storage.gram, np.sqrt(problem.weights))
     with memory.reserve(16 * n * most, "the low-rank form of the kernel matrix"):
-        form = find_low_rank(scaled, most, n_jobs)
+        form = find_low_rank(scaled, most)
         if form is None:
             return 0.0
         outside = form.into(scaled.apply_scale(problem.targets))[form.Q.shape[1] :]

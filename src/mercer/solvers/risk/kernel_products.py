@@ -10,10 +10,11 @@ from numpy.typing import NDArray
 from mercer._errors import NumericalError
 from mercer._types import Array, Matrix, Positions
 from mercer.engine import lapack, memory, tiles
+from mercer.gram.hold import check_finite, whole_matrix
+from mercer.gram.protocol import GramMatrix
 from mercer.solvers.algebra.conjugate_gradients import Map, lengths, refine
 from mercer.solvers.algebra.symmetric_store import SymmetricStore
-from mercer.solvers.linear.cholesky import MIXED_FROM, check_finite
-from mercer.solvers.matrix import GramMatrix, whole_matrix
+from mercer.solvers.linear.cholesky import MIXED_FROM
 
 # Vectors of length n that Newton's method and conjugate gradients hold at once.
 _VECTORS = 24

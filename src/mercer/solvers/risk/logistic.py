@@ -108,9 +108,9 @@ def solve_logistic(
     """
     begun = time.perf_counter()
     n, m = problem.shape
-    with memory.track() as account, ExitStack() as held, threads.one_blas_thread():
+    with memory.track() as account, ExitStack() as held, threads.workers(n_jobs):
         held.enter_context(memory.reserve(8 * _VECTORS * n * m, f"the work of {m} columns of {n} decision values"))
-        products = Products(problem.gram, held, n_jobs)
+        products = Products(problem.gram, held)
         goal = min(tol, _EXACT_GOAL) if n <= EXACT else tol
         controls = Controls(goal, int(max_iter), _DOUBLE, Progress(int(max_iter), "Newton steps", verbose))
         point = _begin(problem, start, products)
@@ -131,6 +131,7 @@ def solve_logistic(
         status,
         {"error": quality.violation},
         problem.convex,
+        products.sentence,
     )
     return Solution(point, status, certificate, LogisticWork(steps, controls.products))
 

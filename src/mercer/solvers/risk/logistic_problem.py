@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from mercer._types import Matrix, Vector
-from mercer.solvers.matrix import GramMatrix
+from mercer.gram.protocol import GramMatrix
 from mercer.solvers.risk.log_loss import LogLoss, Slope
 
 # A function whose squared norm is less than this share of the objective is next to none: rounding must not look large

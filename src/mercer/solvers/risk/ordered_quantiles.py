@@ -21,7 +21,7 @@ from mercer._errors import DataError, ParameterError
 from mercer._types import Array, Matrix, Vector
 from mercer.engine import memory, threads
 from mercer.engine.progress import Progress
-from mercer.solvers.matrix import GramMatrix
+from mercer.gram.protocol import GramMatrix
 from mercer.solvers.risk.kernel_products import KernelProducts
 from mercer.solvers.risk.ordered_rows import OrderedRows, pinball
 from mercer.solvers.risk.row_newton import Newton, Point, Residual

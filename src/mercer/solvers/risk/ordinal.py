@@ -27,7 +27,7 @@ from mercer._errors import NumericalError
 from mercer._types import Vector
 from mercer.engine import lapack, memory, threads
 from mercer.engine.progress import Progress
-from mercer.solvers.matrix import whole_matrix
+from mercer.gram.hold import whole_matrix
 from mercer.solvers.risk.ordinal_problem import OrdinalProblem, QuadraticLoss, best_cuts, solve_small, widest_step
 from mercer.solvers.solution import Certificate, Solution, Status
 

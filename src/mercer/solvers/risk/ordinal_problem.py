@@ -18,7 +18,7 @@ from functools import cached_property
 import numpy as np
 
 from mercer._types import Positions, Vector
-from mercer.solvers.matrix import GramMatrix
+from mercer.gram.protocol import GramMatrix
 from mercer.solvers.risk.cumulative_links import Link, Slopes
 
 Ends = tuple[Vector, Vector, Vector]

@@ -8,8 +8,8 @@ import numpy as np
 
 from mercer._errors import DataError, ParameterError
 from mercer._types import Vector
+from mercer.gram.protocol import GramMatrix
 from mercer.losses import HalfSquare, Loss, Penalty
-from mercer.solvers.matrix import GramMatrix
 
 
 @dataclass(frozen=True, eq=False)

@@ -15,9 +15,9 @@ from mercer._types import Array, Vector
 from mercer.engine import memory, threads
 from mercer.engine.progress import Progress
 from mercer.gram import PrecomputedGram
+from mercer.gram.hold import check_finite, whole_matrix
+from mercer.gram.protocol import GramMatrix
 from mercer.losses import HalfSquare
-from mercer.solvers.linear.cholesky import check_finite
-from mercer.solvers.matrix import GramMatrix, whole_matrix
 from mercer.solvers.risk.certify import zero_value
 from mercer.solvers.risk.kernel_products import KernelProducts
 from mercer.solvers.risk.quadratic import Aim, Answer, AsBox, ByMultipliers, ByNewton, QuadraticSolver

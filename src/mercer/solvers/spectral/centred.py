@@ -8,7 +8,7 @@ import numpy as np
 
 from mercer._types import Array, Vector
 from mercer.engine import lapack, tiles
-from mercer.solvers.matrix import GramMatrix
+from mercer.gram.protocol import GramMatrix
 
 
 @dataclass(frozen=True)

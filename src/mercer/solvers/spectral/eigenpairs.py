@@ -12,8 +12,9 @@ from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh
 from mercer._errors import NumericalError, ParameterError
 from mercer._types import Array, Vector
 from mercer.engine import decompositions, memory, threads
+from mercer.gram.hold import whole_matrix
+from mercer.gram.protocol import GramMatrix
 from mercer.solvers.algebra.lanczos import RitzPairs, basis_columns, block_lanczos, subspace_iteration
-from mercer.solvers.matrix import GramMatrix, whole_matrix
 from mercer.solvers.solution import Certificate, Solution, Status
 from mercer.solvers.spectral.centred import CentredGram, CentredMatrix, Centring
 from mercer.solvers.spectral.scaled import ScaledGram, ScaledMatrix

@@ -6,7 +6,7 @@ import numpy as np
 
 from mercer._types import Array, Vector
 from mercer.engine import lapack
-from mercer.solvers.matrix import GramMatrix
+from mercer.gram.protocol import GramMatrix
 from mercer.solvers.spectral.centred import Centring
 
 

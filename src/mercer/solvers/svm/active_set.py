@@ -17,7 +17,8 @@ import numpy as np
 from mercer._types import Array, Vector
 from mercer.engine import memory
 from mercer.engine.progress import Progress
-from mercer.solvers.matrix import GramMatrix, whole_matrix
+from mercer.gram.hold import whole_matrix
+from mercer.gram.protocol import GramMatrix
 from mercer.solvers.svm.block import Rounding, Stall, padded, resolves
 from mercer.solvers.svm.iterate import Iterate
 from mercer.solvers.svm.row_store import RowStore

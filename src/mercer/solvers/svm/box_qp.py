@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from mercer._errors import DataError, ParameterError
 from mercer._types import Vector
-from mercer.solvers.matrix import GramMatrix
+from mercer.gram.protocol import GramMatrix
 
 
 @dataclass(frozen=True, eq=False)

@@ -14,7 +14,7 @@ import numpy as np
 
 from mercer._errors import InfeasibleError, ParameterError
 from mercer._types import Array, Vector
-from mercer.solvers.matrix import GramMatrix
+from mercer.gram.protocol import GramMatrix
 from mercer.solvers.solution import Certificate, Solution, Status
 from mercer.solvers.svm.box_qp import BoxQPValue
 from mercer.solvers.svm.hulls import Hulls

@@ -16,10 +16,10 @@ import numpy as np
 from mercer._types import Array, Vector
 from mercer.engine import threads
 from mercer.engine.tiles import scratch_tile, spans
+from mercer.gram.protocol import GramMatrix
 from mercer.loops.joined import solve_joined
 from mercer.loops.pairs import FIGURES, assess
 from mercer.loops.transpose import transpose
-from mercer.solvers.matrix import GramMatrix
 from mercer.solvers.solution import Solution
 from mercer.solvers.svm.box_qp import BoxQPValue
 from mercer.solvers.svm.smo import WHOLE

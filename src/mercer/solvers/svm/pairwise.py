@@ -18,7 +18,8 @@ from mercer._types import Array, Vector
 from mercer.engine import memory, settings, threads
 from mercer.engine.progress import Progress
 from mercer.gram import PrecomputedGram
-from mercer.solvers.matrix import GramMatrix, whole_matrix
+from mercer.gram.hold import whole_matrix
+from mercer.gram.protocol import GramMatrix
 from mercer.solvers.svm.box_qp import BoxQP
 from mercer.solvers.svm.joined_pair import Blocks, JoinedPair, PairMatrix
 from mercer.solvers.svm.pair_answers import Answer, Pair, PairAnswers

@@ -11,7 +11,7 @@ from mercer._errors import ParameterError
 from mercer._types import Vector
 from mercer.engine import memory, settings, threads
 from mercer.engine.progress import Progress
-from mercer.solvers.matrix import GramMatrix
+from mercer.gram.protocol import GramMatrix
 from mercer.solvers.solution import Certificate, Solution, Status
 from mercer.solvers.svm.box_qp import BoxQP, BoxQPValue
 from mercer.solvers.svm.certify import check_gradient, objectives, renew_gradient, violations

@@ -8,10 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mercer._types import Array
-from mercer.solvers.matrix import GramMatrix
+from mercer.gram.protocol import GramMatrix
 
 
-class SignedGram:
+class SignedGram(GramMatrix):
     """``Q_ij = y_i y_j K_ij``, with the interface of the matrix K that it stands on; nothing is stored.
 
     Parameters

@@ -17,8 +17,9 @@ import numpy as np
 from mercer._types import Array, Vector
 from mercer.engine import memory, threads
 from mercer.gram import PrecomputedGram
+from mercer.gram.hold import whole_matrix
+from mercer.gram.protocol import GramMatrix
 from mercer.loops.smo import subtract_rows
-from mercer.solvers.matrix import GramMatrix, whole_matrix
 from mercer.solvers.solution import Certificate, Solution, Status
 from mercer.solvers.svm.active_set import by_active_sets
 from mercer.solvers.svm.box_qp import BoxQP, BoxQPValue

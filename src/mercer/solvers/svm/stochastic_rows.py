@@ -15,10 +15,10 @@ from mercer._types import Integers, Vector
 from mercer.data.statements import Count, Floats, Number, Table
 from mercer.engine import memory, threads
 from mercer.engine.tiles import spans
+from mercer.gram.protocol import GramMatrix
 from mercer.loops import sgd
 from mercer.loops.losses import GIVEN
 from mercer.losses import Loss
-from mercer.solvers.matrix import GramMatrix
 
 # Steps between two looks at whether somebody wants the work to end; for kernels, also the rows evaluated at once.
 _CHUNK = 512

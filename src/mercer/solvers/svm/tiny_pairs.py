@@ -17,10 +17,10 @@ from numpy.typing import NDArray
 from mercer._types import Array, Vector
 from mercer.engine import memory, threads
 from mercer.gram import PrecomputedGram
+from mercer.gram.protocol import GramMatrix
 from mercer.loops.nu_pairs import solve_nu_with_later
 from mercer.loops.pairs import FIGURES, solve_with_later
 from mercer.loops.picked import is_finite
-from mercer.solvers.matrix import GramMatrix
 from mercer.solvers.svm.pair_answers import PairAnswers
 from mercer.solvers.svm.smo import EXACT_TOL
 from mercer.solvers.svm.step_rule import StepRule

@@ -12,8 +12,8 @@ import numpy as np
 
 from mercer._types import Array
 from mercer.engine.progress import Progress
+from mercer.gram.protocol import GramMatrix
 from mercer.loops.smo import subtract_rows
-from mercer.solvers.matrix import GramMatrix
 from mercer.solvers.svm.block import Block, Rounding, Stall, padded, resolves
 from mercer.solvers.svm.iterate import Iterate
 from mercer.solvers.svm.row_store import RowStore

@@ -1,0 +1,137 @@
+"""Where K is while a problem is solved: the one decision on memory for it, and the sentence for certificates.
+
+A solver says in which precisions it can use all of K, the best one first, and how many bytes it needs beside it. K is
+then kept whole in the first precision that fits the memory budget, or stays lazy. A matrix that is stored already is
+used where it lies.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from mercer._errors import MemoryBudgetError, NumericalError
+from mercer._types import Array
+from mercer.engine import memory
+from mercer.gram.precomputed import PrecomputedGram
+from mercer.gram.protocol import GramMatrix
+
+REMEDY = "Raise the budget with mercer.config(memory=...), or fit on fewer rows."
+# Precisions in which all of K is of use, the best one first, with the bytes that are needed beside it.
+Precisions = Mapping[Any, int]
+
+
+@dataclass(frozen=True, eq=False)
+class Storage:
+    """K as a solver uses it.
+
+    Attributes
+    ----------
+    gram : GramMatrix
+        To multiply by and to take parts of.
+    array : ndarray of shape (n, m) or None
+        All entries, if they are stored; not to be written to unless ``hold`` was asked for a copy.
+    sentence : str
+        Where the entries are, for :class:`mercer.solvers.solution.Certificate`.
+    """
+
+    gram: GramMatrix
+    array: Array | None
+    sentence: str
+
+
+def hold(
+    gram: GramMatrix, stack: ExitStack, precisions: Precisions, *, copy: bool = False, required: bool = False
+) -> Storage:
+    """Keep K whole in the first precision that fits the memory budget; else it stays as it is.
+
+    Parameters
+    ----------
+    gram : GramMatrix
+    stack : ExitStack
+        Keeps the memory reserved until it is closed.
+    precisions : dict of dtype to int
+        Precisions in which all of K is of use, the best one first, with the bytes that must be free beside it.
+    copy : bool, default=False
+        Whether a stored matrix is copied: to have it in one of the precisions and C-ordered, or to write to it.
+    required : bool, default=False
+        Whether the solver can do nothing without it.
+
+    Raises
+    ------
+    MemoryBudgetError
+        If it is required, and fits in no precision; raised before anything is allocated.
+
+    Examples
+    --------
+    >>> with ExitStack() as stack:
+    ...     print(hold(PrecomputedGram(np.eye(2)), stack, {np.float64: 0}, copy=True).sentence)
+    ...     print(hold(PrecomputedGram(np.eye(2)), stack, {np.float64: 0}).sentence)
+    held whole in float64, 32 bytes
+    given whole in float64, 32 bytes
+    """
+    given = None if copy else gram.stored_array()
+    if given is not None:
+        return Storage(gram, given, f"given whole in {given.dtype}, {memory.describe(given.nbytes)}")
+    dtype, sentence = reserve_whole(gram.shape, stack, precisions, required=required)
+    if dtype is None:
+        return Storage(gram, None, sentence)
+    array = whole_matrix(gram, dtype)
+    return Storage(PrecomputedGram(array), array, sentence)
+
+
+def reserve_whole(
+    shape: tuple[int, int], stack: ExitStack, precisions: Precisions, *, required: bool = False, what: str = ""
+) -> tuple[np.dtype | None, str]:
+    """Reserve memory for a whole matrix: in which precision, or None if it fits in none, and the sentence.
+
+    Parameters are those of :func:`hold`; ``what`` is said in the place of "the n x m kernel matrix in float64".
+    """
+    size, free = 0, 0.0
+    for kind, beside in precisions.items():
+        dtype = np.dtype(kind)
+        size = shape[0] * shape[1] * dtype.itemsize
+        free = memory.room(size + beside)
+        if size + beside > free and not required:
+            continue
+        try:
+            what = what or f"the {shape[0]} x {shape[1]} kernel matrix in {dtype}"
+            stack.enter_context(memory.reserve(size, what, REMEDY))
+        except MemoryBudgetError:
+            # It does not fit, or another thread took the memory meanwhile.
+            if required:
+                raise
+            continue
+        of = f" of {memory.describe(free)}" if free < np.inf else ""
+        return dtype, f"held whole in {dtype}, {memory.describe(size)}{of}"
+    return None, f"evaluated by tiles: {memory.describe(size)} would be too much of {memory.describe(free)}"
+
+
+def fits(nbytes: int) -> bool:
+    """Whether so many bytes are free in the memory budget now.
+
+    >>> fits(1000)
+    True
+    """
+    return nbytes <= memory.room(nbytes)
+
+
+def whole_matrix(gram: GramMatrix, dtype: Any) -> Array:
+    """All of K, whose memory the caller has reserved: without a place to go to, a block asks for it once more."""
+    return gram.astype(dtype).block(None, None, out=np.empty(gram.shape, dtype))
+
+
+def check_finite(matrix: Array) -> None:
+    """Raise if an entry is NaN or infinite; the sum tells, unless it overflows."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        total = matrix.sum()
+    if not np.isfinite(total) and not np.isfinite(matrix).all():
+        i, j = np.argwhere(~np.isfinite(matrix))[0]
+        raise NumericalError(
+            f"the kernel matrix has {matrix[i, j]} at [{i}, {j}]. Check the kernel for values that overflow, and "
+            "scale the columns of X (sklearn.preprocessing.StandardScaler)."
+        )

@@ -1,0 +1,69 @@
+r"""What solvers know of a kernel matrix K, (n, m): nothing of kernels, of data, or of where its entries come from.
+
+Any class with these members can stand for K: :class:`mercer.gram.Gram` evaluates them by tiles,
+:class:`mercer.gram.PrecomputedGram` reads an array, and a matrix on another device would do as well. Those with a
+default may be left out by a class that derives from :class:`GramMatrix`.
+
+============================ ============================================ =======================================
+member                       what it is                                   who uses it
+============================ ============================================ =======================================
+``shape``, ``dtype``         (n, m), and the precision of the entries     all
+``K @ V``                    the product with (m,) or (m, k)              all but the perceptron and SMO on small K
+``block(rows, columns)``     a dense part, written into ``out`` if given  all: the whole, pivots, working sets, chunks
+``diagonal()``               ``K_ii`` in float64                          all but the risks with ordered outputs
+``restrict(rows, columns)``  a part, as K itself                          svm, clustering, online, curvature, pairs
+``astype(dtype)``            the same in another precision                svm, risk, clustering, :mod:`mercer.gram.hold`
+``fill(rows, columns, out)`` a part as one tile, in the calling thread    svm (kept rows), online (look-ahead), Gaussian
+                                                                          predictions
+``expensive``                whether an entry is worth keeping            svm (kept rows), online (look-ahead)
+``leading()``                a cheaper matrix close to K, or None         svm (first rounds)
+``stored_array()``           the entries as an array, or None             :mod:`mercer.gram.hold`, perceptron
+``stored()``                 the same without a copy of a symmetric part  curvature, svm (pairs of classes)
+``stored_as(dtype)``         the same if that takes no copy               svm (certificate, whole matrix)
+============================ ============================================ =======================================
+
+"Subtract these rows times these changes" is :class:`mercer.solvers.svm.row_store.RowStore`, on ``restrict`` and
+``fill``.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+from mercer._types import Array, Positions
+
+
+class GramMatrix(Protocol):
+    """What a solver needs of a kernel matrix; it never sees the kernel or the data."""
+
+    @property
+    def shape(self) -> tuple[int, int]: ...
+    @property
+    def dtype(self) -> Any: ...
+    def __matmul__(self, V: Any) -> Any: ...
+    def block(self, rows: Any = None, columns: Any = None, out: Array | None = None) -> Array: ...
+    def fill(self, rows: Any, columns: slice, out: Array) -> None: ...
+    def diagonal(self) -> Array: ...
+    def restrict(self, rows: Any = None, columns: Any = None) -> GramMatrix: ...
+    def astype(self, dtype: Any) -> GramMatrix: ...
+
+    @property
+    def expensive(self) -> bool:
+        """Whether an entry takes much longer to compute than to read again from memory."""
+        return False
+
+    def leading(self) -> GramMatrix | None:
+        """A much cheaper matrix that is close to this one."""
+        return None
+
+    def stored_array(self) -> Array | None:
+        """The entries as an array in their own precision, not to be written to; None where they are computed."""
+        return None
+
+    def stored(self) -> tuple[Array, Positions] | None:
+        """An array with the entries of a symmetric matrix, and the positions of its rows and columns in it."""
+        return None
+
+    def stored_as(self, dtype: Any) -> Array | None:
+        """The entries if they lie in a C-ordered array of that precision already."""
+        return None
