@@ -11,10 +11,12 @@ sliced, since numba counts references to slices: both took longer than the arith
 """
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 from numba import uint64
 
+from mercer._types import Integers, Vector
 from mercer.loops._jit import jit
 from mercer.loops.exponential import exponential_parts
 
@@ -25,15 +27,99 @@ _FAR = 720.0
 _LEAST = 1e-300
 
 
+class SeriesSide(NamedTuple):
+    """Some series of a collection: one side of a block of a kernel matrix."""
+
+    values: Vector
+    """All series one after the other, channel by channel; backwards where a loop says so."""
+    step: int
+    """From the values of a channel to those of the next."""
+    channels: int
+    starts: Integers
+    """Where each series of the collection begins in a channel."""
+    lengths: Integers
+    index: Integers
+    """Which series are meant."""
+    shrink: Vector
+    """What scales the cells of a point, laid out as one channel; empty where a loop does not scale them."""
+
+
+class OneSeries(NamedTuple):
+    """One of them: its channel c is ``values[begin + c * step :][:length]``."""
+
+    values: Vector
+    begin: int
+    length: int
+    step: int
+    channels: int
+    shrink: Vector
+
+
+class LocalKernel(NamedTuple):
+    """``g / (2 - g)`` of two points, where ``g = w(i - j) exp(-|x_i - z_j|^2 / (2 sigma^2))``."""
+
+    sigma: float
+    triangular: int
+    """``w(d) = max(0, 1 - |d| / triangular)``, or 1 where it is 0."""
+
+
+class _Diagonal(NamedTuple):
+    """Where the first cell of an anti-diagonal stands, and how many are made."""
+
+    x: int
+    """Its point of the one series."""
+    z: int
+    """Its point of the other, which is backward."""
+    now: int
+    before: int
+    """The same cell of the anti-diagonal before."""
+    earlier: int
+    """That of the one before it."""
+    width: int
+
+
+class _Channels(NamedTuple):
+    """How many channels two series have, and how far each begins behind the one before."""
+
+    count: int
+    step_x: int
+    step_z: int
+
+
+class _Table(NamedTuple):
+    """Work arrays for pairs of series: three anti-diagonals of cells, and one of what they are made of."""
+
+    sums: Vector
+    slopes: Vector
+    squares: Vector
+    weights: Vector
+
+
+class _Row(NamedTuple):
+    """Work arrays for a series and itself: a row of cells, and of what they are made of."""
+
+    sums: Vector
+    slopes: Vector
+    local: Vector
+    steepness: Vector
+
+
 @jit
-def _squares(x, begin_x, step_x, z, begin_z, step_z, channels, width, out):
-    """Squared distances of the points along an anti-diagonal; a channel begins ``step`` after the one before."""
-    one, other = uint64(begin_x), uint64(begin_z)
-    for t in range(uint64(width)):
+def series_at(side, a):
+    """Series number ``a`` of a side."""
+    i = side.index[a]
+    return OneSeries(side.values, side.starts[i], side.lengths[i], side.step, side.channels, side.shrink)
+
+
+@jit
+def _squares(x, z, channels, diagonal, out):
+    """Squared distances of the points along an anti-diagonal."""
+    one, other, width = uint64(diagonal.x), uint64(diagonal.z), uint64(diagonal.width)
+    for t in range(width):
         out[t] = (x[one + t] - z[other + t]) ** 2
-    for _ in range(1, channels):
-        one, other = one + uint64(step_x), other + uint64(step_z)
-        for t in range(uint64(width)):
+    for _ in range(1, channels.count):
+        one, other = one + uint64(channels.step_x), other + uint64(channels.step_z)
+        for t in range(width):
             out[t] += (x[one + t] - z[other + t]) ** 2
 
 
@@ -61,11 +147,12 @@ def _weights(first, s, triangular, width, out):
 
 
 @jit
-def _add_alignments(squares, weights, rate, shrink_x, begin_x, shrink_z, begin_z, sums, now, before, earlier, width):
+def _add_alignments(squares, weights, rate, shrink_x, shrink_z, diagonal, sums):
     """A cell of Cuturi (2011), equation 3: the local kernel, ``g / (2 - g)``, times the sum of three cells."""
-    out, left, above, both = uint64(now + 1), uint64(before + 1), uint64(before), uint64(earlier)
-    one, other = uint64(begin_x), uint64(begin_z)
-    for t in range(uint64(width)):
+    out, left = uint64(diagonal.now + 1), uint64(diagonal.before + 1)
+    above, both = uint64(diagonal.before), uint64(diagonal.earlier)
+    one, other = uint64(diagonal.x), uint64(diagonal.z)
+    for t in range(uint64(diagonal.width)):
         numerator, denominator = exponential_parts(-min(rate * squares[t], _FAR))
         numerator *= weights[t]
         local = numerator / (2.0 * denominator - numerator)
@@ -75,13 +162,13 @@ def _add_alignments(squares, weights, rate, shrink_x, begin_x, shrink_z, begin_z
 
 
 @jit
-def _add_slopes(
-    squares, weights, rate, shrink_x, begin_x, shrink_z, begin_z, sums, slopes, now, before, earlier, width
-):
+def _add_slopes(squares, weights, rate, shrink_x, shrink_z, diagonal, cells):
     """Derivatives of such cells by the logarithm of sigma."""
-    out, left, above, both = uint64(now + 1), uint64(before + 1), uint64(before), uint64(earlier)
-    one, other = uint64(begin_x), uint64(begin_z)
-    for t in range(uint64(width)):
+    out, left = uint64(diagonal.now + 1), uint64(diagonal.before + 1)
+    above, both = uint64(diagonal.before), uint64(diagonal.earlier)
+    one, other = uint64(diagonal.x), uint64(diagonal.z)
+    sums, slopes = cells
+    for t in range(uint64(diagonal.width)):
         exponent = min(rate * squares[t], _FAR)
         numerator, denominator = exponential_parts(-exponent)
         numerator *= weights[t]
@@ -93,30 +180,14 @@ def _add_slopes(
 
 
 @jit
-def _alignment(
-    x,
-    begin_x,
-    n,
-    step_x,
-    shrink_x,
-    z,
-    begin_z,
-    m,
-    step_z,
-    shrink_z,
-    channels,
-    rate,
-    triangular,
-    sloped,
-    sums,
-    slopes,
-    squares,
-    weights,
-    stop,
-):
+def _alignment(x, z, local, sloped, table, stop):
     """The normalised sum over all alignments of two series, and the derivative of the scaled sum by log sigma."""
+    n, m, triangular, rate = x.length, z.length, local.triangular, 0.5 / (local.sigma * local.sigma)
     if triangular > 0 and abs(n - m) >= triangular:
         return 0.0, 0.0
+    sums, slopes, squares, weights = table
+    left, right, shrink_x, shrink_z = x.values, z.values, x.shrink, z.shrink
+    channels = _Channels(x.channels, x.step, z.step)
     size = n + 2 * PAD
     sums[: 3 * size] = 0.0
     if sloped:
@@ -128,43 +199,17 @@ def _alignment(
             break
         first, last = _span(s, n, m, -reach, reach)
         width = (last - first + PAD) // PAD * PAD
-        one, other = begin_x + first, begin_z + m - 1 - s + first
-        _squares(x, one, step_x, z, other, step_z, channels, width, squares)
+        one, other = x.begin + first, z.begin + m - 1 - s + first
+        diagonal = _Diagonal(one, other, now + first, before + first, earlier + first, width)
+        _squares(left, right, channels, diagonal, squares)
         if triangular > 0:
             _weights(first, s, float(triangular), width, weights)
         # The empty alignment is what the first cell continues.
         sums[earlier] = 1.0 if s == 0 else sums[earlier]
-        _add_alignments(
-            squares,
-            weights,
-            rate,
-            shrink_x,
-            one,
-            shrink_z,
-            other,
-            sums,
-            now + first,
-            before + first,
-            earlier + first,
-            width,
-        )
+        _add_alignments(squares, weights, rate, shrink_x, shrink_z, diagonal, sums)
         sums[earlier] = 0.0 if s == 0 else sums[earlier]
         if sloped:
-            _add_slopes(
-                squares,
-                weights,
-                rate,
-                shrink_x,
-                one,
-                shrink_z,
-                other,
-                sums,
-                slopes,
-                now + first,
-                before + first,
-                earlier + first,
-                width,
-            )
+            _add_slopes(squares, weights, rate, shrink_x, shrink_z, diagonal, (sums, slopes))
             _clear(slopes, now, first, last, width, 0.0)
         _clear(sums, now, first, last, width, 0.0)
         now, before, earlier = earlier, now, before
@@ -172,27 +217,8 @@ def _alignment(
 
 
 @jit
-def alignments(
-    x,
-    xs,
-    xn,
-    rows,
-    z,
-    zs,
-    zn,
-    columns,
-    channels,
-    shrink_x,
-    shrink_z,
-    sigma,
-    triangular,
-    symmetric,
-    sloped,
-    out,
-    slope,
-    stop,
-):
-    """The normalised global alignment kernel of each pair, and with ``sloped`` the derivative of the scaled sum.
+def alignments(left, right, local, symmetric, out, slope, stop):
+    """The normalised global alignment kernel of each pair, and its slope where ``slope`` is not empty.
 
     With ``A(x)`` half the logarithm of the kernel of x with itself, ``out`` is ``k(x, z) exp(-A(x) - A(z))`` and
     ``slope`` is ``dk(x, z) / d sigma exp(-A(x) - A(z))``. Each cell is scaled so by the kernels of its prefixes with
@@ -200,73 +226,55 @@ def alignments(
     Cauchy and Schwarz cells are between 0 and 1, and a cell adds at most three times its own value to the result,
     which is why those that are lost below the least number do not matter.
 
-    Channel c of series i of the left side begins at ``x[c * len(x) / channels + xs[i]]`` and has ``xn[i]`` entries;
-    those of the right side stand backwards in z, and so do their shrinkages. Of a ``symmetric`` block only the upper
+    The series of the right side stand backwards, and so do their shrinkages. Of a ``symmetric`` block only the upper
     half is made. Once ``stop[0]`` is set, what is left is not made.
     """
-    longest, widest = _longest(xn, rows), _longest(zn, columns)
-    sums, slopes = np.zeros(3 * (longest + 2 * PAD)), np.zeros(3 * (longest + 2 * PAD))
-    squares, weights = np.empty(min(longest, widest) + PAD), np.ones(min(longest, widest) + PAD)
-    rate = 0.5 / (sigma * sigma)
-    for a in range(rows.shape[0]):
-        for b in range(a if symmetric else 0, columns.shape[0]):
-            i, j = rows[a], columns[b]
-            value, change = _alignment(
-                x,
-                xs[i],
-                xn[i],
-                x.shape[0] // channels,
-                shrink_x,
-                z,
-                zs[j],
-                zn[j],
-                z.shape[0] // channels,
-                shrink_z,
-                channels,
-                rate,
-                triangular,
-                sloped,
-                sums,
-                slopes,
-                squares,
-                weights,
-                stop,
-            )
+    sloped, cells = slope.shape[0] > 0, 3 * (longest(left) + 2 * PAD)
+    width = min(longest(left), longest(right)) + PAD
+    table = _Table(np.zeros(cells), np.zeros(cells), np.empty(width), np.ones(width))
+    for a in range(left.index.shape[0]):
+        x = series_at(left, a)
+        for b in range(a if symmetric else 0, right.index.shape[0]):
+            value, change = _alignment(x, series_at(right, b), local, sloped, table, stop)
             out[a, b] = value
             if sloped:
-                slope[a, b] = change / sigma
+                slope[a, b] = change / local.sigma
 
 
 @jit
-def _local_row(x, begin, i, step, channels, rate, triangular, local, steepness):
+def _local_row(x, i, rate, triangular, row):
     """The local kernel of point i with itself and those before, and the derivatives of its logarithm by log sigma."""
-    local[: i + 1] = 0.0
-    for c in range(channels):
-        at = begin + c * step
+    values, cells, steepness = x.values, row.local, row.steepness
+    cells[: i + 1] = 0.0
+    for c in range(x.channels):
+        at = x.begin + c * x.step
         for j in range(i + 1):
-            local[j] += (x[at + i] - x[at + j]) ** 2
+            cells[j] += (values[at + i] - values[at + j]) ** 2
     for j in range(i + 1):
-        exponent = min(rate * local[j], _FAR)
+        exponent = min(rate * cells[j], _FAR)
         weight = max(0.0, 1.0 - (i - j) / triangular) if triangular > 0 else 1.0
         numerator, denominator = exponential_parts(-exponent)
         numerator *= weight
         share = 1.0 / (2.0 * denominator - numerator)
-        local[j] = numerator * share
+        cells[j] = numerator * share
         steepness[j] = 4.0 * exponent * denominator * share
 
 
 @jit
-def _self_alignment(x, begin, n, step, channels, rate, triangular, shrink, sums, slopes, local, steepness, stop):
-    """The logarithm of the kernel of a series with itself, and its derivative by log sigma; writes ``shrink``.
+def _self_alignment(x, kernel, row, stop):
+    """The logarithm of the kernel of a series with itself, and its derivative by log sigma; writes ``x.shrink``.
 
     Half of the table is enough. ``sums[j]`` is cell (i, j) scaled by the kernels of its prefixes with themselves; that
     of prefix i is known when its row ends, so that a row is made in the scale of the row before.
     """
+    sums, slopes, local, steepness = row
+    begin, shrink = x.begin, x.shrink
     logarithm = 0.0
-    for i in range(n):
+    rate = 0.5 / (kernel.sigma * kernel.sigma)
+    for i in range(x.length):
         if stop[0]:
             break
-        _local_row(x, begin, i, step, channels, rate, triangular, local, steepness)
+        _local_row(x, i, rate, kernel.triangular, row)
         both = left = both_slope = left_slope = 0.0
         for j in range(i):
             above, above_slope = sums[j], slopes[j]
@@ -285,51 +293,33 @@ def _self_alignment(x, begin, n, step, channels, rate, triangular, shrink, sums,
             slopes[j] = slopes[j] * factor if slopes[j] > _LEAST else 0.0
         shrink[begin + i] = factor
         logarithm += math.log(square)
-    return logarithm, slopes[n - 1]
+    return logarithm, slopes[x.length - 1]
 
 
 @jit
-def self_alignments(x, starts, lengths, index, channels, sigma, triangular, out, slope, shrink, stop):
-    """The logarithm of the kernel of each series with itself, its derivative by sigma, and the shrinkage of each point.
-
-    ``shrink`` is laid out as one channel of x.
-    """
-    longest = _longest(lengths, index)
-    sums, slopes = np.empty(longest), np.empty(longest)
-    local, steepness = np.empty(longest), np.empty(longest)
-    rate = 0.5 / (sigma * sigma)
-    for k in range(index.shape[0]):
-        i = index[k]
-        value, change = _self_alignment(
-            x,
-            starts[i],
-            lengths[i],
-            x.shape[0] // channels,
-            channels,
-            rate,
-            triangular,
-            shrink,
-            sums,
-            slopes,
-            local,
-            steepness,
-            stop,
-        )
-        out[k], slope[k] = value, change / sigma
+def self_alignments(rows, local, out, slope, stop):
+    """The logarithm of the kernel of each series with itself, and its derivative by sigma; writes ``rows.shrink``."""
+    n = longest(rows)
+    row = _Row(np.empty(n), np.empty(n), np.empty(n), np.empty(n))
+    for a in range(rows.index.shape[0]):
+        value, change = _self_alignment(series_at(rows, a), local, row, stop)
+        out[a], slope[a] = value, change / local.sigma
 
 
 @jit
-def _longest(lengths, index):
-    longest = 0
-    for a in range(index.shape[0]):
-        longest = max(longest, lengths[index[a]])
-    return longest
+def longest(side):
+    """The length of the longest series of a side; 0 where there is none."""
+    most = 0
+    for a in range(side.index.shape[0]):
+        most = max(most, side.lengths[side.index[a]])
+    return most
 
 
 @jit
-def _add_least(squares, sums, now, before, earlier, width):
-    out, left, above, both = uint64(now + 1), uint64(before + 1), uint64(before), uint64(earlier)
-    for t in range(uint64(width)):
+def _add_least(diagonal, squares, sums):
+    out, left = uint64(diagonal.now + 1), uint64(diagonal.before + 1)
+    above, both = uint64(diagonal.before), uint64(diagonal.earlier)
+    for t in range(uint64(diagonal.width)):
         one, other, third = sums[left + t], sums[above + t], sums[both + t]
         least = one if one < other else other
         least = third if third < least else least
@@ -337,8 +327,10 @@ def _add_least(squares, sums, now, before, earlier, width):
 
 
 @jit
-def _warped(x, begin_x, n, step_x, z, begin_z, m, step_z, channels, window, sums, squares, stop):
+def _warped(x, z, window, sums, squares, stop):
     """Least sum of squared distances over all alignments of two series."""
+    n, m, left, right = x.length, z.length, x.values, z.values
+    channels = _Channels(x.channels, x.step, z.step)
     reach = n + m if window < 0 else window
     low, high = min(0, n - m) - reach, max(0, n - m) + reach
     size = n + 2 * PAD
@@ -349,9 +341,11 @@ def _warped(x, begin_x, n, step_x, z, begin_z, m, step_z, channels, window, sums
             break
         first, last = _span(s, n, m, low, high)
         width = (last - first + PAD) // PAD * PAD
-        _squares(x, begin_x + first, step_x, z, begin_z + m - 1 - s + first, step_z, channels, width, squares)
+        one, other = x.begin + first, z.begin + m - 1 - s + first
+        diagonal = _Diagonal(one, other, now + first, before + first, earlier + first, width)
+        _squares(left, right, channels, diagonal, squares)
         sums[earlier] = 0.0 if s == 0 else sums[earlier]
-        _add_least(squares, sums, now + first, before + first, earlier + first, width)
+        _add_least(diagonal, squares, sums)
         sums[earlier] = np.inf if s == 0 else sums[earlier]
         _clear(sums, now, first, last, width, np.inf)
         now, before, earlier = earlier, now, before
@@ -359,28 +353,15 @@ def _warped(x, begin_x, n, step_x, z, begin_z, m, step_z, channels, window, sums
 
 
 @jit
-def warped_squares(x, xs, xn, rows, z, zs, zn, columns, channels, window, symmetric, out, stop):
+def warped_squares(left, right, window, symmetric, out, stop):
     """Least sum of squared distances over all alignments of each pair; ``window`` < 0 for none.
 
-    Sakoe and Chiba (1978): in a band of that many cells to either side of the corridor between the two diagonals.
+    Sakoe and Chiba (1978): in a band of that many cells to either side of the corridor between the two diagonals. The
+    series of the right side stand backwards.
     """
-    longest, widest = _longest(xn, rows), _longest(zn, columns)
-    sums, squares = np.empty(3 * (longest + 2 * PAD)), np.empty(min(longest, widest) + PAD)
-    for a in range(rows.shape[0]):
-        for b in range(a if symmetric else 0, columns.shape[0]):
-            i, j = rows[a], columns[b]
-            out[a, b] = _warped(
-                x,
-                xs[i],
-                xn[i],
-                x.shape[0] // channels,
-                z,
-                zs[j],
-                zn[j],
-                z.shape[0] // channels,
-                channels,
-                window,
-                sums,
-                squares,
-                stop,
-            )
+    sums = np.empty(3 * (longest(left) + 2 * PAD))
+    squares = np.empty(min(longest(left), longest(right)) + PAD)
+    for a in range(left.index.shape[0]):
+        x = series_at(left, a)
+        for b in range(a if symmetric else 0, right.index.shape[0]):
+            out[a, b] = _warped(x, series_at(right, b), window, sums, squares, stop)

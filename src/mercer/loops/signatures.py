@@ -4,10 +4,13 @@ A path goes in straight lines through the points of a series; ``timed`` adds the
 """
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 
+from mercer._types import Matrix, Vector
 from mercer.loops._jit import jit, jit_in_order
+from mercer.loops.series import longest, series_at
 
 # What is left out of sums, relative to the size of the signatures.
 _BOUND = 1e-15
@@ -16,17 +19,56 @@ _LONGEST = 2.0
 _MOST_PARTS = 20
 
 
+class Paths(NamedTuple):
+    """What paths are made of series."""
+
+    scale: float
+    """What their points are multiplied by."""
+    length_scale: float
+    """That of the Gaussian between points, 0 for the points themselves."""
+    time: float
+    """The last channel goes from 0 to ``time``; 0 for none."""
+
+
+class _Grid(NamedTuple):
+    """The cells that an equation is solved on: ``parts`` by ``parts`` for each pair of pieces."""
+
+    n: int
+    m: int
+    parts: int
+    orders: int
+    """Terms of the power series along a side of a cell."""
+
+
+class _Room(NamedTuple):
+    """Work arrays."""
+
+    points: Matrix
+    pieces: Matrix
+    slopes: Matrix
+    inverse: Vector
+    """``1 / k!``."""
+    work: Matrix
+
+
+class _Cell(NamedTuple):
+    """The number a of a cell, what it changes by, and how many terms of the power series matter."""
+
+    a: float
+    slope: float
+    terms: int
+
+
 @jit
-def signatures(x, starts, lengths, channels, timed, level, out, stop):
+def signatures(rows, timed, level, out, stop):
     """Iterated integrals of each path, word after word, short words first; (n, sum over k <= level of d^k).
 
-    Channel c of series i begins at ``x[c * len(x) / channels + starts[i]]``. By Chen's identity a straight piece with
-    the increment v takes S to ``S (x) exp(v)``; its words of length k are summed by Horner's rule,
-    ``(((v / k + S_1) (x) v / (k - 1) + S_2) (x) ... + S_{k-1}) (x) v + S_k``. A path in one channel has the signature
-    of the straight line between its ends. Once ``stop[0]`` is set, what is left is not made.
+    By Chen's identity a straight piece with the increment v takes S to ``S (x) exp(v)``; its words of length k are
+    summed by Horner's rule, ``(((v / k + S_1) (x) v / (k - 1) + S_2) (x) ... + S_{k-1}) (x) v + S_k``. A path in one
+    channel has the signature of the straight line between its ends. Once ``stop[0]`` is set, what is left is not made.
     """
+    x, channels, step, starts, lengths = rows.values, rows.channels, rows.step, rows.starts, rows.lengths
     d = channels + (1 if timed else 0)
-    step = x.shape[0] // channels
     begins = np.zeros(level + 2, np.int64)
     for k in range(level + 1):
         begins[k + 1] = begins[k] + d**k
@@ -64,16 +106,18 @@ def signatures(x, starts, lengths, channels, timed, level, out, stop):
 
 # In order: the quotients below must not become one by the cube of the length scale, which may be 0.
 @jit_in_order
-def _points(x, begin_x, n, step_x, z, begin_z, m, step_z, channels, length_scale, time, slope, out):
+def _points(x, z, paths, slope, out):
     """The Gaussian between all points of two paths, or its derivative by the length scale (1) or the time (2)."""
+    n, m, length_scale, time = x.length, z.length, paths.length_scale, paths.time
+    left, right = x.values, z.values
     for i in range(n):
         for j in range(m):
             apart = 0.0
             if time > 0.0 and n > 1 and m > 1:
                 apart = (i / (n - 1) - j / (m - 1)) ** 2
             square = time * time * apart
-            for c in range(channels):
-                square += (x[begin_x + c * step_x + i] - z[begin_z + c * step_z + j]) ** 2
+            for c in range(x.channels):
+                square += (left[x.begin + c * x.step + i] - right[z.begin + c * z.step + j]) ** 2
             square /= length_scale * length_scale
             value = math.exp(-0.5 * square)
             # Where the Gaussian is 0, the factors of its derivatives may be infinite.
@@ -85,11 +129,13 @@ def _points(x, begin_x, n, step_x, z, begin_z, m, step_z, channels, length_scale
 
 
 @jit
-def _pieces(x, begin_x, n, step_x, z, begin_z, m, step_z, channels, scale, length_scale, time, slope, points, out):
+def _pieces(x, z, paths, slope, points, out):
     """Inner products of the pieces of two paths, or their derivative by scale (0), length scale (1) or time (2)."""
+    n, m, scale, time = x.length, z.length, paths.scale, paths.time
+    left, right = x.values, z.values
     factor = 2.0 * scale if slope == 0 else scale * scale
-    if length_scale > 0.0:
-        _points(x, begin_x, n, step_x, z, begin_z, m, step_z, channels, length_scale, time, slope, points)
+    if paths.length_scale > 0.0:
+        _points(x, z, paths, slope, points)
         for i in range(n - 1):
             for j in range(m - 1):
                 change = (points[i + 1, j + 1] - points[i + 1, j]) - (points[i, j + 1] - points[i, j])
@@ -101,21 +147,22 @@ def _pieces(x, begin_x, n, step_x, z, begin_z, m, step_z, channels, scale, lengt
     for i in range(n - 1):
         for j in range(m - 1):
             out[i, j] = factor * steps
-        for c in range(channels if slope < 1 else 0):
-            at_x, at_z = begin_x + c * step_x + i, begin_z + c * step_z
-            change = factor * (x[at_x + 1] - x[at_x])
+        for c in range(x.channels if slope < 1 else 0):
+            at_x, at_z = x.begin + c * x.step + i, z.begin + c * z.step
+            change = factor * (left[at_x + 1] - left[at_x])
             for j in range(m - 1):
-                out[i, j] += change * (z[at_z + j + 1] - z[at_z + j])
+                out[i, j] += change * (right[at_z + j + 1] - right[at_z + j])
 
 
 @jit
-def _cross(u, v, a, terms, inverse, work):
+def _cross(u, v, cell, room):
     """Take a solution across one cell: from its values on two sides to those on the other two.
 
     On the cell, the unit square, the equation is ``d^2 k / ds dt = a k``. ``u`` holds the derivatives of k by s at the
     corner, along the side t = 0, and ``v`` those by t; they become those along t = 1 and s = 1. The coefficients of
     ``k = sum c_mn s^m t^n`` are ``c_mn = a c_{m-1,n-1} / (m n)``, so that they follow from those on the sides.
     """
+    a, terms, inverse, work = cell.a, cell.terms, room.inverse, room.work
     size = u.shape[0]
     for m in range(terms):
         by_v, by_u = 0.0, 0.0
@@ -139,8 +186,9 @@ def _cross(u, v, a, terms, inverse, work):
 
 
 @jit
-def _cross_slope(u, v, du, dv, a, da, terms, inverse, work):
+def _cross_slope(u, v, du, dv, cell, room):
     """The derivative of that: ``du`` and ``dv`` become those of what ``u`` and ``v`` are to become."""
+    a, da, terms, inverse, work = cell.a, cell.slope, cell.terms, room.inverse, room.work
     size = u.shape[0]
     for m in range(terms):
         work[0, m] = work[1, m] = work[2, m] = work[3, m] = 0.0
@@ -176,28 +224,33 @@ def _terms(size):
 
 
 @jit
-def _longest_piece(x, begin, n, step, channels, length_scale, time):
-    longest = 0.0
-    for i in range(n - 1):
-        square = (time / (n - 1)) ** 2
-        for c in range(channels):
-            square += (x[begin + c * step + i + 1] - x[begin + c * step + i]) ** 2
-        if length_scale > 0.0:
-            square = 2.0 - 2.0 * math.exp(-0.5 * square / (length_scale * length_scale))
+def _longest_piece(x, paths):
+    longest, values = 0.0, x.values
+    for i in range(x.length - 1):
+        square = (paths.time / (x.length - 1)) ** 2
+        for c in range(x.channels):
+            at = x.begin + c * x.step + i
+            square += (values[at + 1] - values[at]) ** 2
+        if paths.length_scale > 0.0:
+            square = 2.0 - 2.0 * math.exp(-0.5 * square / (paths.length_scale * paths.length_scale))
         longest = max(longest, math.sqrt(square))
-    return longest
+    return paths.scale * longest
 
 
 @jit
-def _solve(pieces, slopes, n, m, parts, orders, sloped, inverse, work, rows, moved, stop):
-    """The last value of ``d^2 k / ds dt = <x', z'> k``, 1 on both axes, or of ``sloped`` its derivative."""
-    columns = (m - 1) * parts
-    rows[: columns + 1, :orders] = 0.0
-    rows[: columns + 1, 0] = 1.0
+def _solve(grid, sloped, room, along, moved, stop):
+    """The last value of ``d^2 k / ds dt = <x', z'> k``, 1 on both axes, or of ``sloped`` its derivative.
+
+    ``along`` and ``moved`` are room for derivatives along the sides of a row of cells.
+    """
+    parts, orders, pieces, slopes = grid.parts, grid.orders, room.pieces, room.slopes
+    columns = (grid.m - 1) * parts
+    along[: columns + 1, :orders] = 0.0
+    along[: columns + 1, 0] = 1.0
     moved[: columns + 1, :orders] = 0.0
     share = 1.0 / (parts * parts)
-    u, du = rows[columns, :orders], moved[columns, :orders]
-    for i in range(n - 1):
+    u, du = along[columns, :orders], moved[columns, :orders]
+    for i in range(grid.n - 1):
         for _ in range(parts):
             if stop[0]:
                 return 0.0
@@ -205,75 +258,50 @@ def _solve(pieces, slopes, n, m, parts, orders, sloped, inverse, work, rows, mov
             u[0] = 1.0
             for at in range(columns):
                 a = pieces[i, at // parts] * share
-                terms = min(_terms(a), orders)
-                v = rows[at, :orders]
+                by = slopes[i, at // parts] * share if sloped else 0.0
+                cell = _Cell(a, by, min(_terms(a), orders))
+                v = along[at, :orders]
                 if sloped:
-                    by = slopes[i, at // parts] * share
-                    _cross_slope(u, v, du, moved[at, :orders], a, by, terms, inverse, work)
-                _cross(u, v, a, terms, inverse, work)
-    if n == 1 or m == 1:
+                    _cross_slope(u, v, du, moved[at, :orders], cell, room)
+                _cross(u, v, cell, room)
+    if grid.n == 1 or grid.m == 1:
         return 0.0 if sloped else 1.0
     value = 0.0
     for k in range(orders):
-        value += (du[k] if sloped else u[k]) * inverse[k]
+        value += (du[k] if sloped else u[k]) * room.inverse[k]
     return value
 
 
 @jit
-def whole_signatures(
-    x, xs, xn, rows, z, zs, zn, columns, channels, scale, length_scale, time, symmetric, slope, out, stop
-):
+def whole_signatures(left, right, paths, symmetric, slope, out, stop):
     """Inner products of whole signatures of each pair, or of ``slope`` >= 0 their derivatives, as above.
 
     The k-th derivative by the place s in a piece v of one path, ``<S (x) v^k, S'>``, is at most ``|v|^k`` times the
     sizes of the two signatures. Long pieces are cut into parts; where there would be too many, the result is NaN.
     """
-    longest, widest = 1, 1
-    for a in range(rows.shape[0]):
-        longest = max(longest, xn[rows[a]])
-    for b in range(columns.shape[0]):
-        widest = max(widest, zn[columns[b]])
-    points, pieces, slopes = np.empty((longest, widest)), np.empty((longest, widest)), np.empty((longest, widest))
-    step_x, step_z = x.shape[0] // channels, z.shape[0] // channels
+    long, wide = max(longest(left), 1), max(longest(right), 1)
     most = _terms(_LONGEST)
-    inverse, work = np.ones(2 * most), np.empty((4, most))
+    inverse = np.ones(2 * most)
     for k in range(1, 2 * most):
         inverse[k] = inverse[k - 1] / k
-    along, moved = np.empty((widest + 1, most)), np.empty((widest + 1, most))
-    for a in range(rows.shape[0]):
-        i = rows[a]
-        piece_x = scale * _longest_piece(x, xs[i], xn[i], step_x, channels, length_scale, time)
-        for b in range(a if symmetric else 0, columns.shape[0]):
-            j = columns[b]
-            piece_z = scale * _longest_piece(z, zs[j], zn[j], step_z, channels, length_scale, time)
-            piece = max(piece_x, piece_z)
+    points, pieces, slopes = np.empty((long, wide)), np.empty((long, wide)), np.empty((long, wide))
+    room = _Room(points, pieces, slopes, inverse, np.empty((4, most)))
+    along, moved = np.empty((wide + 1, most)), np.empty((wide + 1, most))
+    for a in range(left.index.shape[0]):
+        x = series_at(left, a)
+        piece_x = _longest_piece(x, paths)
+        for b in range(a if symmetric else 0, right.index.shape[0]):
+            z = series_at(right, b)
+            piece = max(piece_x, _longest_piece(z, paths))
             if piece > _MOST_PARTS * _LONGEST:
                 out[a, b] = np.nan
                 continue
             parts = int(max(1, math.ceil(piece / _LONGEST)))
-            if zn[j] * parts + 1 > along.shape[0]:
-                along, moved = np.empty((zn[j] * parts + 1, most)), np.empty((zn[j] * parts + 1, most))
-            orders = _terms(piece / parts)
+            if z.length * parts + 1 > along.shape[0]:
+                along, moved = np.empty((z.length * parts + 1, most)), np.empty((z.length * parts + 1, most))
             for by in range(-1, slope + 1):
                 # The inner products, and what they change by.
                 if by == -1 or by == slope:
-                    _pieces(
-                        x,
-                        xs[i],
-                        xn[i],
-                        step_x,
-                        z,
-                        zs[j],
-                        zn[j],
-                        step_z,
-                        channels,
-                        scale,
-                        length_scale,
-                        time,
-                        by,
-                        points,
-                        pieces if by == -1 else slopes,
-                    )
-            out[a, b] = _solve(
-                pieces, slopes, xn[i], zn[j], parts, orders, slope >= 0, inverse, work, along, moved, stop
-            )
+                    _pieces(x, z, paths, by, room.points, room.pieces if by == -1 else room.slopes)
+            grid = _Grid(x.length, z.length, parts, _terms(piece / parts))
+            out[a, b] = _solve(grid, slope >= 0, room, along, moved, stop)

@@ -7,33 +7,31 @@ from dataclasses import dataclass
 from typing import ClassVar, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from mercer._errors import KernelValueError
-from mercer._types import Array
+from mercer._types import Array, Vector
 from mercer.data.objects import Objects
 from mercer.data.series import Series
+from mercer.engine import threads
 from mercer.kernels.inputs import Rows
 from mercer.kernels.kernel import Kernel
 from mercer.kernels.objects import Packed, PairKernel
 from mercer.kernels.parameters import number, whole
-from mercer.kernels.series.packed import compare, compare_self, packed, reversed_each
+from mercer.kernels.series.packed import PackedSeries, compare, packed, reversed_each, side
 from mercer.kernels.series.width import alignment_width, known
-from mercer.loops.series import alignments, self_alignments
+from mercer.loops.series import LocalKernel, alignments, self_alignments
+
+_NO_SLOPES = np.empty((0, 0))
 
 
 class _WithSelf(NamedTuple):
     """Packed series, and of each the logarithm of the kernel with itself, its derivative, and what scales cells."""
 
-    forward: NDArray[np.float64]
-    backward: NDArray[np.float64]
-    starts: NDArray[np.int64]
-    lengths: NDArray[np.int64]
-    channels: int
-    logarithm: NDArray[np.float64]
-    slope: NDArray[np.float64]
-    shrink: NDArray[np.float64]
-    shrink_backward: NDArray[np.float64]
+    series: PackedSeries
+    logarithm: Vector
+    slope: Vector
+    shrink: Vector
+    shrink_backward: Vector
 
     def of(self, rows: Packed) -> tuple[Array, Array]:
         """Half the logarithms of some rows, and half their derivatives."""
@@ -59,6 +57,10 @@ class _Alignment(PairKernel):
     def _width(self) -> float:
         return known("GlobalAlignment", "sigma", self.sigma)
 
+    @property
+    def _local(self) -> LocalKernel:
+        return LocalKernel(self._width, self.triangular)
+
     def _numbers_of(self, rows: Rows) -> dict[str, float]:
         return {"sigma": alignment_width(rows.objects(Series))}
 
@@ -66,31 +68,22 @@ class _Alignment(PairKernel):
         return "series and themselves", self._width, self.triangular
 
     def _pack(self, objects: Series) -> _WithSelf:
-        store = packed(objects)
-        n = len(objects)
+        series, n = packed(objects), len(objects)
         logarithm, slope = np.empty(n), np.empty(n)
-        shrink = np.zeros(len(store.forward) // store.channels)
-        compare_self(self_alignments, store, self._width, self.triangular, logarithm, slope, shrink)
-        return _WithSelf(*store, logarithm, slope, shrink, reversed_each(shrink, store))
+        shrink = np.zeros(len(series.forward) // series.channels)
+        rows = side(Packed(series, np.arange(n)), series, shrink=shrink)
+        steps = float(np.square(series.lengths, dtype=np.float64).sum())
+        threads.interruptible(self_alignments, (rows, self._local, logarithm, slope), steps)
+        return _WithSelf(series, logarithm, slope, shrink, reversed_each(shrink, series))
 
     def _scaled(self, left: Packed, right: Packed, symmetric: bool, out: Array, slopes: Array | None = None) -> None:
         """Write ``k(x, z) / sqrt(k(x, x) k(z, z))``, and ``dk / d sigma`` so scaled; of equal sides the upper half."""
         if symmetric:
             # The part below the diagonal is not written.
             out[...] = 0.0
-        compare(
-            alignments,
-            left,
-            right,
-            left.store.shrink,
-            right.store.shrink_backward,
-            self._width,
-            self.triangular,
-            symmetric,
-            slopes is not None,
-            out,
-            np.empty((1, 1)) if slopes is None else slopes,
-        )
+        one = side(left, left.store.series, shrink=left.store.shrink)
+        other = side(right, right.store.series, backward=True, shrink=right.store.shrink_backward)
+        compare(alignments, one, other, self._local, symmetric, out, _NO_SLOPES if slopes is None else slopes)
         # Rounding leaves equal series beside 1.
         np.minimum(out, 1.0, out=out)
         if symmetric:

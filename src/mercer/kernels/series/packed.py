@@ -9,10 +9,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mercer._errors import DataError
+from mercer._types import Vector
 from mercer.data.series import Series
 from mercer.engine import threads
 from mercer.kernels.objects import Packed
-from mercer.loops.series import PAD
+from mercer.loops.series import PAD, SeriesSide
+
+_NONE = np.empty(0)
 
 
 class PackedSeries(NamedTuple):
@@ -48,23 +51,11 @@ def _packed(objects: Series) -> PackedSeries:
     return PackedSeries(forward.ravel(), backward.ravel(), starts, lengths, objects.channels)
 
 
-def _both_sides(left: Packed, right: Packed, backward: bool) -> tuple[Any, ...]:
-    """What the loops take of two sides: the left one forward, and the right one too, or backward."""
-    one, other = left.store, right.store
-    if one.channels != other.channels:
-        raise DataError(channels_differ(one.channels, other.channels))
-    second = other.backward if backward else other.forward
-    return (
-        one.forward,
-        one.starts,
-        one.lengths,
-        left.index,
-        second,
-        other.starts,
-        other.lengths,
-        right.index,
-        one.channels,
-    )
+def side(rows: Packed, series: PackedSeries, backward: bool = False, shrink: Vector = _NONE) -> SeriesSide:
+    """Some rows in the form that the loops read; ``shrink`` is laid out as one channel."""
+    values = series.backward if backward else series.forward
+    step = len(values) // series.channels
+    return SeriesSide(values, step, series.channels, series.starts, series.lengths, rows.index, shrink)
 
 
 def channels_differ(one: int, other: int) -> str:
@@ -73,23 +64,19 @@ def channels_differ(one: int, other: int) -> str:
 
 
 def compare(
-    loop: Callable[..., Any], left: Packed, right: Packed, *arguments: Any, backward: bool = True, work: float = 1.0
+    loop: Callable[..., Any], left: SeriesSide, right: SeriesSide, *arguments: Any, steps_each: float = 1.0
 ) -> None:
-    """Call a loop over the pairs of two sides, which Ctrl-C ends; ``work`` are the steps for a pair of points.
+    """Call a loop over the pairs of two sides, which Ctrl-C ends; ``steps_each`` for a pair of points.
 
     Raises
     ------
     DataError
         If the series of the sides have different numbers of channels.
     """
-    points = [side.store.lengths[side.index].sum(dtype=np.float64) for side in (left, right)]
-    threads.interruptible(loop, (*_both_sides(left, right, backward), *arguments), work * float(points[0] * points[1]))
-
-
-def compare_self(loop: Callable[..., Any], store: PackedSeries, *arguments: Any) -> None:
-    """The same over all series of a store, each with itself."""
-    own = store.forward, store.starts, store.lengths, np.arange(len(store.lengths)), store.channels
-    threads.interruptible(loop, (*own, *arguments), float(np.square(store.lengths, dtype=np.float64).sum()))
+    if left.channels != right.channels:
+        raise DataError(channels_differ(left.channels, right.channels))
+    one, other = (rows.lengths[rows.index].sum(dtype=np.float64) for rows in (left, right))
+    threads.interruptible(loop, (left, right, *arguments), steps_each * float(one * other))
 
 
 def reversed_each(values: NDArray[np.float64], store: PackedSeries) -> NDArray[np.float64]:

@@ -18,9 +18,9 @@ from mercer.engine.tiles import TILE
 from mercer.kernels.inputs import Rows
 from mercer.kernels.objects import Packed, PairKernel
 from mercer.kernels.parameters import number, whole
-from mercer.kernels.series.packed import PackedSeries, channels_differ, compare, packed
+from mercer.kernels.series.packed import PackedSeries, channels_differ, compare, packed, side
 from mercer.kernels.series.width import known, median_distance
-from mercer.loops.signatures import signatures, whole_signatures
+from mercer.loops.signatures import Paths, signatures, whole_signatures
 
 # Of a loop, for two pieces of paths; more where pieces are long.
 _STEPS = 4096.0
@@ -106,8 +106,10 @@ class Signature(PairKernel):
             "Lower the level, or use mercer.kernels.SignaturePDE, which has words of every length and keeps none.",
         )
         values = np.empty((len(objects), words))
-        arguments = store.forward, store.starts, store.lengths, store.channels, timed, self.level, values
-        threads.interruptible(signatures, arguments, float(store.lengths.sum()) * self.level * words)
+        rows = side(Packed(store, np.arange(len(objects))), store)
+        threads.interruptible(
+            signatures, (rows, timed, self.level, values), float(store.lengths.sum()) * self.level * words
+        )
         lengths = np.repeat(np.arange(self.level + 1.0), [d**k for k in range(self.level + 1)])
         times = np.concatenate([_times(d, k) if timed else np.zeros(d**k) for k in range(self.level + 1)])
         return _Words(values, lengths, times, store.channels)
@@ -239,10 +241,11 @@ class SignaturePDE(PairKernel):
         return packed(objects)
 
     def _run(self, left: Packed, right: Packed, out: Array, symmetric: bool, slope: int) -> None:
-        numbers = self.scale, self._width, self.time
-        longest, other = (int(side.store.lengths[side.index].max(initial=0)) for side in (left, right))
-        with memory.reserve(24 * longest * other, f"the pieces of paths of {longest} and {other} points"):
-            compare(whole_signatures, left, right, *numbers, symmetric, slope, out, backward=False, work=_STEPS)
+        paths = Paths(self.scale, self._width, self.time)
+        one, other = side(left, left.store), side(right, right.store)
+        n, m = (int(rows.lengths[rows.index].max(initial=0)) for rows in (one, other))
+        with memory.reserve(24 * n * m, f"the pieces of paths of {n} and {m} points"):
+            compare(whole_signatures, one, other, paths, symmetric, slope, out, steps_each=_STEPS)
 
     def _compare(self, left: Packed, right: Packed, out: Array, symmetric: bool) -> None:
         if symmetric:

@@ -14,7 +14,7 @@ from mercer.data.series import Series
 from mercer.kernels.base import Definiteness
 from mercer.kernels.objects import Packed, PairKernel
 from mercer.kernels.parameters import positive, whole
-from mercer.kernels.series.packed import PackedSeries, compare, packed
+from mercer.kernels.series.packed import PackedSeries, compare, packed, side
 from mercer.loops.series import warped_squares
 
 
@@ -80,7 +80,8 @@ class DynamicTimeWarping(PairKernel):
         if symmetric:
             # The part below the diagonal is not written.
             out[...] = 0.0
-        compare(warped_squares, left, right, -1 if self.window is None else self.window, symmetric, out)
+        one, other = side(left, left.store), side(right, right.store, backward=True)
+        compare(warped_squares, one, other, -1 if self.window is None else self.window, symmetric, out)
         # A distance of 0 stays 0 for the least of exponents, half of which is 0.
         np.power(out, self.exponent / 2, out=out, where=out > 0)
         np.subtract(0.0, out, out=out)
