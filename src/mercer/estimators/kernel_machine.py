@@ -42,7 +42,7 @@ from mercer.losses import (
     loss_named,
 )
 from mercer.solvers.risk.regularized_risk import RegularizedRisk
-from mercer.solvers.risk.solve import METHODS, shared_matrix, solve_risk
+from mercer.solvers.risk.solve import METHODS, shared_gram, solve_risk
 from mercer.solvers.risk.stationary import solve_stationary
 from mercer.solvers.risk.values import RiskValue
 from mercer.solvers.solution import Certificate, Solution
@@ -409,12 +409,12 @@ class KernelMachine(PrimalCoefficients):
             "verbose": bool(self.verbose),
         }
         with ExitStack() as held:
-            matrix, shared = (None, problem.gram) if len(columns) == 1 else shared_matrix(problem.gram, held)
+            shared = problem.gram if len(columns) == 1 else shared_gram(problem.gram, held)
             problems = [
                 replace(problem, gram=shared, targets=y, weights=w) for y, w in zip(columns, weights, strict=True)
             ]
             if problem.convex:
-                return [solve_risk(p, matrix=matrix, **{**options, "method": self.solver}) for p in problems]
+                return [solve_risk(p, **{**options, "method": self.solver}) for p in problems]
             return [solve_stationary(p, **options) for p in problems]
 
     def _keep(self, X: Any, used: NDArray[np.intp], solutions: list[Solution[RiskValue, Vector]]) -> None:

@@ -29,7 +29,7 @@ from mercer.estimators.shared.weights import check_sample_weight, fit_weighted_k
 from mercer.losses import Quantile
 from mercer.solvers.risk.ordered_quantiles import OrderedQuantiles, solve_ordered_quantiles
 from mercer.solvers.risk.regularized_risk import RegularizedRisk
-from mercer.solvers.risk.solve import shared_matrix, solve_risk
+from mercer.solvers.risk.solve import shared_gram, solve_risk
 from mercer.solvers.risk.stationary import solve_stationary
 from mercer.solvers.solution import Certificate
 
@@ -331,7 +331,7 @@ class KernelQuantileRegression(RegressorMixin, PrimalWeights):
         }
         solve: Any = solve_risk if convex else solve_stationary
         with ExitStack() as held:
-            matrix, shared = shared_matrix(gram, held) if len(levels) > 1 else (None, gram)
+            shared = shared_gram(gram, held) if len(levels) > 1 else gram
             solutions = [
                 solve(
                     RegularizedRisk(shared, Quantile(float(level)), y, price, intercept=True, convex=convex),
@@ -350,7 +350,7 @@ class KernelQuantileRegression(RegressorMixin, PrimalWeights):
             if not (self.crossings_ and self.non_crossing and convex):
                 return C, b, certificate
             problem = OrderedQuantiles(shared, y, levels[order], price)
-            solution = solve_ordered_quantiles(problem, start=(C[:, order], b[order]), matrix=matrix, **options)
+            solution = solve_ordered_quantiles(problem, start=(C[:, order], b[order]), **options)
         C[:, order], b[order] = solution.value.C, solution.value.b
         steps = certificate.iterations + solution.certificate.iterations
         return C, b, replace(solution.certificate, iterations=steps)

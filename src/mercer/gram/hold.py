@@ -84,6 +84,20 @@ def hold(
     return Storage(PrecomputedGram(array), array, sentence)
 
 
+def hold_exact(gram: GramMatrix, stack: ExitStack, *, beside: int, required: bool = False) -> Storage:
+    """Keep K whole in float64 and C-ordered if that and so many bytes beside it fit; a given matrix that is, as it is.
+
+    Parameters are those of :func:`hold`.
+    """
+    if gram.stored_as(np.float64) is None:
+        return hold(gram, stack, {np.float64: beside}, copy=True, required=required)
+    if required or fits(beside):
+        return hold(gram, stack, {})
+    return Storage(
+        gram, None, f"given whole in float64, with too little memory for {memory.describe(beside)} beside it"
+    )
+
+
 def reserve_whole(
     shape: tuple[int, int], stack: ExitStack, precisions: Precisions, *, required: bool = False, what: str = ""
 ) -> tuple[np.dtype | None, str]:

@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mercer._errors import NumericalError
-from mercer._types import Array, Matrix, Positions
-from mercer.engine import lapack, memory, tiles
-from mercer.gram.hold import check_finite, whole_matrix
+from mercer._types import Matrix, Positions
+from mercer.engine import memory, tiles
+from mercer.gram.hold import check_finite, hold_exact
 from mercer.gram.protocol import GramMatrix
 from mercer.solvers.algebra.conjugate_gradients import Map, lengths, refine
 from mercer.solvers.algebra.symmetric_store import SymmetricStore
@@ -33,42 +33,38 @@ class KernelProducts:
     Parameters
     ----------
     gram : GramMatrix
-    held : ExitStack
+    stack : ExitStack
         Keeps the memory reserved.
-    matrix : ndarray of shape (n, n), optional
-        K in float64, where the caller has it already.
     lazy : bool, optional
         True never to hold K, False always; None as the budget allows.
 
     Examples
     --------
     >>> from mercer.gram import PrecomputedGram
-    >>> with ExitStack() as held:
-    ...     K = KernelProducts(PrecomputedGram(np.array([[2.0, 1.0], [1.0, 2.0]])), held)
+    >>> with ExitStack() as stack:
+    ...     K = KernelProducts(PrecomputedGram(np.array([[2.0, 1.0], [1.0, 2.0]])), stack)
     ...     K @ np.ones((2, 1))
     array([[3.],
            [3.]])
     """
 
-    def __init__(
-        self, gram: GramMatrix, held: ExitStack, matrix: Array | None = None, lazy: bool | None = None
-    ) -> None:
+    def __init__(self, gram: GramMatrix, stack: ExitStack, lazy: bool | None = None) -> None:
         n = gram.shape[0]
-        self.gram = gram if gram.dtype == np.float64 else gram.astype(np.float64)
-        held.enter_context(memory.reserve(8 * _VECTORS * n, f"{_VECTORS} vectors of {n} numbers"))
-        self.matrix: Matrix | None = None if matrix is None else np.asarray(matrix, dtype=np.float64)
-        if lazy is None:
-            lazy = matrix is None and 20 * n * n > memory.budget()
-        if matrix is None and not lazy:
-            held.enter_context(memory.reserve(8 * n * n, f"the kernel matrix in float64 ({n} x {n})"))
-            self.matrix = np.asarray(whole_matrix(gram, np.dtype(np.float64)), dtype=np.float64)
-            check_finite(self.matrix)
+        stack.enter_context(memory.reserve(8 * _VECTORS * n, f"{_VECTORS} vectors of {n} numbers"))
+        self.gram = self._factor = gram if gram.dtype == np.float64 else gram.astype(np.float64)
+        self.matrix: Matrix | None = None
+        self.sentence = "evaluated by tiles, as method='newton-cg' does"
+        if not lazy:
+            # Beside it the system of a Newton step, and its factor in float32.
+            storage = hold_exact(gram, stack, beside=0 if lazy is False else 12 * n * n, required=lazy is False)
+            self.sentence = storage.sentence
+            if storage.array is not None:
+                self.matrix, self._factor = np.asarray(storage.array, dtype=np.float64), storage.gram
+                check_finite(self.matrix)
 
     def __matmul__(self, V: Matrix) -> Matrix:
         """``K V``, (n, m)."""
-        product = np.asarray(
-            self.gram @ V if self.matrix is None else lapack.multiply(self.matrix, V), dtype=np.float64
-        )
+        product = np.asarray(self._factor @ V, dtype=np.float64)
         if not np.isfinite(product).all() and np.isfinite(V).all():
             raise NumericalError(
                 "the kernel matrix gave NaN or infinity. Check the kernel for values that overflow, and scale the "

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from mercer._errors import DataError, ParameterError
-from mercer._types import Array, Matrix, Vector
+from mercer._types import Matrix, Vector
 from mercer.engine import memory, threads
 from mercer.engine.progress import Progress
 from mercer.gram.protocol import GramMatrix
@@ -95,7 +95,6 @@ def solve_ordered_quantiles(
     tol: float = 1e-6,
     max_iter: int = -1,
     start: tuple[Matrix, Vector] | None = None,
-    matrix: Array | None = None,
     n_jobs: int | None = None,
     verbose: bool = False,
 ) -> Solution[QuantilesValue, Matrix]:
@@ -110,8 +109,6 @@ def solve_ordered_quantiles(
         The most steps of Newton's method; -1 for no limit.
     start : tuple of ndarray of shape (n, m) and (m,), optional
         Coefficients and offsets to begin with, such as those of each level by itself.
-    matrix : ndarray of shape (n, n), optional
-        K in float64, where the caller has it already.
     n_jobs, verbose
         Worker threads, and whether to show progress.
 
@@ -134,7 +131,7 @@ def solve_ordered_quantiles(
     with ExitStack() as held, memory.track() as account, threads.workers(n_jobs):
         m = len(problem.levels)
         held.enter_context(memory.reserve(8 * 20 * n * m, f"20 arrays of {n} x {m} numbers"))
-        K = KernelProducts(problem.gram, held, matrix)
+        K = KernelProducts(problem.gram, held)
         newton = Newton(K, Progress(limit, "Newton steps", verbose), intercept=True)
         best, steps = _multipliers(problem, newton, tol, limit, start)
     gap = max(best.primal - best.dual, 0.0)
@@ -149,6 +146,7 @@ def solve_ordered_quantiles(
         account.peak,
         status,
         {"stationarity": best.worst, "sum": best.excess},
+        storage=K.sentence,
     )
     # The offsets undo every crossing but for the rounding of the sum; what is promised is an exact order.
     F = np.maximum.accumulate(best.point.F, axis=1)

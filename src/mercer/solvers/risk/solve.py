@@ -11,11 +11,10 @@ from typing import Literal
 import numpy as np
 
 from mercer._errors import ParameterError
-from mercer._types import Array, Vector
+from mercer._types import Vector
 from mercer.engine import memory, threads
 from mercer.engine.progress import Progress
-from mercer.gram import PrecomputedGram
-from mercer.gram.hold import check_finite, whole_matrix
+from mercer.gram.hold import hold_exact
 from mercer.gram.protocol import GramMatrix
 from mercer.losses import HalfSquare
 from mercer.solvers.risk.certify import zero_value
@@ -44,7 +43,6 @@ def solve_risk(
     tol: float = 1e-6,
     max_iter: int = -1,
     method: Method = "auto",
-    matrix: Array | None = None,
     cache_bytes: int = 200 * 2**20,
     n_jobs: int | None = None,
     verbose: bool = False,
@@ -64,8 +62,6 @@ def solve_risk(
         Newton's method for smooth losses, with K in memory or as lazy products; the method of multipliers for any; the
         box solver for losses of straight pieces. "auto" takes the first that applies of box, newton (newton-cg where
         the budget has no room for K) and multipliers.
-    matrix : ndarray of shape (n, n), optional
-        K in float64, where the caller has it already.
     cache_bytes : int, default=200 MiB
         The most memory for kept kernel rows of the box solver.
     n_jobs : int, optional
@@ -87,7 +83,7 @@ def solve_risk(
 
     Examples
     --------
-    >>> from mercer.gram import PrecomputedGram
+    >>>     >>> from mercer.gram import PrecomputedGram
     >>> from mercer.losses import Squared
     >>> solution = solve_risk(RegularizedRisk(PrecomputedGram(np.eye(2)), Squared(), [3.0, 6.0], alpha=0.5))
     >>> solution.value.c.round(12).tolist(), solution.status.name
@@ -103,16 +99,17 @@ def solve_risk(
     tight = Aim(min(tol, exact), min(aim.absolute, exact * size)) if n <= EXACT else aim
     with ExitStack() as held, memory.track() as account, threads.workers(n_jobs):
         solver: QuadraticSolver
+        sentence = ""
         if chosen == "box":
-            again = n <= WHOLE or not isinstance(problem.penalty, HalfSquare)
-            if again and matrix is None and 20 * n * n <= memory.budget():
+            if n <= WHOLE or not isinstance(problem.penalty, HalfSquare):
                 # For one factor or tolerance after the other.
-                whole = KernelProducts(problem.gram, held, lazy=False).matrix
-                problem = replace(problem, gram=PrecomputedGram(whole))
+                storage = hold_exact(problem.gram, held, beside=12 * n * n)
+                problem, sentence = replace(problem, gram=storage.gram), storage.sentence
             solver = AsBox(problem, max_iter, cache_bytes, n_jobs, verbose)
         else:
             lazy = True if chosen == "newton-cg" else None if chosen == "auto" else False
-            K = KernelProducts(problem.gram, held, matrix, lazy)
+            K = KernelProducts(problem.gram, held, lazy)
+            sentence = K.sentence
             progress = Progress(limit, "Newton steps", verbose)
             by = ByMultipliers if chosen == "multipliers" or not problem.loss.smooth else ByNewton
             solver = by(problem, K, progress, limit)
@@ -128,6 +125,7 @@ def solve_risk(
         status,
         {"stationarity": found.worst, "complementary slackness": found.bounds.worst_row},
         problem.convex,
+        sentence,
     )
     return Solution(RiskValue(found.c, found.b, found.Kc, found.u, lam), status, certificate, found.c)
 
@@ -157,12 +155,6 @@ def _status(aim: Aim, found: Answer, out_of_steps: bool) -> Status:
     return Status.iteration_limit if out_of_steps else Status.stalled
 
 
-def shared_matrix(gram: GramMatrix, held: ExitStack) -> tuple[Array | None, GramMatrix]:
-    """K in float64 and as a Gram matrix, for several problems, where the budget has room for that and for a factor."""
-    n = gram.shape[0]
-    if 24 * n * n > memory.budget():
-        return None, gram
-    held.enter_context(memory.reserve(8 * n * n, f"the kernel matrix in float64 ({n} x {n})"))
-    matrix = whole_matrix(gram, np.dtype(np.float64))
-    check_finite(matrix)
-    return matrix, PrecomputedGram(matrix)
+def shared_gram(gram: GramMatrix, stack: ExitStack) -> GramMatrix:
+    """K for several problems: in float64 where the budget has room for that and for a factor."""
+    return hold_exact(gram, stack, beside=16 * gram.shape[0] ** 2).gram

@@ -81,10 +81,14 @@ def solve_stationary(
             f"with an indefinite kernel the regularizer must be 'l2', but is {problem.penalty!r}: the norm of w means "
             "nothing where the kernel is indefinite."
         )
-    begun = time.perf_counter()
+    begun, sentence = time.perf_counter(), ""
+    n, border = len(problem.targets), int(problem.intercept)
     with ExitStack() as held, memory.track() as account, threads.workers(n_jobs):
         if problem.loss.smooth:
-            c, Kc, b, steps = _by_newton(problem, held, max_iter if max_iter >= 0 else _LIMIT, verbose)
+            K = KernelProducts(problem.gram, held, lazy=False)
+            held.enter_context(memory.reserve(8 * (n + border) ** 2, f"the system of a Newton step ({n} x {n})"))
+            sentence = K.sentence
+            c, Kc, b, steps = _by_newton(problem, K, max_iter if max_iter >= 0 else _LIMIT, verbose)
         elif problem.loss.tube(problem.targets) is not None:
             solver = AsBox(problem, max_iter, cache_bytes, n_jobs, verbose)
             answer = solver.solve(problem.alpha, Aim(np.inf, np.inf))
@@ -104,18 +108,25 @@ def solve_stationary(
     dual = -conjugate - 0.5 * problem.alpha * float(c @ Kc)
     status = Status.stationary if worst <= tol else Status.stalled
     certificate = Certificate(
-        primal, dual, worst, steps, time.perf_counter() - begun, account.peak, status, {"stationarity": worst}, False
+        primal,
+        dual,
+        worst,
+        steps,
+        time.perf_counter() - begun,
+        account.peak,
+        status,
+        {"stationarity": worst},
+        False,
+        sentence,
     )
     return Solution(RiskValue(c, b, Kc, u, problem.alpha), status, certificate, c)
 
 
 def _by_newton(
-    problem: RegularizedRisk, held: ExitStack, limit: int, verbose: bool
+    problem: RegularizedRisk, K: KernelProducts, limit: int, verbose: bool
 ) -> tuple[Vector, Vector, float, int]:
     """c, Kc, b and the number of steps."""
     n, border = len(problem.targets), int(problem.intercept)
-    K = KernelProducts(problem.gram, held, lazy=False)
-    held.enter_context(memory.reserve(8 * (n + border) ** 2, f"the system of a Newton step ({n} x {n})"))
     assert K.matrix is not None
     equations = _Equations(problem, K.matrix, Progress(limit, "Newton steps", verbose))
     zero = np.zeros(n + border), np.zeros(n)
