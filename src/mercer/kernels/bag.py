@@ -146,7 +146,7 @@ def _sizes(chosen: _Chosen) -> NDArray[np.int64]:
 
 @dataclass(frozen=True, repr=False)
 class MeanKernel(ObjectKernel):
-    """Base of kernels ``k(A, B) = mean_{a in A, b in B} inner(a, b)`` over what rows are taken apart into."""
+    """Base of kernels ``k(A, B) = mean_{a in A, b in B} inner(a, b)`` over the parts into which rows are split."""
 
     side: ClassVar[int] = 32
     """Rows and columns of a tile: few, since a pair of rows is many pairs of parts."""
@@ -165,7 +165,7 @@ class MeanKernel(ObjectKernel):
         """The parts of all rows."""
 
     def _check_sides(self, frame: Frame) -> None:
-        """Raise where the parts of the two sides cannot be compared."""
+        """Raise if the parts of the two sides cannot be compared."""
 
     @property
     def definiteness(self) -> Definiteness:
@@ -200,9 +200,9 @@ class SetOf(MeanKernel):
     Raises
     ------
     ParameterError
-        If ``kernel`` is no kernel, or is for columns of several kinds.
+        If ``kernel`` is not a kernel, or is for columns of several kinds.
     DataError
-        When evaluated, if a row is no sequence, or is empty, or a member is not what ``kernel`` compares.
+        When evaluated, if a row is not a sequence, or is empty, or a member is not what ``kernel`` compares.
 
     Notes
     -----

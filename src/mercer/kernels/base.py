@@ -1,4 +1,4 @@
-"""What every kernel is: an immutable value with named parameters that prints as it was typed."""
+"""The base of kernels as expressions: immutable values with named parameters that print as they were typed."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ SUM, PRODUCT, POWER, ATOM = range(4)
 class Expression(abc.ABC):
     """The part of a kernel that knows its parameters and how it prints, and the contract with the engine.
 
-    ``tuning`` holds what ``fixed`` and ``bounded`` said about the kernel's own numbers: pairs of a name and either
-    None (fixed) or bounds.
+    ``tuning`` holds the settings of ``fixed`` and ``bounded`` for the kernel's own numbers: pairs of a name and
+    either None (fixed) or bounds.
     """
 
     tuning: tuple[tuple[str, Bounds | None], ...] = field(default=(), kw_only=True)
@@ -185,7 +185,7 @@ class Expression(abc.ABC):
         Parameters
         ----------
         *names : str
-            Names of parameters; all of them when none is named.
+            Names of parameters; by default all of them.
 
         Returns
         -------
@@ -239,7 +239,7 @@ class Expression(abc.ABC):
         return changed.with_children(tuple(kernels)) if kernels else changed
 
     def _without_lost_tuning(self) -> Self:
-        """Forget what was said of entries that a vector no longer has."""
+        """Drop the settings of entries that a vector no longer has."""
         there = {name for p in self._own() for name in (p.name, whole_vector(p.name))}
         kept = tuple(said for said in self.tuning if said[0] in there)
         return self if kept == self.tuning else dataclasses.replace(self, tuning=kept)
@@ -312,7 +312,7 @@ class Expression(abc.ABC):
 
     def kind_of_rows(self) -> Kind:
         """The kind of objects that a kernel compares; or ``"vectors"``, ``"table"`` for columns of several kinds, or
-        ``"anything"`` where only user-defined functions look at the rows.
+        ``"anything"`` if only user-defined functions read the rows.
 
         Raises
         ------
@@ -365,7 +365,7 @@ class Expression(abc.ABC):
         return f"{type(self).__name__}({', '.join(arguments)})"
 
     def _tuning_suffix(self) -> str:
-        """What ``fixed`` and ``bounded`` said, as the calls that say it."""
+        """The settings of ``fixed`` and ``bounded``, printed as calls."""
         held = [repr(name) for name, said in self.tuning if said is None]
         moved = {name: said for name, said in self.tuning if said is not None}
         text = f".fixed({', '.join(held)})" if held else ""
@@ -401,7 +401,7 @@ class Expression(abc.ABC):
         """Add ``sum weights * d k / d value`` to ``slopes``, an entry for every one of ``parameters``."""
 
     def _pull_sum(self, pairs: Pairs, weights: Array, slopes: Array) -> float:
-        """The same, and ``sum weights * k``, which many kernels have at hand when they pull."""
+        """The same, and ``sum weights * k``, which many kernels compute anyway."""
         with scratch(weights) as values:
             self._fill(pairs, values)
             total = float(np.vdot(weights, values))
@@ -410,7 +410,7 @@ class Expression(abc.ABC):
 
     @abc.abstractmethod
     def _uses(self, scope: Scope) -> Iterator[Hashable]:
-        """The statistics that the kernel asks for, with the maps that it sees them through."""
+        """The statistics that the kernel uses, with the maps that are applied before them."""
 
     def _linear_parts(self, rows: Rows) -> LinearParts | None:
         """Pairs of a weight and a matrix A with ``k(x_i, z_j) = sum of weight * <a_i, b_j>``, where the kernel is such

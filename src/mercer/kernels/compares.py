@@ -1,4 +1,4 @@
-"""Whether a kernel can compare given rows, found out by comparing them with one of them."""
+"""Whether a kernel can compare given rows, tested by comparing them with one of them."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ _STEPS = 2**24
 def compares(kernel: Kernel, rows: Any) -> bool:
     """Whether ``rows`` are of the kind that the kernel compares, and its values with one of them are finite numbers.
 
-    Of vectors the first one is compared with all others; of objects the shortest one, unless that would take long.
+    Of vectors the first one is compared with all others; of objects the shortest one, unless that would take too long.
 
     Raises
     ------
     DataError
-        If the kernel says itself what is wrong with the rows, such as the number of their columns.
+        If the kernel itself reports what is wrong with the rows, such as the number of their columns.
 
     Examples
     --------

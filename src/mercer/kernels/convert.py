@@ -1,4 +1,4 @@
-"""Kernels from what people have: names, scikit-learn's kernels for Gaussian processes, functions."""
+"""Conversion to kernels: from names, scikit-learn's kernels for Gaussian processes, and functions."""
 
 from __future__ import annotations
 
@@ -44,8 +44,8 @@ def as_kernel(
     Raises
     ------
     ParameterError
-        If there is no such kernel (the nearest names are offered), or a parameter makes no sense, whether the kernel
-        uses it or not.
+        If there is no such kernel (the nearest names are offered), or a parameter is invalid, whether the kernel uses
+        it or not.
 
     Examples
     --------
@@ -110,12 +110,12 @@ def _named(name: str, gamma: Any, degree: int, coef0: float, X: Any) -> Kernel:
 
 
 def check_rates(gamma: Any, degree: Any, coef0: Any) -> None:
-    """Raise if ``gamma, degree, coef0`` make sense for no named kernel at all, as scikit-learn does.
+    """Raise if ``gamma, degree, coef0`` are invalid for every named kernel, as scikit-learn does.
 
     Raises
     ------
     ParameterError
-        With what is wanted and the value.
+        With the expected range and the value.
     """
     if isinstance(gamma, str) and gamma not in ("scale", "auto"):
         raise ParameterError(f"gamma must be a number, 'scale' or 'auto', but is {gamma!r}.")
@@ -165,7 +165,7 @@ def rate_of_scale(X: Any, variance: float | None = None) -> float:
 
 
 def _tuned(kernel: Kernel, names: dict[str, Any]) -> Kernel:
-    """Take over scikit-learn's bounds and fixed parameters."""
+    """Copy scikit-learn's bounds and fixed parameters."""
     for name, bounds in names.items():
         if isinstance(bounds, str):
             kernel = kernel.fixed(name)
@@ -187,7 +187,7 @@ def _offset(k: Any) -> Kernel:
 
 
 def _pairwise(k: Any) -> Kernel:
-    """By a name, with gamma as the one free parameter, whose bounds become those of what stands for it here."""
+    """By a name, with gamma as the one free parameter, whose bounds become those of the corresponding parameter."""
     if not isinstance(k.metric, str) or k.metric not in NAMES:
         raise ParameterError(
             f"PairwiseKernel(metric={k.metric!r}) has no equal here; "
@@ -221,7 +221,7 @@ def _scale(length_scale: Any) -> Any:
 
 
 def _is_from_sklearn(kernel: Any) -> bool:
-    """Told by the names of its classes: importing scikit-learn's kernels only to ask would cost a second."""
+    """Decided by the names of its classes: importing scikit-learn's kernels only for this test would take a second."""
     return any(kind.__module__ == "sklearn.gaussian_process.kernels" for kind in type(kernel).__mro__)
 
 
@@ -229,10 +229,10 @@ def from_sklearn(kernel: Any) -> Kernel:
     """The Mercer kernel equal to a kernel of ``sklearn.gaussian_process.kernels``.
 
     ``DotProduct(s)`` becomes ``Linear() + s^2``, and ``PairwiseKernel`` the kernel of its metric, such as
-    ``RBF((2 gamma)^(-1/2))``. Bounds and fixed parameters are taken over.
+    ``RBF((2 gamma)^(-1/2))``. Bounds and fixed parameters are kept.
 
     A user-defined subclass of ``Kernel``, also of one of scikit-learn's own kernels, is wrapped: its values, its
-    hyper-parameters with their bounds, and its gradient are those that the class states.
+    hyper-parameters with their bounds, and its gradient are those that the class defines.
 
     Parameters
     ----------
@@ -245,7 +245,7 @@ def from_sklearn(kernel: Any) -> Kernel:
     Raises
     ------
     ParameterError
-        For a class of scikit-learn that has no equal here.
+        For a class of scikit-learn that has no equivalent here.
 
     Examples
     --------

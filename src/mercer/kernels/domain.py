@@ -1,4 +1,4 @@
-"""Rows as a learner is given them, in the form that its kernel compares."""
+"""The rows passed to a learner, in the form that its kernel compares."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def checked_rows(kernel: Any, X: Any, name: str, one_column: bool = False) -> An
     Raises
     ------
     DataError
-        If the rows cannot be used; with ``name``.
+        If the rows cannot be used; the message contains ``name``.
 
     Examples
     --------
@@ -50,8 +50,7 @@ def checked_rows(kernel: Any, X: Any, name: str, one_column: bool = False) -> An
 def checked_objects(learner: Any, kernel: Any, X: Any, *, reset: bool) -> Objects | MixedRows | None:
     """``X`` for a learner of scikit-learn's kind as objects, or as columns of several kinds; None for vectors.
 
-    ``kernel`` is what the learner was given as such. Names and numbers of columns are kept, or checked, as
-    scikit-learn does.
+    ``kernel`` is the learner's parameter. Names and numbers of columns are kept, or checked, as scikit-learn does.
     """
     early = not reset and isinstance(kernel, Kernel) and kernel.kind_of_rows() == "table"
     if early:
@@ -73,7 +72,7 @@ def checked_objects(learner: Any, kernel: Any, X: Any, *, reset: bool) -> Object
 
 
 def _rows_of_given(kernel: Any, X: Any) -> Objects | MixedRows | None:
-    """``X`` as what a kernel, or a function of the user's own, compares; None for vectors."""
+    """``X`` in the form that a kernel or a user-defined function compares; None for vectors."""
     kernel = read_expression(kernel)
     if not isinstance(kernel, Kernel) and (isinstance(kernel, type) or not callable(kernel)):
         return None

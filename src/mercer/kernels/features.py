@@ -1,7 +1,7 @@
 """The base of kernels on objects that count features: ``k(x, z) = sum_f weight_f count_f(x) count_f(z)``.
 
-Features are numbers of 64 bits, most often hashes, and a row has few of them. A block is a product of matrices over
-the features that both sides have: a dense one of those that many rows have, and a sparse one of the others.
+Features are numbers of 64 bits, usually hashes, and a row has few of them. A block is a product of matrices over
+the features that both sides have: a dense one for those that many rows have, and a sparse one for the others.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _DENSE_MEMORY = 0.125
 class Features(NamedTuple):
     """Which features the rows have, and how often: those of row i from ``starts[i]`` to ``starts[i + 1]``.
 
-    A feature may be there several times; its counts are then added. ``levels`` are for kernels that weigh features by
+    A feature may occur several times; its counts are then added. ``levels`` are for kernels that weight features by
     level: a whole number from 0 for each entry, the same wherever the feature is the same.
     """
 
@@ -46,7 +46,7 @@ class Features(NamedTuple):
 
 
 class _Table(NamedTuple):
-    """The features of a container as a sparse matrix: a row an object, a column a feature, in order of coming."""
+    """The features of a container as a sparse matrix: rows are objects, columns features by first occurrence."""
 
     ids: NDArray[np.uint64]
     levels: NDArray[np.int64]
@@ -68,7 +68,7 @@ class _Table(NamedTuple):
 
     @property
     def frequencies(self) -> NDArray[np.int64]:
-        """In how many rows each feature is."""
+        """The number of rows that contain each feature."""
         return np.bincount(self.columns, minlength=len(self.ids))
 
 
@@ -135,7 +135,7 @@ def _ascending(index: NDArray[np.int64]) -> bool:
 
 
 def _meet(index: NDArray[np.int64], other: NDArray[np.int64]) -> bool:
-    """Whether a row may be in both: tiles off the diagonal have none in common."""
+    """Whether a row may be in both: tiles off the diagonal share no rows."""
     return len(index) > 0 and len(other) > 0 and bool(index.min() <= other.max() and other.min() <= index.max())
 
 
@@ -220,11 +220,11 @@ class FeatureKernel(ObjectKernel):
         """The features of all rows."""
 
     def _packing(self) -> Hashable:
-        """What the features depend on; kernels for which it is equal share them."""
+        """What the features depend on; kernels with equal values share the features."""
         return self
 
     def _level_weights(self) -> Array:
-        """What the products of features of each level are multiplied by, at least 0."""
+        """The weights of the products of features of each level, at least 0."""
         return np.ones(1)
 
     def _level_slopes(self) -> Array:

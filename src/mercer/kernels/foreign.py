@@ -104,13 +104,13 @@ class _Evaluated(Statistic):
 class FromSklearn(Kernel):
     """A user-defined subclass of ``sklearn.gaussian_process.kernels.Kernel``; see :func:`mercer.kernels.from_sklearn`.
 
-    Its hyper-parameters, bounds and gradient are those that the class states. It is called on blocks of rows, and on
-    one set of rows where a block is of rows with themselves.
+    Its hyper-parameters, bounds and gradient are those that the class defines. It is called on blocks of rows, or on
+    one set of rows for a block of rows with themselves.
 
     Parameters
     ----------
     theirs : sklearn.gaussian_process.kernels.Kernel
-        A copy is kept.
+        A copy is stored.
     """
 
     theirs: Any = field(hash=False)
@@ -182,7 +182,7 @@ class FromSklearn(Kernel):
     # ---- values and gradients
 
     def slopes(self, rows: Any) -> NDArray[np.float64]:
-        """Derivatives of the matrix of ``rows`` by every number, (n, n, p); 0 for those that the class fixes.
+        """Derivatives of the matrix of ``rows`` by every number, (n, n, p); 0 for numbers that the class fixes.
 
         Raises
         ------

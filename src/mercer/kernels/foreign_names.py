@@ -1,4 +1,4 @@
-"""The right call for those who know a kernel's parameters by the names of other libraries."""
+"""The correct call for users who know a kernel's parameters by their names in other libraries."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ _OTHER: dict[tuple[str, str], Callable[[Any], tuple[str, str]]] = {
 
 
 def right_call(kernel: type[Kernel], arguments: Sequence[Any], named: Mapping[str, Any]) -> str | None:
-    """What to write in the place of parameters that a kernel does not have; None if it has them all.
+    """What to write instead of parameters that a kernel does not have; None if it has them all.
 
     >>> from mercer.kernels import RBF, Polynomial
     >>> right_call(RBF, [], {"gamma": 0.5})
@@ -85,7 +85,7 @@ def _known_as(given: str, fields: list[str]) -> str | None:
 
 
 def explain_calls(kernel: type[Kernel]) -> None:
-    """Let the constructor of a class of kernels answer unknown names of parameters with the right call."""
+    """Make the constructor of a kernel class answer unknown parameter names with the correct call."""
     constructor = kernel.__init__
 
     @functools.wraps(constructor)

@@ -77,7 +77,7 @@ class _PairValues:
 
     @classmethod
     def within_budget(cls, n: int) -> _PairValues | None:
-        """None where the values would take more than their share of the memory budget."""
+        """None if the values would take more than their share of the memory budget."""
         return cls(n) if 8 * n * n <= _SHARE * memory.budget() else None
 
 
@@ -134,7 +134,7 @@ class _Objects:
 
 
 def rests_on_a_function(kernel: Expression) -> bool:
-    """Whether what a kernel says of itself is what a user says of a function, or of a class of scikit-learn's kind.
+    """Whether a kernel's properties are declared by a user, for a function or for a class below scikit-learn's.
 
     >>> from mercer.kernels import RBF
     >>> rests_on_a_function(RBF(1.0)), rests_on_a_function(2.0 * from_function(lambda X, Z: X @ Z.T) + RBF(1.0))
@@ -213,7 +213,7 @@ class FromFunction(Kernel):
         pairs.statistic(_Called(self), 1.0, out)
 
     def _pull(self, pairs: Pairs, weights: Array, slopes: Array) -> None:
-        """No parameters, no slopes."""
+        """A kernel without parameters has no slopes."""
 
     def _uses(self, scope: Scope) -> Iterator[Hashable]:
         yield scope, _Called(self)
@@ -241,7 +241,7 @@ def takes_single_rows(function: Callable[..., Any], X: Any) -> bool:
 
 
 def _returns(call: Callable[[], Any]) -> bool:
-    """Whether a call ends without an error; whatever the error is, it comes again when the function is used."""
+    """Whether a call ends without an error; an error, if any, recurs when the function is used."""
     try:
         call()
     except Exception:
@@ -264,7 +264,7 @@ def from_function(
         ``function(X, Z) -> (n, m)`` array; with ``pairwise``, ``function(x, z) -> float``.
     pairwise : bool, default False
     definiteness : {"positive", "conditional", "indefinite"}, default "positive"
-        What you say of the function; ``mercer.validity.check`` tests it on your data.
+        The declared definiteness of the function; ``mercer.validity.check`` tests it on your data.
 
     Raises
     ------

@@ -1,6 +1,6 @@
-"""Squared distances in the feature space of a kernel, so that near rows stay apart.
+"""Squared distances in the feature space of a kernel, so that nearby rows remain distinct.
 
-``d(x, z)^2 = k(x, x) - 2 k(x, z) + k(z, z)`` loses its digits to cancellation where rows are near. A kernel that falls
+``d(x, z)^2 = k(x, x) - 2 k(x, z) + k(z, z)`` loses its digits to cancellation if rows are close. A kernel that falls
 with a distance ``t`` of the rows is ranked by ``t`` instead, which orders rows in the same way, and the squared
 distance follows from ``t`` without a difference of numbers that are nearly equal.
 """
@@ -29,7 +29,7 @@ class Ranking:
     Attributes
     ----------
     kernel : Kernel or None
-        What gives the matrix; None for one that is given.
+        The kernel of the matrix; None for a precomputed one.
     finish : callable, optional
         From entries (the distance ``t``, 0 or more) to squared distances. None: the matrix is that of the kernel
         itself, and the squared distance is ``k(x, x) - 2 k(x, z) + k(z, z)``.
@@ -71,8 +71,8 @@ def ranking(kernel: Kernel) -> Ranking:
     """How rows are ranked by their distance in the feature space of ``kernel``.
 
     The distances of RBF, Laplacian, Periodic, ChiSquared, RationalQuadratic, Matern with nu of 1/2 and of infinity,
-    NegativeDistance, AdditiveChiSquared and Linear keep their digits, also those of such a kernel times a number, plus
-    a number, and on chosen columns.
+    NegativeDistance, AdditiveChiSquared and Linear keep full precision, as do those of such a kernel times a number,
+    plus a number, and on chosen columns.
 
     Examples
     --------

@@ -1,8 +1,8 @@
 """The two sides of a block of kernel values, and the pairs of rows in one tile of it.
 
-``Rows`` holds one side and what kernels prepared from it, once (scaled columns, norms, diagonals). ``TilePairs`` is
-what a kernel sees when it fills a tile; ``MatchedPairs`` stands for the pairs ``(x_i, x_i)`` of a diagonal.
-A kernel asks both for *statistics* (inner products, distances), which terms on the same columns share.
+``Rows`` holds one side and the operands that kernels prepare from it, once (scaled columns, norms, diagonals).
+``TilePairs`` is what a kernel receives to fill a tile; ``MatchedPairs`` stands for the pairs ``(x_i, x_i)`` of a
+diagonal. A kernel requests *statistics* from both (inner products, distances), which terms on the same columns share.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ Index = slice | np.ndarray
 
 
 class Rows:
-    """One side of a block. What is prepared from it is kept; a part of it (``take``) takes from what is kept."""
+    """One side of a block. Prepared operands are stored; a part of the rows (``take``) reuses those of the whole."""
 
     def __init__(
         self, X: Any, *, names: tuple[str, ...] | None = None, parent: Rows | None = None, index: Index | None = None
@@ -58,21 +58,21 @@ class Rows:
             self.n = len(self.numbers)
 
     def keep(self, key: Hashable, make: Callable[[], Any]) -> Any:
-        """The thing kept under ``key``, made the first time."""
+        """The object stored under ``key``, made at the first call."""
         with self._lock:
             if key not in self._kept:
                 self._kept[key] = make()
             return self._kept[key]
 
     def hold(self, key: Hashable, make: Callable[[], Any]) -> Any:
-        """The same for what depends on the rows alone: ``renewed`` rows have it, too."""
+        """The same for objects that depend on the rows alone: ``renewed`` rows share them."""
         with self._lock:
             return self._held[key] if key in self._held else self._held.setdefault(key, make())
 
     def renewed(self) -> Rows:
-        """The same rows without what was prepared from them, but for what ``hold`` keeps.
+        """The same rows without their prepared operands, except those that ``hold`` stores.
 
-        A search over parameters prepares something new for each of their values.
+        A search over parameters prepares new operands for each of their values.
         """
         rows = Rows(self._given, names=self.names)
         rows._held = self._held
@@ -80,7 +80,7 @@ class Rows:
 
     @property
     def raw(self) -> Any:
-        """The rows as they were given; those of a part are picked when something asks for them."""
+        """The rows as they were passed; those of a part are selected on first access."""
         return self.keep("raw", lambda: pick(self._parent.raw, self._index))  # type: ignore[union-attr,arg-type]
 
     @property
@@ -111,7 +111,7 @@ class Rows:
         return Rows(None, parent=self, index=index)
 
     def derived(self, key: Hashable, make: Callable[[Any], Any]) -> Rows:
-        """The rows after a map or a choice of columns, shared by all kernels that ask for the same."""
+        """The rows after a map or a choice of columns, shared by all kernels that use the same."""
         if self._parent is not None:
             parent, index = self._parent, self._index
             return self.keep(key, lambda: parent.derived(key, make).take(index))  # type: ignore[arg-type]
@@ -189,7 +189,7 @@ Layout = Literal["dense", "sparse", "bits"]
 
 @dataclass(frozen=True, eq=False)
 class Frame:
-    """What the two sides of a block have in common: where the rows are centred, and how they are held."""
+    """What the two sides of a block have in common: the point about which the rows are centred, and their layout."""
 
     left: Rows
     right: Rows
@@ -207,7 +207,7 @@ class Frame:
 
     @property
     def varying(self) -> slice | np.ndarray:
-        """The columns that tell rows apart, where the sides are the same rows and many columns are constant."""
+        """The columns that are not constant, if the sides are the same rows and many columns are constant."""
         if self.left is not self.right:
             return slice(None)
         return self.left.keep("varying", lambda: varying_columns(self.left.vectors))
@@ -236,15 +236,15 @@ class Frame:
 
 
 def scratch(like: Array) -> AbstractContextManager[Array]:
-    """A work array of the shape of ``like``, given back at the end of the block."""
+    """A work array of the shape of ``like``, returned at the end of the block."""
     return tiles.scratch(like.shape, like.dtype)
 
 
 class TilePairs:
-    """The pairs ``(x_i, z_j)`` of one tile, as a kernel sees them.
+    """The pairs ``(x_i, z_j)`` of one tile, as a kernel receives them.
 
     ``held`` keeps the operands of the sides, for all tiles of a block. ``repeated`` names the statistics that more
-    than one term asks for: those are computed once a tile. ``instead`` names statistics that stand in for others.
+    than one term uses: those are computed once per tile. ``instead`` names substitutes for statistics.
     """
 
     def __init__(
@@ -293,7 +293,7 @@ class TilePairs:
             statistic.fill(*self._operands(statistic), multiplier, out)
 
     def by_table(self, statistic: Any, multiplier: float, finish: Callable[[Array], None], out: Array) -> bool:
-        """Write ``finish(multiplier * statistic)`` from a table where the statistic is a count; else say no.
+        """Write ``finish(multiplier * statistic)`` from a table if the statistic is a count; otherwise return False.
 
         A count has few values, and looking one up costs less than most functions.
         """
@@ -310,7 +310,7 @@ class TilePairs:
         return True
 
     def values(self, statistic: Any) -> Array:
-        """The statistic itself, kept for the life of the tile; not to be written to."""
+        """The statistic itself, stored for the life of the tile; read-only."""
         statistic = self.instead.get(statistic, statistic) if self.instead else statistic
         key = (self.scope, statistic)
         if key not in self._cache:
@@ -320,7 +320,7 @@ class TilePairs:
         return self._cache[key]
 
     def release(self) -> None:
-        """Give back what the statistics were kept in: the tile is done."""
+        """Return the arrays of the statistics: the tile is finished."""
         for array in self._cache.values():
             tiles.give_back(array)
         self._cache.clear()
@@ -382,7 +382,7 @@ class MatchedPairs:
         np.multiply(self.values(statistic), multiplier, out=out)
 
     def by_table(self, statistic: Any, multiplier: float, finish: Callable[[Array], None], out: Array) -> bool:
-        """There is nothing to gain for one number a row."""
+        """A table does not pay for one number a row."""
         return False
 
     def values(self, statistic: Any) -> Array:

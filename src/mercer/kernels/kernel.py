@@ -43,7 +43,7 @@ class Cost(NamedTuple):
 
 @dataclass(frozen=True, repr=False)
 class Kernel(Expression):
-    """Base of all kernels. A kernel is an immutable value: equal and hashed by what it is made of.
+    """Base of all kernels. A kernel is an immutable value, compared and hashed by its fields.
 
     ``k(X)`` is the Gram matrix of ``X`` with itself, ``k(X, Z)`` the block of ``X`` with ``Z``. Kernels combine
     by ``+``, ``*`` (also with positive numbers), ``/`` (a positive number), ``**`` and :func:`exp`.
@@ -71,8 +71,8 @@ class Kernel(Expression):
 
         Parameters
         ----------
-        X : array-like of shape (n, d), or what else the kernel takes
-        Z : array-like of shape (m, d), or what else the kernel takes, optional
+        X : array-like of shape (n, d), or other rows that the kernel takes
+        Z : array-like of shape (m, d), or other rows that the kernel takes, optional
             None for ``X`` itself.
         out : ndarray of shape (n, m), optional
             Written to and returned.
@@ -98,13 +98,13 @@ class Kernel(Expression):
         return plan.dense(out, checked=True)
 
     def with_data(self, X: Any) -> Self:
-        """The same kernel with the parameters that are the name of a rule, such as ``"median"``, taken from rows.
+        """The same kernel with parameters that name a rule, such as ``"median"``, computed from rows.
 
-        Learners do it when they are fitted, with the rows of the fit; ``kernel_`` shows the numbers.
+        Learners call it with the training rows; ``kernel_`` shows the numbers.
 
         Parameters
         ----------
-        X : array-like of shape (n, d), or what else the kernel takes
+        X : array-like of shape (n, d), or other rows that the kernel takes
 
         Returns
         -------
@@ -124,7 +124,7 @@ class Kernel(Expression):
 
         Parameters
         ----------
-        X : array-like of shape (n, d), or what else the kernel takes
+        X : array-like of shape (n, d), or other rows that the kernel takes
 
         Returns
         -------
@@ -148,8 +148,8 @@ class Kernel(Expression):
 
         Parameters
         ----------
-        X : array-like of shape (n, d), or what else the kernel takes
-        Z : array-like of shape (m, d), or what else the kernel takes, or None
+        X : array-like of shape (n, d), or other rows that the kernel takes
+        Z : array-like of shape (m, d), or other rows that the kernel takes, or None
             None for ``X`` itself.
         dK : array-like of shape (n, m)
 
@@ -165,7 +165,7 @@ class Kernel(Expression):
         return plan.pull(weights)
 
     def cost(self, n: int, m: int, d: int = 1) -> Cost:
-        """What a block costs to hold and to make.
+        """What a block costs in memory and operations.
 
         Parameters
         ----------
@@ -271,11 +271,11 @@ class Kernel(Expression):
         return OPERATIONS["normalized"](self)
 
     def centered(self, X: Any) -> Kernel:
-        """The kernel with the mean of reference rows in feature space taken as the origin.
+        """The kernel with the origin of feature space moved to the mean of reference rows.
 
         Parameters
         ----------
-        X : array-like of shape (n, d), or what else the kernel takes
+        X : array-like of shape (n, d), or other rows that the kernel takes
             The reference rows.
 
         Returns

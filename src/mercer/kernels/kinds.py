@@ -14,7 +14,7 @@ from mercer.kernels.objects import ObjectKernel
 
 
 def rows_of(kernel: Expression, X: Any) -> Any:
-    """``X`` in the form that the kernel compares; as it is where it is for vectors.
+    """``X`` in the form that the kernel compares; unchanged for kernels on vectors.
 
     Raises
     ------
@@ -32,7 +32,7 @@ def rows_of(kernel: Expression, X: Any) -> Any:
 
 
 def _leaf(kernel: Expression) -> ObjectKernel:
-    """The first part of a kernel on objects that looks at them."""
+    """The first part of a kernel on objects that reads them."""
     if isinstance(kernel, ObjectKernel):
         return kernel
     return next(_leaf(child) for _, child in kernel.children() if isinstance(child.kind_of_rows(), type))
@@ -50,7 +50,7 @@ def _with_members_read(kernel: Expression, rows: MixedRows) -> MixedRows:
 
 
 def _are_objects(X: Any) -> bool:
-    """Whether the rows are surely no vectors."""
+    """Whether the rows are certainly not vectors."""
     if hasattr(X, "iloc") or hasattr(X, "tocsr") or not hasattr(X, "__len__") or not len(X):
         return False
     if hasattr(X, "dtype"):

@@ -1,8 +1,8 @@
-"""Squared distances from the leading directions of the rows: cheap, close, and not exact.
+"""Squared distances from the leading directions of the rows: cheap and close approximations.
 
 Rows of many columns, such as images, vary in few directions. With ``x = P x + r``, where P projects on the directions
 that hold most of the variance, ``|x - z|^2 = |P x - P z|^2 + |r_x|^2 + |r_z|^2 - 2 <r_x, r_z>``, and the last term is
-small unless the rows are much alike. Without it an entry costs as much as one of rows with that few columns.
+small unless the rows are very similar. Without it an entry costs as much as one of rows with that few columns.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def leading_directions(A: Array) -> Array:
 
 @dataclass(frozen=True)
 class LeadingDistance(Statistic):
-    """:class:`SquaredDistance` without the inner products of what the leading directions leave of the rows."""
+    """:class:`SquaredDistance` without the inner products of the rows' residuals outside the leading directions."""
 
     scales: tuple[float, ...] = ()
 

@@ -24,7 +24,7 @@ class StatisticKernel(Kernel):
     """``k(x, z) = f(t)`` with ``t = multiplier * statistic(x, z)``.
 
     A leaf gives the statistic, the multiplier with its derivatives by the parameters, ``f`` in place, and ``f``'s
-    derivatives. The multiplier is apart because the engine can apply it for nothing while it makes the statistic,
+    derivatives. The multiplier is apart because the engine can apply it at no cost while it computes the statistic,
     and kernels that differ in it alone share the statistic.
     """
 
@@ -48,7 +48,7 @@ class StatisticKernel(Kernel):
     def _slopes(self, t: Array) -> tuple[Array, dict[str, Array]]:
         """``f'(t)``, and the derivative of ``f`` by each of the kernel's numbers that it depends on otherwise.
 
-        ``t`` may be overwritten, and be the first of the two.
+        ``t`` may be overwritten, and may be the first of the two.
         """
         return np.ones_like(t), {}
 

@@ -12,7 +12,7 @@ from mercer.kernels.kernel import Kernel
 
 
 def product_of(columns: Mapping[Any, Kernel]) -> Kernel:
-    """``k(x, z) = prod_c k_c(x_c, z_c)``: rows are alike where they are alike in every group of columns.
+    """``k(x, z) = prod_c k_c(x_c, z_c)``: rows are similar if they are similar in every group of columns.
 
     Parameters
     ----------
@@ -27,7 +27,7 @@ def product_of(columns: Mapping[Any, Kernel]) -> Kernel:
     Raises
     ------
     ParameterError
-        If ``columns`` is empty, is no mapping, or holds what is no kernel.
+        If ``columns`` is empty or not a mapping, or a value is not a kernel.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Kernels seen through a map, on some columns, normalised, or centred."""
+"""Kernels of mapped rows, on some columns, normalised, or centred."""
 
 from __future__ import annotations
 
@@ -323,7 +323,7 @@ class Centered(Unary):
     Parameters
     ----------
     kernel : Kernel
-    reference : array-like of shape (n, d), or what else the kernel takes
+    reference : array-like of shape (n, d), or other rows that the kernel takes
         The reference rows.
     tuning : tuple, optional
         Set by :meth:`fixed` and :meth:`bounded`.

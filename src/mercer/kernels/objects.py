@@ -1,7 +1,8 @@
-"""The bases of kernels on things that are not vectors, and of those that compare them pair by pair.
+"""The bases of kernels on objects other than vectors, and of those that compare them pair by pair.
 
-A leaf says what its rows are (``rows_of``), packs them once into arrays, and compares two packed sides in a compiled
-loop. Everything else (tiles, symmetry, threads, algebra, normalisation, gradients of composites) is the engine's.
+A leaf declares the kind of its rows (``rows_of``), packs them once into arrays, and compares two packed sides in a
+compiled loop. Everything else (tiles, symmetry, threads, algebra, normalisation, gradients of composites) is the
+engine's.
 """
 
 from __future__ import annotations
@@ -51,7 +52,7 @@ class Packed:
 
 @dataclass(frozen=True, repr=False)
 class ObjectKernel(Kernel):
-    """Base of kernels on things that are not vectors."""
+    """Base of kernels on objects other than vectors."""
 
     rows_of: ClassVar[type[Objects]]
     """What a row is."""
@@ -60,7 +61,7 @@ class ObjectKernel(Kernel):
         return self.rows_of
 
     def read_rows(self, X: Any) -> Objects:
-        """The rows of anything that holds them.
+        """Read the rows of a sequence.
 
         Parameters
         ----------
@@ -74,7 +75,7 @@ class ObjectKernel(Kernel):
         Raises
         ------
         DataError
-            If a row is not of that kind; with its number.
+            If a row is not of that kind; the message contains its number.
         """
         return self.rows_of.of(X)
 
@@ -85,7 +86,7 @@ class ObjectKernel(Kernel):
 
 @dataclass(frozen=True)
 class _Compared(Statistic):
-    """The kernel itself: nothing is shared with other kernels but the packed rows."""
+    """The kernel itself: only the packed rows are shared with other kernels."""
 
     kernel: PairKernel
 
@@ -120,7 +121,7 @@ class _Compared(Statistic):
 
 @dataclass(frozen=True, repr=False)
 class PairKernel(ObjectKernel):
-    """Base of kernels that compare two objects by a loop of their own."""
+    """Base of kernels that compare two objects in a compiled loop."""
 
     side: ClassVar[int] = 32
     """Rows and columns of a tile: few, since a pair takes long, so that threads share the work evenly."""
@@ -130,7 +131,7 @@ class PairKernel(ObjectKernel):
         return self.side
 
     def _packing(self) -> Hashable:
-        """What the packed form depends on; kernels for which it is equal share it."""
+        """What the packed form depends on; kernels with equal values share it."""
         return type(self).__name__
 
     @abc.abstractmethod
@@ -139,7 +140,7 @@ class PairKernel(ObjectKernel):
 
     @abc.abstractmethod
     def _compare(self, left: Packed, right: Packed, out: Array, symmetric: bool) -> None:
-        """Write ``k(x_i, z_j)`` into ``out``, float64; what is below the diagonal may be left out where symmetric."""
+        """Write ``k(x_i, z_j)`` into ``out``, float64; entries below the diagonal may be left out if symmetric."""
 
     def _compare_self(self, rows: Packed) -> Array:
         """``k(x_i, x_i)``."""

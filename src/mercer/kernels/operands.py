@@ -1,4 +1,4 @@
-"""How one side of a block is held: arrays with one entry a row, from which tiles of statistics are made."""
+"""The operands of one side of a block: arrays with one entry a row, from which tiles of statistics are computed."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _NARROW = 64
 
 
 def held(side: Rows, frame: Frame) -> Any:
-    """The rows as both sides of a block hold them: an array, or CSR."""
+    """The rows in the layout of both sides of a block: an array, or CSR."""
     X: Any = side.vectors
     if frame.layout == "sparse":
         return X if sp.issparse(X) else sp.csr_matrix(X)
@@ -133,7 +133,7 @@ def unit_rows(A: Any) -> Any:
 
 
 def _divided(A: Any, sizes: Any) -> Any:
-    """Rows divided by their sizes, those of size 0 as they are."""
+    """Rows divided by their sizes, those of size 0 unchanged."""
     sizes = np.ravel(sizes.toarray() if sp.issparse(sizes) else sizes)
     sizes[sizes == 0] = 1
     return sp.csr_matrix(sp.diags_array(1 / sizes) @ A) if sp.issparse(A) else A / sizes[:, None]

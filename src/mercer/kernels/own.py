@@ -30,7 +30,7 @@ class VectorKernel(StatisticKernel):
 
     A subclass is a frozen dataclass (``@dataclass(frozen=True, repr=False)``). Its tunable numbers are fields that
     :func:`mercer.extend.parameter` makes. With a field ``length_scale``, distances are in units of it: one number, or
-    one a column where the field says ``per_column=True``; its derivatives are computed from ``derivative``.
+    one a column if the field has ``per_column=True``; its derivatives are computed from ``derivative``.
 
     Parameters
     ----------
@@ -43,11 +43,12 @@ class VectorKernel(StatisticKernel):
         What t is: :math:`\sum_c (x_c - z_c)^2 / l_c^2`, :math:`\sum_c |x_c - z_c| / l_c` or
         :math:`\langle x, z \rangle`.
     definiteness : {"positive", "conditional", "indefinite"}
-        What is known of every Gram matrix: positive semi-definite, so on vectors that sum to 0, or neither.
+        The declared property of every Gram matrix: positive semi-definite, positive semi-definite on vectors that sum
+        to 0, or neither.
 
     See Also
     --------
-    mercer.testing.check_kernel : Whether a kernel keeps its promises.
+    mercer.testing.check_kernel : Check that a kernel satisfies its contract.
 
     Examples
     --------
@@ -77,7 +78,7 @@ class VectorKernel(StatisticKernel):
         Parameters
         ----------
         t : ndarray of float32 or float64
-            Of any shape; it may not be changed.
+            Of any shape; it must not be modified.
 
         Returns
         -------
@@ -147,7 +148,7 @@ class VectorKernel(StatisticKernel):
         return outer, {name: self._checked(f"slopes[{name!r}]", slope, t) for name, slope in self.slopes(t).items()}
 
     def _checked(self, part: str, found: Any, t: Array) -> Array:
-        """What a method returned, which must be a number for each entry."""
+        """The checked return value of a method: a number for each entry."""
         array = np.asarray(found)
         if array.shape != t.shape or array.dtype.kind not in "fiub":
             raise KernelValueError(
@@ -161,8 +162,8 @@ class VectorKernel(StatisticKernel):
 class FeatureKernel(CountedFeatures):
     """Base of user-defined kernels that count features of objects: ``k(x, z) = sum_f count_f(x) count_f(z)``.
 
-    A subclass is a frozen dataclass that says what its rows are (``rows_of``) and counts the features of one of them.
-    Gram matrices are products of sparse matrices, and features are computed once for each row.
+    A subclass is a frozen dataclass that declares the kind of its rows (``rows_of``) and counts the features of one of
+    them. Gram matrices are products of sparse matrices, and features are computed once for each row.
 
     Parameters
     ----------
@@ -189,17 +190,17 @@ class FeatureKernel(CountedFeatures):
 
     @abc.abstractmethod
     def features(self, row: Any) -> Mapping[Hashable, float]:
-        """How often each feature is in a row.
+        """Return the counts of the features of a row.
 
         Parameters
         ----------
         row : object
-            A row in the form that ``rows_of`` has read it into.
+            A row in the form that ``rows_of`` reads.
 
         Returns
         -------
         dict of float
-            By feature, which is named by text, a number, or a tuple of these.
+            Counts by feature; a feature is text, a number, or a tuple of these.
         """
 
     def _features(self, objects: Objects) -> Features:
@@ -227,7 +228,7 @@ def _finite(count: Any) -> float:
 
 
 def _number_of(name: Hashable) -> int:
-    """A number of 64 bits for a feature, the same in every process; names that are equal have the same.
+    """A number of 64 bits for a feature, the same in every process and for equal names.
 
     >>> _number_of(("a", 1)) == _number_of(("a", np.int64(1))), _number_of(1.0) == _number_of(1)
     (True, True)
@@ -236,7 +237,7 @@ def _number_of(name: Hashable) -> int:
 
 
 def _plain(name: Any) -> Any:
-    """A name in the one form that prints the same wherever it is equal."""
+    """A name in a canonical form, which prints the same for equal names."""
     if isinstance(name, np.generic):
         name = name.item()
     if isinstance(name, tuple):
@@ -250,10 +251,10 @@ def _plain(name: Any) -> Any:
 
 @dataclass(frozen=True, repr=False)
 class PairKernel(PackedPairs):
-    """Base of user-defined kernels that compare two objects in a way of their own.
+    """Base of user-defined kernels that compare two objects directly.
 
-    A subclass is a frozen dataclass that says what its rows are (``rows_of``) and compares two of them. A Gram matrix
-    takes one comparison for each pair.
+    A subclass is a frozen dataclass that declares the kind of its rows (``rows_of``) and compares two of them. A Gram
+    matrix takes one comparison for each pair.
 
     Parameters
     ----------
@@ -287,7 +288,7 @@ class PairKernel(PackedPairs):
         Parameters
         ----------
         x, z : object
-            The rows, as ``prepare`` has made them.
+            The rows, as ``prepare`` returns them.
 
         Returns
         -------
@@ -295,12 +296,12 @@ class PairKernel(PackedPairs):
         """
 
     def prepare(self, row: Any) -> Any:
-        """A row in the form that ``compare`` takes: what can be done once for each row.
+        """Convert a row to the form that ``compare`` takes: the work that is done once for each row.
 
         Parameters
         ----------
         row : object
-            A row in the form that ``rows_of`` has read it into.
+            A row in the form that ``rows_of`` reads.
 
         Returns
         -------

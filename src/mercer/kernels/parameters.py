@@ -31,9 +31,9 @@ class Parameter:
         Its path in the kernel, such as ``"left.length_scale[1]"``.
     value : float
     bounds : (float, float)
-        Where an optimiser may look for it, in the units of ``value``.
+        The range of an optimiser, in the units of ``value``.
     transform : {"log", "identity"}
-        The scale on which an optimiser sees it.
+        The scale on which an optimiser works.
     free : bool
         Whether it is part of ``kernel.theta``.
     """
@@ -46,11 +46,11 @@ class Parameter:
 
     @property
     def theta(self) -> float:
-        """The value as an optimiser sees it."""
+        """The value on the scale of an optimiser."""
         return math.log(self.value) if self.transform == "log" else self.value
 
     def at(self, theta: float) -> Parameter:
-        """The same parameter with another value, given as an optimiser sees it."""
+        """The same parameter with another value, given on the scale of an optimiser."""
         return dataclasses.replace(self, value=math.exp(theta) if self.transform == "log" else float(theta))
 
     def chain(self, slope: float) -> float:
@@ -59,7 +59,7 @@ class Parameter:
 
 
 def whole_vector(name: str) -> str:
-    """``"left.length_scale"`` for ``"left.length_scale[1]"``; any other name as it is."""
+    """``"left.length_scale"`` for ``"left.length_scale[1]"``; any other name unchanged."""
     return re.sub(r"\[\d+\]$", "", name)
 
 
@@ -80,9 +80,9 @@ def number(
     ----------
     default : float, list of float or str, optional
     bounds : (float, float), default=(1e-5, 1e5)
-        Where an optimiser may look for it.
+        The range of an optimiser.
     transform : {"log", "identity"}, default="log"
-        The scale on which an optimiser sees it.
+        The scale on which an optimiser works.
     low : float, default=0.0
         The number must be above it.
     closed : bool, default=False
@@ -92,7 +92,7 @@ def number(
     optional : bool, default=False
         Whether it may be an empty list.
     rules : tuple of str, default=()
-        It may also be the name of one of these rules, by which ``kernel.with_data(X)`` takes it from the rows.
+        Names of rules that are also accepted, by which ``kernel.with_data(X)`` computes the number from the rows.
 
     Returns
     -------
@@ -139,7 +139,7 @@ def check_number(kernel: str, name: str, value: Any, info: Mapping[str, Any]) ->
 
 
 def _real_numbers(value: Any) -> np.ndarray | None:
-    """A sequence of numbers as an array; None if it is anything else."""
+    """A sequence of numbers as an array; None for anything else."""
     try:
         values = np.asarray(value)
     except ValueError:
@@ -149,12 +149,12 @@ def _real_numbers(value: Any) -> np.ndarray | None:
 
 
 def whole(kernel: str, name: str, value: Any, allowed: str, low: int = 1, high: int = 2**53) -> int:
-    """``value`` as an int of at least ``low``; ``allowed`` says in words what it may be.
+    """``value`` as an int of at least ``low``; ``allowed`` describes the allowed values.
 
     >>> whole("Spectrum", "length", 1e300, "a whole number above 0")
     Traceback (most recent call last):
         ...
-    mercer._errors.ParameterError: Spectrum: length must be at most 9007199254740992, and is 1e+300.
+    mercer._errors.ParameterError: Spectrum: length must be at most 9007199254740992, but is 1e+300.
     """
     real = isinstance(value, numbers.Real) and not isinstance(value, bool)
     # Whole numbers may be beyond all floats.
@@ -192,7 +192,7 @@ def flag(kernel: str, name: str, value: Any) -> bool:
 
 
 def positive(kernel: str, name: str, value: Any, allowed: str, high: float = math.inf) -> float:
-    """``value`` as a float above 0 and at most ``high``; ``allowed`` says in words what it may be."""
+    """``value`` as a float above 0 and at most ``high``; ``allowed`` describes the allowed values."""
     if isinstance(value, bool) or not isinstance(value, numbers.Real) or not 0 < as_float(value) <= high:
         raise ParameterError(f"{kernel}: {name} must be {allowed}, but is {short(value)}.")
     return as_float(value)

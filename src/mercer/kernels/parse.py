@@ -1,9 +1,8 @@
 """Kernel expressions as text: ``"0.5 * RBF(2.0) + Linear()"`` to a kernel, without ever running code.
 
-The text is parsed by :mod:`ast`, and the tree is walked by a table of what is allowed: numbers, strings,
-lists and tuples, None, True, False; the names of the kernels; ``+``, ``*``, ``**``; a minus sign before a
-number; ``exp(k)``; and the methods that make a kernel of a kernel. Everything else is an error that names
-its place.
+The text is parsed by :mod:`ast`, and the tree is walked by a table of allowed nodes: numbers, strings, lists and
+tuples, None, True, False; the names of the kernels; ``+``, ``*``, ``**``; a minus sign before a number; ``exp(k)``; and
+the methods that make a kernel of a kernel. Everything else raises an error that names its position.
 """
 
 from __future__ import annotations
@@ -52,7 +51,7 @@ def parse_kernel(text: str) -> Kernel:
     Raises
     ------
     KernelSyntaxError
-        With the place in the text, what stands there, and the nearest names where a name is unknown.
+        With the position in the text, the text there, and the nearest names if a name is unknown.
 
     Examples
     --------
@@ -80,7 +79,7 @@ def parse_kernel(text: str) -> Kernel:
 
 
 def kernel_names() -> dict[str, type[Kernel]]:
-    """The kernels that an expression may name; those made of another kernel are written by operators and methods.
+    """The kernels that an expression may name; those made from another kernel are written as operators and methods.
 
     >>> "RBF" in kernel_names()
     True
@@ -294,7 +293,7 @@ class _Reader:
         return named
 
     def _made(self, node: ast.expr, make: Callable[[], Any]) -> Any:
-        """What ``make`` returns; what is wrong with its values is told with the place in the text."""
+        """What ``make`` returns; errors in its values are reported with the position in the text."""
         try:
             return make()
         except (MercerError, TypeError, ValueError, OverflowError, IndexError) as error:

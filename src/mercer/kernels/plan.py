@@ -25,7 +25,7 @@ LEAST_GAIN = 3
 class Plan:
     """A kernel with the two sides of a block; ``fill`` may be called from any thread.
 
-    ``instead`` names statistics that stand in for those that the kernel asks for.
+    ``instead`` names substitutes for the statistics that the kernel uses.
     """
 
     def __init__(
@@ -66,13 +66,13 @@ class Plan:
         pairs.release()
 
     def _fill_checked(self, rows: slice, columns: slice, out: Array) -> None:
-        """Write one tile, and raise if it holds NaN or an infinity; while it is in the cache, a look costs little."""
+        """Write one tile, and raise if it holds NaN or an infinity; in the cache the check costs little."""
         with np.errstate(over="ignore", invalid="ignore"):
             self.fill(rows, columns, out)
         check_finite(out, self.kernel)
 
     def leading(self) -> Plan | None:
-        """The same with distances from leading directions, or None where that would not be much cheaper."""
+        """The same with distances from leading directions, or None if that would not be much cheaper."""
         frame = Frame(self.left.root, self.right.root)
         # Of whole rows and of distances alone: statistics of chosen columns have rows of their own.
         used = [use[1] if isinstance(use, tuple) and use[0] == () else None for use in self.kernel._uses(())]
@@ -90,9 +90,9 @@ class Plan:
             self.fill(slice(0, 1), slice(0, 1), np.empty((1, 1), self.dtype))
 
     def dense(self, out: Array | None = None, n_jobs: int | None = None, checked: bool = False) -> Array:
-        """The whole block; into ``out`` if given. What would not fit the memory budget is refused.
+        """The whole block; into ``out`` if given. A block that would not fit the memory budget raises an error.
 
-        With ``checked``, values that are NaN or infinite are an error; learners look at what they make of them.
+        With ``checked``, NaN and infinite values raise an error; learners check their results instead.
         """
         if out is None:
             n, m = self.shape
@@ -124,7 +124,7 @@ class Plan:
         """``sum_ij w_ij d k(x_i, x_j) / d theta`` for symmetric weights, which ``weigh(rows, columns, out)`` writes.
 
         It is called, from any thread, for the tiles on the diagonal and above only: the others are their mirror images.
-        The weights need never be one matrix.
+        The weights are never stored as one matrix.
         """
         if not self.symmetric:
             raise DataError("symmetric weights belong to a Gram matrix of rows with themselves.")

@@ -1,4 +1,4 @@
-"""Rows as they are given, before a kernel reads them: counted, picked, and lists of numbers made an array."""
+"""Rows as they are passed, before a kernel reads them: counting and selecting them, and lists of numbers as arrays."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from mercer._errors import DataError
 
 
 def pick(X: Any, index: slice | np.ndarray) -> Any:
-    """Rows of anything that holds some: a table, an array, a sparse matrix, a container or a list.
+    """Select rows of a table, an array, a sparse matrix, a container or a list.
 
     >>> pick(["a", "b", "c"], np.array([2, 0]))
     ['c', 'a']
@@ -23,7 +23,7 @@ def pick(X: Any, index: slice | np.ndarray) -> Any:
 
 
 def as_array(X: Any) -> Any:
-    """A list of rows of numbers as an array, which functions of the rows expect; anything else as it is."""
+    """A list of rows of numbers as an array, which functions of the rows expect; anything else unchanged."""
     if not isinstance(X, (list, tuple)) or not X or not isinstance(X[0], (list, tuple, np.ndarray)):
         return X
     try:
@@ -40,7 +40,7 @@ def as_array(X: Any) -> Any:
 
 
 def count(X: Any) -> int:
-    """The number of rows of anything that has some."""
+    """The number of rows of any container."""
     shape = getattr(X, "shape", None)
     if shape == () or not (shape or hasattr(X, "__len__")):
         raise DataError(f"X must be a table, or a sequence of rows, but is {X!r}.")

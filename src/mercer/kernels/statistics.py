@@ -1,4 +1,4 @@
-"""What kernels on vectors are functions of: inner products and distances, in tiles.
+"""The statistics of which kernels on vectors are functions: inner products and distances, in tiles.
 
 A statistic is a small hashable object. ``prepare`` turns one side into arrays (the operand), ``fill`` writes
 ``multiplier * statistic`` of a tile, ``diagonal`` gives it for the pairs ``(x_i, x_i)``, and ``pull`` contracts its
@@ -50,7 +50,7 @@ class Statistic(abc.ABC):
         """Write ``multiplier * statistic`` of all pairs into ``out``."""
 
     def largest_count(self, operand: Operand) -> int | None:
-        """Where the statistic is a whole number between 0 and a bound, the bound: a function of it is a table."""
+        """If the statistic is a whole number between 0 and a bound, the bound: a function of it is a table."""
         return None
 
     def look_up(self, left: Operand, right: Operand, table: Array, out: Array) -> None:
@@ -246,7 +246,7 @@ class _ColumnWise(Statistic):
         return (np.ascontiguousarray(self.scaled(X), dtype=dtype),)
 
     def check(self, X: np.ndarray) -> None:
-        """Raise if the statistic makes no sense on these rows."""
+        """Raise if the statistic is not defined on these rows."""
 
     def scaled(self, X: np.ndarray) -> np.ndarray:
         """The rows in the units of the statistic."""
@@ -326,7 +326,7 @@ class Intersection(_ColumnWise):
 
 @dataclass(frozen=True)
 class Agreement(_ColumnWise):
-    """The share of the columns in which ``x`` and ``z`` are equal."""
+    """The fraction of the columns in which ``x`` and ``z`` are equal."""
 
     def prepare(self, side: Rows, frame: Frame, dtype: np.dtype) -> Operand:
         # Codes are compared in full: rounded to float32, different ones may become equal.

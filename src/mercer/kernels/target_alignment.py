@@ -35,7 +35,7 @@ def alignment(K: Any, y: Any, X: Any = None, *, n_jobs: int | None = None) -> fl
     K : ndarray of shape (n, n), Gram or Kernel
         The kernel matrix, or a kernel, which needs ``X``. A lazy one is evaluated by tiles, once.
     y : array-like of shape (n,) or (n, t)
-        Targets Y. Numbers are taken as they are; labels that are no numbers become one column of zeros and ones a
+        Targets Y. Numbers are used directly; labels that are not numbers become one column of zeros and ones per
         class.
     X : array-like of shape (n, d), optional
         Rows, for a kernel.
@@ -50,8 +50,8 @@ def alignment(K: Any, y: Any, X: Any = None, *, n_jobs: int | None = None) -> fl
     Raises
     ------
     DataError, ParameterError
-        If K is not square, y has another length, there are fewer than two rows, something is not finite, or K or y is
-        constant, so that nothing is left when it is centred.
+        If K is not square, y has another length, there are fewer than two rows, an entry is not finite, or K or y
+        is constant, so that it is zero once centred.
 
     References
     ----------
@@ -88,7 +88,7 @@ def alignment(K: Any, y: Any, X: Any = None, *, n_jobs: int | None = None) -> fl
 
 
 def _source(K: Any, X: Any) -> tuple[Fill, int, DTypeLike, Kernel | None]:
-    """What fills tiles, the number of rows, the precision, and the kernel where there is one."""
+    """The function that fills tiles, the number of rows, the precision, and the kernel if there is one."""
     if isinstance(K, Kernel):
         if X is None:
             raise ParameterError(f"the alignment of {K!r} needs rows; pass X.")
@@ -146,8 +146,8 @@ def _as_numbers(Y: np.ndarray) -> Array:
 def _shift(fill: Fill, n: int, dtype: np.dtype) -> Array:
     r"""Numbers a with which :math:`K - a 1^\top - 1 a^\top`, which is the same when it is centred, has no large mean.
 
-    They are those of the first columns. Without them a wide kernel, all of whose values are near 1, would lose its
-    digits when it is centred.
+    They are those of the first columns. Without them a wide kernel, all of whose values are near 1, would lose
+    precision when it is centred.
     """
     first = slice(0, min(n, _FIRST))
     a = np.empty(n)

@@ -24,7 +24,7 @@ def edge_labels_of(joint: JointGraph, there: bool) -> NDArray[np.uint64]:
 
 
 def require_steps(what: str, things: int, steps: int) -> None:
-    """Raise unless the hashes of some things in every step fit the memory budget."""
+    """Raise unless the hashes of all steps fit the memory budget."""
     memory.require(
         _THING_BYTES * things * steps,
         f"the {what} in {steps} steps",
@@ -33,12 +33,12 @@ def require_steps(what: str, things: int, steps: int) -> None:
 
 
 def ones(ids: NDArray[np.uint64], starts: NDArray[np.int64]) -> Features:
-    """Each id counted once for every time that it is there."""
+    """Each id with the count 1 for every occurrence."""
     return Features(ids, np.ones(len(ids)), starts)
 
 
 def counted(ids: NDArray[np.uint64], starts: NDArray[np.int64]) -> Features:
-    """Each row's features with how often it has them; the ids are overwritten."""
+    """Each row's features with their counts; the ids are overwritten."""
     counts, ends = np.empty(len(ids)), np.empty_like(starts)
     # A sort takes tens of steps for each.
     threads.interruptible(count_runs, (ids, starts, counts, ends), 32.0 * len(ids))
@@ -94,7 +94,7 @@ def path_features(joint: JointGraph, levels: NDArray[np.uint64], ordered: bool) 
 def _paths_of(
     joint: JointGraph, levels: NDArray[np.uint64], ordered: bool, rows: tuple[int, int], pairs: int
 ) -> Features:
-    """Those of the graphs from one row to the other, which have at most so many pairs of nodes."""
+    """Those of the graphs from one row to the other, which have at most the given number of pairs of nodes."""
     begin, end = rows
     ids = np.empty(pairs, np.uint64)
     starts = np.zeros(end - begin + 1, np.int64)

@@ -27,35 +27,35 @@ _ROWS = 64
 
 @dataclass(frozen=True, repr=False)
 class Graphlet(FeatureKernel):
-    """``k(G, H) = sum_F count_F(G) count_F(H)`` over the graphs F of ``size`` nodes, whatever the labels.
+    """``k(G, H) = sum_F count_F(G) count_F(H)`` over the graphs F of ``size`` nodes; labels are ignored.
 
-    ``count_F(G)`` is the number of sets of nodes of G that have just the edges of F between them.
+    ``count_F(G)`` is the number of sets of nodes of G that have exactly the edges of F between them.
 
     Parameters
     ----------
     size : {3, 4, 5}, default=4
         Nodes of a graphlet.
     connected : bool, default=True
-        Whether only connected graphlets count (2, 6 or 21 of them) or all (4, 11 or 34).
+        Whether to count only connected graphlets (2, 6 or 21 of them) or all (4, 11 or 34).
     samples : int, optional
         Sets of nodes to draw from each graph at random, from which its counts are estimated; by default all are
-        counted. For all graphlets of 5 nodes there is no other way.
+        counted. All graphlets of 5 nodes can only be sampled.
     seed : int, default=0
-        For ``samples``; equal graphs are drawn from in the same way.
+        Seed of ``samples``; equal graphs get the same draws.
     tuning : tuple, optional
         Set by :meth:`fixed` and :meth:`bounded`.
 
     Raises
     ------
     ParameterError
-        If ``size`` is none of these, or if all graphlets of 5 nodes are to be counted.
+        If ``size`` is not one of these, or if all graphlets of 5 nodes are to be counted.
     DataError
-        When evaluated, if a row is no graph.
+        When evaluated, if a row is not a graph.
 
     Notes
     -----
     Shervashidze, Vishwanathan, Petri, Mehlhorn and Borgwardt (2009), "Efficient graphlet kernels for large graph
-    comparison". Connected graphlets are enumerated, and those that are not connected follow from their counts.
+    comparison". Connected graphlets are enumerated, and the counts of the others follow from theirs.
 
     Examples
     --------
@@ -156,7 +156,7 @@ def _separate(joint: JointGraph, size: int, connected: NDArray[np.float64]) -> N
     """How often each graph has each graphlet that is not connected, from how often it has the connected ones.
 
     Parts that need not be joined are counted by pairs, triples, ... of nodes and edges; those in which they are joined
-    are then taken away.
+    are then subtracted.
     """
     proper = joint.edges[joint.edges[:, 0] != joint.edges[:, 1]]
     graph = joint.graph_of_nodes()
@@ -168,7 +168,7 @@ def _separate(joint: JointGraph, size: int, connected: NDArray[np.float64]) -> N
     found = np.zeros_like(connected)
 
     def fill(wanted: tuple[int, int, int, int], each: int, pairs: NDArray[np.float64]) -> None:
-        """The graphlet of that shape, of whose parts number ``each`` there are so many in all."""
+        """The graphlet of that shape, with the given total of parts number ``each``."""
         column = int(np.flatnonzero((shapes == wanted).all(axis=1))[0])
         found[:, column] = (pairs - (connected + found) @ shapes[:, each]) / max(shapes[column, each], 1)
 

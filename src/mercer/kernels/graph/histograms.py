@@ -15,7 +15,7 @@ from mercer.kernels.graph.counting import ones
 class VertexHistogram(FeatureKernel):
     """``k(G, H) = sum_a count_a(G) count_a(H)`` over the labels ``a`` of nodes.
 
-    Nodes without labels are all alike, and unlike any that has one.
+    Nodes without labels are all equal, and differ from any node with a label.
 
     Parameters
     ----------
@@ -25,7 +25,7 @@ class VertexHistogram(FeatureKernel):
     Raises
     ------
     DataError
-        When evaluated, if a row is no graph.
+        When evaluated, if a row is not a graph.
 
     Notes
     -----
@@ -48,7 +48,7 @@ class VertexHistogram(FeatureKernel):
 class EdgeHistogram(FeatureKernel):
     """``k(G, H) = sum_a count_a(G) count_a(H)`` over the labels ``a`` of edges, each edge counted once.
 
-    Edges without labels are all alike, and unlike any that has one.
+    Edges without labels are all equal, and differ from any edge with a label.
 
     Parameters
     ----------
@@ -58,7 +58,7 @@ class EdgeHistogram(FeatureKernel):
     Raises
     ------
     DataError
-        When evaluated, if a row is no graph.
+        When evaluated, if a row is not a graph.
 
     Notes
     -----

@@ -1,4 +1,4 @@
-"""Graphs compared by what their nodes hold as it spreads to their neighbours."""
+"""Graphs compared by attributes or labels that propagate from each node to its neighbours."""
 
 from __future__ import annotations
 
@@ -31,38 +31,39 @@ _LARGEST_SEED = 2**63 - 1
 class Propagation(FeatureKernel):
     """``k(G, H) = sum_{t=0}^{iterations} sum_{u in G} sum_{v in H} [bin_t(u) = bin_t(v)]``.
 
-    In each step every node takes the mean over its neighbours of what they hold: their attributes, or how their labels
-    are distributed. What a node holds at step t falls into a bin of a random projection,
-    ``floor((<w_t, x> + b_t) / bin_width)``, so that nodes that hold nearly the same are likely to share it.
+    In each step the value of every node becomes the mean of the values of its neighbours: their attributes, or the
+    distribution of their labels. The value of a node at step t falls into a bin of a random projection,
+    ``floor((<w_t, x> + b_t) / bin_width)``, so that nodes with nearly equal values are likely to share it.
 
     Parameters
     ----------
     bin_width : float, default=1.0
         In the units of the attributes; shares of labels are from 0 to 1.
     iterations : int, default=5
-        Steps; 0 compares what the nodes hold at first.
+        Number of steps; 0 compares the initial values.
     source : {"attributes", "labels", "both"}, default="attributes"
-        What nodes hold; with "both" two bins must agree.
+        The values of the nodes; with "both", two bins must agree.
     distance : {"l1", "l2"}, default="l1"
-        Between what nodes hold, which decides how likely they share a bin: w_t has Cauchy or normal entries.
+        The distance between values that determines how likely they share a bin: w_t has Cauchy or normal entries.
     seed : int, default=0
-        Of the random numbers, which are the same for all rows and on all machines.
+        Seed of the random numbers, which are the same for all rows and on all machines.
     tuning : tuple, optional
         Set by :meth:`fixed` and :meth:`bounded`.
 
     Raises
     ------
     ParameterError
-        If a parameter is none of these.
+        If a parameter is not one of these.
     DataError
-        When evaluated, if a row is no graph, or has no attributes, or not as many as others, or too large ones.
+        When evaluated, if a row is not a graph, or has no attributes, a different number of them than others, or too
+        large ones.
     MemoryBudgetError
         When evaluated, if there are too many nodes and iterations.
 
     Notes
     -----
     Neumann, Garnett, Bauckhage and Kersting (2016), "Propagation kernels: efficient graph kernels from propagated
-    information". A node without neighbours keeps what it holds.
+    information". A node without neighbours keeps its value.
 
     Examples
     --------
@@ -138,7 +139,7 @@ class Propagation(FeatureKernel):
         return join_each(hashes[0], hashes[1:])[0]
 
     def _join_bins(self, values: NDArray[np.float64], number: int, out: NDArray[np.uint64]) -> None:
-        """Join the bins of the values to what nodes are told apart by."""
+        """Add the bins of the values to the ids of the nodes."""
         shift = float(self._hash(-1 - number) >> np.uint64(12)) / 2.0**52
         with np.errstate(over="ignore"):
             bins = np.clip(np.floor(values / self.bin_width + shift), -_FAR, _FAR).astype(np.int64)

@@ -52,27 +52,27 @@ class _Steps(NamedTuple):
 
 @dataclass(frozen=True, repr=False)
 class RandomWalk(PairKernel):
-    """``k(G, H) = sum_l decay^l c_l(G, H)``, where c_l counts pairs of walks of l edges that look alike.
+    """``k(G, H) = sum_l decay^l c_l(G, H)``, where c_l counts pairs of matching walks of l edges.
 
-    Two walks do if their nodes have equal labels, one by one, and their edges have. They are the walks in the direct
-    product of the graphs, with adjacency matrix W: ``k(G, H) = 1' (I - decay W)^-1 1``.
+    Two walks match if their nodes have equal labels, one by one, and so do their edges. They are the walks in the
+    direct product of the graphs, with adjacency matrix W: ``k(G, H) = 1' (I - decay W)^-1 1``.
 
     Parameters
     ----------
     decay : float, default=0.05
-        What each edge of a walk counts; small enough that the sum is finite: below ``1 / r^2`` it is, for graphs whose
-        adjacency matrices have eigenvalues of at most r. The largest degree is such an r.
+        The weight of each edge of a walk, small enough that the sum is finite: it is if ``decay < 1 / r^2``,
+        for graphs whose adjacency matrices have eigenvalues of at most r. The largest degree is one such r.
     edge_labels : bool, default=True
-        Whether labels of edges count where there are some.
+        Whether to compare the labels of edges, if there are any.
     tuning : tuple, optional
         Set by :meth:`fixed` and :meth:`bounded`.
 
     Raises
     ------
     ParameterError
-        If ``decay`` is no number above 0.
+        If ``decay`` is not a number above 0.
     DataError
-        When evaluated, if a row is no graph.
+        When evaluated, if a row is not a graph.
     NumericalError
         When evaluated, if the sum over walks is infinite for two rows, with a decay for which it is finite.
 

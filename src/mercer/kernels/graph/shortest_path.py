@@ -24,19 +24,20 @@ class ShortestPath(FeatureKernel):
     Parameters
     ----------
     labels : bool, default=True
-        Whether the labels of the two ends count, or the length alone.
+        Whether to compare the labels of the two ends, or the length alone.
     ordered : bool, default=True
-        Whether ``(u, v)`` and ``(v, u)`` are two pairs. Otherwise they are one, and agree with another where either of
-        them does. A path between labels that differ then weighs as much as one between equal labels, and not half.
+        Whether ``(u, v)`` and ``(v, u)`` are two pairs. Otherwise they are one pair, which agrees with another if
+        either of them does. A path between labels that differ then weighs as much as one between equal labels, and not
+        half.
     tuning : tuple, optional
         Set by :meth:`fixed` and :meth:`bounded`.
 
     Raises
     ------
     ParameterError
-        If ``labels`` or ``ordered`` is no bool.
+        If ``labels`` or ``ordered`` is not a bool.
     DataError
-        When evaluated, if a row is no graph.
+        When evaluated, if a row is not a graph.
 
     Notes
     -----

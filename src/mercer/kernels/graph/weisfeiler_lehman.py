@@ -1,4 +1,4 @@
-"""Graphs compared by labels that take in the neighbourhood, step by step."""
+"""Graphs compared by labels that describe growing neighbourhoods of each node."""
 
 from __future__ import annotations
 
@@ -28,26 +28,26 @@ class WeisfeilerLehman(FeatureKernel):
     Parameters
     ----------
     iterations : int, default=5
-        Steps of refinement; 0 leaves the labels as they are.
+        Steps of refinement; 0 uses the labels themselves.
     base : {"subtree", "edge", "shortest-path"}, default="subtree"
         What is compared at each step: the labels of nodes; the edges, by the labels of their ends and their own; or the
         shortest paths, as in :class:`ShortestPath`.
     edge_labels : bool, default=True
-        Whether labels of edges count where there are some.
+        Whether to compare the labels of edges, if there are any.
     tuning : tuple, optional
         Set by :meth:`fixed` and :meth:`bounded`.
 
     Raises
     ------
     ParameterError
-        If ``iterations`` is no whole number of at least 0, or ``base`` is none of these.
+        If ``iterations`` is not a whole number of at least 0, or ``base`` is not one of these.
     DataError
-        When evaluated, if a row is no graph.
+        When evaluated, if a row is not a graph.
 
     Notes
     -----
     Shervashidze, Schweitzer, van Leeuwen, Mehlhorn and Borgwardt (2011), "Weisfeiler-Lehman graph kernels". Labels are
-    told apart by hashes of 64 bits: two of a million different ones collide with a probability of 3e-8.
+    identified by hashes of 64 bits: two of a million different ones collide with a probability of 3e-8.
 
     Examples
     --------

@@ -23,24 +23,24 @@ from mercer.kernels.vector.stationary import RBF
 class ConvolutionalPatches(MeanKernel):
     """``k(x, z) = mean_{p, q} exp(-|x[p] - z[q]|^2 / (2 length_scale^2))`` over all patches p of x and q of z.
 
-    A patch is a square of ``size`` times ``size`` pixels that lies within the image, with all channels. Images may be
-    of unequal sizes; where a pattern stands in an image makes no difference.
+    A patch is a square of ``size`` times ``size`` pixels that lies within the image, with all channels. Images may
+    differ in size; the position of a pattern in an image makes no difference.
 
     Parameters
     ----------
     size : int, default=3
         Pixels on a side of a patch.
     length_scale : float, default=1.0
-        Distance at which two patches are unlike; pixels of bytes are from 0 to 1.
+        Distance at which two patches differ; pixels of bytes are scaled to 0 to 1.
     tuning : tuple, optional
         Set by :meth:`fixed` and :meth:`bounded`.
 
     Raises
     ------
     ParameterError
-        If ``size`` is no whole number above 0.
+        If ``size`` is not a whole number above 0.
     DataError
-        When evaluated, if a row is no image, is smaller than a patch, or has another number of channels.
+        When evaluated, if a row is not an image, is smaller than a patch, or has another number of channels.
 
     Notes
     -----

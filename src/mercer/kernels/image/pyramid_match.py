@@ -1,4 +1,4 @@
-"""Sets of descriptors compared by the matches that ever wider grids find."""
+"""Sets of descriptors compared by their matches in grids of increasing width."""
 
 from __future__ import annotations
 
@@ -45,16 +45,17 @@ class PyramidMatch(FeatureKernel):
     Raises
     ------
     ParameterError
-        If ``side`` is not above 0, or ``levels`` no such number.
+        If ``side`` is not above 0, or ``levels`` is out of its range.
     DataError
-        When evaluated, if a row is no set of vectors, or vectors are of unlike lengths or too far from 0.
+        When evaluated, if a row is not a set of vectors, or vectors are of different lengths or too far from 0.
     MemoryBudgetError
         When evaluated, if there are too many vectors and levels.
 
     Notes
     -----
     Grauman and Darrell (2007), "The pyramid match kernel: efficient learning with sets of features", equation 8, with
-    grids that begin at 0. ``.normalized()`` takes away the size of the sets. Cells are told apart by hashes of 64 bits.
+    grids that begin at 0. ``.normalized()`` removes the effect of the sizes of the sets. Cells are identified by hashes
+    of 64 bits.
 
     Examples
     --------
@@ -120,7 +121,7 @@ class PyramidMatch(FeatureKernel):
 
 
 def _hashed(cells: np.ndarray, level: int, owners: np.ndarray) -> np.ndarray:
-    """A hash of the level, the cell of each vector and how many vectors of its set stand before it in there."""
+    """A hash of the level, the cell of each vector and the number of earlier vectors of its set in that cell."""
     places = np.full(len(cells), level, np.uint64)
     for column in cells.T:
         places = join_all(places, np.ascontiguousarray(column).astype(np.uint64))

@@ -1,4 +1,4 @@
-"""Images compared by histograms of ever smaller parts of them."""
+"""Images compared by histograms of smaller and smaller parts."""
 
 from __future__ import annotations
 
@@ -38,21 +38,21 @@ class SpatialPyramid(ObjectKernel):
     bins : int, default=16
         Bins of a histogram, of equal width.
     values : (float, float), default=(0.0, 1.0)
-        The range that the bins divide; pixels of bytes are from 0 to 1.
+        The range that the bins divide; pixels of bytes are scaled to 0 to 1.
     tuning : tuple, optional
         Set by :meth:`fixed` and :meth:`bounded`.
 
     Raises
     ------
     ParameterError
-        If ``levels`` or ``bins`` is no such number, or ``values`` is no range.
+        If ``levels`` or ``bins`` is out of its range, or ``values`` is not a range.
     DataError
-        When evaluated, if a row is no image, has another number of channels, or has values out of the range.
+        When evaluated, if a row is not an image, has another number of channels, or has values outside the range.
 
     Notes
     -----
     Lazebnik, Schmid and Ponce (2006), "Beyond bags of features: spatial pyramid matching for recognizing natural scene
-    categories", equation 3, with histograms of the pixels in the place of those of words.
+    categories", equation 3, with histograms of pixels instead of words.
 
     Examples
     --------

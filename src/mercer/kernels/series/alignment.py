@@ -40,7 +40,7 @@ class _WithSelf(NamedTuple):
 
 @dataclass(frozen=True, repr=False)
 class _Alignment(PairKernel):
-    """What both forms share: sums over alignments in the scale of the normalised kernel, where they are at most 1."""
+    """The common part: sums over alignments in the scale of the normalised kernel, where they are at most 1."""
 
     sigma: float | str = number("median", rules=("median",))
     triangular: int = 0
@@ -110,8 +110,8 @@ class GlobalAlignment(_Alignment):
     ----------
     sigma : float or "median", default="median"
         In the units of the values. ``"median"`` is the median distance between points of the series times the square
-        root of the median length (Cuturi 2011), of the rows that a learner is fitted on, or of those that are given
-        to ``with_data``. Widths of 0.1 to 10 times as much are worth a trial.
+        root of the median length (Cuturi 2011), of the training rows of a learner, or of the rows passed to
+        ``with_data``. Widths of 0.1 to 10 times this value are worth trying.
     triangular : int, default=0
         ``w(d) = max(0, 1 - |d| / triangular)``: points further apart in time are not aligned, and series whose lengths
         differ by as much have the value 0. With 0, ``w = 1``.
@@ -121,21 +121,21 @@ class GlobalAlignment(_Alignment):
     Raises
     ------
     ParameterError
-        If ``sigma`` is not above 0, or ``triangular`` is no whole number from 0 on. When evaluated, if ``sigma`` is
-        still ``"median"``.
+        If ``sigma`` is not above 0, or ``triangular`` is not a whole number of at least 0. When evaluated, if
+        ``sigma`` is still ``"median"``.
     DataError
-        When evaluated, if a row is no series, or the numbers of channels differ.
+        When evaluated, if a row is not a series, or the numbers of channels differ.
     KernelValueError
-        When evaluated, if a value is beyond float64, as it can be from 400 times on; ``.normalized()`` never is,
-        whatever the lengths and the scales of the series.
+        When evaluated, if a value overflows float64, which is possible from 400 times on; ``.normalized()`` never
+        overflows, for any lengths and scales of the series.
 
     Notes
     -----
     Cuturi, Vert, Birkenes and Matsui (2007), "A kernel for time series based on global alignments"; Cuturi (2011),
-    "Fast global alignment kernels": ``k / (1 + k) = g / 2`` is positive, so that the kernel is.
+    "Fast global alignment kernels": ``k / (1 + k) = g / 2`` is positive, and therefore so is the kernel.
 
-    Its values span hundreds of orders of magnitude, and the diagonal dominates: learners want the normalised form,
-    whose sums are carried in its own scale. Values below ``1e-300 sqrt(k(x, x) k(z, z))`` are 0.
+    Its values span hundreds of orders of magnitude, and the diagonal dominates: learners work better with the
+    normalised form, whose sums are computed in its own scale. Values below ``1e-300 sqrt(k(x, x) k(z, z))`` are 0.
 
     Examples
     --------

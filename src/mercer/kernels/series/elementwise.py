@@ -24,7 +24,7 @@ class Elementwise(Unary, ObjectKernel):
     """``kernel(vec(x), vec(z))`` for series x and z of one length, whose values at equal times are compared.
 
     ``vec`` writes the channels of a series (T, c) one time after the other: T c columns for ``kernel``. It is the
-    plainest kernel on series, beside others in sums and products and in columns of mixed tables.
+    simplest kernel on series, for use in sums and products with others and in columns of mixed tables.
 
     Parameters
     ----------
@@ -36,15 +36,15 @@ class Elementwise(Unary, ObjectKernel):
     Raises
     ------
     ParameterError
-        If ``kernel`` is no kernel on vectors.
+        If ``kernel`` is not a kernel on vectors.
     DataError
-        When evaluated, if series differ in length, or a row is no series.
+        When evaluated, if series differ in length, or a row is not a series.
 
     Notes
     -----
-    With an RBF kernel it is a function of the Euclidean distance, the plainest of the measures compared by Bagnall et
-    al. (2017), "The great time series classification bake off". Out of step by a little, equal series seem far apart
-    to it; see ``GlobalAlignment`` for these.
+    With an RBF kernel it is a function of the Euclidean distance, the simplest of the measures compared by Bagnall et
+    al. (2017), "The great time series classification bake off". It assigns a large distance to equal series that are
+    slightly out of step; use ``GlobalAlignment`` for these.
 
     Examples
     --------

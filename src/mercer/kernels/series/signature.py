@@ -41,27 +41,27 @@ class Signature(PairKernel):
 
     ``S_w(x)`` is the iterated integral ``int_{t_1 < ... < t_k} dx_{w_1}(t_1) ... dx_{w_k}(t_k)`` along the path in
     straight lines through the points of x; that of the empty word is 1. It depends on the shape of the path, and not on
-    where it begins or on how fast it is gone through: a value that is repeated changes nothing.
+    its starting point or on its speed: a repeated value changes nothing.
 
     Parameters
     ----------
     level : int, default=3
         Length of the longest word. There are about ``channels^level`` words, and each series takes a number for each.
     scale : float, default=1.0
-        What the values are multiplied by. Paths should then be of size near one: words of length k are of size
+        The factor of the values. Paths should then be of size near one: words of length k are of size
         ``(length of the path)^k / k!``.
     time : float, default=0.0
-        The time, from 0 at the first point to ``time`` at the last, is one more channel. A path in one channel has no
-        shape without it: its words depend on its two ends only. With 0 there is none.
+        The time, from 0 at the first point to ``time`` at the last, is an additional channel. Without it a path in one
+        channel has no shape: its words depend on its two ends only. With 0 there is no such channel.
     tuning : tuple, optional
         Set by :meth:`fixed` and :meth:`bounded`.
 
     Raises
     ------
     ParameterError
-        If ``level`` is no whole number above 0, ``scale`` is not above 0, or ``time`` is below 0.
+        If ``level`` is not a whole number above 0, ``scale`` is not above 0, or ``time`` is below 0.
     DataError
-        When evaluated, if a row is no series, or the numbers of channels differ.
+        When evaluated, if a row is not a series, or the numbers of channels differ.
     MemoryBudgetError
         When evaluated, if there are too many words.
     KernelValueError
@@ -182,18 +182,18 @@ class SignaturePDE(PairKernel):
 
     It is the last value of the solution of ``d^2 k / ds dt = scale^2 <x'(s), z'(t)> k`` with 1 on both axes. With
     ``length_scale`` the paths go through the feature space of a Gaussian, straight from point to point. For paths in
-    straight lines the solution is a power series in every cell, and is found to rounding.
+    straight lines the solution is a power series in every cell, and is computed to rounding.
 
     Parameters
     ----------
     scale : float, default=1.0
-        What the values are multiplied by; with ``length_scale``, the features.
+        The factor of the values or, with ``length_scale``, of the features.
     length_scale : float or "median", default=0.0
         That of the Gaussian ``exp(-|x_i - z_j|^2 / (2 length_scale^2))`` between points, with 0 the points themselves.
-        ``"median"`` is the median distance between points of the series, without the time, of the rows that a learner
-        is fitted on, or of those that are given to ``with_data``.
+        ``"median"`` is the median distance between points of the series, without the time, of the training rows of a
+        learner, or of the rows passed to ``with_data``.
     time : float, default=0.0
-        The time, from 0 to ``time``, is one more channel; see :class:`Signature`. With 0 there is none.
+        The time, from 0 to ``time``, is an additional channel; see :class:`Signature`. With 0 there is no such channel.
     tuning : tuple, optional
         Set by :meth:`fixed` and :meth:`bounded`.
 
@@ -202,17 +202,17 @@ class SignaturePDE(PairKernel):
     ParameterError
         If ``scale`` is not above 0, or ``length_scale`` or ``time`` is below 0.
     DataError
-        When evaluated, if a row is no series, or the numbers of channels differ.
+        When evaluated, if a row is not a series, or the numbers of channels differ.
     KernelValueError
         When evaluated, if a path has a step longer than 40: values grow like the exponential of the lengths of paths,
-        so that these should be scaled to near one.
+        which should therefore be scaled to near one.
 
     Notes
     -----
     Salvi, Cass, Foster, Lyons and Yang (2021), "The signature kernel is the solution of a Goursat PDE".
     Their finite differences are not used: with pieces cut into up to eight, Gram matrices had negative eigenvalues
-    of the size of the largest. The equation itself magnifies rounding where a path goes far and comes back: at a
-    length of 30, to 1e-4 of the value.
+    of the size of the largest. The equation itself magnifies rounding for a path that goes far and returns: to 1e-4
+    of the value at a length of 30.
 
     Examples
     --------

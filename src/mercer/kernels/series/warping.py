@@ -23,13 +23,13 @@ class DynamicTimeWarping(PairKernel):
     """``k(x, z) = -dtw(x, z)^exponent`` with ``dtw(x, z)^2 = min over alignments of sum |x_i - z_j|^2``: indefinite.
 
     ``exp(gamma * DynamicTimeWarping(exponent=2))`` is ``exp(-gamma dtw^2)``, which is indefinite as well: learners
-    then warn (``allow_indefinite``). For nearest neighbours by this distance no more is needed than the kernel itself.
+    then warn (``allow_indefinite``). For nearest neighbours by this distance the kernel itself is enough.
 
     Parameters
     ----------
     window : int, optional
-        Only points whose times differ by at most so much are aligned; where series are of different lengths, the band
-        is wider by the difference of the lengths, on one side. Default: any.
+        Only points whose times differ by at most this much are aligned; if the lengths of two series differ, the
+        band is wider by their difference, on one side. By default there is no limit.
     exponent : float, default=1.0
         Above 0.
     tuning : tuple, optional
@@ -38,9 +38,9 @@ class DynamicTimeWarping(PairKernel):
     Raises
     ------
     ParameterError
-        If ``window`` is no whole number from 0 on, or ``exponent`` not above 0.
+        If ``window`` is not a whole number of at least 0, or ``exponent`` not above 0.
     DataError
-        When evaluated, if a row is no series, or the numbers of channels differ.
+        When evaluated, if a row is not a series, or the numbers of channels differ.
 
     Notes
     -----

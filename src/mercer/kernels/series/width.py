@@ -1,4 +1,4 @@
-"""Widths of kernels on series that are taken from the data: the median rule."""
+"""Data-dependent widths of kernels on series: the median rule."""
 
 from __future__ import annotations
 

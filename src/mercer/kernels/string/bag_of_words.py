@@ -67,28 +67,30 @@ class WordWeights:
 class BagOfWords(FeatureKernel):
     r"""``k(x, z) = sum_w idf_w^2 count_w(x) count_w(z)`` over words ``w``.
 
-    The words of a text are what ``pattern`` finds; those of a sequence of tokens are the tokens. Divide by the lengths
-    of the texts with ``.normalized()``: ``BagOfWords.tf_idf(texts).normalized()`` is the product of the rows that
-    scikit-learn's ``TfidfVectorizer`` makes.
+    The words of a text are the matches of ``pattern``; those of a sequence of tokens are the tokens. Divide by the
+    lengths of the texts with ``.normalized()``: ``BagOfWords.tf_idf(texts).normalized()`` is the product of the rows
+    that scikit-learn's ``TfidfVectorizer`` makes.
 
     Parameters
     ----------
     pattern : str, default=r"\b\w\w+\b"
-        A regular expression for a word, with one group at most.
+        A regular expression for a word, with at most one group.
     lowercase : bool, default=True
-        Whether texts are read in lower case. Tokens stay as they are.
+        Whether texts are read in lower case. Tokens are not changed.
     idf : list of (word, weight), or mapping, optional
-        What each word counts, at least 0; words that are not there count nothing. Without it each counts 1. Made from
-        documents by :meth:`tf_idf`: the weights belong to the kernel, so that new texts are compared as the first.
+        The weight of each word, at least 0; missing words have the weight 0. By default every weight is 1.
+        :meth:`tf_idf` computes the weights from documents; they belong to the kernel, so new texts are compared with
+        the same weights.
     tuning : tuple, optional
         Set by :meth:`fixed` and :meth:`bounded`.
 
     Raises
     ------
     ParameterError
-        If ``pattern`` is no regular expression of one group at most, or ``idf`` no list of words with weights.
+        If ``pattern`` is not a regular expression with at most one group, or ``idf`` is not a list of words with
+        weights.
     DataError
-        When evaluated, if a row is no string.
+        When evaluated, if a row is not a string.
 
     Notes
     -----
@@ -121,12 +123,12 @@ class BagOfWords(FeatureKernel):
     def tf_idf(cls, X: Any, pattern: str = _WORDS, lowercase: bool = True) -> BagOfWords:
         r"""The kernel with ``idf_w = ln((1 + n) / (1 + n_w)) + 1``, where ``n_w`` of the ``n`` documents ``X`` have w.
 
-        These are the weights of scikit-learn's ``TfidfVectorizer``. Words that no document has count nothing.
+        These are the weights of scikit-learn's ``TfidfVectorizer``. Words that occur in no document have the weight 0.
 
         Parameters
         ----------
         X : sequence of n strings
-            The documents, most often those that a model is then fitted to.
+            The documents, usually the training rows.
         pattern : str, default=r"\b\w\w+\b"
         lowercase : bool, default=True
 
@@ -137,7 +139,7 @@ class BagOfWords(FeatureKernel):
         Raises
         ------
         DataError
-            If ``X`` holds what is no string.
+            If ``X`` holds anything other than strings.
 
         Examples
         --------

@@ -1,4 +1,4 @@
-"""Strings compared by how many changes make the one of the other."""
+"""Strings compared by the number of edits that turn one into the other."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from mercer.loops.edits import edit_distances
 class EditDistance(PairKernel):
     """``k(x, z) = exp(-gamma d(x, z))`` with the edit distance d of Levenshtein.
 
-    ``d`` is the smallest number of symbols that are put in, left out or changed to make z of x.
+    ``d`` is the smallest number of insertions, deletions and substitutions of symbols that turn x into z.
 
     Parameters
     ----------
@@ -37,14 +37,15 @@ class EditDistance(PairKernel):
     ParameterError
         If ``gamma`` is not above 0.
     DataError
-        When evaluated, if a row is no string.
+        When evaluated, if a row is not a string.
 
     Notes
     -----
-    The distance is no squared distance of points in any space, so that the kernel is indefinite for small ``gamma``
-    (Cortes, Haffner and Mohri, 2004, "Rational kernels: theory and algorithms"): see ``mercer.validity`` for what can
-    be done. As a kernel it is that of Li and Jiang (2005), "A class of edit kernels for SVMs to predict translation
-    initiation sites in eukaryotic mRNAs". A pair takes ``len(x) * len(z) / 64`` steps.
+    The distance is not a squared distance of points in any space, so the kernel is indefinite for small ``gamma``
+    (Cortes, Haffner and Mohri, 2004, "Rational kernels: theory and algorithms"): see ``mercer.validity`` for remedies.
+    The kernel is that of Li and Jiang (2005), "A class of edit kernels for SVMs to predict translation initiation sites
+    in eukaryotic mRNAs". A pair takes
+    ``len(x) * len(z) / 64`` steps.
 
     Examples
     --------

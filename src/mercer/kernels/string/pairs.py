@@ -1,4 +1,4 @@
-"""How much there is to compare."""
+"""Sizes of string comparisons."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def symbols(side: Packed) -> float:
 
 
 def longest(side: Packed) -> int:
-    """The symbols of the longest string of one side, at least 1: there is nothing to look for beyond.
+    """The symbols of the longest string of one side, at least 1: longer substrings do not occur.
 
     >>> longest(Packed((np.arange(5), np.array([0, 2, 5])), np.arange(2)))
     3

@@ -27,7 +27,7 @@ _MOST_LENGTHS = 10**6
 class Spectrum(FeatureKernel):
     """``k(x, z) = sum_u count_u(x) count_u(z)`` over all strings ``u`` of ``length`` symbols.
 
-    Strings that are shorter have no features, so that the kernel is 0 there.
+    Shorter strings have no features, so the kernel is 0 there.
 
     Parameters
     ----------
@@ -39,14 +39,14 @@ class Spectrum(FeatureKernel):
     Raises
     ------
     ParameterError
-        If ``length`` is no whole number above 0.
+        If ``length`` is not a whole number above 0.
     DataError
-        When evaluated, if a row is no string.
+        When evaluated, if a row is not a string.
 
     Notes
     -----
     Leslie, Eskin and Noble (2002), "The spectrum kernel: a string kernel for SVM protein classification". Substrings
-    are told apart by hashes of 64 bits: two of a million different ones collide with a probability of 3e-8.
+    are identified by hashes of 64 bits: two of a million different ones collide with a probability of 3e-8.
 
     Examples
     --------
@@ -78,19 +78,20 @@ class BlendedSpectrum(FeatureKernel):
     length : int, default=3
         Symbols in the longest substring.
     decay : float, default=1.0
-        What each symbol of a substring counts.
+        The weight of each symbol of a substring.
     weights : list of float, default=()
-        The weight ``w_l`` of each length from 1 to ``length``, at least 0; tunable where above. Without them all are
-        1. Weights and ``decay`` can stand for each other: to learn weights, fix the other with ``.fixed("decay")``.
+        The weight ``w_l`` of each length from 1 to ``length``, at least 0; positive ones are tunable. By default all
+        are 1. Weights and ``decay`` are redundant: to learn weights, fix the other with ``.fixed("decay")``.
     tuning : tuple, optional
         Set by :meth:`fixed` and :meth:`bounded`.
 
     Raises
     ------
     ParameterError
-        If ``length`` is no whole number above 0, ``decay`` not above 0, or ``weights`` are not one a length.
+        If ``length`` is not a whole number above 0, ``decay`` not above 0, or ``weights`` does not have one entry per
+        length.
     DataError
-        When evaluated, if a row is no string.
+        When evaluated, if a row is not a string.
 
     Notes
     -----

@@ -30,19 +30,20 @@ class Subsequence(PairKernel):
     length : int, default=4
         Symbols in the longest subsequence.
     decay : float, default=0.5
-        What each symbol that is spanned counts.
+        The weight of each spanned symbol.
     weights : list of float, default=()
-        The weight ``w_l`` of each length from 1 to ``length``, at least 0; tunable where above. Without them all are
-        1. ``[0, 0, 1]`` is the kernel of Lodhi et al. for subsequences of three symbols alone.
+        The weight ``w_l`` of each length from 1 to ``length``, at least 0; positive ones are tunable. By default all
+        are 1. ``[0, 0, 1]`` is the kernel of Lodhi et al. for subsequences of three symbols alone.
     tuning : tuple, optional
         Set by :meth:`fixed` and :meth:`bounded`.
 
     Raises
     ------
     ParameterError
-        If ``length`` is no whole number above 0, ``decay`` not above 0, or ``weights`` are not one a length.
+        If ``length`` is not a whole number above 0, ``decay`` not above 0, or ``weights`` does not have one entry per
+        length.
     DataError
-        When evaluated, if a row is no string.
+        When evaluated, if a row is not a string.
 
     Notes
     -----
@@ -72,7 +73,7 @@ class Subsequence(PairKernel):
         return objects.codes()
 
     def _weights(self, left: Packed, right: Packed) -> Array:
-        """Of the lengths that both sides have: ``length`` may be far beyond all strings."""
+        """The weights of the lengths that occur on both sides: ``length`` may be far beyond all strings."""
         count = min(self.length, longest(left), longest(right))
         return np.array(self.weights[:count]) if self.weights else np.ones(count)
 
@@ -102,7 +103,7 @@ class Subsequence(PairKernel):
 
 
 def _by_length(rows: Packed) -> np.ndarray:
-    """The rows from short to long: those that are compared at once are then about as long."""
+    """The rows from short to long, so that rows of similar length are compared together."""
     starts = rows.store[1]
     order: np.ndarray = np.argsort(starts[rows.index + 1] - starts[rows.index], kind="stable")
     return order

@@ -1,4 +1,4 @@
-"""Strings of which places correspond, compared by what they share at the same places."""
+"""Strings whose positions correspond, compared by what they share at the same positions."""
 
 from __future__ import annotations
 
@@ -22,20 +22,20 @@ from mercer.loops.windows import degree_slopes, degrees
 
 @dataclass(frozen=True, repr=False)
 class WeightedDegree(PairKernel):
-    """``k(x, z) = sum_l w_l sum_i [x[i:i+l] == z[i:i+l]]``: substrings that are at the same places of both strings.
+    """``k(x, z) = sum_l w_l sum_i [x[i:i+l] == z[i:i+l]]``: substrings at the same positions of both strings.
 
-    The first sum is over ``l = 1, ..., degree``. With a ``shift``, substrings at places that differ by
-    ``s = 1, ..., shift`` count ``1 / (2 (s + 1))`` as much. Of strings of unequal lengths the end of the longer one
-    has no place in the other.
+    The first sum is over ``l = 1, ..., degree``. With a ``shift``, substrings at positions that differ by
+    ``s = 1, ..., shift`` have ``1 / (2 (s + 1))`` times the weight. If the lengths differ, the end of the longer string
+    has no counterpart.
 
     Parameters
     ----------
     degree : int, default=5
         Symbols in the longest substring.
     shift : int, default=0
-        By how many places substrings may be apart.
+        The largest difference of the positions.
     weights : list of float, default=()
-        The weight ``w_l`` of each length from 1 to ``degree``, at least 0; tunable where above. Without them
+        The weight ``w_l`` of each length from 1 to ``degree``, at least 0; positive ones are tunable. By default
         ``w_l = 2 (degree - l + 1) / (degree (degree + 1))``, which is fixed.
     tuning : tuple, optional
         Set by :meth:`fixed` and :meth:`bounded`.
@@ -43,15 +43,16 @@ class WeightedDegree(PairKernel):
     Raises
     ------
     ParameterError
-        If ``degree`` is no whole number above 0, ``shift`` none from 0, or ``weights`` are not one a length.
+        If ``degree`` is not a whole number above 0, ``shift`` is not a whole number of at least 0, or ``weights`` does
+        not have one entry per length.
     DataError
-        When evaluated, if a row is no string.
+        When evaluated, if a row is not a string.
 
     Notes
     -----
     Sonnenburg, Raetsch and Schoelkopf (2005), "Large scale genomic sequence SVM classifiers"; with shifts Raetsch,
     Sonnenburg and Schoelkopf (2005), "RASE: recognition of alternatively spliced exons in C. elegans". It is positive
-    semi-definite with shifts, too, since ``1/2 + sum_{s=1..n} cos(s t) / (s + 1) >= 0`` for every n and t (Rogosinski
+    semi-definite also with shifts, since ``1/2 + sum_{s=1..n} cos(s t) / (s + 1) >= 0`` for every n and t (Rogosinski
     and Szegoe, 1928).
 
     Examples
@@ -83,14 +84,14 @@ class WeightedDegree(PairKernel):
         return narrow(objects)
 
     def _weights(self, left: Packed, right: Packed) -> Array:
-        """Of the lengths that both sides have: ``degree`` may be far beyond all strings."""
+        """The weights of the lengths that occur on both sides: ``degree`` may be far beyond all strings."""
         count, degree = min(self.degree, longest(left), longest(right)), self.degree
         if self.weights:
             return np.array(self.weights[:count])
         return 2.0 * (degree - np.arange(count)) / (float(degree) * (degree + 1))
 
     def _shift(self, left: Packed, right: Packed) -> int:
-        """As far as strings overlap."""
+        """The largest shift at which the strings overlap."""
         return min(self.shift, max(longest(left), longest(right)))
 
     def _steps(self, left: Packed, right: Packed) -> float:

@@ -1,4 +1,4 @@
-"""Weights of the lengths of what strings share."""
+"""Weights of the lengths of common substrings."""
 
 from __future__ import annotations
 

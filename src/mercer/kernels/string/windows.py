@@ -60,7 +60,7 @@ class _Windows(PairKernel):
 
     @abc.abstractmethod
     def _table(self) -> list[int]:
-        """What a pair of windows counts, from the fewest agreements where that is not 0 to all."""
+        """The contribution of a pair of windows, from the fewest agreements where it is not 0 to all."""
 
     def _packing(self) -> Hashable:
         return "narrow"
@@ -86,26 +86,26 @@ class _Windows(PairKernel):
 
 @dataclass(frozen=True, repr=False)
 class GappyKmers(_Windows):
-    """``k(x, z) = sum_P sum_u count_{u,P}(x) count_{u,P}(z)`` over windows of which ``wildcards`` places may differ.
+    """``k(x, z) = sum_P sum_u count_{u,P}(x) count_{u,P}(z)`` over windows in which ``wildcards`` positions may differ.
 
-    ``P`` goes over all choices of ``length - wildcards`` of the ``length`` places of a window, and
-    ``count_{u,P}`` counts the windows that have the symbols ``u`` at these places.
+    ``P`` runs over all choices of ``length - wildcards`` of the ``length`` positions of a window, and
+    ``count_{u,P}`` counts the windows with the symbols ``u`` at these positions.
 
     Parameters
     ----------
     length : int, default=8
         Symbols in a window, up to 255.
     wildcards : int, default=4
-        Places that are ignored in each choice, from 0 to ``length - 1``.
+        Positions that are ignored in each choice, from 0 to ``length - 1``.
     tuning : tuple, optional
         Set by :meth:`fixed` and :meth:`bounded`.
 
     Raises
     ------
     ParameterError
-        If ``length`` or ``wildcards`` is no whole number in its range.
+        If ``length`` or ``wildcards`` is not a whole number in its range.
     DataError
-        When evaluated, if a row is no string.
+        When evaluated, if a row is not a string.
 
     Notes
     -----
@@ -133,34 +133,34 @@ class GappyKmers(_Windows):
 
 @dataclass(frozen=True, repr=False)
 class Mismatch(_Windows):
-    """``k(x, z) = sum_u count_u(x) count_u(z)`` where a window counts for all ``u`` that differ in few symbols.
+    """``k(x, z) = sum_u count_u(x) count_u(z)`` where a window counts for all ``u`` that differ in a few symbols.
 
     A window of ``length`` symbols counts once for each string of ``length`` symbols of the alphabet that differs
-    from it in at most ``mismatches`` places.
+    from it in at most ``mismatches`` positions.
 
     Parameters
     ----------
     length : int, default=8
         Symbols in a window, up to 255.
     mismatches : int, default=1
-        Places where a window may differ, from 0 to ``length - 1``.
+        Positions where a window may differ, from 0 to ``length - 1``.
     alphabet : int, default=20
-        How many symbols there are: 20 for proteins, 4 for DNA.
+        Number of symbols: 20 for proteins, 4 for DNA.
     tuning : tuple, optional
         Set by :meth:`fixed` and :meth:`bounded`.
 
     Raises
     ------
     ParameterError
-        If ``length`` or ``mismatches`` is no whole number in its range, or ``alphabet`` is below 2.
+        If ``length`` or ``mismatches`` is not a whole number in its range, or ``alphabet`` is below 2.
     DataError
-        When evaluated, if a row is no string, or there are more symbols than ``alphabet``.
+        When evaluated, if a row is not a string, or there are more symbols than ``alphabet``.
 
     Notes
     -----
     Leslie, Eskin, Cohen, Weston and Noble (2004), "Mismatch string kernels for discriminative protein
-    classification". What a pair of windows counts depends on the number of places where they agree, and is summed over
-    all pairs, so that a pair of strings takes ``len(x) * len(z)`` steps for every number of mismatches.
+    classification". The contribution of a pair of windows depends on the number of positions where they agree, and is
+    summed over all pairs, so that a pair of strings takes ``len(x) * len(z)`` steps for every number of mismatches.
 
     Examples
     --------
@@ -201,7 +201,7 @@ class Mismatch(_Windows):
 
 
 def _distinct(objects: Any) -> NDArray[np.int64]:
-    """The symbols that are in the strings."""
+    """The symbols that occur in the strings."""
     symbols: NDArray[np.int64] = objects.keep("distinct", lambda: np.unique(objects.codes()[0]))
     return symbols
 
@@ -215,7 +215,7 @@ def _below(kernel: str, name: str, value: int, length: int) -> int:
 
 
 def _neighbours(same: int, other: int, mismatches: int, alphabet: int) -> int:
-    """Strings within ``mismatches`` of both of two strings that agree in ``same`` places and differ in ``other``.
+    """Strings within ``mismatches`` of both of two strings that agree in ``same`` positions and differ in ``other``.
 
     Where they agree, t places differ from both; where they do not, i are as in the one and j as in the other.
     """

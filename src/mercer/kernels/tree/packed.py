@@ -1,4 +1,4 @@
-"""Trees in the form that the loops over pairs of nodes read, and the base of the kernels that are such sums."""
+"""Trees in the form that the loops over pairs of nodes read, and the base of kernels that sum over them."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class PackedTrees(NamedTuple):
     those of node i from ``first[i]`` to ``first[i + 1]``, -1 for one that is not compared; ``runs``, at the first node
     of a key how many have it."""
     waiting: NDArray[np.int64]
-    """The most nodes of each tree whose values are held at once."""
+    """The maximum number of nodes of each tree whose values are stored at once."""
     longest: NDArray[np.int64]
     """The longest run of each tree."""
     leaves: tuple[NDArray[np.int64], NDArray[np.int64]]
@@ -95,7 +95,7 @@ class NodePairs(PairKernel):
 
 
 def _room(left: Packed, right: Packed) -> int:
-    """Values that are held at once at the most."""
+    """Maximum number of values stored at once."""
     waiting, longest = left.store.waiting[left.index], right.store.longest[right.index]
     return int(waiting.max(initial=0) * longest.max(initial=0)) + 1
 

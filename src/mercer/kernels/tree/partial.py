@@ -19,18 +19,18 @@ class PartialTree(NodePairs):
     """``k(x, z) = sum_f decay^nodes(f) l^(2 leaves(f)) sum_{i: x[i] = f} sum_{j: z[j] = f} l^(gaps(i) + gaps(j))``.
 
     A fragment ``f`` is a connected part of a tree in which each node has some of its children, in their order, or none;
-    it may be a single node. Where it occurs, at ``i`` in x, children that were left out between others that were taken
+    it may be a single node. Where it occurs, at ``i`` in x, children that are left out between others that are included
     are ``gaps``. ``l`` is the horizontal decay.
 
     Parameters
     ----------
     decay : float, default=0.4
-        What each node of a fragment counts; above 0. A search looks up to 1 where it is not told otherwise.
+        The weight of each node of a fragment, above 0. By default a search goes up to 1.
     horizontal_decay : float, default=0.4
-        What each child in a gap counts, and its square what the end of a branch does; likewise.
+        The weight of each child in a gap, and its square that of the end of a branch; above 0, with the same bound.
     terminal_factor : float, default=1.0
-        What a pair of nodes with the same label counts beside, if one of them is a leaf, from 0 to 1. With 0, leaves
-        count only as part of what is above them, and then for nothing. Above 1 the kernel would not be positive.
+        Additional factor of a pair of nodes with the same label if one of them is a leaf, from 0 to 1. With 0, pairs
+        with a leaf contribute nothing. Above 1 the kernel would not be positive.
     tuning : tuple, optional
         Set by :meth:`fixed` and :meth:`bounded`.
 
@@ -39,7 +39,7 @@ class PartialTree(NodePairs):
     ParameterError
         If a decay is not above 0, or ``terminal_factor`` not from 0 to 1.
     DataError
-        When evaluated, if a row is no tree.
+        When evaluated, if a row is not a tree.
 
     Notes
     -----
@@ -47,8 +47,8 @@ class PartialTree(NodePairs):
     for nodes with different labels, and otherwise ``C(s, t) = decay (l^2 + sum_{I, J} l^(gaps(I) + gaps(J)) prod_k
     C(s_{I_k}, t_{J_k}))`` over subsequences I and J of the children, of one length of at least 1; the kernel is the sum
     of C over all pairs of nodes. Gaps are counted as by the algorithm in section 3.3 of the paper, where children side
-    by side have none between them; its equation 3 counts the steps from the first child to the last one. Here the
-    subsequences of all lengths are summed at once, so that two nodes with p and q children take p q steps.
+    by side have no gap between them; its equation 3 counts the steps from the first child to the last one. Here the
+    subsequences of all lengths are summed at once, so two nodes with p and q children take p q steps.
 
     ``C(s, t) = decay l^2 terminal_factor`` if s or t is a leaf. That is the ``PartialTreeKernel`` of KeLP with lambda
     ``horizontal_decay``, mu ``decay`` and its ``terminalFactor``, and with a factor of 1 the kernel of SVM-light-TK

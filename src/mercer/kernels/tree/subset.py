@@ -20,25 +20,25 @@ class SubsetTree(NodePairs):
     """``k(x, z) = sum_f decay^|f| count_f(x) count_f(z)`` over all fragments ``f``.
 
     A fragment is a connected part of a tree with at least two nodes, where each node has all of its children or none;
-    ``|f|`` is the number of nodes that have them. Two fragments are the same if their shapes and labels are, so that a
-    node that was cut off and a leaf with its label do not differ. A tree of one node has no fragments, and the kernel
-    is 0 there. Values grow as fast as the number of fragments, which ``.normalized()`` takes back.
+    ``|f|`` is the number of nodes that have them. Two fragments are the same if their shapes and labels are, so a node
+    whose children are cut off equals a leaf with the same label. A tree of one node has no fragments, and the kernel
+    is 0 there. Values grow as fast as the number of fragments, which ``.normalized()`` compensates.
 
     Parameters
     ----------
     decay : float, default=0.4
-        What each node with children counts; above 0. A search looks up to 1 where it is not told otherwise.
+        The weight of each node with children, above 0. By default a search goes up to 1.
     leaves : bool, default=False
-        Whether pairs of leaves with the same label are counted beside, ``decay`` for each: a bag of words.
+        Whether to add pairs of leaves with the same label, ``decay`` for each: a bag of words.
     tuning : tuple, optional
         Set by :meth:`fixed` and :meth:`bounded`.
 
     Raises
     ------
     ParameterError
-        If ``decay`` is not above 0, or ``leaves`` is no bool.
+        If ``decay`` is not above 0, or ``leaves`` is not a bool.
     DataError
-        When evaluated, if a row is no tree.
+        When evaluated, if a row is not a tree.
 
     Notes
     -----
@@ -49,11 +49,11 @@ class SubsetTree(NodePairs):
     the paper for the tags of words.
 
     Without leaves it is the SST kernel of SVM-light-TK (``-F 1 -L decay``) and the ``SubSetTreeKernel`` of KeLP with
-    ``includeLeaves`` false; with them SST-bow (``-F 2``) and that kernel of KeLP as it is by default. Leaves below
+    ``includeLeaves`` false; with them SST-bow (``-F 2``) and that kernel of KeLP with its defaults. Leaves below
     a node have the factor 1 in its product either way.
 
     Only nodes with the same production are compared (Moschitti, 2006, "Making tree kernels practical for natural
-    language learning"). Productions are told apart by hashes of 64 bits.
+    language learning"). Productions are identified by hashes of 64 bits.
 
     Examples
     --------

@@ -16,35 +16,35 @@ from mercer.kernels.parameters import positive, whole
 
 @dataclass(frozen=True, repr=False)
 class Subtree(FeatureKernel):
-    """``k(x, z) = sum_u decay^m(u) count_u(x) count_u(z)`` over complete subtrees ``u``: nodes with all below them.
+    """``k(x, z) = sum_u decay^m(u) count_u(x) count_u(z)`` over subtrees ``u``: nodes with all their descendants.
 
     ``m(u)`` is the number of nodes of u that have children, and 1 for a leaf.
 
     Parameters
     ----------
     smallest : int, default=1
-        Nodes in the smallest subtree that counts; 1 counts leaves, too.
+        Nodes in the smallest subtree that is counted; 1 also counts leaves.
     decay : float, default=1.0
-        What each node with children counts, above 0.
+        The weight of each node with children, above 0.
     tuning : tuple, optional
         Set by :meth:`fixed` and :meth:`bounded`.
 
     Raises
     ------
     ParameterError
-        If ``smallest`` is no whole number above 0, or ``decay`` not above 0.
+        If ``smallest`` is not a whole number above 0, or ``decay`` not above 0.
     DataError
-        When evaluated, if a row is no tree.
+        When evaluated, if a row is not a tree.
 
     Notes
     -----
-    Vishwanathan and Smola (2003), "Fast kernels for string and tree matching". Subtrees are told apart by hashes of 64
+    Vishwanathan and Smola (2003), "Fast kernels for string and tree matching". Subtrees are identified by hashes of 64
     bits: two of a million different ones collide with a probability of 3e-8.
 
     With ``smallest=2`` it is the ST kernel of SVM-light-TK (``-F 0 -L decay``): ``C(s, t) = decay prod_j C(s_j, t_j)``
     over the children that are not leaves, for nodes with equal productions. The ``SubTreeKernel`` of KeLP adds pairs of
-    leaves, as ``smallest=1`` does here; where children have different productions it has the factor 1 in the place of
-    0, so that it counts more.
+    leaves, as ``smallest=1`` does here; where children have different productions it has the factor 1 instead of 0, so
+    it is larger.
 
     Examples
     --------

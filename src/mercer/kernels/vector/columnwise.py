@@ -71,7 +71,7 @@ class AdditiveChiSquared(StatisticKernel):
     References
     ----------
     Vedaldi & Zisserman (2012), *Efficient additive kernels via explicit feature maps*, of whose kernel
-    ``2 x z / (x + z)`` this is twice, less a function of either row.
+    ``2 x z / (x + z)`` this is twice, minus a function of either row.
     """
 
     def _statistic(self) -> Statistic:
@@ -118,7 +118,7 @@ class HistogramIntersection(StatisticKernel):
 
 @dataclass(frozen=True, repr=False)
 class Hamming(StatisticKernel):
-    """``k(x, z)`` = the share of the columns in which ``x`` and ``z`` agree; for categories and codes.
+    """``k(x, z)`` = the fraction of the columns in which ``x`` and ``z`` agree; for categories and codes.
 
     Parameters
     ----------
@@ -162,7 +162,7 @@ class AllSubsets(StatisticKernel):
 class White(Kernel):
     """``k(x, z) = variance`` for a row with itself, else 0: independent noise on every row.
 
-    The rows are told apart by their place, so two equal rows are different ones, and ``k(X, Z)`` is 0.
+    Rows are identified by their position, so two equal rows are different, and ``k(X, Z)`` is 0.
 
     Parameters
     ----------

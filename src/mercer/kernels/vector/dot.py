@@ -205,7 +205,7 @@ class NormDotKernel(Kernel):
         """Turn inner products into kernel values in place, given squared norms that broadcast."""
 
     def _pull(self, pairs: Pairs, weights: Array, slopes: Array) -> None:
-        """No parameters, no slopes."""
+        """A kernel without parameters has no slopes."""
 
     def _uses(self, scope: Scope) -> Iterator[Hashable]:
         yield scope, Dot()
@@ -268,7 +268,7 @@ class ArcCosine(NormDotKernel):
 
 @dataclass(frozen=True, repr=False)
 class Tanimoto(NormDotKernel):
-    """``k(x, z) = <x, z> / (|x|^2 + |z|^2 - <x, z>)``: for 0/1 columns, the share of common ones.
+    """``k(x, z) = <x, z> / (|x|^2 + |z|^2 - <x, z>)``: for 0/1 columns, the fraction of common ones.
 
     Two rows of zeros have the value 1.
 

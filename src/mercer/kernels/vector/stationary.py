@@ -227,7 +227,7 @@ class Matern(StationaryKernel):
         u *= decay
 
     def _slopes(self, t: Array) -> tuple[Array, dict[str, Array]]:
-        """``dk/dt = (dk/du) / (2u)``; at distance 0, where nu = 1/2 has a kink, 0 stands for it."""
+        """``dk/dt = (dk/du) / (2u)``; at distance 0, where nu = 1/2 has a kink, it is set to 0."""
         if self.nu >= _GAUSSIAN:
             return np.negative(exponential(-t)), {}
         u = np.sqrt(t, out=t)
@@ -415,7 +415,7 @@ class Periodic(Exponential, StatisticKernel):
 class ExpSineSquared(StatisticKernel):
     """``k(x, z) = exp(-2 sin^2(pi |x - z| / period) / length_scale^2)`` with the Euclidean distance.
 
-    scikit-learn's periodic kernel. It is positive semi-definite on one column only; :class:`Periodic` is on all.
+    scikit-learn's periodic kernel. It is positive semi-definite on one column only; :class:`Periodic` is on any number.
 
     Parameters
     ----------
