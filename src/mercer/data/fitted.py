@@ -106,7 +106,7 @@ def check_fitted(model: Any, stated: Statements | None = None) -> None:
     >>> check_fitted(line)
     Traceback (most recent call last):
         ...
-    mercer._errors.DataError: Line.support_ must be at most 2, and is 3
+    mercer._errors.DataError: Line.support_ must be at most 2, but is 3
     """
     cls: type = type(model)
     stated = statements(cls) if stated is None else stated

@@ -34,7 +34,7 @@ class Strings(Objects):
     >>> Strings.of(["gram", 3.5])
     Traceback (most recent call last):
         ...
-    mercer._errors.DataError: row 1 of X: a string must be text, bytes or a sequence of tokens, and is 3.5.
+    mercer._errors.DataError: row 1 of X: a string must be text, bytes or a sequence of tokens, but is 3.5.
     """
 
     kind = "strings"

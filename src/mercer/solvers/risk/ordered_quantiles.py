@@ -56,7 +56,7 @@ class OrderedQuantiles:
     >>> OrderedQuantiles(PrecomputedGram(np.eye(2)), np.array([0.0, 1.0]), np.array([0.5, 0.1]), np.ones(2))
     Traceback (most recent call last):
         ...
-    mercer._errors.ParameterError: levels must ascend between 0 and 1, and are [0.5, 0.1].
+    mercer._errors.ParameterError: levels must ascend between 0 and 1, but are [0.5, 0.1].
     """
 
     gram: GramMatrix
