@@ -39,7 +39,7 @@ class Graphs(Objects):
     Traceback (most recent call last):
         ...
     mercer._errors.DataError: row 1 of X: a graph must be a mercer.Graph, a graph of networkx, a dict of its parts or \
-a tuple (edges, labels, edge_labels, attributes), and is 3.5.
+a tuple (edges, labels, edge_labels, attributes), but is 3.5.
     """
 
     kind = "graphs"

@@ -34,7 +34,7 @@ class Images(Objects):
     Traceback (most recent call last):
         ...
     mercer._errors.DataError: row 0 of X: an image must be an array (height, width) or (height, width, 3 or 4) of \
-numbers, and is of shape (3,).
+numbers, but is of shape (3,).
     """
 
     kind = "images"
