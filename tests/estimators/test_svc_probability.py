@@ -20,8 +20,7 @@ from sklearn.metrics import log_loss
 from mercer import SVC, NuSVC, load, save, svm_path
 from mercer._errors import ParameterError
 from mercer.estimators.svm.left_out import FOLDS, balanced, deal_folds, values_of_rows_left_out
-from mercer.estimators.svm.pair_probabilities import DEPRECATED
-from mercer.estimators.svm.platt import couple, fit_sigmoid
+from mercer.estimators.svm.pair_probabilities import DEPRECATED, couple, fit_sigmoid
 from mercer.gram import PrecomputedGram
 from mercer.kernels import RBF, Spectrum
 

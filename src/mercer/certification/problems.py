@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from mercer._errors import DataError, ParameterError
+from mercer._errors import ParameterError
 from mercer.certification import evaluate
 from mercer.certification.given import Given
 from mercer.estimators.kernel_logistic_regression import KernelLogisticRegression
@@ -15,8 +15,8 @@ from mercer.estimators.kernel_machine import KernelMachine
 from mercer.estimators.kernel_ridge import KernelRidge
 from mercer.estimators.one_class_svm import OneClassSVM
 from mercer.estimators.shared.certificates import joined
-from mercer.estimators.shared.targets import check_labels
-from mercer.estimators.shared.weights import check_sample_weight, check_svm_weight, class_factors, fit_weighted_kernel
+from mercer.estimators.shared.labels import check_labels, class_factors, encoded
+from mercer.estimators.shared.weights import check_sample_weight, check_svm_weight, fit_weighted_kernel
 from mercer.estimators.svc import SVC
 from mercer.estimators.svr import SVR
 from mercer.solvers.risk.log_loss import log_loss
@@ -100,9 +100,7 @@ def of_logistic(learner: KernelLogisticRegression, X: Any, y: Any, sample_weight
     X = learner._check_X(X, reset=True)
     y, weight = check_labels("KernelLogisticRegression", y, X.shape[0]), check_sample_weight(sample_weight, X)
     used = np.flatnonzero(weight)
-    classes, codes = np.unique(y[used], return_inverse=True)
-    if len(classes) < 2:
-        raise DataError(f"y must have two classes at least, but has {classes.tolist()}.")
+    classes, codes = encoded("KernelLogisticRegression", y, used)
     outputs, intercept = 1 if len(classes) == 2 else len(classes), bool(learner.fit_intercept)
     A = given.weights(outputs, X.shape[0], weight)[:, used].T
     offsets = given.offsets(outputs, allowed=intercept)

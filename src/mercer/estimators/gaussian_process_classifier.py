@@ -12,15 +12,16 @@ from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
-from mercer._errors import DataError, ParameterError, warn_user
+from mercer._errors import ParameterError, warn_user
 from mercer._types import Matrix
 from mercer.engine import memory, threads
-from mercer.estimators.gaussian.binary_parts import BinaryParts, joint_certificate, parts
+from mercer.estimators.gaussian.binary_parts import BinaryParts, parts
 from mercer.estimators.gaussian.covariance import KernelCovariance, MatrixCovariance
 from mercer.estimators.gaussian.options import check_flags, check_search, one_column_kernel
+from mercer.estimators.shared.certificates import joined
 from mercer.estimators.shared.definiteness import counts_as_definite, judge_covariance
+from mercer.estimators.shared.labels import check_labels, encoded
 from mercer.estimators.shared.parameters import require_choice
-from mercer.estimators.shared.targets import check_labels
 from mercer.kernels import RBF, Kernel
 from mercer.priors import bind_priors
 from mercer.solvers.gaussian.approaches import approach
@@ -213,7 +214,7 @@ class GaussianProcessClassifier(BinaryParts):
         self._check_parameters()
         X = self._check_X(X, reset=True)
         y = check_labels(type(self).__name__, y, X.shape[0])
-        classes, codes = np.unique(y, return_inverse=True)
+        classes, codes = encoded(type(self).__name__, y)
         self._check_classes(classes)
         start = self._last_state(X.shape[0], len(classes))
         self._fit_kernel(X, intercept=False)
@@ -248,11 +249,6 @@ class GaussianProcessClassifier(BinaryParts):
             raise ParameterError(f"max_iter_predict must be a whole number of steps, at least 1, but is {limit!r}.")
 
     def _check_classes(self, classes: np.ndarray) -> None:
-        if len(classes) < 2:
-            raise DataError(
-                "GaussianProcessClassifier needs two classes at least, and y has 1 class: "
-                f"{classes[0]}; pass rows of another class, too."
-            )
         if len(classes) > 2 and self.approximation == "ep" and self.multi_class == "multinomial":
             raise ParameterError(
                 f'approximation="ep" is for two classes, and y has {len(classes)}; pass multi_class="one_vs_rest" or '
@@ -337,7 +333,7 @@ class GaussianProcessClassifier(BinaryParts):
             self.kernel_ = tuple(part.kernel_ for part in self.estimators_)
         values = [part.log_marginal_likelihood_value_ for part in self.estimators_]
         self.log_marginal_likelihood_value_ = float(np.mean(values))
-        self.certificate_ = joint_certificate([part.certificate_ for part in self.estimators_], 0.0, 0)
+        self.certificate_ = joined([part.certificate_ for part in self.estimators_])
 
     def _report(self) -> None:
         """Warn if an approximation stopped early."""

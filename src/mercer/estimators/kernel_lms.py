@@ -17,8 +17,7 @@ from mercer._types import Positions
 from mercer.data.fitted import Fitted
 from mercer.data.statements import Count, Either, Floats, Is, Maybe, Number
 from mercer.estimators.shared.baseline import no_offset_remedy, warn_if_worse_than_mean
-from mercer.estimators.shared.held_out_baseline import warn_if_held_out_is_worse
-from mercer.estimators.shared.left_out_baseline import has_large_offset
+from mercer.estimators.shared.left_out_baseline import has_large_offset, warn_if_held_out_is_worse
 from mercer.estimators.shared.parameters import require_choice, require_number, require_seed
 from mercer.estimators.shared.primal import TargetWeights
 from mercer.estimators.shared.statements import FitRows

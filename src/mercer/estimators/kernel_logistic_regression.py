@@ -11,26 +11,23 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit, log_expit, log_softmax, softmax
 from sklearn.base import ClassifierMixin
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
-from mercer._errors import DataError, ParameterError, warn_user
+from mercer._errors import ParameterError
 from mercer._types import Matrix, Vector
 from mercer.data.fitted import Fitted
 from mercer.data.statements import Count, Floats, Is, Labels, Whole
 from mercer.engine import memory
-from mercer.estimators.shared.classes import winners
+from mercer.estimators.shared.certificates import warn_if_stopped
+from mercer.estimators.shared.labels import check_labels, class_factors, encoded, winners
 from mercer.estimators.shared.parameters import require_choice, require_number
 from mercer.estimators.shared.primal import PrimalWeights
 from mercer.estimators.shared.statements import FitRows, outputs
-from mercer.estimators.shared.targets import check_labels
-from mercer.estimators.shared.weights import check_sample_weight, class_factors, fit_weighted_kernel
+from mercer.estimators.shared.weights import check_sample_weight, fit_weighted_kernel
 from mercer.solvers.risk.log_loss import log_loss
 from mercer.solvers.risk.logistic import solve_logistic
 from mercer.solvers.risk.logistic_problem import LogisticPoint, LogisticRisk
-from mercer.solvers.solution import Certificate, Status
-
-_STOPPED = (Status.iteration_limit, Status.stalled)
+from mercer.solvers.solution import Certificate
 
 
 @dataclass(frozen=True, eq=False)
@@ -222,13 +219,7 @@ class KernelLogisticRegression(ClassifierMixin, PrimalWeights):
         X = self._check_X(X, reset=True)
         y, weight = check_labels(type(self).__name__, y, X.shape[0]), check_sample_weight(sample_weight, X)
         used = np.flatnonzero(weight)
-        classes, codes = np.unique(y[used], return_inverse=True)
-        if len(classes) < 2:
-            unused = ", not counting rows of weight 0" if len(used) < len(y) else ""
-            raise DataError(
-                f"KernelLogisticRegression needs two classes at least, and y has {len(classes)} class(es): "
-                f"{classes[:1].tolist()}{unused}; pass rows of another class, too."
-            )
+        classes, codes = encoded(type(self).__name__, y, used)
         start = self._last_point(X.shape[0], used, len(classes))
         fit_weighted_kernel(self, X, weight, intercept=bool(self.fit_intercept))
         self.classes_ = classes
@@ -236,7 +227,7 @@ class KernelLogisticRegression(ClassifierMixin, PrimalWeights):
         with memory.track() as account:
             self._solve(X, _Rows(used, codes, weight[used]), start)
         self.certificate_ = replace(self.certificate_, seconds=time.perf_counter() - begun, peak_bytes=account.peak)
-        self._report()
+        self.fit_status_ = int(warn_if_stopped(self))
         return self
 
     def decision_function(self, X: Any) -> Matrix:
@@ -353,10 +344,3 @@ class KernelLogisticRegression(ClassifierMixin, PrimalWeights):
             )
         for name in ("fit_intercept", "warm_start"):
             require_choice(self, name, (True, False))
-
-    def _report(self) -> None:
-        """Set ``fit_status_``; warn if the solver stopped early."""
-        status = self.certificate_.status
-        self.fit_status_ = int(status in _STOPPED)
-        if self.fit_status_:
-            warn_user(f"KernelLogisticRegression: {status.value}", ConvergenceWarning)

@@ -11,25 +11,24 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import accuracy_score, r2_score
 from sklearn.utils import ClassifierTags, RegressorTags
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
-from mercer._errors import DataError, ParameterError, warn_user
+from mercer._errors import ParameterError
 from mercer._types import Vector
 from mercer.data.fitted import Fitted
 from mercer.data.statements import Count, Floats, Is, Labels, Whole
 from mercer.engine import memory
-from mercer.estimators.shared.certificates import STOPPED, joined
-from mercer.estimators.shared.classes import winners
+from mercer.estimators.shared.certificates import joined, warn_if_stopped
+from mercer.estimators.shared.labels import check_labels, class_factors, encoded, winners
 from mercer.estimators.shared.left_out_baseline import warn_if_risk_is_worse
 from mercer.estimators.shared.parameters import require_choice, require_number
 from mercer.estimators.shared.primal import PrimalCoefficients
 from mercer.estimators.shared.statements import GIVEN_COLUMNS, SupportRows, outputs
-from mercer.estimators.shared.targets import check_labels, warn_of_constant
-from mercer.estimators.shared.weights import check_sample_weight, class_factors, fit_weighted_kernel
+from mercer.estimators.shared.targets import warn_of_constant
+from mercer.estimators.shared.weights import check_sample_weight, fit_weighted_kernel
 from mercer.losses import (
     Loss,
     OwnPenalty,
@@ -292,7 +291,7 @@ class KernelMachine(PrimalCoefficients):
         self.certificate_ = replace(
             joined([s.certificate for s in solutions]), seconds=time.perf_counter() - begun, peak_bytes=account.peak
         )
-        self._report()
+        self.fit_status_ = int(warn_if_stopped(self))
         warn_if_risk_is_worse("KernelMachine", problem, solutions[0].value, self.n_jobs)
         return self
 
@@ -372,7 +371,7 @@ class KernelMachine(PrimalCoefficients):
             X = self._check_X(X, reset=True)
             y = check_labels(type(self).__name__, y, X.shape[0])
             weight = check_sample_weight(sample_weight, X)
-            columns, weights = self._signs(y[weight > 0], weight[weight > 0])
+            columns, weights = self._signs(y, weight)
         else:
             X, y = self._check_X_and_numbers(X, y)
             weight = check_sample_weight(sample_weight, X)
@@ -385,13 +384,10 @@ class KernelMachine(PrimalCoefficients):
         return X, columns, weights, weight
 
     def _signs(self, y: np.ndarray, weight: Vector) -> tuple[list[Vector], list[Vector]]:
-        """Labels as signs, each class against the rest, and the weights; sets the classes."""
-        classes, codes = np.unique(y, return_inverse=True)
-        if len(classes) < 2:
-            raise DataError(
-                f"{type(self).__name__} needs at least two classes, and y has one class only, {classes.tolist()[0]!r}, "
-                "in the rows with a weight."
-            )
+        """Labels of the rows with a weight as signs, each class against the rest, and weights; sets the classes."""
+        used = np.flatnonzero(weight)
+        classes, codes = encoded(type(self).__name__, y, used)
+        weight = weight[used]
         self.classes_ = classes
         self.class_weight_ = class_factors(self.class_weight, classes, codes, weight)
         positive = [1] if len(classes) == 2 else range(len(classes))
@@ -428,13 +424,6 @@ class KernelMachine(PrimalCoefficients):
         self.norm_ = np.array([s.value.norm for s in solutions])
         self.l2_factor_ = np.array([s.value.lam for s in solutions])
         self.n_iter_ = max(1, sum(s.certificate.iterations for s in solutions))
-
-    def _report(self) -> None:
-        """Set ``fit_status_``; warn if a solver stopped early."""
-        status = self.certificate_.status
-        self.fit_status_ = int(status in STOPPED)
-        if self.fit_status_:
-            warn_user(f"{type(self).__name__}: {status.value}", ConvergenceWarning)
 
     def _values(self, X: Any) -> Vector:
         """f at the rows of ``X``, (m, 1) or (m, k), in float64."""

@@ -14,7 +14,7 @@ from mercer._types import Vector
 from mercer.data.fitted import Fitted
 from mercer.data.statements import Each, Either, Flag, Floats, Labels, Whole
 from mercer.estimators.distances.neighbors import KernelNeighbors
-from mercer.estimators.shared.targets import check_labels
+from mercer.estimators.shared.labels import check_labels
 
 
 def _are_labels(model: Any) -> bool:

@@ -9,25 +9,26 @@ from typing import Any, Self
 
 import numpy as np
 from sklearn.base import ClassifierMixin
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
-from mercer._errors import IndefiniteKernelError, ParameterError, warn_user
+from mercer._errors import IndefiniteKernelError, ParameterError
 from mercer._types import Vector
 from mercer.data.fitted import Fitted
 from mercer.data.statements import Count, Floats, Is, Labels, Number, Word
 from mercer.engine import memory
 from mercer.estimators.ordinal.likelihood import OrdinalLikelihood
 from mercer.estimators.ordinal.ordered import DECISIONS, OrderedLabels, class_probabilities, decide, ordered_labels
+from mercer.estimators.shared.certificates import warn_if_stopped
 from mercer.estimators.shared.distinct import equal_rows
+from mercer.estimators.shared.labels import class_factors
 from mercer.estimators.shared.parameters import require_choice, require_number, require_slope
 from mercer.estimators.shared.statements import ASCENDING, FitRows
-from mercer.estimators.shared.weights import check_sample_weight, class_factors, fit_weighted_kernel
+from mercer.estimators.shared.weights import check_sample_weight, fit_weighted_kernel
 from mercer.solvers.risk.cumulative_links import LINKS
 from mercer.solvers.risk.ordinal import OrdinalAnswer, OrdinalStart, solve_ordinal
 from mercer.solvers.risk.ordinal_evidence import slope_by_evidence
 from mercer.solvers.risk.ordinal_problem import OrdinalProblem
-from mercer.solvers.solution import Certificate, Solution, Status
+from mercer.solvers.solution import Certificate, Solution
 
 
 class KernelOrdinalRegression(ClassifierMixin, OrdinalLikelihood):
@@ -412,5 +413,4 @@ class KernelOrdinalRegression(ClassifierMixin, OrdinalLikelihood):
             peak_bytes=peak_bytes,
         )
         self.n_iter_ = found.iterations
-        if found.status in (Status.iteration_limit, Status.stalled):
-            warn_user(f"{type(self).__name__}: {found.status.value}", ConvergenceWarning)
+        warn_if_stopped(self)

@@ -19,13 +19,12 @@ from mercer.data.statements import Count, Floats, Is, Labels, Whole, Word
 from mercer.engine import memory
 from mercer.engine.tiles import spans
 from mercer.estimators.shared.baseline import warn_if_worse_than_majority
-from mercer.estimators.shared.classes import all_classes, class_codes, require_two_classes, winners
 from mercer.estimators.shared.definiteness import NO_SPACE
 from mercer.estimators.shared.distinct import places_among, stacked
+from mercer.estimators.shared.labels import all_classes, check_labels, class_codes, encoded, winners
 from mercer.estimators.shared.parameters import require_choice, require_number, require_seed
 from mercer.estimators.shared.primal import PrimalWeights
 from mercer.estimators.shared.statements import GIVEN_COLUMNS, SupportRows, outputs
-from mercer.estimators.shared.targets import check_labels
 from mercer.loops.perceptron import votes
 from mercer.solvers.online.mistakes import MistakeBound, bound_mistakes
 from mercer.solvers.online.perceptron import make_passes
@@ -228,8 +227,7 @@ class KernelPerceptron(ClassifierMixin, PrimalWeights):
         self._check_parameters()
         X = self._check_X(X, reset=True)
         y = check_labels(type(self).__name__, y, X.shape[0])
-        classes, codes = np.unique(y, return_inverse=True)
-        require_two_classes(type(self).__name__, classes, "y")
+        classes, codes = encoded(type(self).__name__, y)
         rows, positive = self._begin(X, classes)
         n = X.shape[0]
         expansion = PerceptronState.empty(self._outputs, n, self.averaging == "voted")

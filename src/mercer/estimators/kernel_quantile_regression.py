@@ -11,16 +11,15 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import RegressorMixin
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.metrics import d2_pinball_score
 from sklearn.utils.validation import check_is_fitted
 
-from mercer._errors import ParameterError, warn_user
+from mercer._errors import ParameterError
 from mercer._types import Vector
 from mercer.data.fitted import Fitted
 from mercer.data.statements import Count, Flag, Floats, Is, Whole
 from mercer.engine import memory
-from mercer.estimators.shared.certificates import STOPPED, joined
+from mercer.estimators.shared.certificates import joined, warn_if_stopped
 from mercer.estimators.shared.parameters import require_choice, require_number
 from mercer.estimators.shared.primal import PrimalWeights
 from mercer.estimators.shared.statements import GIVEN_COLUMNS, SupportRows
@@ -243,9 +242,7 @@ class KernelQuantileRegression(RegressorMixin, PrimalWeights):
         self._keep(X, used, levels, C, b)
         self.certificate_ = replace(certificate, seconds=time.perf_counter() - begun, peak_bytes=account.peak)
         self.n_iter_ = max(1, certificate.iterations)
-        self.fit_status_ = int(certificate.status in STOPPED)
-        if self.fit_status_:
-            warn_user(f"{type(self).__name__}: {certificate.status.value}", ConvergenceWarning)
+        self.fit_status_ = int(warn_if_stopped(self))
         return self
 
     def predict(self, X: Any) -> Vector:

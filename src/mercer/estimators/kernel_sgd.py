@@ -17,11 +17,10 @@ from mercer._types import Vector
 from mercer.data.sklearn_errors import advised
 from mercer.estimators.online.sgd_forms import SGDForms, Training
 from mercer.estimators.shared.baseline import warn_if_worse_than_majority
-from mercer.estimators.shared.classes import winners
 from mercer.estimators.shared.distinct import distinct_rows
+from mercer.estimators.shared.labels import all_classes, check_labels, class_codes, class_factors, encoded, winners
 from mercer.estimators.shared.parameters import require_choice, require_number, require_seed
-from mercer.estimators.shared.targets import check_labels
-from mercer.estimators.shared.weights import check_sample_weight, class_factors
+from mercer.estimators.shared.weights import check_sample_weight
 from mercer.loops.losses import GIVEN
 from mercer.losses import Loss, as_loss, check_own_loss
 from mercer.solvers.solution import Status
@@ -211,8 +210,9 @@ class KernelSGDClassifier(ClassifierMixin, SGDForms):
         X = self._check_X(X, reset=True)
         y, weight = check_labels(type(self).__name__, y, X.shape[0]), check_sample_weight(sample_weight, X)
         used = np.flatnonzero(weight)
-        classes, codes = np.unique(y[used], return_inverse=True)
-        self._check_classes(classes, len(used) < len(y), go_on)
+        classes, codes = encoded(type(self).__name__, y, used)
+        if go_on:
+            self._require_same(classes)
         self.classes_ = classes
         rows, weight = used, weight[used]
         if self.shuffle and not self._is_precomputed:
@@ -276,10 +276,9 @@ class KernelSGDClassifier(ClassifierMixin, SGDForms):
         first = not hasattr(self, "_walk")
         X = self._check_X(X, reset=first)
         y, weight = check_labels(type(self).__name__, y, X.shape[0]), check_sample_weight(sample_weight, X)
-        if first or classes is not None:
-            self._set_classes(classes, first)
+        self.classes_ = all_classes(type(self).__name__, classes, None if first else self.classes_)
         rows = np.flatnonzero(weight)
-        codes = self._codes(y[rows])
+        codes = class_codes(y[rows], self.classes_)
         inputs = self._begin(X, rows, weight[rows]) if first else None
         training = self._training(X, rows, inputs)
         factors = self._class_factors(codes, weight[rows])
@@ -390,41 +389,13 @@ class KernelSGDClassifier(ClassifierMixin, SGDForms):
                 "a dict of factors, or sample_weight."
             )
 
-    def _check_classes(self, classes: np.ndarray, some_unused: bool, go_on: bool) -> None:
-        if len(classes) < 2:
-            raise DataError(
-                f"KernelSGDClassifier needs two classes at least, and y has {len(classes)} class(es): "
-                f"{classes[:1].tolist()}{', not counting rows of weight 0' if some_unused else ''}; pass rows of "
-                "another class, too."
-            )
-        if go_on and not np.array_equal(classes, self.classes_):
+    def _require_same(self, classes: np.ndarray) -> None:
+        """Raise unless a fit that goes on has the classes of the last one."""
+        if not np.array_equal(classes, self.classes_):
             raise DataError(
                 f"with warm_start, y must have the classes of the last fit, {self.classes_[:10].tolist()}, but has "
                 f"{classes[:10].tolist()}; set warm_start=False to begin anew."
             )
-
-    def _set_classes(self, classes: Any, first: bool) -> None:
-        if classes is None:
-            raise DataError("the first call of partial_fit needs classes, all labels that will ever occur.")
-        found = np.unique(np.asarray(classes))
-        if first and len(found) < 2:
-            raise DataError(f"KernelSGDClassifier needs two classes at least, and classes is {found.tolist()}.")
-        if not first and not np.array_equal(found, self.classes_):
-            raise DataError(
-                f"classes must stay what they were in the first call, {self.classes_[:10].tolist()}, but are "
-                f"{found[:10].tolist()}."
-            )
-        self.classes_ = found
-
-    def _codes(self, y: np.ndarray) -> NDArray[np.intp]:
-        codes = np.minimum(np.searchsorted(self.classes_, y), len(self.classes_) - 1)
-        unknown = np.flatnonzero(self.classes_[codes] != y)
-        if len(unknown):
-            raise DataError(
-                f"y has the label {y[unknown].tolist()[0]!r}, which is not among the classes, "
-                f"{self.classes_[:10].tolist()}; name all classes in the first call of partial_fit."
-            )
-        return codes
 
     def _class_factors(self, codes: NDArray[np.integer], weight: Vector) -> Vector:
         """Factors of the loss by class, (k,); "balanced" counts rows by their weight."""

@@ -14,9 +14,8 @@ from mercer.data.fitted import Fitted
 from mercer.data.statements import Labels
 from mercer.estimators.online.expansion import REMEDY, OnlineExpansion
 from mercer.estimators.shared.baseline import warn_if_worse_than_majority
-from mercer.estimators.shared.classes import all_classes, class_codes, require_two_classes, winners
+from mercer.estimators.shared.labels import all_classes, check_labels, class_codes, encoded, winners
 from mercer.estimators.shared.statements import outputs
-from mercer.estimators.shared.targets import check_labels
 from mercer.losses import Loss, Softmax, as_loss, check_own_loss, is_logistic
 
 
@@ -235,8 +234,7 @@ class OnlineKernelLogisticRegression(ClassifierMixin, OnlineExpansion):
         self._check_parameters()
         X = self._check_X(X, reset=True)
         y = check_labels(type(self).__name__, y, X.shape[0])
-        classes, codes = np.unique(y, return_inverse=True)
-        require_two_classes(type(self).__name__, classes, "y")
+        classes, codes = encoded(type(self).__name__, y)
         self.classes_ = classes
         rows = self._begin(X)
         self._check_merging(X)

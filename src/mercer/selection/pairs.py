@@ -11,8 +11,7 @@ import numpy as np
 from mercer._types import Vector
 from mercer.engine import memory
 from mercer.estimators.nu_svc import NuSVC
-from mercer.estimators.svm.class_rows import ClassRows
-from mercer.estimators.svm.merged_rows import MergedRows
+from mercer.estimators.svm.class_rows import ClassRows, MergedRows
 from mercer.estimators.svm.pair_classifier import PairClassifier
 from mercer.estimators.svm.pair_probabilities import is_wanted
 from mercer.estimators.svm.warm_starts import WarmStarts, outward

@@ -12,8 +12,7 @@ from sklearn.preprocessing import StandardScaler
 import mercer
 from mercer import GaussianProcessRegressor, KernelLMS, KernelMachine, KernelRidge, losses
 from mercer._errors import MemoryBudgetError, MercerWarning
-from mercer.estimators.shared.held_out_baseline import warn_if_held_out_is_worse
-from mercer.estimators.shared.left_out_baseline import mean_left_out_squares
+from mercer.estimators.shared.left_out_baseline import mean_left_out_squares, warn_if_held_out_is_worse
 from mercer.gram import PrecomputedGram
 from mercer.kernels import RBF, Constant
 

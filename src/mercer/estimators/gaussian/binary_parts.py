@@ -17,7 +17,7 @@ from mercer.estimators.gaussian.latent import LatentPredictions
 from mercer.estimators.shared.statements import FitRows, FittedKernel, outputs
 from mercer.kernels import Kernel
 from mercer.solvers.gaussian.search import Search
-from mercer.solvers.solution import Certificate, Status
+from mercer.solvers.solution import Certificate
 
 
 def parts(codes: NDArray[np.intp], classes: int, scheme: str) -> list[tuple[NDArray[np.intp], NDArray[np.intp]]]:
@@ -80,22 +80,6 @@ def votes(values: Matrix, classes: int) -> Matrix:
             number += 1
     # Less than a vote.
     return won + sums / (3.0 * (np.abs(sums) + 1.0))
-
-
-def joint_certificate(certificates: list[Certificate], seconds: float, peak_bytes: int) -> Certificate:
-    """One for all: objectives and steps add up, the worst violation and status stand for all."""
-    worst: Any = next((c for c in certificates if c.status is not Status.converged), certificates[0])
-    names = certificates[0].violations
-    return Certificate(
-        sum(c.primal for c in certificates),
-        sum(c.dual for c in certificates),
-        max(c.kkt_violation for c in certificates),
-        sum(c.iterations for c in certificates),
-        seconds,
-        peak_bytes,
-        worst.status,
-        {name: max(c.violations[name] for c in certificates) for name in names},
-    )
 
 
 def _of_classes(k: int, n: int) -> tuple[int, ...]:

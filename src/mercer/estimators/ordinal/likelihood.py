@@ -14,8 +14,8 @@ from mercer._types import Vector
 from mercer.data.vectors import refuse_unreal
 from mercer.engine import memory
 from mercer.estimators.ordinal.ordered import class_codes
+from mercer.estimators.shared.labels import check_labels
 from mercer.estimators.shared.primal import LatentWeights
-from mercer.estimators.shared.targets import check_labels
 from mercer.estimators.shared.weights import check_sample_weight
 from mercer.solvers.risk.cumulative_links import LINKS
 from mercer.solvers.risk.ordinal_problem import OrdinalLosses, QuadraticLoss

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from mercer._errors import DataError, ParameterError
 from mercer._types import Vector
-from mercer.estimators.shared.targets import check_labels
+from mercer.estimators.shared.labels import check_labels, require_two_classes
 from mercer.solvers.risk.cumulative_links import Link
 
 DECISIONS = ("mode", "median", "mean")
@@ -73,12 +73,7 @@ def ordered_labels(learner: str, y: Any, classes: Any, weight: Vector, link: str
         names = np.unique(labels[used]) if isinstance(given, str) and given == "sorted" else _as_classes(given)
     codes = class_codes(names, labels, used)
     seen = np.bincount(codes[used], minlength=len(names)) > 0
-    if seen.sum() < 2:
-        raise DataError(
-            f"{learner} needs two classes at least, and y has {seen.sum()} class(es): {names[seen].tolist()}"
-            + (", not counting rows of weight 0" if len(used) < len(weight) else "")
-            + "; pass rows of another class, too."
-        )
+    require_two_classes(learner, names[seen], unused=len(used) < len(weight))
     return OrderedLabels(names, codes, seen)
 
 

@@ -1,33 +1,75 @@
-"""One certificate for an estimator that solves several problems."""
+"""One certificate for an estimator that solves several problems, and the warning of a solve that stopped early."""
 
 from __future__ import annotations
 
-from mercer.solvers.solution import Certificate, Status
+from collections.abc import Sequence
+from typing import Protocol
 
-STOPPED = (Status.iteration_limit, Status.stalled)
+import numpy as np
+from sklearn.exceptions import ConvergenceWarning
+
+from mercer._errors import warn_user
+from mercer.solvers.solution import Certificate, Status
+from mercer.solvers.svm.pair_answers import STATUSES, Certificates
+
+STOPPED = (Status.stalled, Status.iteration_limit)
 """How a solve ends before its tolerance is met."""
 
+# From the best to the worst.
+_ENDINGS = (
+    Status.given,
+    Status.converged,
+    Status.direct,
+    Status.jittered,
+    Status.least_squares,
+    Status.stationary,
+    *STOPPED,
+)
 
-def joined(certificates: list[Certificate]) -> Certificate:
+
+class Certified(Protocol):
+    """A learner after its fit."""
+
+    certificate_: Certificate
+
+
+def joined(parts: Sequence[Certificate], seconds: float | None = None, peak_bytes: int | None = None) -> Certificate:
     """Sums of objectives and steps, the worst of violations and of endings.
+
+    ``seconds`` and ``peak_bytes`` are those of all together; by default the sum and the largest.
 
     Examples
     --------
-    >>> one = Certificate(2.0, 1.5, 1e-4, 10, 0.1, 800, Status.converged, {"stationarity": 1e-4})
-    >>> both = joined([one, one])
-    >>> both.primal, both.gap, both.iterations, both.violations
-    (4.0, 1.0, 20, {'stationarity': 0.0001})
+    >>> parts = [Certificate(1.0, 0.5, 0.1, 3, 1.0, 8, Status.converged),
+    ...          Certificate(2.0, 1.5, 0.2, 4, 1.0, 8, Status.stalled)]
+    >>> one = joined(parts)
+    >>> one.primal, one.kkt_violation, one.iterations, one.status.name
+    (3.0, 0.2, 7, 'stalled')
     """
-    worst = max(certificates, key=lambda c: c.status in STOPPED)
-    names = dict.fromkeys(name for c in certificates for name in c.violations)
+    table = parts if isinstance(parts, Certificates) else _table(parts)
     return Certificate(
-        sum(c.primal for c in certificates),
-        sum(c.dual for c in certificates),
-        max(c.kkt_violation for c in certificates),
-        sum(c.iterations for c in certificates),
-        sum(c.seconds for c in certificates),
-        max(c.peak_bytes for c in certificates),
-        worst.status,
-        {name: max(c.violations.get(name, 0.0) for c in certificates) for name in names},
-        all(c.convex for c in certificates),
+        primal=float(table.primal.sum()),
+        dual=float(table.dual.sum()),
+        kkt_violation=float(table.kkt_violation.max()),
+        iterations=int(table.iterations.sum()),
+        seconds=float(table.seconds.sum()) if seconds is None else seconds,
+        peak_bytes=int(table.peak_bytes.max()) if peak_bytes is None else peak_bytes,
+        status=max((STATUSES[code] for code in np.unique(table.status)), key=_ENDINGS.index),
+        violations={name: float(np.nanmax(values)) for name, values in sorted(table.violations.items())},
+        convex=bool(table.convex.all()),
     )
+
+
+def _table(parts: Sequence[Certificate]) -> Certificates:
+    table = Certificates.empty(len(parts))
+    for number, part in enumerate(parts):
+        table.put(number, part)
+    return table
+
+
+def warn_if_stopped(learner: Certified) -> bool:
+    """Warn if the solver stopped before its tolerance was met; whether it did."""
+    status = learner.certificate_.status
+    if status in STOPPED:
+        warn_user(f"{type(learner).__name__}: {status.value}", ConvergenceWarning)
+    return status in STOPPED

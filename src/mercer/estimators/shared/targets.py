@@ -1,13 +1,11 @@
-"""Targets: labels that can be learnt from, and numbers that are most often a mistake."""
+"""Targets that are numbers: checked, and warned of where they are most often a mistake."""
 
 from __future__ import annotations
 
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
-from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_consistent_length, column_or_1d
+from sklearn.utils.validation import check_consistent_length
 
 from mercer._errors import DataError, MercerWarning, warn_user
 from mercer._sklearn import check_y
@@ -17,29 +15,6 @@ from mercer.data.vectors import refuse_unreal
 
 # Numbers may be up to this share of the largest one, so that sums of them can be computed.
 _SHARE = 1e-8
-
-
-def check_labels(learner: str, y: Any, n: int) -> np.ndarray:
-    """One label for each of ``n`` rows, as an array of one dimension; ``learner`` is the name in the message."""
-    if y is None:
-        raise DataError(
-            f"{learner} requires y to be passed, but the target y is None; pass one label for each row of X."
-        )
-    if np.ma.is_masked(y):
-        refuse_unreal(y, "y")
-    with advised():
-        y = column_or_1d(y, warn=True)
-    missing = np.flatnonzero(_is_missing(y))
-    if len(missing):
-        raise DataError(
-            f"Input y contains NaN, or what else stands for no label: {len(missing)} labels are missing, the first "
-            f"({y[missing[0]]}) in row {missing[0]}; drop these rows, or give them a label."
-        )
-    with advised():
-        check_classification_targets(y)
-    if len(y) != n:
-        raise DataError(f"X has {n} rows and y has {len(y)} labels; there must be one label a row.")
-    return y
 
 
 def check_numbers(learner: Any, y: Any, X: Any, *, several: bool) -> Vector:
@@ -75,21 +50,6 @@ def check_numbers(learner: Any, y: Any, X: Any, *, several: bool) -> Vector:
             "precision of X; divide y by a number."
         )
     return numbers
-
-
-def _is_missing(y: np.ndarray) -> NDArray[np.bool_]:
-    """Where there is no label: None, NaN, or what pandas has for them, which need not be there to be told."""
-    if y.dtype.kind == "f":
-        return np.isnan(y)
-    if y.dtype.kind != "O":
-        return np.zeros(len(y), dtype=bool)
-    nothing = {type(None).__name__, "NAType", "NaTType"}
-    return np.array(
-        [
-            type(label).__name__ in nothing or (isinstance(label, float | np.floating) and bool(np.isnan(label)))
-            for label in y
-        ]
-    )
 
 
 def warn_of_constant(y: Vector, weights: Vector | None) -> None:

@@ -5,10 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
-from sklearn.utils.class_weight import compute_class_weight
 
-from mercer._errors import DataError, MercerWarning, ParameterError, warn_user
+from mercer._errors import DataError, MercerWarning, warn_user
 from mercer._sklearn import check_rows_weight
 from mercer._types import Vector
 from mercer.data.column_statistics import variance_of_entries
@@ -102,41 +100,6 @@ def _one_for_each_row(sample_weight: Any, X: Any) -> Vector:
         )
     weight[np.abs(weight) < largest / _LARGEST] = 0.0
     return weight
-
-
-def class_factors(class_weight: Any, classes: np.ndarray, codes: NDArray[np.integer], weight: Vector) -> Vector:
-    """Factors of the ``classes`` (k,) that ``class_weight`` asks for; "balanced" counts rows by their ``weight`` (n,).
-
-    ``codes`` (n,) are the numbers of the classes of the rows.
-
-    Raises
-    ------
-    ParameterError
-        If it is no dict, or names a class that is not there while others have no factor, or holds what is no factor.
-
-    Examples
-    --------
-    >>> class_factors("balanced", np.array([0, 1]), np.array([0, 1, 1]), np.array([1.0, 1.0, 2.0]))
-    array([2.        , 0.66666667])
-    """
-    if isinstance(class_weight, str) and class_weight == "balanced":
-        return np.asarray(weight.sum() / (len(classes) * np.bincount(codes, weights=weight)))
-    if class_weight is None:
-        return np.ones(len(classes))
-    if not isinstance(class_weight, dict):
-        raise ParameterError(
-            f"class_weight must be a dict of factors by class, 'balanced' or None, but is {class_weight!r}."
-        )
-    try:
-        factors = np.asarray(compute_class_weight(class_weight, classes=classes, y=classes), dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise ParameterError(
-            f"class_weight must have a number for each class by its name in y, but is {class_weight!r}; the classes "
-            f"are {classes[:10].tolist()}."
-        ) from error
-    if not (np.isfinite(factors) & (factors > 0)).all():
-        raise ParameterError(f"class_weight must be finite numbers above 0, and gives {factors.tolist()}.")
-    return factors
 
 
 def weighted_scale(X: Any, weight: Vector) -> float:

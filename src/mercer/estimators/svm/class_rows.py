@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mercer._types import Vector
+from mercer.estimators.shared.base import KernelEstimator
+from mercer.estimators.shared.labels import encoded
+from mercer.estimators.svm.copies import Copies
+from mercer.solvers.svm.pair_answers import PairAnswers
 
 
 @dataclass(frozen=True, eq=False)
@@ -24,10 +29,10 @@ class ClassRows:
     total: int
 
     @classmethod
-    def of(cls, y: np.ndarray, weight: Vector) -> ClassRows:
-        """From labels and weights of all rows."""
+    def of(cls, learner: str, y: np.ndarray, weight: Vector) -> ClassRows:
+        """From labels and weights of all rows, for the learner of that name; two classes must have a weight."""
         used = np.flatnonzero(weight)
-        names, codes = np.unique(y[used], return_inverse=True)
+        names, codes = encoded(learner, y, used)
         order = np.argsort(codes, kind="stable")
         return cls(names, used[order], codes[order], weight[used[order]], len(weight))
 
@@ -35,3 +40,31 @@ class ClassRows:
     def sizes(self) -> NDArray[np.intp]:
         """The number of rows of each class."""
         return np.bincount(self.codes)
+
+
+class MergedRows:
+    """The rows of classes with equal ones merged into one, whose weight is their sum, and answers told apart again."""
+
+    def __init__(self, model: KernelEstimator, X: Any, data: ClassRows) -> None:
+        self.whole, self.data = data, data
+        self._copies = copies = Copies.find(X, data.rows, data.codes, model.kernel_)
+        if copies is not None:
+            first = copies.first
+            self.data = replace(data, rows=data.rows[first], codes=data.codes[first], weight=copies.summed(data.weight))
+
+    def start(self, weights: Vector | None) -> Vector | None:
+        """Weights of all rows, (k - 1, n), added up over equal ones."""
+        return weights if weights is None or self._copies is None else self._copies.summed(weights)
+
+    def spread(self, answers: PairAnswers, bounds: Vector) -> PairAnswers:
+        """The answers for all rows, whose weights are at most ``bounds`` (n,) before any division."""
+        if self._copies is None:
+            return answers
+        whole = PairAnswers(self.whole.sizes)
+        scale = np.divide(answers.beta, answers.state, out=np.ones(answers.beta.shape), where=answers.state != 0)
+        for layer, state in enumerate(answers.state):
+            whole.state[layer] = self._copies.share(state, -bounds, bounds)
+        whole.beta[...] = whole.state * scale[:, self._copies.owner]
+        whole.gradient[...] = answers.gradient[:, self._copies.owner]
+        whole.offsets, whole.certificates = answers.offsets, answers.certificates
+        return whole

@@ -13,10 +13,8 @@ from mercer.engine.tiles import TILE
 from mercer.gram import Gram, PrecomputedGram
 from mercer.kernels.plan import check_finite
 from mercer.loops.pairs import tally_pairs
-from mercer.solvers.solution import Certificate, Status
-from mercer.solvers.svm.pair_answers import STATUSES, Certificates, PairAnswers, PairLayout
+from mercer.solvers.svm.pair_answers import PairAnswers, PairLayout
 
-_WORST = (Status.converged, Status.direct, Status.stationary, Status.stalled, Status.iteration_limit)
 # Up to so many support vectors a class, a loop over the pairs is faster than a product for each class.
 _TINY = 64
 # Rows of a task of that loop: their values of a pair are in the L1 cache, and of all support vectors in L2.
@@ -44,21 +42,6 @@ def join(answers: PairAnswers) -> JointExpansion:
     used = answers.beta.any(axis=0)
     n_support = np.add.reduceat(used, layout.starts[:-1], dtype=np.int32)
     return JointExpansion(np.flatnonzero(used), n_support, np.ascontiguousarray(answers.beta[:, used]), answers.offsets)
-
-
-def total(parts: Certificates, seconds: float, peak_bytes: int) -> Certificate:
-    """One certificate for all pairs: objectives and steps add up, the worst violation and status stand for all."""
-    return Certificate(
-        primal=float(parts.primal.sum()),
-        dual=float(parts.dual.sum()),
-        kkt_violation=float(parts.kkt_violation.max()),
-        iterations=int(parts.iterations.sum()),
-        seconds=seconds,
-        peak_bytes=peak_bytes,
-        status=max((STATUSES[code] for code in np.unique(parts.status)), key=_WORST.index),
-        violations={name: float(np.nanmax(parts.violations[name])) for name in sorted(parts.violations)},
-        convex=bool(parts.convex.all()),
-    )
 
 
 def pair_values(product: Callable[[slice, Vector], Vector], expansion: JointExpansion, m: int) -> Vector:

@@ -11,39 +11,29 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin, clone
 from sklearn.calibration import CalibratedClassifierCV
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
-from mercer._errors import DataError, InfeasibleError, ParameterError, warn_user
+from mercer._errors import InfeasibleError, ParameterError
 from mercer._types import Vector
 from mercer.data.fitted import Fitted
 from mercer.data.statements import Count, Flag, Floats, Is, Labels, Lengths, Whole, Word
 from mercer.engine import memory
+from mercer.estimators.shared.certificates import joined, warn_if_stopped
+from mercer.estimators.shared.labels import check_labels, class_factors
 from mercer.estimators.shared.layout import dense, laid_out_as
 from mercer.estimators.shared.parameters import require_choice, require_number, require_seed
 from mercer.estimators.shared.statements import Coefficients, SupportRows, training_shape
-from mercer.estimators.shared.targets import check_labels
-from mercer.estimators.shared.weights import check_svm_weight, class_factors, fit_weighted_kernel
-from mercer.estimators.svm.class_rows import ClassRows
-from mercer.estimators.svm.merged_rows import MergedRows
-from mercer.estimators.svm.one_vs_one import (
-    JointExpansion,
-    join,
-    multiplier,
-    one_vs_rest,
-    pair_values,
-    tally_rows,
-    total,
-)
+from mercer.estimators.shared.weights import check_svm_weight, fit_weighted_kernel
+from mercer.estimators.svm.class_rows import ClassRows, MergedRows
+from mercer.estimators.svm.one_vs_one import JointExpansion, join, multiplier, one_vs_rest, pair_values, tally_rows
 from mercer.estimators.svm.pair_probabilities import PairProbabilities, evaluated_for_folds, is_wanted
 from mercer.estimators.svm.pair_weights import PairWeights
 from mercer.gram import Gram, PrecomputedGram
 from mercer.gram.protocol import GramMatrix
-from mercer.solvers.solution import Certificate, Status
+from mercer.solvers.solution import Certificate
 from mercer.solvers.svm.pair_answers import Certificates, PairAnswers
 from mercer.solvers.svm.pairwise import Answer, Controls, Method, Pair, solve_pairs
 
-_STOPPED = (Status.iteration_limit, Status.stalled)
 ROLES = np.array(["outside", "free", "bounded"])
 
 
@@ -174,8 +164,7 @@ class PairClassifier(ClassifierMixin, PairProbabilities, PairWeights, ABC):
         X = self._check_X(X, reset=True)
         y = check_labels(type(self).__name__, y, X.shape[0])
         weight = check_svm_weight(sample_weight, X)
-        data = ClassRows.of(y, weight)
-        self._require_two(data, X.shape[0])
+        data = ClassRows.of(type(self).__name__, y, weight)
         last = self._last_weights(data, X.shape[0])
         self.classes_ = data.names
         fit_weighted_kernel(self, X, weight, intercept=self._has_intercept)
@@ -188,7 +177,7 @@ class PairClassifier(ClassifierMixin, PairProbabilities, PairWeights, ABC):
         self._keep_rows(X.shape[0], data, answers, self._bounds(data))
         self.certificates_ = answers.certificates
         self.n_iter_ = self.certificates_.iterations.astype(np.int32)
-        self.certificate_ = total(self.certificates_, seconds, peak_bytes)
+        self.certificate_ = joined(self.certificates_, seconds, peak_bytes)
 
     def decision_function(self, X: Any) -> Vector:
         """Return decision values.
@@ -290,15 +279,6 @@ class PairClassifier(ClassifierMixin, PairProbabilities, PairWeights, ABC):
             require_choice(self, name, (True, False))
         require_seed(self)
         require_choice(self, "probability", (True, False, "deprecated"))
-
-    def _require_two(self, data: ClassRows, n: int) -> None:
-        if len(data.names) < 2:
-            raise DataError(
-                f"{type(self).__name__} needs two classes at least, and y has {len(data.names)} class(es): "
-                f"{data.names[:1].tolist()}"
-                + (", not counting rows of weight 0" if len(data.rows) < n else "")
-                + "; pass rows of another class, too."
-            )
 
     def _last_weights(self, data: ClassRows, n: int) -> Vector | None:
         """The weights of the last fit, laid out as by ``PairLayout``, where this one may start from them."""
@@ -417,10 +397,8 @@ class PairClassifier(ClassifierMixin, PairProbabilities, PairWeights, ABC):
         return self._gram(X[:, self.support_], X) if self.kernel_ is None else self._gram(X, self.support_vectors_)
 
     def _report(self) -> None:
-        status = self.certificate_.status
-        self.fit_status_ = int(status in _STOPPED)
-        if self.fit_status_:
-            warn_user(f"{type(self).__name__}: {status.value}", ConvergenceWarning)
+        """Set ``fit_status_``; warn if the solver stopped early."""
+        self.fit_status_ = int(warn_if_stopped(self))
 
 
 def _of_classes(method: Method, numbers: NDArray[np.intp]) -> Method:

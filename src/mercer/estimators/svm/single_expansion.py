@@ -10,14 +10,14 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
-from mercer._errors import ParameterError, warn_user
+from mercer._errors import ParameterError
 from mercer._types import Vector
 from mercer.data.fitted import Fitted
 from mercer.data.statements import Count, Floats, Is, Lengths, Whole
 from mercer.engine import memory
+from mercer.estimators.shared.certificates import warn_if_stopped
 from mercer.estimators.shared.layout import dense, laid_out_as, read_only
 from mercer.estimators.shared.parameters import require_choice, require_number
 from mercer.estimators.shared.primal import PrimalWeights
@@ -26,11 +26,9 @@ from mercer.estimators.shared.weights import fit_weighted_kernel
 from mercer.estimators.svm.copies import Copies
 from mercer.estimators.svm.warm_starts import WarmStarts
 from mercer.gram.protocol import GramMatrix
-from mercer.solvers.solution import Certificate, Status
+from mercer.solvers.solution import Certificate
 from mercer.solvers.svm.box_qp import BoxQP
 from mercer.solvers.svm.smo import solve_box_qp
-
-_STOPPED = (Status.iteration_limit, Status.stalled)
 
 
 @dataclass(frozen=True, eq=False)
@@ -170,10 +168,7 @@ class SingleExpansion(PrimalWeights, ABC):
 
     def _report(self) -> None:
         """Set ``fit_status_``; warn if the solver stopped early."""
-        status = self.certificate_.status
-        self.fit_status_ = int(status in _STOPPED)
-        if self.fit_status_:
-            warn_user(f"{type(self).__name__}: {status.value}", ConvergenceWarning)
+        self.fit_status_ = int(warn_if_stopped(self))
 
     def _values(self, X: Any) -> Vector:
         """f at the rows of ``X``, (m,), in float64."""
