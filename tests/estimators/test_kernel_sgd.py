@@ -329,7 +329,7 @@ def test_labels_and_parts_that_make_no_sense():
         short().fit(X, Y, Y == "up")
     with pytest.raises(DataError, match="first call of partial_fit needs classes"):
         short().partial_fit(X, Y)
-    with pytest.raises(DataError, match=r"two classes at least, and classes is \['up'\]"):
+    with pytest.raises(DataError, match=r"two classes at least, and classes has 1 class\(es\): \['up'\]"):
         short().partial_fit(X, Y, classes=["up"])
     begun = short().partial_fit(X, Y, classes=["up", "down", "rest"])
     assert begun.decision_function(X).shape == (120, 3)
