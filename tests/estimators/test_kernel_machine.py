@@ -188,7 +188,7 @@ class Welsch:
         ({"fit_intercept": "yes"}, Y, ParameterError, "fit_intercept must be True or False"),
         ({"class_weight": "balanced"}, Y, ParameterError, "class_weight goes with losses of labels"),
         ({"loss": "poisson"}, Y, DataError, "needs targets of 0 or more"),
-        ({"loss": "hinge"}, np.full(120, "up"), DataError, "one class only"),
+        ({"loss": "hinge"}, np.full(120, "up"), DataError, "has 1 class"),
     ],
 )
 def test_what_is_refused(parameters: dict[str, Any], y: np.ndarray, error: type[Exception], words: str) -> None:
