@@ -41,8 +41,8 @@ _LEFT_OUT = {
     "test_extending.py",
     "test_import.py",
     "test_interruption.py",
-    "test_persistence_files.py",
-    "test_persistence_tables.py",
+    "test_container.py",
+    "test_tables.py",
     "test_private_names.py",
 }
 
