@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, settings
 settings.register_profile(
     "everyday", deadline=None, max_examples=25, derandomize=True, suppress_health_check=[HealthCheck.too_slow]
 )
-# Looks further than the everyday suite: HYPOTHESIS_PROFILE=explore pytest tests/properties
+# Looks further than the everyday suite: HYPOTHESIS_PROFILE=explore pytest tests/kernels
 settings.register_profile("explore", settings.get_profile("everyday"), max_examples=500, derandomize=False)
 # Examples chosen by --hypothesis-seed, which has no effect on a derandomised profile; used by tests/sweep.py.
 settings.register_profile("seeded", settings.get_profile("everyday"), derandomize=False, database=None)
