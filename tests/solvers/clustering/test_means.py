@@ -19,7 +19,7 @@ from mercer.solvers.clustering.descent import Descent, Rules
 from mercer.solvers.clustering.dual_means import DualMeans
 from mercer.solvers.clustering.entries import Evaluated, Stored
 from mercer.solvers.clustering.kmeans import Clustering, solve
-from mercer.solvers.clustering.means import Means, Nearest, inertia, squares
+from mercer.solvers.clustering.means import Assignment, Means, inertia, squares
 from mercer.solvers.clustering.primal_means import Coordinates, PrimalMeans
 from mercer.solvers.clustering.starts import Start, plus_plus
 
@@ -85,7 +85,7 @@ def test_bounds_miss_no_row(seed: int, steps: int, size: float) -> None:
     def look(rows: np.ndarray) -> None:
         away = np.linalg.norm(points[rows, None] - centres, axis=2)
         labels[rows] = away.argmin(axis=1)
-        bounds.keep(rows, away, Nearest(labels[rows], away.min(axis=1) ** 2, np.zeros(len(rows))))
+        bounds.keep(rows, away, Assignment(labels[rows], away.min(axis=1) ** 2, np.zeros(len(rows))))
 
     labels = np.zeros(50, np.int32)
     slack = 16 * EPS
