@@ -18,7 +18,7 @@ from mercer.estimators.shared.distinct import distinct_rows, row_keys
 from mercer.gram import Gram
 from mercer.kernels import RBF, Constant, Polynomial, Sigmoid
 from mercer.solvers.svm.box_qp import BoxQP
-from mercer.solvers.svm.smo import solve_box_qp
+from mercer.solvers.svm.smo import SMO
 
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 
@@ -104,7 +104,7 @@ def test_the_objective_is_that_of_the_support_vector_machine(kernel, intercept):
     used = model.kernel_ + Constant(1.0) if intercept else model.kernel_
     signs = np.where(Y == "up", 1.0, -1.0)
     problem = BoxQP.classification(Gram(used, X), signs, np.full(120, 1 / (alpha * 120)), intercept=False)
-    best = alpha * solve_box_qp(problem).certificate.primal
+    best = alpha * SMO().solve(problem).certificate.primal
     c = model.certificate_
     assert c.dual <= best * (1 + 1e-9) and best * (1 - 1e-9) <= c.primal
     assert c.primal <= 1.02 * best

@@ -12,7 +12,8 @@ from mercer.gram import PrecomputedGram
 from mercer.kernels import RBF
 from mercer.solvers.solution import Certificate, Status
 from mercer.solvers.svm.box_qp import BoxQP
-from mercer.solvers.svm.smo import solve_box_qp
+from mercer.solvers.svm.smo import SMO
+from mercer.solvers.svm.solver import Start
 
 BOUND = "no answer has less than"
 
@@ -121,7 +122,7 @@ def test_stop_gap_ends_where_the_optimum_is_zero() -> None:
     problem = BoxQP(K, targets, -np.ones(700), np.ones(700), tube=0.1)
     start = np.zeros(700)
     start[:2] = 0.5, -0.5
-    solution = solve_box_qp(problem, tol=1e-3, stop="gap", start=start)
+    solution = SMO(tol=1e-3, stop="gap").solve(problem, Start(start))
     gap = solution.certificate.gap
     assert solution.status is Status.converged and 0 <= gap <= 0.5e-6
     # What the gap promises of the function: the best one is constant.

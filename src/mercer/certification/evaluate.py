@@ -11,7 +11,6 @@ import math
 import numpy as np
 
 from mercer._types import Vector
-from mercer.estimators.svm.single_expansion import feasible
 from mercer.gram.protocol import GramMatrix
 from mercer.losses import HalfSquare
 from mercer.solvers.linear.linear_system import LinearSystem
@@ -21,6 +20,7 @@ from mercer.solvers.risk.newton import best_offset
 from mercer.solvers.risk.regularized_risk import RegularizedRisk
 from mercer.solvers.solution import Certificate, Status
 from mercer.solvers.svm.box_qp import BoxQP
+from mercer.solvers.svm.warm_starts import feasible
 
 # Halvings of an interval, after which it is as short as float64 resolves.
 _HALVINGS = 200

@@ -2,42 +2,24 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mercer._errors import MercerWarning, ParameterError, warn_user
-from mercer._types import Array, Vector
+from mercer._types import Vector
 from mercer.estimators.shared.parameters import require_number
 from mercer.estimators.svm.class_rows import ClassRows
 from mercer.estimators.svm.pair_classifier import PairClassifier
-from mercer.estimators.svm.single_expansion import feasible
-from mercer.gram.protocol import GramMatrix
-from mercer.solvers.svm.box_qp import BoxQP
-from mercer.solvers.svm.joined_pair import PairMatrix
-from mercer.solvers.svm.nu_margin import nu_problem, solve_nu_margin
+from mercer.estimators.svm.solvers import solver_of
+from mercer.solvers.svm.nu_margin import NuMargin
 from mercer.solvers.svm.pair_answers import PairAnswers
-from mercer.solvers.svm.pairwise import Answer, Controls, Method, Pair
-from mercer.solvers.svm.smo import solve_box_qp
+from mercer.solvers.svm.pair_problem import PairMachine
+from mercer.solvers.svm.solver import BoxSolver
 
 # What rounding may do to a nu that is as large as can be.
 _ROUNDING = 1e-12
-
-
-@dataclass(frozen=True)
-class _NuMethod:
-    """The way to solve a pair, and the nu of the nu-SVM where that is all of it: then compiled loops may replace it.
-
-    What wraps it to see each answer has no ``nu``, so that it is called.
-    """
-
-    solve: Method
-    nu: float | None
-
-    def __call__(self, *problem: Any, **options: Any) -> Answer:
-        return self.solve(*problem, **options)
 
 
 class NuSVC(PairClassifier):
@@ -207,6 +189,7 @@ class NuSVC(PairClassifier):
         allow_indefinite: bool | str = "warn",
         warm_start: bool = False,
         stop: str = "kkt",
+        solver: str | BoxSolver = "smo",
     ) -> None:
         self.nu = nu
         self.kernel = kernel
@@ -227,6 +210,7 @@ class NuSVC(PairClassifier):
         self.allow_indefinite = allow_indefinite
         self.warm_start = warm_start
         self.stop = stop
+        self.solver = solver
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
@@ -253,38 +237,11 @@ class NuSVC(PairClassifier):
                 f"Choose nu <= {np.floor(most * 1e6) / 1e6:g}, or SVC."
             )
 
-    def _method(self, data: ClassRows) -> Method:
-        factors = self.class_weight_
+    def _machine(self, data: ClassRows) -> PairMachine:
+        machine = NuMargin(solver_of(self), nu=float(self.nu), factors=self.class_weight_)
         # Pairs are solved in other threads, where a warning would not know the user's line.
-        flat: list[Pair] = []
-        self._flat = flat
-
-        def solve(
-            gram: GramMatrix,
-            y: Vector,
-            upper: Vector,
-            *,
-            controls: Controls,
-            start: Vector | None,
-            joined: PairMatrix | None,
-            pair: Pair = (0, 1),
-        ) -> Answer:
-            first, second = factors[list(pair)]
-            factor = np.where(y > 0, first, second)
-            weight = upper / factor
-            problem = nu_problem(gram, y, weight, 0.5 * float(self.nu) * float(weight.sum()), convex=controls.convex)
-            start = None if start is None else feasible(_summing(start, problem), problem)
-            matrix = None if joined is None else joined.matrix()
-            answer, rho = solve_nu_margin(problem, controls=controls, start=start, matrix=matrix)
-            if rho == 0.0:
-                flat.append(pair)
-                return answer
-            if first == second == 1.0:
-                return answer
-            return _reweighted(answer, rho, gram, y, upper, controls, matrix, min(1.0, first, second))
-
-        # With class weights there is a second problem after the nu-SVM.
-        return _NuMethod(solve, float(self.nu) if (factors == 1.0).all() else None)
+        self._flat = machine.flat
+        return machine
 
     def _calibrate(self, gram: Any, convex: bool, data: ClassRows, bounds: Vector, answers: PairAnswers) -> None:
         super()._calibrate(gram, convex, data, bounds, answers)
@@ -308,40 +265,3 @@ class NuSVC(PairClassifier):
 
     def _fold_start(self, weights: Vector, bounds: Vector, sizes: NDArray[np.intp]) -> Vector | None:
         return weights
-
-
-def _summing(beta: Vector, problem: BoxQP) -> Vector:
-    """The weights of the last fit, which were divided by its rho, scaled to the sum that those of a class must have."""
-    beta = beta.copy()
-    for part in (problem.upper > 0, problem.lower < 0):
-        size = float(np.abs(beta[part]).sum())
-        beta[part] *= problem.totals[0] / size if size > 0 else 0.0
-    return beta
-
-
-def _reweighted(
-    answer: Answer,
-    rho: float,
-    gram: GramMatrix,
-    y: Vector,
-    upper: Vector,
-    controls: Controls,
-    matrix: Array | None,
-    shrink: float,
-) -> Answer:
-    """The C-SVC at ``C = 1 / rho`` times the factors of the classes, from the answer without them."""
-    steps = answer.certificate.iterations
-    problem = BoxQP.classification(gram, y, upper / rho, convex=controls.convex)
-    weighted = solve_box_qp(
-        problem,
-        tol=controls.tol,
-        stop=controls.stop,
-        cache_bytes=controls.cache_bytes,
-        n_jobs=controls.n_jobs,
-        max_iter=max(controls.max_iter - steps, 0) if controls.max_iter >= 0 else -1,
-        start=shrink * answer.value.beta,
-        matrix=matrix,
-        verbose=controls.verbose,
-    )
-    certificate = replace(weighted.certificate, iterations=weighted.certificate.iterations + steps)
-    return replace(weighted, certificate=certificate, state=rho * weighted.state)

@@ -13,9 +13,11 @@ from mercer.engine import memory
 from mercer.estimators.shared.parameters import require_number
 from mercer.estimators.shared.targets import warn_of_constant
 from mercer.estimators.shared.weights import check_svm_weight
+from mercer.estimators.svm.solvers import check_solver
 from mercer.estimators.svm.tube import TubeRegressor
 from mercer.gram.protocol import GramMatrix
 from mercer.solvers.svm.box_qp import BoxQP
+from mercer.solvers.svm.solver import BoxSolver
 
 
 class NuSVR(TubeRegressor):
@@ -166,6 +168,7 @@ class NuSVR(TubeRegressor):
         allow_indefinite: bool | str = "warn",
         warm_start: bool = False,
         stop: str = "kkt",
+        solver: str | BoxSolver = "smo",
     ) -> None:
         self.nu = nu
         self.C = C
@@ -182,6 +185,7 @@ class NuSVR(TubeRegressor):
         self.allow_indefinite = allow_indefinite
         self.warm_start = warm_start
         self.stop = stop
+        self.solver = solver
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Fit to rows and their targets.
@@ -199,7 +203,7 @@ class NuSVR(TubeRegressor):
         -------
         self
         """
-        self._check_controls()
+        check_solver(self)
         self._check_C()
         require_number(self, "nu", "above 0 and at most 1", lambda value: 0 < value <= 1)
         X, y = self._check_X_and_numbers(X, y)

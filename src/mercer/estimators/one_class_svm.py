@@ -15,8 +15,10 @@ from mercer.estimators.shared.layout import read_only
 from mercer.estimators.shared.parameters import require_number
 from mercer.estimators.shared.weights import check_svm_weight
 from mercer.estimators.svm.single_expansion import Learned, SingleExpansion, roles
+from mercer.estimators.svm.solvers import check_solver
 from mercer.gram.protocol import GramMatrix
 from mercer.solvers.svm.box_qp import BoxQP
+from mercer.solvers.svm.solver import BoxSolver
 
 # Roundings that add up in a decision value.
 _ROUNDING = 16.0
@@ -167,6 +169,7 @@ class OneClassSVM(OutlierMixin, SingleExpansion):
         allow_indefinite: bool | str = "warn",
         warm_start: bool = False,
         stop: str = "kkt",
+        solver: str | BoxSolver = "smo",
     ) -> None:
         self.kernel = kernel
         self.degree = degree
@@ -182,6 +185,7 @@ class OneClassSVM(OutlierMixin, SingleExpansion):
         self.allow_indefinite = allow_indefinite
         self.warm_start = warm_start
         self.stop = stop
+        self.solver = solver
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Fit to rows.
@@ -199,7 +203,7 @@ class OneClassSVM(OutlierMixin, SingleExpansion):
         -------
         self
         """
-        self._check_controls()
+        check_solver(self)
         require_number(self, "nu", "above 0 and at most 1", lambda value: 0 < value <= 1)
         X = self._check_X(X, reset=True)
         weight = check_svm_weight(sample_weight, X)

@@ -2,27 +2,24 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mercer._errors import InfeasibleError, ParameterError
+from mercer._errors import ParameterError
 from mercer._types import Vector
-from mercer.estimators.shared.parameters import is_among, require_choice, require_number
+from mercer.estimators.shared.parameters import require_choice, require_number
 from mercer.estimators.svm.class_rows import ClassRows
 from mercer.estimators.svm.left_out import balanced
 from mercer.estimators.svm.pair_classifier import PairClassifier
-from mercer.gram.protocol import GramMatrix
-from mercer.solvers.svm.box_qp import BoxQP
-from mercer.solvers.svm.hard_margin import solve_hard_margin
-from mercer.solvers.svm.joined_pair import PairMatrix
+from mercer.estimators.svm.solvers import solver_of
+from mercer.solvers.svm.c_svc import CSVC
+from mercer.solvers.svm.hard_margin import HardMargin
 from mercer.solvers.svm.pair_answers import PairLayout
-from mercer.solvers.svm.pairwise import Answer, Controls, Method, Pair, c_svc
-from mercer.solvers.svm.projected import solve_by_projected_gradient
-
-_SOLVERS = ("smo", "projected-gradient", "accelerated-projected-gradient")
+from mercer.solvers.svm.pair_problem import PairMachine
+from mercer.solvers.svm.smo import SMO
+from mercer.solvers.svm.solver import BoxSolver
 
 
 class SVC(PairClassifier):
@@ -193,7 +190,7 @@ class SVC(PairClassifier):
         fit_intercept: bool = True,
         warm_start: bool = False,
         stop: str = "kkt",
-        solver: str = "smo",
+        solver: str | BoxSolver = "smo",
     ) -> None:
         self.C = C
         self.kernel = kernel
@@ -225,18 +222,15 @@ class SVC(PairClassifier):
         super()._check_parameters()
         require_number(self, "C", "a number above 0, or inf for a hard margin", lambda value: value > 0)
         require_choice(self, "fit_intercept", (True, False))
-        if not is_among(self.solver, _SOLVERS):
-            raise ParameterError(f"solver must be one of {', '.join(map(repr, _SOLVERS))}, but is {self.solver!r}.")
-        if np.isinf(self.C) and self.solver != "smo":
+        if np.isinf(self.C) and not (self.solver == "smo" or isinstance(self.solver, SMO)):
             raise ParameterError(f"C=inf is solved by solver='smo' only, and solver is {self.solver!r}; change one.")
 
     def _bounds(self, data: ClassRows) -> Vector:
         return float(self.C) * data.weight * self.class_weight_[data.codes]
 
-    def _method(self, data: ClassRows) -> Method:
-        if self.solver != "smo":
-            return partial(_projected, accelerated=self.solver.startswith("accelerated"))
-        return _hard_margin if np.isinf(self.C) else c_svc
+    def _machine(self, data: ClassRows) -> PairMachine:
+        machine = HardMargin if np.isinf(self.C) else CSVC
+        return machine(solver_of(self), self._has_intercept)
 
     def _start(self, weights: Vector, bounds: Vector, sizes: NDArray[np.intp]) -> Vector:
         """Scaled into the box; also upwards if there were weights at their bounds, which then are again."""
@@ -255,47 +249,3 @@ class SVC(PairClassifier):
         if np.isinf(self.C):
             return None
         return balanced(weights, bounds, sizes) if self.fit_intercept else weights
-
-
-def _hard_margin(
-    gram: GramMatrix,
-    y: Vector,
-    upper: Vector,
-    *,
-    controls: Controls,
-    start: Vector | None,
-    joined: PairMatrix | None,
-    pair: Pair = (0, 1),
-) -> Answer:
-    """The hard margin of one pair of classes; an error says which pair."""
-    try:
-        matrix = None if joined is None else joined.matrix()
-        return solve_hard_margin(gram, y, controls=controls, start=start, matrix=matrix)
-    except InfeasibleError as error:
-        error.pair = pair
-        raise
-
-
-def _projected(
-    gram: GramMatrix,
-    y: Vector,
-    upper: Vector,
-    *,
-    controls: Controls,
-    start: Vector | None,
-    joined: PairMatrix | None,
-    pair: Pair = (0, 1),
-    accelerated: bool,
-) -> Answer:
-    """The C-SVC of one pair of classes, by projected gradient."""
-    problem = BoxQP.classification(gram, y, upper, intercept=controls.intercept, convex=controls.convex)
-    return solve_by_projected_gradient(
-        problem,
-        tol=controls.tol,
-        stop=controls.stop,
-        max_iter=controls.max_iter,
-        accelerated=accelerated,
-        n_jobs=controls.n_jobs,
-        start=start,
-        verbose=controls.verbose,
-    )

@@ -11,9 +11,11 @@ from mercer._types import Vector
 from mercer.estimators.shared.parameters import require_choice, require_number
 from mercer.estimators.shared.targets import warn_of_constant
 from mercer.estimators.shared.weights import check_svm_weight
+from mercer.estimators.svm.solvers import check_solver
 from mercer.estimators.svm.tube import TubeRegressor
 from mercer.gram.protocol import GramMatrix
 from mercer.solvers.svm.box_qp import BoxQP
+from mercer.solvers.svm.solver import BoxSolver
 
 
 class SVR(TubeRegressor):
@@ -158,6 +160,7 @@ class SVR(TubeRegressor):
         warm_start: bool = False,
         stop: str = "kkt",
         fit_intercept: bool = True,
+        solver: str | BoxSolver = "smo",
     ) -> None:
         self.kernel = kernel
         self.degree = degree
@@ -175,6 +178,7 @@ class SVR(TubeRegressor):
         self.warm_start = warm_start
         self.stop = stop
         self.fit_intercept = fit_intercept
+        self.solver = solver
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Fit to rows and their targets.
@@ -192,7 +196,7 @@ class SVR(TubeRegressor):
         -------
         self
         """
-        self._check_controls()
+        check_solver(self)
         self._check_C()
         require_choice(self, "fit_intercept", (True, False))
         require_number(self, "epsilon", "a finite number of at least 0", lambda value: 0 <= value < np.inf)

@@ -19,9 +19,9 @@ from mercer.estimators.shared.layout import dense
 from mercer.estimators.svc import SVC
 from mercer.estimators.svm.pair_classifier import PairClassifier
 from mercer.estimators.svm.single_expansion import SingleExpansion
-from mercer.estimators.svm.warm_starts import WarmStarts, outward
 from mercer.selection.pairs import fit_pairs
 from mercer.solvers.solution import Certificate
+from mercer.solvers.svm.warm_starts import WarmStarts, outward
 
 _LISTS = {"C": "Cs", "nu": "nus", "epsilon": "epsilons"}
 

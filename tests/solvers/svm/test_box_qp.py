@@ -14,6 +14,8 @@ from mercer.solvers.svm.free_set import newton_change
 from mercer.solvers.svm.interior import interior_point
 from mercer.solvers.svm.iterate import Iterate
 from mercer.solvers.svm.row_store import RowStore
+from mercer.solvers.svm.smo import SMO
+from mercer.solvers.svm.solver import Start
 from mercer.solvers.svm.working_set import select
 
 
@@ -58,7 +60,7 @@ def test_agrees_with_a_general_solver_on_small_problems(linear_term, rng):
     p = rng.uniform(0.2, 2.0, len(y)) if linear_term else np.ones(len(y))
     K = Gram(RBF(1.0), X).dense()
     alpha, best = by_slsqp(K, y, upper, p)
-    solution = smo.solve_box_qp(BoxQP.classification(Gram(RBF(1.0), X), y, upper, p))
+    solution = SMO().solve(BoxQP.classification(Gram(RBF(1.0), X), y, upper, p))
     assert solution.status is Status.converged
     assert solution.certificate.dual == pytest.approx(best, rel=1e-9)
     assert solution.certificate.dual >= best - 1e-9
@@ -73,7 +75,7 @@ def test_conditions_and_certificate_hold_for_larger_problems(whole, C, rng, monk
     monkeypatch.setattr(smo, "_WORKING_SET", 128)
     X, y, upper = make(rng, n=900, C=C)
     K = Gram(RBF(1.0), X).dense()
-    solution = smo.solve_box_qp(BoxQP.classification(Gram(RBF(1.0), X), y, upper))
+    solution = SMO().solve(BoxQP.classification(Gram(RBF(1.0), X), y, upper))
     alpha, c = solution.value.alpha, solution.certificate
     assert c.status is Status.converged
     assert (alpha >= 0).all() and (alpha <= upper).all() and abs(y @ alpha) < 1e-9 * upper.sum()
@@ -89,10 +91,10 @@ def test_conditions_and_certificate_hold_for_larger_problems(whole, C, rng, monk
 def test_working_sets_and_whole_matrix_find_the_same_objective(rng, monkeypatch):
     X, y, upper = make(rng, n=900, C=5.0)
     problem = BoxQP.classification(Gram(RBF(1.0), X), y, upper)
-    whole = smo.solve_box_qp(problem, tol=1e-4).certificate
+    whole = SMO(tol=1e-4).solve(problem).certificate
     monkeypatch.setattr(smo, "WHOLE", 1)
     monkeypatch.setattr(smo, "_WORKING_SET", 64)
-    parts = smo.solve_box_qp(problem, tol=1e-4, cache_bytes=20 * 900 * 4).certificate
+    parts = SMO(tol=1e-4, cache_bytes=20 * 900 * 4).solve(problem).certificate
     assert parts.dual == pytest.approx(whole.dual, rel=1e-6)
 
 
@@ -100,14 +102,14 @@ def test_same_bits_for_any_number_of_threads(rng, monkeypatch):
     monkeypatch.setattr(smo, "WHOLE", 1)
     X, y, upper = make(rng, n=5000, C=1.0)
     problems = {k: BoxQP.classification(Gram(RBF(1.0), X, n_jobs=k), y, upper) for k in (1, 2)}
-    alphas = [smo.solve_box_qp(problem, n_jobs=k).value.alpha for k, problem in problems.items()]
+    alphas = [SMO(n_jobs=k).solve(problem).value.alpha for k, problem in problems.items()]
     np.testing.assert_array_equal(*alphas)
 
 
 def test_float64_takes_over_where_float32_cannot_tell_the_tolerance(rng):
     X, y, upper = make(rng, n=700, C=1e4)
     K = Gram(RBF(1.0), X).dense()
-    solution = smo.solve_box_qp(BoxQP.classification(Gram(RBF(1.0), X), y, upper), tol=1e-6)
+    solution = SMO(tol=1e-6).solve(BoxQP.classification(Gram(RBF(1.0), X), y, upper))
     assert solution.status is Status.converged
     assert violation(K, y, solution.value.alpha, upper, 1.0) <= 1e-6 + 1e-8
 
@@ -115,14 +117,14 @@ def test_float64_takes_over_where_float32_cannot_tell_the_tolerance(rng):
 def test_a_kernel_that_overflows_float32_is_solved_in_float64(rng):
     X, y, upper = make(rng, n=600)
     K = 1e40 * Gram(RBF(1.0), X).dense()
-    solution = smo.solve_box_qp(BoxQP.classification(PrecomputedGram(K), y, upper * 1e-40))
-    unscaled = smo.solve_box_qp(BoxQP.classification(PrecomputedGram(K / 1e40), y, upper))
+    solution = SMO().solve(BoxQP.classification(PrecomputedGram(K), y, upper * 1e-40))
+    unscaled = SMO().solve(BoxQP.classification(PrecomputedGram(K / 1e40), y, upper))
     assert solution.certificate.dual == pytest.approx(1e-40 * unscaled.certificate.dual, rel=1e-5)
 
 
 def test_iterations_are_limited(rng):
     X, y, upper = make(rng, n=800)
-    solution = smo.solve_box_qp(BoxQP.classification(Gram(RBF(1.0), X), y, upper), max_iter=7)
+    solution = SMO(max_iter=7).solve(BoxQP.classification(Gram(RBF(1.0), X), y, upper))
     assert solution.status is Status.iteration_limit
     assert solution.certificate.iterations == 7
     assert solution.certificate.gap > 0
@@ -131,8 +133,8 @@ def test_iterations_are_limited(rng):
 def test_start_from_the_answer_takes_no_steps(rng):
     X, y, upper = make(rng, n=800)
     problem = BoxQP.classification(Gram(RBF(1.0), X), y, upper)
-    first = smo.solve_box_qp(problem)
-    again = smo.solve_box_qp(problem, start=first.state)
+    first = SMO().solve(problem)
+    again = SMO().solve(problem, Start(first.state))
     assert again.certificate.iterations == 0
     np.testing.assert_array_equal(again.value.beta, first.value.beta)
 
@@ -140,7 +142,7 @@ def test_start_from_the_answer_takes_no_steps(rng):
 @pytest.mark.parametrize("C", [1e-6, 1.0, 1e5, 1e8])
 def test_extreme_prices_end_well(C, rng):
     X, y, _ = make(rng, n=300, noise=0.7)
-    solution = smo.solve_box_qp(BoxQP.classification(Gram(RBF(1.0), X), y, np.full(300, C)))
+    solution = SMO().solve(BoxQP.classification(Gram(RBF(1.0), X), y, np.full(300, C)))
     assert solution.status is Status.converged
     assert solution.certificate.kkt_violation <= 1e-3
 
@@ -148,7 +150,7 @@ def test_extreme_prices_end_well(C, rng):
 def test_opposite_labels_on_equal_rows_go_to_the_bound(rng):
     X = np.repeat(rng.standard_normal((20, 2)), 2, axis=0)
     y = np.tile([1.0, -1.0], 20)
-    solution = smo.solve_box_qp(BoxQP.classification(Gram(RBF(1.0), X), y, np.full(40, 3.0)))
+    solution = SMO().solve(BoxQP.classification(Gram(RBF(1.0), X), y, np.full(40, 3.0)))
     np.testing.assert_allclose(solution.value.alpha, 3.0)
     assert solution.certificate.gap == pytest.approx(0, abs=1e-9)
 
@@ -156,7 +158,7 @@ def test_opposite_labels_on_equal_rows_go_to_the_bound(rng):
 def test_indefinite_matrix_gives_a_stationary_point(rng):
     X, y, upper = make(rng, n=100)
     K = np.tanh(X @ X.T - 1.0)
-    solution = smo.solve_box_qp(BoxQP.classification(PrecomputedGram(K), y, upper, convex=False))
+    solution = SMO().solve(BoxQP.classification(PrecomputedGram(K), y, upper, convex=False))
     assert solution.status is Status.stationary
     assert violation(K, y, solution.value.alpha, upper, 1.0) <= 1e-3
 
@@ -166,7 +168,7 @@ def test_nan_in_the_kernel_is_an_error(rng):
     K = Gram(RBF(1.0), X).dense()
     K[:] = np.nan
     with pytest.raises(NumericalError, match="NaN or infinity in"):
-        smo.solve_box_qp(BoxQP.classification(PrecomputedGram(K), y, upper))
+        SMO().solve(BoxQP.classification(PrecomputedGram(K), y, upper))
 
 
 @pytest.mark.parametrize(
@@ -238,7 +240,7 @@ def test_interior_point_agrees_with_smo(C, rng):
     X, y, _ = make(rng, n=60)
     K = Gram(RBF(1.0), X).dense()
     beta = interior_point(K, y, np.where(y > 0, 0, -C), np.where(y > 0, C, 0), np.ones((60, 1)), np.zeros(1))
-    best = smo.solve_box_qp(BoxQP.classification(PrecomputedGram(K), y, np.full(60, C))).certificate.dual
+    best = SMO().solve(BoxQP.classification(PrecomputedGram(K), y, np.full(60, C))).certificate.dual
     assert y @ beta - 0.5 * beta @ K @ beta == pytest.approx(best, rel=1e-7)
     assert abs(beta.sum()) < 1e-8 * C
 
@@ -253,7 +255,7 @@ def test_the_interior_point_method_takes_over_where_pairs_crawl(rng, monkeypatch
     monkeypatch.setattr(whole_matrix, "interior_point", counted)
     monkeypatch.setattr(whole_matrix, "_CRAWL", 5)
     X, y, _ = make(rng, n=600, noise=0.7)
-    solution = smo.solve_box_qp(BoxQP.classification(Gram(RBF(1.0), X), y, np.full(600, 1e5)))
+    solution = SMO().solve(BoxQP.classification(Gram(RBF(1.0), X), y, np.full(600, 1e5)))
     assert calls
     assert solution.status is Status.converged
 
@@ -262,7 +264,7 @@ def test_the_gradient_of_the_certificate_is_the_float64_one_on_all_rows(rng):
     X, y, upper = make(rng, n=500)
     K = Gram(RBF(1.0), X).dense()
     problem = BoxQP.classification(PrecomputedGram(K), y, upper)
-    beta = smo.solve_box_qp(problem).value.beta
+    beta = SMO().solve(problem).value.beta
     point = Iterate.begin(problem, beta)
     renew_gradient(problem.gram, point)
     np.testing.assert_allclose(point.F, y - K @ beta, atol=1e-12)
@@ -279,7 +281,7 @@ def test_the_gradient_of_the_certificate_is_the_float64_one_on_all_rows(rng):
 def test_a_small_budget_is_kept_by_keeping_fewer_rows(n, room, rng):
     X, y, upper = make(rng, n)
     with config(memory=room + 2**18):
-        solution = smo.solve_box_qp(BoxQP.classification(Gram(RBF(1.0), X), y, upper))
+        solution = SMO().solve(BoxQP.classification(Gram(RBF(1.0), X), y, upper))
     assert solution.status is Status.converged and solution.certificate.peak_bytes <= room + 2**18
 
 

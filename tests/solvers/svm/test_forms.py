@@ -14,6 +14,7 @@ from mercer.solvers.svm import active_set, smo
 from mercer.solvers.svm.active_set import scopes
 from mercer.solvers.svm.box_qp import BoxQP
 from mercer.solvers.svm.iterate import Iterate
+from mercer.solvers.svm.smo import SMO
 
 FORMS = ["regression", "homogeneous regression", "one class", "classes", "homogeneous classes", "nu", "nu regression"]
 every_form = pytest.mark.parametrize("form", FORMS)
@@ -86,7 +87,7 @@ def naive_gap(p, beta, offsets):
 @every_form
 def test_agrees_with_a_general_solver(form, rng):
     p = problem(form, rng)
-    solution = smo.solve_box_qp(p)
+    solution = SMO().solve(p)
     c = solution.certificate
     assert c.dual == pytest.approx(by_slsqp(p), rel=1e-8, abs=1e-8)
     assert c.gap == pytest.approx(naive_gap(p, solution.value.beta, solution.value.offsets), abs=1e-9)
@@ -98,11 +99,11 @@ def test_agrees_with_a_general_solver(form, rng):
 @every_form
 def test_samples_active_sets_and_working_sets_find_what_the_whole_matrix_does(form, rng, monkeypatch):
     p = problem(form, rng, n=700)
-    whole = smo.solve_box_qp(p, tol=1e-4)
+    whole = SMO(tol=1e-4).solve(p)
     monkeypatch.setattr(smo, "WHOLE", 1)
     monkeypatch.setattr(smo, "_WORKING_SET", 64)
     monkeypatch.setattr(active_set, "FIRST", 40)
-    parts = smo.solve_box_qp(p, tol=1e-4, cache_bytes=2**18)
+    parts = SMO(tol=1e-4, cache_bytes=2**18).solve(p)
     assert parts.status is whole.status is Status.converged
     assert parts.certificate.dual == pytest.approx(whole.certificate.dual, rel=1e-6)
     assert parts.certificate.kkt_violation <= 1e-4
@@ -113,7 +114,7 @@ def test_samples_active_sets_and_working_sets_find_what_the_whole_matrix_does(fo
 @every_form
 def test_a_gap_can_be_asked_for(form, rng):
     p = problem(form, rng, n=600)
-    assert smo.solve_box_qp(p, tol=1e-5, stop="gap").certificate.relative_gap <= 1e-5
+    assert SMO(tol=1e-5, stop="gap").solve(p).certificate.relative_gap <= 1e-5
 
 
 @pytest.mark.parametrize("form", ["classes", "regression", "nu"])
@@ -129,7 +130,7 @@ def test_the_interior_point_method_ends_the_crawl_of_active_rows(form, rng, monk
     monkeypatch.setattr(active_set, "_CRAWL", 1)
     monkeypatch.setattr(smo, "WHOLE", 1)
     p = problem(form, rng, n=600)
-    solution = smo.solve_box_qp(p)
+    solution = SMO().solve(p)
     assert calls and solution.status is Status.converged
 
 

@@ -11,13 +11,16 @@ from mercer.gram import Gram, PrecomputedGram
 from mercer.kernels import RBF, Linear, NegativeDistance
 from mercer.solvers.solution import Status
 from mercer.solvers.svm import rescaled
-from mercer.solvers.svm.hard_margin import solve_hard_margin
-from mercer.solvers.svm.pairwise import Controls
+from mercer.solvers.svm.hard_margin import HardMargin
+from mercer.solvers.svm.pair_problem import PairProblem
 from mercer.solvers.svm.signed import SignedGram
+from mercer.solvers.svm.smo import SMO
+from mercer.solvers.svm.solver import Start
 
 
-def controls(**changes):
-    return Controls(**{"tol": 1e-3, "max_iter": -1, "cache_bytes": 2**24, "n_jobs": 1, "convex": True} | changes)
+def solve_hard_margin(gram, y, start=None, intercept=True, convex=True, **changes):
+    problem = PairProblem(gram, y, np.full(len(y), np.inf), convex)
+    return HardMargin(SMO(n_jobs=1, **changes), intercept).solve(problem, Start(start))
 
 
 def separable(n, seed=0, offset=1.0):
@@ -59,7 +62,7 @@ def test_against_a_general_solver(kernel, intercept):
     X, y = separable(30, offset=0.0)
     K = kernel(X)
     best, alpha = widest(K, y, intercept)
-    answer = solve_hard_margin(PrecomputedGram(K), y, controls=controls(tol=1e-8, intercept=intercept))
+    answer = solve_hard_margin(PrecomputedGram(K), y, tol=1e-8, intercept=intercept)
     assert answer.status is Status.converged
     assert answer.certificate.primal == pytest.approx(best, rel=1e-6)
     assert answer.certificate.dual == pytest.approx(best, rel=1e-6)
@@ -73,31 +76,31 @@ def test_against_a_general_solver(kernel, intercept):
 def test_the_certificate_holds_at_any_tolerance():
     X, y = separable(700)
     gram = Gram(RBF(1.5), X)
-    best = solve_hard_margin(gram, y, controls=controls(tol=1e-9)).certificate.dual
+    best = solve_hard_margin(gram, y, tol=1e-9).certificate.dual
     for tol in (0.3, 1e-2, 1e-4):
-        answer = solve_hard_margin(gram, y, controls=controls(tol=tol))
+        answer = solve_hard_margin(gram, y, tol=tol)
         certificate = answer.certificate
         assert certificate.kkt_violation <= tol and certificate.status is Status.converged
         assert certificate.dual <= best * (1 + 1e-9) and best <= certificate.primal * (1 + 1e-9)
         margins = 1.0 - y * (answer.value.gradient - answer.value.offset)
         assert margins.min() >= 1.0 - tol
         assert certificate.violations["margin"] == pytest.approx(max(0.0, 1.0 - margins.min()), abs=1e-12)
-    gap = solve_hard_margin(gram, y, controls=controls(tol=1e-5, stop="gap")).certificate
+    gap = solve_hard_margin(gram, y, tol=1e-5, stop="gap").certificate
     assert gap.relative_gap <= 1e-5
 
 
 def test_a_start_saves_steps_and_a_limit_is_kept():
     X, y = separable(700)
     gram = Gram(RBF(1.5), X)
-    first = solve_hard_margin(gram, y, controls=controls())
-    again = solve_hard_margin(gram, y, controls=controls(), start=7.0 * first.value.beta)
+    first = solve_hard_margin(gram, y)
+    again = solve_hard_margin(gram, y, start=7.0 * first.value.beta)
     assert again.certificate.iterations < first.certificate.iterations / 4
-    stopped = solve_hard_margin(gram, y, controls=controls(max_iter=10))
+    stopped = solve_hard_margin(gram, y, max_iter=10)
     assert stopped.status is Status.iteration_limit and stopped.certificate.iterations == 10
 
 
 def test_two_rows():
-    answer = solve_hard_margin(PrecomputedGram(np.diag([1.0, 3.0])), np.array([1.0, -1.0]), controls=controls())
+    answer = solve_hard_margin(PrecomputedGram(np.diag([1.0, 3.0])), np.array([1.0, -1.0]))
     np.testing.assert_allclose(answer.value.beta, [0.5, -0.5])
     assert answer.value.offset == pytest.approx(0.5)
     assert answer.certificate.primal == pytest.approx(0.5)
@@ -106,7 +109,7 @@ def test_two_rows():
 def test_conditionally_positive_kernels_have_a_distance_of_hulls():
     X, y = separable(40)
     kernels = (NegativeDistance(), NegativeDistance().centered(X))
-    plain, centred = (solve_hard_margin(Gram(kernel, X), y, controls=controls()) for kernel in kernels)
+    plain, centred = (solve_hard_margin(Gram(kernel, X), y) for kernel in kernels)
     assert plain.certificate.dual == pytest.approx(centred.certificate.dual, rel=1e-6)
 
 
@@ -116,7 +119,7 @@ def test_the_proof_that_there_is_none(n, intercept):
     X, y = separable(n, offset=0.2)
     y[::9] *= -1.0
     with pytest.raises(InfeasibleError, match="cannot be separated") as caught:
-        solve_hard_margin(Gram(Linear(), X), y, controls=controls(intercept=intercept))
+        solve_hard_margin(Gram(Linear(), X), y, intercept=intercept)
     shares, (low, high) = caught.value.multipliers, caught.value.least_slack
     assert (shares >= 0).all()
     if intercept:
@@ -136,7 +139,7 @@ def test_equal_rows_with_opposite_labels(kernel):
     X, y = separable(40)
     X, y = np.vstack([X, X[:2]]), np.r_[y, -y[:2]]
     with pytest.raises(InfeasibleError) as caught:
-        solve_hard_margin(Gram(kernel, X), y, controls=controls())
+        solve_hard_margin(Gram(kernel, X), y)
     low, high = caught.value.least_slack
     # Each of the two pairs needs 2 in all, whatever the function.
     assert high >= 4.0 - 1e-6 and low <= high
@@ -148,7 +151,7 @@ def test_equal_rows_with_opposite_labels(kernel):
 def test_equal_entries(K, intercept):
     y = np.array([1.0, 1.0, -1.0, -1.0])
     with pytest.raises(InfeasibleError) as caught:
-        solve_hard_margin(PrecomputedGram(K), y, controls=controls(intercept=intercept))
+        solve_hard_margin(PrecomputedGram(K), y, intercept=intercept)
     assert caught.value.least_slack == pytest.approx((4.0, 4.0), rel=0.01)
 
 
@@ -157,38 +160,38 @@ def test_the_scale_of_the_matrix_does_not_matter():
     mixed = np.where(np.arange(50) % 9 == 0, -y, y)
     for scale in (1e-9, 1.0, 1e9):
         gram = PrecomputedGram(scale * Linear()(X))
-        assert scale * solve_hard_margin(gram, y, controls=controls()).certificate.dual == pytest.approx(
-            solve_hard_margin(PrecomputedGram(Linear()(X)), y, controls=controls()).certificate.dual, rel=1e-4
+        assert scale * solve_hard_margin(gram, y).certificate.dual == pytest.approx(
+            solve_hard_margin(PrecomputedGram(Linear()(X)), y).certificate.dual, rel=1e-4
         )
         with pytest.raises(InfeasibleError):
-            solve_hard_margin(gram, mixed, controls=controls())
+            solve_hard_margin(gram, mixed)
 
 
 def test_entries_beyond_float32():
     X, y = separable(600)
     K = Linear()(X)
-    huge = solve_hard_margin(PrecomputedGram(1e60 * K), y, controls=controls())
+    huge = solve_hard_margin(PrecomputedGram(1e60 * K), y)
     assert 1e60 * huge.certificate.dual == pytest.approx(
-        solve_hard_margin(PrecomputedGram(K), y, controls=controls()).certificate.dual, rel=1e-3
+        solve_hard_margin(PrecomputedGram(K), y).certificate.dual, rel=1e-3
     )
 
 
 def test_where_steps_crawl_an_interior_point_method_goes_on(monkeypatch):
     X, y = separable(700)
     gram = Gram(RBF(1.5), X)
-    expected = solve_hard_margin(gram, y, controls=controls(tol=1e-6)).certificate.dual
+    expected = solve_hard_margin(gram, y, tol=1e-6).certificate.dual
     monkeypatch.setattr(rescaled, "_DENSE_PATIENCE", 1)
-    answer = solve_hard_margin(gram, y, controls=controls(tol=1e-6))
+    answer = solve_hard_margin(gram, y, tol=1e-6)
     assert answer.status is Status.converged
     assert answer.certificate.dual == pytest.approx(expected, rel=1e-5)
     monkeypatch.setattr(rescaled, "_DENSE", 0)
     monkeypatch.setattr(rescaled, "_PATIENCE", 1)
-    assert solve_hard_margin(gram, y, controls=controls(tol=1e-6)).status is Status.iteration_limit
+    assert solve_hard_margin(gram, y, tol=1e-6).status is Status.iteration_limit
 
 
 def test_indefinite_kernels_prove_nothing():
     with pytest.raises(ParameterError, match=r"C=inf.*positive semi-definite"):
-        solve_hard_margin(PrecomputedGram(np.eye(2)), np.array([1.0, -1.0]), controls=controls(convex=False))
+        solve_hard_margin(PrecomputedGram(np.eye(2)), np.array([1.0, -1.0]), convex=False)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])

@@ -5,8 +5,10 @@ import pytest
 
 from mercer import Gram, kernels
 from mercer.solvers.svm import pairwise
+from mercer.solvers.svm.c_svc import CSVC
 from mercer.solvers.svm.joined_pair import JoinedPair
-from mercer.solvers.svm.pairwise import Controls, solve_pairs
+from mercer.solvers.svm.pairwise import solve_pairs
+from mercer.solvers.svm.smo import SMO
 
 SIZES = np.array([350, 300, 260])
 
@@ -18,8 +20,8 @@ def problem(rng):
     return Gram(kernels.RBF(0.7), X), rng.uniform(0.5, 3.0, len(X))
 
 
-def _controls(**options):
-    return Controls(**{"tol": 1e-3, "max_iter": -1, "cache_bytes": 2**26, "n_jobs": 2, "convex": True} | options)
+def _machine(intercept=True, **options):
+    return CSVC(SMO(**{"cache_bytes": 2**26, "n_jobs": 2} | options), intercept)
 
 
 def _spy(monkeypatch):
@@ -44,10 +46,10 @@ def _one_by_one(monkeypatch, *args):
 @pytest.mark.parametrize("stop", ["kkt", "gap"])
 def test_answers_are_those_of_the_general_solver(problem, monkeypatch, stop):
     gram, upper = problem
-    controls = _controls(tol=1e-4, stop=stop)
-    expected = _one_by_one(monkeypatch, gram, SIZES, upper, controls)
+    machine = _machine(tol=1e-4, stop=stop)
+    expected = _one_by_one(monkeypatch, gram, SIZES, upper, machine)
     went = _spy(monkeypatch)
-    answers = solve_pairs(gram, SIZES, upper, controls)
+    answers = solve_pairs(gram, SIZES, upper, machine)
     assert len(went) == 3
     assert stop == "gap" or all(went)
     np.testing.assert_allclose(answers.offsets, expected.offsets, atol=1e-3)
@@ -62,7 +64,7 @@ def test_answers_are_those_of_the_general_solver(problem, monkeypatch, stop):
 
 def test_the_certificate_is_that_of_the_weights(problem):
     gram, upper = problem
-    answers = solve_pairs(gram, SIZES, upper, _controls())
+    answers = solve_pairs(gram, SIZES, upper, _machine())
     layout = answers.layout
     for number, pair in enumerate([(0, 1), (0, 2), (1, 2)]):
         rows = layout.rows(pair)
@@ -79,14 +81,14 @@ def test_the_certificate_is_that_of_the_weights(problem):
 def test_what_steps_do_not_solve_is_left_to_the_general_solver(problem, monkeypatch):
     """Which goes on from the weights that steps have reached."""
     gram, upper = problem
-    went, starts, general = _spy(monkeypatch), [], pairwise.solve_box_qp
+    went, starts, general = _spy(monkeypatch), [], SMO.solve
 
-    def spy(*args, start, **options):
-        starts.append(start)
-        return general(*args, start=start, **options)
+    def spy(self, problem, start):
+        starts.append(start.beta)
+        return general(self, problem, start)
 
-    monkeypatch.setattr(pairwise, "solve_box_qp", spy)
-    answers = solve_pairs(gram, SIZES, 1e5 * upper, _controls())
+    monkeypatch.setattr(SMO, "solve", spy)
+    answers = solve_pairs(gram, SIZES, 1e5 * upper, _machine())
     assert not all(went)
     assert len(starts) == went.count(False)
     assert all(np.any(start) for start in starts)
@@ -95,7 +97,7 @@ def test_what_steps_do_not_solve_is_left_to_the_general_solver(problem, monkeypa
 
 def test_bits_do_not_depend_on_the_number_of_threads(problem):
     gram, upper = problem
-    one, two = (solve_pairs(gram, SIZES, upper, _controls(n_jobs=jobs)) for jobs in (1, 2))
+    one, two = (solve_pairs(gram, SIZES, upper, _machine(n_jobs=jobs)) for jobs in (1, 2))
     np.testing.assert_array_equal(one.beta, two.beta)
     np.testing.assert_array_equal(one.gradient, two.gradient)
 
@@ -104,6 +106,6 @@ def test_bits_do_not_depend_on_the_number_of_threads(problem):
 def test_limits_and_homogeneous_problems_go_to_the_general_solver(problem, monkeypatch, options):
     gram, upper = problem
     went = _spy(monkeypatch)
-    answers = solve_pairs(gram, SIZES, upper, _controls(**options))
+    answers = solve_pairs(gram, SIZES, upper, _machine(**options))
     assert not went
     assert "max_iter" not in options or max(c.iterations for c in answers.certificates) <= 5

@@ -8,7 +8,7 @@ from mercer.gram import PrecomputedGram
 from mercer.solvers.solution import Status
 from mercer.solvers.svm.box_qp import BoxQP
 from mercer.solvers.svm.iterate import Iterate
-from mercer.solvers.svm.smo import solve_box_qp
+from mercer.solvers.svm.smo import SMO
 from mercer.solvers.svm.working_set import select
 
 
@@ -28,7 +28,7 @@ def copies(n: int, apart: float) -> BoxQP:
 )
 def test_copies_take_few_steps(apart, tol):
     n = 16_000
-    answer = solve_box_qp(copies(n, apart), tol=tol, max_iter=100 * n)
+    answer = SMO(tol=tol, max_iter=100 * n).solve(copies(n, apart))
     assert answer.status is Status.converged
     assert answer.certificate.kkt_violation <= tol
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -14,20 +14,23 @@ import mercer
 from mercer.gram import PrecomputedGram
 from mercer.solvers.solution import Status
 from mercer.solvers.svm import pairwise, tiny_pairs
-from mercer.solvers.svm.nu_margin import nu_problem, solve_nu_margin
+from mercer.solvers.svm.nu_margin import NuMargin
 from mercer.solvers.svm.pair_answers import PairAnswers
-from mercer.solvers.svm.pairwise import Answer, Controls, solve_pairs
+from mercer.solvers.svm.pairwise import solve_pairs
+from mercer.solvers.svm.smo import SMO
 
 NU = 0.3
 
 
-def singly(gram: Any, y: Any, upper: Any, *, controls: Controls, start: Any, joined: Any, pair: Any) -> Answer:
-    """The nu-SVM of one pair."""
-    problem = nu_problem(gram, y, upper, 0.5 * NU * float(upper.sum()), convex=controls.convex)
-    return solve_nu_margin(problem, controls=controls, start=start)[0]
+MACHINE = NuMargin(SMO(), nu=NU)
 
 
-CONTROLS = Controls(tol=1e-3, max_iter=-1, cache_bytes=2**20, n_jobs=None, convex=True, method=singly, nu=NU)
+@dataclass(frozen=True)
+class Single(NuMargin):
+    """The same machine, of which no pair goes through the loop."""
+
+    def is_compiled(self, from_zero: bool) -> bool:
+        return False
 
 
 def made(k: int = 5) -> tuple[NDArray[np.float64], NDArray[np.intp]]:
@@ -68,17 +71,17 @@ def test_answers_are_those_of_the_pairs_one_by_one(left: list[int], weighted: bo
     K, sizes = made()
     K = K.astype(dtype)
     upper = 1.0 + np.arange(len(K)) % 3 if weighted else np.ones(len(K))
-    wanted = solve_pairs(PrecomputedGram(K), sizes, upper, replace(CONTROLS, nu=None))
+    wanted = solve_pairs(PrecomputedGram(K), sizes, upper, Single(SMO(), nu=NU))
     assert left == []
     # Rows that lie together are picked as steps ask for them; others are read by strips.
     for matrix in (K, np.asfortranarray(K)):
-        assert_same(solve_pairs(PrecomputedGram(matrix), sizes, upper, CONTROLS), wanted)
+        assert_same(solve_pairs(PrecomputedGram(matrix), sizes, upper, MACHINE), wanted)
     assert left == [0, 0]
 
 
 def test_the_sums_of_the_weights_are_those_of_nu(left: list[int]) -> None:
     K, sizes = made(2)
-    answers = solve_pairs(PrecomputedGram(K), sizes, np.ones(len(K)), CONTROLS)
+    answers = solve_pairs(PrecomputedGram(K), sizes, np.ones(len(K)), MACHINE)
     first = np.arange(len(K)) < sizes[0]
     assert left == [0]
     state, total = answers.state[0], 0.5 * NU * len(K)
@@ -92,22 +95,22 @@ def test_the_sums_of_the_weights_are_those_of_nu(left: list[int]) -> None:
 
 def test_no_margin_and_starts_are_left_to_the_solver_of_single_pairs(left: list[int]) -> None:
     K, sizes = np.tile(rbf_kernel(np.random.default_rng(0).standard_normal((8, 2))), (2, 2)), np.array([8, 8])
-    flat = solve_pairs(PrecomputedGram(K), sizes, np.ones(16), CONTROLS)
+    flat = solve_pairs(PrecomputedGram(K), sizes, np.ones(16), MACHINE)
     assert left == [1]
     np.testing.assert_allclose(K @ flat.beta[0], 0.0, atol=1e-6)
     K, sizes = made(2)
-    once = solve_pairs(PrecomputedGram(K), sizes, np.ones(len(K)), CONTROLS)
-    again = solve_pairs(PrecomputedGram(K), sizes, np.ones(len(K)), replace(CONTROLS, starts=once.state.copy()))
+    once = solve_pairs(PrecomputedGram(K), sizes, np.ones(len(K)), MACHINE)
+    again = solve_pairs(PrecomputedGram(K), sizes, np.ones(len(K)), MACHINE, starts=once.state.copy())
     assert left == [1, 0]
     assert_same(again, once)
 
 
 def test_a_limit_of_steps_and_indefinite_matrices() -> None:
     K, sizes = made()
-    limited = solve_pairs(PrecomputedGram(K), sizes, np.ones(len(K)), replace(CONTROLS, max_iter=3))
+    limited = solve_pairs(PrecomputedGram(K), sizes, np.ones(len(K)), NuMargin(SMO(max_iter=3), nu=NU))
     assert limited.certificates.iterations.max() <= 3
     assert Status.iteration_limit in {part.status for part in limited.certificates}
-    loose = solve_pairs(PrecomputedGram(K), sizes, np.ones(len(K)), replace(CONTROLS, convex=False))
+    loose = solve_pairs(PrecomputedGram(K), sizes, np.ones(len(K)), MACHINE, convex=False)
     assert {part.status for part in loose.certificates} == {Status.stationary}
 
 

@@ -12,8 +12,9 @@ from mercer.solvers.solution import Status
 from mercer.solvers.svm import projected
 from mercer.solvers.svm.box_qp import BoxQP
 from mercer.solvers.svm.iterate import Iterate
-from mercer.solvers.svm.projected import largest_curvature, project, solve_by_projected_gradient
-from mercer.solvers.svm.smo import solve_box_qp
+from mercer.solvers.svm.projected import ProjectedGradient, largest_curvature, project
+from mercer.solvers.svm.smo import SMO
+from mercer.solvers.svm.solver import Start
 
 FORMS = ["classifier", "homogeneous", "regression", "homogeneous regression", "one class", "nu", "nu regression"]
 
@@ -82,8 +83,8 @@ def value(problem, K, beta):
 @pytest.mark.parametrize("form", FORMS)
 def test_agrees_with_pairwise_decomposition(form, accelerated, rng):
     problem = make(form, rng)
-    best = solve_box_qp(problem, tol=1e-8).certificate.dual
-    solution = solve_by_projected_gradient(problem, accelerated=accelerated)
+    best = SMO(tol=1e-8).solve(problem).certificate.dual
+    solution = ProjectedGradient(accelerated=accelerated).solve(problem)
     c, beta = solution.certificate, solution.value.beta
     assert solution.status is Status.converged
     assert c.kkt_violation <= 1e-3 and c.kkt_violation == c.violations["stationarity"]
@@ -103,7 +104,7 @@ def test_agrees_with_a_general_solver(form, rng):
     problem = make(form, rng, n=8)
     K = problem.gram.block(None, None)
     expected, least = by_slsqp(problem, K, problem.linear, problem.tube)
-    solution = solve_by_projected_gradient(problem, tol=1e-9, accelerated=True)
+    solution = ProjectedGradient(tol=1e-9, accelerated=True).solve(problem)
     assert -solution.certificate.dual == pytest.approx(least, abs=1e-8)
     assert value(problem, K, expected) == pytest.approx(least, abs=1e-9)
 
@@ -168,9 +169,9 @@ def test_curvature_is_the_largest_eigenvalue_on_feasible_directions(form, rng):
 def test_too_small_a_curvature_is_noticed_and_raised(rng, monkeypatch):
     problem = make("classifier", rng)
     monkeypatch.setattr(projected, "largest_curvature", lambda *_: 1e-3)
-    solution = solve_by_projected_gradient(problem, accelerated=True)
+    solution = ProjectedGradient(accelerated=True).solve(problem)
     assert solution.status is Status.converged
-    assert solution.certificate.dual == pytest.approx(solve_box_qp(problem).certificate.dual, rel=1e-4)
+    assert solution.certificate.dual == pytest.approx(SMO().solve(problem).certificate.dual, rel=1e-4)
 
 
 def test_every_plain_step_is_the_one_of_the_formula_and_improves_the_objective(rng):
@@ -180,7 +181,7 @@ def test_every_plain_step_is_the_one_of_the_formula_and_improves_the_objective(r
     beta, before = np.zeros(60), -np.inf
     for steps in range(1, 6):
         beta = np.clip(beta + (problem.linear - K @ beta) / L, problem.lower, problem.upper)
-        solution = solve_by_projected_gradient(problem, max_iter=steps)
+        solution = ProjectedGradient(max_iter=steps).solve(problem)
         np.testing.assert_allclose(solution.value.beta, beta, atol=1e-12)
         assert solution.certificate.dual > before
         before = solution.certificate.dual
@@ -188,46 +189,46 @@ def test_every_plain_step_is_the_one_of_the_formula_and_improves_the_objective(r
 
 def test_acceleration_needs_far_fewer_steps(rng):
     problem = make("classifier", rng, n=150)
-    plain, fast = (solve_by_projected_gradient(problem, accelerated=a).certificate.iterations for a in (False, True))
+    plain, fast = (ProjectedGradient(accelerated=a).solve(problem).certificate.iterations for a in (False, True))
     assert 3 * fast < plain
 
 
 def test_limit_start_and_gap(rng):
     problem = make("regression", rng)
-    short = solve_by_projected_gradient(problem, max_iter=3)
+    short = ProjectedGradient(max_iter=3).solve(problem)
     assert short.status is Status.iteration_limit and short.certificate.iterations == 3
     assert "max_iter" in short.certificate.explain()
-    whole = solve_by_projected_gradient(problem, accelerated=True)
-    assert solve_by_projected_gradient(problem, start=whole.state).certificate.iterations == 0
-    outside = solve_by_projected_gradient(problem, start=whole.state + 5.0, max_iter=0)
+    whole = ProjectedGradient(accelerated=True).solve(problem)
+    assert ProjectedGradient().solve(problem, Start(whole.state)).certificate.iterations == 0
+    outside = ProjectedGradient(max_iter=0).solve(problem, Start(whole.state + 5.0))
     assert abs(outside.value.beta.sum()) < 1e-12
-    loose = solve_by_projected_gradient(problem, tol=1e-2, accelerated=True).certificate
-    tight = solve_by_projected_gradient(problem, tol=1e-2, stop="gap", accelerated=True).certificate
+    loose = ProjectedGradient(tol=1e-2, accelerated=True).solve(problem).certificate
+    tight = ProjectedGradient(tol=1e-2, stop="gap", accelerated=True).solve(problem).certificate
     assert tight.relative_gap <= 1e-2 and tight.iterations >= loose.iterations
     with pytest.raises(ParameterError, match="'kkt' or 'gap', but is 'soon'"):
-        solve_by_projected_gradient(problem, stop="soon")
+        ProjectedGradient(stop="soon").solve(problem)
 
 
 def test_same_bits_for_any_number_of_threads(rng):
     problem = make("classifier", rng, n=1100)
-    betas = [solve_by_projected_gradient(problem, max_iter=4, n_jobs=k).value.beta for k in (1, 2)]
+    betas = [ProjectedGradient(max_iter=4, n_jobs=k).solve(problem).value.beta for k in (1, 2)]
     np.testing.assert_array_equal(*betas)
 
 
 def test_degenerate_matrices_end(rng):
     y = np.tile([1.0, -1.0], 5)
     flat = BoxQP.classification(PrecomputedGram(np.ones((10, 10))), y, np.full(10, 3.0))
-    solution = solve_by_projected_gradient(flat)
+    solution = ProjectedGradient().solve(flat)
     assert solution.status is Status.converged
     assert solution.certificate.dual == pytest.approx(30.0)
     large = make("classifier", rng, C=1e6)
-    limited = solve_by_projected_gradient(large, max_iter=50, accelerated=True)
+    limited = ProjectedGradient(max_iter=50, accelerated=True).solve(large)
     assert limited.status is Status.iteration_limit and np.isfinite(limited.certificate.primal)
 
 
 def test_rounding_in_the_way_is_said(rng, monkeypatch):
     monkeypatch.setattr(projected, "_PATIENCE", 20)
-    solution = solve_by_projected_gradient(make("classifier", rng, n=20), tol=1e-300)
+    solution = ProjectedGradient(tol=1e-300).solve(make("classifier", rng, n=20))
     assert solution.status is Status.stalled
 
 
@@ -235,7 +236,7 @@ def test_indefinite_matrix_gives_a_stationary_point(rng):
     X = rng.standard_normal((50, 3))
     K, y = np.tanh(X @ X.T - 1.0), np.tile([1.0, -1.0], 25)
     problem = BoxQP.classification(PrecomputedGram(K), y, np.ones(50), convex=False)
-    solution = solve_by_projected_gradient(problem, accelerated=True)
+    solution = ProjectedGradient(accelerated=True).solve(problem)
     assert solution.status is Status.stationary
     point = Iterate.begin(problem, solution.value.beta)
     point.F = y - K @ solution.value.beta
@@ -246,7 +247,7 @@ def test_nan_in_the_kernel_is_an_error():
     K = np.full((4, 4), np.nan)
     problem = BoxQP.classification(PrecomputedGram(K), np.array([1.0, -1.0, 1.0, -1.0]), np.ones(4))
     with pytest.raises(NumericalError, match="NaN or infinity in"):
-        solve_by_projected_gradient(problem)
+        ProjectedGradient().solve(problem)
 
 
 def test_a_hook_hears_of_the_steps_and_may_end_them(rng):
@@ -261,5 +262,5 @@ def test_a_hook_hears_of_the_steps_and_may_end_them(rng):
             raise Enough
 
     with mercer.on_progress(hook), pytest.raises(Enough):
-        solve_by_projected_gradient(make("classifier", rng))
+        ProjectedGradient().solve(make("classifier", rng))
     assert heard[-1] == ("projected gradient steps", 5, None)

@@ -14,7 +14,7 @@ from mercer.kernels import RBF
 from mercer.solvers.solution import Status
 from mercer.solvers.svm import shared_rows
 from mercer.solvers.svm.box_qp import BoxQP
-from mercer.solvers.svm.smo import solve_box_qp
+from mercer.solvers.svm.smo import SMO
 
 
 def problem(m: int = 300, *, weighted: bool = False) -> tuple[np.ndarray, BoxQP]:
@@ -55,8 +55,8 @@ def test_the_answer_is_that_of_the_doubled_matrix_of_which_nothing_is_read(
     # How many steps it takes, 4,500 to more than 6,000, depends on the rounding of K.
     monkeypatch.setattr(shared_rows, "_STEPS", 100)
     K, shared = problem(weighted=weighted)
-    wanted = solve_box_qp(replace(shared, once=None), tol=1e-9)
-    found = solve_box_qp(replace(shared, gram=Unread(600)), tol=1e-5)
+    wanted = SMO(tol=1e-9).solve(replace(shared, once=None))
+    found = SMO(tol=1e-5).solve(replace(shared, gram=Unread(600)))
     assert found.status is wanted.status is Status.converged
     assert found.certificate.dual == pytest.approx(wanted.certificate.dual, rel=1e-8)
     assert found.certificate.primal == pytest.approx(wanted.certificate.primal, rel=1e-5)
@@ -69,15 +69,15 @@ def test_the_answer_is_that_of_the_doubled_matrix_of_which_nothing_is_read(
 
 def test_a_limit_of_steps_is_honoured() -> None:
     _, shared = problem()
-    limited = solve_box_qp(replace(shared, gram=Unread(600)), tol=1e-9, max_iter=7)
+    limited = SMO(tol=1e-9, max_iter=7).solve(replace(shared, gram=Unread(600)))
     assert limited.status is Status.iteration_limit and limited.certificate.iterations == 7
 
 
 def test_what_steps_do_not_solve_is_gone_on_with(monkeypatch: pytest.MonkeyPatch) -> None:
     _, shared = problem()
-    wanted = solve_box_qp(shared, tol=1e-6)
+    wanted = SMO(tol=1e-6).solve(shared)
     monkeypatch.setattr(shared_rows, "_STEPS", 0.1)
-    found = solve_box_qp(shared, tol=1e-6)
+    found = SMO(tol=1e-6).solve(shared)
     assert found.status is Status.converged
     assert found.certificate.dual == pytest.approx(wanted.certificate.dual, rel=1e-6)
 

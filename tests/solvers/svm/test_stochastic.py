@@ -12,7 +12,7 @@ from mercer.loops.losses import margin_value, slope
 from mercer.losses import OwnLoss, as_loss
 from mercer.solvers.solution import Status
 from mercer.solvers.svm.box_qp import BoxQP
-from mercer.solvers.svm.smo import solve_box_qp
+from mercer.solvers.svm.smo import SMO
 from mercer.solvers.svm.stochastic import MarginRisk, one_pass, solve_by_sgd
 from mercer.solvers.svm.stochastic_rows import DescentState, FeatureRows, KernelRows
 
@@ -107,7 +107,7 @@ def test_the_steps_are_those_of_a_naive_loop(loss, damped, average, form, rng):
 def test_certificate_of_the_hinge_encloses_the_optimum(order, average, rng):
     X, codes, v = make(rng, n=120)
     alpha, gram, y = 1e-2, Gram(RBF(1.0), X), 2.0 * codes - 1
-    best = solve_box_qp(BoxQP.classification(gram, y, v / (alpha * 120), intercept=False), tol=1e-8).certificate.dual
+    best = SMO(tol=1e-8).solve(BoxQP.classification(gram, y, v / (alpha * 120), intercept=False)).certificate.dual
     solution = solve_by_sgd(
         MarginRisk(KernelRows(gram), codes, ONE, v, alpha), order=order, average=average, max_epochs=1024
     )

@@ -1,6 +1,6 @@
 """The loop over tiny pairs against the same problems solved one by one."""
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import combinations
 
 import numpy as np
@@ -12,16 +12,25 @@ from mercer._errors import NumericalError
 from mercer.gram import PrecomputedGram
 from mercer.solvers.solution import Certificate, Status
 from mercer.solvers.svm import pairwise, tiny_pairs
-from mercer.solvers.svm.pair_answers import STATUSES, Certificates, PairAnswers, PairLayout
-from mercer.solvers.svm.pairwise import Controls, c_svc, solve_pairs
+from mercer.solvers.svm.c_svc import CSVC
+from mercer.solvers.svm.pair_answers import STATUSES, Certificates, PairLayout
+from mercer.solvers.svm.pairwise import solve_pairs
+from mercer.solvers.svm.smo import SMO
 from svm_cases import iris
 
-CONTROLS = Controls(tol=1e-3, max_iter=-1, cache_bytes=2**20, n_jobs=None, convex=True)
+MACHINE = CSVC(SMO())
 
 
-def one_by_one(gram, sizes, upper, controls):
-    """Another name for the same method, so that no pair goes through the loop."""
-    return solve_pairs(gram, sizes, upper, replace(controls, method=lambda *args, **kwargs: c_svc(*args, **kwargs)))
+@dataclass(frozen=True)
+class Single(CSVC):
+    """The same machine, of which no pair goes through the loop."""
+
+    def is_compiled(self, from_zero):
+        return False
+
+
+def one_by_one(gram, sizes, upper, machine):
+    return solve_pairs(gram, sizes, upper, Single(machine.solver, machine.intercept))
 
 
 def flowers():
@@ -62,16 +71,16 @@ def assert_same_answers(found, wanted, atol=1e-8):
 def test_answers_are_those_of_the_pairs_one_by_one(data, C, weighted, intercept):
     K, sizes = data()
     upper = C * (1.0 + np.arange(len(K)) % 3 if weighted else np.ones(len(K)))
-    controls = replace(CONTROLS, intercept=intercept)
-    found = solve_pairs(PrecomputedGram(K), sizes, upper, controls)
-    assert_same_answers(found, one_by_one(PrecomputedGram(K), sizes, upper, controls))
+    machine = CSVC(SMO(), intercept)
+    found = solve_pairs(PrecomputedGram(K), sizes, upper, machine)
+    assert_same_answers(found, one_by_one(PrecomputedGram(K), sizes, upper, machine))
 
 
 @pytest.mark.parametrize("intercept", [True, False])
 def test_opposite_duplicates_have_the_same_objectives_and_functions(intercept):
     K, sizes = opposite_duplicates()
-    controls = replace(CONTROLS, intercept=intercept)
-    found, wanted = (solve(PrecomputedGram(K), sizes, np.ones(32), controls) for solve in (solve_pairs, one_by_one))
+    machine = CSVC(SMO(), intercept)
+    found, wanted = (solve(PrecomputedGram(K), sizes, np.ones(32), machine) for solve in (solve_pairs, one_by_one))
     np.testing.assert_allclose(found.gradient, wanted.gradient, atol=1e-8)
     np.testing.assert_allclose(found.certificates.dual, wanted.certificates.dual, atol=1e-9)
     assert found.certificates.kkt_violation.max() < 1e-10
@@ -95,18 +104,18 @@ def test_strips_and_classes_that_are_not_small(monkeypatch):
     # A matrix whose rows do not lie together is read by strips.
     K = np.asfortranarray(K)
     left = in_the_loop(monkeypatch)
-    whole = solve_pairs(PrecomputedGram(K), sizes, np.ones(len(K)), CONTROLS)
+    whole = solve_pairs(PrecomputedGram(K), sizes, np.ones(len(K)), MACHINE)
     monkeypatch.setattr(tiny_pairs, "_STRIP", 8 * len(K) * 10)
-    strips = solve_pairs(PrecomputedGram(K), sizes, np.ones(len(K)), CONTROLS)
+    strips = solve_pairs(PrecomputedGram(K), sizes, np.ones(len(K)), MACHINE)
     assert_same_answers(strips, whole, atol=0.0)
     # Now some classes are too large for the loop with some others, and one with all.
     monkeypatch.setattr(tiny_pairs, "MOST", 8)
-    some = solve_pairs(PrecomputedGram(K), sizes, np.ones(len(K)), CONTROLS)
+    some = solve_pairs(PrecomputedGram(K), sizes, np.ones(len(K)), MACHINE)
     assert_same_answers(some, whole)
     rows = np.array([sizes[i] + sizes[j] for i, j in combinations(range(len(sizes)), 2)])
     assert left == [0, 0, (rows > 8).sum()] and 0 < left[-1] < len(rows)
     with mercer.config(memory="6KiB"):
-        assert_same_answers(solve_pairs(PrecomputedGram(K), sizes, np.ones(len(K)), CONTROLS), whole)
+        assert_same_answers(solve_pairs(PrecomputedGram(K), sizes, np.ones(len(K)), MACHINE), whole)
     assert left[-1] == len(rows)
 
 
@@ -115,8 +124,8 @@ def test_strips_and_classes_that_are_not_small(monkeypatch):
 def test_a_stored_matrix_is_not_read_by_strips(monkeypatch, dtype, intercept):
     K, sizes = made()
     K = K.astype(dtype)
-    controls = replace(CONTROLS, intercept=intercept)
-    strips = solve_pairs(PrecomputedGram(np.asfortranarray(K)), sizes, np.ones(len(K)), controls)
+    machine = CSVC(SMO(), intercept)
+    strips = solve_pairs(PrecomputedGram(np.asfortranarray(K)), sizes, np.ones(len(K)), machine)
     order = np.random.default_rng(5).permutation(len(K))
     shuffled = np.empty_like(K)
     shuffled[np.ix_(order, order)] = K
@@ -126,27 +135,28 @@ def test_a_stored_matrix_is_not_read_by_strips(monkeypatch, dtype, intercept):
 
     monkeypatch.setattr(tiny_pairs._TinyPairs, "_solve_strip", never)
     stored = PrecomputedGram(shuffled).restrict(order, order)
-    once = solve_pairs(stored, sizes, np.ones(len(K)), controls)
+    once = solve_pairs(stored, sizes, np.ones(len(K)), machine)
     assert_same_answers(once, strips)
-    again = replace(controls, starts=once.beta.copy(), n_jobs=2)
-    assert_same_answers(solve_pairs(stored, sizes, np.ones(len(K)), again), strips)
+    again = CSVC(SMO(n_jobs=2), intercept)
+    answers = solve_pairs(stored, sizes, np.ones(len(K)), again, starts=once.beta.copy())
+    assert_same_answers(answers, strips)
 
 
 def test_starts_are_gone_on_from():
     K, sizes = made()
     upper = np.full(len(K), 5.0)
-    cold = solve_pairs(PrecomputedGram(K), sizes, upper, CONTROLS)
-    warm = solve_pairs(PrecomputedGram(K), sizes, upper, replace(CONTROLS, starts=cold.beta))
+    cold = solve_pairs(PrecomputedGram(K), sizes, upper, MACHINE)
+    warm = solve_pairs(PrecomputedGram(K), sizes, upper, MACHINE, starts=cold.beta)
     assert_same_answers(warm, cold)
     assert warm.certificates.iterations.sum() < 0.1 * cold.certificates.iterations.sum()
 
 
 def test_stopping_by_the_gap_and_indefinite_kernels():
     K, sizes = made()
-    tight = solve_pairs(PrecomputedGram(K), sizes, np.ones(len(K)), replace(CONTROLS, stop="gap", tol=1e-13))
+    tight = solve_pairs(PrecomputedGram(K), sizes, np.ones(len(K)), CSVC(SMO(stop="gap", tol=1e-13)))
     for part in tight.certificates:
         assert part.status is Status.stalled or part.relative_gap <= 1e-13
-    loose = solve_pairs(PrecomputedGram(K - 0.5), sizes, np.ones(len(K)), replace(CONTROLS, convex=False))
+    loose = solve_pairs(PrecomputedGram(K - 0.5), sizes, np.ones(len(K)), MACHINE, convex=False)
     assert {part.status for part in loose.certificates} == {Status.stationary}
     assert not any(part.convex for part in loose.certificates)
 
@@ -154,7 +164,7 @@ def test_stopping_by_the_gap_and_indefinite_kernels():
 def test_a_limit_of_steps_is_honoured(monkeypatch):
     K, sizes = made()
     left = in_the_loop(monkeypatch)
-    limited = solve_pairs(PrecomputedGram(K), sizes, np.full(len(K), 10.0), replace(CONTROLS, max_iter=3))
+    limited = solve_pairs(PrecomputedGram(K), sizes, np.full(len(K), 10.0), CSVC(SMO(max_iter=3)))
     assert limited.certificates.iterations.max() == 3 and left[0] > 0
     assert Status.iteration_limit in {part.status for part in limited.certificates}
 
@@ -163,13 +173,13 @@ def test_values_that_are_not_finite_are_told():
     K, sizes = made()
     K[3, 5] = K[5, 3] = np.nan
     with pytest.raises(NumericalError, match="NaN or infinity"):
-        solve_pairs(PrecomputedGram(K), sizes, np.ones(len(K)), CONTROLS)
+        solve_pairs(PrecomputedGram(K), sizes, np.ones(len(K)), MACHINE)
 
 
 def test_rounding_does_not_keep_large_weights_from_their_tolerance(monkeypatch):
     K, sizes = made()
     left = in_the_loop(monkeypatch)
-    found = solve_pairs(PrecomputedGram(K), sizes, np.full(len(K), 1e9), CONTROLS)
+    found = solve_pairs(PrecomputedGram(K), sizes, np.full(len(K), 1e9), MACHINE)
     assert found.certificates.kkt_violation.max() <= 1e-3 and left[0] < 5
 
 
@@ -202,17 +212,3 @@ def test_certificates_are_a_sequence_of_what_was_put_in():
         replace(held, seconds=np.zeros(3))
     with pytest.raises(ValueError, match="every status"):
         replace(held, status=np.array([0, len(STATUSES)], dtype=np.int8))
-
-
-def test_answers_that_were_found_elsewhere():
-    K, sizes = made(4)
-    answers = []
-
-    def keep(*args, **kwargs):
-        answers.append(c_svc(*args, **kwargs))
-        return answers[-1]
-
-    found = solve_pairs(PrecomputedGram(K), sizes, np.ones(len(K)), replace(CONTROLS, method=keep, n_jobs=1))
-    again = PairAnswers.of(sizes, answers)
-    np.testing.assert_array_equal(again.beta, found.beta)
-    assert list(again.certificates) == list(found.certificates)

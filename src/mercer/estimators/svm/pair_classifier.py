@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import time
 from abc import ABC, abstractmethod
-from numbers import Integral
-from typing import Any, Self, cast
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,18 +20,20 @@ from mercer.engine import memory
 from mercer.estimators.shared.certificates import joined, warn_if_stopped
 from mercer.estimators.shared.labels import check_labels, class_factors
 from mercer.estimators.shared.layout import dense, laid_out_as
-from mercer.estimators.shared.parameters import require_choice, require_number, require_seed
+from mercer.estimators.shared.parameters import require_choice, require_seed
 from mercer.estimators.shared.statements import Coefficients, SupportRows, training_shape
 from mercer.estimators.shared.weights import check_svm_weight, fit_weighted_kernel
 from mercer.estimators.svm.class_rows import ClassRows, MergedRows
 from mercer.estimators.svm.one_vs_one import JointExpansion, join, multiplier, one_vs_rest, pair_values, tally_rows
 from mercer.estimators.svm.pair_probabilities import PairProbabilities, evaluated_for_folds, is_wanted
 from mercer.estimators.svm.pair_weights import PairWeights
+from mercer.estimators.svm.solvers import check_solver
 from mercer.gram import Gram, PrecomputedGram
 from mercer.gram.protocol import GramMatrix
 from mercer.solvers.solution import Certificate
 from mercer.solvers.svm.pair_answers import Certificates, PairAnswers
-from mercer.solvers.svm.pairwise import Answer, Controls, Method, Pair, solve_pairs
+from mercer.solvers.svm.pair_problem import PairMachine
+from mercer.solvers.svm.pairwise import solve_pairs
 
 ROLES = np.array(["outside", "free", "bounded"])
 
@@ -46,7 +47,7 @@ class PairClassifier(ClassifierMixin, PairProbabilities, PairWeights, ABC):
     """Base of the classifiers by pairs of classes; a subclass says what is solved for a pair.
 
     Besides the parameters of :class:`KernelEstimator` the constructor must have ``tol, cache_size, class_weight,
-    verbose, max_iter, decision_function_shape, break_ties, probability, allow_indefinite, warm_start, stop``.
+    verbose, max_iter, decision_function_shape, break_ties, probability, allow_indefinite, warm_start, stop, solver``.
     """
 
     tol: Any
@@ -59,6 +60,7 @@ class PairClassifier(ClassifierMixin, PairProbabilities, PairWeights, ABC):
     probability: Any
     warm_start: Any
     stop: Any
+    solver: Any
     classes_: np.ndarray
     support_: NDArray[np.int32]
     n_support_: NDArray[np.int32]
@@ -100,7 +102,7 @@ class PairClassifier(ClassifierMixin, PairProbabilities, PairWeights, ABC):
         """The upper bounds of the sizes of the weights, one a row of ``data``."""
 
     @abstractmethod
-    def _method(self, data: ClassRows) -> Method:
+    def _machine(self, data: ClassRows) -> PairMachine:
         """What solves the problem of a pair."""
 
     @abstractmethod
@@ -150,11 +152,11 @@ class PairClassifier(ClassifierMixin, PairProbabilities, PairWeights, ABC):
         """Solve over the rows that differ. That no hard margin exists is shown for the rows as given."""
         few, data = merged.data, merged.whole
         try:
-            answers = self._solve(*matrix, few, self._bounds(few), merged.start(last), self._method(few))
+            answers = self._solve(*matrix, few, merged.start(last))
         except InfeasibleError:
             if few is data:
                 raise
-            return self._solve(*self._class_gram(X, data), data, self._bounds(data), last, self._method(data))
+            return self._solve(*self._class_gram(X, data), data, last)
         return merged.spread(answers, self._bounds(data))
 
     def _prepare(self, X: Any, y: Any, sample_weight: Any) -> tuple[Any, ClassRows, Vector | None]:
@@ -269,14 +271,9 @@ class PairClassifier(ClassifierMixin, PairProbabilities, PairWeights, ABC):
         return -1.0 if len(self.classes_) == 2 else 1.0
 
     def _check_parameters(self) -> None:
-        for name in ("tol", "cache_size"):
-            require_number(self, name, "a finite number above 0", lambda value: 0 < value < np.inf)
-        if not isinstance(self.max_iter, Integral) or self.max_iter < -1:
-            raise ParameterError(f"max_iter must be a whole number, -1 for no limit, but is {self.max_iter!r}.")
+        check_solver(self)
         require_choice(self, "decision_function_shape", ("ovr", "ovo"))
-        require_choice(self, "stop", ("kkt", "gap"))
-        for name in ("shrinking", "break_ties", "warm_start"):
-            require_choice(self, name, (True, False))
+        require_choice(self, "break_ties", (True, False))
         require_seed(self)
         require_choice(self, "probability", (True, False, "deprecated"))
 
@@ -304,27 +301,11 @@ class PairClassifier(ClassifierMixin, PairProbabilities, PairWeights, ABC):
             gram = evaluated_for_folds(gram, len(data.names))
         return gram, convex
 
-    def _controls(self, convex: bool, starts: Vector | None, method: Method) -> Controls:
-        return Controls(
-            tol=self.tol,
-            max_iter=self.max_iter,
-            cache_bytes=int(self.cache_size * 2**20),
-            n_jobs=self.n_jobs,
-            convex=convex,
-            verbose=bool(self.verbose),
-            stop=self.stop,
-            intercept=self._has_intercept,
-            starts=starts,
-            method=method,
-            nu=getattr(method, "nu", None),
-        )
-
-    def _solve(
-        self, gram: GramMatrix, convex: bool, data: ClassRows, bounds: Vector, last: Vector | None, method: Method
-    ) -> PairAnswers:
+    def _solve(self, gram: GramMatrix, convex: bool, data: ClassRows, last: Vector | None) -> PairAnswers:
+        bounds = self._bounds(data)
         starts = None if last is None else self._start(last, bounds, data.sizes)
         try:
-            return solve_pairs(gram, data.sizes, bounds, self._controls(convex, starts, method))
+            return solve_pairs(gram, data.sizes, bounds, self._machine(data), convex=convex, starts=starts)
         except InfeasibleError as error:
             raise self._located(error, data) from None
 
@@ -332,13 +313,13 @@ class PairClassifier(ClassifierMixin, PairProbabilities, PairWeights, ABC):
         """Set what probabilities are computed from, if they are wanted."""
 
         def solve(part: GramMatrix, rows: NDArray[np.intp], sizes: NDArray[np.intp]) -> PairAnswers:
-            method, starts = self._method(data), None
+            machine, starts = self._machine(data), None
             if len(sizes) < len(data.names):
-                method = _of_classes(method, np.unique(data.codes[rows]))
+                machine = machine.of_classes(np.unique(data.codes[rows]))
             elif convex:
                 # Only then does the answer not depend on the start, which the rows left out had a part in.
                 starts = self._fold_start(answers.beta[:, rows], bounds[rows], sizes)
-            return solve_pairs(part, sizes, bounds[rows], self._controls(convex, starts, method))
+            return solve_pairs(part, sizes, bounds[rows], machine, convex=convex, starts=starts)
 
         self._learn_probabilities(gram, data.codes, data.weight, solve)
 
@@ -399,13 +380,3 @@ class PairClassifier(ClassifierMixin, PairProbabilities, PairWeights, ABC):
     def _report(self) -> None:
         """Set ``fit_status_``; warn if the solver stopped early."""
         self.fit_status_ = int(warn_if_stopped(self))
-
-
-def _of_classes(method: Method, numbers: NDArray[np.intp]) -> Method:
-    """The method for problems in which only the classes of these numbers occur."""
-
-    def solve(*problem: Any, pair: Pair, **options: Any) -> Answer:
-        first, second = numbers[list(pair)].tolist()
-        return method(*problem, pair=(first, second), **options)
-
-    return cast(Method, solve)

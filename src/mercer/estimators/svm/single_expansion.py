@@ -5,30 +5,28 @@ from __future__ import annotations
 import time
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
-from numbers import Integral
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from mercer._errors import ParameterError
 from mercer._types import Vector
 from mercer.data.fitted import Fitted
 from mercer.data.statements import Count, Floats, Is, Lengths, Whole
 from mercer.engine import memory
 from mercer.estimators.shared.certificates import warn_if_stopped
 from mercer.estimators.shared.layout import dense, laid_out_as, read_only
-from mercer.estimators.shared.parameters import require_choice, require_number
 from mercer.estimators.shared.primal import PrimalWeights
 from mercer.estimators.shared.statements import Coefficients, SupportRows, training_shape
 from mercer.estimators.shared.weights import fit_weighted_kernel
 from mercer.estimators.svm.copies import Copies
-from mercer.estimators.svm.warm_starts import WarmStarts
+from mercer.estimators.svm.solvers import solver_of
 from mercer.gram.protocol import GramMatrix
 from mercer.solvers.solution import Certificate
 from mercer.solvers.svm.box_qp import BoxQP
-from mercer.solvers.svm.smo import solve_box_qp
+from mercer.solvers.svm.solver import Start
+from mercer.solvers.svm.warm_starts import WarmStarts, feasible
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,7 +46,7 @@ class SingleExpansion(PrimalWeights, ABC):
     """Base of the machines with one expansion; a subclass states its problem, and reads what was learned.
 
     Besides the parameters of :class:`KernelEstimator` the constructor must have ``tol, cache_size, max_iter, verbose,
-    allow_indefinite, warm_start, stop``.
+    allow_indefinite, warm_start, stop, solver``.
     """
 
     tol: Any
@@ -57,6 +55,7 @@ class SingleExpansion(PrimalWeights, ABC):
     verbose: Any
     warm_start: Any
     stop: Any
+    solver: Any
     support_: NDArray[np.int32]
     dual_coef_: Any
     intercept_: Vector
@@ -85,16 +84,6 @@ class SingleExpansion(PrimalWeights, ABC):
     def _bound(self, weight: Vector) -> Vector:
         """The largest size of the weight in the expansion of rows that count ``weight`` times."""
 
-    def _check_controls(self) -> None:
-        """Raise if a parameter of the solver makes no sense."""
-        for name in ("tol", "cache_size"):
-            require_number(self, name, "a finite number above 0", lambda value: 0 < value < np.inf)
-        if not isinstance(self.max_iter, Integral) or self.max_iter < -1:
-            raise ParameterError(f"max_iter must be a whole number, -1 for no limit, but is {self.max_iter!r}.")
-        require_choice(self, "stop", ("kkt", "gap"))
-        for name in ("shrinking", "warm_start"):
-            require_choice(self, name, (True, False))
-
     def _learn(self, X: Any, targets: Vector, weight: Vector, *, intercept: bool = True) -> Learned:
         """Fit the kernel, solve, and set every attribute that the machines share."""
         begun = time.perf_counter()
@@ -113,21 +102,10 @@ class SingleExpansion(PrimalWeights, ABC):
             problem = self._problem(gram, targets[rows], counted, convex)
             if last is not None:
                 last = last[used] if copies is None else copies.summed(last[used])
-            start, gradient = None if last is None else feasible(last, problem), None
+            start = Start(None if last is None else feasible(last, problem))
             if warm_starts:
-                start, gradient = warm_starts.start(problem, feasible)
-            solution = solve_box_qp(
-                problem,
-                tol=self.tol,
-                stop=self.stop,
-                max_iter=self.max_iter,
-                n_jobs=self.n_jobs,
-                cache_bytes=int(self.cache_size * 2**20),
-                verbose=bool(self.verbose),
-                start=start,
-                start_gradient=gradient,
-                matrix=warm_starts.matrix(problem.gram) if warm_starts else None,
-            )
+                start = replace(warm_starts.start(problem, feasible), matrix=warm_starts.matrix(problem.gram))
+            solution = solver_of(self).solve(problem, start)
         value = solution.value
         if warm_starts:
             warm_starts.keep(problem, value)
@@ -209,36 +187,3 @@ def roles(weights: Vector, bound: Vector, slack: Vector) -> NDArray[np.str_]:
     """
     outside = (np.abs(weights) >= bound) & (slack > 0)
     return np.where(outside, "outside", np.where(weights == 0, "inside", "on"))
-
-
-def feasible(weights: Vector, problem: BoxQP) -> Vector:
-    """``weights`` (n,) of an earlier fit moved into the box and to the sums of a problem over the rows once or twice.
-
-    They are clipped. What a sum then has too much is taken from the weights of that sign, in proportion, and what it
-    has too little is added to the weights in proportion to the room that they have, those that are not zero first.
-
-    Examples
-    --------
-    >>> from mercer.gram import PrecomputedGram
-    >>> problem = BoxQP(PrecomputedGram(np.eye(3)), np.zeros(3), -np.ones(3), np.ones(3))
-    >>> feasible(np.array([3.0, -0.5, 0.25]), problem)
-    array([ 0.4, -0.5,  0.1])
-    """
-    beta = np.clip(np.tile(weights, len(problem.linear) // len(weights)), problem.lower, problem.upper)
-    for number, total in enumerate(problem.totals):
-        rows = slice(None) if problem.groups is None else problem.groups == number
-        beta[rows] = _with_sum(beta[rows], problem.lower[rows], problem.upper[rows], total)
-    return beta
-
-
-def _with_sum(beta: Vector, lower: Vector, upper: Vector, total: float) -> Vector:
-    missing = total - float(beta.sum())
-    if missing < 0:
-        return -_with_sum(-beta, -upper, -lower, -total)
-    room = upper - beta
-    # Back towards zero keeps zeros; then weights that exist; then all.
-    for part in (np.maximum(-beta, 0.0), np.where(beta != 0, room, 0.0), room):
-        capacity = float(part.sum())
-        if capacity >= missing:
-            return beta + part * (missing / capacity) if missing > 0 else beta
-    return upper.copy()

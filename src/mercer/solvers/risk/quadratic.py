@@ -21,7 +21,8 @@ from mercer.solvers.risk.row_newton import Newton, Point, Residual
 from mercer.solvers.risk.rows import EnvelopeRows, SmoothRows
 from mercer.solvers.solution import Solution
 from mercer.solvers.svm.box_qp import BoxQP, BoxQPValue
-from mercer.solvers.svm.smo import solve_box_qp
+from mercer.solvers.svm.smo import SMO
+from mercer.solvers.svm.solver import Start
 
 # The part of the allowed gap that is left to the inner problem of the method of multipliers.
 _INNER = 0.1
@@ -143,9 +144,8 @@ class ByMultipliers:
 class AsBox:
     """Losses of straight pieces: the dual is a :class:`BoxQP`, which is solved on working sets of rows."""
 
-    def __init__(self, problem: RegularizedRisk, limit: int, cache_bytes: int, n_jobs: int | None, verbose: bool):
-        self.problem, self.limit, self.steps = problem, limit, 0
-        self.cache_bytes, self.n_jobs, self.verbose = cache_bytes, n_jobs, verbose
+    def __init__(self, problem: RegularizedRisk, rules: SMO):
+        self.problem, self.rules, self.steps = problem, rules, 0
         self.beta: Vector | None = None
 
     def solve(self, lam: float, aim: Aim) -> Answer:
@@ -163,24 +163,14 @@ class AsBox:
             totals=(0.0,) if problem.intercept else (),
             convex=problem.convex,
         )
-        tol, gradient = _BOX_TOL, None
-        start = None if self.beta is None else np.clip(self.beta, box.lower, box.upper)
+        tol = _BOX_TOL
+        start = Start(None if self.beta is None else np.clip(self.beta, box.lower, box.upper))
         for _ in range(_BOX_ROUNDS):
-            left = max(self.limit - self.steps, 0) if self.limit >= 0 else -1
-            solution = solve_box_qp(
-                box,
-                tol=tol,
-                max_iter=left,
-                start=start,
-                start_gradient=gradient,
-                cache_bytes=self.cache_bytes,
-                n_jobs=self.n_jobs,
-                verbose=self.verbose,
-            )
+            solution = replace(self.rules.after(self.steps), tol=tol).solve(box, start)
             self.steps += solution.certificate.iterations
-            start, gradient = solution.value.beta, solution.value.gradient
-            found = self._answer(lam, start, box.linear - gradient, solution)
-            if aim.allows(found.bounds) or 0 <= self.limit <= self.steps:
+            start = Start(solution.value.beta, solution.value.gradient)
+            found = self._answer(lam, solution.value.beta, box.linear - solution.value.gradient, solution)
+            if aim.allows(found.bounds) or self.steps >= self.rules.limit:
                 break
             tol *= _BOX_FINER
         self.beta = found.c

@@ -24,7 +24,7 @@ from mercer.solvers.risk.regularized_risk import RegularizedRisk
 from mercer.solvers.risk.search import first_factor, search_factor
 from mercer.solvers.risk.values import RiskValue
 from mercer.solvers.solution import Certificate, Solution, Status
-from mercer.solvers.svm.smo import EXACT, WHOLE
+from mercer.solvers.svm.smo import EXACT, SMO, WHOLE
 
 Method = Literal["auto", "newton", "newton-cg", "multipliers", "box"]
 METHODS: tuple[Method, ...] = ("auto", "newton", "newton-cg", "multipliers", "box")
@@ -105,7 +105,7 @@ def solve_risk(
                 # For one factor or tolerance after the other.
                 storage = hold_exact(problem.gram, held, beside=12 * n * n)
                 problem, sentence = replace(problem, gram=storage.gram), storage.sentence
-            solver = AsBox(problem, max_iter, cache_bytes, n_jobs, verbose)
+            solver = AsBox(problem, SMO(max_iter=max_iter, cache_bytes=cache_bytes, n_jobs=n_jobs, verbose=verbose))
         else:
             lazy = True if chosen == "newton-cg" else None if chosen == "auto" else False
             K = KernelProducts(problem.gram, held, lazy)

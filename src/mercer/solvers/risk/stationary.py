@@ -23,6 +23,7 @@ from mercer.solvers.risk.quadratic import Aim, AsBox
 from mercer.solvers.risk.regularized_risk import RegularizedRisk
 from mercer.solvers.risk.values import RiskValue
 from mercer.solvers.solution import Certificate, Solution, Status
+from mercer.solvers.svm.smo import SMO
 
 _LIMIT = 500
 # A step that must be shorter than this many halvings is said to lead nowhere.
@@ -90,7 +91,7 @@ def solve_stationary(
             sentence = K.sentence
             c, Kc, b, steps = _by_newton(problem, K, max_iter if max_iter >= 0 else _LIMIT, verbose)
         elif problem.loss.tube(problem.targets) is not None:
-            solver = AsBox(problem, max_iter, cache_bytes, n_jobs, verbose)
+            solver = AsBox(problem, SMO(max_iter=max_iter, cache_bytes=cache_bytes, n_jobs=n_jobs, verbose=verbose))
             answer = solver.solve(problem.alpha, Aim(np.inf, np.inf))
             c, Kc, b, steps = answer.c, answer.Kc, answer.b, solver.steps
         else:

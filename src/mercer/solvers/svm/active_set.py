@@ -11,6 +11,7 @@ in Bottou, Weston and Bakir (2004), "Breaking SVM complexity with cross-training
 from __future__ import annotations
 
 from contextlib import ExitStack
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -22,6 +23,7 @@ from mercer.gram.protocol import GramMatrix
 from mercer.solvers.svm.block import Rounding, Stall, padded, resolves
 from mercer.solvers.svm.iterate import Iterate
 from mercer.solvers.svm.row_store import RowStore
+from mercer.solvers.svm.solver import BoxSolver
 from mercer.solvers.svm.whole_matrix import interior_round, on_square
 from mercer.solvers.svm.working_set import by_working_sets
 
@@ -80,41 +82,32 @@ def active_rows(point: Iterate, near: float) -> np.ndarray:
     return np.flatnonzero(chosen)
 
 
-def by_active_sets(
-    gram: GramMatrix,
-    totals: Vector,
-    point: Iterate,
-    tol: float,
-    max_iter: int,
-    size: int,
-    limit: int,
-    n_jobs: int | None,
-    verbose: bool,
-) -> tuple[int, bool]:
-    """Move ``point`` until its violation is at most ``tol``, the steps are used up, or rounding stops it.
+def by_active_sets(gram: GramMatrix, point: Iterate, totals: Vector, rules: BoxSolver, size: int) -> tuple[int, bool]:
+    """Move ``point`` until its violation is at most ``rules.tol``, the steps are used up, or rounding stops it.
 
     In the last round the gradients of rows that are not active are left as they were; the caller computes all anew.
-    ``limit`` is in bytes and for kept rows. Returns the bytes held, and whether the gradients of all rows are those of
-    the weights in float64.
+    ``size`` is the most rows of a working set. Returns the bytes reserved, and whether the gradients of all rows are
+    those of the weights in float64.
     """
     n, dtype = len(point.F), np.dtype(gram.dtype)
     shared = gram.expensive
-    rows = max(0, min(n * n, min(limit, memory.budget() - (size + 1) ** 2 * dtype.itemsize) // dtype.itemsize))
+    most = min(rules.kept_bytes, memory.budget() - (size + 1) ** 2 * dtype.itemsize)
+    rows = max(0, min(n * n, most // dtype.itemsize))
     nbytes = ((size + 1) ** 2 + rows) * dtype.itemsize
-    with memory.reserve(nbytes, "a kernel block and kept kernel rows"), ExitStack() as held:
+    with memory.reserve(nbytes, "a kernel block and kept kernel rows"), ExitStack() as stack:
         block, kept = np.split(np.empty(nbytes // dtype.itemsize, dtype), [(size + 1) ** 2])
         kept, whole = np.split(kept, [rows // _SHARE if shared else rows])
-        progress = Progress(None, "working sets", verbose)
-        solver = _ActiveSets(gram, tol, max_iter, block, kept, progress, n_jobs, held)
+        room = _Room(block, kept, Progress(None, "working sets", rules.verbose), stack)
+        solver = _ActiveSets(gram, rules, room)
         if not shared:
             _solve(solver, point, totals)
             return nbytes + solver.whole_bytes, False
         leading = None if point.beta.any() else gram.leading()
         if leading is not None:
-            rough = _ActiveSets(leading, max(tol, _ROUGH), max_iter, block, kept, progress, n_jobs, held)
+            rough = _ActiveSets(leading, replace(rules, tol=max(rules.tol, _ROUGH)), room)
             _solve(rough, point, totals)
         exact = leading is not None and _SPARE * 8 * n * len(point.support) <= whole.nbytes
-        solver.whole = RowStore(gram.astype(np.float64) if exact else gram, _as_room(whole, exact), n_jobs)
+        solver.whole = RowStore(gram.astype(np.float64) if exact else gram, _as_room(whole, exact), rules.n_jobs)
         if leading is not None:
             _renew(solver.whole, point)
         _solve(solver, point, totals)
@@ -160,34 +153,33 @@ def _capacity(point: Iterate, totals: Vector) -> Vector:
     return np.array([(point.upper if total >= 0 else point.lower)[part].sum() for part, total in parts])
 
 
-class _ActiveSets:
-    """The rounds; ``whole`` keeps rows of the whole matrix where they are expensive.
+@dataclass(frozen=True)
+class _Room:
+    """Memory for working sets and for kept rows of one set of active rows after the other.
 
-    ``block`` and ``kept`` are memory for working sets and for kept rows of one set of active rows after the other:
-    memory that was never touched is paid for at its first use.
+    Memory that was never touched is paid for at its first use. ``stack`` keeps the whole matrix reserved, if it is
+    made.
     """
 
-    def __init__(
-        self,
-        gram: GramMatrix,
-        tol: float,
-        max_iter: int,
-        block: Array,
-        kept: Array,
-        progress: Progress,
-        n_jobs: int | None,
-        held: ExitStack,
-    ) -> None:
-        self.gram, self.tol, self.max_iter, self.n_jobs = gram, tol, max_iter, n_jobs
+    block: Array
+    kept: Array
+    progress: Progress
+    stack: ExitStack
+
+
+class _ActiveSets:
+    """The rounds; ``whole`` keeps rows of the whole matrix where they are expensive."""
+
+    def __init__(self, gram: GramMatrix, rules: BoxSolver, room: _Room) -> None:
+        self.gram, self.rules, self.tol, self.max_iter = gram, rules, rules.tol, rules.limit
         self.whole: RowStore | None = None
-        self._block, self._kept, self._progress = block, kept, progress
+        self._room = room
         self._diagonal = gram.diagonal()
         self._nothing = np.empty(0, gram.dtype)
         self._last: tuple[np.ndarray, GramMatrix, RowStore] | None = None
         # The share of the last sample of the rows that has a weight, and the whole matrix where that is large.
         self.share, self.whole_bytes = 0.0, 0
         self._square: Array | None = None
-        self._held = held
 
     def solve(self, rows: np.ndarray, point: Iterate, goal: float) -> None:
         """The problem over ``rows``, of which ``point`` is the part, until its violation is at most ``goal``."""
@@ -200,9 +192,9 @@ class _ActiveSets:
                 break
             chosen = active_rows(point, min(_NEAR * gap, _WIDEST))
             if len(chosen) > _MOST * len(rows):
-                begun = point.steps
+                before = point.steps
                 self._among_all(rows, point, goal)
-                if may_crawl and point.steps - begun >= _CRAWL * len(rows):
+                if may_crawl and point.steps - before >= _CRAWL * len(rows):
                     # Once: what it does not end is rounding, which a second time does not end either.
                     self._inside(rows, point)
                     may_crawl = False
@@ -222,17 +214,17 @@ class _ActiveSets:
         if len(rows) == self.gram.shape[0] and self._has_whole(point):
             assert self._square is not None
             # Gradients in float64 take a pass over the whole matrix.
-            on_square(self._square, point, goal, steps, self.n_jobs)
+            on_square(self._square, point, goal, steps, self.rules.n_jobs)
             return
         goal = max(_INNER * point.violation(), goal)
         if self._last is None or self._last[0] is not rows:
             if len(rows) == self.gram.shape[0]:
-                self._last = rows, self.gram, self.whole or RowStore(self.gram, self._kept, self.n_jobs)
+                self._last = rows, self.gram, self.whole or RowStore(self.gram, self._room.kept, self.rules.n_jobs)
             else:
                 part = self.gram.restrict(rows, rows)
-                self._last = rows, part, RowStore(part, self._kept, self.n_jobs)
+                self._last = rows, part, RowStore(part, self._room.kept, self.rules.n_jobs)
         _, gram, store = self._last
-        by_working_sets(gram, point, goal, steps, self._block, store, self._progress)
+        by_working_sets(gram, point, goal, steps, self._room.block, store, self._room.progress)
 
     def _has_whole(self, point: Iterate) -> bool:
         """Whether all of the matrix is there; it is made once, where a sample shows that most rows are needed.
@@ -247,7 +239,7 @@ class _ActiveSets:
         needed = self.share > _NEEDED and self.gram.expensive
         if not needed or nbytes > memory.budget() // 2:
             return False
-        self._held.enter_context(memory.reserve(nbytes, "the kernel matrix"))
+        self._room.stack.enter_context(memory.reserve(nbytes, "the kernel matrix"))
         self._square, inside = padded(n, pad, np.empty((n + pad) ** 2, self.gram.dtype))
         self.gram.block(None, None, out=inside)
         self.whole_bytes = nbytes
@@ -292,5 +284,5 @@ class _ActiveSets:
     def _subtract(self, F: np.ndarray, rows: np.ndarray, columns: np.ndarray, weights: np.ndarray) -> None:
         """``F -= K[rows, columns] @ weights``; nothing is kept."""
         if len(F):
-            part = RowStore(self.gram.restrict(columns, rows), self._nothing, self.n_jobs)
+            part = RowStore(self.gram.restrict(columns, rows), self._nothing, self.rules.n_jobs)
             part.subtract(F, np.arange(len(columns)), weights)

@@ -9,24 +9,24 @@ distance of zero is the proof that no hard margin exists.
 from __future__ import annotations
 
 import time
+from dataclasses import dataclass
 
 import numpy as np
 
 from mercer._errors import InfeasibleError, ParameterError
-from mercer._types import Array, Vector
-from mercer.gram.protocol import GramMatrix
 from mercer.solvers.solution import Certificate, Solution, Status
-from mercer.solvers.svm.box_qp import BoxQPValue
+from mercer.solvers.svm.box_qp import BoxQP, BoxQPValue
 from mercer.solvers.svm.hulls import Hulls
-from mercer.solvers.svm.pairwise import Answer, Controls
-from mercer.solvers.svm.rescaled import Rounds, solve_in_rounds
+from mercer.solvers.svm.pair_answers import Answer
+from mercer.solvers.svm.pair_problem import PairMachine, PairProblem
+from mercer.solvers.svm.rescaled import Rescaled, Rounds, solve_in_rounds
 from mercer.solvers.svm.slack import least_slack
+from mercer.solvers.svm.solver import BoxSolver, Start
 
 
-def solve_hard_margin(
-    gram: GramMatrix, y: Vector, *, controls: Controls, start: Vector | None = None, matrix: Array | None = None
-) -> Answer:
-    r"""Solve ``min |w|^2 / 2`` subject to ``y_i (<w, phi_i> + b) >= 1``, or prove that no (w, b) keeps to it.
+@dataclass(frozen=True)
+class HardMargin(PairMachine):
+    r"""``min |w|^2 / 2`` subject to ``y_i (<w, phi_i> + b) >= 1``, or the proof that no (w, b) keeps to it.
 
     .. math:: d^2 = \min_\lambda \Bigl\| \sum_i \lambda_i y_i \phi(x_i) \Bigr\|^2 \quad\text{s.t.}\quad
               \lambda \ge 0,\; \sum_{y_i = +1} \lambda_i = \sum_{y_i = -1} \lambda_i = 1
@@ -40,29 +40,10 @@ def solve_hard_margin(
 
     Parameters
     ----------
-    gram : GramMatrix
-        K, symmetric and positive semi-definite, (n, n).
-    y : ndarray of shape (n,)
-        Signs, +1 or -1, both present.
-    controls : Controls
-        ``tol``, the most by which a row may be inside the slab (in units of the decision function); ``intercept``;
-        ``max_iter`` and what else :func:`mercer.solvers.svm.smo.solve_box_qp` takes.
-    start : ndarray of shape (n,), optional
-        Weights beta of an earlier answer to begin with, of any scale.
-    matrix : ndarray of shape (n, n), optional
-        K, where the caller has it already.
-
-    Returns
-    -------
-    Solution
-        ``value`` is a :class:`BoxQPValue` with ``beta = y alpha``; ``state`` holds the shares ``y lambda``.
-
-    Raises
-    ------
-    InfeasibleError
-        If float64 cannot tell the hulls apart: with mixtures that meet to rounding, and bounds of the least slack.
-    ParameterError
-        If the problem is not convex.
+    solver : BoxSolver
+        ``tol`` is the most by which a row may be inside the slab, in units of the decision function.
+    intercept : bool, default=True
+        Whether there is an offset b.
 
     References
     ----------
@@ -71,38 +52,62 @@ def solve_hard_margin(
     Examples
     --------
     >>> from mercer.gram import PrecomputedGram
+    >>> from mercer.solvers.svm.smo import SMO
     >>> x = np.array([[0.0], [1.0], [3.0], [5.0]])
-    >>> controls = Controls(tol=1e-3, max_iter=-1, cache_bytes=2**20, n_jobs=1, convex=True)
-    >>> answer = solve_hard_margin(PrecomputedGram(x @ x.T), np.array([1.0, 1.0, -1.0, -1.0]), controls=controls)
+    >>> problem = PairProblem(PrecomputedGram(x @ x.T), np.array([1.0, 1.0, -1.0, -1.0]), np.full(4, np.inf))
+    >>> answer = HardMargin(SMO()).solve(problem)
     >>> answer.value.alpha.round(6), round(answer.value.offset, 6)
     (array([0. , 0.5, 0.5, 0. ]), 2.0)
     """
-    begun = time.perf_counter()
-    if not controls.convex:
-        raise ParameterError(
-            "a hard margin (C=inf) needs a positive semi-definite kernel: with another one a stationary point proves "
-            "neither that the classes are separable nor that they are not. Choose a finite C or another kernel."
+
+    def solve(self, problem: PairProblem, start: Start | None = None) -> Answer:
+        """Solve ``problem``, whose bounds count as infinite, from weights of any scale.
+
+        Returns
+        -------
+        Solution
+            ``value`` is a :class:`BoxQPValue` with ``beta = y alpha``; ``state`` holds the shares ``y lambda``.
+
+        Raises
+        ------
+        InfeasibleError
+            If float64 cannot tell the hulls apart: with mixtures that meet to rounding, and bounds of the least slack.
+        ParameterError
+            If the problem is not convex.
+        """
+        begin = time.perf_counter()
+        if not problem.convex:
+            raise ParameterError(
+                "a hard margin (C=inf) needs a positive semi-definite kernel: with another one a stationary point "
+                "proves neither that the classes are separable nor that they are not. Choose a finite C or another "
+                "kernel."
+            )
+        y, hulls = problem.y, Hulls.of(problem.gram, problem.y, self.intercept)
+        matrix = None if problem.joined is None else problem.joined.matrix()
+        if matrix is not None and not self.intercept:
+            matrix = matrix * np.outer(y, y).astype(matrix.dtype)
+        rescaled = Rescaled(
+            hulls.problem,
+            lambda value: hulls.width(value) / hulls.sides,
+            gap=lambda answer: hulls.relative_gap(answer.value),
         )
-    hulls = Hulls.of(gram, y, controls.intercept)
-    if matrix is not None and not controls.intercept:
-        matrix = matrix * np.outer(y, y).astype(matrix.dtype)
-    rounds = solve_in_rounds(
-        hulls.problem,
-        lambda value: hulls.width(value) / hulls.sides,
-        controls=controls,
-        start=None if start is None else hulls.shares(start),
-        matrix=matrix,
-        gap=lambda answer: hulls.relative_gap(answer.value),
-    )
-    value = rounds.solution.value
-    # Where no step helps any more, what is left is the rounding of a sum over many weights.
-    room = 100.0 if rounds.solution.status is Status.stalled else 1.0
-    if hulls.meet(value, room * rounds.rounding):
-        raise _not_separable(hulls, value, controls, room * rounds.rounding)
-    return _answer(hulls, rounds, controls, time.perf_counter() - begun)
+        shares = None if start is None or start.beta is None else hulls.shares(start.beta)
+        rounds = solve_in_rounds(rescaled, self.solver, Start(shares, matrix=matrix))
+        value = rounds.solution.value
+        # Where no step helps any more, what is left is the rounding of a sum over many weights.
+        room = 100.0 if rounds.solution.status is Status.stalled else 1.0
+        if hulls.meet(value, room * rounds.rounding):
+            error = _not_separable(hulls, value, self.solver, room * rounds.rounding)
+            error.pair = problem.pair
+            raise error
+        return _answer(hulls, rounds, self.solver, time.perf_counter() - begin)
+
+    def box(self, problem: PairProblem) -> BoxQP:
+        """The nearest points of the hulls."""
+        return Hulls.of(problem.gram, problem.y, self.intercept).problem
 
 
-def _answer(hulls: Hulls, rounds: Rounds, controls: Controls, seconds: float) -> Answer:
+def _answer(hulls: Hulls, rounds: Rounds, solver: BoxSolver, seconds: float) -> Answer:
     """The hard margin's own weights, and its certificate."""
     value, parts = rounds.solution.value, rounds.solution.certificate
     width, slab, ends = hulls.width(value), hulls.slab(value), hulls.ends(value)
@@ -115,7 +120,7 @@ def _answer(hulls: Hulls, rounds: Rounds, controls: Controls, seconds: float) ->
     dual = 0.5 * hulls.sides * factor
     violation = factor * parts.kkt_violation
     excess = heights + hulls.y * offset - 1.0
-    close = violation <= controls.tol and (controls.stop == "kkt" or hulls.relative_gap(value) <= controls.tol)
+    close = violation <= solver.tol and (solver.stop == "kkt" or hulls.relative_gap(value) <= solver.tol)
     status = Status.converged if close else _unfinished(rounds)
     certificate = Certificate(
         dual * (width / slab) ** 2 if slab > 0 else np.inf,
@@ -141,10 +146,10 @@ def _unfinished(rounds: Rounds) -> Status:
     return Status.iteration_limit if rounds.solution.status is Status.iteration_limit else Status.stalled
 
 
-def _not_separable(hulls: Hulls, value: BoxQPValue, controls: Controls, rounding: float) -> InfeasibleError:
+def _not_separable(hulls: Hulls, value: BoxQPValue, solver: BoxSolver, rounding: float) -> InfeasibleError:
     """The error that says what was proven; ``rounding`` is that of the squared distance."""
     distance, bound = float(np.sqrt(max(hulls.width(value), 0.0))), float(np.sqrt(rounding))
-    shares, low, high = least_slack(hulls, value, controls)
+    shares, low, high = least_slack(hulls, value, solver)
     same = (
         f"A mixture of {np.count_nonzero(shares[hulls.y > 0])} rows of the one and a mixture of "
         f"{np.count_nonzero(shares[hulls.y < 0])} rows of the other are the same point of it"

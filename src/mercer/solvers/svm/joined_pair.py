@@ -1,7 +1,7 @@
 """The C-SVC of two classes of a few hundred rows each: steps in float32 on joined rows, checked in float64.
 
 Such a problem takes a millisecond, of which making its whole matrix would be the most. What steps alone do not solve
-is left to :func:`mercer.solvers.svm.smo.solve_box_qp`.
+is left to :class:`mercer.solvers.svm.smo.SMO`.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from mercer.loops.transpose import transpose
 from mercer.solvers.solution import Solution
 from mercer.solvers.svm.box_qp import BoxQPValue
 from mercer.solvers.svm.smo import WHOLE
+from mercer.solvers.svm.solver import Start
 from mercer.solvers.svm.step_rule import StepRule
 
 # The part of the tolerance that is aimed at in float32, to leave room for its rounding.
@@ -51,7 +52,7 @@ class PairMatrix(ABC):
     def __init__(self, sizes: tuple[int, int]) -> None:
         self._sizes = sizes
         # Weights to go on from, their gradient, and the steps to them, where steps alone did not solve the problem.
-        self.reached: tuple[Vector | None, Vector | None, int] = None, None, 0
+        self.reached: tuple[Start, int] = Start(), 0
 
     @property
     @abstractmethod
@@ -60,7 +61,7 @@ class PairMatrix(ABC):
 
     @abstractmethod
     def matrix(self) -> Array | None:
-        """The whole matrix in float32, for :func:`mercer.solvers.svm.smo.solve_box_qp`, or None if it is large."""
+        """The whole matrix in float32, for :class:`mercer.solvers.svm.smo.SMO`, or None if it is large."""
 
     @abstractmethod
     def _product(self, weights: Vector) -> Vector:
@@ -70,19 +71,14 @@ class PairMatrix(ABC):
     def _steps(self, F: Vector, beta: Vector, lower: Vector, upper: Vector, tol: float) -> int:
         """Steps from ``beta``, in place, whose gradient is F, which may be overwritten; returns their number."""
 
-    def solve(
-        self, upper: Vector, rule: StepRule, start: Vector | None, start_gradient: Vector | None
-    ) -> Solution[BoxQPValue, Vector] | None:
-        """The C-SVC with the sizes of the weights bounded by ``upper`` (q,), or None if steps alone do not solve it.
-
-        ``start`` is a feasible beta and ``start_gradient`` its ``y - K beta`` in float64, where it is known.
-        """
-        begun = time.perf_counter()
+    def solve(self, upper: Vector, rule: StepRule, start: Start) -> Solution[BoxQPValue, Vector] | None:
+        """The C-SVC with the sizes of the weights bounded by ``upper`` (q,), or None if steps alone do not solve it."""
+        begin = time.perf_counter()
         a, b = self._sizes
         y = np.repeat([1.0, -1.0], [a, b])
         lower, upper = np.concatenate([np.zeros(a), -upper[a:]]), np.concatenate([upper[:a], np.zeros(b)])
-        before = np.zeros(a + b) if start is None else np.clip(start, lower, upper)
-        F = y - self._product(before) if start_gradient is None else start_gradient.copy()
+        before = np.zeros(a + b) if start.beta is None else np.clip(start.beta, lower, upper)
+        F = y - self._product(before) if start.gradient is None else start.gradient.copy()
         beta = before.copy()
         steps = self._steps(F, beta, lower, upper, rule.tol)
         F -= self._product(beta - before)
@@ -90,9 +86,9 @@ class PairMatrix(ABC):
         offset = assess(F, y, beta, lower, upper, True, figures)
         figures[3] = steps
         if not (np.isfinite(F).all() and rule.accepts(figures)):
-            self.reached = (beta, F, steps) if np.isfinite(F).all() else (start, start_gradient, 0)
+            self.reached = (Start(beta, F), steps) if np.isfinite(F).all() else (start, 0)
             return None
-        certificate = rule.certificate(figures, time.perf_counter() - begun, self.nbytes)
+        certificate = rule.certificate(figures, time.perf_counter() - begin, self.nbytes)
         return Solution(BoxQPValue(beta, (offset,), F), certificate.status, certificate, beta)
 
 
@@ -153,7 +149,7 @@ class JoinedPair(PairMatrix):
         return steps
 
     def matrix(self) -> Array | None:
-        """The whole matrix in float32, for :func:`mercer.solvers.svm.smo.solve_box_qp`, or None if it is large."""
+        """The whole matrix in float32, for :class:`mercer.solvers.svm.smo.SMO`, or None if it is large."""
         if len(self._present) > WHOLE:
             return None
         if not self._present.all():

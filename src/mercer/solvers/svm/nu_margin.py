@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 import time
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from mercer._types import Array, Vector
+from mercer._types import Integers, Vector
 from mercer.gram.protocol import GramMatrix
 from mercer.solvers.solution import Solution, Status
 from mercer.solvers.svm.box_qp import BoxQP, BoxQPValue
-from mercer.solvers.svm.pairwise import Answer, Controls
-from mercer.solvers.svm.rescaled import Rounds, solve_in_rounds
+from mercer.solvers.svm.pair_answers import Answer, Pair
+from mercer.solvers.svm.pair_problem import PairMachine, PairProblem
+from mercer.solvers.svm.rescaled import Rescaled, Rounds, solve_in_rounds
+from mercer.solvers.svm.smo import SMO
+from mercer.solvers.svm.solver import BoxSolver, Start
+from mercer.solvers.svm.step_rule import StepRule
+from mercer.solvers.svm.warm_starts import feasible
 
 # A weight as close to its bound as this part of it is at the bound: as a free one it would decide an offset.
 _AT_BOUND = 1e-9
@@ -45,10 +51,8 @@ def nu_problem(gram: GramMatrix, y: Vector, upper: Vector, total: float, *, conv
     )
 
 
-def solve_nu_margin(
-    problem: BoxQP, *, controls: Controls, start: Vector | None = None, matrix: Array | None = None
-) -> tuple[Answer, float]:
-    r"""Solve a :func:`nu_problem`, and divide by the margin :math:`\rho` that it finds.
+def solve_nu_margin(problem: BoxQP, solver: BoxSolver, start: Start | None = None) -> tuple[Answer, float]:
+    r"""Solve a :func:`nu_problem`, and divide by the margin :math:`\rho` of its answer.
 
     With the multipliers :math:`b_0, b_1` of the two sums, :math:`\rho = (b_1 - b_0) / 2`, and the decision function
     is :math:`(\langle w, \phi \rangle + (b_0 + b_1) / 2) / \rho`: plus and minus one on the margin, as for the C-SVC
@@ -58,12 +62,10 @@ def solve_nu_margin(
     ----------
     problem : BoxQP
         The problem.
-    controls : Controls
+    solver : BoxSolver
         ``tol`` is in units of the decision function.
-    start : ndarray of shape (n,), optional
-        Feasible weights to begin with.
-    matrix : ndarray of shape (n, n), optional
-        K, where the caller has it already.
+    start : Start, optional
+        Feasible weights to begin with and K, where they are known.
 
     Returns
     -------
@@ -81,41 +83,113 @@ def solve_nu_margin(
     Examples
     --------
     >>> from mercer.gram import PrecomputedGram
+    >>> from mercer.solvers.svm.smo import SMO
     >>> problem = nu_problem(PrecomputedGram(np.eye(2)), np.array([1.0, -1.0]), np.ones(2), 0.5)
-    >>> controls = Controls(tol=1e-3, max_iter=-1, cache_bytes=2**20, n_jobs=1, convex=True)
-    >>> answer, rho = solve_nu_margin(problem, controls=controls)
+    >>> answer, rho = solve_nu_margin(problem, SMO())
     >>> answer.value.beta, rho
     (array([ 1., -1.]), 0.5)
     """
-    begun = time.perf_counter()
+    begin = time.perf_counter()
     total = problem.totals[0]
-    rounds = solve_in_rounds(
-        problem,
-        lambda value: _rho(offsets(problem, value)),
-        controls=controls,
-        start=start,
-        matrix=matrix,
-        size=2.0 * total,
-    )
-    found = rounds.solution
-    multipliers = offsets(problem, found.value)
+    rescaled = Rescaled(problem, lambda value: _rho(offsets(problem, value)), size=2.0 * total)
+    rounds = solve_in_rounds(rescaled, solver, start or Start())
+    solution = rounds.solution
+    multipliers = offsets(problem, solution.value)
     rho = _rho(multipliers)
     resolved = rho > total * rounds.rounding
     scale = 1.0 / rho if resolved else 1.0
     y = np.where(problem.upper > 0, 1.0, -1.0)
-    value = BoxQPValue(scale * found.value.beta, (scale * 0.5 * sum(multipliers),), y + scale * found.value.gradient)
-    parts = found.certificate
+    beta, gradient = scale * solution.value.beta, y + scale * solution.value.gradient
+    parts = solution.certificate
     violation = scale * parts.kkt_violation
     certificate = replace(
         parts,
         kkt_violation=violation,
         iterations=rounds.steps,
-        seconds=time.perf_counter() - begun,
+        seconds=time.perf_counter() - begin,
         peak_bytes=rounds.peak_bytes,
         violations={**parts.violations, "stationarity": violation},
-        status=_status(problem, rounds, controls, violation),
+        status=_status(problem, rounds, solver, violation),
     )
-    return Solution(value, certificate.status, certificate, found.state), rho if resolved else 0.0
+    value = BoxQPValue(beta, (scale * 0.5 * sum(multipliers),), gradient)
+    return Solution(value, certificate.status, certificate, solution.state), rho if resolved else 0.0
+
+
+@dataclass(frozen=True)
+class NuMargin(PairMachine):
+    """The nu-SVM of two classes, and with ``factors`` the C-SVC at ``C = 1 / rho`` times the factors of the classes.
+
+    Parameters
+    ----------
+    solver : BoxSolver
+        ``tol`` is in units of the decision function.
+    nu : float
+        The share of the rows.
+    factors : ndarray of shape (k,), optional
+        Of all classes, among which those of a pair are; the bounds of a :class:`PairProblem` are multiplied by them.
+    flat : list of tuple
+        Takes the pairs whose margin is zero, to rounding: warnings of them are for the caller's thread.
+    """
+
+    nu: float = 0.5
+    factors: Vector | None = field(default=None, compare=False)
+    flat: list[Pair] = field(default_factory=list, compare=False)
+
+    def solve(self, problem: PairProblem, start: Start | None = None) -> Answer:
+        """Solve ``problem``; the weights of ``start`` are scaled to the sums that they must have."""
+        box = self.box(problem)
+        matrix = None
+        if problem.joined is not None and isinstance(self.solver, SMO):
+            matrix = problem.joined.matrix()
+        last = None if start is None else start.beta
+        beta = None if last is None else feasible(_summing(last, box), box)
+        answer, rho = solve_nu_margin(box, self.solver, Start(beta, matrix=matrix))
+        first, second = self._of_pair(problem.pair)
+        if rho == 0.0:
+            self.flat.append(problem.pair)
+        elif not first == second == 1.0:
+            at = replace(problem, upper=problem.upper / rho)
+            return self._reweighted(answer, rho, at, Start(min(1.0, first, second) * answer.value.beta, matrix=matrix))
+        return answer
+
+    def box(self, problem: PairProblem) -> BoxQP:
+        """The :func:`nu_problem`."""
+        weight = problem.upper / np.where(problem.y > 0, *self._of_pair(problem.pair))
+        return nu_problem(problem.gram, problem.y, weight, 0.5 * self.nu * float(weight.sum()), convex=problem.convex)
+
+    def is_compiled(self, from_zero: bool) -> bool:
+        """From zero, and where there is no second problem after the nu-SVM."""
+        plain = self.factors is None or bool((self.factors == 1.0).all())
+        return plain and from_zero and isinstance(self.solver, SMO)
+
+    def of_classes(self, numbers: Integers) -> Self:
+        """With the factors of these classes."""
+        return self if self.factors is None else replace(self, factors=self.factors[numbers])
+
+    def rule(self, convex: bool) -> StepRule:
+        """With ``nu``."""
+        return replace(super().rule(convex), nu=self.nu)
+
+    def _of_pair(self, pair: Pair) -> tuple[float, float]:
+        first, second = (1.0, 1.0) if self.factors is None else self.factors[list(pair)].tolist()
+        return first, second
+
+    def _reweighted(self, answer: Answer, rho: float, problem: PairProblem, start: Start) -> Answer:
+        """The C-SVC at ``C = 1 / rho`` times the factors of the classes, from the answer without them."""
+        steps = answer.certificate.iterations
+        box = BoxQP.classification(problem.gram, problem.y, problem.upper, convex=problem.convex)
+        weighted = self.solver.after(steps).solve(box, start)
+        certificate = replace(weighted.certificate, iterations=weighted.certificate.iterations + steps)
+        return replace(weighted, certificate=certificate, state=rho * weighted.state)
+
+
+def _summing(beta: Vector, problem: BoxQP) -> Vector:
+    """The weights of the last fit, which were divided by its rho, scaled to the sum that those of a class must have."""
+    beta = beta.copy()
+    for part in (problem.upper > 0, problem.lower < 0):
+        size = float(np.abs(beta[part]).sum())
+        beta[part] *= problem.totals[0] / size if size > 0 else 0.0
+    return beta
 
 
 def offsets(problem: BoxQP, value: BoxQPValue) -> tuple[float, float]:
@@ -145,9 +219,9 @@ def _rho(multipliers: tuple[float, float]) -> float:
     return 0.5 * (multipliers[1] - multipliers[0])
 
 
-def _status(problem: BoxQP, rounds: Rounds, controls: Controls, violation: float) -> Status:
+def _status(problem: BoxQP, rounds: Rounds, solver: BoxSolver, violation: float) -> Status:
     gap = rounds.solution.certificate.relative_gap
-    if violation <= controls.tol and (controls.stop == "kkt" or gap <= controls.tol):
+    if violation <= solver.tol and (solver.stop == "kkt" or gap <= solver.tol):
         return Status.converged if problem.convex else Status.stationary
     limited = rounds.solution.status is Status.iteration_limit
     return Status.iteration_limit if limited else Status.stalled

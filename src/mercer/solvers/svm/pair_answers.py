@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import combinations
 from typing import Any, overload
 
 import numpy as np
@@ -208,14 +207,6 @@ class PairAnswers:
         self.beta, self.gradient, self.state = np.zeros((3, self.layout.k - 1, self.layout.n))
         self.offsets = np.zeros(self.layout.pairs)
         self.certificates = Certificates.empty(self.layout.pairs)
-
-    @classmethod
-    def of(cls, sizes: NDArray[np.integer], answers: Iterable[Answer]) -> PairAnswers:
-        """From the answers of the pairs in their order."""
-        held = cls(sizes)
-        for pair, answer in zip(combinations(range(len(sizes)), 2), answers):
-            held.put(pair, answer)
-        return held
 
     def put(self, pair: Pair, answer: Answer) -> None:
         """Keep the answer of one pair."""

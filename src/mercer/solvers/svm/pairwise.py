@@ -7,10 +7,11 @@ one thread each; a large one has all threads to itself.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import copy
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
-from typing import Literal, Protocol
+from dataclasses import replace
+from functools import partial
 
 import numpy as np
 
@@ -20,104 +21,33 @@ from mercer.engine.progress import Progress
 from mercer.gram import PrecomputedGram
 from mercer.gram.hold import whole_matrix
 from mercer.gram.protocol import GramMatrix
-from mercer.solvers.svm.box_qp import BoxQP
 from mercer.solvers.svm.joined_pair import Blocks, JoinedPair, PairMatrix
-from mercer.solvers.svm.pair_answers import Answer, Pair, PairAnswers
+from mercer.solvers.svm.pair_answers import Pair, PairAnswers
+from mercer.solvers.svm.pair_problem import PairMachine, PairProblem
 from mercer.solvers.svm.picked_pair import PickedPair
-from mercer.solvers.svm.smo import EXACT, WHOLE, solve_box_qp
-from mercer.solvers.svm.step_rule import StepRule
+from mercer.solvers.svm.smo import EXACT, WHOLE
+from mercer.solvers.svm.solver import Start
 from mercer.solvers.svm.tiny_pairs import solve_tiny_pairs
-
-__all__ = ["Answer", "Controls", "Method", "Pair", "PairAnswers", "c_svc", "solve_pairs"]
+from mercer.solvers.svm.warm_starts import WarmStarts, outward
 
 # The most rows of a pair whose matrix is joined row by row; its memory is touched for rows that are used only.
 JOINED = 3072
 
 
-class Method(Protocol):
-    """Solves the problem of one pair, of which ``joined`` has the matrix where that is small."""
+class _Pairs:
+    """The problems, and the parts of the kernel matrix that they share.
 
-    def __call__(
-        self,
-        gram: GramMatrix,
-        y: Vector,
-        upper: Vector,
-        *,
-        controls: Controls,
-        start: Vector | None,
-        joined: PairMatrix | None,
-        pair: Pair,
-    ) -> Answer: ...
-
-
-def c_svc(
-    gram: GramMatrix,
-    y: Vector,
-    upper: Vector,
-    *,
-    controls: Controls,
-    start: Vector | None,
-    joined: PairMatrix | None,
-    pair: Pair,
-    start_gradient: Vector | None = None,
-) -> Answer:
-    """The C-SVC of one pair of classes, by sequential minimal optimisation."""
-    steps = 0
-    if joined is not None and controls.intercept and controls.max_iter < 0:
-        answer = joined.solve(upper, controls.rule, start, start_gradient)
-        if answer is not None:
-            return answer
-        start, start_gradient, steps = joined.reached
-    answer = solve_box_qp(
-        BoxQP.classification(gram, y, upper, intercept=controls.intercept, convex=controls.convex),
-        tol=controls.tol,
-        stop=controls.stop,
-        max_iter=controls.max_iter,
-        cache_bytes=controls.cache_bytes,
-        n_jobs=controls.n_jobs,
-        start=start,
-        start_gradient=start_gradient,
-        matrix=None if joined is None else joined.matrix(),
-        verbose=controls.verbose,
-    )
-    certificate = replace(answer.certificate, iterations=answer.certificate.iterations + steps)
-    return replace(answer, certificate=certificate)
-
-
-@dataclass(frozen=True)
-class Controls:
-    """How the problems are solved; see :func:`mercer.solvers.svm.smo.solve_box_qp`.
-
-    ``starts`` (k - 1, n) holds a feasible beta for each pair, laid out as in
-    :class:`mercer.solvers.svm.pair_answers.PairLayout`; ``method`` solves the problem of a pair. With ``nu`` it is the
-    nu-SVM with ``upper`` for the weights of the rows, which tiny pairs are then solved as in one compiled loop.
+    Each is solved by one machine after the other, with the bounds that belong to it.
     """
 
-    tol: float
-    max_iter: int
-    cache_bytes: int
-    n_jobs: int | None
-    convex: bool
-    verbose: bool = False
-    stop: Literal["kkt", "gap"] = "kkt"
-    intercept: bool = True
-    starts: Vector | None = None
-    method: Method = c_svc
-    nu: float | None = None
-
-    @property
-    def rule(self) -> StepRule:
-        """The same for compiled loops."""
-        limit = self.max_iter if self.max_iter >= 0 else np.iinfo(np.int64).max
-        return StepRule(self.tol, self.stop, limit, self.intercept, self.convex)
-
-
-class _Pairs:
-    """The problems, and the parts of the kernel matrix that they share."""
-
-    def __init__(self, gram: GramMatrix, sizes: np.ndarray, upper: Vector, controls: Controls) -> None:
-        self.gram, self.upper, self.controls = gram, upper, controls
-        self.answers = PairAnswers(sizes)
+    def __init__(
+        self, gram: GramMatrix, sizes: np.ndarray, uppers: list[Vector], machines: Sequence[PairMachine], convex: bool
+    ) -> None:
+        self.gram, self.uppers, self.machines, self.convex = gram, uppers, machines, convex
+        self.solver = machines[0].solver
+        self.every = [PairAnswers(sizes) for _ in machines]
+        self.answers = self.every[0]
+        self.starts: Vector | None = None
         self.layout = self.answers.layout
         self.parts = [self.layout.part(group) for group in range(len(sizes))]
         self.left = np.ones(self.layout.pairs, dtype=bool)
@@ -125,7 +55,7 @@ class _Pairs:
         self.rows = self.layout.sizes[self.first] + self.layout.sizes[self.second]
         self.joint: Array | None = None
         self.blocks: Blocks | None = None
-        self._progress = Progress(self.layout.pairs, "one-vs-one problems", controls.verbose)
+        self._progress = Progress(self.layout.pairs, "one-vs-one problems", self.solver.verbose)
 
     def of_size(self, above: int, most: float) -> list[Pair]:
         """The pairs that are left with more than ``above`` and at most ``most`` rows."""
@@ -140,8 +70,8 @@ class _Pairs:
         """
         if not pairs:
             return [], []
-        workers = settings.resolve_jobs(self.controls.n_jobs)
-        if workers * self.controls.cache_bytes > memory.budget() // 2:
+        workers = settings.resolve_jobs(self.solver.n_jobs)
+        if workers * self.solver.kept_bytes > memory.budget() // 2:
             return pairs, []
         rows = {pair: int(self.layout.sizes[list(pair)].sum()) for pair in pairs}
         pairs = sorted(pairs, key=lambda pair: -rows[pair])
@@ -152,49 +82,65 @@ class _Pairs:
             left -= rows[pair]
         return pairs, []
 
-    def solve_tiny(self) -> None:
-        """All at once what pairs are tiny and easy."""
-        controls = self.controls
-        # The compiled loops know these two; that of the nu-SVM begins anew.
-        known = controls.method is c_svc if controls.nu is None else controls.starts is None
-        if not known:
+    def solve_all(self) -> None:
+        """Solve every pair: the tiny ones in one loop, small ones side by side, large ones by themselves."""
+        n_jobs = self.solver.n_jobs
+        if len(self.machines) == 1 and self.machines[0].is_compiled(from_zero=self.starts is None):
+            self._solve_tiny(self.machines[0])
+        if not self.left.any():
             return
-        start = self.answers.beta if controls.starts is None else controls.starts
-        self.left = ~solve_tiny_pairs(
-            self.gram,
-            self.upper,
-            start,
-            self.answers,
-            controls.rule,
-            controls.n_jobs,
-            self._progress.advance,
-            controls.nu,
-        )
-        if controls.nu is None:
+        tiny, small = self.of_size(0, EXACT), self.of_size(EXACT, JOINED)
+        with ExitStack() as stack:
+            self.share_joint_matrix(tiny, stack)
+            threads.run([partial(self.solve, pair) for pair in tiny], n_jobs)
+        with ExitStack() as stack:
+            self.share_own_blocks(small, stack)
+            threads.run([partial(self.solve, pair) for pair in small], n_jobs)
+        alone, together = self.deal(self.of_size(JOINED, np.inf))
+        for pair in alone:
+            self.solve(pair)
+        threads.run([partial(self.solve, pair) for pair in together], n_jobs)
+
+    def _solve_tiny(self, machine: PairMachine) -> None:
+        """All at once what pairs are tiny and easy."""
+        start = self.answers.beta if self.starts is None else self.starts
+        rule, advance = machine.rule(self.convex), self._progress.advance
+        solved = solve_tiny_pairs(self.gram, self.uppers[0], start, self.answers, rule, self.solver.n_jobs, advance)
+        self.left = ~solved
+        if rule.nu is None:
             self.answers.state[...] = self.answers.beta
 
-    def task(self, pair: Pair) -> Callable[[], None]:
-        return lambda: self.solve(pair)
-
     def solve(self, pair: Pair) -> None:
-        rows, controls = self.layout.rows(pair), self.controls
+        rows = self.layout.rows(pair)
         y = np.repeat([1.0, -1.0], self.layout.sizes[list(pair)])
         gram = self.gram
         if self.joint is not None:
             gram = PrecomputedGram(self.joint[np.ix_(rows, rows)])
         elif self.layout.pairs > 1:
             gram = gram.restrict(rows, rows)
-        answer = controls.method(
-            gram,
-            y,
-            self.upper[rows],
-            pair=pair,
-            controls=controls,
-            start=None if controls.starts is None else self.layout.take(controls.starts, pair),
-            joined=self._joined(pair, gram),
-        )
-        self.answers.put(pair, answer)
+        problem = PairProblem(gram, y, self.uppers[0][rows], self.convex, self._joined(pair, gram), pair)
+        if len(self.machines) == 1:
+            start = Start(None if self.starts is None else self.layout.take(self.starts, pair))
+            self.answers.put(pair, self.machines[0].solve(problem, start))
+        else:
+            self._solve_path(problem, rows)
         self._progress.advance()
+
+    def _solve_path(self, problem: PairProblem, rows: np.ndarray) -> None:
+        """Solve one pair for one machine after the other, each from the answer of its neighbour."""
+        with ExitStack() as stack:
+            begin = WarmStarts(stack)
+            if problem.joined is None and len(rows) <= EXACT:
+                problem = replace(problem, gram=PrecomputedGram(begin.matrix(problem.gram)))
+            trails: dict[int, WarmStarts] = {}
+            for number, before in outward(len(self.machines)):
+                machine, problem = self.machines[number], replace(problem, upper=self.uppers[number][rows])
+                warm_starts = trails[number] = begin if before is None else copy.copy(trails[before])
+                box = machine.box(problem)
+                # Weights that must have other sums are scaled by the machine.
+                answer = machine.solve(problem, warm_starts.start(box, lambda beta, _: beta))
+                warm_starts.keep(box, answer.value)
+                self.every[number].put(problem.pair, answer)
 
     def _joined(self, pair: Pair, gram: GramMatrix) -> PairMatrix | None:
         parts = [self.parts[group] for group in pair]
@@ -205,16 +151,16 @@ class _Pairs:
             return PickedPair(gram, (first, second))
         return None
 
-    def share_joint_matrix(self, pairs: list[Pair], held: ExitStack) -> None:
+    def share_joint_matrix(self, pairs: list[Pair], stack: ExitStack) -> None:
         """Make the whole matrix, in float64, where many tiny problems share a small one."""
         n = self.gram.shape[0]
         if len(pairs) < 2 or n > WHOLE or 8 * n * n > memory.budget() // 2:
             return
-        held.enter_context(memory.reserve(8 * n * n, "the kernel matrix of all classes"))
+        stack.enter_context(memory.reserve(8 * n * n, "the kernel matrix of all classes"))
         self.joint = whole_matrix(self.gram, np.float64)
-        held.callback(setattr, self, "joint", None)
+        stack.callback(setattr, self, "joint", None)
 
-    def share_own_blocks(self, pairs: list[Pair], held: ExitStack) -> None:
+    def share_own_blocks(self, pairs: list[Pair], stack: ExitStack) -> None:
         """Make the blocks of the classes with themselves, in float32, unless they do not fit or K is there already."""
         if isinstance(self.gram, PrecomputedGram):
             return
@@ -223,10 +169,10 @@ class _Pairs:
         nbytes = sum(4 * length**2 for length in lengths.values())
         if nbytes > memory.budget() // 2:
             return
-        held.enter_context(memory.reserve(nbytes, "the kernel blocks of the classes"))
+        stack.enter_context(memory.reserve(nbytes, "the kernel blocks of the classes"))
         own = {group: np.empty((length, length), np.float32) for group, length in lengths.items()}
         self.blocks = Blocks(self.gram.astype(np.float32), self.gram.astype(np.float64), own)
-        held.callback(setattr, self, "blocks", None)
+        stack.callback(setattr, self, "blocks", None)
         single = self.blocks.single
 
         def make(group: int) -> Callable[[], None]:
@@ -235,11 +181,19 @@ class _Pairs:
 
             return fill
 
-        threads.run([make(group) for group in needed], self.controls.n_jobs)
+        threads.run([make(group) for group in needed], self.solver.n_jobs)
 
 
-def solve_pairs(gram: GramMatrix, sizes: np.ndarray, upper: Vector, controls: Controls) -> PairAnswers:
-    """Solve the C-SVC of every pair of classes, in the order (0, 1), (0, 2), ..., (1, 2), ...
+def solve_pairs(
+    gram: GramMatrix,
+    sizes: np.ndarray,
+    upper: Vector,
+    machine: PairMachine,
+    *,
+    convex: bool = True,
+    starts: Vector | None = None,
+) -> PairAnswers:
+    """Solve the problem of every pair of classes, in the order (0, 1), (0, 2), ..., (1, 2), ...
 
     Parameters
     ----------
@@ -249,27 +203,32 @@ def solve_pairs(gram: GramMatrix, sizes: np.ndarray, upper: Vector, controls: Co
         Rows of each class.
     upper : ndarray of shape (n,)
         Bounds of the rows.
-    controls : Controls
-        Tolerance, limits, threads.
+    machine : PairMachine
+        Solves the problem of a pair.
+    convex : bool, default=True
+        Whether the problems are convex.
+    starts : ndarray of shape (k - 1, n), optional
+        A feasible beta for each pair, laid out as in :class:`mercer.solvers.svm.pair_answers.PairLayout`.
 
     Returns
     -------
     PairAnswers
         The first class of a pair has the signs y = +1, its second y = -1.
     """
-    problems = _Pairs(gram, sizes, upper, controls)
-    problems.solve_tiny()
-    if not problems.left.any():
-        return problems.answers
-    tiny, small = problems.of_size(0, EXACT), problems.of_size(EXACT, JOINED)
-    with ExitStack() as held:
-        problems.share_joint_matrix(tiny, held)
-        threads.run([problems.task(pair) for pair in tiny], controls.n_jobs)
-    with ExitStack() as held:
-        problems.share_own_blocks(small, held)
-        threads.run([problems.task(pair) for pair in small], controls.n_jobs)
-    alone, together = problems.deal(problems.of_size(JOINED, np.inf))
-    for pair in alone:
-        problems.solve(pair)
-    threads.run([problems.task(pair) for pair in together], controls.n_jobs)
+    problems = _Pairs(gram, sizes, [upper], [machine], convex)
+    problems.starts = starts
+    problems.solve_all()
     return problems.answers
+
+
+def solve_pairs_along(
+    gram: GramMatrix, sizes: np.ndarray, uppers: list[Vector], machines: Sequence[PairMachine], *, convex: bool = True
+) -> list[PairAnswers]:
+    """Solve every pair for each of several ``machines``, whose bounds are ``uppers``, while its matrix is in memory.
+
+    The machines are in ascending order of a parameter, so that the answer for one value starts the next; the other
+    parameters are those of :func:`solve_pairs`.
+    """
+    problems = _Pairs(gram, sizes, uppers, machines, convex)
+    problems.solve_all()
+    return problems.every

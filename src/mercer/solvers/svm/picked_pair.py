@@ -31,8 +31,9 @@ class PickedPair(PairMatrix):
     Examples
     --------
     >>> from mercer.solvers.svm.step_rule import StepRule
+    >>> from mercer.solvers.svm.solver import Start
     >>> pair = PickedPair(PrecomputedGram(np.eye(2)), (1, 1))
-    >>> pair.solve(np.full(2, 10.0), StepRule(1e-3, "kkt", 100, True, True), None, None).value.beta
+    >>> pair.solve(np.full(2, 10.0), StepRule(1e-3, "kkt", 100, True, True), Start()).value.beta
     array([ 1., -1.])
     """
 
@@ -50,7 +51,7 @@ class PickedPair(PairMatrix):
         return 8 * len(self._present) * int(np.count_nonzero(self._present))
 
     def matrix(self) -> Array | None:
-        """The whole matrix in float32, for :func:`mercer.solvers.svm.smo.solve_box_qp`, or None if it is large."""
+        """The whole matrix in float32, for :class:`mercer.solvers.svm.smo.SMO`, or None if it is large."""
         if len(self._present) > WHOLE:
             return None
         with np.errstate(over="ignore"):

@@ -12,10 +12,11 @@ from mercer._types import Vector
 from mercer.engine import memory, settings, threads
 from mercer.engine.progress import Progress
 from mercer.gram.protocol import GramMatrix
-from mercer.solvers.solution import Certificate, Solution, Status
+from mercer.solvers.solution import Solution
 from mercer.solvers.svm.box_qp import BoxQP, BoxQPValue
-from mercer.solvers.svm.certify import check_gradient, objectives, renew_gradient, violations
+from mercer.solvers.svm.certify import check_gradient, objectives, renew_gradient
 from mercer.solvers.svm.iterate import Iterate
+from mercer.solvers.svm.solver import BoxSolver, Start, certified, ended
 
 _POWER_STEPS = 12
 # What power iteration may have missed of the largest eigenvalue; a step that shows more raises the estimate.
@@ -28,18 +29,9 @@ _PATIENCE = 200
 _VECTORS = 20
 
 
-def solve_by_projected_gradient(
-    problem: BoxQP,
-    *,
-    tol: float = 1e-3,
-    stop: str = "kkt",
-    max_iter: int = -1,
-    accelerated: bool = False,
-    n_jobs: int | None = None,
-    start: Vector | None = None,
-    verbose: bool = False,
-) -> Solution[BoxQPValue, Vector]:
-    r"""Solve a box-constrained quadratic programme by projected gradient steps.
+@dataclass(frozen=True, kw_only=True)
+class ProjectedGradient(BoxSolver):
+    r"""Projected gradient steps, plain or accelerated.
 
     .. math:: \beta \leftarrow \operatorname{prox}\bigl(\beta + \tfrac1L (c - K \beta)\bigr), \qquad
               \operatorname{prox}(v) = \arg\min_{b \text{ feasible}} \tfrac12 \|b - v\|^2
@@ -52,14 +44,12 @@ def solve_by_projected_gradient(
     The accelerated form takes its steps from a point extrapolated along the last one, and begins anew where that
     points uphill. It needs a convex problem; without one the plain form is used. The error in the objective falls as
     1/t in the plain and as 1/t^2 in the accelerated form, both far slower than that of
-    :func:`mercer.solvers.svm.smo.solve_box_qp`.
+    :class:`mercer.solvers.svm.smo.SMO`.
 
     Parameters
     ----------
-    problem : BoxQP
-        The problem: any tube, and no, one or two sums.
     tol : float, default=1e-3
-        The violation of the optimality conditions (in units of the decision function) that is good enough.
+        The violation of the optimality conditions (in units of the decision function) that is small enough.
     stop : {"kkt", "gap"}, default="kkt"
         With ``"gap"``, the relative duality gap must be at most ``tol`` as well.
     max_iter : int, default=-1
@@ -68,23 +58,8 @@ def solve_by_projected_gradient(
         Whether to extrapolate (FISTA with restarts).
     n_jobs : int, optional
         Worker threads for products with a matrix that does not bring its own number of them.
-    start : ndarray of shape (n,), optional
-        Signed weights to begin with; the nearest feasible ones are taken.
     verbose : bool, default=False
         Show progress on standard error.
-
-    Returns
-    -------
-    Solution
-        ``value`` is a :class:`BoxQPValue`; ``state`` is beta, for ``start`` of a neighbouring problem. The
-        certificate is computed in float64 over all rows.
-
-    Raises
-    ------
-    ParameterError
-        If ``stop`` is neither of the two.
-    NumericalError
-        If the kernel gives NaN or infinity.
 
     Notes
     -----
@@ -97,31 +72,36 @@ def solve_by_projected_gradient(
     >>> import numpy as np
     >>> from mercer.gram import PrecomputedGram
     >>> problem = BoxQP.classification(PrecomputedGram(np.eye(2)), np.array([1.0, -1.0]), np.array([10.0, 10.0]))
-    >>> solve_by_projected_gradient(problem, tol=1e-9).value.beta.round(6)
+    >>> ProjectedGradient(tol=1e-9).solve(problem).value.beta.round(6)
     array([ 1., -1.])
     """
-    if stop not in ("kkt", "gap"):
-        raise ParameterError(f"stop must be 'kkt' or 'gap', but is {stop!r}.")
-    begun = time.perf_counter()
-    gram = problem.gram.astype(np.float64)
-    n = len(problem.linear)
-    limit = max_iter if max_iter >= 0 else np.inf
-    vectors = memory.reserve(8 * _VECTORS * n, "the vectors of projected gradient")
-    here = replace(settings.current(), n_jobs=settings.resolve_jobs(n_jobs))
-    with settings.inherited(here), memory.track() as account, vectors:
-        if start is not None:
-            start = project(problem, np.asarray(start, dtype=np.float64))
-        point = Iterate.begin(problem, start)
-        point.fill(np.asarray(problem.totals))
-        walk = _Acceleration(problem, gram, point, accelerated and problem.convex)
-        progress = Progress(None, "projected gradient steps", verbose)
-        done = _done(walk.point, tol, stop)
-        while not done and walk.point.steps < limit and walk.idle < _PATIENCE:
-            threads.checkpoint()
-            walk.step()
-            progress.advance()
-            done = _done(walk.point, tol, stop)
-    return _answer(problem, walk.point, done, walk.idle >= _PATIENCE, time.perf_counter() - begun, account.peak)
+
+    accelerated: bool = False
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.accelerated not in (True, False):
+            raise ParameterError(f"ProjectedGradient: accelerated must be True or False, but is {self.accelerated!r}.")
+
+    def solve(self, problem: BoxQP, start: Start | None = None) -> Solution[BoxQPValue, Vector]:
+        """Solve ``problem``; the nearest feasible weights to those of ``start`` are the first ones."""
+        begin = time.perf_counter()
+        gram = problem.gram.astype(np.float64)
+        vectors = memory.reserve(8 * _VECTORS * len(problem.linear), "the vectors of projected gradient")
+        here = replace(settings.current(), n_jobs=settings.resolve_jobs(self.n_jobs))
+        with settings.inherited(here), memory.track() as account, vectors:
+            beta = None if start is None else start.beta
+            nearest = None if beta is None else project(problem, np.asarray(beta, dtype=np.float64))
+            point = Iterate.begin(problem, nearest)
+            point.fill(np.asarray(problem.totals))
+            walk = _Acceleration(problem, gram, point, self.accelerated and problem.convex)
+            progress = Progress(None, "projected gradient steps", self.verbose)
+            while not (done := self.accepts(point)) and point.steps < self.limit and walk.idle < _PATIENCE:
+                threads.checkpoint()
+                walk.step()
+                progress.advance()
+        status = ended(problem.convex, done, walk.idle < _PATIENCE)
+        return certified(problem, point, objectives(point), status, time.perf_counter() - begin, account.peak)
 
 
 @dataclass
@@ -271,34 +251,3 @@ def _with_sum(v: Vector, lower: Vector, upper: Vector, threshold: float, total: 
             break
         beta = better
     return beta
-
-
-def _done(point: Iterate, tol: float, stop: str) -> bool:
-    if point.violation() > tol:
-        return False
-    if stop == "kkt":
-        return True
-    primal, dual = objectives(point)
-    return primal - dual <= tol * max(abs(primal), abs(dual))
-
-
-def _answer(
-    problem: BoxQP, point: Iterate, done: bool, stalled: bool, seconds: float, peak: int
-) -> Solution[BoxQPValue, Vector]:
-    primal, dual = objectives(point)
-    if done:
-        status = Status.converged if problem.convex else Status.stationary
-    else:
-        status = Status.stalled if stalled else Status.iteration_limit
-    certificate = Certificate(
-        primal,
-        dual,
-        point.violation(),
-        point.steps,
-        seconds,
-        peak,
-        status,
-        violations(point, problem.totals),
-        problem.convex,
-    )
-    return Solution(BoxQPValue(point.beta, point.offsets(), point.F), status, certificate, point.beta)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -16,8 +16,9 @@ from mercer.solvers.solution import Status
 from mercer.solvers.svm.box_qp import BoxQP, BoxQPValue
 from mercer.solvers.svm.interior import interior_point
 from mercer.solvers.svm.iterate import Iterate
-from mercer.solvers.svm.pairwise import Answer, Controls
-from mercer.solvers.svm.smo import EXACT, WHOLE, solve_box_qp
+from mercer.solvers.svm.pair_answers import Answer
+from mercer.solvers.svm.smo import EXACT, SMO, WHOLE
+from mercer.solvers.svm.solver import BoxSolver, Start
 
 # The first round ends at this part of the largest entry of K.
 _FIRST = 1e-2
@@ -55,16 +56,29 @@ def _largest(*parts: Array) -> float:
     return max(float(np.finfo(np.float64).tiny), *(float(np.abs(part).max()) for part in parts))
 
 
-def solve_in_rounds(
-    problem: BoxQP,
-    margin: Callable[[BoxQPValue], float],
-    *,
-    controls: Controls,
-    start: Vector | None,
-    matrix: Array | None,
-    size: float = 1.0,
-    gap: Callable[[Answer], float] | None = None,
-) -> Rounds:
+@dataclass(frozen=True, eq=False)
+class Rescaled:
+    """A problem whose answer is divided by a margin.
+
+    Parameters
+    ----------
+    problem : BoxQP
+        The problem.
+    margin : callable
+        From the value to what its weights are to be divided by.
+    size : float, default=1.0
+        The sum of the sizes of the weights, which gradients are in proportion to.
+    gap : callable, optional
+        The relative gap, where ``stop="gap"`` asks for one that is at most ``tol``; by default the certificate's.
+    """
+
+    problem: BoxQP
+    margin: Callable[[BoxQPValue], float]
+    size: float = 1.0
+    gap: Callable[[Answer], float] = lambda answer: answer.certificate.relative_gap
+
+
+def solve_in_rounds(rescaled: Rescaled, solver: BoxSolver, start: Start) -> Rounds:
     """Solve ever more closely, until the violation is at most ``tol`` margins.
 
     Each round starts from the last one, so that the work is about that of a single solve. It ends earlier where the
@@ -73,27 +87,22 @@ def solve_in_rounds(
 
     Parameters
     ----------
-    problem : BoxQP
+    rescaled : Rescaled
         The problem.
-    margin : callable
-        From the value to what its weights are to be divided by.
-    controls : Controls
+    solver : BoxSolver
         ``tol`` is in units of the decision function, that is after the division.
-    start, matrix : ndarray, optional
-        As for :func:`mercer.solvers.svm.smo.solve_box_qp`.
-    size : float, default=1.0
-        The sum of the sizes of the weights, which gradients are in proportion to.
-    gap : callable, optional
-        The relative gap, where ``stop="gap"`` asks for one that is at most ``tol``; by default the certificate's.
+    start : Start
+        Feasible weights to begin with and K, where they are known.
     """
-    with ExitStack() as held:
-        if matrix is None and len(problem.linear) <= WHOLE:
-            matrix = held.enter_context(_whole(problem))
+    problem, matrix = rescaled.problem, start.matrix
+    with ExitStack() as stack:
+        if matrix is None and len(problem.linear) <= WHOLE and isinstance(solver, SMO):
+            matrix = stack.enter_context(_whole(problem))
         entry = np.inf if matrix is None else _largest(matrix.diagonal(), matrix[:1], matrix[-1:])
         if not np.isfinite(entry):
             # Also where the matrix overflows float32.
             entry = largest_entry(problem.gram)
-        return _rounds(problem, margin, controls, start, matrix, size, gap, entry)
+        return _rounds(rescaled, solver, Start(start.beta, matrix=matrix), entry)
 
 
 @contextmanager
@@ -105,46 +114,27 @@ def _whole(problem: BoxQP) -> Iterator[Array]:
         yield whole_matrix(problem.gram, dtype)
 
 
-def _rounds(
-    problem: BoxQP,
-    margin: Callable[[BoxQPValue], float],
-    controls: Controls,
-    start: Vector | None,
-    matrix: Array | None,
-    size: float,
-    gap: Callable[[Answer], float] | None,
-    entry: float,
-) -> Rounds:
+def _rounds(rescaled: Rescaled, solver: BoxSolver, start: Start, entry: float) -> Rounds:
+    problem, n = rescaled.problem, len(rescaled.problem.linear)
     rounding = rounding_of(problem.gram, entry)
-    floor = 0.125 * size * rounding
-    aim = max(floor, _FIRST * size * entry)
-    relative = gap if gap is not None else lambda answer: answer.certificate.relative_gap
-    n = len(problem.linear)
-    dense = controls.max_iter < 0 and n <= _DENSE and problem.convex
+    floor = 0.125 * rescaled.size * rounding
+    aim = max(floor, _FIRST * rescaled.size * entry)
+    dense = solver.max_iter < 0 and n <= _DENSE and problem.convex
     patience = n * (_DENSE_PATIENCE if dense else _PATIENCE)
-    limit = controls.max_iter if controls.max_iter >= 0 else patience
+    limit = solver.max_iter if solver.max_iter >= 0 else patience
     steps = peak = 0
     while True:
-        solution = solve_box_qp(
-            problem,
-            tol=aim,
-            max_iter=limit,
-            cache_bytes=controls.cache_bytes,
-            n_jobs=controls.n_jobs,
-            start=start,
-            matrix=matrix,
-            verbose=controls.verbose,
-        )
+        solution = solver.aiming_at(aim, limit).solve(problem, start)
         taken = solution.certificate.iterations
-        start, steps, limit = solution.state, steps + taken, limit - taken
+        start, steps, limit = replace(start, beta=solution.state), steps + taken, max(limit - taken, 0)
         peak = max(peak, solution.certificate.peak_bytes)
-        allowed = controls.tol * margin(solution.value)
+        allowed = solver.tol * rescaled.margin(solution.value)
         close = solution.certificate.kkt_violation <= allowed
-        done = close and (controls.stop == "kkt" or relative(solution) <= controls.tol)
+        done = close and (solver.stop == "kkt" or rescaled.gap(solution) <= solver.tol)
         stopped = solution.status in (Status.iteration_limit, Status.stalled)
         if not done and stopped and dense:
-            start, nbytes = _by_interior_point(problem, start)
-            peak, limit, dense = max(peak, nbytes), patience, False
+            beta, nbytes = _by_interior_point(problem, solution.state)
+            start, peak, limit, dense = replace(start, beta=beta), max(peak, nbytes), patience, False
         elif done or stopped or aim <= floor:
             return Rounds(solution, steps, peak, rounding)
         else:

@@ -7,9 +7,8 @@ import numpy as np
 from mercer._types import Vector
 from mercer.solvers.svm.box_qp import BoxQP, BoxQPValue
 from mercer.solvers.svm.hulls import Hulls
-from mercer.solvers.svm.pairwise import Controls
 from mercer.solvers.svm.rescaled import largest_entry, rounding_of
-from mercer.solvers.svm.smo import solve_box_qp
+from mercer.solvers.svm.solver import BoxSolver
 
 # C of two soft margins, in units of 1 / (largest entry of K): slack costs more than the width of the margin, and far
 # more, where the steps may not suffice to get there.
@@ -22,7 +21,7 @@ _NEARLY = 0.999
 _HALVINGS = 3
 
 
-def least_slack(hulls: Hulls, value: BoxQPValue, controls: Controls) -> tuple[Vector, float, float]:
+def least_slack(hulls: Hulls, value: BoxQPValue, solver: BoxSolver) -> tuple[Vector, float, float]:
     r"""Shares of two mixtures that meet, and bounds of the least sum of slacks that they prove.
 
     With the sum of slacks :math:`\sum_i \xi_i`, :math:`\xi_i = \max(0, 1 - y_i (\langle w, \phi_i \rangle + b))`:
@@ -40,8 +39,8 @@ def least_slack(hulls: Hulls, value: BoxQPValue, controls: Controls) -> tuple[Ve
         The hulls.
     value : BoxQPValue
         Nearest points that are one, to rounding.
-    controls : Controls
-        Threads and memory of the solver.
+    solver : BoxSolver
+        Its threads and memory are used; tolerance and limit are chosen here.
 
     Returns
     -------
@@ -49,12 +48,12 @@ def least_slack(hulls: Hulls, value: BoxQPValue, controls: Controls) -> tuple[Ve
         Shares, (n,); lower bound (to rounding); upper bound.
     """
     shares = np.abs(value.beta)
-    high = _slack_of_soft_margin(hulls, controls)
+    high = _slack_of_soft_margin(hulls, solver)
     tried = _NEARLY * high / hulls.sides
     for _ in range(1 + _HALVINGS):
         if tried * shares.max() <= 1.01:
             break
-        found = _meeting(hulls, tried, controls)
+        found = _meeting(hulls, tried, solver)
         if found is None:
             tried = 0.5 * (tried + 1.0 / float(shares.max()))
             continue
@@ -64,32 +63,25 @@ def least_slack(hulls: Hulls, value: BoxQPValue, controls: Controls) -> tuple[Ve
     return shares, min(hulls.sides / float(shares.max()), high), high
 
 
-def _meeting(hulls: Hulls, total: float, controls: Controls) -> Vector | None:
+def _meeting(hulls: Hulls, total: float, solver: BoxSolver) -> Vector | None:
     """Shares of mixtures that meet and of which none is above ``1 / total``; None if there seem to be none."""
-    wider = Hulls.of(hulls.gram, hulls.y, controls.intercept, total)
+    wider = Hulls.of(hulls.gram, hulls.y, hulls.sides == 2, total)
     rounding = rounding_of(hulls.gram, largest_entry(hulls.gram))
-    found = _solve(wider.problem, 0.1 * total * rounding, controls)
+    found = _solve(wider.problem, 0.1 * total * rounding, solver)
     return np.abs(found.beta) / total if wider.width(found) <= rounding * total**2 else None
 
 
-def _slack_of_soft_margin(hulls: Hulls, controls: Controls) -> float:
+def _slack_of_soft_margin(hulls: Hulls, solver: BoxSolver) -> float:
     """The sum of slacks of a function that was fitted at a large C; no more than that of a constant function."""
     n, y = len(hulls.y), hulls.y
     entry = largest_entry(hulls.gram)
     least = 2.0 * min(np.count_nonzero(y > 0), np.count_nonzero(y < 0)) if hulls.sides == 2 else float(n)
     for price in _PRICES:
         C = np.full(n, min(price / entry, _MOST_C))
-        value = _solve(BoxQP.classification(hulls.gram, y, C, intercept=hulls.sides == 2), 1e-6, controls)
+        value = _solve(BoxQP.classification(hulls.gram, y, C, intercept=hulls.sides == 2), 1e-6, solver)
         least = min(least, float(np.maximum(0.0, y * (value.gradient - value.offset)).sum()))
     return least
 
 
-def _solve(problem: BoxQP, tol: float, controls: Controls) -> BoxQPValue:
-    return solve_box_qp(
-        problem,
-        tol=tol,
-        max_iter=_STEPS * len(problem.linear),
-        cache_bytes=controls.cache_bytes,
-        n_jobs=controls.n_jobs,
-        verbose=controls.verbose,
-    ).value
+def _solve(problem: BoxQP, tol: float, solver: BoxSolver) -> BoxQPValue:
+    return solver.aiming_at(tol, _STEPS * len(problem.linear)).solve(problem).value

@@ -9,23 +9,25 @@ tolerance, the solve goes on from there, in the end in float64.
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
-from typing import Literal
+from dataclasses import dataclass, replace
+from numbers import Integral
 
 import numpy as np
 
+from mercer._errors import ParameterError
 from mercer._types import Array, Vector
 from mercer.engine import memory, threads
 from mercer.gram import PrecomputedGram
 from mercer.gram.hold import whole_matrix
 from mercer.gram.protocol import GramMatrix
 from mercer.loops.smo import subtract_rows
-from mercer.solvers.solution import Certificate, Solution, Status
+from mercer.solvers.solution import Solution
 from mercer.solvers.svm.active_set import by_active_sets
 from mercer.solvers.svm.box_qp import BoxQP, BoxQPValue
-from mercer.solvers.svm.certify import check_gradient, objectives, renew_gradient, violations
+from mercer.solvers.svm.certify import check_gradient, objectives, renew_gradient
 from mercer.solvers.svm.iterate import Iterate
 from mercer.solvers.svm.shared_rows import on_shared_rows
+from mercer.solvers.svm.solver import BoxSolver, Start, certified, ended
 from mercer.solvers.svm.whole_matrix import on_whole_matrix
 
 # Up to this size the whole matrix is one block, and the working set is everything.
@@ -49,27 +51,15 @@ _GAP_PART = 0.5
 _GAP_ROUNDS = 12
 
 
-def solve_box_qp(
-    problem: BoxQP,
-    *,
-    tol: float = 1e-3,
-    stop: Literal["kkt", "gap"] = "kkt",
-    max_iter: int = -1,
-    cache_bytes: int = 200 * 2**20,
-    n_jobs: int | None = None,
-    start: Vector | None = None,
-    start_gradient: Vector | None = None,
-    matrix: Array | None = None,
-    verbose: bool = False,
-) -> Solution[BoxQPValue, Vector]:
-    """Solve the dual of a support vector machine.
+@dataclass(frozen=True, kw_only=True)
+class SMO(BoxSolver):
+    """Sequential minimal optimisation: pairs of weights, in working sets of rows, in sets of active rows.
 
     Parameters
     ----------
-    problem : BoxQP
-        The problem.
     tol : float, default=1e-3
-        The violation of the optimality conditions (in units of the decision function) that is good enough.
+        The violation of the optimality conditions (in units of the decision function) that is small enough. Up to 512
+        rows are solved to the precision of float64, whatever ``tol`` is, where 200 steps a row get there.
     stop : {"kkt", "gap"}, default="kkt"
         With ``"gap"`` it goes on until the relative duality gap is at most ``tol``, too, or the gap itself at most
         ``tol**2 / (2 max K_ii)``, which counts where the optimum is about 0: since the gap bounds half the squared
@@ -80,59 +70,51 @@ def solve_box_qp(
         The most memory for kept kernel rows.
     n_jobs : int, optional
         Worker threads.
-    start : ndarray of shape (n,), optional
-        A feasible beta to begin with.
-    start_gradient : ndarray of shape (n,), optional
-        ``linear - K start`` in float64, where the caller knows it.
-    matrix : ndarray of shape (n, n), optional
-        The kernel matrix, where the caller has it already: in float64 for at most ``EXACT`` rows, else in float32.
     verbose : bool, default=False
         Show progress on standard error.
-
-    Returns
-    -------
-    Solution
-        ``value`` is a :class:`BoxQPValue`; ``state`` is beta, for ``start`` of a neighbouring problem.
 
     Examples
     --------
     >>> import numpy as np
     >>> from mercer.gram import PrecomputedGram
     >>> problem = BoxQP.classification(PrecomputedGram(np.eye(2)), np.array([1.0, -1.0]), np.array([10.0, 10.0]))
-    >>> solve_box_qp(problem).value.beta
+    >>> SMO().solve(problem).value.beta
     array([ 1., -1.])
     """
-    begun = time.perf_counter()
-    limit = max_iter if max_iter >= 0 else int(np.iinfo(np.int64).max)
-    point = Iterate.begin(problem, start)
-    solver = _Solver(problem, limit, cache_bytes, n_jobs, matrix, verbose)
-    # Held for the whole solve: BLAS threads that wait for work between two tiled products take time from the tiles.
-    with threads.one_blas_thread():
-        if start is not None and start_gradient is not None:
-            point.F = start_gradient.copy()
-        elif point.beta.any():
-            renew_gradient(problem.gram, point)
-        solver.known = point.beta.copy(), point.F.copy()
-        solver.solve(point, tol)
-        primal, dual = objectives(point)
-        allowed = _Allowed.of(problem.gram, tol) if stop == "gap" else None
-        if allowed is not None:
-            primal, dual = _close_gap(solver, point, allowed, primal, dual)
-    violation = point.violation()
-    converged = violation <= tol and (allowed is None or allowed.excess(primal, dual) <= 1)
-    status = _status(problem.convex, converged, point.steps >= limit)
-    certificate = Certificate(
-        primal,
-        dual,
-        violation,
-        point.steps,
-        time.perf_counter() - begun,
-        solver.held,
-        status,
-        violations(point, problem.totals),
-        problem.convex,
-    )
-    return Solution(BoxQPValue(point.beta, point.offsets(), point.F), status, certificate, point.beta)
+
+    cache_bytes: int = 200 * 2**20
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if isinstance(self.cache_bytes, bool) or not isinstance(self.cache_bytes, Integral) or self.cache_bytes < 0:
+            raise ParameterError(f"SMO: cache_bytes must be a whole number of at least 0, but is {self.cache_bytes!r}.")
+
+    @property
+    def kept_bytes(self) -> int:
+        """``cache_bytes``."""
+        return int(self.cache_bytes)
+
+    def solve(self, problem: BoxQP, start: Start | None = None) -> Solution[BoxQPValue, Vector]:
+        """Solve the dual of a support vector machine; see :meth:`BoxSolver.solve`."""
+        begin = time.perf_counter()
+        start = Start() if start is None else start
+        point = Iterate.begin(problem, start.beta)
+        solver = _Solver(problem, self, start.matrix)
+        # Held for the whole solve: BLAS threads that wait for work between two tiled products take time from the tiles.
+        with threads.one_blas_thread():
+            if start.beta is not None and start.gradient is not None:
+                point.F = start.gradient.copy()
+            elif point.beta.any():
+                renew_gradient(problem.gram, point)
+            solver.known = point.beta.copy(), point.F.copy()
+            solver.solve(point, self.tol)
+            values = objectives(point)
+            allowed = _Allowed.of(problem.gram, self.tol) if self.stop == "gap" else None
+            if allowed is not None:
+                values = _close_gap(solver, point, allowed, values)
+        converged = point.violation() <= self.tol and (allowed is None or allowed.excess(*values) <= 1)
+        status = ended(problem.convex, converged, point.steps >= self.limit)
+        return certified(problem, point, values, status, time.perf_counter() - begin, solver.peak_bytes)
 
 
 @dataclass(frozen=True)
@@ -144,7 +126,7 @@ class _Allowed:
 
     @classmethod
     def of(cls, gram: GramMatrix, tol: float) -> _Allowed:
-        """See ``stop`` of :func:`solve_box_qp`."""
+        """See ``stop`` of :class:`SMO`."""
         largest = float(gram.diagonal().max())
         return cls(tol, 0.5 * tol**2 / largest if largest > 0 else 0.0)
 
@@ -154,29 +136,27 @@ class _Allowed:
         return (primal - dual) / limit if limit > 0 else 0.0
 
 
-def _close_gap(solver: _Solver, point: Iterate, allowed: _Allowed, primal: float, dual: float) -> tuple[float, float]:
+def _close_gap(solver: _Solver, point: Iterate, allowed: _Allowed, values: tuple[float, float]) -> tuple[float, float]:
     """Go on with smaller tolerances until the gap is small enough, or nothing moves any more."""
     aim = allowed.relative
     for _ in range(_GAP_ROUNDS):
-        excess = allowed.excess(primal, dual)
+        excess = allowed.excess(*values)
         if excess <= 1 or point.steps >= solver.limit:
             break
         aim *= max(0.1, min(_GAP_PART, _GAP_PART / excess))
         solver.solve(point, aim)
-        primal, dual = objectives(point)
-    return primal, dual
+        values = objectives(point)
+    return values
 
 
 class _Solver:
-    """Moves an iterate whose gradient is right; ``held`` is the most bytes held at once."""
+    """Moves an iterate whose gradient is right; ``peak_bytes`` is the most memory reserved at once."""
 
-    def __init__(
-        self, problem: BoxQP, limit: int, room: int, n_jobs: int | None, matrix: Array | None, verbose: bool
-    ) -> None:
+    def __init__(self, problem: BoxQP, rules: SMO, matrix: Array | None) -> None:
         self.totals = np.asarray(problem.totals)
-        self.gram, self.once, self.limit, self.room, self.n_jobs = problem.gram, problem.once, limit, room, n_jobs
-        self.matrix, self.verbose = matrix, verbose
-        self.held = 0
+        self.gram, self.once, self.rules, self.limit = problem.gram, problem.once, rules, rules.limit
+        self.matrix = matrix
+        self.peak_bytes = 0
         self.stored = _stored(self.gram)
         # Weights and their gradient in float64, which later ones are computed from.
         self.known: tuple[Vector, Vector] | None = None
@@ -200,7 +180,7 @@ class _Solver:
             on_whole_matrix(K, point, tol, self.limit)
             point.F = point.linear - K @ point.beta
         check_gradient(point)
-        self.held = max(self.held, 0 if K is self.stored else int(K.nbytes))
+        self.peak_bytes = max(self.peak_bytes, 0 if K is self.stored else int(K.nbytes))
 
     def _large(self, point: Iterate, tol: float) -> None:
         """In float32; again from the float64 gradient, which shows what was missed; then in float64."""
@@ -236,7 +216,7 @@ class _Solver:
             with memory.reserve(nbytes, "the kernel matrix"):
                 point.fill(self.totals)
                 on_shared_rows(whole_matrix(self.once, np.float64) if K is None else K, point, tol, self.limit)
-            self.held = max(self.held, nbytes)
+            self.peak_bytes = max(self.peak_bytes, nbytes)
             check_gradient(point)
             self.known = point.beta.copy(), point.F.copy()
             return point.violation() <= tol or point.steps >= self.limit
@@ -253,27 +233,18 @@ class _Solver:
         """One solve in the precision ``dtype``."""
         n = len(point.beta)
         if n > WHOLE:
-            held, exact = by_active_sets(
-                self.gram.astype(dtype),
-                self.totals,
-                point,
-                tol,
-                self.limit,
-                _WORKING_SET,
-                self.room,
-                self.n_jobs,
-                self.verbose,
-            )
+            rules = replace(self.rules, tol=tol)
+            nbytes, exact = by_active_sets(self.gram.astype(dtype), point, self.totals, rules, _WORKING_SET)
             if exact:
                 self.known = point.beta.copy(), point.F.copy()
         elif self.matrix is not None and dtype == np.float32:
             self._whole(self.matrix, point, tol, self.limit)
-            held = self.matrix.nbytes
+            nbytes = self.matrix.nbytes
         else:
-            held = n * n * np.dtype(dtype).itemsize
-            with memory.reserve(held, "the kernel matrix"):
+            nbytes = n * n * np.dtype(dtype).itemsize
+            with memory.reserve(nbytes, "the kernel matrix"):
                 self._whole(whole_matrix(self.gram, dtype), point, tol, self.limit)
-        self.held = max(self.held, held)
+        self.peak_bytes = max(self.peak_bytes, nbytes)
 
     def _whole(self, K: Array, point: Iterate, tol: float, limit: int) -> None:
         moved = np.flatnonzero(change := point.fill(self.totals))
@@ -285,9 +256,3 @@ def _stored(gram: GramMatrix) -> Array | None:
     """The whole matrix, if it is of a size for that and lies in memory in float64."""
     few = gram.shape[0] <= WHOLE
     return gram.stored_as(np.float64) if few and isinstance(gram, PrecomputedGram) else None
-
-
-def _status(convex: bool, converged: bool, out_of_steps: bool) -> Status:
-    if converged:
-        return Status.converged if convex else Status.stationary
-    return Status.iteration_limit if out_of_steps else Status.stalled

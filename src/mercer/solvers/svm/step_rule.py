@@ -17,13 +17,17 @@ _VIOLATIONS = {"stationarity": 2, "complementary slackness": 4, "box": 5, "sum":
 
 @dataclass(frozen=True)
 class StepRule:
-    """When a pair is solved: ``tol`` and ``stop`` as for ``solve_box_qp``, after at most ``limit`` steps."""
+    """When a pair is solved: ``tol`` and ``stop`` as for ``SMO``, after at most ``limit`` steps.
+
+    With ``nu`` it is the nu-SVM, with bounds for the weights of the rows; else the C-SVC.
+    """
 
     tol: float
     stop: str
     limit: int
     intercept: bool
     convex: bool
+    nu: float | None = None
 
     def accepts(self, figures: Vector) -> NDArray[np.bool_]:
         """Which answers with these ``figures`` (..., FIGURES) are good enough."""

@@ -40,7 +40,6 @@ def solve_tiny_pairs(
     rule: StepRule,
     n_jobs: int | None,
     advance: Callable[[int], None],
-    nu: float | None = None,
 ) -> NDArray[np.bool_]:
     """Solve what pairs have at most ``MOST`` rows and are easy; says which have been solved, (p,).
 
@@ -55,17 +54,15 @@ def solve_tiny_pairs(
     answers : PairAnswers
         Where the answers go.
     rule : StepRule
-        When a pair is solved.
+        When a pair is solved, and of which machine; the nu-SVM has no ``start``.
     n_jobs : int or None
         Worker threads.
     advance : callable
         Told how many more pairs are solved.
-    nu : float, optional
-        Of the nu-SVM, which has no ``start``; by default it is the C-SVC.
     """
     solved = np.zeros(answers.layout.pairs, dtype=bool)
     if np.sort(answers.layout.sizes)[:2].sum() <= MOST:
-        _TinyPairs(gram, upper, start, answers, rule, solved, nu).solve(n_jobs, advance)
+        _TinyPairs(gram, upper, start, answers, rule, solved).solve(n_jobs, advance)
     return solved
 
 
@@ -80,9 +77,8 @@ class _TinyPairs:
         answers: PairAnswers,
         rule: StepRule,
         solved: NDArray[np.bool_],
-        nu: float | None,
     ) -> None:
-        self.nu, self.eps = nu, float(np.finfo(gram.dtype).eps)
+        self.eps = float(np.finfo(gram.dtype).eps)
         self.upper, self.start, self.answers, self.rule, self.solved = upper, start, answers, rule, solved
         layout = answers.layout
         self.classes = np.flatnonzero(layout.sizes + layout.sizes.min() <= MOST)
@@ -145,7 +141,7 @@ class _TinyPairs:
             offsets, figures, solved = np.empty(count), np.empty((count, FIGURES)), np.zeros(count, dtype=bool)
             place = i, K, at, self.own, self.classes, self.sizes, self.rows, self.columns - begin, self.places
             values, parts = (self.answers.beta, self.answers.gradient), (offsets, figures, solved, MOST)
-            if self.nu is None:
+            if rule.nu is None:
                 solve_with_later(
                     *place, self.upper, self.start, *values, *parts, rule.intercept, rule.tol, EXACT_TOL, rule.limit
                 )
@@ -153,7 +149,7 @@ class _TinyPairs:
                 solve_nu_with_later(
                     *place,
                     self.upper,
-                    0.5 * self.nu,
+                    0.5 * rule.nu,
                     self.eps,
                     *values,
                     self.answers.state,

@@ -13,6 +13,7 @@ from mercer.gram.hold import whole_matrix
 from mercer.gram.protocol import GramMatrix
 from mercer.solvers.svm.box_qp import BoxQP, BoxQPValue
 from mercer.solvers.svm.smo import EXACT, WHOLE
+from mercer.solvers.svm.solver import Start
 
 # What rounding has left next to a bound would count as free.
 _AT_BOUND = 1.0 - 1e-12
@@ -61,11 +62,12 @@ class WarmStarts:
     Examples
     --------
     >>> from mercer.gram import PrecomputedGram
-    >>> from mercer.solvers.svm.smo import solve_box_qp
+    >>> from mercer.solvers.svm.smo import SMO
     >>> gram, y, warm_starts = PrecomputedGram(np.eye(2)), np.array([1.0, -1.0]), WarmStarts(ExitStack())
     >>> problem = BoxQP.classification(gram, y, np.full(2, 0.25))
-    >>> warm_starts.keep(problem, solve_box_qp(problem).value)
-    >>> warm_starts.start(BoxQP.classification(gram, y, np.full(2, 0.5)))
+    >>> warm_starts.keep(problem, SMO().solve(problem).value)
+    >>> start = warm_starts.start(BoxQP.classification(gram, y, np.full(2, 0.5)))
+    >>> start.beta, start.gradient
     (array([ 0.5, -0.5]), array([ 0.5, -0.5]))
     """
 
@@ -77,7 +79,7 @@ class WarmStarts:
         self.convex: bool | None = None
 
     def matrix(self, gram: GramMatrix) -> Array | None:
-        """The whole of a small matrix, as :func:`mercer.solvers.svm.smo.solve_box_qp` takes it."""
+        """The whole of a small matrix, as :class:`Start` takes it."""
         n = gram.shape[0]
         if self._matrix is None and n <= WHOLE:
             dtype = np.dtype(np.float64 if n <= EXACT else np.float32)
@@ -91,22 +93,20 @@ class WarmStarts:
         self._beta, self._product = value.beta, problem.linear - value.gradient
         self.convex = problem.convex
 
-    def start(
-        self, problem: BoxQP, move: Callable[[Vector, BoxQP], Vector] | None = None
-    ) -> tuple[Vector | None, Vector | None]:
+    def start(self, problem: BoxQP, move: Callable[[Vector, BoxQP], Vector] | None = None) -> Start:
         """A feasible start and its gradient, as far as they are known.
 
         ``move`` makes the last weights feasible for a problem whose sums are not zero; the gradient is then not known.
         """
         if self._product is None:
-            return None, None
+            return Start()
         if any(problem.totals):
-            return (None if move is None else move(self._beta, problem)), None
+            return Start(None if move is None else move(self._beta, problem))
         scale = self._scale(problem)
         beta = scale * self._beta
         beta = np.where(beta > _AT_BOUND * problem.upper, problem.upper, beta)
         beta = np.where(beta < _AT_BOUND * problem.lower, problem.lower, beta)
-        return beta, problem.linear - scale * self._product
+        return Start(beta, problem.linear - scale * self._product)
 
     def _scale(self, problem: BoxQP) -> float:
         support = np.flatnonzero(self._beta)
@@ -117,3 +117,36 @@ class WarmStarts:
         curvature = float(beta @ self._product[support]) if self._product is not None else 0.0
         best = max(gain, 0.0) / curvature if curvature > 0 else 1.0
         return min(most, best) if np.isfinite(min(most, best)) else 0.0
+
+
+def feasible(weights: Vector, problem: BoxQP) -> Vector:
+    """``weights`` (n,) of an earlier fit moved into the box and to the sums of a problem over the rows once or twice.
+
+    They are clipped. What a sum then has too much is taken from the weights of that sign, in proportion, and what it
+    has too little is added to the weights in proportion to the room that they have, those that are not zero first.
+
+    Examples
+    --------
+    >>> from mercer.gram import PrecomputedGram
+    >>> problem = BoxQP(PrecomputedGram(np.eye(3)), np.zeros(3), -np.ones(3), np.ones(3))
+    >>> feasible(np.array([3.0, -0.5, 0.25]), problem)
+    array([ 0.4, -0.5,  0.1])
+    """
+    beta = np.clip(np.tile(weights, len(problem.linear) // len(weights)), problem.lower, problem.upper)
+    for number, total in enumerate(problem.totals):
+        rows = slice(None) if problem.groups is None else problem.groups == number
+        beta[rows] = _with_sum(beta[rows], problem.lower[rows], problem.upper[rows], total)
+    return beta
+
+
+def _with_sum(beta: Vector, lower: Vector, upper: Vector, total: float) -> Vector:
+    missing = total - float(beta.sum())
+    if missing < 0:
+        return -_with_sum(-beta, -upper, -lower, -total)
+    room = upper - beta
+    # Back towards zero keeps zeros; then weights that exist; then all.
+    for part in (np.maximum(-beta, 0.0), np.where(beta != 0, room, 0.0), room):
+        capacity = float(part.sum())
+        if capacity >= missing:
+            return beta + part * (missing / capacity) if missing > 0 else beta
+    return upper.copy()

@@ -1,0 +1,59 @@
+"""The parameter ``solver`` of the support vector machines, and those that it goes with."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+
+from mercer._errors import ParameterError
+from mercer.estimators.shared.parameters import is_among, require_choice, require_number
+from mercer.solvers.svm.projected import ProjectedGradient
+from mercer.solvers.svm.smo import SMO
+from mercer.solvers.svm.solver import BoxSolver
+
+_NAMED: dict[str, Callable[..., BoxSolver]] = {
+    "smo": SMO,
+    "projected-gradient": ProjectedGradient,
+    "accelerated-projected-gradient": partial(ProjectedGradient, accelerated=True),
+}
+
+
+def check_solver(model: Any) -> None:
+    """Raise unless ``solver`` and the parameters of a named one make sense.
+
+    Raises
+    ------
+    ParameterError
+        With the parameter and its value.
+    """
+    for name in ("tol", "cache_size"):
+        require_number(model, name, "a finite number above 0", lambda value: 0 < value < np.inf)
+    if not isinstance(model.max_iter, Integral) or model.max_iter < -1:
+        raise ParameterError(f"max_iter must be a whole number, -1 for no limit, but is {model.max_iter!r}.")
+    require_choice(model, "stop", ("kkt", "gap"))
+    for name in ("shrinking", "warm_start"):
+        require_choice(model, name, (True, False))
+    if not (isinstance(model.solver, BoxSolver) or is_among(model.solver, _NAMED)):
+        raise ParameterError(
+            f"solver must be one of {', '.join(map(repr, _NAMED))} or a solver such as mercer.solvers.SMO(), "
+            f"but is {model.solver!r}."
+        )
+
+
+def solver_of(model: Any) -> BoxSolver:
+    """The model's ``solver``, or the named one with the model's own tolerance, limits and threads."""
+    if isinstance(model.solver, BoxSolver):
+        return model.solver
+    limits = {"cache_bytes": int(model.cache_size * 2**20)} if model.solver == "smo" else {}
+    return _NAMED[model.solver](
+        tol=model.tol,
+        stop=model.stop,
+        max_iter=model.max_iter,
+        n_jobs=model.n_jobs,
+        verbose=bool(model.verbose),
+        **limits,
+    )
