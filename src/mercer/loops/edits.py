@@ -1,10 +1,24 @@
 """Edit distances by words of 64 bits: a column of the table of distances is two bits a symbol."""
 
+from typing import NamedTuple
+
 import numpy as np
 
+from mercer._types import AnyArray, Integers
 from mercer.loops._jit import jit
+from mercer.loops.strings import longest, string_at
 
 _WORD = 64
+
+
+class _Symbols(NamedTuple):
+    """The symbols of a string, and where they are."""
+
+    table: Integers
+    """By hash: the row of each symbol, -1 for none."""
+    keys: Integers
+    places: AnyArray
+    """(symbols, words): a bit for each place."""
 
 
 @jit
@@ -18,51 +32,53 @@ def _place(table, keys, symbol):
 
 
 @jit
-def _read(x, begin, end, table, keys, places):
-    """Bits of the places of each symbol of a string: (symbols, words); the table says which row is whose."""
+def _read(x, symbols):
+    """Bits of the places of each symbol of a string; the table says which row is whose."""
+    table, keys, places = symbols
     table[:] = -1
     places[:] = np.uint64(0)
     count = 0
-    for p in range(end - begin):
-        at = _place(table, keys, x[begin + p])
+    for p in range(x.shape[0]):
+        at = _place(table, keys, x[p])
         if table[at] < 0:
             table[at] = count
-            keys[count] = x[begin + p]
+            keys[count] = x[p]
             count += 1
         places[table[at], p // _WORD] |= np.uint64(1) << np.uint64(p % _WORD)
 
 
 @jit
-def _alphabet(x, xs, rows, table, keys):
+def _alphabet(side, table, keys):
     """The most symbols that one of some strings is made of."""
     most = 1
-    for a in range(rows.shape[0]):
+    for a in range(side.index.shape[0]):
         table[:] = -1
         count = 0
-        for p in range(xs[rows[a]], xs[rows[a] + 1]):
-            at = _place(table, keys, x[p])
+        for symbol in string_at(side, a):
+            at = _place(table, keys, symbol)
             if table[at] < 0:
                 table[at] = count
-                keys[count] = x[p]
+                keys[count] = symbol
                 count += 1
         most = max(most, count)
     return most
 
 
 @jit
-def _distance(size, z, begin, end, table, keys, places, up, down, stop):
-    """The distance of the string that was read, of ``size`` symbols, to ``z[begin:end]``.
+def _distance(size, z, symbols, up, down, stop):
+    """The distance of the string that was read, of ``size`` symbols, to ``z``.
 
     Differences of neighbours in a column of the table are +1 where ``up`` has a bit, and -1 where ``down`` has one.
     """
+    table, keys, places = symbols
     words = (size + _WORD - 1) // _WORD
     if words == 0:
-        return end - begin
+        return z.shape[0]
     one, top = np.uint64(1), np.uint64((size - 1) % _WORD)
     for w in range(words):
         up[w], down[w] = ~np.uint64(0), np.uint64(0)
     distance = size
-    for t in range(begin, end):
+    for t in range(z.shape[0]):
         if stop[0]:
             break
         row = table[_place(table, keys, z[t])]
@@ -87,26 +103,23 @@ def _distance(size, z, begin, end, table, keys, places, up, down, stop):
 
 
 @jit
-def edit_distances(x, xs, rows, z, zs, columns, symmetric, out, stop):
+def edit_distances(left, right, symmetric, out, stop):
     """``out[a, b]``: how many symbols are to be put in, left out or changed to make the one string of the other.
 
     Myers (1999), "A fast bit-vector algorithm for approximate string matching based on dynamic programming", with the
     words of long strings one after the other as Hyyroe (2003) has them. Only ``a <= b`` where ``symmetric``, and
     nothing that is left once ``stop[0]`` is set.
     """
-    longest = 1
-    for a in range(rows.shape[0]):
-        longest = max(longest, xs[rows[a] + 1] - xs[rows[a]])
+    most = max(longest(left), 1)
     size = 4
-    while size < 2 * longest + 2:
+    while size < 2 * most + 2:
         size *= 2
-    words = (longest + _WORD - 1) // _WORD
-    table, keys = np.empty(size, np.int64), np.empty(longest, np.int64)
-    places = np.empty((_alphabet(x, xs, rows, table, keys), words), np.uint64)
+    words = (most + _WORD - 1) // _WORD
+    table, keys = np.empty(size, np.int64), np.empty(most, np.int64)
+    symbols = _Symbols(table, keys, np.empty((_alphabet(left, table, keys), words), np.uint64))
     up, down = np.empty(words, np.uint64), np.empty(words, np.uint64)
-    for a in range(rows.shape[0]):
-        begin, end = xs[rows[a]], xs[rows[a] + 1]
-        _read(x, begin, end, table, keys, places)
-        for b in range(a if symmetric else 0, columns.shape[0]):
-            first, last = zs[columns[b]], zs[columns[b] + 1]
-            out[a, b] = _distance(end - begin, z, first, last, table, keys, places, up, down, stop)
+    for a in range(left.index.shape[0]):
+        x = string_at(left, a)
+        _read(x, symbols)
+        for b in range(a if symmetric else 0, right.index.shape[0]):
+            out[a, b] = _distance(x.shape[0], string_at(right, b), symbols, up, down, stop)

@@ -1,8 +1,43 @@
 """Loops over symbols, which come as numbers, one string after the other."""
 
+from typing import NamedTuple
+
 import numpy as np
 
+from mercer._types import Integers
 from mercer.loops._jit import jit
+
+
+class StringSide(NamedTuple):
+    """Some strings of a collection: one side of a block of a kernel matrix."""
+
+    symbols: Integers
+    """All strings one after the other."""
+    starts: Integers
+    """String i is ``symbols[starts[i] : starts[i + 1]]``."""
+    index: Integers
+    """Which strings are meant."""
+
+
+@jit
+def string_at(side, a):
+    """The symbols of string number ``a`` of a side."""
+    return side.symbols[side.starts[side.index[a]] : side.starts[side.index[a] + 1]]
+
+
+@jit
+def length_of(side, a):
+    """How many symbols string number ``a`` of a side has."""
+    return side.starts[side.index[a] + 1] - side.starts[side.index[a]]
+
+
+@jit
+def longest(side):
+    """How many symbols the longest string of a side has; 0 where there is none."""
+    most = 0
+    for a in range(side.index.shape[0]):
+        most = max(most, length_of(side, a))
+    return most
 
 
 @jit

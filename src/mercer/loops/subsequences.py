@@ -11,9 +11,13 @@ the one string, each length l and each symbol t of the others, where the symbols
 and what is the same is summed to the kernel's value for subsequences of l + 1 symbols.
 """
 
+from typing import NamedTuple
+
 import numpy as np
 
+from mercer._types import Integers, Matrix, Vector
 from mercer.loops._jit import jit
+from mercer.loops.strings import length_of, longest
 
 # Four numbers are a word of the vector unit. The compiler cuts the loops below into such words, since what a step
 # needs from the step before is four places back.
@@ -21,18 +25,41 @@ LANES = 4
 _NO_SYMBOL = -1
 
 
+class SubsequenceWeights(NamedTuple):
+    """What a subsequence counts."""
+
+    decay: float
+    """For each symbol that it spans."""
+    lengths: Vector
+    """The weight of each length, from 1 on."""
+
+
+class _Lanes(NamedTuple):
+    """Work arrays for one string against four."""
+
+    lanes: Integers
+    """The symbols of the four."""
+    inner: Matrix
+    """A row for each length; for slopes as many again of derivatives, as in ``hits`` and ``totals``."""
+    carried: Matrix
+    """One row, or two for slopes."""
+    hits: Matrix
+    totals: Matrix
+    """``totals[l, lane]``: the kernel for subsequences of l + 1 symbols, over ``decay^(2 l + 2)``."""
+
+
 @jit
-def _side_by_side(z, zs, columns, chosen, lanes):
+def _side_by_side(right, chosen, lanes):
     """Write up to four strings into ``lanes``; the number of places that the longest takes."""
-    longest = 0
+    most = 0
     for lane in range(chosen.shape[0]):
-        longest = max(longest, zs[columns[chosen[lane]] + 1] - zs[columns[chosen[lane]]])
-    lanes[: longest * LANES] = _NO_SYMBOL
+        most = max(most, length_of(right, chosen[lane]))
+    lanes[: most * LANES] = _NO_SYMBOL
     for lane in range(chosen.shape[0]):
-        begin = zs[columns[chosen[lane]]]
-        for t in range(zs[columns[chosen[lane]] + 1] - begin):
-            lanes[t * LANES + lane] = z[begin + t]
-    return longest * LANES
+        begin = right.starts[right.index[chosen[lane]]]
+        for t in range(length_of(right, chosen[lane])):
+            lanes[t * LANES + lane] = right.symbols[begin + t]
+    return most * LANES
 
 
 @jit
@@ -94,13 +121,15 @@ def _by_lane(hits, size, out):
 
 
 @jit
-def _values(x, begin, end, lanes, size, decay, inner, carried, hits, totals, stop):
-    """``totals[l, lane]`` is the kernel for subsequences of l + 1 symbols, over ``decay^(2 l + 2)``."""
+def _values(left, a, size, decay, room, stop):
+    """``totals`` of string number ``a`` against the strings in the lanes, which take ``size`` places."""
+    x, begin = left.symbols, left.starts[left.index[a]]
+    lanes, inner, carried, hits, totals = room.lanes, room.inner, room.carried[0], room.hits, room.totals
     deepest = totals.shape[0]
     inner[0, :size] = 1.0
     inner[1:, : size + LANES] = 0.0
     hits[:, :size] = 0.0
-    for s in range(begin, end):
+    for s in range(begin, begin + length_of(left, a)):
         if stop[0]:
             break
         # From the longest down, since each reads the length before as it was without this symbol.
@@ -114,14 +143,16 @@ def _values(x, begin, end, lanes, size, decay, inner, carried, hits, totals, sto
 
 
 @jit
-def _slopes(x, begin, end, lanes, size, decay, inner, carried, hits, totals, moved_totals, stop):
-    """The same, and derivatives by ``decay``. The second halves of the work arrays are for these."""
-    deepest = totals.shape[0]
+def _slopes(left, a, size, decay, room, stop):
+    """The same, and derivatives by ``decay``: the second halves of the work arrays."""
+    x, begin = left.symbols, left.starts[left.index[a]]
+    lanes, inner, carried, hits, totals = room
+    deepest = totals.shape[0] // 2
     inner[0, :size] = 1.0
     inner[1:deepest, : size + LANES] = 0.0
     inner[deepest:, : size + LANES] = 0.0
     hits[:, :size] = 0.0
-    for s in range(begin, end):
+    for s in range(begin, begin + length_of(left, a)):
         if stop[0]:
             break
         for level in range(deepest - 1, -1, -1):
@@ -134,89 +165,81 @@ def _slopes(x, begin, end, lanes, size, decay, inner, carried, hits, totals, mov
                 _moved_carry(moved, carried[0], carried[1], lanes, x[s], decay)
                 _moved_below(below, moved_below, carried[1], decay)
                 _below(below, carried[0], decay)
-    for level in range(deepest):
+    for level in range(2 * deepest):
         _by_lane(hits[level], size, totals[level])
-        _by_lane(hits[deepest + level], size, moved_totals[level])
 
 
 @jit
-def _longest(zs, columns):
-    longest = 0
-    for b in range(columns.shape[0]):
-        longest = max(longest, zs[columns[b] + 1] - zs[columns[b]])
-    return longest
+def _room(right, rows, slopes):
+    """Work arrays with so many ``rows`` of lengths, and of their derivatives where there are ``slopes``."""
+    size = (longest(right) + 1) * LANES
+    lanes, totals = np.empty(size, np.int64), np.empty((rows, LANES))
+    carried = np.zeros((2 if slopes else 1, size))
+    return _Lanes(lanes, np.empty((rows, size)), carried, np.empty((rows, size)), totals)
 
 
 @jit
-def _sum(totals, lane, decay, weights):
+def _sum(totals, lane, weights):
     value, power = 0.0, 1.0
-    for level in range(weights.shape[0]):
-        power *= decay * decay
-        value += weights[level] * power * totals[level, lane]
+    for level in range(weights.lengths.shape[0]):
+        power *= weights.decay * weights.decay
+        value += weights.lengths[level] * power * totals[level, lane]
     return value
 
 
 @jit
-def subsequences(x, xs, rows, z, zs, columns, order, decay, weights, symmetric, out, stop):
-    """``out[a, b] = sum_l weights[l - 1]`` times the kernel of subsequences of l symbols.
+def subsequences(left, right, order, weights, symmetric, out, stop):
+    """``out[a, b] = sum_l weights.lengths[l - 1]`` times the kernel of subsequences of l symbols.
 
-    ``x[xs[i]:xs[i + 1]]`` is string i of the left side. The right ones are taken in the given ``order``, best by
-    length; with ``symmetric`` what is below the diagonal may be left out. What is left once ``stop[0]`` is set is not
-    made.
+    The right ones are taken in the given ``order``, best by length; with ``symmetric`` what is below the diagonal may
+    be left out. What is left once ``stop[0]`` is set is not made.
     """
-    deepest, room = weights.shape[0], (_longest(zs, columns) + 1) * LANES
-    inner, hits, carried = np.empty((deepest, room)), np.empty((deepest, room)), np.zeros(room)
-    lanes, totals = np.empty(room, np.int64), np.empty((deepest, LANES))
+    room = _room(right, weights.lengths.shape[0], False)
     for start in range(0, order.shape[0], LANES):
         chosen = order[start : start + LANES]
-        size = _side_by_side(z, zs, columns, chosen, lanes)
+        size = _side_by_side(right, chosen, room.lanes)
         last = chosen.max()
-        for a in range(rows.shape[0]):
+        for a in range(left.index.shape[0]):
             if symmetric and a > last:
                 break
-            _values(x, xs[rows[a]], xs[rows[a] + 1], lanes, size, decay, inner, carried, hits, totals, stop)
+            _values(left, a, size, weights.decay, room, stop)
             for lane in range(chosen.shape[0]):
-                out[a, chosen[lane]] = _sum(totals, lane, decay, weights)
+                out[a, chosen[lane]] = _sum(room.totals, lane, weights)
 
 
 @jit
-def subsequences_self(x, xs, rows, decay, weights, out, stop):
+def subsequences_self(rows, weights, out, stop):
     """``out[a]`` is the kernel of a row with itself."""
-    deepest, room = weights.shape[0], (_longest(xs, rows) + 1) * LANES
-    inner, hits, carried = np.empty((deepest, room)), np.empty((deepest, room)), np.zeros(room)
-    lanes, totals = np.empty(room, np.int64), np.empty((deepest, LANES))
-    for a in range(rows.shape[0]):
-        size = _side_by_side(x, xs, rows, np.arange(a, a + 1), lanes)
-        _values(x, xs[rows[a]], xs[rows[a] + 1], lanes, size, decay, inner, carried, hits, totals, stop)
-        out[a] = _sum(totals, 0, decay, weights)
+    room = _room(rows, weights.lengths.shape[0], False)
+    for a in range(rows.index.shape[0]):
+        size = _side_by_side(rows, np.arange(a, a + 1), room.lanes)
+        _values(rows, a, size, weights.decay, room, stop)
+        out[a] = _sum(room.totals, 0, weights)
 
 
 @jit
-def _add_slopes(totals, moved_totals, lane, decay, weights, pulled, out):
-    power = 1.0
-    for level in range(weights.shape[0]):
-        value, moved = totals[level, lane], moved_totals[level, lane]
+def _add_slopes(totals, lane, weights, pulled, out):
+    power, decay, deepest = 1.0, weights.decay, weights.lengths.shape[0]
+    for level in range(deepest):
+        value, moved = totals[level, lane], totals[deepest + level, lane]
         power *= decay * decay
-        out[0] += pulled * weights[level] * power * (2 * (level + 1) / decay * value + moved)
+        out[0] += pulled * weights.lengths[level] * power * (2 * (level + 1) / decay * value + moved)
         out[1 + level] += pulled * power * value
 
 
 @jit
-def subsequence_slopes(x, xs, rows, z, zs, columns, order, decay, weights, pulled, out, stop):
-    """Add ``sum_ab pulled[a, b] d k(x_a, z_b)`` by ``decay`` and by each of ``weights`` to ``out``."""
-    deepest, room = weights.shape[0], (_longest(zs, columns) + 1) * LANES
-    inner, hits, carried = np.empty((2 * deepest, room)), np.empty((2 * deepest, room)), np.zeros((2, room))
-    lanes, totals, moved_totals = np.empty(room, np.int64), np.empty((deepest, LANES)), np.empty((deepest, LANES))
+def subsequence_slopes(left, right, order, weights, pulled, out, stop):
+    """Add ``sum_ab pulled[a, b] d k(x_a, z_b)`` by ``decay`` and by each of the weights of lengths to ``out``."""
+    room = _room(right, 2 * weights.lengths.shape[0], True)
     for start in range(0, order.shape[0], LANES):
         chosen = order[start : start + LANES]
-        size = _side_by_side(z, zs, columns, chosen, lanes)
-        for a in range(rows.shape[0]):
+        size = _side_by_side(right, chosen, room.lanes)
+        for a in range(left.index.shape[0]):
             asked = False
             for lane in range(chosen.shape[0]):
                 asked |= pulled[a, chosen[lane]] != 0.0
             if not asked:
                 continue
-            begin, end = xs[rows[a]], xs[rows[a] + 1]
-            _slopes(x, begin, end, lanes, size, decay, inner, carried, hits, totals, moved_totals, stop)
+            _slopes(left, a, size, weights.decay, room, stop)
             for lane in range(chosen.shape[0]):
-                _add_slopes(totals, moved_totals, lane, decay, weights, pulled[a, chosen[lane]], out)
+                _add_slopes(room.totals, lane, weights, pulled[a, chosen[lane]], out)

@@ -15,7 +15,7 @@ from mercer.engine import threads
 from mercer.kernels.base import Definiteness
 from mercer.kernels.objects import Packed, PairKernel
 from mercer.kernels.parameters import number
-from mercer.kernels.string.pairs import pairs_of_symbols
+from mercer.kernels.string.pairs import pairs_of_symbols, side
 from mercer.loops.edits import edit_distances
 
 
@@ -75,7 +75,7 @@ class EditDistance(PairKernel):
         np.exp(np.multiply(values, -self.gamma, out=values), out=out)
 
     def _distances(self, left: Packed, right: Packed, symmetric: bool, out: Array) -> None:
-        arguments = *left.store, left.index, *right.store, right.index, symmetric, out
+        arguments = side(left), side(right), symmetric, out
         threads.interruptible(edit_distances, arguments, pairs_of_symbols(left, right) / 16)
 
     def _compare_self(self, rows: Packed) -> Array:

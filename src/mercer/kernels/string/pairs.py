@@ -1,4 +1,4 @@
-"""Sizes of string comparisons."""
+"""Sides of string comparisons in the form that the loops read, and their sizes."""
 
 from __future__ import annotations
 
@@ -6,6 +6,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mercer.kernels.objects import Packed
+from mercer.loops.strings import StringSide
+
+
+def side(rows: Packed) -> StringSide:
+    """Strings whose ``store`` is their symbols and where each begins.
+
+    >>> side(Packed((np.arange(5), np.array([0, 2, 5])), np.arange(2))).starts.tolist()
+    [0, 2, 5]
+    """
+    codes, starts = rows.store
+    return StringSide(codes, starts, rows.index)
 
 
 def pairs_of_symbols(left: Packed, right: Packed) -> float:

@@ -13,9 +13,9 @@ from mercer.data.strings import Strings
 from mercer.engine import threads
 from mercer.kernels.objects import Packed, PairKernel
 from mercer.kernels.parameters import number, whole
-from mercer.kernels.string.pairs import longest, pairs_of_symbols
+from mercer.kernels.string.pairs import longest, pairs_of_symbols, side
 from mercer.kernels.string.weights import check_weights
-from mercer.loops.subsequences import subsequence_slopes, subsequences, subsequences_self
+from mercer.loops.subsequences import SubsequenceWeights, subsequence_slopes, subsequences, subsequences_self
 
 
 @dataclass(frozen=True, repr=False)
@@ -72,29 +72,28 @@ class Subsequence(PairKernel):
     def _pack(self, objects: Strings) -> tuple[np.ndarray, np.ndarray]:
         return objects.codes()
 
-    def _weights(self, left: Packed, right: Packed) -> Array:
+    def _weights(self, left: Packed, right: Packed) -> SubsequenceWeights:
         """The weights of the lengths that occur on both sides: ``length`` may be far beyond all strings."""
         count = min(self.length, longest(left), longest(right))
-        return np.array(self.weights[:count]) if self.weights else np.ones(count)
+        return SubsequenceWeights(self.decay, np.array(self.weights[:count]) if self.weights else np.ones(count))
 
     def _compare(self, left: Packed, right: Packed, out: Array, symmetric: bool) -> None:
         threads.interruptible(subsequences, (*self._both(left, right), symmetric, out), self._steps(left, right))
 
     def _both(self, left: Packed, right: Packed) -> tuple[Any, ...]:
-        order = _by_length(right)
-        return *left.store, left.index, *right.store, right.index, order, self.decay, self._weights(left, right)
+        return side(left), side(right), _by_length(right), self._weights(left, right)
 
     def _steps(self, left: Packed, right: Packed) -> float:
-        return len(self._weights(left, right)) * pairs_of_symbols(left, right)
+        return len(self._weights(left, right).lengths) * pairs_of_symbols(left, right)
 
     def _compare_self(self, rows: Packed) -> Array:
         out = np.empty(len(rows))
-        arguments = *rows.store, rows.index, self.decay, self._weights(rows, rows), out
+        arguments = side(rows), self._weights(rows, rows), out
         threads.interruptible(subsequences_self, arguments, self._steps(rows, rows))
         return out
 
     def _pull_pairs(self, left: Packed, right: Packed, weights: Array) -> Array:
-        slopes = np.zeros(1 + len(self._weights(left, right)))
+        slopes = np.zeros(1 + len(self._weights(left, right).lengths))
         arguments = *self._both(left, right), weights, slopes
         threads.interruptible(subsequence_slopes, arguments, self._steps(left, right))
         by_number = np.zeros(1 + len(self.weights))

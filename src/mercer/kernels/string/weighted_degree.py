@@ -98,15 +98,12 @@ class WeightedDegree(PairKernel):
         return symbols(left) * len(right.index) * (2.0 * self._shift(left, right) + 1.0)
 
     def _compare(self, left: Packed, right: Packed, out: Array, symmetric: bool) -> None:
-        one, other = alike(left, right)
         settings = self._shift(left, right), self._weights(left, right), symmetric
-        arguments = (*one, left.index, *other, right.index, *settings, out)
-        threads.interruptible(degrees, arguments, self._steps(left, right))
+        threads.interruptible(degrees, (*alike(left, right), *settings, out), self._steps(left, right))
 
     def _pull_pairs(self, left: Packed, right: Packed, weights: Array) -> Array:
         slopes = np.zeros(len(self._weights(left, right)))
-        one, other = alike(left, right)
-        arguments = (*one, left.index, *other, right.index, self._shift(left, right), weights, slopes)
+        arguments = (*alike(left, right), self._shift(left, right), weights, slopes)
         threads.interruptible(degree_slopes, arguments, self._steps(left, right))
         by_number = np.zeros(len(self.weights))
         by_number[: len(slopes)] = slopes[: len(by_number)]

@@ -19,8 +19,9 @@ from mercer.engine import threads
 from mercer.kernels.inputs import Pairs
 from mercer.kernels.objects import Packed, PairKernel
 from mercer.kernels.parameters import whole
-from mercer.kernels.string.pairs import pairs_of_symbols
-from mercer.loops.windows import windows, windows_self
+from mercer.kernels.string.pairs import pairs_of_symbols, side
+from mercer.loops.strings import StringSide
+from mercer.loops.windows import WindowTable, windows, windows_self
 
 # Agreements are counted in bytes.
 _LONGEST = 255
@@ -35,11 +36,14 @@ def narrow(objects: Strings) -> Symbols:
     return codes.astype(np.uint8 if fits else np.int32), starts
 
 
-def alike(left: Packed, right: Packed) -> tuple[Symbols, Symbols]:
-    """The symbols of both sides with the same number of bits."""
-    (x, xs), (z, zs) = left.store, right.store
-    wide = np.promote_types(x.dtype, z.dtype)
-    return (x.astype(wide, copy=False), xs), (z.astype(wide, copy=False), zs)
+def alike(left: Packed, right: Packed) -> tuple[StringSide, StringSide]:
+    """Both sides, with the same number of bits for a symbol."""
+    one, other = side(left), side(right)
+    wide = np.promote_types(one.symbols.dtype, other.symbols.dtype)
+    return (
+        one._replace(symbols=one.symbols.astype(wide, copy=False)),
+        other._replace(symbols=other.symbols.astype(wide, copy=False)),
+    )
 
 
 @dataclass(frozen=True, repr=False)
@@ -69,17 +73,16 @@ class _Windows(PairKernel):
         return narrow(objects)
 
     @property
-    def _steps(self) -> Array:
-        return np.diff(np.array(self._table(), dtype=np.float64), prepend=0.0)
+    def _counts(self) -> WindowTable:
+        return WindowTable(self.length, np.diff(np.array(self._table(), dtype=np.float64), prepend=0.0))
 
     def _compare(self, left: Packed, right: Packed, out: Array, symmetric: bool) -> None:
-        one, other = alike(left, right)
-        arguments = *one, left.index, *other, right.index, self.length, self._steps, symmetric, out
+        arguments = *alike(left, right), self._counts, symmetric, out
         threads.interruptible(windows, arguments, pairs_of_symbols(left, right))
 
     def _compare_self(self, rows: Packed) -> Array:
         out = np.empty(len(rows))
-        arguments = *rows.store, rows.index, self.length, self._steps, out
+        arguments = side(rows), self._counts, out
         threads.interruptible(windows_self, arguments, pairs_of_symbols(rows, rows))
         return out
 
