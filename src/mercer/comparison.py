@@ -19,7 +19,7 @@ from mercer.data.vectors import column_names
 from mercer.engine import memory, tiles
 from mercer.estimators.shared.base import bind_columns
 from mercer.gram import Gram, PrecomputedGram
-from mercer.gram.evaluated import evaluated
+from mercer.gram.hold import evaluated
 from mercer.gram.precomputed import check_square
 from mercer.kernels import Kernel, as_kernel
 from mercer.kernels.domain import checked_rows

@@ -31,6 +31,7 @@ from mercer.estimators.shared.left_out_baseline import has_large_offset, warn_if
 from mercer.estimators.shared.parameters import require_choice
 from mercer.estimators.shared.statements import FitRows, LikeThe, has_full_diagonal
 from mercer.estimators.shared.targets import warn_of_constant
+from mercer.gram.hold import fits
 from mercer.kernels import RBF, Kernel
 from mercer.kernels.parameters import Parameter
 from mercer.priors import bind_priors
@@ -365,7 +366,7 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, GaussianPredict
         """Warn if a process of mean zero loses the offset of the targets between its rows."""
         y = self.y_train_
         n = len(y)
-        if self.mean != "zero" or not has_large_offset(y) or 8 * n * n > memory.budget():
+        if self.mean != "zero" or not has_large_offset(y) or not fits(8 * n * n):
             return
         targets = y.reshape(n, -1)
         try:

@@ -24,7 +24,7 @@ from mercer.estimators.shared.statements import FitRows, LikeThe
 from mercer.estimators.shared.targets import warn_of_constant
 from mercer.estimators.shared.weights import check_sample_weight
 from mercer.gram import Gram
-from mercer.gram.evaluated import evaluated
+from mercer.gram.hold import evaluated
 from mercer.kernels import Kernel, as_kernel
 from mercer.solvers.linear import cholesky
 from mercer.solvers.linear.choose_penalty import reduce_and_choose

@@ -17,10 +17,13 @@ import numpy as np
 from mercer._errors import MemoryBudgetError, NumericalError
 from mercer._types import Array
 from mercer.engine import memory
+from mercer.gram.operator import Gram
 from mercer.gram.precomputed import PrecomputedGram
 from mercer.gram.protocol import GramMatrix
 
 REMEDY = "Raise the budget with mercer.config(memory=...), or fit on fewer rows."
+# Bytes of a matrix that is made as a whole, half of it by symmetry, without being asked for.
+_SMALL = 2**25
 # Precisions in which all of K is of use, the best one first, with the bytes that are needed beside it.
 Precisions = Mapping[Any, int]
 
@@ -45,7 +48,7 @@ class Storage:
 
 
 def hold(
-    gram: GramMatrix, stack: ExitStack, precisions: Precisions, *, copy: bool = False, required: bool = False
+    gram: GramMatrix, stack: ExitStack, precisions: Precisions, *, copy: bool = False, required: str = ""
 ) -> Storage:
     """Keep K whole in the first precision that fits the memory budget; else it stays as it is.
 
@@ -58,13 +61,13 @@ def hold(
         Precisions in which all of K is of use, the best one first, with the bytes that must be free beside it.
     copy : bool, default=False
         Whether a stored matrix is copied: to have it in one of the precisions and C-ordered, or to write to it.
-    required : bool, default=False
-        Whether the solver can do nothing without it.
+    required : str, default=""
+        Given if the solver can do nothing without it: what to do if it does not fit, for the error.
 
     Raises
     ------
     MemoryBudgetError
-        If it is required, and fits in no precision; raised before anything is allocated.
+        If it is required, and does not fit; raised before anything is allocated.
 
     Examples
     --------
@@ -84,7 +87,7 @@ def hold(
     return Storage(PrecomputedGram(array), array, sentence)
 
 
-def hold_exact(gram: GramMatrix, stack: ExitStack, *, beside: int, required: bool = False) -> Storage:
+def hold_exact(gram: GramMatrix, stack: ExitStack, *, beside: int, required: str = "") -> Storage:
     """Keep K whole in float64 and C-ordered if that and so many bytes beside it fit; a given matrix that is, as it is.
 
     Parameters are those of :func:`hold`.
@@ -99,7 +102,7 @@ def hold_exact(gram: GramMatrix, stack: ExitStack, *, beside: int, required: boo
 
 
 def reserve_whole(
-    shape: tuple[int, int], stack: ExitStack, precisions: Precisions, *, required: bool = False, what: str = ""
+    shape: tuple[int, int], stack: ExitStack, precisions: Precisions, *, required: str = "", what: str = ""
 ) -> tuple[np.dtype | None, str]:
     """Reserve memory for a whole matrix: in which precision, or None if it fits in none, and the sentence.
 
@@ -113,8 +116,8 @@ def reserve_whole(
         if size + beside > free and not required:
             continue
         try:
-            what = what or f"the {shape[0]} x {shape[1]} kernel matrix in {dtype}"
-            stack.enter_context(memory.reserve(size, what, REMEDY))
+            name = what or f"the {shape[0]} x {shape[1]} kernel matrix in {dtype}"
+            stack.enter_context(memory.reserve(size, name, required))
         except MemoryBudgetError:
             # It does not fit, or another thread took the memory meanwhile.
             if required:
@@ -123,6 +126,50 @@ def reserve_whole(
         of = f" of {memory.describe(free)}" if free < np.inf else ""
         return dtype, f"held whole in {dtype}, {memory.describe(size)}{of}"
     return None, f"evaluated by tiles: {memory.describe(size)} would be too much of {memory.describe(free)}"
+
+
+def reserve_square(stack: ExitStack, n: int, bytes_per_entry: int, what: str) -> None:
+    """Reserve memory for an n x n array beside K until ``stack`` is closed.
+
+    Raises
+    ------
+    MemoryBudgetError
+        If it does not fit; raised before it is allocated.
+    """
+    stack.enter_context(memory.reserve(bytes_per_entry * n * n, f"{what} ({n} x {n})", REMEDY))
+
+
+def capacity(each: int, most: int, parts: int = 1) -> int:
+    """How many items of ``each`` bytes fit one of so many equal parts of the memory budget now, at most ``most``.
+
+    >>> capacity(8, 1000)
+    1000
+    """
+    return int(min(most, memory.room(parts * each * most) / (parts * each)))
+
+
+def is_small(gram: GramMatrix, dtype: Any) -> bool:
+    """Whether several passes had better make all of K once: up to 32 MiB, and half of the memory budget."""
+    size = gram.shape[0] ** 2 * np.dtype(dtype).itemsize
+    return size <= _SMALL and fits(2 * size)
+
+
+def evaluated(gram: Gram) -> Gram | PrecomputedGram:
+    """The same matrix with every entry computed once; the lazy one where that takes over half of the memory budget.
+
+    Learners hold a copy of the matrix, or a factor of it, beside it.
+
+    Examples
+    --------
+    >>> from mercer.kernels import Subsequence
+    >>> type(evaluated(Gram(Subsequence(2), ["gram", "ram"]))).__name__
+    'PrecomputedGram'
+    """
+    if not fits(2 * gram.nbytes):
+        return gram
+    kept = PrecomputedGram(gram.dense(), symmetric=gram.symmetric)
+    kept.n_jobs = gram.n_jobs
+    return kept
 
 
 def fits(nbytes: int) -> bool:

@@ -28,11 +28,12 @@ member                       what it is                                   who us
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from mercer._types import Array, Positions
 
 
+@runtime_checkable
 class GramMatrix(Protocol):
     """What a solver needs of a kernel matrix; it never sees the kernel or the data."""
 

@@ -14,6 +14,7 @@ from mercer._errors import DataError, KernelValueError
 from mercer._types import AnyArray
 from mercer.engine.progress import Progress
 from mercer.gram import Gram, PrecomputedGram, precomputed
+from mercer.gram.protocol import GramMatrix
 from mercer.kernels import Kernel, as_kernel
 
 # Entries looked at for symmetry where a matrix is too large to be looked at whole.
@@ -34,7 +35,7 @@ class Asymmetry:
 class Operand:
     """A square matrix, lazy or not."""
 
-    gram: Gram | PrecomputedGram
+    gram: GramMatrix
     declared: str | None
 
     @classmethod
@@ -47,13 +48,13 @@ class Operand:
             If it is not a square, non-empty matrix of finite real numbers, or ``X`` is missing or superfluous.
         """
         if X is not None:
-            if isinstance(source, (Gram, PrecomputedGram, np.ndarray)):
+            if isinstance(source, (GramMatrix, np.ndarray)):
                 raise DataError(f"X goes with a kernel, and this {type(source).__name__} is a matrix; leave X out.")
             source = Gram(as_kernel(source, X=X).with_data(X), X)
         elif isinstance(source, Kernel) or callable(source) or isinstance(source, str):
             raise DataError(f"a kernel has a Gram matrix only on rows of data; pass X as well: check({source!r}, X).")
         declared = source.kernel.definiteness if isinstance(source, Gram) else None
-        gram = source if isinstance(source, (Gram, PrecomputedGram)) else PrecomputedGram(_as_matrix(source))
+        gram = source if isinstance(source, GramMatrix) else PrecomputedGram(_as_matrix(source))
         if gram.shape[0] != gram.shape[1]:
             raise DataError(
                 f"the matrix must be square, k(x_i, x_j) for all pairs of rows, but has shape {gram.shape}."
@@ -72,8 +73,9 @@ class Operand:
 
     def dense(self) -> AnyArray:
         """The matrix in float64, with ``K_ij`` and ``K_ji`` evaluated apart; not to be written to."""
-        if isinstance(self.gram, PrecomputedGram):
-            K = self.gram.matrix.astype(np.float64, copy=False)
+        stored = self.gram.stored_array()
+        if stored is not None:
+            K = stored.astype(np.float64, copy=False)
         else:
             everything = np.arange(self.n)
             # Two arrays of positions: for one and the same the engine would mirror one half.
@@ -83,8 +85,9 @@ class Operand:
 
     def asymmetry(self, rng: np.random.Generator) -> Asymmetry:
         """The worst asymmetry of a large matrix: of all of an array, of a sample of a lazy one."""
-        if isinstance(self.gram, PrecomputedGram):
-            return worst_asymmetry(self.gram.matrix)
+        stored = self.gram.stored_array()
+        if stored is not None:
+            return worst_asymmetry(stored)
         chosen = rng.permutation(self.n)[: 2 * _SAMPLE]
         rows, columns = np.array_split(chosen, 2)
         there, back = self.gram.block(rows, columns), self.gram.block(columns, rows).T
@@ -97,12 +100,12 @@ class Operand:
 
     def operator(self, symmetric: bool, verbose: bool = False) -> LinearOperator:
         """Multiplication by ``(K + K') / 2`` in float64."""
-        gram = self.gram
+        gram, stored = self.gram, self.gram.stored_array()
         progress = Progress(None, "products with the Gram matrix", verbose)
 
         def multiply(V: AnyArray) -> AnyArray:
             V = V.reshape(self.n, -1)
-            product = gram @ V if isinstance(gram, Gram) else _product(gram.matrix, V, symmetric)
+            product = gram @ V if stored is None else _product(stored, V, symmetric)
             if not np.isfinite(product).all():
                 i, j = np.argwhere(~np.isfinite(product))[0]
                 raise KernelValueError(

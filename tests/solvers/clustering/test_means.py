@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 from mercer import Gram
 from mercer.engine.progress import Progress
 from mercer.gram import PrecomputedGram
-from mercer.kernels import RBF
+from mercer.kernels import RBF, Linear
 from mercer.solvers.clustering.bounds import Bounds
 from mercer.solvers.clustering.descent import Descent, Rules
 from mercer.solvers.clustering.dual_means import DualMeans
-from mercer.solvers.clustering.entries import Evaluated, Stored
+from mercer.solvers.clustering.entries import Entries
 from mercer.solvers.clustering.kmeans import Clustering, solve
 from mercer.solvers.clustering.means import Assignment, Means, inertia, squares
 from mercer.solvers.clustering.primal_means import Coordinates, PrimalMeans
@@ -36,8 +36,8 @@ def all_means(weight: np.ndarray = WEIGHT) -> dict[str, Means]:
     gram = PrecomputedGram(X @ X.T)
     norms = (X**2).sum(axis=1)
     return {
-        "stored": DualMeans(Stored(gram.matrix, None), norms, weight, K),
-        "evaluated": DualMeans(Evaluated(gram), norms, weight, K),
+        "stored": DualMeans(Entries(gram), norms, weight, K),
+        "evaluated": DualMeans(Entries(Gram(Linear(), X)), norms, weight, K),
         "coordinates": PrimalMeans(Coordinates(X, X.shape), norms, weight, K),
         "sparse": PrimalMeans(Coordinates(sp.csr_matrix(X), X.shape), norms, weight, K),
         "made": PrimalMeans(Coordinates(lambda rows: X[rows], X.shape), norms, weight, K),
@@ -158,8 +158,8 @@ def test_seeds_are_far_apart() -> None:
 def test_values_too_near_to_each_other_for_float32() -> None:
     rows = np.random.default_rng(3).normal(size=(300, 2))
     gram = Gram(RBF(1e4), rows)
-    rough = DualMeans(Evaluated(gram.astype(np.float32)), gram.diagonal(), np.ones(300), 3)
-    exact = DualMeans(Evaluated(gram.astype(np.float64)), gram.diagonal(), np.ones(300), 3)
+    rough = DualMeans(Entries(gram.astype(np.float32)), gram.diagonal(), np.ones(300), 3)
+    exact = DualMeans(Entries(gram.astype(np.float64)), gram.diagonal(), np.ones(300), 3)
     start = np.random.default_rng(4).integers(0, 3, 300).astype(np.int32)
     run = Descent(rough, np.ones(300), start, 0, Rules(100, 0.0), Progress(None, ""))
     run.explore()

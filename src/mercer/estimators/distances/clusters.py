@@ -22,6 +22,7 @@ from mercer.estimators.shared.base import KernelEstimator
 from mercer.estimators.shared.distinct import equal_rows
 from mercer.estimators.shared.statements import FitRows
 from mercer.gram import Gram
+from mercer.gram.hold import fits
 from mercer.kernels.vector.dot import Linear
 from mercer.maps.nystroem import NystroemMap
 from mercer.solvers.clustering.kmeans import working_bytes
@@ -194,8 +195,7 @@ def coordinates_of(
         n, d = rows.X.shape[0], model.map_.n_output_features_
         norms = np.asarray(Gram(model.kernel_, rows.X, n_jobs=model.n_jobs).diagonal(), dtype=np.float64)
         nbytes = n * d * rows.X.dtype.itemsize
-        room = memory.budget() - working_bytes(n, int(model.n_clusters), dual=False)
-        if nbytes <= _SHARE * room:
+        if fits(nbytes + nbytes // 4 + working_bytes(n, int(model.n_clusters), dual=False)):
             with settings.inherited(_jobs(model)):
                 features = model.map_.transform(rows.X)
             held.enter_context(memory.reserve(nbytes, f"{d} features of {n} rows"))
@@ -207,7 +207,7 @@ def coordinates_of(
         return Coordinates(rows.X, rows.X.shape), None
     model._center = (rows.weight / rows.weight.sum()) @ rows.X
     nbytes = 8 * rows.X.size
-    if nbytes > _SHARE * (memory.budget() - working_bytes(len(rows.X), int(model.n_clusters), dual=False)):
+    if not fits(nbytes + nbytes // 4 + working_bytes(len(rows.X), int(model.n_clusters), dual=False)):
         return Coordinates(rows.X, rows.X.shape, model._center), None
     held.enter_context(memory.reserve(nbytes, "the rows about their mean"))
     about_mean = rows.X.astype(np.float64)

@@ -26,6 +26,7 @@ from mercer.estimators.shared.distinct import stacked
 from mercer.estimators.shared.layout import read_only
 from mercer.estimators.shared.primal import PrimalWeights, without_noise
 from mercer.gram import Gram
+from mercer.gram.hold import reserve_square
 from mercer.kernels import Kernel
 from mercer.kernels.domain import checked_rows
 from mercer.kernels.inputs import Rows
@@ -35,7 +36,6 @@ from mercer.solvers.gaussian.covariance import Covariance
 from mercer.solvers.gaussian.posterior import LeftOut, Posterior, extend
 from mercer.solvers.gaussian.regression import GaussianRegression
 from mercer.solvers.gaussian.trend import Trend, TrendFit
-from mercer.solvers.linear.cholesky import hold_matrix
 from mercer.solvers.solution import Certificate
 
 
@@ -170,7 +170,7 @@ class GaussianPredictions(PrimalWeights):
             mean, variance = posterior.moments(cross, prior_variance, H, n_jobs=self.n_jobs)
             return self._unscaled(mean), self._flat(np.sqrt(variance)[:, None] * np.ravel(self._y_scale))
         with ExitStack() as held:
-            hold_matrix(held, rows.n, 8, "the covariance matrix of the new rows")
+            reserve_square(held, rows.n, 8, "the covariance matrix of the new rows")
             prior = np.empty((rows.n, rows.n))
             self._gram(rows, dtype=np.float64).dense(prior)
             if observation is not None:

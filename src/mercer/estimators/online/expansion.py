@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from contextlib import ExitStack
 from numbers import Integral
 from typing import Any
 
@@ -23,11 +24,11 @@ from mercer.estimators.shared.distinct import places_among, stacked
 from mercer.estimators.shared.parameters import require_choice, require_number, require_seed
 from mercer.estimators.shared.primal import PrimalWeights
 from mercer.estimators.shared.statements import GIVEN_COLUMNS, SupportRows
-from mercer.gram import Gram, PrecomputedGram
-from mercer.gram.hold import whole_matrix
+from mercer.gram import Gram
+from mercer.gram.hold import hold, is_small
 from mercer.kernels import RBF
 from mercer.losses import Loss, Softmax
-from mercer.solvers.online.budgeted import learn, learn_by_merging, whole_fits
+from mercer.solvers.online.budgeted import learn, learn_by_merging
 from mercer.solvers.online.schedules import NAMES, check_step_sizes, step_sizes
 from mercer.solvers.online.state import STATE_TABLE, STRATEGIES, OnlineProblem, OnlineState
 
@@ -202,10 +203,9 @@ class OnlineExpansion(PrimalWeights, ABC):
         losses = []
         with memory.reserve(8 * 64 * 64, "a block of kernel values"):
             gram: Any = None if self._merges else self._gram(rows, dtype=None if self.kernel_ is None else np.float64)
-        whole = 8 * n * n if gram is not None and self.kernel_ is not None and whole_fits(gram) else 0
-        with memory.reserve(whole, "the kernel matrix"):
-            if whole:
-                gram = PrecomputedGram(whole_matrix(gram, np.float64))
+        with ExitStack() as stack:
+            if gram is not None and self.kernel_ is not None and is_small(gram, np.float64):
+                gram = hold(gram, stack, {np.float64: 0}).gram
             self._warn_of_long_steps(gram, X, self._rates(n, 0, sizes))
             for _ in range(int(self.max_iter)):
                 order = np.arange(n) if rng is None else rng.permutation(n)

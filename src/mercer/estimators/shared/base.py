@@ -32,7 +32,7 @@ from mercer.estimators.shared.degenerate import warn_if_degenerate
 from mercer.estimators.shared.statements import KERNEL_FITS, FittedKernel, Jobs
 from mercer.estimators.shared.targets import check_numbers
 from mercer.gram import Gram, PrecomputedGram
-from mercer.gram.evaluated import evaluated
+from mercer.gram.hold import evaluated
 from mercer.gram.precomputed import check_square
 from mercer.kernels import Kernel, as_kernel
 from mercer.kernels.convert import check_rates, is_named

@@ -16,7 +16,7 @@ from mercer._errors import IndefiniteKernelError, IndefiniteKernelWarning, warn_
 from mercer.estimators.shared.degenerate import warn_if_degenerate
 from mercer.estimators.shared.parameters import require_choice
 from mercer.gram import Gram, PrecomputedGram
-from mercer.gram.evaluated import evaluated
+from mercer.gram.hold import evaluated
 from mercer.kernels.function import rests_on_a_function
 from mercer.kernels.kernel import Kernel
 from mercer.solvers.curvature import require_conditionally_positive, require_kernel, require_positive

@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 
 from mercer._errors import MemoryBudgetError, MercerWarning, NumericalError, warn_user
 from mercer._types import Matrix, Positions, Vector
-from mercer.engine import memory
 from mercer.estimators.shared.baseline import no_offset_remedy, warn_if_worse_than_constant, warn_if_worse_than_mean
+from mercer.gram.hold import fits
 from mercer.solvers.linear import cholesky
 from mercer.solvers.linear.leave_one_out import leave_one_out
 from mercer.solvers.linear.linear_system import LinearSystem
@@ -162,7 +162,7 @@ def _suspicious_squares(system: LinearSystem, coefficients: Matrix, n_jobs: int 
     fit that has been made does not end in an error of its check.
     """
     n = system.shape[0]
-    if 8 * n * n > memory.budget():
+    if not fits(8 * n * n):
         return None
     # What is free now may be taken by the time that the inverse reserves it.
     with suppress(NumericalError, MemoryBudgetError):

@@ -22,7 +22,7 @@ from mercer.engine.tiles import TILE, spans
 from mercer.estimators.svm.left_out import Solver, deal_folds, values_of_rows_left_out
 from mercer.estimators.svm.one_vs_one import JointExpansion, multiplier, pair_values
 from mercer.gram import Gram, PrecomputedGram
-from mercer.gram.evaluated import evaluated
+from mercer.gram.hold import evaluated
 from mercer.loops.sigmoid import fit_two_parameters
 from mercer.solvers.solution import Status
 from mercer.solvers.svm.pair_answers import STATUSES, PairLayout

@@ -5,27 +5,22 @@ from __future__ import annotations
 import time
 from contextlib import ExitStack
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from mercer._errors import NumericalError
 from mercer._types import Vector
-from mercer.engine import memory, tiles
+from mercer.engine import memory, threads, tiles
 from mercer.engine.progress import Progress
-from mercer.gram import PrecomputedGram
-from mercer.gram.hold import whole_matrix
+from mercer.gram.hold import hold
 from mercer.gram.protocol import GramMatrix
 from mercer.solvers.clustering.descent import Descent, Rules
 from mercer.solvers.clustering.dual_means import DualMeans
-from mercer.solvers.clustering.entries import Entries, Evaluated, Stored
+from mercer.solvers.clustering.entries import Entries
 from mercer.solvers.clustering.means import Assignment, Labels, Means, inertia, squares
 from mercer.solvers.clustering.primal_means import Coordinates, PrimalMeans
 from mercer.solvers.clustering.starts import Start, first_labels
 from mercer.solvers.solution import Certificate, Solution, Status
-
-# The share of the budget that a stored matrix may take: iterations need room, too.
-_SHARE = 0.8
 
 
 @dataclass(frozen=True)
@@ -119,10 +114,10 @@ def solve(problem: Clustering) -> Solution[Partition, None]:
     """
     begun = time.perf_counter()
     n, k = problem.rows.shape[0], problem.k
-    with memory.track() as account, ExitStack() as held:
+    with memory.track() as account, ExitStack() as held, threads.workers(problem.n_jobs):
         dual = not isinstance(problem.rows, Coordinates)
         held.enter_context(memory.reserve(working_bytes(n, k, dual), f"distances of {n} rows from {k} means"))
-        exact, rough = _means(problem, held)
+        exact, rough, sentence = _means(problem, held)
         _require_range(exact, problem)
         progress = Progress(None, "k-means", problem.verbose)
         run = _best_run(problem, rough or exact, progress)
@@ -145,6 +140,7 @@ def solve(problem: Clustering) -> Solution[Partition, None]:
         status,
         {"assignment": violation},
         problem.convex,
+        sentence,
     )
     return Solution(partition, status, certificate, None)
 
@@ -170,30 +166,25 @@ def working_bytes(n: int, k: int, dual: bool) -> int:
     return 5 * table + min(tiles.GROUPS * table, tiles.PARTIAL_BYTES) if dual else 3 * table
 
 
-def _means(problem: Clustering, held: ExitStack) -> tuple[Means, Means | None]:
-    """What gives exact answers, and what is cheaper for the way there if that is something else."""
+def _means(problem: Clustering, held: ExitStack) -> tuple[Means, Means | None, str]:
+    """What gives exact answers, what is cheaper for the way there if that is something else, and where K is."""
     weight, k = problem.weight, problem.k
     if isinstance(problem.rows, Coordinates):
         norms = problem.rows.norms(problem.n_jobs) if problem.norms is None else problem.norms
-        return PrimalMeans(problem.rows, norms, weight, k, problem.n_jobs), None
+        return PrimalMeans(problem.rows, norms, weight, k, problem.n_jobs), None, ""
     gram = problem.rows
     norms = np.asarray(gram.diagonal(), dtype=np.float64)
 
-    def dual(entries: Entries) -> DualMeans:
-        return DualMeans(entries, norms, weight, k, problem.n_jobs)
+    def dual(gram: GramMatrix) -> DualMeans:
+        return DualMeans(Entries(gram, problem.n_jobs), norms, weight, k, problem.n_jobs)
 
-    if isinstance(gram, PrecomputedGram):
-        return dual(Stored(gram.matrix, problem.n_jobs)), None
-    stored: dict[Any, Stored] = {}
-    for dtype in (np.float64, np.float32):
-        nbytes = np.dtype(dtype).itemsize * gram.shape[0] ** 2
-        if not stored and nbytes <= _SHARE * memory.budget():
-            held.enter_context(memory.reserve(nbytes, "the kernel matrix"))
-            stored[dtype] = Stored(whole_matrix(gram, dtype), problem.n_jobs)
-    if np.float64 in stored:
-        return dual(stored[np.float64]), None
-    exact = dual(Evaluated(gram.astype(np.float64)))
-    return exact, dual(stored.get(np.float32) or Evaluated(gram.astype(np.float32)))
+    # A quarter of the matrix must be free beside it: iterations need room, too.
+    quarter = gram.shape[0] ** 2
+    storage = hold(gram, held, {np.float64: 2 * quarter, np.float32: quarter})
+    if gram.stored_array() is not None or (storage.array is not None and storage.array.dtype == np.float64):
+        return dual(storage.gram), None, storage.sentence
+    rough = gram.astype(np.float32) if storage.array is None else storage.gram
+    return dual(gram.astype(np.float64)), dual(rough), storage.sentence
 
 
 def _least_shift(problem: Clustering, means: Means) -> float:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import time
+from contextlib import ExitStack
 from dataclasses import dataclass
 
 import numpy as np
 
 from mercer._types import Matrix, Vector
 from mercer.engine import memory, threads
+from mercer.gram.hold import reserve_square
 from mercer.solvers.gaussian.factor import Factor
 from mercer.solvers.gaussian.posterior import Posterior
 from mercer.solvers.gaussian.regression import GaussianRegression, Solved, evidence, solve_at
@@ -46,11 +48,8 @@ def condition(
     begun = time.perf_counter()
     n = problem.n
     with memory.track() as account, threads.workers(n_jobs):
-        with memory.reserve(
-            8 * n * n,
-            f"the covariance matrix of {n} rows and its factor",
-            "Raise the budget with mercer.config(memory=...), or fit on fewer rows.",
-        ):
+        with ExitStack() as stack:
+            reserve_square(stack, n, 8, "the covariance matrix of the rows and its factor")
             solved = solve_at(problem, theta, np.empty((n, n)))
             solved, residual = _refined(problem, solved)
         # Whatever needs the factor where it is comes before its array is cleared of the matrix.

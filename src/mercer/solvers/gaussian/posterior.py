@@ -25,11 +25,11 @@ from mercer._types import Array, Matrix, Vector
 from mercer.engine import lapack, memory, settings, threads
 from mercer.engine.progress import Progress
 from mercer.engine.tiles import TILE, scratch, spans
+from mercer.gram.hold import capacity, fits, reserve_square
 from mercer.gram.protocol import GramMatrix
 from mercer.solvers.gaussian import factor as cholesky
 from mercer.solvers.gaussian.single import LEAST_NEW, LEAST_ROWS, PROBES, TOLERANCE, SingleFactor
 from mercer.solvers.gaussian.trend import TrendFit
-from mercer.solvers.linear.cholesky import hold_matrix
 
 # New rows that are worked on at once; fewer where the memory budget has no room for that many on every thread.
 _ROWS = 512
@@ -104,7 +104,7 @@ class Posterior:
     def _in_single(self, cross: GramMatrix, prior: Vector, held: ExitStack, n_jobs: int | None) -> SingleFactor | None:
         """The inverse in float32 where it is worth while and precise enough; memory is held for as long as ``held``."""
         (m, n), jobs = cross.shape, settings.resolve_jobs(n_jobs)
-        if n < LEAST_ROWS or m < LEAST_NEW * n or memory.budget() < 8 * n * (3 * n // 2 + 4 * PROBES + jobs * _ROWS):
+        if n < LEAST_ROWS or m < LEAST_NEW * n or not fits(8 * n * (3 * n // 2 + 4 * PROBES + jobs * _ROWS)):
             return None
         held.enter_context(memory.reserve(4 * n * n, "the inverse of the factor in float32"))
         with memory.reserve(8 * n * (n + 4 * PROBES), "the inverse of the factor"), threads.workers(n_jobs):
@@ -122,7 +122,7 @@ class Posterior:
         """Means without the trend, variances, and where these are known to be precise."""
         m, n = cross.shape
         jobs, each = settings.resolve_jobs(n_jobs), 8 * n if single is None else 12 * n
-        step = int(np.clip(memory.budget() // (2 * each * jobs), _FEWEST, _ROWS))
+        step = max(capacity(each * jobs, _ROWS, parts=2), _FEWEST)
         mean, variance, sure = np.empty((m, self.alpha.shape[1])), np.empty(m), np.ones(m, bool)
         progress, idle = Progress(-(-m // step), "predictive variances"), list[tuple[Matrix, Array]]()
 
@@ -196,7 +196,7 @@ class Posterior:
         """
         n = len(self.alpha)
         with ExitStack() as held:
-            hold_matrix(held, n, 8, "the inverse of the factor")
+            reserve_square(held, n, 8, "the inverse of the factor")
             inverse = self.factor.copy()
             lapack.invert_triangle(inverse)
             precision = np.einsum("ij,ij->i", inverse, inverse)
@@ -262,7 +262,7 @@ def extend(factor: Matrix, cross: Matrix, corner: Matrix, *, definite: bool = Tr
     corner -= lapack.multiply(cross, cross.T)
     rest = cholesky.factor(corner, definite=definite, size=size)
     with ExitStack() as held:
-        hold_matrix(held, n + k, 8, "the factor with more rows")
+        reserve_square(held, n + k, 8, "the factor with more rows")
         whole = np.zeros((n + k, n + k))
         for rows in spans(n, TILE):
             whole[rows, :n] = factor[rows]

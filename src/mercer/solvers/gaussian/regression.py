@@ -31,10 +31,10 @@ from mercer._errors import NumericalError
 from mercer._types import Array, Matrix, Vector
 from mercer.engine import lapack, threads
 from mercer.engine.tiles import Fill, scratch, spans
+from mercer.gram.hold import reserve_square
 from mercer.solvers.gaussian.covariance import Covariance, upper_tile
 from mercer.solvers.gaussian.factor import Factor, factor
 from mercer.solvers.gaussian.trend import Trend, TrendFit, solve
-from mercer.solvers.linear.cholesky import hold_matrix
 
 _LOG_TWO_PI = math.log(2.0 * math.pi)
 
@@ -152,7 +152,7 @@ class Objective:
         """An array of n x n: one for each evaluation that goes on at the same time, used again by later ones."""
         n = self.problem.n
         with ExitStack() as held:
-            hold_matrix(held, n, 8, "the covariance matrix of the rows")
+            reserve_square(held, n, 8, "the covariance matrix of the rows")
             with self._lock:
                 matrix = self._idle.pop() if self._idle else np.empty((n, n))
             yield matrix

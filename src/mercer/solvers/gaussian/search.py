@@ -22,8 +22,9 @@ from sklearn.utils import check_random_state
 
 from mercer._errors import IndefiniteKernelError, MercerWarning, NumericalError, ParameterError, warn_user
 from mercer._types import Vector
-from mercer.engine import memory, settings, threads
+from mercer.engine import settings, threads
 from mercer.engine.progress import Progress
+from mercer.gram.hold import capacity
 
 Objective = Callable[[Vector], tuple[float, Vector]]
 # scikit-learn's protocol: optimizer(function to minimise, start, bounds=bounds) -> (theta, smallest value).
@@ -201,7 +202,7 @@ def _starts(start: Vector, box: NDArray[np.float64], restarts: int, random_state
 def _run(tasks: list[Callable[[], None]], n_jobs: int | None, bytes_each: int) -> None:
     jobs = min(settings.resolve_jobs(n_jobs), len(tasks))
     if bytes_each:
-        jobs = min(jobs, max(1, memory.budget() // bytes_each))
+        jobs = max(1, capacity(bytes_each, jobs))
     if len(tasks) > 1 and (jobs > 1 or settings.resolve_jobs(n_jobs) == 1):
         # The pool is asked from here, not BLAS from there: its number of threads, once set in this thread, is not
         # lowered by what another one asks for.

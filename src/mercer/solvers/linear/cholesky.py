@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from mercer._errors import IndefiniteKernelError, MercerWarning
 from mercer._types import Matrix, Vector
 from mercer.engine import decompositions, memory, threads, tiles
-from mercer.gram.hold import check_finite
+from mercer.gram.hold import REMEDY, check_finite, reserve_square, reserve_whole
 from mercer.solvers.algebra.conjugate_gradients import Map, Refined, lengths, refine
 from mercer.solvers.algebra.symmetric_store import SymmetricStore
 from mercer.solvers.linear.linear_system import LinearSystem, LinearSystemState, ScaledGram
@@ -121,7 +121,7 @@ def solve(system: LinearSystem, *, n_jobs: int | None = None) -> Solution[Matrix
     """
     begun = time.perf_counter()
     with memory.track() as account, threads.workers(n_jobs):
-        done = _solve_groups(system)
+        done, sentence = _solve_groups(system)
     state = _state(system, done)
     violation = float(done.violation.max(initial=0.0))
     if violation > _ILL_CONDITIONED:
@@ -134,23 +134,21 @@ def solve(system: LinearSystem, *, n_jobs: int | None = None) -> Solution[Matrix
     primal, dual = system.objectives(done.z, done.residual, least_squares=LEAST_SQUARES in done.methods)
     status = _status(system, state)
     certificate = Certificate(
-        primal, dual, violation, done.steps, time.perf_counter() - begun, account.peak, status, convex=system.convex
+        primal,
+        dual,
+        violation,
+        done.steps,
+        time.perf_counter() - begun,
+        account.peak,
+        status,
+        convex=system.convex,
+        storage=sentence,
     )
     return Solution(system.scaled().apply_scale(done.z), status, certificate, state)
 
 
-def hold_matrix(held: ExitStack, n: int, bytes_per_entry: int, what: str) -> None:
-    """Reserve memory for an n x n array until ``held`` is closed; refused before it is allocated."""
-    held.enter_context(
-        memory.reserve(
-            bytes_per_entry * n * n,
-            f"{what} ({n} x {n})",
-            "Raise the budget with mercer.config(memory=...), or fit on fewer rows.",
-        )
-    )
-
-
-def _solve_groups(system: LinearSystem) -> _Progress:
+def _solve_groups(system: LinearSystem) -> tuple[_Progress, str]:
+    """The answers, and where the matrix was."""
     n, k = system.shape
     gram = system.scaled()
     b = gram.apply_scale(np.asarray(system.targets))
@@ -159,8 +157,9 @@ def _solve_groups(system: LinearSystem) -> _Progress:
     left = _solve_low_rank(system, b, done) if system.convex else system.groups()
     with ExitStack() as held:
         dense: NDArray[Any] | None = None
-        if left and (not mixed or 12 * n * n <= memory.budget()):
-            dense = _dense(gram, held)
+        sentence = "a factor of low rank in its place"
+        if left:
+            dense, sentence = _dense(gram, held, optional=mixed)
         while mixed and left:
             shift, columns = left[0]
             refined = _solve_mixed(gram, dense, shift, b[:, columns])
@@ -170,9 +169,12 @@ def _solve_groups(system: LinearSystem) -> _Progress:
                 done.take(columns, refined, SINGLE, relative(refined.residual, b[:, columns]))
                 left = left[1:]
         if left:
-            store = SymmetricStore(_dense(gram, held, left[0][0]) if dense is None else dense)
-            _solve_double(system, store, b, left, done)
-    return done
+            if dense is None:
+                why = f", since alpha = {left[0][0]:g} is too small for a float32 factor,"
+                dense, sentence = _dense(gram, held, why)
+            assert dense is not None
+            _solve_double(system, SymmetricStore(dense), b, left, done)
+    return done, sentence
 
 
 def _solve_low_rank(system: LinearSystem, b: Matrix, done: _Progress) -> list[tuple[float, NDArray[np.intp]]]:
@@ -196,18 +198,29 @@ def _solve_low_rank(system: LinearSystem, b: Matrix, done: _Progress) -> list[tu
     return groups
 
 
-def _dense(gram: ScaledGram, held: ExitStack, beyond_single: float | None = None) -> NDArray[Any]:
-    why = "" if beyond_single is None else f", since alpha = {beyond_single:g} is too small for a float32 factor,"
-    hold_matrix(held, gram.gram.shape[0], 8, f"the kernel matrix in float64{why}")
-    matrix = gram.dense(np.dtype(np.float64))
+def _dense(
+    gram: ScaledGram, held: ExitStack, why: str = "", *, optional: bool = False
+) -> tuple[NDArray[Any] | None, str]:
+    """The matrix in float64, and where it is; None if it is optional and a float32 factor beside it would not fit."""
+    n = gram.gram.shape[0]
+    dtype, sentence = reserve_whole(
+        (n, n),
+        held,
+        {np.float64: 4 * n * n if optional else 0},
+        required="" if optional else REMEDY,
+        what=f"the kernel matrix in float64{why} ({n} x {n})",
+    )
+    if dtype is None:
+        return None, sentence
+    matrix = gram.dense(dtype)
     check_finite(matrix)
-    return matrix
+    return matrix, sentence
 
 
 def _solve_mixed(gram: ScaledGram, dense: NDArray[Any] | None, shift: float, b: Matrix) -> Refined | None:
     """By a float32 factor; None if there is none. Without the dense matrix, residuals are evaluated lazily."""
     with ExitStack() as held:
-        hold_matrix(held, len(b), 4, "the float32 factor of the kernel matrix")
+        reserve_square(held, len(b), 4, "the float32 factor of the kernel matrix")
         if dense is None:
             single = gram.dense(np.dtype(np.float32))
         else:
@@ -247,7 +260,7 @@ def _solve_double(
             done.take(columns, found, DOUBLE if system.convex else LDL, relative(found.residual, b[:, columns]))
             continue
         with ExitStack() as more:
-            hold_matrix(more, len(b), 24, "the eigenvectors of the singular kernel matrix")
+            reserve_square(more, len(b), 24, "the eigenvectors of the singular kernel matrix")
             with threads.blas_threads_for(len(b)):
                 values, vectors = decompositions.all_eigenpairs(np.array(store.restore(), order="C"))
             found, violation = _least_squares(values + shift, vectors.T, b[:, columns], system, shift)

@@ -9,9 +9,9 @@ import numpy as np
 from mercer._errors import NumericalError
 from mercer._types import Matrix, Vector
 from mercer.engine import threads
-from mercer.gram.hold import check_finite
+from mercer.gram.hold import check_finite, reserve_square
 from mercer.solvers.algebra.symmetric_store import SymmetricStore
-from mercer.solvers.linear.cholesky import factor_definite, hold_matrix
+from mercer.solvers.linear.cholesky import factor_definite
 from mercer.solvers.linear.linear_system import LinearSystem, ScaledGram
 from mercer.solvers.linear.low_rank import LowRankForm
 from mercer.solvers.linear.low_rank_solve import low_rank_form, regular_shift
@@ -74,7 +74,7 @@ def leave_one_out(system: LinearSystem, coefficients: Matrix, *, n_jobs: int | N
     with ExitStack() as held, threads.workers(n_jobs):
         form = low_rank_form(gram, held, n_jobs=n_jobs) if system.convex else None
         if form is None:
-            hold_matrix(held, n, 8, "the inverse of the kernel matrix in float64")
+            reserve_square(held, n, 8, "the inverse of the kernel matrix in float64")
         for shift, columns in system.groups():
             inverse = _by_factor(gram, shift, system.convex) if form is None else _by_form(gram, shift, form)
             if inverse is None:

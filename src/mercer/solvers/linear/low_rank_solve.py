@@ -9,6 +9,7 @@ import scipy.linalg
 
 from mercer._types import Matrix, Vector
 from mercer.engine import memory
+from mercer.gram.hold import capacity, fits
 from mercer.solvers.algebra.conjugate_gradients import Refined, refine
 from mercer.solvers.linear.linear_system import ScaledGram
 from mercer.solvers.linear.low_rank import LowRankForm, ShiftedLowRank, find_low_rank
@@ -33,8 +34,8 @@ def low_rank_form(
     n = gram.gram.shape[0]
     if n < _FROM:
         return None
-    most = min(int(share * n), memory.budget() // (8 * (_ARRAYS + 1) * n))
-    if 8 * n * n > memory.budget():
+    most = capacity(8 * (_ARRAYS + 1) * n, int(share * n))
+    if not fits(8 * n * n):
         most = min(most, _TRIED)
     if most < 1:
         return None

@@ -13,7 +13,7 @@ import scipy.linalg
 from mercer._errors import IndefiniteKernelError
 from mercer._types import Matrix, Vector
 from mercer.engine import memory, threads
-from mercer.gram.hold import check_finite
+from mercer.gram.hold import check_finite, fits, reserve_square
 from mercer.solvers.algebra.conjugate_gradients import lengths
 from mercer.solvers.algebra.symmetric_store import SymmetricStore
 from mercer.solvers.linear import cholesky
@@ -146,7 +146,7 @@ class PenaltyPath:
             low = low_rank_form(gram, held, _LOW_RANK, n_jobs)
             self._form: BandForm | LowRankForm
             self._Q: Matrix | None = None
-            self.single = low is None and single_for > 0 and 22 * n * n <= memory.budget()
+            self.single = low is None and single_for > 0 and fits(22 * n * n)
             if low is not None:
                 self._form, self._Q = low, low.Q
                 diagonal = gram.diagonal()
@@ -159,12 +159,12 @@ class PenaltyPath:
     def _reduce(self, gram: ScaledGram, held: ExitStack, single_for: float, *, whole_Q: bool) -> Vector:
         """Reduce the matrix to a band; its diagonal."""
         n = len(self._weights)
-        cholesky.hold_matrix(held, n, 14 if self.single else 12, "the kernel matrix in band form, in float64,")
+        reserve_square(held, n, 14 if self.single else 12, "the kernel matrix in band form, in float64,")
         matrix = gram.dense(np.dtype(np.float64))
         check_finite(matrix)
         diagonal: Vector = matrix.diagonal().copy()
-        if 8 * n * n <= memory.budget():
-            cholesky.hold_matrix(held, n, 8, "a copy of the kernel matrix")
+        if fits(8 * n * n):
+            reserve_square(held, n, 8, "a copy of the kernel matrix")
             self._whole = SymmetricStore(matrix.copy())
         if not self.single:
             self._form = reduce_to_band(matrix, n_jobs=self._n_jobs)

@@ -22,7 +22,6 @@ _CHUNK, _FEWER = 1024, 256
 _OPERATIONS = 2**29
 # The fewest, where the memory budget has no room for so many.
 _LEAST = 16
-_WHOLE_BYTES = 2**25
 
 
 def learn(
@@ -212,9 +211,3 @@ def _finish(problem: OnlineProblem, state: OnlineState, rates: Vector) -> None:
     if problem.budget is not None:
         factors = np.concatenate([state.shrinkage, 1.0 - problem.alpha * rates])
         state.shrinkage = factors[max(0, len(factors) - problem.budget) :]
-
-
-def whole_fits(gram: GramMatrix) -> bool:
-    """Whether a matrix is so small that several passes had better make it once."""
-    size = 8 * gram.shape[0] ** 2
-    return size <= min(_WHOLE_BYTES, memory.budget() // 2)

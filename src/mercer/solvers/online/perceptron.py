@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import ExitStack, contextmanager, nullcontext
 from math import isqrt
 
 import numpy as np
@@ -13,7 +13,7 @@ from mercer._types import Array, Integers
 from mercer.engine import memory, threads
 from mercer.engine.progress import Progress
 from mercer.engine.tiles import spans
-from mercer.gram.precomputed import PrecomputedGram
+from mercer.gram.hold import REMEDY, capacity, hold, is_small
 from mercer.gram.protocol import GramMatrix
 from mercer.loops import perceptron as loops
 from mercer.solvers.online.look_ahead import LookAhead, entries
@@ -21,8 +21,6 @@ from mercer.solvers.online.problem import PerceptronProblem, PerceptronState, ch
 
 # Steps between two looks for Ctrl-C, and the least chunk with a budget, if it fits the memory, and if it does not.
 _STEPS, _CHUNK, _SMALLEST = 1024, 512, 16
-# A matrix up to this size is made as a whole, half of it by symmetry.
-_WHOLE_BYTES = 2**25
 
 
 def make_passes(
@@ -95,8 +93,7 @@ def make_passes(
 
 def _is_whole(gram: GramMatrix) -> bool:
     """Whether K is taken as one array."""
-    size = gram.shape[0] ** 2 * np.dtype(gram.dtype).itemsize
-    return isinstance(gram, PrecomputedGram) or size <= min(_WHOLE_BYTES, memory.budget() // 2)
+    return gram.stored_array() is not None or is_small(gram, gram.dtype)
 
 
 @contextmanager
@@ -106,19 +103,19 @@ def _opened(
     """A walk over all rows, with memory for their kernel values."""
     gram = problem.gram
     p, size = gram.shape[0], np.dtype(gram.dtype).itemsize
-    if isinstance(gram, PrecomputedGram) and gram.matrix.flags.forc:
-        # By rows or by columns is the same.
-        K = gram.matrix if gram.matrix.flags.c_contiguous else gram.matrix.T
-        yield _WholeWalk(problem, expansion, K)
-    elif problem.budget is not None or _is_whole(gram):
-        with memory.reserve(p * p * size, "the kernel matrix"):
-            # One object for both sides: half of a symmetric matrix is enough.
-            yield _WholeWalk(problem, expansion, gram.block(None, None, out=np.empty((p, p), dtype=gram.dtype)))
-    else:
-        held, between = entries(gram, memory.budget() // 4 // size)
-        with memory.reserve((held + between) * size, "a block of kernel rows"):
-            whole_rows, parts = np.empty(held, dtype=gram.dtype), np.empty(between, dtype=gram.dtype)
-            yield LookAhead(problem, expansion, whole_rows, parts, n_jobs)
+    with ExitStack() as stack:
+        if problem.budget is not None or _is_whole(gram):
+            given = gram.stored_array()
+            contiguous = given is not None and given.flags.forc
+            K = hold(gram, stack, {gram.dtype: 0}, copy=not contiguous, required=REMEDY).array
+            assert K is not None
+            # By rows or by columns is the same.
+            yield _WholeWalk(problem, expansion, K if K.flags.c_contiguous else K.T)
+            return
+        kept, between = entries(gram, capacity(size, p * p, parts=4))
+        stack.enter_context(memory.reserve((kept + between) * size, "a block of kernel rows"))
+        whole_rows, parts = np.empty(kept, dtype=gram.dtype), np.empty(between, dtype=gram.dtype)
+        yield LookAhead(problem, expansion, whole_rows, parts, n_jobs)
 
 
 def _by_chunks(problem: PerceptronProblem, expansion: PerceptronState, order: Integers, n_jobs: int | None) -> int:
@@ -152,8 +149,9 @@ def _by_chunks(problem: PerceptronProblem, expansion: PerceptronState, order: In
 def _rows_of_a_chunk(problem: PerceptronProblem) -> int:
     """As many as the budget of the expansion, or some, and fewer where K between them would not fit the memory."""
     assert problem.budget is not None
-    room = memory.budget() // 2 // np.dtype(problem.gram.dtype).itemsize
-    return max(_SMALLEST, min(max(_CHUNK, problem.budget), isqrt(room) - problem.budget))
+    most = max(_CHUNK, problem.budget)
+    room = capacity(np.dtype(problem.gram.dtype).itemsize, (most + problem.budget) ** 2, parts=2)
+    return max(_SMALLEST, isqrt(room) - problem.budget)
 
 
 class _WholeWalk:

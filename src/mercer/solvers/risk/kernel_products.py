@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from mercer._errors import NumericalError
 from mercer._types import Matrix, Positions
 from mercer.engine import memory, tiles
-from mercer.gram.hold import check_finite, hold_exact
+from mercer.gram.hold import REMEDY, check_finite, hold_exact
 from mercer.gram.protocol import GramMatrix
 from mercer.solvers.algebra.conjugate_gradients import Map, lengths, refine
 from mercer.solvers.algebra.symmetric_store import SymmetricStore
@@ -56,7 +56,8 @@ class KernelProducts:
         self.sentence = "evaluated by tiles, as method='newton-cg' does"
         if not lazy:
             # Beside it the system of a Newton step, and its factor in float32.
-            storage = hold_exact(gram, stack, beside=0 if lazy is False else 12 * n * n, required=lazy is False)
+            required = REMEDY if lazy is False else ""
+            storage = hold_exact(gram, stack, beside=0 if required else 12 * n * n, required=required)
             self.sentence = storage.sentence
             if storage.array is not None:
                 self.matrix, self._factor = np.asarray(storage.array, dtype=np.float64), storage.gram

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh
@@ -12,7 +12,7 @@ from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh
 from mercer._errors import NumericalError, ParameterError
 from mercer._types import Array, Vector
 from mercer.engine import decompositions, memory, threads
-from mercer.gram.hold import whole_matrix
+from mercer.gram.hold import hold
 from mercer.gram.protocol import GramMatrix
 from mercer.solvers.algebra.lanczos import RitzPairs, basis_columns, block_lanczos, subspace_iteration
 from mercer.solvers.solution import Certificate, Solution, Status
@@ -147,9 +147,11 @@ def solve(problem: Eigenproblem) -> Solution[Eigenpairs, EigenState]:
         # LAPACK reduces the matrix in its place; beside it are the vectors, or what looks for negative eigenvalues.
         columns = max(k + 8, 2 * basis_columns(n, 1)) if method == "dense" else 4 * basis_columns(n, k)
         held.enter_context(memory.reserve(8 * n * columns, f"the eigenvectors of {n} rows", _WAY_OUT))
-        if method == "dense" or 8 * n * n <= memory.budget():
-            held.enter_context(memory.reserve(8 * n * n, f"the kernel matrix of {n} rows", _WAY_OUT))
-            matrix = problem.of_array(whole_matrix(problem.gram, np.float64).astype(np.float64, copy=False))
+        # The matrix is changed in its place.
+        required = _WAY_OUT if method == "dense" else ""
+        storage = hold(problem.gram, held, {np.float64: 0}, copy=True, required=required)
+        if storage.array is not None:
+            matrix = problem.of_array(np.asarray(storage.array, dtype=np.float64))
         else:
             matrix = problem.of_products()
         _require_range(matrix, problem, method)
@@ -158,6 +160,7 @@ def solve(problem: Eigenproblem) -> Solution[Eigenpairs, EigenState]:
         raise NumericalError(f"an eigenvalue of the kernel matrix is not finite. {_SCALE}")
     value = _tidy(pairs, matrix.centring)
     certificate = _certify(pairs, matrix.centring, method, account.peak, time.perf_counter() - begun)
+    certificate = replace(certificate, storage=storage.sentence)
     return Solution(value, certificate.status, certificate, EigenState(method, matrix.centring))
 
 
