@@ -15,10 +15,9 @@ from sklearn.base import clone
 import mercer
 from mercer import KernelPerceptron
 from mercer._errors import DataError, IndefiniteKernelError, MemoryBudgetError, NumericalError, ParameterError
-from mercer.gram import Gram, operator
+from mercer.gram import Gram, hold, operator
 from mercer.kernels import RBF, Linear, Polynomial
 from mercer.solvers.online import look_ahead
-from mercer.solvers.online import perceptron as solver
 from mercer.solvers.online.problem import PerceptronProblem
 
 RNG = np.random.default_rng(7)
@@ -145,8 +144,8 @@ def by_hand(K: np.ndarray, signs: np.ndarray, orders: list, budget: int) -> tupl
 @pytest.mark.parametrize("budget", [1, 7, 40, 149, 400])
 def test_a_budget_gives_up_the_oldest_support_vector(budget, whole, monkeypatch):
     if not whole:
-        monkeypatch.setattr(solver, "_WHOLE_BYTES", 0)
-        monkeypatch.setattr(solver, "_CHUNK", 16)
+        monkeypatch.setattr(hold, "_SMALL", 0)
+        monkeypatch.setattr("mercer.solvers.online.perceptron._CHUNK", 16)
     model = KernelPerceptron(RBF(1.0), budget=budget, max_iter=6, random_state=3).fit(X, Y)
     signs = np.where(Y == "up", 1.0, -1.0)
     theta, mistakes = by_hand(RBF(1.0)(X) + 1.0, signs, orders_of(3, len(X), 6, True), budget)
@@ -170,7 +169,7 @@ def test_a_budget_gives_up_the_oldest_support_vector(budget, whole, monkeypatch)
 def test_rows_made_when_needed_give_the_same(expensive_columns, averaging, labels, monkeypatch):
     model = KernelPerceptron(averaging=averaging, max_iter=5, random_state=1)
     expected = clone(model).fit(X, labels)
-    monkeypatch.setattr(solver, "_WHOLE_BYTES", 0)
+    monkeypatch.setattr(hold, "_SMALL", 0)
     monkeypatch.setattr(operator, "_EXPENSIVE_COLUMNS", expensive_columns)
     monkeypatch.setattr(look_ahead, "_LEAST", 4)
     monkeypatch.setattr(look_ahead, "_FEWEST", 7)

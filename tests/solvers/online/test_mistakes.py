@@ -13,9 +13,8 @@ import mercer
 from mercer import KernelPerceptron
 from mercer._errors import MercerError, MercerWarning
 from mercer.engine import memory
-from mercer.gram import PrecomputedGram
+from mercer.gram import PrecomputedGram, hold
 from mercer.kernels import RBF, Kernel, Linear, NegativeDistance, Polynomial
-from mercer.solvers.online import perceptron as solver
 from mercer.solvers.online.mistakes import MistakeBound, bound_mistakes
 from mercer.solvers.online.problem import PerceptronProblem, PerceptronState
 
@@ -50,7 +49,7 @@ def test_mistakes_are_within_the_bound(
 ) -> None:
     if not whole:
         # Rows of the matrix are then made as they are needed.
-        monkeypatch.setattr(solver, "_WHOLE_BYTES", 0)
+        monkeypatch.setattr(hold, "_SMALL", 0)
     model = KernelPerceptron(kernel, margin=margin, fit_intercept=fit_intercept, max_iter=2000, random_state=0).fit(
         X, y
     )
@@ -97,7 +96,7 @@ def test_where_there_is_no_bound() -> None:
 
 
 def test_no_more_kernel_values_than_without_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(solver, "_WHOLE_BYTES", 0)
+    monkeypatch.setattr(hold, "_SMALL", 0)
     with memory.track() as account:
         model = KernelPerceptron(Polynomial(2), random_state=0).fit(X, SIGNS)
     assert model.certificate_.separated and account.peak < 8 * len(X) ** 2
