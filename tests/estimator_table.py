@@ -76,7 +76,9 @@ NEIGHBORS = [
     pytest.param(KernelNeighborsRegressor(weights="distance"), NUMBERS, id="KernelNeighborsRegressor"),
 ]
 
-every_learner = pytest.mark.parametrize(("model", "y"), [*CASES, *TRANSFORMERS, *CLUSTERERS, *NEIGHBORS])
+ALL = [*CASES, *TRANSFORMERS, *CLUSTERERS, *NEIGHBORS]
+
+every_learner = pytest.mark.parametrize(("model", "y"), ALL)
 every_worker = pytest.mark.parametrize(("model", "y"), [*CASES, *TRANSFORMERS, *CLUSTERERS])
 every_estimator = pytest.mark.parametrize(("model", "y"), [*CASES, *CLUSTERERS, *NEIGHBORS])
 every_solver = pytest.mark.parametrize(("model", "y"), CASES)

@@ -45,15 +45,7 @@ def _table(model: Any, y: Any) -> Callable[[], Any]:
     return lambda: clone(model).fit(estimator_table.X[:40], y[:40])
 
 
-CASES: dict[str, Case] = {
-    str(p.id): (_table(*p.values), estimator_table.X[40:46])
-    for p in [
-        *estimator_table.CASES,
-        *estimator_table.TRANSFORMERS,
-        *estimator_table.CLUSTERERS,
-        *estimator_table.NEIGHBORS,
-    ]
-}
+CASES: dict[str, Case] = {str(p.id): (_table(*p.values), estimator_table.X[40:46]) for p in estimator_table.ALL}
 CASES |= {
     "SVC, three classes": (lambda: mercer.SVC().fit(X, THREE), NEW),
     "SVC, three classes, ovo": (lambda: mercer.SVC(decision_function_shape="ovo").fit(X, THREE), NEW),

@@ -98,8 +98,10 @@ def unlike(found: dict[str, Any], honest: dict[str, Any]) -> bool:
 
 
 def not_finite(found: dict[str, Any], but: set[str]) -> str | None:
-    """The first method that answers with NaN or infinity where the honest model does not."""
+    """The first method that answers with NaN or infinity where the honest model does not; log 0 is minus infinity."""
     for name, answer in found.items():
+        if name == "predict_log_proba":
+            answer = np.exp(answer)
         for part in parts(answer):
             if part.dtype.kind == "f" and name not in but and not np.isfinite(part).all():
                 return name

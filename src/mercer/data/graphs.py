@@ -44,7 +44,7 @@ a tuple (edges, labels, edge_labels, attributes), but is 3.5.
 
     kind = "graphs"
 
-    def __init__(self, arrays: Any) -> None:
+    def __init__(self, arrays: GraphArrays | Iterable[Graph]) -> None:
         super().__init__(arrays.split() if isinstance(arrays, GraphArrays) else arrays)
 
     @staticmethod

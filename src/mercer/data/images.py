@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Self
@@ -39,7 +40,7 @@ numbers, but is of shape (3,).
 
     kind = "images"
 
-    def __init__(self, arrays: Any) -> None:
+    def __init__(self, arrays: Pixels | Iterable[Any]) -> None:
         super().__init__(arrays.split() if isinstance(arrays, Pixels) else arrays)
 
     @staticmethod

@@ -152,26 +152,16 @@ class Numbers:
 
 @dataclass(frozen=True)
 class Arrays:
-    """An array of anything of a shape."""
+    """An array of a shape, or of any shape; of some ``kinds`` of elements, in NumPy's letters, if these are given."""
 
-    shape: Shape
-
-    def check(self, value: Any, what: str, context: Context) -> None:
-        if not isinstance(value, np.ndarray):
-            _wrong(what, value, "an array")
-        context.shape(what, self.shape, value.shape)
-
-
-@dataclass(frozen=True)
-class Flags:
-    """An array of truth values."""
-
-    shape: Shape
+    shape: Shape | None = None
+    kinds: str | None = None
 
     def check(self, value: Any, what: str, context: Context) -> None:
-        if not isinstance(value, np.ndarray) or value.dtype != np.bool_:
-            _wrong(what, value, "an array of truth values")
-        context.shape(what, self.shape, value.shape)
+        if not isinstance(value, np.ndarray) or (self.kinds is not None and value.dtype.kind not in self.kinds):
+            _wrong(what, value, f"an array{'' if self.kinds is None else f' of the kind {self.kinds!r}'}")
+        if self.shape is not None:
+            context.shape(what, self.shape, value.shape)
 
 
 @dataclass(frozen=True)
@@ -259,11 +249,11 @@ class Number:
 
 @dataclass(frozen=True)
 class Count:
-    """A whole number; with a name it is that size; ``most`` may be the name of another size."""
+    """A whole number of 64 bits; with a name it is that size; ``most`` may be the name of another size."""
 
     size: str | None = None
     least: int | None = 0
-    most: int | str | None = None
+    most: int | str = 2**63 - 1
 
     def check(self, value: Any, what: str, context: Context) -> None:
         if not isinstance(value, Integral) or isinstance(value, bool):
@@ -363,10 +353,11 @@ class Each:
 
     inner: Statement
     size: str | None = None
+    kinds: tuple[type, ...] = (list, tuple)
 
     def check(self, value: Any, what: str, context: Context) -> None:
-        if not isinstance(value, (list, tuple)):
-            _wrong(what, value, "a list")
+        if not issubclass(type(value), self.kinds):
+            _wrong(what, value, "a tuple" if self.kinds == (tuple,) else "a list")
         if self.size is not None:
             context.agree(what, self.size, len(value))
         for number, item in enumerate(value):

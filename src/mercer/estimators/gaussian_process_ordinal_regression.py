@@ -28,7 +28,7 @@ from mercer.estimators.shared.definiteness import PROCESS, counts_as_definite, j
 from mercer.estimators.shared.distinct import equal_rows
 from mercer.estimators.shared.parameters import require_choice, require_slope
 from mercer.estimators.shared.primal import without_noise
-from mercer.estimators.shared.statements import ASCENDING, FitRows, has_full_diagonal
+from mercer.estimators.shared.statements import ASCENDING, FitRows, has_full_diagonal, theta_fits
 from mercer.kernels import RBF, Kernel
 from mercer.kernels.inputs import Rows
 from mercer.kernels.parameters import Parameter
@@ -41,6 +41,11 @@ from mercer.solvers.solution import Certificate, Status
 
 # New rows that are predicted at a time.
 _TILE = 512
+
+
+def _free_beside_the_kernel(model: Any) -> int:
+    """The cut-points between the classes that have rows, and the slope where it is searched for."""
+    return int(model._ranks.max()) + isinstance(model.slope, str)
 
 
 class GaussianProcessOrdinalRegression(ClassifierMixin, OrdinalLikelihood):
@@ -171,7 +176,7 @@ class GaussianProcessOrdinalRegression(ClassifierMixin, OrdinalLikelihood):
         },
         parameters={"link": Word(tuple(LINKS)), "decision": Word(DECISIONS)},
         derived={"cuts": lambda k: k - 1},
-        rules=(ASCENDING, has_full_diagonal("_factor")),
+        rules=(ASCENDING, has_full_diagonal("_factor"), theta_fits(_free_beside_the_kernel)),
     )
 
     def __init__(

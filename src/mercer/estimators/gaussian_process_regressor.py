@@ -29,7 +29,7 @@ from mercer.estimators.gaussian.predictions import GaussianPredictions
 from mercer.estimators.shared.definiteness import judge_covariance
 from mercer.estimators.shared.left_out_baseline import has_large_offset, warn_if_left_out_is_worse
 from mercer.estimators.shared.parameters import require_choice
-from mercer.estimators.shared.statements import FitRows, LikeThe, has_full_diagonal
+from mercer.estimators.shared.statements import FitRows, LikeThe, has_full_diagonal, theta_fits
 from mercer.estimators.shared.targets import warn_of_constant
 from mercer.gram.hold import fits
 from mercer.kernels import RBF, Kernel
@@ -172,7 +172,7 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, GaussianPredict
             "certificate_": Is(Certificate),
         },
         parameters={"mean": Word(("zero", "constant", "linear"))},
-        rules=(has_full_diagonal("L_"), TARGETS_AND_TREND),
+        rules=(has_full_diagonal("L_"), TARGETS_AND_TREND, theta_fits(lambda m: m.noise_ is not None)),
     )
 
     def __init__(

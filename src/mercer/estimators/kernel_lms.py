@@ -157,7 +157,7 @@ class KernelLMS(MultiOutputMixin, RegressorMixin, TargetWeights):
             "best_iter_": Count(),
             "certificate_": Is(Certificate),
         },
-        rules=(("there are more steps than losses", lambda m: m.best_iter_ <= m.n_iter_ < len(m.loss_history_)),),
+        rules=(("there are more steps than losses", lambda m: m.best_iter_ <= m.n_iter_ == len(m.loss_history_) - 1),),
     )
 
     def __init__(

@@ -170,7 +170,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, FeatureSpaceV
     _fitted = Fitted(
         {
             "X_fit_": FitRows("n"),
-            "gamma_": Either(Maybe(Number()), Word()),
+            "gamma_": Either(Maybe(Number()), Word(("scale", "auto"))),
             "eigenvalues_": Floats("m", least=0),
             "eigenvectors_": Floats("n, m"),
             "negative_eigenvalues_": Floats("negative", most=0),

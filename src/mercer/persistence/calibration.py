@@ -20,8 +20,6 @@ _CLASSES = {name: getattr(calibration, name) for name in _HIDDEN if hasattr(cali
 _ONE: type = getattr(calibration, "_CalibratedClassifier", type(None))
 _METHODS = {"sigmoid": "_SigmoidCalibration", "isotonic": "IsotonicRegression", "temperature": "_TemperatureScaling"}
 
-ESTIMATORS: tuple[type, ...] = (CalibratedClassifierCV, IsotonicRegression, *_CLASSES.values())
-RECORDS: tuple[type, ...] = tuple(part for part in (_ONE,) if part is not type(None))
 DERIVED: Mapping[type, str] = {IsotonicRegression: "f_"}
 """Attributes that follow from others and are functions: they are not written, but made again."""
 

@@ -144,7 +144,10 @@ class Decoder:
         pairs = node["items"]
         if not isinstance(pairs, list) or not all(isinstance(p, list) and len(p) == 2 for p in pairs):
             malformed("the items of a dict are not pairs")
-        return {self._child(key): self._child(value) for key, value in pairs}
+        items = {self._child(key): self._child(value) for key, value in pairs}
+        if len(items) < len(pairs):
+            malformed("a key of a dict is there twice")
+        return items
 
     def _slice(self, node: Mapping[str, Any]) -> slice:
         parts = self._children(node["items"])

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 from sklearn.compose import ColumnTransformer
+from sklearn.gaussian_process import kernels as sklearn_kernels
 from sklearn.impute import MissingIndicator, SimpleImputer
 from sklearn.pipeline import FeatureUnion, Pipeline
 from sklearn.preprocessing import (
@@ -40,6 +41,10 @@ from mercer.data.statements import (
 )
 from mercer.persistence.calibration import STATED as CALIBRATION
 
+_KERNELS = (
+    "ConstantKernel", "WhiteKernel", "RBF", "Matern", "RationalQuadratic", "ExpSineSquared", "DotProduct",
+    "PairwiseKernel", "Sum", "Product", "Exponentiation",
+)  # fmt: skip
 _TINY = float(np.finfo(np.float32).tiny)
 _COUNTED: dict[str, Statement] = {"n_features_in_": Count("d")}
 _NAMED: dict[str, Statement] = {"feature_names_in_": Labels("d", texts=True)}
@@ -116,7 +121,7 @@ def _numbers(least: float | None = None) -> Statement:
     return Floats("d", least=least, types=_TYPES)
 
 
-_STATED: Mapping[type, Fitted] = {
+STATED: Mapping[type, Fitted] = {
     **CALIBRATION,
     StandardScaler: _scaler(
         mean_=Maybe(_numbers()), var_=Maybe(_numbers(0.0)), scale_=Maybe(_numbers(_TINY)),
@@ -146,9 +151,12 @@ _STATED: Mapping[type, Fitted] = {
         parameters={"steps": Is(list)}, rules=(("a step cannot take what the one before makes", _chains),)
     ),
     FeatureUnion: Fitted(parameters={"transformer_list": Is(list)}, rules=(("its parts are not named", _joins),)),
+    # They learn nothing.
+    **{getattr(sklearn_kernels, name): Fitted() for name in _KERNELS},
 }  # fmt: skip
+"""The classes of scikit-learn that a model file may hold, and what is stated of them."""
 
 
 def stated_elsewhere(cls: type) -> Statements | None:
     """What is stated of a class of another package."""
-    return combined([_STATED[cls]]) if cls in _STATED else None
+    return combined([STATED[cls]]) if cls in STATED else None

@@ -11,15 +11,14 @@ import importlib
 import inspect
 import pkgutil
 import re
-import sys
-import types
-import typing
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from enum import Enum
+from typing import Any, get_args
 
 import numpy as np
 from sklearn.base import BaseEstimator
+from sklearn.gaussian_process.kernels import Kernel as SklearnKernel
 
 import mercer.data
 import mercer.estimators
@@ -27,15 +26,19 @@ import mercer.kernels
 import mercer.losses
 import mercer.maps
 import mercer.priors
+from mercer._errors import DataError
 from mercer._registered import CLASSES
+from mercer.data.annotations import annotated, field_hints
 from mercer.data.columns import MixedRows
+from mercer.data.fitted import statements
+from mercer.data.graph import Graph
 from mercer.data.objects import Objects
+from mercer.data.statements import Context
 from mercer.estimators.shared.primal import Fallback
 from mercer.kernels.base import Expression
 from mercer.losses import Loss, Penalty
-from mercer.persistence import calibration
 from mercer.persistence.container import malformed
-from mercer.solvers.solution import Status
+from mercer.persistence.foreign import STATED
 
 DEEPEST = 100
 """How deep objects may be nested: far more than any model needs, far less than the stack holds."""
@@ -87,36 +90,10 @@ _NUMBERS = (
 NUMBERS = Names.of(_NUMBERS)
 TYPES = Names.of((*_NUMBERS, np.object_, bool, int, float, str, object))
 
-# Classes beside those below a base of Mercer's, by their modules.
-_RECORDS = {
-    "mercer.data.graph": ("Graph",),
-    "mercer.data.graphs": ("GraphArrays",),
-    "mercer.data.images": ("Pixels",),
-    "mercer.data.schema": ("Schema",),
-    "mercer.kernels.modifiers": ("FrozenArray",),
-    "mercer.kernels.string.bag_of_words": ("WordWeights",),
-    "mercer.solvers.gaussian.linear_model": ("DesignSpectrum",),
-    "mercer.solvers.gaussian.search": ("Search", "Trial"),
-    "mercer.solvers.gaussian.trend": ("TrendFit",),
-    "mercer.solvers.linear.penalty_curves": ("PenaltyCurves",),
-    "mercer.solvers.online.mistakes": ("MistakeBound",),
-    "mercer.solvers.solution": ("Certificate",),
-    "mercer.solvers.svm.pair_answers": ("Certificates",),
-}
-_ESTIMATORS = {
-    "mercer.data.encoding": ("TableEncoder",),
-    "sklearn.compose": ("ColumnTransformer",),
-    "sklearn.gaussian_process.kernels": (
-        "ConstantKernel", "WhiteKernel", "RBF", "Matern", "RationalQuadratic", "ExpSineSquared", "DotProduct",
-        "PairwiseKernel", "Sum", "Product", "Exponentiation",
-    ),
-    "sklearn.impute": ("MissingIndicator", "SimpleImputer"),
-    "sklearn.pipeline": ("FeatureUnion", "Pipeline"),
-    "sklearn.preprocessing": (
-        "FunctionTransformer", "LabelEncoder", "MaxAbsScaler", "MinMaxScaler", "Normalizer", "OneHotEncoder",
-        "OrdinalEncoder", "RobustScaler", "StandardScaler",
-    ),
-}  # fmt: skip
+# What a file may hold beside what others of its objects are made of.
+_BASES = (Expression, Loss, Penalty, mercer.priors.Prior, Objects, BaseEstimator)
+_HOMES = (mercer.kernels, mercer.losses, mercer.priors, mercer.data, mercer.maps, mercer.estimators)
+_VALUES = (Graph, MixedRows)
 
 
 def registry() -> Registry:
@@ -128,70 +105,70 @@ def registry() -> Registry:
 @functools.cache
 def _import_all() -> None:
     """Classes are found by what is below their base, so every module of these packages must have run."""
-    for package in (mercer.data, mercer.kernels, mercer.maps, mercer.estimators):
-        for module in pkgutil.walk_packages(package.__path__, package.__name__ + "."):
+    for package in _HOMES:
+        for module in pkgutil.walk_packages(getattr(package, "__path__", ()), package.__name__ + "."):
             importlib.import_module(module.name)
-    for name in (*_RECORDS, *_ESTIMATORS):
-        importlib.import_module(name)
 
 
 def loaded_classes() -> Registry:
     """The part of :func:`registry` whose modules have run: all that an object can hold that exists."""
-    kernels = [c for c in _concrete(Expression, mercer.kernels.__name__) if dataclasses.is_dataclass(c)]
-    losses = [c for base in (Loss, Penalty) for c in _concrete(base, mercer.losses.__name__)]
-    rows = [*_concrete(Objects, mercer.data.__name__), MixedRows]
-    priors = _concrete(mercer.priors.Prior, mercer.priors.__name__)
-    estimators = [c for p in (mercer.maps, mercer.estimators) for c in _concrete(BaseEstimator, p.__name__)]
-    dataclass_losses = filter(dataclasses.is_dataclass, losses)
-    records = [*kernels, *dataclass_losses, *priors, *rows, *_loaded(_RECORDS), *calibration.RECORDS]
-    estimators += [*_loaded(_ESTIMATORS), *calibration.ESTIMATORS]
-    for cls in CLASSES.values():
-        (estimators if issubclass(cls, BaseEstimator) else records).append(cls)
-    return Registry(records=Names.of(records), estimators=Names.of(estimators), enums=Names.of([Status]))
+    found = dict.fromkeys([*STATED, *_VALUES, *CLASSES.values()])
+    found |= dict.fromkeys(cls for base in _BASES for cls in _below(base))
+    waiting = list(found)
+    while waiting:
+        parts = [part for part in _parts(waiting.pop()) if part not in found]
+        found |= dict.fromkeys(parts)
+        waiting += parts
+    kinds = ("records", "estimators", "enums")
+    return Registry(*(Names.of(cls for cls in found if _kind(cls) == kind) for kind in kinds))
 
 
-def _loaded(classes: Mapping[str, Sequence[str]]) -> Iterator[type]:
-    for module, names in classes.items():
-        if module in sys.modules:
-            yield from (getattr(sys.modules[module], name) for name in names)
+def _kind(cls: type) -> str:
+    if issubclass(cls, Enum):
+        return "enums"
+    return "estimators" if issubclass(cls, (BaseEstimator, SklearnKernel)) else "records"
 
 
-def _concrete(base: type, package: str) -> Iterator[type]:
-    """Every public, concrete class below ``base`` that is defined in ``package``."""
+def _below(base: type) -> Iterator[type]:
+    """Every public, concrete class of Mercer's below ``base``."""
     cls: type
     for cls in base.__subclasses__():
-        yield from _concrete(cls, package)
-        public = f"{cls.__module__}.".startswith(package + ".") and not cls.__name__.startswith("_")
-        if public and not inspect.isabstract(cls):
+        yield from _below(cls)
+        if _is_own(cls) and (dataclasses.is_dataclass(cls) or issubclass(cls, (Objects, BaseEstimator))):
             yield cls
+
+
+@functools.cache
+def _parts(cls: type) -> tuple[type, ...]:
+    """The classes of Mercer's that the statements and the annotations of one of its classes name."""
+    stated = statements(cls)
+    if not _is_own(cls):
+        return ()
+    named = [*_classes_in({} if stated is None else stated.entries)]
+    if _kind(cls) == "records":
+        named += _classes_in(field_hints(cls))
+    return tuple(filter(_is_own, named))
+
+
+def _classes_in(value: Any) -> Iterator[type]:
+    """The classes in statements and annotations, however deep."""
+    if isinstance(value, type):
+        yield value
+        return
+    inner = vars(value) if dataclasses.is_dataclass(value) else value
+    parts = inner.values() if isinstance(inner, Mapping) else inner if isinstance(inner, tuple) else get_args(inner)
+    for part in parts:
+        yield from _classes_in(part)
+
+
+def _is_own(cls: type) -> bool:
+    public = cls.__module__.startswith("mercer.") and not cls.__name__.startswith("_")
+    return public and not inspect.isabstract(cls)
 
 
 def record_fields(cls: type) -> list[str]:
     """Names of what the constructor of a record takes; the record keeps each under the same name."""
-    if dataclasses.is_dataclass(cls):
-        return [field.name for field in dataclasses.fields(cls) if field.init]
     return list(inspect.signature(cls).parameters)
-
-
-_COUNT = (int, np.integer)
-
-
-@functools.cache
-def _field_types(cls: type) -> dict[str, tuple[type, ...]]:
-    """Types of the fields of a record, where its annotations say them; NumPy's numbers count as numbers."""
-    hints = typing.get_type_hints(cls) if dataclasses.is_dataclass(cls) else {}
-    return {name: kinds for name, hint in hints.items() if (kinds := _plain_types(hint))}
-
-
-def _plain_types(hint: Any) -> tuple[type, ...]:
-    """The classes that an annotation allows; none if it does not come down to classes."""
-    if isinstance(hint, types.UnionType):
-        parts = [_plain_types(part) for part in typing.get_args(hint)]
-        return tuple(kind for part in parts for kind in part) if all(parts) else ()
-    kind = typing.get_origin(hint) or hint
-    if kind is Any or not isinstance(kind, type):
-        return ()
-    return {float: (float, int, np.floating, np.integer), int: _COUNT}.get(kind, (kind,))
 
 
 def check_field(cls: type, name: str, value: Any) -> None:
@@ -200,7 +177,11 @@ def check_field(cls: type, name: str, value: Any) -> None:
         malformed(f"{cls.__name__} has no field {name[:60]!r}")
     if isinstance(value, type):
         malformed(f"{cls.__name__}.{name} is a class, which could be called")
-    _check_type(cls, name, value, _field_types(cls).get(name))
+    try:
+        if name in annotated(cls):
+            annotated(cls)[name].check(value, f"{cls.__name__}.{name}", Context(None, {}, {}))
+    except DataError as error:
+        malformed(f"{cls.__name__}.{name} is of the type {type(value).__name__}: {error}")
 
 
 def check_attribute(cls: type, name: str) -> None:
@@ -213,9 +194,3 @@ def check_attribute(cls: type, name: str) -> None:
         return
     if callable(inherited) or hasattr(inherited, "__get__"):
         malformed(f"{cls.__name__} has an attribute {name!r} in the place of a method")
-
-
-def _check_type(cls: type, name: str, value: Any, allowed: tuple[type, ...] | None) -> None:
-    if allowed is not None and not isinstance(value, allowed):
-        wanted = " or ".join(kind.__name__ for kind in allowed)
-        malformed(f"{cls.__name__}.{name} is of the type {type(value).__name__}, and must be {wanted}")

@@ -5,7 +5,10 @@ from __future__ import annotations
 import math
 from dataclasses import asdict, dataclass, field
 from enum import Enum
-from typing import Any, Generic, TypeVar
+from typing import Any, ClassVar, Generic, TypeVar
+
+from mercer.data.fitted import Fitted
+from mercer.data.statements import Count, Number
 
 Value = TypeVar("Value")
 State = TypeVar("State")
@@ -122,6 +125,7 @@ class Certificate(_StatusByName):
     violations: dict[str, float] = field(default_factory=dict)
     convex: bool = True
     storage: str = ""
+    _fitted: ClassVar[Fitted] = Fitted({"iterations": Count(), "seconds": Number(least=0), "peak_bytes": Count()})
 
     @property
     def gap(self) -> float:

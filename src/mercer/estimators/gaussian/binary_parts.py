@@ -14,7 +14,7 @@ from mercer._types import Matrix, Vector
 from mercer.data.fitted import Fitted
 from mercer.data.statements import Count, Each, Either, Floats, Is, Labels, Maybe, Number, Whole, Word
 from mercer.estimators.gaussian.latent import LatentPredictions
-from mercer.estimators.shared.statements import FitRows, FittedKernel, outputs
+from mercer.estimators.shared.statements import FitRows, FittedKernel, outputs, theta_fits
 from mercer.kernels import Kernel
 from mercer.solvers.gaussian.search import Search
 from mercer.solvers.solution import Certificate
@@ -114,13 +114,13 @@ class BinaryParts(LatentPredictions):
         {
             "dual_coef_": Floats("outputs, n"),
             "_factor": Floats(_of_factor),
-            "_state": Floats("n, w"),
+            "_state": Either(Floats("n, outputs"), Floats(lambda k, n: (n, max(k, 2)))),
             "W_sr_": Floats(_of_classes),
             "pi_": Floats(_of_classes),
         },
         {"multi_class": Word(("multinomial", "one_vs_rest", "one_vs_one")), "approximation": Word(("laplace", "ep"))},
         {"outputs": outputs},
-        (ONE_OR_PARTS,),
+        (ONE_OR_PARTS, theta_fits(lambda _: 0)),
     )
 
     def predict_proba(self, X: Any, diagonal: Any = None) -> Matrix:

@@ -136,6 +136,19 @@ def has_full_diagonal(name: str) -> tuple[str, Callable[[Any], bool]]:
     return f"{name} has a zero on its diagonal", lambda model: bool((vars(model)[name].diagonal() > 0).all())
 
 
+def theta_fits(more: Callable[[Any], int]) -> tuple[str, Callable[[Any], bool]]:
+    """The rule that ``theta_`` is where the search ended, or as long as what is free: the kernel's numbers and more."""
+
+    def fits(model: Any) -> bool:
+        if model.search_ is not None:
+            return np.array_equal(model.theta_, model.search_.theta)
+        kernels = model.kernel_ if isinstance(model.kernel_, tuple) else (model.kernel_,)
+        own = sum(len(kernel.theta) for kernel in kernels if kernel is not None)
+        return len(model.theta_) == own + more(model)
+
+    return "theta_ is not that of the search and the kernel", fits
+
+
 def _given_columns(model: Any) -> bool:
     if model.kernel_ is not None:
         return True

@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +22,8 @@ from sklearn.utils import check_random_state
 
 from mercer._errors import IndefiniteKernelError, MercerWarning, NumericalError, ParameterError, warn_user
 from mercer._types import Vector
+from mercer.data.fitted import Fitted
+from mercer.data.statements import Count, Each, Number
 from mercer.engine import settings, threads
 from mercer.engine.progress import Progress
 from mercer.gram.hold import capacity
@@ -70,6 +72,9 @@ class Trial:
     evaluations: int
     failures: int
     ended: str
+    _fitted: ClassVar[Fitted] = Fitted(
+        {"start": Each(Number(), "p"), "theta": Each(Number(), "p"), "evaluations": Count(), "failures": Count()}
+    )
 
 
 @dataclass(frozen=True)
@@ -85,6 +90,9 @@ class Search:
     """
 
     trials: tuple[Trial, ...]
+    _fitted: ClassVar[Fitted] = Fitted(
+        rules=(("its ascents are not in one space", lambda s: len({len(trial.theta) for trial in s.trials}) == 1),)
+    )
 
     @property
     def best(self) -> Trial:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from mercer._types import Vector
+from mercer.data.fitted import Fitted
+from mercer.data.statements import Count, Number
 from mercer.solvers.online.problem import PerceptronProblem, PerceptronState
 
 # So many units in the last place of the longest row, for each update, are rounding of f.
@@ -50,6 +52,7 @@ class MistakeBound:
     radius: float
     mistakes: int
     bound: float
+    _fitted: ClassVar[Fitted] = Fitted({"radius": Number(least=0), "mistakes": Count()})
 
     @property
     def separated(self) -> bool:

@@ -1,0 +1,83 @@
+"""Statements of the fields of a record, read from its annotations."""
+
+from __future__ import annotations
+
+import inspect
+import types
+from collections.abc import Mapping
+from dataclasses import is_dataclass
+from functools import cache
+from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
+
+import numpy as np
+
+from mercer.data.statements import Arrays, Count, Each, Either, Flag, Is, Maybe, Number, Statement, Texts, Word
+
+
+@cache
+def annotated(cls: type) -> Mapping[str, Statement]:
+    """What the annotations of the parameters of ``cls`` state; without those that say nothing which can be checked.
+
+    Examples
+    --------
+    >>> from dataclasses import dataclass
+    >>> @dataclass
+    ... class Line:
+    ...     slope: float
+    ...     name: str | None
+    ...     owner: Any
+    >>> annotated(Line)
+    {'slope': Number(least=None, most=None, finite=False), 'name': Maybe(inner=Word(among=()))}
+    """
+    stated = {name: statement_of(hint) for name, hint in field_hints(cls).items()}
+    return {name: statement for name, statement in stated.items() if statement is not None}
+
+
+@cache
+def field_hints(cls: type) -> Mapping[str, Any]:
+    """The annotations of what the constructor of a record takes; the record keeps each under the same name."""
+    hints = get_type_hints(cls if is_dataclass(cls) else vars(cls).get("__init__", cls))
+    return {name: hints.get(name, Any) for name in inspect.signature(cls).parameters}
+
+
+def statement_of(hint: Any) -> Statement | None:
+    """What an annotation states of a value; None if it allows anything, or more than the vocabulary can say."""
+    plain: dict[Any, Statement] = {
+        bool: Flag(),
+        int: Count(least=None),
+        float: Number(finite=False),
+        str: Word(),
+        np.ndarray: Arrays(),
+    }
+    if hint in plain:
+        return plain[hint]
+    kind, arguments = get_origin(hint), get_args(hint)
+    if kind is Literal:
+        return Word(arguments)
+    if kind is np.ndarray:
+        (element,) = get_args(arguments[1])
+        return Arrays(kinds=np.dtype(element).kind if isinstance(element, type) else None)
+    if kind in (Union, types.UnionType):
+        return _one_of(arguments)
+    if kind in (tuple, list, dict):
+        return _items(kind, arguments)
+    return Is(hint) if isinstance(hint, type) and hint is not Any else None
+
+
+def _one_of(hints: tuple[Any, ...]) -> Statement | None:
+    choices = [statement_of(hint) for hint in hints if hint is not type(None)]
+    known = [choice for choice in choices if choice is not None]
+    if len(known) < len(choices):
+        return None
+    whole = known[0] if len(known) == 1 else Either(*known)
+    return Maybe(whole) if type(None) in hints else whole
+
+
+def _items(kind: Any, arguments: tuple[Any, ...]) -> Statement:
+    """What is stated of a container: of its items where all are of one type, and text the keys."""
+    inner = statement_of(arguments[-1 if kind is dict else 0])
+    if inner is not None and kind is dict and arguments[0] is str:
+        return Texts(inner)
+    if inner is not None and (kind is list or arguments[-1] is Ellipsis):
+        return Each(inner, kinds=(kind,))
+    return Is(kind)

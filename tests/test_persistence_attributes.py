@@ -1,0 +1,142 @@
+"""Every stored attribute of every estimator with another type, shape, length or value: refused, or without effect."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+from sklearn.base import BaseEstimator
+
+from estimator_table import ALL
+from fuzz.model_cases import CASES as MORE
+from fuzz.model_worker import answers, parts
+from mercer import __version__
+from mercer._errors import ModelFileError
+from mercer.persistence.decode import Decoder
+from mercer.persistence.encode import Encoder
+from mercer.persistence.registry import registry
+
+KNOWN = registry()
+# One case of each class; the first of the shared table.
+FIRST = {type(case.values[0]).__name__: str(case.id) for case in reversed(ALL)}
+NOT_NUMBERS = {"text": "forged", "flag": True, "none": None}
+VALUES = {"negative": -5, "zero": 0, "huge": 10**30, "huge float": 1e300}
+# Of any length: names of conditions, of tuned parameters, ascents of a search, steps of a descent, and where the next
+# fit begins, whose width depends on the approximation of that one.
+ANY_LENGTH = {"violations", "tuning", "trials", "inertia_history_", "_state"}
+# Numbers that another model could have as well; their types and signs are checked.
+ANY_VALUE = {"length_scale", "factor", "slope_", "thresholds_"}
+
+
+class Unshared(Encoder):
+    """Writes what is shared as often as it occurs, so that one attribute can be changed alone."""
+
+    def child(self, value: Any, path: str, depth: int = 0) -> Any:
+        self._rows.clear()
+        return super().child(value, path, depth)
+
+
+Change = tuple[str, str, bool, dict[int, Any], dict[str, np.ndarray]]
+
+
+def changes(encoder: Unshared) -> Iterator[Change]:
+    """Class and attribute, what is changed, whether the form is and not just a value, other rows, other arrays."""
+    for row, node in enumerate(encoder.nodes):
+        for name, value in node["fields"].items() if "fields" in node else ():
+            where = f"{node['class']}.{name}"
+            for what, other in {**NOT_NUMBERS, **VALUES}.items():
+                if type(other) is not type(value) or other != value:
+                    form = what in ("text", "flag") and type(other) is not type(value)
+                    yield where, what, form, {row: {**node, "fields": {**node["fields"], name: other}}}, {}
+            if isinstance(value, list):
+                yield from changes_inside(encoder, where, value[0])
+
+
+def changes_inside(encoder: Unshared, where: str, row: int) -> Iterator[Change]:
+    node = encoder.nodes[row]
+    if node["kind"] == "float":
+        yield where, "nan", False, {row: {**node, "value": "nan"}}, {}
+    if node["kind"] in ("list", "tuple", "dict") and node["items"]:
+        for what, items in {"fewer": node["items"][:-1], "more": node["items"] + node["items"][:1]}.items():
+            yield where, what, True, {row: {**node, "items": items}}, {}
+    if node["kind"] != "array":
+        return
+    array = encoder.arrays[node["data"]]
+    array = array.T if node["order"] == "F" else array
+    for what, form, other in other_arrays(array):
+        yield where, what, form, {row: {**node, "order": "C"}}, {node["data"]: other}
+
+
+def other_arrays(array: np.ndarray) -> Iterator[tuple[str, bool, np.ndarray]]:
+    yield "type", True, array.astype(np.int64) if array.dtype.kind == "f" else np.zeros(array.shape)
+    yield "one more axis", True, array[None]
+    if array.ndim > 1:
+        yield "one axis", True, array.ravel()
+    for axis in range(array.ndim if array.size else 0):
+        yield f"shorter along {axis}", True, np.delete(array, -1, axis)
+        yield f"longer along {axis}", True, np.concatenate([array, np.take(array, [-1], axis)], axis)
+    if array.dtype.kind == "f" and array.size:
+        for value in (np.nan, np.inf):
+            other = array.copy()
+            other.flat[0] = value
+            yield str(value), False, other
+
+
+def bits(found: dict[str, Any]) -> dict[str, Any]:
+    return {name: [(part.shape, part.tobytes()) for part in parts(answer)] for name, answer in found.items()}
+
+
+def parameters(cls: str) -> list[str]:
+    known = KNOWN.estimators.classes
+    return known[cls]._get_param_names() if cls in known and issubclass(known[cls], BaseEstimator) else []
+
+
+def outcome(encoder: Unshared, root: Any, change: Change, expected: dict[str, Any], rows: Any) -> str:
+    _, _, _, nodes, arrays = change
+    table = {"root": root, "nodes": [nodes.get(row, node) for row, node in enumerate(encoder.nodes)]}
+    try:
+        model = Decoder({**encoder.arrays, **arrays}, __version__, KNOWN).decode(table)
+    except ModelFileError:
+        return "refused"
+    return "same" if bits(answers(model, rows)) == expected else "other"
+
+
+def accepted(name: str) -> list[str]:
+    """What is neither refused nor without effect."""
+    make, rows = MORE[name]
+    with warnings.catch_warnings(), np.errstate(all="ignore"):
+        warnings.simplefilter("ignore")
+        model = make()
+        encoder = Unshared()
+        try:
+            root = encoder.child(model, name)
+        except ModelFileError:
+            return []
+        expected = bits(answers(model, rows))
+        assert outcome(encoder, root, ("", "", False, {}, {}), expected, rows) == "same"
+        odd = []
+        for change in changes(encoder):
+            where, what, form, *_ = change
+            cls, _, attribute = where.rpartition(".")
+            # What the constructor takes may be set by users at any time; a fit checks it.
+            if attribute in parameters(cls):
+                continue
+            found = outcome(encoder, root, change, expected, rows)
+            free = ANY_LENGTH if form else ANY_VALUE
+            if attribute not in free and (found == "other" or (form and found == "same")):
+                odd.append(f"{where}: {what}")
+        return odd
+
+
+@pytest.mark.parametrize("name", FIRST.values(), ids=FIRST)
+def test_every_stored_attribute_is_checked(name: str) -> None:
+    assert accepted(name) == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", [name for name in MORE if name not in FIRST.values()])
+def test_every_stored_attribute_of_more_models(name: str) -> None:
+    assert accepted(name) == []
