@@ -27,7 +27,6 @@ from mercer.estimators.ordinal.ordered import DECISIONS, averaged_probabilities,
 from mercer.estimators.shared.definiteness import PROCESS, counts_as_definite, judge_covariance
 from mercer.estimators.shared.distinct import equal_rows
 from mercer.estimators.shared.parameters import require_choice, require_slope
-from mercer.estimators.shared.primal import without_noise
 from mercer.estimators.shared.statements import ASCENDING, FitRows, has_full_diagonal, theta_fits
 from mercer.kernels import RBF, Kernel
 from mercer.kernels.inputs import Rows
@@ -280,9 +279,6 @@ class GaussianProcessOrdinalRegression(ClassifierMixin, OrdinalLikelihood):
             )
         return self
 
-    def _function_kernel(self) -> Kernel | None:
-        return without_noise(self.kernel_)
-
     def latent(self, X: Any, return_std: bool = False) -> Any:
         """Return the mean of f at each row, and its standard deviation.
 
@@ -304,13 +300,11 @@ class GaussianProcessOrdinalRegression(ClassifierMixin, OrdinalLikelihood):
         ParameterError
             If deviations are requested and the kernel is precomputed.
         """
-        check_is_fitted(self)
-        X = self._check_X(X, reset=False)
+        X = self._new_rows(X)
         if return_std:
             mean, variance = self._moments(X)
             return mean, np.sqrt(variance)
-        gram: Any = self._gram(X, X if self.kernel_ is None else self.X_fit_)
-        return np.asarray(gram @ self.dual_coef_, dtype=np.float64)
+        return self._expansion.values(X)[:, 0]
 
     def predict_proba(self, X: Any) -> Vector:
         """Return the probabilities of the classes, averaged over the posterior of f.
@@ -329,8 +323,7 @@ class GaussianProcessOrdinalRegression(ClassifierMixin, OrdinalLikelihood):
         ParameterError
             If the kernel is precomputed.
         """
-        check_is_fitted(self)
-        X = self._check_X(X, reset=False)
+        X = self._new_rows(X)
         mean, variance = self._moments(X)
         a = self.slope_
         return averaged_probabilities(LINKS[self.link], a * mean, a * a * variance, a * self.thresholds_)

@@ -24,16 +24,17 @@ from mercer.estimators.distances.clusters import (
     rows_of,
     start_of,
 )
+from mercer.estimators.shared.base import KernelEstimator
+from mercer.estimators.shared.expansion import KernelExpansion, feature_map_of, unless_stored
 from mercer.estimators.shared.layout import read_only
 from mercer.estimators.shared.parameters import require_choice, require_number, require_seed
-from mercer.estimators.shared.primal import FeatureSpaceVectors, unless_stored
 from mercer.estimators.shared.weights import check_sample_weight, fit_weighted_kernel
-from mercer.gram import Gram, PrecomputedGram
+from mercer.gram import Gram
 from mercer.solvers.clustering.kmeans import Clustering, Partition, solve
 from mercer.solvers.solution import Solution
 
 
-class KernelKMeans(ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin, FeatureSpaceVectors):
+class KernelKMeans(ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin, KernelEstimator):
     r"""Clusters of rows that are close to their mean in the feature space of a kernel.
 
     .. math:: \min_\ell \sum_i w_i \|\phi(x_i) - m_{\ell_i}\|^2, \qquad
@@ -153,6 +154,8 @@ class KernelKMeans(ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMix
     """
 
     _fitted = CLUSTERS
+
+    feature_map_ = property(feature_map_of)
 
     def __init__(
         self,
@@ -322,8 +325,7 @@ class KernelKMeans(ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMix
         X : array-like or sparse matrix of shape (m, n_features)
             For ``kernel="precomputed"``, kernel values of new and training rows, shape (m, n_samples).
         """
-        check_is_fitted(self)
-        X = self._check_X(X, reset=False)
+        X = self._new_rows(X)
         result: NDArray[np.int32] = (self._squares - 2 * self._inner(X)).argmin(axis=1).astype(np.int32)
         return result
 
@@ -338,8 +340,7 @@ class KernelKMeans(ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMix
             For ``kernel="precomputed"``: ``k(x, x)`` of the new rows, which the matrix does not hold. It may be left
             out if it is the same number for all training rows, which is then taken for the new ones.
         """
-        check_is_fitted(self)
-        X = self._check_X(X, reset=False)
+        X = self._new_rows(X)
         return np.sqrt(self._squared(X, diagonal)).astype(X.dtype, copy=False)
 
     def score(self, X: Any, y: Any = None, sample_weight: Any = None, *, diagonal: Any = None) -> float:
@@ -359,8 +360,7 @@ class KernelKMeans(ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMix
         -------
         float
         """
-        check_is_fitted(self)
-        X = self._check_X(X, reset=False)
+        X = self._new_rows(X)
         return -float(check_sample_weight(sample_weight, X) @ self._squared(X, diagonal).min(axis=1))
 
     def fit_predict(self, X: Any, y: Any = None, sample_weight: Any = None) -> NDArray[np.int32]:
@@ -417,15 +417,18 @@ class KernelKMeans(ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMix
     @unless_stored
     def cluster_centers_(self) -> Vector:
         """The means in the features of ``feature_map_``, for kernels that have one."""
-        return read_only(self._coefficients())
+        check_is_fitted(self)
+        return read_only(self._expansion.coefficients())
 
-    def _expansion_rows(self) -> Any:
+    @property
+    def _expansion(self) -> KernelExpansion:
         if "cluster_centers_" in vars(self):
             raise AttributeError("the means are no sums of rows but points, in cluster_centers_.")
-        return np.empty((0, 0)) if self.kernel_ is None else self.X_fit_[self._first]
-
-    def _expansion_weights(self) -> Vector:
-        return self._coefficients_of(self._member[self._first], self._merged).T
+        if self.kernel_ is None:
+            return KernelExpansion(None, np.empty((0, 0)), self.dual_coef_.T)
+        # Equal rows are one row, with the sum of their shares.
+        shares = self._coefficients_of(self._member[self._first], self._merged)
+        return KernelExpansion(self.kernel_, self.X_fit_[self._first], shares.T, n_jobs=self.n_jobs)
 
     @property
     def _n_features_out(self) -> int:
@@ -436,11 +439,7 @@ class KernelKMeans(ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMix
         """Inner products of rows and means."""
         if "cluster_centers_" in vars(self):
             return inner_of(self, X)
-        if self.kernel_ is None:
-            return np.asarray(PrecomputedGram(X, symmetric=False) @ self.dual_coef_, dtype=np.float64)
-        # Equal rows are one row, with the sum of their shares.
-        gram = Gram(self.kernel_, X, self.X_fit_[self._first], dtype=np.float64, n_jobs=self.n_jobs)
-        return np.asarray(gram @ self._coefficients_of(self._member[self._first], self._merged), dtype=np.float64)
+        return self._expansion.values(X, np.float64)
 
     def _coefficients_of(self, member: NDArray[np.integer], share: Vector) -> Vector:
         """Shares of rows in the means, (m, k), from the cluster that each row is a part of and its share there."""

@@ -10,16 +10,16 @@ from numpy.typing import NDArray
 from sklearn.base import MultiOutputMixin, RegressorMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import check_is_fitted
 
 from mercer._errors import DataError, ParameterError, warn_user
 from mercer._types import Positions
 from mercer.data.fitted import Fitted
 from mercer.data.statements import Count, Either, Floats, Is, Maybe, Number
+from mercer.estimators.shared.base import KernelEstimator
 from mercer.estimators.shared.baseline import no_offset_remedy, warn_if_worse_than_mean
+from mercer.estimators.shared.expansion import KernelExpansion, coef_of, feature_map_of, norm_of
 from mercer.estimators.shared.left_out_baseline import has_large_offset, warn_if_held_out_is_worse
 from mercer.estimators.shared.parameters import require_choice, require_number, require_seed
-from mercer.estimators.shared.primal import TargetWeights
 from mercer.estimators.shared.statements import FitRows
 from mercer.estimators.shared.targets import warn_of_constant
 from mercer.estimators.shared.weights import check_sample_weight, fit_weighted_kernel
@@ -27,7 +27,7 @@ from mercer.solvers.risk.gradient_descent import HeldOut, LeastSquares, descend
 from mercer.solvers.solution import Certificate, Status
 
 
-class KernelLMS(MultiOutputMixin, RegressorMixin, TargetWeights):
+class KernelLMS(MultiOutputMixin, RegressorMixin, KernelEstimator):
     r"""Least mean squares by batch gradient descent, on the coefficients of the rows instead of theta.
 
     .. math:: \beta_i \leftarrow \beta_i + \eta\, w_i \Bigl(y_i - \sum_j \beta_j k(x_j, x_i)\Bigr)
@@ -160,6 +160,10 @@ class KernelLMS(MultiOutputMixin, RegressorMixin, TargetWeights):
         rules=(("there are more steps than losses", lambda m: m.best_iter_ <= m.n_iter_ == len(m.loss_history_) - 1),),
     )
 
+    feature_map_ = property(feature_map_of)
+    coef_ = property(coef_of)
+    norm_ = property(norm_of)
+
     def __init__(
         self,
         kernel: Any = "rbf",
@@ -277,10 +281,8 @@ class KernelLMS(MultiOutputMixin, RegressorMixin, TargetWeights):
         ndarray of shape (m,) or (m, n_targets)
             In the precision of X.
         """
-        check_is_fitted(self)
-        X = self._check_X(X, reset=False)
-        gram: Any = self._gram(X, X if self.kernel_ is None else self.X_fit_)
-        values: NDArray[np.floating] = gram @ self.dual_coef_
+        X = self._new_rows(X)
+        values = self._expansion.values(X).reshape(-1, *self.dual_coef_.shape[1:])
         return values.astype(X.dtype, copy=False)
 
     def _fit_part(self, problem: LeastSquares, kept: Positions) -> NDArray[np.float64]:
@@ -293,8 +295,10 @@ class KernelLMS(MultiOutputMixin, RegressorMixin, TargetWeights):
         ).value
         return coefficients
 
-    def _expansion_rows(self) -> Any:
-        return self.X_fit_
+    @property
+    def _expansion(self) -> KernelExpansion:
+        coefficients = self.dual_coef_.reshape(len(self.dual_coef_), -1)
+        return KernelExpansion(self.kernel_, self.X_fit_, coefficients.T, n_jobs=self.n_jobs)
 
     def _split(self, used: Positions) -> tuple[Positions, Positions]:
         """Rows to learn from, and rows to hold out, both in order."""

@@ -11,17 +11,17 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit, log_expit, log_softmax, softmax
 from sklearn.base import ClassifierMixin
-from sklearn.utils.validation import check_is_fitted
 
 from mercer._errors import ParameterError
 from mercer._types import Matrix, Vector
 from mercer.data.fitted import Fitted
 from mercer.data.statements import Count, Floats, Is, Labels, Whole
 from mercer.engine import memory
+from mercer.estimators.shared.base import KernelEstimator
 from mercer.estimators.shared.certificates import warn_if_stopped
+from mercer.estimators.shared.expansion import KernelExpansion, coef_of, feature_map_of, norm_of
 from mercer.estimators.shared.labels import check_labels, class_factors, encoded, winners
 from mercer.estimators.shared.parameters import require_choice, require_number
-from mercer.estimators.shared.primal import PrimalWeights
 from mercer.estimators.shared.statements import FitRows, outputs
 from mercer.estimators.shared.weights import check_sample_weight, fit_weighted_kernel
 from mercer.solvers.risk.log_loss import log_loss
@@ -39,7 +39,7 @@ class _Rows:
     weight: Vector
 
 
-class KernelLogisticRegression(ClassifierMixin, PrimalWeights):
+class KernelLogisticRegression(ClassifierMixin, KernelEstimator):
     r"""Logistic regression in the space of any kernel: probabilities of two or more classes, with a certificate.
 
     For more than two classes it solves the multinomial (softmax) problem, all classes at once:
@@ -167,6 +167,10 @@ class KernelLogisticRegression(ClassifierMixin, PrimalWeights):
         derived={"outputs": outputs},
     )
 
+    feature_map_ = property(feature_map_of)
+    coef_ = property(coef_of)
+    norm_ = property(norm_of)
+
     def __init__(
         self,
         *,
@@ -243,10 +247,7 @@ class KernelLogisticRegression(ClassifierMixin, PrimalWeights):
         ndarray of shape (m,) or (m, k)
             For two classes (m,), the logarithm of the odds of ``classes_[1]``; else (m, k).
         """
-        check_is_fitted(self)
-        X = self._check_X(X, reset=False)
-        gram = self._gram(X, X if self.kernel_ is None else self.X_fit_)
-        values = np.asarray(gram @ np.ascontiguousarray(self.dual_coef_.T), dtype=np.float64) + self.intercept_
+        values = self._expansion.values(self._new_rows(X))
         return values.ravel() if len(self.classes_) == 2 else values
 
     def predict(self, X: Any) -> np.ndarray:
@@ -299,8 +300,9 @@ class KernelLogisticRegression(ClassifierMixin, PrimalWeights):
             return np.stack([log_expit(-values), log_expit(values)], axis=1)
         return np.asarray(log_softmax(values, axis=1))
 
-    def _expansion_rows(self) -> Any:
-        return self.X_fit_
+    @property
+    def _expansion(self) -> KernelExpansion:
+        return KernelExpansion(self.kernel_, self.X_fit_, self.dual_coef_, self.intercept_, n_jobs=self.n_jobs)
 
     def _solve(self, X: Any, rows: _Rows, start: LogisticPoint | None) -> None:
         """State the problem over the rows with a weight, solve it, and set what was learned."""

@@ -14,18 +14,18 @@ from scipy.special import expit
 from sklearn.metrics import accuracy_score, r2_score
 from sklearn.utils import ClassifierTags, RegressorTags
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import check_is_fitted
 
 from mercer._errors import ParameterError
 from mercer._types import Vector
 from mercer.data.fitted import Fitted
 from mercer.data.statements import Count, Floats, Is, Labels, Whole
 from mercer.engine import memory
+from mercer.estimators.shared.base import KernelEstimator
 from mercer.estimators.shared.certificates import joined, warn_if_stopped
+from mercer.estimators.shared.expansion import KernelExpansion, coef_of, feature_map_of, of_support
 from mercer.estimators.shared.labels import check_labels, class_factors, encoded, winners
 from mercer.estimators.shared.left_out_baseline import warn_if_risk_is_worse
 from mercer.estimators.shared.parameters import require_choice, require_number
-from mercer.estimators.shared.primal import PrimalCoefficients
 from mercer.estimators.shared.statements import GIVEN_COLUMNS, SupportRows, outputs
 from mercer.estimators.shared.targets import warn_of_constant
 from mercer.estimators.shared.weights import check_sample_weight, fit_weighted_kernel
@@ -64,7 +64,7 @@ def _has_probabilities(machine: KernelMachine) -> bool:
     return is_logistic(machine.loss)
 
 
-class KernelMachine(PrimalCoefficients):
+class KernelMachine(KernelEstimator):
     r"""Any convex loss of the predictions and any convex, non-decreasing penalty of the norm, with any kernel.
 
     .. math:: \min_w \sum_i w_i\, \ell(y_i, f(x_i)) + \alpha\, R(\|w\|), \qquad f(x) = \sum_i c_i\, k(x, x_i) + b
@@ -208,6 +208,9 @@ class KernelMachine(PrimalCoefficients):
         rules=(GIVEN_COLUMNS, ("the loss and the classes do not agree", _agrees)),
     )
 
+    feature_map_ = property(feature_map_of)
+    coef_ = property(coef_of)
+
     def __init__(
         self,
         loss: Any = "squared",
@@ -308,7 +311,7 @@ class KernelMachine(PrimalCoefficients):
         ndarray of shape (m,)
             For ``loss="poisson"`` the predicted mean.
         """
-        values = self._values(X)
+        values = self._expansion.values(self._new_rows(X))
         if not hasattr(self, "classes_"):
             return self.loss_.response(values[:, 0])
         return self.classes_[winners(values)]
@@ -316,15 +319,15 @@ class KernelMachine(PrimalCoefficients):
     @available_if(_classifies)
     def decision_function(self, X: Any) -> Vector:
         """Decision values: (m,) for two classes, positive for ``classes_[1]``; else (m, k)."""
-        values = self._values(X)
+        values = self._expansion.values(self._new_rows(X))
         return values[:, 0] if values.shape[1] == 1 else values
 
     @available_if(_has_probabilities)
     def predict_proba(self, X: Any) -> Vector:
         """Probabilities of the classes, (m, k); if more than two, of each against the rest, scaled to sum to 1."""
-        share = expit(self._values(X))
+        share = expit(self._expansion.values(self._new_rows(X)))
         if share.shape[1] == 1:
-            return np.column_stack([expit(-self._values(X)), share])
+            return np.column_stack([expit(-self._expansion.values(self._new_rows(X))), share])
         return share / share.sum(axis=1, keepdims=True)
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
@@ -346,8 +349,9 @@ class KernelMachine(PrimalCoefficients):
         measure = accuracy_score if _classifies(self) else r2_score
         return float(measure(y, self.predict(X), sample_weight=sample_weight))
 
-    def _expansion_rows(self) -> Any:
-        return self.support_vectors_
+    @property
+    def _expansion(self) -> KernelExpansion:
+        return of_support(self)
 
     def _check_parameters(self) -> tuple[Loss, Penalty]:
         loss, penalty = as_loss(self.loss), as_penalty(self.regularizer)
@@ -424,15 +428,3 @@ class KernelMachine(PrimalCoefficients):
         self.norm_ = np.array([s.value.norm for s in solutions])
         self.l2_factor_ = np.array([s.value.lam for s in solutions])
         self.n_iter_ = max(1, sum(s.certificate.iterations for s in solutions))
-
-    def _values(self, X: Any) -> Vector:
-        """f at the rows of ``X``, (m, 1) or (m, k), in float64."""
-        check_is_fitted(self)
-        X = self._check_X(X, reset=False)
-        if not len(self.support_):
-            return np.tile(self.intercept_, (X.shape[0], 1))
-        if self.kernel_ is None:
-            gram: Any = self._gram(X[:, self.support_], X)
-        else:
-            gram = self._gram(X, self.support_vectors_)
-        return np.asarray(gram @ self.dual_coef_.T, dtype=np.float64) + self.intercept_

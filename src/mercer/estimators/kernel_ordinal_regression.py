@@ -262,10 +262,7 @@ class KernelOrdinalRegression(ClassifierMixin, OrdinalLikelihood):
         -------
         ndarray of shape (m,)
         """
-        check_is_fitted(self)
-        X = self._check_X(X, reset=False)
-        gram: Any = self._gram(X, X if self.kernel_ is None else self.X_fit_)
-        return np.asarray(gram @ self.dual_coef_, dtype=np.float64)
+        return self._expansion.values(self._new_rows(X))[:, 0]
 
     def predict_proba(self, X: Any) -> Vector:
         """Return the probabilities of the classes.

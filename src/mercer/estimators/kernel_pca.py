@@ -13,17 +13,18 @@ from sklearn.utils.extmath import svd_flip
 from sklearn.utils.validation import check_array, check_is_fitted
 
 from mercer._errors import DataError, MercerWarning, ParameterError, warn_user
-from mercer._types import Array, Vector
+from mercer._types import Array, Matrix
 from mercer.data.columns import MixedRows
 from mercer.data.fitted import Fitted
 from mercer.data.objects import Objects
 from mercer.data.sklearn_errors import advised
 from mercer.data.statements import Either, Floats, Is, Maybe, Number, Word
+from mercer.estimators.shared.base import KernelEstimator
 from mercer.estimators.shared.definiteness import SPECTRUM, is_usable, judge_finding
 from mercer.estimators.shared.degenerate import warn_if_degenerate
+from mercer.estimators.shared.expansion import KernelExpansion, feature_map_of
 from mercer.estimators.shared.layout import read_only
 from mercer.estimators.shared.parameters import require_choice, require_number, require_seed
-from mercer.estimators.shared.primal import FeatureSpaceVectors
 from mercer.estimators.shared.statements import FitRows
 from mercer.gram import Gram
 from mercer.gram.precomputed import symmetric_once_centred
@@ -39,7 +40,7 @@ def _has_both_halves(model: Any) -> bool:
     return hasattr(model, "dual_coef_") == hasattr(model, "X_transformed_fit_")
 
 
-class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, FeatureSpaceVectors):
+class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEstimator):
     r"""The directions of largest variance in the feature space of a kernel, and the coordinates of rows on them.
 
     With :math:`H = I - \tfrac1n 1 1^\top` and :math:`HKH v_j = \lambda_j v_j`, the j-th direction is
@@ -182,6 +183,8 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, FeatureSpaceV
         rules=(("half of the inverse transform is missing", _has_both_halves),),
     )
 
+    feature_map_ = property(feature_map_of)
+
     def __init__(
         self,
         n_components: int | None = None,
@@ -280,11 +283,8 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, FeatureSpaceV
         X : array-like or sparse matrix of shape (m, n_features)
             For ``kernel="precomputed"``, kernel values of new and training rows, shape (m, n_samples).
         """
-        check_is_fitted(self)
-        X = self._check_X(X, reset=False)
-        weights = self._expansion_weights().T
-        dtype = None if self.kernel_ is None else np.float64
-        result: Array = self._gram(X, self.X_fit_, dtype=dtype) @ weights - self._row_means @ weights
+        X = self._new_rows(X)
+        result = self._expansion.values(X, np.float64)
         return result.astype(X.dtype, copy=False)
 
     def fit_transform(self, X: Any, y: Any = None) -> Array:
@@ -339,22 +339,27 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, FeatureSpaceV
         AttributeError
             If the kernel has no finite feature map, or one of more than 100,000 features.
         """
-        return read_only(self._coefficients())
+        return read_only(self._expansion.coefficients())
 
     @property
     def mean_(self) -> Array:
         """The mean of the training rows in feature space, (p,), as ``components_``; read-only."""
-        product, n = self._feature_product(self.feature_map_), self.X_fit_.shape[0]
+        product, n = self._expansion.feature_product(self.feature_map_), self.X_fit_.shape[0]
         return read_only(product(slice(None), np.full((n, 1), 1.0 / n))[:, 0])
 
-    def _expansion_rows(self) -> Any:
-        return self.X_fit_
+    @property
+    def _expansion(self) -> KernelExpansion:
+        check_is_fitted(self)
+        weights = self._weights()
+        # The offsets are what centring the rows leaves.
+        return KernelExpansion(self.kernel_, self.X_fit_, weights.T, -(self._row_means @ weights), n_jobs=self.n_jobs)
 
-    def _expansion_weights(self) -> Vector:
+    def _weights(self) -> Matrix:
+        """Coefficients of the rows in the components, (n, n_components)."""
         roots = np.sqrt(self.eigenvalues_)
         weights = np.divide(self.eigenvectors_, roots, out=np.zeros_like(self.eigenvectors_), where=roots > 0)
         # Weights that sum to 0 centre the new rows by themselves; what is left is a constant for each component.
-        return (weights - weights.mean(axis=0)).T
+        return np.asarray(weights - weights.mean(axis=0))
 
     @property
     def _n_features_out(self) -> int:

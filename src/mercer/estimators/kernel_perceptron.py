@@ -18,12 +18,13 @@ from mercer.data.fitted import Fitted
 from mercer.data.statements import Count, Floats, Is, Labels, Whole, Word
 from mercer.engine import memory
 from mercer.engine.tiles import spans
+from mercer.estimators.shared.base import KernelEstimator
 from mercer.estimators.shared.baseline import warn_if_worse_than_majority
 from mercer.estimators.shared.definiteness import NO_SPACE
 from mercer.estimators.shared.distinct import places_among, stacked
+from mercer.estimators.shared.expansion import KernelExpansion, coef_of, feature_map_of, norm_of, of_support
 from mercer.estimators.shared.labels import all_classes, check_labels, class_codes, encoded, winners
 from mercer.estimators.shared.parameters import require_choice, require_number, require_seed
-from mercer.estimators.shared.primal import PrimalWeights
 from mercer.estimators.shared.statements import GIVEN_COLUMNS, SupportRows, outputs
 from mercer.loops.perceptron import votes
 from mercer.solvers.online.mistakes import MistakeBound, bound_mistakes
@@ -39,7 +40,7 @@ def _is_within_its_bound(model: Any) -> bool:
     return found is None or (found.mistakes == model.mistakes_.sum() and found.mistakes <= found.bound)
 
 
-class KernelPerceptron(ClassifierMixin, PrimalWeights):
+class KernelPerceptron(ClassifierMixin, KernelEstimator):
     r"""Perceptron in the space of a kernel.
 
     .. math:: f(x) = \sum_i \theta_i\, (k(x_i, x) + c), \qquad
@@ -177,6 +178,10 @@ class KernelPerceptron(ClassifierMixin, PrimalWeights):
         ),
     )
 
+    feature_map_ = property(feature_map_of)
+    coef_ = property(coef_of)
+    norm_ = property(norm_of)
+
     def __init__(
         self,
         kernel: Any = "rbf",
@@ -291,11 +296,10 @@ class KernelPerceptron(ClassifierMixin, PrimalWeights):
         """
         check_is_fitted(self, "classes_")
         X = self._check_X(X, reset=False)
-        gram: Any = self._gram(X[:, self.support_], X) if self.kernel_ is None else self._gram(X, self.support_vectors_)
         if len(self._walk["updates"]):
-            values = self._shares(gram)
+            values = self._shares(self._expansion.gram(X))
         else:
-            values = np.asarray(gram @ self.dual_coef_.T, dtype=np.float64) + self.intercept_
+            values = self._expansion.values(X)
         return values.ravel() if len(self.classes_) == 2 else values
 
     def predict(self, X: Any) -> np.ndarray:
@@ -313,8 +317,9 @@ class KernelPerceptron(ClassifierMixin, PrimalWeights):
         values = self.decision_function(X)
         return self.classes_[winners(values)]
 
-    def _expansion_rows(self) -> Any:
-        return self.support_vectors_
+    @property
+    def _expansion(self) -> KernelExpansion:
+        return of_support(self)
 
     @property
     def _outputs(self) -> int:

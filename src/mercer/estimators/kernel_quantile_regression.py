@@ -12,16 +12,16 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import RegressorMixin
 from sklearn.metrics import d2_pinball_score
-from sklearn.utils.validation import check_is_fitted
 
 from mercer._errors import ParameterError
 from mercer._types import Vector
 from mercer.data.fitted import Fitted
 from mercer.data.statements import Count, Flag, Floats, Is, Whole
 from mercer.engine import memory
+from mercer.estimators.shared.base import KernelEstimator
 from mercer.estimators.shared.certificates import joined, warn_if_stopped
+from mercer.estimators.shared.expansion import KernelExpansion, coef_of, feature_map_of, norm_of, of_support
 from mercer.estimators.shared.parameters import require_choice, require_number
-from mercer.estimators.shared.primal import PrimalWeights
 from mercer.estimators.shared.statements import GIVEN_COLUMNS, SupportRows
 from mercer.estimators.shared.targets import warn_of_constant
 from mercer.estimators.shared.weights import check_sample_weight, fit_weighted_kernel
@@ -36,7 +36,7 @@ from mercer.solvers.solution import Certificate
 _ROUNDING = 1e-12
 
 
-class KernelQuantileRegression(RegressorMixin, PrimalWeights):
+class KernelQuantileRegression(RegressorMixin, KernelEstimator):
     r"""Quantiles of the target given the row, with any kernel; for several levels, quantiles that do not cross.
 
     For each level :math:`\tau_j` it fits a function :math:`f_j(x) = \langle w_j, \phi(x) \rangle + b_j`, together
@@ -179,6 +179,10 @@ class KernelQuantileRegression(RegressorMixin, PrimalWeights):
         ),
     )
 
+    feature_map_ = property(feature_map_of)
+    coef_ = property(coef_of)
+    norm_ = property(norm_of)
+
     def __init__(
         self,
         quantiles: Any = 0.5,
@@ -258,13 +262,7 @@ class KernelQuantileRegression(RegressorMixin, PrimalWeights):
         ndarray of shape (r,) or (r, m)
             For a number as ``quantiles`` (r,), else (r, m) in the order of the levels.
         """
-        check_is_fitted(self)
-        X = self._check_X(X, reset=False)
-        F = np.tile(self.intercept_, (X.shape[0], 1))
-        if len(self.support_):
-            by_columns: Any = self._gram(X[:, self.support_], X) if self.kernel_ is None else None
-            gram = self._gram(X, self.support_vectors_) if by_columns is None else by_columns
-            F += np.asarray(gram @ self.dual_coef_.T, dtype=np.float64)
+        F = self._expansion.values(self._new_rows(X))
         if self.non_crossing:
             order = np.argsort(self.quantiles_)
             F[:, order] = np.sort(F, axis=1)
@@ -294,8 +292,9 @@ class KernelQuantileRegression(RegressorMixin, PrimalWeights):
         ]
         return float(np.mean(scores))
 
-    def _expansion_rows(self) -> Any:
-        return self.support_vectors_
+    @property
+    def _expansion(self) -> KernelExpansion:
+        return of_support(self)
 
     def _check_parameters(self) -> Vector:
         """The levels."""

@@ -17,9 +17,10 @@ from mercer._errors import ParameterError
 from mercer._types import Vector
 from mercer.data.fitted import Fitted
 from mercer.data.statements import Either, Floats, Is, Maybe, Number, Word
+from mercer.estimators.shared.base import KernelEstimator
+from mercer.estimators.shared.expansion import KernelExpansion, coef_of, feature_map_of, norm_of
 from mercer.estimators.shared.left_out_baseline import warn_if_ridge_is_worse
 from mercer.estimators.shared.parameters import require_choice
-from mercer.estimators.shared.primal import TargetWeights
 from mercer.estimators.shared.statements import FitRows, LikeThe
 from mercer.estimators.shared.targets import warn_of_constant
 from mercer.estimators.shared.weights import check_sample_weight
@@ -35,7 +36,7 @@ from mercer.solvers.linear.penalty_path import CRITERIA, Criterion
 from mercer.solvers.solution import Certificate, Solution
 
 
-class KernelRidge(MultiOutputMixin, RegressorMixin, TargetWeights):
+class KernelRidge(MultiOutputMixin, RegressorMixin, KernelEstimator):
     r"""Least squares with a penalty on the norm of the function, in the space of a kernel.
 
     .. math:: \min_f \sum_i w_i (y_i - f(x_i))^2 + \alpha \|f\|^2, \qquad f(x) = \sum_i c_i\, k(x, x_i),
@@ -170,6 +171,10 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, TargetWeights):
         {"path_": Is(PenaltyCurves)},
     )
 
+    feature_map_ = property(feature_map_of)
+    coef_ = property(coef_of)
+    norm_ = property(norm_of)
+
     def __init__(
         self,
         alpha: Any = 1.0,
@@ -229,10 +234,9 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, TargetWeights):
         X : array-like or sparse matrix of shape (n, n_features)
             For ``kernel="precomputed"``, kernel values of new and training rows, shape (n, n_samples).
         """
-        check_is_fitted(self)
-        X = self._check_X(X, reset=False)
-        result: NDArray[np.floating] = self._gram(X, self.X_fit_) @ self.dual_coef_
-        return result.astype(X.dtype, copy=False)
+        X = self._new_rows(X)
+        values = self._expansion.values(X).reshape(-1, *self.dual_coef_.shape[1:])
+        return values.astype(X.dtype, copy=False)
 
     @property
     def loo_predictions_(self) -> Vector:
@@ -262,8 +266,10 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, TargetWeights):
         check_is_fitted(self)
         return float(r2_score(self.y_fit_, self.loo_predictions_, sample_weight=self.sample_weight_fit_))
 
-    def _expansion_rows(self) -> Any:
-        return self.X_fit_
+    @property
+    def _expansion(self) -> KernelExpansion:
+        coefficients = self.dual_coef_.reshape(len(self.dual_coef_), -1)
+        return KernelExpansion(self.kernel_, self.X_fit_, coefficients.T, n_jobs=self.n_jobs)
 
     def _make_kernel(self, X: Any, gamma: Any) -> Kernel:
         if self.kernel_params and callable(self.kernel) and not isinstance(self.kernel, Kernel):

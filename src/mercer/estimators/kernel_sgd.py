@@ -311,12 +311,9 @@ class KernelSGDClassifier(ClassifierMixin, SGDForms):
         check_is_fitted(self, "classes_")
         X = self._check_X(X, reset=False)
         if self._primal:
-            values = self._mapped(X) @ self.coef_.T
-        elif self.kernel_ is None:
-            values = X[:, self.support_] @ self.dual_coef_.T
+            values = np.asarray(self._mapped(X) @ self.coef_.T, dtype=np.float64) + self.intercept_
         else:
-            values = self._gram(X, self.support_vectors_) @ self.dual_coef_.T
-        values = np.asarray(values, dtype=np.float64) + self.intercept_
+            values = self._expansion.values(X)
         return values.ravel() if len(self.classes_) == 2 else values
 
     def predict(self, X: Any) -> np.ndarray:

@@ -34,7 +34,7 @@ from mercer.data.fitted import statements
 from mercer.data.graph import Graph
 from mercer.data.objects import Objects
 from mercer.data.statements import Context
-from mercer.estimators.shared.primal import Fallback
+from mercer.estimators.shared.expansion import Fallback
 from mercer.kernels.base import Expression
 from mercer.losses import Loss, Penalty
 from mercer.persistence.container import malformed

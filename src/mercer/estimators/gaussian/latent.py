@@ -15,9 +15,10 @@ from mercer._types import Matrix, Vector
 from mercer.engine import memory, threads
 from mercer.engine.progress import Progress
 from mercer.engine.tiles import spans
+from mercer.estimators.shared.base import KernelEstimator
 from mercer.estimators.shared.definiteness import PROCESS
-from mercer.estimators.shared.primal import PrimalWeights, without_noise
-from mercer.kernels import Kernel
+from mercer.estimators.shared.expansion import KernelExpansion, coef_of, feature_map_of, norm_of, without_noise
+from mercer.estimators.shared.labels import winners
 from mercer.kernels.inputs import Rows
 from mercer.kernels.plan import diagonal as kernel_diagonal
 from mercer.solvers.gaussian.averages import logistic_average, probit_average, softmax_average
@@ -28,7 +29,7 @@ _ENTRIES = 2**22
 _TINY = np.finfo(np.float64).tiny
 
 
-class LatentPredictions(ClassifierMixin, PrimalWeights):
+class LatentPredictions(ClassifierMixin, KernelEstimator):
     """Everything of the estimator that needs a posterior of all classes together and no search."""
 
     _if_indefinite = PROCESS
@@ -40,6 +41,10 @@ class LatentPredictions(ClassifierMixin, PrimalWeights):
     X_train_: Any
     W_sr_: Matrix
     _factor: Matrix
+
+    feature_map_ = property(feature_map_of)
+    coef_ = property(coef_of)
+    norm_ = property(norm_of)
 
     def latent_mean_and_variance(self, X: Any, diagonal: Any = None) -> tuple[Matrix, Matrix]:
         """Mean and variance of the latent function in new rows.
@@ -56,8 +61,7 @@ class LatentPredictions(ClassifierMixin, PrimalWeights):
         -------
         mean, variance : ndarray of shape (m,), or (m, n_classes) for several classes
         """
-        check_is_fitted(self)
-        X = self._check_X(X, reset=False)
+        X = self._new_rows(X)
         means, variances = [], []
         for mean, spread in self._latent(X, diagonal):
             means.append(mean[:, 0] if spread.ndim == 1 else mean)
@@ -72,8 +76,7 @@ class LatentPredictions(ClassifierMixin, PrimalWeights):
         X, diagonal
             As for :meth:`latent_mean_and_variance`.
         """
-        check_is_fitted(self)
-        X = self._check_X(X, reset=False)
+        X = self._new_rows(X)
         out = np.empty((X.shape[0], len(self.classes_)))
         done = 0
         for mean, spread in self._latent(X, diagonal):
@@ -112,17 +115,14 @@ class LatentPredictions(ClassifierMixin, PrimalWeights):
         if len(self.classes_) > 2:
             return self.classes_[self.predict_proba(X, diagonal).argmax(axis=1)]
         X = self._check_X(X, reset=False)
-        mean = self._gram(X, self._rows_of(X), dtype=np.float64) @ self.dual_coef_[0]
-        return self.classes_[(mean > 0).astype(np.intp)]
+        mean = self._expansion.values(X, np.float64)
+        return self.classes_[winners(mean)]
 
-    def _expansion_rows(self) -> Any:
+    @property
+    def _expansion(self) -> KernelExpansion:
         if isinstance(self.kernel_, tuple) or not hasattr(self, "dual_coef_"):
             raise AttributeError("there is no latent function of all classes; ask the estimators_ for theirs.")
-        return self.X_train_
-
-    def _function_kernel(self) -> Kernel | None:
-        self._expansion_rows()
-        return without_noise(self.kernel_)
+        return KernelExpansion(without_noise(self.kernel_), self.X_train_, self.dual_coef_, n_jobs=self.n_jobs)
 
     @property
     def _posterior(self) -> LatentPosterior:

@@ -20,11 +20,11 @@ from mercer.data.vectors import column_names
 from mercer.engine import memory
 from mercer.estimators.gaussian.covariance import KernelCovariance, MatrixCovariance
 from mercer.estimators.gaussian.options import function_variance, mean_functions, require_observation, row_variances
-from mercer.estimators.shared.base import bind_columns
+from mercer.estimators.shared.base import KernelEstimator, bind_columns
 from mercer.estimators.shared.definiteness import PROCESS, counts_as_definite
 from mercer.estimators.shared.distinct import stacked
+from mercer.estimators.shared.expansion import KernelExpansion, feature_map_of, norm_of, without_noise
 from mercer.estimators.shared.layout import read_only
-from mercer.estimators.shared.primal import PrimalWeights, without_noise
 from mercer.gram import Gram
 from mercer.gram.hold import reserve_square
 from mercer.kernels import Kernel
@@ -39,7 +39,7 @@ from mercer.solvers.gaussian.trend import Trend, TrendFit
 from mercer.solvers.solution import Certificate
 
 
-class GaussianPredictions(PrimalWeights):
+class GaussianPredictions(KernelEstimator):
     """Everything of the estimator that needs a posterior and no search."""
 
     _if_indefinite = PROCESS
@@ -61,6 +61,9 @@ class GaussianPredictions(PrimalWeights):
     _variances: Vector
     _y_mean: Matrix
     _y_scale: Matrix
+
+    feature_map_ = property(feature_map_of)
+    norm_ = property(norm_of)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -104,19 +107,16 @@ class GaussianPredictions(PrimalWeights):
         AttributeError
             If the kernel has no finite feature map, or one of more than 100,000 features.
         """
-        coef = self._coefficients()
+        coef = self._expansion.coefficients()
         return read_only(coef[0] if self.alpha_.ndim == 1 else coef)
 
-    def _expansion_rows(self) -> Any:
+    @property
+    def _expansion(self) -> KernelExpansion:
+        """The posterior mean but for the mean function, in the units of y."""
         check_is_fitted(self, "L_")
-        return self.X_train_
-
-    def _expansion_weights(self) -> Matrix:
-        return (self.alpha_.reshape(len(self.alpha_), -1) * np.ravel(self._y_scale)).T
-
-    def _function_kernel(self) -> Kernel | None:
+        weights = (self.alpha_.reshape(len(self.alpha_), -1) * np.ravel(self._y_scale)).T
         # What White terms are between training rows is noise, and no part of the function.
-        return without_noise(self.kernel_)
+        return KernelExpansion(without_noise(self.kernel_), self.X_train_, weights, n_jobs=self.n_jobs)
 
     def predict(
         self, X: Any, return_std: bool = False, return_cov: bool = False, *, observation: bool | None = None

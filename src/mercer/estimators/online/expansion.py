@@ -11,18 +11,18 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import check_is_fitted
 
 from mercer._errors import DataError, MercerWarning, ParameterError, warn_user
-from mercer._types import Vector
+from mercer._types import Matrix, Vector
 from mercer.data.fitted import Fitted
 from mercer.data.statements import Count, Floats, Number, Whole
 from mercer.engine import memory
 from mercer.engine.progress import Progress
+from mercer.estimators.shared.base import KernelEstimator
 from mercer.estimators.shared.definiteness import NO_SPACE
 from mercer.estimators.shared.distinct import places_among, stacked
+from mercer.estimators.shared.expansion import KernelExpansion, coef_of, feature_map_of, norm_of, of_support
 from mercer.estimators.shared.parameters import require_choice, require_number, require_seed
-from mercer.estimators.shared.primal import PrimalWeights
 from mercer.estimators.shared.statements import GIVEN_COLUMNS, SupportRows
 from mercer.gram import Gram
 from mercer.gram.hold import hold, is_small
@@ -38,7 +38,7 @@ REMEDY = (
 )
 
 
-class OnlineExpansion(PrimalWeights, ABC):
+class OnlineExpansion(KernelEstimator, ABC):
     """Base of the online learners; a subclass turns labels or numbers into targets, and values into answers.
 
     ``_walk`` holds the fields of the state so far, whose terms belong to ``support_vectors_``.
@@ -81,6 +81,10 @@ class OnlineExpansion(PrimalWeights, ABC):
         {"support_": Whole("s")},
         rules=(GIVEN_COLUMNS, ("steps are counted in two ways", lambda m: m._walk["steps"] == m.t_)),
     )
+
+    feature_map_ = property(feature_map_of)
+    coef_ = property(coef_of)
+    norm_ = property(norm_of)
 
     @property
     @abstractmethod
@@ -307,14 +311,10 @@ class OnlineExpansion(PrimalWeights, ABC):
         self.n_iter_, self.t_, self.n_changes_ = len(losses), state.steps, state.changes
         self._walk = {k: v for k, v in vars(state).items() if k not in ("rows", "points")}
 
-    def _expansion_rows(self) -> Any:
-        return self.support_vectors_
+    @property
+    def _expansion(self) -> KernelExpansion:
+        return of_support(self)
 
-    def _values(self, X: Any) -> Vector:
+    def _values(self, X: Any) -> Matrix:
         """f at the rows of ``X``, (m, k), in float64."""
-        check_is_fitted(self, "dual_coef_")
-        X = self._check_X(X, reset=False)
-        if not self.dual_coef_.shape[1]:
-            return np.tile(self.intercept_, (X.shape[0], 1))
-        gram: Any = self._gram(X[:, self.support_], X) if self.kernel_ is None else self._gram(X, self.support_vectors_)
-        return np.asarray(gram @ self.dual_coef_.T, dtype=np.float64) + self.intercept_
+        return self._expansion.values(self._new_rows(X))

@@ -16,13 +16,20 @@ from mercer._types import Vector
 from mercer.data.fitted import Fitted
 from mercer.data.sklearn_errors import advised
 from mercer.data.statements import Count, Flag, Floats, Is, Labels, Whole
+from mercer.estimators.shared.base import KernelEstimator
 from mercer.estimators.shared.definiteness import is_usable
 from mercer.estimators.shared.distinct import behind, places_among, stacked
+from mercer.estimators.shared.expansion import (
+    KernelExpansion,
+    coef_of,
+    feature_map_of,
+    norm_of,
+    of_support,
+    unless_stored,
+)
 from mercer.estimators.shared.layout import read_only
-from mercer.estimators.shared.primal import PrimalWeights, unless_stored
 from mercer.estimators.shared.statements import SupportRows, form_is_whole, outputs
 from mercer.estimators.shared.weights import fit_weighted_kernel
-from mercer.kernels import Kernel
 from mercer.kernels.vector.dot import Linear
 from mercer.solvers.solution import Certificate
 from mercer.solvers.svm.stochastic_rows import STATE_TABLE, DescentState, FeatureRows, KernelRows, StochasticRows
@@ -42,7 +49,7 @@ class Training:
     positions: NDArray[np.intp] | None = None
 
 
-class SGDForms(PrimalWeights):
+class SGDForms(KernelEstimator):
     """Base of the classifier: what its parameters ``feature_map``, ``fit_intercept`` and ``kernel`` come to.
 
     ``_walk`` holds the fields of the walk so far; its coefficients belong to the features, or to
@@ -78,26 +85,21 @@ class SGDForms(PrimalWeights):
         rules=(("the form is neither that of a kernel nor that of features", form_is_whole),),
     )
 
-    @unless_stored
-    def coef_(self) -> Any:
-        """w of each function; stored in the primal form."""
-        return super().coef_
-
-    @unless_stored
-    def feature_map_(self) -> Any:
-        """The fitted map to the features that ``coef_`` belongs to; stored if one was given."""
-        return super().feature_map_
+    # The primal form stores w, and the map if one was given.
+    coef_ = unless_stored(coef_of)
+    feature_map_ = unless_stored(feature_map_of)
 
     @property
     def norm_(self) -> Vector:
         check_is_fitted(self, "classes_")
-        return read_only(np.linalg.norm(self.coef_, axis=1)) if self._primal else super().norm_
+        return read_only(np.linalg.norm(self.coef_, axis=1)) if self._primal else norm_of(self)
 
-    def _expansion_rows(self) -> Any:
-        return np.empty((0, self.n_features_in_)) if self._primal else self.support_vectors_
-
-    def _function_kernel(self) -> Kernel | None:
-        return Linear() if self._primal else super()._function_kernel()
+    @property
+    def _expansion(self) -> KernelExpansion:
+        if self._primal:
+            # Of this form the map alone is asked for.
+            return KernelExpansion(Linear(), np.empty((0, self.n_features_in_)), np.empty((len(self.coef_), 0)))
+        return of_support(self)
 
     def _check_X(self, X: Any, *, reset: bool) -> Any:
         X = super()._check_X(X, reset=reset)

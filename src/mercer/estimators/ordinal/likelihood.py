@@ -14,8 +14,9 @@ from mercer._types import Vector
 from mercer.data.vectors import refuse_unreal
 from mercer.engine import memory
 from mercer.estimators.ordinal.ordered import class_codes
+from mercer.estimators.shared.base import KernelEstimator
+from mercer.estimators.shared.expansion import KernelExpansion, coef_of, feature_map_of, norm_of, without_noise
 from mercer.estimators.shared.labels import check_labels
-from mercer.estimators.shared.primal import LatentWeights
 from mercer.estimators.shared.weights import check_sample_weight
 from mercer.solvers.risk.cumulative_links import LINKS
 from mercer.solvers.risk.ordinal_problem import OrdinalLosses, QuadraticLoss
@@ -81,7 +82,7 @@ class _Point:
         return np.isfinite(self.cuts)
 
 
-class OrdinalLikelihood(LatentWeights):
+class OrdinalLikelihood(KernelEstimator):
     """The likelihood of an estimator of ordered classes."""
 
     link: str
@@ -89,6 +90,17 @@ class OrdinalLikelihood(LatentWeights):
     thresholds_: Vector
     slope_: float
     latent: Any
+    X_fit_: Any
+    dual_coef_: Vector
+
+    feature_map_ = property(feature_map_of)
+    coef_ = property(coef_of)
+    norm_ = property(norm_of)
+
+    @property
+    def _expansion(self) -> KernelExpansion:
+        # White terms are the noise of a process, and no part of its function.
+        return KernelExpansion(without_noise(self.kernel_), self.X_fit_, self.dual_coef_[None], n_jobs=self.n_jobs)
 
     def log_likelihood(
         self, X: Any, y: Any, latent: Any = None, thresholds: Any = None, sample_weight: Any = None
@@ -188,7 +200,7 @@ class OrdinalLikelihood(LatentWeights):
         >>> np.allclose(2.0 * slope.latent, model.dual_coef_), np.allclose(slope.thresholds, 0.0, atol=1e-6)
         (True, True)
         """
-        at, e = self._expansion(X, y, latent, thresholds, sample_weight)
+        at, e = self._expanded_losses(X, y, latent, thresholds, sample_weight)
         by_latent = np.zeros(len(at.impossible))
         by_latent[at.used] = 0.0 - at.slope * e.slope
         return OrdinalGradient(by_latent, 0.0 - at.slope * e.cut_slope * at.movable)
@@ -232,13 +244,13 @@ class OrdinalLikelihood(LatentWeights):
         >>> H.latent.shape, H.cross.shape, H.thresholds.shape, H.matrix().shape
         ((31,), (31, 2), (2, 2), (33, 33))
         """
-        at, e = self._expansion(X, y, latent, thresholds, sample_weight)
+        at, e = self._expanded_losses(X, y, latent, thresholds, sample_weight)
         n, square = len(at.impossible), at.slope**2
         by_latent, cross = np.zeros(n), np.zeros((n, len(at.cuts)))
         by_latent[at.used], cross[at.used] = 0.0 - square * e.curvature, 0.0 - square * e.cross * at.movable
         return OrdinalHessian(by_latent, cross, 0.0 - square * e.cut_curvature * np.outer(at.movable, at.movable))
 
-    def _expansion(self, X: Any, y: Any, *given: Any) -> tuple[_Point, QuadraticLoss]:
+    def _expanded_losses(self, X: Any, y: Any, *given: Any) -> tuple[_Point, QuadraticLoss]:
         """The losses to second order, all finite."""
         at = self._point(X, y, *given)
         if at.impossible.any():

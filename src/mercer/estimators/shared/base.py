@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
-from sklearn.utils.validation import check_array, validate_data
+from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
 from mercer._errors import DataError, MercerWarning, ParameterError, warn_user
 from mercer._types import Vector
@@ -131,6 +131,11 @@ class KernelEstimator(BaseEstimator, OneBlasThread):
             if given and not reset and not is_finite(X):
                 check_array(X, estimator=self, input_name="X")
         return with_sums(X)
+
+    def _new_rows(self, X: Any) -> Any:
+        """Rows to predict, checked; a NotFittedError before a fit."""
+        check_is_fitted(self)
+        return self._check_X(X, reset=False)
 
     def _check_X_and_numbers(self, X: Any, y: Any, *, several: bool = False) -> tuple[Any, Vector]:
         """``X`` as above, and targets y (n,), or with ``several`` also (n, t), in float64."""

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mercer._types import Vector
+from mercer._errors import InfeasibleError
+from mercer._types import Matrix, Vector
 from mercer.estimators.shared.base import KernelEstimator
 from mercer.estimators.shared.labels import encoded
 from mercer.estimators.svm.copies import Copies
@@ -40,6 +41,37 @@ class ClassRows:
     def sizes(self) -> NDArray[np.intp]:
         """The number of rows of each class."""
         return np.bincount(self.codes)
+
+    def located(self, error: InfeasibleError) -> InfeasibleError:
+        """The error with the names of the classes, and multipliers for the rows of X."""
+        pair = error.pair or (0, 1)
+        names = " and ".join(map(repr, self.names[list(pair)].tolist()))
+        multipliers = np.zeros(self.total)
+        multipliers[self.rows[np.isin(self.codes, pair)]] = error.multipliers
+        located = InfeasibleError(
+            str(error).replace("the classes", f"the classes {names}", 1),
+            multipliers=multipliers,
+            distance=error.distance,
+            least_slack=error.least_slack,
+        )
+        located.pair = pair
+        return located
+
+
+def margins_and_roles(n: int, data: ClassRows, answers: PairAnswers, bounds: Vector) -> tuple[Matrix, NDArray[np.int8]]:
+    """What answers tell of n training rows, (k - 1, n) each: margins, NaN for rows without a weight, and roles.
+
+    The roles are 0 for a weight of 0, 1 for one between the bounds, and 2 for one at its bound.
+    """
+    residual = answers.gradient - answers.layout.spread(answers.offsets)
+    # Against later classes a row is of the first class of the pair.
+    signs = np.where(np.arange(len(residual))[:, None] >= data.codes, 1.0, -1.0)
+    margins = np.full((len(residual), n), np.nan)
+    margins[:, data.rows] = 1.0 - signs * residual
+    states = np.abs(answers.state)
+    codes = np.zeros(margins.shape, dtype=np.int8)
+    codes[:, data.rows] = (states > 0).astype(np.int8) + (states >= bounds * (1.0 - 1e-12))
+    return margins, codes
 
 
 class MergedRows:

@@ -10,12 +10,12 @@ from numpy.typing import NDArray
 
 from mercer._types import Positions, Vector
 from mercer.estimators.svm.one_vs_one import join, multiplier, pair_values
-from mercer.gram import Gram, PrecomputedGram
+from mercer.gram.protocol import GramMatrix
 from mercer.solvers.svm.pair_answers import Certificates, PairAnswers, PairLayout
 
 FOLDS = 5
 
-Solver = Callable[[Gram | PrecomputedGram, Positions, Positions], PairAnswers]
+Solver = Callable[[GramMatrix, Positions, Positions], PairAnswers]
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ def deal_folds(codes: Positions, random: np.random.RandomState) -> Positions:
     return folds
 
 
-def values_of_rows_left_out(gram: Gram | PrecomputedGram, codes: Positions, folds: Positions, solve: Solver) -> LeftOut:
+def values_of_rows_left_out(gram: GramMatrix, codes: Positions, folds: Positions, solve: Solver) -> LeftOut:
     """Return decision values of each row for the pairs of its class, from a fit without the rows of its fold.
 
     Where all rows of a class are left out, its pairs are decided for the other class, with the value 1.

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from mercer._types import Vector
+from mercer._types import Matrix, Vector
 from mercer.engine import memory, threads
 from mercer.engine.tiles import TILE
+from mercer.estimators.shared.expansion import KernelExpansion
 from mercer.gram import Gram, PrecomputedGram
+from mercer.gram.protocol import GramMatrix
 from mercer.kernels.plan import check_finite
 from mercer.loops.pairs import tally_pairs
 from mercer.solvers.svm.pair_answers import PairAnswers, PairLayout
@@ -34,6 +36,36 @@ class JointExpansion:
     n_support: np.ndarray
     dual_coef: Vector
     intercept: Vector
+
+
+@dataclass(frozen=True, eq=False)
+class PairExpansion(KernelExpansion):
+    """The functions of all pairs of classes over their support vectors, with scikit-learn's sign.
+
+    Parameters
+    ----------
+    pairs : JointExpansion
+        The same, positive for the first class of a pair.
+    margins : ndarray of shape (k - 1, n_sv)
+        Of the support vectors against the other classes.
+    """
+
+    pairs: JointExpansion = field(kw_only=True)
+    margins: Vector = field(kw_only=True)
+
+    def coefficients(self) -> Matrix:
+        phi = self.feature_map()
+        linear = replace(self.pairs, intercept=np.zeros_like(self.pairs.intercept))
+        sign = -1.0 if len(self.pairs.n_support) == 2 else 1.0
+        return sign * pair_values(self.feature_product(phi), linear, phi.n_output_features_).T
+
+    def _squared_norms(self, gram: GramMatrix) -> tuple[Vector, Vector]:
+        return squared_norms_of_pairs(gram, self.pairs)
+
+    def _norms_without_rows(self) -> Vector:
+        # Weights that sum to 0, or no offset: a'Ka is the sum of the sizes of the weights times their margins.
+        terms = np.abs(self.dual_coef) * self.margins
+        return np.sqrt(np.maximum(sums_of_pairs(terms, self.pairs.n_support), 0.0))
 
 
 def join(answers: PairAnswers) -> JointExpansion:
@@ -62,7 +94,7 @@ def pair_values(product: Callable[[slice, Vector], Vector], expansion: JointExpa
     return values
 
 
-def squared_norms_of_pairs(gram: Gram | PrecomputedGram, expansion: JointExpansion) -> tuple[Vector, Vector]:
+def squared_norms_of_pairs(gram: GramMatrix, expansion: JointExpansion) -> tuple[Vector, Vector]:
     """``a'Ka`` of each pair over the matrix of its support vectors (n_sv, n_sv), and the size of its terms.
 
     A pair of classes has the weights of the first class against the second, and of the second against the first.
@@ -136,7 +168,7 @@ def tally_rows(gram: Gram | PrecomputedGram, expansion: JointExpansion, *, stric
     return won, sums
 
 
-def multiplier(gram: Gram | PrecomputedGram) -> Callable[[slice, Vector], Vector]:
+def multiplier(gram: GramMatrix) -> Callable[[slice, Vector], Vector]:
     """The ``product`` of :func:`pair_values` by a kernel matrix (m, n_sv)."""
     return lambda part, V: np.asarray(gram.restrict(None, part) @ V, dtype=np.float64)
 
@@ -165,3 +197,14 @@ def _tally_tiny(
 def one_vs_rest(won: Vector, sums: Vector) -> Vector:
     """Votes of each class, (m, k), with ties broken by the sum of its decision values ``s`` as ``s / (3 |s| + 3)``."""
     return won + sums / (3.0 * (np.abs(sums) + 1.0))
+
+
+def margin_widths(norms: Vector) -> Vector:
+    """``2 / |w|``: the distance between the hyperplanes f = -1 and f = 1; infinite where w is 0.
+
+    Examples
+    --------
+    >>> margin_widths(np.array([4.0, 0.0])).tolist()
+    [0.5, inf]
+    """
+    return np.divide(2.0, norms, out=np.full_like(norms, np.inf), where=norms != 0)

@@ -10,25 +10,45 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import ClassifierMixin, clone
 from sklearn.calibration import CalibratedClassifierCV
+from sklearn.exceptions import NotFittedError
+from sklearn.utils import check_random_state
+from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from mercer._errors import InfeasibleError, ParameterError
-from mercer._types import Vector
+from mercer._types import Matrix, Positions, Vector
 from mercer.data.fitted import Fitted
 from mercer.data.statements import Count, Flag, Floats, Is, Labels, Lengths, Whole, Word
 from mercer.engine import memory
+from mercer.estimators.shared.base import KernelEstimator
 from mercer.estimators.shared.certificates import joined, warn_if_stopped
+from mercer.estimators.shared.expansion import coef_of, feature_map_of, norm_of, of_support
 from mercer.estimators.shared.labels import check_labels, class_factors
-from mercer.estimators.shared.layout import dense, laid_out_as
+from mercer.estimators.shared.layout import dense, laid_out_as, read_only
 from mercer.estimators.shared.parameters import require_choice, require_seed
 from mercer.estimators.shared.statements import Coefficients, SupportRows, training_shape
 from mercer.estimators.shared.weights import check_svm_weight, fit_weighted_kernel
-from mercer.estimators.svm.class_rows import ClassRows, MergedRows
-from mercer.estimators.svm.one_vs_one import JointExpansion, join, multiplier, one_vs_rest, pair_values, tally_rows
-from mercer.estimators.svm.pair_probabilities import PairProbabilities, evaluated_for_folds, is_wanted
-from mercer.estimators.svm.pair_weights import PairWeights
+from mercer.estimators.svm.class_rows import ClassRows, MergedRows, margins_and_roles
+from mercer.estimators.svm.left_out import Solver, deal_folds, values_of_rows_left_out
+from mercer.estimators.svm.one_vs_one import (
+    JointExpansion,
+    PairExpansion,
+    join,
+    margin_widths,
+    multiplier,
+    one_vs_rest,
+    pair_values,
+    tally_rows,
+)
+from mercer.estimators.svm.pair_probabilities import (
+    PairSigmoids,
+    evaluated_for_folds,
+    has_probabilities,
+    is_wanted,
+    warn_of_attribute,
+    warn_of_parameter,
+)
 from mercer.estimators.svm.solvers import check_solver
-from mercer.gram import Gram, PrecomputedGram
 from mercer.gram.protocol import GramMatrix
 from mercer.solvers.solution import Certificate
 from mercer.solvers.svm.pair_answers import Certificates, PairAnswers
@@ -43,7 +63,7 @@ def _of_rows(k: int, n: int) -> tuple[int, ...]:
     return (n,) if k == 2 else (k - 1, n)
 
 
-class PairClassifier(ClassifierMixin, PairProbabilities, PairWeights, ABC):
+class PairClassifier(ClassifierMixin, KernelEstimator, ABC):
     """Base of the classifiers by pairs of classes; a subclass says what is solved for a pair.
 
     Besides the parameters of :class:`KernelEstimator` the constructor must have ``tol, cache_size, class_weight,
@@ -58,6 +78,7 @@ class PairClassifier(ClassifierMixin, PairProbabilities, PairWeights, ABC):
     decision_function_shape: Any
     break_ties: Any
     probability: Any
+    random_state: Any
     warm_start: Any
     stop: Any
     solver: Any
@@ -69,6 +90,11 @@ class PairClassifier(ClassifierMixin, PairProbabilities, PairWeights, ABC):
     certificate_: Certificate
     certificates_: Certificates
     _role_codes: NDArray[np.int8]
+    class_weight_: Vector
+    margins_: Vector
+    support_vectors_: Any
+    _probA: Vector
+    _probB: Vector
     _fitted = Fitted(
         {
             "classes_": Labels("k", least=2),
@@ -96,6 +122,10 @@ class PairClassifier(ClassifierMixin, PairProbabilities, PairWeights, ABC):
             ("break_ties is for 'ovr'", lambda m: not m.break_ties or m.decision_function_shape == "ovr"),
         ),
     )
+
+    feature_map_ = property(feature_map_of)
+    coef_ = property(coef_of)
+    norm_ = property(norm_of)
 
     @abstractmethod
     def _bounds(self, data: ClassRows) -> Vector:
@@ -162,7 +192,7 @@ class PairClassifier(ClassifierMixin, PairProbabilities, PairWeights, ABC):
     def _prepare(self, X: Any, y: Any, sample_weight: Any) -> tuple[Any, ClassRows, Vector | None]:
         """Check all that was given and fit the kernel; X, its rows by class, and the weights of the last fit."""
         self._check_parameters()
-        self._warn_of_probability()
+        warn_of_parameter(type(self).__name__, self.probability)
         X = self._check_X(X, reset=True)
         y = check_labels(type(self).__name__, y, X.shape[0])
         weight = check_svm_weight(sample_weight, X)
@@ -194,10 +224,11 @@ class PairClassifier(ClassifierMixin, PairProbabilities, PairWeights, ABC):
         ndarray of shape (m,), (m, k) or (m, k * (k - 1) / 2)
             For two classes (m,), positive for ``classes_[1]``; else as ``decision_function_shape``.
         """
-        gram = self._gram_to_support(X)
+        X, f = self._new_rows(X), self._expansion
+        gram = f.gram(X)
         if len(self.classes_) > 2 and self.decision_function_shape == "ovr":
-            return one_vs_rest(*tally_rows(gram, self._expansion, strict=False))
-        values = pair_values(multiplier(gram), self._expansion, gram.shape[0])
+            return one_vs_rest(*tally_rows(gram, f.pairs, strict=False))
+        values = pair_values(multiplier(gram), f.pairs, gram.shape[0])
         return -values[:, 0] if len(self.classes_) == 2 else values
 
     def predict(self, X: Any) -> np.ndarray:
@@ -214,10 +245,52 @@ class PairClassifier(ClassifierMixin, PairProbabilities, PairWeights, ABC):
         """
         if self.break_ties and self.decision_function_shape == "ovo":
             raise ParameterError("break_ties must be False when decision_function_shape is 'ovo'; use 'ovr'.")
-        gram = self._gram_to_support(X)
+        X, f = self._new_rows(X), self._expansion
+        gram = f.gram(X)
         by_value = self.break_ties and len(self.classes_) > 2
-        won, sums = tally_rows(gram, self._expansion, strict=not by_value)
+        won, sums = tally_rows(gram, f.pairs, strict=not by_value)
         return self.classes_[(one_vs_rest(won, sums) if by_value else won).argmax(axis=1)]
+
+    @available_if(has_probabilities)
+    def predict_proba(self, X: Any) -> Matrix:
+        """Return the probability of each class for the rows of ``X``, (m, k), in the order of ``classes_``.
+
+        Each pair of classes has a sigmoid of its decision value, fitted to rows that were left out; more than two
+        classes are coupled by least squares.
+
+        Raises
+        ------
+        NotFittedError
+            If the classifier was fitted with ``probability=False``.
+        """
+        X = self._new_rows(X)
+        if not len(self._probA):
+            raise NotFittedError(
+                f"predict_proba is not available when fitted with probability=False; call fit of this "
+                f"{type(self).__name__} again, with probability=True."
+            )
+        agree = bool((self.class_weight_ == self.class_weight_[0]).all())
+        return PairSigmoids(self._probA, self._probB).predict(self._expansion, X, agree=agree)
+
+    @available_if(has_probabilities)
+    def predict_log_proba(self, X: Any) -> Matrix:
+        """Return the logarithm of :meth:`predict_proba`, (m, k)."""
+        return np.log(self.predict_proba(X))
+
+    @property
+    def probA_(self) -> Vector:
+        """A of the sigmoid of each pair of classes, (k (k - 1) / 2,); empty without ``probability=True``.
+
+        ``1 / (1 + exp(A f + B))`` is the probability of the first class, where positive f stand for the first class.
+        """
+        warn_of_attribute(type(self).__name__, "probA_")
+        return self._probA
+
+    @property
+    def probB_(self) -> Vector:
+        """B of the sigmoid of each pair of classes, (k (k - 1) / 2,); empty without ``probability=True``."""
+        warn_of_attribute(type(self).__name__, "probB_")
+        return self._probB
 
     def calibrated(self, cv: Any = 5, method: str = "sigmoid") -> CalibratedClassifierCV:
         """A classifier with probabilities, not yet fitted: this one with its decision values calibrated.
@@ -252,6 +325,12 @@ class PairClassifier(ClassifierMixin, PairProbabilities, PairWeights, ABC):
         """
         inner = clone(self).set_params(decision_function_shape="ovr")
         return CalibratedClassifierCV(inner, method=method, cv=cv, ensemble=False)
+
+    @property
+    def margin_(self) -> Vector:
+        """``2 / norm_``: the width of the margin of each pair of classes in feature space, (k (k - 1) / 2,)."""
+        widths: Vector = read_only(margin_widths(self.norm_))
+        return widths
 
     @property
     def slacks_(self) -> Vector:
@@ -307,7 +386,7 @@ class PairClassifier(ClassifierMixin, PairProbabilities, PairWeights, ABC):
         try:
             return solve_pairs(gram, data.sizes, bounds, self._machine(data), convex=convex, starts=starts)
         except InfeasibleError as error:
-            raise self._located(error, data) from None
+            raise data.located(error) from None
 
     def _calibrate(self, gram: Any, convex: bool, data: ClassRows, bounds: Vector, answers: PairAnswers) -> None:
         """Set what probabilities are computed from, if they are wanted."""
@@ -323,20 +402,14 @@ class PairClassifier(ClassifierMixin, PairProbabilities, PairWeights, ABC):
 
         self._learn_probabilities(gram, data.codes, data.weight, solve)
 
-    def _located(self, error: InfeasibleError, data: ClassRows) -> InfeasibleError:
-        """The error with the names of the classes, and multipliers for the rows of X."""
-        pair = error.pair or (0, 1)
-        names = " and ".join(map(repr, self.classes_[list(pair)].tolist()))
-        multipliers = np.zeros(data.total)
-        multipliers[data.rows[np.isin(data.codes, pair)]] = error.multipliers
-        located = InfeasibleError(
-            str(error).replace("the classes", f"the classes {names}", 1),
-            multipliers=multipliers,
-            distance=error.distance,
-            least_slack=error.least_slack,
-        )
-        located.pair = pair
-        return located
+    def _learn_probabilities(self, gram: GramMatrix, codes: Positions, weight: Vector, solve: Solver) -> None:
+        """Set the sigmoids of all pairs of classes, for rows sorted by class; see ``values_of_rows_left_out``."""
+        self._probA, self._probB = np.empty((2, 0))
+        if is_wanted(self.probability):
+            folds = deal_folds(codes, check_random_state(self.random_state))
+            rows = values_of_rows_left_out(gram, codes, folds, solve)
+            sigmoids = PairSigmoids.fit(type(self).__name__, rows, codes, weight)
+            self._probA, self._probB = sigmoids.A, sigmoids.B
 
     def _keep(self, X: Any, data: ClassRows, answers: PairAnswers) -> None:
         """Set the attributes that hold the expansion, with scikit-learn's sign for two classes."""
@@ -350,32 +423,18 @@ class PairClassifier(ClassifierMixin, PairProbabilities, PairWeights, ABC):
 
     def _keep_rows(self, n: int, data: ClassRows, answers: PairAnswers, bounds: Vector) -> None:
         """Set what is told of the training rows: margins, and roles in a byte each."""
-        residual = answers.gradient - answers.layout.spread(answers.offsets)
-        # Against later classes a row is of the first class of the pair.
-        signs = np.where(np.arange(len(residual))[:, None] >= data.codes, 1.0, -1.0)
-        margins = np.full((len(residual), n), np.nan)
-        margins[:, data.rows] = 1.0 - signs * residual
-        states = np.abs(answers.state)
-        codes = np.zeros(margins.shape, dtype=np.int8)
-        codes[:, data.rows] = (states > 0).astype(np.int8) + (states >= bounds * (1.0 - 1e-12))
+        margins, codes = margins_and_roles(n, data, answers, bounds)
         two = len(self.classes_) == 2
         self.margins_ = margins[0] if two else margins
         self._role_codes = codes[0] if two else codes
 
     @property
-    def _expansion(self) -> JointExpansion:
-        """With our sign: positive for the first class of a pair."""
-        dual_coef = self._sign * dense(self.dual_coef_)
-        return JointExpansion(self.support_, self.n_support_, dual_coef, self._sign * self.intercept_)
-
-    def _gram_to_support(self, X: Any) -> Gram | PrecomputedGram:
-        """The kernel matrix of new rows with the support vectors."""
-        check_is_fitted(self)
-        X = self._check_X(X, reset=False)
-        if not len(self.support_):
-            # Decision values are the offsets.
-            return PrecomputedGram(np.empty((X.shape[0], 0)), symmetric=False)
-        return self._gram(X[:, self.support_], X) if self.kernel_ is None else self._gram(X, self.support_vectors_)
+    def _expansion(self) -> PairExpansion:
+        plain = of_support(self)
+        coefficients = plain.dual_coef
+        pairs = JointExpansion(self.support_, self.n_support_, self._sign * coefficients, self._sign * self.intercept_)
+        margins = np.atleast_2d(self.margins_)[:, self.support_]
+        return PairExpansion(**vars(plain), pairs=pairs, margins=margins)
 
     def _report(self) -> None:
         """Set ``fit_status_``; warn if the solver stopped early."""

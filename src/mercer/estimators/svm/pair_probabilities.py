@@ -3,28 +3,26 @@
 from __future__ import annotations
 
 import inspect
-from abc import ABC, abstractmethod
+from dataclasses import dataclass
 from itertools import combinations
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import sklearn.svm
 from numpy.typing import NDArray
 from scipy.special import expit
-from sklearn.exceptions import ConvergenceWarning, NotFittedError
-from sklearn.utils import check_random_state
-from sklearn.utils.metaestimators import available_if
+from sklearn.exceptions import ConvergenceWarning
 
 from mercer._errors import warn_user
-from mercer._types import Positions, Vector
+from mercer._types import Matrix, Positions, Vector
 from mercer.engine import memory
 from mercer.engine.tiles import TILE, spans
-from mercer.estimators.svm.left_out import Solver, deal_folds, values_of_rows_left_out
-from mercer.estimators.svm.one_vs_one import JointExpansion, multiplier, pair_values
+from mercer.estimators.shared.certificates import STOPPED
+from mercer.estimators.svm.left_out import LeftOut
+from mercer.estimators.svm.one_vs_one import PairExpansion, multiplier, pair_values
 from mercer.gram import Gram, PrecomputedGram
 from mercer.gram.hold import evaluated
 from mercer.loops.sigmoid import fit_two_parameters
-from mercer.solvers.solution import Status
 from mercer.solvers.svm.pair_answers import STATUSES, PairLayout
 
 # Whether the installed scikit-learn has deprecated the parameter, which is 1.9 and later.
@@ -51,7 +49,7 @@ def is_wanted(probability: Any) -> bool:
     return not isinstance(probability, str) and bool(probability)
 
 
-def _has_probabilities(learner: Any) -> bool:
+def has_probabilities(learner: Any) -> bool:
     """Whether the methods are there, which the parameter alone decides, also before the fit."""
     if is_wanted(learner.probability):
         return True
@@ -61,120 +59,70 @@ def _has_probabilities(learner: Any) -> bool:
     )
 
 
-class PairProbabilities(ABC):
-    """What :class:`mercer.estimators.svm.pair_classifier.PairClassifier` needs for probabilities."""
+def warn_of_parameter(learner: str, probability: Any) -> None:
+    """Warn under the condition under which scikit-learn does: that the parameter is given at all."""
+    if DEPRECATED and not isinstance(probability, str):
+        warn_user(
+            f"The `probability` parameter of {learner} was deprecated, as in scikit-learn. Use {learner}(...)"
+            ".calibrated(), a classifier with probabilities that agree with its predict, or leave it out.",
+            FutureWarning,
+        )
 
-    probability: Any
-    random_state: Any
-    classes_: np.ndarray
-    class_weight_: Vector
-    _probA: Vector
-    _probB: Vector
 
-    @property
-    @abstractmethod
-    def _expansion(self) -> JointExpansion: ...
+def warn_of_attribute(learner: str, name: str) -> None:
+    """Warn that ``probA_`` or ``probB_`` was read, where scikit-learn does."""
+    if DEPRECATED:
+        warn_user(
+            f"Attribute `{name}` was deprecated with the parameter probability, as in scikit-learn; "
+            f"{learner}(...).calibrated() gives probabilities.",
+            FutureWarning,
+        )
 
-    @abstractmethod
-    def _gram_to_support(self, X: Any) -> Gram | PrecomputedGram: ...
 
-    @available_if(_has_probabilities)
-    def predict_proba(self, X: Any) -> Vector:
-        """Return the probability of each class for the rows of ``X``, (m, k), in the order of ``classes_``.
+@dataclass(frozen=True, eq=False)
+class PairSigmoids:
+    """A and B of the sigmoid of each pair of classes, (p,) each; none where no probabilities are wanted."""
 
-        Each pair of classes has a sigmoid of its decision value, fitted to rows that were left out; more than two
-        classes are coupled by least squares.
+    A: Vector
+    B: Vector
 
-        Raises
-        ------
-        NotFittedError
-            If the classifier was fitted with ``probability=False``.
-        """
-        gram = self._gram_to_support(X)
-        if not len(self._probA):
-            raise NotFittedError(
-                f"predict_proba is not available when fitted with probability=False; call fit of this "
-                f"{type(self).__name__} again, with probability=True."
+    @classmethod
+    def fit(cls, learner: str, rows: LeftOut, codes: Positions, weight: Vector) -> Self:
+        """From decision values of rows, sorted by class, that were left out; warns if folds were stopped early."""
+        layout = PairLayout(np.bincount(codes))
+        sigmoids = []
+        for pair in combinations(range(layout.k), 2):
+            first = np.repeat([True, False], layout.sizes[list(pair)])
+            sigmoids.append(fit_sigmoid(layout.take(rows.values, pair), first, weight[layout.rows(pair)]))
+        stopped = [STATUSES.index(status) for status in STOPPED]
+        early = sum(int(np.isin(part.status, stopped).sum()) for part in rows.certificates)
+        if early:
+            warn_user(
+                f"{learner}: {early} of {sum(map(len, rows.certificates))} problems of the folds for probabilities "
+                "were stopped before tol was met; raise max_iter, loosen tol or lower C.",
+                ConvergenceWarning,
             )
-        k, m = len(self.classes_), gram.shape[0]
-        each = 24 * (k + 1) ** 2
+        return cls(*np.array(sigmoids).T.copy())
+
+    def predict(self, f: PairExpansion, X: Any, *, agree: bool) -> Matrix:
+        """Probabilities of the classes, (m, k), at new rows; of two classes, ``agree`` with the decision values."""
+        gram, k = f.gram(X), len(f.pairs.n_support)
+        m, each = gram.shape[0], 24 * (k + 1) ** 2
         # Whole tiles, so that the memory budget does not change the bits.
         step = max(min(_BLOCK, memory.budget() // 8) // each // TILE, 1) * TILE
         result = np.empty((m, k))
         for rows in spans(m, step):
             part = gram if step >= m else gram.restrict(rows, None)
             with memory.reserve(each * part.shape[0], "probabilities of the pairs of classes"):
-                result[rows] = self._probabilities(pair_values(multiplier(part), self._expansion, part.shape[0]))
+                result[rows] = self._of_values(pair_values(multiplier(part), f.pairs, part.shape[0]), k, agree)
         return result
 
-    @available_if(_has_probabilities)
-    def predict_log_proba(self, X: Any) -> Vector:
-        """Return the logarithm of :meth:`predict_proba`, (m, k)."""
-        return np.log(self.predict_proba(X))
-
-    @property
-    def probA_(self) -> Vector:
-        """A of the sigmoid of each pair of classes, (k (k - 1) / 2,); empty without ``probability=True``.
-
-        ``1 / (1 + exp(A f + B))`` is the probability of the first class, where positive f stand for the first class.
-        """
-        return self._sigmoids("probA_")
-
-    @property
-    def probB_(self) -> Vector:
-        """B of the sigmoid of each pair of classes, (k (k - 1) / 2,); empty without ``probability=True``."""
-        return self._sigmoids("probB_")
-
-    def _sigmoids(self, name: str) -> Vector:
-        if DEPRECATED:
-            warn_user(
-                f"Attribute `{name}` was deprecated with the parameter probability, as in scikit-learn; "
-                f"{type(self).__name__}(...).calibrated() gives probabilities.",
-                FutureWarning,
-            )
-        value: Vector = getattr(self, "_" + name.removesuffix("_"))
-        return value
-
-    def _warn_of_probability(self) -> None:
-        """Warn under the condition under which scikit-learn does: that the parameter is given at all."""
-        name = type(self).__name__
-        if DEPRECATED and not isinstance(self.probability, str):
-            warn_user(
-                f"The `probability` parameter of {name} was deprecated, as in scikit-learn. Use {name}(...)"
-                ".calibrated(), a classifier with probabilities that agree with its predict, or leave it out.",
-                FutureWarning,
-            )
-
-    def _learn_probabilities(
-        self, gram: Gram | PrecomputedGram, codes: Positions, weight: Vector, solve: Solver
-    ) -> None:
-        """Set the sigmoids of all pairs of classes, for rows sorted by class; see ``values_of_rows_left_out``."""
-        self._probA, self._probB = np.empty((2, 0))
-        if not is_wanted(self.probability):
-            return
-        left_out = values_of_rows_left_out(gram, codes, deal_folds(codes, check_random_state(self.random_state)), solve)
-        layout = PairLayout(np.bincount(codes))
-        sigmoids = []
-        for pair in combinations(range(layout.k), 2):
-            first = np.repeat([True, False], layout.sizes[list(pair)])
-            sigmoids.append(fit_sigmoid(layout.take(left_out.values, pair), first, weight[layout.rows(pair)]))
-        self._probA, self._probB = np.array(sigmoids).T.copy()
-        stopped = [STATUSES.index(status) for status in (Status.iteration_limit, Status.stalled)]
-        early = sum(int(np.isin(part.status, stopped).sum()) for part in left_out.certificates)
-        if early:
-            warn_user(
-                f"{type(self).__name__}: {early} of {sum(map(len, left_out.certificates))} problems of the folds for "
-                "probabilities were stopped before tol was met; raise max_iter, loosen tol or lower C.",
-                ConvergenceWarning,
-            )
-
-    def _probabilities(self, values: Vector) -> Vector:
+    def _of_values(self, values: Matrix, k: int, agree: bool) -> Matrix:
         """Probabilities (m, k) from the decision values of all pairs (m, k (k - 1) / 2)."""
-        first = np.clip(expit(-(self._probA * values + self._probB)), _LEAST, 1.0 - _LEAST)
-        k = len(self.classes_)
+        first = np.clip(expit(-(self.A * values + self.B)), _LEAST, 1.0 - _LEAST)
         if k > 2:
             return couple(first, k)
-        if (self.class_weight_ == self.class_weight_[0]).all():
+        if agree:
             wins = values > 0
             first[wins] = np.maximum(first[wins], 0.5 + _MORE)
             first[~wins] = np.minimum(first[~wins], 0.5 - _MORE)

@@ -9,15 +9,15 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils.validation import check_is_fitted
 
 from mercer._types import Vector
 from mercer.data.fitted import Fitted
 from mercer.data.statements import Count, Floats, Is, Lengths, Whole
 from mercer.engine import memory
+from mercer.estimators.shared.base import KernelEstimator
 from mercer.estimators.shared.certificates import warn_if_stopped
-from mercer.estimators.shared.layout import dense, laid_out_as, read_only
-from mercer.estimators.shared.primal import PrimalWeights
+from mercer.estimators.shared.expansion import KernelExpansion, coef_of, feature_map_of, norm_of, of_support
+from mercer.estimators.shared.layout import dense, laid_out_as
 from mercer.estimators.shared.statements import Coefficients, SupportRows, training_shape
 from mercer.estimators.shared.weights import fit_weighted_kernel
 from mercer.estimators.svm.copies import Copies
@@ -42,7 +42,7 @@ class Learned:
     gram: GramMatrix
 
 
-class SingleExpansion(PrimalWeights, ABC):
+class SingleExpansion(KernelEstimator, ABC):
     """Base of the machines with one expansion; a subclass states its problem, and reads what was learned.
 
     Besides the parameters of :class:`KernelEstimator` the constructor must have ``tol, cache_size, max_iter, verbose,
@@ -75,6 +75,10 @@ class SingleExpansion(PrimalWeights, ABC):
             "fit_status_": Count(most=1),
         }
     )
+
+    feature_map_ = property(feature_map_of)
+    coef_ = property(coef_of)
+    norm_ = property(norm_of)
 
     @abstractmethod
     def _problem(self, gram: GramMatrix, targets: Vector, weight: Vector, convex: bool) -> BoxQP:
@@ -150,31 +154,12 @@ class SingleExpansion(PrimalWeights, ABC):
 
     def _values(self, X: Any) -> Vector:
         """f at the rows of ``X``, (m,), in float64."""
-        check_is_fitted(self)
-        X = self._check_X(X, reset=False)
-        if not len(self.support_):
-            return np.full(X.shape[0], self.intercept_[0])
-        if self.kernel_ is None:
-            gram: Any = self._gram(X[:, self.support_], X)
-        else:
-            gram = self._gram(X, self.support_vectors_)
-        return np.asarray(gram @ dense(self.dual_coef_)[0], dtype=np.float64) + self.intercept_[0]
-
-    def _expansion_rows(self) -> Any:
-        return self.support_vectors_
+        X = self._new_rows(X)
+        return self._expansion.values(X)[:, 0]
 
     @property
-    def coef_(self) -> Any:
-        """w, (1, p), read-only, for kernels with a finite feature map.
-
-        The p columns belong to the features of ``feature_map_``: the columns of X for the linear kernel.
-
-        Raises
-        ------
-        AttributeError
-            If the kernel has no finite feature map, or one of more than 100,000 features.
-        """
-        return read_only(laid_out_as(self._expansion_rows(), self._coefficients()))
+    def _expansion(self) -> KernelExpansion:
+        return of_support(self)
 
 
 def roles(weights: Vector, bound: Vector, slack: Vector) -> NDArray[np.str_]:

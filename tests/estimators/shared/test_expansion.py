@@ -119,7 +119,7 @@ def test_every_learner_is_linear_in_the_features(model: Any, y: np.ndarray, kern
         assert isinstance(fitted, KernelSGDClassifier)
         return
     # By kernel values of the rows of the expansion alone.
-    rows = fitted._expansion_rows()
+    rows = fitted._expansion.rows
     a = fitted.alpha_ if isinstance(fitted, GaussianProcessRegressor) else fitted.dual_coef_
     a = np.ravel(a)
     terms = np.abs(a) @ np.sqrt(kernel.diagonal(rows))
