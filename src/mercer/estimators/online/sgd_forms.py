@@ -91,6 +91,7 @@ class SGDForms(KernelEstimator):
 
     @property
     def norm_(self) -> Vector:
+        """The length of w of each function, (outputs,), in the feature space of any kernel."""
         check_is_fitted(self, "classes_")
         return read_only(np.linalg.norm(self.coef_, axis=1)) if self._primal else norm_of(self)
 
