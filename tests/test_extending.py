@@ -27,6 +27,12 @@ SAID = {
     "vector_kernel": ["length scale moved True", "same predictions True"],
     "data_kernel": ["brioche yes", "read again no"],
     "loss": ["a third of the error True", "relative gap below 1e-6 True", "one row at a time True", "read again True"],
+    "solver": [
+        "same decision values True",
+        "converged relative gap below 1e-4 True",
+        "a tube converged True",
+        "read again True",
+    ],
     "estimator": ["right 0.93", "read again True", "strings [0, 1]"],
 }
 
@@ -277,7 +283,7 @@ def test_what_cannot_be_registered() -> None:
 
     taken = dataclass(frozen=True, repr=False)(type("RBF", (Wave,), {}))
     for cls, words in (
-        (int, "takes a kernel, a loss, a penalty, a kind of data or an estimator, but got <class 'int'>"),
+        (int, "takes a kernel, a loss, a penalty, a solver, a kind of data or an estimator, but got <class 'int'>"),
         ("Wave", "but got 'Wave'"),
         (Plain, "Plain must be a frozen dataclass"),
         (Abstract, "Abstract cannot be registered: it does not define derivative, value"),

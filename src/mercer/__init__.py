@@ -59,6 +59,7 @@ _MODULES = (
     "persistence",
     "priors",
     "selection",
+    "solvers",
     "spectrum",
     "testing",
     "validity",
@@ -77,6 +78,7 @@ if TYPE_CHECKING:
     from mercer import persistence as persistence
     from mercer import priors as priors
     from mercer import selection as selection
+    from mercer import solvers as solvers
     from mercer import spectrum as spectrum
     from mercer import testing as testing
     from mercer import validity as validity

@@ -1,4 +1,4 @@
-"""User-defined kernels, kinds of data, losses and estimators, and their registration.
+"""User-defined kernels, kinds of data, losses, solvers and estimators, and their registration.
 
 A class of your own works in every learner as it is. Registered, it may also be saved in model files, be named in kernel
 expressions and on the command line (``mercer --import my_module fit ...``).
@@ -40,8 +40,19 @@ from mercer.data.strings import Strings
 from mercer.kernels.kernel import PUBLIC, Kernel
 from mercer.kernels.own import FeatureKernel, PairKernel, VectorKernel
 from mercer.kernels.parameters import number as parameter
+from mercer.solvers.svm.solver import BoxSolver
 
-__all__ = ["DataError", "FeatureKernel", "Objects", "PairKernel", "Strings", "VectorKernel", "parameter", "register"]
+__all__ = [
+    "DataError",
+    "FeatureKernel",
+    "Objects",
+    "PairKernel",
+    "ParameterError",
+    "Strings",
+    "VectorKernel",
+    "parameter",
+    "register",
+]
 
 _Class = TypeVar("_Class", bound=type)
 
@@ -63,9 +74,9 @@ def register(user_class: Any = None, *, model: str | None = None) -> Any:
     Parameters
     ----------
     user_class : type
-        A :class:`mercer.kernels.Kernel`, a :class:`mercer.losses.Loss` or ``Penalty`` (frozen dataclasses, whose fields
-        are what a file holds), a kind of data below :class:`Objects`, or an estimator of scikit-learn's kind, whose
-        attributes a file holds.
+        A :class:`mercer.kernels.Kernel`, a :class:`mercer.losses.Loss` or ``Penalty`` or a
+        :class:`mercer.solvers.BoxSolver` (frozen dataclasses, whose fields are what a file holds), a kind of data below
+        :class:`Objects`, or an estimator of scikit-learn's kind, whose attributes a file holds.
     model : str, optional
         For estimators: the name by which ``mercer fit --model`` knows it.
 
@@ -84,7 +95,7 @@ def register(user_class: Any = None, *, model: str | None = None) -> Any:
     >>> register(int)
     Traceback (most recent call last):
         ...
-    mercer._errors.ParameterError: register() takes a kernel, a loss, a penalty, a kind of data or an estimator, but ...
+    mercer._errors.ParameterError: register() takes a kernel, a loss, a penalty, a solver, a kind of ...
     """
     if user_class is None:
         return lambda decorated: _register(decorated, model)
@@ -109,15 +120,17 @@ def _register(cls: Any, model: str | None) -> Any:
     return cls
 
 
-_BASES = (Kernel, losses.Loss, losses.Penalty, Objects, BaseEstimator)
-_RECORDS = (Kernel, losses.Loss, losses.Penalty)
+_BASES = (Kernel, losses.Loss, losses.Penalty, BoxSolver, Objects, BaseEstimator)
+_RECORDS = (Kernel, losses.Loss, losses.Penalty, BoxSolver)
 
 
 def _check_class(cls: Any) -> None:
-    if not isinstance(cls, type) or not issubclass(cls, _BASES):
+    known = isinstance(cls, type) and issubclass(cls, _BASES)
+    if not known:
         raise ParameterError(
-            f"register() takes a kernel, a loss, a penalty, a kind of data or an estimator, but got {cls!r}; derive "
-            "the class from a base of mercer.extend, mercer.losses or sklearn.base."
+            "register() takes a kernel, a loss, a penalty, a solver, a kind of data or an estimator, "
+            f"but got {cls!r}; derive the class from a base of mercer.extend, mercer.losses, mercer.solvers or "
+            "sklearn.base."
         )
     if inspect.isabstract(cls):
         missing = ", ".join(sorted(cls.__abstractmethods__))

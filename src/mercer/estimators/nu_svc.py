@@ -90,6 +90,10 @@ class NuSVC(PairClassifier):
     stop : {"kkt", "gap"}, default="kkt"
         What must be at most ``tol``: the violation of the optimality conditions; with ``"gap"`` also the relative
         duality gap of every pair.
+    solver : {"smo", "projected-gradient", "accelerated-projected-gradient"} or BoxSolver, default="smo"
+        The projected gradients are for study: they reach the same answer, far more slowly. A value such as
+        ``mercer.solvers.SMO(tol=1e-6)`` has its own ``tol``, ``stop``, ``max_iter``, ``cache_bytes``, ``n_jobs`` and
+        ``verbose``, and those of this estimator are then not used for the solve.
 
     Attributes
     ----------

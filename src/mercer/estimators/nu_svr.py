@@ -76,6 +76,10 @@ class NuSVR(TubeRegressor):
         The solution is the same within ``tol``; it takes fewer steps if the problems are similar.
     stop : {"kkt", "gap"}, default="kkt"
         Whether ``tol`` bounds the violation of the optimality conditions alone, or the relative duality gap as well.
+    solver : {"smo", "projected-gradient", "accelerated-projected-gradient"} or BoxSolver, default="smo"
+        The projected gradients are for study: they reach the same answer, far more slowly. A value such as
+        ``mercer.solvers.SMO(tol=1e-6)`` has its own ``tol``, ``stop``, ``max_iter``, ``cache_bytes``, ``n_jobs`` and
+        ``verbose``, and those of this estimator are then not used for the solve.
 
     Attributes
     ----------

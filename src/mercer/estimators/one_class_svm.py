@@ -15,7 +15,7 @@ from mercer.estimators.shared.layout import read_only
 from mercer.estimators.shared.parameters import require_number
 from mercer.estimators.shared.weights import check_svm_weight
 from mercer.estimators.svm.single_expansion import Learned, SingleExpansion, roles
-from mercer.estimators.svm.solvers import check_solver
+from mercer.estimators.svm.solvers import check_solver, solver_of
 from mercer.gram.protocol import GramMatrix
 from mercer.solvers.svm.box_qp import BoxQP
 from mercer.solvers.svm.solver import BoxSolver
@@ -77,6 +77,10 @@ class OneClassSVM(OutlierMixin, SingleExpansion):
         The solution is the same within ``tol``; it takes fewer steps if the problems are similar.
     stop : {"kkt", "gap"}, default="kkt"
         Whether ``tol`` bounds the violation of the optimality conditions alone, or the relative duality gap as well.
+    solver : {"smo", "projected-gradient", "accelerated-projected-gradient"} or BoxSolver, default="smo"
+        The projected gradients are for study: they reach the same answer, far more slowly. A value such as
+        ``mercer.solvers.SMO(tol=1e-6)`` has its own ``tol``, ``stop``, ``max_iter``, ``cache_bytes``, ``n_jobs`` and
+        ``verbose``, and those of this estimator are then not used for the solve.
 
     Attributes
     ----------
@@ -271,7 +275,7 @@ class OneClassSVM(OutlierMixin, SingleExpansion):
         Their decision values are zero up to the tolerance and rounding, whose sign means nothing.
         """
         may_rise = learned.weights < weight
-        left_open = min(float(learned.residual[may_rise].max(initial=0.0)), self.tol)
+        left_open = min(float(learned.residual[may_rise].max(initial=0.0)), solver_of(self).tol)
         # Sums of alpha_i k(x_i, x) are rounded in units of their largest terms, those of float32 rows in float32.
         largest = float(np.abs(learned.gram.diagonal()).max()) * float(learned.weights.sum())
         return left_open + _ROUNDING * float(np.finfo(X.dtype).eps) * largest

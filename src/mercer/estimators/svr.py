@@ -76,6 +76,10 @@ class SVR(TubeRegressor):
     fit_intercept : bool, default=True
         Whether there is an offset b. Without it the sum of the weights is free, f lies in the space of the kernel,
         and the kernel must be positive semi-definite, not only conditionally.
+    solver : {"smo", "projected-gradient", "accelerated-projected-gradient"} or BoxSolver, default="smo"
+        The projected gradients are for study: they reach the same answer, far more slowly. A value such as
+        ``mercer.solvers.SMO(tol=1e-6)`` has its own ``tol``, ``stop``, ``max_iter``, ``cache_bytes``, ``n_jobs`` and
+        ``verbose``, and those of this estimator are then not used for the solve.
 
     Attributes
     ----------

@@ -39,6 +39,7 @@ from mercer.kernels.base import Expression
 from mercer.losses import Loss, Penalty
 from mercer.persistence.container import malformed
 from mercer.persistence.foreign import STATED
+from mercer.solvers.svm.solver import BoxSolver
 
 DEEPEST = 100
 """How deep objects may be nested: far more than any model needs, far less than the stack holds."""
@@ -91,7 +92,7 @@ NUMBERS = Names.of(_NUMBERS)
 TYPES = Names.of((*_NUMBERS, np.object_, bool, int, float, str, object))
 
 # What a file may hold beside what others of its objects are made of.
-_BASES = (Expression, Loss, Penalty, mercer.priors.Prior, Objects, BaseEstimator)
+_BASES = (Expression, Loss, Penalty, BoxSolver, mercer.priors.Prior, Objects, BaseEstimator)
 _HOMES = (mercer.kernels, mercer.losses, mercer.priors, mercer.data, mercer.maps, mercer.estimators)
 _VALUES = (Graph, MixedRows)
 

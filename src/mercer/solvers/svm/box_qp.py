@@ -122,7 +122,24 @@ class BoxQP:
     ) -> BoxQP:
         """The dual of ``min |w|^2 / 2 + sum_i upper_i max(0, p_i - y_i (<w, phi_i> + b))``, ``beta = y alpha``.
 
-        ``y`` holds signs, +1 or -1; ``p`` is ones by default, which is the C-SVC.
+        Parameters
+        ----------
+        gram : GramMatrix
+            K, (n, n).
+        y : ndarray of shape (n,)
+            Signs, +1 or -1, both present.
+        upper : ndarray of shape (n,)
+            Bounds of the sizes of the weights.
+        p : ndarray of shape (n,), optional
+            Ones by default, which is the C-SVC.
+        intercept : bool, default=True
+            Whether there is an offset b, so that the weights sum to 0.
+        convex : bool, default=True
+            Whether K is positive semi-definite on vectors that keep the sum.
+
+        Returns
+        -------
+        BoxQP
         """
         y, upper = np.asarray(y, dtype=np.float64), np.asarray(upper, dtype=np.float64)
         if set(np.unique(y)) != {-1.0, 1.0}:

@@ -54,12 +54,12 @@ class ProjectedGradient(BoxSolver):
         With ``"gap"``, the relative duality gap must be at most ``tol`` as well.
     max_iter : int, default=-1
         The most steps; -1 for no limit, which may take long where K is badly conditioned (Ctrl-C ends it).
-    accelerated : bool, default=False
-        Whether to extrapolate (FISTA with restarts).
     n_jobs : int, optional
         Worker threads for products with a matrix that does not bring its own number of them.
     verbose : bool, default=False
         Show progress on standard error.
+    accelerated : bool, default=False
+        Whether to extrapolate (FISTA with restarts).
 
     Notes
     -----
@@ -84,13 +84,13 @@ class ProjectedGradient(BoxSolver):
             raise ParameterError(f"ProjectedGradient: accelerated must be True or False, but is {self.accelerated!r}.")
 
     def solve(self, problem: BoxQP, start: Start | None = None) -> Solution[BoxQPValue, Vector]:
-        """Solve ``problem``; the nearest feasible weights to those of ``start`` are the first ones."""
         begin = time.perf_counter()
         gram = problem.gram.astype(np.float64)
         vectors = memory.reserve(8 * _VECTORS * len(problem.linear), "the vectors of projected gradient")
         here = replace(settings.current(), n_jobs=settings.resolve_jobs(self.n_jobs))
         with settings.inherited(here), memory.track() as account, vectors:
             beta = None if start is None else start.beta
+            # The walk begins at the nearest feasible weights.
             nearest = None if beta is None else project(problem, np.asarray(beta, dtype=np.float64))
             point = Iterate.begin(problem, nearest)
             point.fill(np.asarray(problem.totals))

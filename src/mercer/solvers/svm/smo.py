@@ -66,12 +66,12 @@ class SMO(BoxSolver):
         distance of w to the best one, <w, phi(x)> is then within ``tol`` of the best for every row x.
     max_iter : int, default=-1
         The most inner steps, -1 for no limit.
-    cache_bytes : int, default=200 MiB
-        The most memory for kept kernel rows.
     n_jobs : int, optional
         Worker threads.
     verbose : bool, default=False
         Show progress on standard error.
+    cache_bytes : int, default=209715200
+        The most memory for kernel rows that are kept, in bytes.
 
     Examples
     --------
@@ -95,7 +95,6 @@ class SMO(BoxSolver):
         return int(self.cache_bytes)
 
     def solve(self, problem: BoxQP, start: Start | None = None) -> Solution[BoxQPValue, Vector]:
-        """Solve the dual of a support vector machine; see :meth:`BoxSolver.solve`."""
         begin = time.perf_counter()
         start = Start() if start is None else start
         point = Iterate.begin(problem, start.beta)

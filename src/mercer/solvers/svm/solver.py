@@ -97,12 +97,34 @@ class BoxSolver:
         return int(self.max_iter) if self.max_iter >= 0 else int(np.iinfo(np.int64).max)
 
     def aiming_at(self, tol: float, max_iter: int) -> Self:
-        """The same solver for one of several rounds: with ``stop="kkt"`` and this tolerance and limit."""
+        """The same solver for one of several rounds, with ``stop="kkt"``.
+
+        Parameters
+        ----------
+        tol : float
+            Its tolerance.
+        max_iter : int
+            Its limit of steps.
+
+        Returns
+        -------
+        BoxSolver
+        """
         finite = tol if np.isfinite(tol) else self.tol
         return replace(self, tol=max(finite, _SMALLEST), max_iter=max_iter, stop="kkt")
 
     def after(self, steps: int) -> Self:
-        """The same solver for a second problem, after ``steps`` of its ``max_iter``."""
+        """The same solver with what is left of ``max_iter``, for a second problem.
+
+        Parameters
+        ----------
+        steps : int
+            Steps that were taken for the first one.
+
+        Returns
+        -------
+        BoxSolver
+        """
         return self if self.max_iter < 0 else replace(self, max_iter=max(self.max_iter - steps, 0))
 
     def improve(self, problem: BoxQP, beta: Vector) -> tuple[Vector, int]:
@@ -148,7 +170,17 @@ class BoxSolver:
         return certified(problem, point, objectives(point), status, time.perf_counter() - begin, account.peak)
 
     def accepts(self, point: Iterate) -> bool:
-        """Whether ``point``, whose gradient is right, meets the stopping rule."""
+        """Whether the stopping rule is met.
+
+        Parameters
+        ----------
+        point : Iterate
+            Weights, and their gradient in float64.
+
+        Returns
+        -------
+        bool
+        """
         if point.violation() > self.tol:
             return False
         primal, dual = objectives(point) if self.stop == "gap" else (0.0, 0.0)

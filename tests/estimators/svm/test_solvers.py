@@ -1,0 +1,162 @@
+"""``solver=`` of the support vector machines: every name and value gives the same answer, certified."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+
+import mercer
+from mercer import SVC, SVR, NuSVC, NuSVR, OneClassSVM
+from mercer._errors import DataError, ParameterError
+from mercer.gram import PrecomputedGram
+from mercer.solvers import SMO, BoxQP, BoxSolver, ProjectedGradient, Start
+from mercer.solvers.solution import Status
+
+TOL = 1e-4
+MACHINES: dict[str, Any] = {
+    "svc": SVC(C=2.0, gamma=0.5),
+    "homogeneous": SVC(C=2.0, gamma=0.5, fit_intercept=False),
+    "nu_svc": NuSVC(nu=0.3, gamma=0.5),
+    "weighted": NuSVC(nu=0.3, gamma=0.5, class_weight={1: 2.0}),
+    "svr": SVR(C=2.0, gamma=0.5),
+    "nu_svr": NuSVR(nu=0.4, C=2.0, gamma=0.5),
+    "one_class": OneClassSVM(nu=0.3, gamma=0.5),
+}
+SOLVERS: dict[str, Any] = {
+    "projected-gradient": "projected-gradient",
+    "accelerated-projected-gradient": "accelerated-projected-gradient",
+    "SMO": SMO(tol=TOL, cache_bytes=2**20, n_jobs=1),
+    "SMO, gap": SMO(tol=TOL, stop="gap"),
+    "ProjectedGradient": ProjectedGradient(tol=TOL, accelerated=True, stop="gap"),
+}
+
+
+def data(machine: str) -> tuple[np.ndarray, Any]:
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((70, 2))
+    numbers = np.sin(2 * X[:, 0]) + 0.1 * rng.standard_normal(70)
+    if machine == "one_class":
+        return X, None
+    return X, numbers if machine.endswith("svr") else np.digitize(numbers, [-0.4, 0.5])
+
+
+@pytest.mark.parametrize("solver", SOLVERS)
+@pytest.mark.parametrize("machine", MACHINES)
+def test_every_solver_gives_the_answer_of_the_default(machine: str, solver: str) -> None:
+    X, y = data(machine)
+    default = clone(MACHINES[machine]).set_params(tol=TOL).fit(X, y)
+    other = clone(MACHINES[machine]).set_params(tol=TOL, solver=SOLVERS[solver]).fit(X, y)
+    values = "predict" if machine.endswith("svr") else "decision_function"
+    if machine not in ("svr", "nu_svr", "one_class"):
+        default.decision_function_shape = other.decision_function_shape = "ovo"
+    np.testing.assert_allclose(getattr(other, values)(X), getattr(default, values)(X), atol=30 * TOL)
+    certificate = other.certificate_
+    assert certificate.status is Status.converged and certificate.kkt_violation <= TOL
+    # The best value lies between the two of either answer. With class weights the problem itself depends on rho.
+    assert machine == "weighted" or certificate.dual <= default.certificate_.primal + 1e-12
+    assert certificate.primal == pytest.approx(certificate.dual, rel=1e-2)
+    assert certificate.primal == pytest.approx(default.certificate_.primal, rel=1e-2)
+
+
+def test_the_value_rules_and_the_name_follows_the_estimator() -> None:
+    X, y = data("svr")
+    with pytest.warns(Warning, match="max_iter was reached"):
+        assert SVR(tol=1e-3, solver=SMO(max_iter=5)).fit(X, y).n_iter_ == 5
+    loose = SVR(tol=1e-9, C=50.0, solver=ProjectedGradient(tol=0.5, accelerated=True)).fit(X, y)
+    assert 1e-9 < loose.certificate_.kkt_violation <= 0.5 and loose.fit_status_ == 0
+    with pytest.warns(Warning, match="max_iter was reached"):
+        SVR(max_iter=3, solver="projected-gradient").fit(X, y)
+
+
+def test_paths_and_probabilities_use_the_solver() -> None:
+    X, y = data("svc")
+    values = mercer.svm_path(X, y, [0.5, 2.0], estimator=SVC(gamma=0.5, solver=SMO(tol=1e-6)))
+    named = mercer.svm_path(X, y, [0.5, 2.0], estimator=SVC(gamma=0.5, tol=1e-6))
+    for one, other in zip(values, named, strict=True):
+        np.testing.assert_allclose(one.decision_function(X), other.decision_function(X), atol=1e-4)
+    by_nu = mercer.svm_path(
+        X, y, nus=[0.2, 0.3], estimator=NuSVC(gamma=0.5, solver=ProjectedGradient(accelerated=True))
+    )
+    assert all(c.kkt_violation <= 1e-3 for c in by_nu.certificates)
+
+
+def test_values_are_cloned_compared_printed_and_saved(tmp_path: Path) -> None:
+    X, y = data("svc")
+    solver = ProjectedGradient(tol=1e-2, accelerated=True)
+    model = SVC(solver=solver).fit(X, y)
+    assert clone(model).solver == model.get_params()["solver"] == solver == eval(repr(solver))
+    assert pickle.loads(pickle.dumps(model)).solver == copy.deepcopy(model).solver == solver
+    assert "solver=ProjectedGradient(tol=0.01" in repr(model)
+    mercer.save(model, tmp_path / "model.mercer")
+    again = mercer.load(tmp_path / "model.mercer")
+    assert again.solver == solver
+    np.testing.assert_array_equal(again.decision_function(X), model.decision_function(X))
+
+
+@pytest.mark.parametrize("machine", [SVC, NuSVC, SVR, NuSVR, OneClassSVM])
+@pytest.mark.parametrize("solver", ["newton", SMO, None, ["smo"], np.array(["smo"])])
+def test_what_is_no_solver(machine: Any, solver: Any) -> None:
+    X, y = data("svc" if machine in (SVC, NuSVC) else "svr")
+    with pytest.raises(
+        ParameterError, match=r"solver must be one of 'smo', .* or a solver such as mercer\.solvers\.SMO"
+    ):
+        machine(solver=solver).fit(X, y)
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"tol": 0.0}, "SMO: tol must be a finite number above 0, but is 0.0"),
+        ({"tol": np.inf}, "tol must be"),
+        ({"stop": "soon"}, "stop must be 'kkt' or 'gap', but is 'soon'"),
+        ({"max_iter": -2}, "max_iter must be a whole number, -1 for no limit"),
+        ({"max_iter": 2.5}, "max_iter must be"),
+        ({"n_jobs": 1.5}, "n_jobs must be None or a whole number"),
+        ({"verbose": "yes"}, "verbose must be True or False"),
+        ({"cache_bytes": -1}, "cache_bytes must be a whole number of at least 0"),
+    ],
+)
+def test_parameters_of_values_are_checked_when_they_are_made(options: dict[str, Any], words: str) -> None:
+    with pytest.raises(ParameterError, match=words):
+        SMO(**options)
+
+
+def test_parameters_of_projected_gradient() -> None:
+    with pytest.raises(ParameterError, match="accelerated must be True or False, but is 'much'"):
+        ProjectedGradient(accelerated="much")  # type: ignore[arg-type]
+
+
+@dataclass(frozen=True)
+class Answers(BoxSolver):
+    """Gives what it was made with, or zeros."""
+
+    beta: Any = None
+
+    def improve(self, problem: BoxQP, beta: np.ndarray) -> tuple[np.ndarray, int]:
+        return (np.zeros(len(beta)) if self.beta is None else np.array(self.beta)), 1
+
+
+def test_an_answer_is_judged_by_its_weights_alone() -> None:
+    problem = BoxQP.classification(PrecomputedGram(np.eye(2)), np.array([1.0, -1.0]), np.full(2, 10.0))
+    right = Answers(beta=(1.0, -1.0)).solve(problem, Start(np.array([0.5, -0.5])))
+    assert right.status is Status.converged and right.certificate.gap == 0 and right.value.offset == 0
+    wrong = Answers().solve(problem)
+    assert wrong.status is Status.stalled and wrong.certificate.gap > 1
+    assert Answers(max_iter=1).solve(problem).status is Status.iteration_limit
+    for beta, words in (
+        ((1.0, -1.0, 0.0), r"returned weights of shape \(3,\), not \(2,\)"),
+        ((11.0, -1.0), "outside the box by 1"),
+        ((np.nan, -1.0), "outside the box by nan"),
+        ((1.0, -2.0), "whose sums are off by 1"),
+    ):
+        with pytest.raises(DataError, match=words):
+            Answers(beta=beta).solve(problem)
+    with pytest.raises(NotImplementedError, match="must define improve"):
+        BoxSolver().solve(problem)
