@@ -100,7 +100,7 @@ def test_modules_that_cannot_be_imported(tmp_path: Path) -> None:
         ("no_such_module", "--import no_such_module: there is none; give the name"),
         ("broken", "--import broken: ZeroDivisionError: division by zero; give"),
         ("needs", "--import needs: ModuleNotFoundError: No module named 'no_such_package'; give"),
-        ("taken", "Mine is registered as the model 'svc', which there is; rename it."),
+        ("taken", "there is a model 'svc' already, in mercer.estimators.svc; give yours another name."),
     ):
         done = _run("-m", "mercer", "--import", module, "fit", "sample:iris", folder=tmp_path)
         assert done.returncode == 2 and words in done.stderr and "Traceback" not in done.stderr, done.stderr

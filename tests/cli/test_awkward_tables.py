@@ -15,8 +15,8 @@ import pandas as pd
 import pytest
 
 from cli_output import messages, refusal
+from mercer._registered import MODELS
 from mercer.cli import main
-from mercer.cli.options import MODELS
 
 _METRIC = {"classification": "accuracy", "regression": "r2"}
 _BY_NOTHING = {"classification": "most frequent class", "regression": "mean of the target"}

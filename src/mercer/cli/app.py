@@ -16,8 +16,9 @@ from typing import Annotated, Any
 
 import typer
 
+from mercer._registered import MODELS
 from mercer.cli.checks import check_fit, check_use
-from mercer.cli.options import MODELS, FitOptions, UseOptions, roles_of_columns
+from mercer.cli.options import FitOptions, UseOptions, roles_of_columns
 from mercer.cli.outcome import ending
 from mercer.cli.show import Printer
 from mercer.persistence.lead import check_begins

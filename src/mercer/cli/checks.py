@@ -6,8 +6,9 @@ from pathlib import Path
 from typing import Any
 
 from mercer._errors import ParameterError
+from mercer._registered import MODELS
 from mercer.cli.files import check_output
-from mercer.cli.options import MODELS, FitOptions, UseOptions, parse_settings
+from mercer.cli.options import FitOptions, UseOptions, parse_settings
 from mercer.data.sources import check_source
 from mercer.data.words import check_choices, check_task, closest_names
 from mercer.engine.settings import parse_bytes, resolve_jobs

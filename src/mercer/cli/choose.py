@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from sklearn.base import clone, is_classifier
 from sklearn.model_selection import KFold, StratifiedKFold
 
+from mercer._registered import command_line_of
 from mercer.cli.job import Job
 from mercer.data.column_statistics import variance_of_entries
 from mercer.engine.progress import Progress
@@ -47,16 +48,16 @@ def choose(model: TableModel, job: Job, parameters: Mapping[str, Any], seed: int
     The width is left open where neither a kernel nor ``gamma`` is given, the penalty where it is not given; a given
     penalty leaves the width at its default.
     """
-    kind = type(model.estimator).__name__
+    left_open = command_line_of(type(model.estimator)).left_open
     width_is_open = not {"kernel", "gamma"} & set(parameters)
-    if kind == "KernelRidge" and "alpha" not in parameters:
+    if left_open is None or left_open in parameters:
+        return None
+    if left_open == "alpha":
         return _by_leave_one_out(model, job, width_is_open, seed)
-    if kind in ("SVC", "SVR") and "C" not in parameters:
-        # What the learner has to say of its data it says when it is fitted to all of them.
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            return _by_folds(model, job, width_is_open, seed)
-    return None
+    # What the learner has to say of its data it says when it is fitted to all of them.
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return _by_folds(model, job, width_is_open, seed)
 
 
 def _by_leave_one_out(model: TableModel, job: Job, width_is_open: bool, seed: int) -> str | None:

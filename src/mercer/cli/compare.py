@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from mercer.cli.job import Job
+from mercer.cli.learners import usage
 from mercer.cli.options import FitOptions
 from mercer.cli.scores import Scores
 
@@ -88,7 +89,7 @@ def _next(options: FitOptions, job: Job) -> str | None:
         if options.model == model or (options.model is None and model == "ridge"):
             return None
         tried = replace(tried, model=model)
-    elif options.model in ("gp", "gpc", "neighbors", "perceptron", "ordinal"):
+    elif options.model is not None and not usage(options.model, job.target.task).advised:
         tried = replace(tried, model=None)
     return command_line(tried)
 

@@ -10,13 +10,14 @@ import numpy as np
 
 from mercer import persistence
 from mercer._errors import MercerError, ParameterError
+from mercer._registered import MODELS
 from mercer.cli.checks import default_output
 from mercer.cli.choose import choose
 from mercer.cli.compare import advice
 from mercer.cli.hold_out import hold_out
 from mercer.cli.job import Job
-from mercer.cli.learners import learner
-from mercer.cli.options import MODELS, FitOptions, parse_settings
+from mercer.cli.learners import learner, usage
+from mercer.cli.options import FitOptions, parse_settings
 from mercer.cli.plain_features import features
 from mercer.cli.report import outcome, plan, process_peak
 from mercer.cli.scores import baseline_scores, scores
@@ -128,13 +129,13 @@ def _prepare(table: Table, options: FitOptions, parameters: dict[str, Any]) -> J
         columns = columns.copy()
     task = options.task
     if task is None and options.model is not None and len(MODELS[options.model]) == 1:
-        task = MODELS[options.model][0]
+        task = next(iter(MODELS[options.model]))
     target = read_target(values, name, task, table.locate)
     encoder = TableEncoder(options.normalize, options.impute, table.roles)
     schema = encoder.check(columns, source=table.source, locate=table.locate)
     by_default = None if "kernel" in parameters else default_kernel(schema)
     if by_default is not None:
-        parameters["kernel"] = 1.0 * by_default if options.model in ("gp", "gpc") else by_default
+        parameters["kernel"] = 1.0 * by_default if usage(options.model, target.task).scaled else by_default
     kernel = place(parameters.get("kernel", "rbf"), schema)
     schema = schema.only(columns_of(kernel, schema), "the kernel does not compare it")
     # Remembered, so that new tables may have these columns too.

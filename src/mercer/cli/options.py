@@ -1,4 +1,4 @@
-"""What the commands are asked, as plain values, and the learners that ``--model`` names."""
+"""What the commands are asked, as plain values."""
 
 from __future__ import annotations
 
@@ -8,22 +8,6 @@ from pathlib import Path
 from typing import Any
 
 from mercer._errors import ParameterError
-
-_CLASSES, _NUMBERS = "classification", "regression"
-# The tasks of every model; the first model of a task is its default.
-MODELS: dict[str, tuple[str, ...]] = {
-    "svc": (_CLASSES,),
-    "nu-svc": (_CLASSES,),
-    "logistic": (_CLASSES,),
-    "ordinal": (_CLASSES,),
-    "gpc": (_CLASSES,),
-    "perceptron": (_CLASSES,),
-    "ridge": (_NUMBERS,),
-    "svr": (_NUMBERS,),
-    "nu-svr": (_NUMBERS,),
-    "gp": (_NUMBERS, _CLASSES),
-    "neighbors": (_NUMBERS, _CLASSES),
-}
 
 
 @dataclass(frozen=True)

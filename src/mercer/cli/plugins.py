@@ -7,10 +7,6 @@ import sys
 from collections.abc import Sequence
 
 from mercer._errors import ParameterError
-from mercer._registered import MODELS as REGISTERED
-from mercer.cli.options import MODELS
-
-_OWN = frozenset(MODELS)
 
 
 def import_modules(names: Sequence[str]) -> None:
@@ -34,7 +30,3 @@ def import_modules(names: Sequence[str]) -> None:
                 f"--import {name}: {what}; give the name of a module as Python's import takes it, in the current "
                 "folder or installed."
             ) from error
-    for model, (cls, tasks) in REGISTERED.items():
-        if model in _OWN:
-            raise ParameterError(f"{cls.__name__} is registered as the model {model!r}, which there is; rename it.")
-        MODELS[model] = tasks

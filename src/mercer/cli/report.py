@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from mercer._registered import command_line_of
 from mercer.cli.job import Job
 from mercer.cli.options import FitOptions
 from mercer.data.schema import NO_VALUE
@@ -45,14 +46,11 @@ def plan(job: Job, options: FitOptions) -> dict[str, Any]:
 def outcome(model: TableModel, chosen: str | None) -> dict[str, Any]:
     """What the fit came to, as plain values."""
     estimator = model.estimator_
+    use = command_line_of(type(estimator))
     given = {k: v for k, v in estimator.get_params(deep=False).items() if k not in ("kernel", "n_jobs")}
     if isinstance(given.get("alpha"), str):
         chosen = f"alpha={estimator.alpha_:.4g} by {given['alpha']} on all training rows"
-    if type(estimator).__name__ == "GaussianProcessRegressor" and estimator.noise_ is not None:
-        chosen = f"kernel, and noise={estimator.noise_:.4g} of the target's variance, by the evidence"
-    if type(estimator).__name__ == "KernelOrdinalRegression":
-        order = " < ".join(map(str, estimator.classes_.tolist()))
-        chosen = f"the order {order}"
+    chosen = use.choice(estimator) or chosen
     support = getattr(estimator, "support_", None)
     found = getattr(estimator, "certificate_", None)
     certificate = found if isinstance(found, Certificate) else None
@@ -63,23 +61,9 @@ def outcome(model: TableModel, chosen: str | None) -> dict[str, Any]:
         "chosen": chosen,
         "classes": [_plain(label) for label in getattr(model, "classes_", [])],
         "certificate": None if certificate is None else certificate.as_dict(),
-        "certificate_text": _without_certificate(estimator) if certificate is None else certificate.explain(),
+        "certificate_text": use.without_certificate(estimator) if certificate is None else certificate.explain(),
         "support_vectors": None if support is None else len(support),
     }
-
-
-def _without_certificate(estimator: Any) -> str:
-    """What stands in the place of a certificate where nothing was minimised."""
-    if type(estimator).__name__ == "KernelPerceptron":
-        made = estimator.mistakes_
-        bound = getattr(estimator, "certificate_", None)
-        return ("" if bound is None else bound.explain().replace("\n", " ") + " ") + (
-            f"{made.sum()} updates in {len(made)} pass{'es' if len(made) > 1 else ''}, {made[-1]} of them in the last; "
-            "a perceptron minimises nothing, so there is no gap to report."
-        )
-    if type(estimator).__module__.startswith("mercer."):
-        return "The nearest rows are found exactly; nothing is minimised, so there is no gap to report."
-    return f"{type(estimator).__name__} gives none: it has no attribute certificate_."
 
 
 def _plain(value: Any) -> Any:

@@ -13,6 +13,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
 from mercer._errors import ParameterError, warn_user
+from mercer._registered import CommandLine
 from mercer._types import Matrix
 from mercer.engine import memory, threads
 from mercer.estimators.gaussian.binary_parts import BinaryParts, parts
@@ -160,6 +161,8 @@ class GaussianProcessClassifier(BinaryParts):
     certificate_: Certificate
     search_: Search | None
     _state: Matrix
+
+    _command_line = CommandLine("gpc gp", scaled=True, pair_bytes=12, frugal="svc", advised=False)
 
     def __init__(
         self,

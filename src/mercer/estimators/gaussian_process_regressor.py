@@ -11,6 +11,7 @@ from sklearn.base import MultiOutputMixin, RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
 from mercer._errors import DataError, MemoryBudgetError, MercerWarning, ParameterError, warn_user
+from mercer._registered import CommandLine
 from mercer._types import Matrix, Vector
 from mercer.data.fitted import Fitted
 from mercer.data.statements import Either, Floats, Is, Maybe, Number, Word
@@ -48,6 +49,12 @@ _LARGEST_TARGET = 1e70
 _LEAST = float(np.finfo(np.float64).tiny)
 
 _REMEDY = 'The process has the mean 0, and y is far from it: pass normalize_y=True or mean="constant".'
+
+
+def _noise_in_words(model: Any) -> str | None:
+    if model.noise_ is None:
+        return None
+    return f"kernel, and noise={model.noise_:.4g} of the target's variance, by the evidence"
 
 
 class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, GaussianPredictions):
@@ -153,6 +160,16 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, GaussianPredict
     (True, True)
     """
 
+    _command_line = CommandLine(
+        "gp",
+        # Without noise it would go through every value of the target. The search starts here, of a variance of 1.
+        parameters={"noise": 0.1},
+        scaled=True,
+        pair_bytes=8,
+        frugal="svr",
+        advised=False,
+        choice=_noise_in_words,
+    )
     _fitted = Fitted(
         {
             "X_train_": FitRows("n"),

@@ -13,6 +13,7 @@ from scipy.special import expit, log_expit, log_softmax, softmax
 from sklearn.base import ClassifierMixin
 
 from mercer._errors import ParameterError
+from mercer._registered import CommandLine
 from mercer._types import Matrix, Vector
 from mercer.data.fitted import Fitted
 from mercer.data.statements import Count, Floats, Is, Labels, Whole
@@ -153,6 +154,7 @@ class KernelLogisticRegression(ClassifierMixin, KernelEstimator):
 
     certificate_: Certificate
 
+    _command_line = CommandLine("logistic")
     _fitted = Fitted(
         {
             "classes_": Labels("k", least=2),

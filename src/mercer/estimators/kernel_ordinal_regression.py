@@ -12,6 +12,7 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from mercer._errors import IndefiniteKernelError, ParameterError
+from mercer._registered import CommandLine
 from mercer._types import Vector
 from mercer.data.fitted import Fitted
 from mercer.data.statements import Count, Floats, Is, Labels, Number, Word
@@ -155,6 +156,9 @@ class KernelOrdinalRegression(ClassifierMixin, OrdinalLikelihood):
     (True, True)
     """
 
+    _command_line = CommandLine(
+        "ordinal", advised=False, choice=lambda model: f"the order {' < '.join(map(str, model.classes_.tolist()))}"
+    )
     _fitted = Fitted(
         {
             "classes_": Labels("k", least=2),

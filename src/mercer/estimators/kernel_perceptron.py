@@ -13,6 +13,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from mercer._errors import ParameterError
+from mercer._registered import CommandLine
 from mercer._types import Vector
 from mercer.data.fitted import Fitted
 from mercer.data.statements import Count, Floats, Is, Labels, Whole, Word
@@ -38,6 +39,14 @@ _REMEDY = "Scale the columns of X, choose another kernel or gamma, or pass avera
 def _is_within_its_bound(model: Any) -> bool:
     found: MistakeBound | None = getattr(model, "certificate_", None)
     return found is None or (found.mistakes == model.mistakes_.sum() and found.mistakes <= found.bound)
+
+
+def _mistakes_in_words(model: Any) -> str:
+    made, bound = model.mistakes_, getattr(model, "certificate_", None)
+    return ("" if bound is None else bound.explain().replace("\n", " ") + " ") + (
+        f"{made.sum()} updates in {len(made)} pass{'es' if len(made) > 1 else ''}, {made[-1]} of them in the last; "
+        "a perceptron minimises nothing, so there is no gap to report."
+    )
 
 
 class KernelPerceptron(ClassifierMixin, KernelEstimator):
@@ -154,6 +163,8 @@ class KernelPerceptron(ClassifierMixin, KernelEstimator):
     mistakes_: NDArray[np.int64]
     _if_indefinite = NO_SPACE
 
+    # What it learns depends on the order of the rows.
+    _command_line = CommandLine("perceptron", seeded=True, advised=False, without_certificate=_mistakes_in_words)
     _fitted = Fitted(
         {
             "classes_": Labels("k", least=2),

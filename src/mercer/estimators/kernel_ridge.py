@@ -14,6 +14,7 @@ from sklearn.metrics import r2_score
 from sklearn.utils.validation import check_is_fitted
 
 from mercer._errors import ParameterError
+from mercer._registered import CommandLine
 from mercer._types import Vector
 from mercer.data.fitted import Fitted
 from mercer.data.statements import Either, Floats, Is, Maybe, Number, Word
@@ -157,6 +158,8 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelEstimator):
     # Computed when asked for.
     _loo_predictions: Vector | None = None
 
+    # Half of that memory is tried first, before a float64 factor. The time grows with the cube of the rows.
+    _command_line = CommandLine("ridge", left_open="alpha", pair_bytes=8, most_rows=20_000, frugal="svr", low_rank=True)
     _fitted = Fitted(
         {
             "X_fit_": FitRows("n"),

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mercer._errors import MercerWarning, ParameterError, warn_user
+from mercer._registered import CommandLine
 from mercer._types import Vector
 from mercer.estimators.shared.parameters import require_number
 from mercer.estimators.svm.class_rows import ClassRows
@@ -170,6 +171,8 @@ class NuSVC(PairClassifier):
     >>> model.predict([[1.5], [2.5]]).tolist()
     [0, 1]
     """
+
+    _command_line = CommandLine("nu-svc")
 
     def __init__(
         self,

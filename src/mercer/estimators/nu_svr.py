@@ -6,6 +6,7 @@ from typing import Any, Self
 
 import numpy as np
 
+from mercer._registered import CommandLine
 from mercer._types import Vector
 from mercer.data.fitted import Fitted
 from mercer.data.statements import Number
@@ -152,6 +153,7 @@ class NuSVR(TubeRegressor):
     (0.175, ['inside', 'on', 'on', 'outside', 'on'])
     """
 
+    _command_line = CommandLine("nu-svr")
     _fitted = Fitted({"epsilon_": Number(least=0)})
 
     def __init__(

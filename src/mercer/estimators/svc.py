@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mercer._errors import ParameterError
+from mercer._registered import CommandLine
 from mercer._types import Vector
 from mercer.estimators.shared.parameters import require_choice, require_number
 from mercer.estimators.svm.class_rows import ClassRows
@@ -168,6 +169,8 @@ class SVC(PairClassifier):
     >>> model.support_.tolist(), round(model.certificate_.primal, 6)
     ([1, 2], 0.5)
     """
+
+    _command_line = CommandLine("svc", left_open="C")
 
     def __init__(
         self,

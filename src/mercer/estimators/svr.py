@@ -7,6 +7,7 @@ from typing import Any, Self
 import numpy as np
 
 from mercer._errors import MercerWarning, warn_user
+from mercer._registered import CommandLine
 from mercer._types import Vector
 from mercer.estimators.shared.parameters import require_choice, require_number
 from mercer.estimators.shared.targets import warn_of_constant
@@ -144,6 +145,8 @@ class SVR(TubeRegressor):
     >>> model.roles_.tolist(), float(model.slacks_above_[3].round(6))
     (['inside', 'inside', 'on', 'outside', 'on'], 5.05)
     """
+
+    _command_line = CommandLine("svr", left_open="C")
 
     def __init__(
         self,

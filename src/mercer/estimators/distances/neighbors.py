@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from mercer._errors import DataError, MercerWarning, ParameterError, warn_user
+from mercer._registered import CommandLine
 from mercer._types import Array, Vector
 from mercer.data.fitted import Fitted
 from mercer.data.statements import Count, Floats, Maybe, Word
@@ -42,6 +43,13 @@ class KernelNeighbors(KernelEstimator):
     n_samples_fit_: int
     _own: Vector | None
 
+    _command_line = CommandLine(
+        "neighbors",
+        advised=False,
+        without_certificate=lambda _: (
+            "The nearest rows are found exactly; nothing is minimised, so there is no gap to report."
+        ),
+    )
     _fitted = Fitted(
         {"X_fit_": FitRows("n"), "n_samples_fit_": Count("n"), "_own": Maybe(Floats("n"))},
         parameters={"n_neighbors": Count(least=1, most="n"), "weights": Maybe(Word(("uniform", "distance")))},
