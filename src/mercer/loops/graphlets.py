@@ -21,12 +21,13 @@ def _bits(starts, neighbours, chosen, count, w):
 
 
 @jit
-def connected_parts(first, last, starts, neighbours, size, counts, stop):
-    """Add one to ``counts[code]`` for each connected set of ``size`` nodes of the graph from ``first`` to ``last``.
+def connected_parts(graph, size, counts, stop):
+    """Add one to ``counts[code]`` for each connected set of ``size`` nodes of the graph.
 
     Each set is met once (Wernicke, 2006, "Efficient detection of network motifs", algorithm ESU). Returns early once
     ``stop[0]`` is set.
     """
+    first, last, starts, neighbours = graph
     n = last - first
     near = np.zeros(n, np.bool_)
     chosen = np.empty(size, np.int64)
@@ -81,11 +82,12 @@ def connected_parts(first, last, starts, neighbours, size, counts, stop):
 
 
 @jit
-def drawn_parts(first, last, starts, neighbours, size, samples, seed, counts, stop):
+def drawn_parts(graph, size, samples, seed, counts, stop):
     """Add one to ``counts[code]`` for each of ``samples`` sets of ``size`` nodes, each drawn from all such sets.
 
     Returns early once ``stop[0]`` is set.
     """
+    first, last, starts, neighbours = graph
     n = last - first
     chosen = np.empty(size, np.int64)
     state = seed

@@ -1,11 +1,25 @@
 """Loops over graphs, which come as one: see ``JointGraph`` in mercer/data/graphs.py."""
 
+from typing import NamedTuple
+
 import numpy as np
 
+from mercer._types import Integers
 from mercer.loops._jit import jit
 from mercer.loops.strings import mix
 
 _SORTED = 2**22
+
+
+class OneGraph(NamedTuple):
+    """A graph of a collection: its nodes, and the neighbours of all nodes."""
+
+    first: int
+    last: int
+    """The nodes of this graph are those from ``first`` to before ``last``."""
+    starts: Integers
+    """The neighbours of node v are ``neighbours[starts[v] : starts[v + 1]]``."""
+    neighbours: Integers
 
 
 @jit
@@ -98,13 +112,14 @@ def hash_pairs(labels, edges, edge_labels, out):
 
 
 @jit
-def shortest_paths(first, last, starts, neighbours, labels, ordered, ids, stop):
+def shortest_paths(graph, labels, ordered, ids, stop):
     """A hash of the labels of two nodes and the edges between them on a shortest path, for each level of labels.
 
-    For all pairs of different nodes from ``first`` to ``last`` (one graph) that are joined by a path: ``ordered`` ones,
+    For all pairs of different nodes of the graph that are joined by a path: ``ordered`` ones,
     or each two nodes once, the lesser label first. Returns how many hashes were written. One search in breadth from
     each node.
     """
+    first, last, starts, neighbours = graph
     n = last - first
     distance = np.empty(n, np.int64)
     queue = np.empty(n, np.int64)

@@ -1,9 +1,66 @@
 """Loops over trees, whose nodes come as numbers, each before its children, one tree after the other."""
 
+from typing import NamedTuple
+
 import numpy as np
 
+from mercer._types import Integers
 from mercer.loops._jit import jit
 from mercer.loops.strings import mix
+
+
+class TreeNodes(NamedTuple):
+    """The nodes that are compared, ordered by tree and key; nodes are numbered by their place in their tree."""
+
+    starts: Integers
+    """Where each tree begins."""
+    keys: Integers
+    visit: Integers
+    """The nodes of each tree, with children before parents."""
+    first: Integers
+    """The children of node i are ``children[first[i] : first[i + 1]]``, -1 for one that is not compared."""
+    children: Integers
+    runs: Integers
+    """At the first node of a key, how many nodes have it."""
+
+
+class Leaves(NamedTuple):
+    """The leaves of trees."""
+
+    starts: Integers
+    """Where those of each tree begin."""
+    labels: Integers
+    """In ascending order within a tree."""
+
+
+class TreeSide(NamedTuple):
+    """Some trees of a collection: one side of a block of a kernel matrix."""
+
+    nodes: TreeNodes | Leaves
+    index: Integers
+    """Which trees are meant."""
+
+
+class _Children(NamedTuple):
+    """Where the children of two nodes stand: ``children[first:last]`` and ``others[other:last_other]``."""
+
+    first: int
+    last: int
+    other: int
+    last_other: int
+
+
+class NodeKernel(NamedTuple):
+    """How two nodes are compared."""
+
+    partial: bool
+    """By subsequences of their children; else children correspond one by one, since productions are equal."""
+    decay: float
+    """What a level counts."""
+    gap: float
+    """What a child between or beside those of a subsequence counts."""
+    terminal: float
+    """The factor of leaves."""
 
 
 @jit
@@ -65,7 +122,7 @@ def most_rows(starts, visit, first, children, out):
 @jit
 def enter(nodes, tree, table_keys, table_begins):
     """Note where the nodes of each key begin in a tree; the table is three quarters empty."""
-    starts, keys, _, _, _, runs = nodes
+    starts, keys, runs = nodes.starts, nodes.keys, nodes.runs
     mask = table_keys.shape[0] - 1
     table_begins[:] = -1
     base = starts[tree]
@@ -92,11 +149,11 @@ def begin_of(key, table_keys, table_begins):
 
 
 @jit
-def table_size(nodes, trees):
+def table_size(side):
     """A power of two of at least four times the nodes of the largest of some trees."""
-    starts = nodes[0]
+    starts = side.nodes.starts
     largest = 1
-    for tree in trees:
+    for tree in side.index:
         largest = max(largest, starts[tree + 1] - starts[tree])
     size = 4
     while size < 4 * largest:
@@ -105,56 +162,55 @@ def table_size(nodes, trees):
 
 
 @jit
-def widest(nodes, trees):
+def widest(side):
     """The most children of a node of some trees."""
-    starts, first = nodes[0], nodes[3]
+    starts, first = side.nodes.starts, side.nodes.first
     most = 0
-    for tree in trees:
+    for tree in side.index:
         for node in range(starts[tree], starts[tree + 1]):
             most = max(most, first[node + 1] - first[node])
     return most
 
 
 @jit
-def subset_value(children, kid, last, others, other, at, begin, length, stack, decay):
+def subset_value(children, others, span, rows, stack, decay):
     """``decay prod_j (1 + C(s_j, t_j))`` of two nodes with the same production.
 
-    Their children are ``children[kid:last]`` and those from ``others[other]`` on.
+    ``span`` says where their children stand. Where ``rows[s]`` is (at, begin, length),
+    ``stack[at + d]`` is C(s, t) for the node t of number ``begin + d``, if ``d < length``; else it is 0.
     """
     value = decay
-    for j in range(last - kid):
-        s = children[kid + j]
+    for j in range(span.last - span.first):
+        s = children[span.first + j]
         if s >= 0:
-            d = others[other + j] - begin[s]
-            if 0 <= d < length[s]:
-                value *= 1.0 + stack[at[s] + d]
+            d = others[span.other + j] - rows[s, 1]
+            if 0 <= d < rows[s, 2]:
+                value *= 1.0 + stack[rows[s, 0] + d]
     return value
 
 
 @jit
-def partial_value(children, kid, last, others, other, last_other, at, begin, length, stack, decay, gap, terminal, line):
+def partial_value(children, others, span, rows, stack, kernel, line):
     """``decay (gap^2 + sum over pairs of subsequences of the children)`` of two nodes with the same label.
 
-    Where one of them is a leaf, it is ``decay gap^2 terminal``.
-
-    Their children are ``children[kid:last]`` and ``others[other:last_other]``. ``line[c]`` is the sum over all pairs of
-    subsequences that end before or at the child at work and before child c, times ``gap`` for each child since; the
-    sums over all lengths are one, so that a pair of children takes one step.
+    Where one of them is a leaf, it is ``decay gap^2 terminal``. ``line[c]`` is the sum over all pairs of subsequences
+    that end before or at the child at work and before child c, times ``gap`` for each child since; the sums over all
+    lengths are one, so that a pair of children takes one step.
     """
-    m = last_other - other
-    if last == kid or m == 0:
-        return decay * gap * gap * terminal
+    decay, gap, other, m = kernel.decay, kernel.gap, span.other, span.last_other - span.other
+    if span.last == span.first or m == 0:
+        return decay * gap * gap * kernel.terminal
     total = 0.0
     for c in range(m + 1):
         line[c] = 0.0
-    for i in range(kid, last):
+    for i in range(span.first, span.last):
         s = children[i]
         since, before = 0.0, 0.0
         for c in range(m):
-            d = others[other + c] - begin[s]
+            d = others[other + c] - rows[s, 1]
             ends = 0.0
-            if 0 <= d < length[s]:
-                ends = stack[at[s] + d] * (1.0 + before)
+            if 0 <= d < rows[s, 2]:
+                ends = stack[rows[s, 0] + d] * (1.0 + before)
             total += ends
             since = ends + gap * since
             before = line[c + 1]
@@ -163,29 +219,27 @@ def partial_value(children, kid, last, others, other, last_other, at, begin, len
 
 
 @jit
-def compare_trees(left, rows, right, columns, partial, decay, gap, terminal, symmetric, room, out, stop):
+def compare_trees(left, right, kernel, symmetric, room, out, stop):
     """``sum_{s, t} C(s, t)`` over the nodes s and t with the same key, of each pair of trees.
 
     Nodes of a tree are ordered by key, so that those with one key are a run. C is made for one node of the left tree
     and the whole run of the right one at once: a row. Children come before parents, and the rows of the children are
-    the last ones on the stack, where that of their parent takes their place. Returns early once ``stop[0]`` is set.
+    the last ones on the stack, which has ``room`` values; there that of their parent takes their place. Returns early
+    once ``stop[0]`` is set.
     """
-    starts, keys, visit, first, children, _ = left
-    starts2, _, _, first2, others, runs2 = right
-    size = table_size(right, columns)
+    starts, keys, visit, first, children, _ = left.nodes
+    starts2, _, _, first2, others, runs2 = right.nodes
+    size = table_size(right)
     table_keys, table_begins = np.empty(size, np.int64), np.empty(size, np.int64)
-    stack = np.empty(room)
-    line = np.empty(widest(right, columns) + 1)
-    most = table_size(left, rows)
-    at, begin, length = np.zeros(most, np.int64), np.zeros(most, np.int64), np.zeros(most, np.int64)
-    for b in range(columns.shape[0]):
-        enter(right, columns[b], table_keys, table_begins)
-        base2 = starts2[columns[b]]
-        for a in range(b + 1 if symmetric else rows.shape[0]):
-            base = starts[rows[a]]
+    stack, line, rows = np.empty(room), np.empty(widest(right) + 1), np.zeros((table_size(left), 3), np.int64)
+    for b in range(right.index.shape[0]):
+        enter(right.nodes, right.index[b], table_keys, table_begins)
+        base2 = starts2[right.index[b]]
+        for a in range(b + 1 if symmetric else left.index.shape[0]):
+            base = starts[left.index[a]]
             top = 0
             result = 0.0
-            for t in range(base, starts[rows[a] + 1]):
+            for t in range(base, starts[left.index[a] + 1]):
                 if stop[0]:
                     return
                 s = visit[t]
@@ -193,65 +247,58 @@ def compare_trees(left, rows, right, columns, partial, decay, gap, terminal, sym
                 low = top
                 for c in range(kid, last):
                     if children[c] >= 0:
-                        low -= length[children[c]]
+                        low -= rows[children[c], 2]
                 run = begin_of(keys[base + s], table_keys, table_begins)
                 count = runs2[base2 + run] if run >= 0 else 0
                 for r in range(count):
-                    o, p = first2[base2 + run + r], first2[base2 + run + r + 1]
-                    if partial:
-                        value = partial_value(
-                            children, kid, last, others, o, p, at, begin, length, stack, decay, gap, terminal, line
-                        )
+                    span = _Children(kid, last, first2[base2 + run + r], first2[base2 + run + r + 1])
+                    if kernel.partial:
+                        value = partial_value(children, others, span, rows, stack, kernel, line)
                     else:
-                        value = subset_value(children, kid, last, others, o, at, begin, length, stack, decay)
+                        value = subset_value(children, others, span, rows, stack, kernel.decay)
                     stack[top + r] = value
                     result += value
                 for r in range(count if low < top else 0):
                     stack[low + r] = stack[top + r]
-                at[s], begin[s], length[s] = low, run, count
+                rows[s, 0], rows[s, 1], rows[s, 2] = low, run, count
                 top = low + count
             out[a, b] = result
 
 
 @jit
-def subset_slope(children, kid, last, others, other, at, begin, length, stack, decay, result):
-    """The value as above, and its derivative by the decay, into the first two places of ``result``."""
+def subset_slope(children, others, span, rows, stack, decay):
+    """The value as above, and its derivatives by the decay and by that of gaps."""
     value, share = decay, 1.0 / decay
-    for j in range(last - kid):
-        s = children[kid + j]
+    for j in range(span.last - span.first):
+        s = children[span.first + j]
         if s >= 0:
-            d = others[other + j] - begin[s]
-            if 0 <= d < length[s]:
-                factor = 1.0 + stack[0, at[s] + d]
+            d = others[span.other + j] - rows[s, 1]
+            if 0 <= d < rows[s, 2]:
+                factor = 1.0 + stack[0, rows[s, 0] + d]
                 value *= factor
-                share += stack[1, at[s] + d] / factor
-    result[0] = value
-    result[1] = value * share
-    result[2] = 0.0
+                share += stack[1, rows[s, 0] + d] / factor
+    return value, value * share, 0.0
 
 
 @jit
-def partial_slope(
-    children, kid, last, others, other, last_other, at, begin, length, stack, decay, gap, terminal, line, result
-):
-    """The value as above, and its derivatives by the decay and by that of gaps, into ``result``."""
-    m = last_other - other
-    if last == kid or m == 0:
-        result[0], result[1] = decay * gap * gap * terminal, gap * gap * terminal
-        result[2] = 2.0 * decay * gap * terminal
-        return
+def partial_slope(children, others, span, rows, stack, kernel, line):
+    """The value as above, and its derivatives by the decay and by that of gaps."""
+    decay, gap, other, m = kernel.decay, kernel.gap, span.other, span.last_other - span.other
+    if span.last == span.first or m == 0:
+        leaf = gap * gap * kernel.terminal
+        return decay * gap * gap * kernel.terminal, leaf, 2.0 * decay * gap * kernel.terminal
     total, by_decay, by_gap = 0.0, 0.0, 0.0
     for c in range(m + 1):
         line[0, c], line[1, c], line[2, c] = 0.0, 0.0, 0.0
-    for i in range(kid, last):
+    for i in range(span.first, span.last):
         s = children[i]
         since, since_1, since_2 = 0.0, 0.0, 0.0
         before, before_1, before_2 = 0.0, 0.0, 0.0
         for c in range(m):
-            d = others[other + c] - begin[s]
+            d = others[other + c] - rows[s, 1]
             ends, ends_1, ends_2 = 0.0, 0.0, 0.0
-            if 0 <= d < length[s]:
-                here = at[s] + d
+            if 0 <= d < rows[s, 2]:
+                here = rows[s, 0] + d
                 ends = stack[0, here] * (1.0 + before)
                 ends_1 = stack[1, here] * (1.0 + before) + stack[0, here] * before_1
                 ends_2 = stack[2, here] * (1.0 + before) + stack[0, here] * before_2
@@ -265,28 +312,25 @@ def partial_slope(
             line[2, c + 1] = since_2 + before + gap * before_2
             line[1, c + 1] = since_1 + gap * before_1
             line[0, c + 1] = since + gap * before
-    result[0] = decay * (gap * gap + total)
-    result[1] = gap * gap + total + decay * by_decay
-    result[2] = decay * (2.0 * gap + by_gap)
+    return decay * (gap * gap + total), gap * gap + total + decay * by_decay, decay * (2.0 * gap + by_gap)
 
 
 @jit
-def tree_slopes(left, rows, right, columns, partial, decay, gap, terminal, room, pulled, slopes, stop):
+def tree_slopes(left, right, kernel, room, pulled, slopes, stop):
     """Add ``sum_ab pulled[a, b] d k(x_a, z_b) / d p`` for the decay and that of gaps; see :func:`compare_trees`."""
-    starts, keys, visit, first, children, _ = left
-    starts2, _, _, first2, others, runs2 = right
-    size = table_size(right, columns)
+    starts, keys, visit, first, children, _ = left.nodes
+    starts2, _, _, first2, others, runs2 = right.nodes
+    size = table_size(right)
     table_keys, table_begins = np.empty(size, np.int64), np.empty(size, np.int64)
-    stack, line, result = np.empty((3, room)), np.empty((3, widest(right, columns) + 1)), np.empty(3)
-    most = table_size(left, rows)
-    at, begin, length = np.zeros(most, np.int64), np.zeros(most, np.int64), np.zeros(most, np.int64)
-    for b in range(columns.shape[0]):
-        enter(right, columns[b], table_keys, table_begins)
-        base2 = starts2[columns[b]]
-        for a in range(rows.shape[0]):
-            base = starts[rows[a]]
+    stack, line = np.empty((3, room)), np.empty((3, widest(right) + 1))
+    rows = np.zeros((table_size(left), 3), np.int64)
+    for b in range(right.index.shape[0]):
+        enter(right.nodes, right.index[b], table_keys, table_begins)
+        base2 = starts2[right.index[b]]
+        for a in range(left.index.shape[0]):
+            base = starts[left.index[a]]
             top = 0
-            for t in range(base, starts[rows[a] + 1] if pulled[a, b] != 0.0 else base):
+            for t in range(base, starts[left.index[a] + 1] if pulled[a, b] != 0.0 else base):
                 if stop[0]:
                     return
                 s = visit[t]
@@ -294,49 +338,30 @@ def tree_slopes(left, rows, right, columns, partial, decay, gap, terminal, room,
                 low = top
                 for c in range(kid, last):
                     if children[c] >= 0:
-                        low -= length[children[c]]
+                        low -= rows[children[c], 2]
                 run = begin_of(keys[base + s], table_keys, table_begins)
                 count = runs2[base2 + run] if run >= 0 else 0
                 for r in range(count):
-                    o, p = first2[base2 + run + r], first2[base2 + run + r + 1]
-                    if partial:
-                        partial_slope(
-                            children,
-                            kid,
-                            last,
-                            others,
-                            o,
-                            p,
-                            at,
-                            begin,
-                            length,
-                            stack,
-                            decay,
-                            gap,
-                            terminal,
-                            line,
-                            result,
-                        )
+                    span = _Children(kid, last, first2[base2 + run + r], first2[base2 + run + r + 1])
+                    if kernel.partial:
+                        value, by_decay, by_gap = partial_slope(children, others, span, rows, stack, kernel, line)
                     else:
-                        subset_slope(children, kid, last, others, o, at, begin, length, stack, decay, result)
-                    for part in range(3):
-                        stack[part, top + r] = result[part]
-                    slopes[0] += pulled[a, b] * result[1]
-                    slopes[1] += pulled[a, b] * result[2]
+                        value, by_decay, by_gap = subset_slope(children, others, span, rows, stack, kernel.decay)
+                    stack[0, top + r], stack[1, top + r], stack[2, top + r] = value, by_decay, by_gap
+                    slopes[0] += pulled[a, b] * by_decay
+                    slopes[1] += pulled[a, b] * by_gap
                 for r in range(count if low < top else 0):
                     for part in range(3):
                         stack[part, low + r] = stack[part, top + r]
-                at[s], begin[s], length[s] = low, run, count
+                rows[s, 0], rows[s, 1], rows[s, 2] = low, run, count
                 top = low + count
 
 
 @jit
-def common_leaves(left, rows, right, columns, out, stop):
-    """The pairs of leaves with the same label, of each pair of trees.
-
-    ``left`` and ``right`` are where the leaves of each tree begin, and their labels in ascending order.
-    """
-    (starts, labels), (starts2, labels2) = left, right
+def common_leaves(left, right, out, stop):
+    """The pairs of leaves with the same label, of each pair of trees."""
+    (starts, labels), (starts2, labels2) = left.nodes, right.nodes
+    rows, columns = left.index, right.index
     for a in range(rows.shape[0]):
         if stop[0]:
             return

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from mercer.data.graphs import JointGraph
 from mercer.engine import memory, settings, threads
 from mercer.kernels.features import Features
-from mercer.loops.graphs import count_runs, shortest_paths
+from mercer.loops.graphs import OneGraph, count_runs, shortest_paths
 
 # Pairs of nodes whose paths are hashed at once.
 _PAIRS = 2**21
@@ -102,7 +102,7 @@ def _paths_of(
         at = starts[row - begin]
         threads.checkpoint()
         first, last = joint.nodes[row], joint.nodes[row + 1]
-        arguments = (first, last, joint.starts, joint.neighbours, levels, ordered, ids[at:])
+        arguments = (OneGraph(first, last, joint.starts, joint.neighbours), levels, ordered, ids[at:])
         # Each node looks at all edges, and writes a hash for every other.
         steps = float(last - first) * float(joint.starts[last] - joint.starts[first] + (last - first) * len(levels))
         found = threads.interruptible(shortest_paths, arguments, steps)

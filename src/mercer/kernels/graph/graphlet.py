@@ -19,7 +19,7 @@ from mercer.engine import threads
 from mercer.kernels.features import FeatureKernel, Features
 from mercer.kernels.parameters import flag, whole
 from mercer.loops.graphlets import connected_parts, drawn_parts
-from mercer.loops.graphs import hash_numbers
+from mercer.loops.graphs import OneGraph, hash_numbers
 
 # Graphs whose parts are counted by one task.
 _ROWS = 64
@@ -107,7 +107,7 @@ class Graphlet(FeatureKernel):
 
         def count(row: int, counts: NDArray[np.float64]) -> None:
             if sizes[row] >= self.size:
-                arguments = (*_part(joint, row), self.size, samples, seeds[row], counts)
+                arguments = (_graph(joint, row), self.size, samples, seeds[row], counts)
                 threads.interruptible(drawn_parts, arguments, float(samples))
 
         counts = _tallied(joint, self.size, count)
@@ -116,8 +116,8 @@ class Graphlet(FeatureKernel):
         return counts * np.array([math.comb(n, self.size) / samples for n in sizes.tolist()])[:, None]
 
 
-def _part(joint: JointGraph, row: int) -> tuple[int, int, NDArray[np.int64], NDArray[np.int64]]:
-    return joint.nodes[row], joint.nodes[row + 1], joint.starts, joint.neighbours
+def _graph(joint: JointGraph, row: int) -> OneGraph:
+    return OneGraph(joint.nodes[row], joint.nodes[row + 1], joint.starts, joint.neighbours)
 
 
 def _connected(joint: JointGraph, size: int) -> NDArray[np.float64]:
@@ -127,7 +127,7 @@ def _connected(joint: JointGraph, size: int) -> NDArray[np.float64]:
     def count(row: int, counts: NDArray[np.float64]) -> None:
         own = degrees[joint.nodes[row] : joint.nodes[row + 1]]
         steps = float(own.sum()) * float(own.max(initial=0)) ** (size - 2)
-        threads.interruptible(connected_parts, (*_part(joint, row), size, counts), steps)
+        threads.interruptible(connected_parts, (_graph(joint, row), size, counts), steps)
 
     return _tallied(joint, size, count)
 

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from mercer._errors import NumericalError
 from mercer._types import Array
@@ -17,37 +16,25 @@ from mercer.engine import memory, threads
 from mercer.kernels.graph.counting import edge_labels_of
 from mercer.kernels.objects import Packed, PairKernel
 from mercer.kernels.parameters import flag, number
-from mercer.loops.product_graph import walks
+from mercer.loops.product_graph import WalkGraphs, WalkSide, walks
 
-# Of the residual, relative to the right-hand side; the error of a value is its square.
-_TOLERANCE = 1e-11
 # As many are expected of a pair, for an estimate of the time.
 _ITERATIONS = 32
 # Up to so many nodes the spectral radius is that of the matrix, and above a bound of it.
 _DENSE = 1000
 
 
-class _Steps(NamedTuple):
-    """What the loops read: see ``loops/product_graph.py``."""
-
-    nodes: NDArray[np.int64]
-    labels: NDArray[np.uint64]
-    firsts: NDArray[np.int64]
-    begins: NDArray[np.int64]
-    ends: NDArray[np.int64]
-    marks: NDArray[np.uint64]
-
-    def radius(self, graph: int) -> float:
-        """The largest eigenvalue of the adjacency matrix, or a bound of it."""
-        n = self.nodes[graph + 1] - self.nodes[graph]
-        steps = slice(self.firsts[graph], self.firsts[graph + 1])
-        if n == 0 or steps.start == steps.stop:
-            return 0.0
-        if n > _DENSE:
-            return float(np.bincount(self.begins[steps]).max())
-        A = np.zeros((n, n))
-        A[self.begins[steps], self.ends[steps]] = 1.0
-        return float(np.linalg.eigvalsh(A)[-1])
+def _radius(graphs: WalkGraphs, graph: int) -> float:
+    """The largest eigenvalue of the adjacency matrix, or a bound of it."""
+    n = graphs.nodes[graph + 1] - graphs.nodes[graph]
+    steps = slice(graphs.firsts[graph], graphs.firsts[graph + 1])
+    if n == 0 or steps.start == steps.stop:
+        return 0.0
+    if n > _DENSE:
+        return float(np.bincount(graphs.begins[steps]).max())
+    A = np.zeros((n, n))
+    A[graphs.begins[steps], graphs.ends[steps]] = 1.0
+    return float(np.linalg.eigvalsh(A)[-1])
 
 
 @dataclass(frozen=True, repr=False)
@@ -106,7 +93,7 @@ these graphs it is finite where decay is below 1.
     def _packing(self) -> Hashable:
         return type(self).__name__, self.edge_labels
 
-    def _pack(self, objects: Graphs) -> _Steps:
+    def _pack(self, objects: Graphs) -> WalkGraphs:
         joint = objects.joint()
         begins = np.repeat(np.arange(len(joint.labels)), np.diff(joint.starts))
         marks = edge_labels_of(joint, self.edge_labels)[joint.through]
@@ -114,7 +101,7 @@ these graphs it is finite where decay is below 1.
         order = np.lexsort((begins, marks, graph))
         # Nodes within their graphs, in the order of edge labels.
         local = np.arange(len(joint.labels)) - np.repeat(joint.nodes[:-1], np.diff(joint.nodes))
-        return _Steps(
+        return WalkGraphs(
             joint.nodes,
             joint.labels,
             joint.starts[joint.nodes],
@@ -133,8 +120,8 @@ these graphs it is finite where decay is below 1.
     def _walk(self, left: Packed, right: Packed, symmetric: bool, weights: Array, out: Array) -> float:
         sizes = [int(np.diff(side.store.nodes)[side.index].max(initial=0)) for side in (left, right)]
         with memory.reserve(48 * sizes[0] * sizes[1], "walks on the product of two graphs"):
-            both = *left.store, left.index, *right.store, right.index
-            arguments = *both, self.decay, _TOLERANCE, symmetric, weights, out
+            both = WalkSide(left.store, left.index), WalkSide(right.store, right.index)
+            arguments = *both, self.decay, symmetric, weights, out
             steps = float(out.size + weights.size) * sizes[0] * sizes[1] * _ITERATIONS
             slope, a, b = threads.interruptible(walks, arguments, steps)
         if a >= 0:
@@ -142,7 +129,7 @@ these graphs it is finite where decay is below 1.
         return float(slope)
 
     def _diverges(self, left: Packed, right: Packed, row: int, other: int) -> Any:
-        largest = max(side.store.radius(int(g)) for side in (left, right) for g in side.index)
+        largest = max(_radius(side.store, int(g)) for side in (left, right) for g in side.index)
         raise NumericalError(
             f"RandomWalk: the sum over walks is infinite for decay={self.decay!r} at row {row} and row {other}; for "
             f"these graphs it is finite where decay is below {1 / largest**2:.4g}."

@@ -15,25 +15,21 @@ from mercer.data.objects import Objects
 from mercer.data.trees import Nodes, Trees
 from mercer.engine import memory, threads
 from mercer.kernels.objects import Packed, PairKernel
-from mercer.loops.trees import compare_trees, most_rows, tree_slopes
+from mercer.loops.trees import Leaves, NodeKernel, TreeNodes, TreeSide, compare_trees, most_rows, tree_slopes
 
 # Work arrays below this are not worth a word with the budget.
 _SMALL = 2**20
 
 
 class PackedTrees(NamedTuple):
-    """The nodes that are compared, ordered by tree and key; nodes are numbered by their place in their tree."""
+    """Trees as the loops read them."""
 
-    nodes: tuple[NDArray[np.int64], ...]
-    """``starts`` of the trees; ``keys``; ``visit``, the nodes with children before parents; ``first`` and ``children``,
-    those of node i from ``first[i]`` to ``first[i + 1]``, -1 for one that is not compared; ``runs``, at the first node
-    of a key how many have it."""
+    nodes: TreeNodes
     waiting: NDArray[np.int64]
-    """The maximum number of nodes of each tree whose values are stored at once."""
+    """The most nodes of each tree whose values are stored at once."""
     longest: NDArray[np.int64]
     """The longest run of each tree."""
-    leaves: tuple[NDArray[np.int64], NDArray[np.int64]]
-    """Where those of each tree begin, and their labels, ascending within a tree."""
+    leaves: Leaves
 
 
 def pack(nodes: Nodes, keys: NDArray[np.int64], compared: NDArray[np.bool_]) -> PackedTrees:
@@ -58,14 +54,14 @@ def pack(nodes: Nodes, keys: NDArray[np.int64], compared: NDArray[np.bool_]) -> 
     waiting, longest = np.zeros(n, np.int64), np.zeros(n, np.int64)
     most_rows(starts, visit, first, children, waiting)
     np.maximum.at(longest, tree[order], runs)
-    return PackedTrees((starts, kept, visit, first, children, runs), waiting, longest, _leaves(nodes))
+    return PackedTrees(TreeNodes(starts, kept, visit, first, children, runs), waiting, longest, _leaves(nodes))
 
 
-def _leaves(nodes: Nodes) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def _leaves(nodes: Nodes) -> Leaves:
     found = np.flatnonzero(nodes.sizes == 1)
     tree, labels = nodes.trees[found], nodes.labels[found]
     counts = np.bincount(tree, minlength=len(nodes.starts) - 1)
-    return np.concatenate([np.zeros(1, np.int64), np.cumsum(counts)]), labels[np.lexsort((labels, tree))]
+    return Leaves(np.concatenate([np.zeros(1, np.int64), np.cumsum(counts)]), labels[np.lexsort((labels, tree))])
 
 
 @dataclass(frozen=True, repr=False)
@@ -76,22 +72,26 @@ class NodePairs(PairKernel):
     side: ClassVar[int] = 64
 
     @abc.abstractmethod
-    def _decays(self) -> tuple[bool, float, float, float]:
-        """Whether nodes are compared by their label alone, the decay, that of gaps, and the factor of leaves."""
+    def _node_kernel(self) -> NodeKernel:
+        """How two nodes are compared."""
 
     def _compare(self, left: Packed, right: Packed, out: Array, symmetric: bool) -> None:
         room = _room(left, right)
         with _reserved(8 * room):
-            args = (left.store.nodes, left.index, right.store.nodes, right.index, *self._decays())
-            threads.interruptible(compare_trees, (*args, symmetric, room, out), _steps(left, right))
+            args = (*_sides(left, right), self._node_kernel(), symmetric, room, out)
+            threads.interruptible(compare_trees, args, _steps(left, right))
 
     def _pull_pairs(self, left: Packed, right: Packed, weights: Array) -> Array:
         room, slopes = _room(left, right), np.zeros(2)
         with _reserved(24 * room):
-            args = (left.store.nodes, left.index, right.store.nodes, right.index, *self._decays())
             weights = np.ascontiguousarray(weights, np.float64)
-            threads.interruptible(tree_slopes, (*args, room, weights, slopes), _steps(left, right))
+            args = (*_sides(left, right), self._node_kernel(), room, weights, slopes)
+            threads.interruptible(tree_slopes, args, _steps(left, right))
         return slopes[: len(self._numbers())]
+
+
+def _sides(left: Packed, right: Packed) -> tuple[TreeSide, TreeSide]:
+    return TreeSide(left.store.nodes, left.index), TreeSide(right.store.nodes, right.index)
 
 
 def _room(left: Packed, right: Packed) -> int:
@@ -102,7 +102,7 @@ def _room(left: Packed, right: Packed) -> int:
 
 def _steps(left: Packed, right: Packed) -> float:
     """Pairs of nodes."""
-    starts, others = left.store.nodes[0], right.store.nodes[0]
+    starts, others = left.store.nodes.starts, right.store.nodes.starts
     one = (starts[left.index + 1] - starts[left.index]).sum(dtype=np.float64)
     return float(one * (others[right.index + 1] - others[right.index]).sum(dtype=np.float64))
 

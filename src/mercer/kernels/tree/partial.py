@@ -12,6 +12,7 @@ from mercer.data.objects import short
 from mercer.data.trees import Trees
 from mercer.kernels.parameters import as_float, number
 from mercer.kernels.tree.packed import NodePairs, PackedTrees, pack
+from mercer.loops.trees import NodeKernel
 
 
 @dataclass(frozen=True, repr=False)
@@ -76,5 +77,5 @@ class PartialTree(NodePairs):
         nodes = objects.nodes()
         return pack(nodes, nodes.labels, np.ones(len(nodes.labels), bool))
 
-    def _decays(self) -> tuple[bool, float, float, float]:
-        return True, self.decay, self.horizontal_decay, self.terminal_factor
+    def _node_kernel(self) -> NodeKernel:
+        return NodeKernel(True, self.decay, self.horizontal_decay, self.terminal_factor)

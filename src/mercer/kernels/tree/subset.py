@@ -12,7 +12,7 @@ from mercer.engine import threads
 from mercer.kernels.objects import Packed
 from mercer.kernels.parameters import flag, number
 from mercer.kernels.tree.packed import NodePairs, PackedTrees, pack
-from mercer.loops.trees import common_leaves
+from mercer.loops.trees import NodeKernel, TreeSide, common_leaves
 
 
 @dataclass(frozen=True, repr=False)
@@ -75,8 +75,8 @@ class SubsetTree(NodePairs):
         nodes = objects.nodes()
         return pack(nodes, nodes.productions, nodes.sizes > 1)
 
-    def _decays(self) -> tuple[bool, float, float, float]:
-        return False, self.decay, 1.0, 1.0
+    def _node_kernel(self) -> NodeKernel:
+        return NodeKernel(False, self.decay, 1.0, 1.0)
 
     def _compare(self, left: Packed, right: Packed, out: Array, symmetric: bool) -> None:
         super()._compare(left, right, out, symmetric)
@@ -91,8 +91,7 @@ class SubsetTree(NodePairs):
 
     def _common_leaves(self, left: Packed, right: Packed) -> Array:
         counts = np.empty((len(left), len(right)))
-        starts, others = left.store.leaves[0], right.store.leaves[0]
-        steps = float(len(right) * np.diff(starts)[left.index].sum() + len(left) * np.diff(others)[right.index].sum())
-        args = (left.store.leaves, left.index, right.store.leaves, right.index, counts)
-        threads.interruptible(common_leaves, args, steps)
+        one, other = (np.diff(side.store.leaves.starts)[side.index].sum() for side in (left, right))
+        args = (TreeSide(left.store.leaves, left.index), TreeSide(right.store.leaves, right.index), counts)
+        threads.interruptible(common_leaves, args, float(len(right) * one + len(left) * other))
         return counts
