@@ -20,6 +20,7 @@ TOPICS = {
     "loops": "notice",
     "maps": "exact_maps random_maps",
     "persistence": "tables",
+    "solvers": "naive_gram",
     "solvers/svm": "forms near_copies",
 }
 
