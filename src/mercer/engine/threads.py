@@ -135,21 +135,26 @@ def blas_threads_for(rows: int) -> Iterator[None]:
 
 
 class OneBlasThread:
-    """Base of learners: public methods that take rows ``X`` work on their ``n_jobs`` threads, each with one of BLAS.
+    """Base of learners whose public methods :func:`hold_one_blas_thread` wraps."""
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        hold_one_blas_thread(cls)
+
+
+def hold_one_blas_thread(cls: type) -> None:
+    """Let public methods that take rows ``X`` work on the ``n_jobs`` threads of the object, each with one of BLAS.
 
     OpenBLAS cuts sums by the number of its threads, so that results would depend on it, and on which other calls are at
     work in the process. Work is shared by :func:`run` instead.
     """
-
-    def __init_subclass__(cls, **options: Any) -> None:
-        super().__init_subclass__(**options)
-        for name in dir(cls):
-            method = inspect.getattr_static(cls, name)
-            if name.startswith("_") or not inspect.isfunction(method) or hasattr(method, "_holds_blas"):
-                continue
-            own = name in vars(cls) or method.__module__.partition(".")[0] == __name__.partition(".")[0]
-            if own and "X" in inspect.signature(method).parameters:
-                setattr(cls, name, _holding(method))
+    for name in dir(cls):
+        method = inspect.getattr_static(cls, name)
+        if name.startswith("_") or not inspect.isfunction(method) or hasattr(method, "_holds_blas"):
+            continue
+        own = name in vars(cls) or method.__module__.partition(".")[0] == __name__.partition(".")[0]
+        if own and "X" in inspect.signature(method).parameters:
+            setattr(cls, name, _holding(method))
 
 
 def _holding(method: Callable[..., Any]) -> Callable[..., Any]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, Self
 
 import numpy as np
+from sklearn.base import RegressorMixin
 
 from mercer._registered import CommandLine
 from mercer._types import Vector
@@ -14,14 +15,14 @@ from mercer.engine import memory
 from mercer.estimators.shared.parameters import require_number
 from mercer.estimators.shared.targets import warn_of_constant
 from mercer.estimators.shared.weights import check_svm_weight
+from mercer.estimators.svm.single_expansion import TUBE, SingleExpansion, check_cost, describe_tube
 from mercer.estimators.svm.solvers import check_solver
-from mercer.estimators.svm.tube import TubeRegressor
 from mercer.gram.protocol import GramMatrix
 from mercer.solvers.svm.box_qp import BoxQP
 from mercer.solvers.svm.solver import BoxSolver
 
 
-class NuSVR(TubeRegressor):
+class NuSVR(RegressorMixin, SingleExpansion):
     r"""Support vector regression that learns the width of its tube, with any kernel; each solution has a certificate.
 
     It solves, with :math:`C_i = C \cdot \text{sample\_weight}_i`,
@@ -154,7 +155,7 @@ class NuSVR(TubeRegressor):
     """
 
     _command_line = CommandLine("nu-svr")
-    _fitted = Fitted({"epsilon_": Number(least=0)})
+    _fitted = Fitted({**TUBE.always, "epsilon_": Number(least=0)})
 
     def __init__(
         self,
@@ -210,7 +211,7 @@ class NuSVR(TubeRegressor):
         self
         """
         check_solver(self)
-        self._check_C()
+        check_cost(self)
         require_number(self, "nu", "above 0 and at most 1", lambda value: 0 < value <= 1)
         X, y = self._check_X_and_numbers(X, y)
         weight = check_svm_weight(sample_weight, X)
@@ -219,9 +220,24 @@ class NuSVR(TubeRegressor):
         above, below = learned.offsets
         # Below zero by rounding only: a tube of negative width costs more than it saves.
         self.epsilon_ = max((above - below) / 2, 0.0)
-        self._describe_tube(learned, self.epsilon_, weight)
+        describe_tube(self, learned, self.epsilon_, weight)
         self._report()
         return self
+
+    def predict(self, X: Any) -> Vector:
+        """Return the prediction for each row.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (m, d)
+            For ``kernel="precomputed"``, kernel values of new and training rows, (m, n).
+
+        Returns
+        -------
+        ndarray of shape (m,)
+            In float64.
+        """
+        return self._values(X)
 
     def _problem(self, gram: GramMatrix, targets: Vector, weight: Vector, convex: bool) -> BoxQP:
         """Each row twice, once for alpha and once for -alpha*, with a sum and an offset for each of the two."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, Self
 
 import numpy as np
+from sklearn.base import RegressorMixin
 
 from mercer._errors import MercerWarning, warn_user
 from mercer._registered import CommandLine
@@ -12,14 +13,14 @@ from mercer._types import Vector
 from mercer.estimators.shared.parameters import require_choice, require_number
 from mercer.estimators.shared.targets import warn_of_constant
 from mercer.estimators.shared.weights import check_svm_weight
+from mercer.estimators.svm.single_expansion import TUBE, SingleExpansion, check_cost, describe_tube
 from mercer.estimators.svm.solvers import check_solver
-from mercer.estimators.svm.tube import TubeRegressor
 from mercer.gram.protocol import GramMatrix
 from mercer.solvers.svm.box_qp import BoxQP
 from mercer.solvers.svm.solver import BoxSolver
 
 
-class SVR(TubeRegressor):
+class SVR(RegressorMixin, SingleExpansion):
     r"""Support vector regression with any kernel: errors up to epsilon cost nothing; each solution has a certificate.
 
     It solves
@@ -147,6 +148,7 @@ class SVR(TubeRegressor):
     """
 
     _command_line = CommandLine("svr", left_open="C")
+    _fitted = TUBE
 
     def __init__(
         self,
@@ -204,17 +206,32 @@ class SVR(TubeRegressor):
         self
         """
         check_solver(self)
-        self._check_C()
+        check_cost(self)
         require_choice(self, "fit_intercept", (True, False))
         require_number(self, "epsilon", "a finite number of at least 0", lambda value: 0 <= value < np.inf)
         X, y = self._check_X_and_numbers(X, y)
         weight = check_svm_weight(sample_weight, X)
         warn_of_constant(y, weight)
         learned = self._learn(X, y, weight, intercept=self.fit_intercept)
-        self._describe_tube(learned, self.epsilon, weight)
+        describe_tube(self, learned, self.epsilon, weight)
         self._report()
         self._warn_if_flat(y, weight)
         return self
+
+    def predict(self, X: Any) -> Vector:
+        """Return the prediction for each row.
+
+        Parameters
+        ----------
+        X : array-like or sparse matrix of shape (m, d)
+            For ``kernel="precomputed"``, kernel values of new and training rows, (m, n).
+
+        Returns
+        -------
+        ndarray of shape (m,)
+            In float64.
+        """
+        return self._values(X)
 
     def _problem(self, gram: GramMatrix, targets: Vector, weight: Vector, convex: bool) -> BoxQP:
         bound = self.C * weight

@@ -9,6 +9,7 @@ import pytest
 from sklearn.base import clone
 from sklearn.gaussian_process import kernels as gp
 
+import mercer
 from mercer import kernels
 from mercer._errors import DataError, IndefiniteKernelError, ParameterError
 from mercer.estimators.shared.base import KernelEstimator, bind_columns
@@ -174,3 +175,11 @@ def test_bad_precomputed_matrices_are_refused() -> None:
         Fitted(kernel="precomputed").fit(X)
     with pytest.raises(DataError, match="is not symmetric"):
         Fitted(kernel="precomputed").fit(np.triu(np.ones((3, 3))))
+
+
+def test_at_most_two_classes_of_mercer_stand_above_a_learner():
+    learners = [getattr(mercer, name) for name in mercer.__all__]
+    learners = [cls for cls in learners if isinstance(cls, type) and issubclass(cls, KernelEstimator)]
+    assert len(learners) > 20
+    above = {cls: [base for base in cls.__mro__[1:] if base.__module__.startswith("mercer.")] for cls in learners}
+    assert {cls: bases for cls, bases in above.items() if len(bases) > 2} == {}

@@ -7,15 +7,21 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from mercer._errors import ParameterError
 from mercer._types import Matrix, Vector
 from mercer.data.fitted import Fitted
 from mercer.data.statements import Count, Each, Either, Floats, Is, Labels, Maybe, Number, Whole, Word
-from mercer.estimators.gaussian.latent import LatentPredictions
+from mercer.estimators.gaussian.latent import LatentValues
+from mercer.estimators.shared.base import KernelEstimator
+from mercer.estimators.shared.definiteness import PROCESS
+from mercer.estimators.shared.expansion import KernelExpansion, coef_of, feature_map_of, norm_of, without_noise
+from mercer.estimators.shared.labels import winners
 from mercer.estimators.shared.statements import FitRows, FittedKernel, outputs, theta_fits
 from mercer.kernels import Kernel
+from mercer.solvers.gaussian.latent import LatentPosterior
 from mercer.solvers.gaussian.search import Search
 from mercer.solvers.solution import Certificate
 
@@ -50,6 +56,7 @@ def one_or_parts(model: Any) -> bool:
         k > 2
         and count == wanted
         and kernels
+        and all(type(part) is type(model) for part in model.estimators_)
         and all(
             len(part.classes_) == 2 and vars(part).get("n_features_in_") == vars(model).get("n_features_in_", None)
             if model.kernel_ is not None
@@ -90,10 +97,19 @@ def _of_factor(k: int, n: int) -> tuple[int, ...]:
     return (n, n) if k == 2 else (k + 1, n, n)
 
 
-class BinaryParts(LatentPredictions):
+class BinaryParts(ClassifierMixin, KernelEstimator):
     """Predictions of one posterior of all classes; or of classifiers of two, where ``estimators_`` holds some."""
 
+    _if_indefinite = PROCESS
+
     multi_class: Any
+    approximation: Any
+    kernel_: Any
+    classes_: np.ndarray
+    dual_coef_: Matrix
+    X_train_: Any
+    W_sr_: Matrix
+    _factor: Matrix
     n_classes_: int
     theta_: Vector
     y_train_: NDArray[np.intp]
@@ -105,7 +121,7 @@ class BinaryParts(LatentPredictions):
             "classes_": Labels("k", least=2),
             "n_classes_": Count("k"),
             "y_train_": Whole("n", below="k"),
-            "estimators_": Each(Is(LatentPredictions)),
+            "estimators_": Each(Is(KernelEstimator)),
             "search_": Maybe(Is(Search)),
             "theta_": Floats("p"),
             "log_marginal_likelihood_value_": Number(),
@@ -123,6 +139,22 @@ class BinaryParts(LatentPredictions):
         (ONE_OR_PARTS, theta_fits(lambda _: 0)),
     )
 
+    feature_map_ = property(feature_map_of)
+    coef_ = property(coef_of)
+    norm_ = property(norm_of)
+
+    @property
+    def _expansion(self) -> KernelExpansion:
+        if isinstance(self.kernel_, tuple) or not hasattr(self, "dual_coef_"):
+            raise AttributeError("there is no latent function of all classes; ask the estimators_ for theirs.")
+        return KernelExpansion(without_noise(self.kernel_), self.X_train_, self.dual_coef_, n_jobs=self.n_jobs)
+
+    @property
+    def _latent(self) -> LatentValues:
+        weights = np.ascontiguousarray(self.dual_coef_.T)
+        posterior = LatentPosterior(weights, self.W_sr_.reshape(len(weights), -1), self._factor)
+        return LatentValues(posterior, self._expansion, self.kernel_, self.X_train_, self.approximation)
+
     def predict_proba(self, X: Any, diagonal: Any = None) -> Matrix:
         """Probabilities of the classes, (m, n_classes), averaged over the posterior; each row sums to one.
 
@@ -137,7 +169,7 @@ class BinaryParts(LatentPredictions):
             With ``multi_class="one_vs_one"`` and more than two classes, as in scikit-learn.
         """
         if not self._has_parts():
-            return super().predict_proba(X, diagonal)
+            return self._latent.probabilities(self._check_X(X, reset=False), diagonal)
         if self.multi_class == "one_vs_one":
             raise ParameterError(
                 "classifiers of pairs of classes do not make probabilities of all classes; pass "
@@ -158,7 +190,8 @@ class BinaryParts(LatentPredictions):
             As for :meth:`latent_mean_and_variance`.
         """
         if not self._has_parts() or self.multi_class == "one_vs_rest":
-            return super().decision_function(X, diagonal)
+            logs = np.log(np.maximum(self.predict_proba(X, diagonal), np.finfo(np.float64).tiny))
+            return logs[:, 1] - logs[:, 0] if logs.shape[1] == 2 else logs
         each = [part.decision_function(rows, diagonal) for part, rows in self._part_rows(X)]
         return votes(np.stack(each, axis=1), self.n_classes_)
 
@@ -170,8 +203,10 @@ class BinaryParts(LatentPredictions):
         X, diagonal
             As for :meth:`latent_mean_and_variance`.
         """
+        if not self._has_parts() and len(self.classes_) == 2:
+            return self.classes_[winners(self._expansion.values(self._check_X(X, reset=False), np.float64))]
         if not self._has_parts():
-            return super().predict(X, diagonal)
+            return self.classes_[self.predict_proba(X, diagonal).argmax(axis=1)]
         return self.classes_[self.decision_function(X, diagonal).argmax(axis=1)]
 
     def latent_mean_and_variance(self, X: Any, diagonal: Any = None) -> tuple[Matrix, Matrix]:
@@ -192,7 +227,7 @@ class BinaryParts(LatentPredictions):
         """
         if self._has_parts():
             raise ParameterError("there is no latent function of all classes; ask the estimators_ for theirs.")
-        return super().latent_mean_and_variance(X, diagonal)
+        return self._latent.mean_and_variance(self._check_X(X, reset=False), diagonal)
 
     def _has_parts(self) -> bool:
         check_is_fitted(self)

@@ -18,7 +18,7 @@ from mercer.data.objects import Objects
 from mercer.data.sklearn_errors import advised
 from mercer.data.statements import Count, Labels
 from mercer.data.vectors import refuse_unreal, with_sums
-from mercer.engine.threads import OneBlasThread
+from mercer.engine.threads import hold_one_blas_thread
 from mercer.engine.tiles import TILE
 from mercer.estimators.shared.definiteness import (
     STATIONARY,
@@ -44,7 +44,7 @@ from mercer.loops.picked import is_finite
 from mercer.solvers.curvature import SAMPLE
 
 
-class KernelEstimator(BaseEstimator, OneBlasThread):
+class KernelEstimator(BaseEstimator):
     """Base of the estimators; needs the constructor parameters ``kernel, gamma, degree, coef0, allow_indefinite,
     n_jobs``.
 
@@ -66,6 +66,10 @@ class KernelEstimator(BaseEstimator, OneBlasThread):
         parameters={"n_jobs": Jobs()},
         rules=(KERNEL_FITS,),
     )
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        hold_one_blas_thread(cls)
 
     def set_params(self, **params: Any) -> Self:
         """Set parameters.

@@ -5,19 +5,20 @@ from __future__ import annotations
 import time
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mercer._types import Vector
 from mercer.data.fitted import Fitted
-from mercer.data.statements import Count, Floats, Is, Lengths, Whole
+from mercer.data.statements import Count, Floats, Is, Lengths, Whole, Words
 from mercer.engine import memory
 from mercer.estimators.shared.base import KernelEstimator
 from mercer.estimators.shared.certificates import warn_if_stopped
 from mercer.estimators.shared.expansion import KernelExpansion, coef_of, feature_map_of, norm_of, of_support
 from mercer.estimators.shared.layout import dense, laid_out_as
+from mercer.estimators.shared.parameters import require_number
 from mercer.estimators.shared.statements import Coefficients, SupportRows, training_shape
 from mercer.estimators.shared.weights import fit_weighted_kernel
 from mercer.estimators.svm.copies import Copies
@@ -56,6 +57,7 @@ class SingleExpansion(KernelEstimator, ABC):
     warm_start: Any
     stop: Any
     solver: Any
+    C: Any
     support_: NDArray[np.int32]
     dual_coef_: Any
     intercept_: Vector
@@ -84,9 +86,9 @@ class SingleExpansion(KernelEstimator, ABC):
     def _problem(self, gram: GramMatrix, targets: Vector, weight: Vector, convex: bool) -> BoxQP:
         """The dual over the rows with a weight: over each row once, or over all of them twice."""
 
-    @abstractmethod
     def _bound(self, weight: Vector) -> Vector:
         """The largest size of the weight in the expansion of rows that count ``weight`` times."""
+        return np.asarray(self.C * weight)
 
     def _learn(self, X: Any, targets: Vector, weight: Vector, *, intercept: bool = True) -> Learned:
         """Fit the kernel, solve, and set every attribute that the machines share."""
@@ -160,6 +162,42 @@ class SingleExpansion(KernelEstimator, ABC):
     @property
     def _expansion(self) -> KernelExpansion:
         return of_support(self)
+
+
+TUBE = Fitted(
+    {
+        "slacks_above_": Floats("n", least=0),
+        "slacks_below_": Floats("n", least=0),
+        "roles_": Words("n", ("outside", "inside", "on")),
+    }
+)
+"""What the regressions with an epsilon-tube state of a fit."""
+
+
+class TubeModel(Protocol):
+    """A regression with an epsilon-tube, as the functions below see it."""
+
+    C: Any
+    slacks_above_: Vector
+    slacks_below_: Vector
+    roles_: NDArray[np.str_]
+
+    def _bound(self, weight: Vector) -> Vector: ...
+
+
+def check_cost(model: TubeModel) -> None:
+    """Raise unless ``C`` is a finite number above 0."""
+    advice = ""
+    if isinstance(model.C, float) and np.isposinf(model.C):
+        advice = "Take a large C, such as 1e6, for residuals that hardly leave the tube."
+    require_number(model, "C", "a finite number above 0", lambda value: 0 < value < np.inf, advice)
+
+
+def describe_tube(model: TubeModel, learned: Learned, width: float, weight: Vector) -> None:
+    """Set the slacks and the roles of the rows."""
+    model.slacks_above_ = np.maximum(learned.residual - width, 0.0)
+    model.slacks_below_ = np.maximum(-learned.residual - width, 0.0)
+    model.roles_ = roles(learned.weights, model._bound(weight), model.slacks_above_ + model.slacks_below_)
 
 
 def roles(weights: Vector, bound: Vector, slack: Vector) -> NDArray[np.str_]:
