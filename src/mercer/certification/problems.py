@@ -19,6 +19,7 @@ from mercer.estimators.shared.labels import check_labels, class_factors, encoded
 from mercer.estimators.shared.weights import check_sample_weight, check_svm_weight, fit_weighted_kernel
 from mercer.estimators.svc import SVC
 from mercer.estimators.svm.single_expansion import check_cost
+from mercer.estimators.svm.solvers import check_solver
 from mercer.estimators.svr import SVR
 from mercer.solvers.risk.log_loss import log_loss
 from mercer.solvers.risk.logistic_problem import LogisticRisk
@@ -57,14 +58,14 @@ def of_svc(learner: SVC, X: Any, y: Any, sample_weight: Any, given: Given) -> Ce
 
 
 def of_svr(learner: SVR, X: Any, y: Any, sample_weight: Any, given: Given) -> Certificate:
-    learner._check_controls()
+    check_solver(learner)
     check_cost(learner)
     X, y = learner._check_X_and_numbers(X, y)
     return _of_expansion(learner, X, y, sample_weight, given, bool(learner.fit_intercept))
 
 
 def of_one_class(learner: OneClassSVM, X: Any, y: Any, sample_weight: Any, given: Given) -> Certificate:
-    learner._check_controls()
+    check_solver(learner)
     X = learner._check_X(X, reset=True)
     return _of_expansion(learner, X, np.zeros(X.shape[0]), sample_weight, given, True)
 
