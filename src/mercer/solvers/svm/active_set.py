@@ -137,7 +137,7 @@ def _solve(solver: _ActiveSets, point: Iterate, totals: Vector) -> None:
         part = point.take(scope)
         solver.fill(scope, part, totals * _capacity(part, totals) / capacity)
         solver.solve(scope, part, max(solver.tol, _COARSE))
-        point.beta[scope], point.F[scope], point.steps = part.beta, part.F, part.steps
+        point.put(scope, part)
         solver.share = len(part.support) / len(scope)
         known = scope
     everything = np.arange(n)
@@ -204,7 +204,7 @@ class _ActiveSets:
             self.solve(rows[chosen], active, 0.5 * goal if last else max(_DEEP * gap, 0.5 * goal))
             if last:
                 # The gradients of all rows are about to be computed in float64, which shows what is left to do.
-                point.F[chosen], point.beta[chosen], point.steps = active.F, active.beta, active.steps
+                point.put(chosen, active)
                 break
             self._keep(rows, point, chosen, active)
 
@@ -265,7 +265,7 @@ class _ActiveSets:
             F = point.F[others]
             self._subtract(F, rows[others], rows[chosen[moved]], change[moved])
             point.F[others] = F
-        point.F[chosen], point.beta[chosen], point.steps = active.F, active.beta, active.steps
+        point.put(chosen, active)
 
     def fill(self, rows: np.ndarray, point: Iterate, totals: Vector) -> None:
         """Bring the sums of the weights up to ``totals``."""

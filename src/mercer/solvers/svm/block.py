@@ -48,99 +48,52 @@ class Block:
         self._present = np.ones(size + 1, dtype=bool)
         self._bits = self._work.view(f"i{self.dtype.itemsize}")
 
-    def solve(
-        self, K: Array, diagonal: Array, point: Iterate, rows: np.ndarray, tolerance: float, max_steps: int
-    ) -> np.ndarray:
-        """Improve ``point.beta[rows]`` in place until the violation within ``rows`` is small; returns the change.
+    def solve(self, K: Array, diagonal: Array, part: Iterate, tolerance: float, max_steps: int) -> Vector:
+        """Improve the weights of ``part`` in place until its violation is small; returns their change.
 
-        ``K`` is the block, with the row of zeros of :func:`padded` if there is no sum to keep.
+        ``K`` is the block of its rows, with the row of zeros of :func:`padded` if there is no sum to keep. The gradient
+        is left as it was.
         """
-        q = len(rows)
-        pad = len(K) - q
-        self._F[:q], self._diagonal[:q] = point.F[rows], diagonal
+        q = len(part.beta)
+        self._F[:q], self._diagonal[:q] = part.F, diagonal
         self._F[q], self._diagonal[q] = 0, 0
-        before = point.beta[rows]
-        beta, lower, upper = (
-            np.append(v, w)[: q + pad]
-            for v, w in ((before, 0.0), (point.lower[rows], -_WIDE), (point.upper[rows], _WIDE))
-        )
-        groups = None if point.groups is None else point.groups[rows]
-        self._steps(K, point, groups, beta, lower, upper, tolerance, max_steps)
+        # With the offset as one more weight, where it is 0.
+        ends = (part.beta, 0.0), (part.lower, -_WIDE), (part.upper, _WIDE)
+        box = tuple(np.append(values, end)[: len(K)] for values, end in ends)
+        part.steps += self._steps(K, part, box, tolerance, max_steps)
         if not np.isfinite(self._F[:q]).all():
             # A row of the block that was used is not finite. The caller tries float64, or raises.
-            point.F[rows] = np.nan
+            part.F = np.full(q, np.nan)
             return np.zeros(q)
-        point.beta[rows] = beta[:q]
-        return beta[:q] - before
+        change = box[0][:q] - part.beta
+        part.beta = box[0][:q]
+        return change
 
-    def _steps(
-        self,
-        K: Array,
-        point: Iterate,
-        groups: np.ndarray | None,
-        beta: Vector,
-        lower: Vector,
-        upper: Vector,
-        tolerance: float,
-        max_steps: int,
-    ) -> None:
-        q = len(beta)
-        F, rise, fall, work, bits = self._F[:q], self._rise[:q], self._fall[:q], self._work[:q], self._bits[:q]
-        diagonal, present = self._diagonal[:q], self._present[:q]
-        tube = np.where(upper < _WIDE, point.tube, 0.0)
+    def _steps(self, K: Array, part: Iterate, box: tuple[Vector, ...], tolerance: float, max_steps: int) -> int:
+        """Steps from the weights of ``box`` (weights, lower and upper bounds), in place; returns their number."""
+        q, done = len(K), 0
+        F, diagonal, present = self._F[:q], self._diagonal[:q], self._present[:q]
+        tube = np.where(box[2] < _WIDE, part.tube, 0.0)
+        masks, work = (self._rise[:q], self._fall[:q]), (self._work[:q], self._bits[:q])
         least = float(np.finfo(self.dtype).eps * max(diagonal.max(), np.finfo(np.float32).tiny))
-        while max_steps > 0:
-            portion = min(max_steps, max(_CALL // q, 100))
-            if groups is None and q >= _STREAMED:
-                set_masks(beta, lower, upper, tube, rise, fall)
-                second = np.empty_like(work)
-                steps, _ = smo_double_steps(
-                    K,
-                    diagonal,
-                    F,
-                    beta,
-                    lower,
-                    upper,
-                    tube,
-                    rise,
-                    fall,
-                    work,
-                    bits,
-                    second,
-                    second.view(bits.dtype),
-                    tolerance,
-                    least,
-                    portion,
-                )
-            elif groups is None:
-                set_masks(beta, lower, upper, tube, rise, fall)
-                steps, _, _ = smo_steps(
-                    K, present, diagonal, F, beta, lower, upper, tube, rise, fall, work, bits, tolerance, least, portion
-                )
+        while done < max_steps:
+            portion = min(max_steps - done, max(_CALL // q, 100))
+            until = tolerance, least, portion
+            if part.groups is not None:
+                steps, _ = smo_steps_in_groups(K, present, diagonal, F, *box, tube, part.groups, *masks, *work, *until)
             else:
-                steps, _ = smo_steps_in_groups(
-                    K,
-                    present,
-                    diagonal,
-                    F,
-                    beta,
-                    lower,
-                    upper,
-                    tube,
-                    groups,
-                    rise,
-                    fall,
-                    work,
-                    bits,
-                    tolerance,
-                    least,
-                    portion,
-                )
-            point.steps += steps
-            max_steps -= steps
+                set_masks(*box, tube, *masks)
+                if q >= _STREAMED:
+                    second = np.empty_like(work[0])
+                    more = second, second.view(work[1].dtype)
+                    steps, _ = smo_double_steps(K, diagonal, F, *box, tube, *masks, *work, *more, *until)
+                else:
+                    steps, _, _ = smo_steps(K, present, diagonal, F, *box, tube, *masks, *work, *until)
+            done += steps
             if steps < portion:
                 break
             threads.checkpoint()
+        return done
 
 
 class Stall:

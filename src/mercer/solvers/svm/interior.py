@@ -8,6 +8,8 @@ Source: Mehrotra (1992), "On the implementation of a primal-dual interior point 
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
 
@@ -49,12 +51,13 @@ def interior_point(K: Array, linear: Vector, lower: Vector, upper: Vector, A: Ve
         factor = _factor(K, below / t + above / v)
         if factor is None:
             break
-        d = _step(factor, A, t, v, below, above, residual, missing, 0.0, (0.0, 0.0))
-        length = _length(t, v, below, above, d)
+        here = _Slacks(t, v, below, above)
+        d = _step(factor, A, here, (residual, missing), 0.0, (0.0, 0.0))
+        length = _length(here, d)
         after = float((below + length * d[1]) @ (t + length * d[0]) + (above + length * d[2]) @ (v - length * d[0]))
         center = float((max(after, 0.0) / gap) ** 3 * gap / (2 * n))
-        d = _step(factor, A, t, v, below, above, residual, missing, center, (d[0] * d[1], -d[0] * d[2]))
-        length = min(1.0, _INSIDE * _length(t, v, below, above, d))
+        d = _step(factor, A, here, (residual, missing), center, (d[0] * d[1], -d[0] * d[2]))
+        length = min(1.0, _INSIDE * _length(here, d))
         if not (length > 0 and np.isfinite(length) and np.isfinite(d[0]).all()):
             break
         beta, t, v = beta + length * d[0], t + length * d[0], v - length * d[0]
@@ -72,19 +75,28 @@ def _factor(K: Array, diagonal: Vector) -> tuple[Array, bool] | None:
         return None
 
 
+class _Slacks(NamedTuple):
+    """The distances to the lower and to the upper bounds, and the multipliers of these, (n,) each."""
+
+    t: Vector
+    v: Vector
+    below: Vector
+    above: Vector
+
+
 def _step(
     factor: tuple[Array, bool],
     A: Vector,
-    t: Vector,
-    v: Vector,
-    below: Vector,
-    above: Vector,
-    residual: Vector,
-    missing: Vector,
+    here: _Slacks,
+    residuals: tuple[Vector, Vector],
     center: float,
     corrections: tuple[Vector | float, Vector | float],
 ) -> tuple[Vector, Vector, Vector, Vector]:
-    """The Newton step of the perturbed conditions: changes of beta, of both multipliers, and of the offsets."""
+    """The Newton step of the perturbed conditions: changes of beta, of both multipliers, and of the offsets.
+
+    ``residuals`` are those of stationarity and of the sums.
+    """
+    (t, v, below, above), (residual, missing) = here, residuals
     from_below = (center - corrections[0]) / t - below
     from_above = (center - corrections[1]) / v - above
     solved = cho_solve(factor, np.column_stack([from_below - from_above - residual, A]), check_finite=False)
@@ -98,9 +110,9 @@ def _step(
     return change, from_below - below * change / t, from_above + above * change / v, offset
 
 
-def _length(t: Vector, v: Vector, below: Vector, above: Vector, d: tuple[Vector, Vector, Vector, Vector]) -> float:
+def _length(here: _Slacks, d: tuple[Vector, Vector, Vector, Vector]) -> float:
     """How far the step may go before anything that must be positive reaches zero; 1 at the most."""
-    values, changes = np.concatenate([t, v, below, above]), np.concatenate([d[0], -d[0], d[1], d[2]])
+    values, changes = np.concatenate(here), np.concatenate([d[0], -d[0], d[1], d[2]])
     falling = changes < 0
     return min(1.0, float((-values[falling] / changes[falling]).min(initial=np.inf)))
 

@@ -25,6 +25,9 @@ class Iterate:
     The value of a row is F less the slope of ``tube |beta|``. At the solution it is b for every row strictly inside
     its box, at most b where beta may only rise, and at least b where it may only fall; where there is no sum that
     the weights must keep (``sums = 0``), b is 0.
+
+    It is the state of every level of :class:`mercer.solvers.svm.smo.SMO`: each level moves a part of the point
+    (:meth:`take`) and hands it back (:meth:`put`).
     """
 
     linear: Vector
@@ -88,6 +91,10 @@ class Iterate:
             groups=groups,
             origin=self.beta[rows],
         )
+
+    def put(self, rows: np.ndarray, part: Iterate) -> None:
+        """Take over the weights, the gradient and the steps of a part; the gradient of other rows is left as it was."""
+        self.beta[rows], self.F[rows], self.steps = part.beta, part.F, part.steps
 
     @property
     def may_rise(self) -> np.ndarray:

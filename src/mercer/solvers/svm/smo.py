@@ -1,9 +1,27 @@
-"""Solving a :class:`BoxQP` by sequential minimal optimisation on three levels, with a certificate in float64.
+r"""Solving a :class:`BoxQP` by sequential minimal optimisation on three levels, with a certificate in float64.
 
 Minimise ``beta'K beta / 2 - c'beta + tube |beta|`` subject to ``l <= beta <= u`` and the sums of groups of weights.
 Given the lazy matrix K, returns beta, the offsets, and a certificate. The kernel work is done in float32 with the
 gradient summed in float64; the answer is then checked in float64 over all rows, and if rounding has kept it from the
 tolerance, the solve goes on from there, in the end in float64.
+
+All levels move one kind of state, the :class:`Iterate` (weights, box, gradient, steps): a level takes a part of it,
+lets the level below move the part, and brings the gradient of the other rows up to date::
+
+    SMO.solve            all rows, the certificate in float64
+       |
+       |  n > 2048                                         n <= 2048
+       v                                                       |
+    by_active_sets       rows that may still move              |
+       |                 (nested samples, then all)            |
+       v                                                       v
+    by_working_sets      at most 1536 rows;          on_whole_matrix
+       |                 RowStore updates F of the rest        |
+       |                                                       |
+       +---------------------------+---------------------------+
+                                   v
+                         Block.solve    pairs of weights on a dense block: the compiled loops
+                                        smo_steps, smo_double_steps, smo_steps_in_groups
 """
 
 from __future__ import annotations

@@ -49,7 +49,6 @@ def on_square(square: Array, point: Iterate, tol: float, max_iter: int, n_jobs: 
     K = square[: len(point.beta), : len(point.beta)]
     block, stall = Block(len(K), K.dtype), Stall(K.dtype)
     diagonal = K.diagonal().copy()
-    rows = np.arange(len(K))
     crawls, last, aim = point.steps + _CRAWL * len(K), np.inf, -np.inf
     least, best = np.inf, (point.beta, point.F)
     while point.violation() > tol and point.steps < max_iter:
@@ -57,7 +56,7 @@ def on_square(square: Array, point: Iterate, tol: float, max_iter: int, n_jobs: 
         if K.dtype == np.float32 and not resolves(K.dtype, diagonal, point, tol):
             return
         portion = min(ROUND * len(K), max_iter - point.steps)
-        change = block.solve(square, diagonal, point, rows, 0.9 * tol, portion)
+        change = block.solve(square, diagonal, point, 0.9 * tol, portion)
         moved = np.flatnonzero(change)
         _subtract(point.F, square, moved, change[moved], n_jobs)
         if point.violation() > tol and point.steps < max_iter:

@@ -126,15 +126,13 @@ def _solve(
     block: Block, square: Array, diagonal: Array, point: Iterate, rows: np.ndarray, tol: float, max_iter: int
 ) -> np.ndarray:
     """Steps within the working set ``rows``, and where these crawl also Newton steps; returns the change of beta."""
-    portion, begun = ROUND * len(rows), point.steps
-    change = block.solve(square, diagonal, point, rows, tol, min(portion, max_iter - begun))
-    if point.steps < min(begun + portion, max_iter):
-        return change
-    part = point.take(rows)
-    moved = np.flatnonzero(change)
-    subtract_rows(part.F, square, moved, change[moved])
-    on_square(square, part, tol, max_iter)
-    change += part.beta - point.beta[rows]
+    part, portion = point.take(rows), ROUND * len(rows)
+    change = block.solve(square, diagonal, part, tol, min(portion, max_iter - point.steps))
+    if part.steps >= min(point.steps + portion, max_iter):
+        moved = np.flatnonzero(change)
+        subtract_rows(part.F, square, moved, change[moved])
+        on_square(square, part, tol, max_iter)
+        change = part.beta - point.beta[rows]
     point.beta[rows], point.steps = part.beta, part.steps
     if not np.isfinite(part.F).all():
         point.F[rows] = np.nan
