@@ -24,7 +24,7 @@ from mercer.estimators.shared.weights import check_sample_weight
 from mercer.loops.losses import GIVEN
 from mercer.losses import Loss, as_loss, check_own_loss
 from mercer.solvers.solution import Status
-from mercer.solvers.svm.stochastic import MarginRisk, pass_once, solve_by_sgd
+from mercer.solvers.svm.stochastic import MarginRisk, StochasticDescent
 
 _REMEDY = "Scale the columns of X, lower alpha, or pass fit_intercept=True."
 _ORDER = {True: "shuffled", False: "given", "uniform": "uniform"}
@@ -111,7 +111,7 @@ class KernelSGDClassifier(ClassifierMixin, SGDForms):
     certificate_ : Certificate
         Primal objective of the answer and a dual bound, both summed over the problems, computed in float64 over all
         rows; after ``fit``, not after ``partial_fit``, which does not see all rows. The bound comes from the slopes
-        of the loss that the steps met; see :func:`mercer.solvers.svm.stochastic.solve_by_sgd`.
+        of the loss that the steps met; see :class:`mercer.solvers.svm.stochastic.StochasticDescent`.
     n_iter_ : int
         Passes of the last fit.
     t_ : int
@@ -237,17 +237,8 @@ class KernelSGDClassifier(ClassifierMixin, SGDForms):
 
     def _descend(self, training: Training, codes: NDArray[np.integer], weights: Vector) -> Vector:
         """Solve over all rows, and set what a fit sets; the coefficients of all rows."""
-        solution = solve_by_sgd(
-            self._risk(training, codes, weights),
-            max_epochs=self.max_iter,
-            tol=self.tol,
-            average=self.average,
-            damped=self.learning_rate == "damped",
-            order=_ORDER[self.shuffle],
-            rng=check_random_state(self.random_state),
-            start=training.walk,
-            verbose=bool(self.verbose),
-        )
+        risk, rng = self._risk(training, codes, weights), check_random_state(self.random_state)
+        solution = self._solver().solve(risk, training.walk, rng)
         # Those that are kept are fewer.
         coefficients = training.walk.mean() if self.average else training.walk.last()
         self._keep(training, sort=True)
@@ -282,13 +273,8 @@ class KernelSGDClassifier(ClassifierMixin, SGDForms):
         inputs = self._begin(X, rows, weight[rows]) if first else None
         training = self._training(X, rows, inputs)
         factors = self._class_factors(codes, weight[rows])
-        pass_once(
-            self._risk(training, codes, weight[rows] * factors[codes]),
-            training.walk,
-            damped=self.learning_rate == "damped",
-            order=_ORDER[self.shuffle],
-            rng=check_random_state(self.random_state),
-        )
+        risk = self._risk(training, codes, weight[rows] * factors[codes])
+        self._solver().pass_once(risk, training.walk, check_random_state(self.random_state))
         self._keep(training, sort=False)
         self.n_iter_ = 1
         if hasattr(self, "certificate_"):
@@ -330,6 +316,16 @@ class KernelSGDClassifier(ClassifierMixin, SGDForms):
         """
         values = self.decision_function(X)
         return self.classes_[winners(values)]
+
+    def _solver(self) -> StochasticDescent:
+        return StochasticDescent(
+            max_epochs=self.max_iter,
+            tol=self.tol,
+            average=self.average,
+            damped=self.learning_rate == "damped",
+            order=_ORDER[self.shuffle],
+            verbose=bool(self.verbose),
+        )
 
     def _risk(self, training: Training, codes: NDArray[np.integer], weights: Vector) -> MarginRisk:
         positive = np.array([1]) if self._outputs == 1 else np.arange(self._outputs)

@@ -13,7 +13,7 @@ from mercer.losses import OwnLoss, as_loss
 from mercer.solvers.solution import Status
 from mercer.solvers.svm.box_qp import BoxQP
 from mercer.solvers.svm.smo import SMO
-from mercer.solvers.svm.stochastic import MarginRisk, one_pass, solve_by_sgd
+from mercer.solvers.svm.stochastic import MarginRisk, StochasticDescent, one_pass
 from mercer.solvers.svm.stochastic_rows import DescentState, FeatureRows, KernelRows
 
 ONE = np.array([1])
@@ -93,8 +93,8 @@ def test_the_steps_are_those_of_a_naive_loop(loss, damped, average, form, rng):
     shift = known.step_bound * (v * (F**2).sum(axis=1)).max() / alpha if damped else 0.0
     expected = naive(F, 2.0 * codes - 1, v, alpha, order, DERIVATIVES[loss], shift)[int(average)]
     with mercer.config(memory={"rows in blocks": 22_000, "few rows at a time": 9_000}.get(form, "1GiB")):
-        solution = solve_by_sgd(
-            risk, max_epochs=3, tol=1e-9, average=average, rng=np.random.RandomState(5), damped=damped
+        solution = StochasticDescent(max_epochs=3, tol=1e-9, average=average, damped=damped).solve(
+            risk, rng=np.random.RandomState(5)
         )
     found = solution.value.coefficients[0]
     np.testing.assert_allclose(F.T @ found if isinstance(rows, KernelRows) else found, expected, rtol=1e-9, atol=1e-12)
@@ -108,8 +108,8 @@ def test_certificate_of_the_hinge_encloses_the_optimum(order, average, rng):
     X, codes, v = make(rng, n=120)
     alpha, gram, y = 1e-2, Gram(RBF(1.0), X), 2.0 * codes - 1
     best = SMO(tol=1e-8).solve(BoxQP.classification(gram, y, v / (alpha * 120), intercept=False)).certificate.dual
-    solution = solve_by_sgd(
-        MarginRisk(KernelRows(gram), codes, ONE, v, alpha), order=order, average=average, max_epochs=1024
+    solution = StochasticDescent(order=order, average=average, max_epochs=1024).solve(
+        MarginRisk(KernelRows(gram), codes, ONE, v, alpha)
     )
     c = solution.certificate
     assert c.dual <= alpha * best + 1e-12 and c.primal >= alpha * best - 1e-12
@@ -132,7 +132,7 @@ def test_certificate_of_every_loss_encloses_the_optimum(loss, sparse, rng):
 
     best = min(minimize(value, np.zeros(3), method=m, options={"maxiter": 4000}).fun for m in ("BFGS", "Nelder-Mead"))
     risk = MarginRisk(FeatureRows(sp.csr_array(X) if sparse else X), codes, ONE, v, alpha, LOSSES[loss])
-    solution = solve_by_sgd(risk, max_epochs=1024, tol=5e-3)
+    solution = StochasticDescent(max_epochs=1024, tol=5e-3).solve(risk)
     assert solution.status is Status.converged
     assert solution.certificate.dual <= best + 1e-9 <= solution.certificate.primal + 2e-9
     assert solution.certificate.primal == pytest.approx(value(solution.value.coefficients[0]), rel=1e-12)
@@ -142,9 +142,10 @@ def test_outputs_do_not_disturb_each_other(rng):
     X, _, v = make(rng)
     codes = rng.integers(0, 3, 40)
     K = Gram(RBF(1.0), X)
-    together = solve_by_sgd(MarginRisk(KernelRows(K), codes, np.arange(3), v, 1e-2), max_epochs=4, tol=1e-9)
+    together = StochasticDescent(max_epochs=4, tol=1e-9).solve(MarginRisk(KernelRows(K), codes, np.arange(3), v, 1e-2))
     apart = [
-        solve_by_sgd(MarginRisk(KernelRows(K), codes, np.array([c]), v, 1e-2), max_epochs=4, tol=1e-9) for c in range(3)
+        StochasticDescent(max_epochs=4, tol=1e-9).solve(MarginRisk(KernelRows(K), codes, np.array([c]), v, 1e-2))
+        for c in range(3)
     ]
     np.testing.assert_array_equal(together.value.coefficients, np.vstack([s.value.coefficients for s in apart]))
     assert together.certificate.primal == pytest.approx(sum(s.certificate.primal for s in apart))
@@ -157,7 +158,7 @@ def test_rows_of_an_expansion_that_are_not_learned_from(rng):
     walk = DescentState(rng.standard_normal((1, 40)), np.zeros((1, 40)), 0.1, steps=7, clock=2.0)
     risk = MarginRisk(KernelRows(gram, 25), codes[:25], ONE, v[:25], 0.1)
     before = walk.theta.copy()
-    solution = solve_by_sgd(risk, max_epochs=2, damped=False, start=walk, order="given")
+    solution = StochasticDescent(max_epochs=2, damped=False, order="given").solve(risk, walk)
     np.testing.assert_array_equal(walk.theta[:, 25:], before[:, 25:])
     assert (walk.theta[:, :25] != before[:, :25]).any() and walk.steps == 57
     a = solution.value.coefficients[0]
@@ -192,7 +193,9 @@ def test_orders(rng):
 def test_same_bits_for_any_number_of_threads(rng):
     X, codes, _ = make(rng, n=1100)
     found = [
-        solve_by_sgd(MarginRisk(KernelRows(Gram(RBF(1.0), X, n_jobs=k)), codes, ONE, np.ones(1100), 1e-3), max_epochs=2)
+        StochasticDescent(max_epochs=2).solve(
+            MarginRisk(KernelRows(Gram(RBF(1.0), X, n_jobs=k)), codes, ONE, np.ones(1100), 1e-3)
+        )
         for k in (1, 2)
     ]
     np.testing.assert_array_equal(found[0].value.coefficients, found[1].value.coefficients)
@@ -202,7 +205,9 @@ def test_same_bits_for_any_number_of_threads(rng):
 def test_float32_rows_end_near_float64_ones(rng):
     X, codes, v = make(rng, n=200)
     answers = [
-        solve_by_sgd(MarginRisk(KernelRows(Gram(RBF(1.0), X, dtype=dtype)), codes, ONE, v, 1e-2), max_epochs=64)
+        StochasticDescent(max_epochs=64).solve(
+            MarginRisk(KernelRows(Gram(RBF(1.0), X, dtype=dtype)), codes, ONE, v, 1e-2)
+        )
         for dtype in (np.float32, np.float64)
     ]
     assert answers[0].certificate.primal == pytest.approx(answers[1].certificate.primal, rel=1e-3)
@@ -211,7 +216,7 @@ def test_float32_rows_end_near_float64_ones(rng):
 def test_indefinite_kernels_are_not_called_converged(rng):
     X, codes, v = make(rng)
     risk = MarginRisk(KernelRows(PrecomputedGram(np.tanh(X @ X.T - 1.0))), codes, ONE, v, 1.0, convex=False)
-    assert solve_by_sgd(risk, tol=1e9).status is Status.stationary
+    assert StochasticDescent(tol=1e9).solve(risk).status is Status.stationary
 
 
 def test_a_hook_may_end_the_work_and_nothing_stays_held(rng):
@@ -229,7 +234,7 @@ def test_a_hook_may_end_the_work_and_nothing_stays_held(rng):
 
     held = memory._process.held
     with mercer.on_progress(hook), pytest.raises(Enough):
-        solve_by_sgd(MarginRisk(KernelRows(Gram(RBF(), X)), codes, ONE, v, 1e-6), max_epochs=10, tol=1e-9)
+        StochasticDescent(max_epochs=10, tol=1e-9).solve(MarginRisk(KernelRows(Gram(RBF(), X)), codes, ONE, v, 1e-6))
     assert memory._process.held == held
 
 
@@ -245,14 +250,14 @@ def test_what_makes_no_sense_is_refused(rng):
         with pytest.raises(error, match=words):
             MarginRisk(*arguments)
     with pytest.raises(ParameterError, match="no order 'random'; the orders are shuffled"):
-        solve_by_sgd(MarginRisk(rows, codes, ONE, v, 1.0), order="random")
+        StochasticDescent(order="random").solve(MarginRisk(rows, codes, ONE, v, 1.0))
     with mercer.config(memory="6KiB"), pytest.raises(MemoryBudgetError, match="block of kernel rows would take"):
-        solve_by_sgd(MarginRisk(KernelRows(Gram(RBF(), X)), codes, ONE, v, 1.0))
+        StochasticDescent().solve(MarginRisk(KernelRows(Gram(RBF(), X)), codes, ONE, v, 1.0))
 
 
 def test_overflow_is_an_error_that_says_what_to_do(rng):
     X, codes, v = make(rng)
     risk = MarginRisk(KernelRows(Gram(Polynomial(3), 10 * X)), codes, ONE, v, 1e-4, LOSSES["squared_hinge"])
     with pytest.raises(NumericalError, match=r"overflowed after \d+ steps.*damped steps"):
-        solve_by_sgd(risk, damped=False)
-    assert np.isfinite(solve_by_sgd(risk, max_epochs=1).certificate.primal)
+        StochasticDescent(damped=False).solve(risk)
+    assert np.isfinite(StochasticDescent(max_epochs=1).solve(risk).certificate.primal)

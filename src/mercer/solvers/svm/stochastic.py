@@ -106,19 +106,9 @@ class RiskValue:
     epochs: int
 
 
-def solve_by_sgd(
-    risk: MarginRisk,
-    *,
-    max_epochs: int = 1000,
-    tol: float = 1e-2,
-    average: bool = True,
-    damped: bool = True,
-    order: str = "shuffled",
-    rng: np.random.RandomState | None = None,
-    start: DescentState | None = None,
-    verbose: bool = False,
-) -> Solution[RiskValue, DescentState]:
-    r"""Minimise a :class:`MarginRisk` by stochastic subgradient descent with steps :math:`1 / (\alpha (t + s))`.
+@dataclass(frozen=True, kw_only=True)
+class StochasticDescent:
+    r"""Minimises a :class:`MarginRisk` by stochastic subgradient descent with steps :math:`1 / (\alpha (t + s))`.
 
     Beginning with :math:`\theta = 0`, for t = 1, 2, ... at a row i:
 
@@ -140,8 +130,6 @@ def solve_by_sgd(
 
     Parameters
     ----------
-    risk : MarginRisk
-        The problem.
     max_epochs : int, default=1000
         The most passes; a pass is one step for each row.
     tol : float, default=1e-2
@@ -153,23 +141,8 @@ def solve_by_sgd(
     order : {"shuffled", "uniform", "given"}, default="shuffled"
         A new permutation in each pass; or each row drawn by itself in proportion to its weight (the steps then have
         the mean weight); or as the rows come.
-    rng : RandomState, optional
-        Draws the orders; one seeded with 0 by default.
-    start : DescentState, optional
-        To go on from, and changed in place; ``risk.begin()`` by default.
     verbose : bool, default=False
         Show progress on standard error.
-
-    Returns
-    -------
-    Solution
-        ``value`` is a :class:`RiskValue`; ``state`` is the :class:`DescentState`. ``certificate.kkt_violation`` is the
-        largest :math:`\ell(z_i) + \ell^*(-u_i) + u_i z_i`, which is 0 where the u are slopes of the loss at the answer.
-
-    Raises
-    ------
-    NumericalError
-        If the numbers overflow.
 
     Notes
     -----
@@ -182,45 +155,80 @@ def solve_by_sgd(
     >>> risk = MarginRisk(
     ...     FeatureRows(np.array([[1.0], [-1.0]])), np.array([1, 0]), np.array([1]), np.ones(2), alpha=0.5
     ... )
-    >>> solve_by_sgd(risk, tol=1e-2).value.coefficients.round(2)
+    >>> StochasticDescent(tol=1e-2).solve(risk).value.coefficients.round(2)
     array([[1.]])
     """
-    if order not in ORDERS:
-        raise ParameterError(f"there is no order {order!r}; the orders are {', '.join(ORDERS)}.")
-    begun = time.perf_counter()
-    rng = np.random.RandomState(0) if rng is None else rng
-    walk = risk.begin() if start is None else start
-    progress = Progress(max_epochs, "passes of stochastic descent", verbose)
-    with memory.track() as account, _opened(risk, walk, damped):
-        epoch, judge = 0, _Judge(risk, average)
-        while epoch < max_epochs:
-            turn = one_pass(risk, order, rng)
-            _take_steps(risk, walk, turn, judge.met, order)
-            judge.visits += np.bincount(turn, minlength=len(judge.visits))
-            epoch += 1
-            progress.advance()
-            if (epoch & (epoch - 1) == 0 or epoch == max_epochs) and judge.gap(walk) <= tol:
-                break
-    converged = judge.relative_gap <= tol
-    status = Status.iteration_limit if not converged else Status.converged if risk.convex else Status.stationary
-    certificate = Certificate(
-        judge.primal,
-        judge.dual,
-        judge.violation,
-        walk.steps,
-        time.perf_counter() - begun,
-        account.peak,
-        status,
-        convex=risk.convex,
-    )
-    return Solution(RiskValue(judge.coefficients, epoch), status, certificate, walk)
 
+    max_epochs: int = 1000
+    tol: float = 1e-2
+    average: bool = True
+    damped: bool = True
+    order: str = "shuffled"
+    verbose: bool = False
 
-def pass_once(risk: MarginRisk, walk: DescentState, *, damped: bool, order: str, rng: np.random.RandomState) -> None:
-    """Go on with ``walk`` by one pass over the rows, without a certificate; see :func:`solve_by_sgd`."""
-    with _opened(risk, walk, damped):
-        met = np.zeros((len(risk.positive), len(risk.codes)))
-        _take_steps(risk, walk, one_pass(risk, order, rng), met, order)
+    def __post_init__(self) -> None:
+        if self.order not in ORDERS:
+            raise ParameterError(f"there is no order {self.order!r}; the orders are {', '.join(ORDERS)}.")
+
+    def solve(
+        self, risk: MarginRisk, start: DescentState | None = None, rng: np.random.RandomState | None = None
+    ) -> Solution[RiskValue, DescentState]:
+        r"""Solve ``risk``.
+
+        Parameters
+        ----------
+        risk : MarginRisk
+            The problem.
+        start : DescentState, optional
+            To go on from, and changed in place; ``risk.begin()`` by default.
+        rng : RandomState, optional
+            Draws the orders; one seeded with 0 by default.
+
+        Returns
+        -------
+        Solution
+            ``value`` is a :class:`RiskValue`; ``state`` is the :class:`DescentState`. ``certificate.kkt_violation`` is
+            the largest :math:`\ell(z_i) + \ell^*(-u_i) + u_i z_i`, which is 0 where the u are slopes of the loss at
+            the answer.
+
+        Raises
+        ------
+        NumericalError
+            If the numbers overflow.
+        """
+        begin = time.perf_counter()
+        rng = np.random.RandomState(0) if rng is None else rng
+        walk = risk.begin() if start is None else start
+        progress = Progress(self.max_epochs, "passes of stochastic descent", self.verbose)
+        with memory.track() as account, _opened(risk, walk, self.damped):
+            epoch, judge = 0, _Judge(risk, self.average)
+            while epoch < self.max_epochs:
+                turn = one_pass(risk, self.order, rng)
+                _take_steps(risk, walk, turn, judge.met, self.order)
+                judge.visits += np.bincount(turn, minlength=len(judge.visits))
+                epoch += 1
+                progress.advance()
+                if (epoch & (epoch - 1) == 0 or epoch == self.max_epochs) and judge.gap(walk) <= self.tol:
+                    break
+        converged = judge.relative_gap <= self.tol
+        status = Status.iteration_limit if not converged else Status.converged if risk.convex else Status.stationary
+        certificate = Certificate(
+            judge.primal,
+            judge.dual,
+            judge.violation,
+            walk.steps,
+            time.perf_counter() - begin,
+            account.peak,
+            status,
+            convex=risk.convex,
+        )
+        return Solution(RiskValue(judge.coefficients, epoch), status, certificate, walk)
+
+    def pass_once(self, risk: MarginRisk, walk: DescentState, rng: np.random.RandomState) -> None:
+        """Go on with ``walk`` by one pass over the rows, without a certificate."""
+        with _opened(risk, walk, self.damped):
+            met = np.zeros((len(risk.positive), len(risk.codes)))
+            _take_steps(risk, walk, one_pass(risk, self.order, rng), met, self.order)
 
 
 @contextmanager
@@ -252,7 +260,7 @@ def _require_finite(walk: DescentState, values: Vector | float) -> None:
 
 
 def one_pass(risk: MarginRisk, order: str, rng: np.random.RandomState) -> Integers:
-    """The rows of one pass in ``order`` (see :func:`solve_by_sgd`), (n,)."""
+    """The rows of one pass in ``order`` (see :class:`StochasticDescent`), (n,)."""
     n = len(risk.codes)
     if order == "shuffled":
         return rng.permutation(n)
