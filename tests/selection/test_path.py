@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from sklearn.base import clone
+from sklearn.base import BaseEstimator, clone
 from sklearn.exceptions import ConvergenceWarning
 
 from mercer import SVC, SVR, KernelRidge, NuSVC, NuSVR, OneClassSVM, svm_path
@@ -219,3 +219,22 @@ def test_values_in_a_table_are_no_list() -> None:
     X, y = rows(30)
     with pytest.raises(ParameterError, match=r"Cs must hold finite numbers, but holds array\(\[1\., 1\.\]\)"):
         svm_path(X, y, np.ones((2, 2)))
+
+
+class Shrunk(BaseEstimator):
+    """A mean shrunk by C: an estimator of one's own that is fitted along it."""
+
+    def __init__(self, C: float = 1.0) -> None:
+        self.C = C
+
+    def fit_along(self, parameter: str, values: Any, X: Any, y: Any, sample_weight: Any = None) -> list[Any]:
+        models = [clone(self).set_params(**{parameter: value}) for value in values]
+        for model in models:
+            model.mean_ = model.C * np.average(y, weights=sample_weight)
+        return models
+
+
+def test_a_path_of_an_estimator_of_ones_own() -> None:
+    path = svm_path(np.zeros((2, 1)), [1.0, 3.0], [2.0, 0.5, 2.0], estimator=Shrunk())
+    assert [model.mean_ for model in path] == [4.0, 1.0, 4.0]
+    assert path[0] is not path[2]

@@ -5,10 +5,9 @@ from __future__ import annotations
 import copy
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack
 from dataclasses import dataclass
 from numbers import Real
-from typing import Any, overload
+from typing import Any, Protocol, Self, overload, runtime_checkable
 
 import numpy as np
 from sklearn.base import clone
@@ -17,13 +16,21 @@ from mercer._errors import ParameterError
 from mercer._types import Vector
 from mercer.estimators.shared.layout import dense
 from mercer.estimators.svc import SVC
-from mercer.estimators.svm.pair_classifier import PairClassifier
-from mercer.estimators.svm.single_expansion import SingleExpansion
-from mercer.selection.pairs import fit_pairs
 from mercer.solvers.solution import Certificate
-from mercer.solvers.svm.warm_starts import WarmStarts, outward
 
 _LISTS = {"C": "Cs", "nu": "nus", "epsilon": "epsilons"}
+
+
+@runtime_checkable
+class FitsAlong(Protocol):
+    """An estimator that is fitted for several values of a parameter in one call, as :func:`svm_path` does it."""
+
+    def fit_along(
+        self, parameter: str, values: Sequence[float], X: Any, y: Any, sample_weight: Any = None
+    ) -> list[Self]:
+        """Fit a copy for each of the ascending values, and return the copies in their order."""
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]: ...
 
 
 @dataclass(frozen=True, repr=False)
@@ -152,11 +159,7 @@ def svm_path(
     parameter, values = _the_list({"C": Cs, "nu": nus, "epsilon": epsilons})
     prototype = _prototype(estimator, parameter, parameters)
     order = sorted(set(values))
-    models = [clone(prototype).set_params(**{parameter: value}) for value in order]
-    if isinstance(prototype, PairClassifier):
-        fit_pairs(models, X, y, sample_weight)
-    else:
-        _fit_in_turn(models, X, y, sample_weight)
+    models = prototype.fit_along(parameter, order, X, y, sample_weight)
     found = dict(zip(order, models))
     # A value that was given twice has two models.
     chosen = tuple(found.pop(value, None) or copy.copy(models[order.index(value)]) for value in values)
@@ -188,7 +191,7 @@ def _prototype(estimator: Any, parameter: str, parameters: dict[str, Any]) -> An
     """A new estimator with the parameters, which has the one that is to change."""
     if estimator is None:
         estimator = SVC()
-    if not isinstance(estimator, PairClassifier | SingleExpansion):
+    if not isinstance(estimator, FitsAlong):
         raise ParameterError(f"estimator must be an SVC, NuSVC, SVR, NuSVR or OneClassSVM, but is {estimator!r}.")
     known = estimator.get_params(deep=False)
     for name in (parameter, *parameters):
@@ -201,16 +204,3 @@ def _prototype(estimator: Any, parameter: str, parameters: dict[str, Any]) -> An
     if parameter in parameters:
         raise ParameterError(f"{parameter}={parameters[parameter]!r} and {_LISTS[parameter]} are given; leave out one.")
     return clone(estimator).set_params(**parameters)
-
-
-def _fit_in_turn(models: list[Any], X: Any, y: Any, sample_weight: Any) -> None:
-    """Fit machines with one expansion, in ascending order, one after the other."""
-    with ExitStack() as held:
-        trails: dict[int, WarmStarts] = {}
-        for number, before in outward(len(models)):
-            model = models[number]
-            model._warm_starts = trails[number] = WarmStarts(held) if before is None else copy.copy(trails[before])
-            try:
-                model.fit(X, y, sample_weight)
-            finally:
-                del model._warm_starts

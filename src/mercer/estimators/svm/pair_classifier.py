@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import copy
 import time
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from typing import Any, Self
 
 import numpy as np
@@ -53,7 +55,7 @@ from mercer.gram.protocol import GramMatrix
 from mercer.solvers.solution import Certificate
 from mercer.solvers.svm.pair_answers import Certificates, PairAnswers
 from mercer.solvers.svm.pair_problem import PairMachine
-from mercer.solvers.svm.pairwise import solve_pairs
+from mercer.solvers.svm.pairwise import solve_pairs, solve_pairs_along
 
 ROLES = np.array(["outside", "free", "bounded"])
 
@@ -177,6 +179,46 @@ class PairClassifier(ClassifierMixin, KernelEstimator, ABC):
             matrix = self._class_gram(X, data)
         self._calibrate(*matrix, data, self._bounds(data), answers)
         return self
+
+    def fit_along(
+        self, parameter: str, values: Sequence[float], X: Any, y: Any, sample_weight: Any = None
+    ) -> list[Self]:
+        """Fit a copy for each value of one parameter: a pair of classes is solved for all of them in turn.
+
+        Parameters
+        ----------
+        parameter : str
+            ``"C"`` or ``"nu"``.
+        values : sequence of float
+            Its values, ascending.
+        X, y, sample_weight
+            As for ``fit``.
+
+        Returns
+        -------
+        list of fitted estimators
+            In the order of the values.
+        """
+        models = [clone(self).set_params(**{parameter: value}) for value in values]
+        for model in models:
+            model._check_parameters()
+        first = models[0]
+        X, data, _ = first._prepare(X, y, sample_weight)
+        models[1:] = [copy.copy(first).set_params(**model.get_params(deep=False)) for model in models[1:]]
+        merged = MergedRows(first, X, data)
+        few = merged.data
+        with memory.track() as account:
+            gram, convex = matrix = first._class_gram(X, few)
+            bounds, machines = [model._bounds(few) for model in models], [model._machine(few) for model in models]
+            every = solve_pairs_along(gram, few.sizes, bounds, machines, convex=convex)
+        if few is not data and is_wanted(self.probability):
+            matrix = first._class_gram(X, data)
+        for model, answers in zip(models, every, strict=True):
+            answers = merged.spread(answers, model._bounds(data))
+            model._finish(X, data, answers, float(answers.certificates.seconds.sum()), account.peak)
+            model._report()
+            model._calibrate(*matrix, data, model._bounds(data), answers)
+        return models
 
     def _solve_merged(self, X: Any, merged: MergedRows, matrix: tuple[Any, bool], last: Vector | None) -> PairAnswers:
         """Solve over the rows that differ. That no hard margin exists is shown for the rows as given."""

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import copy
 import time
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from typing import Any, Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.base import clone
 
 from mercer._types import Vector
 from mercer.data.fitted import Fitted
@@ -27,7 +31,7 @@ from mercer.gram.protocol import GramMatrix
 from mercer.solvers.solution import Certificate
 from mercer.solvers.svm.box_qp import BoxQP
 from mercer.solvers.svm.solver import Start
-from mercer.solvers.svm.warm_starts import WarmStarts, feasible
+from mercer.solvers.svm.warm_starts import WarmStarts, feasible, outward
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,6 +85,37 @@ class SingleExpansion(KernelEstimator, ABC):
     feature_map_ = property(feature_map_of)
     coef_ = property(coef_of)
     norm_ = property(norm_of)
+
+    def fit_along(
+        self, parameter: str, values: Sequence[float], X: Any, y: Any, sample_weight: Any = None
+    ) -> list[Self]:
+        """Fit a copy for each value of one parameter: each solve starts from the last answer.
+
+        Parameters
+        ----------
+        parameter : str
+            ``"C"``, ``"nu"`` or ``"epsilon"``.
+        values : sequence of float
+            Its values, ascending.
+        X, y, sample_weight
+            As for ``fit``.
+
+        Returns
+        -------
+        list of fitted estimators
+            In the order of the values.
+        """
+        models = [clone(self).set_params(**{parameter: value}) for value in values]
+        with ExitStack() as held:
+            starts: dict[int, WarmStarts] = {}
+            for number, before in outward(len(models)):
+                model = models[number]
+                model._warm_starts = starts[number] = WarmStarts(held) if before is None else copy.copy(starts[before])
+                try:
+                    model.fit(X, y, sample_weight)
+                finally:
+                    del model._warm_starts
+        return models
 
     @abstractmethod
     def _problem(self, gram: GramMatrix, targets: Vector, weight: Vector, convex: bool) -> BoxQP:
