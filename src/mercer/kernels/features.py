@@ -23,6 +23,7 @@ from mercer.kernels.objects import ObjectKernel
 from mercer.kernels.operands import products
 from mercer.kernels.statistics import Statistic
 from mercer.loops import counts as loops
+from mercer.loops.sparse_rows import SparseRows, SparseSide
 from mercer.loops.transpose import mirror
 
 # A feature is held dense if at least this share of all pairs of rows share it: a pair costs a sparse product 0.8 ns
@@ -50,9 +51,7 @@ class _Table(NamedTuple):
 
     ids: NDArray[np.uint64]
     levels: NDArray[np.int64]
-    starts: NDArray[np.int64]
-    columns: NDArray[np.int32]
-    values: NDArray[np.float64]
+    matrix: SparseRows
 
     @classmethod
     def of(cls, features: Features) -> _Table:
@@ -64,20 +63,19 @@ class _Table(NamedTuple):
         firsts = threads.interruptible(loops.tabulate, (ids, counts, starts, columns, values, kept), steps)
         of_columns = np.zeros(len(firsts), np.int64) if levels is None else levels[firsts].astype(np.int64)
         # Copies, so that what was merged gives its memory back.
-        return cls(ids[firsts], of_columns, kept, columns[: kept[-1]].copy(), values[: kept[-1]].copy())
+        matrix = SparseRows(kept, columns[: kept[-1]].copy(), values[: kept[-1]].copy())
+        return cls(ids[firsts], of_columns, matrix)
 
     @property
     def frequencies(self) -> NDArray[np.int64]:
         """The number of rows that contain each feature."""
-        return np.bincount(self.columns, minlength=len(self.ids))
+        return np.bincount(self.matrix.columns, minlength=len(self.ids))
 
 
 class _Store(NamedTuple):
     """One side of a block: rows of the shared features, in the order of columns that both sides have."""
 
-    starts: NDArray[np.int64]
-    columns: NDArray[np.int32]
-    values: Array
+    matrix: SparseRows
     norms: Array
     # Of each level, (n, levels); levels of the columns of the dense part and then of the sparse one.
     parts: Array
@@ -98,8 +96,8 @@ class _Held:
     def __len__(self) -> int:
         return len(self.index)
 
-    def _sparse(self) -> tuple[Any, ...]:
-        return self.store.starts, self.store.columns, self.store.values, self.index
+    def _sparse(self) -> SparseSide:
+        return SparseSide(self.store.matrix, self.index)
 
     def multiply(self, other: _Held, out: Array) -> None:
         """Inner products of the rows."""
@@ -111,7 +109,7 @@ class _Held:
         if self.store.width:
             place = scratch_tile("columns", (self.store.width,), np.dtype(np.int32))
             symmetric = same and np.array_equal(self.index, other.index) and _ascending(self.index)
-            loops.add_products(*self._sparse(), *other._sparse(), place, symmetric, out)
+            loops.add_products(self._sparse(), other._sparse(), place, symmetric, out)
             if symmetric:
                 mirror(out)
         if same and self.store.symmetric and _meet(self.index, other.index):
@@ -123,7 +121,7 @@ class _Held:
         out = np.zeros(self.store.parts.shape[1])
         if self.store.width:
             place = scratch_tile("columns", (self.store.width,), np.dtype(np.int32))
-            loops.pull_products(*self._sparse(), *other._sparse(), place, levels[dense:], weights, out)
+            loops.pull_products(self._sparse(), other._sparse(), place, levels[dense:], weights, out)
         if dense:
             by_column = np.einsum("ij,ij->j", self.dense, weights @ other.dense)
             out += np.bincount(levels[:dense], by_column, len(out))
@@ -177,16 +175,14 @@ class _Common(Statistic):
         place = place if side is frame.left else other
         weights = self.kernel._level_weights()
         factor = np.sqrt(np.ones_like(weights) if self.by_level else weights)[table.levels]
-        starts, front = np.empty_like(table.starts), np.zeros((side.n, dense), dtype)
-        columns, values = np.empty(len(table.columns), np.int32), np.empty(len(table.columns), dtype)
-        size = loops.divide(table.starts, table.columns, table.values, place, factor, front, starts, columns, values)
+        starts, size, front = table.matrix.starts, len(table.matrix.columns), np.zeros((side.n, dense), dtype)
+        matrix = SparseRows(np.empty_like(starts), np.empty(size, np.int32), np.empty(size, dtype))
+        size = loops.divide(table.matrix, place, factor, front, matrix)
         parts = np.empty((side.n, len(weights)))
-        loops.squared_sums(table.starts, table.columns, table.values, table.levels, parts)
+        loops.squared_sums(table.matrix, table.levels, parts)
         norms = parts @ weights
         store = _Store(
-            starts,
-            columns[:size].copy(),
-            values[:size].copy(),
+            SparseRows(matrix.starts, matrix.columns[:size].copy(), matrix.values[:size].copy()),
             norms.astype(dtype),
             parts,
             levels,

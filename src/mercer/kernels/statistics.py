@@ -108,7 +108,8 @@ def _distances(left: Operand, right: Operand, multiplier: float, out: Array) -> 
     distances.finish_squared_distances(out, a, b, factor, threshold, lost)
     # Sparse rows are not repaired: what cancellation leaves of the distance of equal rows is rounding.
     if lost.any() and not sp.issparse(A):
-        distances.repair_squared_distances(out, A, B, a, b, factor, threshold, lost)
+        one, other = distances.NormedRows(A, a), distances.NormedRows(B, b)
+        distances.repair_squared_distances(out, one, other, factor, threshold, lost)
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,10 @@
 """Loops over rows of counted features: a table of which there are, and inner products over those that rows share."""
 
+from typing import NamedTuple
+
 import numpy as np
 
+from mercer._types import AnyArray, Integers
 from mercer.loops._jit import jit
 
 _GOLDEN = 0x9E3779B97F4A7C15
@@ -84,12 +87,14 @@ def look_up(ids, wanted, found):
 
 
 @jit
-def divide(starts, columns, values, place, factor, dense, kept, kept_columns, kept_values):
-    """Part a sparse matrix, its columns times ``factor``, into a dense one and the rest.
+def divide(matrix, place, factor, dense, rest):
+    """Part a sparse matrix, its columns times ``factor``, into a dense one and the rest, for which there is room.
 
     ``place`` says where each column goes: the first ``dense.shape[1]`` into ``dense``, -1 nowhere. Returns the number
     of entries of the rest.
     """
+    starts, columns, values = matrix
+    kept, kept_columns, kept_values = rest
     width = dense.shape[1]
     put = 0
     kept[0] = 0
@@ -110,21 +115,40 @@ def divide(starts, columns, values, place, factor, dense, kept, kept_columns, ke
 
 
 @jit
-def squared_sums(starts, columns, values, level, out):
+def squared_sums(matrix, level, out):
     """``out[i, l] = sum of values^2`` of row i over the columns of level l."""
+    starts, columns, values = matrix
     out[:] = 0.0
     for i in range(starts.shape[0] - 1):
         for e in range(starts[i], starts[i + 1]):
             out[i, level[columns[e]]] += values[e] * values[e]
 
 
+class _Postings(NamedTuple):
+    """The entries of some rows by column; a column has a place among those that occur."""
+
+    members: Integers
+    """The column of each place."""
+    begins: Integers
+    """Where the entries of each place begin."""
+    where: Integers
+    """The row of each entry, by its position among the rows."""
+    entries: AnyArray
+
+
 @jit
-def _postings(starts, columns, values, rows, place, members, begins, where, entries):
-    """The entries of some rows by column; the number of columns.
+def _postings(side, place):
+    """Postings of some rows, and the number of columns that occur.
 
     ``place`` need not be set before: the place of a column holds if the member there is the column (Briggs and Torczon,
     1993, "An efficient representation for sparse sets").
     """
+    starts, columns, values = side.matrix
+    rows, total = side.index, 0
+    for b in range(rows.shape[0]):
+        total += starts[rows[b] + 1] - starts[rows[b]]
+    members, begins = np.empty(total, np.int32), np.empty(total + 1, np.int64)
+    where, entries = np.empty(total, np.int32), np.empty(total, values.dtype)
     count = 0
     for b in range(rows.shape[0]):
         for e in range(starts[rows[b]], starts[rows[b] + 1]):
@@ -150,21 +174,18 @@ def _postings(starts, columns, values, rows, place, members, begins, where, entr
     for p in range(count, 0, -1):
         begins[p] = begins[p - 1]
     begins[0] = 0
-    return count
+    return _Postings(members, begins, where, entries), count
 
 
 @jit
-def add_products(x, x_columns, x_values, rows, z, z_columns, z_values, others, place, symmetric, out):
+def add_products(left, right, place, symmetric, out):
     """Add the inner products of some rows of two sparse matrices; with ``symmetric`` on the diagonal and above only.
 
     ``place`` has room for a number a column, whose values do not matter.
     """
-    total = 0
-    for b in range(others.shape[0]):
-        total += z[others[b] + 1] - z[others[b]]
-    members, begins = np.empty(total, np.int32), np.empty(total + 1, np.int64)
-    where, entries = np.empty(total, np.int32), np.empty(total, z_values.dtype)
-    count = _postings(z, z_columns, z_values, others, place, members, begins, where, entries)
+    x, x_columns, x_values = left.matrix
+    rows, (postings, count) = left.index, _postings(right, place)
+    members, begins, where, entries = postings
     ends = begins[1 : count + 1].copy()
     for a in range(rows.shape[0]):
         line = out[a]
@@ -181,14 +202,11 @@ def add_products(x, x_columns, x_values, rows, z, z_columns, z_values, others, p
 
 
 @jit
-def pull_products(x, x_columns, x_values, rows, z, z_columns, z_values, others, place, level, weights, out):
+def pull_products(left, right, place, level, weights, out):
     """Add ``sum_ab weights[a, b] x_a[c] z_b[c]`` over the columns c of each level to ``out``."""
-    total = 0
-    for b in range(others.shape[0]):
-        total += z[others[b] + 1] - z[others[b]]
-    members, begins = np.empty(total, np.int32), np.empty(total + 1, np.int64)
-    where, entries = np.empty(total, np.int32), np.empty(total, z_values.dtype)
-    count = _postings(z, z_columns, z_values, others, place, members, begins, where, entries)
+    x, x_columns, x_values = left.matrix
+    rows, (postings, count) = left.index, _postings(right, place)
+    members, begins, where, entries = postings
     for a in range(rows.shape[0]):
         line = weights[a]
         for e in range(x[rows[a]], x[rows[a] + 1]):

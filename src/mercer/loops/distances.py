@@ -4,12 +4,23 @@ Every function takes the rows of the left side ``A (r, d)`` and, where it loops 
 transposed ``B (d, c)``, so that the innermost loop runs over contiguous pairs and vectorises.
 """
 
+from typing import NamedTuple
+
 import numpy as np
 
+from mercer._types import Array
 from mercer.loops._jit import jit
 
 # Entries of a row that are looked through at once.
 _CHUNK = 64
+
+
+class NormedRows(NamedTuple):
+    """Rows of a tile (r, d)."""
+
+    rows: Array
+    squares: Array
+    """Their squared norms."""
 
 
 @jit
@@ -52,8 +63,9 @@ def finish_leading_distances(tile, a, b, rest_a, rest_b, multiplier, threshold):
 
 
 @jit
-def repair_squared_distances(tile, A, B, a, b, multiplier, threshold, lost):
-    """Compute again, by differences, the entries that cancellation has spoilt (``B`` holds rows here)."""
+def repair_squared_distances(tile, left, right, multiplier, threshold, lost):
+    """Compute again, by differences, the entries that cancellation has spoilt."""
+    (A, a), (B, b) = left, right
     limit = abs(multiplier) * threshold
     for i in range(tile.shape[0]):
         left = lost[i]

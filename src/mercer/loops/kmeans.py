@@ -1,8 +1,20 @@
 """Passes over rows that are assigned to the nearest of a few means."""
 
+from typing import NamedTuple
+
 import numpy as np
 
+from mercer._types import Vector
 from mercer.loops._jit import jit
+
+
+class Means(NamedTuple):
+    """What distances from means need beside the inner products of sums and rows; no mean where there is no weight."""
+
+    size: Vector
+    """The weights of the clusters."""
+    squares: Vector
+    """The squared norms of the means."""
 
 
 @jit
@@ -20,13 +32,14 @@ def add_moves(matrix, rows, before, after, weight, out):
 
 
 @jit
-def nearest_sums(inner, norms, size, squares, own, slack, labels, nearest, excess):
+def nearest_sums(inner, norms, means, own, slack, out):
     """The nearest mean of each row; a row stays with its own where no other is nearer beyond rounding.
 
-    ``inner`` (k, n) holds inner products of sums and rows, ``size`` the weights of the clusters and ``squares`` the
-    squared norms of the means; a cluster without weight has no mean. ``nearest`` is the squared distance from the mean
-    of ``labels``, and ``excess`` by how much that from the mean of ``own`` is larger than the smallest.
+    ``inner`` (k, n) holds inner products of sums and rows. Of ``out``, ``squared`` is the squared distance from the
+    mean of ``labels``, and ``excess`` by how much that from the mean of ``own`` is larger than the smallest.
     """
+    size, squares = means
+    labels, nearest, excess = out.labels, out.squared, out.excess
     for i in range(norms.shape[0]):
         nearest[i] = np.inf
         labels[i] = 0
@@ -53,8 +66,9 @@ def nearest_sums(inner, norms, size, squares, own, slack, labels, nearest, exces
 
 
 @jit
-def all_distances(inner, norms, size, squares, out):
+def all_distances(inner, norms, means, out):
     """Distances (n, k) of rows from means, from the inner products (k, n) of sums and rows."""
+    size, squares = means
     for c in range(size.shape[0]):
         for i in range(norms.shape[0]):
             squared = norms[i] - 2 * inner[c, i] / size[c] + squares[c] if size[c] > 0 else np.inf

@@ -7,6 +7,8 @@ behind ``i``, which are the end of the block of that degree: so a block is made 
 ``counts[t, m]`` is the number of monomials of degree ``t`` in ``m`` columns.
 """
 
+from typing import NamedTuple
+
 import numpy as np
 
 from mercer.loops._jit import jit
@@ -68,9 +70,23 @@ def monomials(X, weights, factors, counts, lowest, out):
                     target[j] = factors[t] * low[j]
 
 
+class _Block(NamedTuple):
+    """The monomials of degree ``t`` in ``d`` columns, times ``factor``, which are numbered from ``shift`` on."""
+
+    d: int
+    t: int
+    factor: float
+    shift: int
+
+
 @jit
-def _sparse_block(powers, columns, counts, d, base, low, place, t, factor, shift, out, out_place):
-    """The monomials of degree ``t`` of the entries of a sparse row, and their numbers among those of all columns."""
+def _sparse_block(powers, columns, counts, base, before, block, after):
+    """The monomials of degree ``t`` of the entries of a sparse row, and their numbers among those of all columns.
+
+    ``before`` are those of lower degrees, with their numbers, and ``after`` where these go.
+    """
+    (low, place), (out, out_place) = before, after
+    d, t, factor, shift = block
     m = powers.shape[0]
     position = 0
     for a in range(m):
@@ -90,8 +106,10 @@ def _sparse_block(powers, columns, counts, d, base, low, place, t, factor, shift
 
 
 @jit
-def sparse_monomials(data, columns, indptr, d, weights, factors, counts, lowest, out, out_columns, out_indptr):
-    """The same for rows of a CSR matrix with sorted columns; ``out_indptr`` says where each row goes."""
+def sparse_monomials(rows, d, weights, factors, counts, lowest, out):
+    """The same for rows of a CSR matrix with sorted columns; ``out.starts`` says where each row goes."""
+    indptr, columns, data = rows
+    out_indptr, out_columns, out_values = out
     degree = factors.shape[0] - 1
     widest = 0
     for row in range(indptr.shape[0] - 1):
@@ -109,14 +127,13 @@ def sparse_monomials(data, columns, indptr, d, weights, factors, counts, lowest,
         _powers(x, weights[row], powers)
         _bases(counts, m, base)
         low[0], place[0] = weights[row], 0
-        target, names = out[out_indptr[row] :], out_columns[out_indptr[row] :]
+        target, names = out_values[out_indptr[row] :], out_columns[out_indptr[row] :]
         for t in range(1, degree):
             here = slice(base[t], base[t + 1])
-            _sparse_block(powers, own, counts, d, base, low, place, t, one, 0, low[here], place[here])
+            _sparse_block(powers, own, counts, base, (low, place), _Block(d, t, one, 0), (low[here], place[here]))
         start, shift = (0, 0) if lowest else (base[degree], whole[degree])
-        _sparse_block(
-            powers, own, counts, d, base, low, place, degree, factors[degree], shift, target[start:], names[start:]
-        )
+        block = _Block(d, degree, factors[degree], shift)
+        _sparse_block(powers, own, counts, base, (low, place), block, (target[start:], names[start:]))
         if lowest == 0:
             for t in range(degree):
                 for j in range(base[t], base[t + 1]):

@@ -15,6 +15,7 @@ from mercer._errors import MemoryBudgetError
 from mercer.data.fitted import Fitted
 from mercer.data.statements import Count
 from mercer.loops.monomials import monomials, sparse_monomials
+from mercer.loops.sparse_rows import SparseRows
 from mercer.maps._base import FeatureMap, by_rows, csr_of
 
 # Up to here factors and factorials of degrees are well inside of float32.
@@ -123,19 +124,9 @@ class MonomialMap(FeatureMap):
 
         def rows(part: slice) -> None:
             reach = slice(part.start, part.stop + 1)
-            sparse_monomials(
-                X.data,
-                X.indices,
-                X.indptr[reach],
-                X.shape[1],
-                weights[part],
-                factors,
-                counts,
-                self._lowest,
-                data,
-                columns,
-                indptr[reach],
-            )
+            source = SparseRows(X.indptr[reach], X.indices, X.data)
+            target = SparseRows(indptr[reach], columns, data)
+            sparse_monomials(source, X.shape[1], weights[part], factors, counts, self._lowest, target)
 
         by_rows(n, total // n, rows)
         return csr_of(data, columns, indptr, (n, width))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from mercer._types import Positions, Vector
-from mercer.loops.kmeans import nearest_sums
+from mercer.loops import kmeans as loops
 from mercer.solvers.clustering.entries import Entries
 from mercer.solvers.clustering.means import ROWS, SLACK, Assignment, Labels, in_parts, indicator, squares, totals
 
@@ -61,19 +61,12 @@ class DualMeans:
     def nearest(self, labels: Labels, whole: bool) -> Assignment:
         n = len(labels)
         found = Assignment(np.empty(n, np.int32), np.empty(n), np.empty(n))
-        squared = squares(self)
+        means = loops.Means(self.size, squares(self))
 
         def work(part: slice) -> None:
-            nearest_sums(
-                self._products[:, part],
-                self.norms[part],
-                self.size,
-                squared,
-                labels[part],
-                SLACK * self.rounding,
-                found.labels[part],
-                found.squared[part],
-                found.excess[part],
+            out = Assignment(found.labels[part], found.squared[part], found.excess[part])
+            loops.nearest_sums(
+                self._products[:, part], self.norms[part], means, labels[part], SLACK * self.rounding, out
             )
 
         in_parts(work, n, ROWS, self._n_jobs)

@@ -10,7 +10,7 @@ import scipy.sparse as sp
 
 from mercer._types import Positions, Vector
 from mercer.engine import tiles
-from mercer.loops.kmeans import all_distances, nearest_sums
+from mercer.loops import kmeans as loops
 from mercer.solvers.clustering.bounds import Bounds
 from mercer.solvers.clustering.means import SLACK, Assignment, Labels, changes, in_parts, indicator, squares, totals
 
@@ -126,7 +126,7 @@ class PrimalMeans:
 
     def nearest(self, labels: Labels, whole: bool) -> Assignment:
         assert self._bounds is not None
-        bounds, squared, slack = self._bounds, squares(self), SLACK * self.rounding
+        bounds, means, slack = self._bounds, loops.Means(self.size, squares(self)), SLACK * self.rounding
         rows = bounds.undecided(labels, slack * float(np.abs(self.norms).max()), whole, self._n_jobs)
         out = labels.copy()
 
@@ -136,11 +136,9 @@ class PrimalMeans:
             inner = np.ascontiguousarray(np.asarray(self._coordinates.take(chosen) @ self.sums.T).T)
             m = len(chosen)
             found = Assignment(np.empty(m, np.int32), np.empty(m), np.empty(m))
-            nearest_sums(
-                inner, norms, self.size, squared, labels[chosen], slack, found.labels, found.squared, found.excess
-            )
+            loops.nearest_sums(inner, norms, means, labels[chosen], slack, found)
             distances = np.empty((m, self._k))
-            all_distances(inner, norms, self.size, squared, distances)
+            loops.all_distances(inner, norms, means, distances)
             out[chosen] = found.labels
             bounds.keep(chosen, distances, found)
 
