@@ -77,6 +77,8 @@ NEIGHBORS = [
 ]
 
 ALL = [*CASES, *TRANSFORMERS, *CLUSTERERS, *NEIGHBORS]
+# The first case of each class.
+ONE_EACH = list({type(case.values[0]): case for case in reversed(ALL)}.values())
 
 every_learner = pytest.mark.parametrize(("model", "y"), ALL)
 every_worker = pytest.mark.parametrize(("model", "y"), [*CASES, *TRANSFORMERS, *CLUSTERERS])

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from estimator_table import CASES, CLUSTERERS, NEIGHBORS, TRANSFORMERS
+from estimator_table import ALL
 
 pytestmark = pytest.mark.skipif(not Path("/proc/self/task").is_dir(), reason="needs /proc, for the time of threads")
 
@@ -249,5 +249,5 @@ def test_ctrl_c_ends_every_matrix(prepared: subprocess.Popen[bytes], tmp_path: P
 
 
 def test_every_learner_is_in_the_sweep() -> None:
-    names = {type(case.values[0]).__name__ for case in [*CASES, *TRANSFORMERS, *CLUSTERERS, *NEIGHBORS]}
+    names = {type(case.values[0]).__name__ for case in ALL}
     assert names <= {case.partition(",")[0] for case in FITS}

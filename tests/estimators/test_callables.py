@@ -13,14 +13,13 @@ from sklearn.decomposition import KernelPCA as SklearnPCA
 from sklearn.kernel_ridge import KernelRidge as SklearnRidge
 
 import mercer
-from estimator_table import CASES, CLASSES, CLUSTERERS, NEIGHBORS, NUMBERS, TRANSFORMERS, X
+from estimator_table import ALL, CLASSES, NUMBERS, X
 from mercer import SVC, GaussianProcessClassifier, GaussianProcessRegressor, KernelPCA, KernelRidge
 from mercer._errors import KernelValueError
 from mercer.kernels import RBF, Constant, White, as_kernel, from_function
 
 N = len(X)
 PAIRS = N * (N + 1) // 2
-ALL = [*CASES, *TRANSFORMERS, *CLUSTERERS, *NEIGHBORS]
 MORE = [
     pytest.param(mercer.OnlineKernelRegressor(budget=20, random_state=0), NUMBERS, id="OnlineKernelRegressor, budget"),
     pytest.param(mercer.KernelQuantileRegression([0.2, 0.8]), NUMBERS, id="KernelQuantileRegression, two"),

@@ -24,12 +24,9 @@ from sklearn.utils.estimator_checks import check_estimator
 
 import mercer
 from estimator_table import (
-    CASES,
+    ALL,
     CLASSES,
-    CLUSTERERS,
-    NEIGHBORS,
     NUMBERS,
-    TRANSFORMERS,
     X,
     assert_same_bits,
     bits,
@@ -64,7 +61,7 @@ def test_the_list_is_complete() -> None:
     public = {name for name in mercer.__all__ if hasattr(getattr(mercer, name), "fit")}
     # Without a kernel; the checks that need none are in the file of its own tests.
     public -= {"BayesianLinearRegression"}
-    assert public == {type(case.values[0]).__name__ for case in [*CASES, *TRANSFORMERS, *CLUSTERERS, *NEIGHBORS]}
+    assert public == {type(case.values[0]).__name__ for case in ALL}
 
 
 @every_learner

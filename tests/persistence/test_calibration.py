@@ -9,12 +9,12 @@ from sklearn.isotonic import IsotonicRegression
 import mercer
 from mercer import load, save
 from mercer._errors import ModelFileError
-from mercer.persistence.calibration import ESTIMATORS
+from mercer.persistence.calibration import STATED
 
 RNG = np.random.default_rng(0)
 X, NEW = RNG.normal(size=(90, 3)), RNG.normal(size=(11, 3))
 TWO, THREE = X[:, 0] > 0, np.digitize(X[:, 0], [-0.5, 0.5])
-METHODS = ["sigmoid", "isotonic", *(["temperature"] if len(ESTIMATORS) > 3 else [])]
+METHODS = ["sigmoid", "isotonic", *(["temperature"] if len(STATED) > 3 else [])]
 
 
 @pytest.mark.parametrize("method", METHODS)

@@ -10,7 +10,7 @@ import pytest
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
-from estimator_table import CASES, CLASSES, CLUSTERERS, NEIGHBORS, NUMBERS, TRANSFORMERS, X
+from estimator_table import ALL, CASES, CLASSES, CLUSTERERS, NEIGHBORS, NUMBERS, TRANSFORMERS, X
 from mercer import (
     SVC,
     SVR,
@@ -161,7 +161,7 @@ def test_neighbours_never_ask(model: Any, y: np.ndarray, kernel: Any, rows: Any,
         assert np.shape(_with(model, kernel, allowed).fit(rows, y).predict(rows)) == (90,)
 
 
-@pytest.mark.parametrize(("model", "y"), [*CASES, *TRANSFORMERS, *CLUSTERERS, *NEIGHBORS])
+@pytest.mark.parametrize(("model", "y"), ALL)
 def test_other_values_are_refused(model: Any, y: np.ndarray) -> None:
     with pytest.raises(ParameterError, match="allow_indefinite must be 'warn', True or False, but is 'maybe'"):
         clone(model).set_params(allow_indefinite="maybe").fit(X, y)
