@@ -27,7 +27,7 @@ from mercer.kernels import RBF, Kernel
 from mercer.priors import bind_priors
 from mercer.solvers.gaussian.approaches import approach
 from mercer.solvers.gaussian.classification import Evidence, GaussianClassification
-from mercer.solvers.gaussian.search import Search, maximise, warn_of_bounds
+from mercer.solvers.gaussian.search import MultiStart, Search, warn_of_bounds
 from mercer.solvers.solution import Certificate, Status
 
 
@@ -305,17 +305,13 @@ class GaussianProcessClassifier(BinaryParts):
         bounds = self.kernel_.bounds
         # For the whole search: L-BFGS-B on a few parameters would wake the threads of BLAS as well.
         with threads.workers(self.n_jobs):
-            search = maximise(
-                evidence,
-                self.kernel_.theta,
-                bounds,
+            search = MultiStart(
                 restarts=int(self.n_restarts_optimizer),
                 random_state=self.random_state,
-                log_prior=log_prior,
                 optimizer=self.optimizer if callable(self.optimizer) else None,
                 n_jobs=self.n_jobs,
                 bytes_each=evidence.bytes_each,
-            )
+            ).maximise(evidence, self.kernel_.theta, bounds, log_prior)
         warn_of_bounds(search, bounds, [p.name for p in self.kernel_.parameters if p.free])
         return search
 

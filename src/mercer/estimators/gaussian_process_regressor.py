@@ -38,7 +38,7 @@ from mercer.kernels.parameters import Parameter
 from mercer.priors import bind_priors
 from mercer.solvers.gaussian.condition import condition
 from mercer.solvers.gaussian.regression import GaussianRegression, Objective
-from mercer.solvers.gaussian.search import Search, maximise, warn_of_bounds
+from mercer.solvers.gaussian.search import MultiStart, Search, warn_of_bounds
 from mercer.solvers.gaussian.trend import Trend, TrendFit
 from mercer.solvers.solution import Certificate
 
@@ -341,18 +341,14 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, GaussianPredict
         bounds = [[dataclasses.replace(p, value=b).theta for b in p.bounds] for p in parameters]
         objective = Objective(problem, self.objective, self.n_jobs)
         what = "evidence" if self.objective == "evidence" else "leave-one-out density"
-        search = maximise(
-            objective,
-            [p.theta for p in parameters],
-            bounds,
+        search = MultiStart(
             restarts=int(self.n_restarts_optimizer),
             random_state=self.random_state,
-            log_prior=log_prior,
             optimizer=self.optimizer if callable(self.optimizer) else None,
             n_jobs=self.n_jobs,
             bytes_each=objective.bytes_each,
             what=what,
-        )
+        ).maximise(objective, [p.theta for p in parameters], bounds, log_prior)
         warn_of_bounds(search, bounds, [p.name for p in parameters])
         return search
 

@@ -17,7 +17,7 @@ from mercer.estimators.gaussian.covariance import KernelCovariance, MatrixCovari
 from mercer.kernels import RBF, Kernel, Linear
 from mercer.solvers.gaussian.approaches import approach
 from mercer.solvers.gaussian.classification import Approach, Evidence, GaussianClassification
-from mercer.solvers.gaussian.search import maximise
+from mercer.solvers.gaussian.search import MultiStart
 from mercer.solvers.gaussian.softmax import softmax_laplace
 
 RNG = np.random.default_rng(0)
@@ -281,7 +281,7 @@ def test_ascents_do_not_depend_on_each_other() -> None:
     for name, y in (("laplace", TWO), ("ep", TWO), ("laplace", FOUR)):
         found = evidence(1.0 * RBF(1.0), y, name)
         bounds = np.log([(1e-2, 1e2), (0.1, 10.0)])
-        several = maximise(found, [0.0, 0.0], bounds, restarts=2, random_state=0, n_jobs=2)
-        alone = maximise(found, [0.0, 0.0], bounds, restarts=2, random_state=0, n_jobs=1)
+        several = MultiStart(restarts=2, random_state=0, n_jobs=2).maximise(found, [0.0, 0.0], bounds)
+        alone = MultiStart(restarts=2, random_state=0, n_jobs=1).maximise(found, [0.0, 0.0], bounds)
         assert [t.theta for t in several.trials] == [t.theta for t in alone.trials]
         assert several.value >= found.solve(np.zeros(2)).value.evidence

@@ -17,7 +17,7 @@ import mercer
 from mercer._errors import MercerWarning, NumericalError, ParameterError
 from mercer.priors import LogNormal, bind_priors
 from mercer.solvers.gaussian import search as module
-from mercer.solvers.gaussian.search import maximise, warn_of_bounds
+from mercer.solvers.gaussian.search import MultiStart, warn_of_bounds
 
 BOX = [(-10.0, 10.0), (-10.0, 10.0)]
 TOP = np.array([1.0, -2.0])
@@ -44,7 +44,7 @@ def plateau(theta: np.ndarray) -> tuple[float, np.ndarray]:
 
 
 def test_the_top_of_a_hill() -> None:
-    search = maximise(hill, [9.0, 9.0], BOX)
+    search = MultiStart().maximise(hill, [9.0, 9.0], BOX)
     np.testing.assert_allclose(search.theta, TOP, atol=CLOSE)
     assert search.best.ended == module.CONVERGED and search.best.start == (9.0, 9.0)
     assert search.evaluations == search.best.evaluations > 2 and search.value > -2.2e-9 * 30
@@ -52,7 +52,7 @@ def test_the_top_of_a_hill() -> None:
 
 def test_bounds_hold_and_are_warned_of() -> None:
     box = [(2.0, 3.0), (-9.0, 9.0)]
-    search = maximise(hill, [90.0, 9.0], box)
+    search = MultiStart().maximise(hill, [90.0, 9.0], box)
     assert search.best.start == (3.0, 9.0)
     np.testing.assert_allclose(search.theta, [2.0, -2.0], atol=CLOSE)
     with pytest.warns(MercerWarning, match="left noise at its lower bound") as caught:
@@ -69,29 +69,30 @@ def test_a_steep_start_does_not_end_in_a_corner() -> None:
     # What the scale of the first step is for: without it the search ends on the plain, after one step.
     plain = minimize(negative, [-1.0], jac=True, method="L-BFGS-B", bounds=box)
     assert plain.success and plain.fun == pytest.approx(0.0, abs=1e-6) and plain.x[0] > 10
-    search = maximise(plateau, [-1.0], box)
+    search = MultiStart().maximise(plateau, [-1.0], box)
     assert search.value > 930 and search.theta[0] == pytest.approx(1.0, abs=0.1) and search.evaluations < 20
 
 
 def test_restarts_find_the_best_of_many_maxima() -> None:
     box = [(-9.0, 9.0)]
-    alone = maximise(waves, [8.0], box)
+    alone = MultiStart().maximise(waves, [8.0], box)
     assert alone.value < -0.5
-    search = maximise(waves, [8.0], box, restarts=20, random_state=3)
+    search = MultiStart(restarts=20, random_state=3).maximise(waves, [8.0], box)
     assert search.value == pytest.approx(0.0, abs=1e-8) and abs(search.theta[0]) < 1e-4
     assert len(search.trials) == 21 and search.trials[0] == alone.best
     assert search.best.value == max(t.value for t in search.trials)
 
 
 def test_starts_are_those_that_scikit_learn_draws() -> None:
-    search = maximise(hill, TOP, BOX, restarts=3, random_state=5)
+    search = MultiStart(restarts=3, random_state=5).maximise(hill, TOP, BOX)
     random, box = check_random_state(5), np.array(BOX)
     drawn = [random.uniform(box[:, 0], box[:, 1]) for _ in range(3)]
     np.testing.assert_array_equal([t.start for t in search.trials[1:]], drawn)
 
 
 def test_the_answer_does_not_depend_on_threads() -> None:
-    one, two = (maximise(waves, [8.0], [(-9.0, 9.0)], restarts=7, random_state=0, n_jobs=jobs) for jobs in (1, 2))
+    searches = (MultiStart(restarts=7, random_state=0, n_jobs=jobs) for jobs in (1, 2))
+    one, two = (search.maximise(waves, [8.0], [(-9.0, 9.0)]) for search in searches)
     assert one == two
 
 
@@ -104,10 +105,10 @@ def test_side_by_side_on_one_blas_thread_each() -> None:
         time.sleep(0.002)
         return hill(theta)
 
-    maximise(objective, [3.0, 3.0], BOX, restarts=5, random_state=0, n_jobs=2)
+    MultiStart(restarts=5, random_state=0, n_jobs=2).maximise(objective, [3.0, 3.0], BOX)
     assert len(seen) == 2 and blas == {1}
     seen.clear()
-    maximise(objective, [3.0, 3.0], BOX, restarts=5, random_state=0, n_jobs=1)
+    MultiStart(restarts=5, random_state=0, n_jobs=1).maximise(objective, [3.0, 3.0], BOX)
     assert seen == {threading.get_ident()}
 
 
@@ -125,9 +126,9 @@ def test_one_after_the_other_where_memory_has_no_room_for_two() -> None:
         return hill(theta)
 
     with mercer.config(memory="1MB"):
-        maximise(objective, [3.0, 3.0], BOX, restarts=3, random_state=0, n_jobs=2, bytes_each=600_000)
+        MultiStart(restarts=3, random_state=0, n_jobs=2, bytes_each=600_000).maximise(objective, [3.0, 3.0], BOX)
         assert most == 1
-        maximise(objective, [3.0, 3.0], BOX, restarts=3, random_state=0, n_jobs=2, bytes_each=400_000)
+        MultiStart(restarts=3, random_state=0, n_jobs=2, bytes_each=400_000).maximise(objective, [3.0, 3.0], BOX)
         assert most == 2
 
 
@@ -142,9 +143,9 @@ def test_where_the_objective_cannot_be_computed_the_search_steps_back(failure: A
         return hill(theta * 1.0)
 
     # The first step, of length 1, ends where nothing can be computed.
-    search = maximise(objective, [1.2, 9.0], [(-10.0, 10.0), (-100.0, 100.0)])
+    search = MultiStart().maximise(objective, [1.2, 9.0], [(-10.0, 10.0), (-100.0, 100.0)])
     np.testing.assert_allclose(search.theta, TOP, atol=4 * CLOSE)
-    steep = maximise(lambda t: objective(t * np.array([1.0, -1.0])), [-9.0, 2.0], BOX)
+    steep = MultiStart().maximise(lambda t: objective(t * np.array([1.0, -1.0])), [-9.0, 2.0], BOX)
     assert math.isfinite(steep.value) and steep.value > hill(np.array([-9.0, -2.0]))[0]
 
 
@@ -154,15 +155,15 @@ def test_failures_are_counted() -> None:
             raise np.linalg.LinAlgError("not positive definite")
         return 4 * theta[0], np.array([4.0])
 
-    search = maximise(objective, [0.0], [(-5.0, 5.0)])
+    search = MultiStart().maximise(objective, [0.0], [(-5.0, 5.0)])
     assert search.best.failures > 0 and 0 < search.theta[0] <= 0.25
     with pytest.raises(np.linalg.LinAlgError, match="not positive definite"):
-        maximise(objective, [1.0], [(-5.0, 5.0)])
-    saved = maximise(objective, [1.0], [(-5.0, 5.0)], restarts=9, random_state=0)
+        MultiStart().maximise(objective, [1.0], [(-5.0, 5.0)])
+    saved = MultiStart(restarts=9, random_state=0).maximise(objective, [1.0], [(-5.0, 5.0)])
     assert saved.trials[0].ended == module.FAILED and saved.trials[0].value == -math.inf
     assert math.isfinite(saved.value)
     with pytest.raises(NumericalError, match=r"is nan at \[1\.0\].*scale y and the columns of X"):
-        maximise(lambda t: (math.nan, t), [1.0], [(-5.0, 5.0)])
+        MultiStart().maximise(lambda t: (math.nan, t), [1.0], [(-5.0, 5.0)])
 
 
 def test_mistakes_of_the_objective_are_not_failures() -> None:
@@ -170,13 +171,13 @@ def test_mistakes_of_the_objective_are_not_failures() -> None:
         raise TypeError("a mistake")
 
     with pytest.raises(TypeError, match="a mistake"):
-        maximise(objective, [1.0], [(-5.0, 5.0)], restarts=2, random_state=0)
+        MultiStart(restarts=2, random_state=0).maximise(objective, [1.0], [(-5.0, 5.0)])
 
 
 def test_log_priors_move_the_top() -> None:
     kernel = mercer.kernels.RBF(2.0)
     prior = bind_priors({"length_scale": LogNormal(0.5, 0.7)}, kernel.parameters)
-    search = maximise(lambda t: (0.0, np.zeros(1)), kernel.theta, kernel.bounds, log_prior=prior)
+    search = MultiStart().maximise(lambda t: (0.0, np.zeros(1)), kernel.theta, kernel.bounds, prior)
     # The mode of the log-normal density is exp(mean - variance).
     assert search.theta[0] == pytest.approx(0.5 - 0.7**2, abs=1e-4)
 
@@ -188,7 +189,7 @@ def test_an_optimizer_of_ones_own() -> None:
         best = min(points, key=lambda p: f(p, eval_gradient=False))
         return best, f(best)[0]
 
-    search = maximise(hill, [0.0, 0.0], BOX, optimizer=grid)
+    search = MultiStart(optimizer=grid).maximise(hill, [0.0, 0.0], BOX)
     assert search.theta.tolist() == [1.0, -2.0] and search.value == 0.0 and search.best.ended == module.CHOSEN
     assert search.evaluations >= 22
 
@@ -196,7 +197,7 @@ def test_an_optimizer_of_ones_own() -> None:
 @pytest.mark.parametrize("returned", [3, None, ([0.0], 1.0), ([0.0, np.nan], 1.0), ("ab", 1.0), ([0.0, 0.0], None)])
 def test_what_an_optimizer_may_not_return(returned: Any) -> None:
     with pytest.raises(ParameterError, match="must return the best theta, 2 finite numbers, and the least value"):
-        maximise(hill, [0.0, 0.0], BOX, optimizer=lambda f, start, bounds: returned)
+        MultiStart(optimizer=lambda f, start, bounds: returned).maximise(hill, [0.0, 0.0], BOX)
 
 
 @pytest.mark.parametrize("restarts", [0, 4])
@@ -210,7 +211,7 @@ def test_ctrl_c_and_cancelling_hooks(restarts: int) -> None:
         return hill(theta)
 
     with pytest.raises(KeyboardInterrupt):
-        maximise(objective, [9.0, 9.0], BOX, restarts=restarts, random_state=0)
+        MultiStart(restarts=restarts, random_state=0).maximise(objective, [9.0, 9.0], BOX)
     heard = []
 
     def hook(what: str, done: int, total: int | None) -> None:
@@ -219,14 +220,14 @@ def test_ctrl_c_and_cancelling_hooks(restarts: int) -> None:
             raise InterruptedError
 
     with mercer.on_progress(hook), pytest.raises(InterruptedError):
-        maximise(hill, [9.0, 9.0], BOX, restarts=restarts, random_state=0, what="some objective")
+        MultiStart(restarts=restarts, random_state=0, what="some objective").maximise(hill, [9.0, 9.0], BOX)
     assert set(heard) == {("some objective", None)}
 
 
 def test_edges() -> None:
-    nothing = maximise(lambda t: (3.0, t), [], np.zeros((0, 2)), restarts=3)
+    nothing = MultiStart(restarts=3).maximise(lambda t: (3.0, t), [], np.zeros((0, 2)))
     assert nothing.value == 3.0 and nothing.best.ended == module.EVALUATED and nothing.evaluations == 1
     with pytest.raises(ParameterError, match="all of them must be finite"):
-        maximise(hill, [0.0, 0.0], [(-np.inf, 1.0), (0.0, 1.0)], restarts=1)
-    short = maximise(hill, [9.0, 9.0], BOX, max_iter=1)
+        MultiStart(restarts=1).maximise(hill, [0.0, 0.0], [(-np.inf, 1.0), (0.0, 1.0)])
+    short = MultiStart(max_iter=1).maximise(hill, [9.0, 9.0], BOX)
     assert short.best.ended == module.LIMIT

@@ -13,7 +13,7 @@ from mercer._types import Vector
 from mercer.engine import memory, settings, threads
 from mercer.kernels.parameters import Parameter
 from mercer.solvers.gaussian.ordinal import OrdinalEvidence, OrdinalProcess
-from mercer.solvers.gaussian.search import Objective, Optimizer, Search, maximise, warn_of_bounds
+from mercer.solvers.gaussian.search import MultiStart, Objective, Optimizer, Search, warn_of_bounds
 
 # In units of one over the prior deviation of f. Further up a row's likelihood is nearly a box: its mode is at a wall,
 # where Laplace's approximation sees next to no curvature, and the evidence grows while the classes are lost.
@@ -64,8 +64,8 @@ def search_ordinal(
     def task(number: int) -> Callable[[], None]:
         def work() -> None:
             evidence = OrdinalEvidence(process, max_iter)
-            found[number] = maximise(
-                evidence, starts[number], bounds, log_prior=prior, optimizer=optimizer, n_jobs=n_jobs
+            found[number] = MultiStart(optimizer=optimizer, n_jobs=n_jobs).maximise(
+                evidence, starts[number], bounds, prior
             )
 
         return work

@@ -112,38 +112,17 @@ class Search:
         return sum(trial.evaluations for trial in self.trials)
 
 
-def maximise(
-    objective: Objective,
-    start: Any,
-    bounds: Any,
-    *,
-    restarts: int = 0,
-    random_state: Any = None,
-    log_prior: Objective | None = None,
-    optimizer: Optimizer | None = None,
-    max_iter: int = 15_000,
-    n_jobs: int | None = None,
-    bytes_each: int = 0,
-    what: str = "evidence",
-) -> Search:
-    """Maximise ``objective`` from ``start`` and from ``restarts`` more points of the box.
+@dataclass(frozen=True, kw_only=True)
+class MultiStart:
+    """Ascents from a start and from more points of a box, by L-BFGS-B.
 
     Parameters
     ----------
-    objective : callable
-        ``theta -> (value, gradient)``; may be called from several threads at once. Where it raises one of ``FAILURES``,
-        or returns what is not finite, its value counts as minus infinity. One that begins where its last evaluation
-        ended has a method ``fresh``, by which each ascent gets its own: the answer depends on no other ascent.
-    start : array-like of shape (p,)
-        Moved to the nearest point of the box.
-    bounds : array-like of shape (p, 2)
     restarts : int, default=0
         More starts, uniform in the box.
     random_state : int, RandomState or None
         Of the draws; all are made before work starts, so that a seed gives the starts that scikit-learn's estimators
         begin from.
-    log_prior : callable, optional
-        ``theta -> (value, gradient)``, added to the objective; see :func:`mercer.priors.bind_priors`.
     optimizer : callable, optional
         In the place of L-BFGS-B: ``optimizer(f, start, bounds) -> (theta, least)`` with ``f(theta)`` the *negative*
         objective and its gradient, or the value alone with ``eval_gradient=False``.
@@ -157,43 +136,69 @@ def maximise(
     what : str
         The name of the work in messages of progress.
 
-    Returns
-    -------
-    Search
-        With a trial for each start.
-
-    Raises
-    ------
-    ParameterError
-        If there are restarts and a bound is infinite.
-    MercerError
-        What the objective raised at its first start, if it could not be computed at any of them.
-
     Examples
     --------
-    >>> search = maximise(lambda t: (-float((t - 1.0) @ (t - 1.0)), -2.0 * (t - 1.0)), [5.0], [(-9.0, 9.0)])
+    >>> hill = lambda t: (-float((t - 1.0) @ (t - 1.0)), -2.0 * (t - 1.0))
+    >>> search = MultiStart().maximise(hill, [5.0], [(-9.0, 9.0)])
     >>> search.theta.round(4).tolist(), search.best.ended
     ([1.0], 'converged')
     """
-    box = np.asarray(bounds, dtype=np.float64).reshape(-1, 2)
-    starts = _starts(np.asarray(start, dtype=np.float64), box, restarts, random_state)
-    count = _Count(what)
-    own = getattr(objective, "fresh", lambda: objective)
-    ascents = [_Ascent(own(), log_prior, point, box, count) for point in starts]
-    found: list[Trial | None] = [None] * len(ascents)
 
-    def task(number: int) -> Callable[[], None]:
-        def work() -> None:
-            found[number] = ascents[number].run(optimizer, max_iter)
+    restarts: int = 0
+    random_state: Any = None
+    optimizer: Optimizer | None = None
+    max_iter: int = 15_000
+    n_jobs: int | None = None
+    bytes_each: int = 0
+    what: str = "evidence"
 
-        return work
+    def maximise(self, objective: Objective, start: Any, bounds: Any, log_prior: Objective | None = None) -> Search:
+        """Maximise ``objective`` from ``start`` and from ``restarts`` more points of the box.
 
-    _run([task(number) for number in range(len(ascents))], n_jobs, bytes_each)
-    search = Search(tuple(trial for trial in found if trial is not None))
-    first_error = ascents[0].error
-    if search.value == -math.inf and first_error is not None:
-        raise first_error
-    return search
+        Parameters
+        ----------
+        objective : callable
+            ``theta -> (value, gradient)``; may be called from several threads at once. Where it raises one of
+            ``FAILURES``, or returns what is not finite, its value counts as minus infinity. One that begins where its
+            last evaluation ended has a method ``fresh``, by which each ascent gets its own: the answer depends on no
+            other ascent.
+        start : array-like of shape (p,)
+            Moved to the nearest point of the box.
+        bounds : array-like of shape (p, 2)
+        log_prior : callable, optional
+            ``theta -> (value, gradient)``, added to the objective; see :func:`mercer.priors.bind_priors`.
+
+        Returns
+        -------
+        Search
+            With a trial for each start.
+
+        Raises
+        ------
+        ParameterError
+            If there are restarts and a bound is infinite.
+        MercerError
+            What the objective raised at its first start, if it could not be computed at any of them.
+        """
+        box = np.asarray(bounds, dtype=np.float64).reshape(-1, 2)
+        starts = _starts(np.asarray(start, dtype=np.float64), box, self.restarts, self.random_state)
+        count = _Count(self.what)
+        own = getattr(objective, "fresh", lambda: objective)
+        ascents = [_Ascent(own(), log_prior, point, box, count) for point in starts]
+        found: list[Trial | None] = [None] * len(ascents)
+
+        def task(number: int) -> Callable[[], None]:
+            def work() -> None:
+                found[number] = ascents[number].run(self.optimizer, self.max_iter)
+
+            return work
+
+        _run([task(number) for number in range(len(ascents))], self.n_jobs, self.bytes_each)
+        search = Search(tuple(trial for trial in found if trial is not None))
+        first_error = ascents[0].error
+        if search.value == -math.inf and first_error is not None:
+            raise first_error
+        return search
 
 
 def _starts(start: Vector, box: NDArray[np.float64], restarts: int, random_state: Any) -> list[Vector]:
