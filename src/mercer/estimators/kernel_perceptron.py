@@ -27,6 +27,7 @@ from mercer.estimators.shared.expansion import KernelExpansion, coef_of, feature
 from mercer.estimators.shared.labels import all_classes, check_labels, class_codes, encoded, winners
 from mercer.estimators.shared.parameters import require_choice, require_number, require_seed
 from mercer.estimators.shared.statements import GIVEN_COLUMNS, SupportRows, outputs
+from mercer.gram.hold import capacity
 from mercer.loops.perceptron import votes
 from mercer.solvers.online.mistakes import MistakeBound, bound_mistakes
 from mercer.solvers.online.perceptron import make_passes
@@ -437,7 +438,7 @@ class KernelPerceptron(ClassifierMixin, KernelEstimator):
         out = np.empty((gram.shape[0], self._outputs))
         width = gram.shape[1]
         constant = self._walk["constant"]
-        step = max(1, min(_VOTING_BYTES, memory.budget() // 2) // (8 * width))
+        step = max(1, capacity(8 * width, _VOTING_BYTES // (8 * width), parts=2))
         with memory.reserve(8 * min(step, gram.shape[0]) * width, "a block of kernel rows"):
             for rows in spans(gram.shape[0], step):
                 votes(gram.block(rows, None), self._walk["updates"], self.t_, constant, out[rows])

@@ -123,20 +123,26 @@ def reserve_whole(
             if required:
                 raise
             continue
-        of = f" of {memory.describe(free)}" if free < np.inf else ""
-        return dtype, f"held whole in {dtype}, {memory.describe(size)}{of}"
+        return dtype, f"held whole in {dtype}, {_of(size, free)}"
     return None, f"evaluated by tiles: {memory.describe(size)} would be too much of {memory.describe(free)}"
 
 
-def reserve_square(stack: ExitStack, n: int, bytes_per_entry: int, what: str) -> None:
-    """Reserve memory for an n x n array beside K until ``stack`` is closed.
+def _of(size: int, free: float) -> str:
+    return memory.describe(size) + (f" of {memory.describe(free)}" if free < np.inf else "")
+
+
+def reserve_square(stack: ExitStack, n: int, bytes_per_entry: int, what: str) -> str:
+    """Reserve memory for an n x n array that a solver cannot do without, until ``stack`` is closed; the sentence.
 
     Raises
     ------
     MemoryBudgetError
         If it does not fit; raised before it is allocated.
     """
-    stack.enter_context(memory.reserve(bytes_per_entry * n * n, f"{what} ({n} x {n})", REMEDY))
+    size = bytes_per_entry * n * n
+    free = memory.room(size)
+    stack.enter_context(memory.reserve(size, f"{what} ({n} x {n})", REMEDY))
+    return f"{what} held whole, {_of(size, free)}"
 
 
 def capacity(each: int, most: int, parts: int = 1) -> int:

@@ -12,6 +12,7 @@ from mercer.engine import memory, threads
 from mercer.engine.tiles import TILE
 from mercer.estimators.shared.expansion import KernelExpansion
 from mercer.gram import Gram, PrecomputedGram
+from mercer.gram.hold import capacity
 from mercer.gram.protocol import GramMatrix
 from mercer.kernels.plan import check_finite
 from mercer.loops.pairs import tally_pairs
@@ -154,7 +155,8 @@ def tally_rows(gram: Gram | PrecomputedGram, expansion: JointExpansion, *, stric
     tiny = k > 2 and len(expansion.support) <= _TINY * k
     each = 16 * len(expansion.support) if tiny else 8 * len(expansion.intercept)
     # Whole tiles, so that the memory budget does not change the bits.
-    step = max(min(_BLOCK, memory.budget() // 4) // max(each, 1) // TILE, 1) * TILE
+    of_tile = max(each, 1) * TILE
+    step = max(capacity(of_tile, _BLOCK // of_tile, parts=4), 1) * TILE
     won, sums = np.zeros((2, m, k))
     for begin in range(0, m, step):
         rows = slice(begin, min(begin + step, m))

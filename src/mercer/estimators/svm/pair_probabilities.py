@@ -21,7 +21,7 @@ from mercer.estimators.shared.certificates import STOPPED
 from mercer.estimators.svm.left_out import LeftOut
 from mercer.estimators.svm.one_vs_one import PairExpansion, multiplier, pair_values
 from mercer.gram import Gram, PrecomputedGram
-from mercer.gram.hold import evaluated
+from mercer.gram.hold import capacity, evaluated
 from mercer.loops.sigmoid import fit_two_parameters
 from mercer.solvers.svm.pair_answers import STATUSES, PairLayout
 
@@ -109,7 +109,7 @@ class PairSigmoids:
         gram, k = f.gram(X), len(f.pairs.n_support)
         m, each = gram.shape[0], 24 * (k + 1) ** 2
         # Whole tiles, so that the memory budget does not change the bits.
-        step = max(min(_BLOCK, memory.budget() // 8) // each // TILE, 1) * TILE
+        step = max(capacity(each * TILE, _BLOCK // (each * TILE), parts=8), 1) * TILE
         result = np.empty((m, k))
         for rows in spans(m, step):
             part = gram if step >= m else gram.restrict(rows, None)

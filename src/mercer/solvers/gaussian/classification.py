@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from mercer._types import Matrix, Vector
 from mercer.engine import memory, threads
+from mercer.gram.hold import REMEDY
 from mercer.solvers.gaussian.covariance import Covariance
 from mercer.solvers.gaussian.factor import factor
 from mercer.solvers.gaussian.latent_store import LatentStore
@@ -186,11 +187,7 @@ class Evidence:
         n = self.problem.n
         with memory.track() as account, ExitStack() as held:
             held.enter_context(
-                memory.reserve(
-                    self.bytes_each,
-                    f"the kernel matrix and its factors ({n} x {n})",
-                    "Raise the budget with mercer.config(memory=...), or fit on fewer rows.",
-                )
+                memory.reserve(self.bytes_each, f"the kernel matrix and its factors ({n} x {n})", REMEDY)
             )
             work = held.enter_context(self._workspaces.one())
             held.enter_context(threads.workers(self.n_jobs))

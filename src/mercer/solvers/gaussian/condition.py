@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -49,13 +49,14 @@ def condition(
     n = problem.n
     with memory.track() as account, threads.workers(n_jobs):
         with ExitStack() as stack:
-            reserve_square(stack, n, 8, "the covariance matrix of the rows and its factor")
+            sentence = reserve_square(stack, n, 8, "the covariance matrix of the rows and its factor")
             solved = solve_at(problem, theta, np.empty((n, n)))
             solved, residual = _refined(problem, solved)
         # Whatever needs the factor where it is comes before its array is cleared of the matrix.
         array = solved.factor.array
         posterior = Posterior(array, solved.alpha, solved.trend)
         solution = _solution(problem, solved, posterior, residual, time.perf_counter() - begun, account.peak)
+        solution = replace(solution, certificate=replace(solution.certificate, storage=sentence))
         solved.factor.lower()
     return solution
 

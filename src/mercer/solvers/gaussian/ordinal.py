@@ -33,6 +33,7 @@ from mercer._errors import NumericalError
 from mercer._types import Array, Matrix, Positions, Vector
 from mercer.engine import lapack, memory
 from mercer.engine.progress import Progress
+from mercer.gram.hold import REMEDY
 from mercer.gram.precomputed import PrecomputedGram
 from mercer.solvers.gaussian.covariance import Covariance, upper_tile
 from mercer.solvers.gaussian.factor import factor
@@ -177,11 +178,7 @@ class OrdinalEvidence:
 
     def _reserved(self) -> AbstractContextManager[None]:
         n = self.process.covariance.n
-        return memory.reserve(
-            self.bytes_each,
-            f"the covariance matrix and a factor ({n} x {n})",
-            "Raise the budget with mercer.config(memory=...), or fit on fewer rows.",
-        )
+        return memory.reserve(self.bytes_each, f"the covariance matrix and a factor ({n} x {n})", REMEDY)
 
     def _mode(self, theta: Vector) -> _Mode:
         process, n = self.process, self.process.covariance.n

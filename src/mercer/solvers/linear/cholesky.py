@@ -26,7 +26,7 @@ from mercer.gram.hold import REMEDY, check_finite, reserve_square, reserve_whole
 from mercer.solvers.algebra.conjugate_gradients import Map, Refined, lengths, refine
 from mercer.solvers.algebra.symmetric_store import SymmetricStore
 from mercer.solvers.linear.linear_system import LinearSystem, LinearSystemState, ScaledGram
-from mercer.solvers.linear.low_rank_solve import eigenpairs, low_rank_form, solve_shifted
+from mercer.solvers.linear.low_rank_solve import LOW_RANK_STORAGE, eigenpairs, low_rank_form, solve_shifted
 from mercer.solvers.solution import Certificate, Solution, Status
 
 # Below this many rows a float64 factor takes a few hundredths of a second, which float32 cannot better.
@@ -157,7 +157,7 @@ def _solve_groups(system: LinearSystem) -> tuple[_Progress, str]:
     left = _solve_low_rank(system, b, done) if system.convex else system.groups()
     with ExitStack() as held:
         dense: NDArray[Any] | None = None
-        sentence = "a factor of low rank in its place"
+        sentence = LOW_RANK_STORAGE
         if left:
             dense, sentence = _dense(gram, held, optional=mixed)
         while mixed and left:

@@ -14,6 +14,8 @@ from mercer.solvers.algebra.conjugate_gradients import Refined, refine
 from mercer.solvers.linear.linear_system import ScaledGram
 from mercer.solvers.linear.low_rank import LowRankForm, ShiftedLowRank, find_low_rank
 
+# Where the matrix is, for certificates.
+LOW_RANK_STORAGE = "a factor of low rank in its place"
 # Below so many rows a Cholesky factor takes milliseconds.
 _FROM = 512
 # A rank of up to this share of the rows is looked for: where there is none, that costs 1 to 3 % of a factorisation.

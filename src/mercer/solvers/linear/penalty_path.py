@@ -21,7 +21,7 @@ from mercer.solvers.linear.band import SINGLE_WIDTH, WIDTH, BandForm, reduce_to_
 from mercer.solvers.linear.leave_one_out import left_out_share
 from mercer.solvers.linear.linear_system import LinearSystem, LinearSystemState, ScaledGram
 from mercer.solvers.linear.low_rank import LowRankForm, ShiftedLowRank
-from mercer.solvers.linear.low_rank_solve import low_rank_form
+from mercer.solvers.linear.low_rank_solve import LOW_RANK_STORAGE, low_rank_form
 from mercer.solvers.linear.shifted_band import ShiftedBand
 from mercer.solvers.solution import Certificate, Solution, Status
 
@@ -147,6 +147,7 @@ class PenaltyPath:
             self._form: BandForm | LowRankForm
             self._Q: Matrix | None = None
             self.single = low is None and single_for > 0 and fits(22 * n * n)
+            self._storage = LOW_RANK_STORAGE
             if low is not None:
                 self._form, self._Q = low, low.Q
                 diagonal = gram.diagonal()
@@ -159,7 +160,9 @@ class PenaltyPath:
     def _reduce(self, gram: ScaledGram, held: ExitStack, single_for: float, *, whole_Q: bool) -> Vector:
         """Reduce the matrix to a band; its diagonal."""
         n = len(self._weights)
-        reserve_square(held, n, 14 if self.single else 12, "the kernel matrix in band form, in float64,")
+        self._storage = reserve_square(
+            held, n, 14 if self.single else 12, "the kernel matrix in band form, in float64,"
+        )
         matrix = gram.dense(np.dtype(np.float64))
         check_finite(matrix)
         diagonal: Vector = matrix.diagonal().copy()
@@ -300,7 +303,15 @@ class PenaltyPath:
             primal, dual = system.objectives(z[:, columns], residual[:, columns])
             status = Status.direct if system.convex else Status.stationary
             certificate = Certificate(
-                primal, dual, worst, steps, spent, self._account.peak, status, convex=system.convex
+                primal,
+                dual,
+                worst,
+                steps,
+                spent,
+                self._account.peak,
+                status,
+                convex=system.convex,
+                storage=self._storage,
             )
             value = system.scaled().apply_scale(z[:, columns])
             state = LinearSystemState(SINGLE_BAND if self.single else BAND, worst)

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 
 import numpy as np
@@ -27,11 +27,10 @@ from mercer._errors import NumericalError
 from mercer._types import Vector
 from mercer.engine import lapack, memory, threads
 from mercer.engine.progress import Progress
-from mercer.gram.hold import whole_matrix
+from mercer.gram.hold import reserve_square, whole_matrix
 from mercer.solvers.risk.ordinal_problem import OrdinalProblem, QuadraticLoss, best_cuts, solve_small, widest_step
 from mercer.solvers.solution import Certificate, Solution, Status
 
-_WAY_OUT = "Raise the budget with mercer.config(memory=...), or fit on fewer rows."
 _ARMIJO = 1e-4
 # What is added to the diagonal, as shares of its largest entry, where rounding has made the matrix indefinite.
 _JITTER = (0.0, 1e-15, 1e-13, 1e-11, 1e-9)
@@ -123,18 +122,18 @@ def solve_ordinal(
     ([-0.9044, 0.9044], True)
     """
     begun = time.perf_counter()
-    with memory.track() as account, threads.workers(n_jobs), held_matrix(problem) as K:
+    with memory.track() as account, threads.workers(n_jobs), held_matrix(problem) as (K, sentence):
         path = NewtonPath(problem, K, start)
         status = path.run(tol, Progress(max_iter, "Newton steps", verbose), max_iter)
-        return path.finish(status, time.perf_counter() - begun, account.peak)
+        return path.finish(status, time.perf_counter() - begun, account.peak, sentence)
 
 
 @contextmanager
-def held_matrix(problem: OrdinalProblem) -> Iterator[Vector]:
-    """K in float64, with memory reserved for it and for a factor."""
-    m = problem.points
+def held_matrix(problem: OrdinalProblem) -> Iterator[tuple[Vector, str]]:
+    """K in float64, with memory reserved for it and for a factor, and the sentence for the certificate."""
     copies = 2 if problem.convex else 3
-    with memory.reserve(copies * 8 * m * m, f"the kernel matrix and a factor ({m} x {m})", _WAY_OUT):
+    with ExitStack() as stack:
+        sentence = reserve_square(stack, problem.points, 8 * copies, "the kernel matrix and a factor")
         K = np.asarray(whole_matrix(problem.gram, np.float64), dtype=np.float64)
         if not np.isfinite(K.sum()):
             raise NumericalError(
@@ -145,7 +144,7 @@ def held_matrix(problem: OrdinalProblem) -> Iterator[Vector]:
             means = K.mean(axis=0)
             K -= means
             K -= (means - means.mean())[:, None]
-        yield K
+        yield K, sentence
 
 
 @dataclass(eq=False)
@@ -219,7 +218,9 @@ class NewtonPath:
             self.steps += 1
             progress.advance()
 
-    def finish(self, status: Status, seconds: float, peak_bytes: int) -> Solution[OrdinalAnswer, OrdinalStart]:
+    def finish(
+        self, status: Status, seconds: float, peak_bytes: int, storage: str = ""
+    ) -> Solution[OrdinalAnswer, OrdinalStart]:
         """The answer with the best cut-points for its latent values, if these are free, and its certificate."""
         if self.problem.convex and not self._fixed:
             self.cuts, self.expansion = best_cuts(self.problem, self.latent, self.cuts)
@@ -243,6 +244,7 @@ class NewtonPath:
             status,
             violations,
             self.problem.convex,
+            storage,
         )
         answer = OrdinalAnswer(self.coefficients, self.latent, self.cuts, -expansion.by_row)
         return Solution(answer, status, certificate, OrdinalStart(self.coefficients, self.cuts))

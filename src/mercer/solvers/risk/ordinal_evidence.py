@@ -82,7 +82,7 @@ def slope_by_evidence(
     (True, 'converged')
     """
     begun = time.perf_counter()
-    with memory.track() as account, threads.workers(n_jobs), held_matrix(problem) as K:
+    with memory.track() as account, threads.workers(n_jobs), held_matrix(problem) as (K, sentence):
         search = _Search(problem, C, K, tol, max_iter, Progress(None, "slopes tried", verbose))
         low, high = (math.log(bound) for bound in SLOPES)
         grid = np.linspace(low, high, _GRID)
@@ -97,7 +97,7 @@ def slope_by_evidence(
         found = minimize_scalar(lambda t: -search.value(t), bounds=around, options={"xatol": _EXACT}, method="bounded")
         chosen = float(found.x) if -found.fun >= search.value(float(grid[best])) else float(grid[best])
         value = search.value(chosen)
-        solution = search.path.finish(search.status, time.perf_counter() - begun, account.peak)
+        solution = search.path.finish(search.status, time.perf_counter() - begun, account.peak, sentence)
     return SlopeAnswer(math.exp(chosen), value, solution)
 
 
