@@ -4,12 +4,15 @@ Each step at a row i, for every output of its own::
 
     if y_i f(x_i) <= margin:   theta_i += y_i,   f += y_i (k(x_i, .) + constant)
 
-Arrays: ``theta`` and ``lagged`` (k, p), ``values`` (k, p) of f at the rows, ``codes`` (n,) the class of a row,
-``positive`` (k,) the class for which y = +1. ``lagged`` adds up each change times the steps before it.
 """
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
+import numpy as np
+
+from mercer._types import Array, Integers, Vector
 from mercer.loops._jit import jit
 
 HEAD, SIZE, COUNT = range(3)
@@ -17,33 +20,59 @@ HEAD, SIZE, COUNT = range(3)
 _PART = 1024
 
 
+class Labels(NamedTuple):
+    """What is to be told apart, and how."""
+
+    codes: Integers
+    """The class of each row."""
+    positive: Integers
+    """For each output the class for which y = +1."""
+    constant: float
+    margin: float
+
+
+class KernelValues(NamedTuple):
+    """Rows of the kernel matrix: ``rows[slot[i]]`` is row i, from column ``first`` on, if ``slot[i]`` >= 0."""
+
+    rows: Array
+    first: int
+    slot: Integers
+
+
+class Expansion(NamedTuple):
+    """The functions, one for each of k outputs."""
+
+    theta: Vector
+    """(k, p)"""
+    lagged: Vector
+    """Each change of ``theta`` times the steps before it, added up."""
+    values: Vector
+    """Of the functions at the rows, (k, p)."""
+
+
+class Support(NamedTuple):
+    """The rows of an expansion within a budget, and counters."""
+
+    queue: Integers
+    """(budget,): a ring from ``state[HEAD]`` with ``state[SIZE]`` rows in it; empty where there is no budget."""
+    inside: Integers
+    """(p,): which rows are in it."""
+    state: Integers
+    """``state[COUNT]`` is the number of updates of the last call."""
+
+
 @jit
-def steps(
-    rows,
-    first,
-    slot,
-    codes,
-    positive,
-    order,
-    values,
-    theta,
-    lagged,
-    queue,
-    inside,
-    state,
-    constant,
-    margin,
-    before,
-    erring,
-    updates,
-):
+def steps(labels, kernel, order, expansion, support, before, updates):
     """A step at each row in ``order``, up to one that errs and whose kernel values are not there.
 
-    Returns how many steps were made. ``rows[slot[i]]`` holds the kernel values of row i, from that with row ``first``
-    on, if ``slot[i]`` is not negative. With a ``queue`` (budget,) of the support, a ring from ``state[HEAD]`` with
-    ``state[SIZE]`` in it, a row that enters a full one drives out the oldest; ``inside`` (p,) says who is in it.
-    ``updates`` (m, 4) takes step, row, output and sign of the ``state[COUNT]`` updates; ``erring`` (k,) is scratch.
+    Returns how many steps were made. A row that enters a full queue drives out the oldest. ``updates`` (m, 4) takes
+    step, row, output and sign of the updates; ``before`` is the number of steps before these.
     """
+    codes, positive, constant, margin = labels
+    rows, first, slot = kernel
+    theta, lagged, values = expansion
+    queue, inside, state = support
+    erring = np.empty(theta.shape[0], np.bool_)
     state[COUNT] = 0
     outputs, width, budget = theta.shape[0], rows.shape[1], queue.shape[0]
     for s in range(order.shape[0]):
@@ -91,8 +120,9 @@ def steps(
 
 
 @jit
-def right_ones(values, codes, positive, order, margin):
+def right_ones(labels, values, order):
     """How many rows in ``order`` come before the first that errs."""
+    codes, positive, _, margin = labels
     for s in range(order.shape[0]):
         i = order[s]
         for c in range(values.shape[0]):
@@ -103,11 +133,12 @@ def right_ones(values, codes, positive, order, margin):
 
 
 @jit
-def guess_errors(values, codes, positive, at, margin, constant, typical, ahead, found):
+def guess_errors(labels, values, at, typical, ahead, found):
     """Row ``at``, which errs, and those that would be the next, were all kernel values ``typical``.
 
     Fills ``found`` as far as it goes and returns how many there are; ``ahead`` (k, m) is scratch.
     """
+    codes, positive, constant, margin = labels
     size, change = 0, typical + constant
     for i in range(at, values.shape[1]):
         for c in range(values.shape[0]):

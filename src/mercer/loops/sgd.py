@@ -7,20 +7,62 @@ Each step at a row with the features ``x``, for every output of its own::
 The mean of ``w`` over the steps needs no sum over all of them: what is added to ``theta`` at step t is in ``w`` from
 the next step on, so the sum is ``clock * theta - lagged``, where ``clock`` adds up ``1 / (alpha (t + shift))`` and
 ``lagged`` what was added times the clock at that time.
-
-Arrays: ``theta`` and ``lagged`` (k, p), ``gathered`` (k, n) the sum of u of each row, ``codes`` (n,) the class of a
-row, ``positive`` (k,) the class for which y = +1, ``price`` (n,), ``given`` (k,) u where the loss is ``GIVEN``.
 """
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
+from mercer._types import Array, Integers, Vector
 from mercer.loops._jit import jit
 from mercer.loops.losses import GIVEN, slope
 
 
+class Risk(NamedTuple):
+    """What is minimised, with the labels of the rows."""
+
+    codes: Integers
+    """The class of each row, (n,)."""
+    positive: Integers
+    """For each output the class for which y = +1, (k,)."""
+    price: Vector
+    """(n,)"""
+    loss: int
+    alpha: float
+    shift: float
+
+
+class Descent(NamedTuple):
+    """What steps change."""
+
+    theta: Vector
+    """(k, p)"""
+    lagged: Vector
+    """(k, p)"""
+    gathered: Vector
+    """The sum of u of each row, (k, n)."""
+
+
+class KernelValues(NamedTuple):
+    """Rows of K, and the values of the outputs."""
+
+    rows: Array
+    where: Integers
+    """``rows[where[s]]`` is the row of K that belongs to the step s."""
+    constant: float
+    """What is added to each entry of K."""
+    values: Vector
+    """``theta (K + constant)``, (k, p)."""
+
+
 @jit
-def dense_steps(X, order, codes, positive, price, theta, lagged, gathered, t, shift, clock, alpha, loss, given):
-    """A step at each row of ``X`` (n, p) in ``order``, after ``t`` steps before; returns the clock."""
+def dense_steps(X, order, risk, descent, t, clock, given):
+    """A step at each row of ``X`` (n, p) in ``order``, after ``t`` steps before; returns the clock.
+
+    ``given`` (k,) is u where the loss is ``GIVEN``.
+    """
+    codes, positive, price, loss, alpha, shift = risk
+    theta, lagged, gathered = descent
     for s in range(order.shape[0]):
         i = order[s]
         scale = 1.0 / (alpha * (t + s + 1.0 + shift))
@@ -42,10 +84,11 @@ def dense_steps(X, order, codes, positive, price, theta, lagged, gathered, t, sh
 
 
 @jit
-def sparse_steps(
-    data, indices, starts, order, codes, positive, price, theta, lagged, gathered, t, shift, clock, alpha, loss, given
-):
-    """The same for rows in compressed form: ``data``, ``indices`` and ``starts`` of a CSR matrix."""
+def sparse_steps(rows, order, risk, descent, t, clock, given):
+    """The same for the rows of a CSR matrix."""
+    starts, indices, data = rows
+    codes, positive, price, loss, alpha, shift = risk
+    theta, lagged, gathered = descent
     for s in range(order.shape[0]):
         i = order[s]
         scale = 1.0 / (alpha * (t + s + 1.0 + shift))
@@ -67,29 +110,11 @@ def sparse_steps(
 
 
 @jit
-def kernel_steps(
-    rows,
-    where,
-    order,
-    codes,
-    positive,
-    price,
-    constant,
-    theta,
-    lagged,
-    gathered,
-    values,
-    t,
-    shift,
-    clock,
-    alpha,
-    loss,
-    given,
-):
-    """The same with kernel values: ``theta`` weighs the expansion, ``values`` (k, p) is ``theta (K + constant)``.
-
-    ``rows[where[s]]`` is the row of K that belongs to the row ``order[s]``.
-    """
+def kernel_steps(kernel, order, risk, descent, t, clock, given):
+    """The same with kernel values, where ``theta`` weighs the expansion."""
+    rows, where, constant, values = kernel
+    codes, positive, price, loss, alpha, shift = risk
+    theta, lagged, gathered = descent
     for s in range(order.shape[0]):
         i = order[s]
         row = rows[where[s]]

@@ -61,7 +61,7 @@ class LookAhead:
         problem, count, at = self.problem, 0, 0
         while True:
             threads.checkpoint()
-            right = loops.right_ones(self.values, problem.codes, problem.positive, order[at:], problem.margin)
+            right = loops.right_ones(problem.labels(), self.values, order[at:])
             self.expansion.steps += right
             at += right
             if at == len(order):
@@ -98,40 +98,22 @@ class LookAhead:
     def _steps(self, rows: Integers, theta: Vector, lagged: Vector) -> tuple[int, NDArray[np.int64]]:
         """The same with what they change in ``theta`` and ``lagged`` (k, m); also the updates."""
         problem, m, outputs = self.problem, len(rows), len(theta)
-        place, state, inside = np.full(m, -1), np.zeros(3, dtype=np.int64), np.zeros(m, dtype=bool)
-        queue, wrong = np.empty(0, dtype=np.int64), np.zeros(outputs, dtype=bool)
+        place, state = np.full(m, -1), np.zeros(3, dtype=np.int64)
+        support = loops.Support(np.empty(0, dtype=np.int64), np.zeros(m, dtype=bool), state)
         values, updates = self.values[:, rows], np.empty((self.mistakes + self.guesses * outputs, 4), dtype=np.int64)
-        order, codes, ahead = np.arange(m), problem.codes[rows], np.empty((outputs, m))
+        labels, functions = problem.labels(rows), loops.Expansion(theta, lagged, values)
+        order, ahead = np.arange(m), np.empty((outputs, m))
         part, K = problem.gram.restrict(rows, rows), self.between.reshape(1, -1)
         found = np.empty(self.guesses, dtype=np.int64)
         at = count = first = size = 0
         while True:
-            at += loops.steps(
-                K,
-                first,
-                place,
-                codes,
-                problem.positive,
-                order[at:],
-                values,
-                theta,
-                lagged,
-                queue,
-                inside,
-                state,
-                problem.constant,
-                problem.margin,
-                self.expansion.steps + at,
-                wrong,
-                updates[count:],
-            )
+            kernel, before = loops.KernelValues(K, first, place), self.expansion.steps + at
+            at += loops.steps(labels, kernel, order[at:], functions, support, before, updates[count:])
             count += int(state[loops.COUNT])
             if at == m or count >= self.mistakes:
                 return at, updates[:count]
             place[found[:size]] = -1
-            size = loops.guess_errors(
-                values, codes, problem.positive, at, problem.margin, problem.constant, self.typical, ahead, found
-            )
+            size = loops.guess_errors(labels, values, at, self.typical, ahead, found)
             # What lies behind is over.
             first, guessed = at, found[:size]
             K = self.between[: size * (m - at)].reshape(size, m - at)

@@ -160,47 +160,30 @@ class _WholeWalk:
     def __init__(self, problem: PerceptronProblem, expansion: PerceptronState, K: Array) -> None:
         self.problem, self.expansion, self.K = problem, expansion, K
         self.values = values_at_all(problem, expansion)
-        self.queue = np.zeros(problem.budget or 0, dtype=np.int64)
-        self.inside = np.zeros(len(K), dtype=bool)
+        queue, inside = np.zeros(problem.budget or 0, dtype=np.int64), np.zeros(len(K), dtype=bool)
         size = len(expansion.queue) if problem.budget else 0
         if size:
-            self.queue[:size] = expansion.queue
-            self.inside[expansion.queue] = True
-        self.state = np.array([0, size, 0], dtype=np.int64)
+            queue[:size] = expansion.queue
+            inside[expansion.queue] = True
+        self.support = loops.Support(queue, inside, np.array([0, size, 0], dtype=np.int64))
 
     def go(self, order: Integers) -> int:
         """One pass; returns the number of updates."""
         problem, expansion = self.problem, self.expansion
         outputs, count = len(problem.positive), 0
-        slot, erring = np.arange(len(self.K)), np.zeros(outputs, dtype=bool)
+        labels, kernel = problem.labels(), loops.KernelValues(self.K, 0, np.arange(len(self.K)))
+        functions = loops.Expansion(expansion.theta, expansion.lagged, self.values)
         updates = np.empty((min(_STEPS, len(order)) * outputs, 4), dtype=np.int64)
         for chunk in spans(len(order), _STEPS):
             threads.checkpoint()
-            expansion.steps += loops.steps(
-                self.K,
-                0,
-                slot,
-                problem.codes,
-                problem.positive,
-                order[chunk],
-                self.values,
-                expansion.theta,
-                expansion.lagged,
-                self.queue,
-                self.inside,
-                self.state,
-                float(problem.constant),
-                float(problem.margin),
-                expansion.steps,
-                erring,
-                updates,
-            )
-            made = int(self.state[loops.COUNT])
+            now, before = order[chunk], expansion.steps
+            expansion.steps += loops.steps(labels, kernel, now, functions, self.support, before, updates)
+            made = int(self.support.state[loops.COUNT])
             count += made
             if expansion.record and made:
                 expansion.updates = np.vstack([expansion.updates, updates[:made]])
         check_values(self.values)
         if problem.budget:
-            head, size = self.state[:2]
-            expansion.queue = self.queue[(head + np.arange(size)) % len(self.queue)]
+            queue, (head, size) = self.support.queue, self.support.state[:2]
+            expansion.queue = queue[(head + np.arange(size)) % len(queue)]
         return count

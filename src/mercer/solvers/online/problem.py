@@ -12,6 +12,7 @@ from mercer._errors import DataError, NumericalError, ParameterError
 from mercer._types import Integers, Vector
 from mercer.data.statements import Context, Count, Floats, Number, Table, Whole, Word
 from mercer.gram.protocol import GramMatrix
+from mercer.loops.perceptron import Labels
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,6 +56,10 @@ class PerceptronProblem:
             raise ParameterError(f"margin must be a finite number of 0 or more, but is {self.margin!r}.")
         if self.budget is not None and self.budget < 1:
             raise ParameterError(f"budget must be 1 or more, but is {self.budget!r}.")
+
+    def labels(self, rows: Integers | slice = slice(None)) -> Labels:
+        """What the loops are told of these rows."""
+        return Labels(self.codes[rows], self.positive, float(self.constant), float(self.margin))
 
 
 @dataclass

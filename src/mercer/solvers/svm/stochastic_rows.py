@@ -18,6 +18,7 @@ from mercer.engine.tiles import spans
 from mercer.gram.protocol import GramMatrix
 from mercer.loops import sgd
 from mercer.loops.losses import GIVEN
+from mercer.loops.sparse_rows import SparseRows
 from mercer.losses import Loss
 
 # Steps between two looks at whether somebody wants the work to end; for kernels, also the rows evaluated at once.
@@ -185,11 +186,11 @@ class FeatureRows(StochasticRows):
             threads.checkpoint()
 
             def go(rows: slice, given: Vector) -> float:
-                common = (order[rows], codes, positive, price, walk.theta, walk.lagged, gathered, walk.steps)
-                ends = (walk.shift, walk.clock, walk.alpha, loss.code, given)
+                risk = sgd.Risk(codes, positive, price, loss.code, walk.alpha, walk.shift)
+                rest = order[rows], risk, sgd.Descent(walk.theta, walk.lagged, gathered), walk.steps, walk.clock, given
                 if sp.issparse(self.X):
-                    return float(sgd.sparse_steps(self.X.data, self.X.indices, self.X.indptr, *common, *ends))
-                return float(sgd.dense_steps(self.X, *common, *ends))
+                    return float(sgd.sparse_steps(SparseRows(self.X.indptr, self.X.indices, self.X.data), *rest))
+                return float(sgd.dense_steps(self.X, *rest))
 
             def value(s: int) -> Vector:
                 row = self.X[order[s]]
@@ -262,27 +263,10 @@ class KernelRows(StochasticRows):
 
             def go(rows: slice, given: Vector, first: int = first) -> float:
                 where = order[rows] if self.whole else np.arange(rows.start - first, rows.stop - first)
-                return float(
-                    sgd.kernel_steps(
-                        self.held,
-                        where,
-                        order[rows],
-                        codes,
-                        positive,
-                        price,
-                        self.constant,
-                        walk.theta,
-                        walk.lagged,
-                        gathered,
-                        values,
-                        walk.steps,
-                        walk.shift,
-                        walk.clock,
-                        walk.alpha,
-                        loss.code,
-                        given,
-                    )
-                )
+                kernel = sgd.KernelValues(self.held, where, self.constant, values)
+                risk = sgd.Risk(codes, positive, price, loss.code, walk.alpha, walk.shift)
+                descent = sgd.Descent(walk.theta, walk.lagged, gathered)
+                return float(sgd.kernel_steps(kernel, order[rows], risk, descent, walk.steps, walk.clock, given))
 
             _take(walk, chunk, loss, go, lambda s: values[:, order[s]], codes[order], positive)
 
