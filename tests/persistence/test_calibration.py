@@ -14,7 +14,7 @@ from mercer.persistence.calibration import STATED
 RNG = np.random.default_rng(0)
 X, NEW = RNG.normal(size=(90, 3)), RNG.normal(size=(11, 3))
 TWO, THREE = X[:, 0] > 0, np.digitize(X[:, 0], [-0.5, 0.5])
-METHODS = ["sigmoid", "isotonic", *(["temperature"] if len(STATED) > 3 else [])]
+METHODS = ["sigmoid", "isotonic", *(["temperature"] if len(STATED) > 4 else [])]
 
 
 @pytest.mark.parametrize("method", METHODS)
