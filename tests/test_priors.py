@@ -77,9 +77,11 @@ def test_bound_to_parameters_by_name() -> None:
 def test_names_and_priors_that_are_refused() -> None:
     kernel = RBF(2.0)
     assert bind_priors(None, kernel.parameters) is None and bind_priors({}, kernel.parameters) is None
-    with pytest.raises(ParameterError, match="'scale', which is no free parameter; those are length_scale"):
+    with pytest.raises(
+        ParameterError, match="'scale', which is not a free parameter; the free parameters are length_scale"
+    ):
         bind_priors({"scale": Normal()}, kernel.parameters)
-    with pytest.raises(ParameterError, match="no free parameter; those are none"):
+    with pytest.raises(ParameterError, match="not a free parameter; the free parameters are none"):
         bind_priors({"length_scale": Normal()}, kernel.fixed().parameters)
     with pytest.raises(ParameterError, match=r"prior of length_scale must be one of mercer\.priors.*is 3"):
         bind_priors({"length_scale": 3}, kernel.parameters)  # type: ignore[dict-item]

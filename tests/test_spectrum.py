@@ -195,7 +195,7 @@ def test_what_cannot_be_used() -> None:
         eigenfunctions("rbf", X, sample_weight=np.zeros(60))
     with pytest.raises(ParameterError, match="random_state must be"):
         eigenfunctions("rbf", X, random_state="x")
-    with pytest.raises(DataError, match="X has 2 columns, and the sample has 3"):
+    with pytest.raises(DataError, match="X has 2 columns, but the sample has 3"):
         eigenfunctions("rbf", X)(X[:, :2])
     with pytest.raises(DataError, match=r"of shape \(m, 60\).*but have the shape \(60, 3\)"):
         eigenfunctions("precomputed", RBF(1.0)(X))(X)

@@ -29,5 +29,6 @@ def optional(name: str, purpose: str) -> ModuleType:
         package = name.partition(".")[0]
         extra = _EXTRA.get(package, "all")
         raise MissingDependencyError(
-            f"{purpose} needs the package {package!r}, which is not installed; pip install 'mercer[{extra}]' brings it."
+            f"{purpose} needs the package {package!r}, which is not installed. Install it with pip install "
+            f"'mercer[{extra}]'."
         ) from error

@@ -116,7 +116,7 @@ def mmd(
     gram, n = _of_both(X, Z, kernel, gamma, n_jobs)
     m = gram.shape[0] - n
     if unbiased and min(n, m) < 2:
-        raise DataError(f"the unbiased estimate needs two rows of each sample, and there are {n} and {m}.")
+        raise DataError(f"the unbiased estimate needs at least two rows of each sample, but there are {n} and {m}.")
     rng = generator(random_state)
     with memory.reserve(16 * (n + m) * (n_permutations + 2), f"{n_permutations} permutations of {n + m} rows"):
         first = np.zeros((n + m, n_permutations + 2))
@@ -206,10 +206,10 @@ def hsic(
     other = _gram(kernel if kernel_y is None else kernel_y, gamma, Y, "Y", n_jobs)
     n = gram.shape[0]
     if other.shape[0] != n:
-        raise DataError(f"X has {n} rows and Y has {other.shape[0]}; they must be pairs.")
+        raise DataError(f"X has {n} rows and Y has {other.shape[0]}; rows must be pairs.")
     least = 4 if unbiased else 2
     if n < least:
-        raise DataError(f"this estimate needs {least} rows at least, and there are {n}.")
+        raise DataError(f"this estimate needs at least {least} rows, but there are {n}.")
     rng = generator(random_state)
     with memory.reserve(8 * n * (n + n_permutations + 1), f"the {n} x {n} kernel matrix of Y and the permutations"):
         L = other.dense(np.empty((n, n)))
@@ -283,7 +283,7 @@ def _of_both(X: Any, Z: Any, kernel: Any, gamma: Any, n_jobs: int | None) -> tup
     names = column_names(X)
     X, Z = checked_rows(kernel, X, "X"), checked_rows(kernel, Z, "Z")
     if X.shape[1:] != Z.shape[1:]:
-        raise DataError(f"X has {X.shape[1]} columns and Z has {Z.shape[1]}; they must have the same ones.")
+        raise DataError(f"X has {X.shape[1]} columns and Z has {Z.shape[1]}; both must have the same columns.")
     joined: Any
     if isinstance(X, (Objects, MixedRows)):
         joined = X.joined(Z)
@@ -307,7 +307,7 @@ def _lazy(kernel: Any, gamma: Any, rows: Any, names: tuple[str, ...] | None, n_j
     made: Kernel = as_kernel(kernel, gamma=gamma, X=rows)
     if made.definiteness == "indefinite":
         raise IndefiniteKernelError(
-            f"{made!r} is indefinite, so that it has no feature space to compare means in; choose another kernel."
+            f"{made!r} is indefinite, so it has no feature space in which to compare means; choose another kernel."
         )
     gram = Gram(bind_columns(made, names).with_data(rows), rows, n_jobs=n_jobs)
     # Between two objects a value takes long, and permutations look at it many times.

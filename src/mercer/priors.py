@@ -275,7 +275,9 @@ def bind_priors(priors: Mapping[str, Prior] | None, parameters: Sequence[Paramet
     for name, prior in priors.items():
         if name not in known:
             names = ", ".join(p.name for p in free) or "none"
-            raise ParameterError(f"priors name {name!r}, which is no free parameter; those are {names}.")
+            raise ParameterError(
+                f"priors name {name!r}, which is not a free parameter; the free parameters are {names}."
+            )
         check_prior(name, prior)
     found = tuple(priors.get(p.name, priors.get(whole_vector(p.name))) for p in free)
     return LogPrior(free, found)

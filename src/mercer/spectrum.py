@@ -64,13 +64,13 @@ class Eigenfunctions:
             K = np.asarray(X)
             if K.ndim != 2 or K.shape[1] != len(self._rows):
                 raise DataError(
-                    f"kernel values must be of shape (m, {len(self._rows)}), new rows by those of the sample, but have "
-                    f"the shape {K.shape}."
+                    f"kernel values must be of shape (m, {len(self._rows)}), new rows by sample rows, but have the "
+                    f"shape {K.shape}."
                 )
             return np.asarray(PrecomputedGram(K[:, self._rows], symmetric=False) @ self._weights, dtype=np.float64)
         X = checked_rows(self.kernel, X, "X")
         if getattr(X, "ndim", 0) == 2 and X.shape[1] != self._rows.shape[1]:
-            raise DataError(f"X has {X.shape[1]} columns, and the sample has {self._rows.shape[1]}.")
+            raise DataError(f"X has {X.shape[1]} columns, but the sample has {self._rows.shape[1]}.")
         gram = Gram(self.kernel, X, self._rows, dtype=np.float64, n_jobs=self._n_jobs)
         return np.asarray(gram @ self._weights, dtype=np.float64)
 
@@ -168,7 +168,7 @@ def eigenfunctions(
     if len(found.negative):
         raise IndefiniteKernelError(
             f"the kernel matrix has a negative eigenvalue, {found.negative[0]:.4g} (the largest is "
-            f"{found.values[0]:.4g}), so that Mercer's theorem does not hold; mercer.validity.check says more."
+            f"{found.values[0]:.4g}), so Mercer's theorem does not hold; mercer.validity.check says more."
         )
     there = found.values > 0
     values, vectors = found.values[there], found.vectors[:, there]
@@ -184,7 +184,7 @@ def _read(kernel: Any, X: Any, gamma: Any) -> tuple[Kernel, Any]:
     made = bind_columns(as_kernel(kernel, gamma=gamma, X=rows), column_names(X)).with_data(rows)
     if made.definiteness != "positive":
         raise IndefiniteKernelError(
-            f"{made.indefinite_part()!r} is not positive semi-definite, so that Mercer's theorem does not hold; choose "
+            f"{made.indefinite_part()!r} is not positive semi-definite, so Mercer's theorem does not hold; choose "
             "another kernel" + (", or center it: kernel.centered(X)." if made.definiteness == "conditional" else ".")
         )
     return made, rows

@@ -68,7 +68,7 @@ def check_kernel(kernel: Kernel, X: Any, Z: Any = None) -> None:
     AssertionError: from_function(<lambda>) is declared positive semi-definite, and its Gram matrix has the \
 eigenvalue -2...
     """
-    assert isinstance(kernel, Kernel), f"a kernel derives from mercer.kernels.Kernel, and this is {kernel!r}"
+    assert isinstance(kernel, Kernel), f"a kernel must derive from mercer.kernels.Kernel, not {kernel!r}"
     Z = _picked(X, slice(None, None, -1)) if Z is None else Z
     _check_value(kernel)
     _check_parameters(kernel)
@@ -124,7 +124,7 @@ def check_loss(loss: Any, y: Any = None) -> None:
         raise AssertionError(str(error)) from error
     for part in ("value", "gradient"):
         once, again = (getattr(taken, part)(targets, 0.5 * targets) for _ in range(2))
-        assert np.array_equal(once, again), f"{taken.name}.{part} returns another value when it is called again"
+        assert np.array_equal(once, again), f"{taken.name}.{part} returns a different value when called again"
 
 
 def concrete_kernels() -> list[type[Kernel]]:

@@ -187,7 +187,7 @@ def test_ordered_classes(capsys):
     assert run(capsys, "predict", "grades.mercer", "grades.csv", "--out", "p.csv")[0] == 0
     assert (pd.read_csv("p.csv")["grade"] == grade).mean() > 0.85
     code, _, err = run(capsys, "fit", *data)
-    assert code == 2 and "highest: --set \"classes=['high', 'low', 'middle']\", put in their order;" in err
+    assert code == 2 and "highest: --set \"classes=['high', 'low', 'middle']\", in their order;" in err
     assert err.endswith("say --set classes=sorted.\n") and "pandas" not in err
     code, _, err = run(capsys, "fit", *data, "--set", "classes=['low', 'high']")
     assert code == 2 and "middle" in err
@@ -384,7 +384,7 @@ def test_too_many_rows_are_told_before_the_work():
         _many(49_000, {"model": "ridge"})
     command = str(caught.value).partition("(")[2].partition(")")[0]
     assert command == "mercer fit many.csv --target y --model ridge --rows 10000"
-    assert "all of them by --model svr" in str(caught.value)
+    assert "all of them with --model svr" in str(caught.value)
     # Ridge regression by a linear kernel on few columns makes no matrix of all pairs; a Gaussian process does.
     linear = _many(490_000, {"model": "ridge", "kernel": "linear"})
     assert linear.most is None and "no kernel matrix is made" in linear.words and "hours" not in linear.words

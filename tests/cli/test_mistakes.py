@@ -179,7 +179,7 @@ def test_new_data_with_other_columns(capsys, model_file, header, rows, words):
     ("header", "row", "words"),
     [
         ("age,town,size", "30,Ulm,3", "1 column that the model was not fitted on, which is ignored: 'size'"),
-        ("age,town", "30,", "column 'town' holds '(missing)' in 1 row, which the model has never seen"),
+        ("age,town", "30,", "column 'town' holds '(missing)' in 1 row, which the model has not seen in training"),
     ],
 )
 def test_what_a_model_does_not_know_is_noted(capsys, model_file, header, row, words):

@@ -61,7 +61,7 @@ def test_trees(capsys):
     code, _, err = run(capsys, "fit", "t.tsv", "-t", "kind", "--tree", "parse")
     assert code == 2 and "t.tsv, line 41, column 'parse': the text of a tree ends" in err
     code, _, err = run(capsys, "fit", "t.tsv", "-t", "kind", "--tree", "parse", "--text", "parse")
-    assert code == 2 and "--text parse exclude each other" in err
+    assert code == 2 and "--text parse are mutually exclusive" in err
 
 
 @pytest.mark.parametrize("lengths", [False, True])
@@ -96,17 +96,17 @@ def test_channels_before_times_in_an_archive(capsys):
     scores.append(run_json(capsys, "fit", "s.npz", *kernel)["scores"])
     assert scores[0] == scores[1] == scores[2]
     code, _, err = run(capsys, "fit", "s.npz", *kernel, "--axes", "nct")
-    assert code == 2 and "says that its axes are 'ntc', and 'nct' is asked for" in err
+    assert code == 2 and "states the axes 'ntc', but 'nct' was requested" in err
     code, _, err = run(capsys, "fit", "s.npz", *kernel, "--axes", "tcn")
     assert code == 2 and "axes must be 'ntc' (rows, times, channels) or 'nct'" in err
     code, _, err = run(capsys, "fit", "sample:iris", "--axes", "nct")
-    assert code == 2 and "axes are those of series in a .npz file" in err
+    assert code == 2 and "axes apply only to series in a .npz file" in err
 
 
 @pytest.mark.parametrize(
     ("X", "words"),
     [
-        (np.zeros((40, 6, 5, 3)), "X is of shape (40, 6, 5, 3), as images (n, height, width, channels) are"),
+        (np.zeros((40, 6, 5, 3)), "X is of shape (40, 6, 5, 3), like images (n, height, width, channels)"),
         (np.array([wave.ravel() for wave in WAVES], object), "padded with NaN at their ends"),
     ],
 )
@@ -122,7 +122,7 @@ def test_new_series_of_other_channels(capsys):
     for kernel in ("Signature(2)", "GlobalAlignment(1.0)"):
         assert run(capsys, "fit", "s1.npz", "-q", "-k", kernel)[0] == 0
         code, _, err = run(capsys, "predict", "s1.mercer", "s2.npz")
-        assert code == 2 and "equally many channels, but have 2 and 1." in refusal(err)
+        assert code == 2 and "the same number of channels, but have 2 and 1." in refusal(err)
 
 
 def test_a_column_that_seems_to_hold_trees(capsys):
@@ -164,7 +164,7 @@ def test_graphs(capsys, tmp_path):
     assert "WeisfeilerLehman(3)" in run_json(capsys, "fit", "g.json", "-t", "kind")["kernel"]
     (tmp_path / "g.json").write_text(json.dumps([*graphs[:2], {"nodes": []}]))
     code, _, err = run(capsys, "fit", "g.json", "-t", "kind")
-    assert code == 2 and "graph 3: this is no node-link data: 'links' is missing" in err
+    assert code == 2 and "graph 3: this is not node-link data: 'links' is missing" in err
     (tmp_path / "g.json").write_text("{")
     assert run(capsys, "fit", "g.json", "-t", "kind")[0] == 2
 

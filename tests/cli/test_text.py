@@ -165,7 +165,7 @@ def _fails(capsys, arguments, *words):
     [
         (["--text", "nota"], ["no column 'nota' to be the text", "Did you mean 'note'"]),
         (["--text", "kind"], ["the target 'kind' cannot be a --text too"]),
-        (["--kernel", KERNEL], ["compares strings", "say which does by --text COLUMN"]),
+        (["--kernel", KERNEL], ["compares strings", "set it with --text COLUMN"]),
         (["--kernel", f"{KERNEL}.on('note')", "--drop", "age"], ["column 'note' holds", "--text note"]),
         (["--text", "note", "--kernel", "RBF(1.0)"], ["compares numbers", "'note' holds strings", "--drop"]),
         (["--text", "note", "--kernel", "rbf"], ["the kernel rbf compares numbers"]),
@@ -173,7 +173,10 @@ def _fails(capsys, arguments, *words):
         (["--text", "note", "--kernel", f"{KERNEL}.on('age')"], ["'age' holds a number", "--text age"]),
         (["--text", "note", "--kernel", f"{KERNEL}.on('nota')"], ["asks for the column 'nota'", "did you mean 'note'"]),
         (["--text", "note", "--kernel", f"{KERNEL} + RBF(1.0)"], ["compares strings and RBF(1.0) compares vectors"]),
-        (["--text", "note", "--text", "share", "--kernel", KERNEL], ["'note', 'share' hold some; say which"]),
+        (
+            ["--text", "note", "--text", "share", "--kernel", KERNEL],
+            ["several columns hold them: 'note', 'share'. Choose one"],
+        ),
         (["--drop", "age", "--drop", "share"], ["no column to learn from", "pass --text note"]),
         (["--text", "note", "--kernel", "Spectrum(0)"], ["length must be"]),
     ],

@@ -94,33 +94,33 @@ def test_nothing_is_a_graph_too() -> None:
 @pytest.mark.parametrize(
     ("item", "message"),
     [
-        ((PATH, [1, 2]), r"edge 1 joins the nodes 1 and 2, and the graph has the nodes 0 to 1\."),
+        ((PATH, [1, 2]), r"edge 1 joins the nodes 1 and 2, but the graph has the nodes 0 to 1\."),
         (([(0, -1)],), "edge 0 joins the nodes 0 and -1"),
-        (([(0, 0)], None, None, np.empty((0, 2))), "joins the nodes 0 and 0, and the graph has no nodes"),
+        (([(0, 0)], None, None, np.empty((0, 2))), "joins the nodes 0 and 0, but the graph has no nodes"),
         ((np.zeros((2, 3), int),), r"must be an array of whole numbers, \(m, 2\), but are one of int64, \(2, 3\)"),
         (([(0, 1.5)],), "must be an array of whole numbers"),
         (([(0, 1), (2,)],), "must be pairs of nodes"),
-        ((PATH, ["C", None, "C"]), "node 1 has no label, and others have"),
+        ((PATH, ["C", None, "C"]), "node 1 has no label, but others have"),
         ((PATH, ["C", 1, "C"]), r"all whole numbers or all text, and that of node 0 is 'C' where others are numbers"),
-        ((PATH, [1.5, 1.0, 2.0]), "that of node 0 is 1.5; numbers that measure something are attributes"),
+        ((PATH, [1.5, 1.0, 2.0]), "that of node 0 is 1.5; pass measured numbers as attributes"),
         ((PATH, [True, False, True]), "that of node 0 is True"),
-        ((PATH, [2**63, 0, 0]), "a node label is 9223372036854775808, and whole numbers of less than 64 bits"),
+        ((PATH, [2**63, 0, 0]), "a node label is 9223372036854775808, but whole numbers must have fewer than 64 bits"),
         ((PATH, {0: "C", 1: "C", 2: "O"}), "the node labels must be a sequence in the order of the nodes"),
         ((PATH, 3), "the node labels must be a sequence"),
-        ((PATH, None, [1]), "there are 2 edges and 1 edge labels; give each edge one"),
+        ((PATH, None, [1]), "there are 2 edges and 1 edge labels; pass one label per edge"),
         (
             ([(0, 1), (1, 0)], None, [1, 2]),
-            "the edge of the nodes 0 and 1 is given with the labels 1 and 2; an edge has",
+            "the edge of the nodes 0 and 1 has two labels, 1 and 2; pass one label per edge",
         ),
         ((PATH, None, None, [[1.0], [np.nan], [2.0]]), "the attributes of node 1 hold NaN or an infinity"),
         ((PATH, None, None, [[1.0], [2.0, 3.0], [2.0]]), "must be numbers, equally many for each node"),
         ((PATH, None, None, np.ones((3, 1, 1))), r"must have the shape \(n, d\), but have \(3, 1, 1\)"),
-        ((PATH, [1, 2, 3], None, [1.0, 2.0]), "labels says that there are 3 nodes, and attributes that there are 2"),
+        ((PATH, [1, 2, 3], None, [1.0, 2.0]), "labels implies 3 nodes, but attributes implies 2"),
         ({"edges": PATH, "n": -1}, "the number of nodes must be a whole number, but is -1"),
-        ({"edges": PATH, "n": 4, "labels": [1, 1, 1]}, "n says that there are 4 nodes, and labels that there are 3"),
+        ({"edges": PATH, "n": 4, "labels": [1, 1, 1]}, "n implies 4 nodes, but labels implies 3"),
         (
             {"edges": PATH, "node_labels": [1, 1, 1]},
-            r"the parts of a graph are edges, labels, .* and the keys are \['ed",
+            r"the keys of a graph must be among edges, labels, .* but are \['ed",
         ),
         ({}, "the parts of a graph are"),
         ((), "a graph must be a mercer.Graph, a graph of networkx, a dict"),
@@ -140,7 +140,7 @@ def test_mistakes_are_named(item: Any, message: str | None) -> None:
 def test_attributes_of_networkx_are_of_all_nodes_or_of_none() -> None:
     made = nx.path_graph(3)
     made.nodes[0]["attributes"] = [1.0]
-    with pytest.raises(DataError, match="row 0 of X: node 1 has no attributes, and others have"):
+    with pytest.raises(DataError, match="row 0 of X: node 1 has no attributes, but others have"):
         Graphs.of([made])
 
 

@@ -93,7 +93,7 @@ def test_symbols_have_the_same_numbers_everywhere() -> None:
         ("text", "pass a list of strings"),
         (3, "pass a list of strings"),
         (["a", None], "row 1 of X"),
-        ([["a", 0.5]], "the tokens of a string must be text or whole numbers, and one is 0.5"),
+        ([["a", 0.5]], "the tokens of a string must be text or whole numbers, but one is 0.5"),
         ({"a": 1}, "pass a list"),
         ([True], "but is True"),
         ([["a", True]], "one is True"),

@@ -97,8 +97,8 @@ def test_rows_are_located_by_the_line_where_their_record_ends(tmp_path):
         ("a,b\n1,2,3\n4,5,6\n", ["line 2, column 3", "the header has 2 columns", "'3'"]),
         ('a,b\n1,2\n3,"open\n5,6\n', ["line 3, column 2", "never closed"]),
         ("1.0,2.0\n3.0,4.0\n", ["line 1", "names of the columns"]),
-        ("a,b,a\n1,2,3\n", ["line 1", "'a' stands in columns 1 and 3"]),
-        ("a,b, a \n1,2,3\n", ["line 1", "'a' stands in columns 1 and 3"]),
+        ("a,b,a\n1,2,3\n", ["line 1", "'a' appears in columns 1 and 3"]),
+        ("a,b, a \n1,2,3\n", ["line 1", "'a' appears in columns 1 and 3"]),
         ("0,0,x\n1,1,y\n", ["line 1", "names of the columns"]),
     ],
 )

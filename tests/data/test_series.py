@@ -41,12 +41,15 @@ def test_rows_are_values() -> None:
 @pytest.mark.parametrize(
     ("X", "message"),
     [
-        ([[1.0, 2.0], [1.0, np.nan, 3.0]], r"row 1 of X: .* value at every time, and 1 of 3 are NaN. Fill them in"),
+        ([[1.0, 2.0], [1.0, np.nan, 3.0]], r"row 1 of X: .* value at every time, but 1 of 3 are NaN. Fill them in"),
         ([[np.nan, 2.0]], "Fill them in"),
         (np.array([[1.0, 2.0], [1.0, np.nan]]), r"row 1 of X: .*Series.from_padded\(X\)"),
-        ([[1.0, np.inf]], "row 0 of X: a series must be finite, and 1 of its 2 times"),
+        ([[1.0, np.inf]], "row 0 of X: a series must be finite, but 1 of its 2 times"),
         ([[1.0], []], "row 1 of X: a series must have at least one value"),
-        ([[1.0], np.zeros((4, 2))], r"row 1 of X: .*equally many channels; this one has 2 and those before it 1"),
+        (
+            [[1.0], np.zeros((4, 2))],
+            r"row 1 of X: .*the same number of channels; this one has 2, but those before it have 1",
+        ),
         ([[1.0], 3.0], r"row 1 of X: a series must be an array of numbers, \(times,\) or \(times, ch.*, but is 3.0"),
         (np.arange(4.0), "row 0 of X: a series must be an array"),
         (["abc"], "row 0 of X: a series must be an array"),

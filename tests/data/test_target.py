@@ -87,7 +87,7 @@ def test_targets_of_new_data_are_matched_with_the_known_classes():
     assert known_target([1.0, 2.0], "y", "classification", [1, 2, 3], place).tolist() == [1, 2]
     assert known_target([1, 2], "y", "classification", ["1", "2"], place).tolist() == ["1", "2"]
     assert known_target([1, 2], "y", "regression", [], place).tolist() == [1.0, 2.0]
-    with pytest.raises(DataError, match=r"'c' in line 2, which is none of the classes .*'a', 'b'"):
+    with pytest.raises(DataError, match=r"'c' in line 2, which is not one of the model's classes .*'a', 'b'"):
         known_target(["a", "c"], "y", "classification", ["a", "b"], place)
-    with pytest.raises(DataError, match=r"predicts numbers, and 'y' holds text"):
+    with pytest.raises(DataError, match=r"predicts numbers, but 'y' holds text"):
         known_target(["a", "c"], "y", "regression", [], place)

@@ -129,7 +129,7 @@ def test_what_is_worse_than_the_mean_says_so(learner, name):
     model, caught = _at_its_defaults(learner, X, y)
     assert model.score(X, y) < 0
     said = [str(w.message) for w in caught if issubclass(w.category, MercerWarning)]
-    assert any("mean squared error on its own rows" in message for message in said), said
+    assert any("mean squared error on the training rows" in message for message in said), said
     # And what it advises helps.
     if name == "offset":
         better, caught = _at_its_defaults(learner, X, y - y.mean())

@@ -278,8 +278,8 @@ def _with(value: Any, dtype: Any = float) -> np.ndarray:
         (_with(np.inf), r"Input X contains infinity.*Drop those rows or replace"),
         (_with("tall", object), r"could not convert string to float: 'tall'.*OneHotEncoder"),
         (pd.DataFrame({"a": ["tall"] * 90}), r"could not convert string to float.*OneHotEncoder"),
-        (np.empty((0, 3)), r"0 sample\(s\).*rows and columns are needed"),
-        (np.empty((90, 0)), r"0 feature\(s\).*rows and columns are needed"),
+        (np.empty((0, 3)), r"0 sample\(s\).*needs rows and columns"),
+        (np.empty((90, 0)), r"0 feature\(s\).*needs rows and columns"),
         (X[:, 0], r"Expected 2D array.*reshape"),
         (X + 1j, "Complex data not supported"),
     ],
@@ -296,7 +296,7 @@ def test_targets_that_cannot_be_used(model: Any, y: np.ndarray) -> None:
         clone(model).fit(X, None)
     with pytest.raises(DataError, match="Input y contains NaN"):
         clone(model).fit(X, np.where(NUMBERS > 0.5, np.nan, 1.0))
-    with pytest.raises(DataError, match=r"(40.*90.*)?(one target for each row|one label a row)"):
+    with pytest.raises(DataError, match=r"(40.*90.*)?(one target for each row|one label for each row)"):
         clone(model).fit(X[:40], y)
 
 
@@ -325,7 +325,7 @@ def test_other_columns_at_predict(model: Any, y: np.ndarray) -> None:
         ({"kernel": RBF}, ParameterError, r"the class RBF; pass a kernel, such as RBF\(\)"),
         ({"kernel": _broken}, KernelValueError, r"_broken\) returned nan"),
         ({"kernel": lambda A, B: A[:, 0]}, KernelValueError, "one value for every pair"),
-        ({"kernel": RBF([1.0, 2.0])}, DataError, "2 length scales, and X has 3 columns"),
+        ({"kernel": RBF([1.0, 2.0])}, DataError, "2 length scales, but X has 3 columns"),
         ({"gamma": -1.0, "kernel": "rbf"}, ParameterError, "gamma must be a finite number above 0.*is -1.0"),
         ({"gamma": -1.0, "kernel": "linear"}, ParameterError, "gamma must be a finite number above 0.*is -1.0"),
         ({"gamma": "big", "kernel": RBF(1.0)}, ParameterError, "gamma must be a number, 'scale' or 'auto'.*is 'big'"),

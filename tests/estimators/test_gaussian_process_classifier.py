@@ -272,7 +272,7 @@ def test_parameters_that_make_no_sense(parameters: dict, words: str) -> None:
 
 
 def test_classes_that_cannot_be_learned() -> None:
-    with pytest.raises(DataError, match=r"two classes at least, and y has 1 class\(es\): \['same'\]"):
+    with pytest.raises(DataError, match=r"at least two classes, but y has 1 class\(es\): \['same'\]"):
         fitted(y=np.full(60, "same"))
     with pytest.raises(DataError, match="two classes"):
         fitted(rows=X[:1], y=TWO[:1])

@@ -136,7 +136,7 @@ def test_priors_and_an_optimizer_of_the_users_own():
     prior = {"slope": LogNormal(0.0, 0.05), "length_scale": LogNormal(0.0, 0.05)}
     held = GaussianProcessOrdinalRegression(priors=prior).fit(X, Y)
     assert abs(np.log(held.slope_)) < min(0.3, abs(np.log(free.slope_)))
-    with pytest.raises(ParameterError, match="priors name 'noise', which is no free parameter"):
+    with pytest.raises(ParameterError, match="priors name 'noise', which is not a free parameter"):
         GaussianProcessOrdinalRegression(priors={"noise": LogNormal()}).fit(X, Y)
     given = GaussianProcessOrdinalRegression(optimizer=lambda f, start, bounds: (start, f(start)[0])).fit(X, Y)
     assert given.kernel_ == RBF(1.0) and given.slope_ == 1.0
@@ -191,7 +191,7 @@ def test_a_precomputed_matrix_has_no_probabilities_of_new_rows():
     same = GaussianProcessOrdinalRegression(kernel, slope=2.0, optimizer=None).fit(X, Y)
     np.testing.assert_allclose(model.latent(kernel(NEW, X)), same.latent(NEW), rtol=1e-8, atol=1e-10)
     assert model.log_marginal_likelihood_value_ == pytest.approx(same.log_marginal_likelihood_value_, rel=1e-10)
-    with pytest.raises(ParameterError, match=r"needs k\(x, x\) of these, which a precomputed kernel does not tell"):
+    with pytest.raises(ParameterError, match=r"needs k\(x, x\) of these, which a precomputed kernel does not contain"):
         model.predict_proba(kernel(NEW, X))
 
 

@@ -233,7 +233,7 @@ def test_precomputed_matrices() -> None:
     assert given.noise_ == pytest.approx(known.noise_, rel=1e-9) and given.kernel_ is None
     np.testing.assert_allclose(given.leave_one_out(), known.leave_one_out(), rtol=1e-8)
     for call in (lambda: given.predict(kernel(NEW, X), return_std=True), lambda: given.condition_on(X, Y)):
-        with pytest.raises(ParameterError, match="precomputed matrix does not say what k"):
+        with pytest.raises(ParameterError, match="precomputed matrix does not contain k"):
             call()
 
 
@@ -284,8 +284,8 @@ class TestMistakes:
             ({"alpha": [0.1, 0.2]}, "there are 60 rows, and its shape is"),
             ({"alpha": "much"}, "alpha must be a number or one for each row"),
             ({"alpha": np.full(60, np.nan)}, "alpha must be finite"),
-            ({"noise": 0.0}, "noise must be the variance that its search starts from, above 0"),
-            ({"noise": "little"}, "noise must be the variance"),
+            ({"noise": 0.0}, "noise must be None or the positive variance at which the search starts"),
+            ({"noise": "little"}, "noise must be None or the positive variance"),
             ({"noise": 0.1, "noise_bounds": (0.0, 1.0)}, "noise_bounds must be above 0"),
             ({"noise": 0.1, "noise_bounds": 3}, "bounds of noise_bounds must be a pair"),
             ({"mean": "quadratic"}, "mean must be 'zero', 'constant' or 'linear', but is 'quadratic'"),
@@ -296,8 +296,8 @@ class TestMistakes:
             ({"random_state": "seed"}, "random_state must be"),
             ({"normalize_y": 1.5}, "normalize_y must be True or False"),
             ({"n_targets": 2}, "n_targets is 2, and y has 1 columns"),
-            ({"priors": {"scale": Normal()}}, "priors name 'scale', which is no free parameter"),
-            ({"priors": {"noise": Normal()}}, "priors name 'noise', which is no free parameter"),
+            ({"priors": {"scale": Normal()}}, "priors name 'scale', which is not a free parameter"),
+            ({"priors": {"noise": Normal()}}, "priors name 'noise', which is not a free parameter"),
             ({"priors": {"length_scale": 1.0}}, r"must be one of mercer\.priors"),
             ({"kernel": "precomputed", "mean": "linear"}, "the kernel is precomputed"),
         ],

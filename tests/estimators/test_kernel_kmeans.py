@@ -228,7 +228,7 @@ def test_fewer_distinct_rows_than_clusters(kernel: str) -> None:
     rows = np.repeat([[0.0], [1.0], [5.0]], 4, axis=0)
     given_ = rows @ rows.T if kernel == "precomputed" else rows
     model = KernelKMeans(5, kernel=kernel, random_state=0)
-    with pytest.warns(ConvergenceWarning, match="3 clusters were found and not n_clusters=5"):
+    with pytest.warns(ConvergenceWarning, match="3 clusters were found instead of n_clusters=5"):
         model.fit(given_)
     assert model.inertia_ == pytest.approx(0, abs=1e-12) and set(model.labels_) == {0, 1, 2}
     assert model.transform(given_, **({"diagonal": given_.diagonal()} if kernel == "precomputed" else {})).shape[1] == 5
@@ -316,7 +316,7 @@ def test_an_indefinite_kernel() -> None:
 @pytest.mark.parametrize(
     ("parameters", "words"),
     [
-        ({"n_clusters": 0}, "n_clusters must be a whole number from 1 on, but is 0"),
+        ({"n_clusters": 0}, "n_clusters must be a whole number of at least 1, but is 0"),
         ({"n_clusters": 2.5}, "n_clusters must be a whole number"),
         ({"n_clusters": 401}, "n_samples=400 should be >= n_clusters=401"),
         ({"n_init": 0}, "n_init must be 'auto' or a whole number"),
@@ -346,7 +346,7 @@ def test_parameters_that_are_refused(parameters: dict[str, Any], words: str) -> 
 def test_weights_and_budgets_that_are_refused() -> None:
     with pytest.raises(DataError, match="negative"):
         KernelKMeans(3).fit(X, sample_weight=-np.ones(len(X)))
-    with pytest.raises(DataError, match="nothing to fit"):
+    with pytest.raises(DataError, match="no rows remain"):
         KernelKMeans(3).fit(X, sample_weight=np.zeros(len(X)))
     with mercer.config(memory=50_000), pytest.raises(MemoryBudgetError, match=r"distances of 400 rows from 6 means"):
         KernelKMeans(6).fit(X)

@@ -241,7 +241,7 @@ def test_too_few_rows_to_hold_some_out_and_too_little_memory():
         KernelLMS(early_stopping=True).fit([[1.0]], [3.0])
     with mercer.config(memory="4KiB"), pytest.raises(MemoryBudgetError, match="kernel matrix"):
         KernelLMS().fit(X, Y)
-    with pytest.raises(DataError, match="do not go with K"):
+    with pytest.raises(DataError, match="do not match K"):
         LeastSquares(PrecomputedGram(np.eye(3)), np.zeros((2, 1)), np.ones(3))
 
 

@@ -204,7 +204,7 @@ def test_many_classes_and_any_weight_of_the_loss(C: float) -> None:
 
 def test_targets_and_weights_that_cannot_be_used() -> None:
     model = KernelLogisticRegression()
-    with pytest.raises(DataError, match=r"two classes at least, and y has 1 class\(es\): \['a'\]; pass rows"):
+    with pytest.raises(DataError, match=r"at least two classes, but y has 1 class\(es\): \['a'\]; also pass rows"):
         model.fit(X, ["a"] * 150)
     with pytest.raises(DataError, match="not counting rows of weight 0"):
         model.fit(X, TWO, (TWO == "yes").astype(float))

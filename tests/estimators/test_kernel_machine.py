@@ -186,7 +186,7 @@ class Welsch:
         ({"solver": "sgd"}, Y, ParameterError, "solver must be 'auto', 'newton'"),
         ({"solver": "box"}, Y, ParameterError, "not made of straight pieces"),
         ({"fit_intercept": "yes"}, Y, ParameterError, "fit_intercept must be True or False"),
-        ({"class_weight": "balanced"}, Y, ParameterError, "class_weight goes with losses of labels"),
+        ({"class_weight": "balanced"}, Y, ParameterError, "class_weight needs a loss of labels"),
         ({"loss": "poisson"}, Y, DataError, "needs targets of 0 or more"),
         ({"loss": "hinge"}, np.full(120, "up"), DataError, "has 1 class"),
     ],

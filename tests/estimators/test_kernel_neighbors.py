@@ -181,9 +181,9 @@ def test_a_given_matrix() -> None:
         given.kneighbors(K_new, diagonal=[1.0, 2.0, 3.0])
     with pytest.raises(DataError, match="entries that are not finite"):
         given.kneighbors(K_new, diagonal=np.full(530, np.nan))
-    with pytest.raises(ParameterError, match="diagonal is for new rows of kernel='precomputed'"):
+    with pytest.raises(ParameterError, match="diagonal applies only to new rows of kernel='precomputed'"):
         model.kneighbors(NEW, diagonal=own)
-    with pytest.raises(ParameterError, match="diagonal is for new rows"):
+    with pytest.raises(ParameterError, match="diagonal applies only to new rows"):
         given.kneighbors(diagonal=own)
     # One number for all training rows is taken for the new ones.
     smooth = kernels.RBF(2.0)
@@ -250,7 +250,7 @@ def test_what_is_refused() -> None:
     ):
         with pytest.raises(DataError, match=words):
             KernelNeighborsRegressor(weights=function).fit(X, Y).predict(NEW)
-    with pytest.raises(DataError, match="one column at least"):
+    with pytest.raises(DataError, match="at least one column"):
         KernelNeighborsClassifier().fit(X, np.empty((700, 0)))
     for value in (np.nan, -np.inf, np.inf):
         matrix = np.zeros((600, 700))

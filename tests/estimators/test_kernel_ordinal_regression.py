@@ -300,9 +300,9 @@ def test_parameters_that_make_no_sense(parameters, words):
 
 
 def test_labels_that_cannot_be_used():
-    with pytest.raises(DataError, match=r"label 3 in row \d+, which is none of the classes \[0, 1, 2\]"):
+    with pytest.raises(DataError, match=r"label 3 in row \d+, which is not one of the classes \[0, 1, 2\]"):
         KernelOrdinalRegression(classes=[0, 1, 2]).fit(X, Y)
-    with pytest.raises(DataError, match=r"needs two classes at least, and y has 1 class\(es\): \[0\]; pass rows"):
+    with pytest.raises(DataError, match=r"needs at least two classes, but y has 1 class\(es\): \[0\]; pass rows"):
         KernelOrdinalRegression().fit(X, 0 * Y)
     with pytest.raises(DataError, match="not counting rows of weight 0"):
         KernelOrdinalRegression().fit(X, Y, Y == 1)

@@ -209,7 +209,7 @@ def test_rows_that_repeat(memory: str) -> None:
 @pytest.mark.parametrize(
     ("parameters", "words"),
     [
-        ({"n_components": 0}, "n_components must be None or a whole number from 1 on, but is 0"),
+        ({"n_components": 0}, "n_components must be None or a whole number of at least 1, but is 0"),
         ({"n_components": 2.5}, "n_components must be"),
         ({"n_components": 91}, "n_components=91 is more than the 90 rows.*at most 89"),
         ({"n_components": 90, "eigen_solver": "arpack"}, "ARPACK finds fewer.*90 of 90.*eigen_solver='dense'"),
@@ -230,7 +230,7 @@ def test_parameters_that_make_no_sense(parameters: dict[str, Any], words: str) -
 
 
 def test_rows_that_cannot_be_used() -> None:
-    with pytest.raises(DataError, match="1 sample, which does not vary; at least 2 rows"):
+    with pytest.raises(DataError, match="1 sample, which has no variance; at least 2 rows"):
         KernelPCA(1).fit(X[:1])
     with pytest.raises(DataError, match="contains NaN"):
         KernelPCA(1).fit(np.where(X > 1, np.nan, X))

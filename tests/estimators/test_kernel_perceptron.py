@@ -214,7 +214,7 @@ def test_fit_begins_anew_and_partial_fit_goes_on_from_it():
     assert len(limited.support_vectors_) <= 5
     freed = limited.set_params(budget=None).partial_fit(X, Y)
     assert len(freed.support_vectors_) > 5
-    with pytest.raises(ParameterError, match="averaging was 'plain' so far and is 'voted'"):
+    with pytest.raises(ParameterError, match="averaging was 'plain' so far but is now 'voted'"):
         freed.set_params(averaging="voted").partial_fit(X, Y)
 
 
@@ -262,16 +262,16 @@ def test_parameters_that_make_no_sense(parameters, words):
 
 
 def test_labels_that_make_no_sense():
-    with pytest.raises(DataError, match=r"needs two classes at least, and y has 1 class\(es\): \['up'\]"):
+    with pytest.raises(DataError, match=r"needs at least two classes, but y has 1 class\(es\): \['up'\]"):
         KernelPerceptron().fit(X, np.full(len(X), "up"))
     with pytest.raises(DataError, match="first call of partial_fit needs classes"):
         KernelPerceptron().partial_fit(X, Y)
-    with pytest.raises(DataError, match=r"needs two classes at least, and classes has 1"):
+    with pytest.raises(DataError, match=r"needs at least two classes, but classes has 1"):
         KernelPerceptron().partial_fit(X, Y, ["up"])
     with pytest.raises(DataError, match="y has the label 'up', which is not among the classes"):
         KernelPerceptron().partial_fit(X, Y, ["down", "left"])
     model = KernelPerceptron().partial_fit(X, Y, ["down", "up"])
-    with pytest.raises(DataError, match="classes must stay what they were in the first call"):
+    with pytest.raises(DataError, match="classes must be those of the first call"):
         model.partial_fit(X, Y, ["down", "left"])
     with pytest.raises(DataError, match="X has 2 features"):
         model.partial_fit(X[:, :2], Y)
@@ -301,7 +301,7 @@ def test_a_budget_of_memory_that_is_too_small():
 
 def test_the_problem_is_checked():
     gram = Gram(RBF(1.0), X)
-    with pytest.raises(DataError, match="200 codes, and the matrix has 150 rows"):
+    with pytest.raises(DataError, match="200 codes, but the matrix has 150 rows"):
         PerceptronProblem(gram, np.zeros(200, dtype=int), np.array([1]))
     with pytest.raises(ParameterError, match="margin"):
         PerceptronProblem(gram, np.zeros(150, dtype=int), np.array([1]), margin=-1.0)

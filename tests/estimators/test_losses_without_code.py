@@ -157,12 +157,15 @@ def test_both_names_of_a_loss() -> None:
     ("model", "words"),
     [
         (KernelSGDClassifier(OwnSquare()), "'OwnSquare' is one of numbers, and the targets here are labels"),
-        (OnlineKernelRegressor(OwnLogistic()), "'OwnLogistic' is one of labels, and the targets here are numbers"),
+        (OnlineKernelRegressor(OwnLogistic()), "'OwnLogistic' is for labels, but the targets here are numbers"),
         (OnlineKernelLogisticRegression("squared"), "there is no loss 'squared' here; the losses are hinge, squared_h"),
         (KernelSGDClassifier(Concave()), "Concave is not convex"),
         (OnlineKernelLogisticRegression(Concave()), "Concave is not convex"),
         (KernelSGDClassifier(losses.Hinge), "loss is the class Hinge; pass an object of it"),
-        (OnlineKernelRegressor(Quartic()), "'Quartic' does not say how far a step may go.*pass eta0, or give a loss"),
+        (
+            OnlineKernelRegressor(Quartic()),
+            "'Quartic' has no bound on its second derivative.*pass eta0, or give a user-defined loss",
+        ),
         (OnlineKernelRegressor("poisson"), "'poisson' does not say how far a step may go.*pass eta0"),
     ],
 )

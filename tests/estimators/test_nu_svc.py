@@ -136,7 +136,7 @@ def test_a_nu_that_is_too_large_names_the_largest():
 
 def test_a_nu_that_is_too_small_is_said_to_be():
     X, y = two_classes()
-    with pytest.warns(MercerWarning, match=r"nu=0\.05 is so small that the best margin between the classes 0 and 1"):
+    with pytest.warns(MercerWarning, match=r"nu=0\.05 is so small that the optimal margin between the classes 0 and 1"):
         model = NuSVC(nu=0.05, kernel="linear").fit(X, y)
     assert np.isfinite(model.decision_function(X)).all()
 

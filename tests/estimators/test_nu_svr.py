@@ -212,7 +212,7 @@ def test_degenerate_data() -> None:
         ({"nu": 1.1}, "nu must be above 0 and at most 1, but is 1.1"),
         ({"nu": np.nan}, "nu must be"),
         ({"C": 0}, "C must be a finite number above 0, but is 0"),
-        ({"C": np.inf}, r"C must be .*is inf. Take a large C, such as 1e6"),
+        ({"C": np.inf}, r"C must be .*is inf. Use a large C, such as 1e6"),
         ({"tol": -1}, "tol must be"),
         ({"max_iter": -5}, "max_iter must be"),
         ({"stop": None}, "stop must be"),

@@ -152,7 +152,7 @@ def test_kernels_on_vectors_say_what_objects_need(case: str) -> None:
 
 
 def test_kernels_on_vectors_say_what_graphs_need() -> None:
-    with pytest.raises(TypeError, match=r"pass a kernel of mercer\.kernels on such"):
+    with pytest.raises(TypeError, match=r"pass a matching kernel of mercer\.kernels"):
         SVC().fit([mercer.Graph([(0, 1)])] * 2, [0, 1])
 
 
@@ -184,7 +184,7 @@ def test_mistakes_are_named() -> None:
         model.fit([], [])
     with pytest.raises(DataError, match="pass a list of strings"):
         model.fit("abab", LABELS)
-    with pytest.raises(DataError, match="3 columns, and a kernel on strings takes one object a row"):
+    with pytest.raises(DataError, match="3 columns, but a kernel on strings takes one object per row"):
         model.fit(FRAME, LABELS)
     with pytest.raises(ParameterError, match=r"Spectrum\(2\) compares strings and RBF\(1.0\) compares vectors"):
         SVC(kernel=Spectrum(2) + RBF(1.0)).fit(TEXTS, LABELS)

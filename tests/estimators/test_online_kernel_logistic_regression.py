@@ -431,7 +431,10 @@ def test_equal_rows_and_rates_of_nothing(seed, budget, strategy):
         ({"power_t": np.nan}, "power_t must be a finite number of 0 or more"),
         ({"learning_rate": "adaptive"}, "learning_rate must be 'constant', 'invscaling' or 'optimal'"),
         ({"learning_rate": "optimal"}, 'learning_rate="optimal" takes steps.*and alpha is 0'),
-        ({"learning_rate": "constant", "alpha": 2.0, "eta0": 1.0}, "a step of 1 with alpha=2 would turn f round"),
+        (
+            {"learning_rate": "constant", "alpha": 2.0, "eta0": 1.0},
+            "a step of 1 with alpha=2 would reverse the sign of f",
+        ),
         ({"learning_rate": lambda t: -t}, "learning_rate returned -1.0 for row 0"),
         ({"learning_rate": lambda t: 1.0}, r"learning_rate returned an array of shape \(\)"),
         ({"learning_rate": lambda t: "x"}, "learning_rate returned no numbers"),
@@ -449,7 +452,7 @@ def test_parameters_that_make_no_sense(parameters, words):
 
 def test_data_that_make_no_sense():
     model = OnlineKernelLogisticRegression()
-    with pytest.raises(DataError, match=r"needs two classes at least, and y has 1 class\(es\): \['up'\]"):
+    with pytest.raises(DataError, match=r"needs at least two classes, but y has 1 class\(es\): \['up'\]"):
         model.fit(X, np.full(len(X), "up"))
     with pytest.raises(DataError, match="first call of partial_fit needs classes"):
         model.partial_fit(X, Y)
@@ -462,7 +465,7 @@ def test_data_that_make_no_sense():
     with pytest.raises(ParameterError, match="partial_fit needs kernel values between"):
         OnlineKernelLogisticRegression(kernel="precomputed").partial_fit(np.eye(2), [0, 1], [0, 1])
     model.partial_fit(X, Y, ["down", "up"])
-    with pytest.raises(DataError, match="classes must stay what they were"):
+    with pytest.raises(DataError, match="classes must be those of the first call"):
         model.partial_fit(X, Y, ["down", "left"])
     with pytest.raises(IndefiniteKernelError):
         OnlineKernelLogisticRegression(kernel=lambda A, B: -A @ B.T, allow_indefinite=False).fit(X, Y)

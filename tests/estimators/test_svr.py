@@ -299,7 +299,7 @@ def test_degenerate_data() -> None:
     [
         ({"C": 0}, "C must be a finite number above 0, but is 0"),
         ({"C": -1.0}, "C must be a finite number above 0, but is -1.0"),
-        ({"C": np.inf}, "C must be .*is inf. Take a large C, such as 1e6"),
+        ({"C": np.inf}, "C must be .*is inf. Use a large C, such as 1e6"),
         ({"C": np.nan}, "C must be"),
         ({"C": "1"}, "C must be .* is '1'"),
         ({"epsilon": -0.1}, "epsilon must be a finite number of at least 0, but is -0.1"),

@@ -50,7 +50,7 @@ def test_weights_of_any_size(model, y):
 @pytest.mark.parametrize(
     ("model", "words"),
     [
-        (mercer.KernelRidge(), "KernelRidge learns numbers, and y holds 'a' "),
+        (mercer.KernelRidge(), "KernelRidge learns numbers, but y holds 'a' "),
         (SVR(), "SVR learns numbers"),
         (BayesianLinearRegression(), "BayesianLinearRegression learns numbers"),
         (KernelNeighborsRegressor(2), "KernelNeighborsRegressor learns numbers"),
@@ -80,7 +80,7 @@ def test_what_was_found():
             model.fit(ROWS, np.full(30, 1.7e308))
     with pytest.raises(DataError, match=r"y reaches .* overflow float32, the precision of X"):
         mercer.KernelRidge().fit(ROWS.astype(np.float32), 1e40 * Y)
-    with pytest.raises(NumericalError, match="penalties of their size leave the range"):
+    with pytest.raises(NumericalError, match="penalties of this size leave the range"):
         mercer.KernelRidge("evidence").fit(1e-160 * ROWS, Y)
     assert np.isfinite(SVC(C=1e300).fit(ROWS, Y > 0).decision_function(ROWS)).all()
     steep = KernelMachine("huber", mercer.losses.NormPower(3.0)).fit(ROWS, 1e150 * Y)

@@ -200,7 +200,7 @@ def test_sum_of_a_list() -> None:
         (lambda: k.as_kernel("linear", gamma=True), "gamma must be a finite number above 0.*is True"),
         (lambda: k.as_kernel("linear", degree=float("nan")), "degree must be a finite number of 0 or more"),
         (lambda: k.as_kernel("cosine", coef0=[1.0]), r"coef0 must be a finite number, but is \[1.0\]"),
-        (lambda: k.as_kernel("rbf", gamma="scale"), "refers to the data, and there are none"),
+        (lambda: k.as_kernel("rbf", gamma="scale"), "depends on the data, but there are none"),
     ],
 )
 def test_what_makes_no_sense_is_refused(make: Any, message: str) -> None:

@@ -169,9 +169,12 @@ def test_containers():
         ([[[1.0]], []], "row 1 of X: the bag is empty"),
         ([[[1.0]], 3.0], "row 1 of X: a bag must be a sequence of members, but is 3.0"),
         (["word"], "row 0 of X: a bag must be a sequence of members, but is 'word'"),
-        ([np.zeros((2, 2)), np.zeros((2, 3))], "row 1 of X: its vectors are of length 3, and those of row 0 of 2"),
-        ([[[1.0], [2.0, 3.0]]], "row 0 of X, member 1: the vector is of length 2, and that of the first member of 1"),
-        ([[[1.0, 2.0]], [[1.0], [2.0]]], "row 1 of X, member 0: the vector is of length 1"),
+        (
+            [np.zeros((2, 2)), np.zeros((2, 3))],
+            "row 1 of X: its vectors have length 3, but those of row 0 have length 2",
+        ),
+        ([[[1.0], [2.0, 3.0]]], "row 0 of X, member 1: the vector has length 2, but the first member has length 1"),
+        ([[[1.0, 2.0]], [[1.0], [2.0]]], "row 1 of X, member 0: the vector has length 1"),
         ([[[1.0]], [[2.0], [np.nan]]], "row 1 of X, member 1: the vector holds nan at position 0"),
         ([np.ones((3, 2)), np.array([[1.0, 2.0], [0.0, np.inf]])], "row 1 of X, member 1: the vector holds inf at pos"),
         ([np.ones((2, 0))], "row 0 of X, member 0: the vector is empty"),
@@ -218,7 +221,7 @@ def test_mistakes_of_kernels():
     with pytest.raises(DataError, match="a string must be text"):
         SetOf(Spectrum(2))([[3.5]])
     for rows, starts in [(np.zeros((2, 1)), [0, 0, 2]), (np.zeros((2, 1)), [0, 1]), (np.zeros((2, 1)), [1, 2])]:
-        with pytest.raises(DataError, match="bags begin in ascending order"):
+        with pytest.raises(DataError, match="bags must start in ascending order"):
             Bags(rows, starts)
 
 
@@ -318,9 +321,9 @@ def test_pyramid_match_divides_single_precision_in_double():
 
 def test_pyramid_match_far_away_and_mistakes():
     assert PyramidMatch(1.0, levels=3)([[[-0.5]], [[0.5]]]).tolist() == [[1.0, 0.0], [0.0, 1.0]]
-    with pytest.raises(DataError, match="choose a wider side"):
+    with pytest.raises(DataError, match="choose a larger side"):
         PyramidMatch(1e-3)([[[1e14]]])
-    with pytest.raises(DataError, match="choose a wider side"):
+    with pytest.raises(DataError, match="choose a larger side"):
         PyramidMatch(1e-300)([[[1e14]]])
     with pytest.raises(DataError, match="vectors of one side are of length 2, and those of the other of 1"):
         PyramidMatch()([[[1.0, 2.0]]], [[[1.0]]])

@@ -145,7 +145,7 @@ def test_a_kernel_that_can_be_changed_is_found() -> None:
 
 
 def test_something_that_is_no_kernel_is_found() -> None:
-    with pytest.raises(AssertionError, match=r"derives from mercer\.kernels\.Kernel"):
+    with pytest.raises(AssertionError, match=r"must derive from mercer\.kernels\.Kernel"):
         testing.check_kernel(lambda X, Z: X @ Z.T, *VECTORS)  # type: ignore[arg-type]
 
 

@@ -224,5 +224,5 @@ def test_classes_without_gradients() -> None:
 
 
 def test_of_scikit_learns_own_only_those_with_an_equal() -> None:
-    with pytest.raises(ParameterError, match="CompoundKernel has no equal here"):
+    with pytest.raises(ParameterError, match="CompoundKernel has no equivalent here"):
         from_sklearn(gp.CompoundKernel([Tent(), gp.RBF()]))

@@ -79,8 +79,8 @@ def test_targets_that_make_no_sense() -> None:
         (made(lambda y, f: 0.5 * (f - y) ** 2, lambda y, f: y - f), "gradient is not the derivative"),
         (made(lambda y, f: np.full_like(f, np.nan)), "Own.value must be finite where solvers begin, but is nan"),
         (made(lambda y, f: np.where(f > 0.1, np.nan, 0.5 * (f - y) ** 2)), "Own.value must be a number, but is nan"),
-        (made(lambda y, f: 0.5 * (f - y) ** 2 + f.sum()), "must look at each row by itself|not convex|gradient"),
-        (made(lambda y, f: 0.5 * (f - y) ** 2 * np.arange(len(f))), "must look at each row by itself"),
+        (made(lambda y, f: 0.5 * (f - y) ** 2 + f.sum()), "must treat each row independently|not convex|gradient"),
+        (made(lambda y, f: 0.5 * (f - y) ** 2 * np.arange(len(f))), "must treat each row independently"),
         (
             made(lambda y, f: 0.5 * (f - y) ** 2, curvature=lambda y, f: np.full_like(f, 2.0)),
             "curvature is not the derivative of its gradient",

@@ -102,7 +102,7 @@ def test_one_length_scale_a_column(rng: np.random.Generator) -> None:
     phi = GaussianSeriesMap([1.0, 3.0], 20).fit(X)
     np.testing.assert_allclose((F := phi.transform(X)) @ F.T, phi.kernel(X), rtol=1e-13)
     np.testing.assert_allclose(phi.transform(sp.csr_matrix(X)).toarray(), F, rtol=1e-14)
-    with pytest.raises(DataError, match="3 length scales, and X has 2 columns"):
+    with pytest.raises(DataError, match="3 length scales, but X has 2 columns"):
         GaussianSeriesMap([1.0, 2.0, 3.0]).fit(X)
 
 
@@ -186,7 +186,7 @@ def test_what_does_not_fit_is_refused_with_the_count(phi: Any) -> None:
 
 
 def test_more_features_than_can_be_numbered() -> None:
-    with pytest.raises(MemoryBudgetError, match=r"C\(10 \+ 400, 400\) = .* features are more than"):
+    with pytest.raises(MemoryBudgetError, match=r"C\(10 \+ 400, 400\) = .* features exceed what"):
         GaussianSeriesMap(degree=400).fit(np.ones((1, 10)))
     with pytest.raises(MemoryBudgetError, match=r"2\^63 = 9,223,372,036,854,775,808 features of 63 columns"):
         AllSubsetsMap().fit(np.ones((1, 63)))

@@ -179,7 +179,7 @@ def test_parameters_that_are_refused() -> None:
         (RandomFourierMap(n_components=0), ParameterError, "n_components must be a whole number"),
         (RandomFourierMap(Laplacian(), orthogonal=True), ParameterError, "no preferred directions"),
         (RandomFourierMap(random_state="x"), ParameterError, "random_state must be a whole number"),
-        (RandomFourierMap(RBF((1.0, 2.0))), DataError, "2 length scales, and X has 3 columns"),
+        (RandomFourierMap(RBF((1.0, 2.0))), DataError, "2 length scales, but X has 3 columns"),
         (CountSketchMap(0), ParameterError, "degree must be a whole number"),
         (CountSketchMap(n_components=1.5), ParameterError, "n_components must be a whole number"),
         (CountSketchMap(random_state=-1), ParameterError, "random_state must be a whole number"),

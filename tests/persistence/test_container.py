@@ -142,9 +142,9 @@ def test_a_failure_leaves_the_old_file_and_nothing_else(step, failure, tmp_path,
 
 
 BAD_PATHS = [
-    ("nowhere/model.mercer", "there is no directory .*nowhere; make it first"),
+    ("nowhere/model.mercer", "the directory .*nowhere does not exist; create it"),
     ("", "is a directory"),
-    ("a\0b", "is not the name of a file"),
+    ("a\0b", "is not a file name"),
 ]
 
 
@@ -159,9 +159,9 @@ def test_places_that_cannot_be_written(name, message, tmp_path):
 
 @pytest.mark.parametrize("path", [3, None, b"model.mercer", ""])
 def test_paths_of_the_wrong_kind(path):
-    with pytest.raises(ModelFileError, match="is not the name of a file"):
+    with pytest.raises(ModelFileError, match="is not a file name"):
         save(RBF(), path)
-    with pytest.raises(ModelFileError, match="is not the name of a file"):
+    with pytest.raises(ModelFileError, match="is not a file name"):
         load(path)
 
 

@@ -106,7 +106,7 @@ def test_a_newer_format_says_so(path):
 @pytest.mark.parametrize("version", ["", "one", "1.5", "-1", "0", "²", "9" * 30])
 def test_a_version_that_is_none(version, path):
     forge(path, {"format_version": version, "model": "{}"})
-    with pytest.raises(ModelFileError, match=r"which version of the format|metadata are"):
+    with pytest.raises(ModelFileError, match=r"the version of its format|metadata are"):
         load(path)
 
 

@@ -68,7 +68,7 @@ TABLES = {
     "an unhashable key": ([EMPTY_DICT, {"kind": "dict", "items": [[[0], 1]]}], "unhashable"),
     "a slice of two": ([{"kind": "slice", "items": [1, 2]}], "three positions"),
     "a slice of floats": ([{"kind": "slice", "items": [1.5, 2, 3]}], "three positions"),
-    "a float that is code": ([{"kind": "float", "value": "__import__('os')"}], "neither nan nor infinite"),
+    "a float that is code": ([{"kind": "float", "value": "__import__('os')"}], "neither NaN nor infinite"),
     "a number that is none": ([{"kind": "number", "class": "numpy.int8", "value": "1 + 1"}], "invalid literal"),
     "a number out of range": ([{"kind": "number", "class": "numpy.int8", "value": "300"}], "cannot be rebuilt"),
     "a number of digits": ([{"kind": "number", "class": "numpy.int64", "value": "9" * 9999}], "cannot be rebuilt"),
@@ -136,8 +136,8 @@ def test_objects_that_are_none(name, path):
 @pytest.mark.parametrize(
     ("table", "message"),
     [
-        ("[]", "other parts than"),
-        ('{"root": 1}', "other parts than"),
+        ("[]", "parts other than"),
+        ('{"root": 1}', "parts other than"),
         ('{"root": 1, "nodes": {}}', "not a list"),
         ('{"root": [0], "nodes": []}', "points to the row 0"),
         ("{", "not valid JSON"),
@@ -207,7 +207,7 @@ def test_sparse_indices_beyond_the_matrix_are_refused(path):
 def test_bytes_that_are_no_truth_values_text_or_strings_are_refused(path):
     two = {"a0": entry("BOOL", [16])}
     forge_model(path, [ARRAY], entries=two, data=b"\1\2" * 8)
-    with pytest.raises(ModelFileError, match="no truth values"):
+    with pytest.raises(ModelFileError, match="not truth values"):
         load(path)
     forge_model(path, [{"kind": "text", "data": "a0"}], entries={"a0": entry("U32", [2, 2])}, data=b"\xff" * 16)
     with pytest.raises(ModelFileError, match="no characters"):

@@ -128,9 +128,9 @@ def test_bounds_of_a_dot_product_are_those_of_its_variance() -> None:
 
 
 def test_what_has_no_equal_is_refused() -> None:
-    with pytest.raises(ParameterError, match=r"CompoundKernel has no equal here.*from_function"):
+    with pytest.raises(ParameterError, match=r"CompoundKernel has no equivalent here.*from_function"):
         from_sklearn(gp.CompoundKernel([gp.RBF()]))
-    with pytest.raises(ParameterError, match=r"PairwiseKernel\(metric=.*has no equal here.*from_function"):
+    with pytest.raises(ParameterError, match=r"PairwiseKernel\(metric=.*has no equivalent here.*from_function"):
         from_sklearn(gp.PairwiseKernel(metric=lambda a, b: a @ b))
     with pytest.raises(ParameterError, match="not a kernel of scikit-learn: 3"):
         from_sklearn(3)  # type: ignore[arg-type]

@@ -189,7 +189,7 @@ def test_steps_are_limited_for_every_value() -> None:
         ({}, "exactly one list .* none is given"),
         ({"Cs": [1.0], "nus": [0.5]}, "exactly one list .* Cs, nus are given"),
         ({"Cs": []}, "Cs is empty"),
-        ({"Cs": [1.0, np.inf]}, "finite numbers, but holds inf.* a fit of its own"),
+        ({"Cs": [1.0, np.inf]}, "finite numbers, but holds inf.* a separate fit"),
         ({"Cs": [np.nan]}, "finite numbers, but holds nan"),
         ({"Cs": ["1"]}, "finite numbers, but holds '1'"),
         ({"Cs": "10"}, "finite numbers, but holds '10'"),

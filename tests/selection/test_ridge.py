@@ -134,7 +134,7 @@ def test_one_row_and_rows_that_are_all_zero() -> None:
     ("parameters", "words"),
     [
         ({"alpha": "lo"}, "alpha must be a number, one for each target, 'loo', 'gcv' or 'evidence', but is 'lo'"),
-        ({"alphas": [1.0]}, r"alphas are penalties to choose from, and alpha=1\.0 leaves no choice"),
+        ({"alphas": [1.0]}, r"alphas are penalties to choose from, but alpha=1\.0 is already chosen"),
         ({"alpha": "loo", "alphas": []}, r"alphas must be a list of one number or more, but has the shape \(0,\)"),
         ({"alpha": "loo", "alphas": 3.0}, r"shape \(\)"),
         ({"alpha": "loo", "alphas": [1.0, -1.0]}, r"at least 0, and one is -1\.0"),
@@ -184,6 +184,6 @@ def test_a_kernel_is_evaluated_once() -> None:
 
 
 def test_a_path_says_where_a_fit_is_worse_than_the_mean():
-    with pytest.warns(MercerWarning, match="the mean squared error on its own rows") as caught:
+    with pytest.warns(MercerWarning, match="the mean squared error on the training rows") as caught:
         ridge_path(X, Y + 1e3, [0.1, 1.0, 10.0], kernel="rbf")
     assert len([w for w in caught if "on its own rows" in str(w.message)]) == 3

@@ -15,7 +15,7 @@ from mercer.solvers.svm.box_qp import BoxQP
 from mercer.solvers.svm.smo import SMO
 from mercer.solvers.svm.solver import Start
 
-BOUND = "no answer has less than"
+BOUND = "no solution has less than"
 
 
 def certificate(primal: float, dual: float, status: Status = Status.converged, **others: object) -> Certificate:
@@ -30,21 +30,23 @@ def rows(rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
 
 def test_gap_is_told_in_words() -> None:
     text = certificate(100.0, 99.0).explain()
-    assert "Objective 100, and no answer has less than 99: at most 1 can still be won (1 % of the objective)" in text
+    assert (
+        "Objective 100, and no solution has less than 99: at most 1 can still be gained (1 % of the objective)" in text
+    )
     assert text.startswith("converged: ") and "To do: nothing" in text
     assert "10 iterations, 0.1 s, 1.0 MiB" in text
 
 
 def test_exact_answer_has_nothing_to_win() -> None:
-    assert "nothing can be won beyond rounding" in certificate(2.0, 2.0 - 1e-14).explain()
-    assert "nothing can be won beyond rounding" in certificate(2.0, 2.0 + 1e-14).explain()
+    assert "nothing can be gained beyond rounding" in certificate(2.0, 2.0 - 1e-14).explain()
+    assert "nothing can be gained beyond rounding" in certificate(2.0, 2.0 + 1e-14).explain()
     assert certificate(0.0, 0.0).relative_gap == 0.0
     assert "nothing can be won" in certificate(0.0, 0.0).explain()
 
 
 def test_optimum_about_zero_refers_to_the_gap_itself() -> None:
     text = certificate(1e-12, -1e-12).explain()
-    assert "gap of 2e-12 by itself is what counts" in text and "%" not in text
+    assert "only the gap of 2e-12 itself matters" in text and "%" not in text
     assert "by itself" not in certificate(1.0, 0.9).explain()
 
 
@@ -55,7 +57,7 @@ def test_optimum_about_zero_refers_to_the_gap_itself() -> None:
         (Status.stalled, "To do: pass X as float64"),
         (Status.least_squares, "To do: raise alpha"),
         (Status.direct, "To do: nothing."),
-        (Status.stationary, "To do: for an answer with a guarantee, take a positive semi-definite kernel"),
+        (Status.stationary, "To do: for a solution with a guarantee, use a positive semi-definite kernel"),
     ],
 )
 def test_advice_fits_the_status(status: Status, advice: str) -> None:
@@ -82,7 +84,7 @@ def test_stationary_claims_no_bound_even_where_convex_is_left_out() -> None:
 
 def test_infinite_primal_leaves_the_lower_bound() -> None:
     text = certificate(np.inf, 3.0, Status.iteration_limit).explain()
-    assert "no answer has less than 3: what can still be won is not known" in text
+    assert "no solution has less than 3: what can still be gained is not known" in text
 
 
 def test_violations_are_named_and_explained(rows: tuple[np.ndarray, np.ndarray]) -> None:
@@ -139,6 +141,9 @@ def test_stop_gap_is_relative_where_the_optimum_is_not_zero(rng: np.random.Gener
 
 def test_a_gap_as_large_as_the_objective_is_no_success() -> None:
     text = certificate(1.15e6, 4.34).explain()
-    assert "the answer may be far from the best one" in text and "gap of 1.15e+06 by itself" in text
+    assert "the solution may be far from optimal" in text and "gap of 1.15e+06 itself" in text
     advice = text.splitlines()[-1]
-    assert advice.startswith("To do: nothing if a gap of 1.15e+06 is small beside") and 'choose stop="gap"' in advice
+    assert (
+        advice.startswith("To do: nothing if a gap of 1.15e+06 is small compared with")
+        and 'choose stop="gap"' in advice
+    )

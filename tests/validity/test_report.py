@@ -89,7 +89,7 @@ def test_conditional_positivity_is_decided_on_the_complement_of_constants():
 def test_a_kernel_that_declares_too_much_is_told_so():
     report = check(from_function(lambda A, B: -(A @ B.T)), X)
     assert report.verdict is Verdict.indefinite
-    assert report.notes == ("the kernel declares itself 'positive', and these rows refute it.",)
+    assert report.notes == ("the kernel declares itself 'positive', but these rows refute it.",)
     modest = check(from_function(lambda A, B: A @ B.T, definiteness="indefinite"), X)
     assert modest.valid
     assert modest.notes == ("these rows do not refute that the kernel is positive; others may.",)

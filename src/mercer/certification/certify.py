@@ -150,10 +150,10 @@ def _given(model: Any, dual_coef: Any, intercept: Any, support: Any) -> Given:
     if dual_coef is not None:
         return Given(dual_coef, support, intercept)
     if support is not None:
-        raise ParameterError("support says which rows dual_coef belongs to, and there is no dual_coef; pass both.")
+        raise ParameterError("support names the rows of dual_coef, but dual_coef is missing; pass both.")
     if not hasattr(model, "dual_coef_"):
         raise ParameterError(
-            f"there is nothing to certify: {model!r} is not fitted. Pass dual_coef, or a fitted model."
+            f"there are no coefficients to certify: {model!r} is not fitted. Pass dual_coef, or a fitted model."
         )
     own = getattr(model, "intercept_", None) if intercept is None else intercept
     return Given(model.dual_coef_, getattr(model, "support_", None), own)

@@ -49,7 +49,7 @@ class Given:
         if len(idle):
             raise DataError(
                 f"row {idle[0]} has the sample weight 0 and a coefficient of {np.abs(whole[:, idle[0]]).max():g}; rows "
-                "that do not count have no part in the best function. Give such rows the coefficient 0."
+                "of weight 0 have no part in the optimal function. Set their coefficients to 0."
             )
         return whole
 
@@ -91,7 +91,7 @@ def _positions(support: Any, n: int) -> np.ndarray:
     positions = positions.astype(np.intp)
     wrong = positions[(positions < 0) | (positions >= n)]
     if len(wrong):
-        raise DataError(f"support names row {wrong[0]}, and X has the rows 0 to {n - 1}: pass the X of the fit.")
+        raise DataError(f"support names row {wrong[0]}, but X has only the rows 0 to {n - 1}; pass the X of the fit.")
     if len(np.unique(positions)) < len(positions):
-        raise DataError("support names a row twice; add its coefficients up.")
+        raise DataError("support names a row twice; add its coefficients.")
     return positions

@@ -34,7 +34,7 @@ def of_svc(learner: SVC, X: Any, y: Any, sample_weight: Any, given: Given) -> Ce
     X, data, _ = learner._prepare(X, y, sample_weight)
     bounds = learner._bounds(data)
     if np.isinf(bounds).any():
-        raise ParameterError("C=inf asks for a hard margin, of which there is no dual bound; pass a finite C.")
+        raise ParameterError("C=inf means a hard margin, which has no dual bound; pass a finite C.")
     k, n = len(data.names), X.shape[0]
     weight = np.zeros(n)
     weight[data.rows] = data.weight

@@ -76,15 +76,15 @@ def _examples(*commands: str) -> str:
 def _start(
     context: typer.Context,
     version: Annotated[
-        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and leave.")
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and exit.")
     ] = False,
     modules: Annotated[
         list[str] | None,
         typer.Option(
             "--import",
             metavar="MODULE",
-            help="Import a Python module first, found from the current folder on too, that registers kernels, losses, "
-            "kinds of data or models of your own (mercer.extend); may be repeated.",
+            help="Import a Python module first (also from the current folder) that registers user-defined kernels, "
+            "losses, kinds of data or models (mercer.extend); may be repeated.",
             show_default=False,
         ),
     ] = None,
@@ -111,8 +111,8 @@ Memory = Annotated[
 Jobs = Annotated[
     int | None, typer.Option("--n-jobs", metavar="N", help="Worker threads; all cores by default.", show_default=False)
 ]
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but errors.")]
-Json = Annotated[bool, typer.Option("--json", help="Print one JSON object; of a failure: error, exit_code.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print errors only.")]
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON object; after a failure with error and exit_code.")]
 
 
 @app.command(
@@ -130,7 +130,7 @@ def fit(
     ] = None,
     task: Annotated[str | None, typer.Option(metavar="classification|regression", help=_TASK)] = None,
     model: Annotated[
-        str | None, typer.Option("--model", "-m", metavar="|".join(MODELS), help="By default chosen by the task.")
+        str | None, typer.Option("--model", "-m", metavar="|".join(MODELS), help="By default the task decides.")
     ] = None,
     kernel: Annotated[
         str | None,
@@ -143,11 +143,11 @@ def fit(
         ),
     ] = None,
     normalize: Annotated[
-        str, typer.Option(metavar="standard|minmax|unit|none", help="How numbers are scaled.")
+        str, typer.Option(metavar="standard|minmax|unit|none", help="Scaling of numbers.")
     ] = "standard",
     impute: Annotated[
         str | None,
-        typer.Option(metavar="mean|median|most_frequent", help="Fill in missing values; else they are an error."),
+        typer.Option(metavar="mean|median|most_frequent", help="Fill in missing values; by default they are an error."),
     ] = None,
     drop: Drop = None,
     text: Annotated[
@@ -155,7 +155,7 @@ def fit(
         typer.Option(
             "--text",
             metavar="COLUMN",
-            help="A column to compare letter by letter; may be repeated.",
+            help="A column to compare as text, letter by letter; may be repeated.",
             show_default=False,
         ),
     ] = None,
@@ -167,14 +167,14 @@ def fit(
     ] = None,
     axes: Axes = None,
     test_size: Annotated[
-        float, typer.Option(metavar="SHARE", help="Share of the rows held out for the score; 0 for none.")
+        float, typer.Option(metavar="SHARE", help="Fraction of the rows held out for the score; 0 for none.")
     ] = 0.2,
     refit: Annotated[
         bool,
         typer.Option(
             " /--no-refit",
             show_default=False,
-            help="Write the model that was scored, fitted on the training part, and not one fitted on all rows.",
+            help="Write the scored model, fitted on the training part, instead of one fitted on all rows.",
         ),
     ] = True,
     rows: Annotated[
@@ -191,7 +191,9 @@ def fit(
     ] = 0,
     out: Annotated[
         Path | None,
-        typer.Option("--out", "-o", metavar="FILE", help="The model file; else named after DATA.", show_default=False),
+        typer.Option(
+            "--out", "-o", metavar="FILE", help="The model file; by default named after DATA.", show_default=False
+        ),
     ] = None,
     memory: Memory = None,
     n_jobs: Jobs = None,
@@ -235,7 +237,11 @@ def predict(
     out: Annotated[
         Path | None,
         typer.Option(
-            "--out", "-o", metavar="FILE", help="A .csv, .tsv or .parquet file; else printed.", show_default=False
+            "--out",
+            "-o",
+            metavar="FILE",
+            help="A .csv, .tsv or .parquet file; by default the predictions are printed.",
+            show_default=False,
         ),
     ] = None,
     drop: Drop = None,

@@ -35,15 +35,15 @@ def check_fit(options: FitOptions) -> None:
     if options.model is not None and options.task is not None and options.task not in MODELS[options.model]:
         raise wrong_task(options.model, options.task)
     if not 0 <= options.test_size < 1:
-        raise ParameterError(f"--test-size must be a share from 0 up to but not 1, but is {options.test_size:g}.")
+        raise ParameterError(f"--test-size must be at least 0 and below 1, but is {options.test_size:g}.")
     if "kernel" in parse_settings(options.settings):
         raise ParameterError("the kernel is set by --kernel, not by --set.")
     check_choices(options.normalize, options.impute)
     target = options.target
     if target is not None and target in options.drop:
-        raise ParameterError(f"the target {target!r} cannot be left out by --drop; remove one of the two.")
+        raise ParameterError(f"the target {target!r} cannot be left out by --drop; remove one of them.")
     if target is not None and target in options.roles:
-        raise ParameterError(f"the target {target!r} cannot be a --{options.roles[target]} too; remove one of the two.")
+        raise ParameterError(f"the target {target!r} cannot be a --{options.roles[target]} too; remove one of them.")
     _check_means(options)
     check_source(options.data)
 

@@ -111,7 +111,7 @@ def _by_folds(model: TableModel, job: Job, width_is_open: bool, seed: int) -> st
 
 def _words(best: Mapping[str, float], how: str, rows: int) -> str:
     chosen = ", ".join(f"{name}={value:.4g}" for name, value in best.items())
-    return f"{chosen} by {how} on {rows} rows; or give them by --set"
+    return f"{chosen} by {how} on {rows} rows; set them with --set"
 
 
 def _on_vectors(kernel: Any) -> bool:

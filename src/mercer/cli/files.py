@@ -31,7 +31,9 @@ def check_output(path: Path, inputs: Iterable[str | Path] = ()) -> None:
         if existed and not path.is_file():
             raise DataError(f"cannot write {path}: it is a pipe or a device; choose another --out.")
         if any(existed and Path(source).exists() and path.samefile(source) for source in inputs):
-            raise DataError(f"cannot write {path}: it is a file that is read, and would be lost; choose another --out.")
+            raise DataError(
+                f"cannot write {path}: it is a file that is read, and would be overwritten; choose another --out."
+            )
         if not os.access(directory, os.W_OK) or (existed and not os.access(path, os.W_OK)):
             raise DataError(f"cannot write {path}: permission denied; choose another --out.")
         if not existed:

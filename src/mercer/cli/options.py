@@ -68,7 +68,7 @@ def roles_of_columns(**columns: list[str] | None) -> dict[str, str]:
     for role, names in columns.items():
         for name in names or []:
             if roles.setdefault(name, role) != role:
-                raise ParameterError(f"--{role} {name} and --{roles[name]} {name} exclude each other; remove one.")
+                raise ParameterError(f"--{role} {name} and --{roles[name]} {name} are mutually exclusive; remove one.")
     return roles
 
 

@@ -37,7 +37,7 @@ _OPTIONS = {
     "give it other bounds (kernel.bounded) to look further, or fix it (kernel.fixed)": (
         "to look further give other bounds, as in --kernel '1.0 * RBF(1.0).bounded(length_scale=(1e-6, 1e6))'"
     ),
-    "ask for at most so many": "ask for at most so many (--set n_neighbors=...)",
+    "ask for at most that many": "ask for at most that many (--set n_neighbors=...)",
     "; pass y as an ordered categorical (pandas.Categorical(y, categories=..., ordered=True))": "",
     'say classes="sorted"': "say --set classes=sorted",
     "leave the column out.": "leave the column out with --drop.",
@@ -139,7 +139,7 @@ def _explained(error: Exception) -> tuple[str, int]:
     if isinstance(error, MercerError):
         return _in_options(str(error)), USER_FAULT
     if isinstance(error, MemoryError):
-        return "the machine has no memory left for this; use fewer rows, or set a budget by --memory", USER_FAULT
+        return "the machine is out of memory; use fewer rows, or set a budget with --memory", USER_FAULT
     if isinstance(error, OSError):
         where = "" if error.filename is None else f"{error.filename}: "
         return f"{where}{error.strerror or error}; check the name, its permissions and the free space", USER_FAULT

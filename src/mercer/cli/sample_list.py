@@ -21,4 +21,4 @@ def samples(json: bool) -> None:
         ["name", "task", "rows", "columns", "what it is"],
         [[s.name, s.task, str(s.rows), str(s.columns), s.about] for s in known],
     )
-    printer.say("Use one as: mercer fit sample:iris", "dim")
+    printer.say("Use one with: mercer fit sample:iris", "dim")

@@ -49,7 +49,7 @@ def stored_report(path: Path) -> tuple[dict[str, Any], dict[str, Any]]:
 def not_of_fit(path: Path, name: str) -> str:
     """What is said of a file with an object of another class."""
     return (
-        f"{path} holds a {name} and no model of a table; the command line works with files that mercer fit wrote. "
+        f"{path} holds a {name}, not a model of a table; the command line reads files that mercer fit has written. "
         "Load it in Python with mercer.load."
     )
 
@@ -87,4 +87,4 @@ def _check(values: dict[str, Any], shape: dict[str, Any], path: Path) -> None:
 
 
 def _strange(path: Path, entry: str) -> str:
-    return f"{path}: the {entry} of its report are not what mercer fit writes; fit the model again."
+    return f"{path}: the {entry} of its report do not have the form that mercer fit writes; fit the model again."

@@ -131,7 +131,7 @@ def _columns(table: Table, model: TableModel) -> Any:
     if table.is_sparse or model.target not in table.names:
         return table.columns
     if table.columns.shape[1] == 1:
-        raise DataError(f"{table.source} holds the target {model.target!r} and nothing to predict it from.")
+        raise DataError(f"{table.source} holds only the target {model.target!r}, and no columns to predict it from.")
     return table.columns.drop(columns=[model.target])
 
 

@@ -54,9 +54,9 @@ def read_archive(path: Path, axes: str | None = None) -> Table:
         # A member may claim a shape of any size, or to be packed in a way that Python does not know.
         if "Object arrays" in str(error):
             raise DataError(
-                f"{path} holds an array of Python objects, which are not read, since they may run any code. Series of "
-                "different lengths are saved as one array of numbers, (n, times, channels), padded with NaN at their "
-                "ends; anything else as an array of numbers or text."
+                f"{path} holds an array of Python objects, which are not read because they could run arbitrary code. "
+                "Series of different lengths are saved as one array of numbers, (n, times, channels), padded with "
+                "NaN at their ends; anything else as an array of numbers or text."
             ) from error
         raise DataError(f"{path} cannot be read as a NumPy archive: {error}") from error
     return _table_of_arrays(arrays, path.name, axes)
@@ -71,8 +71,8 @@ def _require_room(archive: Any, path: Path) -> None:
 def _native(array: Any, name: str, path: Path) -> np.ndarray:
     if not isinstance(array, np.ndarray):
         raise DataError(
-            f"{path}: its member {shown(name)} is not an array; a NumPy archive holds arrays alone, as numpy.savez "
-            "writes them. Remove that member."
+            f"{path}: its member {shown(name)} is not an array; a NumPy archive must hold only arrays, as "
+            "numpy.savez writes them. Remove that member."
         )
     return array.astype(array.dtype.newbyteorder("="), copy=False)
 
@@ -89,8 +89,8 @@ def _table_of_arrays(arrays: dict[str, np.ndarray], source: str, axes: str | Non
         return _series(arrays, source, axes)
     if X.ndim == 4 and axes is None:
         raise DataError(
-            f"{source}: X is of shape {X.shape}, as images (n, height, width, channels) are, and the command line "
-            "reads no images. In Python, pass them to a kernel such as mercer.kernels.SpatialPyramid(); or save each "
+            f"{source}: X is of shape {X.shape}, like images (n, height, width, channels), which the command line does "
+            "not read. In Python, pass them to a kernel such as mercer.kernels.SpatialPyramid(); or save each "
             "image as one row of numbers, numpy.savez(..., X=X.reshape(len(X), -1))."
         )
     if X.ndim != 2 or axes is not None:
@@ -103,7 +103,7 @@ def _table_of_arrays(arrays: dict[str, np.ndarray], source: str, axes: str | Non
         if key in arrays and arrays[key].shape == (X.shape[1],):
             names = [str(name) for name in arrays[key]]
     if len(set(names)) < len(names):
-        raise DataError(f"{source}: every column needs a name of its own, and the names are {listing(names)}.")
+        raise DataError(f"{source}: column names must be unique, but are {listing(names)}.")
     targets = {name: a for name, a in arrays.items() if a.shape == (len(X),) and name != "feature_names"}
     return Table(pandas.DataFrame(X, columns=names), source, targets, usual_target(targets))
 
@@ -140,5 +140,5 @@ def _axes_of(arrays: Mapping[str, np.ndarray], source: str, given: str | None) -
     if said is not None and said not in AXES:
         raise DataError(f"{source}: the text axes must be one of {', '.join(AXES)}, but is {said!r}.")
     if said is not None and given not in (None, said):
-        raise DataError(f"{source} says that its axes are {said!r}, and {given!r} is asked for; leave one of them out.")
+        raise DataError(f"{source} states the axes {said!r}, but {given!r} was requested; leave one of them out.")
     return given or said

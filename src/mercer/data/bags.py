@@ -55,7 +55,9 @@ class Bags(Objects):
         starts = np.array(starts)
         ends = starts.ndim == 1 and starts.dtype.kind in "iu" and len(starts) > 0 and starts[0] == 0
         if not ends or starts[-1] != len(rows) or (np.diff(starts) < 1).any():
-            raise DataError(f"bags begin in ascending order from 0 to {len(rows)}, and these at {short(starts)}.")
+            raise DataError(
+                f"bags must start in ascending order from 0 to {len(rows)}, but these start at {short(starts)}."
+            )
         starts.setflags(write=False)
         self.rows, self.starts = rows, starts.astype(np.int64, copy=False)
         super().__init__([rows[a:b] for a, b in zip(starts[:-1].tolist(), starts[1:].tolist(), strict=True)])
@@ -139,7 +141,7 @@ def member_vectors(members: Any) -> np.ndarray:
     >>> member_vectors([[1.0, 2.0], [3.0]])
     Traceback (most recent call last):
         ...
-    mercer._errors.DataError: the vector is of length 1, and that of the first member of 2.
+    mercer._errors.DataError: the vector has length 1, but the first member has length 2.
     """
     try:
         rows = as_vectors(members, "the table of members")
@@ -166,7 +168,7 @@ def _not_vectors(members: Any, error: DataError) -> str:
     if not vector.size:
         return "the vector is empty; it needs at least one number."
     if np.shape(members[0]) != vector.shape:
-        return f"the vector is of length {len(vector)}, and that of the first member of {np.size(members[0])}."
+        return f"the vector has length {len(vector)}, but the first member has length {np.size(members[0])}."
     return str(error)
 
 
@@ -224,7 +226,8 @@ def _joined(bags: list[Any], name: str) -> Any:
         odd = next((row for row, width in enumerate(widths) if width != widths[0]), None)
         if odd is not None:
             raise DataError(
-                f"row {odd} of {name}: its vectors are of length {widths[odd]}, and those of row 0 of {widths[0]}."
+                f"row {odd} of {name}: its vectors have length {widths[odd]}, but those of row 0 have length "
+                f"{widths[0]}."
             )
         return np.concatenate(bags)
     if all(isinstance(bag, (Objects, MixedRows)) and type(bag) is type(bags[0]) for bag in bags):

@@ -122,7 +122,7 @@ class MixedRows:
             return np.column_stack(chosen)
         if len(chosen) > 1 or objects[0] is None:
             raise DataError(
-                f"columns {list(positions)} were chosen together, and they do not all hold numbers; choose one column "
+                f"columns {list(positions)} were chosen together, but not all of them hold numbers; choose one column "
                 "of objects at a time."
             )
         return objects[0]

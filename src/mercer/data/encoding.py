@@ -184,8 +184,8 @@ class TableEncoder(TransformerMixin, BaseEstimator):
             return self._transform_sparse(X, source, locate)
         if self.schema_.width is not None:
             raise SchemaError(
-                f"the model was fitted on a libsvm file with {self.schema_.width} numbered columns, and {source} has "
-                "named columns; give it a libsvm file."
+                f"the model was fitted on a libsvm file with {self.schema_.width} numbered columns, but {source} has "
+                "named columns; pass a libsvm file."
             )
         self.schema_.check_names([str(name) for name in X.columns], source)
         _require_matrix(len(X), self.schema_)
@@ -256,7 +256,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
                 rows = int(frame[name].isin(strange).sum())
                 warnings.warn(
                     f"{source}: column {name!r} holds {listing(strange, 3)} in {rows} row{'s' if rows > 1 else ''}, "
-                    "which the model has never seen; they count as none of the known categories.",
+                    "which the model has not seen in training; they match none of the known categories.",
                     MercerWarning,
                     stacklevel=4,
                 )
@@ -272,14 +272,14 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         width = self.schema_.width
         if width is None:
             raise SchemaError(
-                f"the model was fitted on named columns ({self.schema_.describe()}), and {source} is a libsvm file, "
-                "whose columns have no names; give it a CSV, TSV or Parquet file."
+                f"the model was fitted on named columns ({self.schema_.describe()}), but {source} is a libsvm file, "
+                "whose columns have no names; pass a CSV, TSV or Parquet file."
             )
         _check_sparse(X, source, locate)
         if X.shape[1] > width:
             raise SchemaError(
                 f"{source} has features up to number {X.shape[1] - 1}, and the model was fitted on features up to "
-                f"number {width - 1}; it is another data set, or its features are numbered otherwise."
+                f"number {width - 1}; this is a different data set, or its features are numbered differently."
             )
         # A file whose last features are all zero is read as narrower; the missing columns are zeros.
         X = sp.csr_matrix((X.data, X.indices, X.indptr), shape=(X.shape[0], width))
@@ -295,7 +295,7 @@ def as_table(X: Any) -> Any:
         return X if all(isinstance(name, str) for name in X.columns) else X.rename(columns=str)
     array = np.asarray(X)
     if array.ndim != 2:
-        raise DataError(f"a table has rows and columns, and this array is of shape {array.shape}.")
+        raise DataError(f"a table has rows and columns, but this array has the shape {array.shape}.")
     names = [f"x{j}" for j in range(array.shape[1])]
     return optional("pandas", "encoding columns").DataFrame(array, columns=names)
 
@@ -313,7 +313,7 @@ def _check_sparse(X: sp.csr_matrix, source: str, locate: Locate) -> None:
         row = int(np.searchsorted(X.indptr, bad[0], side="right")) - 1
         raise DataError(
             f"{source}, {locate(row)}, feature {int(X.indices[bad[0]])}: the value is {X.data[bad[0]]}; "
-            f"every value must be a finite number, of at most {LARGEST:g}."
+            f"every value must be a finite number of size at most {LARGEST:g}."
         )
 
 

@@ -47,7 +47,7 @@ class Graph:
     >>> Graph([(0, 3)], labels=["C", "C"])
     Traceback (most recent call last):
         ...
-    mercer._errors.DataError: edge 0 joins the nodes 0 and 3, and the graph has the nodes 0 to 1.
+    mercer._errors.DataError: edge 0 joins the nodes 0 and 3, but the graph has the nodes 0 to 1.
     """
 
     edges: Any = ()
@@ -63,7 +63,9 @@ class Graph:
         attributes = _attributes(self.attributes)
         n = _nodes(self.n, edges, labels, attributes)
         if edge_labels is not None and len(edge_labels) != len(edges):
-            raise DataError(f"there are {len(edges)} edges and {len(edge_labels)} edge labels; give each edge one.")
+            raise DataError(
+                f"there are {len(edges)} edges and {len(edge_labels)} edge labels; pass one label per edge."
+            )
         edges, edge_labels = _simple(edges, edge_labels)
         for name, value in zip(_PARTS, (edges, labels, edge_labels, attributes, n), strict=True):
             if isinstance(value, np.ndarray):
@@ -137,7 +139,7 @@ def as_graph(item: Any) -> Graph:
     if isinstance(item, Mapping):
         unknown = [key for key in item if key not in _PARTS]
         if unknown or not item:
-            raise DataError(f"the parts of a graph are {', '.join(_PARTS)}, and the keys are {short(list(item))}.")
+            raise DataError(f"the keys of a graph must be among {', '.join(_PARTS)}, but are {short(list(item))}.")
         return Graph(**item)
     if isinstance(item, tuple) and 1 <= len(item) <= 4:
         return Graph(*item)
@@ -149,13 +151,15 @@ def as_graph(item: Any) -> Graph:
 
 def _from_networkx(item: Any) -> Graph:
     if callable(getattr(item, "is_directed", None)) and item.is_directed():
-        raise DataError("the graph is directed, and kernels on graphs take undirected ones; use its .to_undirected().")
+        raise DataError(
+            "the graph is directed, but kernels on graphs take undirected graphs; use its .to_undirected()."
+        )
     nodes, edges = list(item.nodes(data=True)), list(item.edges(data=True))
     numbers = {node: number for number, (node, _) in enumerate(nodes)}
     attributes = [data.get("attributes") for _, data in nodes]
     absent = [nodes[i][0] for i, value in enumerate(attributes) if value is None]
     if absent and len(absent) < len(nodes):
-        raise DataError(f"node {absent[0]!r} has no attributes, and others have.")
+        raise DataError(f"node {absent[0]!r} has no attributes, but others have.")
     return Graph(
         [(numbers[u], numbers[v]) for u, v, _ in edges],
         [data.get("label") for _, data in nodes],
@@ -196,7 +200,7 @@ def _labels(values: Any, what: str) -> np.ndarray | None:
     if len(absent) == len(values):
         return None
     if absent:
-        raise DataError(f"{what} {absent[0]} has no label, and others have.")
+        raise DataError(f"{what} {absent[0]} has no label, but others have.")
     if all(isinstance(value, str) for value in values):
         if any(value.endswith("\0") for value in values):
             return np.array([str(value) for value in values], dtype=object)
@@ -206,7 +210,7 @@ def _labels(values: Any, what: str) -> np.ndarray | None:
             mixed = " where others are numbers" if isinstance(value, str) else ""
             raise DataError(
                 f"the {what} labels must be all whole numbers or all text, and that of {what} {position} is "
-                f"{short(value)}{mixed}; numbers that measure something are attributes."
+                f"{short(value)}{mixed}; pass measured numbers as attributes."
             )
     return _int64(values, what)
 
@@ -217,7 +221,7 @@ def _int64(values: Any, what: str) -> NDArray[np.int64]:
         return values.astype(np.int64)
     largest = max(map(int, values), key=abs)
     if abs(largest) > np.iinfo(np.int64).max:
-        raise DataError(f"a {what} label is {largest}, and whole numbers of less than 64 bits are read.")
+        raise DataError(f"a {what} label is {largest}, but whole numbers must have fewer than 64 bits.")
     return np.array(values, dtype=np.int64)
 
 
@@ -261,12 +265,12 @@ def _nodes(n: Any, edges: NDArray[np.int64], labels: np.ndarray | None, attribut
     for name, count in counts.items():
         if count != found:
             first = next(iter(counts))
-            raise DataError(f"{first} says that there are {found} nodes, and {name} that there are {count}.")
+            raise DataError(f"{first} implies {found} nodes, but {name} implies {count}.")
     if edges.size and (edges.min() < 0 or edges.max() >= found):
         wrong = int(np.flatnonzero(((edges < 0) | (edges >= found)).any(axis=1))[0])
         u, v = edges[wrong].tolist()
         nodes = f"the nodes 0 to {found - 1}" if found else "no nodes"
-        raise DataError(f"edge {wrong} joins the nodes {u} and {v}, and the graph has {nodes}.")
+        raise DataError(f"edge {wrong} joins the nodes {u} and {v}, but the graph has {nodes}.")
     return found
 
 
@@ -292,6 +296,6 @@ def _simple(edges: NDArray[np.int64], labels: np.ndarray | None) -> tuple[NDArra
         one, two = kept[which[other[0]]], labels[other[0]]
         one, two = (label.item() if isinstance(label, np.generic) else label for label in (one, two))
         raise DataError(
-            f"the edge of the nodes {u} and {v} is given with the labels {one!r} and {two!r}; an edge has one."
+            f"the edge of the nodes {u} and {v} has two labels, {one!r} and {two!r}; pass one label per edge."
         )
     return pairs[first], kept

@@ -92,7 +92,7 @@ a tuple (edges, labels, edge_labels, attributes), but is 3.5.
             if graph.n == 0:
                 continue
             if graph.attributes is None:
-                raise DataError(f"row {row} of the graphs has no attributes; give each node some numbers.")
+                raise DataError(f"row {row} of the graphs has no attributes; pass at least one number per node.")
             if parts and graph.attributes.shape[1] != parts[0].shape[1]:
                 raise DataError(
                     f"the nodes of row {row} of the graphs have {graph.attributes.shape[1]} attributes, and those of "
@@ -179,7 +179,7 @@ class GraphArrays:
 
     def _decoded(self, codes: np.ndarray, kind: int) -> np.ndarray | None:
         if kind == _TEXT and codes.size and not 0 <= codes.min() <= codes.max() < len(self.texts):
-            raise DataError("a label of a graph is none of the texts.")
+            raise DataError("a label of a graph is not among the texts.")
         return None if kind == _NONE else self.texts[codes] if kind == _TEXT else codes
 
 

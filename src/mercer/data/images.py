@@ -136,8 +136,8 @@ numbers, but is of shape (3,).
         odd = next((row for row, channels in enumerate(found) if channels != found[0]), None)
         if odd is not None:
             raise DataError(
-                f"the image in row 0 has {found[0]} numbers in a pixel and that in row {odd} has {found[odd]}; turn "
-                "all into grey ones, or all into colour."
+                f"the image in row 0 has {found[0]} numbers in a pixel and that in row {odd} has {found[odd]}; convert "
+                "all images to grey, or all to colour."
             )
         return found[0]
 
@@ -148,7 +148,7 @@ def _refuse_unclear(X: np.ndarray, name: str) -> None:
     if X.ndim == 4 and X.shape[1] in _CHANNELS and X.shape[3] in _CHANNELS and X.shape[1] < X.shape[2]:
         raise DataError(
             f"{name} is of shape {X.shape}, which may be (n, height, width, channels) or (n, channels, height, width). "
-            f'Say which: {give}"nhwc") or {give}"nchw").'
+            f'Pass the order: {give}"nhwc") or {give}"nchw").'
         )
     if X.ndim == 3 and X.shape[2] in _CHANNELS and X.shape[0] > X.shape[2] < X.shape[1]:
         raise DataError(
@@ -184,7 +184,7 @@ def check_channels(one: Images, other: Images) -> None:
     if one.channels != other.channels:
         raise DataError(
             f"the images of one side have {one.channels} numbers in a pixel, and those of the other {other.channels}; "
-            "turn all into grey ones, or all into colour."
+            "convert all images to grey, or all to colour."
         )
 
 

@@ -44,8 +44,8 @@ def read_folder(path: Path, read: Callable[[Path], Table]) -> Table:
     labels = next((path / name for name in _LABELS if (path / name).is_file()), None)
     if labels is None:
         raise DataError(
-            f"{path} is a directory without a file {_LABELS[0]}; a folder of series has one, with a column 'file' that "
-            "names a CSV file in each line, and the target beside it."
+            f"{path} is a directory without a file {_LABELS[0]}; a folder of series needs this file, with a column "
+            "'file' that names a CSV file in each line, and the target in another column."
         )
     table = read(labels)
     if "file" not in table.names:
@@ -60,13 +60,13 @@ def read_folder(path: Path, read: Callable[[Path], Table]) -> Table:
         file = path / name
         # Unlike Path.is_file, this says no of a name that is too long.
         if Path(name).name != name or not os.path.isfile(file):
-            raise DataError(f"{labels}, {table.locate(row)}: there is no file {shown(name)} in {path}.")
+            raise DataError(f"{labels}, {table.locate(row)}: the file {shown(name)} does not exist in {path}.")
         values = read(file).columns
         try:
             series.append(Series.read(values.to_numpy(dtype=np.float64)))
         except (DataError, ValueError, OverflowError) as error:
             # A whole number of hundreds of digits is too large for a float.
-            raise DataError(f"{file} is no series: {error}") from error
+            raise DataError(f"{file} is not a series: {error}") from error
     frame = table.columns.drop(columns=["file"]).assign(series=column_of("series", series)["series"])
     return Table(frame, str(path), {}, usual_target(table.names), table.locate, {"series": "series"})
 
@@ -96,7 +96,7 @@ def read_graphs(path: Path) -> Table:
             graphs.append(_graph(item))
         except (DataError, KeyError, TypeError, AttributeError) as error:
             seen = f"{error} is missing" if isinstance(error, KeyError) else str(error)
-            raise DataError(f"{path}, graph {number + 1}: this is no node-link data: {seen}") from error
+            raise DataError(f"{path}, graph {number + 1}: this is not node-link data: {seen}") from error
         known = item.get("graph", {})
         facts.append(dict(known) if isinstance(known, (dict, list)) else {})
     warn_of_weights(edge for item in found for edge in _edges(item))
@@ -109,14 +109,14 @@ def read_graphs(path: Path) -> Table:
 
 def _graph(item: Mapping[str, Any]) -> Graph:
     if item.get("directed") or item.get("multigraph"):
-        raise DataError("it is directed, or has several edges between two nodes, which kernels on graphs do not take.")
+        raise DataError("it is directed, or has several edges between two nodes; kernels on graphs take neither.")
     nodes, edges = item["nodes"], _edges(item)
     numbers = {_hashable(node["id"]): number for number, node in enumerate(nodes)}
     if len(numbers) < len(nodes):
         raise DataError("two nodes have the same id.")
     attributes = [node.get("attributes") for node in nodes]
     if any(value is None for value in attributes) and not all(value is None for value in attributes):
-        raise DataError("some nodes have attributes, and others have none.")
+        raise DataError("some nodes have attributes, but others have none.")
     return Graph(
         [(numbers[_hashable(edge["source"])], numbers[_hashable(edge["target"])]) for edge in edges],
         [node.get("label") for node in nodes],

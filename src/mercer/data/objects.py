@@ -292,7 +292,7 @@ def _sequence(X: Any, kind: str, name: str, rows_as: str = "") -> Any:
         # A column of a table, or a table of one column.
         if X.ndim == 2 and X.shape[1] != 1:
             raise DataError(
-                f"{name} has {X.shape[1]} columns, and a kernel on {kind} takes one object a row; choose a column "
+                f"{name} has {X.shape[1]} columns, but a kernel on {kind} takes one object per row; choose a column "
                 f"with kernel.on([...]){_as_rows(X, rows_as)}."
             )
         X = X.to_numpy().ravel()
@@ -300,7 +300,7 @@ def _sequence(X: Any, kind: str, name: str, rows_as: str = "") -> Any:
         X = X.ravel()
     scalar = not hasattr(X, "__len__") or hasattr(X, "tocsr") or getattr(X, "shape", None) == ()
     if scalar or isinstance(X, (str, bytes, dict, set, frozenset)):
-        raise DataError(f"{name} must be a sequence of {kind}, one a row, but is {short(X)}; pass a list of {kind}.")
+        raise DataError(f"{name} must be a sequence of {kind}, one per row, but is {short(X)}; pass a list of {kind}.")
     if len(X) == 0:
         raise DataError(f"{name} is empty: it has no rows.")
     return X if isinstance(X, (list, tuple, np.ndarray)) else list(X)

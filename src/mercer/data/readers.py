@@ -78,7 +78,7 @@ def read_table(source: str | Path, verbatim: Collection[str] = (), axes: str | N
         return load_sample(str(source).removeprefix(SAMPLE))
     path = Path(source)
     if axes is not None and path.suffix.lower() != ".npz":
-        raise DataError(f"{path}: axes are those of series in a .npz file; leave them out.")
+        raise DataError(f"{path}: axes apply only to series in a .npz file; leave them out.")
     if path.is_dir():
         return read_folder(path, read_table)
     check_source(source)
@@ -88,7 +88,8 @@ def read_table(source: str | Path, verbatim: Collection[str] = (), axes: str | N
     if reader is None:
         if not _looks_like_libsvm(path):
             raise DataError(
-                f"{path}: the format {suffix or 'of a file without a suffix'} is unknown; known are {_FORMATS}."
+                f"{path}: the format {suffix or 'of a file without a suffix'} is unknown; the known formats are "
+                f"{_FORMATS}."
             )
         reader = _read_libsvm
     try:
@@ -221,14 +222,14 @@ def _check_header(path: Path, names: list[str]) -> None:
     twice = [name for name, count in Counter(names).items() if count > 1]
     if all(is_number(name) for name in names) or any(is_number(name) for name in twice):
         raise DataError(
-            f"{path}, line 1: {listing(names, 4)} stand where the names of the columns should; "
-            "add a first line with a name for every column."
+            f"{path}, line 1: {listing(names, 4)} appear in place of column names; add a "
+            "first line with a name for every column."
         )
     if twice:
         position = [i + 1 for i, name in enumerate(names) if name == twice[0]]
         raise DataError(
-            f"{path}, line 1: the column name {twice[0]!r} stands in columns {position[0]} and {position[1]}; "
-            "give every column a name of its own."
+            f"{path}, line 1: the column name {twice[0]!r} appears in columns {position[0]} and {position[1]}; "
+            "column names must be unique."
         )
 
 
@@ -247,7 +248,7 @@ def _too_wide(path: Path, dialect: _Dialect, width: int) -> str | None:
         for record in records:
             if len(record) > width:
                 return (
-                    f"{path}, line {records.line_num}, column {width + 1}: the header has {width} columns, and this "
+                    f"{path}, line {records.line_num}, column {width + 1}: the header has {width} columns, but this "
                     f"line has {len(record)} ({record[width]!r} is the first too many). Fields that hold the "
                     'separator must stand in quotation marks (").'
                 )
@@ -287,7 +288,7 @@ def _not_utf8(path: Path) -> str:
     except _DAMAGE as error:
         return _damaged(path, error)
     if data.startswith((b"\x1f\x8b", b"PK")):
-        return f"{path} is a compressed file or a workbook, and not text; save it as CSV, or name it .csv.gz if it is."
+        return f"{path} is a compressed file or a workbook, not text; save it as CSV, or name it .csv.gz if it is."
     try:
         data.decode("utf-8")
     except UnicodeDecodeError as error:
@@ -352,7 +353,7 @@ def _libsvm_fault(path: Path, message: str) -> str:
                 if not index.isdigit() or not is_number(value):
                     return f"{place}: {match[0]!r} is not of the form index:value with two numbers."
                 if int(index) <= last:
-                    return f"{place}: the index {index} follows {last}; within a line indices must grow."
+                    return f"{place}: the index {index} follows {last}; indices within a line must increase."
                 last = int(index)
     return f"{path} cannot be read as a libsvm file: {message}."
 

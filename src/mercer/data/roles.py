@@ -39,7 +39,7 @@ def read_objects(column: Any, name: str, role: str, source: str, locate: Callabl
     if missing.size:
         raise DataError(
             f"{source}, {locate(int(missing[0]))}, column {name!r}: the {role} is missing ({missing.size} of "
-            f"{len(column)} rows), and cannot be filled in. Remove those rows, or write what it is."
+            f"{len(column)} rows), and cannot be filled in. Remove those rows, or add the missing entries."
         )
     kind, items = ROLES[role], []
     for row, value in enumerate(column.tolist()):

@@ -64,9 +64,9 @@ class Schema:
             "width": Maybe(Count(least=1)),
         },
         rules=(
-            ("categories are those of other columns", lambda s: list(s.categories) == s.of_kind("category")),
+            ("categories do not match the columns", lambda s: list(s.categories) == s.of_kind("category")),
             ("columns are both named and numbered", lambda s: not (s.kinds and s.width is not None)),
-            ("a category is there twice", lambda s: all(len(set(c)) == len(c) for c in s.categories.values())),
+            ("a category occurs twice", lambda s: all(len(set(c)) == len(c) for c in s.categories.values())),
         ),
     )
 
@@ -157,7 +157,7 @@ class Schema:
                 near = closest_names(name, extra, 1)
                 pairs.append(f"{name!r} (did you mean {near[0]!r}, which is there?)" if near else repr(name))
             more = f" and {len(missing) - 5} more" if len(missing) > 5 else ""
-            also = f" It also has {listing(extra, 5)}, which the model does not know." if extra else ""
+            also = f" It also has {listing(extra, 5)}, which the model does not use." if extra else ""
             raise SchemaError(
                 f"{source} lacks {len(missing)} of the {len(self.kinds)} columns that the model was fitted on: "
                 f"{', '.join(pairs)}{more}.{also} Rename the columns, or add them."
@@ -276,7 +276,7 @@ def _number_or_category(column: Any, name: str, source: str, locate: Locate) -> 
     if present.any() and text.size < 0.5 * present.sum():
         row = int(text[0])
         raise DataError(
-            f"{source}, {locate(row)}, column {shown(name)}: {shown(_text(column.iloc[row]))} is text, where most of "
+            f"{source}, {locate(row)}, column {shown(name)}: {shown(_text(column.iloc[row]))} is text, but most of "
             f"the column ({int(present.sum()) - text.size} of {int(present.sum())} values) are numbers. Correct it, "
             f"leave the field empty if it is unknown, or leave the column out with --drop {_shell(name)}."
         )
@@ -355,8 +355,8 @@ def as_kind(column: Any, name: str, kind: str, source: str, locate: Locate) -> n
     if bad.size:
         row = int(bad[0])
         raise SchemaError(
-            f"{source}, {locate(row)}, column {shown(name)}: {expected} expected, and {shown(_text(column.iloc[row]))} "
-            f"is there ({bad.size} of {len(numbers)} rows). Correct it."
+            f"{source}, {locate(row)}, column {shown(name)}: {expected} expected, but {shown(_text(column.iloc[row]))} "
+            f"found ({bad.size} of {len(numbers)} rows). Correct it."
         )
     large = np.flatnonzero(np.abs(numbers) > LARGEST)
     if large.size:

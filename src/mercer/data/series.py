@@ -33,7 +33,7 @@ class Series(Objects):
     >>> Series.of([[1.0, 2.0], [1.0, float("nan")]])
     Traceback (most recent call last):
         ...
-    mercer._errors.DataError: row 1 of X: a series must have a value at every time, and 1 of 2 are NaN. If that is \
+    mercer._errors.DataError: row 1 of X: a series must have a value at every time, but 1 of 2 are NaN. If that is \
 padding at its end, mercer.data.series.Series.from_padded(X) cuts it off.
     """
 
@@ -50,7 +50,7 @@ padding at its end, mercer.data.series.Series.from_padded(X) cuts it off.
             raise DataError(_not_finite(values, finite))
         if np.abs(values).max() > _LARGEST:
             raise DataError(
-                f"values of a series must be below {_LARGEST:g} in size, where squares are numbers; scale it."
+                f"values of a series must be below {_LARGEST:g} in size, so that squares do not overflow; scale it."
             )
         # Zero has one form, so that equal series have equal bytes.
         values = values + 0.0
@@ -74,9 +74,9 @@ padding at its end, mercer.data.series.Series.from_padded(X) cuts it off.
         for number, item in enumerate(items):
             if item.shape[1] != wanted:
                 raise DataError(
-                    f"row {number} of {name}: all series must have equally many channels; this one has "
-                    f"{item.shape[1]} and those before it {wanted}. A series is an array (times, channels); if the "
-                    f'channels come first, pass mercer.data.series.Series.from_array({name}, axes="nct").'
+                    f"row {number} of {name}: all series must have the same number of channels; this one has "
+                    f"{item.shape[1]}, but those before it have {wanted}. A series is an array (times, channels); if "
+                    f'the channels come first, pass mercer.data.series.Series.from_array({name}, axes="nct").'
                 )
         return cls(items)
 
@@ -218,8 +218,8 @@ def _values(item: Any) -> NDArray[np.float64]:
 def _not_finite(values: NDArray[Any], finite: NDArray[Any]) -> str:
     """What to do about values that are no numbers."""
     if not np.isnan(values).any():
-        return f"a series must be finite, and {int((~finite).sum())} of its {len(values)} times hold infinities."
-    text = f"a series must have a value at every time, and {int((~finite).sum())} of {len(values)} are NaN."
+        return f"a series must be finite, but {int((~finite).sum())} of its {len(values)} times hold infinities."
+    text = f"a series must have a value at every time, but {int((~finite).sum())} of {len(values)} are NaN."
     if np.diff(finite.astype(int)).max(initial=0) <= 0 and finite[0]:
         return f"{text} If that is padding at its end, mercer.data.series.Series.from_padded(X) cuts it off."
     return f"{text} Fill them in first, for instance by numpy.interp between the times that are there."

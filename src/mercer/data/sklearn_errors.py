@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 from mercer._errors import DataError
 
-_OTHER_ROWS = "For rows that are no vectors (series, trees, graphs, images) pass a kernel of mercer.kernels on such."
+_OTHER_ROWS = "For rows that are not vectors (series, trees, graphs, images) pass a matching kernel of mercer.kernels."
 # Parts of scikit-learn's messages that say what was wrong and not what to do.
 _ADVICE = (
     ("contains infinity", "Drop those rows or replace the values; numpy.isfinite shows where they are."),
@@ -16,11 +16,11 @@ _ADVICE = (
         "Encode text and categories first (sklearn.preprocessing.OneHotEncoder); `mercer fit` does it for files. For "
         "rows of text pass a kernel on strings, such as mercer.kernels.Spectrum(3).",
     ),
-    ("setting an array element with a sequence", f"Rows of numbers must be equally long. {_OTHER_ROWS}"),
+    ("setting an array element with a sequence", f"Rows of numbers must have equal lengths. {_OTHER_ROWS}"),
     ("float() argument must be", _OTHER_ROWS),
     ("feature names should match", "Pass the columns of the fit in their order: X[list(model.feature_names_in_)]."),
     ("features as input", "Pass the columns that the model was fitted on."),
-    ("while a minimum of", "Check the selection that X comes from; rows and columns are needed."),
+    ("while a minimum of", "Check how X was selected; it needs rows and columns."),
     ("inconsistent numbers of samples", "Pass one target for each row of X."),
     ("should be a 1d array", "Pass one label for each row of X."),
 )

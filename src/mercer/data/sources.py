@@ -34,6 +34,6 @@ def check_source(source: str | Path) -> None:
             f"{path} does not exist.{offer} Sample data sets are named sample:NAME; mercer samples lists them."
         )
     if not path.is_file():
-        raise DataError(f"{path} is a pipe or a device, and files are read more than once; save it to a file first.")
+        raise DataError(f"{path} is a pipe or a device, but files are read more than once; save it to a file first.")
     if path.stat().st_size == 0:
         raise DataError(f"{path} is empty (0 bytes).")

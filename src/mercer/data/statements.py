@@ -136,7 +136,7 @@ class Whole:
         if self.total is not None:
             context.agree(f"the sum of {what}", self.total, sum(value.ravel().tolist()))
         if self.distinct and len(np.unique(value)) < value.size:
-            raise DataError(f"{what} holds a number twice")
+            raise DataError(f"{what} contains a number twice")
 
 
 @dataclass(frozen=True)
@@ -182,7 +182,7 @@ class Labels:
         if not all(isinstance(item, (str, bytes, bool, int, float)) and item == item for item in items):
             _wrong(what, value, "a list of texts or numbers")
         if len(set(items)) < len(items):
-            raise DataError(f"{what} holds a label twice")
+            raise DataError(f"{what} contains a label twice")
         context.shape(what, self.shape, value.shape)
         _in_range(f"the number of {what}", len(items), len(items), self.least, None)
 

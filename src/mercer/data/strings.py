@@ -86,7 +86,7 @@ def read_token(token: Any) -> str | int:
         return str(token)
     if isinstance(token, (int, np.integer)) and not isinstance(token, (bool, np.bool_)):
         return int(token)
-    raise DataError(f"the tokens of a string must be text or whole numbers, and one is {short(token)}.")
+    raise DataError(f"the tokens of a string must be text or whole numbers, but one is {short(token)}.")
 
 
 def _numbers(item: str | tuple[str | int, ...]) -> NDArray[np.int64]:

@@ -115,7 +115,7 @@ class Table:
         for name, role in roles.items():
             if name not in self.names:
                 if self.is_sparse:
-                    raise DataError(f"{self.source} has no named columns, so none is the {role} {name!r}.")
+                    raise DataError(f"{self.source} has no named columns, so it has no {role} {name!r}.")
                 raise DataError(_no_column(f"{self.source} has no column {name!r} to be the {role}", name, self.names))
         return replace(self, roles={**self.roles, **roles})
 
@@ -136,7 +136,7 @@ class Table:
             target = self.default_target
         if target is None:
             raise DataError(
-                f"{self.source} does not say which column is the target; name it with --target COLUMN. "
+                f"{self.source} does not specify the target column; name it with --target COLUMN. "
                 f"The columns are {listing([*self.targets, *self.names])}."
             )
         if target in self.targets:
@@ -146,7 +146,9 @@ class Table:
             raise DataError(_no_column(f"{self.source} has no column {target!r} to be the target", target, known))
         rest = self.columns.drop(columns=[target])
         if rest.shape[1] == 0:
-            raise DataError(f"{self.source} has no column beside the target {target!r}: nothing to learn from.")
+            raise DataError(
+                f"{self.source} has no columns other than the target {target!r}, so there is nothing to learn from."
+            )
         return rest, self.columns[target], target
 
 

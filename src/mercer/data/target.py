@@ -62,7 +62,7 @@ def read_target(values: Any, name: str, task: str | None = None, locate: Callabl
     array = _plain(values, name, locate)
     if len(array) < 2:
         raise DataError(
-            f"there is {len(array)} row of data; at least two are needed, and for a useful model many more."
+            f"there is {len(array)} row of data; at least two are needed, and many more for a useful model."
         )
     different = np.unique(array)
     found, why = _task_of(array, different, name)
@@ -71,7 +71,7 @@ def read_target(values: Any, name: str, task: str | None = None, locate: Callabl
     if found == "regression" and array.dtype.kind == "U":
         row = next((i for i, text in enumerate(array) if not is_number(text)), 0)
         raise DataError(
-            f"a regression needs numbers as its target, and {name!r} holds text ({shown(array[row])} in "
+            f"a regression needs a numeric target, but {name!r} holds text ({shown(array[row])} in "
             f"{locate(row)}); "
             "for classes use a classification (--task classification, --model svc)."
         )
@@ -88,7 +88,7 @@ def read_target(values: Any, name: str, task: str | None = None, locate: Callabl
         raise DataError(
             f"the target {name!r} holds numbers with fractions ({len(different)} different values), "
             "which are "
-            "quantities and not classes; use a regression (--task regression, --model ridge)."
+            "quantities, not classes; use a regression (--task regression, --model ridge)."
         )
     return Target(name, found, why, array.astype(np.int64) if array.dtype.kind == "f" else array)
 
@@ -104,7 +104,7 @@ def known_target(values: Any, name: str, task: str, classes: list[Any], locate: 
     array = _plain(values, name, locate)
     if task == "regression":
         if array.dtype.kind == "U":
-            raise DataError(f"the model predicts numbers, and {name!r} holds text ({shown(array[0])} in {locate(0)}).")
+            raise DataError(f"the model predicts numbers, but {name!r} holds text ({shown(array[0])} in {locate(0)}).")
         return array.astype(np.float64)
     known = np.asarray(classes)
     if known.dtype.kind == "U" and array.dtype.kind != "U":
@@ -115,7 +115,7 @@ def known_target(values: Any, name: str, task: str, classes: list[Any], locate: 
     if strange.size:
         value, place = array[strange[0]].item(), locate(int(strange[0]))
         raise DataError(
-            f"{name!r} holds {_quoted(value)} in {place}, which is none of the classes that the model knows: "
+            f"{name!r} holds {_quoted(value)} in {place}, which is not one of the model's classes: "
             f"{listing(classes)} ({strange.size} of {len(array)} rows)."
         )
     return array.astype(known.dtype)
@@ -132,7 +132,7 @@ def _plain(values: Any, name: str, locate: Callable[[int], str]) -> np.ndarray:
     if missing.size:
         raise DataError(
             f"the target {name!r} is missing ({MISSING}) in {missing.size} of {len(array)} rows, first in "
-            f"{locate(int(missing[0]))}; remove those rows, since a missing target cannot be filled in."
+            f"{locate(int(missing[0]))}; remove those rows, because a missing target cannot be filled in."
         )
     if array.ndim != 1:
         raise DataError(f"the target {name!r} must be one column, but is of shape {array.shape}.")

@@ -166,9 +166,9 @@ def _refuse(text: str) -> NoReturn:
     for token in _TOKEN.finditer(text):
         piece, at = token.group(), token.start()
         if piece == ")" and not open_brackets:
-            raise DataError(f"the text of a tree closes a bracket at character {at} that was never opened.")
+            raise DataError(f"the text of a tree closes a bracket at character {at} that is not open.")
         if began and not open_brackets:
-            raise DataError(f"the text of a tree goes on after its end, at character {at}.")
+            raise DataError(f"the text of a tree continues after its end, at character {at}.")
         if piece == ")" and awaits_label:
             raise DataError(f"the text of a tree has no label in the bracket at character {open_brackets[-1]}.")
         if piece == ")":
@@ -177,7 +177,7 @@ def _refuse(text: str) -> NoReturn:
             open_brackets.append(at)
         began, awaits_label = True, piece == "("
     if _DANGLING.search(text):
-        raise DataError(f"the text of a tree has nothing behind the backslash at character {len(text) - 1}.")
+        raise DataError(f"the text of a tree has nothing after the backslash at character {len(text) - 1}.")
     if open_brackets:
         raise DataError(f"the text of a tree ends within the bracket that opens at character {open_brackets[-1]}.")
     raise DataError(f"the text of a tree has no node: it is {short(text)}.")
@@ -205,7 +205,7 @@ def _walked(item: Any) -> tuple[list[str], list[int]]:
             labels.append(str(child))
             continue
         if id(child) in above:
-            raise DataError("a tree must not hold itself, and this one has a node that is below itself.")
+            raise DataError("a tree must not contain itself, but this one has a node that is its own descendant.")
         label, children = _node(child)
         labels.append(label)
         above.add(id(child))
@@ -222,9 +222,9 @@ def _node(item: Any) -> tuple[str, Iterable[Any]]:
         label, children = item[0], item[1:]
     else:
         raise DataError(
-            "a tree must be bracketed text, a tuple of a label and children, or an object with label(), and one of its "
+            "a tree must be bracketed text, a tuple of a label and children, or an object with label(), but one of its "
             f"nodes is {reprlib.repr(item)}."
         )
     if not isinstance(label, str):
-        raise DataError(f"the labels of a tree must be text, and one is {reprlib.repr(label)}.")
+        raise DataError(f"the labels of a tree must be text, but one is {reprlib.repr(label)}.")
     return str(label), children

@@ -49,7 +49,7 @@ def as_vectors(X: Any, name: str = "X") -> np.ndarray | sp.csr_matrix:
         if isinstance(error, DataError):
             raise
         raise DataError(
-            f"{name} must be a table of numbers, and it is not: {error}. "
+            f"{name} must be a table of numbers, but is not: {error}. "
             "Encode text and categories first (sklearn.preprocessing.OneHotEncoder)."
         ) from error
     array = np.ascontiguousarray(array)
@@ -149,14 +149,14 @@ def column_positions(columns: tuple[int | str, ...], names: tuple[str, ...] | No
         if isinstance(column, str):
             if names is None:
                 raise DataError(
-                    f"the kernel asks for the column {column!r} by name, and X has no column names; "
+                    f"the kernel uses the column {column!r} by name, but X has no column names; "
                     "pass a pandas DataFrame, or use column positions."
                 )
             if column not in names:
                 raise DataError(f"there is no column {column!r}; the columns are {', '.join(names[:20])}.")
             positions.append(names.index(column))
         elif not -d <= column < d:
-            raise DataError(f"the kernel asks for column {column}, and X has {d} columns.")
+            raise DataError(f"the kernel uses column {column}, but X has {d} columns.")
         else:
             positions.append(column)
     return positions

@@ -150,7 +150,7 @@ def _checked(matrix: Matrix, square: bool = True) -> Matrix:
     if matrix.dtype != _DOUBLE or matrix.ndim != 2 or not matrix.flags.c_contiguous:
         raise TypeError(f"LAPACK needs C-ordered matrices of float64; got {matrix.dtype} {matrix.strides}.")
     if square and matrix.shape[0] != matrix.shape[1]:
-        raise TypeError(f"only square matrices have eigenvalues, and this one is {matrix.shape}.")
+        raise TypeError(f"only square matrices have eigenvalues, but this one is {matrix.shape}.")
     return matrix
 
 

@@ -47,7 +47,7 @@ def _check(*arrays: AnyArray) -> np.dtype:
         if array.dtype != dtype or dtype not in PREFIX or array.ndim != 2 or not array.flags.c_contiguous:
             raise TypeError(f"LAPACK needs C-ordered matrices of one type; got {array.dtype} {array.strides}.")
     if arrays[0].shape[0] != arrays[0].shape[1] or any(a.shape[1] != arrays[0].shape[1] for a in arrays):
-        raise TypeError(f"the shapes {[a.shape for a in arrays]} do not belong together.")
+        raise TypeError(f"the shapes {[a.shape for a in arrays]} do not match.")
     return dtype
 
 

@@ -47,8 +47,8 @@ def integer_type(name: str, signature: str) -> Any:
     others = {t for t in types if t not in ("char", "float", "double") and not re.fullmatch(r"__pyx_t_\w+_[sd]", t)}
     if len(others) != 1 or not others <= _INTEGERS.keys():
         raise MercerError(
-            f"SciPy's {name} has the signature {signature!r}, whose integers cannot be told to be of 32 or 64 bits. "
-            "Install SciPy 1.16 or newer from PyPI or conda-forge."
+            f"SciPy's {name} has the signature {signature!r}, from which the size of its integers (32 or 64 bits) "
+            "cannot be determined. Install SciPy 1.16 or newer from PyPI or conda-forge."
         )
     return _INTEGERS[others.pop()]
 
@@ -131,7 +131,7 @@ def add_product(
     shapes = ((inner, m) if left_turned else (m, inner), (n, inner) if right_turned else (inner, n))
     steps = [row_step(array, dtype) for array in (target, left, right)]
     if (left.shape, right.shape) != shapes:
-        raise TypeError(f"the shapes {[a.shape for a in (target, left, right)]} do not belong together.")
+        raise TypeError(f"the shapes {[a.shape for a in (target, left, right)]} do not match.")
     if 0 in (m, n):
         return
     # The transpose of the product, since LAPACK's columns are NumPy's rows.
@@ -152,7 +152,7 @@ def add_square(
     dtype, n = target.dtype, len(target)
     inner = part.shape[0 if turned else 1]
     if target.shape != (n, n) or part.shape != ((inner, n) if turned else (n, inner)):
-        raise TypeError(f"the shapes {target.shape} and {part.shape} do not belong together.")
+        raise TypeError(f"the shapes {target.shape} and {part.shape} do not match.")
     form = b"N" if turned else b"T"
     steps = row_step(part, dtype), row_step(target, dtype)
     call("syrk", dtype, b"L", form, n, inner, alpha, part, steps[0], beta, target, steps[1])
@@ -179,7 +179,7 @@ def by_triangle(
     """
     dtype, (rows, columns) = triangle.dtype, block.shape
     if triangle.shape != 2 * (columns if right else rows,):
-        raise TypeError(f"the shapes {triangle.shape} and {block.shape} do not belong together.")
+        raise TypeError(f"the shapes {triangle.shape} and {block.shape} do not match.")
     # Of the transposes: B' op(L') from the other side, with L = U' below the diagonal of what LAPACK reads.
     side, form = (b"L" if right else b"R"), (b"T" if transposed else b"N")
     steps = row_step(triangle, dtype), row_step(block, dtype)

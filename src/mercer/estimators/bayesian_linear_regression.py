@@ -139,7 +139,7 @@ class BayesianLinearRegression(RegressorMixin, BaseEstimator, OneBlasThread):
             "certificate_": Is(Certificate),
         },
         {"feature_names_in_": Labels("d", texts=True)},
-        rules=(("the spectrum is that of other columns", lambda m: len(m._spectrum.center) == m.n_features_in_),),
+        rules=(("the spectrum belongs to other columns", lambda m: len(m._spectrum.center) == m.n_features_in_),),
     )
 
     def __init__(self, alpha: Any = _LEARNED, beta: Any = _LEARNED, *, fit_intercept: bool = False) -> None:
@@ -262,7 +262,10 @@ class BayesianLinearRegression(RegressorMixin, BaseEstimator, OneBlasThread):
         """
         check_is_fitted(self)
         if return_std and return_cov:
-            raise ParameterError("return_std and return_cov are both set; the one is the diagonal of the other.")
+            raise ParameterError(
+                "return_std and return_cov are both True; pass one of them, since the covariance contains the "
+                "variances."
+            )
         refuse_unreal(X, "X")
         with advised():
             X = validate_data(self, X, reset=False, accept_sparse="csr", dtype=[np.float64, np.float32], order="C")
@@ -362,8 +365,8 @@ class BayesianLinearRegression(RegressorMixin, BaseEstimator, OneBlasThread):
         learned = [name for name in ("alpha", "beta") if isinstance(getattr(self, name), str)]
         values = " and ".join(f"{name} = {getattr(self, name + '_'):.3g}" for name in learned)
         warn_user(
-            f"the evidence has no highest value between the bounds of the search, which ended at {values}: there is "
-            "no noise in the targets, or no sign that they depend on X. Give the precision as a number if you know it.",
+            f"the evidence has no maximum within the bounds of the search, which ended at {values}: the targets "
+            "have no noise, or show no dependence on X. Pass the precision as a number if it is known.",
             MercerWarning,
         )
 

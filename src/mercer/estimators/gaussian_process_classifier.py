@@ -340,7 +340,7 @@ class GaussianProcessClassifier(BinaryParts):
         if status is not Status.converged:
             what = "max_iter_predict" if status is Status.iteration_limit else "the precision of float64"
             warn_user(
-                f"GaussianProcessClassifier: {what} ended the approximation of the posterior where its conditions are "
+                f"GaussianProcessClassifier: {what} ended the approximation of the posterior with its conditions "
                 f"violated by {self.certificate_.kkt_violation:.1e}; raise max_iter_predict, scale the columns of X, "
                 "or bound the kernel's variance (kernel.bounded).",
                 ConvergenceWarning,
@@ -357,7 +357,7 @@ class GaussianProcessClassifier(BinaryParts):
         """Lower factor of ``I + W_sr_ K W_sr_``, (n, n); for two classes only."""
         check_is_fitted(self)
         if self.n_classes_ > 2:
-            raise AttributeError("L_ is one factor, for two classes; with several there is one for each.")
+            raise AttributeError("L_ is one factor, for two classes; with several classes there is one for each.")
         return self._factor
 
     def log_marginal_likelihood(self, theta: Any = None, eval_gradient: bool = False, clone_kernel: bool = True) -> Any:

@@ -454,7 +454,7 @@ class GaussianProcessOrdinalRegression(ClassifierMixin, OrdinalLikelihood):
         if self.kernel_ is None:
             raise ParameterError(
                 "the variance of f at new rows, and with it probabilities, needs k(x, x) of these, which a precomputed "
-                "kernel does not tell; pass a kernel, or use latent(X) for the mean alone."
+                "kernel does not contain; pass a kernel, or use latent(X) for the mean alone."
             )
         rows = Rows(X)
         mean, variance = np.empty(rows.n), diagonal(self.kernel_, rows)

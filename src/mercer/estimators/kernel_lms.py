@@ -262,8 +262,8 @@ class KernelLMS(MultiOutputMixin, RegressorMixin, KernelEstimator):
             )
         if solution.status is Status.iteration_limit and self.tol > 0:
             warn_user(
-                f"KernelLMS: max_iter={self.max_iter} steps were made before the gradient was short enough. Raise "
-                "max_iter, loosen tol, or pass tol=0 if so many steps are what is meant.",
+                f"KernelLMS: max_iter={self.max_iter} steps did not reach the tolerance. Raise "
+                "max_iter, loosen tol, or pass tol=0 to make exactly this many steps.",
                 ConvergenceWarning,
             )
         return self
@@ -308,7 +308,7 @@ class KernelLMS(MultiOutputMixin, RegressorMixin, KernelEstimator):
         if len(used) - count < 1:
             raise DataError(
                 f"validation_fraction={self.validation_fraction} holds out {count} of {len(used)} rows with a weight, "
-                "which leaves none to learn from; pass more rows, or early_stopping=False."
+                "which leaves none for training; pass more rows, or early_stopping=False."
             )
         chosen = check_random_state(self.random_state).permutation(len(used))
         return used[np.sort(chosen[count:])], used[np.sort(chosen[:count])]

@@ -364,7 +364,7 @@ class KernelMachine(KernelEstimator):
         if isinstance(penalty, OwnPenalty):
             check_penalty(penalty)
         if self.class_weight is not None and loss.targets != "signs":
-            raise ParameterError(f"class_weight goes with losses of labels, and {loss.name!r} is none; leave it out.")
+            raise ParameterError(f"class_weight needs a loss of labels, but {loss.name!r} is not one; leave it out.")
         return loss, penalty
 
     def _check_data(

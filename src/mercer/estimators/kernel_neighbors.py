@@ -147,7 +147,7 @@ class KernelNeighborsClassifier(MultiOutputMixin, ClassifierMixin, KernelNeighbo
         name = type(self).__name__
         if self.outputs_2d_:
             if not labels.shape[1]:
-                raise DataError(f"y has the shape {labels.shape}; it needs one column at least.")
+                raise DataError(f"y has the shape {labels.shape}; it needs at least one column.")
             columns = [check_labels(name, column, X.shape[0]) for column in labels.T]
         else:
             columns = [check_labels(name, y, X.shape[0])]

@@ -322,7 +322,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEstimat
         with advised():
             X = check_array(X, dtype=[np.float64, np.float32], order="C")
         if X.shape[1] != len(self.eigenvalues_):
-            raise DataError(f"X has {X.shape[1]} columns, and there are {len(self.eigenvalues_)} components.")
+            raise DataError(f"X has {X.shape[1]} columns, but there are {len(self.eigenvalues_)} components.")
         gram = Gram(self.kernel_, X, self.X_transformed_fit_, dtype=np.float64, n_jobs=self.n_jobs)  # type: ignore[arg-type]
         return (gram @ self.dual_coef_).astype(X.dtype, copy=False)
 
@@ -386,9 +386,9 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEstimat
 
         for name, least in (("n_components", 1), ("max_iter", 1)):
             if getattr(self, name) is not None:
-                require_number(self, name, f"None or a whole number from {least} on", lambda v: whole(v, 1))
+                require_number(self, name, f"None or a whole number of at least {least}", lambda v: whole(v, 1))
         if not (isinstance(self.iterated_power, str) and self.iterated_power == "auto"):
-            require_number(self, "iterated_power", "'auto' or a whole number from 0 on", lambda v: whole(v, 0))
+            require_number(self, "iterated_power", "'auto' or a whole number of at least 0", lambda v: whole(v, 0))
         require_number(self, "tol", "a finite number of 0 or more", lambda v: 0 <= v < np.inf)
         require_number(self, "alpha", "a finite number of 0 or more", lambda v: 0 <= v < np.inf)
         require_choice(self, "eigen_solver", SOLVERS)
@@ -403,11 +403,11 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEstimat
     def _check_rows(self, X: Any) -> None:
         n = X.shape[0]
         if n < 2:
-            raise DataError("there is 1 sample, which does not vary; at least 2 rows are needed.")
+            raise DataError("there is 1 sample, which has no variance; at least 2 rows are needed.")
         if self.n_components is not None and self.n_components > n:
             raise ParameterError(
-                f"n_components={self.n_components} is more than the {n} rows, which span no more directions; pass at "
-                f"most {n - 1}, or None for all that there are."
+                f"n_components={self.n_components} exceeds the {n} rows, which span at most {n - 1} directions; pass "
+                f"at most {n - 1}, or None for all."
             )
         if self.fit_inverse_transform and not isinstance(X, np.ndarray):
             what = "holds objects" if isinstance(X, (Objects, MixedRows)) else "is sparse; pass X.toarray()"
@@ -446,8 +446,8 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEstimat
         """Warn if the result is degenerate or not converged."""
         if not len(self.negative_eigenvalues_) and not self.eigenvalues_.any():
             warn_user(
-                "all rows are equal for this kernel, so that no direction has any variance; look at the columns of X "
-                "and at the kernel's parameters.",
+                "all rows are equal for this kernel, so no direction has any variance; check the columns of X and the "
+                "kernel's parameters.",
                 MercerWarning,
             )
         if self.certificate_.status.name == "iteration_limit":

@@ -138,7 +138,7 @@ class KernelPerceptron(ClassifierMixin, KernelEstimator):
     -----
     If the classes are separated in the feature space by a margin :math:`\gamma` and no :math:`\phi(x_i)` is longer than
     R, there are at most :math:`(R / \gamma)^2` mistakes (Novikoff); ``certificate_`` has the margin that was reached. A
-    perceptron minimises nothing, so there is no gap to report.
+    perceptron minimises nothing, so there is no duality gap.
 
     There are no sample weights: a row given twice in succession is most often right the second time, so that no factor
     of its update is worth the repetition.
@@ -182,9 +182,9 @@ class KernelPerceptron(ClassifierMixin, KernelEstimator):
         {"outputs": outputs},
         (
             GIVEN_COLUMNS,
-            ("the certificate counts other mistakes, or allows for fewer", _is_within_its_bound),
+            ("the certificate has a different count of mistakes, or a bound below it", _is_within_its_bound),
             (
-                "steps are counted in two ways",
+                "the counts of steps disagree",
                 lambda m: m._walk["steps"] == m.t_ >= m._walk["updates"][:, 0].max(initial=0),
             ),
         ),
@@ -385,8 +385,8 @@ class KernelPerceptron(ClassifierMixin, KernelEstimator):
         before = self._walk
         if before["averaging"] != self.averaging:
             raise ParameterError(
-                f"averaging was {before['averaging']!r} so far and is {self.averaging!r}: what the other needs was not "
-                "kept; call fit to begin anew."
+                f"averaging was {before['averaging']!r} so far but is now {self.averaging!r}, which needs values that "
+                "were not stored; call fit to start again."
             )
         expansion.theta[:, places], expansion.lagged[:, places] = before["theta"], before["lagged"]
         expansion.steps, expansion.queue = before["steps"], places[before["queue"]]

@@ -311,7 +311,7 @@ class KernelQuantileRegression(RegressorMixin, KernelEstimator):
         inside = levels.ndim == 1 and len(levels) > 0 and bool(((levels > 0) & (levels < 1)).all())
         if not inside or len(np.unique(levels)) < len(levels):
             raise ParameterError(
-                f"quantiles must be a number between 0 and 1, or several, each once, but is {self.quantiles!r}."
+                f"quantiles must be a number between 0 and 1, or several distinct ones, but is {self.quantiles!r}."
             )
         return levels
 

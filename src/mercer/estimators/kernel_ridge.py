@@ -359,7 +359,7 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelEstimator):
             return None
         if not isinstance(self.alpha, str):
             raise ParameterError(
-                f"alphas are penalties to choose from, and alpha={self.alpha!r} leaves no choice; pass alpha='loo', "
+                f"alphas are penalties to choose from, but alpha={self.alpha!r} is already chosen; pass alpha='loo', "
                 "'gcv' or 'evidence', or leave out alphas."
             )
         return check_penalties(self.alphas)

@@ -367,7 +367,7 @@ class KernelSGDClassifier(ClassifierMixin, SGDForms):
         if len(shape) == 2 and not least <= shape[1] <= most:
             raise DataError(
                 f"with warm_start, X must have the {least} columns of the last fit, but has {shape[1]}; set "
-                "warm_start=False to begin anew."
+                "warm_start=False to start again."
             )
 
     def _check_partial(self) -> None:
@@ -378,8 +378,8 @@ class KernelSGDClassifier(ClassifierMixin, SGDForms):
             )
         if isinstance(self.class_weight, str):
             raise ParameterError(
-                f"class_weight={self.class_weight!r} needs all rows at once, and partial_fit sees a part of them; pass "
-                "a dict of factors, or sample_weight."
+                f"class_weight={self.class_weight!r} needs all rows at once, but partial_fit receives only some of "
+                "them; pass a dict of factors, or sample_weight."
             )
 
     def _require_same(self, classes: np.ndarray) -> None:
@@ -387,7 +387,7 @@ class KernelSGDClassifier(ClassifierMixin, SGDForms):
         if not np.array_equal(classes, self.classes_):
             raise DataError(
                 f"with warm_start, y must have the classes of the last fit, {self.classes_[:10].tolist()}, but has "
-                f"{classes[:10].tolist()}; set warm_start=False to begin anew."
+                f"{classes[:10].tolist()}; set warm_start=False to start again."
             )
 
     def _class_factors(self, codes: NDArray[np.integer], weight: Vector) -> Vector:

@@ -259,9 +259,9 @@ class NuSVC(PairClassifier):
         for pair in sorted(self.__dict__.pop("_flat", [])):
             first, second = self.classes_[list(pair)].tolist()
             warn_user(
-                f"nu={self.nu!r} is so small that the best margin between the classes {first!r} and {second!r} is "
-                "zero, to rounding, and predictions between the two mean nothing. Raise nu, take a kernel that "
-                "separates more, or SVC.",
+                f"nu={self.nu!r} is so small that the optimal margin between the classes {first!r} and {second!r} is "
+                "zero to rounding, and predictions between the two are meaningless. Raise nu, use a kernel that "
+                "separates the classes better, or use SVC.",
                 MercerWarning,
             )
         super()._report()

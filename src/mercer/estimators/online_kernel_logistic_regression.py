@@ -171,7 +171,12 @@ class OnlineKernelLogisticRegression(ClassifierMixin, OnlineExpansion):
 
     _fitted = Fitted(
         {"classes_": Labels("k", least=2)},
-        rules=(("there is not a function for each class", lambda m: len(m.intercept_) == outputs(len(m.classes_))),),
+        rules=(
+            (
+                "the number of functions does not match the classes",
+                lambda m: len(m.intercept_) == outputs(len(m.classes_)),
+            ),
+        ),
     )
 
     def __init__(

@@ -252,7 +252,7 @@ class OnlineKernelRegressor(MultiOutputMixin, RegressorMixin, OnlineExpansion):
         """Raise unless there are as many targets as there were before."""
         before, now = len(self.intercept_), y.reshape(len(y), -1).shape[1]
         if before != now:
-            raise DataError(f"y has {now} target(s) a row, and had {before} in the calls before; pass as many.")
+            raise DataError(f"y has {now} target(s) a row, but had {before} in earlier calls; pass as many.")
 
     def _check_parameters(self) -> None:
         wanted = "a finite number above 0 for the loss 'huber', else of 0 or more"

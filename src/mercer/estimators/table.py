@@ -56,7 +56,7 @@ class TableModel(BaseEstimator):
     estimator : estimator
         A classifier or regressor of Mercer or scikit-learn; a copy of it is fitted.
     normalize : {"standard", "minmax", "unit", "none"}, default="standard"
-        How numbers are scaled.
+        Scaling of numbers.
     impute : {"mean", "median", "most_frequent"}, optional
         How missing values are filled in; without it they are an error.
     target : str, default="y"
@@ -94,7 +94,7 @@ class TableModel(BaseEstimator):
             "target_mean_": Number(),
             "target_scale_": Number(least=float(np.finfo(np.float64).tiny)),
         },
-        rules=(("the estimator is not one for the encoded columns and the target", _fits_its_estimator),),
+        rules=(("the estimator does not match the encoded columns and the target", _fits_its_estimator),),
     )
 
     def __init__(

@@ -77,12 +77,12 @@ def place(kernel: Any, schema: Schema) -> Any:
             return kernel.on(fitting)
         if fitting:
             raise ParameterError(
-                f"{kernel!r} compares {kind.kind}, and the columns {listing(fitting)} hold some; say which, as in "
-                f"({kernel!r}).on([{fitting[0]!r}])."
+                f"{kernel!r} compares {kind.kind}, and several columns hold them: {listing(fitting)}. Choose one, as "
+                f"in ({kernel!r}).on([{fitting[0]!r}])."
             )
         raise ParameterError(
-            f"{kernel!r} compares {kind.kind}, and no column is said to hold some; "
-            + (f'say which does by roles={{COLUMN: "{role}"}}.' if role else "choose another kernel.")
+            f"{kernel!r} compares {kind.kind}, but no column has this role; "
+            + (f'set it with roles={{COLUMN: "{role}"}}.' if role else "choose another kernel.")
         )
     if kind == "table":
         for choice in choices(kernel):
@@ -142,8 +142,7 @@ def check_name(name: str, names: Iterable[str]) -> None:
     near = closest_names(name, names)
     offer = f"did you mean {' or '.join(map(repr, near))}? " if near else ""
     raise DataError(
-        f"the kernel asks for the column {name!r}, which the model does not have; {offer}the columns are "
-        f"{listing(names)}."
+        f"the kernel uses the column {name!r}, which the model does not have; {offer}the columns are {listing(names)}."
     )
 
 

@@ -45,7 +45,7 @@ class ArrayInterface(abc.ABC):
         """
         if copy is False and not self._is_stored(dtype):
             raise ValueError(
-                "copy=False needs a stored array of that dtype, and the entries of this matrix have to be computed or "
+                "copy=False needs a stored array of that dtype, but the entries of this matrix must be computed or "
                 "converted; use copy=None."
             )
         entries, new = self._entries()
@@ -68,8 +68,8 @@ class ArrayInterface(abc.ABC):
         if method == "reduce":
             return ufunc.reduce(np.asarray(inputs[0]), *inputs[1:], **options)
         raise TypeError(
-            f"numpy.{ufunc.__name__} works by elements, and a {type(self).__name__} is not an array: its entries may "
-            "be computed when they are used. Pass the entries, numpy.asarray(K)."
+            f"numpy.{ufunc.__name__} works elementwise, but a {type(self).__name__} is not an array: its entries may "
+            "be computed on demand. Pass the entries, numpy.asarray(K)."
         )
 
     def _is_stored(self, dtype: DTypeLike | None) -> bool:

@@ -38,7 +38,7 @@ def as_index(index: Any, n: int, what: str) -> Index:
             f"{positions.dtype} of shape {positions.shape}."
         )
     if positions.size and (positions.min() < -n or positions.max() >= n):
-        raise DataError(f"{what} reach from {positions.min()} to {positions.max()}, and there are {n}.")
+        raise DataError(f"{what} range from {positions.min()} to {positions.max()}, but there are only {n}.")
     return positions.astype(np.intp, copy=False)
 
 
@@ -244,7 +244,7 @@ class Gram(ArrayInterface):
     def diagonal(self) -> Array:
         """``K_ii``, without the rest of the matrix, in float64."""
         if not self.symmetric:
-            raise DataError("only the Gram matrix of rows with themselves has a diagonal of k(x, x).")
+            raise DataError("only the Gram matrix of rows with themselves has a diagonal k(x, x).")
         values = diagonal(self.kernel, self._plan.left)
         check_finite(values, self.kernel)
         return values

@@ -59,7 +59,7 @@ def check_square(K: Any, name: str = "K") -> Array:
     if worst > _rounding(array.diagonal()) and worst > _rounding(array):
         raise DataError(
             f"the precomputed {name} is not symmetric: {name}[{i}, {j}] = {array[i, j]:.6g} and "
-            f"{name}[{j}, {i}] = {array[j, i]:.6g}; pass ({name} + {name}.T) / 2 if that is what is meant."
+            f"{name}[{j}, {i}] = {array[j, i]:.6g}; pass ({name} + {name}.T) / 2 to use the symmetric part."
         )
     return array
 
@@ -238,7 +238,7 @@ class PrecomputedGram(ArrayInterface):
         if out is None:
             out = np.empty(self.shape, self.dtype)
         if out.shape != self.shape:
-            raise DataError(f"out has shape {out.shape}, and the matrix has {self.shape}.")
+            raise DataError(f"out has shape {out.shape}, but the matrix has shape {self.shape}.")
         place = out
 
         def copy(rows: slice) -> None:
@@ -316,7 +316,7 @@ class PrecomputedGram(ArrayInterface):
     def diagonal(self) -> Array:
         """``K_ii`` in float64."""
         if not self.symmetric:
-            raise DataError("only the Gram matrix of rows with themselves has a diagonal of k(x, x).")
+            raise DataError("only the Gram matrix of rows with themselves has a diagonal k(x, x).")
         return self._whole.diagonal()[self._rows].astype(np.float64)
 
     def astype(self, dtype: DTypeLike) -> PrecomputedGram:

@@ -29,8 +29,8 @@ def _as_term(other: Any) -> Kernel:
         return other
     if not 0 < as_float(other) < np.inf:
         raise ParameterError(
-            f"kernels are added to, and multiplied by, finite numbers above 0, and {short(other)} is not: "
-            "the result would not be a kernel."
+            f"kernels are added to, and multiplied by, finite numbers above 0, not {short(other)}: the result "
+            "would not be a kernel."
         )
     return Constant(float(other))
 

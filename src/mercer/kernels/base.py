@@ -334,8 +334,8 @@ class Expression(abc.ABC):
         if len(definite) > 1:
             (one, first), (other, second) = list(definite.items())[:2]
             raise ParameterError(
-                f"{first!r} compares {_called(one)} and {second!r} compares {_called(other)}, so no row is both; say "
-                "which columns of a table each is for, as in mercer.kernels.product_of."
+                f"{first!r} compares {_called(one)} and {second!r} compares {_called(other)}, so no row suits both; "
+                "choose the columns of a table for each, as in mercer.kernels.product_of."
             )
         return next(iter(definite), "anything")
 

@@ -135,7 +135,7 @@ def _is_finite(value: Any) -> bool:
 def _gamma(gamma: Any, X: Any) -> float:
     if gamma is None or isinstance(gamma, str):
         if X is None:
-            raise ParameterError(f"gamma={gamma!r} refers to the data, and there are none; pass a number.")
+            raise ParameterError(f"gamma={gamma!r} depends on the data, but there are none; pass a number.")
         if gamma != "scale":
             return 1.0 / X.shape[1]
         return rate_of_scale(X)
@@ -190,7 +190,7 @@ def _pairwise(k: Any) -> Kernel:
     """By a name, with gamma as the one free parameter, whose bounds become those of the corresponding parameter."""
     if not isinstance(k.metric, str) or k.metric not in NAMES:
         raise ParameterError(
-            f"PairwiseKernel(metric={k.metric!r}) has no equal here; "
+            f"PairwiseKernel(metric={k.metric!r}) has no equivalent here; "
             "wrap it as from_function(lambda X, Z: kernel(X, Z))."
         )
     more = k.pairwise_kernels_kwargs or {}
@@ -260,7 +260,7 @@ def from_sklearn(kernel: Any) -> Kernel:
         return FromSklearn(kernel)
     if name not in _CONVERTERS:
         raise ParameterError(
-            f"{name} has no equal here (known: {', '.join(_CONVERTERS)}); "
+            f"{name} has no equivalent here (known: {', '.join(_CONVERTERS)}); "
             "wrap it as from_function(lambda X, Z: kernel(X, Z))."
         )
     return _CONVERTERS[name](kernel)

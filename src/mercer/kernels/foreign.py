@@ -194,8 +194,8 @@ class FromSklearn(Kernel):
         called = inspect.signature(type(self.theirs).__call__).parameters
         if "eval_gradient" not in called and not any(p.kind is p.VAR_KEYWORD for p in called.values()):
             raise ParameterError(
-                f"{type(self.theirs).__name__}.__call__ has no eval_gradient, so that its hyper-parameters cannot be "
-                "searched for; add it as in sklearn.gaussian_process.kernels.Kernel, or pass optimizer=None."
+                f"{type(self.theirs).__name__}.__call__ has no eval_gradient, so its hyper-parameters cannot be "
+                "optimised; add it as in sklearn.gaussian_process.kernels.Kernel, or pass optimizer=None."
             )
         _, by_theta = self.theirs(rows, eval_gradient=True)
         entries = list(self._entries())

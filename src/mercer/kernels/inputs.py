@@ -225,7 +225,9 @@ class Frame:
         """Raise unless both sides have equally many columns, in the same order where both name theirs."""
         d, wanted = self.left.vectors.shape[1], self.right.vectors.shape[1]
         if d != wanted:
-            raise DataError(f"the two sides of a kernel must have equally many columns, but have {d} and {wanted}.")
+            raise DataError(
+                f"the two sides of a kernel must have the same number of columns, but have {d} and {wanted}."
+            )
         names, others = self.left.names, self.right.names
         if names and others and names != others and sorted(names) == sorted(others):
             first = next(i for i, (one, other) in enumerate(zip(names, others, strict=True)) if one != other)

@@ -209,21 +209,21 @@ class Kernel(Expression):
 
     def __truediv__(self, other: Any) -> Kernel:
         if isinstance(other, Kernel):
-            raise ParameterError("a quotient of kernels is not a kernel; kernels may be added and multiplied.")
+            raise ParameterError("a quotient of kernels is not a kernel; kernels can only be added and multiplied.")
         if not _is_operand(other):
             return NotImplemented
         if not 0 < as_float(other) < math.inf:
-            raise ParameterError(f"a kernel may be divided by a finite number above 0, and this is {short(other)}.")
+            raise ParameterError(f"a kernel can only be divided by a finite number above 0, not by {short(other)}.")
         return OPERATIONS["product"](1.0 / as_float(other), self)
 
     def __rtruediv__(self, other: Any) -> Kernel:
-        raise ParameterError("a kernel cannot be divided by; kernels may be added and multiplied.")
+        raise ParameterError("a kernel cannot be a divisor; kernels can only be added and multiplied.")
 
     def __pow__(self, exponent: Any) -> Kernel:
         return OPERATIONS["power"](self, exponent)
 
     def __sub__(self, other: Any) -> Kernel:
-        raise ParameterError("a difference of kernels is not a kernel; kernels may be added and multiplied.")
+        raise ParameterError("a difference of kernels is not a kernel; kernels can only be added and multiplied.")
 
     __rsub__ = __sub__
 

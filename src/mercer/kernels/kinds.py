@@ -70,7 +70,7 @@ def _kinds_of_columns(kernel: Expression, X: Any) -> dict[int, type[Objects] | N
         for position in column_positions(chosen.columns, names, d):
             own = kind if isinstance(kind, type) else None
             if found.setdefault(position % d, own) is not own:
-                raise DataError(f"column {position} is asked for both as numbers and as objects by {kernel!r}.")
+                raise DataError(f"column {position} is used both as numbers and as objects by {kernel!r}.")
     return found
 
 

@@ -43,6 +43,8 @@ def product_of(columns: Mapping[Any, Kernel]) -> Kernel:
         raise ParameterError(f"product_of takes a kernel for each column, as {{column: kernel}}, but got {columns!r}.")
     for column, kernel in columns.items():
         if not isinstance(kernel, Kernel):
-            raise ParameterError(f"product_of: what stands for the column {column!r} is no kernel, but {kernel!r}.")
+            raise ParameterError(
+                f"product_of: the value for the column {column!r} must be a kernel, but is {kernel!r}."
+            )
     chosen = [kernel.on(list(c) if isinstance(c, tuple) else [c]) for c, kernel in columns.items()]
     return functools.reduce(operator.mul, chosen)

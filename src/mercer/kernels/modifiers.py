@@ -130,7 +130,7 @@ class Warped(Unary):
         n = len(X) if not hasattr(X, "shape") else X.shape[0]
         rows = mapped.shape[0] if hasattr(mapped, "shape") else len(mapped)
         if rows != n:
-            raise DataError(f"the map {_name(self.map)} made {rows} rows from {n}; it must return a row for each.")
+            raise DataError(f"the map {_name(self.map)} returned {rows} rows for {n}; it must return one for each.")
         return mapped
 
     def _fill(self, pairs: Pairs, out: Array) -> None:
@@ -266,7 +266,7 @@ class FrozenArray:
 
     _fitted = Fitted(
         {"array": Numbers(), "names": Maybe(Each(Word()))},
-        rules=(("there is not a name for each column", lambda a: a.names is None or a.array.shape[1] == len(a.names)),),
+        rules=(("the names do not match the columns", lambda a: a.names is None or a.array.shape[1] == len(a.names)),),
     )
 
     def __init__(self, array: Any, names: tuple[str, ...] | None = None) -> None:
@@ -336,8 +336,8 @@ class Centered(Unary):
         if not isinstance(self.reference, FrozenArray):
             if _chooses_objects(self.kernel):
                 raise ParameterError(
-                    f"centered() takes rows of one kind, and {self.kernel!r} compares columns of a table. A sum is "
-                    "centred by its terms, each about its own columns: kernel.centered(X[columns]).on(columns)."
+                    f"centered() takes rows of one kind, but {self.kernel!r} compares columns of a table. Center a sum "
+                    "term by term, each on its own columns: kernel.centered(X[columns]).on(columns)."
                 )
             kind = _kind(self.kernel)
             if kind is not None:

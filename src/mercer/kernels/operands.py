@@ -56,8 +56,8 @@ def scale_divisors(X: Any, scales: tuple[float, ...]) -> Array | None:
         return None
     if len(scales) != X.shape[1]:
         raise DataError(
-            f"the kernel has {len(scales)} length scales, and X has {X.shape[1]} columns; "
-            "give one length scale, or one a column, or choose columns with kernel.on([...])."
+            f"the kernel has {len(scales)} length scales, but X has {X.shape[1]} columns; "
+            "pass one length scale, or one per column, or choose columns with kernel.on([...])."
         )
     return np.asarray(scales)
 

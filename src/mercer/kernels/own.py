@@ -323,7 +323,7 @@ class PairKernel(PackedPairs):
             In the order of the kernel's fields.
         """
         raise KernelValueError(
-            f"{type(self).__name__} has tunable numbers and no slopes(x, z); define it, or fix the numbers with "
+            f"{type(self).__name__} has tunable numbers but no slopes(x, z); define it, or fix the numbers with "
             "kernel.fixed()."
         )
 

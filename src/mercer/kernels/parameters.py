@@ -204,8 +204,8 @@ def check_function(method: str, function: Any) -> None:
         raise ParameterError(f"{method}() takes a function, but got {function!r}.")
     if not isinstance(function, Hashable):
         raise ParameterError(
-            f"{method}() takes a function that can be hashed, since a kernel is a value, and {type(function).__name__} "
-            "cannot; wrap it in a function of your own."
+            f"{method}() takes a function that can be hashed, since a kernel is a value, but {type(function).__name__} "
+            "cannot; wrap it in a function."
         )
 
 
@@ -216,8 +216,8 @@ def _check_range(kernel: str, name: str, value: float, info: Mapping[str, Any]) 
         raise ParameterError(f"{kernel}: {name} must be {wanted}, but is {short(value)}.")
     if value and info["transform"] == "log" and not _SMALLEST < value < 1 / _SMALLEST:
         raise ParameterError(
-            f"{kernel}: {name} must lie between {_SMALLEST:g} and {1 / _SMALLEST:g}, where its square is a number, "
-            f"but is {short(value)}."
+            f"{kernel}: {name} must lie between {_SMALLEST:g} and {1 / _SMALLEST:g}, so that its square does not "
+            f"overflow, but is {short(value)}."
         )
 
 

@@ -63,10 +63,10 @@ def parse_kernel(text: str) -> Kernel:
     mercer._errors.KernelSyntaxError: kernel expression, column 1: there is no kernel 'RBFF'; did you mean RBF?
     """
     if not isinstance(text, str):
-        raise KernelSyntaxError(f"a kernel expression is text, and {type(text).__name__} was given.")
+        raise KernelSyntaxError(f"a kernel expression is text, not {type(text).__name__}.")
     if len(text) > _LONGEST:
         raise KernelSyntaxError(
-            f"the kernel expression has {len(text)} characters, and at most {_LONGEST} are read; build it in Python."
+            f"the kernel expression has {len(text)} characters, but at most {_LONGEST} are allowed; build it in Python."
         )
     if not text.strip():
         raise KernelSyntaxError("the kernel expression is empty; write for example RBF(2.0).")
@@ -74,7 +74,7 @@ def parse_kernel(text: str) -> Kernel:
     if isinstance(result, Kernel):
         return result
     if inspect.isclass(result):
-        raise KernelSyntaxError(f"{text.strip()!r} is the name of a kernel and not a kernel; write {text.strip()}().")
+        raise KernelSyntaxError(f"{text.strip()!r} is the name of a kernel, not a kernel; write {text.strip()}().")
     raise KernelSyntaxError(f"{text.strip()[:60]!r} is not a kernel; write for example RBF(2.0).")
 
 

@@ -41,7 +41,7 @@ class Plan:
         both_float32 = left.dtype == np.float32 and right.dtype == np.float32
         self.dtype = np.dtype(dtype) if dtype is not None else np.dtype(np.float32 if both_float32 else np.float64)
         if self.dtype not in (np.float32, np.float64):
-            raise ParameterError(f"kernels are evaluated in float32 or float64, and {self.dtype} was asked for.")
+            raise ParameterError(f"kernels are evaluated in float32 or float64, not in {self.dtype}.")
         uses = Counter(kernel._uses(()))
         self._repeated = frozenset(key for key, count in uses.items() if count > 1)
         # For all tiles; the sides that its keys name live as long as the plan does.
@@ -103,7 +103,7 @@ class Plan:
                 "or multiply by it lazily with mercer.Gram(kernel, X) @ v.",
             )
         elif out.shape != self.shape:
-            raise DataError(f"out has shape {out.shape}, and the block has {self.shape}.")
+            raise DataError(f"out has shape {out.shape}, but the block has shape {self.shape}.")
         if max(self.shape) > self.tile:
             self.prepare()
         if out is None:
@@ -127,7 +127,7 @@ class Plan:
         The weights are never stored as one matrix.
         """
         if not self.symmetric:
-            raise DataError("symmetric weights belong to a Gram matrix of rows with themselves.")
+            raise DataError("symmetric weights require a Gram matrix of rows with themselves.")
         return self._reduce(weigh, n_jobs, symmetric=True)
 
     def _reduce(self, weigh: Fill, n_jobs: int | None, symmetric: bool) -> Array:
@@ -166,6 +166,6 @@ def check_finite(block: Array, kernel: Expression) -> None:
     if not np.isfinite(total) and not np.isfinite(block).all():
         value = block[~np.isfinite(block)][0]
         raise KernelValueError(
-            f"the kernel {kernel!r} returned {value}; scale the columns of X, where it has some "
+            f"the kernel {kernel!r} returned {value}; scale the columns of X, if it has columns "
             "(sklearn.preprocessing.StandardScaler), or choose a kernel or parameters with smaller values."
         )

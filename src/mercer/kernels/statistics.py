@@ -132,8 +132,8 @@ class SquaredDistance(Statistic):
             A, norms = centred(A, frame, self.scales, dtype)
         if not np.isfinite(norms).all():
             raise DataError(
-                f"the squared distances overflow {dtype}: row {int(np.argmin(np.isfinite(norms)))} lies too far from "
-                "the mean, in length scales; scale the columns (sklearn.preprocessing.StandardScaler)."
+                f"the squared distances overflow {dtype}: row {int(np.argmin(np.isfinite(norms)))} is too far from "
+                "the mean in units of the length scale; scale the columns (sklearn.preprocessing.StandardScaler)."
             )
         return A, norms
 
@@ -268,7 +268,7 @@ def _refuse_negative(X: np.ndarray, what: str) -> None:
     if X.min() < 0:
         row, column = np.argwhere(X < 0)[0]
         raise DataError(
-            f"{what} is defined for values of at least 0, and X has {X.min():g} (first in row {row}, column "
+            f"{what} is defined for values of at least 0, but X has {X.min():g} (first in row {row}, column "
             f"{column}); scale the columns to [0, 1] first (sklearn.preprocessing.MinMaxScaler)."
         )
 

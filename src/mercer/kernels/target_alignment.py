@@ -83,7 +83,10 @@ def alignment(K: Any, y: Any, X: Any = None, *, n_jobs: int | None = None) -> fl
     targets = float(np.linalg.norm(Y.T @ Y))
     # What rounding leaves of a matrix that is constant, or nearly.
     if norm <= (_ROUNDING * float(np.finfo(dtype).eps)) ** 2 * raw:
-        raise DataError("K is constant once it is centred: all rows are the same to the kernel; choose another one.")
+        raise DataError(
+            "K is constant, so it is zero once centred: the kernel does not distinguish the rows; choose another "
+            "kernel."
+        )
     return float(np.vdot(Y, products[:, 1:])) / (norm**0.5 * targets)
 
 
@@ -97,7 +100,7 @@ def _source(K: Any, X: Any) -> tuple[Fill, int, DTypeLike, Kernel | None]:
         plan.prepare()
         return plan.fill, rows.n, plan.dtype, K
     if X is not None:
-        raise ParameterError("X is for a kernel; a matrix has its rows already.")
+        raise ParameterError("X applies only to a kernel; leave it out for a matrix.")
     if hasattr(K, "fill") and hasattr(K, "symmetric"):
         if K.shape[0] != K.shape[1]:
             raise DataError(f"K must be square, but has the shape {K.shape}.")
@@ -118,9 +121,9 @@ def _source(K: Any, X: Any) -> tuple[Fill, int, DTypeLike, Kernel | None]:
 def _centred_targets(y: Any, n: int) -> Array:
     Y = np.asarray(y)
     if Y.ndim not in (1, 2) or len(Y) != n:
-        raise DataError(f"K has {n} rows and y has the shape {Y.shape}; pass one target for each row.")
+        raise DataError(f"K has {n} rows, but y has the shape {Y.shape}; pass one target for each row.")
     if n < 2:
-        raise DataError(f"an alignment needs two rows at least, and K has {n}.")
+        raise DataError(f"an alignment needs at least two rows, but K has {n}.")
     Y = _as_numbers(Y)
     if not np.isfinite(Y).all():
         raise DataError("Input y contains NaN or infinity; drop these rows.")
@@ -128,7 +131,7 @@ def _centred_targets(y: Any, n: int) -> Array:
     Y = Y / max(float(np.abs(Y).max(initial=0.0)), np.finfo(float).tiny)
     centred = Y - Y.mean(axis=0)
     if not (np.abs(centred).max(initial=0.0) > 8 * np.finfo(float).eps * np.abs(Y).max(initial=0.0)):
-        raise DataError("y is the same in every row, so that nothing is left to align with.")
+        raise DataError("y is the same in every row, so the alignment is not defined.")
     return centred
 
 
@@ -138,7 +141,7 @@ def _as_numbers(Y: np.ndarray) -> Array:
         return Y.astype(np.float64).reshape(len(Y), -1)
     except (TypeError, ValueError) as error:
         if Y.ndim != 1 or any(label is None for label in Y.tolist()):
-            raise DataError("y must be numbers, or labels in one dimension, of which none is missing.") from error
+            raise DataError("y must be numbers, or one-dimensional labels without missing values.") from error
     codes = np.unique(Y.astype(str), return_inverse=True)[1]
     return (codes[:, None] == np.arange(codes.max() + 1)).astype(np.float64)
 

@@ -27,9 +27,7 @@ class _CompilationNotice(event.Listener):
         if self.said or not event.data["dispatcher"].py_func.__module__.startswith("mercer."):
             return
         self.said = True
-        logging.getLogger("mercer").warning(
-            "mercer: compiling its loops for this machine; this happens once, later runs start at once"
-        )
+        logging.getLogger("mercer").warning("mercer: compiling loops for this machine; this happens only once")
 
     def on_end(self, event: event.Event) -> None:
         """Nothing to say: the results follow."""

@@ -121,7 +121,8 @@ def intrinsics_work():
                 continue
             reason = f"exp(-80) came out as {found[0]}"
         logging.getLogger("mercer").warning(
-            "mercer: its exponential function does not work on this processor (%s); NumPy's is used, which is slower",
+            "mercer: the compiled exponential does not work on this processor (%s); NumPy's, which is slower, is "
+            "used instead",
             reason,
         )
         return False

@@ -111,7 +111,7 @@ def as_loss(loss: Any, *targets: Targets) -> Loss:
     if found.targets not in targets:
         kinds = " or ".join(_KINDS[kind] for kind in targets)
         raise ParameterError(
-            f"the loss {found.name!r} is one of {_KINDS[found.targets]}, and the targets here are {kinds}; pass a loss "
+            f"the loss {found.name!r} is for {_KINDS[found.targets]}, but the targets here are {kinds}; pass a loss "
             f"whose attribute targets is {' or '.join(repr(kind) for kind in targets)}."
         )
     return found

@@ -105,8 +105,8 @@ def _require_rows(loss: Loss, value: Vector, t: Vector, f: Vector) -> None:
     wrong = np.flatnonzero(np.abs(alone - value) > _ROUNDING * (np.abs(value) + 1e-300))
     if len(wrong):
         raise ParameterError(
-            f"{loss.name}.value must look at each row by itself, and gives {value[wrong[0]]:g} or {alone[wrong[0]]:g} "
-            "for one row as the order of the rows is."
+            f"{loss.name}.value must treat each row independently, but gives {value[wrong[0]]:g} or "
+            f"{alone[wrong[0]]:g} for one row, depending on the order of the rows."
         )
 
 
@@ -125,7 +125,7 @@ def _require_convex(loss: Loss, t: Vector, f: Vector, value: Vector) -> None:
             raise ParameterError(
                 f"{loss.name} is not convex: between the predictions {f[i, j]:.6g} and {f[i, j + apart]:.6g} for the "
                 f"target {t[i, 0]:g} it is {there[i, j]:.6g} in the middle, above the mean "
-                f"{there[i, j] - excess[i, j]:.6g} of its ends. Choose a convex one, which has one minimum."
+                f"{there[i, j] - excess[i, j]:.6g} of its ends. Choose a convex loss."
             )
 
 

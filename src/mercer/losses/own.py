@@ -48,7 +48,7 @@ class OwnLoss(Loss):
         missing = [part for part in ("value", "gradient") if not callable(getattr(given, part, None))]
         if missing:
             raise ParameterError(
-                f"a loss of your own needs the methods value(y, f) and gradient(y, f), and {given!r} has no "
+                f"a user-defined loss needs the methods value(y, f) and gradient(y, f), but {given!r} has no "
                 f"{' and no '.join(missing)}."
             )
         self.given = given

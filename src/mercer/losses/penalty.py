@@ -338,14 +338,15 @@ def check_penalty(penalty: Penalty) -> None:
     if not math.isfinite(values[0]):
         raise ParameterError(f"the penalty {penalty!r} must be finite at the norm 0, but is {values[0]}.")
     if (values == values[0]).all():
-        raise ParameterError(f"the penalty {penalty!r} is {values[0]:g} for every norm, so that it penalises nothing.")
+        raise ParameterError(f"the penalty {penalty!r} is {values[0]:g} for every norm, so it penalises nothing.")
     with np.errstate(invalid="ignore"):
         falls = np.flatnonzero(values[1:] < values[:-1] - _ROUNDING * np.abs(values[:-1]))
         if len(falls):
             at = falls[0]
             raise ParameterError(
                 f"the penalty {penalty!r} decreases, from {values[at]:.6g} at the norm {norms[at]:.6g} to "
-                f"{values[at + 1]:.6g} at {norms[at + 1]:.6g}; it must not, or the solution need not be an expansion."
+                f"{values[at + 1]:.6g} at {norms[at + 1]:.6g}; a penalty must not decrease, since otherwise the "
+                "solution may not be an expansion."
             )
         for left, right in zip(range(len(norms) - 2), range(2, len(norms)), strict=True):
             middle = left + 1

@@ -132,8 +132,8 @@ class FeatureMap(TransformerMixin, BaseEstimator, OneBlasThread, abc.ABC):
         memory.require(
             entries * entry_bytes,
             f"{type(self).__name__}: {n:,} rows with {count} features",
-            "Use fewer rows or columns or a lower degree, or a learner with the kernel itself, which never makes the "
-            "features; or raise the budget with mercer.config(memory=...).",
+            "Use fewer rows or columns or a lower degree, or a learner with the kernel itself, which never computes "
+            "the features; or raise the budget with mercer.config(memory=...).",
         )
 
     def _require_finite(self, values: NDArray[np.floating]) -> None:

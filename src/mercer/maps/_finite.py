@@ -159,7 +159,9 @@ def _power(kernel: Power, example: Any) -> Features | None:
 def _on(kernel: On, example: Any) -> Features | None:
     chosen = kernel.columns
     if any(isinstance(column, str) for column in chosen):
-        raise ParameterError(f"{kernel!r} names columns; give their positions, since features are made of arrays.")
+        raise ParameterError(
+            f"{kernel!r} names columns; pass their positions, since features are computed from arrays."
+        )
     positions = [int(column) for column in chosen]
     inner = features_of(kernel.kernel, example[:, positions])
     if inner is None:

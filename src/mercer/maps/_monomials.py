@@ -74,7 +74,7 @@ class MonomialMap(FeatureMap):
     _degree: int
     _lowest: int
     _fitted = Fitted(
-        {"_degree": Count(least=1), "_lowest": Count()}, rules=(("the features are not counted", _is_counted),)
+        {"_degree": Count(least=1), "_lowest": Count()}, rules=(("the number of features is missing", _is_counted),)
     )
 
     def _set_count(self, degree: int, lowest: int) -> None:
@@ -82,7 +82,7 @@ class MonomialMap(FeatureMap):
         self.n_output_features_ = feature_count(self.n_features_in_, degree, lowest)
         if self.n_output_features_ >= 2**63:
             raise MemoryBudgetError(
-                f"{type(self).__name__}: {self._count_in_words()} features are more than can be numbered by 64 bits. "
+                f"{type(self).__name__}: {self._count_in_words()} features exceed what 64-bit integers can number. "
                 "Use fewer columns or a lower degree, or a learner with the kernel itself."
             )
 

@@ -64,7 +64,7 @@ class AllSubsetsMap(FeatureMap):
     [[50.0]]
     """
 
-    _fitted = Fitted(rules=(("the features are not counted", _is_counted),))
+    _fitted = Fitted(rules=(("the number of features is missing", _is_counted),))
 
     @property
     def kernel(self) -> AllSubsets:
@@ -75,8 +75,8 @@ class AllSubsetsMap(FeatureMap):
         d = X.shape[1]
         if d > _MOST_COLUMNS:
             raise MemoryBudgetError(
-                f"AllSubsetsMap: 2^{d} = {in_figures(2**d)} features of {d} columns are more than can be numbered by "
-                "64 bits. Use fewer columns, or a learner with the kernel itself (mercer.kernels.AllSubsets)."
+                f"AllSubsetsMap: 2^{d} = {in_figures(2**d)} features of {d} columns exceed what 64-bit integers can "
+                "number. Use fewer columns, or a learner with the kernel itself (mercer.kernels.AllSubsets)."
             )
         self.kernel_ = self.kernel
         self.n_output_features_ = 2**d

@@ -95,7 +95,7 @@ class CountSketchMap(FeatureMap):
             "places_": Whole("degree, places", below="features"),
             "signs_": Whole("degree, places", least=-1, below=2),
         },
-        rules=(("the hashes are not those of the kernel and the columns", _are_hashes),),
+        rules=(("the hashes do not match the kernel and the columns", _are_hashes),),
     )
 
     def __init__(

@@ -80,7 +80,7 @@ class ExplicitMap(FeatureMap):
 
     # A row, by which maps of the user tell how many columns they return.
     _example: NDArray[np.float64]
-    _fitted = Fitted({"_example": Floats("1, d")}, rules=(("the features are not those of the kernel", _is_counted),))
+    _fitted = Fitted({"_example": Floats("1, d")}, rules=(("the features do not match the kernel", _is_counted),))
 
     def __init__(self, kernel: Any = None) -> None:
         self.kernel = kernel

@@ -77,7 +77,7 @@ class GaussianSeriesMap(MonomialMap):
     """
 
     kernel_: RBF
-    _fitted = Fitted({"kernel_": Is(RBF)}, rules=(("there is not a length scale for each column", _has_scales),))
+    _fitted = Fitted({"kernel_": Is(RBF)}, rules=(("the length scales do not match the columns", _has_scales),))
 
     def __init__(self, length_scale: Any = 1.0, degree: int = 4) -> None:
         self.length_scale = length_scale
@@ -94,7 +94,8 @@ class GaussianSeriesMap(MonomialMap):
         scales = self.kernel_.length_scale
         if isinstance(scales, tuple) and len(scales) != X.shape[1]:
             raise DataError(
-                f"GaussianSeriesMap has {len(scales)} length scales, and X has {X.shape[1]} columns; pass one a column."
+                f"GaussianSeriesMap has {len(scales)} length scales, but X has {X.shape[1]} columns; pass one per "
+                "column."
             )
         self._set_count(degree, 0)
 

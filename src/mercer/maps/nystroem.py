@@ -125,7 +125,7 @@ class NystroemMap(FeatureMap):
         kernel = as_kernel(self.kernel, X=X).with_data(X)
         if kernel.definiteness != "positive":
             raise IndefiniteKernelError(
-                f"NystroemMap needs a positive semi-definite kernel, and {kernel.indefinite_part()!r} is none. Choose "
+                f"NystroemMap needs a positive semi-definite kernel, but {kernel.indefinite_part()!r} is not. Choose "
                 "another kernel."
             )
         m = min(whole("NystroemMap", "n_components", self.n_components, "a whole number of at least 1"), X.shape[0])

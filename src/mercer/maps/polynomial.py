@@ -80,7 +80,7 @@ class PolynomialMap(MonomialMap):
     _fitted = Fitted(
         {"kernel_": Is(Polynomial)},
         rules=(
-            ("the degree is not that of the kernel", lambda phi: phi._degree == phi.kernel_.degree),
+            ("the degree does not match the kernel", lambda phi: phi._degree == phi.kernel_.degree),
             ("the lowest degree is wrong", lambda phi: phi._lowest == (0 if phi.kernel_.offset > 0 else phi._degree)),
         ),
     )

@@ -95,7 +95,7 @@ class RandomFourierMap(FeatureMap):
             "frequencies_": Floats("d, frequencies"),
             "phase_": Number(),
         },
-        rules=(("there are not as many frequencies as features need", _are_enough),),
+        rules=(("the number of frequencies does not match the features", _are_enough),),
     )
 
     def __init__(
@@ -122,7 +122,7 @@ class RandomFourierMap(FeatureMap):
         scales = getattr(kernel, "length_scale", 1.0)
         if isinstance(scales, tuple) and len(scales) != X.shape[1]:
             raise DataError(
-                f"{kernel!r} has {len(scales)} length scales, and X has {X.shape[1]} columns; pass one a column."
+                f"{kernel!r} has {len(scales)} length scales, but X has {X.shape[1]} columns; pass one per column."
             )
         rng = generator(self.random_state)
         in_pairs = not isinstance(kernel, ArcCosine)

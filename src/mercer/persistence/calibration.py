@@ -63,7 +63,7 @@ STATED: Mapping[type, Fitted] = {
         {"classes_": Labels("k", least=2), "calibrated_classifiers_": Each(Is(_ONE))},
         _COLUMNS,
         {"method": Word(tuple(_METHODS))},
-        rules=(("its parts do not fit together", _calibrates),),
+        rules=(("its parts do not match", _calibrates),),
     ),
     _ONE: Fitted(
         {

@@ -79,7 +79,7 @@ def write(path: Path, texts: Mapping[str, str], arrays: Mapping[str, np.ndarray]
         if target.exists() and not target.is_file():
             raise ModelFileError(f"{path} is a directory or a device, not a file; give the name of a file.")
         if not target.parent.is_dir():
-            raise ModelFileError(f"there is no directory {target.parent}; make it first, or write elsewhere.")
+            raise ModelFileError(f"the directory {target.parent} does not exist; create it, or write elsewhere.")
         with written_in_one_stroke(target) as (file, _):
             _write_all(file, header, arrays)
     except OSError as error:
@@ -100,8 +100,8 @@ def _header(texts: Mapping[str, str], arrays: Mapping[str, np.ndarray]) -> bytea
     text += b" " * (-len(text) % 8)
     if len(text) > _LARGEST_HEADER:
         raise ModelFileError(
-            f"the model holds {describe(len(text))} of text and small objects, and a model file takes "
-            f"{describe(_LARGEST_HEADER)}; keep long lists of numbers or strings in NumPy arrays."
+            f"the model holds {describe(len(text))} of text and small objects, but a model file takes "
+            f"at most {describe(_LARGEST_HEADER)}; keep long lists of numbers or strings in NumPy arrays."
         )
     header = bytearray(len(text).to_bytes(8, "little") + text)
     header[_SIZE] = b"%020d" % (len(header) + offset)
@@ -159,8 +159,8 @@ def read_texts(path: Path) -> dict[str, str]:
 def malformed(what: str) -> NoReturn:
     """Raise for a file whose checksum is right and whose content is nevertheless not what Mercer writes."""
     raise ModelFileError(
-        f"the file was not written by mercer.save, or was tampered with: {what}. "
-        "Do not use it; get the model again from its author.",
+        f"the file was not written by mercer.save, or has been tampered with: {what}. Do not use it; get the model "
+        "again from its author.",
         finding=what,
     )
 
@@ -177,7 +177,7 @@ def _verified_header(file: BinaryIO) -> tuple[bytes, int]:
         _damaged(size, lead[_SIZE], expected, found)
     length = int.from_bytes(lead[:8], "little")
     if length > min(size - 8, _LARGEST_HEADER):
-        malformed(f"it claims a header of {length} bytes, and the file has {size}")
+        malformed(f"it claims a header of {length} bytes, but the file has {size}")
     if lead[_DIGEST.stop : _SIZE.start] != _SIZE_KEY or lead[_SIZE] != b"%020d" % size:
         malformed("it does not state its own size")
     file.seek(8)
@@ -202,7 +202,7 @@ def _damaged(size: int, stated: bytes, expected: bytes, found: bytes) -> NoRetur
         raise ModelFileError(f"the file is truncated: it has {size} of its {int(stated)} bytes. {way_out}")
     raise ModelFileError(
         f"the file was altered since it was written: its checksum is {found[:12].decode()}..., "
-        f"and {expected[:12].decode('ascii', 'replace')}... is written in it. {way_out}"
+        f"but {expected[:12].decode('ascii', 'replace')}... is stored in it. {way_out}"
     )
 
 
@@ -241,7 +241,7 @@ def _parse(header: bytes, data_size: int) -> tuple[dict[str, str], list[_Entry]]
             malformed(f"the array {entry.name!r} overlaps another one or leaves a gap before it")
         offset = entry.stop
     if offset != data_size:
-        malformed(f"its arrays take {offset} bytes, and the file holds {data_size} for them")
+        malformed(f"its arrays take {offset} bytes, but the file has {data_size} for them")
     return {key: text for key, text in metadata.items() if key not in _FIXED_KEYS}, entries
 
 
@@ -273,7 +273,7 @@ def _read_array(file: BinaryIO, start: int, entry: _Entry) -> np.ndarray:
     file.seek(start + entry.start)
     for chunk in _chunks(array):
         if file.readinto(chunk) != len(chunk):  # type: ignore[attr-defined]
-            raise ModelFileError("the file became shorter while it was read; read it when nobody writes it.")
+            raise ModelFileError("the file became shorter during reading; read it when no process writes it.")
     if entry.dtype == np.bool_ and array.size and array.view(np.uint8).max() > 1:
-        malformed(f"the array {entry.name!r} holds bytes that are no truth values")
+        malformed(f"the array {entry.name!r} holds bytes that are not truth values")
     return array

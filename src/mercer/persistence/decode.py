@@ -52,7 +52,7 @@ class Decoder:
     def decode(self, table: Any) -> Any:
         """The object that the table describes."""
         if not isinstance(table, dict) or set(table) != {"root", "nodes"}:
-            malformed("its table of objects has other parts than a root and nodes")
+            malformed("its table of objects has parts other than a root and nodes")
         if not isinstance(table["nodes"], list):
             malformed("its table of objects is not a list")
         for row, node in enumerate(table["nodes"]):
@@ -119,11 +119,11 @@ class Decoder:
         name = node["class"]
         if not isinstance(name, str) or name not in names.classes:
             raise ModelFileError(
-                f"the model holds an object of the class {str(name)[:100]!r}, which is not among those that a "
-                "model file may hold. If it is a class of your own, import the module that registers it "
-                "(mercer.extend.register) before you load the file, or name it by mercer --import. It was written "
-                f"by mercer {self._written_by[:40]}: if that is newer than the one installed, upgrade with pip install "
-                "-U mercer; else do not trust the file."
+                f"the model holds an object of the class {str(name)[:100]!r}, which is not among those that a model "
+                "file may hold. If it is a user-defined class, import the module that registers it "
+                "(mercer.extend.register) before you load the file, or name it with mercer --import. It was written "
+                f"by mercer {self._written_by[:40]}: if that is newer than the installed version, upgrade with pip "
+                "install -U mercer; otherwise do not trust the file."
             )
         return names.classes[name]
 
@@ -131,7 +131,7 @@ class Decoder:
 
     def _float(self, node: Mapping[str, Any]) -> float:
         if node["value"] not in ("nan", "inf", "-inf"):
-            malformed("a special number is neither nan nor infinite")
+            malformed("a special number is neither NaN nor infinite")
         return float(node["value"])
 
     def _list(self, node: Mapping[str, Any]) -> list[Any]:
@@ -190,7 +190,7 @@ class Decoder:
         if codes.dtype != np.uint32 or codes.ndim < 1 or codes.shape[-1] < 1:
             malformed("an array of text has no code points")
         if codes.size and codes.max() > 0x10FFFF:
-            malformed("an array of text holds numbers that are no characters")
+            malformed("an array of text holds numbers that are not characters")
         shape, width = codes.shape[:-1], codes.shape[-1]
         return codes.reshape(-1).view(f"<U{width}").reshape(shape)
 
@@ -260,7 +260,7 @@ class Decoder:
         for name, value in fields.items():
             setattr(model, name, value)
         if DERIVED.get(cls, "") in fields:
-            malformed(f"{node['class']} has an attribute that is not written")
+            malformed(f"{node['class']} has an attribute that is never written")
         check_state(model)
         make_derived(model)
         return model

@@ -50,10 +50,10 @@ class Encoder:
         if id(value) in self._rows:
             return [self._rows[id(value)]]
         if id(value) in self._open:
-            raise ModelFileError(f"{path} holds itself, and a model file takes no circles; remove it.")
+            raise ModelFileError(f"{path} contains itself, but a model file cannot hold cycles; remove the cycle.")
         if depth > DEEPEST:
             raise ModelFileError(
-                f"{path} is nested more than {DEEPEST} levels deep, which no model file is; make it flatter."
+                f"{path} is nested more than {DEEPEST} levels deep, which a model file does not allow; make it flatter."
             )
         self._open.add(id(value))
         node = _writer(value, path, self.known)(self, value, path, depth + 1)
@@ -188,11 +188,11 @@ def _refuse(value: Any, path: str) -> NoReturn:
     if named or isinstance(value, functools.partial):
         name = getattr(value, "__name__", "a functools.partial")
         raise ModelFileError(
-            f"{path} is a Python function ({name}), and a model file holds data only, so that opening one "
+            f"{path} is a Python function ({name}), but a model file holds data only, so that loading it "
             "never runs code. Use a kernel of mercer.kernels instead, or keep the model with pickle."
         )
     if sp.issparse(value):
-        raise ModelFileError(f"{path} is a {type(value).__name__}, and a model file takes CSR only; use its .tocsr().")
+        raise ModelFileError(f"{path} is a {type(value).__name__}, but a model file takes CSR only; use its .tocsr().")
     kind = value if isinstance(value, type) else type(value)
     what = "the class" if isinstance(value, type) else "an object of the class"
     way_out = {

@@ -26,7 +26,7 @@ def opened(path: Path) -> Iterator[BinaryIO]:
     """
     try:
         if not stat.S_ISREG(os.stat(path).st_mode):
-            raise ModelFileError("this is a directory or a device, not a file; give the name of a model file.")
+            raise ModelFileError("this is a directory or a device, not a file; pass the name of a model file.")
         with open(path, "rb") as file:
             yield file
     except FileNotFoundError as error:
@@ -44,7 +44,9 @@ def check_lead(lead: bytes) -> None:
         If they are not.
     """
     if not lead or lead[8 : 8 + len(PREFIX)] != PREFIX[: max(0, len(lead) - 8)]:
-        raise ModelFileError("this is not a model file: it does not begin as one. Give one that save() wrote.")
+        raise ModelFileError(
+            "this is not a model file: its first bytes are wrong. Pass a file that save() has written."
+        )
 
 
 def check_begins(path: Path) -> None:

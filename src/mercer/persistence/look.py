@@ -69,7 +69,7 @@ class _Plain:
     def _value(self, value: Any, depth: int) -> Any:
         self._left -= 1
         if self._left < 0 or depth > _DEEPEST:
-            malformed("its report is larger than any report is")
+            malformed("its report is too large")
         if not isinstance(value, (list, dict)):
             return value
         node = self._node(value)

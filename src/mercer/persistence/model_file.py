@@ -71,8 +71,8 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
     except ModelFileError as error:
         name = type(model).__name__
         raise ModelFileError(
-            f"this {name} is not saved, because it could not be read again: {error.finding or error}. Attributes that "
-            "were changed after the fit have to go together with the others: change them back, or fit again."
+            f"this {name} is not saved, because it could not be loaded again: {error.finding or error}. Attributes "
+            "that were changed after the fit must be consistent with the others: change them back, or fit again."
         ) from error
     texts = {
         "format_version": str(FORMAT_VERSION),
@@ -125,7 +125,7 @@ def load(path: str | os.PathLike[str]) -> Any:
 def _path(path: str | os.PathLike[str]) -> Path:
     text = os.fspath(path) if isinstance(path, (str, os.PathLike)) else None
     if not isinstance(text, str) or not text or "\0" in text:
-        raise ModelFileError(f"{path!r} is not the name of a file; give a path such as 'houses.mercer'.")
+        raise ModelFileError(f"{path!r} is not a file name; pass a path such as 'houses.mercer'.")
     return Path(text)
 
 
@@ -133,7 +133,7 @@ def _check_versions(texts: dict[str, str]) -> None:
     expected = {"format_version", "mercer_version", "sklearn_version", "model"}
     written = texts.get("format_version", "")
     if not (written.isascii() and written.isdigit()) or len(written) > 9:
-        container.malformed("it does not say which version of the format it has")
+        container.malformed("it does not state the version of its format")
     if int(written) > FORMAT_VERSION:
         raise ModelFileError(
             f"the file has version {written} of the format and was written by mercer "
@@ -145,7 +145,7 @@ def _check_versions(texts: dict[str, str]) -> None:
     if texts["sklearn_version"] != sklearn.__version__:
         warnings.warn(
             f"the model was saved with scikit-learn {texts['sklearn_version'][:40]}, and {sklearn.__version__} "
-            "is installed: compare some predictions before you rely on it, or fit and save the model again.",
+            "is installed: check some predictions before you rely on it, or fit and save the model again.",
             MercerWarning,
             stacklevel=3,
         )

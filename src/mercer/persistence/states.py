@@ -56,6 +56,6 @@ def _check_items(rows: Objects) -> None:
     for number, item in enumerate(rows.items.tolist() if rows.items.ndim == 1 else []):
         read = rows.read(item)
         if read is not item and (type(read) is not type(item) or rows.fingerprint(read) != rows.fingerprint(item)):
-            raise DataError(f"row {number} of {rows.kind} is not in the form in which such rows are kept")
+            raise DataError(f"row {number} of {rows.kind} is not in the form in which such rows are stored")
     if rows.items.ndim != 1:
         raise DataError(f"the {rows.kind} are not a list of rows")

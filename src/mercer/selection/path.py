@@ -178,11 +178,11 @@ def _the_list(lists: dict[str, Any]) -> tuple[str, tuple[float, ...]]:
     ((name, values),) = given.items()
     found = list(values) if np.iterable(values) and not isinstance(values, str) else [values]
     if not found:
-        raise ParameterError(f"{names} is empty; give one value at least.")
+        raise ParameterError(f"{names} is empty; pass at least one value.")
     for value in found:
         if not isinstance(value, Real) or isinstance(value, bool | np.bool_) or not np.isfinite(float(value)):
             hard = name == "C" and isinstance(value, Real) and value == np.inf
-            advice = " A hard margin, C=inf, is a fit of its own." if hard else ""
+            advice = " A hard margin, C=inf, needs a separate fit." if hard else ""
             raise ParameterError(f"{names} must hold finite numbers, but holds {value!r}.{advice}")
     return name, tuple(float(value) for value in found)
 

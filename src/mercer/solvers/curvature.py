@@ -59,7 +59,7 @@ def require_conditionally_positive(gram: GramMatrix) -> None:
         ...
     mercer._errors.IndefiniteKernelError: the kernel matrix is indefinite: c'Kc = -1 for a unit vector c ...
     """
-    _require(gram, True, "the kernel matrix", "Mend it by mercer.validity.nearest(K), take another kernel")
+    _require(gram, True, "the kernel matrix", "Repair it with mercer.validity.nearest(K), choose another kernel")
 
 
 def require_positive(gram: GramMatrix) -> None:
@@ -86,7 +86,7 @@ def require_positive(gram: GramMatrix) -> None:
         ...
     mercer._errors.IndefiniteKernelError: the kernel matrix is indefinite: c'Kc = -2 for a unit vector c, ...
     """
-    _require(gram, False, "the kernel matrix", "Mend it by mercer.validity.nearest(K), take another kernel")
+    _require(gram, False, "the kernel matrix", "Repair it with mercer.validity.nearest(K), choose another kernel")
 
 
 def require_kernel(
@@ -146,7 +146,7 @@ def require_kernel(
         )
     if not curved:
         what = f"the matrix of {name} on {len(chosen)} rows of X"
-        _require(PrecomputedGram(K.astype(precision, copy=False)), balanced, what, "Take another kernel")
+        _require(PrecomputedGram(K.astype(precision, copy=False)), balanced, what, "Choose another kernel")
 
 
 def lowest_quotient(gram: GramMatrix, *, balanced: bool) -> float:

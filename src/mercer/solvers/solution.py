@@ -17,15 +17,15 @@ State = TypeVar("State")
 class Status(Enum):
     """How a solve ended. The values are the help texts."""
 
-    converged = "The stopping rule was met: the answer is as good as was asked for."
-    direct = "The answer comes from a factorisation; its quality is limited by rounding alone."
+    converged = "The stopping rule was met: the solution has the requested tolerance."
+    direct = "The solution comes from a factorisation; only rounding limits its accuracy."
     jittered = (
-        "The answer comes from a factorisation, for which the diagonal of the covariance matrix had to be raised by "
-        "jitter: rows are nearly equal for the kernel. Raise alpha, or let noise be found, to say how much they differ."
+        "The solution comes from a factorisation, for which the diagonal of the covariance matrix had to be raised by "
+        "jitter: rows are nearly equal for the kernel. Raise alpha, or pass noise, to model how much they differ."
     )
     least_squares = (
-        "The system is singular, so the answer is its least-squares solution of smallest norm. "
-        "Raise alpha for a unique one."
+        "The system is singular; this is its least-squares solution of smallest norm. Raise alpha "
+        "for a unique solution."
     )
     iteration_limit = (
         "max_iter was reached before the stopping rule was met. Raise max_iter, loosen tol, "
@@ -39,25 +39,25 @@ class Status(Enum):
         "Rounding stopped the progress before the stopping rule was met: no step improves the objective. "
         "Pass X as float64, loosen tol, lower C, or scale the columns of X."
     )
-    given = "The coefficients were given, and nothing was solved: the gap alone says how good they are."
+    given = "The coefficients were given, and no problem was solved: only the gap measures their accuracy."
 
 
 # What the optimality conditions are, in words, by the names that solvers give to their violations.
 _CONDITIONS = {
-    "stationarity": "how far the decision value of some row is from where its weight says it is",
-    "complementary slackness": "the largest share of one row in the gap: its weight does not match its error",
+    "stationarity": "the largest distance of a decision value from the value that its weight implies",
+    "complementary slackness": "the largest contribution of one row to the gap: its weight does not match its error",
     "box": "how far a weight is outside its bounds",
     "sum": "how far the weights are from the sums that they must have",
     "cut-points": "how far a cut-point is from the best one for the latent values",
     "error": "the square root of twice the gap by the length of w: the relative error of w is not larger",
     "mode": "how far the weight of some row is from the slope of its log likelihood",
     "sites": "the largest change of a site that another sweep would make, in units of the posterior",
-    "residual": "what the linear system leaves of the targets, relative to their length",
+    "residual": "the residual of the linear system, relative to the length of the targets",
     "gradient": "the length of the gradient in the space of the kernel, relative to that at the start",
     "slope": "the largest derivative of the objective by a hyper-parameter that is not at its bound",
-    "jitter": "what was added to the diagonal of the covariance matrix, in its units",
+    "jitter": "the jitter on the diagonal of the covariance matrix, in its units",
     "distance": "a bound of the distance in feature space of w from the best one",
-    "norm": "the share of the norm in the gap",
+    "norm": "the contribution of the norm to the gap",
     "margin": "by how much some row is inside a margin that must be empty",
     "eigenpair": "the longest Kv - lambda v of a pair, in units of the largest eigenvalue",
     "assignment": "by how much, squared, some row is nearer to another mean than to its own, in units of k(x, x)",
@@ -151,12 +151,12 @@ class Certificate(_StatusByName):
         """What the certificate means, and what to change where it is not what was hoped for.
 
         >>> print(Certificate(1.5, 1.4985, 1e-4, 10, 0.1, 800, Status.converged, {"sum": 0.0}).explain())
-        converged: The stopping rule was met: the answer is as good as was asked for.
-        Objective 1.5, and no answer has less than 1.4985: at most 0.0015 can still be won (0.1 % of the objective).
-        Worst violation of the optimality conditions: 0.0001.
+        converged: The stopping rule was met: the solution has the requested tolerance.
+        Objective 1.5, and no solution has less than 1.4985: at most 0.0015 can still be gained (0.1 % of the
+        objective). Worst violation of the optimality conditions: 0.0001.
           sum: 0, how far the weights are from the sums that they must have.
         Cost: 10 iterations, 0.1 s, 0.0 MiB at most.
-        To do: nothing. For a smaller gap, choose a smaller tol, or stop="gap" where there is one.
+        To do: nothing. For a smaller gap, choose a smaller tol, or stop="gap" if the learner has it.
         """
         happened = self.status.value.split(". ")[0].rstrip(".")
         lines = [f"{self.status.name}: {happened}.", *self._bound()]
@@ -179,18 +179,18 @@ class Certificate(_StatusByName):
                 f"{self.dual:.6g} bounds nothing: another stationary point may be better by any amount."
             ]
         if not (math.isfinite(self.primal) and math.isfinite(self.dual)):
-            below = f"no answer has less than {self.dual:.6g}" if math.isfinite(self.dual) else "nothing bounds it"
-            return [f"Objective {self.primal:.6g}, and {below}: what can still be won is not known."]
+            below = f"no solution has less than {self.dual:.6g}" if math.isfinite(self.dual) else "nothing bounds it"
+            return [f"Objective {self.primal:.6g}, and {below}: how much can still be gained is not known."]
         gap = max(self.gap, 0.0)
-        text = f"Objective {self.primal:.6g}, and no answer has less than {self.dual:.6g}: "
+        text = f"Objective {self.primal:.6g}, and no solution has less than {self.dual:.6g}: "
         if self._is_exact():
-            return [text + "nothing can be won beyond rounding."]
-        text += f"at most {gap:.3g} can still be won"
+            return [text + "nothing can be gained beyond rounding."]
+        text += f"at most {gap:.3g} can still be gained"
         if self._as_large():
             return [
                 text + ".",
-                "The gap is as large as the objective itself: the answer may be far from the best one. Where the best "
-                f"value is 0 or next to it that means little, and the gap of {gap:.3g} by itself is what counts.",
+                "The gap is as large as the objective itself: the solution may be far from optimal. If the optimal "
+                f"value is 0 or close to it, only the gap of {gap:.3g} itself matters.",
             ]
         return [f"{text} ({100.0 * self.relative_gap:.2g} % of the objective)."]
 
@@ -209,31 +209,34 @@ class Certificate(_StatusByName):
     def _advice(self) -> str:
         if self._unbounded and self.status not in (Status.iteration_limit, Status.stalled):
             return (
-                "for an answer with a guarantee, take a positive semi-definite kernel. With this one, compare several "
+                "for a solution with a guarantee, use a positive semi-definite kernel. With this one, compare several "
                 "by validation; other starts or tolerances may end elsewhere."
             )
         if self.status is Status.iteration_limit:
             return "raise max_iter; or make the problem easier: a larger tol, a smaller C, columns of X of one scale."
         if self.status is Status.stalled:
             return "pass X as float64 and scale its columns; a larger tol or a smaller C asks for less." + (
-                "" if self._unbounded else " The bounds hold all the same: if the gap is small enough, so is this."
+                ""
+                if self._unbounded
+                else " The bounds hold nevertheless: if the gap is small enough, the solution is good enough."
             )
         if self.status is Status.least_squares:
-            return "raise alpha, so that the answer is unique; or leave out rows that repeat others."
+            return "raise alpha, so that the solution is unique; or leave out rows that repeat others."
         if self.status is Status.jittered:
             return "raise alpha, or pass noise=..., so that the covariance matrix needs no jitter; or leave out rows."
         if self.status is Status.given:
-            return "nothing if that is little enough. Else fit the learner, or solve better where they come from."
+            return "nothing, if the gap is small enough. Otherwise fit the learner, or improve them at their source."
         if self.status is Status.direct or not math.isfinite(self.dual) or self._is_exact():
             return "nothing."
         if self._as_large():
             return (
-                f"nothing if a gap of {self.gap:.3g} is small beside objectives that matter to you. Else the answer is "
-                'not good although tol was met: choose stop="gap" where there is one, a smaller tol, or a smaller C.'
+                f"nothing if a gap of {self.gap:.3g} is small compared with the objectives of interest. Otherwise the "
+                'solution is inaccurate although tol was met: choose stop="gap" if the learner has it, a smaller tol, '
+                "or a smaller C."
             )
         if self.relative_gap > _LARGE:
-            return 'the gap is large although tol was met; choose stop="gap" where there is one, or a smaller tol.'
-        return 'nothing. For a smaller gap, choose a smaller tol, or stop="gap" where there is one.'
+            return 'the gap is large although tol was met; choose stop="gap" if the learner has it, or a smaller tol.'
+        return 'nothing. For a smaller gap, choose a smaller tol, or stop="gap" if the learner has it.'
 
     def as_dict(self) -> dict[str, Any]:
         """Every figure, JSON-ready; the status by its name."""

@@ -177,7 +177,7 @@ def _by_lanczos(
     limit, reason = _tolerance(operand, spectrum, tolerance)
     notes = ["the numerical rank is not computed: it needs all eigenvalues; raise full_spectrum_up_to to have it."]
     if asymmetry.sampled:
-        notes.append("symmetry was looked at on a random sample of the rows.")
+        notes.append("symmetry was tested on a random sample of the rows.")
     witness = conditional = condition = None
     dimension: tuple[float | None, float] = (None, 0.0)
     if spectrum.smallest < -limit:
@@ -189,7 +189,7 @@ def _by_lanczos(
     else:
         dimension = eigenvalues.effective_dimension(operator, ridge, rng)
         notes.append(
-            "no negative direction was found by Lanczos, which is evidence and no proof; there is an eigenvalue "
+            "no negative direction was found by Lanczos, which is evidence, not a proof; there is an eigenvalue "
             f"within {spectrum.residual:.2g} of the smallest one found."
         )
         if spectrum.smallest - spectrum.residual > limit:
@@ -276,7 +276,7 @@ def _remarks(declared: str | None, verdict: Verdict) -> tuple[str, ...]:
         return ()
     valid = verdict in (Verdict.definite, Verdict.semidefinite)
     if (declared == "positive" and not valid) or (declared == "conditional" and verdict is Verdict.indefinite):
-        return (f"the kernel declares itself {declared!r}, and these rows refute it.",)
+        return (f"the kernel declares itself {declared!r}, but these rows refute it.",)
     if declared != "positive" and valid:
         return ("these rows do not refute that the kernel is positive; others may.",)
     return ()

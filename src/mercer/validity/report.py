@@ -12,18 +12,18 @@ class Verdict(Enum):
     """Whether a matrix is one that a kernel can give. The values are the help texts."""
 
     definite = "positive definite: every eigenvalue is above the tolerance"
-    semidefinite = "positive semi-definite, as far as can be seen: no eigenvalue was found below -tolerance"
+    semidefinite = "positive semi-definite, as far as tested: no eigenvalue was found below -tolerance"
     conditional = (
-        "only conditionally positive: c'Kc >= 0 for all c that sum to 0, and not for others. It serves learners "
+        "only conditionally positive: c'Kc >= 0 for all c that sum to 0, but not for others. It suits learners "
         "with an intercept, such as SVC; kernel.centered(X) makes it positive"
     )
     indefinite = (
-        "indefinite: no inner product gives these values. Choose another kernel, let validity.nearest mend "
-        "the matrix, or use a learner with allow_indefinite=True"
+        "indefinite: no inner product gives these values. Choose another kernel, repair the matrix "
+        "with validity.nearest, or use a learner with allow_indefinite=True"
     )
     asymmetric = (
-        "not symmetric, so it is no Gram matrix. If that is only inaccuracy, pass (K + K.T) / 2; what "
-        "follows is about that symmetric part"
+        "not symmetric, so it is not a Gram matrix. If this is only inaccuracy, pass (K + K.T) / 2; "
+        "what follows describes this symmetric part"
     )
 
 

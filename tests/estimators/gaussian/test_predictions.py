@@ -121,7 +121,7 @@ class TestConditionOn:
         model = GaussianProcessRegressor(RBF(1.0), alpha=ALPHA[:40], optimizer=None).fit(X[:40], Y[:40])
         whole = GaussianProcessRegressor(RBF(1.0), alpha=ALPHA, optimizer=None).fit(X, Y)
         assert_same_predictions(model.condition_on(X[40:], Y[40:], alpha=ALPHA[40:]), whole)
-        with pytest.raises(ParameterError, match="alpha differed from row to row"):
+        with pytest.raises(ParameterError, match="alpha differed between the rows"):
             model.condition_on(X[40:], Y[40:])
         with pytest.raises(ParameterError, match="as many entries as y: there are 20 rows"):
             model.condition_on(X[40:], Y[40:], alpha=ALPHA)

@@ -219,7 +219,11 @@ def test_far_rows_and_narrow_classes(link):
         ({"X": NEW[:5]}, DataError, "X has 5 rows and y has 12 labels"),
         ({"X": NEW[:, :1]}, ValueError, "1 features"),
         ({"y": LABELS[:5]}, DataError, "X has 12 rows and y has 5 labels"),
-        ({"y": np.where(CODES == 3, "bad", LABELS)}, DataError, "label 'bad' in row .*, which is none of the classes"),
+        (
+            {"y": np.where(CODES == 3, "bad", LABELS)},
+            DataError,
+            "label 'bad' in row .*, which is not one of the classes",
+        ),
         ({"y": [None, *LABELS[1:]]}, DataError, "1 labels are missing"),
         ({"y": None}, DataError, "requires y to be passed"),
         ({"latent": F[:5]}, ParameterError, r"latent has the shape \(5,\), and must be of shape \(12,\)"),

@@ -97,7 +97,7 @@ def test_parameters_of_the_kernel_are_set_by_name() -> None:
 @pytest.mark.parametrize(
     ("params", "message"),
     [
-        ({"kernel__nu": 1.0}, "kernel__nu names a parameter of the kernel, and kernel='rbf' has none"),
+        ({"kernel__nu": 1.0}, "kernel__nu names a parameter of the kernel, but kernel='rbf' has none"),
         ({"kernel": kernels.RBF(), "kernel__nu": 1.0}, "has no parameter 'nu'; it has length_scale"),
         ({"kernel": kernels.RBF(), "kernel__length_scale": -1.0}, "must be finite and above 0, but is -1.0"),
     ],
@@ -150,11 +150,11 @@ def test_names_become_positions(kernel: kernels.Kernel, names: tuple[str, ...] |
 @pytest.mark.parametrize(
     ("kernel", "names", "message"),
     [
-        (kernels.RBF().on("b"), None, "names columns, and X has no column names"),
+        (kernels.RBF().on("b"), None, "names columns, but X has no column names"),
         (kernels.RBF().on("d") + 1, ("a", "b"), "there is no column 'd'; the columns are a, b"),
         (kernels.RBF().on(2), ("a", "b"), "there is no column 2; the columns are a, b"),
         (kernels.RBF().on("a").on("b"), ("a", "b"), "there is no column 'a'; the columns are b"),
-        (kernels.RBF().on("a").warped(np.tanh), ("a", "b"), "names columns, and X has no column names"),
+        (kernels.RBF().on("a").warped(np.tanh), ("a", "b"), "names columns, but X has no column names"),
     ],
 )
 def test_names_that_are_not_there(kernel: kernels.Kernel, names: tuple[str, ...] | None, message: str) -> None:

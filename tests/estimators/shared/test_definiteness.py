@@ -138,9 +138,9 @@ def test_on_request_the_diagonal_is_raised(model: Any, y: np.ndarray, kernel: An
 @pytest.mark.parametrize(
     ("model", "gain"),
     [
-        (GaussianProcessClassifier(), "raise the diagonal of the matrix as far as it needs"),
+        (GaussianProcessClassifier(), "raise the diagonal of the matrix as far as needed"),
         (KernelPCA(2), "get the components of its positive part"),
-        (KernelPerceptron(), "learn with it without a guarantee"),
+        (KernelPerceptron(), "use it without a guarantee"),
         (SVC(), "get a stationary point without a guarantee"),
     ],
     ids=lambda value: type(value).__name__ if not isinstance(value, str) else None,

@@ -60,7 +60,7 @@ def test_precomputed_matrices(model: Any, y: np.ndarray, matrix: np.ndarray) -> 
 
 def test_series_get_the_value_of_their_rule() -> None:
     walks = list(np.cumsum(RNG.normal(size=(20, 40)), axis=1))
-    with pytest.warns(DegenerateKernelWarning, match=r"Raise sigma: the value by the rule 'median', \d+(\.\d+)?, is"):
+    with pytest.warns(DegenerateKernelWarning, match=r"Raise sigma: the rule 'median' gives \d+(\.\d+)?\."):
         SVC(kernel=GlobalAlignment(1e-2).normalized()).fit(walks, np.arange(20) % 2)
     with warnings.catch_warnings():
         warnings.simplefilter("error", DegenerateKernelWarning)

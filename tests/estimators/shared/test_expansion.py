@@ -240,9 +240,9 @@ def test_classes_of_a_process() -> None:
     np.testing.assert_allclose(model.feature_map_.transform(NEW) @ model.coef_.T, latent, atol=1e-8)
     parts = GaussianProcessClassifier(Linear(), optimizer=None, multi_class="one_vs_rest").fit(X, THREE)
     assert parts.estimators_[0].coef_.shape == (1, 3)
-    with pytest.raises(AttributeError, match="ask the estimators_"):
+    with pytest.raises(AttributeError, match="use those of estimators_"):
         _ = parts.coef_
-    with pytest.raises(AttributeError, match="ask the estimators_"):
+    with pytest.raises(AttributeError, match="use those of estimators_"):
         _ = parts.norm_
 
 

@@ -160,7 +160,7 @@ HASHES = ["0x7440c904759b4713", "0x47c4a1bfa64d20b6", "0x36523437a3e0dd54", "0xb
         (lambda: ShortestPath(ordered=1), "ordered must be True or False"),
         (lambda: Graphlet(6), "size must be 3, 4 or 5, but is 6"),
         (lambda: Graphlet(2), "size must be 3, 4 or 5, but is 2"),
-        (lambda: Graphlet(5, connected=False), "all graphlets of 5 nodes are not counted one by one"),
+        (lambda: Graphlet(5, connected=False), "counting all graphlets of 5 nodes is not supported"),
         (lambda: Graphlet(5, samples=0), "samples must be None or a whole number above 0"),
     ],
 )

@@ -125,7 +125,7 @@ def test_the_order_of_the_axes():
         ([[[1, 2], [3]]], "an image must be"),
         ([np.ma.masked_array(np.ones((2, 2)), np.eye(2))], "row 0 of X: the image has masked pixels"),
         ([np.zeros((2, 2)), np.zeros((2, 2, 3))], "in row 0 has 1 numbers in a pixel and that in row 1 has 3"),
-        ([np.full((2, 2), 7.0)], "holds 7, which is not from 0 to 1; give SpatialPyramid the range"),
+        ([np.full((2, 2), 7.0)], "holds 7, which is not between 0 and 1; pass the range"),
         ([], "X is empty"),
     ],
 )
@@ -135,7 +135,7 @@ def test_mistakes(X, words):
 
 
 def test_mistakes_of_kernels():
-    with pytest.raises(DataError, match="row 2 has 3 x 3 pixels, and patches have 4 x 4"):
+    with pytest.raises(DataError, match="row 2 has 3 x 3 pixels, but patches have 4 x 4"):
         ConvolutionalPatches(4)(GREY)
     for kernel in (SpatialPyramid(), ConvolutionalPatches(2), ConvolutionalPatches(1).normalized()):
         with pytest.raises(DataError, match="images of one side have 1 numbers in a pixel, and those of the other 3"):

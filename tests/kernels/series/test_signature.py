@@ -147,13 +147,13 @@ def test_pieces_that_are_long_are_cut() -> None:
     assert SignaturePDE()([x])[0, 0] == pytest.approx(SignaturePDE()([fine])[0, 0], rel=1e-11)
     assert SignaturePDE()([x])[0, 0] == pytest.approx(i0(6.0), rel=1e-11)
     for factor in (100.0, 1e60):
-        with pytest.raises(KernelValueError, match=r"too long for SignaturePDE.* make scale smaller"):
+        with pytest.raises(KernelValueError, match=r"too long for SignaturePDE.* Lower scale"):
             SignaturePDE()([factor * x, x * factor])
 
 
 def test_mistakes_are_named() -> None:
     for kernel in (Signature(2), SignaturePDE()):
-        with pytest.raises(DataError, match="equally many channels"):
+        with pytest.raises(DataError, match="the same number of channels"):
             kernel([[1.0, 2.0]], [np.zeros((3, 2))])
     with pytest.raises(ParameterError, match="level must be a whole number above 0, but is 0"):
         Signature(0)

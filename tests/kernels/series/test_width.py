@@ -103,7 +103,7 @@ def test_learners_take_it_from_the_rows_of_the_fit(tmp_path: Path) -> None:
 
 def test_a_width_that_is_not_known_is_named() -> None:
     for kernel in (GlobalAlignment(), GlobalAlignment().normalized(), SignaturePDE(length_scale="median")):
-        with pytest.raises(ParameterError, match=r"='median' is taken from the data of a fit.*kernel\.with_data\(X\)"):
+        with pytest.raises(ParameterError, match=r"='median' is computed from training data.*kernel\.with_data\(X\)"):
             kernel(WALKS)
     with pytest.raises(ParameterError, match="sigma must be a number or 'median', but is 'mean'"):
         GlobalAlignment("mean")

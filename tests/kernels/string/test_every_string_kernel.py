@@ -306,7 +306,7 @@ def test_words_of_numpy_are_words() -> None:
 def test_true_is_no_token() -> None:
     for row in ([1, True], [np.True_, "ab"], np.array([True, False]), ("ab", ("a", True))):
         for rows in ([row, row], [[1, 0], row]):
-            with pytest.raises(DataError, match="must be text or whole numbers, and one is"):
+            with pytest.raises(DataError, match="must be text or whole numbers, but one is"):
                 Spectrum(1)(rows)
     K = Spectrum(1)([[2**63, -1], [1, 0], [2**63, 2**64]])
     assert K.tolist() == [[2.0, 0.0, 1.0], [0.0, 2.0, 0.0], [1.0, 0.0, 2.0]]
@@ -327,7 +327,7 @@ def test_word_weights_are_a_value() -> None:
     [
         ({"pattern": "("}, "must be a regular expression"),
         ({"pattern": 3}, "must be a regular expression"),
-        ({"pattern": "(a)(b)"}, "one group at most"),
+        ({"pattern": "(a)(b)"}, "at most one group"),
         ({"pattern": b"a"}, "must be text"),
         ({"lowercase": "no"}, "lowercase must be True or False"),
         ({"idf": "abc"}, "a list of different words"),

@@ -208,7 +208,7 @@ def test_nan_in_the_matrix_is_reported_with_its_place() -> None:
         ({"targets": np.ones(3)}, DataError, r"targets of shape \(3, k\)"),
         ({"targets": np.ones((4, 1))}, DataError, r"targets \(4, 1\)"),
         ({"targets": [[1.0], [np.inf], [1.0]]}, DataError, "row 1, column 0 is inf"),
-        ({"shifts": [1.0, 2.0]}, DataError, "as many shifts"),
+        ({"shifts": [1.0, 2.0]}, DataError, "the same number of shifts"),
         ({"shifts": [-1.0]}, ParameterError, "at least 0"),
         ({"shifts": [np.nan]}, ParameterError, "finite"),
         ({"weights": [1.0, 0.0, 1.0]}, ParameterError, "Leave out rows whose weight is zero"),

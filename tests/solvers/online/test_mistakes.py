@@ -109,5 +109,5 @@ def test_model_files_hold_it_and_refuse_one_that_cannot_be(tmp_path: Path) -> No
     for wrong in ({"mistakes": 1 + model.certificate_.mistakes}, {"bound": 0.5}):
         forged = KernelPerceptron(random_state=0).fit(X, SIGNS)
         forged.certificate_ = dataclasses.replace(model.certificate_, **wrong)
-        with pytest.raises(MercerError, match="the certificate counts other mistakes"):
+        with pytest.raises(MercerError, match="the certificate has a different count of mistakes"):
             mercer.save(forged, tmp_path / "forged.mercer")

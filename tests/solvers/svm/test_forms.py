@@ -159,8 +159,8 @@ def test_scopes_are_nested_and_end_with_all_rows(n):
         ({"linear": np.zeros(2)}, DataError, "shapes are linear"),
         ({"upper": np.full(3, np.inf)}, ParameterError, "must be finite"),
         ({"lower": np.ones(3)}, ParameterError, "row 0 has 1.0 and 1.0"),
-        ({"totals": (1.0, -1.0)}, DataError, "two totals go with a group"),
-        ({"groups": np.zeros(3)}, DataError, "two totals go with a group"),
+        ({"totals": (1.0, -1.0)}, DataError, "two totals need a group"),
+        ({"groups": np.zeros(3)}, DataError, "two totals need a group"),
         ({"totals": (4.0,)}, DataError, "between -3.0 and 3.0, and 4.0"),
     ],
 )

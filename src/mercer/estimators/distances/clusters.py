@@ -151,7 +151,7 @@ def check_start(init: Any, k: int, X: Any, precomputed: bool) -> None:
         return
     if given.shape == (k, d) and given.dtype.kind in "iuf" and not precomputed:
         if not np.isfinite(given).all():
-            raise ParameterError("init holds points with entries that are not finite; leave them out.")
+            raise ParameterError("init holds points with entries that are not finite; remove these points.")
         return
     points = "" if precomputed or d is None else f", or the coordinates of {k} points, ({k}, {d})"
     raise ParameterError(
@@ -252,10 +252,10 @@ def new_diagonal(model: KernelEstimator, X: Any, own: Vector | None, diagonal: A
     """``k(x, x)`` of rows; for a matrix, given, or the same as that of all training rows."""
     if model.kernel_ is not None:
         if diagonal is not None:
-            raise ParameterError("diagonal is for rows of kernel='precomputed'; leave it out.")
+            raise ParameterError("diagonal applies only to kernel='precomputed'; leave it out.")
         centre = getattr(model, "_center", None)
         if centre is not None:
             return squared_norms(np.asarray(X - centre, dtype=np.float64))
         return np.asarray(Gram(model.kernel_, X, n_jobs=model.n_jobs).diagonal(), dtype=np.float64)
     assert own is not None
-    return diagonal_of_new(diagonal, own, len(X), X.dtype, "ask for the nearest means without distances (predict)")
+    return diagonal_of_new(diagonal, own, len(X), X.dtype, "compute the nearest means without distances (predict)")

@@ -39,6 +39,6 @@ def diagonal_of_new(given: Any, own: Vector, m: int, dtype: np.dtype, way_out: s
     first = own[0]
     if np.abs(own - first).max() > _ROUNDING * np.finfo(dtype).eps * abs(first):
         raise ParameterError(
-            f"distances need k(x, x) of the new rows, and the matrix does not hold it; pass diagonal=, or {way_out}."
+            f"distances need k(x, x) of the new rows, which the matrix does not contain; pass diagonal=, or {way_out}."
         )
     return np.full(m, first)

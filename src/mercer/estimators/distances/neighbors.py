@@ -117,7 +117,7 @@ class KernelNeighbors(KernelEstimator):
         check_is_fitted(self)
         count = self._count(n_neighbors, X is None)
         if diagonal is not None and (self.kernel_ is not None or X is None):
-            raise ParameterError("diagonal is for new rows of kernel='precomputed'; leave it out.")
+            raise ParameterError("diagonal applies only to new rows of kernel='precomputed'; leave it out.")
         rows = self.X_fit_ if X is None else self._check_X(X, reset=False)
         found = Ranking(None) if self.kernel_ is None else ranking(self.kernel_)
         if found.finish is not None:
@@ -184,8 +184,8 @@ class KernelNeighbors(KernelEstimator):
         self.n_samples_fit_ = X.shape[0]
         if self.n_samples_fit_ > 1 and isinstance(X, np.ndarray) and bool((X[:1] == X).all()):
             warn_user(
-                f"{type(self).__name__}: all {len(X)} rows of X are equal, so that their order alone decides which are "
-                "near; check the columns of X.",
+                f"{type(self).__name__}: all {len(X)} rows of X are equal, so only their order decides which are near; "
+                "check the columns of X.",
                 MercerWarning,
             )
 
@@ -196,7 +196,7 @@ class KernelNeighbors(KernelEstimator):
             others = " beside each row itself" if among_themselves else ""
             raise ParameterError(
                 f"Expected n_neighbors <= n_samples_fit, but n_neighbors = {count}, n_samples_fit = "
-                f"{self.n_samples_fit_}: there are {there} training rows{others}; ask for at most so many."
+                f"{self.n_samples_fit_}: there are {there} training rows{others}; ask for at most that many."
             )
         return count
 
@@ -207,7 +207,7 @@ class KernelNeighbors(KernelEstimator):
             return self._own
         if self.kernel_ is not None:
             return Gram(self.kernel_, rows, n_jobs=self.n_jobs).diagonal()
-        way_out = "ask for neighbours without distances (return_distance=False, weights='uniform')"
+        way_out = "compute neighbours without distances (return_distance=False, weights='uniform')"
         return diagonal_of_new(diagonal, self._own, len(rows), rows.dtype, way_out)
 
     def _from_scores(self, scores: Array, mine: Array, dtype: np.dtype, indices: NDArray[np.intp]) -> Any:
@@ -238,8 +238,8 @@ class KernelNeighbors(KernelEstimator):
         empty = np.flatnonzero(~weights.any(axis=1))
         if len(empty):
             raise DataError(
-                f"weights(distances) gave every neighbour of {len(empty)} rows the weight 0, the first of them row "
-                f"{empty[0]}; return something above 0 for one neighbour at least."
+                f"weights(distances) gave every neighbour of {len(empty)} rows the weight 0 (first in row "
+                f"{empty[0]}); return a positive weight for at least one neighbour."
             )
         return indices, weights
 

@@ -29,7 +29,7 @@ def check_search(learner: Any) -> None:
     if not callable(learner.optimizer) and not is_among(learner.optimizer, ("fmin_l_bfgs_b", None)):
         raise ParameterError(
             f"optimizer must be 'fmin_l_bfgs_b', a function (objective, start, bounds) -> (theta, value), or None to "
-            f"keep the hyper-parameters as they are, but is {learner.optimizer!r}."
+            f"keep the hyper-parameters fixed, but is {learner.optimizer!r}."
         )
     restarts = learner.n_restarts_optimizer
     if not isinstance(restarts, (int, np.integer)) or isinstance(restarts, bool) or restarts < 0:
@@ -68,7 +68,7 @@ def noise_parameter(noise: Any, bounds: Any) -> Parameter | None:
     real = isinstance(noise, (int, float, np.integer, np.floating)) and not isinstance(noise, bool)
     if not real or not 0 < noise < np.inf:
         raise ParameterError(
-            f"noise must be the variance that its search starts from, above 0, or None, but is {noise!r}. For a known "
+            f"noise must be None or the positive variance at which the search starts, but is {noise!r}. For a known "
             "variance pass alpha."
         )
     if low <= 0:
@@ -105,7 +105,7 @@ def targets_and_trend_fit(model: Any) -> bool:
     return bool(fits and trend.transform.shape[0] == count and (dense or model.mean != "linear"))
 
 
-TARGETS_AND_TREND = ("the targets, the mean function and its coefficients do not fit together", targets_and_trend_fit)
+TARGETS_AND_TREND = ("the targets, the mean function and its coefficients do not match", targets_and_trend_fit)
 
 
 def one_column_kernel(kernel: Kernel, columns: int | None) -> Kernel:

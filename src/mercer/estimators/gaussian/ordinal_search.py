@@ -128,7 +128,8 @@ def _warn_of_slope(found: float, low: float, high: float) -> None:
         return
     words = "upper bound: labels without noise" if high - found <= close else "lower bound: labels of noise alone"
     warn_user(
-        f"the search left the slope at its {words} on the scale of the kernel. Set slope to a number for another one.",
+        f"the search left the slope at its {words} on the scale of the kernel. To use another value, set slope to a "
+        "number.",
         MercerWarning,
     )
 

@@ -154,7 +154,9 @@ class GaussianPredictions(KernelEstimator):
             If the covariance matrix does not fit the memory budget.
         """
         if return_std and return_cov:
-            raise ParameterError("at most one of return_std and return_cov can be asked for; the covariance has both.")
+            raise ParameterError(
+                "at most one of return_std and return_cov can be True; the covariance contains the variances."
+            )
         require_observation(observation)
         if not hasattr(self, "L_"):
             return self._predict_prior(X, return_std, return_cov, observation)
@@ -285,7 +287,10 @@ class GaussianPredictions(KernelEstimator):
         more._variances = np.concatenate([self._variances, variances])
         more.jitter_ = max(self.jitter_, jitter)
         if jitter:
-            warn_user(f"{jitter:.3g} was added to the variances of the new rows, which repeat others.", MercerWarning)
+            warn_user(
+                f"{jitter:.3g} was added to the variances of the new rows, because some of them repeat others.",
+                MercerWarning,
+            )
         more._solve(whole, jitter)
         return more
 
@@ -308,18 +313,18 @@ class GaussianPredictions(KernelEstimator):
                 f"y must have the shape {wanted} for these rows and the targets of the fit, but has {targets.shape}."
             )
         if sp.issparse(X) != sp.issparse(self.X_train_):
-            raise DataError("new rows must be sparse if those of the fit are, and dense if those are dense.")
+            raise DataError("new rows must be sparse if the training rows are sparse, and dense if they are dense.")
         return X, targets
 
     def _new_alpha(self, alpha: Any) -> Any:
         if alpha is None and np.size(self.alpha) > 1:
-            raise ParameterError("alpha differed from row to row in the fit, so it must be given for new rows, too.")
+            raise ParameterError("alpha differed between the rows of the fit, so it is also required for new rows.")
         return self.alpha if alpha is None else alpha
 
     def _require_kernel(self) -> None:
         if self._is_precomputed:
             raise ParameterError(
-                "a precomputed matrix does not say what k(x, x) is for new rows; pass a kernel and the rows themselves."
+                "a precomputed matrix does not contain k(x, x) of new rows; pass a kernel and the rows themselves."
             )
 
     @property

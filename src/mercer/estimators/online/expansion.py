@@ -79,7 +79,7 @@ class OnlineExpansion(KernelEstimator, ABC):
             "_walk": STATE_TABLE,
         },
         {"support_": Whole("s")},
-        rules=(GIVEN_COLUMNS, ("steps are counted in two ways", lambda m: m._walk["steps"] == m.t_)),
+        rules=(GIVEN_COLUMNS, ("the counts of steps disagree", lambda m: m._walk["steps"] == m.t_)),
     )
 
     feature_map_ = property(feature_map_of)
@@ -113,9 +113,8 @@ class OnlineExpansion(KernelEstimator, ABC):
             )
         if isinstance(self.eta0, str) and not np.isfinite(self._step_bound):
             raise ParameterError(
-                f"the loss {self._loss.name!r} does not say how far a step may go without overshooting, as eta0='auto' "
-                "needs; pass eta0, or give a loss of your own the attribute step_bound, a bound on its second "
-                "derivative."
+                f"the loss {self._loss.name!r} has no bound on its second derivative, which eta0='auto' needs; pass "
+                "eta0, or give a user-defined loss the attribute step_bound."
             )
         require_choice(self, "budget_strategy", tuple(STRATEGIES))
         for name in ("fit_intercept", "shuffle"):
@@ -174,7 +173,7 @@ class OnlineExpansion(KernelEstimator, ABC):
             )
         if sp.issparse(X):
             raise DataError(
-                'budget_strategy="merging" makes points between rows, which are not sparse; pass X.toarray(), or '
+                'budget_strategy="merging" creates points between rows, which are not sparse; pass X.toarray(), or '
                 'budget_strategy="projection".'
             )
 
@@ -188,8 +187,8 @@ class OnlineExpansion(KernelEstimator, ABC):
         largest = float(rates.max(initial=0.0))
         if largest * float(self.alpha) > 1.0:
             raise ParameterError(
-                f"a step of {largest:g} with alpha={self.alpha:g} would turn f round, since 1 - {largest:g} alpha is "
-                "below 0; pass smaller steps or a smaller alpha."
+                f"a step of {largest:g} with alpha={self.alpha:g} would reverse the sign of f, since 1 - {largest:g} "
+                "alpha is below 0; pass smaller steps or a smaller alpha."
             )
         return rates
 

@@ -54,7 +54,7 @@ class OrdinalHessian(NamedTuple):
         """
         n = len(self.latent)
         size = n + len(self.thresholds)
-        way_out = "Work with the parts latent, cross and thresholds, which need far less."
+        way_out = "Use the parts latent, cross and thresholds, which need far less memory."
         with memory.reserve(8 * size * size, f"the Hessian ({size} x {size})", way_out):
             whole = np.zeros((size, size))
             np.fill_diagonal(whole[:n, :n], self.latent)
@@ -266,7 +266,7 @@ class OrdinalLikelihood(KernelEstimator):
             row = int(at.used[np.argmax(np.nan_to_num(e.slopes.value, nan=np.inf, posinf=np.inf))])
             raise DataError(
                 f"derivatives of the log likelihood overflow float64; row {row} is the least probable one. Pass latent "
-                "values nearer to the cut-points of the rows' classes, or cut-points further apart."
+                "values closer to the cut-points of their classes, or cut-points further apart."
             )
         return at, e
 

@@ -96,8 +96,8 @@ def class_codes(names: np.ndarray, labels: np.ndarray, used: NDArray[np.intp]) -
     if codes.min() < 0:
         row = int(codes.argmin())
         raise DataError(
-            f"y has the label {labels.tolist()[row]!r} in row {row}, which is none of the classes "
-            f"{names[:20].tolist()}; correct it, or name all classes in their order by the parameter classes."
+            f"y has the label {labels.tolist()[row]!r} in row {row}, which is not one of the "
+            f"classes {names[:20].tolist()}; correct it, or list all classes in order in the parameter classes."
         )
     return codes
 
@@ -114,10 +114,10 @@ def _sorted(learner: str, names: np.ndarray, link: str) -> np.ndarray:
         return names
     shown = repr(labels) if len(labels) <= 20 else f"[{', '.join(map(repr, labels[:20]))}, ...]"
     raise ParameterError(
-        f"{learner} needs the order of its {len(names)} classes, which text does not tell. Name them from the "
-        f"lowest to the highest: {learner}(classes={shown}), put in their order; pass y as an ordered categorical "
+        f"{learner} needs the order of its {len(names)} classes, which text labels do not define. List them from "
+        f"the lowest to the highest: {learner}(classes={shown}), in their order; pass y as an ordered categorical "
         "(pandas.Categorical(y, categories=..., ordered=True)); or, where the labels sort in their order "
-        '("1 low", "2 middle", "3 high"), say classes="sorted".'
+        '("1 low", "2 middle", "3 high"), pass classes="sorted".'
     )
 
 

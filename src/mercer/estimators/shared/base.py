@@ -90,7 +90,7 @@ class KernelEstimator(BaseEstimator):
                 if hasattr(self.kernel, "set_params"):
                     return super().set_params(**{f"kernel__{k}": v for k, v in inside.items()})
                 raise ParameterError(
-                    f"kernel__{next(iter(inside))} names a parameter of the kernel, and kernel={self.kernel!r} "
+                    f"kernel__{next(iter(inside))} names a parameter of the kernel, but kernel={self.kernel!r} "
                     "has none; pass a kernel object such as mercer.kernels.RBF(1.0)."
                 )
             self.kernel = self.kernel.with_params(**inside)
@@ -195,7 +195,7 @@ class KernelEstimator(BaseEstimator):
             if name in defaults and value != defaults[name].default:
                 warn_user(
                     f"{type(self).__name__}: {name}={value!r} is not used, because kernel={self.kernel!r} is not a "
-                    f"name such as 'rbf'. Set the parameters of the kernel itself, and leave out {name}.",
+                    f"name such as 'rbf'. Set the parameters on the kernel object, and leave out {name}.",
                     MercerWarning,
                 )
 
@@ -248,7 +248,7 @@ def _positions(kernel: On, names: tuple[str, ...] | None) -> tuple[int, ...]:
     if names is None:
         if any(isinstance(c, str) for c in kernel.columns):
             raise ParameterError(
-                f"{kernel!r} names columns, and X has no column names; pass a pandas DataFrame or use positions."
+                f"{kernel!r} names columns, but X has no column names; pass a pandas DataFrame or use positions."
             )
         return tuple(int(c) for c in kernel.columns)
     for column in kernel.columns:

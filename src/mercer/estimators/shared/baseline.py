@@ -30,7 +30,7 @@ def warn_if_worse_than_mean(learner: str, y: Vector, fitted: Vector, weight: Vec
     ...     warnings.simplefilter("always")
     ...     warned = warn_if_worse_than_mean("Model", np.array([9.0, 11.0]), np.array([5.0, 6.0]), None, "Center y.")
     >>> print(caught[0].message)
-    Model: the mean squared error on its own rows is 20.5, and that of their mean alone is 1. Center y.
+    Model: the mean squared error on the training rows is 20.5, and that of their mean alone is 1. Center y.
     """
     targets, fitted = y.reshape(len(y), -1), fitted.reshape(len(y), -1)
     share = np.full(len(y), 1.0) if weight is None else np.asarray(weight, dtype=np.float64)
@@ -53,7 +53,7 @@ def warn_if_worse_than_mean(learner: str, y: Vector, fitted: Vector, weight: Vec
     with np.errstate(over="ignore"):
         ours, mean = errors[j] * unit[j] ** 2, spread[j] * unit[j] ** 2
     warn_user(
-        f"{learner}: the mean squared error on its own rows{which} is {ours:.3g}, and that of their mean alone is "
+        f"{learner}: the mean squared error on the training rows{which} is {ours:.3g}, but that of their mean alone is "
         f"{mean:.3g}. {remedy}",
         MercerWarning,
     )
@@ -95,7 +95,7 @@ def warn_if_worse_than_constant(
     if best < 0 or not ours > (1.0 + _SLACK) * theirs[best] + rounding:
         return
     warn_user(
-        f"{learner}: the mean {loss.name} loss on its own rows is {ours:.3g}, and that of the constant "
+        f"{learner}: the mean {loss.name} loss on the training rows is {ours:.3g}, but that of the constant "
         f"{constants[best]:.3g} is {theirs[best]:.3g}. {remedy}",
         MercerWarning,
     )
@@ -119,8 +119,8 @@ def warn_if_worse_than_majority(learner: str, codes: NDArray[np.integer], predic
     fewest = n - int(np.unique(codes, return_counts=True)[1].max())
     if wrong > fewest + np.sqrt(fewest):
         warn_user(
-            f"{learner}: {wrong} of its own {n} rows are wrong, and {fewest} would be if all had the most frequent "
-            f"class. {remedy}",
+            f"{learner}: {wrong} of the {n} training rows are misclassified, but only {fewest} would be if all were "
+            f"assigned the most frequent class. {remedy}",
             MercerWarning,
         )
 
@@ -131,11 +131,11 @@ def no_offset_remedy(y: Vector) -> str:
     Examples
     --------
     >>> no_offset_remedy(np.array([100.0, 102.0]))[:57]
-    'The model has no offset, and y has the mean 101: subtract'
+    'The model has no offset, but y has the mean 101: subtract'
     """
     mean = float(np.mean(y))
     return (
-        f"The model has no offset, and y has the mean {mean:.3g}: subtract it "
+        f"The model has no offset, but y has the mean {mean:.3g}: subtract it "
         "(sklearn.compose.TransformedTargetRegressor(model, transformer=StandardScaler())), add a constant to the "
         "kernel (kernel + mercer.kernels.Constant(c)), or scale the columns of X."
     )

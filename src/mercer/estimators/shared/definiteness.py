@@ -52,15 +52,15 @@ class Policy:
 
 STATIONARY = Policy()
 NO_SPACE = Policy(
-    "No feature space holds the function that is learned, so there is no guarantee for it.",
-    instead="learn with it without a guarantee",
+    "The learned function lies in no feature space, so there is no guarantee for it.",
+    instead="use it without a guarantee",
 )
 SPECTRUM = Policy(
-    "Components stand for its positive part only.",
+    "The components describe its positive part only.",
     instead="get the components of its positive part",
     from_declaration=False,
 )
-_RAISED = "raise the diagonal of the matrix as far as it needs"
+_RAISED = "raise the diagonal of the matrix as far as needed"
 PROCESS = Policy(
     "It serves as a covariance function as long as its matrix on the training rows is positive semi-definite; fit "
     "raises an error where it is not.",
@@ -108,7 +108,7 @@ def judge_kernel(learner: KernelEstimator, kernel: Kernel, intercept: bool) -> N
     centred = " kernel.centered(X) makes it positive." if conditional else ""
     if _mode(learner) == "raise":
         raise IndefiniteKernelError(
-            f"{type(learner).__name__} needs a positive semi-definite kernel, and {finding}. Choose another kernel, or "
+            f"{type(learner).__name__} needs a positive semi-definite kernel, but {finding}. Choose another kernel, or "
             f"pass allow_indefinite=True to {policy.instead}.{centred}",
             finding=finding,
         )
@@ -180,8 +180,8 @@ def _require_covariance(gram: Any, policy: Policy) -> None:
 def _no_covariance(error: IndefiniteKernelError, policy: Policy) -> IndefiniteKernelError:
     return IndefiniteKernelError(
         f"{error.finding}, so it is not the covariance matrix of a Gaussian process. Choose another kernel or other "
-        f"values of its parameters, mend the matrix by mercer.validity.nearest(K), or pass allow_indefinite=True to "
-        f"{policy.permission}.",
+        "values of its parameters, repair the matrix with mercer.validity.nearest(K), or pass allow_indefinite=True "
+        f"to {policy.permission}.",
         finding=error.finding,
     )
 
@@ -208,10 +208,11 @@ def judge_finding(learner: KernelEstimator, finding: str) -> None:
     """
     if _mode(learner) == "raise":
         raise IndefiniteKernelError(
-            f"{finding}. Choose another kernel, or pass allow_indefinite=True. mercer.validity.nearest mends a matrix.",
+            f"{finding}. Choose another kernel, or pass allow_indefinite=True. mercer.validity.nearest repairs a "
+            "matrix.",
             finding=finding,
         )
-    _warn(learner, finding, " mercer.validity.nearest mends a matrix.")
+    _warn(learner, finding, " mercer.validity.nearest repairs a matrix.")
 
 
 def counts_as_definite(learner: KernelEstimator) -> bool:

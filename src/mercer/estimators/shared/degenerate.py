@@ -105,23 +105,23 @@ def _resemble_nothing(K: Array, rows: Positions, columns: Positions, size: Array
 
 def _warn(learner: Any, kernel: Kernel | None, X: Any, chosen: Positions, diagonal: bool) -> None:
     what = (
-        "values between different rows are 0 beside those of a row with itself, so that rows resemble themselves alone"
+        "values between different rows are 0 relative to those of a row with itself, so every row resembles only itself"
         if diagonal
-        else "all values are equal, so that no row differs from another"
+        else "all values are equal, so no row differs from another"
     )
     name = "the kernel matrix" if kernel is None else repr(kernel)
     warn_user(
-        f"{type(learner).__name__}: {name} is degenerate on these rows: {what}, and nothing is learned for new ones. "
-        f"{_advice(kernel, X, chosen, diagonal)}",
+        f"{type(learner).__name__}: {name} is degenerate on these rows: {what}, and the model cannot generalise to "
+        f"new rows. {_advice(kernel, X, chosen, diagonal)}",
         DegenerateKernelWarning,
     )
 
 
 def _warn_of_sizes(learner: Any, kernel: Kernel, size: Array) -> None:
     warn_user(
-        f"{type(learner).__name__}: the values of {kernel!r} of rows with themselves reach from {size.min():.3g} to "
-        f"{size.max():.3g}, so that a few rows decide for all, and solvers may stall. Pass kernel.normalized(), of "
-        "which every row has the value 1 with itself.",
+        f"{type(learner).__name__}: the values of {kernel!r} of rows with themselves range from {size.min():.3g} to "
+        f"{size.max():.3g}, so a few rows dominate, and solvers may stall. Pass kernel.normalized(), for "
+        "which every k(x, x) is 1.",
         DegenerateKernelWarning,
     )
 
@@ -134,12 +134,12 @@ def _advice(kernel: Kernel | None, X: Any, chosen: Positions, diagonal: bool) ->
     for leaf in _leaves(kernel):
         if isinstance(leaf, StationaryKernel) and isinstance(X, np.ndarray | sp.csr_matrix):
             width = _median_distance(X[chosen])
-            return f"{way} length_scale: the median distance between rows, {width:.3g}, is a good value."
+            return f"{way} length_scale: the median distance between rows, {width:.3g}, is a good start."
         for item, info in leaf._numbers():
             if info["rules"] and isinstance(leaf, Kernel):
                 by_rule = dataclasses.replace(leaf, **{item: info["rules"][0]})
                 value = getattr(by_rule.with_data(X[chosen]), item)
-                return f"{way} {item}: the value by the rule {info['rules'][0]!r}, {value:.3g}, is a good one."
+                return f"{way} {item}: the rule {info['rules'][0]!r} gives {value:.3g}."
     names = ", ".join(dict.fromkeys(p.name for p in kernel.parameters))
     if names:
         return f"Change its parameters ({names})."

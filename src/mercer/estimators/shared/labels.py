@@ -29,13 +29,13 @@ def check_labels(learner: str, y: Any, n: int) -> np.ndarray:
     missing = np.flatnonzero(_is_missing(y))
     if len(missing):
         raise DataError(
-            f"Input y contains NaN, or what else stands for no label: {len(missing)} labels are missing, the first "
-            f"({y[missing[0]]}) in row {missing[0]}; drop these rows, or give them a label."
+            f"Input y contains NaN, or another missing value: {len(missing)} labels are missing, the first "
+            f"({y[missing[0]]}) in row {missing[0]}; drop these rows, or add labels."
         )
     with advised():
         check_classification_targets(y)
     if len(y) != n:
-        raise DataError(f"X has {n} rows and y has {len(y)} labels; there must be one label a row.")
+        raise DataError(f"X has {n} rows and y has {len(y)} labels; pass one label for each row.")
     return y
 
 
@@ -83,8 +83,8 @@ def require_two_classes(learner: str, classes: np.ndarray, name: str = "y", *, u
     """
     if len(classes) < 2:
         raise DataError(
-            f"{learner} needs two classes at least, and {name} has {len(classes)} class(es): {classes[:1].tolist()}"
-            f"{', not counting rows of weight 0' if unused else ''}; pass rows of another class, too."
+            f"{learner} needs at least two classes, but {name} has {len(classes)} class(es): {classes[:1].tolist()}"
+            f"{', not counting rows of weight 0' if unused else ''}; also pass rows of another class."
         )
 
 
@@ -103,14 +103,13 @@ def all_classes(learner: str, classes: Any, before: np.ndarray | None) -> np.nda
     """
     if classes is None:
         if before is None:
-            raise DataError("the first call of partial_fit needs classes, all labels that will ever occur.")
+            raise DataError("the first call of partial_fit needs classes, the list of all labels that can occur.")
         return before
     found = np.unique(np.asarray(classes))
     require_two_classes(learner, found, "classes")
     if before is not None and not np.array_equal(found, before):
         raise DataError(
-            f"classes must stay what they were in the first call, {before[:10].tolist()}, but are "
-            f"{found[:10].tolist()}."
+            f"classes must be those of the first call, {before[:10].tolist()}, but are {found[:10].tolist()}."
         )
     return found
 

@@ -88,8 +88,8 @@ def warn_if_left_out_is_worse(learner: str, y: Vector, squares: Vector, weight: 
     mean = mean_left_out_squares(y.reshape(len(y), -1), weight)[j]
     which = "" if len(squares) == 1 else f" for column {j} of y"
     warn_user(
-        f"{learner}: the mean squared error on rows that are left out{which} is {squares[j]:.3g}, and that of the mean "
-        f"of the others is {mean:.3g}. {remedy}",
+        f"{learner}: the mean squared error on left-out rows{which} is {squares[j]:.3g}, but that of the mean of the "
+        f"others is only {mean:.3g}. {remedy}",
         MercerWarning,
     )
 
@@ -142,7 +142,7 @@ def warn_if_risk_is_worse(learner: str, problem: RegularizedRisk, found: RiskVal
     remedy = "Raise or lower alpha, or scale the columns of X."
     if not offset:
         mean = float(np.average(y, weights=weight))
-        remedy = f"The model has no offset, and y has the mean {mean:.3g}: pass fit_intercept=True. {remedy}"
+        remedy = f"The model has no offset, but y has the mean {mean:.3g}: pass fit_intercept=True. {remedy}"
     if loss.name != "squared":
         warn_if_worse_than_constant(learner, loss, y, values, weight, remedy)
         return
@@ -233,7 +233,7 @@ def warn_if_held_out_is_worse(
     which = "" if y.shape[1] == 1 else f" for column {column} of y"
     warn_user(
         f"{learner}: fitted to four fifths of its rows, it has the mean squared error {squares:.3g}{which} on the "
-        f"others, and the mean of the four fifths has {spread:.3g}. {remedy}",
+        f"others, but the mean of the four fifths has only {spread:.3g}. {remedy}",
         MercerWarning,
     )
 

@@ -30,7 +30,7 @@ class FittedKernel:
         if not isinstance(value, Kernel):
             raise DataError(f"{what} must be a kernel, but is of the class {type(value).__name__}")
         if context.model._is_precomputed:
-            raise DataError(f"{what} must be None, since the kernel matrix was given")
+            raise DataError(f"{what} must be None, because the kernel matrix was precomputed")
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ class SupportRows:
     def check(self, value: Any, what: str, context: Context) -> None:
         if context.model.kernel_ is None:
             if not isinstance(value, np.ndarray) or value.shape != (0, 0):
-                raise DataError(f"{what} must be an empty array, since the kernel matrix was given")
+                raise DataError(f"{what} must be an empty array, because the kernel matrix was precomputed")
             return
         RowsOfData(self.size).check(value, what, context)
 
@@ -171,5 +171,5 @@ def form_is_whole(model: Any) -> bool:
 
 
 ASCENDING = ("the cut-points do not ascend", lambda model: bool((np.diff(model.thresholds_) >= 0).all()))
-GIVEN_COLUMNS = ("the support is beyond the columns of the kernel matrix", _given_columns)
+GIVEN_COLUMNS = ("the support exceeds the columns of the kernel matrix", _given_columns)
 KERNEL_FITS = ("the kernel does not compare the rows", kernel_compares_rows)

@@ -39,8 +39,8 @@ def check_numbers(learner: Any, y: Any, X: Any, *, several: bool) -> Vector:
     except (TypeError, ValueError) as error:
         name = learner if isinstance(learner, str) else type(learner).__name__
         raise DataError(
-            f"{name} learns numbers, and y holds {np.ravel(y)[:1].tolist()[0]!r:.80} (dtype {y.dtype}); pass numbers, "
-            "or take a classifier for labels."
+            f"{name} learns numbers, but y holds {np.ravel(y)[:1].tolist()[0]!r:.80} (dtype {y.dtype}); pass numbers, "
+            "or use a classifier for labels."
         ) from error
     # Predictions have the precision of X.
     dtype = np.float32 if getattr(X, "dtype", None) == np.float32 else np.float64

@@ -64,7 +64,7 @@ def check_svm_weight(sample_weight: Any, X: Any) -> Vector:
     if not (weight > 0).any():
         raise DataError(
             f"sample_weight is negative or zero for each of the {len(weight)} rows, and such rows are left out, so "
-            "there is nothing to fit to; give weights above 0 to the rows that count."
+            "no rows remain; give positive weights to the rows that count."
         )
     negative = weight < 0
     if negative.any():
@@ -87,8 +87,8 @@ def _one_for_each_row(sample_weight: Any, X: Any) -> Vector:
             )
         if given.ndim < 2 and given.dtype.kind in "biuf" and not given.any():
             raise DataError(
-                f"sample_weight is zero for each of the {X.shape[0]} rows, so there is nothing to fit to; "
-                "give weights above 0 to the rows that count."
+                f"sample_weight is zero for each of the {X.shape[0]} rows, so no rows remain; give positive weights "
+                "to the rows that count."
             )
         weight = np.array(check_rows_weight(sample_weight, X, dtype=np.float64), dtype=np.float64)
     largest = float(np.abs(weight).max())

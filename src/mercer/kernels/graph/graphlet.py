@@ -83,7 +83,7 @@ class Graphlet(FeatureKernel):
             object.__setattr__(self, "samples", samples)
         elif size == 5 and not self.connected:
             raise ParameterError(
-                "Graphlet: all graphlets of 5 nodes are not counted one by one; set samples, or connected=True."
+                "Graphlet: counting all graphlets of 5 nodes is not supported; set samples, or connected=True."
             )
         seed = whole("Graphlet", "seed", self.seed, "a whole number of at least 0", low=0, high=2**63 - 1)
         object.__setattr__(self, "seed", seed)

@@ -123,8 +123,7 @@ class Propagation(FeatureKernel):
             values: NDArray[np.float64] = held @ self._direction(step, hash_numbers(np.arange(held.shape[1])))
         if not np.isfinite(values).all():
             raise DataError(
-                f"Propagation: the attributes are too large, up to {np.abs(held).max():g}: their sums overflow; scale "
-                "them."
+                f"Propagation: the attributes reach {np.abs(held).max():g}, so their sums overflow; scale them."
             )
         return values
 
@@ -159,5 +158,5 @@ def _same_width(one: Any, other: Any) -> None:
     widths = [side.attributes().shape[1] for side in (one, other) if len(side.joint().labels)]
     if len(set(widths)) > 1:
         raise DataError(
-            f"Propagation: the nodes of one side have {widths[0]} attributes and those of the other {widths[1]}."
+            f"Propagation: the nodes of one side have {widths[0]} attributes, but those of the other have {widths[1]}."
         )

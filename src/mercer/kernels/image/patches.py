@@ -97,7 +97,7 @@ def patches(images: Images, size: int) -> Bags:
     if small is not None:
         height, width = images[small].shape[:2]
         raise DataError(
-            f"the image in row {small} has {height} x {width} pixels, and patches have {size} x {size}; choose a "
+            f"the image in row {small} has {height} x {width} pixels, but patches have {size} x {size}; choose a "
             "smaller size."
         )
     counts = [(image.shape[0] - size + 1) * (image.shape[1] - size + 1) for image in images]

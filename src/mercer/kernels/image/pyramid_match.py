@@ -109,7 +109,7 @@ class PyramidMatch(FeatureKernel):
         if np.abs(cells).max() > _FARTHEST:
             raise DataError(
                 f"a vector reaches {np.abs(vectors).max():g}, which is more than 2^52 cells of side {self.side:g} away "
-                "from 0; scale the vectors, or choose a wider side."
+                "from 0; scale the vectors, or choose a larger side."
             )
         owners = np.repeat(np.arange(len(objects), dtype=np.int64), np.diff(starts))
         whole_cells = cells.astype(np.int64)

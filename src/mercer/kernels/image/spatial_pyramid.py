@@ -137,8 +137,8 @@ class SpatialPyramid(ObjectKernel):
         if image.min() < low or image.max() > high:
             value = image.max() if image.max() > high else image.min()
             raise DataError(
-                f"the image in row {row} holds {value:g}, which is not from {low:g} to {high:g}; give SpatialPyramid "
-                "the range of the pixels, as in values=(0.0, 255.0)."
+                f"the image in row {row} holds {value:g}, which is not between {low:g} and {high:g}; pass the "
+                "range of the pixels, as in values=(0.0, 255.0)."
             )
         bins = np.searchsorted(np.linspace(low, high, self.bins + 1)[1:-1], image, side="right")
         side = 2**self.levels

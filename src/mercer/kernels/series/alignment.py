@@ -171,7 +171,7 @@ class GlobalAlignment(_Alignment):
             values: Array = np.exp(logarithms)
         if np.isinf(values).any():
             raise KernelValueError(
-                f"values of {self!r} are beyond the range of float64, the largest exp({logarithms.max():.4g}); use "
+                f"values of {self!r} exceed the range of float64 (the largest is exp({logarithms.max():.4g})); use "
                 "its normalised form, kernel.normalized(), whose values are at most 1."
             )
         return values

@@ -67,7 +67,8 @@ class Elementwise(Unary, ObjectKernel):
         if odd.size:
             raise DataError(
                 f"row {odd[0]} of X is a series of length {rows.lengths[odd[0]]}, and the first of length "
-                f"{rows.lengths[0]}; to compare series of unequal lengths pass GlobalAlignment, or bring them to one."
+                f"{rows.lengths[0]}; to compare series of different lengths use GlobalAlignment, or resample them to "
+                "one length."
             )
         return np.stack([item.ravel() for item in rows])
 
@@ -81,7 +82,7 @@ class Elementwise(Unary, ObjectKernel):
         if widths[0] != widths[1]:
             raise DataError(
                 f"the series of one side have {widths[0]} values, and those of the other {widths[1]}; to compare "
-                "series of unequal lengths pass GlobalAlignment, or bring them to one."
+                "series of different lengths use GlobalAlignment, or resample them to one length."
             )
         return pairs.seen(left, right, _STEP)
 

@@ -60,7 +60,7 @@ def side(rows: Packed, series: PackedSeries, backward: bool = False, shrink: Vec
 
 def channels_differ(one: int, other: int) -> str:
     """The message about two sides whose series have different numbers of channels."""
-    return f"the two sides of a kernel must be series of equally many channels, but have {one} and {other}."
+    return f"the two sides of a kernel must be series with the same number of channels, but have {one} and {other}."
 
 
 def compare(

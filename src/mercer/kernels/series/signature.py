@@ -103,7 +103,8 @@ class Signature(PairKernel):
         memory.require(
             8 * words * held,
             f"the signatures of {len(objects)} series, {words} words each,",
-            "Lower the level, or use mercer.kernels.SignaturePDE, which has words of every length and keeps none.",
+            "Lower the level, or use mercer.kernels.SignaturePDE, which includes words of every length and stores "
+            "none.",
         )
         values = np.empty((len(objects), words))
         rows = side(Packed(store, np.arange(len(objects))), store)
@@ -254,8 +255,8 @@ class SignaturePDE(PairKernel):
         self._run(left, right, out, symmetric, -1)
         if np.isnan(out).any():
             raise KernelValueError(
-                f"the paths are too long for {self!r}: values are exponentials of their lengths; make scale smaller, "
-                "so that scale times the length of a path, the sum of its steps, is near one."
+                f"the paths are too long for {self!r}: values grow exponentially with their lengths. Lower scale, so "
+                "that scale times the length of a path (the sum of its steps) is near one."
             )
 
     def _pull_pairs(self, left: Packed, right: Packed, weights: Array) -> Array:

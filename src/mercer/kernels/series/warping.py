@@ -61,7 +61,7 @@ class DynamicTimeWarping(PairKernel):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.window is not None:
-            window = whole("DynamicTimeWarping", "window", self.window, "a whole number from 0 on, or None", low=0)
+            window = whole("DynamicTimeWarping", "window", self.window, "a whole number of at least 0, or None", low=0)
             object.__setattr__(self, "window", window)
         exponent = positive("DynamicTimeWarping", "exponent", self.exponent, "a number above 0")
         object.__setattr__(self, "exponent", exponent)

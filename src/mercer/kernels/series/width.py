@@ -63,7 +63,7 @@ def known(kernel: str, name: str, value: float | str) -> float:
     """
     if isinstance(value, str):
         raise ParameterError(
-            f"{kernel}: {name}={value!r} is taken from the data of a fit, and there was none; give it to a learner, or "
-            f"take it from your data by kernel.with_data(X), or pass a number."
+            f"{kernel}: {name}={value!r} is computed from training data, but there are none; pass the kernel to a "
+            "learner, set it with kernel.with_data(X), or pass a number."
         )
     return value

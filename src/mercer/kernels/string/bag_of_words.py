@@ -194,7 +194,7 @@ def _compiled(pattern: Any) -> re.Pattern[str]:
             f"BagOfWords: pattern must be a regular expression, but is {short(pattern)}: {error}."
         ) from error
     if not isinstance(pattern, str) or compiled.groups > 1:
-        raise ParameterError(f"BagOfWords: pattern must be text with one group at most, but is {short(pattern)}.")
+        raise ParameterError(f"BagOfWords: pattern must be text with at most one group, but is {short(pattern)}.")
     return compiled
 
 
@@ -210,7 +210,7 @@ def _word_weights(idf: Any) -> WordWeights:
         raise ParameterError(f"BagOfWords: the words in idf are tokens: {error}") from error
     if not good or len(set(words)) < len(pairs):
         raise ParameterError(
-            f"BagOfWords: idf must be a list of different words with a weight each, but is {short(idf)}."
+            f"BagOfWords: idf must be a list of different words, each with a weight, but is {short(idf)}."
         )
     try:
         weights = np.array([weight for _, weight in pairs], dtype=np.float64)

@@ -195,7 +195,7 @@ class Mismatch(_Windows):
 
     def _check(self, found: int, what: str) -> None:
         if found > self.alphabet:
-            raise DataError(f"{what} {found} different symbols, and {self!r} is for an alphabet of {self.alphabet}.")
+            raise DataError(f"{what} {found} different symbols, but {self!r} is for an alphabet of {self.alphabet}.")
 
     def _table(self) -> list[int]:
         least = max(0, self.length - 2 * self.mismatches)

@@ -151,7 +151,7 @@ def _require_range(means: Means, problem: Clustering) -> None:
     # A distance is at most twice a norm, and the squared norm of a sum that norm times the square of the weight.
     if not 4 * weight * weight * largest < np.finfo(np.float64).max:
         raise NumericalError(
-            f"k(x, x) is up to {largest:.3g}, so that sums of distances overflow float64. Scale the columns of X "
+            f"k(x, x) is up to {largest:.3g}, so sums of distances overflow float64. Scale the columns of X "
             "(sklearn.preprocessing.StandardScaler), or multiply the kernel by a small number."
         )
 

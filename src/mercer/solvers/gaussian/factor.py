@@ -84,7 +84,7 @@ def factor(matrix: Matrix, *, definite: bool = True, size: float | None = None) 
     raise IndefiniteKernelError(
         f"the covariance matrix is not positive semi-definite: with {jitter:.3g} added to its diagonal, whose mean is "
         f"{diagonal.mean():.3g}, it still has no Cholesky factor. Use a larger alpha, another kernel, or "
-        "mercer.validity.nearest(K); or pass allow_indefinite=True to have as much added as it takes."
+        "mercer.validity.nearest(K); or pass allow_indefinite=True to add as much as needed."
     )
 
 

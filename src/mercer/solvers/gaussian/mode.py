@@ -97,8 +97,8 @@ def require_factor(store: LatentStore, scale: Vector) -> None:
     if not store.factor(scale):
         raise NumericalError(
             "the matrix I + W^1/2 K W^1/2 is not positive definite, so the kernel matrix has an eigenvalue far below "
-            "zero, or entries that overflow. Take another kernel, mend the matrix by mercer.validity.nearest(K), or "
-            "scale the columns of X."
+            "zero, or entries that overflow. Choose another kernel, repair the matrix with "
+            "mercer.validity.nearest(K), or scale the columns of X."
         )
 
 

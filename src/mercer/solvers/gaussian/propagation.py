@@ -161,8 +161,8 @@ class _Posterior:
         cavity = (mean - variance * nu) / left, variance / left
         if not (cavity[1] > -_NEGATIVE).all():
             raise NumericalError(
-                "a row has a negative variance, so the kernel matrix has eigenvalues far below zero. Take another "
-                "kernel, or mend the matrix by mercer.validity.nearest(K)."
+                "a row has a negative variance, so the kernel matrix has eigenvalues far below zero. Choose another "
+                "kernel, or repair the matrix with mercer.validity.nearest(K)."
             )
         return cls(tau, nu, weights, mean, variance, *cavity, log_determinant)
 

@@ -126,8 +126,8 @@ def solve(system: LinearSystem, *, n_jobs: int | None = None) -> Solution[Matrix
     violation = float(done.violation.max(initial=0.0))
     if violation > _ILL_CONDITIONED:
         warnings.warn(
-            f"the kernel matrix is so ill-conditioned that the linear system is solved to a relative residual of "
-            f"{violation:.1e} only. Raise alpha, or scale the columns of X.",
+            f"the kernel matrix is so ill-conditioned that the linear system is solved only to a relative residual "
+            f"of {violation:.1e}. Raise alpha, or scale the columns of X.",
             MercerWarning,
             stacklevel=2,
         )
@@ -328,8 +328,8 @@ def _least_squares(
     part = basis.T @ b
     warnings.warn(
         f"the kernel matrix plus alpha = {shift:g} on its diagonal is singular to working precision: its rank is "
-        f"{int(kept.sum())} of {n}. The least-squares solution of smallest norm is given. Raise alpha to have a "
-        "unique solution.",
+        f"{int(kept.sum())} of {n}. The least-squares solution of smallest norm is returned. Raise alpha for a unique "
+        "solution.",
         MercerWarning,
         stacklevel=2,
     )

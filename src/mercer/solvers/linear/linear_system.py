@@ -68,7 +68,7 @@ class LinearSystem:
                 f"matrix; the shapes are targets {targets.shape}, weights {weights.shape}, K {self.gram.shape}."
             )
         if shifts.shape != (targets.shape[1],):
-            raise DataError(f"{targets.shape[1]} targets need as many shifts; the shape is {shifts.shape}.")
+            raise DataError(f"{targets.shape[1]} targets need the same number of shifts; the shape is {shifts.shape}.")
         if not np.isfinite(targets).all():
             i, j = np.argwhere(~np.isfinite(targets))[0]
             raise DataError(f"every target must be finite; the one at row {i}, column {j} is {targets[i, j]}.")

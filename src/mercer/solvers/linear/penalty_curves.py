@@ -86,8 +86,8 @@ def default_penalties(size: float) -> Vector:
         return np.ones(1)
     if not _LEAST_SIZE < size < 1.0 / _LEAST_SIZE:
         raise NumericalError(
-            f"the eigenvalues of the kernel matrix sum to {size:.3g}, so that penalties of their size leave the range "
-            "of float64; scale the columns of X (sklearn.preprocessing.StandardScaler)."
+            f"the eigenvalues of the kernel matrix sum to {size:.3g}, so penalties of this size leave the range of "
+            "float64; scale the columns of X (sklearn.preprocessing.StandardScaler)."
         )
     low, high = _PER_DECADE * np.log10(LOWEST * size), _PER_DECADE * np.log10(_HIGHEST * size)
     steps = np.arange(np.ceil(low - 1e-9), np.floor(high + 1e-9) + 1)

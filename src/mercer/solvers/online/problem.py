@@ -51,7 +51,7 @@ class PerceptronProblem:
 
     def __post_init__(self) -> None:
         if len(self.codes) > self.gram.shape[0]:
-            raise DataError(f"there are {len(self.codes)} codes, and the matrix has {self.gram.shape[0]} rows.")
+            raise DataError(f"there are {len(self.codes)} codes, but the matrix has {self.gram.shape[0]} rows.")
         if not 0 <= self.margin < np.inf:
             raise ParameterError(f"margin must be a finite number of 0 or more, but is {self.margin!r}.")
         if self.budget is not None and self.budget < 1:

@@ -56,7 +56,7 @@ class LeastSquares:
         n = self.gram.shape[0]
         if self.gram.shape != (n, n) or self.targets.shape[:1] != (n,) or self.weights.shape != (n,):
             raise DataError(
-                f"targets {self.targets.shape} and weights {self.weights.shape} do not go with K {self.gram.shape}."
+                f"targets {self.targets.shape} and weights {self.weights.shape} do not match K {self.gram.shape}."
             )
 
 
@@ -309,8 +309,8 @@ class _Iterates:
                 f"it is above 2 / lambda_max = {most:.6g}, the largest safe step. Pass a smaller one, or "
                 "learning_rate='auto'."
                 if self.step > most
-                else "the kernel matrix has a negative eigenvalue, along which no step converges. Take another kernel, "
-                f"or fewer iterations (max_iter={count - 1})."
+                else "the kernel matrix has a negative eigenvalue, along which no step converges. Choose another "
+                f"kernel, or fewer iterations (max_iter={count - 1})."
             )
             raise NumericalError(
                 f"gradient descent diverges with steps of {self.step:.6g}: the loss has risen from {before:.6g} to "

@@ -305,7 +305,7 @@ class NewtonPath:
             if lapack.factor_cholesky(work) == 0:
                 return work
         raise NumericalError(
-            "the kernel matrix is so far from positive semi-definite that no Newton step exists; mend it by "
+            "the kernel matrix is so far from positive semi-definite that no Newton step exists; repair it with "
             "mercer.validity.nearest(K), or pass allow_indefinite=True to get a stationary point without a guarantee."
         )
 

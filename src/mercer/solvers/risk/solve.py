@@ -135,7 +135,7 @@ def _choose(problem: RegularizedRisk, method: Method) -> Method:
     if method == "auto":
         return "box" if straight else "auto" if problem.loss.smooth else "multipliers"
     if method == "box" and not straight:
-        raise ParameterError(f"the {problem.loss.name} loss is not made of straight pieces; take another method.")
+        raise ParameterError(f"the {problem.loss.name} loss is not made of straight pieces; choose another method.")
     if method in ("newton", "newton-cg") and not problem.loss.smooth:
         raise ParameterError(f"the {problem.loss.name} loss is not smooth, which method={method!r} needs.")
     return method

@@ -79,8 +79,8 @@ def solve_stationary(
     """
     if not isinstance(problem.penalty, HalfSquare):
         raise ParameterError(
-            f"with an indefinite kernel the regularizer must be 'l2', but is {problem.penalty!r}: the norm of w means "
-            "nothing where the kernel is indefinite."
+            f"with an indefinite kernel the regularizer must be 'l2', but is {problem.penalty!r}: the norm of w has "
+            "no meaning if the kernel is indefinite."
         )
     begun, sentence = time.perf_counter(), ""
     n, border = len(problem.targets), int(problem.intercept)

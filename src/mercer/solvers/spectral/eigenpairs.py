@@ -186,7 +186,7 @@ def _method(problem: Eigenproblem) -> str:
     n, k = problem.gram.shape[0], problem.n_wanted
     if problem.solver == "arpack" and k >= n:
         raise ParameterError(
-            f"ARPACK finds fewer eigenpairs than there are rows, and {k} of {n} are asked for; pass "
+            f"ARPACK finds fewer eigenpairs than there are rows, but {k} of {n} were requested; pass "
             "eigen_solver='dense', or a smaller n_components."
         )
     if problem.solver != "auto":

@@ -92,7 +92,7 @@ class BoxQP:
         groups = None if self.groups is None else np.asarray(self.groups, dtype=np.int8)
         if (groups is None) != (len(self.totals) < 2) or (groups is not None and groups.shape != (n,)):
             raise DataError(
-                f"two totals go with a group for each of {n} rows, and there are {len(self.totals)} totals and "
+                f"two totals need a group for each of {n} rows, but there are {len(self.totals)} totals and "
                 f"{'no groups' if groups is None else f'groups of shape {groups.shape}'}."
             )
         object.__setattr__(self, "groups", groups)
@@ -106,7 +106,7 @@ class BoxQP:
             low, high = float(lower.sum()), float(upper.sum())
             rounding = len(lower) * np.finfo(np.float64).eps * (high - low)
         if not low - rounding <= total <= high + rounding:
-            raise DataError(f"weights in the box add up to between {low} and {high}, and {total} is asked for.")
+            raise DataError(f"weights in the box add up to between {low} and {high}, but {total} is required.")
         return min(max(total, low), high)
 
     @classmethod
