@@ -228,7 +228,9 @@ class SVC(PairClassifier):
         require_number(self, "C", "a number above 0, or inf for a hard margin", lambda value: value > 0)
         require_choice(self, "fit_intercept", (True, False))
         if np.isinf(self.C) and not (self.solver == "smo" or isinstance(self.solver, SMO)):
-            raise ParameterError(f"C=inf is solved by solver='smo' only, and solver is {self.solver!r}; change one.")
+            raise ParameterError(
+                f"C=inf is solved by solver='smo' only, but solver is {self.solver!r}; change one of them."
+            )
 
     def _bounds(self, data: ClassRows) -> Vector:
         return float(self.C) * data.weight * self.class_weight_[data.codes]

@@ -78,9 +78,9 @@ class HardMargin(PairMachine):
         begin = time.perf_counter()
         if not problem.convex:
             raise ParameterError(
-                "a hard margin (C=inf) needs a positive semi-definite kernel: with another one a stationary point "
-                "proves neither that the classes are separable nor that they are not. Choose a finite C or another "
-                "kernel."
+                "a hard margin (C=inf) needs a positive semi-definite kernel: with an indefinite one, a stationary "
+                "point proves neither that the classes are separable nor that they are not. Choose a finite C or "
+                "another kernel."
             )
         y, hulls = problem.y, Hulls.of(problem.gram, problem.y, self.intercept)
         matrix = None if problem.joined is None else problem.joined.matrix()
