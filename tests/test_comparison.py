@@ -210,7 +210,7 @@ def test_alignment_by_its_formula() -> None:
         (lambda: alignment(np.eye(3), [1, 2, 3], X[:3]), ParameterError, "X applies only to a kernel"),
         (lambda: alignment(np.ones((2, 3)), [1, 2]), DataError, r"square.*\(2, 3\)"),
         (lambda: alignment(Gram(RBF(1.0), X, Z), [1] * 11), DataError, r"square.*\(11, 8\)"),
-        (lambda: alignment(np.eye(3), [1, 2]), DataError, "K has 3 rows and y has the shape"),
+        (lambda: alignment(np.eye(3), [1, 2]), DataError, "K has 3 rows, but y has the shape"),
         (lambda: alignment(np.eye(1), [1]), DataError, "at least two rows"),
         (lambda: alignment(np.eye(3), [1, 1, 1]), DataError, "the same in every row"),
         (lambda: alignment(np.eye(3), [1, np.nan, 1]), DataError, "y contains NaN"),

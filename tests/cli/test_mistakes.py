@@ -96,7 +96,7 @@ def test_data_that_cannot_be_learned(capsys, tmp_path, rows, words):
         (["-t", "y", "--set", "C"], ["--set takes NAME=VALUE", "'C'"]),
         (["-t", "y", "--set", "kernel=rbf"], ["set by --kernel"]),
         (["-t", "y", "--model", "svm"], ["no model 'svm'", "did you mean svr"]),
-        (["-t", "y", "--model", "ridge"], ["needs numbers", "'y' holds text", "line 2"]),
+        (["-t", "y", "--model", "ridge"], ["needs a numeric target", "'y' holds text", "line 2"]),
         (["-t", "x", "--task", "regression", "--model", "svc"], ["svc is for classification"]),
         (["-t", "y", "--task", "ranking"], ["task='ranking'", "classification and regression"]),
         (["-t", "y", "--normalize", "max"], ["normalize='max'", "standard, minmax"]),

@@ -150,7 +150,7 @@ def test_infinite_values_are_named(frame):
 
 def test_text_among_numbers_is_named_with_its_place():
     frame = pd.DataFrame({"age": ["20", "30", "x40", "50"]})
-    with pytest.raises(DataError, match=r"a.csv, line 4, column 'age': 'x40' is text, where most"):
+    with pytest.raises(DataError, match=r"a.csv, line 4, column 'age': 'x40' is text, but most"):
         TableEncoder().check(frame, source="a.csv", locate=lambda row: f"line {row + 2}")
 
 
@@ -205,9 +205,9 @@ def test_text_where_a_number_is_expected(frame):
     encoder = TableEncoder().fit(frame)
     new = frame.astype({"age": object})
     new.loc[1, "age"] = "thirty"
-    with pytest.raises(SchemaError, match=r"new.csv, line 3, column 'age': a number is expected, and 'thirty'"):
+    with pytest.raises(SchemaError, match=r"new.csv, line 3, column 'age': a number is expected, but 'thirty'"):
         encoder.transform(new, source="new.csv", locate=lambda row: f"line {row + 2}")
-    with pytest.raises(SchemaError, match=r"column 'new': true or false is expected, and 'maybe' is there"):
+    with pytest.raises(SchemaError, match=r"column 'new': true or false is expected, but 'maybe' was found"):
         encoder.transform(frame.assign(new=["maybe", "true", "false", "true"]))
 
 
@@ -254,7 +254,7 @@ def test_sparse_tables_are_checked_by_their_width():
         encoder.transform(wide)
     with pytest.raises(SchemaError, match=r"fitted on a libsvm file with 6 numbered columns"):
         encoder.transform(pd.DataFrame({"a": [1.0]}))
-    with pytest.raises(SchemaError, match=r"fitted on named columns .1 number., and"):
+    with pytest.raises(SchemaError, match=r"fitted on named columns .1 number., but"):
         TableEncoder().fit(pd.DataFrame({"a": [1.0, 2.0]})).transform(X)
 
 

@@ -96,10 +96,10 @@ def test_rows_are_located_by_the_line_where_their_record_ends(tmp_path):
         ("a,b\n1,2\n3,4,5\n", ["line 3, column 3", "the header has 2 columns", "'5'"]),
         ("a,b\n1,2,3\n4,5,6\n", ["line 2, column 3", "the header has 2 columns", "'3'"]),
         ('a,b\n1,2\n3,"open\n5,6\n', ["line 3, column 2", "never closed"]),
-        ("1.0,2.0\n3.0,4.0\n", ["line 1", "names of the columns"]),
+        ("1.0,2.0\n3.0,4.0\n", ["line 1", "in place of column names"]),
         ("a,b,a\n1,2,3\n", ["line 1", "'a' appears in columns 1 and 3"]),
         ("a,b, a \n1,2,3\n", ["line 1", "'a' appears in columns 1 and 3"]),
-        ("0,0,x\n1,1,y\n", ["line 1", "names of the columns"]),
+        ("0,0,x\n1,1,y\n", ["line 1", "in place of column names"]),
     ],
 )
 def test_unreadable_csv(tmp_path, text, words):
@@ -191,7 +191,7 @@ def test_npz(tmp_path):
         ({"X": np.zeros((2, 2, 2, 2))}, ["images (n, height, width, channels)", "(2, 2, 2, 2)"]),
         ({"a": np.zeros((2, 2)), "b": np.zeros((2, 3))}, ["two-dimensional array X", "a (2, 2), b (2, 3)"]),
         ({"X": np.array([["a"], ["b"]])}, ["must hold numbers"]),
-        ({"X": np.zeros((4, 2)), "columns": ["a", "a"]}, ["a name of its own", "'a', 'a'"]),
+        ({"X": np.zeros((4, 2)), "columns": ["a", "a"]}, ["must be unique", "'a', 'a'"]),
         ({"X": np.zeros((2, 2)), "y": np.array([print, 1], dtype=object)}, ["array of Python objects"]),
         ({"X": np.array([[None], [1]], dtype=object)}, ["array of Python objects"]),
     ],

@@ -67,7 +67,7 @@ def test_what_the_user_asks_for_is_taken():
             "'y' holds list values such as '.1.' in line 1; a target is text, booleans or numbers",
         ),
         (["1", "x", "2"], None, "'y' holds text in 1 of 3 rows and numbers in the others; the first is 'x' in line 2"),
-        (["x", "y", "2"], "regression", "needs numbers .*'x' in line 1.*--task classification"),
+        (["x", "y", "2"], "regression", "needs a numeric target.*'x' in line 1.*--task classification"),
         ([0.5, 1.5, 2.0], "classification", "fractions.*--task regression"),
     ],
 )
@@ -87,7 +87,7 @@ def test_targets_of_new_data_are_matched_with_the_known_classes():
     assert known_target([1.0, 2.0], "y", "classification", [1, 2, 3], place).tolist() == [1, 2]
     assert known_target([1, 2], "y", "classification", ["1", "2"], place).tolist() == ["1", "2"]
     assert known_target([1, 2], "y", "regression", [], place).tolist() == [1.0, 2.0]
-    with pytest.raises(DataError, match=r"'c' in line 2, which is not one of the model's classes .*'a', 'b'"):
+    with pytest.raises(DataError, match=r"'c' in line 2, which is not one of the model's classes: 'a', 'b'"):
         known_target(["a", "c"], "y", "classification", ["a", "b"], place)
     with pytest.raises(DataError, match=r"predicts numbers, but 'y' holds text"):
         known_target(["a", "c"], "y", "regression", [], place)

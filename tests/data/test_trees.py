@@ -129,7 +129,7 @@ def test_mistakes_are_named(item: Any, message: str) -> None:
 def test_a_tree_within_itself_is_refused() -> None:
     tree = ["S", "a"]
     tree.append(["T", tree])  # type: ignore[arg-type]
-    with pytest.raises(DataError, match="below itself"):
+    with pytest.raises(DataError, match="its own descendant"):
         Trees.of([tree])
     twice = ("NP", "I")
     assert _one(("S", twice, twice)) == "(S (NP I) (NP I))"

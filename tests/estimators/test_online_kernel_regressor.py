@@ -94,7 +94,7 @@ def test_streams():
     for rows in np.array_split(np.arange(120), 7):
         model.partial_fit(X[rows], Y[rows])
     np.testing.assert_allclose(model.predict(NEW), whole.predict(NEW), rtol=1e-6, atol=1e-7)
-    with pytest.raises(DataError, match=r"y has 2 target\(s\) a row, and had 1"):
+    with pytest.raises(DataError, match=r"y has 2 target\(s\) a row, but had 1"):
         model.partial_fit(X, TWO)
     with pytest.raises(DataError, match="X has 2 features"):
         model.partial_fit(X[:, :2], Y)

@@ -258,7 +258,7 @@ def test_rows_that_are_refused(rows: Any, message: str, call: Any) -> None:
     ("evaluate", "error", "message"),
     [
         (lambda: k.RBF()(X, X[:, :2]), DataError, "the same number of columns, but have 3 and 2"),
-        (lambda: k.Laplacian()(X, X[:, :2]), DataError, "equally many columns"),
+        (lambda: k.Laplacian()(X, X[:, :2]), DataError, "the same number of columns"),
         (lambda: k.RBF([1.0, 2.0])(X), DataError, "the kernel has 2 length scales, but X has 3 columns"),
         (lambda: k.Laplacian([1.0, 2.0])(X), DataError, "the kernel has 2 length scales, but X has 3 columns"),
         (lambda: k.Linear().on("a")(X), DataError, "uses the column 'a' by name, but X has no column names"),
@@ -275,10 +275,10 @@ def test_rows_that_are_refused(rows: Any, message: str, call: Any) -> None:
         ),
         (lambda: k.RBF().block(X, out=np.empty((8, 8), int)), ParameterError, "float32 or float64, not in int64"),
         (lambda: k.RBF().pullback(X, None, np.ones(8)), DataError, r"dK must have the shape of the block, \(8, 8\)"),
-        (lambda: k.RBF().warped(lambda A: A[:2])(X), DataError, "made 2 rows from 8"),
+        (lambda: k.RBF().warped(lambda A: A[:2])(X), DataError, "returned 2 rows for 8"),
         (lambda: k.RBF().scaled_by(lambda A: A)(X), DataError, r"8 finite numbers, one a row, .* shape \(8, 3\)"),
         (lambda: k.RBF().scaled_by(lambda A: A[:, 0] / 0)(X), DataError, "returned NaN or an infinity"),
-        (lambda: k.RBF().centered(X)(X[:, :2]), DataError, "equally many columns"),
+        (lambda: k.RBF().centered(X)(X[:, :2]), DataError, "the same number of columns"),
         (lambda: k.RBF().centered([1.0, 2.0]), DataError, r"reference rows of centered\(\) must have two dimensions"),
     ],
 )

@@ -62,7 +62,7 @@ def test_what_cannot_be_saved_is_named_before_anything_is_written(model, message
 def test_circles_and_bottomless_nesting_are_refused(tmp_path):
     circle: list = [1]
     circle.append({"me": circle})
-    with pytest.raises(ModelFileError, match=r"list\[1\]\['me'\] holds itself"):
+    with pytest.raises(ModelFileError, match=r"list\[1\]\['me'\] contains itself"):
         save(circle, tmp_path / "model.mercer")
     with pytest.raises(ModelFileError, match="nested more than 100 levels"):
         save(deepen([], 5000), tmp_path / "model.mercer")

@@ -103,7 +103,7 @@ def test_a_spread_sample_of_a_function_is_looked_at() -> None:
         return np.asarray(A @ B.T - 3.0 * np.exp(-((A[:, None, 0] - B[:, 0]) ** 2)))
 
     gram, positions = Gram(from_function(hollow), rows), np.arange(2000)
-    with pytest.raises(IndefiniteKernelError, match=r"on 512 rows of X is indefinite: c'Kc = -.*Take another"):
+    with pytest.raises(IndefiniteKernelError, match=r"on 512 rows of X is indefinite: c'Kc = -.*Choose another"):
         require_kernel(gram, positions, np.float64, balanced=True, curved=False)
     assert sum(called) <= 512**2 + 1000
     require_kernel(gram, positions, np.float64, balanced=True, curved=True)

@@ -48,7 +48,7 @@ def checked_table(X: Any, name: str = "X") -> Any:
         seen = f"has shape {table.shape}" if table.ndim else f"is {short(X)}"
         raise DataError(
             f"{name} must be a table, a pandas DataFrame or an array of objects with rows and columns, for a "
-            f"kernel that compares columns of several kinds, and {seen}."
+            f"kernel that compares columns of several kinds, but {seen}."
         )
     return table
 

@@ -356,7 +356,7 @@ def as_kind(column: Any, name: str, kind: str, source: str, locate: Locate) -> n
         row = int(bad[0])
         raise SchemaError(
             f"{source}, {locate(row)}, column {shown(name)}: {expected} expected, but {shown(_text(column.iloc[row]))} "
-            f"found ({bad.size} of {len(numbers)} rows). Correct it."
+            f"was found ({bad.size} of {len(numbers)} rows). Correct it."
         )
     large = np.flatnonzero(np.abs(numbers) > LARGEST)
     if large.size:

@@ -211,7 +211,7 @@ def _values(item: Any) -> NDArray[np.float64]:
         raise DataError(f"{wanted}, but is {short(item)}.") from error
     if values.ndim not in (1, 2):
         seen = f"has the shape {values.shape}" if values.ndim else f"is {short(values.item())}"
-        raise DataError(f"{wanted}, and {seen}.")
+        raise DataError(f"{wanted}, but {seen}.")
     return values[:, None] if values.ndim == 1 else values
 
 

@@ -229,7 +229,7 @@ class SetOf(MeanKernel):
             raise ParameterError(f"SetOf takes a kernel, but got {self.kernel!r}.")
         if self.kernel.kind_of_rows() == "table":
             raise ParameterError(
-                f"SetOf takes a kernel on members of one kind, and {self.kernel!r} is for columns of several kinds."
+                f"SetOf takes a kernel on members of one kind, but {self.kernel!r} is for columns of several kinds."
             )
 
     def children(self) -> tuple[tuple[str, Expression], ...]:

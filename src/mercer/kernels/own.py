@@ -152,7 +152,7 @@ class VectorKernel(StatisticKernel):
         array = np.asarray(found)
         if array.shape != t.shape or array.dtype.kind not in "fiub":
             raise KernelValueError(
-                f"{type(self).__name__}.{part} must return a number for each of the {t.shape} entries of t, and "
+                f"{type(self).__name__}.{part} must return a number for each of the {t.shape} entries of t, but "
                 f"returned {type(found).__name__} of the shape {array.shape}."
             )
         return array.astype(t.dtype, copy=False)

@@ -194,4 +194,4 @@ def check_attribute(cls: type, name: str) -> None:
         # What is stored goes before it, and is checked like any other attribute.
         return
     if callable(inherited) or hasattr(inherited, "__get__"):
-        malformed(f"{cls.__name__} has an attribute {name!r} in the place of a method")
+        malformed(f"{cls.__name__} has an attribute {name!r} in place of a method")

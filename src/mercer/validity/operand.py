@@ -49,7 +49,9 @@ class Operand:
         """
         if X is not None:
             if isinstance(source, (GramMatrix, np.ndarray)):
-                raise DataError(f"X goes with a kernel, and this {type(source).__name__} is a matrix; leave X out.")
+                raise DataError(
+                    f"X applies only to a kernel, but this {type(source).__name__} is a matrix; leave X out."
+                )
             source = Gram(as_kernel(source, X=X).with_data(X), X)
         elif isinstance(source, Kernel) or callable(source) or isinstance(source, str):
             raise DataError(f"a kernel has a Gram matrix only on rows of data; pass X as well: check({source!r}, X).")
@@ -157,6 +159,6 @@ def _check_finite(K: AnyArray, first_row: int = 0) -> None:
     if not np.isfinite(K).all():
         i, j = np.argwhere(~np.isfinite(K))[0]
         raise KernelValueError(
-            f"the matrix has {K[i, j]} in row {i + first_row}, column {j}; every entry must be finite. Look at "
-            "those two rows of X, or scale its columns (sklearn.preprocessing.StandardScaler)."
+            f"the matrix has {K[i, j]} in row {i + first_row}, column {j}; every entry must be finite. Check those "
+            "two rows of X, or scale its columns (sklearn.preprocessing.StandardScaler)."
         )
