@@ -236,7 +236,7 @@ def test_slopes_of_comparisons_are_asked_for_where_numbers_are_free_and_checked(
             return [1.0, 2.0]
 
     words, weights = ["a", "b"], np.ones((2, 2))
-    with pytest.raises(KernelValueError, match="has tunable numbers and no slopes"):
+    with pytest.raises(KernelValueError, match="has tunable numbers but no slopes"):
         Without().pullback(words, None, weights)
     assert (2.0 * Without().fixed()).pullback(words, None, weights).tolist() == [4.0]
     with pytest.raises(KernelValueError, match="for each of the 1 tunable numbers, but returned 2"):
@@ -292,7 +292,7 @@ def test_what_cannot_be_registered() -> None:
     ):
         with pytest.raises(ParameterError, match=words):
             extend.register(cls)
-    with pytest.raises(ParameterError, match="model= names an estimator, and Wave is none"):
+    with pytest.raises(ParameterError, match="model= names an estimator, but Wave is not one"):
         extend.register(model="wave")(Wave)
     with pytest.raises(mercer.MercerError, match="there is no kernel 'Wave'"):
         mercer.kernels.parse_kernel("Wave(2.0)")

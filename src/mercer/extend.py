@@ -109,7 +109,7 @@ def _register(cls: Any, model: str | None) -> Any:
     _check_free(_registered.CLASSES.get(name), cls, f"a class {name!r} is registered")
     if model is not None:
         for task in _registered.MODELS.get(model, ()):
-            _check_free(_registered.model_class(model, task), cls, f"there is a model {model!r}")
+            _check_free(_registered.model_class(model, task), cls, f"the model {model!r} exists")
         _registered.MODELS[model] = dict.fromkeys(tasks, name)
     if issubclass(cls, Kernel):
         _check_free(PUBLIC.get(cls.__name__), cls, f"there is a kernel {cls.__name__!r}")
@@ -143,7 +143,7 @@ def _check_class(cls: Any) -> None:
             "@dataclass(frozen=True, repr=False) above the class."
         )
     if issubclass(cls, losses.Loss) and not cls.name:
-        raise ParameterError(f"{cls.__name__} needs an attribute name, by which learners know the loss.")
+        raise ParameterError(f"{cls.__name__} needs an attribute name, which identifies the loss to learners.")
 
 
 def _check_free(there: Any, cls: type, what: str) -> None:
@@ -156,7 +156,7 @@ def _check_free(there: Any, cls: type, what: str) -> None:
 def _tasks(cls: type) -> tuple[str, ...]:
     """What an estimator learns, as the command line calls it."""
     if not issubclass(cls, BaseEstimator):
-        raise ParameterError(f"model= names an estimator, and {cls.__name__} is none; leave it out.")
+        raise ParameterError(f"model= names an estimator, but {cls.__name__} is not one; leave it out.")
     found = {"classification": is_classifier(cls()), "regression": is_regressor(cls())}
     tasks = tuple(task for task, learns in found.items() if learns)
     if not tasks or "kernel" not in cls().get_params():

@@ -44,8 +44,8 @@ def choose_size(options: FitOptions, job: Job) -> Size:
         count = min(_SAMPLE, room or _SAMPLE)
         return Size(
             count,
-            f"{n} rows are many for a {name} regression, whose time grows with their cube: it is fitted on {count} of "
-            f"them, drawn at random. For more use --rows {2 * count}, or all of them by --model {use.frugal}.\n"
+            f"{n} rows are many for a {name} regression, whose time grows with their cube. It is fitted on a random "
+            f"sample of {count}. For more rows use --rows {2 * count}, or all of them with --model {use.frugal}.\n"
             f"{_announcement(count)}",
         )
     if use.pair_bytes is not None and room is not None and n > room:
@@ -53,7 +53,7 @@ def choose_size(options: FitOptions, job: Job) -> Size:
         raise MemoryBudgetError(
             f"{name} on {n} rows may need {describe(use.pair_bytes * n * n)}, and the memory budget is "
             f"{describe(budget())}, which is enough for {room} rows. Fit it on some of them, drawn at random "
-            f"({command_line(tried)}), or all of them by --model {use.frugal}."
+            f"({command_line(tried)}), or all of them with --model {use.frugal}."
         )
     return Size(options.rows, _announcement(n))
 

@@ -223,8 +223,8 @@ class KernelKMeans(ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMix
         weight = check_sample_weight(sample_weight, X)
         if self.n_clusters > X.shape[0]:
             raise ParameterError(
-                f"n_samples={X.shape[0]} should be >= n_clusters={self.n_clusters}: a cluster needs a row; ask for at "
-                "most as many clusters as there are rows."
+                f"n_samples={X.shape[0]} should be >= n_clusters={self.n_clusters}: each cluster needs a row; ask for "
+                "at most as many clusters as there are rows."
             )
         check_start(self.init, int(self.n_clusters), X, self._is_precomputed)
         fit_weighted_kernel(self, X, weight, intercept=True)
@@ -306,8 +306,8 @@ class KernelKMeans(ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMix
         used = len(np.unique(self.labels_))
         if used < self.n_clusters:
             warn_user(
-                f"{used} clusters were found and not n_clusters={self.n_clusters}, since there are {distinct} distinct "
-                "rows, or some that are equal for this kernel; ask for fewer clusters.",
+                f"{used} clusters were found instead of n_clusters={self.n_clusters}, since there are {distinct} "
+                "distinct rows, or some that are equal for this kernel; ask for fewer clusters.",
                 ConvergenceWarning,
             )
         if self.certificate_.status.name == "iteration_limit":
@@ -404,7 +404,7 @@ class KernelKMeans(ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMix
         """
         check_is_fitted(self)
         if not hasattr(self, "_member"):
-            raise AttributeError("the means are not made of rows for approximation='nystroem'; see cluster_centers_.")
+            raise AttributeError("the means are not sums of rows for approximation='nystroem'; see cluster_centers_.")
         return self._coefficients_of(self._member, self._part)
 
     @property
@@ -423,7 +423,7 @@ class KernelKMeans(ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMix
     @property
     def _expansion(self) -> KernelExpansion:
         if "cluster_centers_" in vars(self):
-            raise AttributeError("the means are no sums of rows but points, in cluster_centers_.")
+            raise AttributeError("the means are points, not sums of rows; see cluster_centers_.")
         if self.kernel_ is None:
             return KernelExpansion(None, np.empty((0, 0)), self.dual_coef_.T)
         # Equal rows are one row, with the sum of their shares.
@@ -456,9 +456,11 @@ class KernelKMeans(ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMix
             return value >= 1 and value == int(value)
 
         for name in ("n_clusters", "max_iter", "n_landmarks"):
-            require_number(self, name, "a whole number from 1 on", lambda v: np.isfinite(v) and whole(v))
+            require_number(self, name, "a whole number of at least 1", lambda v: np.isfinite(v) and whole(v))
         if not (isinstance(self.n_init, str) and self.n_init == "auto"):
-            require_number(self, "n_init", "'auto' or a whole number from 1 on", lambda v: np.isfinite(v) and whole(v))
+            require_number(
+                self, "n_init", "'auto' or a whole number of at least 1", lambda v: np.isfinite(v) and whole(v)
+            )
         require_number(self, "tol", "a finite number of 0 or more", lambda v: 0 <= v < np.inf)
         require_choice(self, "approximation", (None, "nystroem"))
         require_seed(self)

@@ -46,7 +46,7 @@ def _mistakes_in_words(model: Any) -> str:
     made, bound = model.mistakes_, getattr(model, "certificate_", None)
     return ("" if bound is None else bound.explain().replace("\n", " ") + " ") + (
         f"{made.sum()} updates in {len(made)} pass{'es' if len(made) > 1 else ''}, {made[-1]} of them in the last; "
-        "a perceptron minimises nothing, so there is no gap to report."
+        "a perceptron minimises nothing, so there is no duality gap."
     )
 
 

@@ -47,7 +47,7 @@ class KernelNeighbors(KernelEstimator):
         "neighbors",
         advised=False,
         without_certificate=lambda _: (
-            "The nearest rows are found exactly; nothing is minimised, so there is no gap to report."
+            "The nearest rows are found exactly; nothing is minimised, so there is no duality gap."
         ),
     )
     _fitted = Fitted(
