@@ -66,7 +66,7 @@ def one_or_parts(model: Any) -> bool:
     )
 
 
-ONE_OR_PARTS = ("there is neither one posterior nor a classifier for each part", one_or_parts)
+ONE_OR_PARTS = ("there is neither a single posterior nor a classifier for each part", one_or_parts)
 
 
 def votes(values: Matrix, classes: int) -> Matrix:
@@ -146,7 +146,7 @@ class BinaryParts(ClassifierMixin, KernelEstimator):
     @property
     def _expansion(self) -> KernelExpansion:
         if isinstance(self.kernel_, tuple) or not hasattr(self, "dual_coef_"):
-            raise AttributeError("there is no latent function of all classes; ask the estimators_ for theirs.")
+            raise AttributeError("there is no latent function of all classes; use those of estimators_.")
         return KernelExpansion(without_noise(self.kernel_), self.X_train_, self.dual_coef_, n_jobs=self.n_jobs)
 
     @property
@@ -172,7 +172,7 @@ class BinaryParts(ClassifierMixin, KernelEstimator):
             return self._latent.probabilities(self._check_X(X, reset=False), diagonal)
         if self.multi_class == "one_vs_one":
             raise ParameterError(
-                "classifiers of pairs of classes do not make probabilities of all classes; pass "
+                "classifiers of pairs of classes do not give probabilities of all classes; pass "
                 'multi_class="multinomial" or "one_vs_rest".'
             )
         each = [part.predict_proba(rows, diagonal)[:, 1] for part, rows in self._part_rows(X)]
@@ -226,7 +226,7 @@ class BinaryParts(ClassifierMixin, KernelEstimator):
             With classifiers of two for several classes: their ``estimators_`` have latent functions each.
         """
         if self._has_parts():
-            raise ParameterError("there is no latent function of all classes; ask the estimators_ for theirs.")
+            raise ParameterError("there is no latent function of all classes; use those of estimators_.")
         return self._latent.mean_and_variance(self._check_X(X, reset=False), diagonal)
 
     def _has_parts(self) -> bool:

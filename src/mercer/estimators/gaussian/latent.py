@@ -85,13 +85,15 @@ class LatentValues:
         """``k(x, x)`` of new rows."""
         if self.kernel is not None:
             if diagonal is not None:
-                raise ParameterError("diagonal is for precomputed kernel values; the kernel tells k(x, x) by itself.")
+                raise ParameterError(
+                    "diagonal applies only to precomputed kernel values; this kernel computes k(x, x) itself."
+                )
             return np.asarray(kernel_diagonal(self.kernel, Rows(X)), dtype=np.float64)
         if diagonal is None:
             known = self.rows.diagonal()
             if not np.allclose(known, known[0], rtol=1e-12, atol=0.0):
                 raise ParameterError(
-                    "a precomputed block does not say what k(x, x) is for new rows, and it differs among the training "
+                    "a precomputed block does not contain k(x, x) of new rows, which differs among the training "
                     "rows; pass diagonal=[k(x, x) for each new row]."
                 )
             return np.full(X.shape[0], float(known[0]))

@@ -224,7 +224,7 @@ def check_cost(model: TubeModel) -> None:
     """Raise unless ``C`` is a finite number above 0."""
     advice = ""
     if isinstance(model.C, float) and np.isposinf(model.C):
-        advice = "Take a large C, such as 1e6, for residuals that hardly leave the tube."
+        advice = "Use a large C, such as 1e6, for residuals that hardly leave the tube."
     require_number(model, "C", "a finite number above 0", lambda value: 0 < value < np.inf, advice)
 
 
