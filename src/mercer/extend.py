@@ -109,7 +109,7 @@ def _register(cls: Any, model: str | None) -> Any:
     _check_free(_registered.CLASSES.get(name), cls, f"a class {name!r} is registered")
     if model is not None:
         for task in _registered.MODELS.get(model, ()):
-            _check_free(_registered.model_class(model, task), cls, f"the model {model!r} exists")
+            _check_free(_registered.model_class(model, task), cls, f"there is a model {model!r}")
         _registered.MODELS[model] = dict.fromkeys(tasks, name)
     if issubclass(cls, Kernel):
         _check_free(PUBLIC.get(cls.__name__), cls, f"there is a kernel {cls.__name__!r}")
