@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 # Float64, of one and of two dimensions.
 Vector = NDArray[np.float64]
@@ -17,3 +18,17 @@ AnyArray = NDArray[Any]
 # Where rows or columns stand.
 Positions = NDArray[np.intp]
 Integers = NDArray[np.integer]
+
+
+class CheckedRows(Protocol):
+    """Rows that a learner has checked: an array, a CSR matrix, a container of objects, or a table."""
+
+    @property
+    def shape(self) -> tuple[int, ...]: ...
+    @property
+    def dtype(self) -> Any: ...
+    def __getitem__(self, index: Any, /) -> Any: ...
+
+
+# What users pass as rows.
+RowsLike = ArrayLike | Sequence[object] | CheckedRows

@@ -9,12 +9,12 @@ from typing import Any, Self
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from mercer._errors import MercerWarning, ParameterError, warn_user
-from mercer._types import Vector
+from mercer._types import CheckedRows, RowsLike, Vector
 from mercer.data.fitted import Fitted
 from mercer.data.sklearn_errors import advised
 from mercer.data.statements import Count, Floats, Is, Labels, Number
@@ -152,7 +152,7 @@ class BayesianLinearRegression(RegressorMixin, BaseEstimator, OneBlasThread):
         tags.input_tags.sparse = True
         return tags
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+    def fit(self, X: RowsLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Fit to rows ``X`` and targets ``y``.
 
         Parameters
@@ -234,7 +234,7 @@ class BayesianLinearRegression(RegressorMixin, BaseEstimator, OneBlasThread):
             known = self.beta_ * s2 / (self.alpha_ * (self.alpha_ + self.beta_ * s2))
             return np.asarray(np.eye(d) / self.alpha_ - (V * known) @ V.T)
 
-    def predict(self, X: Any, return_std: bool = False, return_cov: bool = False) -> Any:
+    def predict(self, X: RowsLike, return_std: bool = False, return_cov: bool = False) -> Any:
         """Return the means of new targets and, on request, their standard deviations or covariance.
 
         Parameters
@@ -329,7 +329,7 @@ class BayesianLinearRegression(RegressorMixin, BaseEstimator, OneBlasThread):
         variances: Vector = self._noise() + inside**2 @ (1.0 / known) + (outside**2).sum(axis=1) / self.alpha_
         return variances
 
-    def _covariance(self, X: Any) -> NDArray[np.float64]:
+    def _covariance(self, X: CheckedRows) -> NDArray[np.float64]:
         n = X.shape[0]
         with memory.reserve(8 * (2 * n * n + 3 * n * X.shape[1]), f"the covariance of {n} predictions"):
             inside, outside = self._coordinates(_dense(X))
@@ -375,7 +375,9 @@ def _dense(rows: Any) -> NDArray[np.float64]:
     return np.asarray(rows.toarray() if sp.issparse(rows) else rows, dtype=np.float64)
 
 
-def _blocks(X: Any, y: Vector, weight: Vector, used: NDArray[np.intp]) -> Iterator[tuple[Vector, Vector, Vector]]:
+def _blocks(
+    X: CheckedRows, y: Vector, weight: Vector, used: NDArray[np.intp]
+) -> Iterator[tuple[Vector, Vector, Vector]]:
     """Rows with a weight, in float64, with their targets and weights."""
     for start in range(0, len(used), _ROWS):
         rows = used[start : start + _ROWS]

@@ -8,13 +8,14 @@ from numbers import Integral
 from typing import Any, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
 from mercer._errors import ParameterError, warn_user
 from mercer._registered import CommandLine
-from mercer._types import Matrix
+from mercer._types import CheckedRows, Matrix, RowsLike
 from mercer.engine import memory, threads
 from mercer.estimators.gaussian.binary_parts import BinaryParts, parts
 from mercer.estimators.gaussian.covariance import KernelCovariance, MatrixCovariance
@@ -24,6 +25,7 @@ from mercer.estimators.shared.definiteness import counts_as_definite, judge_cova
 from mercer.estimators.shared.labels import check_labels, encoded
 from mercer.estimators.shared.parameters import require_choice
 from mercer.kernels import RBF, Kernel
+from mercer.kernels.convert import KernelLike
 from mercer.priors import bind_priors
 from mercer.solvers.gaussian.approaches import approach
 from mercer.solvers.gaussian.classification import Evidence, GaussianClassification
@@ -166,19 +168,19 @@ class GaussianProcessClassifier(BinaryParts):
 
     def __init__(
         self,
-        kernel: Any = None,
+        kernel: KernelLike | None = None,
         *,
         optimizer: Any = "fmin_l_bfgs_b",
         n_restarts_optimizer: int = 0,
         max_iter_predict: int = 100,
         warm_start: bool = False,
         copy_X_train: bool = True,
-        random_state: Any = None,
+        random_state: int | np.random.RandomState | None = None,
         multi_class: str = "multinomial",
         n_jobs: int | None = None,
         approximation: str = "laplace",
         priors: Any = None,
-        gamma: Any = None,
+        gamma: float | str | None = None,
         degree: int = 3,
         coef0: float = 1,
         allow_indefinite: bool | str = "warn",
@@ -199,7 +201,7 @@ class GaussianProcessClassifier(BinaryParts):
         self.coef0 = coef0
         self.allow_indefinite = allow_indefinite
 
-    def fit(self, X: Any, y: Any) -> Self:
+    def fit(self, X: RowsLike, y: ArrayLike) -> Self:
         """Search for the hyper-parameters and approximate the posterior.
 
         Parameters
@@ -258,7 +260,7 @@ class GaussianProcessClassifier(BinaryParts):
                 '"one_vs_one", or approximation="laplace".'
             )
 
-    def _make_kernel(self, X: Any, gamma: Any) -> Kernel:
+    def _make_kernel(self, X: CheckedRows, gamma: Any) -> Kernel:
         if self.kernel is None:
             return (1.0 * RBF(1.0)).fixed()
         return one_column_kernel(super()._make_kernel(X, gamma), getattr(self, "n_features_in_", None))
@@ -315,7 +317,7 @@ class GaussianProcessClassifier(BinaryParts):
         warn_of_bounds(search, bounds, [p.name for p in self.kernel_.parameters if p.free])
         return search
 
-    def _fit_parts(self, X: Any) -> None:
+    def _fit_parts(self, X: CheckedRows) -> None:
         """A binary classifier for each class or pair."""
         kernel = "precomputed" if self.kernel_ is None else self.kernel_
         self.estimators_ = []

@@ -7,14 +7,14 @@ import time
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from sklearn.base import ClassifierMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from mercer._errors import ParameterError, warn_user
-from mercer._types import Vector
+from mercer._types import CheckedRows, RowsLike, Vector
 from mercer.data.fitted import Fitted
 from mercer.data.statements import Floats, Is, Labels, Maybe, Number, Whole, Word
 from mercer.engine import lapack, memory, threads
@@ -24,11 +24,13 @@ from mercer.estimators.gaussian.options import check_search
 from mercer.estimators.gaussian.ordinal_search import search_bounds, search_ordinal, slope_parameter
 from mercer.estimators.ordinal.likelihood import OrdinalLikelihood
 from mercer.estimators.ordinal.ordered import DECISIONS, averaged_probabilities, decide, ordered_labels
+from mercer.estimators.shared.base import KernelEstimator
 from mercer.estimators.shared.definiteness import PROCESS, counts_as_definite, judge_covariance
 from mercer.estimators.shared.distinct import equal_rows
 from mercer.estimators.shared.parameters import require_choice, require_slope
 from mercer.estimators.shared.statements import ASCENDING, FitRows, has_full_diagonal, theta_fits
 from mercer.kernels import RBF, Kernel
+from mercer.kernels.convert import KernelLike
 from mercer.kernels.inputs import Rows
 from mercer.kernels.parameters import Parameter
 from mercer.kernels.plan import diagonal
@@ -42,7 +44,7 @@ from mercer.solvers.solution import Certificate, Status
 _TILE = 512
 
 
-def _free_beside_the_kernel(model: Any) -> int:
+def _free_beside_the_kernel(model: KernelEstimator) -> int:
     """The cut-points between the classes that have rows, and the slope where it is searched for."""
     return int(model._ranks.max()) + isinstance(model.slope, str)
 
@@ -180,18 +182,18 @@ class GaussianProcessOrdinalRegression(ClassifierMixin, OrdinalLikelihood):
 
     def __init__(
         self,
-        kernel: Any = None,
+        kernel: KernelLike | None = None,
         *,
         link: str = "probit",
         slope: float | str = "evidence",
-        classes: Any = None,
+        classes: ArrayLike | None = None,
         decision: str = "mode",
         optimizer: Any = "fmin_l_bfgs_b",
         n_restarts_optimizer: int = 0,
         max_iter_predict: int = 100,
         priors: Any = None,
-        random_state: Any = None,
-        gamma: Any = None,
+        random_state: int | np.random.RandomState | None = None,
+        gamma: float | str | None = None,
         degree: int = 3,
         coef0: float = 1,
         allow_indefinite: bool | str = "warn",
@@ -213,7 +215,7 @@ class GaussianProcessOrdinalRegression(ClassifierMixin, OrdinalLikelihood):
         self.allow_indefinite = allow_indefinite
         self.n_jobs = n_jobs
 
-    def fit(self, X: Any, y: Any) -> Self:
+    def fit(self, X: RowsLike, y: ArrayLike) -> Self:
         """Search for the hyper-parameters and condition on rows and their labels.
 
         Parameters
@@ -279,7 +281,7 @@ class GaussianProcessOrdinalRegression(ClassifierMixin, OrdinalLikelihood):
             )
         return self
 
-    def latent(self, X: Any, return_std: bool = False) -> Any:
+    def latent(self, X: RowsLike, return_std: bool = False) -> Any:
         """Return the mean of f at each row, and its standard deviation.
 
         Parameters
@@ -306,7 +308,7 @@ class GaussianProcessOrdinalRegression(ClassifierMixin, OrdinalLikelihood):
             return mean, np.sqrt(variance)
         return self._expansion.values(X)[:, 0]
 
-    def predict_proba(self, X: Any) -> Vector:
+    def predict_proba(self, X: RowsLike) -> Vector:
         """Return the probabilities of the classes, averaged over the posterior of f.
 
         Parameters
@@ -328,7 +330,7 @@ class GaussianProcessOrdinalRegression(ClassifierMixin, OrdinalLikelihood):
         a = self.slope_
         return averaged_probabilities(LINKS[self.link], a * mean, a * a * variance, a * self.thresholds_)
 
-    def predict(self, X: Any) -> np.ndarray:
+    def predict(self, X: RowsLike) -> np.ndarray:
         """Return the class of each row, by ``decision``.
 
         Parameters
@@ -399,10 +401,10 @@ class GaussianProcessOrdinalRegression(ClassifierMixin, OrdinalLikelihood):
         if not isinstance(steps, int | np.integer) or isinstance(steps, bool) or steps < 1:
             raise ParameterError(f"max_iter_predict must be a whole number of at least 1, but is {steps!r}.")
 
-    def _make_kernel(self, X: Any, gamma: Any) -> Kernel:
+    def _make_kernel(self, X: CheckedRows, gamma: Any) -> Kernel:
         return RBF(1.0) if self.kernel is None else super()._make_kernel(X, gamma)
 
-    def _points(self, X: Any) -> tuple[Any, NDArray[np.intp] | None]:
+    def _points(self, X: CheckedRows) -> tuple[Any, NDArray[np.intp] | None]:
         """The distinct rows, and the number among them of each row; None if all are."""
         if self.kernel_ is None:
             return X, None
@@ -449,7 +451,7 @@ class GaussianProcessOrdinalRegression(ClassifierMixin, OrdinalLikelihood):
         self.slope_, self.thresholds_ = posterior.slope, cuts
         self.log_marginal_likelihood_value_ = posterior.evidence
 
-    def _moments(self, X: Any) -> tuple[Vector, Vector]:
+    def _moments(self, X: CheckedRows) -> tuple[Vector, Vector]:
         """Means and variances of f, by tiles of new rows."""
         if self.kernel_ is None:
             raise ParameterError(

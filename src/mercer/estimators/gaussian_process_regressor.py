@@ -7,12 +7,13 @@ import time
 from typing import Any, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.base import MultiOutputMixin, RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
 from mercer._errors import DataError, MemoryBudgetError, MercerWarning, ParameterError, warn_user
 from mercer._registered import CommandLine
-from mercer._types import Matrix, Vector
+from mercer._types import CheckedRows, Matrix, RowsLike, Vector
 from mercer.data.fitted import Fitted
 from mercer.data.statements import Either, Floats, Is, Maybe, Number, Word
 from mercer.engine import memory, threads
@@ -27,6 +28,7 @@ from mercer.estimators.gaussian.options import (
     row_variances,
 )
 from mercer.estimators.gaussian.predictions import GaussianPredictions
+from mercer.estimators.shared.base import KernelEstimator
 from mercer.estimators.shared.definiteness import judge_covariance
 from mercer.estimators.shared.left_out_baseline import has_large_offset, warn_if_left_out_is_worse
 from mercer.estimators.shared.parameters import require_choice
@@ -34,6 +36,7 @@ from mercer.estimators.shared.statements import FitRows, LikeThe, has_full_diago
 from mercer.estimators.shared.targets import warn_of_constant
 from mercer.gram.hold import fits
 from mercer.kernels import RBF, Kernel
+from mercer.kernels.convert import KernelLike
 from mercer.kernels.parameters import Parameter
 from mercer.priors import bind_priors
 from mercer.solvers.gaussian.condition import condition
@@ -51,7 +54,7 @@ _LEAST = float(np.finfo(np.float64).tiny)
 _REMEDY = 'The process has the mean 0, and y is far from it: pass normalize_y=True or mean="constant".'
 
 
-def _noise_in_words(model: Any) -> str | None:
+def _noise_in_words(model: KernelEstimator) -> str | None:
     if model.noise_ is None:
         return None
     return f"kernel, and noise={model.noise_:.4g} of the target's variance, by the evidence"
@@ -194,7 +197,7 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, GaussianPredict
 
     def __init__(
         self,
-        kernel: Any = None,
+        kernel: KernelLike | None = None,
         *,
         alpha: Any = 1e-10,
         optimizer: Any = "fmin_l_bfgs_b",
@@ -202,13 +205,13 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, GaussianPredict
         normalize_y: bool = False,
         copy_X_train: bool = True,
         n_targets: int | None = None,
-        random_state: Any = None,
+        random_state: int | np.random.RandomState | None = None,
         noise: float | None = None,
         noise_bounds: tuple[float, float] = NOISE_BOUNDS,
         mean: str = "zero",
         objective: str = "evidence",
         priors: Any = None,
-        gamma: Any = None,
+        gamma: float | str | None = None,
         degree: int = 3,
         coef0: float = 1,
         allow_indefinite: bool | str = "warn",
@@ -233,7 +236,7 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, GaussianPredict
         self.allow_indefinite = allow_indefinite
         self.n_jobs = n_jobs
 
-    def fit(self, X: Any, y: Any) -> Self:
+    def fit(self, X: RowsLike, y: ArrayLike) -> Self:
         """Search for the hyper-parameters and condition on rows and their targets.
 
         Parameters
@@ -311,7 +314,7 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, GaussianPredict
             raise DataError(f"y reaches up to {largest:g}, whose squares and theirs overflow float64; scale y.")
         warn_of_constant(y, None)
 
-    def _make_kernel(self, X: Any, gamma: Any) -> Kernel:
+    def _make_kernel(self, X: CheckedRows, gamma: Any) -> Kernel:
         if self.kernel is None:
             return 1.0 * RBF(1.0)
         return one_column_kernel(super()._make_kernel(X, gamma), getattr(self, "n_features_in_", None))

@@ -6,14 +6,14 @@ from contextlib import ExitStack
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from mercer._errors import ParameterError, warn_user
-from mercer._types import Array, Vector
+from mercer._types import Array, CheckedRows, RowsLike, Vector
 from mercer.estimators.distances.clusters import (
     CLUSTERS,
     DistinctRows,
@@ -30,6 +30,8 @@ from mercer.estimators.shared.layout import read_only
 from mercer.estimators.shared.parameters import require_choice, require_number, require_seed
 from mercer.estimators.shared.weights import check_sample_weight, fit_weighted_kernel
 from mercer.gram import Gram
+from mercer.gram.protocol import GramMatrix
+from mercer.kernels.convert import KernelLike
 from mercer.solvers.clustering.kmeans import Clustering, Partition, solve
 from mercer.solvers.solution import Solution
 
@@ -161,8 +163,8 @@ class KernelKMeans(ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMix
         self,
         n_clusters: int = 8,
         *,
-        kernel: Any = "rbf",
-        gamma: Any = None,
+        kernel: KernelLike = "rbf",
+        gamma: float | str | None = None,
         degree: float = 3,
         coef0: float = 1,
         init: Any = "k-means++",
@@ -172,7 +174,7 @@ class KernelKMeans(ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMix
         approximation: str | None = None,
         n_landmarks: int = 300,
         allow_indefinite: bool | str = "warn",
-        random_state: Any = None,
+        random_state: int | np.random.RandomState | None = None,
         verbose: bool | int = False,
         n_jobs: int | None = None,
     ) -> None:
@@ -197,7 +199,7 @@ class KernelKMeans(ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMix
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
 
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+    def fit(self, X: RowsLike, y: ArrayLike | None = None, sample_weight: ArrayLike | None = None) -> Self:
         """Find clusters of the rows ``X``.
 
         Parameters
@@ -241,11 +243,11 @@ class KernelKMeans(ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMix
         self._report(len(rows.weight))
         return self
 
-    def _is_partition(self, X: Any) -> bool:
+    def _is_partition(self, X: CheckedRows) -> bool:
         """Whether ``init`` puts rows into clusters, which it may do with equal rows in different ways."""
         return not isinstance(self.init, str) and np.shape(self.init) == (X.shape[0],) != (self.n_clusters,)
 
-    def _solve(self, X: Any, rows: DistinctRows, gram: Any, convex: bool) -> Solution[Partition, None]:
+    def _solve(self, X: CheckedRows, rows: DistinctRows, gram: GramMatrix, convex: bool) -> Solution[Partition, None]:
         random = check_random_state(self.random_state)
         for name in ("map_", "_center"):
             self.__dict__.pop(name, None)
@@ -317,7 +319,7 @@ class KernelKMeans(ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMix
                 ConvergenceWarning,
             )
 
-    def predict(self, X: Any) -> NDArray[np.int32]:
+    def predict(self, X: RowsLike) -> NDArray[np.int32]:
         """The cluster of the nearest mean for each row, (m,).
 
         Parameters
@@ -329,7 +331,7 @@ class KernelKMeans(ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMix
         result: NDArray[np.int32] = (self._squares - 2 * self._inner(X)).argmin(axis=1).astype(np.int32)
         return result
 
-    def transform(self, X: Any, *, diagonal: Any = None) -> Array:
+    def transform(self, X: RowsLike, *, diagonal: ArrayLike | None = None) -> Array:
         """Distances in feature space of rows from the means, (m, n_clusters), in the precision of X.
 
         Parameters
@@ -343,7 +345,14 @@ class KernelKMeans(ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMix
         X = self._new_rows(X)
         return np.sqrt(self._squared(X, diagonal)).astype(X.dtype, copy=False)
 
-    def score(self, X: Any, y: Any = None, sample_weight: Any = None, *, diagonal: Any = None) -> float:
+    def score(
+        self,
+        X: RowsLike,
+        y: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+        *,
+        diagonal: ArrayLike | None = None,
+    ) -> float:
         """Minus the weighted sum of squared distances of rows from their nearest means.
 
         Parameters
@@ -363,7 +372,9 @@ class KernelKMeans(ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMix
         X = self._new_rows(X)
         return -float(check_sample_weight(sample_weight, X) @ self._squared(X, diagonal).min(axis=1))
 
-    def fit_predict(self, X: Any, y: Any = None, sample_weight: Any = None) -> NDArray[np.int32]:
+    def fit_predict(
+        self, X: RowsLike, y: ArrayLike | None = None, sample_weight: ArrayLike | None = None
+    ) -> NDArray[np.int32]:
         """Fit and return ``labels_``.
 
         Parameters
@@ -377,7 +388,7 @@ class KernelKMeans(ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMix
         """
         return self.fit(X, sample_weight=sample_weight).labels_
 
-    def fit_transform(self, X: Any, y: Any = None, sample_weight: Any = None) -> Array:
+    def fit_transform(self, X: RowsLike, y: ArrayLike | None = None, sample_weight: ArrayLike | None = None) -> Array:
         """Fit and return the distances of the rows from the means.
 
         Parameters
@@ -435,7 +446,7 @@ class KernelKMeans(ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMix
         """Number of columns that ``transform`` returns."""
         return len(self._squares)
 
-    def _inner(self, X: Any) -> Vector:
+    def _inner(self, X: CheckedRows) -> Vector:
         """Inner products of rows and means."""
         if "cluster_centers_" in vars(self):
             return inner_of(self, X)
@@ -445,7 +456,7 @@ class KernelKMeans(ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMix
         """Shares of rows in the means, (m, k), from the cluster that each row is a part of and its share there."""
         return np.where(member[:, None] == self._source, share[:, None], 0.0)
 
-    def _squared(self, X: Any, diagonal: Any) -> Vector:
+    def _squared(self, X: CheckedRows, diagonal: ArrayLike | None) -> Vector:
         """Squared distances from the means; what is within rounding of 0 is 0."""
         own = new_diagonal(self, X, self._own, diagonal)
         result: Vector = np.maximum(own[:, None] - 2 * self._inner(X) + self._squares, 0.0)

@@ -6,13 +6,13 @@ from numbers import Integral, Real
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from sklearn.base import MultiOutputMixin, RegressorMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
 from mercer._errors import DataError, ParameterError, warn_user
-from mercer._types import Positions
+from mercer._types import Positions, RowsLike
 from mercer.data.fitted import Fitted
 from mercer.data.statements import Count, Either, Floats, Is, Maybe, Number
 from mercer.estimators.shared.base import KernelEstimator
@@ -23,6 +23,7 @@ from mercer.estimators.shared.parameters import require_choice, require_number, 
 from mercer.estimators.shared.statements import FitRows
 from mercer.estimators.shared.targets import warn_of_constant
 from mercer.estimators.shared.weights import check_sample_weight, fit_weighted_kernel
+from mercer.kernels.convert import KernelLike
 from mercer.solvers.risk.gradient_descent import HeldOut, LeastSquares, descend
 from mercer.solvers.solution import Certificate, Status
 
@@ -166,7 +167,7 @@ class KernelLMS(MultiOutputMixin, RegressorMixin, KernelEstimator):
 
     def __init__(
         self,
-        kernel: Any = "rbf",
+        kernel: KernelLike = "rbf",
         *,
         gamma: float | str = "scale",
         degree: int = 3,
@@ -177,7 +178,7 @@ class KernelLMS(MultiOutputMixin, RegressorMixin, KernelEstimator):
         early_stopping: bool = False,
         validation_fraction: float = 0.1,
         n_iter_no_change: int = 10,
-        random_state: Any = None,
+        random_state: int | np.random.RandomState | None = None,
         verbose: bool = False,
         n_jobs: int | None = None,
         allow_indefinite: bool | str = "warn",
@@ -197,7 +198,7 @@ class KernelLMS(MultiOutputMixin, RegressorMixin, KernelEstimator):
         self.n_jobs = n_jobs
         self.allow_indefinite = allow_indefinite
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+    def fit(self, X: RowsLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Fit to rows and their targets.
 
         Parameters
@@ -243,9 +244,9 @@ class KernelLMS(MultiOutputMixin, RegressorMixin, KernelEstimator):
             n_jobs=self.n_jobs,
             verbose=bool(self.verbose),
         )
-        self.dual_coef_ = np.zeros(targets.shape)
-        self.dual_coef_[rows] = solution.value
-        self.dual_coef_ = self.dual_coef_.reshape(y.shape)
+        coefficients = np.zeros(targets.shape)
+        coefficients[rows] = solution.value
+        self.dual_coef_ = coefficients.reshape(y.shape)
         self.X_fit_ = np.empty((0, 0)) if self.kernel_ is None else X
         self.learning_rate_ = solution.state.learning_rate
         self.largest_eigenvalue_ = solution.state.largest_eigenvalue
@@ -268,7 +269,7 @@ class KernelLMS(MultiOutputMixin, RegressorMixin, KernelEstimator):
             )
         return self
 
-    def predict(self, X: Any) -> NDArray[np.floating]:
+    def predict(self, X: RowsLike) -> NDArray[np.floating]:
         """Return the predictions.
 
         Parameters

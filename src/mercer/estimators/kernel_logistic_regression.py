@@ -8,13 +8,13 @@ from numbers import Integral
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit, log_expit, log_softmax, softmax
 from sklearn.base import ClassifierMixin
 
 from mercer._errors import ParameterError
 from mercer._registered import CommandLine
-from mercer._types import Matrix, Vector
+from mercer._types import CheckedRows, Matrix, RowsLike, Vector
 from mercer.data.fitted import Fitted
 from mercer.data.statements import Count, Floats, Is, Labels, Whole
 from mercer.engine import memory
@@ -25,6 +25,7 @@ from mercer.estimators.shared.labels import check_labels, class_factors, encoded
 from mercer.estimators.shared.parameters import require_choice, require_number
 from mercer.estimators.shared.statements import FitRows, outputs
 from mercer.estimators.shared.weights import check_sample_weight, fit_weighted_kernel
+from mercer.kernels.convert import KernelLike
 from mercer.solvers.risk.log_loss import log_loss
 from mercer.solvers.risk.logistic import solve_logistic
 from mercer.solvers.risk.logistic_problem import LogisticPoint, LogisticRisk
@@ -177,7 +178,7 @@ class KernelLogisticRegression(ClassifierMixin, KernelEstimator):
         self,
         *,
         C: float = 1.0,
-        kernel: Any = "rbf",
+        kernel: KernelLike = "rbf",
         gamma: float | str = "scale",
         degree: int = 3,
         coef0: float = 0.0,
@@ -204,7 +205,7 @@ class KernelLogisticRegression(ClassifierMixin, KernelEstimator):
         self.n_jobs = n_jobs
         self.allow_indefinite = allow_indefinite
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+    def fit(self, X: RowsLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Fit to rows and their labels.
 
         Parameters
@@ -236,7 +237,7 @@ class KernelLogisticRegression(ClassifierMixin, KernelEstimator):
         self.fit_status_ = int(warn_if_stopped(self))
         return self
 
-    def decision_function(self, X: Any) -> Matrix:
+    def decision_function(self, X: RowsLike) -> Matrix:
         """Return decision values.
 
         Parameters
@@ -252,7 +253,7 @@ class KernelLogisticRegression(ClassifierMixin, KernelEstimator):
         values = self._expansion.values(self._new_rows(X))
         return values.ravel() if len(self.classes_) == 2 else values
 
-    def predict(self, X: Any) -> np.ndarray:
+    def predict(self, X: RowsLike) -> np.ndarray:
         """Return the most probable class of each row.
 
         Parameters
@@ -267,7 +268,7 @@ class KernelLogisticRegression(ClassifierMixin, KernelEstimator):
         values = self.decision_function(X)
         return self.classes_[winners(values)]
 
-    def predict_proba(self, X: Any) -> Matrix:
+    def predict_proba(self, X: RowsLike) -> Matrix:
         """Return the probabilities of the classes.
 
         Parameters
@@ -285,7 +286,7 @@ class KernelLogisticRegression(ClassifierMixin, KernelEstimator):
             return np.stack([expit(-values), expit(values)], axis=1)
         return np.asarray(softmax(values, axis=1))
 
-    def predict_log_proba(self, X: Any) -> Matrix:
+    def predict_log_proba(self, X: RowsLike) -> Matrix:
         """Return the logarithms of the probabilities, also where the probabilities underflow to zero.
 
         Parameters
@@ -306,7 +307,7 @@ class KernelLogisticRegression(ClassifierMixin, KernelEstimator):
     def _expansion(self) -> KernelExpansion:
         return KernelExpansion(self.kernel_, self.X_fit_, self.dual_coef_, self.intercept_, n_jobs=self.n_jobs)
 
-    def _solve(self, X: Any, rows: _Rows, start: LogisticPoint | None) -> None:
+    def _solve(self, X: CheckedRows, rows: _Rows, start: LogisticPoint | None) -> None:
         """State the problem over the rows with a weight, solve it, and set what was learned."""
         whole: Any = self._gram(X, dtype=None if self.kernel_ is None else np.float64)
         gram = whole if len(rows.used) == X.shape[0] else whole.restrict(rows.used, rows.used)

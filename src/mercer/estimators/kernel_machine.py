@@ -9,14 +9,14 @@ from numbers import Integral
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit
 from sklearn.metrics import accuracy_score, r2_score
 from sklearn.utils import ClassifierTags, RegressorTags
 from sklearn.utils.metaestimators import available_if
 
 from mercer._errors import ParameterError
-from mercer._types import Vector
+from mercer._types import CheckedRows, RowsLike, Vector
 from mercer.data.fitted import Fitted
 from mercer.data.statements import Count, Floats, Is, Labels, Whole
 from mercer.engine import memory
@@ -29,6 +29,7 @@ from mercer.estimators.shared.parameters import require_choice, require_number
 from mercer.estimators.shared.statements import GIVEN_COLUMNS, SupportRows, outputs
 from mercer.estimators.shared.targets import warn_of_constant
 from mercer.estimators.shared.weights import check_sample_weight, fit_weighted_kernel
+from mercer.kernels.convert import KernelLike
 from mercer.losses import (
     Loss,
     OwnPenalty,
@@ -217,7 +218,7 @@ class KernelMachine(KernelEstimator):
         regularizer: Any = "l2",
         *,
         alpha: float = 1.0,
-        kernel: Any = "rbf",
+        kernel: KernelLike = "rbf",
         degree: int = 3,
         gamma: float | str = "scale",
         coef0: float = 0.0,
@@ -259,7 +260,7 @@ class KernelMachine(KernelEstimator):
             tags.target_tags.positive_only = counts
         return tags
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+    def fit(self, X: RowsLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Fit to rows and their labels or targets.
 
         Parameters
@@ -298,7 +299,7 @@ class KernelMachine(KernelEstimator):
         warn_if_risk_is_worse("KernelMachine", problem, solutions[0].value, self.n_jobs)
         return self
 
-    def predict(self, X: Any) -> np.ndarray:
+    def predict(self, X: RowsLike) -> np.ndarray:
         """Return the class of each row, or the prediction for it.
 
         Parameters
@@ -317,20 +318,20 @@ class KernelMachine(KernelEstimator):
         return self.classes_[winners(values)]
 
     @available_if(_classifies)
-    def decision_function(self, X: Any) -> Vector:
+    def decision_function(self, X: RowsLike) -> Vector:
         """Decision values: (m,) for two classes, positive for ``classes_[1]``; else (m, k)."""
         values = self._expansion.values(self._new_rows(X))
         return values[:, 0] if values.shape[1] == 1 else values
 
     @available_if(_has_probabilities)
-    def predict_proba(self, X: Any) -> Vector:
+    def predict_proba(self, X: RowsLike) -> Vector:
         """Probabilities of the classes, (m, k); if more than two, of each against the rest, scaled to sum to 1."""
         share = expit(self._expansion.values(self._new_rows(X)))
         if share.shape[1] == 1:
             return np.column_stack([expit(-self._expansion.values(self._new_rows(X))), share])
         return share / share.sum(axis=1, keepdims=True)
 
-    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+    def score(self, X: RowsLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
         """Return the accuracy of the predicted classes, or ``R^2`` of the predictions.
 
         Parameters
@@ -368,7 +369,7 @@ class KernelMachine(KernelEstimator):
         return loss, penalty
 
     def _check_data(
-        self, loss: Loss, X: Any, y: Any, sample_weight: Any
+        self, loss: Loss, X: RowsLike, y: ArrayLike, sample_weight: ArrayLike | None
     ) -> tuple[Any, list[Vector], list[Vector], Vector]:
         """X; targets and weights of each problem over the rows with a weight; and all weights."""
         if loss.targets == "signs":
@@ -417,7 +418,7 @@ class KernelMachine(KernelEstimator):
                 return [solve_risk(p, **{**options, "method": self.solver}) for p in problems]
             return [solve_stationary(p, **options) for p in problems]
 
-    def _keep(self, X: Any, used: NDArray[np.intp], solutions: list[Solution[RiskValue, Vector]]) -> None:
+    def _keep(self, X: CheckedRows, used: NDArray[np.intp], solutions: list[Solution[RiskValue, Vector]]) -> None:
         """Set the attributes that hold the expansion."""
         coefficients = np.stack([s.value.c for s in solutions])
         support = np.flatnonzero(coefficients.any(axis=0))

@@ -5,19 +5,20 @@ from __future__ import annotations
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from sklearn.base import ClassifierMixin, MultiOutputMixin, RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
 from mercer._errors import DataError
-from mercer._types import Vector
+from mercer._types import RowsLike, Vector
 from mercer.data.fitted import Fitted
 from mercer.data.statements import Each, Either, Flag, Floats, Labels, Whole
 from mercer.estimators.distances.neighbors import KernelNeighbors
+from mercer.estimators.shared.base import KernelEstimator
 from mercer.estimators.shared.labels import check_labels
 
 
-def _are_labels(model: Any) -> bool:
+def _are_labels(model: KernelEstimator) -> bool:
     classes = model.classes_ if model.outputs_2d_ else [model.classes_]
     sizes = [len(labels) for labels in classes] if isinstance(model.classes_, list) == model.outputs_2d_ else []
     codes = model._targets
@@ -126,7 +127,7 @@ class KernelNeighborsClassifier(MultiOutputMixin, ClassifierMixin, KernelNeighbo
         tags.classifier_tags.multi_label = True
         return tags
 
-    def fit(self, X: Any, y: Any) -> Self:
+    def fit(self, X: RowsLike, y: ArrayLike) -> Self:
         """Keep rows ``X`` and labels ``y``.
 
         Parameters
@@ -158,7 +159,7 @@ class KernelNeighborsClassifier(MultiOutputMixin, ClassifierMixin, KernelNeighbo
         self._targets = codes
         return self
 
-    def predict(self, X: Any, *, diagonal: Any = None) -> np.ndarray:
+    def predict(self, X: RowsLike, *, diagonal: ArrayLike | None = None) -> np.ndarray:
         """Labels, of shape (n,) or (n, n_outputs).
 
         Parameters
@@ -174,7 +175,7 @@ class KernelNeighborsClassifier(MultiOutputMixin, ClassifierMixin, KernelNeighbo
         labels = [c[share.argmax(axis=1)] for c, share in zip(classes, shares, strict=True)]
         return np.column_stack(labels) if self.outputs_2d_ else labels[0]
 
-    def predict_proba(self, X: Any, *, diagonal: Any = None) -> Any:
+    def predict_proba(self, X: RowsLike, *, diagonal: ArrayLike | None = None) -> Any:
         """Shares of the neighbours, by weight, that have each class: (n, n_classes), or a list with one an output.
 
         Parameters
@@ -185,7 +186,7 @@ class KernelNeighborsClassifier(MultiOutputMixin, ClassifierMixin, KernelNeighbo
         shares = self._shares(X, diagonal)
         return shares if self.outputs_2d_ else shares[0]
 
-    def _shares(self, X: Any, diagonal: Any) -> list[Vector]:
+    def _shares(self, X: RowsLike, diagonal: ArrayLike | None) -> list[Vector]:
         check_is_fitted(self)
         indices, weights = self._weighted(X, diagonal)
         classes = self.classes_ if self.outputs_2d_ else [self.classes_]
@@ -271,7 +272,7 @@ class KernelNeighborsRegressor(MultiOutputMixin, RegressorMixin, KernelNeighbors
     _targets: Vector
     _fitted = Fitted({"_targets": Either(Floats("n"), Floats("n, t"))})
 
-    def fit(self, X: Any, y: Any) -> Self:
+    def fit(self, X: RowsLike, y: ArrayLike) -> Self:
         """Keep rows ``X`` and targets ``y``.
 
         Parameters
@@ -291,7 +292,7 @@ class KernelNeighborsRegressor(MultiOutputMixin, RegressorMixin, KernelNeighbors
         self._targets = y.copy()
         return self
 
-    def predict(self, X: Any, *, diagonal: Any = None) -> Vector:
+    def predict(self, X: RowsLike, *, diagonal: ArrayLike | None = None) -> Vector:
         """Predictions, of shape (n,) or (n, n_targets), in float64.
 
         Parameters

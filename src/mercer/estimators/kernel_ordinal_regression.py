@@ -8,12 +8,13 @@ from numbers import Integral
 from typing import Any, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from mercer._errors import IndefiniteKernelError, ParameterError
 from mercer._registered import CommandLine
-from mercer._types import Vector
+from mercer._types import CheckedRows, RowsLike, Vector
 from mercer.data.fitted import Fitted
 from mercer.data.statements import Count, Floats, Is, Labels, Number, Word
 from mercer.engine import memory
@@ -25,6 +26,7 @@ from mercer.estimators.shared.labels import class_factors
 from mercer.estimators.shared.parameters import require_choice, require_number, require_slope
 from mercer.estimators.shared.statements import ASCENDING, FitRows
 from mercer.estimators.shared.weights import check_sample_weight, fit_weighted_kernel
+from mercer.kernels.convert import KernelLike
 from mercer.solvers.risk.cumulative_links import LINKS
 from mercer.solvers.risk.ordinal import OrdinalAnswer, OrdinalStart, solve_ordinal
 from mercer.solvers.risk.ordinal_evidence import slope_by_evidence
@@ -180,13 +182,13 @@ class KernelOrdinalRegression(ClassifierMixin, OrdinalLikelihood):
         self,
         *,
         C: float = 1.0,
-        kernel: Any = "rbf",
+        kernel: KernelLike = "rbf",
         degree: int = 3,
         gamma: float | str = "scale",
         coef0: float = 0.0,
         link: str = "logit",
         slope: float | str = 1.0,
-        classes: Any = None,
+        classes: ArrayLike | None = None,
         decision: str = "mode",
         class_weight: dict[Any, float] | str | None = None,
         tol: float = 1e-8,
@@ -213,7 +215,7 @@ class KernelOrdinalRegression(ClassifierMixin, OrdinalLikelihood):
         self.verbose = verbose
         self.n_jobs = n_jobs
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+    def fit(self, X: RowsLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Fit to rows and their labels.
 
         Parameters
@@ -254,7 +256,7 @@ class KernelOrdinalRegression(ClassifierMixin, OrdinalLikelihood):
         self._certify(solution, slope, time.perf_counter() - begun, account.peak)
         return self
 
-    def latent(self, X: Any) -> Vector:
+    def latent(self, X: RowsLike) -> Vector:
         """Return f at each row: the scale on which the cut-points lie.
 
         Parameters
@@ -268,7 +270,7 @@ class KernelOrdinalRegression(ClassifierMixin, OrdinalLikelihood):
         """
         return self._expansion.values(self._new_rows(X))[:, 0]
 
-    def predict_proba(self, X: Any) -> Vector:
+    def predict_proba(self, X: RowsLike) -> Vector:
         """Return the probabilities of the classes.
 
         Parameters
@@ -284,7 +286,7 @@ class KernelOrdinalRegression(ClassifierMixin, OrdinalLikelihood):
         latent = self.latent(X)
         return class_probabilities(LINKS[self.link], self.slope_ * latent, self.slope_ * self.thresholds_)
 
-    def predict_log_proba(self, X: Any) -> Vector:
+    def predict_log_proba(self, X: RowsLike) -> Vector:
         """Return the logarithms of the probabilities of the classes.
 
         Parameters
@@ -300,7 +302,7 @@ class KernelOrdinalRegression(ClassifierMixin, OrdinalLikelihood):
         with np.errstate(divide="ignore"):
             return np.log(self.predict_proba(X))
 
-    def predict(self, X: Any) -> np.ndarray:
+    def predict(self, X: RowsLike) -> np.ndarray:
         """Return the class of each row, by ``decision``.
 
         Parameters
@@ -348,7 +350,7 @@ class KernelOrdinalRegression(ClassifierMixin, OrdinalLikelihood):
         factors[labels.seen] = class_factors(wanted, seen, labels.ranks[used], weight[used])
         return factors
 
-    def _problem(self, X: Any, labels: OrderedLabels, weight: Vector, used: Any) -> tuple[OrdinalProblem, Any]:
+    def _problem(self, X: CheckedRows, labels: OrderedLabels, weight: Vector, used: Any) -> tuple[OrdinalProblem, Any]:
         """The problem over the rows with a weight, equal ones at one point; the rows, or None for a matrix."""
         gram: Any = self._gram(X, dtype=None if self.kernel_ is None else np.float64)
         points, owner = used, None

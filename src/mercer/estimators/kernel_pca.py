@@ -6,6 +6,7 @@ from functools import partial
 from typing import Any, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 from sklearn.utils import check_random_state
@@ -13,7 +14,7 @@ from sklearn.utils.extmath import svd_flip
 from sklearn.utils.validation import check_array, check_is_fitted
 
 from mercer._errors import DataError, MercerWarning, ParameterError, warn_user
-from mercer._types import Array, Matrix
+from mercer._types import Array, CheckedRows, Matrix, RowsLike
 from mercer.data.columns import MixedRows
 from mercer.data.fitted import Fitted
 from mercer.data.objects import Objects
@@ -29,14 +30,14 @@ from mercer.estimators.shared.statements import FitRows
 from mercer.gram import Gram
 from mercer.gram.precomputed import symmetric_once_centred
 from mercer.kernels import Kernel, as_kernel
-from mercer.kernels.convert import rate_of_scale
+from mercer.kernels.convert import KernelLike, rate_of_scale
 from mercer.solvers.linear import cholesky
 from mercer.solvers.linear.linear_system import LinearSystem
 from mercer.solvers.solution import Certificate
 from mercer.solvers.spectral.eigenpairs import SOLVERS, Eigenpairs, Eigenproblem, EigenState, solve
 
 
-def _has_both_halves(model: Any) -> bool:
+def _has_both_halves(model: KernelEstimator) -> bool:
     return hasattr(model, "dual_coef_") == hasattr(model, "X_transformed_fit_")
 
 
@@ -189,8 +190,8 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEstimat
         self,
         n_components: int | None = None,
         *,
-        kernel: Any = "linear",
-        gamma: Any = None,
+        kernel: KernelLike = "linear",
+        gamma: float | str | None = None,
         degree: float = 3,
         coef0: float = 1,
         kernel_params: dict[str, Any] | None = None,
@@ -201,7 +202,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEstimat
         max_iter: int | None = None,
         iterated_power: int | str = "auto",
         remove_zero_eig: bool = False,
-        random_state: Any = None,
+        random_state: int | np.random.RandomState | None = None,
         copy_X: bool = True,
         allow_indefinite: bool | str = "warn",
         n_jobs: int | None = None,
@@ -229,7 +230,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEstimat
         tags.transformer_tags.preserves_dtype = ["float64", "float32"]
         return tags
 
-    def fit(self, X: Any, y: Any = None) -> Self:
+    def fit(self, X: RowsLike, y: ArrayLike | None = None) -> Self:
         """Find the components of the rows ``X``.
 
         Parameters
@@ -240,8 +241,9 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEstimat
         y : ignored
         """
         self._check_parameters()
-        rows = self._check_X(X, reset=True)
-        X = rows.copy() if self.copy_X and rows is X else rows
+        checked: Any = self._check_X(X, reset=True)
+        copied = bool(self.copy_X) and checked is X
+        X = checked.copy() if copied else checked
         self._check_rows(X)
         given = X
         if self._is_precomputed:
@@ -275,7 +277,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEstimat
             self._learn_inverse(X)
         return self
 
-    def transform(self, X: Any) -> Array:
+    def transform(self, X: RowsLike) -> Array:
         """Coordinates of the rows of ``X`` on the components, shape (m, n_components).
 
         Parameters
@@ -287,7 +289,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEstimat
         result = self._expansion.values(X, np.float64)
         return result.astype(X.dtype, copy=False)
 
-    def fit_transform(self, X: Any, y: Any = None) -> Array:
+    def fit_transform(self, X: RowsLike, y: ArrayLike | None = None) -> Array:
         """Fit and return the coordinates of the rows, without evaluating the kernel again.
 
         Parameters
@@ -301,7 +303,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEstimat
         """
         return self.fit(X)._coordinates().astype(self.X_fit_.dtype, copy=False)
 
-    def inverse_transform(self, X: Any) -> Array:
+    def inverse_transform(self, X: RowsLike) -> Array:
         """Rows whose coordinates are about those given, shape (m, n_features), by kernel ridge regression.
 
         The mean of the features is not part of the centred coordinates; with the linear kernel the rows come back
@@ -366,12 +368,12 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEstimat
         """Number of columns that ``transform`` returns."""
         return len(self.eigenvalues_)
 
-    def _make_kernel(self, X: Any, gamma: Any) -> Kernel:
+    def _make_kernel(self, X: CheckedRows, gamma: Any) -> Kernel:
         if self.kernel_params and callable(self.kernel) and not isinstance(self.kernel, Kernel):
             return as_kernel(partial(self.kernel, **self.kernel_params), X=X)
         return super()._make_kernel(X, gamma)
 
-    def _rate(self, X: Any) -> Any:
+    def _rate(self, X: CheckedRows) -> Any:
         """Gamma as a number, where a word or nothing stands for it."""
         if isinstance(X, (Objects, MixedRows)):
             # These have no columns that a width could be measured by.
@@ -400,7 +402,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEstimat
                 "fit_inverse_transform=True needs rows, and kernel='precomputed' has none; pass rows and a kernel."
             )
 
-    def _check_rows(self, X: Any) -> None:
+    def _check_rows(self, X: CheckedRows) -> None:
         n = X.shape[0]
         if n < 2:
             raise DataError("there is 1 sample, which has no variance; at least 2 rows are needed.")

@@ -7,14 +7,14 @@ from typing import Any, Self
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from sklearn.base import ClassifierMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from mercer._errors import ParameterError
 from mercer._registered import CommandLine
-from mercer._types import Vector
+from mercer._types import CheckedRows, RowsLike, Vector
 from mercer.data.fitted import Fitted
 from mercer.data.statements import Count, Floats, Is, Labels, Whole, Word
 from mercer.engine import memory
@@ -28,6 +28,8 @@ from mercer.estimators.shared.labels import all_classes, check_labels, class_cod
 from mercer.estimators.shared.parameters import require_choice, require_number, require_seed
 from mercer.estimators.shared.statements import GIVEN_COLUMNS, SupportRows, outputs
 from mercer.gram.hold import capacity
+from mercer.gram.protocol import GramMatrix
+from mercer.kernels.convert import KernelLike
 from mercer.loops.perceptron import votes
 from mercer.solvers.online.mistakes import MistakeBound, bound_mistakes
 from mercer.solvers.online.perceptron import make_passes
@@ -37,12 +39,12 @@ _VOTING_BYTES = 2**24
 _REMEDY = "Scale the columns of X, choose another kernel or gamma, or pass averaging='averaged' or a larger max_iter."
 
 
-def _is_within_its_bound(model: Any) -> bool:
+def _is_within_its_bound(model: KernelEstimator) -> bool:
     found: MistakeBound | None = getattr(model, "certificate_", None)
     return found is None or (found.mistakes == model.mistakes_.sum() and found.mistakes <= found.bound)
 
 
-def _mistakes_in_words(model: Any) -> str:
+def _mistakes_in_words(model: KernelEstimator) -> str:
     made, bound = model.mistakes_, getattr(model, "certificate_", None)
     return ("" if bound is None else bound.explain().replace("\n", " ") + " ") + (
         f"{made.sum()} updates in {len(made)} pass{'es' if len(made) > 1 else ''}, {made[-1]} of them in the last; "
@@ -196,7 +198,7 @@ class KernelPerceptron(ClassifierMixin, KernelEstimator):
 
     def __init__(
         self,
-        kernel: Any = "rbf",
+        kernel: KernelLike = "rbf",
         *,
         gamma: float | str = "scale",
         degree: int = 3,
@@ -206,7 +208,7 @@ class KernelPerceptron(ClassifierMixin, KernelEstimator):
         fit_intercept: bool = True,
         max_iter: int = 100,
         shuffle: bool = True,
-        random_state: Any = None,
+        random_state: int | np.random.RandomState | None = None,
         budget: int | None = None,
         verbose: bool = False,
         n_jobs: int | None = None,
@@ -227,7 +229,7 @@ class KernelPerceptron(ClassifierMixin, KernelEstimator):
         self.n_jobs = n_jobs
         self.allow_indefinite = allow_indefinite
 
-    def fit(self, X: Any, y: Any) -> Self:
+    def fit(self, X: RowsLike, y: ArrayLike) -> Self:
         """Fit to rows and their labels.
 
         Parameters
@@ -261,7 +263,7 @@ class KernelPerceptron(ClassifierMixin, KernelEstimator):
             warn_if_worse_than_majority("KernelPerceptron", codes, winners(self.decision_function(X)), _REMEDY)
         return self
 
-    def partial_fit(self, X: Any, y: Any, classes: Any = None) -> Self:
+    def partial_fit(self, X: RowsLike, y: ArrayLike, classes: ArrayLike | None = None) -> Self:
         """One pass over the rows ``X`` (n, d) with labels ``y`` (n,), from where the last call has ended.
 
         The kernel, and ``gamma="scale"``, come from the rows of the first call. A row that is equal to a support vector
@@ -292,7 +294,7 @@ class KernelPerceptron(ClassifierMixin, KernelEstimator):
         self._keep(expansion, vectors, None)
         return self
 
-    def decision_function(self, X: Any) -> Vector:
+    def decision_function(self, X: RowsLike) -> Vector:
         """Return decision values.
 
         Parameters
@@ -314,7 +316,7 @@ class KernelPerceptron(ClassifierMixin, KernelEstimator):
             values = self._expansion.values(X)
         return values.ravel() if len(self.classes_) == 2 else values
 
-    def predict(self, X: Any) -> np.ndarray:
+    def predict(self, X: RowsLike) -> np.ndarray:
         """Return the class of each row; of equal decision values, the first class.
 
         Parameters
@@ -337,14 +339,14 @@ class KernelPerceptron(ClassifierMixin, KernelEstimator):
     def _outputs(self) -> int:
         return 1 if len(self.classes_) == 2 else len(self.classes_)
 
-    def _check_X(self, X: Any, *, reset: bool) -> Any:
+    def _check_X(self, X: RowsLike, *, reset: bool) -> Any:
         X = super()._check_X(X, reset=reset)
         if sp.issparse(X) and not X.has_canonical_format:
             X = X.copy()
             X.sum_duplicates()
         return X
 
-    def _begin(self, X: Any, classes: np.ndarray) -> tuple[Any, bool]:
+    def _begin(self, X: CheckedRows, classes: np.ndarray) -> tuple[Any, bool]:
         """Fit the kernel, and forget what was learned; X as one side of matrices, and whether K is positive."""
         for name in ("_walk", "support_", "support_vectors_"):
             if hasattr(self, name):
@@ -357,7 +359,7 @@ class KernelPerceptron(ClassifierMixin, KernelEstimator):
         return rows, self.kernel_ is not None and self.kernel_.definiteness == "positive"
 
     def _learn(
-        self, gram: Any, codes: NDArray[np.integer], expansion: PerceptronState, max_iter: int
+        self, gram: GramMatrix, codes: NDArray[np.integer], expansion: PerceptronState, max_iter: int
     ) -> PerceptronProblem:
         if hasattr(self, "certificate_"):
             del self.certificate_
@@ -375,7 +377,7 @@ class KernelPerceptron(ClassifierMixin, KernelEstimator):
         self.n_iter_ = len(self.mistakes_)
         return problem
 
-    def _carried(self, X: Any) -> tuple[Any, PerceptronState]:
+    def _carried(self, X: CheckedRows) -> tuple[Any, PerceptronState]:
         """The rows with the support vectors that are not among them behind, and what was learned, for these."""
         if not hasattr(self, "_walk"):
             return X, PerceptronState.empty(self._outputs, X.shape[0], self.averaging == "voted")
@@ -433,7 +435,7 @@ class KernelPerceptron(ClassifierMixin, KernelEstimator):
             "constant": 1.0 if self.fit_intercept else 0.0,
         }
 
-    def _shares(self, gram: Any) -> Vector:
+    def _shares(self, gram: GramMatrix) -> Vector:
         """Votes of all functions so far, (m, k), between -1 and 1."""
         out = np.empty((gram.shape[0], self._outputs))
         width = gram.shape[1]

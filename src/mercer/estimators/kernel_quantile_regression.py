@@ -9,12 +9,12 @@ from numbers import Integral
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from sklearn.base import RegressorMixin
 from sklearn.metrics import d2_pinball_score
 
 from mercer._errors import ParameterError
-from mercer._types import Vector
+from mercer._types import CheckedRows, RowsLike, Vector
 from mercer.data.fitted import Fitted
 from mercer.data.statements import Count, Flag, Floats, Is, Whole
 from mercer.engine import memory
@@ -25,6 +25,8 @@ from mercer.estimators.shared.parameters import require_choice, require_number
 from mercer.estimators.shared.statements import GIVEN_COLUMNS, SupportRows
 from mercer.estimators.shared.targets import warn_of_constant
 from mercer.estimators.shared.weights import check_sample_weight, fit_weighted_kernel
+from mercer.gram.protocol import GramMatrix
+from mercer.kernels.convert import KernelLike
 from mercer.losses import Quantile
 from mercer.solvers.risk.ordered_quantiles import OrderedQuantiles, solve_ordered_quantiles
 from mercer.solvers.risk.regularized_risk import RegularizedRisk
@@ -188,7 +190,7 @@ class KernelQuantileRegression(RegressorMixin, KernelEstimator):
         quantiles: Any = 0.5,
         *,
         C: float = 1.0,
-        kernel: Any = "rbf",
+        kernel: KernelLike = "rbf",
         degree: int = 3,
         gamma: float | str = "scale",
         coef0: float = 0.0,
@@ -214,7 +216,7 @@ class KernelQuantileRegression(RegressorMixin, KernelEstimator):
         self.n_jobs = n_jobs
         self.verbose = verbose
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+    def fit(self, X: RowsLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Fit to rows and their targets.
 
         Parameters
@@ -249,7 +251,7 @@ class KernelQuantileRegression(RegressorMixin, KernelEstimator):
         self.fit_status_ = int(warn_if_stopped(self))
         return self
 
-    def predict(self, X: Any) -> Vector:
+    def predict(self, X: RowsLike) -> Vector:
         """Return the quantiles at each row.
 
         Parameters
@@ -268,7 +270,7 @@ class KernelQuantileRegression(RegressorMixin, KernelEstimator):
             F[:, order] = np.sort(F, axis=1)
         return F[:, 0] if np.ndim(self.quantiles) == 0 else F
 
-    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+    def score(self, X: RowsLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
         """Return ``D^2``, the share of the pinball loss of constant quantiles that is explained; a mean over levels.
 
         Parameters
@@ -316,7 +318,7 @@ class KernelQuantileRegression(RegressorMixin, KernelEstimator):
         return levels
 
     def _solve(
-        self, gram: Any, y: Vector, price: Vector, levels: Vector, convex: bool
+        self, gram: GramMatrix, y: Vector, price: Vector, levels: Vector, convex: bool
     ) -> tuple[NDArray[np.float64], Vector, Certificate]:
         """Weights (n, m) and offsets (m,) of the levels as they were given."""
         options: dict[str, Any] = {
@@ -351,7 +353,7 @@ class KernelQuantileRegression(RegressorMixin, KernelEstimator):
         steps = certificate.iterations + solution.certificate.iterations
         return C, b, replace(solution.certificate, iterations=steps)
 
-    def _keep(self, X: Any, used: NDArray[np.intp], levels: Vector, C: NDArray[np.float64], b: Vector) -> None:
+    def _keep(self, X: CheckedRows, used: NDArray[np.intp], levels: Vector, C: NDArray[np.float64], b: Vector) -> None:
         """Set the attributes that hold the expansions."""
         support = np.flatnonzero(C.any(axis=1))
         self.support_ = used[support].astype(np.int32)

@@ -8,14 +8,14 @@ from functools import partial
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from sklearn.base import MultiOutputMixin, RegressorMixin
 from sklearn.metrics import r2_score
 from sklearn.utils.validation import check_is_fitted
 
 from mercer._errors import ParameterError
 from mercer._registered import CommandLine
-from mercer._types import Vector
+from mercer._types import CheckedRows, RowsLike, Vector
 from mercer.data.fitted import Fitted
 from mercer.data.statements import Either, Floats, Is, Maybe, Number, Word
 from mercer.estimators.shared.base import KernelEstimator
@@ -28,6 +28,7 @@ from mercer.estimators.shared.weights import check_sample_weight
 from mercer.gram import Gram
 from mercer.gram.hold import evaluated
 from mercer.kernels import Kernel, as_kernel
+from mercer.kernels.convert import KernelLike
 from mercer.solvers.linear import cholesky
 from mercer.solvers.linear.choose_penalty import reduce_and_choose
 from mercer.solvers.linear.leave_one_out import leave_one_out
@@ -182,8 +183,8 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelEstimator):
         self,
         alpha: Any = 1.0,
         *,
-        kernel: Any = "linear",
-        gamma: Any = None,
+        kernel: KernelLike = "linear",
+        gamma: float | str | None = None,
         degree: int = 3,
         coef0: float = 1,
         kernel_params: dict[str, Any] | None = None,
@@ -203,7 +204,7 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelEstimator):
         self.allow_indefinite = allow_indefinite
         self.n_jobs = n_jobs
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+    def fit(self, X: RowsLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Fit to rows ``X`` and targets ``y``.
 
         Parameters
@@ -229,7 +230,7 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelEstimator):
         warn_if_ridge_is_worse("KernelRidge", system, solution.value, None, n_jobs=self.n_jobs)
         return self
 
-    def predict(self, X: Any) -> NDArray[np.floating]:
+    def predict(self, X: RowsLike) -> NDArray[np.floating]:
         """Predictions, of shape (n,) or (n, n_targets).
 
         Parameters
@@ -274,12 +275,14 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelEstimator):
         coefficients = self.dual_coef_.reshape(len(self.dual_coef_), -1)
         return KernelExpansion(self.kernel_, self.X_fit_, coefficients.T, n_jobs=self.n_jobs)
 
-    def _make_kernel(self, X: Any, gamma: Any) -> Kernel:
+    def _make_kernel(self, X: CheckedRows, gamma: Any) -> Kernel:
         if self.kernel_params and callable(self.kernel) and not isinstance(self.kernel, Kernel):
             return as_kernel(partial(self.kernel, **self.kernel_params), X=X)
         return super()._make_kernel(X, gamma)
 
-    def _state_problem(self, X: Any, y: Any, sample_weight: Any) -> tuple[NDArray[np.intp], LinearSystem]:
+    def _state_problem(
+        self, X: RowsLike, y: ArrayLike, sample_weight: ArrayLike | None
+    ) -> tuple[NDArray[np.intp], LinearSystem]:
         """Check and keep the data; rows with a weight, and the linear system over them."""
         X, y = self._check_X_and_numbers(X, y, several=True)
         weights = None if sample_weight is None else check_sample_weight(sample_weight, X)

@@ -6,14 +6,14 @@ from numbers import Integral
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from sklearn.base import ClassifierMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from mercer._errors import DataError, ParameterError, warn_user
-from mercer._types import Vector
+from mercer._types import RowsLike, Vector
 from mercer.data.sklearn_errors import advised
 from mercer.estimators.online.sgd_forms import SGDForms, Training
 from mercer.estimators.shared.baseline import warn_if_worse_than_majority
@@ -21,6 +21,7 @@ from mercer.estimators.shared.distinct import distinct_rows
 from mercer.estimators.shared.labels import all_classes, check_labels, class_codes, class_factors, encoded, winners
 from mercer.estimators.shared.parameters import require_choice, require_number, require_seed
 from mercer.estimators.shared.weights import check_sample_weight
+from mercer.kernels.convert import KernelLike
 from mercer.loops.losses import GIVEN
 from mercer.losses import Loss, as_loss, check_own_loss
 from mercer.solvers.solution import Status
@@ -147,7 +148,7 @@ class KernelSGDClassifier(ClassifierMixin, SGDForms):
         self,
         loss: str = "hinge",
         *,
-        kernel: Any = "rbf",
+        kernel: KernelLike = "rbf",
         gamma: float | str = "scale",
         degree: int = 3,
         coef0: float = 0.0,
@@ -159,7 +160,7 @@ class KernelSGDClassifier(ClassifierMixin, SGDForms):
         tol: float = 1e-2,
         average: bool = True,
         shuffle: bool | str = True,
-        random_state: Any = None,
+        random_state: int | np.random.RandomState | None = None,
         class_weight: dict[Any, float] | str | None = None,
         warm_start: bool = False,
         verbose: bool = False,
@@ -186,7 +187,7 @@ class KernelSGDClassifier(ClassifierMixin, SGDForms):
         self.n_jobs = n_jobs
         self.allow_indefinite = allow_indefinite
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+    def fit(self, X: RowsLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Fit to rows and their labels.
 
         Parameters
@@ -248,7 +249,9 @@ class KernelSGDClassifier(ClassifierMixin, SGDForms):
             warn_user(f"KernelSGDClassifier: {solution.status.value} Here C is 1 / (alpha n).", ConvergenceWarning)
         return coefficients
 
-    def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Self:
+    def partial_fit(
+        self, X: RowsLike, y: ArrayLike, classes: ArrayLike | None = None, sample_weight: ArrayLike | None = None
+    ) -> Self:
         """One pass over the rows ``X`` (n, d) with labels ``y`` (n,), from where the last call has ended.
 
         The kernel or map, and ``gamma="scale"``, come from the rows of the first call. As more rows may come, weights
@@ -281,7 +284,7 @@ class KernelSGDClassifier(ClassifierMixin, SGDForms):
             del self.certificate_
         return self
 
-    def decision_function(self, X: Any) -> Vector:
+    def decision_function(self, X: RowsLike) -> Vector:
         """Return decision values.
 
         Parameters
@@ -302,7 +305,7 @@ class KernelSGDClassifier(ClassifierMixin, SGDForms):
             values = self._expansion.values(X)
         return values.ravel() if len(self.classes_) == 2 else values
 
-    def predict(self, X: Any) -> np.ndarray:
+    def predict(self, X: RowsLike) -> np.ndarray:
         """Return the class of each row.
 
         Parameters

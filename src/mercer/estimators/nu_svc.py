@@ -14,6 +14,8 @@ from mercer.estimators.shared.parameters import require_number
 from mercer.estimators.svm.class_rows import ClassRows
 from mercer.estimators.svm.pair_classifier import PairClassifier
 from mercer.estimators.svm.solvers import solver_of
+from mercer.gram.protocol import GramMatrix
+from mercer.kernels.convert import KernelLike
 from mercer.solvers.svm.nu_margin import NuMargin
 from mercer.solvers.svm.pair_answers import PairAnswers
 from mercer.solvers.svm.pair_problem import PairMachine
@@ -178,7 +180,7 @@ class NuSVC(PairClassifier):
         self,
         *,
         nu: float = 0.5,
-        kernel: Any = "rbf",
+        kernel: KernelLike = "rbf",
         degree: int = 3,
         gamma: float | str = "scale",
         coef0: float = 0.0,
@@ -191,7 +193,7 @@ class NuSVC(PairClassifier):
         max_iter: int = -1,
         decision_function_shape: str = "ovr",
         break_ties: bool = False,
-        random_state: Any = None,
+        random_state: int | np.random.RandomState | None = None,
         n_jobs: int | None = None,
         allow_indefinite: bool | str = "warn",
         warm_start: bool = False,
@@ -250,7 +252,7 @@ class NuSVC(PairClassifier):
         self._flat = machine.flat
         return machine
 
-    def _calibrate(self, gram: Any, convex: bool, data: ClassRows, bounds: Vector, answers: PairAnswers) -> None:
+    def _calibrate(self, gram: GramMatrix, convex: bool, data: ClassRows, bounds: Vector, answers: PairAnswers) -> None:
         super()._calibrate(gram, convex, data, bounds, answers)
         # A margin of zero in a fold says nothing of the fit to all rows.
         self.__dict__.pop("_flat", None)

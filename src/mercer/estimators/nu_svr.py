@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.base import RegressorMixin
 
 from mercer._registered import CommandLine
-from mercer._types import Vector
+from mercer._types import RowsLike, Vector
 from mercer.data.fitted import Fitted
 from mercer.data.statements import Number
 from mercer.engine import memory
@@ -18,6 +19,7 @@ from mercer.estimators.shared.weights import check_svm_weight
 from mercer.estimators.svm.single_expansion import TUBE, SingleExpansion, check_cost, describe_tube
 from mercer.estimators.svm.solvers import check_solver
 from mercer.gram.protocol import GramMatrix
+from mercer.kernels.convert import KernelLike
 from mercer.solvers.svm.box_qp import BoxQP
 from mercer.solvers.svm.solver import BoxSolver
 
@@ -162,7 +164,7 @@ class NuSVR(RegressorMixin, SingleExpansion):
         *,
         nu: float = 0.5,
         C: float = 1.0,
-        kernel: Any = "rbf",
+        kernel: KernelLike = "rbf",
         degree: int = 3,
         gamma: float | str = "scale",
         coef0: float = 0.0,
@@ -194,7 +196,7 @@ class NuSVR(RegressorMixin, SingleExpansion):
         self.stop = stop
         self.solver = solver
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+    def fit(self, X: RowsLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Fit to rows and their targets.
 
         Parameters
@@ -224,7 +226,7 @@ class NuSVR(RegressorMixin, SingleExpansion):
         self._report()
         return self
 
-    def predict(self, X: Any) -> Vector:
+    def predict(self, X: RowsLike) -> Vector:
         """Return the prediction for each row.
 
         Parameters

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from sklearn.base import OutlierMixin
 
-from mercer._types import Vector
+from mercer._types import CheckedRows, RowsLike, Vector
 from mercer.data.fitted import Fitted
 from mercer.data.statements import Floats, Words
 from mercer.estimators.shared.layout import read_only
@@ -17,6 +17,7 @@ from mercer.estimators.shared.weights import check_svm_weight
 from mercer.estimators.svm.single_expansion import Learned, SingleExpansion, roles
 from mercer.estimators.svm.solvers import check_solver, solver_of
 from mercer.gram.protocol import GramMatrix
+from mercer.kernels.convert import KernelLike
 from mercer.solvers.svm.box_qp import BoxQP
 from mercer.solvers.svm.solver import BoxSolver
 
@@ -159,7 +160,7 @@ class OneClassSVM(OutlierMixin, SingleExpansion):
     def __init__(
         self,
         *,
-        kernel: Any = "rbf",
+        kernel: KernelLike = "rbf",
         degree: int = 3,
         gamma: float | str = "scale",
         coef0: float = 0.0,
@@ -191,7 +192,7 @@ class OneClassSVM(OutlierMixin, SingleExpansion):
         self.stop = stop
         self.solver = solver
 
-    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+    def fit(self, X: RowsLike, y: ArrayLike | None = None, sample_weight: ArrayLike | None = None) -> Self:
         """Fit to rows.
 
         Parameters
@@ -220,7 +221,7 @@ class OneClassSVM(OutlierMixin, SingleExpansion):
         self._report()
         return self
 
-    def decision_function(self, X: Any) -> Vector:
+    def decision_function(self, X: RowsLike) -> Vector:
         """Return decision values.
 
         Parameters
@@ -235,7 +236,7 @@ class OneClassSVM(OutlierMixin, SingleExpansion):
         """
         return self._values(X)
 
-    def score_samples(self, X: Any) -> Vector:
+    def score_samples(self, X: RowsLike) -> Vector:
         """Return the decision values before the offset is subtracted.
 
         Parameters
@@ -249,7 +250,7 @@ class OneClassSVM(OutlierMixin, SingleExpansion):
         """
         return self._values(X) + self.offset_
 
-    def predict(self, X: Any) -> NDArray[np.intp]:
+    def predict(self, X: RowsLike) -> NDArray[np.intp]:
         """Return +1 for rows that are inside or on the boundary, -1 for the others.
 
         Parameters
@@ -269,7 +270,7 @@ class OneClassSVM(OutlierMixin, SingleExpansion):
         norm = self.norm_
         return read_only(np.divide(self.offset_, norm, out=np.zeros(1), where=norm != 0))
 
-    def _margin(self, X: Any, learned: Learned, weight: Vector) -> float:
+    def _margin(self, X: CheckedRows, learned: Learned, weight: Vector) -> float:
         """By how much rho is lowered, so that rows on the boundary count as inside.
 
         Their decision values are zero up to the tolerance and rounding, whose sign means nothing.

@@ -5,21 +5,24 @@ from __future__ import annotations
 from typing import Any, Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 from scipy.special import expit, softmax
 from sklearn.base import ClassifierMixin
 from sklearn.utils.metaestimators import available_if
 
-from mercer._types import Vector
+from mercer._types import RowsLike, Vector
 from mercer.data.fitted import Fitted
 from mercer.data.statements import Labels
 from mercer.estimators.online.expansion import REMEDY, OnlineExpansion
+from mercer.estimators.shared.base import KernelEstimator
 from mercer.estimators.shared.baseline import warn_if_worse_than_majority
 from mercer.estimators.shared.labels import all_classes, check_labels, class_codes, encoded, winners
 from mercer.estimators.shared.statements import outputs
+from mercer.kernels.convert import KernelLike
 from mercer.losses import Loss, Softmax, as_loss, check_own_loss, is_logistic
 
 
-def _has_probabilities(model: Any) -> bool:
+def _has_probabilities(model: KernelEstimator) -> bool:
     return is_logistic(model.loss)
 
 
@@ -183,7 +186,7 @@ class OnlineKernelLogisticRegression(ClassifierMixin, OnlineExpansion):
         self,
         loss: str = "log_loss",
         *,
-        kernel: Any = "rbf",
+        kernel: KernelLike = "rbf",
         gamma: float | str = "scale",
         degree: int = 3,
         coef0: float = 0.0,
@@ -196,7 +199,7 @@ class OnlineKernelLogisticRegression(ClassifierMixin, OnlineExpansion):
         budget_strategy: str = "projection",
         max_iter: int = 5,
         shuffle: bool = True,
-        random_state: Any = None,
+        random_state: int | np.random.RandomState | None = None,
         verbose: bool = False,
         n_jobs: int | None = None,
         allow_indefinite: bool | str = "warn",
@@ -220,7 +223,7 @@ class OnlineKernelLogisticRegression(ClassifierMixin, OnlineExpansion):
         self.n_jobs = n_jobs
         self.allow_indefinite = allow_indefinite
 
-    def fit(self, X: Any, y: Any, step_sizes: Any = None) -> Self:
+    def fit(self, X: RowsLike, y: ArrayLike, step_sizes: ArrayLike | None = None) -> Self:
         """Learn from rows and their labels, starting from zero.
 
         Parameters
@@ -247,7 +250,9 @@ class OnlineKernelLogisticRegression(ClassifierMixin, OnlineExpansion):
         warn_if_worse_than_majority("OnlineKernelLogisticRegression", codes, winners(values), REMEDY)
         return self
 
-    def partial_fit(self, X: Any, y: Any, classes: Any = None, step_sizes: Any = None) -> Self:
+    def partial_fit(
+        self, X: RowsLike, y: ArrayLike, classes: ArrayLike | None = None, step_sizes: ArrayLike | None = None
+    ) -> Self:
         """One pass over the rows ``X`` (n, d) with labels ``y`` (n,), in their order, from where the last call ended.
 
         The kernel, and ``gamma="scale"``, come from the rows of the first call. A row that is equal to a support point
@@ -276,7 +281,7 @@ class OnlineKernelLogisticRegression(ClassifierMixin, OnlineExpansion):
         self._learn_part(X, self._targets(codes), step_sizes)
         return self
 
-    def decision_function(self, X: Any) -> Vector:
+    def decision_function(self, X: RowsLike) -> Vector:
         """Return the values of f + b.
 
         Parameters
@@ -292,7 +297,7 @@ class OnlineKernelLogisticRegression(ClassifierMixin, OnlineExpansion):
         values = self._values(X)
         return values[:, 0] if values.shape[1] == 1 else values
 
-    def predict(self, X: Any) -> np.ndarray:
+    def predict(self, X: RowsLike) -> np.ndarray:
         """Return the class of each row; of equal decision values, the first class.
 
         Parameters
@@ -308,7 +313,7 @@ class OnlineKernelLogisticRegression(ClassifierMixin, OnlineExpansion):
         return self.classes_[winners(values)]
 
     @available_if(_has_probabilities)
-    def predict_proba(self, X: Any) -> Vector:
+    def predict_proba(self, X: RowsLike) -> Vector:
         """Probabilities of the classes, (m, k), for ``loss="log_loss"``."""
         values = self._values(X)
         if values.shape[1] == 1:

@@ -5,17 +5,18 @@ from __future__ import annotations
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from sklearn.base import MultiOutputMixin, RegressorMixin
 
 from mercer._errors import DataError
-from mercer._types import Vector
+from mercer._types import RowsLike, Vector
 from mercer.data.fitted import Fitted
 from mercer.data.statements import Flag
 from mercer.estimators.online.expansion import REMEDY, OnlineExpansion
 from mercer.estimators.shared.baseline import warn_if_worse_than_constant, warn_if_worse_than_mean
 from mercer.estimators.shared.parameters import require_number
 from mercer.estimators.shared.targets import check_numbers
+from mercer.kernels.convert import KernelLike
 from mercer.loops.losses import GIVEN
 from mercer.losses import EpsilonInsensitive, Huber, Loss, as_loss, check_own_loss
 
@@ -120,7 +121,7 @@ class OnlineKernelRegressor(MultiOutputMixin, RegressorMixin, OnlineExpansion):
         loss: str = "squared_error",
         *,
         epsilon: float = 0.1,
-        kernel: Any = "rbf",
+        kernel: KernelLike = "rbf",
         gamma: float | str = "scale",
         degree: int = 3,
         coef0: float = 0.0,
@@ -133,7 +134,7 @@ class OnlineKernelRegressor(MultiOutputMixin, RegressorMixin, OnlineExpansion):
         budget_strategy: str = "projection",
         max_iter: int = 5,
         shuffle: bool = True,
-        random_state: Any = None,
+        random_state: int | np.random.RandomState | None = None,
         verbose: bool = False,
         n_jobs: int | None = None,
         allow_indefinite: bool | str = "warn",
@@ -158,7 +159,7 @@ class OnlineKernelRegressor(MultiOutputMixin, RegressorMixin, OnlineExpansion):
         self.n_jobs = n_jobs
         self.allow_indefinite = allow_indefinite
 
-    def fit(self, X: Any, y: Any, step_sizes: Any = None) -> Self:
+    def fit(self, X: RowsLike, y: ArrayLike, step_sizes: ArrayLike | None = None) -> Self:
         """Learn from rows and their targets, starting from zero.
 
         Parameters
@@ -189,7 +190,7 @@ class OnlineKernelRegressor(MultiOutputMixin, RegressorMixin, OnlineExpansion):
             warn_if_worse_than_constant("OnlineKernelRegressor", self._loss, target, fitted, np.ones(len(y)), REMEDY)
         return self
 
-    def partial_fit(self, X: Any, y: Any, step_sizes: Any = None) -> Self:
+    def partial_fit(self, X: RowsLike, y: ArrayLike, step_sizes: ArrayLike | None = None) -> Self:
         """One pass over rows and their targets, in their order, from where the last call ended.
 
         The kernel, and ``gamma="scale"``, come from the rows of the first call.
@@ -223,7 +224,7 @@ class OnlineKernelRegressor(MultiOutputMixin, RegressorMixin, OnlineExpansion):
         self._learn_part(X, y.reshape(len(y), -1), step_sizes)
         return self
 
-    def predict(self, X: Any) -> NDArray[np.floating]:
+    def predict(self, X: RowsLike) -> NDArray[np.floating]:
         """Return the predictions f + b; of counts their mean, the exponential of that.
 
         Parameters

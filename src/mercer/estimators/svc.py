@@ -15,6 +15,7 @@ from mercer.estimators.svm.class_rows import ClassRows
 from mercer.estimators.svm.left_out import balanced
 from mercer.estimators.svm.pair_classifier import PairClassifier
 from mercer.estimators.svm.solvers import solver_of
+from mercer.kernels.convert import KernelLike
 from mercer.solvers.svm.c_svc import CSVC
 from mercer.solvers.svm.hard_margin import HardMargin
 from mercer.solvers.svm.pair_answers import PairLayout
@@ -176,7 +177,7 @@ class SVC(PairClassifier):
         self,
         *,
         C: float = 1.0,
-        kernel: Any = "rbf",
+        kernel: KernelLike = "rbf",
         degree: int = 3,
         gamma: float | str = "scale",
         coef0: float = 0.0,
@@ -189,7 +190,7 @@ class SVC(PairClassifier):
         max_iter: int = -1,
         decision_function_shape: str = "ovr",
         break_ties: bool = False,
-        random_state: Any = None,
+        random_state: int | np.random.RandomState | None = None,
         n_jobs: int | None = None,
         allow_indefinite: bool | str = "warn",
         fit_intercept: bool = True,

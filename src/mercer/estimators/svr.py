@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Any, Self
+from typing import Self
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.base import RegressorMixin
 
 from mercer._errors import MercerWarning, warn_user
 from mercer._registered import CommandLine
-from mercer._types import Vector
+from mercer._types import RowsLike, Vector
 from mercer.estimators.shared.parameters import require_choice, require_number
 from mercer.estimators.shared.targets import warn_of_constant
 from mercer.estimators.shared.weights import check_svm_weight
 from mercer.estimators.svm.single_expansion import TUBE, SingleExpansion, check_cost, describe_tube
 from mercer.estimators.svm.solvers import check_solver
 from mercer.gram.protocol import GramMatrix
+from mercer.kernels.convert import KernelLike
 from mercer.solvers.svm.box_qp import BoxQP
 from mercer.solvers.svm.solver import BoxSolver
 
@@ -153,7 +155,7 @@ class SVR(RegressorMixin, SingleExpansion):
     def __init__(
         self,
         *,
-        kernel: Any = "rbf",
+        kernel: KernelLike = "rbf",
         degree: int = 3,
         gamma: float | str = "scale",
         coef0: float = 0.0,
@@ -189,7 +191,7 @@ class SVR(RegressorMixin, SingleExpansion):
         self.fit_intercept = fit_intercept
         self.solver = solver
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+    def fit(self, X: RowsLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Fit to rows and their targets.
 
         Parameters
@@ -218,7 +220,7 @@ class SVR(RegressorMixin, SingleExpansion):
         self._warn_if_flat(y, weight)
         return self
 
-    def predict(self, X: Any) -> Vector:
+    def predict(self, X: RowsLike) -> Vector:
         """Return the prediction for each row.
 
         Parameters

@@ -6,10 +6,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, clone, is_classifier
 from sklearn.utils import Tags, get_tags
 from sklearn.utils.validation import check_is_fitted
 
+from mercer._types import RowsLike
 from mercer.data.encoding import TableEncoder
 from mercer.data.fitted import Fitted
 from mercer.data.schema import Locate, Schema
@@ -111,7 +113,7 @@ class TableModel(BaseEstimator):
         self.target = target
         self.roles = roles
 
-    def fit(self, X: Any, y: Any, *, schema: Schema | None = None) -> TableModel:
+    def fit(self, X: RowsLike, y: ArrayLike, *, schema: Schema | None = None) -> TableModel:
         """Learn the encoding and fit the estimator.
 
         Parameters
@@ -139,7 +141,7 @@ class TableModel(BaseEstimator):
             self.target_mean_, self.target_scale_ = prepared.mean, prepared.scale
         return self
 
-    def prepared(self, X: Any, y: Any, *, schema: Schema | None = None) -> Prepared:
+    def prepared(self, X: RowsLike, y: ArrayLike, *, schema: Schema | None = None) -> Prepared:
         """What ``fit`` with these arguments fits to what; nothing is fitted but the encoding.
 
         Raises
@@ -166,7 +168,7 @@ class TableModel(BaseEstimator):
         check_is_fitted(self, "encoder_")
         return self.encoder_.schema_
 
-    def predict(self, X: Any, *, source: str = "the table", locate: Locate = row_place) -> np.ndarray:
+    def predict(self, X: RowsLike, *, source: str = "the table", locate: Locate = row_place) -> np.ndarray:
         """Labels, or numbers in the target's own unit, shape (n,).
 
         Raises
@@ -189,7 +191,7 @@ class TableModel(BaseEstimator):
             return kernel
         return by_name(kernel, self.encoder_.sources_)
 
-    def score(self, X: Any, y: Any) -> float:
+    def score(self, X: RowsLike, y: ArrayLike) -> float:
         """Accuracy of a classifier; ``R^2 = 1 - sum (y - f)^2 / sum (y - mean(y))^2`` of a regressor."""
         y, predicted = np.asarray(y), self.predict(X)
         if is_classifier(self.estimator_):

@@ -23,6 +23,10 @@ from mercer.kernels.vector.stationary import RBF, ExpSineSquared, Laplacian, Mat
 NAMES = ("linear", "poly", "polynomial", "rbf", "sigmoid", "laplacian", "chi2", "additive_chi2", "cosine")
 
 
+# A kernel, a name or expression, or what is called on rows: functions and the kernels of scikit-learn.
+KernelLike = Kernel | str | Callable[..., Any]
+
+
 def as_kernel(
     kernel: Any, *, gamma: float | str | None = None, degree: int = 3, coef0: float = 0.0, X: Any = None
 ) -> Kernel:

@@ -10,10 +10,11 @@ from numbers import Real
 from typing import Any, Protocol, Self, overload, runtime_checkable
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.base import clone
 
 from mercer._errors import ParameterError
-from mercer._types import Vector
+from mercer._types import RowsLike, Vector
 from mercer.estimators.shared.layout import dense
 from mercer.estimators.svc import SVC
 from mercer.solvers.solution import Certificate
@@ -26,7 +27,7 @@ class FitsAlong(Protocol):
     """An estimator that is fitted for several values of a parameter in one call, as :func:`svm_path` does it."""
 
     def fit_along(
-        self, parameter: str, values: Sequence[float], X: Any, y: Any, sample_weight: Any = None
+        self, parameter: str, values: Sequence[float], X: RowsLike, y: ArrayLike, sample_weight: ArrayLike | None = None
     ) -> list[Self]:
         """Fit a copy for each of the ascending values, and return the copies in their order."""
 
@@ -89,14 +90,14 @@ class Path(Sequence[Any]):
 
 
 def svm_path(
-    X: Any,
-    y: Any,
+    X: RowsLike,
+    y: ArrayLike,
     Cs: Any = None,
     *,
     nus: Any = None,
     epsilons: Any = None,
     estimator: Any = None,
-    sample_weight: Any = None,
+    sample_weight: ArrayLike | None = None,
     **parameters: Any,
 ) -> Path:
     """Fit a support vector machine for every value of C, of nu, or of epsilon, each answer with its certificate.

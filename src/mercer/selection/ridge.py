@@ -10,10 +10,11 @@ from dataclasses import dataclass, replace
 from typing import Any, overload
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.base import clone
 
 from mercer._errors import ParameterError
-from mercer._types import Vector
+from mercer._types import RowsLike, Vector
 from mercer.engine import memory
 from mercer.estimators.kernel_ridge import KernelRidge, check_penalties
 from mercer.estimators.shared.left_out_baseline import warn_if_ridge_is_worse_on_own_rows
@@ -117,12 +118,12 @@ class RidgePath(Sequence[KernelRidge]):
 
 
 def ridge_path(
-    X: Any,
-    y: Any,
+    X: RowsLike,
+    y: ArrayLike,
     alphas: Any = None,
     *,
     estimator: KernelRidge | None = None,
-    sample_weight: Any = None,
+    sample_weight: ArrayLike | None = None,
     **parameters: Any,
 ) -> RidgePath:
     """Fit kernel ridge regression for every penalty, with the curves that say which is best.

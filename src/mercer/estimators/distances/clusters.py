@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from mercer._errors import ParameterError
-from mercer._types import Vector
+from mercer._types import CheckedRows, Vector
 from mercer.data.columns import MixedRows
 from mercer.data.fitted import Fitted
 from mercer.data.objects import Objects
@@ -62,7 +62,7 @@ class DistinctRows:
     owner: NDArray[np.intp]
 
 
-def means_are_there(model: Any) -> bool:
+def means_are_there(model: KernelEstimator) -> bool:
     """Whether the means are given, by weights of rows or as points of the space that ``predict`` measures in."""
     there = vars(model)
     weighs = {"_member", "_part", "_source"} <= there.keys()
@@ -105,7 +105,7 @@ CLUSTERS = Fitted(
 """What KernelKMeans states of a fit."""
 
 
-def rows_of(X: Any, weight: Vector, *, merge: bool, square: bool) -> DistinctRows:
+def rows_of(X: CheckedRows, weight: Vector, *, merge: bool, square: bool) -> DistinctRows:
     """Rows of weight above 0; equal ones are merged, in an order that comes from their contents, if asked for.
 
     Examples
@@ -130,7 +130,7 @@ def rows_of(X: Any, weight: Vector, *, merge: bool, square: bool) -> DistinctRow
     return DistinctRows(X[first], total[usable], first, kept, number[owner[kept]])
 
 
-def check_start(init: Any, k: int, X: Any, precomputed: bool) -> None:
+def check_start(init: Any, k: int, X: CheckedRows, precomputed: bool) -> None:
     """Raise if ``init`` is no start of k clusters of the rows ``X``."""
     if isinstance(init, str):
         if init not in _WORDS:
@@ -160,7 +160,7 @@ def check_start(init: Any, k: int, X: Any, precomputed: bool) -> None:
     )
 
 
-def start_of(model: Any, X: Any, rows: DistinctRows) -> Start:
+def start_of(model: KernelEstimator, X: Any, rows: DistinctRows) -> Start:
     """The start that ``model.init`` stands for, checked before."""
     if isinstance(model.init, str):
         return Start(model.init)
@@ -184,7 +184,7 @@ def start_of(model: Any, X: Any, rows: DistinctRows) -> Start:
 
 
 def coordinates_of(
-    model: Any, rows: DistinctRows, random: np.random.RandomState, held: ExitStack
+    model: KernelEstimator, rows: DistinctRows, random: np.random.RandomState, held: ExitStack
 ) -> tuple[Coordinates | None, Vector | None]:
     """Coordinates in feature space where there are any, and ``k(x, x)`` if these leave out a part of it.
 
@@ -193,6 +193,7 @@ def coordinates_of(
     if model.approximation == "nystroem":
         model.map_ = _landmarks(model, rows, random)
         n, d = rows.X.shape[0], model.map_.n_output_features_
+        assert model.kernel_ is not None
         norms = np.asarray(Gram(model.kernel_, rows.X, n_jobs=model.n_jobs).diagonal(), dtype=np.float64)
         nbytes = n * d * rows.X.dtype.itemsize
         if fits(nbytes + nbytes // 4 + working_bytes(n, int(model.n_clusters), dual=False)):
@@ -215,7 +216,7 @@ def coordinates_of(
     return Coordinates(about_mean, rows.X.shape, nbytes=nbytes), None
 
 
-def _landmarks(model: Any, rows: DistinctRows, random: np.random.RandomState) -> NystroemMap:
+def _landmarks(model: KernelEstimator, rows: DistinctRows, random: np.random.RandomState) -> NystroemMap:
     """The map to the span of some rows, chosen among a sample, so that it takes no more room with more rows."""
     n, count = rows.X.shape[0], max(_SAMPLE * int(model.n_landmarks), _LEAST)
     chosen = rows.X
@@ -226,12 +227,12 @@ def _landmarks(model: Any, rows: DistinctRows, random: np.random.RandomState) ->
         return NystroemMap(model.kernel_, int(model.n_landmarks), random_state=seed).fit(chosen)
 
 
-def _jobs(model: Any) -> settings.Settings:
+def _jobs(model: KernelEstimator) -> settings.Settings:
     """The settings with the threads of the estimator, for maps, which have none of their own."""
     return replace(settings.current(), n_jobs=settings.resolve_jobs(model.n_jobs))
 
 
-def inner_of(model: Any, X: Any) -> Vector:
+def inner_of(model: KernelEstimator, X: CheckedRows) -> Vector:
     """Inner products of rows with the means that ``model.cluster_centers_`` holds."""
     mapped = hasattr(model, "map_")
     centre = getattr(model, "_center", None)
@@ -248,7 +249,7 @@ def inner_of(model: Any, X: Any) -> Vector:
     return out
 
 
-def new_diagonal(model: KernelEstimator, X: Any, own: Vector | None, diagonal: Any) -> Vector:
+def new_diagonal(model: KernelEstimator, X: Any, own: Vector | None, diagonal: ArrayLike | None) -> Vector:
     """``k(x, x)`` of rows; for a matrix, given, or the same as that of all training rows."""
     if model.kernel_ is not None:
         if diagonal is not None:

@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from mercer._errors import DataError, MercerWarning, ParameterError, warn_user
 from mercer._registered import CommandLine
-from mercer._types import Array, Vector
+from mercer._types import Array, CheckedRows, RowsLike, Vector
 from mercer.data.fitted import Fitted
 from mercer.data.statements import Count, Floats, Maybe, Word
 from mercer.engine import settings
@@ -21,13 +21,14 @@ from mercer.estimators.shared.base import KernelEstimator
 from mercer.estimators.shared.statements import FitRows
 from mercer.gram import Gram
 from mercer.gram.smallest import smallest
+from mercer.kernels.convert import KernelLike
 from mercer.kernels.geometry import Ranking, ranking
 
 # Differences of k below so many units in the last place of what they are differences of are rounding.
 _ROUNDING = 4
 
 
-def _knows_its_diagonal(model: Any) -> bool:
+def _knows_its_diagonal(model: KernelEstimator) -> bool:
     if model.kernel_ is None:
         return model._own is not None and np.array_equal(model._own, model.X_fit_.diagonal())
     return (model._own is None) == (ranking(model.kernel_).finish is not None)
@@ -61,8 +62,8 @@ class KernelNeighbors(KernelEstimator):
         n_neighbors: int = 5,
         *,
         weights: Any = "uniform",
-        kernel: Any = "linear",
-        gamma: Any = None,
+        kernel: KernelLike = "linear",
+        gamma: float | str | None = None,
         degree: int = 3,
         coef0: float = 1,
         allow_indefinite: bool | str = "warn",
@@ -77,13 +78,18 @@ class KernelNeighbors(KernelEstimator):
         self.allow_indefinite = allow_indefinite
         self.n_jobs = n_jobs
 
-    def _warn_if_degenerate(self, X: Any) -> None:
+    def _warn_if_degenerate(self, X: CheckedRows) -> None:
         # Rows are ordered by their distances, where the kernel is a function of these.
         if self.kernel_ is None or ranking(self.kernel_).finish is None:
             super()._warn_if_degenerate(X)
 
     def kneighbors(
-        self, X: Any = None, n_neighbors: int | None = None, return_distance: bool = True, *, diagonal: Any = None
+        self,
+        X: RowsLike | None = None,
+        n_neighbors: int | None = None,
+        return_distance: bool = True,
+        *,
+        diagonal: ArrayLike | None = None,
     ) -> Any:
         r"""The nearest training rows of every row, by the distance in feature space.
 
@@ -134,7 +140,12 @@ class KernelNeighbors(KernelEstimator):
         return self._from_scores(scores, mine[:, None], rows.dtype, indices), indices
 
     def kneighbors_graph(
-        self, X: Any = None, n_neighbors: int | None = None, mode: str = "connectivity", *, diagonal: Any = None
+        self,
+        X: RowsLike | None = None,
+        n_neighbors: int | None = None,
+        mode: str = "connectivity",
+        *,
+        diagonal: ArrayLike | None = None,
     ) -> sp.csr_matrix:
         """The nearest training rows as a sparse matrix.
 
@@ -172,7 +183,7 @@ class KernelNeighbors(KernelEstimator):
                 f"weights must be 'uniform', 'distance', None or a function of distances, but is {self.weights!r}."
             )
 
-    def _keep(self, X: Any) -> None:
+    def _keep(self, X: CheckedRows) -> None:
         """Check the kernel, and keep the rows."""
         self._fit_kernel(X, intercept=True)
         gram = self._gram(X)
@@ -200,7 +211,7 @@ class KernelNeighbors(KernelEstimator):
             )
         return count
 
-    def _diagonal_of(self, X: Any, rows: Any, diagonal: Any) -> Array:
+    def _diagonal_of(self, X: RowsLike | None, rows: Any, diagonal: ArrayLike | None) -> Array:
         """``k(x, x)`` of rows, in float64."""
         assert self._own is not None
         if X is None:
@@ -218,7 +229,7 @@ class KernelNeighbors(KernelEstimator):
         squared[squared <= rounding] = 0
         return np.sqrt(squared).astype(dtype, copy=False)
 
-    def _weighted(self, X: Any, diagonal: Any) -> tuple[NDArray[np.intp], Vector | None]:
+    def _weighted(self, X: RowsLike, diagonal: ArrayLike | None) -> tuple[NDArray[np.intp], Vector | None]:
         """Neighbours and their weights; None for equal ones."""
         if self.weights is None or (isinstance(self.weights, str) and self.weights == "uniform"):
             return self.kneighbors(X, return_distance=False, diagonal=diagonal), None

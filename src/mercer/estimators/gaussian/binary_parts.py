@@ -6,12 +6,12 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
 from mercer._errors import ParameterError
-from mercer._types import Matrix, Vector
+from mercer._types import Matrix, RowsLike, Vector
 from mercer.data.fitted import Fitted
 from mercer.data.statements import Count, Each, Either, Floats, Is, Labels, Maybe, Number, Whole, Word
 from mercer.estimators.gaussian.latent import LatentValues
@@ -42,7 +42,7 @@ def parts(codes: NDArray[np.intp], classes: int, scheme: str) -> list[tuple[NDAr
     return [(rows, (codes[rows] == j).astype(np.intp)) for rows, j in chosen]
 
 
-def one_or_parts(model: Any) -> bool:
+def one_or_parts(model: KernelEstimator) -> bool:
     """Whether there is one posterior of all classes, or as many classifiers of two as the scheme has."""
     there, k = vars(model), len(model.classes_)
     count = len(model.estimators_)
@@ -155,7 +155,7 @@ class BinaryParts(ClassifierMixin, KernelEstimator):
         posterior = LatentPosterior(weights, self.W_sr_.reshape(len(weights), -1), self._factor)
         return LatentValues(posterior, self._expansion, self.kernel_, self.X_train_, self.approximation)
 
-    def predict_proba(self, X: Any, diagonal: Any = None) -> Matrix:
+    def predict_proba(self, X: RowsLike, diagonal: ArrayLike | None = None) -> Matrix:
         """Probabilities of the classes, (m, n_classes), averaged over the posterior; each row sums to one.
 
         Parameters
@@ -179,7 +179,7 @@ class BinaryParts(ClassifierMixin, KernelEstimator):
         against_rest = np.maximum(np.stack(each, axis=1), np.finfo(np.float64).tiny)
         return np.asarray(against_rest / against_rest.sum(axis=1, keepdims=True))
 
-    def decision_function(self, X: Any, diagonal: Any = None) -> Matrix:
+    def decision_function(self, X: RowsLike, diagonal: ArrayLike | None = None) -> Matrix:
         """Log odds of ``classes_[1]``, (m,), or for several classes the logs of their probabilities, (m, n_classes).
 
         With ``multi_class="one_vs_one"``, votes, with ties broken by the log odds.
@@ -195,7 +195,7 @@ class BinaryParts(ClassifierMixin, KernelEstimator):
         each = [part.decision_function(rows, diagonal) for part, rows in self._part_rows(X)]
         return votes(np.stack(each, axis=1), self.n_classes_)
 
-    def predict(self, X: Any, diagonal: Any = None) -> np.ndarray:
+    def predict(self, X: RowsLike, diagonal: ArrayLike | None = None) -> np.ndarray:
         """The most probable class of each row, (m,); with two classes by the mean of the latent values alone.
 
         Parameters
@@ -209,7 +209,7 @@ class BinaryParts(ClassifierMixin, KernelEstimator):
             return self.classes_[self.predict_proba(X, diagonal).argmax(axis=1)]
         return self.classes_[self.decision_function(X, diagonal).argmax(axis=1)]
 
-    def latent_mean_and_variance(self, X: Any, diagonal: Any = None) -> tuple[Matrix, Matrix]:
+    def latent_mean_and_variance(self, X: RowsLike, diagonal: ArrayLike | None = None) -> tuple[Matrix, Matrix]:
         """Mean and variance of the latent function in new rows, (m,), or of those of all classes, (m, n_classes).
 
         Parameters
@@ -233,7 +233,7 @@ class BinaryParts(ClassifierMixin, KernelEstimator):
         check_is_fitted(self)
         return bool(self.estimators_)
 
-    def _part_rows(self, X: Any) -> Iterator[tuple[Any, Any]]:
+    def _part_rows(self, X: RowsLike) -> Iterator[tuple[Any, Any]]:
         """Each classifier of two with what it predicts from: new rows, or their values with its training rows."""
         X = self._check_X(X, reset=False)
         rows = [rows for rows, _ in parts(self.y_train_, self.n_classes_, self.multi_class)]

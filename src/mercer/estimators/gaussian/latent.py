@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from mercer._errors import DataError, ParameterError
-from mercer._types import Matrix, Vector
+from mercer._types import CheckedRows, Matrix, Vector
 from mercer.engine import memory, threads
 from mercer.engine.progress import Progress
 from mercer.engine.tiles import spans
@@ -38,7 +38,7 @@ class LatentValues:
     rows: Any
     approximation: str
 
-    def mean_and_variance(self, X: Any, diagonal: ArrayLike | None) -> tuple[Matrix, Matrix]:
+    def mean_and_variance(self, X: CheckedRows, diagonal: ArrayLike | None) -> tuple[Matrix, Matrix]:
         """Means and variances in new rows, (m,), or (m, n_classes) for several classes."""
         means, variances = [], []
         for mean, spread in self.moments(X, diagonal):
@@ -46,7 +46,7 @@ class LatentValues:
             variances.append(spread if spread.ndim == 1 else np.einsum("ijj->ij", spread))
         return np.concatenate(means), np.concatenate(variances)
 
-    def probabilities(self, X: Any, diagonal: ArrayLike | None) -> Matrix:
+    def probabilities(self, X: CheckedRows, diagonal: ArrayLike | None) -> Matrix:
         """Probabilities of the classes, (m, n_classes), averaged over the posterior."""
         out = np.empty((X.shape[0], max(self.posterior.classes, 2)))
         done = 0
@@ -61,7 +61,7 @@ class LatentValues:
             out[rows, 0], out[rows, 1] = average(-mean[:, 0], spread), average(mean[:, 0], spread)
         return out / out.sum(axis=1, keepdims=True)
 
-    def moments(self, X: Any, diagonal: ArrayLike | None) -> Iterator[tuple[Matrix, NDArray[np.float64]]]:
+    def moments(self, X: CheckedRows, diagonal: ArrayLike | None) -> Iterator[tuple[Matrix, NDArray[np.float64]]]:
         """Means (t, c) with variances (t,), or covariances (t, c, c), of tiles of new rows in turn."""
         posterior, m = self.posterior, X.shape[0]
         prior = self._prior(X, diagonal)
@@ -81,7 +81,7 @@ class LatentValues:
                 yield mean, moments(block, prior[rows])
                 progress.advance()
 
-    def _prior(self, X: Any, diagonal: ArrayLike | None) -> Vector:
+    def _prior(self, X: CheckedRows, diagonal: ArrayLike | None) -> Vector:
         """``k(x, x)`` of new rows."""
         if self.kernel is not None:
             if diagonal is not None:

@@ -8,10 +8,11 @@ import numpy as np
 import scipy.sparse as sp
 
 from mercer._errors import DataError, ParameterError
-from mercer._types import Matrix, Vector
+from mercer._types import CheckedRows, Matrix, Vector
 from mercer.data.columns import MixedRows
 from mercer.data.objects import Objects
 from mercer.engine.tiles import spans
+from mercer.estimators.shared.base import KernelEstimator
 from mercer.estimators.shared.parameters import is_among, require_choice, require_seed
 from mercer.gram import Gram
 from mercer.kernels import ExpSineSquared, Kernel, Periodic
@@ -24,7 +25,7 @@ NOISE_BOUNDS = (1e-8, 1e5)
 _EQUAL_ROWS = 32
 
 
-def check_search(learner: Any) -> None:
+def check_search(learner: KernelEstimator) -> None:
     """Raise unless ``optimizer``, ``n_restarts_optimizer`` and ``random_state`` make sense."""
     if not callable(learner.optimizer) and not is_among(learner.optimizer, ("fmin_l_bfgs_b", None)):
         raise ParameterError(
@@ -37,7 +38,7 @@ def check_search(learner: Any) -> None:
     require_seed(learner)
 
 
-def check_flags(learner: Any, *names: str) -> None:
+def check_flags(learner: KernelEstimator, *names: str) -> None:
     """Raise unless the named parameters are True or False."""
     for name in names:
         require_choice(learner, name, (True, False))
@@ -76,7 +77,7 @@ def noise_parameter(noise: Any, bounds: Any) -> Parameter | None:
     return Parameter("noise", float(noise), (low, high), "log", True)
 
 
-def mean_functions(mean: str, X: Any, center: Vector | None) -> Matrix | None:
+def mean_functions(mean: str, X: CheckedRows, center: Vector | None) -> Matrix | None:
     """The basis functions of the mean in rows of X: none, 1, or 1 and the columns about ``center``."""
     if mean == "zero":
         return None
@@ -91,7 +92,7 @@ def mean_functions(mean: str, X: Any, center: Vector | None) -> Matrix | None:
     return np.concatenate([ones, centred], axis=1)
 
 
-def targets_and_trend_fit(model: Any) -> bool:
+def targets_and_trend_fit(model: KernelEstimator) -> bool:
     """Whether the means of the targets and the coefficients of the mean function are as many as the parameters say."""
     several, trend = model.y_train_.shape[1:], model._trend
     dense = isinstance(model.X_train_, np.ndarray)

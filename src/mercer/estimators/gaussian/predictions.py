@@ -10,11 +10,12 @@ from typing import Any, Self
 import numpy as np
 import scipy.linalg
 import scipy.sparse as sp
+from numpy.typing import ArrayLike
 from sklearn.utils import check_array, check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from mercer._errors import DataError, MercerWarning, ParameterError, warn_user
-from mercer._types import Matrix, Vector
+from mercer._types import CheckedRows, Matrix, RowsLike, Vector
 from mercer.data.sklearn_errors import advised
 from mercer.data.vectors import column_names
 from mercer.engine import memory
@@ -119,7 +120,7 @@ class GaussianPredictions(KernelEstimator):
         return KernelExpansion(without_noise(self.kernel_), self.X_train_, weights, n_jobs=self.n_jobs)
 
     def predict(
-        self, X: Any, return_std: bool = False, return_cov: bool = False, *, observation: bool | None = None
+        self, X: RowsLike, return_std: bool = False, return_cov: bool = False, *, observation: bool | None = None
     ) -> Any:
         """Means in new rows, and how sure they are; before a fit those of the prior.
 
@@ -185,7 +186,7 @@ class GaussianPredictions(KernelEstimator):
         variances = np.square(np.ravel(self._y_scale))
         return covariance * variances[0] if variances.size == 1 else covariance[:, :, None] * variances
 
-    def _predict_prior(self, X: Any, return_std: bool, return_cov: bool, observation: bool | None) -> Any:
+    def _predict_prior(self, X: RowsLike, return_std: bool, return_cov: bool, observation: bool | None) -> Any:
         self._require_kernel()
         # There is no fit whose columns these could be compared with.
         names, X = column_names(X), checked_rows(self.kernel, X, "X")
@@ -202,7 +203,7 @@ class GaussianPredictions(KernelEstimator):
             return mean, np.repeat(covariance[:, :, None], targets, axis=2) if targets > 1 else covariance
         return mean
 
-    def sample_y(self, X: Any, n_samples: int = 1, random_state: Any = 0) -> Matrix:
+    def sample_y(self, X: RowsLike, n_samples: int = 1, random_state: Any = 0) -> Matrix:
         """Functions drawn from the process, in rows of ``X``: from the prior before a fit, else from the posterior.
 
         Parameters
@@ -253,7 +254,7 @@ class GaussianPredictions(KernelEstimator):
         scale = np.ravel(self._y_scale)
         return LeftOut(self._unscaled(mean), self._flat(variance * scale**2), self._flat(density - np.log(scale)))
 
-    def condition_on(self, X: Any, y: Any, alpha: Any = None) -> Self:
+    def condition_on(self, X: RowsLike, y: ArrayLike, alpha: Any = None) -> Self:
         """A copy that has seen more rows, with the same hyper-parameters: the factor grows, nothing is refitted.
 
         Parameters
@@ -303,7 +304,7 @@ class GaussianPredictions(KernelEstimator):
         self.log_marginal_likelihood_value_ = solution.state.evidence
         self.certificate_ = dataclasses.replace(solution.certificate, convex=self.certificate_.convex)
 
-    def _more_rows(self, X: Any, y: Any) -> tuple[Any, Matrix]:
+    def _more_rows(self, X: RowsLike, y: ArrayLike) -> tuple[Any, Matrix]:
         X = self._check_X(X, reset=False)
         with advised():
             targets = check_array(y, ensure_2d=False, dtype=np.float64, input_name="y")
@@ -332,10 +333,14 @@ class GaussianPredictions(KernelEstimator):
         theta = np.zeros(0) if self.kernel_ is None else self.kernel_.theta
         return np.asarray(theta, dtype=np.float64)
 
-    def _covariance(self, X: Any = None) -> Covariance:
+    def _covariance(self, X: CheckedRows | None = None) -> Covariance:
         """Of the training rows, or others."""
         rows = self.X_train_ if X is None else X
-        return MatrixCovariance(rows) if self.kernel_ is None else KernelCovariance(self.kernel_, rows, self.n_jobs)
+        return (
+            MatrixCovariance(np.asarray(rows))
+            if self.kernel_ is None
+            else KernelCovariance(self.kernel_, rows, self.n_jobs)
+        )
 
     def _problem(self, variances: Vector, trend: Trend | None, rows: Any = None) -> GaussianRegression:
         targets = self.y_train_.reshape(len(variances), -1)
@@ -343,7 +348,7 @@ class GaussianPredictions(KernelEstimator):
             self._covariance(rows), targets, variances, trend, self.noise is not None, counts_as_definite(self)
         )
 
-    def _cross(self, X: Any) -> Any:
+    def _cross(self, X: CheckedRows) -> Any:
         """Kernel values of new rows with the training rows, in float64; for ``"precomputed"``, ``X`` itself."""
         return self._gram(X, self.X_train_, dtype=np.float64)
 

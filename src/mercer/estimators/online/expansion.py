@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from sklearn.utils import check_random_state
 
 from mercer._errors import DataError, MercerWarning, ParameterError, warn_user
-from mercer._types import Matrix, Vector
+from mercer._types import CheckedRows, Matrix, RowsLike, Vector
 from mercer.data.fitted import Fitted
 from mercer.data.statements import Count, Floats, Number, Whole
 from mercer.engine import memory
@@ -26,6 +26,7 @@ from mercer.estimators.shared.parameters import require_choice, require_number, 
 from mercer.estimators.shared.statements import GIVEN_COLUMNS, SupportRows
 from mercer.gram import Gram
 from mercer.gram.hold import hold, is_small
+from mercer.gram.protocol import GramMatrix
 from mercer.kernels import RBF
 from mercer.losses import Loss, Softmax
 from mercer.solvers.online.budgeted import learn, learn_by_merging
@@ -91,7 +92,7 @@ class OnlineExpansion(KernelEstimator, ABC):
     def _loss(self) -> Loss | Softmax:
         """The loss, with its parameter."""
 
-    def _check_X(self, X: Any, *, reset: bool) -> Any:
+    def _check_X(self, X: RowsLike, *, reset: bool) -> Any:
         X = super()._check_X(X, reset=reset)
         if sp.issparse(X) and not X.has_canonical_format:
             X = X.copy()
@@ -135,7 +136,7 @@ class OnlineExpansion(KernelEstimator, ABC):
                 "pass a kernel, or use fit."
             )
 
-    def _begin(self, X: Any) -> Any:
+    def _begin(self, X: CheckedRows) -> Any:
         """Fit the kernel, choose the scale of the steps, and forget what was learned; X as one side of matrices."""
         for name in ("_walk", "support_", "support_vectors_"):
             if hasattr(self, name):
@@ -162,7 +163,7 @@ class OnlineExpansion(KernelEstimator, ABC):
     def _merges(self) -> bool:
         return self.budget is not None and bool(self.budget_strategy == "merging")
 
-    def _check_merging(self, X: Any) -> None:
+    def _check_merging(self, X: CheckedRows) -> None:
         if not self._merges:
             return
         if not isinstance(self.kernel_, RBF):
@@ -192,7 +193,7 @@ class OnlineExpansion(KernelEstimator, ABC):
             )
         return rates
 
-    def _learn_all(self, X: Any, rows: Any, targets: Vector, given: Any) -> Vector:
+    def _learn_all(self, X: CheckedRows, rows: Any, targets: Vector, given: Any) -> Vector:
         """Passes over all rows, from the beginning; returns f at these rows in the end, (n, k).
 
         ``rows`` is X as ``_begin`` returned it.
@@ -221,7 +222,7 @@ class OnlineExpansion(KernelEstimator, ABC):
             self.support_ = state.rows.astype(np.intp)
         return values
 
-    def _warn_of_long_steps(self, gram: Any, X: Any, rates: Vector) -> None:
+    def _warn_of_long_steps(self, gram: GramMatrix, X: CheckedRows, rates: Vector) -> None:
         """Warn if a step at a row makes the error there larger than it was, for losses whose slope has no bound."""
         if np.isfinite(self._problem().slope) or not np.isfinite(self._step_bound):
             return
@@ -237,7 +238,7 @@ class OnlineExpansion(KernelEstimator, ABC):
                 MercerWarning,
             )
 
-    def _values_at_own(self, gram: Any, X: Any, state: OnlineState) -> Vector:
+    def _values_at_own(self, gram: GramMatrix, X: CheckedRows, state: OnlineState) -> Vector:
         if not state.theta.shape[1]:
             return np.tile(state.bias, (X.shape[0], 1))
         if self._merges and self.kernel_ is not None:
@@ -246,7 +247,7 @@ class OnlineExpansion(KernelEstimator, ABC):
             part = gram.restrict(None, state.rows)
         return np.asarray(part @ state.theta.T, dtype=np.float64) + state.bias
 
-    def _learn_part(self, X: Any, targets: Vector, given: Any) -> None:
+    def _learn_part(self, X: CheckedRows, targets: Vector, given: Any) -> None:
         """One pass over rows that come after others, in their order."""
         n = X.shape[0]
         sizes = None if given is None else check_step_sizes(given, n, "step_sizes are")
@@ -258,10 +259,10 @@ class OnlineExpansion(KernelEstimator, ABC):
         if hasattr(self, "support_"):
             del self.support_
 
-    def _nothing(self, X: Any, outputs: int) -> OnlineState:
+    def _nothing(self, X: CheckedRows, outputs: int) -> OnlineState:
         return OnlineState.empty(outputs, X.shape[1] if self._merges else 0)
 
-    def _carried(self, X: Any, outputs: int) -> tuple[OnlineState, Any, Any]:
+    def _carried(self, X: CheckedRows, outputs: int) -> tuple[OnlineState, Any, Any]:
         """What was learned so far, the rows with the support behind, and their matrix."""
         state, vectors = self._nothing(X, outputs), X
         if hasattr(self, "_walk"):
@@ -274,7 +275,9 @@ class OnlineExpansion(KernelEstimator, ABC):
                 vectors = stacked(X, self.support_vectors_[others]) if len(others) else X
         return state, vectors, None if self._merges else self._gram(vectors, dtype=np.float64)
 
-    def _pass(self, gram: Any, X: Any, targets: Vector, state: OnlineState, order: Any, rates: Vector) -> float:
+    def _pass(
+        self, gram: GramMatrix, X: CheckedRows, targets: Vector, state: OnlineState, order: Any, rates: Vector
+    ) -> float:
         problem = self._problem()
         if self._merges:
             return learn_by_merging(problem, self._scaled(X), targets, state, order, rates)
@@ -314,6 +317,6 @@ class OnlineExpansion(KernelEstimator, ABC):
     def _expansion(self) -> KernelExpansion:
         return of_support(self)
 
-    def _values(self, X: Any) -> Matrix:
+    def _values(self, X: RowsLike) -> Matrix:
         """f at the rows of ``X``, (m, k), in float64."""
         return self._expansion.values(self._new_rows(X))

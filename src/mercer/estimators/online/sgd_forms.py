@@ -12,7 +12,7 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.utils.validation import check_array, check_is_fitted
 
 from mercer._errors import ParameterError
-from mercer._types import Vector
+from mercer._types import CheckedRows, RowsLike, Vector
 from mercer.data.fitted import Fitted
 from mercer.data.sklearn_errors import advised
 from mercer.data.statements import Count, Flag, Floats, Is, Labels, Whole
@@ -102,7 +102,7 @@ class SGDForms(KernelEstimator):
             return KernelExpansion(Linear(), np.empty((0, self.n_features_in_)), np.empty((len(self.coef_), 0)))
         return of_support(self)
 
-    def _check_X(self, X: Any, *, reset: bool) -> Any:
+    def _check_X(self, X: RowsLike, *, reset: bool) -> Any:
         X = super()._check_X(X, reset=reset)
         if sp.issparse(X) and not X.has_canonical_format:
             X = X.copy()
@@ -117,7 +117,7 @@ class SGDForms(KernelEstimator):
     def _outputs(self) -> int:
         return 1 if len(self.classes_) == 2 else len(self.classes_)
 
-    def _begin(self, X: Any, rows: NDArray[np.intp], weight: Vector) -> Any:
+    def _begin(self, X: CheckedRows, rows: NDArray[np.intp], weight: Vector) -> Any:
         """Choose the form, fit the kernel or the map to ``X[rows]``, and forget what was learned.
 
         These rows as one side of matrices, or None where there is a map.
@@ -145,7 +145,7 @@ class SGDForms(KernelEstimator):
         self._primal = self.feature_map is not None and self.kernel_ == Linear()
         return inputs
 
-    def _training(self, X: Any, rows: NDArray[np.intp], inputs: Any = None) -> Training:
+    def _training(self, X: CheckedRows, rows: NDArray[np.intp], inputs: Any = None) -> Training:
         """The rows ``X[rows]`` in the form of the model, with the walk so far carried over to them.
 
         ``inputs`` is what ``_begin`` returned, if it was called.
@@ -202,7 +202,7 @@ class SGDForms(KernelEstimator):
             return behind(np.empty(0, dtype=np.intp), vectors.shape[0])
         return places_among(vectors, self.support_vectors_)
 
-    def _mapped(self, X: Any) -> Any:
+    def _mapped(self, X: CheckedRows) -> Any:
         """The features of the primal form, without the constant one."""
         if "feature_map_" not in vars(self):
             return X

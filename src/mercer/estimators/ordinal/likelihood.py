@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from mercer._errors import DataError, ParameterError
-from mercer._types import Vector
+from mercer._types import RowsLike, Vector
 from mercer.data.vectors import refuse_unreal
 from mercer.engine import memory
 from mercer.estimators.ordinal.ordered import class_codes
@@ -103,7 +103,12 @@ class OrdinalLikelihood(KernelEstimator):
         return KernelExpansion(without_noise(self.kernel_), self.X_fit_, self.dual_coef_[None], n_jobs=self.n_jobs)
 
     def log_likelihood(
-        self, X: Any, y: Any, latent: Any = None, thresholds: Any = None, sample_weight: Any = None
+        self,
+        X: RowsLike,
+        y: ArrayLike,
+        latent: Any = None,
+        thresholds: Any = None,
+        sample_weight: ArrayLike | None = None,
     ) -> float:
         r"""Return the log likelihood of labels at given latent values and cut-points, those of the fit by default.
 
@@ -155,7 +160,12 @@ class OrdinalLikelihood(KernelEstimator):
             return 0.0 - at.losses.loss(at.latent, at.cuts)
 
     def gradient(
-        self, X: Any, y: Any, latent: Any = None, thresholds: Any = None, sample_weight: Any = None
+        self,
+        X: RowsLike,
+        y: ArrayLike,
+        latent: Any = None,
+        thresholds: Any = None,
+        sample_weight: ArrayLike | None = None,
     ) -> OrdinalGradient:
         r"""Return the first derivatives of :meth:`log_likelihood`.
 
@@ -206,7 +216,12 @@ class OrdinalLikelihood(KernelEstimator):
         return OrdinalGradient(by_latent, 0.0 - at.slope * e.cut_slope * at.movable)
 
     def hessian(
-        self, X: Any, y: Any, latent: Any = None, thresholds: Any = None, sample_weight: Any = None
+        self,
+        X: RowsLike,
+        y: ArrayLike,
+        latent: Any = None,
+        thresholds: Any = None,
+        sample_weight: ArrayLike | None = None,
     ) -> OrdinalHessian:
         r"""Return the second derivatives of :meth:`log_likelihood`.
 
@@ -250,7 +265,7 @@ class OrdinalLikelihood(KernelEstimator):
         by_latent[at.used], cross[at.used] = 0.0 - square * e.curvature, 0.0 - square * e.cross * at.movable
         return OrdinalHessian(by_latent, cross, 0.0 - square * e.cut_curvature * np.outer(at.movable, at.movable))
 
-    def _expanded_losses(self, X: Any, y: Any, *given: Any) -> tuple[_Point, QuadraticLoss]:
+    def _expanded_losses(self, X: RowsLike, y: ArrayLike, *given: Any) -> tuple[_Point, QuadraticLoss]:
         """The losses to second order, all finite."""
         at = self._point(X, y, *given)
         if at.impossible.any():
@@ -270,7 +285,9 @@ class OrdinalLikelihood(KernelEstimator):
             )
         return at, e
 
-    def _point(self, X: Any, y: Any, latent: Any, thresholds: Any, sample_weight: Any) -> _Point:
+    def _point(
+        self, X: RowsLike, y: ArrayLike, latent: Any, thresholds: Any, sample_weight: ArrayLike | None
+    ) -> _Point:
         """The arguments of the public methods, checked."""
         check_is_fitted(self)
         rows = self._check_X(X, reset=False)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from mercer._errors import DataError, ParameterError
 from mercer._types import Vector
@@ -43,7 +43,9 @@ class OrderedLabels:
         return np.concatenate(([-np.inf], cuts, [np.inf]))[np.cumsum(self.seen)[:-1]]
 
 
-def ordered_labels(learner: str, y: Any, classes: Any, weight: Vector, link: str = "logit") -> OrderedLabels:
+def ordered_labels(
+    learner: str, y: ArrayLike, classes: ArrayLike | None, weight: Vector, link: str = "logit"
+) -> OrderedLabels:
     """Labels ``y`` (n,) as numbers of ordered classes; rows of weight zero are not looked at, and get the number 0.
 
     The order is that of ``classes``, which may say that labels are ``"sorted"``; else that of an ordered categorical of
@@ -128,7 +130,7 @@ def _as_number(label: Any) -> float:
         return np.nan
 
 
-def _as_classes(classes: Any) -> np.ndarray:
+def _as_classes(classes: ArrayLike) -> np.ndarray:
     names = np.asarray(classes) if np.ndim(classes) == 1 else np.empty(0)
     if len(names) < 2 or len(set(names.tolist())) < len(names):
         raise ParameterError(

@@ -6,12 +6,12 @@ import inspect
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
 from mercer._errors import DataError, MercerWarning, ParameterError, warn_user
-from mercer._types import Vector
+from mercer._types import CheckedRows, RowsLike, Vector
 from mercer.data.columns import MixedRows
 from mercer.data.fitted import Fitted
 from mercer.data.objects import Objects
@@ -34,6 +34,7 @@ from mercer.estimators.shared.targets import check_numbers
 from mercer.gram import Gram, PrecomputedGram
 from mercer.gram.hold import evaluated
 from mercer.gram.precomputed import check_square
+from mercer.gram.protocol import GramMatrix
 from mercer.kernels import Kernel, as_kernel
 from mercer.kernels.convert import check_rates, is_named
 from mercer.kernels.domain import checked_objects
@@ -111,7 +112,7 @@ class KernelEstimator(BaseEstimator):
         tags.input_tags.sparse = not self._is_precomputed
         return tags
 
-    def _check_X(self, X: Any, *, reset: bool) -> Any:
+    def _check_X(self, X: RowsLike, *, reset: bool) -> Any:
         """``X`` as a C-ordered array or CSR of float32 or float64, checked as scikit-learn does.
 
         What a kernel on other things compares comes as one of the containers of :mod:`mercer.data`.
@@ -136,12 +137,12 @@ class KernelEstimator(BaseEstimator):
                 check_array(X, estimator=self, input_name="X")
         return with_sums(X)
 
-    def _new_rows(self, X: Any) -> Any:
+    def _new_rows(self, X: RowsLike) -> Any:
         """Rows to predict, checked; a NotFittedError before a fit."""
         check_is_fitted(self)
         return self._check_X(X, reset=False)
 
-    def _check_X_and_numbers(self, X: Any, y: Any, *, several: bool = False) -> tuple[Any, Vector]:
+    def _check_X_and_numbers(self, X: RowsLike, y: ArrayLike, *, several: bool = False) -> tuple[Any, Vector]:
         """``X`` as above, and targets y (n,), or with ``several`` also (n, t), in float64."""
         if y is None:
             raise DataError(
@@ -151,14 +152,14 @@ class KernelEstimator(BaseEstimator):
         X = self._check_X(X, reset=True)
         return X, check_numbers(self, y, X, several=several)
 
-    def _objects(self, X: Any, *, reset: bool) -> Objects | MixedRows | None:
+    def _objects(self, X: RowsLike, *, reset: bool) -> Objects | MixedRows | None:
         """The rows as objects, or as columns of several kinds; None where the kernel compares vectors."""
         fitted = None if reset else getattr(self, "kernel_", None)
         # A learner of several parts has a kernel for each, all on the same rows.
         fitted = fitted[0] if isinstance(fitted, tuple) else fitted
         return checked_objects(self, self.kernel if fitted is None else fitted, X, reset=reset)
 
-    def _fit_kernel(self, X: Any, *, intercept: bool, gamma: Any = None) -> None:
+    def _fit_kernel(self, X: CheckedRows, *, intercept: bool, gamma: Any = None) -> None:
         """Set ``kernel_``; warn of a kernel that is indefinite, or raise, as ``allow_indefinite`` says.
 
         ``gamma`` stands in for the parameter. With an ``intercept`` conditionally positive kernels will do.
@@ -180,7 +181,7 @@ class KernelEstimator(BaseEstimator):
         if getattr(self, "optimizer", None) is None or not self.kernel_.theta.size:
             self._warn_if_degenerate(X)
 
-    def _warn_if_degenerate(self, X: Any) -> None:
+    def _warn_if_degenerate(self, X: CheckedRows) -> None:
         """Warn if ``kernel_`` is a diagonal or a constant on the rows; of a function see ``_is_convex``."""
         if self.kernel_ is None or not self._is_taken_on_trust():
             warn_if_degenerate(self, self.kernel_, X)
@@ -203,19 +204,19 @@ class KernelEstimator(BaseEstimator):
         """Whether nothing but the user's word says that the kernel is positive: for a matrix, and for a function."""
         return is_taken_on_trust(self.kernel_)
 
-    def _is_convex(self, gram: Any, positions: NDArray[np.intp], precision: Any, *, intercept: bool) -> bool:
+    def _is_convex(self, gram: GramMatrix, positions: NDArray[np.intp], precision: Any, *, intercept: bool) -> bool:
         """Whether the problem on this matrix is convex; see :func:`judge_matrix`."""
         return judge_matrix(self, gram, positions, precision, intercept)
 
-    def _make_kernel(self, X: Any, gamma: Any) -> Kernel:
+    def _make_kernel(self, X: CheckedRows, gamma: Any) -> Kernel:
         """The kernel that the parameters describe."""
         return as_kernel(self.kernel, gamma=gamma, degree=self.degree, coef0=self.coef0, X=X)
 
-    def _rows(self, X: Any) -> Any:
+    def _rows(self, X: CheckedRows) -> Any:
         """``X`` as one side of matrices, for a fit that makes several: what is prepared from the rows is shared."""
         return X if self.kernel_ is None else Rows(X)
 
-    def _gram(self, X: Any, Z: Any = None, dtype: Any = None) -> Gram | PrecomputedGram:
+    def _gram(self, X: CheckedRows | Rows, Z: Any = None, dtype: Any = None) -> Gram | PrecomputedGram:
         """The Gram matrix of the fitted kernel; for ``"precomputed"``, ``X`` is the matrix."""
         if self.kernel_ is None:
             # Of a fit, whose matrix was checked.

@@ -17,6 +17,7 @@ from mercer.estimators.shared.degenerate import warn_if_degenerate
 from mercer.estimators.shared.parameters import require_choice
 from mercer.gram import Gram, PrecomputedGram
 from mercer.gram.hold import evaluated
+from mercer.gram.protocol import GramMatrix
 from mercer.kernels.function import rests_on_a_function
 from mercer.kernels.kernel import Kernel
 from mercer.solvers.curvature import require_conditionally_positive, require_kernel, require_positive
@@ -117,7 +118,7 @@ def judge_kernel(learner: KernelEstimator, kernel: Kernel, intercept: bool) -> N
 
 
 def judge_matrix(
-    learner: KernelEstimator, gram: Any, positions: NDArray[np.intp], precision: Any, intercept: bool
+    learner: KernelEstimator, gram: GramMatrix, positions: NDArray[np.intp], precision: Any, intercept: bool
 ) -> bool:
     """Whether the learner's problem on the matrix ``gram`` of ``kernel_`` is convex; warn or raise if it is not.
 
@@ -169,7 +170,7 @@ def judge_matrix(
     return declared and examined
 
 
-def _require_covariance(gram: Any, policy: Policy) -> None:
+def _require_covariance(gram: GramMatrix, policy: Policy) -> None:
     """Raise if the matrix of a kernel that is indefinite by its own word is no covariance on the data."""
     try:
         require_positive(gram)

@@ -10,13 +10,13 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import scipy.sparse as sp
 
 from mercer._errors import DegenerateKernelWarning, warn_user
-from mercer._types import Array, Positions
+from mercer._types import Array, CheckedRows, Positions
 from mercer.estimators.shared.distinct import equal_rows, same_rows
 from mercer.kernels.base import Expression
 from mercer.kernels.inputs import Rows
@@ -24,6 +24,9 @@ from mercer.kernels.kernel import Kernel
 from mercer.kernels.modifiers import On, Warped
 from mercer.kernels.plan import Plan
 from mercer.kernels.vector.stationary import StationaryKernel
+
+if TYPE_CHECKING:
+    from mercer.estimators.shared.base import KernelEstimator
 
 # Rows whose values with each other are looked at, and at how many others if these arouse suspicion.
 _FIRST, _OTHERS = 16, 512
@@ -39,7 +42,7 @@ _WITH_NEIGHBOURS = 1 / 8
 Block = Callable[[Positions, Positions], Array]
 
 
-def warn_if_degenerate(learner: Any, kernel: Kernel | None, X: Any, block: Block | None = None) -> None:
+def warn_if_degenerate(learner: KernelEstimator, kernel: Kernel | None, X: Any, block: Block | None = None) -> None:
     """Warn if the matrix of ``kernel`` on rows ``X`` is diagonal or constant; for None, the matrix X itself.
 
     ``block`` gives its entries at rows and columns, for X that is only counted; by default they are computed in this
@@ -74,7 +77,7 @@ def _spread(n: int, count: int) -> Positions:
     return np.unique(np.linspace(0, n - 1, min(n, count)).round().astype(np.intp))
 
 
-def _entries(kernel: Kernel, X: Any) -> Block:
+def _entries(kernel: Kernel, X: CheckedRows) -> Block:
     def at(rows: Positions, columns: Positions) -> Array:
         left = Rows(X[rows])
         right = left if rows is columns else Rows(X[columns])
@@ -89,7 +92,7 @@ def _is_uneven(size: Array) -> bool:
     return float(size.max()) > _UNEVEN * min(float(size.min()), 1.0)
 
 
-def _resemble_nothing(K: Array, rows: Positions, columns: Positions, size: Array, X: Any) -> bool:
+def _resemble_nothing(K: Array, rows: Positions, columns: Positions, size: Array, X: CheckedRows | None) -> bool:
     """Whether nearly all rows have values of 0 with all others, beside ``size``, their values with themselves.
 
     X is None where the rows are not known, and may be equal.
@@ -103,7 +106,9 @@ def _resemble_nothing(K: Array, rows: Positions, columns: Positions, size: Array
     return len(np.unique(i)) <= _WITH_NEIGHBOURS * len(rows)
 
 
-def _warn(learner: Any, kernel: Kernel | None, X: Any, chosen: Positions, diagonal: bool) -> None:
+def _warn(
+    learner: KernelEstimator, kernel: Kernel | None, X: CheckedRows | None, chosen: Positions, diagonal: bool
+) -> None:
     what = (
         "values between different rows are 0 relative to those of a row with itself, so every row resembles only itself"
         if diagonal
@@ -117,7 +122,7 @@ def _warn(learner: Any, kernel: Kernel | None, X: Any, chosen: Positions, diagon
     )
 
 
-def _warn_of_sizes(learner: Any, kernel: Kernel, size: Array) -> None:
+def _warn_of_sizes(learner: KernelEstimator, kernel: Kernel, size: Array) -> None:
     warn_user(
         f"{type(learner).__name__}: the values of {kernel!r} of rows with themselves range from {size.min():.3g} to "
         f"{size.max():.3g}, so a few rows dominate, and solvers may stall. Pass kernel.normalized(), for "
@@ -126,7 +131,7 @@ def _warn_of_sizes(learner: Any, kernel: Kernel, size: Array) -> None:
     )
 
 
-def _advice(kernel: Kernel | None, X: Any, chosen: Positions, diagonal: bool) -> str:
+def _advice(kernel: Kernel | None, X: CheckedRows | None, chosen: Positions, diagonal: bool) -> str:
     """Which parameter to change, and a good value for it."""
     if kernel is None or X is None:
         return "Compute it with a kernel of another width, or on scaled columns."

@@ -8,7 +8,7 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from mercer._types import Vector
+from mercer._types import CheckedRows, Vector
 from mercer.data.columns import MixedRows
 from mercer.data.objects import Objects
 from mercer.engine.tiles import spans
@@ -18,7 +18,7 @@ _ROWS = 4096
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 
 
-def distinct_rows(X: Any, codes: NDArray[np.integer], weight: Vector) -> tuple[NDArray[np.intp], Vector]:
+def distinct_rows(X: CheckedRows, codes: NDArray[np.integer], weight: Vector) -> tuple[NDArray[np.intp], Vector]:
     """The first of all rows that are equal in ``X`` and ``codes``, and their weights added up.
 
     The order of the answer depends on the rows alone, not on the order in which they come, and is the same for arrays
@@ -41,7 +41,7 @@ def distinct_rows(X: Any, codes: NDArray[np.integer], weight: Vector) -> tuple[N
     return order[first], np.add.reduceat(weight[order], np.flatnonzero(first))
 
 
-def equal_rows(X: Any) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+def equal_rows(X: CheckedRows) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
     """The first of all rows of ``X`` that are equal, (m,), and the number among these of every row, (n,).
 
     As in :func:`distinct_rows`, the order of the groups comes from the contents of the rows.

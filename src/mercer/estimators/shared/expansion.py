@@ -15,7 +15,7 @@ import scipy.sparse as sp
 from sklearn.utils.validation import check_is_fitted
 
 from mercer._errors import NumericalError, ParameterError
-from mercer._types import Matrix, Positions, Vector
+from mercer._types import CheckedRows, Matrix, Positions, Vector
 from mercer.data.columns import MixedRows
 from mercer.data.objects import Objects
 from mercer.engine.tiles import spans
@@ -69,7 +69,7 @@ class KernelExpansion:
     columns: Positions | None = None
     n_jobs: int | None = None
 
-    def gram(self, X: Any, dtype: Any = None) -> Gram | PrecomputedGram:
+    def gram(self, X: CheckedRows, dtype: Any = None) -> Gram | PrecomputedGram:
         """Kernel values of new rows with those of the sums, (m, s), lazily; in the precision of X, or as given."""
         if not self.dual_coef.shape[1]:
             return PrecomputedGram(np.empty((X.shape[0], 0)), symmetric=False)
@@ -78,7 +78,7 @@ class KernelExpansion:
             return PrecomputedGram(block, symmetric=False, finite=False)
         return Gram(self.kernel, X, self.rows, dtype=dtype, n_jobs=self.n_jobs)
 
-    def values(self, X: Any, dtype: Any = None) -> Matrix:
+    def values(self, X: CheckedRows, dtype: Any = None) -> Matrix:
         """The functions at new rows, (m, outputs), in float64, by tiles of kernel values in the precision ``dtype``."""
         if not self.dual_coef.shape[1]:
             return np.zeros((X.shape[0], len(self.dual_coef))) + self.offsets

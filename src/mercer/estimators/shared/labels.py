@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
@@ -16,7 +16,7 @@ from mercer.data.sklearn_errors import advised
 from mercer.data.vectors import refuse_unreal
 
 
-def check_labels(learner: str, y: Any, n: int) -> np.ndarray:
+def check_labels(learner: str, y: ArrayLike, n: int) -> np.ndarray:
     """One label for each of ``n`` rows, as an array of one dimension; ``learner`` is the name in the message."""
     if y is None:
         raise DataError(
@@ -88,7 +88,7 @@ def require_two_classes(learner: str, classes: np.ndarray, name: str = "y", *, u
         )
 
 
-def all_classes(learner: str, classes: Any, before: np.ndarray | None) -> np.ndarray:
+def all_classes(learner: str, classes: ArrayLike | None, before: np.ndarray | None) -> np.ndarray:
     """The classes that a call of partial_fit names, sorted; those of the calls before if it names none.
 
     Raises

@@ -17,6 +17,7 @@ from mercer._errors import MemoryBudgetError, MercerWarning, NumericalError, war
 from mercer._types import Matrix, Positions, Vector
 from mercer.estimators.shared.baseline import no_offset_remedy, warn_if_worse_than_constant, warn_if_worse_than_mean
 from mercer.gram.hold import fits
+from mercer.gram.protocol import GramMatrix
 from mercer.solvers.linear import cholesky
 from mercer.solvers.linear.leave_one_out import leave_one_out
 from mercer.solvers.linear.linear_system import LinearSystem
@@ -194,7 +195,7 @@ def _left_out_squares(system: LinearSystem, coefficients: Matrix, n_jobs: int | 
 
 
 def warn_if_held_out_is_worse(
-    learner: str, gram: Any, y: Matrix, weight: Vector, fit: Callable[[Positions], Matrix], remedy: str
+    learner: str, gram: GramMatrix, y: Matrix, weight: Vector, fit: Callable[[Positions], Matrix], remedy: str
 ) -> None:
     """Warn if an expansion in four fifths of the rows is worse at the others than the mean of the four fifths.
 
@@ -239,7 +240,7 @@ def warn_if_held_out_is_worse(
 
 
 def _held_out_worse(
-    gram: Any, y: Matrix, weight: Vector, others: Positions, kept: Positions, coefficients: Matrix
+    gram: GramMatrix, y: Matrix, weight: Vector, others: Positions, kept: Positions, coefficients: Matrix
 ) -> tuple[int, float, float] | None:
     """The first target that is predicted worse than by the mean, and both mean squared errors; None if none is."""
     errors = y[others] - np.asarray(gram.restrict(others, kept) @ coefficients, dtype=np.float64)

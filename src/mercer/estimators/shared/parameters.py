@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Hashable
 from numbers import Real
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from sklearn.utils import check_random_state
 
 from mercer._errors import ParameterError
 
+if TYPE_CHECKING:
+    from mercer.estimators.shared.base import KernelEstimator
 
-def require_number(learner: Any, name: str, wanted: str, accepts: Callable[[float], bool], advice: str = "") -> None:
+
+def require_number(learner: object, name: str, wanted: str, accepts: Callable[[float], bool], advice: str = "") -> None:
     """Raise unless the parameter ``name`` is a number that ``accepts`` takes, which ``wanted`` says in words.
 
     Raises
@@ -24,7 +27,7 @@ def require_number(learner: Any, name: str, wanted: str, accepts: Callable[[floa
         raise ParameterError(f"{name} must be {wanted}, but is {value!r}." + (f" {advice}" if advice else ""))
 
 
-def is_among(value: Any, choices: Collection[Any]) -> bool:
+def is_among(value: object, choices: Collection[Any]) -> bool:
     """Whether ``value`` is one of ``choices``; an array or a list is none.
 
     Examples
@@ -35,7 +38,7 @@ def is_among(value: Any, choices: Collection[Any]) -> bool:
     return isinstance(value, Hashable) and value in choices
 
 
-def require_choice(learner: Any, name: str, choices: Collection[Any]) -> None:
+def require_choice(learner: object, name: str, choices: Collection[Any]) -> None:
     """Raise unless the parameter ``name`` is one of ``choices``.
 
     Raises
@@ -49,7 +52,7 @@ def require_choice(learner: Any, name: str, choices: Collection[Any]) -> None:
         raise ParameterError(f"{name} must be {', '.join(others)} or {last}, but is {value!r}.")
 
 
-def require_slope(learner: Any) -> None:
+def require_slope(learner: KernelEstimator) -> None:
     """Raise unless the parameter ``slope`` is a number above 0 or ``"evidence"``.
 
     Raises
@@ -64,7 +67,7 @@ def require_slope(learner: Any) -> None:
         raise ParameterError(f"slope must be a finite number above 0 or 'evidence', but is {slope!r}.")
 
 
-def require_seed(learner: Any) -> None:
+def require_seed(learner: KernelEstimator) -> None:
     """Raise unless the parameter ``random_state`` is a seed.
 
     Raises

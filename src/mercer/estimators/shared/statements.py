@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from numbers import Integral
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -15,6 +15,9 @@ from mercer.data.objects import Objects
 from mercer.data.statements import Context, Floats, RowsOfData, Statement
 from mercer.kernels.compares import compares
 from mercer.kernels.kernel import Kernel
+
+if TYPE_CHECKING:
+    from mercer.estimators.shared.base import KernelEstimator
 
 _ROWS = ("X_fit_", "X_train_", "support_vectors_")
 _MOST_JOBS = 1024
@@ -108,17 +111,17 @@ class LikeThe:
             raise DataError(f"{what} has the shape {value.shape} where {self.other} has {wanted}")
 
 
-def training_shape(model: Any) -> str:
+def training_shape(model: KernelEstimator) -> str:
     """The sizes of ``shape_fit_``: objects have no columns."""
     return "n, d" if "n_features_in_" in vars(model) else "n"
 
 
-def kernel_compares_rows(model: Any) -> bool:
+def kernel_compares_rows(model: KernelEstimator) -> bool:
     """Whether the fitted kernel can compare the rows of the fit, and columns are counted where there are any."""
     rows = next((vars(model)[name] for name in _ROWS if name in vars(model)), None)
     counted = "n_features_in_" in vars(model)
     # A classifier of several parts has a kernel for each of them.
-    kernels = model.kernel_ if isinstance(model.kernel_, tuple) else (model.kernel_,)
+    kernels: tuple[Any, ...] = model.kernel_ if isinstance(model.kernel_, tuple) else (model.kernel_,)
     if not all(isinstance(kernel, Kernel) for kernel in kernels):
         return counted
     if rows is None:
@@ -139,24 +142,24 @@ def has_full_diagonal(name: str) -> tuple[str, Callable[[Any], bool]]:
 def theta_fits(more: Callable[[Any], int]) -> tuple[str, Callable[[Any], bool]]:
     """The rule that ``theta_`` is where the search ended, or as long as what is free: the kernel's numbers and more."""
 
-    def fits(model: Any) -> bool:
+    def fits(model: KernelEstimator) -> bool:
         if model.search_ is not None:
             return np.array_equal(model.theta_, model.search_.theta)
-        kernels = model.kernel_ if isinstance(model.kernel_, tuple) else (model.kernel_,)
+        kernels: tuple[Any, ...] = model.kernel_ if isinstance(model.kernel_, tuple) else (model.kernel_,)
         own = sum(len(kernel.theta) for kernel in kernels if kernel is not None)
         return len(model.theta_) == own + more(model)
 
     return "theta_ is not that of the search and the kernel", fits
 
 
-def _given_columns(model: Any) -> bool:
+def _given_columns(model: KernelEstimator) -> bool:
     if model.kernel_ is not None:
         return True
     support = vars(model).get("support_")
     return support is not None and int(support.max(initial=-1)) < model.n_features_in_
 
 
-def form_is_whole(model: Any) -> bool:
+def form_is_whole(model: KernelEstimator) -> bool:
     """Whether a classifier by descent has what one of its two forms needs."""
     there = vars(model)
     if not model._primal:

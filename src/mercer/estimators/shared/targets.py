@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import ArrayLike
 from sklearn.utils.validation import check_consistent_length
 
 from mercer._errors import DataError, MercerWarning, warn_user
 from mercer._sklearn import check_y
-from mercer._types import Vector
+from mercer._types import CheckedRows, Vector
 from mercer.data.sklearn_errors import advised
 from mercer.data.vectors import refuse_unreal
+
+if TYPE_CHECKING:
+    from mercer.estimators.shared.base import KernelEstimator
 
 # Numbers may be up to this share of the largest one, so that sums of them can be computed.
 _SHARE = 1e-8
 
 
-def check_numbers(learner: Any, y: Any, X: Any, *, several: bool) -> Vector:
+def check_numbers(learner: KernelEstimator, y: ArrayLike, X: CheckedRows, *, several: bool) -> Vector:
     """One number for each row of ``X``, (n,), or with ``several`` also (n, t), in float64.
 
     Raises

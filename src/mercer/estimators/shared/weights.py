@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
+from numpy.typing import ArrayLike
 
 from mercer._errors import DataError, MercerWarning, warn_user
 from mercer._sklearn import check_rows_weight
-from mercer._types import Vector
+from mercer._types import CheckedRows, Vector
 from mercer.data.column_statistics import variance_of_entries
 from mercer.data.sklearn_errors import advised
 from mercer.data.vectors import refuse_unreal
@@ -20,7 +19,7 @@ from mercer.kernels.convert import is_named, rate_of_scale
 _LARGEST = 1e30
 
 
-def check_sample_weight(sample_weight: Any, X: Any) -> Vector:
+def check_sample_weight(sample_weight: ArrayLike | None, X: CheckedRows) -> Vector:
     """One weight for each row of ``X``, (n,), in float64: ones for None; zero or more each, and not all zero.
 
     Weights below 1e-30 times the largest change no sum, and are 0 in the answer.
@@ -45,7 +44,7 @@ def check_sample_weight(sample_weight: Any, X: Any) -> Vector:
     return weight
 
 
-def check_svm_weight(sample_weight: Any, X: Any) -> Vector:
+def check_svm_weight(sample_weight: ArrayLike | None, X: CheckedRows) -> Vector:
     """Return one weight for each row of ``X``, (n,), with 0 in the place of negative weights, and a warning for them.
 
     So a row of weight zero or below is left out, as in scikit-learn's support vector machines.
@@ -76,7 +75,7 @@ def check_svm_weight(sample_weight: Any, X: Any) -> Vector:
     return np.where(negative, 0.0, weight)
 
 
-def _one_for_each_row(sample_weight: Any, X: Any) -> Vector:
+def _one_for_each_row(sample_weight: ArrayLike | None, X: CheckedRows) -> Vector:
     """Finite weights, one for each row of ``X`` and not all zero, (n,); ones for None."""
     refuse_unreal(sample_weight, "sample_weight")
     with advised():
@@ -102,7 +101,7 @@ def _one_for_each_row(sample_weight: Any, X: Any) -> Vector:
     return weight
 
 
-def weighted_scale(X: Any, weight: Vector) -> float:
+def weighted_scale(X: CheckedRows, weight: Vector) -> float:
     """``1 / (d * variance)`` over all entries of ``X`` (n, d), each row counted as often as its weight.
 
     This is what ``gamma="scale"`` stands for; 1 where all entries are equal.
@@ -120,7 +119,7 @@ def weighted_scale(X: Any, weight: Vector) -> float:
     return rate_of_scale(X, variance)
 
 
-def fit_weighted_kernel(learner: KernelEstimator, X: Any, weight: Vector, *, intercept: bool) -> None:
+def fit_weighted_kernel(learner: KernelEstimator, X: CheckedRows, weight: Vector, *, intercept: bool) -> None:
     """Set ``learner.kernel_``; ``gamma="scale"`` takes the variance of the rows as often as they count."""
     by_scale = isinstance(learner.gamma, str) and learner.gamma == "scale"
     named = is_named(learner.kernel) and not learner._is_precomputed

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mercer._errors import InfeasibleError
-from mercer._types import Matrix, Vector
+from mercer._types import CheckedRows, Matrix, Vector
 from mercer.estimators.shared.base import KernelEstimator
 from mercer.estimators.shared.labels import encoded
 from mercer.estimators.svm.copies import Copies
@@ -77,7 +76,7 @@ def margins_and_roles(n: int, data: ClassRows, answers: PairAnswers, bounds: Vec
 class MergedRows:
     """The rows of classes with equal ones merged into one, whose weight is their sum, and answers told apart again."""
 
-    def __init__(self, model: KernelEstimator, X: Any, data: ClassRows) -> None:
+    def __init__(self, model: KernelEstimator, X: CheckedRows, data: ClassRows) -> None:
         self.whole, self.data = data, data
         self._copies = copies = Copies.find(X, data.rows, data.codes, model.kernel_)
         if copies is not None:

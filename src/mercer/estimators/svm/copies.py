@@ -8,7 +8,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from mercer._types import Vector
+from mercer._types import CheckedRows, Vector
 from mercer.estimators.shared.distinct import row_keys, same_rows
 from mercer.kernels import Kernel
 from mercer.kernels.vector.columnwise import White
@@ -35,7 +35,7 @@ class Copies:
     owner: NDArray[np.intp]
 
     @classmethod
-    def find(cls, X: Any, rows: NDArray[np.intp], targets: np.ndarray, kernel: Kernel | None) -> Self | None:
+    def find(cls, X: CheckedRows, rows: NDArray[np.intp], targets: np.ndarray, kernel: Kernel | None) -> Self | None:
         """The copies among ``rows`` of ``X``, whose targets are ``targets``; None if there are none.
 
         ``kernel`` None stands for a kernel matrix X. A kernel that tells equal rows apart has no copies.
@@ -84,7 +84,7 @@ def _differ(values: np.ndarray) -> bool:
     return not (ranked[1:] == ranked[:-1]).any()
 
 
-def _sample_keys(X: Any, rows: NDArray[np.intp], *, symmetric: bool) -> NDArray[np.uint64]:
+def _sample_keys(X: CheckedRows, rows: NDArray[np.intp], *, symmetric: bool) -> NDArray[np.uint64]:
     """Keys that equal rows share; of wide arrays, from a few columns."""
     whole = np.array_equal(rows, np.arange(X.shape[0]))
     wide = isinstance(X, np.ndarray) and X.shape[1] > _COLUMNS

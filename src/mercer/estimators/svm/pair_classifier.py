@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from sklearn.base import ClassifierMixin, clone
 from sklearn.calibration import CalibratedClassifierCV
 from sklearn.exceptions import NotFittedError
@@ -18,7 +18,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from mercer._errors import InfeasibleError, ParameterError
-from mercer._types import Matrix, Positions, Vector
+from mercer._types import CheckedRows, Matrix, Positions, RowsLike, Vector
 from mercer.data.fitted import Fitted
 from mercer.data.statements import Count, Flag, Floats, Is, Labels, Lengths, Whole, Word
 from mercer.engine import memory
@@ -149,7 +149,7 @@ class PairClassifier(ClassifierMixin, KernelEstimator, ABC):
     def _has_intercept(self) -> bool:
         return True
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+    def fit(self, X: RowsLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> Self:
         """Fit to rows and their labels.
 
         Parameters
@@ -181,7 +181,7 @@ class PairClassifier(ClassifierMixin, KernelEstimator, ABC):
         return self
 
     def fit_along(
-        self, parameter: str, values: Sequence[float], X: Any, y: Any, sample_weight: Any = None
+        self, parameter: str, values: Sequence[float], X: RowsLike, y: ArrayLike, sample_weight: ArrayLike | None = None
     ) -> list[Self]:
         """Fit a copy for each value of one parameter: a pair of classes is solved for all of them in turn.
 
@@ -220,7 +220,9 @@ class PairClassifier(ClassifierMixin, KernelEstimator, ABC):
             model._calibrate(*matrix, data, model._bounds(data), answers)
         return models
 
-    def _solve_merged(self, X: Any, merged: MergedRows, matrix: tuple[Any, bool], last: Vector | None) -> PairAnswers:
+    def _solve_merged(
+        self, X: CheckedRows, merged: MergedRows, matrix: tuple[Any, bool], last: Vector | None
+    ) -> PairAnswers:
         """Solve over the rows that differ. That no hard margin exists is shown for the rows as given."""
         few, data = merged.data, merged.whole
         try:
@@ -231,7 +233,9 @@ class PairClassifier(ClassifierMixin, KernelEstimator, ABC):
             return self._solve(*self._class_gram(X, data), data, last)
         return merged.spread(answers, self._bounds(data))
 
-    def _prepare(self, X: Any, y: Any, sample_weight: Any) -> tuple[Any, ClassRows, Vector | None]:
+    def _prepare(
+        self, X: RowsLike, y: ArrayLike, sample_weight: ArrayLike | None
+    ) -> tuple[Any, ClassRows, Vector | None]:
         """Check all that was given and fit the kernel; X, its rows by class, and the weights of the last fit."""
         self._check_parameters()
         warn_of_parameter(type(self).__name__, self.probability)
@@ -245,7 +249,7 @@ class PairClassifier(ClassifierMixin, KernelEstimator, ABC):
         self.class_weight_ = class_factors(self.class_weight, data.names, data.codes, data.weight)
         return X, data, last
 
-    def _finish(self, X: Any, data: ClassRows, answers: PairAnswers, seconds: float, peak_bytes: int) -> None:
+    def _finish(self, X: CheckedRows, data: ClassRows, answers: PairAnswers, seconds: float, peak_bytes: int) -> None:
         """Set the attributes that tell of the answers."""
         self._keep(X, data, answers)
         self._keep_rows(X.shape[0], data, answers, self._bounds(data))
@@ -253,7 +257,7 @@ class PairClassifier(ClassifierMixin, KernelEstimator, ABC):
         self.n_iter_ = self.certificates_.iterations.astype(np.int32)
         self.certificate_ = joined(self.certificates_, seconds, peak_bytes)
 
-    def decision_function(self, X: Any) -> Vector:
+    def decision_function(self, X: RowsLike) -> Vector:
         """Return decision values.
 
         Parameters
@@ -273,7 +277,7 @@ class PairClassifier(ClassifierMixin, KernelEstimator, ABC):
         values = pair_values(multiplier(gram), f.pairs, gram.shape[0])
         return -values[:, 0] if len(self.classes_) == 2 else values
 
-    def predict(self, X: Any) -> np.ndarray:
+    def predict(self, X: RowsLike) -> np.ndarray:
         """Return the class of each row.
 
         Parameters
@@ -294,7 +298,7 @@ class PairClassifier(ClassifierMixin, KernelEstimator, ABC):
         return self.classes_[(one_vs_rest(won, sums) if by_value else won).argmax(axis=1)]
 
     @available_if(has_probabilities)
-    def predict_proba(self, X: Any) -> Matrix:
+    def predict_proba(self, X: RowsLike) -> Matrix:
         """Return the probability of each class for the rows of ``X``, (m, k), in the order of ``classes_``.
 
         Each pair of classes has a sigmoid of its decision value, fitted to rows that were left out; more than two
@@ -315,7 +319,7 @@ class PairClassifier(ClassifierMixin, KernelEstimator, ABC):
         return PairSigmoids(self._probA, self._probB).predict(self._expansion, X, agree=agree)
 
     @available_if(has_probabilities)
-    def predict_log_proba(self, X: Any) -> Matrix:
+    def predict_log_proba(self, X: RowsLike) -> Matrix:
         """Return the logarithm of :meth:`predict_proba`, (m, k)."""
         return np.log(self.predict_proba(X))
 
@@ -412,7 +416,7 @@ class PairClassifier(ClassifierMixin, KernelEstimator, ABC):
         weights[:, self.support_] = self._sign * dense(self.dual_coef_)
         return weights[:, data.rows]
 
-    def _class_gram(self, X: Any, data: ClassRows) -> tuple[Any, bool]:
+    def _class_gram(self, X: CheckedRows, data: ClassRows) -> tuple[Any, bool]:
         """The kernel matrix of the rows with a weight, sorted by class, and whether the problems on it are convex."""
         gram: Any = self._gram(X, dtype=None if self.kernel_ is None else np.float64)
         if not np.array_equal(data.rows, np.arange(X.shape[0])):
@@ -430,7 +434,7 @@ class PairClassifier(ClassifierMixin, KernelEstimator, ABC):
         except InfeasibleError as error:
             raise data.located(error) from None
 
-    def _calibrate(self, gram: Any, convex: bool, data: ClassRows, bounds: Vector, answers: PairAnswers) -> None:
+    def _calibrate(self, gram: GramMatrix, convex: bool, data: ClassRows, bounds: Vector, answers: PairAnswers) -> None:
         """Set what probabilities are computed from, if they are wanted."""
 
         def solve(part: GramMatrix, rows: NDArray[np.intp], sizes: NDArray[np.intp]) -> PairAnswers:
@@ -453,7 +457,7 @@ class PairClassifier(ClassifierMixin, KernelEstimator, ABC):
             sigmoids = PairSigmoids.fit(type(self).__name__, rows, codes, weight)
             self._probA, self._probB = sigmoids.A, sigmoids.B
 
-    def _keep(self, X: Any, data: ClassRows, answers: PairAnswers) -> None:
+    def _keep(self, X: CheckedRows, data: ClassRows, answers: PairAnswers) -> None:
         """Set the attributes that hold the expansion, with scikit-learn's sign for two classes."""
         expansion = join(answers)
         self.support_ = data.rows[expansion.support].astype(np.int32)

@@ -14,9 +14,10 @@ from scipy.special import expit
 from sklearn.exceptions import ConvergenceWarning
 
 from mercer._errors import warn_user
-from mercer._types import Matrix, Positions, Vector
+from mercer._types import CheckedRows, Matrix, Positions, Vector
 from mercer.engine import memory
 from mercer.engine.tiles import TILE, spans
+from mercer.estimators.shared.base import KernelEstimator
 from mercer.estimators.shared.certificates import STOPPED
 from mercer.estimators.svm.left_out import LeftOut
 from mercer.estimators.svm.one_vs_one import PairExpansion, multiplier, pair_values
@@ -49,7 +50,7 @@ def is_wanted(probability: Any) -> bool:
     return not isinstance(probability, str) and bool(probability)
 
 
-def has_probabilities(learner: Any) -> bool:
+def has_probabilities(learner: KernelEstimator) -> bool:
     """Whether the methods are there, which the parameter alone decides, also before the fit."""
     if is_wanted(learner.probability):
         return True
@@ -104,7 +105,7 @@ class PairSigmoids:
             )
         return cls(*np.array(sigmoids).T.copy())
 
-    def predict(self, f: PairExpansion, X: Any, *, agree: bool) -> Matrix:
+    def predict(self, f: PairExpansion, X: CheckedRows, *, agree: bool) -> Matrix:
         """Probabilities of the classes, (m, k), at new rows; of two classes, ``agree`` with the decision values."""
         gram, k = f.gram(X), len(f.pairs.n_support)
         m, each = gram.shape[0], 24 * (k + 1) ** 2

@@ -11,10 +11,10 @@ from dataclasses import dataclass, replace
 from typing import Any, Protocol, Self
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from sklearn.base import clone
 
-from mercer._types import Vector
+from mercer._types import CheckedRows, RowsLike, Vector
 from mercer.data.fitted import Fitted
 from mercer.data.statements import Count, Floats, Is, Lengths, Whole, Words
 from mercer.engine import memory
@@ -87,7 +87,7 @@ class SingleExpansion(KernelEstimator, ABC):
     norm_ = property(norm_of)
 
     def fit_along(
-        self, parameter: str, values: Sequence[float], X: Any, y: Any, sample_weight: Any = None
+        self, parameter: str, values: Sequence[float], X: RowsLike, y: ArrayLike, sample_weight: ArrayLike | None = None
     ) -> list[Self]:
         """Fit a copy for each value of one parameter: each solve starts from the last answer.
 
@@ -125,7 +125,7 @@ class SingleExpansion(KernelEstimator, ABC):
         """The largest size of the weight in the expansion of rows that count ``weight`` times."""
         return np.asarray(self.C * weight)
 
-    def _learn(self, X: Any, targets: Vector, weight: Vector, *, intercept: bool = True) -> Learned:
+    def _learn(self, X: CheckedRows, targets: Vector, weight: Vector, *, intercept: bool = True) -> Learned:
         """Fit the kernel, solve, and set every attribute that the machines share."""
         begun = time.perf_counter()
         last, warm_starts = self._last_weights(X.shape[0]), self._warm_starts
@@ -176,7 +176,7 @@ class SingleExpansion(KernelEstimator, ABC):
         weights[self.support_] = dense(self.dual_coef_)[0]
         return weights
 
-    def _keep(self, X: Any, weights: Vector, offset: float) -> None:
+    def _keep(self, X: CheckedRows, weights: Vector, offset: float) -> None:
         """Set the attributes that hold the expansion."""
         self.support_ = np.flatnonzero(weights).astype(np.int32)
         self.support_vectors_ = np.empty((0, 0)) if self.kernel_ is None else X[self.support_]
@@ -189,7 +189,7 @@ class SingleExpansion(KernelEstimator, ABC):
         """Set ``fit_status_``; warn if the solver stopped early."""
         self.fit_status_ = int(warn_if_stopped(self))
 
-    def _values(self, X: Any) -> Vector:
+    def _values(self, X: RowsLike) -> Vector:
         """f at the rows of ``X``, (m,), in float64."""
         X = self._new_rows(X)
         return self._expansion.values(X)[:, 0]

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 from numbers import Integral
-from typing import Any
 
 import numpy as np
 
 from mercer._errors import ParameterError
+from mercer.estimators.shared.base import KernelEstimator
 from mercer.estimators.shared.parameters import is_among, require_choice, require_number
 from mercer.solvers.svm.projected import ProjectedGradient
 from mercer.solvers.svm.smo import SMO
@@ -22,7 +22,7 @@ _NAMED: dict[str, Callable[..., BoxSolver]] = {
 }
 
 
-def check_solver(model: Any) -> None:
+def check_solver(model: KernelEstimator) -> None:
     """Raise unless ``solver`` and the parameters of a named one make sense.
 
     Raises
@@ -44,7 +44,7 @@ def check_solver(model: Any) -> None:
         )
 
 
-def solver_of(model: Any) -> BoxSolver:
+def solver_of(model: KernelEstimator) -> BoxSolver:
     """The model's ``solver``, or the named one with the model's own tolerance, limits and threads."""
     if isinstance(model.solver, BoxSolver):
         return model.solver
