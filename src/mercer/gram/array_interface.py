@@ -84,6 +84,10 @@ class ArrayInterface(abc.ABC):
         """The array that a symmetric matrix was picked from, and the positions of its rows and columns there."""
         return None
 
+    def stored_is_finite(self) -> bool:
+        """Whether no entry of a stored array is NaN or infinite; False where there is none."""
+        return False
+
     def stored_as(self, dtype: DTypeLike) -> Array | None:
         """The entries if they lie in a C-ordered array of a precision already; not to be written to."""
         return None

@@ -19,6 +19,7 @@ member                       what it is                                   who us
 ``leading()``                a cheaper matrix close to K, or None         svm (first rounds)
 ``stored_array()``           the entries as an array, or None             :mod:`mercer.gram.hold`, perceptron
 ``stored()``                 the same without a copy of a symmetric part  curvature, svm (pairs of classes)
+``stored_is_finite()``       whether no entry of it is NaN or infinite    svm (pairs of classes)
 ``stored_as(dtype)``         the same if that takes no copy               svm (certificate, whole matrix)
 ============================ ============================================ =======================================
 
@@ -64,6 +65,10 @@ class GramMatrix(Protocol):
     def stored(self) -> tuple[Array, Positions] | None:
         """An array with the entries of a symmetric matrix, and the positions of its rows and columns in it."""
         return None
+
+    def stored_is_finite(self) -> bool:
+        """Whether no entry of that array is NaN or infinite; False where it is not known."""
+        return False
 
     def stored_as(self, dtype: Any) -> Array | None:
         """The entries if they lie in a C-ordered array of that precision already."""

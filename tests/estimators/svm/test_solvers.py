@@ -160,3 +160,12 @@ def test_an_answer_is_judged_by_its_weights_alone() -> None:
             Answers(beta=beta).solve(problem)
     with pytest.raises(NotImplementedError, match="must define improve"):
         BoxSolver().solve(problem)
+
+
+def test_the_certificate_tells_where_the_kernel_matrix_was() -> None:
+    X, y = data("svr")
+    assert SVR(gamma=0.5).fit(X, y).certificate_.storage.startswith("held whole in float64, 38.3 KiB")
+    given = SVR(kernel="precomputed").fit(X @ X.T, y).certificate_
+    assert given.storage.startswith("given whole in float64") and "Kernel matrix: given whole" in given.explain()
+    many = np.random.default_rng(0).standard_normal((2100, 2))
+    assert "kept rows in float32" in SVR(gamma=0.5).fit(many, many[:, 0]).certificate_.storage

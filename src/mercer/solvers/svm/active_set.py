@@ -18,7 +18,7 @@ import numpy as np
 from mercer._types import Array, Vector
 from mercer.engine import memory
 from mercer.engine.progress import Progress
-from mercer.gram.hold import whole_matrix
+from mercer.gram.hold import fits, reserve_whole, whole_matrix
 from mercer.gram.protocol import GramMatrix
 from mercer.solvers.svm.block import Rounding, Stall, padded, resolves
 from mercer.solvers.svm.iterate import Iterate
@@ -82,18 +82,21 @@ def active_rows(point: Iterate, near: float) -> np.ndarray:
     return np.flatnonzero(chosen)
 
 
-def by_active_sets(gram: GramMatrix, point: Iterate, totals: Vector, rules: BoxSolver, size: int) -> tuple[int, bool]:
+def by_active_sets(
+    gram: GramMatrix, point: Iterate, totals: Vector, rules: BoxSolver, size: int
+) -> tuple[int, bool, str]:
     """Move ``point`` until its violation is at most ``rules.tol``, the steps are used up, or rounding stops it.
 
     In the last round the gradients of rows that are not active are left as they were; the caller computes all anew.
-    ``size`` is the most rows of a working set. Returns the bytes reserved, and whether the gradients of all rows are
-    those of the weights in float64.
+    ``size`` is the most rows of a working set. Returns the bytes reserved, whether the gradients of all rows are those
+    of the weights in float64, and where K was.
     """
     n, dtype = len(point.F), np.dtype(gram.dtype)
     shared = gram.expensive
     most = min(rules.kept_bytes, memory.budget() - (size + 1) ** 2 * dtype.itemsize)
     rows = max(0, min(n * n, most // dtype.itemsize))
     nbytes = ((size + 1) ** 2 + rows) * dtype.itemsize
+    rows_kept = f"evaluated by tiles, with up to {memory.describe(nbytes)} of kept rows in {dtype}"
     with memory.reserve(nbytes, "a kernel block and kept kernel rows"), ExitStack() as stack:
         block, kept = np.split(np.empty(nbytes // dtype.itemsize, dtype), [(size + 1) ** 2])
         kept, whole = np.split(kept, [rows // _SHARE if shared else rows])
@@ -101,7 +104,7 @@ def by_active_sets(gram: GramMatrix, point: Iterate, totals: Vector, rules: BoxS
         solver = _ActiveSets(gram, rules, room)
         if not shared:
             _solve(solver, point, totals)
-            return nbytes + solver.whole_bytes, False
+            return nbytes + solver.whole_bytes, False, solver.storage or rows_kept
         leading = None if point.beta.any() else gram.leading()
         if leading is not None:
             rough = _ActiveSets(leading, replace(rules, tol=max(rules.tol, _ROUGH)), room)
@@ -113,7 +116,7 @@ def by_active_sets(gram: GramMatrix, point: Iterate, totals: Vector, rules: BoxS
         _solve(solver, point, totals)
         if exact:
             _renew(solver.whole, point)
-    return nbytes + solver.whole_bytes, exact
+    return nbytes + solver.whole_bytes, exact, solver.storage or rows_kept
 
 
 def _as_room(room: Array, exact: bool) -> Array:
@@ -178,7 +181,7 @@ class _ActiveSets:
         self._nothing = np.empty(0, gram.dtype)
         self._last: tuple[np.ndarray, GramMatrix, RowStore] | None = None
         # The share of the last sample of the rows that has a weight, and the whole matrix where that is large.
-        self.share, self.whole_bytes = 0.0, 0
+        self.share, self.whole_bytes, self.storage = 0.0, 0, ""
         self._square: Array | None = None
 
     def solve(self, rows: np.ndarray, point: Iterate, goal: float) -> None:
@@ -236,10 +239,13 @@ class _ActiveSets:
             return True
         n, pad = self.gram.shape[0], point.sums == 0
         nbytes = (n + pad) ** 2 * np.dtype(self.gram.dtype).itemsize
-        needed = self.share > _NEEDED and self.gram.expensive
-        if not needed or nbytes > memory.budget() // 2:
+        if self.share <= _NEEDED or not self.gram.expensive:
             return False
-        self._room.stack.enter_context(memory.reserve(nbytes, "the kernel matrix"))
+        # As much again must be free.
+        dtype, sentence = reserve_whole((n + pad, n + pad), self._room.stack, {self.gram.dtype: nbytes})
+        if dtype is None:
+            return False
+        self.storage = sentence
         self._square, inside = padded(n, pad, np.empty((n + pad) ** 2, self.gram.dtype))
         self.gram.block(None, None, out=inside)
         self.whole_bytes = nbytes
@@ -248,7 +254,7 @@ class _ActiveSets:
     def _inside(self, rows: np.ndarray, point: Iterate) -> None:
         """The interior point method, where pairs of weights crawl and two float64 matrices fit."""
         n = len(rows)
-        if n > _INTERIOR_ROWS or 16 * n * n > memory.budget() // 2:
+        if n > _INTERIOR_ROWS or not fits(32 * n * n):
             return
         with memory.reserve(16 * n * n, "the kernel matrix of the active rows and a factor"):
             interior_round(whole_matrix(self.gram.restrict(rows, rows), np.float64), point)

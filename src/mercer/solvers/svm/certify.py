@@ -6,7 +6,6 @@ import numpy as np
 
 from mercer._errors import NumericalError
 from mercer._types import Vector
-from mercer.gram import PrecomputedGram
 from mercer.gram.protocol import GramMatrix
 from mercer.loops.smo import subtract_rows
 from mercer.solvers.svm.iterate import Iterate
@@ -32,7 +31,7 @@ def renew_gradient(gram: GramMatrix, point: Iterate, known: tuple[Vector, Vector
         check_gradient(point)
         return
     point.F = point.linear.copy()
-    stored = gram.stored_as(np.float64) if isinstance(gram, PrecomputedGram) and gram.symmetric else None
+    stored = gram.stored_as(np.float64)
     if stored is not None:
         # Rows as they lie.
         subtract_rows(point.F, stored, support, point.beta[support])

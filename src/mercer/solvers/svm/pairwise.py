@@ -19,7 +19,7 @@ from mercer._types import Array, Vector
 from mercer.engine import memory, settings, threads
 from mercer.engine.progress import Progress
 from mercer.gram import PrecomputedGram
-from mercer.gram.hold import whole_matrix
+from mercer.gram.hold import fits, reserve_whole, whole_matrix
 from mercer.gram.protocol import GramMatrix
 from mercer.solvers.svm.joined_pair import Blocks, JoinedPair, PairMatrix
 from mercer.solvers.svm.pair_answers import Pair, PairAnswers
@@ -71,7 +71,7 @@ class _Pairs:
         if not pairs:
             return [], []
         workers = settings.resolve_jobs(self.solver.n_jobs)
-        if workers * self.solver.kept_bytes > memory.budget() // 2:
+        if not fits(2 * workers * self.solver.kept_bytes):
             return pairs, []
         rows = {pair: int(self.layout.sizes[list(pair)].sum()) for pair in pairs}
         pairs = sorted(pairs, key=lambda pair: -rows[pair])
@@ -147,27 +147,30 @@ class _Pairs:
         if self.blocks is not None:
             return JoinedPair(self.blocks, pair, parts)
         first, second = (part.stop - part.start for part in parts)
-        if isinstance(gram, PrecomputedGram) and EXACT < first + second <= JOINED:
+        if gram.stored() is not None and EXACT < first + second <= JOINED:
             return PickedPair(gram, (first, second))
         return None
 
     def share_joint_matrix(self, pairs: list[Pair], stack: ExitStack) -> None:
         """Make the whole matrix, in float64, where many tiny problems share a small one."""
         n = self.gram.shape[0]
-        if len(pairs) < 2 or n > WHOLE or 8 * n * n > memory.budget() // 2:
+        if len(pairs) < 2 or n > WHOLE:
             return
-        stack.enter_context(memory.reserve(8 * n * n, "the kernel matrix of all classes"))
-        self.joint = whole_matrix(self.gram, np.float64)
+        what = "the kernel matrix of all classes"
+        dtype, _ = reserve_whole((n, n), stack, {np.float64: 8 * n * n}, what=what)
+        if dtype is None:
+            return
+        self.joint = whole_matrix(self.gram, dtype)
         stack.callback(setattr, self, "joint", None)
 
     def share_own_blocks(self, pairs: list[Pair], stack: ExitStack) -> None:
         """Make the blocks of the classes with themselves, in float32, unless they do not fit or K is there already."""
-        if isinstance(self.gram, PrecomputedGram):
+        if self.gram.stored() is not None:
             return
         needed = sorted({group for pair in pairs for group in pair})
         lengths = {group: self.parts[group].stop - self.parts[group].start for group in needed}
         nbytes = sum(4 * length**2 for length in lengths.values())
-        if nbytes > memory.budget() // 2:
+        if not fits(2 * nbytes):
             return
         stack.enter_context(memory.reserve(nbytes, "the kernel blocks of the classes"))
         own = {group: np.empty((length, length), np.float32) for group, length in lengths.items()}

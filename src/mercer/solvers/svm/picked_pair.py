@@ -9,7 +9,8 @@ import numpy as np
 
 from mercer._types import Array, Vector
 from mercer.engine.tiles import scratch_tile
-from mercer.gram import PrecomputedGram
+from mercer.gram.hold import whole_matrix
+from mercer.gram.protocol import GramMatrix
 from mercer.loops.joined import pick_rows, solve_picked
 from mercer.loops.smo import subtract_rows
 from mercer.solvers.svm.joined_pair import PairMatrix
@@ -23,24 +24,27 @@ class PickedPair(PairMatrix):
 
     Parameters
     ----------
-    gram : PrecomputedGram
-        The kernel matrix of the two classes, (q, q).
+    gram : GramMatrix
+        The kernel matrix of the two classes, (q, q), which is stored.
     sizes : tuple of int
         Their rows.
 
     Examples
     --------
     >>> from mercer.solvers.svm.step_rule import StepRule
+    >>> from mercer.gram import PrecomputedGram
     >>> from mercer.solvers.svm.solver import Start
     >>> pair = PickedPair(PrecomputedGram(np.eye(2)), (1, 1))
     >>> pair.solve(np.full(2, 10.0), StepRule(1e-3, "kkt", 100, True, True), Start()).value.beta
     array([ 1., -1.])
     """
 
-    def __init__(self, gram: PrecomputedGram, sizes: tuple[int, int]) -> None:
+    def __init__(self, gram: GramMatrix, sizes: tuple[int, int]) -> None:
         super().__init__(sizes)
         self._gram = gram
-        self._matrix, self._at = gram.stored()
+        stored = gram.stored()
+        assert stored is not None
+        self._matrix, self._at = stored
         q = gram.shape[0]
         self._K = scratch_tile("picked rows", (q, q), np.dtype(np.float64))
         self._present = np.zeros(q, dtype=bool)
@@ -55,7 +59,7 @@ class PickedPair(PairMatrix):
         if len(self._present) > WHOLE:
             return None
         with np.errstate(over="ignore"):
-            return self._gram.astype(np.float32).dense()
+            return whole_matrix(self._gram, np.float32)
 
     def _product(self, weights: Vector) -> Vector:
         """``K weights`` in float64."""

@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from mercer._types import Array, Vector
 from mercer.engine import memory
-from mercer.gram.hold import whole_matrix
+from mercer.gram.hold import fits, whole_matrix
 from mercer.gram.protocol import GramMatrix
 from mercer.solvers.solution import Status
 from mercer.solvers.svm.box_qp import BoxQP, BoxQPValue
 from mercer.solvers.svm.interior import interior_point
 from mercer.solvers.svm.iterate import Iterate
 from mercer.solvers.svm.pair_answers import Answer
-from mercer.solvers.svm.smo import EXACT, SMO, WHOLE
+from mercer.solvers.svm.smo import SMO, small_matrix
 from mercer.solvers.svm.solver import BoxSolver, Start
 
 # The first round ends at this part of the largest entry of K.
@@ -96,22 +96,14 @@ def solve_in_rounds(rescaled: Rescaled, solver: BoxSolver, start: Start) -> Roun
     """
     problem, matrix = rescaled.problem, start.matrix
     with ExitStack() as stack:
-        if matrix is None and len(problem.linear) <= WHOLE and isinstance(solver, SMO):
-            matrix = stack.enter_context(_whole(problem))
+        if matrix is None and isinstance(solver, SMO):
+            # Made once for all rounds.
+            matrix = small_matrix(problem.gram, stack)
         entry = np.inf if matrix is None else _largest(matrix.diagonal(), matrix[:1], matrix[-1:])
         if not np.isfinite(entry):
             # Also where the matrix overflows float32.
             entry = largest_entry(problem.gram)
         return _rounds(rescaled, solver, Start(start.beta, matrix=matrix), entry)
-
-
-@contextmanager
-def _whole(problem: BoxQP) -> Iterator[Array]:
-    """The matrix, made once for all rounds, in the precision that the solver takes."""
-    n = len(problem.linear)
-    dtype = np.dtype(np.float64 if n <= EXACT else np.float32)
-    with memory.reserve(n * n * dtype.itemsize, "the kernel matrix"), np.errstate(over="ignore"):
-        yield whole_matrix(problem.gram, dtype)
 
 
 def _rounds(rescaled: Rescaled, solver: BoxSolver, start: Start, entry: float) -> Rounds:
@@ -145,7 +137,7 @@ def _by_interior_point(problem: BoxQP, start: Vector) -> tuple[Vector, int]:
     """The answer of the interior point method if it is the better one, else ``start``; and the bytes held."""
     n = len(start)
     nbytes = 16 * n * n
-    if nbytes > memory.budget():
+    if not fits(nbytes):
         return start, 0
     with memory.reserve(nbytes, "the kernel matrix and a factor"):
         K = whole_matrix(problem.gram, np.float64)

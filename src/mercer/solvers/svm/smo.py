@@ -27,16 +27,17 @@ lets the level below move the part, and brings the gradient of the other rows up
 from __future__ import annotations
 
 import time
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
+from functools import cached_property
 from numbers import Integral
 
 import numpy as np
 
 from mercer._errors import ParameterError
 from mercer._types import Array, Vector
-from mercer.engine import memory, threads
-from mercer.gram import PrecomputedGram
-from mercer.gram.hold import whole_matrix
+from mercer.engine import threads
+from mercer.gram.hold import REMEDY, hold_exact, reserve_whole, whole_matrix
 from mercer.gram.protocol import GramMatrix
 from mercer.loops.smo import subtract_rows
 from mercer.solvers.solution import Solution
@@ -131,7 +132,8 @@ class SMO(BoxSolver):
                 values = _close_gap(solver, point, allowed, values)
         converged = point.violation() <= self.tol and (allowed is None or allowed.excess(*values) <= 1)
         status = ended(problem.convex, converged, point.steps >= self.limit)
-        return certified(problem, point, values, status, time.perf_counter() - begin, solver.peak_bytes)
+        solution = certified(problem, point, values, status, time.perf_counter() - begin, solver.peak_bytes)
+        return replace(solution, certificate=replace(solution.certificate, storage=solver.storage))
 
 
 @dataclass(frozen=True)
@@ -173,10 +175,14 @@ class _Solver:
         self.totals = np.asarray(problem.totals)
         self.gram, self.once, self.rules, self.limit = problem.gram, problem.once, rules, rules.limit
         self.matrix = matrix
-        self.peak_bytes = 0
-        self.stored = _stored(self.gram)
+        self.peak_bytes, self.storage = 0, ""
         # Weights and their gradient in float64, which later ones are computed from.
         self.known: tuple[Vector, Vector] | None = None
+
+    @cached_property
+    def stored(self) -> Array | None:
+        """The matrix, if it is small and lies in memory in float64."""
+        return _stored(self.gram)
 
     def solve(self, point: Iterate, tol: float) -> None:
         """Until the violation is at most ``tol``, the steps are used up, or rounding stops it."""
@@ -188,16 +194,19 @@ class _Solver:
     def _small(self, point: Iterate, tol: float) -> None:
         """In float64, to its precision if some steps do it, else to ``tol``."""
         n = len(point.beta)
-        known = self.stored if self.matrix is None else self.matrix
-        with memory.reserve(8 * n * n if known is None else 0, "the kernel matrix"):
-            K = whole_matrix(self.gram, np.float64) if known is None else known
+        with ExitStack() as stack:
+            K = self.matrix
+            if K is None:
+                storage = hold_exact(self.gram, stack, beside=0, required=REMEDY)
+                K, self.storage = storage.array, storage.sentence
+            assert K is not None
             point.fill(self.totals)
             point.F = point.linear - K @ point.beta
             on_whole_matrix(K, point, min(tol, EXACT_TOL), min(self.limit, point.steps + _EXACT_STEPS * n))
             on_whole_matrix(K, point, tol, self.limit)
             point.F = point.linear - K @ point.beta
         check_gradient(point)
-        self.peak_bytes = max(self.peak_bytes, 0 if K is self.stored else int(K.nbytes))
+        self.peak_bytes = max(self.peak_bytes, 0 if self.matrix is None and self.stored is not None else int(K.nbytes))
 
     def _large(self, point: Iterate, tol: float) -> None:
         """In float32; again from the float64 gradient, which shows what was missed; then in float64."""
@@ -226,14 +235,14 @@ class _Solver:
     def _on_what_is_there(self, point: Iterate, tol: float) -> bool:
         """Solve on a matrix that is smaller than the problem's, or stored; return whether that was enough."""
         if self.once is not None and self.once.shape[0] <= WHOLE:
-            m, K = self.once.shape[0], _stored(self.once)
-            nbytes = 8 * m * m if K is None else 0
-            if nbytes > memory.budget():
-                return False
-            with memory.reserve(nbytes, "the kernel matrix"):
+            with ExitStack() as stack:
+                storage = hold_exact(self.once, stack, beside=0)
+                if storage.array is None:
+                    return False
+                self.storage = storage.sentence
                 point.fill(self.totals)
-                on_shared_rows(whole_matrix(self.once, np.float64) if K is None else K, point, tol, self.limit)
-            self.peak_bytes = max(self.peak_bytes, nbytes)
+                on_shared_rows(storage.array, point, tol, self.limit)
+            self.peak_bytes = max(self.peak_bytes, 0 if _stored(self.once) is not None else storage.array.nbytes)
             check_gradient(point)
             self.known = point.beta.copy(), point.F.copy()
             return point.violation() <= tol or point.steps >= self.limit
@@ -251,7 +260,9 @@ class _Solver:
         n = len(point.beta)
         if n > WHOLE:
             rules = replace(self.rules, tol=tol)
-            nbytes, exact = by_active_sets(self.gram.astype(dtype), point, self.totals, rules, _WORKING_SET)
+            nbytes, exact, self.storage = by_active_sets(
+                self.gram.astype(dtype), point, self.totals, rules, _WORKING_SET
+            )
             if exact:
                 self.known = point.beta.copy(), point.F.copy()
         elif self.matrix is not None and dtype == np.float32:
@@ -259,7 +270,8 @@ class _Solver:
             nbytes = self.matrix.nbytes
         else:
             nbytes = n * n * np.dtype(dtype).itemsize
-            with memory.reserve(nbytes, "the kernel matrix"):
+            with ExitStack() as stack:
+                _, self.storage = reserve_whole((n, n), stack, {dtype: 0}, required=REMEDY)
                 self._whole(whole_matrix(self.gram, dtype), point, tol, self.limit)
         self.peak_bytes = max(self.peak_bytes, nbytes)
 
@@ -269,7 +281,17 @@ class _Solver:
         on_whole_matrix(K, point, tol, limit)
 
 
+def small_matrix(gram: GramMatrix, stack: ExitStack) -> Array | None:
+    """All of K for several solves, in the precision of ``Start.matrix``; None where it is not small."""
+    n = gram.shape[0]
+    if n > WHOLE:
+        return None
+    dtype, _ = reserve_whole((n, n), stack, {np.float64 if n <= EXACT else np.float32: 0}, required=REMEDY)
+    with np.errstate(over="ignore"):
+        return whole_matrix(gram, dtype)
+
+
 def _stored(gram: GramMatrix) -> Array | None:
     """The whole matrix, if it is of a size for that and lies in memory in float64."""
     few = gram.shape[0] <= WHOLE
-    return gram.stored_as(np.float64) if few and isinstance(gram, PrecomputedGram) else None
+    return gram.stored_as(np.float64) if few else None

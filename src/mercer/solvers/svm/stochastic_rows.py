@@ -15,6 +15,7 @@ from mercer._types import Integers, Vector
 from mercer.data.statements import Count, Floats, Number, Table
 from mercer.engine import memory, threads
 from mercer.engine.tiles import spans
+from mercer.gram.hold import fits
 from mercer.gram.protocol import GramMatrix
 from mercer.loops import sgd
 from mercer.loops.losses import GIVEN
@@ -228,7 +229,7 @@ class KernelRows(StochasticRows):
     def opened(self) -> Iterator[None]:
         n, p = self.shape
         size = np.dtype(self.gram.dtype).itemsize
-        whole = p * p * size <= memory.budget() // 2
+        whole = fits(2 * p * p * size)
         held = p if whole else memory.fitting(lambda rows: rows * p * size, min(n, _CHUNK), min(n, _LEAST))
         with memory.reserve(held * p * size, "the kernel matrix" if whole else "a block of kernel rows"):
             self.whole, self.held = whole, np.empty((held, p), dtype=self.gram.dtype)

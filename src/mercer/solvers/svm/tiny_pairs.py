@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 
 from mercer._types import Array, Vector
 from mercer.engine import memory, threads
-from mercer.gram import PrecomputedGram
 from mercer.gram.protocol import GramMatrix
 from mercer.loops.nu_pairs import solve_nu_with_later
 from mercer.loops.pairs import FIGURES, solve_with_later
@@ -88,11 +87,9 @@ class _TinyPairs:
         rows = np.flatnonzero(np.repeat(layout.sizes + layout.sizes.min() <= MOST, layout.sizes))
         exact = gram if gram.dtype == np.float64 else gram.astype(np.float64)
         self.gram: GramMatrix = exact if len(rows) == layout.n else exact.restrict(rows, rows)
-        self.stored: tuple[Array, NDArray[np.intp]] | None = None
-        if isinstance(self.gram, PrecomputedGram):
-            matrix, at = self.gram.stored()
-            if matrix.flags.c_contiguous and self.gram.stored_is_finite():
-                self.stored = matrix, at
+        stored = self.gram.stored()
+        usable = stored is not None and stored[0].flags.c_contiguous and self.gram.stored_is_finite()
+        self.stored = stored if usable else None
         self.own = np.empty(0 if self.stored else self.places[-1])
 
     def solve(self, n_jobs: int | None, advance: Callable[[int], None]) -> None:

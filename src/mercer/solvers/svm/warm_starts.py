@@ -8,11 +8,9 @@ from contextlib import ExitStack
 import numpy as np
 
 from mercer._types import Array, Vector
-from mercer.engine import memory
-from mercer.gram.hold import whole_matrix
 from mercer.gram.protocol import GramMatrix
 from mercer.solvers.svm.box_qp import BoxQP, BoxQPValue
-from mercer.solvers.svm.smo import EXACT, WHOLE
+from mercer.solvers.svm.smo import small_matrix
 from mercer.solvers.svm.solver import Start
 
 # What rounding has left next to a bound would count as free.
@@ -80,12 +78,8 @@ class WarmStarts:
 
     def matrix(self, gram: GramMatrix) -> Array | None:
         """The whole of a small matrix, as :class:`Start` takes it."""
-        n = gram.shape[0]
-        if self._matrix is None and n <= WHOLE:
-            dtype = np.dtype(np.float64 if n <= EXACT else np.float32)
-            self._held.enter_context(memory.reserve(n * n * dtype.itemsize, "the kernel matrix"))
-            with np.errstate(over="ignore"):
-                self._matrix = whole_matrix(gram, dtype)
+        if self._matrix is None:
+            self._matrix = small_matrix(gram, self._held)
         return self._matrix
 
     def keep(self, problem: BoxQP, value: BoxQPValue) -> None:
