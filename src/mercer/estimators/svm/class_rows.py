@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mercer._errors import InfeasibleError
-from mercer._types import CheckedRows, Matrix, Vector
+from mercer._types import CheckedRows, Vector
 from mercer.estimators.shared.base import KernelEstimator
 from mercer.estimators.shared.labels import encoded
 from mercer.estimators.svm.copies import Copies
@@ -55,22 +55,6 @@ class ClassRows:
         )
         located.pair = pair
         return located
-
-
-def margins_and_roles(n: int, data: ClassRows, answers: PairAnswers, bounds: Vector) -> tuple[Matrix, NDArray[np.int8]]:
-    """What answers tell of n training rows, (k - 1, n) each: margins, NaN for rows without a weight, and roles.
-
-    The roles are 0 for a weight of 0, 1 for one between the bounds, and 2 for one at its bound.
-    """
-    residual = answers.gradient - answers.layout.spread(answers.offsets)
-    # Against later classes a row is of the first class of the pair.
-    signs = np.where(np.arange(len(residual))[:, None] >= data.codes, 1.0, -1.0)
-    margins = np.full((len(residual), n), np.nan)
-    margins[:, data.rows] = 1.0 - signs * residual
-    states = np.abs(answers.state)
-    codes = np.zeros(margins.shape, dtype=np.int8)
-    codes[:, data.rows] = (states > 0).astype(np.int8) + (states >= bounds * (1.0 - 1e-12))
-    return margins, codes
 
 
 class MergedRows:

@@ -199,14 +199,3 @@ def _tally_tiny(
 def one_vs_rest(won: Vector, sums: Vector) -> Vector:
     """Votes of each class, (m, k), with ties broken by the sum of its decision values ``s`` as ``s / (3 |s| + 3)``."""
     return won + sums / (3.0 * (np.abs(sums) + 1.0))
-
-
-def margin_widths(norms: Vector) -> Vector:
-    """``2 / |w|``: the distance between the hyperplanes f = -1 and f = 1; infinite where w is 0.
-
-    Examples
-    --------
-    >>> margin_widths(np.array([4.0, 0.0])).tolist()
-    [0.5, inf]
-    """
-    return np.divide(2.0, norms, out=np.full_like(norms, np.inf), where=norms != 0)

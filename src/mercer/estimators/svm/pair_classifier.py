@@ -15,28 +15,23 @@ from sklearn.calibration import CalibratedClassifierCV
 from sklearn.exceptions import NotFittedError
 from sklearn.utils import check_random_state
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import check_is_fitted
 
 from mercer._errors import InfeasibleError, ParameterError
 from mercer._types import CheckedRows, Matrix, Positions, RowsLike, Vector
-from mercer.data.fitted import Fitted
-from mercer.data.statements import Count, Flag, Floats, Is, Labels, Lengths, Whole, Word
 from mercer.engine import memory
 from mercer.estimators.shared.base import KernelEstimator
 from mercer.estimators.shared.certificates import joined, warn_if_stopped
 from mercer.estimators.shared.expansion import coef_of, feature_map_of, norm_of, of_support
 from mercer.estimators.shared.labels import check_labels, class_factors
-from mercer.estimators.shared.layout import dense, laid_out_as, read_only
+from mercer.estimators.shared.layout import laid_out_as
 from mercer.estimators.shared.parameters import require_choice, require_seed
-from mercer.estimators.shared.statements import Coefficients, SupportRows, training_shape
 from mercer.estimators.shared.weights import check_svm_weight, fit_weighted_kernel
-from mercer.estimators.svm.class_rows import ClassRows, MergedRows, margins_and_roles
+from mercer.estimators.svm.class_rows import ClassRows, MergedRows
 from mercer.estimators.svm.left_out import Solver, deal_folds, values_of_rows_left_out
 from mercer.estimators.svm.one_vs_one import (
     JointExpansion,
     PairExpansion,
     join,
-    margin_widths,
     multiplier,
     one_vs_rest,
     pair_values,
@@ -47,22 +42,17 @@ from mercer.estimators.svm.pair_probabilities import (
     evaluated_for_folds,
     has_probabilities,
     is_wanted,
-    warn_of_attribute,
+    sigmoid_offsets_of,
+    sigmoid_slopes_of,
     warn_of_parameter,
 )
+from mercer.estimators.svm.pair_records import PAIRS, last_weights, margin_of, margins_and_roles, roles_of, slacks_of
 from mercer.estimators.svm.solvers import check_solver
 from mercer.gram.protocol import GramMatrix
 from mercer.solvers.solution import Certificate
 from mercer.solvers.svm.pair_answers import Certificates, PairAnswers
 from mercer.solvers.svm.pair_problem import PairMachine
 from mercer.solvers.svm.pairwise import solve_pairs, solve_pairs_along
-
-ROLES = np.array(["outside", "free", "bounded"])
-
-
-def _of_rows(k: int, n: int) -> tuple[int, ...]:
-    """The shape of what is told of the training rows: once for two classes, else against each other class."""
-    return (n,) if k == 2 else (k - 1, n)
 
 
 class PairClassifier(ClassifierMixin, KernelEstimator, ABC):
@@ -72,18 +62,12 @@ class PairClassifier(ClassifierMixin, KernelEstimator, ABC):
     verbose, max_iter, decision_function_shape, break_ties, probability, allow_indefinite, warm_start, stop, solver``.
     """
 
-    tol: Any
-    cache_size: Any
     class_weight: Any
-    verbose: Any
-    max_iter: Any
     decision_function_shape: Any
     break_ties: Any
     probability: Any
     random_state: Any
     warm_start: Any
-    stop: Any
-    solver: Any
     classes_: np.ndarray
     support_: NDArray[np.int32]
     n_support_: NDArray[np.int32]
@@ -97,37 +81,16 @@ class PairClassifier(ClassifierMixin, KernelEstimator, ABC):
     support_vectors_: Any
     _probA: Vector
     _probB: Vector
-    _fitted = Fitted(
-        {
-            "classes_": Labels("k", least=2),
-            "class_weight_": Floats("k", least=0),
-            "shape_fit_": Lengths(training_shape),
-            "support_": Whole("s", below="n"),
-            "n_support_": Whole("k", total="s"),
-            "dual_coef_": Coefficients("others, s"),
-            "intercept_": Floats("pairs"),
-            "support_vectors_": SupportRows("s"),
-            "margins_": Floats(_of_rows, nan=True),
-            "_role_codes": Whole(_of_rows, below=3),
-            "certificates_": Is(Certificates),
-            "n_iter_": Whole("pairs"),
-            "certificate_": Is(Certificate),
-            "fit_status_": Count(most=1),
-            "_probA": Floats("sigmoids"),
-            "_probB": Floats("sigmoids"),
-        },
-        derived={"others": lambda k: k - 1, "pairs": lambda k: k * (k - 1) // 2},
-        parameters={"decision_function_shape": Word(("ovr", "ovo")), "break_ties": Flag()},
-        rules=(
-            ("there is not one certificate for each pair", lambda m: len(m.certificates_) == len(m.intercept_)),
-            ("there is not one sigmoid for each pair", lambda m: len(m._probA) in (0, len(m.intercept_))),
-            ("break_ties is for 'ovr'", lambda m: not m.break_ties or m.decision_function_shape == "ovr"),
-        ),
-    )
+    _fitted = PAIRS
 
     feature_map_ = property(feature_map_of)
     coef_ = property(coef_of)
     norm_ = property(norm_of)
+    margin_ = property(margin_of)
+    slacks_ = property(slacks_of)
+    roles_ = property(roles_of)
+    probA_ = property(sigmoid_slopes_of)
+    probB_ = property(sigmoid_offsets_of)
 
     @abstractmethod
     def _bounds(self, data: ClassRows) -> Vector:
@@ -243,7 +206,7 @@ class PairClassifier(ClassifierMixin, KernelEstimator, ABC):
         y = check_labels(type(self).__name__, y, X.shape[0])
         weight = check_svm_weight(sample_weight, X)
         data = ClassRows.of(type(self).__name__, y, weight)
-        last = self._last_weights(data, X.shape[0])
+        last = last_weights(self, data, X.shape[0]) if self.warm_start else None
         self.classes_ = data.names
         fit_weighted_kernel(self, X, weight, intercept=self._has_intercept)
         self.class_weight_ = class_factors(self.class_weight, data.names, data.codes, data.weight)
@@ -252,7 +215,9 @@ class PairClassifier(ClassifierMixin, KernelEstimator, ABC):
     def _finish(self, X: CheckedRows, data: ClassRows, answers: PairAnswers, seconds: float, peak_bytes: int) -> None:
         """Set the attributes that tell of the answers."""
         self._keep(X, data, answers)
-        self._keep_rows(X.shape[0], data, answers, self._bounds(data))
+        margins, codes = margins_and_roles(X.shape[0], data, answers, self._bounds(data))
+        two = len(self.classes_) == 2
+        self.margins_, self._role_codes = (margins[0], codes[0]) if two else (margins, codes)
         self.certificates_ = answers.certificates
         self.n_iter_ = self.certificates_.iterations.astype(np.int32)
         self.certificate_ = joined(self.certificates_, seconds, peak_bytes)
@@ -323,21 +288,6 @@ class PairClassifier(ClassifierMixin, KernelEstimator, ABC):
         """Return the logarithm of :meth:`predict_proba`, (m, k)."""
         return np.log(self.predict_proba(X))
 
-    @property
-    def probA_(self) -> Vector:
-        """A of the sigmoid of each pair of classes, (k (k - 1) / 2,); empty without ``probability=True``.
-
-        ``1 / (1 + exp(A f + B))`` is the probability of the first class, where positive f stand for the first class.
-        """
-        warn_of_attribute(type(self).__name__, "probA_")
-        return self._probA
-
-    @property
-    def probB_(self) -> Vector:
-        """B of the sigmoid of each pair of classes, (k (k - 1) / 2,); empty without ``probability=True``."""
-        warn_of_attribute(type(self).__name__, "probB_")
-        return self._probB
-
     def calibrated(self, cv: Any = 5, method: str = "sigmoid") -> CalibratedClassifierCV:
         """A classifier with probabilities, not yet fitted: this one with its decision values calibrated.
 
@@ -373,24 +323,6 @@ class PairClassifier(ClassifierMixin, KernelEstimator, ABC):
         return CalibratedClassifierCV(inner, method=method, cv=cv, ensemble=False)
 
     @property
-    def margin_(self) -> Vector:
-        """``2 / norm_``: the width of the margin of each pair of classes in feature space, (k (k - 1) / 2,)."""
-        widths: Vector = read_only(margin_widths(self.norm_))
-        return widths
-
-    @property
-    def slacks_(self) -> Vector:
-        """``max(0, 1 - margins_)``: how far each training row is on the wrong side of its margin."""
-        check_is_fitted(self)
-        return np.maximum(0.0, 1.0 - self.margins_)
-
-    @property
-    def roles_(self) -> np.ndarray:
-        """``"outside"`` (weight 0), ``"free"`` (between the bounds) or ``"bounded"`` (at C); shaped as ``margins_``."""
-        check_is_fitted(self)
-        return ROLES[self._role_codes]
-
-    @property
     def _sign(self) -> float:
         """Scikit-learn's sign: for two classes, positive values stand for the second one."""
         return -1.0 if len(self.classes_) == 2 else 1.0
@@ -401,20 +333,6 @@ class PairClassifier(ClassifierMixin, KernelEstimator, ABC):
         require_choice(self, "break_ties", (True, False))
         require_seed(self)
         require_choice(self, "probability", (True, False, "deprecated"))
-
-    def _last_weights(self, data: ClassRows, n: int) -> Vector | None:
-        """The weights of the last fit, laid out as by ``PairLayout``, where this one may start from them."""
-        if not self.warm_start or not hasattr(self, "dual_coef_"):
-            return None
-        if self.shape_fit_[0] != n or not np.array_equal(self.classes_, data.names):
-            return None
-        codes = np.full(n, -1)
-        codes[data.rows] = data.codes
-        if not np.array_equal(codes[self.support_], np.repeat(np.arange(len(data.names)), self.n_support_)):
-            return None
-        weights = np.zeros((len(data.names) - 1, n))
-        weights[:, self.support_] = self._sign * dense(self.dual_coef_)
-        return weights[:, data.rows]
 
     def _class_gram(self, X: CheckedRows, data: ClassRows) -> tuple[Any, bool]:
         """The kernel matrix of the rows with a weight, sorted by class, and whether the problems on it are convex."""
@@ -466,13 +384,6 @@ class PairClassifier(ClassifierMixin, KernelEstimator, ABC):
         self.intercept_ = self._sign * expansion.intercept
         self.support_vectors_ = np.empty((0, 0)) if self.kernel_ is None else X[self.support_]
         self.shape_fit_ = X.shape
-
-    def _keep_rows(self, n: int, data: ClassRows, answers: PairAnswers, bounds: Vector) -> None:
-        """Set what is told of the training rows: margins, and roles in a byte each."""
-        margins, codes = margins_and_roles(n, data, answers, bounds)
-        two = len(self.classes_) == 2
-        self.margins_ = margins[0] if two else margins
-        self._role_codes = codes[0] if two else codes
 
     @property
     def _expansion(self) -> PairExpansion:

@@ -80,6 +80,21 @@ def warn_of_attribute(learner: str, name: str) -> None:
         )
 
 
+def sigmoid_slopes_of(model: KernelEstimator) -> Vector:
+    """A of the sigmoid of each pair of classes, (k (k - 1) / 2,); empty without ``probability=True``.
+
+    ``1 / (1 + exp(A f + B))`` is the probability of the first class, where positive f stand for the first class.
+    """
+    warn_of_attribute(type(model).__name__, "probA_")
+    return np.asarray(model._probA)
+
+
+def sigmoid_offsets_of(model: KernelEstimator) -> Vector:
+    """B of the sigmoid of each pair of classes, (k (k - 1) / 2,); empty without ``probability=True``."""
+    warn_of_attribute(type(model).__name__, "probB_")
+    return np.asarray(model._probB)
+
+
 @dataclass(frozen=True, eq=False)
 class PairSigmoids:
     """A and B of the sigmoid of each pair of classes, (p,) each; none where no probabilities are wanted."""

@@ -1,0 +1,112 @@
+"""What a classifier by pairs of classes keeps of a fit: statements, margins and roles of rows, the last weights."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils.validation import check_is_fitted
+
+from mercer._types import Matrix, Vector
+from mercer.data.fitted import Fitted
+from mercer.data.statements import Count, Flag, Floats, Is, Labels, Lengths, Whole, Word
+from mercer.estimators.shared.base import KernelEstimator
+from mercer.estimators.shared.layout import dense, read_only
+from mercer.estimators.shared.statements import Coefficients, SupportRows, training_shape
+from mercer.estimators.svm.class_rows import ClassRows
+from mercer.solvers.solution import Certificate
+from mercer.solvers.svm.pair_answers import Certificates, PairAnswers
+
+_ROLES = np.array(["outside", "free", "bounded"])
+
+
+def _of_rows(k: int, n: int) -> tuple[int, ...]:
+    """The shape of what is told of the training rows: once for two classes, else against each other class."""
+    return (n,) if k == 2 else (k - 1, n)
+
+
+PAIRS = Fitted(
+    {
+        "classes_": Labels("k", least=2),
+        "class_weight_": Floats("k", least=0),
+        "shape_fit_": Lengths(training_shape),
+        "support_": Whole("s", below="n"),
+        "n_support_": Whole("k", total="s"),
+        "dual_coef_": Coefficients("others, s"),
+        "intercept_": Floats("pairs"),
+        "support_vectors_": SupportRows("s"),
+        "margins_": Floats(_of_rows, nan=True),
+        "_role_codes": Whole(_of_rows, below=3),
+        "certificates_": Is(Certificates),
+        "n_iter_": Whole("pairs"),
+        "certificate_": Is(Certificate),
+        "fit_status_": Count(most=1),
+        "_probA": Floats("sigmoids"),
+        "_probB": Floats("sigmoids"),
+    },
+    derived={"others": lambda k: k - 1, "pairs": lambda k: k * (k - 1) // 2},
+    parameters={"decision_function_shape": Word(("ovr", "ovo")), "break_ties": Flag()},
+    rules=(
+        ("there is not one certificate for each pair", lambda m: len(m.certificates_) == len(m.intercept_)),
+        ("there is not one sigmoid for each pair", lambda m: len(m._probA) in (0, len(m.intercept_))),
+        ("break_ties is for 'ovr'", lambda m: not m.break_ties or m.decision_function_shape == "ovr"),
+    ),
+)
+"""What a classifier by pairs of classes states of a fit."""
+
+
+def margins_and_roles(n: int, data: ClassRows, answers: PairAnswers, bounds: Vector) -> tuple[Matrix, NDArray[np.int8]]:
+    """What answers tell of n training rows, (k - 1, n) each: margins, NaN for rows without a weight, and roles.
+
+    The roles are 0 for a weight of 0, 1 for one between the bounds, and 2 for one at its bound.
+    """
+    residual = answers.gradient - answers.layout.spread(answers.offsets)
+    # Against later classes a row is of the first class of the pair.
+    signs = np.where(np.arange(len(residual))[:, None] >= data.codes, 1.0, -1.0)
+    margins = np.full((len(residual), n), np.nan)
+    margins[:, data.rows] = 1.0 - signs * residual
+    states = np.abs(answers.state)
+    codes = np.zeros(margins.shape, dtype=np.int8)
+    codes[:, data.rows] = (states > 0).astype(np.int8) + (states >= bounds * (1.0 - 1e-12))
+    return margins, codes
+
+
+def margin_of(model: KernelEstimator) -> Vector:
+    """``2 / norm_``: the width of the margin of each pair of classes in feature space, (k (k - 1) / 2,)."""
+    widths: Vector = read_only(margin_widths(model.norm_))
+    return widths
+
+
+def margin_widths(norms: Vector) -> Vector:
+    """``2 / |w|``: the distance between the hyperplanes f = -1 and f = 1; infinite where w is 0.
+
+    Examples
+    --------
+    >>> margin_widths(np.array([4.0, 0.0])).tolist()
+    [0.5, inf]
+    """
+    return np.divide(2.0, norms, out=np.full_like(norms, np.inf), where=norms != 0)
+
+
+def slacks_of(model: KernelEstimator) -> Vector:
+    """``max(0, 1 - margins_)``: how far each training row is on the wrong side of its margin."""
+    check_is_fitted(model)
+    return np.maximum(0.0, 1.0 - model.margins_)
+
+
+def roles_of(model: KernelEstimator) -> np.ndarray:
+    """``"outside"`` (weight 0), ``"free"`` (between the bounds) or ``"bounded"`` (at C); shaped as ``margins_``."""
+    check_is_fitted(model)
+    return np.asarray(_ROLES[model._role_codes])
+
+
+def last_weights(model: KernelEstimator, data: ClassRows, n: int) -> Matrix | None:
+    """The weights of the last fit, laid out as by ``PairLayout``, where one to ``data`` may start from them."""
+    if not hasattr(model, "dual_coef_") or model.shape_fit_[0] != n or not np.array_equal(model.classes_, data.names):
+        return None
+    codes = np.full(n, -1)
+    codes[data.rows] = data.codes
+    if not np.array_equal(codes[model.support_], np.repeat(np.arange(len(data.names)), model.n_support_)):
+        return None
+    weights = np.zeros((len(data.names) - 1, n))
+    weights[:, model.support_] = model._sign * dense(model.dual_coef_)
+    return np.asarray(weights[:, data.rows])
