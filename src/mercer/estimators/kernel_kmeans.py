@@ -14,16 +14,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from mercer._errors import ParameterError, warn_user
 from mercer._types import Array, CheckedRows, RowsLike, Vector
-from mercer.estimators.distances.clusters import (
-    CLUSTERS,
-    DistinctRows,
-    check_start,
-    coordinates_of,
-    inner_of,
-    new_diagonal,
-    rows_of,
-    start_of,
-)
+from mercer.estimators.distances.clusters import CLUSTERS, DistinctRows, MeanSpace, check_start, rows_of
+from mercer.estimators.distances.diagonal import diagonal_of_new
 from mercer.estimators.shared.base import KernelEstimator
 from mercer.estimators.shared.expansion import KernelExpansion, feature_map_of, unless_stored
 from mercer.estimators.shared.layout import read_only
@@ -255,14 +247,20 @@ class KernelKMeans(ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMix
         k = int(self.n_clusters) if given else min(int(self.n_clusters), len(rows.weight))
         several = 10 if not given and self.init == "random" else 1
         n_init = 1 if given else several if isinstance(self.n_init, str) else int(self.n_init)
+        landmarks = None if self.approximation is None else int(self.n_landmarks)
+        space = MeanSpace.of(self.kernel_, rows, landmarks, random, self.n_jobs)
+        if space.map is not None:
+            self.map_ = space.map
+        if space.center is not None:
+            self._center = space.center
         with ExitStack() as held:
-            data, norms = coordinates_of(self, rows, random, held)
+            data, norms = space.coordinates(rows, int(self.n_clusters), held)
             return solve(
                 Clustering(
                     gram if data is None else data,
                     rows.weight,
                     k,
-                    start_of(self, X, rows),
+                    space.start(self.init, int(self.n_clusters), X, rows),
                     n_init,
                     int(self.max_iter),
                     float(self.tol),
@@ -446,10 +444,15 @@ class KernelKMeans(ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMix
         """Number of columns that ``transform`` returns."""
         return len(self._squares)
 
+    @property
+    def _space(self) -> MeanSpace:
+        there = vars(self)
+        return MeanSpace(self.kernel_, there.get("map_"), there.get("_center"), self.n_jobs)
+
     def _inner(self, X: CheckedRows) -> Vector:
         """Inner products of rows and means."""
         if "cluster_centers_" in vars(self):
-            return inner_of(self, X)
+            return self._space.inner(X, self.cluster_centers_)
         return self._expansion.values(X, np.float64)
 
     def _coefficients_of(self, member: NDArray[np.integer], share: Vector) -> Vector:
@@ -458,7 +461,14 @@ class KernelKMeans(ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMix
 
     def _squared(self, X: CheckedRows, diagonal: ArrayLike | None) -> Vector:
         """Squared distances from the means; what is within rounding of 0 is 0."""
-        own = new_diagonal(self, X, self._own, diagonal)
+        if self.kernel_ is None:
+            assert self._own is not None
+            way_out = "compute the nearest means without distances (predict)"
+            own = diagonal_of_new(diagonal, self._own, X.shape[0], X.dtype, way_out)
+        elif diagonal is None:
+            own = self._space.diagonal(X)
+        else:
+            raise ParameterError("diagonal applies only to kernel='precomputed'; leave it out.")
         result: Vector = np.maximum(own[:, None] - 2 * self._inner(X) + self._squares, 0.0)
         return result
 

@@ -4,25 +4,25 @@ from __future__ import annotations
 
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import ArrayLike, NDArray
 
 from mercer._errors import ParameterError
-from mercer._types import CheckedRows, Vector
+from mercer._types import CheckedRows, Matrix, Vector
 from mercer.data.columns import MixedRows
 from mercer.data.fitted import Fitted
 from mercer.data.objects import Objects
 from mercer.data.statements import Count, Floats, Is, Maybe, Number, Whole
 from mercer.engine import memory, settings
-from mercer.estimators.distances.diagonal import diagonal_of_new
 from mercer.estimators.shared.base import KernelEstimator
 from mercer.estimators.shared.distinct import equal_rows
 from mercer.estimators.shared.statements import FitRows
 from mercer.gram import Gram
 from mercer.gram.hold import fits
+from mercer.kernels import Kernel
 from mercer.kernels.vector.dot import Linear
 from mercer.maps.nystroem import NystroemMap
 from mercer.solvers.clustering.kmeans import working_bytes
@@ -30,6 +30,7 @@ from mercer.solvers.clustering.primal_means import Coordinates, by_parts, square
 from mercer.solvers.clustering.starts import Start
 from mercer.solvers.solution import Certificate
 
+Jobs = int | None
 _WORDS = ("k-means++", "random")
 # Landmarks are chosen among so many rows for each of them, and so many at the least.
 _SAMPLE = 20
@@ -160,103 +161,110 @@ def check_start(init: Any, k: int, X: CheckedRows, precomputed: bool) -> None:
     )
 
 
-def start_of(model: KernelEstimator, X: Any, rows: DistinctRows) -> Start:
-    """The start that ``model.init`` stands for, checked before."""
-    if isinstance(model.init, str):
-        return Start(model.init)
-    given = np.asarray(model.init)
-    if given.shape == (X.shape[0],) != (model.n_clusters,):
-        return Start("labels", given[rows.first])
-    if model.kernel_ is None:
-        diagonal = X.diagonal().astype(np.float64)
-        inner = X[rows.first][:, given].astype(np.float64)
-        return Start("distances", diagonal[rows.first][:, None] - 2 * inner + diagonal[given])
-    points = X[given] if given.ndim == 1 else given.astype(X.dtype)
-    if sp.issparse(X):
-        points = sp.csr_matrix(points)
-    mine, theirs = rows.X, points
-    centre = getattr(model, "_center", None)
-    if centre is not None:
-        mine, theirs = mine - centre, theirs - centre
-    gram = Gram(model.kernel_, mine, theirs, dtype=np.float64, n_jobs=model.n_jobs)
-    own = Gram(model.kernel_, mine, n_jobs=model.n_jobs).diagonal()
-    return Start("distances", own[:, None] - 2 * gram.dense() + Gram(model.kernel_, theirs).diagonal())
+@dataclass(frozen=True, eq=False)
+class MeanSpace:
+    """Where means are: at points among rows about ``center`` or in the features of ``map``, or else at sums of rows."""
+
+    kernel: Kernel | None
+    map: NystroemMap | None = None
+    center: Vector | None = None
+    n_jobs: int | None = None
+
+    @classmethod
+    def of(
+        cls, kernel: Kernel | None, rows: DistinctRows, landmarks: int | None, random: np.random.RandomState, jobs: Jobs
+    ) -> Self:
+        """For a fit to ``rows``, with a map by so many landmarks, chosen at ``random``, or without one."""
+        if landmarks is not None:
+            return cls(kernel, _landmarks(kernel, rows, landmarks, random, jobs), None, jobs)
+        if isinstance(kernel, Linear) and not sp.issparse(rows.X):
+            return cls(kernel, None, (rows.weight / rows.weight.sum()) @ rows.X, jobs)
+        return cls(kernel, n_jobs=jobs)
+
+    def coordinates(self, rows: DistinctRows, k: int, held: ExitStack) -> tuple[Coordinates | None, Vector | None]:
+        """Coordinates of the rows where there are any, and ``k(x, x)`` if these leave out a part of it.
+
+        Memory for features is reserved until ``held`` is closed.
+        """
+        X, phi, n = rows.X, self.map, rows.X.shape[0]
+        if phi is not None:
+            d = phi.n_output_features_
+            norms = self.diagonal(X)
+            nbytes = n * d * X.dtype.itemsize
+            if fits(nbytes + nbytes // 4 + working_bytes(n, k, dual=False)):
+                with settings.inherited(_settings(self.n_jobs)):
+                    features = phi.transform(X)
+                held.enter_context(memory.reserve(nbytes, f"{d} features of {n} rows"))
+                return Coordinates(features, (n, d), nbytes=nbytes), norms
+            return Coordinates(lambda part: phi.transform(X[part]), (n, d)), norms
+        if not isinstance(self.kernel, Linear):
+            return None, None
+        if self.center is None:
+            return Coordinates(X, X.shape), None
+        nbytes = 8 * X.size
+        if not fits(nbytes + nbytes // 4 + working_bytes(n, k, dual=False)):
+            return Coordinates(X, X.shape, self.center), None
+        held.enter_context(memory.reserve(nbytes, "the rows about their mean"))
+        about_mean = X.astype(np.float64)
+        about_mean -= self.center
+        return Coordinates(about_mean, X.shape, nbytes=nbytes), None
+
+    def start(self, init: str | ArrayLike, k: int, X: Any, rows: DistinctRows) -> Start:
+        """The start of k clusters that ``init`` stands for, which was checked before."""
+        if isinstance(init, str):
+            return Start(init)
+        given = np.asarray(init)
+        if given.shape == (X.shape[0],) != (k,):
+            return Start("labels", given[rows.first])
+        if self.kernel is None:
+            diagonal = X.diagonal().astype(np.float64)
+            inner = X[rows.first][:, given].astype(np.float64)
+            return Start("distances", diagonal[rows.first][:, None] - 2 * inner + diagonal[given])
+        points = X[given] if given.ndim == 1 else given.astype(X.dtype)
+        if sp.issparse(X):
+            points = sp.csr_matrix(points)
+        mine, theirs = rows.X, points
+        if self.center is not None:
+            mine, theirs = mine - self.center, theirs - self.center
+        gram = Gram(self.kernel, mine, theirs, dtype=np.float64, n_jobs=self.n_jobs)
+        own = Gram(self.kernel, mine, n_jobs=self.n_jobs).diagonal()
+        return Start("distances", own[:, None] - 2 * gram.dense() + Gram(self.kernel, theirs).diagonal())
+
+    def inner(self, X: CheckedRows, centres: Matrix) -> Matrix:
+        """Inner products of rows with means at the points ``centres`` (k, features)."""
+        phi = self.map
+        centres = centres if self.center is None else centres - self.center
+        source = X if phi is None else lambda part: phi.transform(X[part])
+        coordinates = Coordinates(source, (X.shape[0], centres.shape[1]), self.center)
+        out = np.empty((X.shape[0], len(centres)))
+
+        def work(part: slice) -> None:
+            out[part] = coordinates.take(part) @ centres.T
+
+        by_parts(work, coordinates.shape, self.n_jobs)
+        return out
+
+    def diagonal(self, X: Any) -> Vector:
+        """``k(x, x)`` of rows, in float64; about the centre where there is one."""
+        assert self.kernel is not None
+        if self.center is not None:
+            return squared_norms(np.asarray(X - self.center, dtype=np.float64))
+        return np.asarray(Gram(self.kernel, X, n_jobs=self.n_jobs).diagonal(), dtype=np.float64)
 
 
-def coordinates_of(
-    model: KernelEstimator, rows: DistinctRows, random: np.random.RandomState, held: ExitStack
-) -> tuple[Coordinates | None, Vector | None]:
-    """Coordinates in feature space where there are any, and ``k(x, x)`` if these leave out a part of it.
-
-    Sets ``model.map_`` or ``model._center``. What is held of the features is reserved until ``held`` is closed.
-    """
-    if model.approximation == "nystroem":
-        model.map_ = _landmarks(model, rows, random)
-        n, d = rows.X.shape[0], model.map_.n_output_features_
-        assert model.kernel_ is not None
-        norms = np.asarray(Gram(model.kernel_, rows.X, n_jobs=model.n_jobs).diagonal(), dtype=np.float64)
-        nbytes = n * d * rows.X.dtype.itemsize
-        if fits(nbytes + nbytes // 4 + working_bytes(n, int(model.n_clusters), dual=False)):
-            with settings.inherited(_jobs(model)):
-                features = model.map_.transform(rows.X)
-            held.enter_context(memory.reserve(nbytes, f"{d} features of {n} rows"))
-            return Coordinates(features, (n, d), nbytes=nbytes), norms
-        return Coordinates(lambda part: model.map_.transform(rows.X[part]), (n, d)), norms
-    if not isinstance(model.kernel_, Linear):
-        return None, None
-    if sp.issparse(rows.X):
-        return Coordinates(rows.X, rows.X.shape), None
-    model._center = (rows.weight / rows.weight.sum()) @ rows.X
-    nbytes = 8 * rows.X.size
-    if not fits(nbytes + nbytes // 4 + working_bytes(len(rows.X), int(model.n_clusters), dual=False)):
-        return Coordinates(rows.X, rows.X.shape, model._center), None
-    held.enter_context(memory.reserve(nbytes, "the rows about their mean"))
-    about_mean = rows.X.astype(np.float64)
-    about_mean -= model._center
-    return Coordinates(about_mean, rows.X.shape, nbytes=nbytes), None
-
-
-def _landmarks(model: KernelEstimator, rows: DistinctRows, random: np.random.RandomState) -> NystroemMap:
+def _landmarks(
+    kernel: Kernel | None, rows: DistinctRows, number: int, random: np.random.RandomState, jobs: Jobs
+) -> NystroemMap:
     """The map to the span of some rows, chosen among a sample, so that it takes no more room with more rows."""
-    n, count = rows.X.shape[0], max(_SAMPLE * int(model.n_landmarks), _LEAST)
+    n, count = rows.X.shape[0], max(_SAMPLE * number, _LEAST)
     chosen = rows.X
     if n > count:
         chosen = rows.X[np.sort(random.choice(n, count, replace=False, p=rows.weight / rows.weight.sum()))]
     seed = int(random.randint(np.iinfo(np.int32).max))
-    with settings.inherited(_jobs(model)):
-        return NystroemMap(model.kernel_, int(model.n_landmarks), random_state=seed).fit(chosen)
+    with settings.inherited(_settings(jobs)):
+        return NystroemMap(kernel, number, random_state=seed).fit(chosen)
 
 
-def _jobs(model: KernelEstimator) -> settings.Settings:
-    """The settings with the threads of the estimator, for maps, which have none of their own."""
-    return replace(settings.current(), n_jobs=settings.resolve_jobs(model.n_jobs))
-
-
-def inner_of(model: KernelEstimator, X: CheckedRows) -> Vector:
-    """Inner products of rows with the means that ``model.cluster_centers_`` holds."""
-    mapped = hasattr(model, "map_")
-    centre = getattr(model, "_center", None)
-    centres = model.cluster_centers_ if centre is None else model.cluster_centers_ - centre
-    width = centres.shape[1]
-    source = (lambda part: model.map_.transform(X[part])) if mapped else X
-    coordinates = Coordinates(source, (X.shape[0], width), centre)
-    out = np.empty((X.shape[0], len(centres)))
-
-    def work(part: slice) -> None:
-        out[part] = coordinates.take(part) @ centres.T
-
-    by_parts(work, coordinates.shape, model.n_jobs)
-    return out
-
-
-def new_diagonal(model: KernelEstimator, X: Any, own: Vector | None, diagonal: ArrayLike | None) -> Vector:
-    """``k(x, x)`` of rows; for a matrix, given, or the same as that of all training rows."""
-    if model.kernel_ is not None:
-        if diagonal is not None:
-            raise ParameterError("diagonal applies only to kernel='precomputed'; leave it out.")
-        centre = getattr(model, "_center", None)
-        if centre is not None:
-            return squared_norms(np.asarray(X - centre, dtype=np.float64))
-        return np.asarray(Gram(model.kernel_, X, n_jobs=model.n_jobs).diagonal(), dtype=np.float64)
-    assert own is not None
-    return diagonal_of_new(diagonal, own, len(X), X.dtype, "compute the nearest means without distances (predict)")
+def _settings(jobs: Jobs) -> settings.Settings:
+    """The settings with the threads of an estimator, for maps, which have none of their own."""
+    return replace(settings.current(), n_jobs=settings.resolve_jobs(jobs))
