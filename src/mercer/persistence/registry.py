@@ -73,21 +73,8 @@ class Registry:
     enums: Names
 
 
-_NUMBERS = (
-    np.bool_,
-    np.int8,
-    np.int16,
-    np.int32,
-    np.int64,
-    np.uint8,
-    np.uint16,
-    np.uint32,
-    np.uint64,
-    np.float16,
-    np.float32,
-    np.float64,
-    np.str_,
-)
+_NUMBER_NAMES = "bool int8 int16 int32 int64 uint8 uint16 uint32 uint64 float16 float32 float64 str"
+_NUMBERS = tuple(np.dtype(name).type for name in _NUMBER_NAMES.split())
 NUMBERS = Names.of(_NUMBERS)
 TYPES = Names.of((*_NUMBERS, np.object_, bool, int, float, str, object))
 
