@@ -44,7 +44,7 @@ class SupportRows:
 
     def check(self, value: Any, what: str, context: Context) -> None:
         if context.model.kernel_ is None:
-            if not isinstance(value, np.ndarray) or value.shape != (0, 0):
+            if not isinstance(value, np.ndarray) or value.shape != (0, 0) or value.dtype.kind != "f":
                 raise DataError(f"{what} must be an empty array, because the kernel matrix was precomputed")
             return
         RowsOfData(self.size).check(value, what, context)
