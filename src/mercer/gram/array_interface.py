@@ -89,7 +89,16 @@ class ArrayInterface(abc.ABC):
         return False
 
     def stored_as(self, dtype: DTypeLike) -> Array | None:
-        """The entries if they lie in a C-ordered array of a precision already; not to be written to."""
+        """The entries if they lie in a C-ordered array of a precision already; not to be written to.
+
+        Parameters
+        ----------
+        dtype : {float32, float64}
+
+        Returns
+        -------
+        ndarray of shape (n, m) or None
+        """
         return None
 
     def __rmatmul__(self, V: Any) -> Array:
