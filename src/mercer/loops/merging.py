@@ -6,8 +6,11 @@ between them with the weights that make the least error there.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
+from mercer._types import Integers, Matrix, Vector
 from mercer.loops._jit import jit
 from mercer.loops.exponential import exponential_float64
 from mercer.loops.losses import descent
@@ -16,6 +19,31 @@ from mercer.loops.online import CHANGES, LOSS, SCALE, SIZE, any_of, shrink
 _GOLDEN = 0.6180339887498949
 _ROUNDS = 24
 _ROUNDING = 1e-15
+
+
+class MergedExpansion(NamedTuple):
+    """Functions whose support points are not rows; other fields as in :class:`mercer.loops.online.Expansion`."""
+
+    theta: Vector
+    """(k, budget + 1)"""
+    bias: Vector
+    lost: Vector
+    points: Matrix
+    """(budget + 1, d)"""
+    born: Integers
+    counts: Integers
+    numbers: Vector
+
+
+class _Room(NamedTuple):
+    """Work arrays."""
+
+    near: Vector
+    """``-|x - z|^2`` of a point and each."""
+    from_a: Vector
+    """Twice as long: kernel values of the place of merging with the one point, then those of the two points."""
+    from_b: Vector
+    norms: Vector
 
 
 @jit
@@ -95,9 +123,11 @@ def partner(theta, a, size, near, from_a, from_b, norms):
 
 
 @jit
-def merge(theta, points, born, size, scale, lost, near, from_a, from_b, norms):
-    """Merge the shortest of ``size`` terms with the one that suits it best; the last one takes the empty place."""
-    a = 0
+def merge(expansion, room):
+    """Merge the shortest term with the one that suits it best; the last one takes the empty place."""
+    theta, _, lost, points, born, counts, numbers = expansion
+    near, from_a, from_b, norms = room
+    a, size, scale = 0, counts[SIZE], numbers[SCALE]
     for j in range(size):
         total = 0.0
         for c in range(theta.shape[0]):
@@ -133,35 +163,14 @@ def merge(theta, points, born, size, scale, lost, near, from_a, from_b, norms):
 
 
 @jit
-def merging_steps(
-    rows,
-    targets,
-    rates,
-    alpha,
-    intercept,
-    loss,
-    parameter,
-    budget,
-    before,
-    theta,
-    bias,
-    lost,
-    points,
-    born,
-    counts,
-    numbers,
-    start,
-    end,
-):
-    """A step at each row of ``rows`` (n, d) from ``start`` to ``end``.
-
-    ``points`` is (budget + 1, d), ``theta`` (k, budget + 1) and ``born`` (budget + 1,). The other arguments
-    are those of ``online.steps``.
-    """
+def merging_steps(stream, targets, rule, expansion, start, end):
+    """A step at each row from ``start`` to ``end``, with the targets (n, k); see :mod:`mercer.loops.online`."""
+    rows, rates, before = stream.rows, stream.rates, stream.before
+    alpha, intercept, loss, parameter = rule.alpha, rule.intercept, rule.loss, rule.parameter
+    theta, bias, lost, points, born, counts, numbers = expansion
     outputs, most = theta.shape[0], points.shape[0]
     f, g = np.empty(outputs), np.empty(outputs)
-    kernel, near, from_b, norms = np.empty(most), np.empty(most), np.empty(most), np.empty(most)
-    from_a = np.empty(2 * most)
+    kernel, room = np.empty(most), _Room(np.empty(most), np.empty(2 * most), np.empty(most), np.empty(most))
     for s in range(start, end):
         x, rate, size = rows[s], rates[s], counts[SIZE]
         negative_distances(x, points, size, kernel)
@@ -191,7 +200,7 @@ def merging_steps(
             theta[c, same] += rate * g[c] / numbers[SCALE]
             if intercept:
                 bias[c] += rate * g[c]
-        if counts[SIZE] > budget:
-            merge(theta, points, born, counts[SIZE], numbers[SCALE], lost, near, from_a, from_b, norms)
+        if counts[SIZE] > rule.budget:
+            merge(expansion, room)
             counts[SIZE] -= 1
             counts[CHANGES] += 1

@@ -3,15 +3,15 @@
 Each step at a row with the target y (one for each of k outputs, f with an offset b)::
 
     g = -d loss(y, f(x)) / df,   f = (1 - rate alpha) f + rate g k(x, .),   b += rate g
-
-Arrays: ``theta`` (k, p) the weights of the rows of the expansion, to be multiplied by ``numbers[SCALE]``; ``bias``
-(k,); ``lost`` (k,) a bound of the length of what the budget has taken from f; ``targets`` (n, k).
 """
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
+from mercer._types import Integers, Matrix, Vector
 from mercer.loops._jit import jit
 from mercer.loops.losses import descent
 
@@ -26,6 +26,72 @@ _SMALL = 1e-100
 # rounding unit times their square. With 1e-7 errors of a projected length reached 1e-2, with this 2e-6.
 DEPENDENT = 1e-5
 _ROUNDING = 1e-15
+
+
+class Rule(NamedTuple):
+    """What a step does."""
+
+    alpha: float
+    intercept: bool
+    loss: int
+    parameter: float
+    """Of the loss."""
+    strategy: int
+    """What happens to one support point too many."""
+    budget: int
+    """The most support points; negative for any number."""
+
+
+class Stream(NamedTuple):
+    """The rows to learn from, in their order."""
+
+    rows: Matrix
+    """Their kernel values with all p rows, (n, p); where points are merged, the rows (n, d) themselves."""
+    own: Integers
+    """The place of each among the p."""
+    rates: Vector
+    before: int
+    """The number of the first step."""
+
+
+class Expansion(NamedTuple):
+    """The functions, one for each of k outputs."""
+
+    theta: Vector
+    """(k, p): the weights of the rows, to be multiplied by ``numbers[SCALE]``."""
+    bias: Vector
+    lost: Vector
+    """(k,): a bound of the length of what the budget has taken from f."""
+    born: Integers
+    """(p,): the step that last changed a row."""
+    inside: Integers
+    """(p,): which rows are in the expansion."""
+    diagonal: Vector
+    """``k(x, x)`` of the p rows."""
+    counts: Integers
+    """``counts[SIZE]`` rows are in the expansion, and ``counts[CHANGES]`` were driven out."""
+    numbers: Vector
+    """``numbers[LOSS]`` adds up the losses before each step."""
+
+
+class Support(NamedTuple):
+    """The inverse of the Gram matrix of the expansion."""
+
+    members: Integers
+    """(budget,): the rows of the expansion."""
+    Q: Matrix
+    """(budget, budget): the inverse of their Gram matrix."""
+    shares: Matrix
+    """(n, budget): its products with their kernel values with each row, which are the weights of its projection."""
+    u: Vector
+    """(budget,): room for a column of Q over its entry on the diagonal."""
+
+
+class _Entry(NamedTuple):
+    """The row that enters: its place among the p, and its step."""
+
+    new: int
+    s: int
 
 
 @jit
@@ -69,38 +135,15 @@ def victim(strategy, theta, diagonal, born, inside):
 
 
 @jit
-def steps(
-    rows,
-    own,
-    targets,
-    rates,
-    alpha,
-    intercept,
-    loss,
-    parameter,
-    strategy,
-    budget,
-    before,
-    theta,
-    bias,
-    lost,
-    diagonal,
-    born,
-    inside,
-    counts,
-    numbers,
-    start,
-    end,
-):
-    """A step at each row from ``start`` to ``end``, whose kernel values with all p rows are ``rows`` (n, p).
+def steps(stream, targets, rule, expansion, start, end):
+    """A step at each row from ``start`` to ``end``, with the targets (n, k).
 
-    ``own`` (n,) is the place of a row among the p.
-
-    ``born`` (p,) is the step that last changed a row of the expansion, ``inside`` (p,) says which are in it,
-    ``counts[SIZE]`` how many; of a full one (``budget``, if not negative) another is forgotten. ``numbers[LOSS]``
-    adds up the losses before each step. Returns where the steps ended: at ``end``, or where the strategy is
-    ``PROJECTION`` before the first row that needs one.
+    Returns where the steps ended: at ``end``, or where the strategy is ``PROJECTION`` before the first row that needs
+    one.
     """
+    rows, own, rates, before = stream
+    alpha, intercept, loss, parameter, strategy, budget = rule
+    theta, bias, lost, born, inside, diagonal, counts, numbers = expansion
     outputs = theta.shape[0]
     f, g = np.empty(outputs), np.empty(outputs)
     for s in range(start, end):
@@ -138,15 +181,16 @@ def steps(
 
 
 @jit
-def _exchange(Q, shares, u, residual, j, size, rows, members, new, s):
-    """Put the row ``new`` into the place ``j`` of the support: the inverse, and the shares of the rows behind ``s``.
+def _exchange(support, rows, residual, j, size, entry):
+    """Put a row into the place ``j`` of the support: the inverse, and the shares of the rows behind it.
 
     ``residual`` is its squared distance from the span of the support, without the point at ``j``; ``shares[s]`` becomes
     its shares of that span. With ``j == size`` the support grows; else ``u`` (size,) becomes ``Q[:, j] / Q[j, j]``. The
     old point leaves before the new one enters: with both, the inverse would have entries of any size where one is close
     to the other, and their difference no digits.
     """
-    d = shares[s]
+    members, Q, shares, u = support
+    d = shares[entry.s]
     if j < size:
         share = d[j]
         for m in range(size):
@@ -165,9 +209,9 @@ def _exchange(Q, shares, u, residual, j, size, rows, members, new, s):
         Q[i, j] = -d[i] / residual
         Q[j, i] = Q[i, j]
     Q[j, j] = 1.0 / residual
-    for x in range(s + 1, rows.shape[0]):
+    for x in range(entry.s + 1, rows.shape[0]):
         row, e = rows[x], shares[x]
-        share, old = row[new], e[j]
+        share, old = row[entry.new], e[j]
         for i in range(size):
             share -= d[i] * row[members[i]]
         share /= residual
@@ -194,11 +238,13 @@ def _cheapest(theta, change, Q, d, residual, size, members):
 
 
 @jit
-def _is_dependent(Q, d, residual, goes, new, size, members, diagonal):
+def _is_dependent(Q, d, residual, places, new, members, diagonal):
     """Whether the row ``new`` would make a support point depend on the others, or depend on them itself.
 
-    ``goes`` is the place that is given up, ``size`` for none. 1 over the diagonal of an inverse is a squared distance.
+    ``places`` are the place that is given up and the number of points, the same for none. 1 over the diagonal of an
+    inverse is a squared distance.
     """
+    goes, size = places
     left, share = 1.0, 0.0
     if goes < size:
         left, share = Q[goes, goes], d[goes]
@@ -216,34 +262,38 @@ def _is_dependent(Q, d, residual, goes, new, size, members, diagonal):
 
 
 @jit
-def _who_goes(theta, change, Q, d, residual, new, size, budget, members, diagonal):
-    """The place to be given up to the row ``new``: ``size`` where the row itself is projected, -1 where there is room.
+def _who_goes(expansion, change, support, d, residual, new):
+    """The place to be given up to a row: the number of points where it is projected itself, -1 where there is room.
 
     The support stays independent: no point of it comes within a share ``DEPENDENT`` of the span of the others.
     """
+    size, diagonal, members, Q = expansion.counts[SIZE], expansion.diagonal, support.members, support.Q
     if residual <= DEPENDENT * diagonal[new]:
         return size
-    if size < budget and not _is_dependent(Q, d, residual, size, new, size, members, diagonal):
+    if size < members.shape[0] and not _is_dependent(Q, d, residual, (size, size), new, members, diagonal):
         return -1
-    goes = _cheapest(theta, change, Q, d, residual, size, members)
-    if goes < size and _is_dependent(Q, d, residual, goes, new, size, members, diagonal):
+    goes = _cheapest(expansion.theta, change, Q, d, residual, size, members)
+    if goes < size and _is_dependent(Q, d, residual, (goes, size), new, members, diagonal):
         return size
     return goes
 
 
 @jit
-def _take_in(theta, change, lost, scale, Q, shares, u, residual, goes, size, rows, members, new, s):
-    """Put the row ``new`` into the support, in the place ``goes``, or where that is -1 behind the ``size`` others.
+def _take_in(expansion, change, support, rows, residual, goes, entry):
+    """Put a row into the support, in the place ``goes``, or where that is -1 behind the others.
 
     The point that gives up its place is projected on the others with the new one among them; ``change`` (k,) are the
     weights of the new one.
     """
+    size, scale = expansion.counts[SIZE], expansion.numbers[SCALE]
     if goes < 0:
-        _exchange(Q, shares, u, residual, size, size, rows, members, new, s)
+        _exchange(support, rows, residual, size, size, entry)
         return
+    members, Q, shares, u = support
+    theta, lost, s = expansion.theta, expansion.lost, entry.s
     old, top, share = members[goes], Q[goes, goes], shares[s, goes]
     distance = residual + share * share / top
-    _exchange(Q, shares, u, distance, goes, size, rows, members, new, s)
+    _exchange(support, rows, distance, goes, size, entry)
     for c in range(change.shape[0]):
         weight = theta[c, old]
         lost[c] += scale * abs(weight) * np.sqrt(residual / (top * distance))
@@ -254,39 +304,17 @@ def _take_in(theta, change, lost, scale, Q, shares, u, residual, goes, size, row
 
 
 @jit
-def projected_steps(
-    rows,
-    own,
-    targets,
-    rates,
-    alpha,
-    intercept,
-    loss,
-    parameter,
-    budget,
-    before,
-    theta,
-    bias,
-    lost,
-    diagonal,
-    born,
-    inside,
-    counts,
-    numbers,
-    members,
-    Q,
-    shares,
-    start,
-    end,
-):
+def projected_steps(stream, targets, rule, expansion, support, start, end):
     """The same where a row that has to go is projected on the span of the others.
 
-    ``members`` (budget,) are the rows of the expansion, ``Q`` (budget, budget) the inverse of their Gram matrix, and
-    ``shares`` (n, budget) its products with their kernel values with each row: the weights of the row's projection.
-    No member comes within a share ``DEPENDENT`` of the span of the others.
+    No member of the support comes within a share ``DEPENDENT`` of the span of the others.
     """
+    rows, own, rates, before = stream
+    alpha, intercept, loss, parameter = rule.alpha, rule.intercept, rule.loss, rule.parameter
+    theta, bias, lost, born, inside, diagonal, counts, numbers = expansion
+    members, shares = support.members, support.shares
     outputs = theta.shape[0]
-    f, g, change, u = np.empty(outputs), np.empty(outputs), np.empty(outputs), np.zeros(budget)
+    f, g, change = np.empty(outputs), np.empty(outputs), np.empty(outputs)
     for s in range(start, end):
         row, i, rate = rows[s], own[s], rates[s]
         for c in range(outputs):
@@ -311,7 +339,7 @@ def projected_steps(
         residual = diagonal[i]
         for m in range(size):
             residual -= d[m] * row[members[m]]
-        goes = _who_goes(theta, change, Q, d, residual, i, size, budget, members, diagonal)
+        goes = _who_goes(expansion, change, support, d, residual, i)
         if goes == size:
             distance = np.sqrt(max(residual, _ROUNDING * diagonal[i]))
             for c in range(outputs):
@@ -319,7 +347,7 @@ def projected_steps(
                 for m in range(size):
                     theta[c, members[m]] += change[c] * d[m]
             continue
-        _take_in(theta, change, lost, numbers[SCALE], Q, shares, u, residual, goes, size, rows, members, i, s)
+        _take_in(expansion, change, support, rows, residual, goes, _Entry(i, s))
         if goes < 0:
             goes = size
             counts[SIZE] += 1

@@ -11,7 +11,7 @@ from mercer._types import Integers, Vector
 from mercer.engine import memory, threads
 from mercer.gram.protocol import GramMatrix
 from mercer.loops import online as loops
-from mercer.loops.merging import merging_steps
+from mercer.loops.merging import MergedExpansion, merging_steps
 from mercer.solvers.online.chunk import Chunk
 from mercer.solvers.online.given import go_through
 from mercer.solvers.online.state import OnlineProblem, OnlineState
@@ -142,29 +142,12 @@ def learn_by_merging(
         born = np.zeros(problem.budget + 1, dtype=np.int64)
         theta[:, :m], held[:m], born[:m] = state.theta, state.points, state.born
         counts, numbers = np.array([m, 0], dtype=np.int64), np.array([1.0, 0.0])
-        rows, before = points[order], state.steps + 1
+        rows, rule = points[order], problem.rule()
+        stream = loops.Stream(rows, order, rates, state.steps + 1)
+        expansion = MergedExpansion(theta, state.bias, state.lost, held, born, counts, numbers)
 
         def steps(targets: Vector, start: int, end: int) -> int:
-            merging_steps(
-                rows,
-                targets,
-                rates,
-                problem.alpha,
-                problem.intercept,
-                problem.loss.code,
-                problem.loss.parameter,
-                problem.budget,
-                before,
-                theta,
-                state.bias,
-                state.lost,
-                held,
-                born,
-                counts,
-                numbers,
-                start,
-                end,
-            )
+            merging_steps(stream, targets, rule, expansion, start, end)
             return end
 
         def value(s: int) -> Vector:

@@ -13,7 +13,7 @@ from mercer.gram.protocol import GramMatrix
 from mercer.loops import online as loops
 from mercer.solvers.online.given import go_through
 from mercer.solvers.online.independent import independent_points, project
-from mercer.solvers.online.state import STRATEGIES, OnlineProblem, OnlineState
+from mercer.solvers.online.state import OnlineProblem, OnlineState
 
 # Rows whose projections are found in one product of matrices.
 _STRIP = 64
@@ -64,37 +64,21 @@ class Chunk:
     def _steps(self, rows: Vector, targets: Vector, rates: Vector) -> int:
         """Steps without projections, as far as they go; returns how many."""
         problem, state = self.problem, self.state
-        budget = -1 if problem.budget is None else problem.budget
         state.inverse = np.zeros((0, 0))
+        stream = loops.Stream(rows, np.arange(len(rows)), rates, state.steps + 1)
+        rule, expansion = problem.rule(), self._expansion()
 
         def steps(targets: Vector, start: int, end: int) -> int:
-            return loops.steps(
-                rows,
-                np.arange(len(rows)),
-                targets,
-                rates,
-                problem.alpha,
-                problem.intercept,
-                problem.loss.code,
-                problem.loss.parameter,
-                STRATEGIES[problem.strategy],
-                budget,
-                state.steps + 1,
-                self.theta,
-                state.bias,
-                state.lost,
-                self.diagonal,
-                self.born,
-                self.inside,
-                self.counts,
-                self.numbers,
-                start,
-                end,
-            )
+            return loops.steps(stream, targets, rule, expansion, start, end)
 
         done = go_through(problem.loss, steps, lambda s: self._value(rows[s]), targets, self.numbers)
         self.members = np.flatnonzero(self.inside)
         return done
+
+    def _expansion(self) -> loops.Expansion:
+        state = self.state
+        own = self.born, self.inside, self.diagonal, self.counts, self.numbers
+        return loops.Expansion(self.theta, state.bias, state.lost, *own)
 
     def _value(self, row: Vector) -> Vector:
         """f at a row with these kernel values, (k,)."""
@@ -119,34 +103,12 @@ class Chunk:
             threads.run([partial(strip, part) for part in spans(n, _STRIP) if part.stop > start], self.n_jobs)
             members = np.zeros(budget, dtype=np.int64)
             members[:m] = self.members
-            before = int(self.counts[loops.CHANGES])
+            before, support = int(self.counts[loops.CHANGES]), loops.Support(members, Q, shares, np.zeros(budget))
+            stream = loops.Stream(rows, np.arange(n), rates, state.steps + 1)
+            rule, expansion = problem.rule(), self._expansion()
 
             def steps(targets: Vector, start: int, end: int) -> int:
-                loops.projected_steps(
-                    rows,
-                    np.arange(n),
-                    targets,
-                    rates,
-                    problem.alpha,
-                    problem.intercept,
-                    problem.loss.code,
-                    problem.loss.parameter,
-                    budget,
-                    state.steps + 1,
-                    self.theta,
-                    state.bias,
-                    state.lost,
-                    self.diagonal,
-                    self.born,
-                    self.inside,
-                    self.counts,
-                    self.numbers,
-                    members,
-                    Q,
-                    shares,
-                    start,
-                    end,
-                )
+                loops.projected_steps(stream, targets, rule, expansion, support, start, end)
                 return end
 
             go_through(problem.loss, steps, lambda s: self._value(rows[s]), targets, self.numbers, start)

@@ -38,6 +38,12 @@ class OnlineProblem:
     budget: int | None = None
     strategy: str = "truncation"
 
+    def rule(self) -> loops.Rule:
+        """What a step does, as the loops are told."""
+        budget = -1 if self.budget is None else self.budget
+        loss = self.loss.code, self.loss.parameter
+        return loops.Rule(self.alpha, self.intercept, *loss, STRATEGIES[self.strategy], budget)
+
     @property
     def slope(self) -> float:
         """The largest derivative of the loss by one value."""
