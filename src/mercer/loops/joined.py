@@ -5,8 +5,11 @@ Rows come from the blocks of the classes, or are picked from a matrix of all row
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
+from mercer._types import Array, Integers
 from mercer.loops._jit import jit
 from mercer.loops.picked import pick_row
 from mercer.loops.smo import set_masks, smo_steps, smo_steps_picking
@@ -15,9 +18,37 @@ from mercer.loops.smo import set_masks, smo_steps, smo_steps_picking
 _ROUND = 4
 
 
+class ClassBlocks(NamedTuple):
+    """The kernel matrix of two classes, ``[[own_first, cross], [cross.T, own_second]]``."""
+
+    own_first: Array
+    """(a, a)"""
+    own_second: Array
+    """(b, b)"""
+    cross: Array
+    """(a, b)"""
+
+
+class PickedRows(NamedTuple):
+    """``matrix[at][:, at]``."""
+
+    matrix: Array
+    at: Integers
+
+
+class KeptRows(NamedTuple):
+    """The rows of the matrix of the problem that are there."""
+
+    K: Array
+    """(q, q)"""
+    present: Integers
+    """(q,): which rows are there."""
+
+
 @jit
-def _join_row(own_first, own_second, cross, i, row):
-    """Row ``i`` of ``[[own_first, cross], [cross.T, own_second]]``."""
+def _join_row(blocks, i, row):
+    """Row ``i`` of the matrix of two classes."""
+    own_first, own_second, cross = blocks
     a = cross.shape[0]
     if i < a:
         row[:a] = own_first[i]
@@ -29,13 +60,14 @@ def _join_row(own_first, own_second, cross, i, row):
 
 
 @jit
-def solve_joined(own_first, own_second, cross, K, present, work, beta, lower, upper, tol):
+def solve_joined(blocks, kept, work, weights, tol):
     """C-SVC of two classes from ``beta``, in place, on blocks of the kernel matrix in float32; returns the steps.
 
-    ``own_first`` (a, a), ``own_second`` (b, b) and ``cross`` (a, b) are the blocks; ``K`` (q, q) holds the rows that
-    are ``present`` (q,), and ``work`` (5, q) begins with the gradient. A step needs two rows of K, and few rows have
-    a weight that ever moves: most rows are never joined.
+    ``work`` (5, q) begins with the gradient. A step needs two rows of K, and few rows have a weight that ever moves:
+    most rows are never joined.
     """
+    own_first, own_second, cross = blocks
+    (K, present), (beta, lower, upper) = kept, weights
     a, q = cross.shape[0], beta.shape[0]
     F, rise, fall, keys, diagonal = work[0], work[1], work[2], work[3], work[4]
     bits = keys.view(np.int32)
@@ -53,7 +85,7 @@ def solve_joined(own_first, own_second, cross, K, present, work, beta, lower, up
         )
         done += steps
         if missing >= 0:
-            _join_row(own_first, own_second, cross, missing, K[missing])
+            _join_row(blocks, missing, K[missing])
             present[missing] = True
     return done
 
@@ -68,8 +100,9 @@ def pick_rows(matrix, at, index, K, present):
 
 
 @jit
-def solve_picked(matrix, at, K, present, work, beta, lower, upper, tol):
+def solve_picked(source, kept, work, weights, tol):
     """The same as :func:`solve_joined` in float64 on ``matrix[at][:, at]``, of which rows are picked into ``K``."""
+    (matrix, at), (K, present), (beta, lower, upper) = source, kept, weights
     q = beta.shape[0]
     F, rise, fall, keys, diagonal = work[0], work[1], work[2], work[3], work[4]
     bits = keys.view(np.int64)

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
+from mercer._types import Integers, Matrix, Vector
 from mercer.loops._jit import jit_in_order
 
 # Sums are taken in the order that is written: else the last bits depended on whether a function was compiled or
@@ -12,6 +15,25 @@ from mercer.loops._jit import jit_in_order
 MOST_FREE = 96
 # Added to the diagonal, relative to its mean: the matrix of a smooth kernel is singular to rounding.
 _RIDGE = 1e-13
+
+
+class BoxWeights(NamedTuple):
+    """The weights of a problem, which steps change, and their bounds."""
+
+    beta: Vector
+    lower: Vector
+    upper: Vector
+
+
+class NewtonRoom(NamedTuple):
+    """Work arrays for at most m free weights."""
+
+    L: Matrix
+    """(m, m)"""
+    index: Integers
+    d: Vector
+    ones: Vector
+    """(m,), or (2, m) for steps in groups."""
 
 
 @jit_in_order
@@ -76,12 +98,12 @@ def _factor_free(K, index, m, L):
 
 
 @jit_in_order
-def newton_step(K, F, beta, lower, upper, balanced, L, index, d, ones):
+def newton_step(K, F, weights, balanced, room):
     """One Newton step on the weights inside their box, cut at the first bound, in place; whether there was one.
 
-    ``F`` (q,) is the gradient, which follows. ``balanced`` keeps the sum of the weights. ``L`` (m, m), ``index``, ``d``
-    and ``ones`` (m,) are room for at most m free weights.
+    ``F`` (q,) is the gradient, which follows. ``balanced`` keeps the sum of the weights.
     """
+    (beta, lower, upper), (L, index, d, ones) = weights, room
     m = _free(beta, lower, upper, index)
     if m < (2 if balanced else 1) or not _factor_free(K, index, m, L):
         return False
@@ -102,8 +124,9 @@ def newton_step(K, F, beta, lower, upper, balanced, L, index, d, ones):
 
 
 @jit_in_order
-def newton_step_in_groups(K, F, beta, lower, upper, a, L, index, d, ones):
-    """The same where the first ``a`` weights keep their sum, and the others theirs; ``ones`` is (2, m)."""
+def newton_step_in_groups(K, F, weights, a, room):
+    """The same where the first ``a`` weights keep their sum, and the others theirs."""
+    (beta, lower, upper), (L, index, d, ones) = weights, room
     m = _free(beta, lower, upper, index)
     if m < 2 or not _factor_free(K, index, m, L):
         return False

@@ -10,7 +10,7 @@ import numpy as np
 
 from mercer.loops._jit import jit_in_order
 from mercer.loops.group_steps import smo_steps_of_groups
-from mercer.loops.newton import MOST_FREE, newton_step_in_groups
+from mercer.loops.newton import MOST_FREE, BoxWeights, NewtonRoom, newton_step_in_groups
 from mercer.loops.pairs import (
     ABOVE,
     BOUNDS,
@@ -119,7 +119,8 @@ def _solve(
     """Steps and Newton steps from ``beta``; the steps, and whether it came to what float64 can resolve."""
     q = beta.shape[0]
     F, keys, diagonal, tube = work[0, :q], work[1, :q], work[2, :q], work[3, :q]
-    room, ones, m = work[4, : index.shape[0]], work[5:7, : index.shape[0]], index.shape[0]
+    m = index.shape[0]
+    weights, room = BoxWeights(beta, lower, upper), NewtonRoom(free, index, work[4, :m], work[5:7, :m])
     largest = 0.0
     for r in range(q):
         diagonal[r] = whole[r, r] if present[r] else matrix[at[r], at[r]]
@@ -157,7 +158,7 @@ def _solve(
             for _ in range(BOUNDS):
                 if gap <= resolved or done >= limit:
                     break
-                if not newton_step_in_groups(whole, F, beta, lower, upper, a, free, index, room[:m], ones):
+                if not newton_step_in_groups(whole, F, weights, a, room):
                     break
                 done += 1
                 gap = _worst(F, beta, lower, upper, a)

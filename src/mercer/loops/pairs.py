@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from mercer.loops._jit import jit_in_order
-from mercer.loops.newton import MOST_FREE, newton_step
+from mercer.loops.newton import MOST_FREE, BoxWeights, NewtonRoom, newton_step
 from mercer.loops.picked import pick_row
 from mercer.loops.smo import set_masks, smo_steps_picking
 
@@ -104,6 +104,7 @@ def _solve(matrix, at, whole, present, linear, beta, lower, upper, balanced, wor
         largest = max(largest, abs(diagonal[r]))
     gradient_of(whole, beta, linear, F)
     done, rounding, gap = 0, 0.0, np.inf
+    weights, room = BoxWeights(beta, lower, upper), NewtonRoom(free, index, work[6, :m], work[7, :m])
     # Steps to the tolerance first: mostly these find which weights are free.
     near = 0.9 * tol
     for _ in range(ROUNDS):
@@ -134,9 +135,7 @@ def _solve(matrix, at, whole, present, linear, beta, lower, upper, balanced, wor
         rounding = 0.5 * EPS * largest * norm_of(beta, upper)
         if gap <= near:
             for _ in range(BOUNDS):
-                if done >= limit or not newton_step(
-                    whole, F, beta, lower, upper, balanced, free, index, work[6, :m], work[7, :m]
-                ):
+                if done >= limit or not newton_step(whole, F, weights, balanced, room):
                     break
                 done += 1
                 gap = violation_of(F, beta, lower, upper)

@@ -17,7 +17,8 @@ from mercer._types import Array, Vector
 from mercer.engine import threads
 from mercer.engine.tiles import scratch_tile, spans
 from mercer.gram.protocol import GramMatrix
-from mercer.loops.joined import solve_joined
+from mercer.loops.joined import ClassBlocks, KeptRows, solve_joined
+from mercer.loops.newton import BoxWeights
 from mercer.loops.pairs import FIGURES, assess
 from mercer.loops.transpose import transpose
 from mercer.solvers.solution import Solution
@@ -134,18 +135,8 @@ class JoinedPair(PairMatrix):
     def _steps(self, F: Vector, beta: Vector, lower: Vector, upper: Vector, tol: float) -> int:
         work = scratch_tile("steps", (5, len(beta)), _FLOAT32)
         work[0] = F
-        steps: int = solve_joined(
-            self._first,
-            self._second,
-            self._cross,
-            self._K,
-            self._present,
-            work,
-            beta,
-            lower,
-            upper,
-            _FLOAT32_PART * tol,
-        )
+        blocks, kept = ClassBlocks(self._first, self._second, self._cross), KeptRows(self._K, self._present)
+        steps: int = solve_joined(blocks, kept, work, BoxWeights(beta, lower, upper), _FLOAT32_PART * tol)
         return steps
 
     def matrix(self) -> Array | None:

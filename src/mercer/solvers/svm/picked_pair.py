@@ -11,7 +11,8 @@ from mercer._types import Array, Vector
 from mercer.engine.tiles import scratch_tile
 from mercer.gram.hold import whole_matrix
 from mercer.gram.protocol import GramMatrix
-from mercer.loops.joined import pick_rows, solve_picked
+from mercer.loops.joined import KeptRows, PickedRows, pick_rows, solve_picked
+from mercer.loops.newton import BoxWeights
 from mercer.loops.smo import subtract_rows
 from mercer.solvers.svm.joined_pair import PairMatrix
 from mercer.solvers.svm.smo import WHOLE
@@ -73,5 +74,6 @@ class PickedPair(PairMatrix):
         work = scratch_tile("steps", (5, len(beta)), np.dtype(np.float64))
         work[0] = F
         # Room for the rounding of sums in another order.
-        steps: int = solve_picked(self._matrix, self._at, self._K, self._present, work, beta, lower, upper, 0.999 * tol)
+        source, kept = PickedRows(self._matrix, self._at), KeptRows(self._K, self._present)
+        steps: int = solve_picked(source, kept, work, BoxWeights(beta, lower, upper), 0.999 * tol)
         return steps
