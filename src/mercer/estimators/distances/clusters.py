@@ -35,8 +35,6 @@ _WORDS = ("k-means++", "random")
 # Landmarks are chosen among so many rows for each of them, and so many at the least.
 _SAMPLE = 20
 _LEAST = 2000
-# The share of the budget that features may take; else they are made anew for every look at them.
-_SHARE = 0.8
 
 
 @dataclass(frozen=True)

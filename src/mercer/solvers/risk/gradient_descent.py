@@ -165,7 +165,7 @@ def descend(
 
     Examples
     --------
-    >>> from mercer.gram.hold import fits
+    >>> from mercer.gram import PrecomputedGram
     >>> problem = LeastSquares(PrecomputedGram(np.diag([1.0, 2.0])), np.array([[1.0], [4.0]]), np.ones(2))
     >>> solution = descend(problem, 0.5, max_iter=2, tol=0.0)
     >>> solution.value.ravel().tolist(), solution.state.losses.tolist()

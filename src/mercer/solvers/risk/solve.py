@@ -83,7 +83,7 @@ def solve_risk(
 
     Examples
     --------
-    >>>     >>> from mercer.gram import PrecomputedGram
+    >>> from mercer.gram import PrecomputedGram
     >>> from mercer.losses import Squared
     >>> solution = solve_risk(RegularizedRisk(PrecomputedGram(np.eye(2)), Squared(), [3.0, 6.0], alpha=0.5))
     >>> solution.value.c.round(12).tolist(), solution.status.name
