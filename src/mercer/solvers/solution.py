@@ -150,10 +150,10 @@ class Certificate(_StatusByName):
     def explain(self) -> str:
         """What the certificate means, and what to change where it is not what was hoped for.
 
-        >>> print(Certificate(1.5, 1.4985, 1e-4, 10, 0.1, 800, Status.converged, {"sum": 0.0}).explain())
+        >>> print(Certificate(2.0, 1.998, 1e-4, 10, 0.1, 800, Status.converged, {"sum": 0.0}).explain())
         converged: The stopping rule was met: the solution has the requested tolerance.
-        Objective 1.5, and no solution has less than 1.4985: at most 0.0015 can still be gained (0.1 % of the
-        objective). Worst violation of the optimality conditions: 0.0001.
+        Objective 2, and no solution has less than 1.998: at most 0.002 can still be gained (0.1 % of the objective).
+        Worst violation of the optimality conditions: 0.0001.
           sum: 0, how far the weights are from the sums that they must have.
         Cost: 10 iterations, 0.1 s, 0.0 MiB at most.
         To do: nothing. For a smaller gap, choose a smaller tol, or stop="gap" if the learner has it.
