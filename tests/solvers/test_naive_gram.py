@@ -54,7 +54,7 @@ from mercer.solvers.svm.pair_problem import PairProblem
 from mercer.solvers.svm.pairwise import solve_pairs
 from mercer.solvers.svm.projected import ProjectedGradient
 from mercer.solvers.svm.smo import SMO
-from mercer.solvers.svm.stochastic import MarginRisk, solve_by_sgd
+from mercer.solvers.svm.stochastic import MarginRisk, StochasticDescent
 from mercer.solvers.svm.stochastic_rows import KernelRows
 
 RNG = np.random.default_rng(0)
@@ -111,7 +111,7 @@ def pairs_of_classes(gram: GramMatrix) -> Answers:
 
 def stochastic(gram: GramMatrix) -> Answers:
     risk = MarginRisk(KernelRows(gram), CODES, np.array([1]), WEIGHTS / N, alpha=0.01)
-    return [solve_by_sgd(risk, max_epochs=3, rng=np.random.RandomState(0)).value.coefficients]
+    return [StochasticDescent(max_epochs=3).solve(risk, rng=np.random.RandomState(0)).value.coefficients]
 
 
 def linear_system(gram: GramMatrix) -> Answers:
