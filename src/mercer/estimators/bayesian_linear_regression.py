@@ -22,7 +22,7 @@ from mercer.data.vectors import refuse_unreal
 from mercer.engine import memory
 from mercer.engine.threads import OneBlasThread
 from mercer.estimators.shared.baseline import warn_if_worse_than_mean
-from mercer.estimators.shared.parameters import require_choice
+from mercer.estimators.shared.parameters import require_flags
 from mercer.estimators.shared.targets import check_numbers, warn_of_constant
 from mercer.estimators.shared.weights import check_sample_weight
 from mercer.solvers.gaussian.linear_model import DesignSpectrum, decompose, learn
@@ -175,7 +175,7 @@ class BayesianLinearRegression(RegressorMixin, BaseEstimator, OneBlasThread):
         """
         begun = time.perf_counter()
         alpha, beta = self._precision("alpha"), self._precision("beta")
-        require_choice(self, "fit_intercept", (True, False))
+        require_flags(self, "fit_intercept")
         refuse_unreal(X, "X")
         refuse_unreal(y, "y")
         with advised():

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import time
-from numbers import Integral
 from typing import Any, Self
 
 import numpy as np
@@ -19,11 +18,11 @@ from mercer._types import CheckedRows, Matrix, RowsLike
 from mercer.engine import memory, threads
 from mercer.estimators.gaussian.binary_parts import BinaryParts, parts
 from mercer.estimators.gaussian.covariance import KernelCovariance, MatrixCovariance
-from mercer.estimators.gaussian.options import check_flags, check_search, one_column_kernel
+from mercer.estimators.gaussian.options import check_search, one_column_kernel
 from mercer.estimators.shared.certificates import joined
 from mercer.estimators.shared.definiteness import counts_as_definite, judge_covariance
 from mercer.estimators.shared.labels import check_labels, encoded
-from mercer.estimators.shared.parameters import require_choice
+from mercer.estimators.shared.parameters import require_choice, require_flags, require_whole
 from mercer.kernels import RBF, Kernel
 from mercer.kernels.convert import KernelLike
 from mercer.priors import bind_priors
@@ -246,12 +245,10 @@ class GaussianProcessClassifier(BinaryParts):
 
     def _check_parameters(self) -> None:
         check_search(self)
-        check_flags(self, "warm_start", "copy_X_train")
+        require_flags(self, "warm_start", "copy_X_train")
         require_choice(self, "multi_class", ("multinomial", "one_vs_rest", "one_vs_one"))
         require_choice(self, "approximation", ("laplace", "ep"))
-        limit = self.max_iter_predict
-        if isinstance(limit, bool) or not isinstance(limit, Integral) or limit < 1:
-            raise ParameterError(f"max_iter_predict must be a whole number of steps, at least 1, but is {limit!r}.")
+        require_whole(self, "max_iter_predict", "a whole number of steps, at least 1")
 
     def _check_classes(self, classes: np.ndarray) -> None:
         if len(classes) > 2 and self.approximation == "ep" and self.multi_class == "multinomial":

@@ -27,7 +27,7 @@ from mercer.estimators.ordinal.ordered import DECISIONS, averaged_probabilities,
 from mercer.estimators.shared.base import KernelEstimator
 from mercer.estimators.shared.definiteness import PROCESS, counts_as_definite, judge_covariance
 from mercer.estimators.shared.distinct import equal_rows
-from mercer.estimators.shared.parameters import require_choice, require_slope
+from mercer.estimators.shared.parameters import require_choice, require_slope, require_whole
 from mercer.estimators.shared.statements import ASCENDING, FitRows, has_full_diagonal, theta_fits
 from mercer.kernels import RBF, Kernel
 from mercer.kernels.convert import KernelLike
@@ -397,9 +397,7 @@ class GaussianProcessOrdinalRegression(ClassifierMixin, OrdinalLikelihood):
         require_choice(self, "decision", DECISIONS)
         require_slope(self)
         check_search(self)
-        steps = self.max_iter_predict
-        if not isinstance(steps, int | np.integer) or isinstance(steps, bool) or steps < 1:
-            raise ParameterError(f"max_iter_predict must be a whole number of at least 1, but is {steps!r}.")
+        require_whole(self, "max_iter_predict", "a whole number of at least 1")
 
     def _make_kernel(self, X: CheckedRows, gamma: Any) -> Kernel:
         return RBF(1.0) if self.kernel is None else super()._make_kernel(X, gamma)

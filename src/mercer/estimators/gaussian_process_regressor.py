@@ -20,7 +20,6 @@ from mercer.engine import memory, threads
 from mercer.estimators.gaussian.options import (
     NOISE_BOUNDS,
     TARGETS_AND_TREND,
-    check_flags,
     check_search,
     mean_functions,
     noise_parameter,
@@ -31,7 +30,7 @@ from mercer.estimators.gaussian.predictions import GaussianPredictions
 from mercer.estimators.shared.base import KernelEstimator
 from mercer.estimators.shared.definiteness import judge_covariance
 from mercer.estimators.shared.left_out_baseline import has_large_offset, warn_if_left_out_is_worse
-from mercer.estimators.shared.parameters import require_choice
+from mercer.estimators.shared.parameters import require_choice, require_flags
 from mercer.estimators.shared.statements import FitRows, LikeThe, has_full_diagonal, theta_fits
 from mercer.estimators.shared.targets import warn_of_constant
 from mercer.gram.hold import fits
@@ -299,7 +298,7 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, GaussianPredict
 
     def _check_parameters(self) -> None:
         check_search(self)
-        check_flags(self, "normalize_y", "copy_X_train")
+        require_flags(self, "normalize_y", "copy_X_train")
         require_choice(self, "mean", ("zero", "constant", "linear"))
         require_choice(self, "objective", ("evidence", "loo"))
         if self._is_precomputed and self.mean == "linear":

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from numbers import Integral, Real
+from numbers import Real
 from typing import Any, Self
 
 import numpy as np
@@ -19,7 +19,7 @@ from mercer.estimators.shared.base import KernelEstimator
 from mercer.estimators.shared.baseline import no_offset_remedy, warn_if_worse_than_mean
 from mercer.estimators.shared.expansion import KernelExpansion, coef_of, feature_map_of, norm_of
 from mercer.estimators.shared.left_out_baseline import has_large_offset, warn_if_held_out_is_worse
-from mercer.estimators.shared.parameters import require_choice, require_number, require_seed
+from mercer.estimators.shared.parameters import require_flags, require_number, require_seed, require_whole
 from mercer.estimators.shared.statements import FitRows
 from mercer.estimators.shared.targets import warn_of_constant
 from mercer.estimators.shared.weights import check_sample_weight, fit_weighted_kernel
@@ -323,9 +323,7 @@ class KernelLMS(MultiOutputMixin, RegressorMixin, KernelEstimator):
             raise ParameterError(f"learning_rate must be a finite number above 0 or 'auto', but is {rate!r}.")
         require_number(self, "tol", "a finite number of 0 or more", lambda value: 0 <= value < np.inf)
         require_number(self, "validation_fraction", "a number between 0 and 1", lambda value: 0 < value < 1)
-        for name, what in (("max_iter", "steps"), ("n_iter_no_change", "steps")):
-            value = getattr(self, name)
-            if not isinstance(value, Integral) or isinstance(value, bool) or value < 1:
-                raise ParameterError(f"{name} must be a whole number of {what}, at least 1, but is {value!r}.")
-        require_choice(self, "early_stopping", (True, False))
+        for name in ("max_iter", "n_iter_no_change"):
+            require_whole(self, name, "a whole number of steps, at least 1")
+        require_flags(self, "early_stopping")
         require_seed(self)

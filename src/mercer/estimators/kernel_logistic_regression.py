@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass, replace
-from numbers import Integral
 from typing import Any, Self
 
 import numpy as np
@@ -12,7 +11,6 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.special import expit, log_expit, log_softmax, softmax
 from sklearn.base import ClassifierMixin
 
-from mercer._errors import ParameterError
 from mercer._registered import CommandLine
 from mercer._types import CheckedRows, Matrix, RowsLike, Vector
 from mercer.data.fitted import Fitted
@@ -22,7 +20,7 @@ from mercer.estimators.shared.base import KernelEstimator
 from mercer.estimators.shared.certificates import warn_if_stopped
 from mercer.estimators.shared.expansion import KernelExpansion, coef_of, feature_map_of, norm_of
 from mercer.estimators.shared.labels import check_labels, class_factors, encoded, winners
-from mercer.estimators.shared.parameters import require_choice, require_number
+from mercer.estimators.shared.parameters import require_flags, require_positive, require_whole
 from mercer.estimators.shared.statements import FitRows, outputs
 from mercer.estimators.shared.weights import check_sample_weight, fit_weighted_kernel
 from mercer.kernels.convert import KernelLike
@@ -341,11 +339,6 @@ class KernelLogisticRegression(ClassifierMixin, KernelEstimator):
         return LogisticPoint(weights, np.zeros_like(weights), self.intercept_)
 
     def _check_parameters(self) -> None:
-        for name in ("C", "tol"):
-            require_number(self, name, "a finite number above 0", lambda value: 0 < value < np.inf)
-        if isinstance(self.max_iter, bool) or not isinstance(self.max_iter, Integral) or self.max_iter < 1:
-            raise ParameterError(
-                f"max_iter must be a whole number of Newton steps, at least 1, but is {self.max_iter!r}."
-            )
-        for name in ("fit_intercept", "warm_start"):
-            require_choice(self, name, (True, False))
+        require_positive(self, "C", "tol")
+        require_whole(self, "max_iter", "a whole number of Newton steps, at least 1")
+        require_flags(self, "fit_intercept", "warm_start")

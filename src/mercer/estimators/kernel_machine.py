@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from contextlib import ExitStack
 from dataclasses import replace
-from numbers import Integral
 from typing import Any, Self
 
 import numpy as np
@@ -25,7 +24,7 @@ from mercer.estimators.shared.certificates import joined, warn_if_stopped
 from mercer.estimators.shared.expansion import KernelExpansion, coef_of, feature_map_of, of_support
 from mercer.estimators.shared.labels import check_labels, class_factors, encoded, winners
 from mercer.estimators.shared.left_out_baseline import warn_if_risk_is_worse
-from mercer.estimators.shared.parameters import require_choice, require_number
+from mercer.estimators.shared.parameters import require_choice, require_flags, require_positive, require_whole
 from mercer.estimators.shared.statements import GIVEN_COLUMNS, SupportRows, outputs
 from mercer.estimators.shared.targets import warn_of_constant
 from mercer.estimators.shared.weights import check_sample_weight, fit_weighted_kernel
@@ -356,12 +355,10 @@ class KernelMachine(KernelEstimator):
 
     def _check_parameters(self) -> tuple[Loss, Penalty]:
         loss, penalty = as_loss(self.loss), as_penalty(self.regularizer)
-        for name in ("alpha", "tol", "cache_size"):
-            require_number(self, name, "a finite number above 0", lambda value: 0 < value < np.inf)
-        if not isinstance(self.max_iter, Integral) or self.max_iter < -1:
-            raise ParameterError(f"max_iter must be a whole number, -1 for no limit, but is {self.max_iter!r}.")
+        require_positive(self, "alpha", "tol", "cache_size")
+        require_whole(self, "max_iter", "a whole number, -1 for no limit", least=-1)
         require_choice(self, "solver", METHODS)
-        require_choice(self, "fit_intercept", (True, False))
+        require_flags(self, "fit_intercept")
         if isinstance(penalty, OwnPenalty):
             check_penalty(penalty)
         if self.class_weight is not None and loss.targets != "signs":

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from dataclasses import replace
-from numbers import Integral
 from typing import Any, Self
 
 import numpy as np
@@ -23,7 +22,13 @@ from mercer.estimators.ordinal.ordered import DECISIONS, OrderedLabels, class_pr
 from mercer.estimators.shared.certificates import warn_if_stopped
 from mercer.estimators.shared.distinct import equal_rows
 from mercer.estimators.shared.labels import class_factors
-from mercer.estimators.shared.parameters import require_choice, require_number, require_slope
+from mercer.estimators.shared.parameters import (
+    require_choice,
+    require_flags,
+    require_positive,
+    require_slope,
+    require_whole,
+)
 from mercer.estimators.shared.statements import ASCENDING, FitRows
 from mercer.estimators.shared.weights import check_sample_weight, fit_weighted_kernel
 from mercer.kernels.convert import KernelLike
@@ -324,13 +329,11 @@ class KernelOrdinalRegression(ClassifierMixin, OrdinalLikelihood):
         return tags
 
     def _check_parameters(self) -> None:
-        for name in ("C", "tol"):
-            require_number(self, name, "a finite number above 0", lambda value: 0 < value < np.inf)
-        if not isinstance(self.max_iter, Integral) or isinstance(self.max_iter, bool) or self.max_iter < 1:
-            raise ParameterError(f"max_iter must be a whole number of 1 or more, but is {self.max_iter!r}.")
+        require_positive(self, "C", "tol")
+        require_whole(self, "max_iter", "a whole number of 1 or more")
         require_choice(self, "link", tuple(LINKS))
         require_choice(self, "decision", DECISIONS)
-        require_choice(self, "warm_start", (True, False))
+        require_flags(self, "warm_start")
         require_slope(self)
         if isinstance(self.slope, str) and self.allow_indefinite is True:
             raise ParameterError(

@@ -25,7 +25,7 @@ from mercer.estimators.shared.definiteness import SPECTRUM, is_usable, judge_fin
 from mercer.estimators.shared.degenerate import warn_if_degenerate
 from mercer.estimators.shared.expansion import KernelExpansion, feature_map_of
 from mercer.estimators.shared.layout import read_only
-from mercer.estimators.shared.parameters import require_choice, require_number, require_seed
+from mercer.estimators.shared.parameters import require_choice, require_flags, require_number, require_seed
 from mercer.estimators.shared.statements import FitRows
 from mercer.gram import Gram
 from mercer.gram.precomputed import symmetric_once_centred
@@ -394,8 +394,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEstimat
         require_number(self, "tol", "a finite number of 0 or more", lambda v: 0 <= v < np.inf)
         require_number(self, "alpha", "a finite number of 0 or more", lambda v: 0 <= v < np.inf)
         require_choice(self, "eigen_solver", SOLVERS)
-        for name in ("fit_inverse_transform", "remove_zero_eig", "copy_X"):
-            require_choice(self, name, (True, False))
+        require_flags(self, "fit_inverse_transform", "remove_zero_eig", "copy_X")
         require_seed(self)
         if self.fit_inverse_transform and self._is_precomputed:
             raise ParameterError(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from numbers import Integral
 from typing import Any, Self
 
 import numpy as np
@@ -25,7 +24,13 @@ from mercer.estimators.shared.definiteness import NO_SPACE
 from mercer.estimators.shared.distinct import places_among, stacked
 from mercer.estimators.shared.expansion import KernelExpansion, coef_of, feature_map_of, norm_of, of_support
 from mercer.estimators.shared.labels import all_classes, check_labels, class_codes, encoded, winners
-from mercer.estimators.shared.parameters import require_choice, require_number, require_seed
+from mercer.estimators.shared.parameters import (
+    require_choice,
+    require_flags,
+    require_number,
+    require_seed,
+    require_whole,
+)
 from mercer.estimators.shared.statements import GIVEN_COLUMNS, SupportRows, outputs
 from mercer.gram.hold import capacity
 from mercer.gram.protocol import GramMatrix
@@ -449,16 +454,11 @@ class KernelPerceptron(ClassifierMixin, KernelEstimator):
     def _check_parameters(self) -> None:
         require_number(self, "margin", "a finite number of 0 or more", lambda value: 0 <= value < np.inf)
         require_choice(self, "averaging", ("plain", "averaged", "voted"))
-        for name in ("fit_intercept", "shuffle"):
-            require_choice(self, name, (True, False))
+        require_flags(self, "fit_intercept", "shuffle")
         require_seed(self)
-        for name, what in (("max_iter", "passes"), ("budget", "support vectors, or None")):
-            value = getattr(self, name)
-            if (value is None and name == "budget") or (
-                isinstance(value, Integral) and not isinstance(value, bool) and int(value) >= 1
-            ):
-                continue
-            raise ParameterError(f"{name} must be a whole number of {what}, at least 1, but is {value!r}.")
+        require_whole(self, "max_iter", "a whole number of passes, at least 1")
+        if self.budget is not None:
+            require_whole(self, "budget", "a whole number of support vectors, or None, at least 1")
         if self.budget is not None and self.averaging != "plain":
             raise ParameterError(
                 f"averaging={self.averaging!r} needs every row that was ever learned from, and budget={self.budget} "

@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from contextlib import ExitStack
 from dataclasses import replace
-from numbers import Integral
 from typing import Any, Self
 
 import numpy as np
@@ -21,7 +20,7 @@ from mercer.engine import memory
 from mercer.estimators.shared.base import KernelEstimator
 from mercer.estimators.shared.certificates import joined, warn_if_stopped
 from mercer.estimators.shared.expansion import KernelExpansion, coef_of, feature_map_of, norm_of, of_support
-from mercer.estimators.shared.parameters import require_choice, require_number
+from mercer.estimators.shared.parameters import require_flags, require_number, require_positive, require_whole
 from mercer.estimators.shared.statements import GIVEN_COLUMNS, SupportRows
 from mercer.estimators.shared.targets import warn_of_constant
 from mercer.estimators.shared.weights import check_sample_weight, fit_weighted_kernel
@@ -301,11 +300,9 @@ class KernelQuantileRegression(RegressorMixin, KernelEstimator):
     def _check_parameters(self) -> Vector:
         """The levels."""
         require_number(self, "C", "a finite number above 0", lambda value: 0 < value < np.inf)
-        for name in ("tol", "cache_size"):
-            require_number(self, name, "a finite number above 0", lambda value: 0 < value < np.inf)
-        if not isinstance(self.max_iter, Integral) or self.max_iter < -1:
-            raise ParameterError(f"max_iter must be a whole number, -1 for no limit, but is {self.max_iter!r}.")
-        require_choice(self, "non_crossing", (True, False))
+        require_positive(self, "tol", "cache_size")
+        require_whole(self, "max_iter", "a whole number, -1 for no limit", least=-1)
+        require_flags(self, "non_crossing")
         try:
             levels = np.atleast_1d(np.asarray(self.quantiles, dtype=np.float64))
         except (TypeError, ValueError):

@@ -21,7 +21,7 @@ from mercer.data.statements import Either, Floats, Is, Maybe, Number, Word
 from mercer.estimators.shared.base import KernelEstimator
 from mercer.estimators.shared.expansion import KernelExpansion, coef_of, feature_map_of, norm_of
 from mercer.estimators.shared.left_out_baseline import warn_if_ridge_is_worse
-from mercer.estimators.shared.parameters import require_choice
+from mercer.estimators.shared.parameters import require_flags
 from mercer.estimators.shared.statements import FitRows, LikeThe
 from mercer.estimators.shared.targets import warn_of_constant
 from mercer.estimators.shared.weights import check_sample_weight
@@ -220,7 +220,7 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelEstimator):
         DataError, ParameterError, IndefiniteKernelError, MemoryBudgetError
             If the data or a parameter cannot be used, or the problem exceeds the memory budget; see the messages.
         """
-        require_choice(self, "alpha_per_target", (True, False))
+        require_flags(self, "alpha_per_target")
         criterion, alphas = self._criterion(), self._choices()
         rows, system = self._state_problem(X, y, sample_weight)
         if criterion is not None:

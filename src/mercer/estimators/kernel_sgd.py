@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from numbers import Integral
 from typing import Any, Self
 
 import numpy as np
@@ -19,7 +18,13 @@ from mercer.estimators.online.sgd_forms import SGDForms, Training
 from mercer.estimators.shared.baseline import warn_if_worse_than_majority
 from mercer.estimators.shared.distinct import distinct_rows
 from mercer.estimators.shared.labels import all_classes, check_labels, class_codes, class_factors, encoded, winners
-from mercer.estimators.shared.parameters import require_choice, require_number, require_seed
+from mercer.estimators.shared.parameters import (
+    require_choice,
+    require_flags,
+    require_positive,
+    require_seed,
+    require_whole,
+)
 from mercer.estimators.shared.weights import check_sample_weight
 from mercer.kernels.convert import KernelLike
 from mercer.loops.losses import GIVEN
@@ -339,10 +344,8 @@ class KernelSGDClassifier(ClassifierMixin, SGDForms):
         return as_loss(self.loss, "signs")
 
     def _check_parameters(self) -> None:
-        for name in ("alpha", "tol"):
-            require_number(self, name, "a finite number above 0", lambda value: 0 < value < np.inf)
-        if not isinstance(self.max_iter, Integral) or self.max_iter < 1:
-            raise ParameterError(f"max_iter must be a whole number of passes, at least 1, but is {self.max_iter!r}.")
+        require_positive(self, "alpha", "tol")
+        require_whole(self, "max_iter", "a whole number of passes, at least 1")
         loss = self._loss()
         check_own_loss(loss)
         if self.learning_rate == "damped" and not np.isfinite(loss.step_bound):
@@ -352,8 +355,7 @@ class KernelSGDClassifier(ClassifierMixin, SGDForms):
             )
         require_choice(self, "learning_rate", ("damped", "pegasos"))
         require_choice(self, "shuffle", tuple(_ORDER))
-        for name in ("fit_intercept", "average", "warm_start"):
-            require_choice(self, name, (True, False))
+        require_flags(self, "fit_intercept", "average", "warm_start")
         require_seed(self)
         map_ = self.feature_map
         if map_ not in ("auto", "identity", None) if isinstance(map_, str | None) else not hasattr(map_, "transform"):

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from mercer._errors import ParameterError
 from mercer._registered import CommandLine
 from mercer._types import Vector
-from mercer.estimators.shared.parameters import require_choice, require_number
+from mercer.estimators.shared.parameters import require_flags, require_number
 from mercer.estimators.svm.class_rows import ClassRows
 from mercer.estimators.svm.left_out import balanced
 from mercer.estimators.svm.pair_classifier import PairClassifier
@@ -227,7 +227,7 @@ class SVC(PairClassifier):
     def _check_parameters(self) -> None:
         super()._check_parameters()
         require_number(self, "C", "a number above 0, or inf for a hard margin", lambda value: value > 0)
-        require_choice(self, "fit_intercept", (True, False))
+        require_flags(self, "fit_intercept")
         if np.isinf(self.C) and not (self.solver == "smo" or isinstance(self.solver, SMO)):
             raise ParameterError(
                 f"C=inf is solved by solver='smo' only, but solver is {self.solver!r}; change one of them."

@@ -11,7 +11,7 @@ from sklearn.base import RegressorMixin
 from mercer._errors import MercerWarning, warn_user
 from mercer._registered import CommandLine
 from mercer._types import RowsLike, Vector
-from mercer.estimators.shared.parameters import require_choice, require_number
+from mercer.estimators.shared.parameters import require_flags, require_number
 from mercer.estimators.shared.targets import warn_of_constant
 from mercer.estimators.shared.weights import check_svm_weight
 from mercer.estimators.svm.single_expansion import TUBE, SingleExpansion, check_cost, describe_tube
@@ -209,7 +209,7 @@ class SVR(RegressorMixin, SingleExpansion):
         """
         check_solver(self)
         check_cost(self)
-        require_choice(self, "fit_intercept", (True, False))
+        require_flags(self, "fit_intercept")
         require_number(self, "epsilon", "a finite number of at least 0", lambda value: 0 <= value < np.inf)
         X, y = self._check_X_and_numbers(X, y)
         weight = check_svm_weight(sample_weight, X)

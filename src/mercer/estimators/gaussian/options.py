@@ -13,7 +13,7 @@ from mercer.data.columns import MixedRows
 from mercer.data.objects import Objects
 from mercer.engine.tiles import spans
 from mercer.estimators.shared.base import KernelEstimator
-from mercer.estimators.shared.parameters import is_among, require_choice, require_seed
+from mercer.estimators.shared.parameters import is_among, require_seed, require_whole
 from mercer.gram import Gram
 from mercer.kernels import ExpSineSquared, Kernel, Periodic
 from mercer.kernels.inputs import Rows
@@ -32,16 +32,8 @@ def check_search(learner: KernelEstimator) -> None:
             f"optimizer must be 'fmin_l_bfgs_b', a function (objective, start, bounds) -> (theta, value), or None to "
             f"keep the hyper-parameters fixed, but is {learner.optimizer!r}."
         )
-    restarts = learner.n_restarts_optimizer
-    if not isinstance(restarts, (int, np.integer)) or isinstance(restarts, bool) or restarts < 0:
-        raise ParameterError(f"n_restarts_optimizer must be a whole number of at least 0, but is {restarts!r}.")
+    require_whole(learner, "n_restarts_optimizer", "a whole number of at least 0", least=0)
     require_seed(learner)
-
-
-def check_flags(learner: KernelEstimator, *names: str) -> None:
-    """Raise unless the named parameters are True or False."""
-    for name in names:
-        require_choice(learner, name, (True, False))
 
 
 def row_variances(alpha: Any, n: int) -> Vector:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from contextlib import ExitStack
-from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -22,7 +21,13 @@ from mercer.estimators.shared.base import KernelEstimator
 from mercer.estimators.shared.definiteness import NO_SPACE
 from mercer.estimators.shared.distinct import places_among, stacked
 from mercer.estimators.shared.expansion import KernelExpansion, coef_of, feature_map_of, norm_of, of_support
-from mercer.estimators.shared.parameters import require_choice, require_number, require_seed
+from mercer.estimators.shared.parameters import (
+    require_choice,
+    require_flags,
+    require_number,
+    require_seed,
+    require_whole,
+)
 from mercer.estimators.shared.statements import GIVEN_COLUMNS, SupportRows
 from mercer.gram import Gram
 from mercer.gram.hold import hold, is_small
@@ -118,16 +123,11 @@ class OnlineExpansion(KernelEstimator, ABC):
                 "eta0, or give a user-defined loss the attribute step_bound."
             )
         require_choice(self, "budget_strategy", tuple(STRATEGIES))
-        for name in ("fit_intercept", "shuffle"):
-            require_choice(self, name, (True, False))
+        require_flags(self, "fit_intercept", "shuffle")
         require_seed(self)
-        for name, what in (("max_iter", "passes"), ("budget", "support points, or None")):
-            value = getattr(self, name)
-            if (value is None and name == "budget") or (
-                isinstance(value, Integral) and not isinstance(value, bool) and int(value) >= 1
-            ):
-                continue
-            raise ParameterError(f"{name} must be a whole number of {what}, at least 1, but is {value!r}.")
+        require_whole(self, "max_iter", "a whole number of passes, at least 1")
+        if self.budget is not None:
+            require_whole(self, "budget", "a whole number of support points, or None, at least 1")
 
     def _refuse_precomputed(self) -> None:
         if self._is_precomputed:

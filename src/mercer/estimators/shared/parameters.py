@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Hashable
-from numbers import Real
+from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any
 
 from sklearn.utils import check_random_state
@@ -25,6 +25,25 @@ def require_number(learner: object, name: str, wanted: str, accepts: Callable[[f
     value = getattr(learner, name)
     if not isinstance(value, Real) or isinstance(value, bool) or not accepts(float(value)):
         raise ParameterError(f"{name} must be {wanted}, but is {value!r}." + (f" {advice}" if advice else ""))
+
+
+def require_positive(learner: object, *names: str) -> None:
+    """Raise unless the named parameters are finite numbers above 0."""
+    for name in names:
+        require_number(learner, name, "a finite number above 0", lambda value: 0 < value < float("inf"))
+
+
+def require_whole(learner: object, name: str, wanted: str, least: int = 1) -> None:
+    """Raise unless the parameter ``name`` is a whole number from ``least`` on, which ``wanted`` says in words."""
+    value = getattr(learner, name)
+    if not isinstance(value, Integral) or isinstance(value, bool) or int(value) < least:
+        raise ParameterError(f"{name} must be {wanted}, but is {value!r}.")
+
+
+def require_flags(learner: object, *names: str) -> None:
+    """Raise unless the named parameters are True or False."""
+    for name in names:
+        require_choice(learner, name, (True, False))
 
 
 def is_among(value: object, choices: Collection[Any]) -> bool:

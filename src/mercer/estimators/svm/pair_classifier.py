@@ -24,7 +24,7 @@ from mercer.estimators.shared.certificates import joined, warn_if_stopped
 from mercer.estimators.shared.expansion import coef_of, feature_map_of, norm_of, of_support
 from mercer.estimators.shared.labels import check_labels, class_factors
 from mercer.estimators.shared.layout import laid_out_as
-from mercer.estimators.shared.parameters import require_choice, require_seed
+from mercer.estimators.shared.parameters import require_choice, require_flags, require_seed
 from mercer.estimators.shared.weights import check_svm_weight, fit_weighted_kernel
 from mercer.estimators.svm.class_rows import ClassRows, MergedRows
 from mercer.estimators.svm.left_out import Solver, deal_folds, values_of_rows_left_out
@@ -330,7 +330,7 @@ class PairClassifier(ClassifierMixin, KernelEstimator, ABC):
     def _check_parameters(self) -> None:
         check_solver(self)
         require_choice(self, "decision_function_shape", ("ovr", "ovo"))
-        require_choice(self, "break_ties", (True, False))
+        require_flags(self, "break_ties")
         require_seed(self)
         require_choice(self, "probability", (True, False, "deprecated"))
 

@@ -4,13 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from numbers import Integral
-
-import numpy as np
 
 from mercer._errors import ParameterError
 from mercer.estimators.shared.base import KernelEstimator
-from mercer.estimators.shared.parameters import is_among, require_choice, require_number
+from mercer.estimators.shared.parameters import is_among, require_choice, require_flags, require_positive, require_whole
 from mercer.solvers.svm.projected import ProjectedGradient
 from mercer.solvers.svm.smo import SMO
 from mercer.solvers.svm.solver import BoxSolver
@@ -30,13 +27,10 @@ def check_solver(model: KernelEstimator) -> None:
     ParameterError
         With the parameter and its value.
     """
-    for name in ("tol", "cache_size"):
-        require_number(model, name, "a finite number above 0", lambda value: 0 < value < np.inf)
-    if not isinstance(model.max_iter, Integral) or model.max_iter < -1:
-        raise ParameterError(f"max_iter must be a whole number, -1 for no limit, but is {model.max_iter!r}.")
+    require_positive(model, "tol", "cache_size")
+    require_whole(model, "max_iter", "a whole number, -1 for no limit", least=-1)
     require_choice(model, "stop", ("kkt", "gap"))
-    for name in ("shrinking", "warm_start"):
-        require_choice(model, name, (True, False))
+    require_flags(model, "shrinking", "warm_start")
     if not (isinstance(model.solver, BoxSolver) or is_among(model.solver, _NAMED)):
         raise ParameterError(
             f"solver must be one of {', '.join(map(repr, _NAMED))} or a solver such as mercer.solvers.SMO(), "
