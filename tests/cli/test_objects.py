@@ -144,7 +144,7 @@ def test_a_folder_of_series(capsys, tmp_path):
     assert report["columns"] == "1 series column" and right(capsys, "waves", "w.mercer") == {"series": "series"}
     labels.assign(file="none.csv").to_csv("waves/labels.csv", index=False)
     code, _, err = run(capsys, "fit", "waves", "-t", "kind")
-    assert code == 2 and "line 2: there is no file 'none.csv' in waves" in err
+    assert code == 2 and "line 2: the file 'none.csv' does not exist in waves" in err
     (tmp_path / "waves/labels.csv").unlink()
     code, _, err = run(capsys, "fit", "waves", "-t", "kind")
     assert code == 2 and "directory without a file labels.csv" in err

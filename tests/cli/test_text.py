@@ -171,7 +171,10 @@ def _fails(capsys, arguments, *words):
         (["--text", "note", "--kernel", "rbf"], ["the kernel rbf compares numbers"]),
         (["--text", "note", "--kernel", "RBF(1.0).on('note')"], ["compares numbers, and", "'note' holds strings"]),
         (["--text", "note", "--kernel", f"{KERNEL}.on('age')"], ["'age' holds a number", "--text age"]),
-        (["--text", "note", "--kernel", f"{KERNEL}.on('nota')"], ["asks for the column 'nota'", "did you mean 'note'"]),
+        (
+            ["--text", "note", "--kernel", f"{KERNEL}.on('nota')"],
+            ["the kernel uses the column 'nota'", "did you mean 'note'"],
+        ),
         (["--text", "note", "--kernel", f"{KERNEL} + RBF(1.0)"], ["compares strings and RBF(1.0) compares vectors"]),
         (
             ["--text", "note", "--text", "share", "--kernel", KERNEL],

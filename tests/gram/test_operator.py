@@ -208,14 +208,14 @@ def test_sums_are_taken_in_float64() -> None:
         (lambda g: g @ 2.0, r"cannot multiply an array of shape \(\)"),
         (lambda g: g @ (1j * np.ones(40)), "arrays of real numbers, not of complex128"),
         (lambda g: g @ np.array(["a"] * 40), "arrays of real numbers"),
-        (lambda g: g.rows([40]), "row positions reach from 40 to 40, and there are 40"),
-        (lambda g: g.rows([-41, 2]), "row positions reach from -41 to 2"),
-        (lambda g: g.restrict(None, [99]), "column positions reach from 99 to 99"),
+        (lambda g: g.rows([40]), "row positions range from 40 to 40, but there are only 40"),
+        (lambda g: g.rows([-41, 2]), "row positions range from -41 to 2"),
+        (lambda g: g.restrict(None, [99]), "column positions range from 99 to 99"),
         (lambda g: g.rows([0.5]), "must be a slice, a list of whole numbers or a mask of length 40, .* float64"),
         (lambda g: g.rows([True, False]), r"a mask of length 40, but are an array of bool of shape \(2,\)"),
         (lambda g: g.rows([[1, 2]]), r"of shape \(1, 2\)"),
         (lambda g: g.rows(["a"]), "must be a slice, a list of whole numbers"),
-        (lambda g: g.dense(np.empty((3, 3))), r"out has shape \(3, 3\), and the (block|matrix) has \(40, 40\)"),
+        (lambda g: g.dense(np.empty((3, 3))), r"out has shape \(3, 3\), but the (block|matrix) has shape \(40, 40\)"),
         (lambda g: g.block([1], [2], out=np.empty((2, 2))), r"out has shape \(2, 2\)"),
     ],
 )
@@ -227,7 +227,7 @@ def test_what_is_refused(make: Any, use: Any, message: str) -> None:
 def test_what_the_lazy_one_refuses() -> None:
     with pytest.raises(ParameterError, match="float32 or float64, not in float16"):
         Gram(KERNEL, X, dtype=np.float16)
-    with pytest.raises(DataError, match="equally many columns"):
+    with pytest.raises(DataError, match="the same number of columns"):
         Gram(KERNEL, X, Z[:, :2])
     with pytest.raises(DataError, match="X contains NaN"):
         Gram(KERNEL, [[np.nan, 1.0, 1.0]])

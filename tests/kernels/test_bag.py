@@ -199,7 +199,11 @@ def test_mistakes(kernel, X, words):
     [
         (SetOf(Spectrum(2)), [["ab"], ["a", 3.5]], "row 1 of X, member 1: a string must be text"),
         (SetOf(Spectrum(2)), Bags.of([["ab"], ["a", 3.5]]), "row 1 of X, member 1: a string must be text"),
-        (SetOf(Signature(2)), [[[1.0]], [[2.0], np.ones((2, 3))]], "row 1 of X, member 1: all series must have equal"),
+        (
+            SetOf(Signature(2)),
+            [[[1.0]], [[2.0], np.ones((2, 3))]],
+            "row 1 of X, member 1: all series must have the same number",
+        ),
         (SetOf(SetOf(RBF(1.0))), [[[[1.0]]], [[[2.0]], [[3.0], [np.nan]]]], "row 1 of X, member 1: member 1: the vec"),
         (SetOf(HistogramIntersection()), [[[1.0]], [[2.0], [-1.0]]], "of the members of all rows, counted one row aft"),
         (PyramidMatch() + SetOf(Spectrum(2)), [["ab"]], "row 0 of X, member 0: a member must be a vector of numbers"),

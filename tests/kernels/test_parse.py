@@ -183,5 +183,5 @@ def test_a_long_sum_is_no_deep_expression():
 
 
 def test_text_is_needed():
-    with pytest.raises(KernelSyntaxError, match="float was given"):
+    with pytest.raises(KernelSyntaxError, match="is text, not float"):
         parse_kernel(2.0)

@@ -36,7 +36,7 @@ def test_names_objects_and_mistakes() -> None:
     for given, words in (
         ("hubber", "there is no loss 'hubber'; the losses are squared, hinge"),
         (Huber, r"loss is the class Huber; pass an object of it, such as Huber\(\)"),
-        (None, "needs the methods value.y, f. and gradient.y, f., and None has no value and no gradient"),
+        (None, "needs the methods value.y, f. and gradient.y, f., but None has no value and no gradient"),
         (lambda y, f: (y - f) ** 2, "has no value and no gradient"),
     ):
         with pytest.raises(ParameterError, match=words):

@@ -155,7 +155,7 @@ def test_parameters_that_are_refused() -> None:
         (NystroemMap(method="best"), ParameterError, "method must be one of 'uniform'.*but is 'best'"),
         (NystroemMap(method=["uniform"]), ParameterError, "method must be one of"),
         (NystroemMap(random_state="x"), ParameterError, "random_state must be a whole number"),
-        (NystroemMap(Linear() + Sigmoid()), IndefiniteKernelError, r"and Sigmoid\(1.0\) is none"),
+        (NystroemMap(Linear() + Sigmoid()), IndefiniteKernelError, r"but Sigmoid\(1.0\) is not\."),
         (NystroemMap(NegativeDistance()), IndefiniteKernelError, "positive semi-definite"),
     ]:
         with pytest.raises(error, match=words):

@@ -58,9 +58,9 @@ def test_calibrators_that_are_missing_or_of_other_classes_are_refused(tmp_path):
     model = mercer.SVC().calibrated(cv=3).fit(X, THREE)
     one = model.calibrated_classifiers_[0]
     last = one.calibrators.pop()
-    with pytest.raises(ModelFileError, match="do not fit together"):
+    with pytest.raises(ModelFileError, match="parts do not match"):
         save(model, tmp_path / "model.mercer")
     one.calibrators.append(last)
     one.estimator = mercer.SVC().fit(X, TWO)
-    with pytest.raises(ModelFileError, match="do not fit together"):
+    with pytest.raises(ModelFileError, match="parts do not match"):
         save(model, tmp_path / "model.mercer")

@@ -108,8 +108,8 @@ TABLES = {
     "a dunder": ([EMPTY_DICT, scaler(__dict__=[0])], "an attribute named '__dict__'"),
     "a class attribute": ([scaler(__class__=1)], "an attribute named '__class__'"),
     "no identifier": ([scaler(**{"a.b": 1})], r"an attribute named 'a\.b'"),
-    "a method": ([scaler(transform="x")], "in the place of a method"),
-    "a property": ([scaler(_repr_html_=1)], "in the place of a method"),
+    "a method": ([scaler(transform="x")], "in place of a method"),
+    "a property": ([scaler(_repr_html_=1)], "in place of a method"),
     "a missing parameter": (
         [{"kind": "estimator", "class": "sklearn.Pipeline", "fields": {}}],
         "lacks its parameter 'steps'",

@@ -100,7 +100,7 @@ def _words(job: Job, chosen: str | None) -> str | None:
     """What was chosen, with the kernel where the columns did that."""
     if job.default_kernel is None:
         return chosen
-    kernel = "the default kernel for such columns; choose another with --kernel"
+    kernel = "the kernel, by default for such columns; choose another with --kernel"
     return kernel if chosen is None else f"{kernel}; {chosen}"
 
 

@@ -101,8 +101,8 @@ def require(nbytes: int, what: str, way_out: str = "") -> None:
     free = room(nbytes)
     if nbytes > free:
         raise MemoryBudgetError(
-            f"{what} would take {describe(nbytes)}, but {describe(free)} of the memory budget is left; the budget "
-            f"would have to be at least {_describe_up(_process.held + nbytes)}. "
+            f"{what} would take {describe(nbytes)}, but the memory budget has {describe(free)} left; "
+            f"it would have to be at least {_describe_up(_process.held + nbytes)}. "
             + (way_out or "Raise the budget with mercer.config(memory=...), or use fewer rows.")
         )
 

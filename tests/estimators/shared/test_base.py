@@ -112,7 +112,7 @@ def test_parameters_that_are_refused(params: dict[str, Any], message: str) -> No
 @pytest.mark.parametrize(
     ("params", "message"),
     [
-        ({"kernel": kernels.Sigmoid()}, r"Fitted needs .* and Sigmoid\(1.0\) is indefinite. .*allow_indefinite"),
+        ({"kernel": kernels.Sigmoid()}, r"Fitted needs .* but Sigmoid\(1.0\) is indefinite. .*allow_indefinite"),
         ({"kernel": kernels.RBF() + 2 * kernels.Sigmoid()}, r"Sigmoid\(1.0\) in RBF\(1.0\) \+ 2.0 \* Sigmoid"),
         ({"kernel": kernels.NegativeDistance()}, r"conditionally positive.* kernel.centered\(X\) makes it positive"),
         ({"kernel": kernels.NegativeDistance() ** 2, "intercept": True}, "indefinite"),

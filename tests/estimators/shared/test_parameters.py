@@ -30,7 +30,7 @@ SEVERAL = np.array(["kkt", "gap"])
         (NuSVC(shrinking="x"), "shrinking must be True or False, but is 'x'"),
         (SVC(random_state="x"), "random_state must be a whole number.*but is 'x'"),
         (KernelSGDClassifier(random_state="x"), "random_state must be a whole number.*but is 'x'"),
-        (KernelSGDClassifier(["hinge"]), r"value.*gradient.*and \['hinge'\] has no value and no gradient"),
+        (KernelSGDClassifier(["hinge"]), r"value.*gradient.*but \['hinge'\] has no value and no gradient"),
         (KernelSGDClassifier(shuffle=SEVERAL), "shuffle must be True, False or 'uniform', but is array"),
         (KernelSGDClassifier(fit_intercept="no"), "fit_intercept must be True or False, but is 'no'"),
     ],

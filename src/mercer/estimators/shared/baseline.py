@@ -30,7 +30,7 @@ def warn_if_worse_than_mean(learner: str, y: Vector, fitted: Vector, weight: Vec
     ...     warnings.simplefilter("always")
     ...     warned = warn_if_worse_than_mean("Model", np.array([9.0, 11.0]), np.array([5.0, 6.0]), None, "Center y.")
     >>> print(caught[0].message)
-    Model: the mean squared error on the training rows is 20.5, and that of their mean alone is 1. Center y.
+    Model: the mean squared error on the training rows is 20.5, but that of their mean alone is 1. Center y.
     """
     targets, fitted = y.reshape(len(y), -1), fitted.reshape(len(y), -1)
     share = np.full(len(y), 1.0) if weight is None else np.asarray(weight, dtype=np.float64)
@@ -76,7 +76,7 @@ def warn_if_worse_than_constant(
     ...     y = np.array([9.0, 10.0, 11.0])
     ...     warn_if_worse_than_constant("Model", Huber(), y, np.array([5.0, 6.0, 5.0]), np.ones(3), "Center y.")
     >>> print(caught[0].message)
-    Model: the mean huber loss on its own rows is 4.17, and that of the constant 10 is 0.333. Center y.
+    Model: the mean huber loss on the training rows is 4.17, but that of the constant 10 is 0.333. Center y.
     """
     if len(y) < 2:
         return
@@ -113,7 +113,8 @@ def warn_if_worse_than_majority(learner: str, codes: NDArray[np.integer], predic
     ...     warnings.simplefilter("always")
     ...     warn_if_worse_than_majority("Model", np.array([0] * 9 + [1]), np.ones(10), "Scale X.")
     >>> print(caught[0].message)
-    Model: 9 of its own 10 rows are wrong, and 1 would be if all had the most frequent class. Scale X.
+    Model: 9 of the 10 training rows are misclassified, but only 1 would be if all were assigned the most frequent class. \
+Scale X.
     """
     n, wrong = len(codes), int(np.count_nonzero(predicted != codes))
     fewest = n - int(np.unique(codes, return_counts=True)[1].max())

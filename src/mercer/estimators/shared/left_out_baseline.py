@@ -80,7 +80,7 @@ def warn_if_left_out_is_worse(learner: str, y: Vector, squares: Vector, weight: 
     ...     warnings.simplefilter("always")
     ...     warn_if_left_out_is_worse("Model", np.arange(4.0), np.array([80.0]), None, "Center y.")
     >>> print(caught[0].message)
-    Model: the mean squared error on rows that are left out is 80, and that of the mean of the others is 2.22. Center y.
+    Model: the mean squared error on left-out rows is 80, but that of the mean of the others is only 2.22. Center y.
     """
     worse = _worse(y, squares, weight)
     if not len(worse):
