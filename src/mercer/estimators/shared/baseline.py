@@ -113,8 +113,8 @@ def warn_if_worse_than_majority(learner: str, codes: NDArray[np.integer], predic
     ...     warnings.simplefilter("always")
     ...     warn_if_worse_than_majority("Model", np.array([0] * 9 + [1]), np.ones(10), "Scale X.")
     >>> print(caught[0].message)
-    Model: 9 of the 10 training rows are misclassified, but only 1 would be if all were assigned the most frequent class. \
-Scale X.
+    Model: 9 of the 10 training rows are misclassified, but only 1 would be if all were assigned the most frequent \
+class. Scale X.
     """
     n, wrong = len(codes), int(np.count_nonzero(predicted != codes))
     fewest = n - int(np.unique(codes, return_counts=True)[1].max())
