@@ -16,6 +16,7 @@ import pytest
 import mercer
 from mercer import extend
 from mercer._errors import IndefiniteKernelError, KernelValueError, ParameterError
+from mercer.cli import main
 from mercer.kernels import RBF
 from mercer.losses import Loss
 from mercer.testing import check_kernel
@@ -87,7 +88,10 @@ def test_commands_know_what_a_module_registers(tmp_path: Path) -> None:
     assert done.returncode == 0 and "NearestMean gives none" in done.stdout, done.stderr
 
 
-def test_modules_that_cannot_be_imported(tmp_path: Path) -> None:
+def test_modules_that_cannot_be_imported(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
     (tmp_path / "broken.py").write_text("1 / 0\n")
     (tmp_path / "needs.py").write_text("import no_such_package\n")
     (tmp_path / "taken.py").write_text(
@@ -102,8 +106,9 @@ def test_modules_that_cannot_be_imported(tmp_path: Path) -> None:
         ("needs", "--import needs: ModuleNotFoundError: No module named 'no_such_package'; give"),
         ("taken", "there is a model 'svc' already, in mercer.estimators.svc; give yours another name."),
     ):
-        done = _run("-m", "mercer", "--import", module, "fit", "sample:iris", folder=tmp_path)
-        assert done.returncode == 2 and words in done.stderr and "Traceback" not in done.stderr, done.stderr
+        assert main(["--import", module, "fit", "sample:iris"]) == 2
+        message = capsys.readouterr().err
+        assert words in message and "Traceback" not in message, message
 
 
 @dataclass(frozen=True, repr=False)
