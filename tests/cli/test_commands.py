@@ -188,7 +188,7 @@ def test_ordered_classes(capsys):
     assert (pd.read_csv("p.csv")["grade"] == grade).mean() > 0.85
     code, _, err = run(capsys, "fit", *data)
     assert code == 2 and "highest: --set \"classes=['high', 'low', 'middle']\", in their order;" in err
-    assert err.endswith("say --set classes=sorted.\n") and "pandas" not in err
+    assert err.endswith("pass --set classes=sorted.\n") and "pandas" not in err
     code, _, err = run(capsys, "fit", *data, "--set", "classes=['low', 'high']")
     assert code == 2 and "middle" in err
 

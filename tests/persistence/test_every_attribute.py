@@ -30,15 +30,10 @@ VALUES = {"negative": -5, "zero": 0, "huge": 10**30, "huge float": 1e300}
 # are not kept, and where the next fit begins, whose width depends on the approximation of that one.
 ANY_LENGTH = {"violations", "tuning", "trials", "inertia_history_", "labels_", "_state"}
 # Numbers that another model could have as well; their types and signs are checked.
-ANY_VALUE = {"slope_", "thresholds_", "phase_", "alpha_", "beta_", "intercept_", "total", "_center"} | {
-    "target_mean_",
-    "target_scale_",
-}
-# What users write themselves, and check by its constructor, or what is scikit-learn's.
-GIVEN = (Expression, Objects, FrozenArray)
-
-
-GIVEN_NAMES = {name for name, cls in KNOWN.records.classes.items() if issubclass(cls, GIVEN)}
+ANY_VALUE = {"slope_", "thresholds_", "phase_", "alpha_", "beta_", "intercept_", "total", "_center", "target_mean_"}
+ANY_VALUE |= {"target_scale_"}
+# What users write themselves, checked by its constructor.
+GIVEN = {n for n, cls in KNOWN.records.classes.items() if issubclass(cls, (Expression, Objects, FrozenArray))}
 
 
 class Unshared(Encoder):
@@ -132,7 +127,7 @@ def accepted(name: str) -> list[str]:
             where, what, form, *_ = change
             cls, _, attribute = where.rpartition(".")
             # What the constructor takes may be set by users at any time; a fit checks it.
-            if attribute in parameters(cls) or cls.startswith("sklearn.") or cls in GIVEN_NAMES:
+            if attribute in parameters(cls) or cls.startswith("sklearn.") or cls in GIVEN:
                 continue
             found = outcome(encoder, root, change, expected, rows)
             free = ANY_LENGTH if form else ANY_VALUE

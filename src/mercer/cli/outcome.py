@@ -33,13 +33,12 @@ _OPTIONS = {
     ", use fewer rows, pass float32 data, or multiply by it lazily with mercer.Gram(kernel, X) @ v": (
         " or use fewer rows"
     ),
-    "by kernel=": "by --kernel",
     "give it other bounds (kernel.bounded) to look further, or fix it (kernel.fixed)": (
         "to look further give other bounds, as in --kernel '1.0 * RBF(1.0).bounded(length_scale=(1e-6, 1e6))'"
     ),
     "ask for at most that many": "ask for at most that many (--set n_neighbors=...)",
     "; pass y as an ordered categorical (pandas.Categorical(y, categories=..., ordered=True))": "",
-    'say classes="sorted"': "say --set classes=sorted",
+    'pass classes="sorted"': "pass --set classes=sorted",
     "leave the column out.": "leave the column out with --drop.",
 }
 
