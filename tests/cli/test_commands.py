@@ -377,7 +377,7 @@ def test_many_rows_are_announced_with_what_they_cost():
 def test_too_many_rows_are_told_before_the_work():
     # By default some of the rows; what was asked for is refused, with what would do.
     size = _many(49_000)
-    assert size.most == 10_000 and "fitted on 10000 of them" in size.words and "--model svr" in size.words
+    assert size.most == 10_000 and "fitted on a random sample of 10000" in size.words and "--model svr" in size.words
     assert _many(19_000).most is None and _many(49_000, {"rows": 5000}).most == 5000
     assert _many(30_000, {"model": "ridge"}).most is None
     with pytest.raises(MercerError, match="enough for 32000 rows") as caught:
