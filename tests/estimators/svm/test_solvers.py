@@ -162,6 +162,48 @@ def test_an_answer_is_judged_by_its_weights_alone() -> None:
         BoxSolver().solve(problem)
 
 
+@dataclass(frozen=True)
+class Returns(BoxSolver):
+    """Returns what it was made with."""
+
+    answer: Any = None
+
+    def improve(self, problem: BoxQP, beta: np.ndarray) -> Any:
+        return self.answer
+
+
+@dataclass(frozen=True)
+class Overwrites(BoxSolver):
+    """Leaves zeros wherever it may write."""
+
+    def improve(self, problem: BoxQP, beta: np.ndarray) -> tuple[np.ndarray, int]:
+        for array in (problem.linear, problem.lower, problem.upper, beta):
+            array[:] = 0
+        return beta, 0
+
+
+@pytest.mark.parametrize("steps", [None, "many", np.nan, 2.5, -1, True])
+def test_an_answer_is_weights_and_a_number_of_steps(steps: Any) -> None:
+    problem = BoxQP.classification(PrecomputedGram(np.eye(2)), np.array([1.0, -1.0]), np.full(2, 10.0))
+    for answer in (None, np.zeros(2), (np.zeros(2), steps)):
+        with pytest.raises(DataError, match=r"Returns\.improve must return a tuple of weights and the number"):
+            Returns(answer=answer).solve(problem)
+    assert Returns(answer=(np.zeros(2), np.int64(3))).solve(problem).certificate.iterations == 3
+
+
+def test_a_solver_cannot_change_the_problem_that_it_is_judged_by() -> None:
+    problem = BoxQP.classification(PrecomputedGram(np.eye(2)), np.array([1.0, -1.0]), np.full(2, 10.0))
+    assert Overwrites().solve(problem).status is Status.stalled
+    assert problem.linear.tolist() == [1.0, -1.0] and problem.upper.tolist() == [10.0, 0.0]
+
+
+@pytest.mark.parametrize("solver", [SMO, ProjectedGradient])
+def test_a_limit_beyond_all_integers_is_no_limit(solver: Any) -> None:
+    X, y = data("svc")
+    model = SVC(solver=solver(max_iter=10**30)).fit(X, y)
+    assert model.certificate_.status is Status.converged
+
+
 def test_the_certificate_tells_where_the_kernel_matrix_was() -> None:
     X, y = data("svr")
     assert SVR(gamma=0.5).fit(X, y).certificate_.storage.startswith("held whole in float64, 38.3 KiB")

@@ -94,7 +94,8 @@ class BoxSolver:
     @property
     def limit(self) -> int:
         """``max_iter``, or the largest integer where there is no limit."""
-        return int(self.max_iter) if self.max_iter >= 0 else int(np.iinfo(np.int64).max)
+        most = int(np.iinfo(np.int64).max)
+        return min(int(self.max_iter), most) if self.max_iter >= 0 else most
 
     def aiming_at(self, tol: float, max_iter: int) -> Self:
         """The same solver for one of several rounds, with ``stop="kkt"``.
@@ -163,7 +164,7 @@ class BoxSolver:
         with memory.track() as account:
             point = Iterate.begin(problem, None if start is None else start.beta)
             point.fill(np.asarray(problem.totals))
-            beta, point.steps = self.improve(problem, point.beta.copy())
+            beta, point.steps = self._improved(problem, point.beta.copy())
             point.beta = self._feasible(problem, beta)
             renew_gradient(problem.gram, point)
         status = ended(problem.convex, self.accepts(point), point.steps >= self.limit)
@@ -185,6 +186,18 @@ class BoxSolver:
             return False
         primal, dual = objectives(point) if self.stop == "gap" else (0.0, 0.0)
         return primal - dual <= self.tol * max(abs(primal), abs(dual))
+
+    def _improved(self, problem: BoxQP, beta: Vector) -> tuple[Vector, int]:
+        """What :meth:`improve` returns, if it is weights and a number of steps."""
+        # Arrays of its own: what it writes to them must not change the problem that the answer is certified for.
+        arrays = {name: getattr(problem, name).copy() for name in ("linear", "lower", "upper")}
+        answer = self.improve(replace(problem, **arrays), beta)
+        if not (isinstance(answer, tuple) and len(answer) == 2 and _is_whole(answer[1]) and answer[1] >= 0):
+            raise DataError(
+                f"{type(self).__name__}.improve must return a tuple of weights and the number of steps, but returned "
+                f"{answer!r:.80}."
+            )
+        return answer[0], int(answer[1])
 
     def _feasible(self, problem: BoxQP, beta: Vector) -> Vector:
         """The weights that :meth:`improve` returned, if they are of the right shape and in the box but for rounding."""
