@@ -156,13 +156,16 @@ def test_a_classifier_that_is_worse_than_the_most_frequent_class_says_so():
     # Steps of one size that are far too long: the last rows decide.
     model = OnlineKernelLogisticRegression(gamma=1e-3, learning_rate="constant", eta0=50.0, max_iter=1, shuffle=False)
     order = np.argsort(y, kind="stable")
-    with pytest.warns(MercerWarning, match="of its own 200 rows are wrong, and .* if all had the most frequent"):
+    with pytest.warns(
+        MercerWarning,
+        match="of the 200 training rows are misclassified, but only .* if all were assigned the most frequent",
+    ):
         assert model.fit(X[order], y[order]).score(X, y) < 0.5
     plain = mercer.KernelPerceptron(averaging="plain", gamma=1e-3, max_iter=1, shuffle=False, margin=1.0)
-    with pytest.warns(MercerWarning, match="KernelPerceptron: .* of its own 200 rows are wrong"):
+    with pytest.warns(MercerWarning, match="KernelPerceptron: .* of the 200 training rows are misclassified"):
         assert plain.fit(X[order], y[order]).score(X, y) < 0.5
     steep = mercer.KernelSGDClassifier(kernel="linear", alpha=10.0, max_iter=1, shuffle=False)
-    with pytest.warns(MercerWarning, match="KernelSGDClassifier: .* of its own 200 rows are wrong"):
+    with pytest.warns(MercerWarning, match="KernelSGDClassifier: .* of the 200 training rows are misclassified"):
         assert steep.fit(X[order], y[order]).score(X, y) < 0.9
 
 

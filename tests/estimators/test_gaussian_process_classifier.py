@@ -241,7 +241,7 @@ def test_restarts_find_more_and_depend_on_the_seed_alone() -> None:
 def test_priors_pull_hyper_parameters() -> None:
     held = fitted(RBF(1.0), priors={"length_scale": LogNormal(np.log(5.0), 1e-3)})
     assert held.kernel_.length_scale == pytest.approx(5.0, rel=1e-2)
-    with pytest.raises(ParameterError, match="no free parameter"):
+    with pytest.raises(ParameterError, match="not a free parameter"):
         fitted(RBF(1.0), priors={"width": LogNormal()})
 
 

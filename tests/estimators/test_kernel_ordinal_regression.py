@@ -121,7 +121,7 @@ def test_the_order_of_labels():
 
 @pytest.mark.parametrize("learner", [KernelOrdinalRegression, GaussianProcessOrdinalRegression])
 def test_text_has_no_order_of_its_own(learner):
-    words = rf"{learner.__name__} needs the order of its 4 classes.*: {learner.__name__}\(classes=\['.*'\]\), put in"
+    words = rf"{learner.__name__} needs the order of its 4 classes.*: {learner.__name__}\(classes=\['.*'\]\), in their order"
     unordered, equal = pd.Series(pd.Categorical(NAMES[Y])), np.array(["1", "2", "1.0", "3"])[Y]
     for labels in (NAMES[Y], NAMES.astype(object)[Y], NAMES[Y].tolist(), unordered, equal):
         with pytest.raises(ParameterError, match=words):
@@ -302,7 +302,7 @@ def test_parameters_that_make_no_sense(parameters, words):
 def test_labels_that_cannot_be_used():
     with pytest.raises(DataError, match=r"label 3 in row \d+, which is not one of the classes \[0, 1, 2\]"):
         KernelOrdinalRegression(classes=[0, 1, 2]).fit(X, Y)
-    with pytest.raises(DataError, match=r"needs at least two classes, but y has 1 class\(es\): \[0\]; pass rows"):
+    with pytest.raises(DataError, match=r"needs at least two classes, but y has 1 class\(es\): \[0\]; also pass rows"):
         KernelOrdinalRegression().fit(X, 0 * Y)
     with pytest.raises(DataError, match="not counting rows of weight 0"):
         KernelOrdinalRegression().fit(X, Y, Y == 1)

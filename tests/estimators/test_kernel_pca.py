@@ -211,7 +211,7 @@ def test_rows_that_repeat(memory: str) -> None:
     [
         ({"n_components": 0}, "n_components must be None or a whole number of at least 1, but is 0"),
         ({"n_components": 2.5}, "n_components must be"),
-        ({"n_components": 91}, "n_components=91 is more than the 90 rows.*at most 89"),
+        ({"n_components": 91}, "n_components=91 exceeds the 90 rows.*at most 89"),
         ({"n_components": 90, "eigen_solver": "arpack"}, "ARPACK finds fewer.*90 of 90.*eigen_solver='dense'"),
         ({"eigen_solver": "lobpcg"}, "eigen_solver must be 'auto', 'dense', 'arpack' or 'randomized'"),
         ({"tol": -1.0}, "tol must be"),
@@ -241,7 +241,7 @@ def test_rows_that_cannot_be_used() -> None:
     with pytest.raises(DataError, match=r"needs dense rows, and X is sparse; pass X.toarray"):
         KernelPCA(1, fit_inverse_transform=True).fit(sp.csr_array(X))
     model = KernelPCA(2, fit_inverse_transform=True).fit(X)
-    with pytest.raises(DataError, match="X has 3 columns, and there are 2 components"):
+    with pytest.raises(DataError, match="X has 3 columns, but there are 2 components"):
         model.inverse_transform(X[:, :3])
     with pytest.raises(DataError, match="X has 3 features"):
         model.transform(X[:, :3])

@@ -133,7 +133,7 @@ def test_losses_of_the_library_without_compiled_code() -> None:
     counts = np.random.default_rng(1).poisson(np.exp(1 + np.sin(X[:, 0])))
     model = OnlineKernelRegressor("poisson", gamma=0.5, eta0=0.05, max_iter=20, random_state=0).fit(X, counts)
     assert (model.predict(X) > 0).all() and model.score(X, np.exp(1 + np.sin(X[:, 0]))) > 0.5
-    with pytest.warns(MercerWarning, match="the mean poisson loss on its own rows is .* that of the constant"):
+    with pytest.warns(MercerWarning, match="the mean poisson loss on the training rows is .* that of the constant"):
         OnlineKernelRegressor("poisson", gamma=0.5, eta0=1e-6, max_iter=1, random_state=0).fit(X, counts)
     with pytest.raises(DataError, match="targets of 0 or more"):
         model.fit(X, counts - 5)
@@ -156,7 +156,7 @@ def test_both_names_of_a_loss() -> None:
 @pytest.mark.parametrize(
     ("model", "words"),
     [
-        (KernelSGDClassifier(OwnSquare()), "'OwnSquare' is one of numbers, and the targets here are labels"),
+        (KernelSGDClassifier(OwnSquare()), "'OwnSquare' is for numbers, but the targets here are labels"),
         (OnlineKernelRegressor(OwnLogistic()), "'OwnLogistic' is for labels, but the targets here are numbers"),
         (OnlineKernelLogisticRegression("squared"), "there is no loss 'squared' here; the losses are hinge, squared_h"),
         (KernelSGDClassifier(Concave()), "Concave is not convex"),
@@ -166,7 +166,7 @@ def test_both_names_of_a_loss() -> None:
             OnlineKernelRegressor(Quartic()),
             "'Quartic' has no bound on its second derivative.*pass eta0, or give a user-defined loss",
         ),
-        (OnlineKernelRegressor("poisson"), "'poisson' does not say how far a step may go.*pass eta0"),
+        (OnlineKernelRegressor("poisson"), "'poisson' has no bound on its second derivative.*pass eta0"),
     ],
 )
 def test_what_cannot_be_learnt_with_is_refused_with_the_reason(model: Any, words: str) -> None:

@@ -19,7 +19,7 @@ from mercer.kernels import RBF, Constant
 RNG = np.random.default_rng(0)
 X, NEW = RNG.normal(size=(150, 3)), RNG.normal(size=(150, 3))
 OFFSET = 1e3
-LEFT_OUT = "mean squared error on rows that are left out"
+LEFT_OUT = "mean squared error on left-out rows"
 INTERPOLATING = [
     pytest.param(KernelRidge("loo", kernel="rbf"), id="loo"),
     pytest.param(KernelRidge("gcv", kernel="rbf"), id="gcv"),
@@ -168,7 +168,7 @@ def test_all_rows_are_left_out_in_turn_only_where_a_sample_of_them_is_told_worse
 @pytest.mark.parametrize("penalty", ["l2", losses.Ball(2.0)], ids=str)
 def test_any_loss_of_numbers_is_compared_with_that_of_a_constant(loss, penalty):
     model = KernelMachine(loss, penalty)
-    with pytest.warns(MercerWarning, match=rf"mean {loss.name} loss on its own rows.*pass fit_intercept=True"):
+    with pytest.warns(MercerWarning, match=rf"mean {loss.name} loss on the training rows.*pass fit_intercept=True"):
         model.fit(X, _target(X) + 1e5)
     assert model.score(NEW, _target(NEW) + 1e5) < -1e6
     with warnings.catch_warnings():
@@ -178,7 +178,7 @@ def test_any_loss_of_numbers_is_compared_with_that_of_a_constant(loss, penalty):
 
 def test_counts_are_compared_with_their_mean():
     counts = np.random.default_rng(2).poisson(1e3 + 0 * X[:, 0]).astype(float)
-    with pytest.warns(MercerWarning, match="mean poisson loss on its own rows"):
+    with pytest.warns(MercerWarning, match="mean poisson loss on the training rows"):
         KernelMachine("poisson", losses.Ball(0.5)).fit(X, counts)
     with warnings.catch_warnings():
         warnings.simplefilter("error")

@@ -164,7 +164,7 @@ def test_a_singular_indefinite_matrix_gives_least_squares() -> None:
 
 def test_an_ill_conditioned_system_warns(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cholesky, "_ILL_CONDITIONED", 0.0)
-    with pytest.warns(MercerWarning, match=r"relative residual of .* only. Raise alpha"):
+    with pytest.warns(MercerWarning, match=r"solved only to a relative residual of .* Raise alpha"):
         solve(LinearSystem(PrecomputedGram(positive(20)), np.ones((20, 1)), [1e-3]))
 
 

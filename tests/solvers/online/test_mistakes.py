@@ -78,7 +78,7 @@ def test_a_margin_of_rounding_is_none() -> None:
 
 def test_classes_that_are_not_separated() -> None:
     y = np.random.default_rng(0).permutation(SIGNS)
-    with pytest.warns(MercerWarning, match="own 164 rows are wrong"):
+    with pytest.warns(MercerWarning, match="of the 164 training rows are misclassified"):
         found = KernelPerceptron("linear", max_iter=5, random_state=0).fit(X, y).certificate_
     assert not found.separated and found.margin <= 0 and found.bound == math.inf
     assert found.explain().startswith("Not separated: some training row is up to ")

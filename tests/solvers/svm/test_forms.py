@@ -161,7 +161,7 @@ def test_scopes_are_nested_and_end_with_all_rows(n):
         ({"lower": np.ones(3)}, ParameterError, "row 0 has 1.0 and 1.0"),
         ({"totals": (1.0, -1.0)}, DataError, "two totals need a group"),
         ({"groups": np.zeros(3)}, DataError, "two totals need a group"),
-        ({"totals": (4.0,)}, DataError, "between -3.0 and 3.0, and 4.0"),
+        ({"totals": (4.0,)}, DataError, "between -3.0 and 3.0, but 4.0"),
     ],
 )
 def test_a_problem_that_makes_no_sense_is_refused(change, error, words):
