@@ -121,7 +121,7 @@ def test_the_order_of_labels():
 
 @pytest.mark.parametrize("learner", [KernelOrdinalRegression, GaussianProcessOrdinalRegression])
 def test_text_has_no_order_of_its_own(learner):
-    words = rf"{learner.__name__} needs the order of its 4 classes.*: {learner.__name__}\(classes=\['.*'\]\), in their order"
+    words = rf"{learner.__name__} needs the order of its 4 classes.*: {learner.__name__}\(classes=\['.*'\]\), in their"
     unordered, equal = pd.Series(pd.Categorical(NAMES[Y])), np.array(["1", "2", "1.0", "3"])[Y]
     for labels in (NAMES[Y], NAMES.astype(object)[Y], NAMES[Y].tolist(), unordered, equal):
         with pytest.raises(ParameterError, match=words):
