@@ -18,7 +18,7 @@ from mercer.data.statements import Count, Floats, Is, Labels, Whole
 from mercer.engine import memory
 from mercer.estimators.shared.base import KernelEstimator
 from mercer.estimators.shared.certificates import warn_if_stopped
-from mercer.estimators.shared.expansion import KernelExpansion, coef_of, feature_map_of, norm_of
+from mercer.estimators.shared.expansion import KernelExpansion, coef_of, feature_map_of, norm_of, values_of
 from mercer.estimators.shared.labels import check_labels, class_factors, encoded, winners
 from mercer.estimators.shared.parameters import require_flags, require_positive, require_whole
 from mercer.estimators.shared.statements import FitRows, outputs
@@ -248,7 +248,7 @@ class KernelLogisticRegression(ClassifierMixin, KernelEstimator):
         ndarray of shape (m,) or (m, k)
             For two classes (m,), the logarithm of the odds of ``classes_[1]``; else (m, k).
         """
-        values = self._expansion.values(self._new_rows(X))
+        values = values_of(self, X)
         return values.ravel() if len(self.classes_) == 2 else values
 
     def predict(self, X: RowsLike) -> np.ndarray:

@@ -21,7 +21,7 @@ from mercer.data.statements import Count, Floats, Is, Labels, Whole
 from mercer.engine import memory
 from mercer.estimators.shared.base import KernelEstimator
 from mercer.estimators.shared.certificates import joined, warn_if_stopped
-from mercer.estimators.shared.expansion import KernelExpansion, coef_of, feature_map_of, of_support
+from mercer.estimators.shared.expansion import KernelExpansion, coef_of, feature_map_of, of_support, values_of
 from mercer.estimators.shared.labels import check_labels, class_factors, encoded, winners
 from mercer.estimators.shared.left_out_baseline import warn_if_risk_is_worse
 from mercer.estimators.shared.parameters import require_choice, require_flags, require_positive, require_whole
@@ -311,7 +311,7 @@ class KernelMachine(KernelEstimator):
         ndarray of shape (m,)
             For ``loss="poisson"`` the predicted mean.
         """
-        values = self._expansion.values(self._new_rows(X))
+        values = values_of(self, X)
         if not hasattr(self, "classes_"):
             return self.loss_.response(values[:, 0])
         return self.classes_[winners(values)]
@@ -319,15 +319,15 @@ class KernelMachine(KernelEstimator):
     @available_if(_classifies)
     def decision_function(self, X: RowsLike) -> Vector:
         """Decision values: (m,) for two classes, positive for ``classes_[1]``; else (m, k)."""
-        values = self._expansion.values(self._new_rows(X))
+        values = values_of(self, X)
         return values[:, 0] if values.shape[1] == 1 else values
 
     @available_if(_has_probabilities)
     def predict_proba(self, X: RowsLike) -> Vector:
         """Probabilities of the classes, (m, k); if more than two, of each against the rest, scaled to sum to 1."""
-        share = expit(self._expansion.values(self._new_rows(X)))
+        share = expit(values_of(self, X))
         if share.shape[1] == 1:
-            return np.column_stack([expit(-self._expansion.values(self._new_rows(X))), share])
+            return np.column_stack([expit(-values_of(self, X)), share])
         return share / share.sum(axis=1, keepdims=True)
 
     def score(self, X: RowsLike, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:

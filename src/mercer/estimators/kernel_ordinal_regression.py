@@ -21,6 +21,7 @@ from mercer.estimators.ordinal.likelihood import OrdinalLikelihood
 from mercer.estimators.ordinal.ordered import DECISIONS, OrderedLabels, class_probabilities, decide, ordered_labels
 from mercer.estimators.shared.certificates import warn_if_stopped
 from mercer.estimators.shared.distinct import equal_rows
+from mercer.estimators.shared.expansion import values_of
 from mercer.estimators.shared.labels import class_factors
 from mercer.estimators.shared.parameters import (
     require_choice,
@@ -273,7 +274,7 @@ class KernelOrdinalRegression(ClassifierMixin, OrdinalLikelihood):
         -------
         ndarray of shape (m,)
         """
-        return self._expansion.values(self._new_rows(X))[:, 0]
+        return values_of(self, X)[:, 0]
 
     def predict_proba(self, X: RowsLike) -> Vector:
         """Return the probabilities of the classes.

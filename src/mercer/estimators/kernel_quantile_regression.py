@@ -19,7 +19,7 @@ from mercer.data.statements import Count, Flag, Floats, Is, Whole
 from mercer.engine import memory
 from mercer.estimators.shared.base import KernelEstimator
 from mercer.estimators.shared.certificates import joined, warn_if_stopped
-from mercer.estimators.shared.expansion import KernelExpansion, coef_of, feature_map_of, norm_of, of_support
+from mercer.estimators.shared.expansion import KernelExpansion, coef_of, feature_map_of, norm_of, of_support, values_of
 from mercer.estimators.shared.parameters import require_flags, require_number, require_positive, require_whole
 from mercer.estimators.shared.statements import GIVEN_COLUMNS, SupportRows
 from mercer.estimators.shared.targets import warn_of_constant
@@ -263,7 +263,7 @@ class KernelQuantileRegression(RegressorMixin, KernelEstimator):
         ndarray of shape (r,) or (r, m)
             For a number as ``quantiles`` (r,), else (r, m) in the order of the levels.
         """
-        F = self._expansion.values(self._new_rows(X))
+        F = values_of(self, X)
         if self.non_crossing:
             order = np.argsort(self.quantiles_)
             F[:, order] = np.sort(F, axis=1)

@@ -20,7 +20,7 @@ from mercer.engine.progress import Progress
 from mercer.estimators.shared.base import KernelEstimator
 from mercer.estimators.shared.definiteness import NO_SPACE
 from mercer.estimators.shared.distinct import places_among, stacked
-from mercer.estimators.shared.expansion import KernelExpansion, coef_of, feature_map_of, norm_of, of_support
+from mercer.estimators.shared.expansion import KernelExpansion, coef_of, feature_map_of, norm_of, of_support, values_of
 from mercer.estimators.shared.parameters import (
     require_choice,
     require_flags,
@@ -319,4 +319,4 @@ class OnlineExpansion(KernelEstimator, ABC):
 
     def _values(self, X: RowsLike) -> Matrix:
         """f at the rows of ``X``, (m, k), in float64."""
-        return self._expansion.values(self._new_rows(X))
+        return values_of(self, X)

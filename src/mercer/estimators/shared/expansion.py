@@ -15,7 +15,7 @@ import scipy.sparse as sp
 from sklearn.utils.validation import check_is_fitted
 
 from mercer._errors import NumericalError, ParameterError
-from mercer._types import CheckedRows, Matrix, Positions, Vector
+from mercer._types import CheckedRows, Matrix, Positions, RowsLike, Vector
 from mercer.data.columns import MixedRows
 from mercer.data.objects import Objects
 from mercer.engine.tiles import spans
@@ -180,6 +180,13 @@ def of_support(model: SupportModel) -> KernelExpansion:
     return KernelExpansion(
         model.kernel_, model.support_vectors_, dense(model.dual_coef_), model.intercept_, columns, model.n_jobs
     )
+
+
+def values_of(model: Any, X: RowsLike) -> Matrix:
+    """The fitted functions of a learner at rows that a user passes, (m, outputs); a NotFittedError before a fit."""
+    rows = model._new_rows(X)
+    values: Matrix = model._expansion.values(rows)
+    return values
 
 
 def feature_map_of(model: Expanded) -> ExplicitMap:
