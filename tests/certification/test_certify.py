@@ -232,7 +232,7 @@ def test_coefficients_that_are_not_feasible() -> None:
     assert found.violations["sum"] == abs(a.sum()) and found.kkt_violation >= found.violations["sum"]
     best = SVC(C=1.0, kernel=RBF(1.0)).fit(X, TWO).certificate_
     assert found.dual <= best.primal and found.primal >= best.dual
-    assert "given" in found.explain() and "still be won" in found.explain()
+    assert "given" in found.explain() and "still be gained" in found.explain()
 
 
 def test_an_indefinite_kernel_has_no_bound() -> None:

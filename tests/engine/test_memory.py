@@ -23,7 +23,7 @@ def test_the_budget_is_what_is_left() -> None:
             with memory.reserve(400, "another"):
                 assert memory.budget() == 0
             third = memory.reserve(401, "a third")
-            words = r"a third would take 401 bytes, and .* 400 bytes left; .* would have to be at least 1001 bytes\."
+            words = r"a third would take 401 bytes, but .* 400 bytes left; .* would have to be at least 1001 bytes\."
             with pytest.raises(MemoryBudgetError, match=words):
                 third.__enter__()
             assert memory.budget() == 400

@@ -196,7 +196,7 @@ def test_prior_variances_of_precomputed_blocks() -> None:
         given.predict_proba(block)
     with pytest.raises(DataError, match=r"40 new rows.*\(3,\)"):
         given.predict_proba(block, diagonal[:3])
-    with pytest.raises(ParameterError, match="the kernel tells"):
+    with pytest.raises(ParameterError, match=r"this kernel computes k\(x, x\) itself"):
         plain.predict_proba(NEW, diagonal)
 
 

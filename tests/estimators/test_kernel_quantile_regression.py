@@ -108,7 +108,7 @@ def test_an_indefinite_kernel_gives_stationary_points_in_order() -> None:
     [
         ({"quantiles": 1.0}, "quantiles must be a number between 0 and 1"),
         ({"quantiles": []}, "quantiles must be"),
-        ({"quantiles": [0.5, 0.5]}, "each once"),
+        ({"quantiles": [0.5, 0.5]}, "several distinct ones"),
         ({"quantiles": "median"}, "but is 'median'"),
         ({"C": np.inf}, "C must be a finite number above 0"),
         ({"non_crossing": "yes"}, "non_crossing must be True or False"),

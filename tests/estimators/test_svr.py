@@ -333,7 +333,7 @@ def test_data_that_cannot_be_used() -> None:
     with pytest.raises(DataError, match="negative or zero for each of the 80 rows"):
         SVR().fit(X, y, -np.ones(80))
     for zero in (np.zeros(80), 0):
-        with pytest.raises(DataError, match=r"zero for each of the 80 rows.*above 0"):
+        with pytest.raises(DataError, match=r"zero for each of the 80 rows.*give positive weights"):
             SVR().fit(X, y, zero)
     with pytest.raises(DataError, match=r"must be square.*\(80, 3\)"):
         SVR(kernel="precomputed").fit(X, y)

@@ -116,8 +116,8 @@ def test_the_honest_folder_is_read(root):
     ("edit", "words"),
     [
         (("labels.csv", 10, 5, b""), "line 2: the name of the file is missing"),
-        (("labels.csv", 10, 5, b"x" * 300), "line 2: there is no file 'xxx"),
-        (("labels.csv", 10, 5, b"../a.csv"), "line 2: there is no file '../a.csv'"),
+        (("labels.csv", 10, 5, b"x" * 300), "line 2: the file 'xxx"),
+        (("labels.csv", 10, 5, b"../a.csv"), "line 2: the file '../a.csv' does not exist"),
         (("a.csv", 4, 0, b"9" * 400), "a.csv is not a series: "),
     ],
 )

@@ -186,4 +186,4 @@ def test_a_kernel_is_evaluated_once() -> None:
 def test_a_path_says_where_a_fit_is_worse_than_the_mean():
     with pytest.warns(MercerWarning, match="the mean squared error on the training rows") as caught:
         ridge_path(X, Y + 1e3, [0.1, 1.0, 10.0], kernel="rbf")
-    assert len([w for w in caught if "on its own rows" in str(w.message)]) == 3
+    assert len([w for w in caught if "on the training rows" in str(w.message)]) == 3

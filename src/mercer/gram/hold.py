@@ -79,12 +79,31 @@ def hold(
     """
     given = None if copy else gram.stored_array()
     if given is not None:
-        return Storage(gram, given, f"given whole in {given.dtype}, {memory.describe(given.nbytes)}")
+        return Storage(gram, given, as_it_is(gram))
     dtype, sentence = reserve_whole(gram.shape, stack, precisions, required=required)
     if dtype is None:
         return Storage(gram, None, sentence)
     array = whole_matrix(gram, dtype)
     return Storage(PrecomputedGram(array), array, sentence)
+
+
+def as_it_is(gram: GramMatrix) -> str:
+    """The sentence for a matrix that a solver uses as it is given.
+
+    >>> as_it_is(PrecomputedGram(np.eye(2)))
+    'given whole in float64, 32 bytes'
+    """
+    given = gram.stored_array()
+    return "evaluated by tiles" if given is None else f"given whole in {given.dtype}, {memory.describe(given.nbytes)}"
+
+
+def held_whole(array: Array) -> str:
+    """The sentence for an array of all entries that serves several solves.
+
+    >>> held_whole(np.eye(2))
+    'held whole in float64, 32 bytes'
+    """
+    return f"held whole in {array.dtype}, {memory.describe(array.nbytes)}"
 
 
 def hold_exact(gram: GramMatrix, stack: ExitStack, *, beside: int, required: str = "") -> Storage:
@@ -108,12 +127,12 @@ def reserve_whole(
 
     Parameters are those of :func:`hold`; ``what`` is said in the place of "the n x m kernel matrix in float64".
     """
-    size, free = 0, 0.0
+    most, free = 0, 0.0
     for kind, beside in precisions.items():
         dtype = np.dtype(kind)
         size = shape[0] * shape[1] * dtype.itemsize
-        free = memory.room(size + beside)
-        if size + beside > free and not required:
+        most, free = size + beside, memory.room(size + beside)
+        if most > free and not required:
             continue
         try:
             name = what or f"the {shape[0]} x {shape[1]} kernel matrix in {dtype}"
@@ -124,7 +143,7 @@ def reserve_whole(
                 raise
             continue
         return dtype, f"held whole in {dtype}, {_of(size, free)}"
-    return None, f"evaluated by tiles: {memory.describe(size)} would be too much of {memory.describe(free)}"
+    return None, f"evaluated by tiles: {memory.describe(most)} would be too much of {memory.describe(free)}"
 
 
 def _of(size: int, free: float) -> str:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import importlib
+import sys
 from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 from sklearn.compose import ColumnTransformer
-from sklearn.gaussian_process import kernels as sklearn_kernels
 from sklearn.impute import MissingIndicator, SimpleImputer
 from sklearn.pipeline import FeatureUnion, Pipeline
 from sklearn.preprocessing import (
@@ -41,6 +42,7 @@ from mercer.data.statements import (
 )
 from mercer.persistence.calibration import STATED as CALIBRATION
 
+_KERNEL_MODULE = "sklearn.gaussian_process.kernels"
 _KERNELS = (
     "ConstantKernel", "WhiteKernel", "RBF", "Matern", "RationalQuadratic", "ExpSineSquared", "DotProduct",
     "PairwiseKernel", "Sum", "Product", "Exponentiation",
@@ -151,12 +153,20 @@ STATED: Mapping[type, Fitted] = {
         parameters={"steps": Is(list)}, rules=(("a step cannot take what the one before makes", _chains),)
     ),
     FeatureUnion: Fitted(parameters={"transformer_list": Is(list)}, rules=(("its parts are not named", _joins),)),
-    # They learn nothing.
-    **{getattr(sklearn_kernels, name): Fitted() for name in _KERNELS},
 }  # fmt: skip
-"""The classes of scikit-learn that a model file may hold, and what is stated of them."""
+"""The classes of scikit-learn that a model file may hold, and what is stated of them; its kernels learn nothing."""
+
+
+def sklearn_kernels(load: bool = False) -> tuple[type, ...]:
+    """The kernels of scikit-learn that a file may hold; none where their module has not run, unless it is loaded."""
+    if load:
+        importlib.import_module(_KERNEL_MODULE)
+    module = sys.modules.get(_KERNEL_MODULE)
+    return () if module is None else tuple(getattr(module, name) for name in _KERNELS)
 
 
 def stated_elsewhere(cls: type) -> Statements | None:
     """What is stated of a class of another package."""
+    if cls in sklearn_kernels():
+        return combined([Fitted()])
     return combined([STATED[cls]]) if cls in STATED else None

@@ -18,7 +18,6 @@ from typing import Any, get_args
 
 import numpy as np
 from sklearn.base import BaseEstimator
-from sklearn.gaussian_process.kernels import Kernel as SklearnKernel
 
 import mercer.data
 import mercer.estimators
@@ -38,7 +37,7 @@ from mercer.estimators.shared.expansion import Fallback
 from mercer.kernels.base import Expression
 from mercer.losses import Loss, Penalty
 from mercer.persistence.container import malformed
-from mercer.persistence.foreign import STATED
+from mercer.persistence.foreign import STATED, sklearn_kernels
 from mercer.solvers.svm.solver import BoxSolver
 
 DEEPEST = 100
@@ -96,11 +95,12 @@ def _import_all() -> None:
     for package in _HOMES:
         for module in pkgutil.walk_packages(getattr(package, "__path__", ()), package.__name__ + "."):
             importlib.import_module(module.name)
+    sklearn_kernels(load=True)
 
 
 def loaded_classes() -> Registry:
     """The part of :func:`registry` whose modules have run: all that an object can hold that exists."""
-    found = dict.fromkeys([*STATED, *_VALUES, *CLASSES.values()])
+    found = dict.fromkeys([*STATED, *sklearn_kernels(), *_VALUES, *CLASSES.values()])
     found |= dict.fromkeys(cls for base in _BASES for cls in _below(base))
     waiting = list(found)
     while waiting:
@@ -114,7 +114,7 @@ def loaded_classes() -> Registry:
 def _kind(cls: type) -> str:
     if issubclass(cls, Enum):
         return "enums"
-    return "estimators" if issubclass(cls, (BaseEstimator, SklearnKernel)) else "records"
+    return "estimators" if issubclass(cls, BaseEstimator) or cls in sklearn_kernels() else "records"
 
 
 def _below(base: type) -> Iterator[type]:

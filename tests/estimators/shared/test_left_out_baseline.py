@@ -73,7 +73,7 @@ def test_what_is_advised_helps(model):
 def test_more_rows_than_the_sample_and_one_target_of_two():
     rows = np.random.default_rng(1).normal(size=(400, 3))
     y = np.column_stack([_target(rows), _target(rows) + OFFSET])
-    with pytest.warns(MercerWarning, match="left out for column 1 of y is"):
+    with pytest.warns(MercerWarning, match="on left-out rows for column 1 of y is"):
         KernelRidge(1e-8, kernel="rbf").fit(rows, y)
     # More rows of the same function are enough where a sample of them is.
     with warnings.catch_warnings():

@@ -211,3 +211,13 @@ def test_the_certificate_tells_where_the_kernel_matrix_was() -> None:
     assert given.storage.startswith("given whole in float64") and "Kernel matrix: given whole" in given.explain()
     many = np.random.default_rng(0).standard_normal((2100, 2))
     assert "kept rows in float32" in SVR(gamma=0.5).fit(many, many[:, 0]).certificate_.storage
+
+
+@pytest.mark.parametrize("solver", ["smo", "projected-gradient"])
+@pytest.mark.parametrize("classes", [2, 4])
+def test_certificates_say_where_the_matrix_was(solver: str, classes: int) -> None:
+    rng = np.random.default_rng(0)
+    rows, labels = rng.normal(size=(120, 3)), np.arange(120) % classes
+    for model in (SVC(solver=solver), NuSVC(nu=0.3, solver=solver)):
+        certificate = model.fit(rows, labels).certificate_
+        assert certificate.storage and f"Kernel matrix: {certificate.storage}." in certificate.explain()

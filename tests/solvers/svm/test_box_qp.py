@@ -191,7 +191,7 @@ def test_a_total_beyond_the_box_by_rounding_alone_is_moved_to_its_end():
     most = float(upper.sum())
     problem = BoxQP(gram, np.zeros(3), np.zeros(3), upper, totals=(np.nextafter(most, 1.0),))
     assert problem.totals == (most,)
-    with pytest.raises(DataError, match="is asked for"):
+    with pytest.raises(DataError, match="is required"):
         BoxQP(gram, np.zeros(3), np.zeros(3), upper, totals=(most * (1 + 1e-14),))
 
 

@@ -57,7 +57,7 @@ def joined(parts: Sequence[Certificate], seconds: float | None = None, peak_byte
         status=max((STATUSES[code] for code in np.unique(table.status)), key=_ENDINGS.index),
         violations={name: float(np.nanmax(values)) for name, values in sorted(table.violations.items())},
         convex=bool(table.convex.all()),
-        storage="" if isinstance(parts, Certificates) else max(parts, key=lambda part: part.peak_bytes).storage,
+        storage=table[int(table.peak_bytes.argmax())].storage,
     )
 
 

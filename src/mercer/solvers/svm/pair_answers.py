@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, overload
 
 import numpy as np
@@ -113,6 +113,8 @@ class Certificates(Sequence[Certificate]):
         NaN where a certificate has no violation of that name.
     convex : ndarray of bool of shape (p,)
         Whether the problems are convex.
+    storage : dict of str to ndarray of bool of shape (p,)
+        Where the kernel matrix was, in a sentence, and for which problems.
 
     Examples
     --------
@@ -131,9 +133,11 @@ class Certificates(Sequence[Certificate]):
     status: NDArray[np.int8]
     violations: dict[str, Vector]
     convex: NDArray[np.bool_]
+    storage: dict[str, NDArray[np.bool_]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        shapes = {column.shape for column in (*self._figures(), self.status, self.convex, *self.violations.values())}
+        columns = *self._figures(), self.status, self.convex, *self.violations.values(), *self.storage.values()
+        shapes = {column.shape for column in columns}
         if len(shapes) != 1 or len(shapes.pop()) != 1:
             raise ValueError("the columns of certificates must be vectors of one length.")
         if not 0 <= self.status.min(initial=0) <= self.status.max(initial=0) < len(STATUSES):
@@ -154,10 +158,16 @@ class Certificates(Sequence[Certificate]):
         self.status[number], self.convex[number] = STATUSES.index(part.status), part.convex
         for name, value in part.violations.items():
             self.column(name)[number] = value
+        if part.storage:
+            self.stored(part.storage)[number] = True
 
     def column(self, name: str) -> Vector:
         """The violations of that name, made if there were none."""
         return self.violations.setdefault(name, np.full(len(self), np.nan))
+
+    def stored(self, sentence: str) -> NDArray[np.bool_]:
+        """For which problems that sentence holds, made if it held for none."""
+        return self.storage.setdefault(sentence, np.zeros(len(self), dtype=bool))
 
     def __len__(self) -> int:
         return len(self.primal)
@@ -181,6 +191,7 @@ class Certificates(Sequence[Certificate]):
             STATUSES[self.status[index]],
             {name: value for name, value in violations.items() if not np.isnan(value)},
             bool(self.convex[index]),
+            next((sentence for sentence, parts in self.storage.items() if parts[index]), ""),
         )
 
     def __repr__(self) -> str:

@@ -37,7 +37,7 @@ import numpy as np
 from mercer._errors import ParameterError
 from mercer._types import Array, Vector
 from mercer.engine import threads
-from mercer.gram.hold import REMEDY, hold_exact, reserve_whole, whole_matrix
+from mercer.gram.hold import REMEDY, held_whole, hold_exact, reserve_whole, whole_matrix
 from mercer.gram.protocol import GramMatrix
 from mercer.loops.smo import subtract_rows
 from mercer.solvers.solution import Solution
@@ -132,8 +132,8 @@ class SMO(BoxSolver):
                 values = _close_gap(solver, point, allowed, values)
         converged = point.violation() <= self.tol and (allowed is None or allowed.excess(*values) <= 1)
         status = ended(problem.convex, converged, point.steps >= self.limit)
-        solution = certified(problem, point, values, status, time.perf_counter() - begin, solver.peak_bytes)
-        return replace(solution, certificate=replace(solution.certificate, storage=solver.storage))
+        seconds = time.perf_counter() - begin
+        return certified(problem, point, values, status, seconds, solver.peak_bytes, solver.storage)
 
 
 @dataclass(frozen=True)
@@ -175,7 +175,7 @@ class _Solver:
         self.totals = np.asarray(problem.totals)
         self.gram, self.once, self.rules, self.limit = problem.gram, problem.once, rules, rules.limit
         self.matrix = matrix
-        self.peak_bytes, self.storage = 0, ""
+        self.peak_bytes, self.storage = 0, "" if matrix is None else held_whole(matrix)
         # Weights and their gradient in float64, which later ones are computed from.
         self.known: tuple[Vector, Vector] | None = None
 

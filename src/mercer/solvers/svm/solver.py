@@ -12,6 +12,7 @@ import numpy as np
 from mercer._errors import DataError, ParameterError
 from mercer._types import Array, Vector
 from mercer.engine import memory
+from mercer.gram.hold import as_it_is
 from mercer.solvers.solution import Certificate, Solution, Status
 from mercer.solvers.svm.box_qp import BoxQP, BoxQPValue
 from mercer.solvers.svm.certify import objectives, renew_gradient, violations
@@ -227,7 +228,13 @@ def ended(convex: bool, converged: bool, out_of_steps: bool) -> Status:
 
 
 def certified(
-    problem: BoxQP, point: Iterate, values: tuple[float, float], status: Status, seconds: float, peak_bytes: int
+    problem: BoxQP,
+    point: Iterate,
+    values: tuple[float, float],
+    status: Status,
+    seconds: float,
+    peak_bytes: int,
+    storage: str = "",
 ) -> Solution[BoxQPValue, Vector]:
     """The answer at ``point``, whose gradient is right, with its certificate; ``values`` are primal and dual."""
     certificate = Certificate(
@@ -239,5 +246,6 @@ def certified(
         status,
         violations(point, problem.totals),
         problem.convex,
+        storage or as_it_is(problem.gram),
     )
     return Solution(BoxQPValue(point.beta, point.offsets(), point.F), status, certificate, point.beta)

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mercer._types import Vector
+from mercer.engine import memory
 from mercer.solvers.solution import Certificate, Status
 from mercer.solvers.svm.pair_answers import STATUSES, PairAnswers
 
@@ -53,13 +54,23 @@ class StepRule:
         held.convex[numbers] = self.convex
         for name, column in _VIOLATIONS.items():
             held.column(name)[numbers] = figures[:, column]
+        held.stored("kernel rows kept for one pair of classes at a time")[numbers] = True
 
     def certificate(self, figures: Vector, seconds: float, peak_bytes: int) -> Certificate:
         """That of one solved pair, whose ``figures`` are (FIGURES,)."""
         primal, dual, violation, steps = figures[:4].tolist()
         violations = {name: float(figures[column]) for name, column in _VIOLATIONS.items()}
         return Certificate(
-            primal, dual, violation, int(steps), seconds, peak_bytes, self._status, violations, self.convex
+            primal,
+            dual,
+            violation,
+            int(steps),
+            seconds,
+            peak_bytes,
+            self._status,
+            violations,
+            self.convex,
+            f"kernel rows kept, {memory.describe(peak_bytes)}",
         )
 
     @property
