@@ -1,4 +1,4 @@
-"""Whether two samples differ, and whether two variables are dependent: distances of means in feature space."""
+"""Tests of whether two samples differ or two variables are dependent, by distances of means in feature space."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ AnyGram = Gram | PrecomputedGram
 
 @dataclass(frozen=True, eq=False)
 class PermutationTest:
-    """A statistic, and how likely one of its size is where there is nothing to find.
+    """A statistic, and the probability of one at least as large under the null hypothesis.
 
     Parameters
     ----------
     statistic : float
         The estimate.
     p_value : float or None
-        ``(1 + c) / (1 + B)``, where c of the B permutations have a statistic that is no smaller (to rounding); None
+        ``(1 + c) / (1 + B)``, where c of the B permutations have a statistic at least as large (up to rounding); None
         without permutations.
     null : ndarray of shape (B,)
         The statistics of the permutations.
@@ -61,18 +61,18 @@ def mmd(
     random_state: Any = None,
     n_jobs: int | None = None,
 ) -> PermutationTest:
-    r"""The squared maximum mean discrepancy of two samples, with a permutation test of whether they differ.
+    r"""Estimate the squared maximum mean discrepancy of two samples and test by permutations whether they differ.
 
     .. math:: \mathrm{MMD}^2 = \| E \phi(x) - E \phi(z) \|^2
               = E\, k(x, x') - 2 E\, k(x, z) + E\, k(z, z')
 
-    All permutations are answered by one product of the lazy kernel matrix with their indicators, (n + m, B + 2).
+    All permutations are computed by one product of the lazy kernel matrix with their indicators, (n + m, B + 2).
 
     Parameters
     ----------
-    X : array-like or sparse matrix of shape (n, d), or what else the kernel takes
+    X : array-like or sparse matrix of shape (n, d), or other input of the kernel
         For ``"precomputed"``, the kernel matrix (n + m, n + m) of all rows, those of the first sample first.
-    Z : array-like or sparse matrix of shape (m, d), or what else the kernel takes
+    Z : array-like or sparse matrix of shape (m, d), or other input of the kernel
         For ``"precomputed"``, n.
     kernel : str, Kernel, scikit-learn kernel or callable, default="rbf"
         Positive or conditionally positive; with ``NegativeDistance()`` this is half the energy distance. Or
@@ -95,7 +95,7 @@ def mmd(
     Raises
     ------
     DataError, ParameterError, IndefiniteKernelError, NumericalError, MemoryBudgetError
-        If the samples or a parameter cannot be used, sums overflow, or the job does not fit; see the
+        If the samples or a parameter cannot be used, sums overflow, or the problem does not fit in memory; see the
         messages.
 
     References
@@ -150,26 +150,26 @@ def hsic(
     random_state: Any = None,
     n_jobs: int | None = None,
 ) -> PermutationTest:
-    r"""The Hilbert-Schmidt independence criterion of paired rows, with a permutation test of their independence.
+    r"""Estimate the Hilbert-Schmidt independence criterion of paired rows and test by permutations for independence.
 
     .. math:: \mathrm{HSIC}_b = \frac{1}{n^2} \mathrm{tr}(K H L H), \qquad
               \mathrm{HSIC}_u = \frac{1}{n (n - 3)} \Big[ \mathrm{tr}(\tilde K \tilde L)
               + \frac{1^\top \tilde K 1\; 1^\top \tilde L 1}{(n - 1)(n - 2)}
               - \frac{2}{n - 2} 1^\top \tilde K \tilde L 1 \Big]
 
-    where the matrices with a tilde have zeros on their diagonals. K is evaluated by tiles and once for all
-    permutations, which change the order of L; L is held, 8 n^2 bytes.
+    where the matrices with a tilde have zeros on their diagonals. K is evaluated by tiles, once for all permutations,
+    which reorder L; L is stored in 8 n^2 bytes.
 
     Parameters
     ----------
-    X : array-like or sparse matrix of shape (n, d), or what else the kernel takes
-    Y : array-like of shape (n,), (n, e), sparse matrix, or what else the kernel takes
+    X : array-like or sparse matrix of shape (n, d), or other input of the kernel
+    Y : array-like of shape (n,), (n, e), sparse matrix, or other input of the kernel
     kernel : str, Kernel, scikit-learn kernel or callable, default="rbf"
         For X; ``"precomputed"`` if X is its kernel matrix (n, n).
     kernel_y : the same, optional
         For Y; None for ``kernel``.
     gamma : float or {"scale", "auto"}, default="scale"
-        For named kernels, of both.
+        For named kernels; used for both.
     unbiased : bool, default=True
         Whether terms in which an index occurs twice are left out; the estimate can then be negative.
     n_permutations : int, default=500
@@ -186,7 +186,7 @@ def hsic(
     Raises
     ------
     DataError, ParameterError, IndefiniteKernelError, NumericalError, MemoryBudgetError
-        If the rows or a parameter cannot be used, sums overflow, or the job does not fit; see the
+        If the rows or a parameter cannot be used, sums overflow, or the problem does not fit in memory; see the
         messages.
 
     References

@@ -1,7 +1,7 @@
 """User-defined kernels, kinds of data, losses, solvers and estimators, and their registration.
 
-A class of your own works in every learner as it is. Registered, it may also be saved in model files, be named in kernel
-expressions and on the command line (``mercer --import my_module fit ...``).
+A user-defined class works in every learner without registration. Once registered, it can also be saved in model files
+and named in kernel expressions and on the command line (``mercer --import my_module fit ...``).
 
 Examples
 --------
@@ -22,7 +22,7 @@ Examples
 >>> (2 * Triangle(4.0))([[0.0], [1.0]]).tolist()
 [[2.0, 1.5], [1.5, 2.0]]
 
-``@register`` above such a class lets ``parse_kernel("2 * Triangle(4.0)")`` and model files know it.
+``@register`` above such a class makes it known to ``parse_kernel("2 * Triangle(4.0)")`` and to model files.
 """
 
 from __future__ import annotations
@@ -66,29 +66,30 @@ def register(*, model: str) -> Callable[[_Class], _Class]: ...
 
 
 def register(user_class: Any = None, *, model: str | None = None) -> Any:
-    """Let model files and the command line take a class of your own; a decorator, or a call.
+    """Make a user-defined class known to model files and the command line, as a decorator or a call.
 
-    The class keeps its name: ``my_module.Cauchy``. A program that loads such a file registers it first, most often by
-    importing the module that defines it. Nothing is imported because a file says so.
+    The class keeps its name: ``my_module.Cauchy``. A program that loads such a file must register the class first,
+    usually by importing the module that defines it. A file never causes an import.
 
     Parameters
     ----------
     user_class : type
         A :class:`mercer.kernels.Kernel`, a :class:`mercer.losses.Loss` or ``Penalty`` or a
-        :class:`mercer.solvers.BoxSolver` (frozen dataclasses, whose fields are what a file holds), a kind of data below
-        :class:`Objects`, or an estimator of scikit-learn's kind, whose attributes a file holds.
+        :class:`mercer.solvers.BoxSolver` (frozen dataclasses, whose fields are stored), a subclass of :class:`Objects`
+        for a kind of data, or a scikit-learn-style estimator, whose attributes are stored.
     model : str, optional
-        For estimators: the name by which ``mercer fit --model`` knows it.
+        For estimators: the name for ``mercer fit --model``.
 
     Returns
     -------
     type
-        The class itself.
+        The class itself, unchanged.
 
     Raises
     ------
     ParameterError
-        If it is none of these, is abstract, is not a frozen dataclass where it has to be, or its name is taken.
+        If the class is not one of these, is abstract, is not a frozen dataclass although it must be, or its name is
+        taken.
 
     Examples
     --------

@@ -1,7 +1,7 @@
 """Prior densities of hyper-parameters, for learners that choose them by the evidence.
 
-A prior is a density of the parameter's own value, in its own units. Its logarithm is added to the objective as it is:
-the search then ends at the mode of the posterior of the values, whichever scale it works on.
+A prior is a density of the value of the parameter, in its own units. Its logarithm is added to the objective unchanged:
+the search then ends at the posterior mode of the values, whichever scale it works on.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _LOG_ROOT_TWO_PI = 0.5 * math.log(2.0 * math.pi)
 
 @dataclass(frozen=True)
 class Prior(abc.ABC):
-    """A density of one number. A new one is a class with :meth:`log_density` and :meth:`slope`."""
+    """A density of one number. To define a new one, write a class with :meth:`log_density` and :meth:`slope`."""
 
     def __post_init__(self) -> None:
         for field in dataclasses.fields(self):
@@ -41,12 +41,12 @@ class Prior(abc.ABC):
 
     @abc.abstractmethod
     def log_density(self, value: float) -> float:
-        """The logarithm of the density.
+        """Return the logarithm of the density.
 
         Parameters
         ----------
         value : float
-            Of the parameter.
+            The value of the parameter.
 
         Returns
         -------
@@ -56,12 +56,12 @@ class Prior(abc.ABC):
 
     @abc.abstractmethod
     def slope(self, value: float) -> float:
-        """The derivative of :meth:`log_density` by the value.
+        """Return the derivative of :meth:`log_density` with respect to the value.
 
         Parameters
         ----------
         value : float
-            Of the parameter.
+            The value of the parameter.
 
         Returns
         -------
@@ -82,7 +82,7 @@ class Normal(Prior):
     Raises
     ------
     ParameterError
-        If a parameter is not a finite number of the range it must be in; the same for the others below.
+        If a parameter is not finite or out of its range; the same holds for the other priors.
 
     Examples
     --------
@@ -192,7 +192,7 @@ class InverseGamma(Prior):
 
 @dataclass(frozen=True)
 class HalfNormal(Prior):
-    """The density of the absolute value of a normal number: for deviations that are small unless the data say else.
+    """The density of the absolute value of a normal variable, for deviations that are small unless the data disagree.
 
     Parameters
     ----------
@@ -244,19 +244,20 @@ class LogPrior:
 
 
 def bind_priors(priors: Mapping[str, Prior] | None, parameters: Sequence[Parameter]) -> LogPrior | None:
-    """Priors by the names of parameters as one function of ``theta``; None if there are none.
+    """Combine priors, given by the names of parameters, into one function of ``theta``; None if there are none.
 
     Parameters
     ----------
     priors : dict of str to Prior, optional
-        A name is the path of a parameter, such as ``"left.length_scale"``; that of a vector stands for all its entries.
+        A name is the path of a parameter, such as ``"left.length_scale"``; the name of a vector stands for all its
+        entries.
     parameters : sequence of Parameter
         All parameters; those that are free make up ``theta``, in their order.
 
     Raises
     ------
     ParameterError
-        If a name is that of no free parameter, or what it stands for is not a prior.
+        If a name is not that of a free parameter, or its value is not a prior.
 
     Examples
     --------
@@ -284,7 +285,7 @@ def bind_priors(priors: Mapping[str, Prior] | None, parameters: Sequence[Paramet
 
 
 def check_prior(name: str, prior: Any) -> None:
-    """Raise unless ``prior`` is one."""
+    """Raise an error unless ``prior`` is a prior."""
     if not isinstance(prior, Prior):
         raise ParameterError(
             f"the prior of {name} must be one of mercer.priors, such as LogNormal(0.0, 1.0), but is {prior!r}."

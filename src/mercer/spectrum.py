@@ -31,7 +31,7 @@ _SEEN, _EQUAL = 1e-4, 1e-6
 
 @dataclass(frozen=True, eq=False)
 class Eigenfunctions:
-    """The leading eigenvalues of a kernel's integral operator, and its eigenfunctions, which are called with rows.
+    """The leading eigenvalues of a kernel's integral operator, and its eigenfunctions: call the object with rows.
 
     Parameters
     ----------
@@ -42,9 +42,9 @@ class Eigenfunctions:
     kernel : Kernel or None
         The kernel; None for ``"precomputed"``.
     certificate : Certificate
-        The trace that is left, residuals and orthogonality of the eigenpairs, time and memory.
+        The remaining trace, the residuals and orthogonality of the eigenpairs, time and memory.
     _rows, _weights, _n_jobs
-        What calls need: rows of the sample, their coefficients, and how many threads.
+        The data that calls need: rows of the sample, their coefficients, and the number of threads.
     """
 
     eigenvalues: Matrix
@@ -85,35 +85,35 @@ def eigenfunctions(
     random_state: Any = None,
     n_jobs: int | None = None,
 ) -> Eigenfunctions:
-    r"""Mercer's eigenvalues and eigenfunctions of a kernel, estimated from a sample of the distribution p of the rows.
+    r"""Estimate Mercer's eigenvalues and eigenfunctions of a kernel from a sample of the distribution p of the rows.
 
     .. math:: \int k(x, z)\, \psi_i(z)\, p(z)\, dz = \lambda_i\, \psi_i(x), \qquad
               \int \psi_i \psi_j\, p = \delta_{ij}, \qquad
               k(x, z) = \sum_i \lambda_i\, \psi_i(x)\, \psi_i(z)
 
-    With shares :math:`w` of the rows in the place of p, :math:`u_i` an eigenvector of
-    :math:`W^{1/2} K W^{1/2}` and :math:`\lambda_i` its eigenvalue,
+    With the weights :math:`w` of the rows, summing to 1, in place of p, :math:`u_i` an eigenvector of :math:`W^{1/2} K
+    W^{1/2}` and :math:`\lambda_i` its eigenvalue,
 
     .. math:: \psi_i(x) = \frac{1}{\lambda_i} \sum_j \sqrt{w_j}\, u_{ij}\, k(x, x_j)
 
     With :math:`w_j = 1 / n` the eigenvalues are those of K divided by n. On the sample the functions are orthonormal,
-    all of them together give K back, and the value of each that is largest in size is positive. Nothing is centred;
-    :class:`mercer.KernelPCA` is what centring makes of it.
+    all of them together reconstruct K, and the value of largest magnitude of each is positive. Nothing is centred;
+    :class:`mercer.KernelPCA` is the centred form.
 
     Parameters
     ----------
     kernel : str, Kernel, scikit-learn kernel or callable
         Positive semi-definite; or ``"precomputed"``.
-    X : array-like or sparse matrix of shape (n, d), or what else the kernel takes
+    X : array-like or sparse matrix of shape (n, d), or other input of the kernel
         The sample; for ``"precomputed"``, its kernel matrix (n, n).
     n_components : int, default=10
-        The most eigenpairs, from 1 to n; those whose eigenvalue is no more than rounding are left out.
+        The most eigenpairs, from 1 to n; those whose eigenvalue is within rounding of 0 are left out.
     sample_weight : array-like of shape (n,), optional
         How often each row counts, 0 or more; or the weights of a quadrature rule for p.
     gamma : float or {"scale", "auto"}, default="scale"
         For named kernels.
     random_state : int, RandomState or None
-        Start of the iterations, for more than 400 rows.
+        Seed of the start of the iterations, which are used for more than 400 rows.
     n_jobs : int, optional
         Number of threads; None for all cores.
 
@@ -124,7 +124,7 @@ def eigenfunctions(
     Raises
     ------
     DataError, ParameterError, IndefiniteKernelError, MemoryBudgetError
-        If the sample or a parameter cannot be used, the kernel is not positive, or the job does not fit.
+        If the sample or a parameter cannot be used, the kernel is not positive, or the problem does not fit in memory.
 
     References
     ----------

@@ -1,4 +1,4 @@
-"""Checkers for kernels and losses, to run on your own; Mercer runs them on every one that it has.
+"""Checks of kernels and losses, to run on user-defined ones; Mercer runs them on all of its own.
 
 >>> import numpy as np
 >>> from mercer import kernels, testing
@@ -43,13 +43,13 @@ def check_kernel(kernel: Kernel, X: Any, Z: Any = None) -> None:
 
     The Gram matrix is symmetric and of the declared definiteness; diagonal, pairs and lazy products agree with it;
     ``pullback`` agrees with finite differences; float32 agrees with float64; results do not depend on the number of
-    threads; the kernel is an immutable value that survives printing, pickling, copying, and taking its parameters
-    out and in.
+    threads; the kernel is an immutable value that survives printing, pickling, copying, and a round trip through its
+    parameters.
 
     Parameters
     ----------
     kernel : Kernel
-    X : (n, d) array, or what else the kernel takes
+    X : (n, d) array, or other input of the kernel
         Ten to fifty rows are enough.
     Z : the same, optional
         Other rows, for blocks; by default ``X`` in reverse.
@@ -57,7 +57,7 @@ def check_kernel(kernel: Kernel, X: Any, Z: Any = None) -> None:
     Raises
     ------
     AssertionError
-        With the first promise that is broken, and by how much.
+        If a promise is broken; the message names the first one, and by how much.
 
     Examples
     --------
@@ -84,10 +84,10 @@ eigenvalue -2...
 
 
 def check_loss(loss: Any, y: Any = None) -> None:
-    """Check that a loss of your own is what :class:`mercer.KernelMachine` takes it for.
+    """Check that a user-defined loss has the properties that :class:`mercer.KernelMachine` assumes.
 
-    Its methods take arrays and return arrays, row by row and the same each time; it is convex; its gradient and what
-    else it tells (``curvature``, ``slopes``, ``conjugate``, ``prox``) belong to its values.
+    Its methods take and return arrays, row by row, with the same result each time; it is convex; its gradient and its
+    optional methods (``curvature``, ``slopes``, ``conjugate``, ``prox``) agree with its values.
 
     Parameters
     ----------
@@ -99,7 +99,7 @@ def check_loss(loss: Any, y: Any = None) -> None:
     Raises
     ------
     AssertionError
-        With the first promise that is broken, and where.
+        If a promise is broken; the message names the first one, and where.
 
     Examples
     --------
@@ -128,7 +128,7 @@ def check_loss(loss: Any, y: Any = None) -> None:
 
 
 def concrete_kernels() -> list[type[Kernel]]:
-    """Every kernel class that can be made into an object, those of your own that are defined by now included.
+    """List every kernel class that can be instantiated, including the user-defined ones that exist at the call.
 
     >>> kernels.RBF in concrete_kernels()
     True

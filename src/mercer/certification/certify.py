@@ -1,4 +1,4 @@
-"""The entry: what a model is, and which coefficients are meant."""
+"""The entry point: identify the model and its coefficients."""
 
 from __future__ import annotations
 
@@ -53,24 +53,24 @@ def certify(
     support: Any = None,
     sample_weight: Any = None,
 ) -> Certificate:
-    r"""How good coefficients are for the problem of a learner, wherever they come from.
+    r"""Certify how good given coefficients are for the problem of a learner, whatever their origin.
 
-    The primal objective P is evaluated at the function :math:`f(x) = \sum_i a_i k(x_i, x) + b` of the coefficients,
-    and the dual one D at the nearest feasible multipliers. By weak duality the best value lies between them,
+    The primal objective P is evaluated at the function :math:`f(x) = \sum_i a_i k(x_i, x) + b` of the coefficients, and
+    the dual objective D at the nearest feasible multipliers. By weak duality the optimal value lies between them,
 
     .. math:: D \le P^* \le P, \qquad \tfrac{\lambda}{2} \|w - w^*\|^2 \le P - D,
 
-    so that a small ``gap`` proves that the coefficients are good, and no forged ones have it. :math:`\lambda` is the
-    factor of half the squared norm in P; for :class:`KernelRidge` the gap is the squared residual of its linear system,
-    and the bound of :math:`\|w - w^*\|` is half as large.
+    so that a small ``gap`` proves that the coefficients are good; forged coefficients cannot have one. :math:`\lambda`
+    is the factor of half the squared norm in P. For :class:`KernelRidge` the gap is the squared residual of its linear
+    system, and the bound on :math:`\|w - w^*\|` is half as large.
 
     Parameters
     ----------
     model : estimator
-        An :class:`SVC` (a pair of classes after the other), :class:`SVR`, :class:`OneClassSVM`, :class:`KernelRidge`,
+        An :class:`SVC` (one pair of classes after the other), :class:`SVR`, :class:`OneClassSVM`, :class:`KernelRidge`,
         :class:`KernelLogisticRegression` or :class:`KernelMachine`, whose parameters state the problem; or
         scikit-learn's ``SVC``, ``SVR``, ``OneClassSVM`` or ``KernelRidge``. If it is fitted, its own coefficients are
-        taken where none are given. It is not changed.
+        used unless others are given. It is not changed.
     X : array-like or sparse matrix of shape (n, d)
         The training rows, or for ``"precomputed"`` their kernel matrix.
     y : array-like of shape (n,) or (n, n_targets), optional
@@ -79,7 +79,7 @@ def certify(
         The coefficients a, laid out as the attribute ``dual_coef_`` of the learner: a column for each row of X, or for
         each row that ``support`` names.
     intercept : float or array-like, optional
-        The offsets b, as the attribute ``intercept_``. None for those of least primal objective.
+        The offsets b, as the attribute ``intercept_``. None for those that minimise the primal objective.
     support : array-like of int of shape (n_sv,), optional
         The rows of X that ``dual_coef`` belongs to, as the attribute ``support_``; None for all.
     sample_weight : array-like of shape (n,), optional
@@ -88,19 +88,19 @@ def certify(
     Returns
     -------
     Certificate
-        With the status ``given``. Its ``violations`` have ``"distance"``, the bound of :math:`\|w - w^*\|` (if the
+        With the status ``given``. Its ``violations`` contain ``"distance"``, the bound on :math:`\|w - w^*\|` (if the
         penalty is a squared norm), and how far the coefficients are from feasible: ``"box"`` and ``"sum"``. Several
-        problems (pairs of classes, targets) have one certificate: objectives are summed, and of violations the worst
+        problems (pairs of classes, targets) share one certificate: objectives are summed, and the worst violation
         counts. With an indefinite kernel ``convex`` is False, and the gap bounds nothing.
 
     Raises
     ------
     TypeError
-        If there is no certificate for this learner.
+        If this learner has no certificate.
     ParameterError
-        If a parameter makes no sense, or no coefficients are given and the model is not fitted.
+        If a parameter is out of its range, or no coefficients are given and the model is not fitted.
     DataError
-        If coefficients have another shape than the problem, or are not finite, or the data cannot be used.
+        If the shape of the coefficients does not match the problem, they are not finite, or the data cannot be used.
 
     References
     ----------

@@ -1,7 +1,7 @@
-"""Primal and dual objectives of each problem at coefficients that no solver of ours has made.
+"""Primal and dual objectives of each problem at coefficients from any source.
 
-Such coefficients need not be feasible. The primal objective is taken at the function that they make, and the dual one
-at the nearest multipliers that are feasible, so that the best value lies between the two in any case.
+Such coefficients need not be feasible. The primal objective is evaluated at the function that they define, and the dual
+objective at the nearest feasible multipliers, so that the optimal value always lies between the two.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def _products(gram: GramMatrix, *columns: Vector) -> list[Vector]:
 
 
 def of_box(problem: BoxQP, beta: Vector, offset: float | None) -> Certificate:
-    """Of a support vector machine with one offset at most, at weights (n,) of its expansion.
+    """Evaluate a support vector machine with at most one offset, at weights (n,) of its expansion.
 
     Examples
     --------
@@ -97,7 +97,7 @@ def _best_box_offset(problem: BoxQP, F: Vector) -> float:
 
 
 def of_system(system: LinearSystem, coefficients: Vector) -> Certificate:
-    """Of kernel ridge regression, at coefficients (n, t).
+    """Evaluate kernel ridge regression at coefficients (n, t).
 
     With the residual r of the symmetric system the gap is ``|r|^2``, and w is at most ``|r| / (2 sqrt(mu))`` from the
     best one: no eigenvalue of ``A (A + mu I)^-2`` is above ``1 / (4 mu)``.
@@ -126,7 +126,7 @@ def of_system(system: LinearSystem, coefficients: Vector) -> Certificate:
 
 
 def of_logistic(problem: LogisticRisk, A: Vector, offset: Vector | None) -> Certificate:
-    """Of kernel logistic regression, at weights (n, m) and offsets (m,)."""
+    """Evaluate kernel logistic regression at weights (n, m) and offsets (m,)."""
     loss, zero = problem.loss, np.zeros(A.shape[1])
     (products,) = (np.asarray(problem.gram @ A, dtype=np.float64),)
     best = best_offset(loss, products, zero if offset is None else offset) if problem.intercept else zero
@@ -149,7 +149,7 @@ def of_logistic(problem: LogisticRisk, A: Vector, offset: Vector | None) -> Cert
 
 
 def of_risk(problem: RegularizedRisk, c: Vector, offset: float | None) -> Certificate:
-    """Of any loss and any penalty of the norm, at coefficients (n,).
+    """Evaluate any loss and any penalty on the norm at coefficients (n,).
 
     The multipliers are the better ones of two: the slopes of the losses, and ``-lambda c``.
     """

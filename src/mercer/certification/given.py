@@ -1,4 +1,4 @@
-"""Coefficients as a user or another library gives them, checked and laid out over all rows."""
+"""Coefficients from a user or another library, checked and laid out over all rows."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from mercer._types import Vector
 
 @dataclass(frozen=True, eq=False)
 class Given:
-    """What was given: ``dual_coef``, ``support`` and ``intercept``, each None where it was not."""
+    """The given ``dual_coef``, ``support`` and ``intercept``; each None if it was not given."""
 
     dual_coef: Any
     support: Any
@@ -26,7 +26,7 @@ class Given:
         Raises
         ------
         DataError
-            If there are more or fewer of them, one is not finite, or a row that does not count has one.
+            If their number is wrong, one is not finite, or a row of zero weight has one.
         """
         A = self.dual_coef.toarray() if sp.issparse(self.dual_coef) else self.dual_coef
         try:
@@ -54,12 +54,12 @@ class Given:
         return whole
 
     def offsets(self, count: int, *, allowed: bool) -> Vector | None:
-        """Offsets (count,); None where the best ones are to be taken.
+        """Offsets (count,); None for the best ones.
 
         Raises
         ------
         DataError
-            If there are more or fewer of them, or one is not finite.
+            If their number is wrong, or one is not finite.
         ParameterError
             If the problem has no offset, and one that is not 0 was given.
         """

@@ -1,4 +1,4 @@
-"""The problem that a learner states of its data, and the certificate of given coefficients for it."""
+"""The problem that a learner poses on its data, and the certificate of given coefficients for it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How K is evaluated: a lazy matrix by tiles, or one that the user computed."""
+"""Gram matrices: lazy ones, evaluated by tiles, and those that the user computed."""
 
 from mercer.gram.operator import Gram
 from mercer.gram.precomputed import PrecomputedGram

@@ -1,4 +1,4 @@
-"""What lets a Gram matrix stand where NumPy expects a matrix: conversion, and products from the left."""
+"""The interface through which NumPy uses a Gram matrix: conversion to an array, and products from the left."""
 
 from __future__ import annotations
 
@@ -77,19 +77,19 @@ class ArrayInterface(abc.ABC):
         return False
 
     def stored_array(self) -> Array | None:
-        """The entries where they lie in an array already; not to be written to."""
+        """The entries if they are stored in an array already; do not modify it."""
         return None
 
     def stored(self) -> tuple[Array, Positions] | None:
-        """The array that a symmetric matrix was picked from, and the positions of its rows and columns there."""
+        """The array from which a symmetric matrix was taken, and the positions of its rows and columns in it."""
         return None
 
     def stored_is_finite(self) -> bool:
-        """Whether no entry of a stored array is NaN or infinite; False where there is none."""
+        """Whether all entries of a stored array are finite; False if no array is stored."""
         return False
 
     def stored_as(self, dtype: DTypeLike) -> Array | None:
-        """The entries if they lie in a C-ordered array of a precision already; not to be written to.
+        """The entries if they are stored in a C-ordered array of that precision already; do not modify it.
 
         Parameters
         ----------

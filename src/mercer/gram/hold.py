@@ -1,8 +1,8 @@
-"""Where K is while a problem is solved: the one decision on memory for it, and the sentence for certificates.
+"""Where K is stored while a problem is solved: the one decision on memory for it, and the sentence for certificates.
 
-A solver says in which precisions it can use all of K, the best one first, and how many bytes it needs beside it. K is
-then kept whole in the first precision that fits the memory budget, or stays lazy. A matrix that is stored already is
-used where it lies.
+A solver lists the precisions in which it can use all of K, the best one first, and the bytes that it needs in addition.
+K is then stored whole in the first precision that fits the memory budget, or stays lazy. A matrix that is stored
+already is used in place.
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ class Storage:
     Attributes
     ----------
     gram : GramMatrix
-        To multiply by and to take parts of.
+        The matrix, for products and submatrices.
     array : ndarray of shape (n, m) or None
-        All entries, if they are stored; not to be written to unless ``hold`` was asked for a copy.
+        All entries, if they are stored; write to it only if ``hold`` was asked for a copy.
     sentence : str
-        Where the entries are, for :class:`mercer.solvers.solution.Certificate`.
+        Where the entries are stored, for :class:`mercer.solvers.solution.Certificate`.
     """
 
     gram: GramMatrix
@@ -50,7 +50,7 @@ class Storage:
 def hold(
     gram: GramMatrix, stack: ExitStack, precisions: Precisions, *, copy: bool = False, required: str = ""
 ) -> Storage:
-    """Keep K whole in the first precision that fits the memory budget; else it stays as it is.
+    """Store K whole in the first precision that fits the memory budget; otherwise leave it as it is.
 
     Parameters
     ----------
@@ -58,16 +58,16 @@ def hold(
     stack : ExitStack
         Keeps the memory reserved until it is closed.
     precisions : dict of dtype to int
-        Precisions in which all of K is of use, the best one first, with the bytes that must be free beside it.
+        Precisions in which the solver can use all of K, the best one first, with the further bytes that must be free.
     copy : bool, default=False
-        Whether a stored matrix is copied: to have it in one of the precisions and C-ordered, or to write to it.
+        Whether a stored matrix is copied: either to have it C-ordered in one of the precisions, or to write to it.
     required : str, default=""
-        Given if the solver can do nothing without it: what to do if it does not fit, for the error.
+        Nonempty if the solver cannot work without K whole: the advice of the error if it does not fit.
 
     Raises
     ------
     MemoryBudgetError
-        If it is required, and does not fit; raised before anything is allocated.
+        If it is required and does not fit; raised before anything is allocated.
 
     Examples
     --------
@@ -88,7 +88,7 @@ def hold(
 
 
 def as_it_is(gram: GramMatrix) -> str:
-    """The sentence for a matrix that a solver uses as it is given.
+    """Return the sentence for a matrix that a solver uses as it is given.
 
     >>> as_it_is(PrecomputedGram(np.eye(2)))
     'given whole in float64, 32 bytes'
@@ -98,7 +98,7 @@ def as_it_is(gram: GramMatrix) -> str:
 
 
 def held_whole(array: Array) -> str:
-    """The sentence for an array of all entries that serves several solves.
+    """Return the sentence for an array of all entries that serves several solves.
 
     >>> held_whole(np.eye(2))
     'held whole in float64, 32 bytes'
@@ -107,7 +107,7 @@ def held_whole(array: Array) -> str:
 
 
 def hold_exact(gram: GramMatrix, stack: ExitStack, *, beside: int, required: str = "") -> Storage:
-    """Keep K whole in float64 and C-ordered if that and so many bytes beside it fit; a given matrix that is, as it is.
+    """Store K whole in float64, C-ordered, if it and the further bytes fit; use a given matrix of this kind in place.
 
     Parameters are those of :func:`hold`.
     """
@@ -123,9 +123,9 @@ def hold_exact(gram: GramMatrix, stack: ExitStack, *, beside: int, required: str
 def reserve_whole(
     shape: tuple[int, int], stack: ExitStack, precisions: Precisions, *, required: str = "", what: str = ""
 ) -> tuple[np.dtype | None, str]:
-    """Reserve memory for a whole matrix: in which precision, or None if it fits in none, and the sentence.
+    """Reserve memory for a whole matrix; return the precision, or None if none fits, and the sentence.
 
-    Parameters are those of :func:`hold`; ``what`` is said in the place of "the n x m kernel matrix in float64".
+    Parameters are those of :func:`hold`; ``what`` replaces "the n x m kernel matrix in float64" in the message.
     """
     most, free = 0, 0.0
     for kind, beside in precisions.items():
@@ -151,7 +151,7 @@ def _of(size: int, free: float) -> str:
 
 
 def reserve_square(stack: ExitStack, n: int, bytes_per_entry: int, what: str) -> str:
-    """Reserve memory for an n x n array that a solver cannot do without, until ``stack`` is closed; the sentence.
+    """Reserve memory until ``stack`` is closed for an n x n array that a solver requires; return the sentence.
 
     Raises
     ------
@@ -165,7 +165,7 @@ def reserve_square(stack: ExitStack, n: int, bytes_per_entry: int, what: str) ->
 
 
 def capacity(each: int, most: int, parts: int = 1) -> int:
-    """How many items of ``each`` bytes fit one of so many equal parts of the memory budget now, at most ``most``.
+    """Return how many items of ``each`` bytes, at most ``most``, fit one of ``parts`` equal parts of the free memory.
 
     >>> capacity(8, 1000)
     1000
@@ -174,15 +174,15 @@ def capacity(each: int, most: int, parts: int = 1) -> int:
 
 
 def is_small(gram: GramMatrix, dtype: Any) -> bool:
-    """Whether several passes had better make all of K once: up to 32 MiB, and half of the memory budget."""
+    """Whether to compute all of K once for several passes: if it takes at most 32 MiB and half of the memory budget."""
     size = gram.shape[0] ** 2 * np.dtype(dtype).itemsize
     return size <= _SMALL and fits(2 * size)
 
 
 def evaluated(gram: Gram) -> Gram | PrecomputedGram:
-    """The same matrix with every entry computed once; the lazy one where that takes over half of the memory budget.
+    """Return the matrix with every entry computed once, or the lazy one if it takes over half of the memory budget.
 
-    Learners hold a copy of the matrix, or a factor of it, beside it.
+    Learners also store a copy of the matrix or a factor of it.
 
     Examples
     --------
@@ -198,7 +198,7 @@ def evaluated(gram: Gram) -> Gram | PrecomputedGram:
 
 
 def fits(nbytes: int) -> bool:
-    """Whether so many bytes are free in the memory budget now.
+    """Whether a number of bytes is free in the memory budget now.
 
     >>> fits(1000)
     True
@@ -207,12 +207,12 @@ def fits(nbytes: int) -> bool:
 
 
 def whole_matrix(gram: GramMatrix, dtype: Any) -> Array:
-    """All of K, whose memory the caller has reserved: without a place to go to, a block asks for it once more."""
+    """Return all of K in memory that the caller has reserved: without ``out``, a block would reserve it again."""
     return gram.astype(dtype).block(None, None, out=np.empty(gram.shape, dtype))
 
 
 def check_finite(matrix: Array) -> None:
-    """Raise if an entry is NaN or infinite; the sum tells, unless it overflows."""
+    """Raise an error if an entry is NaN or infinite; the sum shows it, unless it overflows."""
     with np.errstate(over="ignore", invalid="ignore"):
         total = matrix.sum()
     if not np.isfinite(total) and not np.isfinite(matrix).all():

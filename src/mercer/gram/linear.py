@@ -1,4 +1,4 @@
-"""Products with the Gram matrix of a linear kernel by way of the columns: ``K V = X (Z^T V)``."""
+"""Products with the Gram matrix of a linear kernel through the columns: ``K V = X (Z^T V)``."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ _GAIN = 4
 
 
 def worth_it(left: LinearParts, right: LinearParts) -> bool:
-    """Whether the rows have so few columns that this is quicker than the entries of K."""
+    """Whether the rows have few enough columns that this is faster than computing the entries of K."""
     columns = sum(A.shape[1] for _, A in left)
     return columns * _GAIN <= min(left[0][1].shape[0], right[0][1].shape[0])
 
 
 def linear_product(left: LinearParts, right: LinearParts, V: Matrix, n_jobs: int | None = None) -> Matrix:
-    """``sum over parts of weight * A (B^T V)``, in float64; the same bits for any number of threads.
+    """Return ``sum over parts of weight * A (B^T V)`` in float64; bit-identical for any number of threads.
 
     Parameters
     ----------

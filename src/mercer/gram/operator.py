@@ -1,4 +1,4 @@
-"""The lazy Gram matrix: what solvers see of kernels and data."""
+"""The lazy Gram matrix: the only view that solvers have of kernels and data."""
 
 from __future__ import annotations
 
@@ -53,23 +53,23 @@ def check_factor(V: Any, m: int) -> np.ndarray:
 
 
 class Gram(ArrayInterface):
-    """The matrix ``K_ij = k(x_i, z_j)``, evaluated when asked for and by tiles; nothing is stored.
+    """The matrix ``K_ij = k(x_i, z_j)``, evaluated on demand and by tiles; nothing is stored.
 
     Parameters
     ----------
     kernel : Kernel
-    X : (n, d) array, sparse matrix, or what else the kernel takes
+    X : (n, d) array, sparse matrix, or other input of the kernel
     Z : the same, optional
         ``None`` stands for ``X`` itself; the matrix is then symmetric, which halves the work.
     dtype : {float32, float64}, optional
-        Of the tiles; by default float32 if both inputs are, else float64.
+        Precision of the tiles; by default float32 if both inputs are float32, else float64.
     n_jobs : int, optional
-        Worker threads. The results have the same bits for any number of them.
+        Worker threads. Results are bit-identical for any number of them.
 
     Raises
     ------
     DataError
-        If the data are not what the kernel is defined on.
+        If the kernel is not defined on the data.
 
     Examples
     --------
@@ -120,17 +120,17 @@ class Gram(ArrayInterface):
 
     @property
     def tile(self) -> int:
-        """Rows and columns of the tiles that it is evaluated by."""
+        """Rows and columns of a tile."""
         return self._plan.tile
 
     @property
     def nbytes(self) -> int:
-        """What the whole matrix would take, in bytes."""
+        """Size of the whole matrix in bytes."""
         return self.shape[0] * self.shape[1] * self.dtype.itemsize
 
     @property
     def expensive(self) -> bool:
-        """Whether an entry takes much longer to compute than to read again from memory."""
+        """Whether an entry takes much longer to compute than to read from memory."""
         return self._plan.left.width >= _EXPENSIVE_COLUMNS
 
     def __repr__(self) -> str:
@@ -159,7 +159,7 @@ class Gram(ArrayInterface):
         return left, left if plan.symmetric or left is None else plan.kernel._linear_parts(plan.right)
 
     def dense(self, out: Array | None = None) -> Array:
-        """The whole matrix as an array.
+        """Return the whole matrix as an array.
 
         Parameters
         ----------
@@ -173,12 +173,12 @@ class Gram(ArrayInterface):
         Raises
         ------
         MemoryBudgetError
-            If it would not fit the memory budget; raised before anything is allocated.
+            If the matrix does not fit the memory budget; raised before anything is allocated.
         """
         return self._plan.dense(out, self.n_jobs)
 
     def block(self, rows: Any = None, columns: Any = None, out: Array | None = None) -> Array:
-        """The dense part of the matrix at some rows and columns.
+        """Return the dense submatrix at some rows and columns.
 
         Parameters
         ----------
@@ -194,9 +194,9 @@ class Gram(ArrayInterface):
         return self.restrict(rows, columns).dense(out)
 
     def fill(self, rows: Index, columns: slice, out: Array) -> None:
-        """Write the part at some rows and columns into an array.
+        """Write the submatrix at some rows and columns into an array.
 
-        In this thread and as one tile: nothing is checked or cut.
+        It is evaluated in this thread as one tile, without checks.
 
         Parameters
         ----------
@@ -207,7 +207,7 @@ class Gram(ArrayInterface):
         self._plan.fill(rows, columns, out)
 
     def rows(self, index: Any) -> Array:
-        """Whole rows.
+        """Return whole rows.
 
         Parameters
         ----------
@@ -221,12 +221,12 @@ class Gram(ArrayInterface):
         return self.block(index, None)
 
     def restrict(self, rows: Any = None, columns: Any = None) -> Gram:
-        """The lazy part of the matrix at some rows and columns.
+        """Return the lazy submatrix at some rows and columns.
 
         Parameters
         ----------
         rows, columns : slice or array-like of int, optional
-            Positions; None for all. The part is symmetric if both are the same object.
+            Positions; None for all. The submatrix is symmetric if both are the same object.
 
         Returns
         -------
@@ -242,7 +242,7 @@ class Gram(ArrayInterface):
         return part
 
     def diagonal(self) -> Array:
-        """``K_ii``, without the rest of the matrix, in float64."""
+        """Return ``K_ii`` in float64, without the rest of the matrix."""
         if not self.symmetric:
             raise DataError("only the Gram matrix of rows with themselves has a diagonal k(x, x).")
         values = diagonal(self.kernel, self._plan.left)
@@ -250,7 +250,7 @@ class Gram(ArrayInterface):
         return values
 
     def astype(self, dtype: DTypeLike) -> Gram:
-        """The same matrix with tiles of another precision.
+        """Return the same matrix with tiles of another precision.
 
         Parameters
         ----------
@@ -263,7 +263,7 @@ class Gram(ArrayInterface):
         return self._like(self._plan.left, self._plan.right, np.dtype(dtype))
 
     def leading(self) -> Gram | None:
-        """A much cheaper matrix that is close to this one, or None where there is none.
+        """Return a much cheaper matrix that is close to this one, or None if there is none.
 
         Rows of many columns that vary in few directions are compared in these; see :mod:`mercer.kernels.leading`.
         """
@@ -272,14 +272,14 @@ class Gram(ArrayInterface):
 
     @property
     def T(self) -> Gram:
-        """The matrix of the columns' rows with the rows' rows, as lazy; itself where it is symmetric."""
+        """The transposed matrix, lazy as well; the matrix itself if it is symmetric."""
         return self if self.symmetric else self._like(self._plan.right, self._plan.left, self.dtype)
 
     def _entries(self) -> tuple[Array, bool]:
         return self.dense(), True
 
     def as_linear_operator(self) -> LinearOperator:
-        """The matrix for SciPy's iterative solvers."""
+        """Return the matrix as an operator for SciPy's iterative solvers."""
         transposed = self.T
         return LinearOperator(
             self.shape,

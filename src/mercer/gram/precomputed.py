@@ -37,12 +37,12 @@ def _as_matrix(K: Any) -> Array:
 
 
 def check_square(K: Any, name: str = "K") -> Array:
-    """``K`` as a square, finite and symmetric array.
+    """Return ``K`` as a square, finite and symmetric array.
 
     Raises
     ------
     DataError
-        If it is not; with the worst asymmetry and where it is.
+        If it is not; the message gives the worst asymmetry and its position.
     """
     array = _as_matrix(K)
     if array.shape[0] != array.shape[1]:
@@ -70,9 +70,9 @@ def _rounding(K: Array) -> float:
 
 
 def symmetric_once_centred(K: Array) -> Array:
-    r"""Return ``(K + K.T) / 2`` if centring takes the asymmetry of ``K`` (n, n) away, else ``K`` itself.
+    r"""Return ``(K + K.T) / 2`` if centring removes the asymmetry of ``K`` (n, n), else ``K`` itself.
 
-    That is where :math:`K_{ij} - K_{ji} = a_i - a_j` for some vector a; both matrices are then the same once centred.
+    This is so if :math:`K_{ij} - K_{ji} = a_i - a_j` for some vector a; both matrices are then equal once centred.
 
     Examples
     --------
@@ -90,7 +90,7 @@ def symmetric_once_centred(K: Array) -> Array:
 
 
 def worst_asymmetry(K: Array) -> tuple[float, int, int]:
-    """The largest ``|K_ij - K_ji|`` and where it is, by tiles; no second matrix is made."""
+    """Return the largest ``|K_ij - K_ji|`` and its position, by tiles, without a second matrix."""
     return _survey(K)[:3]
 
 
@@ -132,17 +132,17 @@ def _survey(K: Array, allowed: float = 0.0) -> tuple[float, int, int, bool]:
 class PrecomputedGram(ArrayInterface):
     """A matrix with the interface of :class:`mercer.gram.Gram`.
 
-    A part of it (``restrict``), or the same in another precision (``astype``), is lazy: entries are picked from the
-    matrix that was given when they are asked for.
+    A submatrix (``restrict``) and another precision (``astype``) are lazy: entries are taken from the given matrix on
+    demand.
 
     Parameters
     ----------
     K : array-like of shape (n, m)
         The entries.
     symmetric : bool, default=True
-        Whether they are those of rows with themselves.
+        Whether K is the matrix of rows with themselves.
     finite : bool, default=False
-        Whether all are known to be finite.
+        Whether all entries are known to be finite.
 
     Examples
     --------
@@ -171,7 +171,7 @@ class PrecomputedGram(ArrayInterface):
 
     @property
     def matrix(self) -> Array:
-        """The entries as an array: those that were given where that is possible, else a copy, which is kept."""
+        """The entries as an array: the given one if possible, else a copy, which is kept."""
         if self._matrix is None:
             whole, rows, columns = self._whole, self._rows, self._columns
             if isinstance(rows, slice) and isinstance(columns, slice) and self.dtype == whole.dtype:
@@ -186,21 +186,21 @@ class PrecomputedGram(ArrayInterface):
 
     @property
     def nbytes(self) -> int:
-        """What the whole matrix takes, in bytes."""
+        """Size of the whole matrix in bytes."""
         return self.shape[0] * self.shape[1] * self.dtype.itemsize
 
     @property
     def tile(self) -> int:
-        """Rows and columns of the tiles that it is read by."""
+        """Rows and columns of a tile."""
         return tiles.TILE
 
     @property
     def expensive(self) -> bool:
-        """An entry is there already."""
+        """False: the entries are already stored."""
         return False
 
     def leading(self) -> None:
-        """There is nothing cheaper."""
+        """None: no matrix is cheaper."""
 
     def __matmul__(self, V: Any) -> Array:
         V = check_factor(V, self.shape[1])
@@ -224,7 +224,7 @@ class PrecomputedGram(ArrayInterface):
         return self._matrix is not None or not (picked or self.dtype != self._whole.dtype)
 
     def dense(self, out: Array | None = None) -> Array:
-        """A copy of the matrix.
+        """Return a copy of the matrix.
 
         Parameters
         ----------
@@ -248,7 +248,7 @@ class PrecomputedGram(ArrayInterface):
         return out
 
     def block(self, rows: Any = None, columns: Any = None, out: Array | None = None) -> Array:
-        """The part of the matrix at some rows and columns.
+        """Return the submatrix at some rows and columns.
 
         Parameters
         ----------
@@ -264,7 +264,7 @@ class PrecomputedGram(ArrayInterface):
         return self.restrict(rows, columns).dense(out)
 
     def fill(self, rows: slice | np.ndarray, columns: slice, out: Array) -> None:
-        """Write the part at some rows and columns into an array.
+        """Write the submatrix at some rows and columns into an array.
 
         In this thread.
 
@@ -283,7 +283,7 @@ class PrecomputedGram(ArrayInterface):
             pick_entries(self._whole, at, right, out)
 
     def rows(self, index: Any) -> Array:
-        """Whole rows.
+        """Return whole rows.
 
         Parameters
         ----------
@@ -297,12 +297,12 @@ class PrecomputedGram(ArrayInterface):
         return self.block(index, None)
 
     def restrict(self, rows: Any = None, columns: Any = None) -> PrecomputedGram:
-        """The part of the matrix at some rows and columns, of which no entry is copied before it is asked for.
+        """Return the lazy submatrix at some rows and columns; entries are copied only on demand.
 
         Parameters
         ----------
         rows, columns : slice or array-like of int, optional
-            Positions; None for all. The part is symmetric if both are the same object.
+            Positions; None for all. The submatrix is symmetric if both are the same object.
 
         Returns
         -------
@@ -314,13 +314,13 @@ class PrecomputedGram(ArrayInterface):
         return self._part(left, right, self.dtype, same)
 
     def diagonal(self) -> Array:
-        """``K_ii`` in float64."""
+        """Return ``K_ii`` in float64."""
         if not self.symmetric:
             raise DataError("only the Gram matrix of rows with themselves has a diagonal k(x, x).")
         return self._whole.diagonal()[self._rows].astype(np.float64)
 
     def astype(self, dtype: DTypeLike) -> PrecomputedGram:
-        """The same matrix in another precision.
+        """Return the same matrix in another precision.
 
         Parameters
         ----------
@@ -333,18 +333,18 @@ class PrecomputedGram(ArrayInterface):
         return self._part(self._rows, self._columns, np.dtype(dtype), self.symmetric)
 
     def stored_array(self) -> Array:
-        """As :attr:`matrix`; not to be written to."""
+        """Return :attr:`matrix`; do not modify it."""
         return self.matrix
 
     def stored(self) -> tuple[Array, Positions]:
-        """The array that was given, and the positions of the rows and columns of a symmetric part of it."""
+        """Return the given array, and the positions of the rows and columns of a symmetric part of it."""
         if not self.symmetric:
             raise DataError("only a symmetric part has rows and columns at the same positions.")
         rows = self._rows
         return self._whole, np.arange(rows.start, rows.stop) if isinstance(rows, slice) else rows
 
     def stored_as(self, dtype: DTypeLike) -> Array | None:
-        """The entries, if they lie in a C-ordered array of a precision already; not to be written to.
+        """Return the entries if they are stored in a C-ordered array of that precision already; do not modify it.
 
         Parameters
         ----------
@@ -359,12 +359,12 @@ class PrecomputedGram(ArrayInterface):
         return self.matrix if self.matrix.flags.c_contiguous else None
 
     def stored_is_finite(self) -> bool:
-        """Whether no entry of the array that was given is NaN or infinite."""
+        """Whether all entries of the given array are finite."""
         return self._known_finite or bool(is_finite(self._whole))
 
     @property
     def T(self) -> PrecomputedGram:
-        """The transposed matrix, on the same memory."""
+        """The transposed matrix, sharing the same memory."""
         if self.symmetric:
             return self
         transposed = PrecomputedGram(self.matrix.T, symmetric=False)
@@ -378,7 +378,7 @@ class PrecomputedGram(ArrayInterface):
         return self._is_at_hand and (dtype is None or np.dtype(dtype) == self.dtype)
 
     def as_linear_operator(self) -> LinearOperator:
-        """The matrix for SciPy's iterative solvers."""
+        """Return the matrix as an operator for SciPy's iterative solvers."""
         return aslinearoperator(self.matrix)
 
 

@@ -1,8 +1,8 @@
-r"""What solvers know of a kernel matrix K, (n, m): nothing of kernels, of data, or of where its entries come from.
+r"""What solvers know of a kernel matrix K, (n, m): nothing about kernels, data, or the source of its entries.
 
 Any class with these members can stand for K: :class:`mercer.gram.Gram` evaluates them by tiles,
-:class:`mercer.gram.PrecomputedGram` reads an array, and a matrix on another device would do as well. Those with a
-default may be left out by a class that derives from :class:`GramMatrix`.
+:class:`mercer.gram.PrecomputedGram` reads an array, and a matrix on another device would work as well. A class that
+derives from :class:`GramMatrix` may omit the members that have a default.
 
 ============================ ============================================ =======================================
 member                       what it is                                   who uses it
@@ -51,7 +51,7 @@ class GramMatrix(Protocol):
 
     @property
     def expensive(self) -> bool:
-        """Whether an entry takes much longer to compute than to read again from memory."""
+        """Whether an entry takes much longer to compute than to read from memory."""
         return False
 
     def leading(self) -> GramMatrix | None:
@@ -59,7 +59,7 @@ class GramMatrix(Protocol):
         return None
 
     def stored_array(self) -> Array | None:
-        """The entries as an array in their own precision, not to be written to; None where they are computed."""
+        """The entries as an array in their own precision, do not modify it; None if they are computed."""
         return None
 
     def stored(self) -> tuple[Array, Positions] | None:
@@ -67,9 +67,9 @@ class GramMatrix(Protocol):
         return None
 
     def stored_is_finite(self) -> bool:
-        """Whether no entry of that array is NaN or infinite; False where it is not known."""
+        """Whether all entries of that array are finite; False if this is not known."""
         return False
 
     def stored_as(self, dtype: Any) -> Array | None:
-        """The entries if they lie in a C-ordered array of that precision already."""
+        """The entries if they are stored in a C-ordered array of that precision already."""
         return None

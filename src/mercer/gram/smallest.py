@@ -1,4 +1,4 @@
-"""The nearest columns of every row of a lazy matrix, found while its tiles pass by; the matrix is never held."""
+"""The nearest columns of every row of a lazy matrix, found tile by tile; the matrix is never stored."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from mercer.loops.smallest import keep_smallest, sort_heaps
 def smallest(
     gram: Any, count: int, *, offset: Array | None = None, factor: float = 1.0, own: bool = False
 ) -> tuple[Array, NDArray[np.intp]]:
-    """The ``count`` columns of every row with the smallest ``offset_j + factor * K_ij``, ascending.
+    """Find for every row the ``count`` columns with the smallest ``offset_j + factor * K_ij``, ascending.
 
-    Of columns with equal scores the first ones are taken, in their order.
+    Ties go to the columns that come first.
 
     Parameters
     ----------
@@ -29,11 +29,11 @@ def smallest(
     count : int
         Columns of each row, at most m, or m - 1 with ``own``.
     offset : ndarray of shape (m,), optional
-        One number a column; 0 if None.
+        One number per column; 0 if None.
     factor : float, default=1.0
-        Of the entries.
+        Factor of the entries.
     own : bool, default=False
-        Whether to leave out the column that has the number of the row.
+        Whether to exclude column i for row i.
 
     Returns
     -------
@@ -43,7 +43,7 @@ def smallest(
     Raises
     ------
     KernelValueError
-        If a score is NaN, or one that counts is infinite.
+        If a score is NaN, or a selected score is infinite.
     MemoryBudgetError
         If the result does not fit; raised before work begins.
 

@@ -54,7 +54,7 @@ _KINDS = {"signs": "labels", "numbers": "numbers", "counts": "counts"}
 
 
 def loss_named(name: str) -> type[Loss] | None:
-    """The loss of a name or an alias.
+    """Return the loss class with a given name or alias.
 
     Parameters
     ----------
@@ -63,7 +63,7 @@ def loss_named(name: str) -> type[Loss] | None:
     Returns
     -------
     type or None
-        The class; None if there is none of that name.
+        The class; None if no loss has that name.
 
     Examples
     --------
@@ -77,18 +77,18 @@ def loss_named(name: str) -> type[Loss] | None:
 
 
 def as_loss(loss: Any, *targets: Targets) -> Loss:
-    """A loss from its name, from a loss, or from an object of your own; see :class:`OwnLoss`.
+    """Return a loss from its name, a loss, or a user-defined object; see :class:`OwnLoss`.
 
     Parameters
     ----------
     loss : str, Loss or object
     *targets : {"signs", "numbers", "counts"}
-        What the targets may be; anything if nothing is said.
+        Kinds of targets that the loss may have; any kind if none is given.
 
     Raises
     ------
     ParameterError
-        If there is no loss of that name, the object is no loss, or it is for other targets.
+        If no loss has that name, the object is not a loss, or it is for other targets.
 
     Examples
     --------
@@ -118,7 +118,7 @@ def as_loss(loss: Any, *targets: Targets) -> Loss:
 
 
 def is_logistic(loss: Any) -> bool:
-    """Whether what a learner was given is the logistic loss, whose values are log-odds.
+    """Whether a learner's loss is the logistic loss, whose predictions are log-odds.
 
     Parameters
     ----------
@@ -137,12 +137,12 @@ def is_logistic(loss: Any) -> bool:
 
 
 def check_own_loss(loss: Loss, y: Any = (-1.0, 1.0)) -> None:
-    """Refuse a user-defined loss that samples show not to be one, for targets ``y``; see :func:`check_loss`.
+    """Raise an error if samples show that a user-defined loss is not valid for targets ``y``; see :func:`check_loss`.
 
     Parameters
     ----------
     loss : Loss
-        Any that is not user-defined passes.
+        Losses that are not user-defined always pass.
     y : array-like of float, default=(-1.0, 1.0)
         Targets.
 

@@ -1,4 +1,4 @@
-"""Whether a loss or a penalty is what the solvers take it for: convex, finite, row by row, with the right gradient."""
+"""Check what the solvers assume of a loss or a penalty: convex, finite, row by row, with the right gradient."""
 
 from __future__ import annotations
 
@@ -24,23 +24,24 @@ _SEARCHED = 1e-6
 
 
 def check_loss(loss: Loss, y: Any) -> None:
-    r"""Refuse a loss that samples show not to be convex, finite, row by row, or not to have the gradient it says.
+    r"""Raise an error if samples show a loss not to be convex, finite and row by row, or its gradient to be wrong.
 
-    Predictions around the targets and around zero are looked at, from a thousandth to a hundred times the spread of
-    the targets. Convex is: :math:`\ell((f + g) / 2) \le (\ell(f) + \ell(g)) / 2`; a gradient must lie between the
-    differences to either side and between the slopes; the conjugate must be :math:`u f - \ell(f)` at a gradient u; and
-    no prediction next to what the proximal map returns may be better. That nothing is found is no proof.
+    The samples are predictions around the targets and around zero, from a thousandth to a hundred times the spread of
+    the targets. Convexity requires :math:`\ell((f + g) / 2) \le (\ell(f) + \ell(g)) / 2`; a gradient must lie between
+    the difference quotients on either side and between the slopes; the conjugate must be :math:`u f - \ell(f)` at a
+    gradient u; and no prediction next to the result of the proximal map may be better. A loss that passes is not
+    thereby proved valid.
 
     Parameters
     ----------
     loss : Loss
     y : array-like of shape (n,)
-        Targets as they will be learnt from.
+        The training targets.
 
     Raises
     ------
     ParameterError
-        With what was found, and where.
+        If a sample violates a requirement; the message says which one, and where.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""What every loss is: a convex function of one prediction, with what Newton, proximal and dual methods need of it."""
+"""The base class of losses: a convex function of one prediction, with what Newton, proximal and dual methods need."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Targets = Literal["signs", "numbers", "counts"]
 
 @dataclass(frozen=True, eq=False)
 class Tube:
-    r"""A loss of straight pieces, :math:`\max(0, a (r - \varepsilon), b (-r - \varepsilon))` of ``r = centre - f``.
+    r"""A piecewise linear loss, :math:`\max(0, a (r - \varepsilon), b (-r - \varepsilon))` of ``r = centre - f``.
 
     Parameters
     ----------
@@ -29,7 +29,7 @@ class Tube:
     above, below : ndarray of shape (n,)
         The slopes a and b, zero or above.
     width : float
-        Half the width :math:`\varepsilon` of the tube that costs nothing.
+        Half the width :math:`\varepsilon` of the tube in which the loss is zero.
     """
 
     centre: Vector
@@ -41,24 +41,24 @@ class Tube:
 class Loss(ABC):
     r"""A convex loss :math:`\ell(y, f)` of a prediction f for a target y, in prediction space: no X, no kernel.
 
-    Everything is element by element: ``y`` and ``f`` have one shape, and so has the answer.
+    All methods work element by element: ``y``, ``f`` and the result have the same shape.
 
     Attributes
     ----------
     name, aliases : str, tuple of str
-        What estimators call it.
+        The names by which estimators know it.
     targets : {"signs", "numbers", "counts"}
-        What y holds: labels -1 and +1, any numbers, or numbers of 0 or more.
+        What y contains: labels -1 and +1, any numbers, or numbers of 0 or more.
     smooth : bool
         Whether the gradient is continuous, so that Newton's method applies.
     code : int
-        What compiled loops know it by; see :mod:`mercer.loops.losses`.
+        Its number in compiled loops; see :mod:`mercer.loops.losses`.
     parameter : float
-        The number that those loops need beside it, such as the width of a tube; 0 where there is none.
+        The parameter of the loss in those loops, such as the width of a tube; 0 if it has none.
     step_bound : float
         A step of length s along a gradient at a row x does not overshoot if ``s * k(x, x) * step_bound <= 1``: the
-        largest second derivative; for losses of straight pieces their largest slope, as a margin or a residual then
-        moves by at most 1. Infinite where there is no bound.
+        largest second derivative; for piecewise linear losses the largest slope, since a margin or a residual then
+        moves by at most 1. Infinite if there is no bound.
 
     Examples
     --------
@@ -79,12 +79,12 @@ class Loss(ABC):
 
     @property
     def parameter(self) -> float:
-        """The number that compiled loops need beside ``code``, such as the width of a tube; 0 where there is none."""
+        """The parameter of the loss in compiled loops, such as the width of a tube; 0 if it has none."""
         return 0.0
 
     @abstractmethod
     def value(self, y: Vector, f: Vector) -> Vector:
-        """The loss.
+        """Return the loss.
 
         Parameters
         ----------
@@ -99,7 +99,7 @@ class Loss(ABC):
 
     @abstractmethod
     def gradient(self, y: Vector, f: Vector) -> Vector:
-        """The derivative by f.
+        """Return the derivative with respect to f.
 
         Parameters
         ----------
@@ -109,12 +109,12 @@ class Loss(ABC):
         Returns
         -------
         ndarray of shape (n,)
-            Where there are several derivatives, one of them.
+            A subgradient where the derivative does not exist.
         """
 
     @abstractmethod
     def curvature(self, y: Vector, f: Vector) -> Vector:
-        """The second derivative by f.
+        """Return the second derivative with respect to f.
 
         Parameters
         ----------
@@ -124,7 +124,7 @@ class Loss(ABC):
         Returns
         -------
         ndarray of shape (n,)
-            0 or more; where there are several, one of them.
+            0 or more; one of the one-sided values where it jumps.
         """
 
     def conjugate(self, y: Vector, u: Vector) -> Vector:
@@ -138,7 +138,7 @@ class Loss(ABC):
         Returns
         -------
         ndarray of shape (n,)
-            Infinite where no gradient is u.
+            Infinite where u is not attained as a gradient.
         """
         return conjugate_by_tangents(self.value, self.gradient, y, u)
 
@@ -148,7 +148,7 @@ class Loss(ABC):
         Parameters
         ----------
         y, v : ndarray of shape (n,)
-            Targets, and the points that f stays near to.
+            Targets, and the points that f stays close to.
         step : float or ndarray of shape (n,)
             Above 0.
 
@@ -159,7 +159,7 @@ class Loss(ABC):
         return prox_by_bracketing(self.gradient, y, v, np.broadcast_to(step, np.shape(v)))
 
     def slopes(self, y: Vector) -> tuple[Vector, Vector]:
-        """The least and the largest gradient by f, which bound where the conjugate is finite.
+        """Return the infimum and the supremum of the gradient over f: the conjugate is finite only between them.
 
         Parameters
         ----------
@@ -173,7 +173,7 @@ class Loss(ABC):
         return np.full(np.shape(y), -np.inf), np.full(np.shape(y), np.inf)
 
     def tube(self, y: Vector) -> Tube | None:
-        """The loss as one of straight pieces.
+        """Return the loss in the form of a tube, if it is piecewise linear.
 
         Parameters
         ----------
@@ -183,12 +183,12 @@ class Loss(ABC):
         Returns
         -------
         Tube or None
-            None if it is not one of straight pieces.
+            None if the loss is not of this form.
         """
         return None
 
     def steepest(self, y: Vector) -> float:
-        """The largest slope, in size, for any of the targets.
+        """Return the largest absolute slope over all targets.
 
         Parameters
         ----------
@@ -198,12 +198,12 @@ class Loss(ABC):
         Returns
         -------
         float
-            Infinite where there is no bound.
+            Infinite if there is no bound.
         """
         return float(max(np.abs(side).max(initial=0.0) for side in self.slopes(y)))
 
     def response(self, f: Vector) -> Vector:
-        """What a prediction says of the target: the prediction itself but for losses with a link.
+        """Map predictions to the scale of the target; the identity except for losses with a link function.
 
         Parameters
         ----------
@@ -217,7 +217,7 @@ class Loss(ABC):
         return f
 
     def check_targets(self, y: Vector) -> None:
-        """Raise an error where a target makes no sense.
+        """Raise an error if a target is not valid for this loss.
 
         Parameters
         ----------
@@ -237,12 +237,12 @@ class Loss(ABC):
 
 
 def require(loss: str, name: str, value: Any, wanted: str, accepts: Callable[[float], bool]) -> float:
-    """``value`` as a float that ``accepts`` takes.
+    """Return ``value`` as a float if ``accepts`` allows it.
 
     Raises
     ------
     ParameterError
-        If it is no number, or another one than is ``wanted``.
+        If it is not a number, or not one that is ``wanted``.
 
     Examples
     --------

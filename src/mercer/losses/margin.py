@@ -87,7 +87,7 @@ class SquaredHinge(Loss):
 
 @dataclass(frozen=True)
 class ModifiedHuber(Loss):
-    r""":math:`\max(0, 1 - y f)^2` for margins from -1 on, and the straight line :math:`-4 y f` below.
+    r""":math:`\max(0, 1 - y f)^2` for margins of at least -1, and the straight line :math:`-4 y f` below.
 
     References
     ----------

@@ -22,8 +22,9 @@ def prox_by_bracketing(gradient: Function, y: Vector, v: Vector, step: Vector) -
     r"""The root p of :math:`p + \text{step} \cdot \ell'(y, p) = v`, element by element.
 
     The left side rises at least as fast as p, so the root lies between v and :math:`v - \text{step} \cdot \ell'(y, v)`;
-    where the gradient jumps over the root, the jump is the answer. A kink at the target is looked for first; what is
-    left is bracketed and found by inverse quadratic interpolation with bisection where that does not help.
+    where the gradient jumps over the root, the result is the place of the jump. A kink at the target is tried first.
+    The remaining roots are bracketed and found by inverse quadratic interpolation, with bisection where that makes no
+    progress.
 
     Source: T. R. Chandrupatla, "A new hybrid quadratic/bisection algorithm for finding the zero of a nonlinear function
     without using derivatives", Advances in Engineering Software 28 (1997), 145-149.
@@ -97,8 +98,8 @@ def conjugate_by_tangents(value: Function, gradient: Function, y: Vector, u: Vec
     r"""An upper bound of :math:`\sup_f u f - \ell(y, f)` that is off by rounding only, element by element.
 
     The supremum is bracketed by the sign of :math:`\ell'(y, f) - u`, and the tangents at the ends of the bracket bound
-    it from above, so that a dual value computed from it is a lower bound as it should be. It is infinite where the
-    gradient does not come up to u within the range of float64.
+    it from above, so that a dual value computed from it remains a lower bound. The bound is infinite where the gradient
+    does not reach u within the range of float64.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""A loss that a user wrote: any object with ``value(y, f)`` and ``gradient(y, f)``."""
+"""User-defined losses: any object with ``value(y, f)`` and ``gradient(y, f)``."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ _TARGETS: tuple[Targets, ...] = get_args(Targets)
 
 
 class OwnLoss(Loss):
-    r"""What an object of a user's says of a loss, and what it does not say computed from its gradient.
+    r"""A user-defined loss; whatever the object does not provide is computed from its gradient.
 
     Parameters
     ----------
     given : object
-        With ``value(y, f)`` and ``gradient(y, f)``, arrays in and arrays out. Also used, if it has them:
-        ``curvature(y, f)``, which says that the gradient is continuous; ``prox(y, v, step)``; ``conjugate(y, u)``;
+        An object with ``value(y, f)`` and ``gradient(y, f)``, which take and return arrays. Also used, if present:
+        ``curvature(y, f)``, which declares the gradient continuous; ``prox(y, v, step)``; ``conjugate(y, u)``;
         ``slopes(y)``; ``response(f)``; ``targets``, one of ``"signs"``, ``"numbers"`` and ``"counts"``; ``name``;
-        ``step_bound``, a bound on the second derivative, from which learners that take steps choose their length.
+        ``step_bound``, a bound on the second derivative, from which stochastic learners choose their step length.
 
     Raises
     ------
     ParameterError
-        If it has not the first two, or ``targets`` is none of the three.
+        If the object lacks ``value`` or ``gradient``, or ``targets`` is not one of the three.
 
     Examples
     --------

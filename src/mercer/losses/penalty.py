@@ -1,4 +1,4 @@
-"""Penalties of the norm: convex, non-decreasing functions R of ``||w||``, each with its conjugate."""
+"""Penalties on the norm: convex, non-decreasing functions R of ``||w||``, each with its conjugate."""
 
 from __future__ import annotations
 
@@ -21,7 +21,8 @@ _ROUNDING = 1e-9
 class Penalty(ABC):
     r"""A convex, non-decreasing function R of the norm :math:`t = \|w\| \ge 0`.
 
-    That it does not decrease is what the representer theorem needs: parts of w that no row sees only cost.
+    The representer theorem requires that R does not decrease: components of w orthogonal to all rows then only add to
+    the objective.
 
     Examples
     --------
@@ -43,12 +44,12 @@ class Penalty(ABC):
         Returns
         -------
         float
-            Infinite where t is not allowed.
+            Infinite where t is outside the domain.
         """
 
     @abstractmethod
     def slope(self, t: float) -> float:
-        """The derivative at t.
+        """Return the derivative at t.
 
         Parameters
         ----------
@@ -58,7 +59,7 @@ class Penalty(ABC):
         Returns
         -------
         float
-            Where there are several, the largest.
+            The largest subgradient where the derivative does not exist.
         """
 
     @abstractmethod
@@ -76,9 +77,9 @@ class Penalty(ABC):
         """
 
     def mismatch(self, t: float, s: float) -> float:
-        """How far s is below the slopes at t, as a logarithm.
+        """Return how far s is below the slopes at t, as a logarithm.
 
-        With t falling and s rising it rises; where it is 0, the two are the norms of a primal and a dual solution.
+        It decreases as s rises; where it is 0, t and s are the norms of a primal and a dual solution.
 
         Parameters
         ----------
@@ -218,13 +219,13 @@ class Ball(Penalty):
 
 
 class OwnPenalty(Penalty):
-    """A function ``R(t)`` of a user's; slopes and conjugate are computed from its values.
+    """A user-defined function ``R(t)``; its slopes and its conjugate are computed from its values.
 
     Parameters
     ----------
     given : callable
-        Takes a float of 0 or more, returns a float or infinity. Methods ``slope(t)`` and ``conjugate(s)`` are used
-        if it has them.
+        Takes a float of 0 or more and returns a float or infinity. Its methods ``slope(t)`` and ``conjugate(s)`` are
+        used if it has them.
 
     Examples
     --------
@@ -279,7 +280,7 @@ class OwnPenalty(Penalty):
 
 
 def as_penalty(penalty: Any) -> Penalty:
-    """A penalty from ``"l2"`` or ``"norm"``, from a penalty, or from a function of the norm.
+    """Return a penalty from ``"l2"`` or ``"norm"``, from a penalty, or from a function of the norm.
 
     Parameters
     ----------
@@ -313,9 +314,9 @@ def as_penalty(penalty: Any) -> Penalty:
 
 
 def check_penalty(penalty: Penalty) -> None:
-    """Refuse a penalty that samples show to decrease, not to be convex, or to be infinite at 0.
+    """Raise an error if samples show that a penalty decreases, is not convex, or is infinite at 0.
 
-    Norms from 1e-6 to 1e6 are looked at. That nothing is found is no proof.
+    Norms from 1e-6 to 1e6 are sampled. A penalty that passes is not thereby proved valid.
 
     Parameters
     ----------
@@ -324,7 +325,7 @@ def check_penalty(penalty: Penalty) -> None:
     Raises
     ------
     ParameterError
-        With what was found, and where.
+        If a sample violates a requirement; the message says which one, and where.
 
     Examples
     --------

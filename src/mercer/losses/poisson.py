@@ -1,4 +1,4 @@
-"""Counts whose logarithm of the mean is predicted."""
+"""The Poisson loss of counts, with the logarithm of the mean as prediction."""
 
 from __future__ import annotations
 

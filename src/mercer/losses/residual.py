@@ -19,7 +19,7 @@ class EpsilonInsensitive(Loss):
     Parameters
     ----------
     epsilon : float, default=0.1
-        The error that costs nothing, in units of y, 0 or more.
+        The largest error without loss, in units of y, 0 or more.
 
     Examples
     --------
@@ -70,14 +70,14 @@ class EpsilonInsensitive(Loss):
 
 @dataclass(frozen=True)
 class Huber(Loss):
-    r"""A square :math:`\tfrac12 r^2` of errors :math:`r = y - f` up to :math:`\delta`, a straight line beyond.
+    r"""The square :math:`\tfrac12 r^2` for errors :math:`r = y - f` up to :math:`\delta`, a straight line beyond.
 
     .. math:: \ell = \delta |r| - \tfrac12 \delta^2 \quad\text{where } |r| > \delta
 
     Parameters
     ----------
     delta : float, default=1.0
-        Where the loss goes over into a straight line, in units of y, above 0.
+        The error at which the loss becomes linear, in units of y, above 0.
 
     References
     ----------
@@ -132,7 +132,7 @@ class Quantile(Loss):
     Parameters
     ----------
     level : float, default=0.5
-        The share :math:`\tau` of targets that lie below, between 0 and 1; half the absolute error at 0.5.
+        The share :math:`\tau` of targets below the prediction, between 0 and 1; half the absolute error at 0.5.
 
     References
     ----------

@@ -1,4 +1,4 @@
-"""Explicit feature maps: rows to features whose inner products are the values of a kernel.
+"""Explicit feature maps from rows to features whose inner products are the values of a kernel.
 
 >>> from mercer import maps
 >>> phi = maps.PolynomialMap(degree=2).fit([[1.0, 2.0]])

@@ -24,16 +24,16 @@ def _is_counted(phi: Any) -> bool:
 
 
 class AllSubsetsMap(FeatureMap):
-    r"""A feature for every subset of the columns, their product: the map of the all-subsets kernel.
+    r"""The map of the all-subsets kernel: for every subset of the columns, their product as a feature.
 
     .. math:: \varphi_S(x) = \prod_{c \in S} x_c, \qquad \langle \varphi(x), \varphi(z) \rangle = \prod_c (1 + x_c z_c)
 
     Attributes
     ----------
     kernel : AllSubsets
-        The kernel whose values the inner products are.
+        The kernel whose values equal the inner products.
     kernel_ : AllSubsets
-        The same, as it was at the fit.
+        The same kernel, as of the fit.
     n_output_features_ : int
         Number of features, ``2^d``.
     n_features_in_ : int
@@ -47,8 +47,8 @@ class AllSubsetsMap(FeatureMap):
 
     Notes
     -----
-    Feature number :math:`\sum_{c \in S} 2^c` is that of the subset S. Sparse rows give sparse features: a row with m
-    entries has :math:`2^m`.
+    Feature number :math:`\sum_{c \in S} 2^c` belongs to the subset S. Sparse rows give sparse features: a row with m
+    nonzero entries has :math:`2^m` nonzero features.
 
     References
     ----------

@@ -1,4 +1,4 @@
-"""Sketches of the features of the polynomial kernel, which are never made."""
+"""Sketches of the features of the polynomial kernel, without computing the features themselves."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ def _are_hashes(phi: Any) -> bool:
 
 
 class CountSketchMap(FeatureMap):
-    r"""A sketch of the polynomial kernel's features by hashing and FFT: inner products come near the kernel.
+    r"""A sketch of the polynomial kernel's features by hashing and FFT, whose inner products approximate the kernel.
 
     With :math:`u = (\sqrt s\, x, \sqrt c)`, so that :math:`(s \langle x, z \rangle + c)^p = \langle u, v \rangle^p`,
-    and p independent hashes :math:`h_j` of its entries to D places, with signs :math:`\sigma_j`,
+    and p independent hashes :math:`h_j` of its entries to D positions, with signs :math:`\sigma_j`,
 
     .. math:: \varphi(x) = \mathcal F^{-1}\Bigl(\prod_{j=1}^p \mathcal F(C_j u)\Bigr), \qquad
               (C_j u)_q = \sum_{i : h_j(i) = q} \sigma_j(i)\, u_i
 
-    which is the count sketch of all products of p entries of u, in time :math:`O(p (d + D \log D))` a row.
+    which is the count sketch of all products of p entries of u, in time :math:`O(p (d + D \log D))` per row.
 
     Parameters
     ----------
@@ -49,11 +49,11 @@ class CountSketchMap(FeatureMap):
     Attributes
     ----------
     kernel : Polynomial
-        The kernel that the inner products come near.
+        The kernel that the inner products approximate.
     kernel_ : Polynomial
-        The same, as it was at the fit.
+        The same kernel, as of the fit.
     places_ : ndarray of shape (degree, n_features_in_ + 1)
-        The hashes; the last entry is that of the offset.
+        The hashes; the last entry belongs to the offset.
     signs_ : ndarray of shape (degree, n_features_in_ + 1)
         The signs, 1 or -1.
     n_output_features_ : int
@@ -69,8 +69,8 @@ class CountSketchMap(FeatureMap):
 
     Notes
     -----
-    Inner products have the kernel's values for their means, and a variance of at most
-    :math:`(2 + 3^p)\, k(x, x)\, k(z, z) / D`, so errors fall like :math:`D^{-1/2}`.
+    Inner products are unbiased estimates of the kernel's values, with a variance of at most
+    :math:`(2 + 3^p)\, k(x, x)\, k(z, z) / D`, so errors decrease as :math:`D^{-1/2}`.
 
     References
     ----------

@@ -23,24 +23,24 @@ def _is_counted(phi: Any) -> bool:
 
 
 class ExplicitMap(FeatureMap):
-    r"""The features of a kernel that has finitely many, such as a sum of linear and polynomial kernels.
+    r"""The features of a kernel with a finite feature map, such as a sum of linear and polynomial kernels.
 
     .. math:: \langle \varphi(x), \varphi(z) \rangle = k(x, z)
 
-    Features of ``c * k`` are :math:`\sqrt{c}` times those of k; of a sum, those of all terms side by side; of a
-    product, all products of a feature of each factor; of ``k ** p``, the weighted monomials of degree p of those of k;
-    of ``k.normalized()``, those of k divided by their length in each row.
+    Features of ``c * k`` are :math:`\sqrt{c}` times those of k; those of a sum are the features of all terms side by
+    side; those of a product, all products of one feature of each factor; those of ``k ** p``, the weighted monomials of
+    degree p in the features of k; those of ``k.normalized()``, the features of k divided by their norm in each row.
 
     Parameters
     ----------
     kernel : Kernel or str, default=None
-        ``Linear``, ``Polynomial``, ``AllSubsets`` or a constant, and what ``+``, ``*``, ``**`` (whole powers), ``on``,
-        ``warped`` and ``normalized`` make of them. None is ``Linear()``.
+        ``Linear``, ``Polynomial``, ``AllSubsets`` or a constant, or a combination of them by ``+``, ``*``, ``**``
+        (whole powers), ``on``, ``warped`` and ``normalized``. None means ``Linear()``.
 
     Attributes
     ----------
     kernel_ : Kernel
-        The kernel whose values the inner products are.
+        The kernel whose values equal the inner products.
     n_output_features_ : int
         Number of features.
     n_features_in_ : int
@@ -59,8 +59,8 @@ class ExplicitMap(FeatureMap):
 
     Notes
     -----
-    Learners with such a kernel have ``coef_``, whose columns belong to these features, and the fitted map in
-    ``feature_map_``.
+    Learners with such a kernel have the attributes ``coef_``, whose columns belong to these features, and
+    ``feature_map_``, the fitted map.
 
     References
     ----------

@@ -24,27 +24,27 @@ def _has_scales(phi: Any) -> bool:
 
 
 class GaussianSeriesMap(MonomialMap):
-    r"""The Taylor features of the Gaussian kernel up to a degree, with the error of leaving out the others.
+    r"""The Taylor features of the Gaussian kernel up to a degree, with a bound on the truncation error.
 
     .. math:: \varphi_a(x) = e^{-\|u\|^2 / 2} \prod_i \frac{u_i^{a_i}}{\sqrt{a_i!}}, \qquad u_i = x_i / \ell_i, \qquad
               |a| \le p
 
-    With all powers :math:`a` the inner products are :math:`e^{-\|u - v\|^2 / 2}`; those up to the degree p come near
-    it where rows are short in units of the length scale.
+    With all powers :math:`a` the inner products are :math:`e^{-\|u - v\|^2 / 2}`; those up to the degree p approximate
+    it for rows whose norm is small in units of the length scale.
 
     Parameters
     ----------
     length_scale : float or sequence of float, default=1.0
-        Of the kernel, in the units of the columns; one number, or one a column. Above 0.
+        Of the kernel, in the units of the columns; one number, or one per column. Above 0.
     degree : int, default=4
         The highest degree p, a whole number of at least 1.
 
     Attributes
     ----------
     kernel : RBF
-        The kernel that the inner products come near.
+        The kernel that the inner products approximate.
     kernel_ : RBF
-        The same, as it was at the fit.
+        The same kernel, as of the fit.
     n_output_features_ : int
         Number of features, ``C(d + p, p)``.
     n_features_in_ : int
@@ -58,8 +58,8 @@ class GaussianSeriesMap(MonomialMap):
 
     Notes
     -----
-    Distances do not change when all rows move by the same vector, and the error does: centre the columns first. Sparse
-    rows give sparse features.
+    A shift of all rows by the same vector leaves the kernel unchanged but not the error: centre the columns first.
+    Sparse rows give sparse features.
 
     References
     ----------
@@ -118,7 +118,7 @@ class GaussianSeriesMap(MonomialMap):
         return self._monomials(U, weights, np.ones(self._degree + 1))
 
     def truncation_error(self, X: Any) -> NDArray[np.float64]:
-        r"""By how much ``<phi(x), phi(x)>`` falls short of 1, which bounds the error of every value of the kernel.
+        r"""Return how far ``<phi(x), phi(x)>`` falls short of 1, which bounds the error of every kernel value.
 
         Parameters
         ----------
@@ -127,9 +127,9 @@ class GaussianSeriesMap(MonomialMap):
         Returns
         -------
         ndarray of shape (n_samples,)
-            ``e(x) = P(N > degree)`` for a Poisson variable N of mean ``|x / length_scale|^2``: the squared length of
-            what is left out of ``phi(x)``. By the inequality of Cauchy and Schwarz ``k(x, z)`` has an error of at most
-            ``sqrt(e(x) e(z))``; for z = x that is the error.
+            ``e(x) = P(N > degree)`` for a Poisson variable N of mean ``|x / length_scale|^2``: the squared norm of the
+            features omitted from ``phi(x)``. By the Cauchy-Schwarz inequality ``k(x, z)`` has an error of at most
+            ``sqrt(e(x) e(z))``; for z = x this is the exact error.
 
         Raises
         ------

@@ -1,4 +1,4 @@
-"""Nystroem's method."""
+"""The Nystroem method."""
 
 from __future__ import annotations
 
@@ -30,40 +30,39 @@ def _compares_landmarks(phi: Any) -> bool:
 
 
 class NystroemMap(FeatureMap):
-    r"""Features of any kernel from its values with a few rows, the landmarks.
+    r"""Features that approximate any kernel from its values at a few rows, the landmarks.
 
     .. math:: \varphi(x) = K_{LL}^{-1/2}\, k_L(x), \qquad
               \langle \varphi(x), \varphi(z) \rangle = k_L(x)^\top K_{LL}^{-1} k_L(z)
 
-    with the landmarks' kernel matrix :math:`K_{LL}` and :math:`k_L(x) = (k(l, x))_{l \in L}`: what is left of
-    :math:`k(x, z)` when both sides are projected to the span of the landmarks in feature space. The kernel of two
-    landmarks is exact.
+    with the landmarks' kernel matrix :math:`K_{LL}` and :math:`k_L(x) = (k(l, x))_{l \in L}`: the inner product of x
+    and z after projection onto the span of the landmarks in feature space. Between two landmarks the kernel is exact.
 
     Parameters
     ----------
     kernel : str, Kernel or callable, default="rbf"
-        Any positive kernel; what the estimators take. The gamma of a name is 1 / d.
+        Any positive kernel, in the forms that the estimators take. A name has gamma = 1 / d.
     n_components : int, default=100
-        Number of landmarks; all rows of the fit if there are fewer.
+        Number of landmarks; all training rows if there are fewer.
     method : {"uniform", "kmeans", "leverage", "rpcholesky"}, default="rpcholesky"
-        How landmarks are chosen: rows with equal chances; means of k-means clusters; rows with chances in proportion to
-        estimated ridge leverage scores; or by randomly pivoted Cholesky, each row in proportion to what those before
-        leave of ``k(x, x)``.
+        How landmarks are chosen: rows with equal probability; the means of k-means clusters; rows with probability
+        proportional to estimated ridge leverage scores; or by randomly pivoted Cholesky, each row with probability
+        proportional to the residual of ``k(x, x)`` after the previous ones.
     random_state : int, RandomState or None, default=None
         Seed of the choice.
 
     Attributes
     ----------
     kernel_ : Kernel
-        The kernel that the inner products come near: the parameter ``kernel``, with the gamma of a name.
+        The kernel that the inner products approximate: the parameter ``kernel``, with the gamma of a name filled in.
     landmarks_ : array or CSR matrix of shape (n_output_features_, n_features_in_)
         The landmarks.
     landmark_indices_ : ndarray of shape (n_output_features_,) or None
-        Their row numbers in the fit; None for k-means.
+        Their positions among the training rows; None for k-means.
     normalization_ : ndarray of shape (n_output_features_, n_output_features_)
-        The inverse root of the landmarks' kernel matrix, 0 in directions that are no more than rounding.
+        The inverse square root of the landmarks' kernel matrix, 0 in directions within rounding.
     n_output_features_ : int
-        Number of features. Fewer than asked for also where fewer pivots leave nothing.
+        Number of features; fewer than ``n_components`` also if fewer pivots leave no residual.
     n_features_in_ : int
         Number of columns.
     feature_names_in_ : ndarray of shape (n_features_in_,)
@@ -71,15 +70,15 @@ class NystroemMap(FeatureMap):
 
     See Also
     --------
-    RandomFourierMap : Features that do not depend on the rows of the fit.
+    RandomFourierMap : Features that do not depend on the training rows.
 
     Notes
     -----
-    With n rows and m landmarks the choice takes m kernel values a row and :math:`O(n m^2)` operations for
-    ``"rpcholesky"``, about twice the values for ``"leverage"``, and the inverse root :math:`O(m^3)`. The trace of what
-    is left, in the mean over the choices of ``"rpcholesky"``, is at most :math:`1 + \epsilon` times that of the best
-    approximation of rank r from :math:`m \ge r / \epsilon + r \log(1 / (\epsilon \eta))` on, where :math:`\eta` is the
-    share of the trace which that one leaves.
+    With n rows and m landmarks the choice takes m kernel values per row and :math:`O(n m^2)` operations for
+    ``"rpcholesky"``, about twice as many values for ``"leverage"``; the inverse square root takes :math:`O(m^3)`. The
+    expected trace of the residual for ``"rpcholesky"`` is at most :math:`1 + \epsilon` times that of the best
+    approximation of rank r if :math:`m \ge r / \epsilon + r \log(1 / (\epsilon \eta))`, where :math:`\eta` is the share
+    of the trace in the residual of the best approximation.
 
     References
     ----------

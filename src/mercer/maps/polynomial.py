@@ -17,14 +17,14 @@ from mercer.maps._monomials import MonomialMap
 
 
 class PolynomialMap(MonomialMap):
-    r"""All monomials of the columns up to a degree, so weighted that inner products are the polynomial kernel.
+    r"""All monomials of the columns up to a degree, weighted so that their inner products are the polynomial kernel.
 
     .. math:: \varphi_a(x) = \sqrt{\frac{p!}{a_1! \cdots a_d!\, (p - |a|)!}\, s^{|a|} c^{p - |a|}}\; x^a,
               \qquad \langle \varphi(x), \varphi(z) \rangle = (s \langle x, z \rangle + c)^p
 
-    with p the degree, s the scale and c the offset, for all powers :math:`a` of the d columns with
-    :math:`|a| = \sum_i a_i \le p`, each once. There are :math:`\binom{d + p}{p}` of them; with an offset of 0 only the
-    :math:`\binom{d + p - 1}{p}` with :math:`|a| = p` are left.
+    with p the degree, s the scale and c the offset, for all powers :math:`a` of the d columns with :math:`|a| = \sum_i
+    a_i \le p`, each once. There are :math:`\binom{d + p}{p}` of them; with an offset of 0 only the :math:`\binom{d + p
+    - 1}{p}` with :math:`|a| = p` remain.
 
     Parameters
     ----------
@@ -38,9 +38,9 @@ class PolynomialMap(MonomialMap):
     Attributes
     ----------
     kernel : Polynomial
-        The kernel whose values the inner products are.
+        The kernel whose values equal the inner products.
     kernel_ : Polynomial
-        The same, as it was at the fit.
+        The same kernel, as of the fit.
     n_output_features_ : int
         Number of features.
     n_features_in_ : int
@@ -54,9 +54,9 @@ class PolynomialMap(MonomialMap):
 
     Notes
     -----
-    Features stand by degree, and within a degree in the order of their columns, as those of scikit-learn's
-    ``PolynomialFeatures``, which have no weights. Sparse rows give sparse features. The time is that of writing them:
-    each is one multiplication.
+    Features are ordered by degree, and within a degree by their columns, like those of scikit-learn's
+    ``PolynomialFeatures``, which have no weights. Sparse rows give sparse features. Each feature takes one
+    multiplication.
 
     References
     ----------

@@ -24,7 +24,7 @@ def _are_enough(phi: Any) -> bool:
 
 
 class RandomFourierMap(FeatureMap):
-    r"""Random features whose inner products come near a stationary kernel: cosines and sines of random frequencies.
+    r"""Random features whose inner products approximate a stationary kernel: cosines and sines of random frequencies.
 
     .. math:: \varphi(x) = m^{-1/2} (\cos \omega_1^\top x, \dots, \cos \omega_m^\top x, \sin \omega_1^\top x, \dots,
               \sin \omega_m^\top x), \qquad \omega_i \sim p
@@ -38,22 +38,22 @@ class RandomFourierMap(FeatureMap):
     kernel : str or Kernel, default="rbf"
         ``RBF``, ``Matern``, ``Laplacian`` or ``ArcCosine``; or ``"rbf"`` or ``"laplacian"``, with a gamma of 1 / d.
     n_components : int, default=100
-        Number D of features. Best even for a stationary kernel, where D = 2 m; if not, the last frequency has a cosine
-        at a random phase alone.
+        Number D of features, preferably even for a stationary kernel, where D = 2 m; if it is odd, the last frequency
+        has only a cosine, at a random phase.
     orthogonal : bool, default=False
-        Whether directions are drawn orthogonal to each other, as many at a time as there are columns. Each has the same
-        distribution as without, and errors are smaller. Not for ``Laplacian``, whose density depends on directions.
+        Whether directions are drawn orthogonal to each other, in batches of as many as there are columns. Each keeps
+        its distribution, and errors are smaller. Not for ``Laplacian``, whose density is not isotropic.
     random_state : int, RandomState or None, default=None
         Seed of the frequencies.
 
     Attributes
     ----------
     kernel_ : Kernel
-        The kernel that the inner products come near: the parameter ``kernel``, with the gamma of a name.
+        The kernel that the inner products approximate: the parameter ``kernel``, with the gamma of a name filled in.
     frequencies_ : ndarray of shape (n_features_in_, m)
         The frequencies, or the weights for ``ArcCosine``, where m = D.
     phase_ : float
-        Added to the last angle; 0 if each frequency has a cosine and a sine.
+        The phase added to the last angle; 0 if each frequency has a cosine and a sine.
     n_output_features_ : int
         Number of features.
     n_features_in_ : int
@@ -63,13 +63,13 @@ class RandomFourierMap(FeatureMap):
 
     See Also
     --------
-    GaussianSeriesMap : Features of the Gaussian kernel without chance, for few columns.
+    GaussianSeriesMap : Deterministic features of the Gaussian kernel, for few columns.
 
     Notes
     -----
-    Inner products have the kernel's values for their means. For a stationary kernel ``k(x, z) = f(x - z)`` the variance
-    is :math:`(1 + f(2 (x - z)) - 2 f(x - z)^2) / D` for an even D, and 0 for x = z; for arc-cosine kernels of order n
-    it is :math:`(2 k_{2n} - k_n^2) / D`. So errors fall like :math:`D^{-1/2}`.
+    Inner products are unbiased estimates of the kernel's values. For a stationary kernel ``k(x, z) = f(x - z)`` the
+    variance is :math:`(1 + f(2 (x - z)) - 2 f(x - z)^2) / D` for an even D, and 0 for x = z; for arc-cosine kernels of
+    order n it is :math:`(2 k_{2n} - k_n^2) / D`. Errors therefore decrease as :math:`D^{-1/2}`.
 
     References
     ----------

@@ -1,4 +1,4 @@
-"""Is it a kernel? The spectrum of a Gram matrix, a witness where it is none, and a near matrix that is one."""
+"""Is it a kernel? The spectrum of a Gram matrix, a witness if it is not one, and a nearby matrix that is."""
 
 from __future__ import annotations
 
@@ -50,44 +50,44 @@ def check(
     random_state: int = 0,
     verbose: bool = False,
 ) -> ValidityReport:
-    """Whether a Gram matrix is symmetric and positive semi-definite, and what else its spectrum says.
+    """Check whether a Gram matrix is symmetric and positive semi-definite, and describe its spectrum.
 
-    A symmetric function ``k`` is a kernel if ``c'Kc >= 0`` for every ``c`` and the Gram matrix ``K`` of any
-    rows (Mercer's condition on a finite set). Rows can refute that, by a witness ``c`` with ``c'Kc < 0``; that
-    they do not refute it is no proof for other rows.
+    A symmetric function ``k`` is a kernel if ``c'Kc >= 0`` for every ``c`` and the Gram matrix ``K`` of any rows
+    (Mercer's condition on a finite set). A sample of rows can refute this, by a witness ``c`` with ``c'Kc < 0``; it
+    cannot prove it for other rows.
 
-    All eigenvalues are computed where that is quicker than Lanczos and fits the memory budget. Beyond, Lanczos finds
-    both ends of the spectrum with products ``K @ v`` alone; a witness is then as certain, and a positive verdict means
-    that no negative direction was found.
+    All eigenvalues are computed if that is faster than Lanczos and fits the memory budget. Otherwise Lanczos finds both
+    ends of the spectrum from products ``K @ v`` alone: a witness is then just as certain, but a positive verdict only
+    means that no negative direction was found.
 
     Parameters
     ----------
     kernel_or_gram : Kernel, Gram, PrecomputedGram, or (n, n) array
-        A kernel in any form that the estimators take (also a name, a scikit-learn kernel, a function) needs ``X``.
-    X : (n, d) array or what the kernel takes, optional
+        A kernel, in any form that the estimators take (also a name, a scikit-learn kernel or a function), needs ``X``.
+    X : (n, d) array or other input of the kernel, optional
         The rows, for a kernel.
     tolerance : float, optional
-        Eigenvalues no further than this from 0 count as 0. Default: ``n * eps * largest |eigenvalue|`` with the
-        ``eps`` of the precision of ``K``: as far as rounding of the entries can move them (Weyl's theorem).
+        Eigenvalues no further than this from 0 count as 0. Default: ``n * eps * largest |eigenvalue|`` with the ``eps``
+        of the precision of ``K``: the most by which rounding of the entries can move them (Weyl's theorem).
     ridge : float, default 1.0
         The ``lambda`` of the effective dimension ``sum_i s_i / (s_i + lambda)``.
     full_spectrum_up_to : int, optional
-        The most rows for which all eigenvalues are computed. None for up to 8000, where their time is about that of
-        Lanczos, as long as four matrices in float64 fit the memory budget.
+        The most rows for which all eigenvalues are computed. None means up to 8000, where this takes about as long as
+        Lanczos, provided that four matrices in float64 fit the memory budget.
     random_state : int, default 0
-        Seed of Lanczos' starting vectors.
+        Seed of the starting vectors of Lanczos.
     verbose : bool, default False
         Show progress on standard error.
 
     Returns
     -------
     ValidityReport
-        Print it to read it.
+        Its ``print`` is a readable summary.
 
     Raises
     ------
     DataError
-        If there is no square, non-empty matrix of finite real numbers, or ``X`` is missing.
+        If the matrix is not square, non-empty, real and finite, or ``X`` is missing.
     ParameterError
         If ``ridge`` or ``tolerance`` is not a positive number.
     MemoryBudgetError

@@ -1,4 +1,4 @@
-"""A positive semi-definite matrix in the place of one that is not."""
+"""Replacement of an indefinite matrix by a positive semi-definite one."""
 
 from __future__ import annotations
 
@@ -17,24 +17,24 @@ Method = Literal["clip", "flip", "shift"]
 
 @dataclass(frozen=True, eq=False)
 class NearestMatrix:
-    """What :func:`nearest` returns; ``print`` it to read what was done.
+    """The result of :func:`nearest`; ``print`` it for a summary of the change.
 
     Parameters
     ----------
     matrix : (n, n) ndarray
         Symmetric and, up to rounding, positive semi-definite.
     method : {"clip", "flip", "shift"}
-        What was done to the eigenvalues.
+        How the eigenvalues were changed.
     changed : int
         How many eigenvalues changed.
     smallest : float
-        The smallest eigenvalue before.
+        The smallest eigenvalue of ``K``.
     shift : float
-        What was added to every eigenvalue, that is, to the diagonal; 0 unless ``method`` is ``"shift"``.
+        The number added to every eigenvalue, that is, to the diagonal; 0 unless ``method`` is ``"shift"``.
     distance : float
         ``|matrix - K|`` in the Frobenius norm.
     relative_distance : float
-        The same by ``|K|``.
+        ``distance`` divided by ``|K|``.
     """
 
     matrix: np.ndarray
@@ -68,11 +68,11 @@ class NearestMatrix:
 
 
 def nearest(K: Any, method: Method = "clip") -> NearestMatrix:
-    """A positive semi-definite matrix near ``K``, made by changing its eigenvalues ``s_i``.
+    """Return a positive semi-definite matrix near ``K``, made by changing its eigenvalues ``s_i``.
 
-    ``"clip"`` takes ``max(s_i, 0)``: of all positive semi-definite matrices that is the nearest in the Frobenius
-    norm. ``"flip"`` takes ``|s_i|``: what spoke against similarity speaks for it as loudly. ``"shift"`` takes
-    ``s_i - min(s, 0)``: only the diagonal changes. An asymmetric ``K`` is first replaced by ``(K + K') / 2``.
+    ``"clip"`` replaces them by ``max(s_i, 0)``, which gives the nearest positive semi-definite matrix in the Frobenius
+    norm. ``"flip"`` replaces them by ``|s_i|``, which keeps the size of negative components. ``"shift"`` replaces them
+    by ``s_i - min(s, 0)``, which changes the diagonal only. An asymmetric ``K`` is first replaced by ``(K + K') / 2``.
 
     The result is a matrix for these rows only. Clipped or flipped, it no longer agrees with the kernel's values
     for new rows; shifted, it still does.
@@ -85,14 +85,14 @@ def nearest(K: Any, method: Method = "clip") -> NearestMatrix:
     Returns
     -------
     NearestMatrix
-        The matrix (of the dtype of ``K``, float64 for integers), and what was done.
+        The matrix (of the dtype of ``K``, float64 for integers), and how it was changed.
 
     Raises
     ------
     DataError
         If ``K`` is not a square, non-empty matrix of finite numbers.
     ParameterError
-        If there is no such method.
+        If ``method`` is not one of these.
     MemoryBudgetError
         If the eigenvectors do not fit the memory budget.
 

@@ -1,4 +1,4 @@
-"""What is found about a Gram matrix, as a value that prints readably."""
+"""The result of a check of a Gram matrix, as a value that prints readably."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 
 
 class Verdict(Enum):
-    """Whether a matrix is one that a kernel can give. The values are the help texts."""
+    """Whether a matrix can be the Gram matrix of a kernel. The values are the help texts."""
 
     definite = "positive definite: every eigenvalue is above the tolerance"
     semidefinite = "positive semi-definite, as far as tested: no eigenvalue was found below -tolerance"
@@ -29,7 +29,7 @@ class Verdict(Enum):
 
 @dataclass(frozen=True, eq=False)
 class ValidityReport:
-    """What :func:`mercer.validity.check` found; ``print`` it to read it.
+    """The result of :func:`mercer.validity.check`; ``print`` it for a summary.
 
     Parameters
     ----------
@@ -40,27 +40,28 @@ class ValidityReport:
     method : str
         How the eigenvalues were found: ``"full spectrum"`` or ``"Lanczos"``.
     verdict : Verdict
-        ``verdict.value`` says it in words.
+        ``verdict.value`` is its description in words.
     symmetric : bool
         Whether ``asymmetry`` is within ``n * eps * largest |K_ij|``.
     asymmetry : float
-        The largest ``|K_ij - K_ji|`` (among those looked at, see ``notes``).
+        The largest ``|K_ij - K_ji|`` (among the entries compared, see ``notes``).
     asymmetry_at : (int, int) or None
-        Where it is; None if it is 0.
+        Its row and column; None if it is 0.
     smallest, largest : float
         The range of the eigenvalues of ``(K + K') / 2``.
     tolerance : float
-        Eigenvalues within ``[-tolerance, tolerance]`` cannot be told from 0.
+        Eigenvalues within ``[-tolerance, tolerance]`` cannot be distinguished from 0.
     tolerance_reason : str
         Where the tolerance comes from.
     witness : (n,) ndarray or None
-        A vector ``c`` of length 1 with ``c'Kc < -tolerance``, when there is one.
+        A vector ``c`` of length 1 with ``c'Kc < -tolerance``, if there is one.
     witness_value : float or None
         ``c'Kc``, evaluated in float64.
     conditionally_positive : bool
         Whether no ``c`` that sums to 0 has ``c'Kc < -tolerance``.
     conditional_smallest : float or None
-        The least ``c'Kc`` over ``c`` of length 1 that sum to 0; None where positivity makes it needless.
+        The least ``c'Kc`` over ``c`` of length 1 that sum to 0; None if the matrix is positive semi-definite, which
+        implies it.
     conditional_witness : (n,) ndarray or None
         The ``c`` that attains it, if it is below ``-tolerance``.
     rank : int or None
@@ -76,9 +77,9 @@ class ValidityReport:
     effective_dimension_error : float
         0 from a full spectrum; from Lanczos two standard errors of a random estimate.
     declared : str or None
-        What the kernel says of itself (``kernel.definiteness``); None for a matrix.
+        The declared definiteness of the kernel (``kernel.definiteness``); None for a matrix.
     notes : tuple of str
-        What to know besides.
+        Further remarks.
     """
 
     n: int
