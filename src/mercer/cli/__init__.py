@@ -11,12 +11,12 @@ from mercer._optional import optional
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command line and return its exit code: 0, 2 for a user's mistake, 1 for ours, 130 on Ctrl-C.
+    """Run the command line and return its exit code: 0 for success, 2 for a user error, 1 for a bug, 130 for Ctrl-C.
 
     Parameters
     ----------
     arguments : sequence of str, optional
-        What stands after ``mercer``; by default the arguments of the process.
+        The arguments after ``mercer``; by default those of the process.
     """
     try:
         for package in ("typer", "rich"):

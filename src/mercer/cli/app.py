@@ -1,7 +1,7 @@
 """The commands and their options.
 
-Nothing here imports SciPy, pandas, numba or scikit-learn, so that ``mercer --help`` and mistakes are answered at
-once: a command's work stands in a module of its own, which :func:`_work` imports once its options are checked.
+Nothing here imports SciPy, pandas, numba or scikit-learn, so that ``mercer --help`` and option errors appear at once:
+the work of each command is in a separate module, which :func:`_work` imports once the options are checked.
 """
 
 from __future__ import annotations
@@ -269,7 +269,7 @@ def evaluate(
     quiet: Quiet = False,
     json: Json = False,
 ) -> None:
-    """Score a model on a table that holds the target too."""
+    """Score a model on a table that also contains the target."""
     options = UseOptions(model, data, drop or [], axes, None, memory, n_jobs, quiet, json)
     check_use(options)
     Printer(quiet, json).begin(f"Reading the model {model} and the rows of {data} ...")
@@ -278,7 +278,7 @@ def evaluate(
 
 @app.command(epilog=_examples("mercer inspect houses.mercer", "mercer inspect houses.mercer --json"))
 def inspect(model: Model, json: Json = False) -> None:
-    """Show what a model file holds: kernel, parameters, columns, certificate."""
+    """Show the contents of a model file: kernel, parameters, columns, certificate."""
     check_begins(model)
     Printer(json=json).begin(f"Reading the model {model} ...")
     _work("describe").inspect(model, json)
@@ -286,5 +286,5 @@ def inspect(model: Model, json: Json = False) -> None:
 
 @app.command(epilog=_examples("mercer samples", "mercer fit sample:iris"))
 def samples(json: Json = False) -> None:
-    """List the sample data sets, to be used as sample:NAME."""
+    """List the sample data sets; use them as sample:NAME."""
     _work("sample_list").samples(json)

@@ -1,4 +1,4 @@
-"""What is wrong with a command whatever the data hold; checked before anything is loaded or read."""
+"""Checks of a command that do not depend on the data, made before anything is loaded or read."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ PREDICTIONS = (".csv", ".tsv", ".parquet")
 
 
 def check_fit(options: FitOptions) -> None:
-    """Raise for what is wrong with the options of ``mercer fit`` whatever the data are.
+    """Raise an error if the options of ``mercer fit`` are wrong for any data.
 
     Raises
     ------
     ParameterError, DataError
-        With what to do instead.
+        If they are wrong; the message says what to do instead.
     """
     check_output(options.out or default_output(options.data), [options.data])
     if options.model is not None and options.model not in MODELS:
@@ -49,19 +49,19 @@ def check_fit(options: FitOptions) -> None:
 
 
 def wrong_task(model: str, task: str) -> ParameterError:
-    """The error of a model that is for another task."""
+    """Return the error for a model of another task."""
     return ParameterError(
         f"the model {model} is for {' or '.join(MODELS[model])}, and the task is {task}; change --model or --task."
     )
 
 
 def check_use(options: UseOptions) -> None:
-    """Raise for what is wrong with the options of ``mercer predict`` or ``evaluate`` whatever the files hold.
+    """Raise an error if the options of ``mercer predict`` or ``evaluate`` are wrong for any files.
 
     Raises
     ------
     ParameterError, DataError, ModelFileError
-        With what to do instead.
+        If they are wrong; the message says what to do instead.
     """
     if options.out is not None:
         check_output(options.out, [options.data, options.model])
@@ -75,7 +75,7 @@ def check_use(options: UseOptions) -> None:
 
 
 def default_output(data: str) -> Path:
-    """The model file where none is named.
+    """Return the name of the model file if none is given.
 
     >>> default_output("sample:iris").name, default_output("data/houses.csv.gz").name
     ('iris.mercer', 'houses.mercer')

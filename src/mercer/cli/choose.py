@@ -1,4 +1,4 @@
-"""Parameters that the user leaves open, chosen before the fit: the penalty, and the width of the default kernel.
+"""Parameters that the user does not set, chosen before the fit: the penalty, and the width of the default kernel.
 
 Ridge regression chooses by exact leave-one-out, support vector machines by folds; both on a sample of the training
 rows, so that the choice takes a few seconds at most.
@@ -43,10 +43,10 @@ _Rows = NDArray[np.intp]
 
 
 def choose(model: TableModel, job: Job, parameters: Mapping[str, Any], seed: int) -> str | None:
-    """Set what the user leaves open of the estimator of ``model``; return what was chosen and how, None for nothing.
+    """Set the parameters of ``model`` that the user left open; return what was chosen and how, or None.
 
-    The width is left open where neither a kernel nor ``gamma`` is given, the penalty where it is not given; a given
-    penalty leaves the width at its default.
+    The width is open if neither a kernel nor ``gamma`` is given, and the penalty if it is not given; with a given
+    penalty the width stays at its default.
     """
     left_open = command_line_of(type(model.estimator)).left_open
     width_is_open = not {"kernel", "gamma"} & set(parameters)

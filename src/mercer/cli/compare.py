@@ -1,4 +1,4 @@
-"""Whether a fit was worth it: its score beside those of the linear and the constant model, and what to try next."""
+"""Compare the score of a fit with those of the linear and the constant model, and suggest what to try next."""
 
 from __future__ import annotations
 
@@ -40,10 +40,10 @@ _PLAIN = (
 
 
 def advice(scores: Mapping[str, Scores], options: FitOptions, job: Job) -> dict[str, str] | None:
-    """What to say where a simpler model scores higher on the held-out rows: ``text``, and the ``command`` to try.
+    """Return advice if a simpler model scores higher on the held-out rows: ``text``, and the ``command`` to try.
 
-    None where there is no score, or where the fitted model, the first among the scores, is at least as good as the
-    others and better than the last, which does not look at the rows.
+    None if there is no score, or if the fitted model, the first among the scores, is at least as good as the others and
+    better than the last one, the constant model.
     """
     if not scores:
         return None
@@ -95,7 +95,7 @@ def _next(options: FitOptions, job: Job) -> str | None:
 
 
 def command_line(options: FitOptions) -> str:
-    """The command that asks for a fit.
+    """Return the command line of a fit.
 
     >>> command_line(FitOptions("my data.csv", target="y", kernel="linear", drop=["id"]))
     "mercer fit 'my data.csv' --target y --kernel linear --drop id"

@@ -1,4 +1,4 @@
-"""``mercer inspect``: what a model file holds."""
+"""``mercer inspect``: the contents of a model file."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from mercer.cli.stored import stored_report
 
 
 def inspect(path: Path, json: bool) -> None:
-    """Show the kernel, parameters, columns, scores and certificate of a model, which itself is not loaded."""
+    """Show the kernel, parameters, columns, scores and certificate of a model without loading it."""
     report, schema = stored_report(path)
     report = {**report, "file": str(path), "file_bytes": path.stat().st_size}
     Printer(json=json).inspected(report, _columns(schema))

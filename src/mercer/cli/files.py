@@ -1,4 +1,4 @@
-"""Output files: checked before the work, written in one stroke after it."""
+"""Output files: checked before the work, written atomically after it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from mercer.engine.drafts import written_in_one_stroke
 
 
 def check_output(path: Path, inputs: Iterable[str | Path] = ()) -> None:
-    """Raise if ``path`` cannot be written, or is one of the files that are read; called before any long work.
+    """Raise an error if ``path`` cannot be written or is one of the input files; called before any long work.
 
     Raises
     ------
@@ -45,6 +45,6 @@ def check_output(path: Path, inputs: Iterable[str | Path] = ()) -> None:
 
 
 def write_atomically(path: Path, write: Callable[[Path], None]) -> None:
-    """Let ``write`` fill a draft beside ``path``, and put it in place at the end: never is there half a file."""
+    """Let ``write`` fill a temporary file next to ``path``, then move it into place; no partial file appears."""
     with written_in_one_stroke(path) as (_, draft):
         write(draft)

@@ -1,4 +1,4 @@
-"""Which rows are held out for the score."""
+"""The choice of the rows that are held out for the score."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from mercer.data.words import listing
 
 
 def hold_out(target: Target, share: float, seed: int) -> tuple[np.ndarray, np.ndarray]:
-    """Row numbers of the training and of the held-out part; of every class the same share is held out."""
+    """Return the row numbers of the training and of the held-out part, with the same share of every class held out."""
     n = len(target.values)
     rows = np.arange(n)
     if share == 0:

@@ -1,4 +1,4 @@
-"""A fit as it was asked for, read and checked."""
+"""A requested fit, with its data read and checked."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from mercer.kernels import Kernel
 class Job:
     """The columns, the target, the schema of all rows, and the row numbers of the training and the held-out part.
 
-    ``default_kernel`` is the one for the roles of the columns, where none was asked for.
+    ``default_kernel`` is the kernel for the roles of the columns if the user names none.
     """
 
     columns: Any
@@ -27,11 +27,11 @@ class Job:
     test: np.ndarray
 
     def rows(self, chosen: np.ndarray) -> Any:
-        """Some rows of the columns."""
+        """Return some rows of the columns."""
         return self.columns.iloc[chosen] if hasattr(self.columns, "iloc") else self.columns[chosen]
 
     def sample(self, rows: np.ndarray, count: int | None, seed: int) -> np.ndarray:
-        """At most ``count`` of the row numbers, all for None; of every class the same share, and at least one row."""
+        """Return at most ``count`` row numbers, all for None: the same share, and at least one row, of every class."""
         if count is None or len(rows) <= count:
             return np.sort(rows)
         shuffled = np.random.default_rng(seed).permutation(rows)

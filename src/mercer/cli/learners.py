@@ -13,7 +13,7 @@ from mercer.kernels import RBF
 
 
 def default_model(task: str) -> str:
-    """The model of a task where none is named.
+    """Return the default model of a task.
 
     >>> default_model("regression")
     'ridge'
@@ -22,7 +22,7 @@ def default_model(task: str) -> str:
 
 
 def usage(name: str | None, task: str) -> CommandLine:
-    """How the command line uses the learner that ``--model`` or else the task names.
+    """Return how the command line uses the learner that ``--model``, or by default the task, names.
 
     Raises
     ------
@@ -36,12 +36,12 @@ def usage(name: str | None, task: str) -> CommandLine:
 
 
 def learner(name: str | None, task: str, parameters: Mapping[str, Any], seed: int) -> Any:
-    """The estimator that ``--model`` or else the task names, with its parameters.
+    """Return the estimator that ``--model``, or by default the task, names, with its parameters.
 
     Raises
     ------
     ParameterError
-        If the model does not fit the task, or has no parameter of a name.
+        If the model does not fit the task, or lacks a parameter.
     """
     use = usage(name, task)
     estimator = model_class(name or default_model(task), task)()

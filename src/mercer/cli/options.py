@@ -1,4 +1,4 @@
-"""What the commands are asked, as plain values."""
+"""The options of the commands, as plain values."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class UseOptions:
 
 
 def roles_of_columns(**columns: list[str] | None) -> dict[str, str]:
-    """``text=["message"]`` as ``{"message": "text"}``, for every role that an option names.
+    """Return ``text=["message"]`` as ``{"message": "text"}``, for every role that an option names.
 
     Raises
     ------
@@ -73,7 +73,7 @@ def roles_of_columns(**columns: list[str] | None) -> dict[str, str]:
 
 
 def parse_settings(settings: list[str]) -> dict[str, Any]:
-    """``["C=10", "class_weight=balanced"]`` as a dict; values are Python literals, or else text.
+    """Return ``["C=10", "class_weight=balanced"]`` as a dict; values are Python literals, or else text.
 
     Raises
     ------

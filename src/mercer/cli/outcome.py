@@ -1,4 +1,4 @@
-"""How a command ends: its exit code, and the one sentence on standard error."""
+"""The end of a command: its exit code, and the message on standard error."""
 
 from __future__ import annotations
 
@@ -56,9 +56,9 @@ _USAGE: Any = typer.BadParameter.__mro__[2]
 
 
 def ending(command: Callable[[], Any], json: bool = False) -> int:
-    """Run a command and turn how it ends into an exit code; with ``json`` its failure is told as an object too.
+    """Run a command and turn its outcome into an exit code; with ``json`` a failure is also printed as an object.
 
-    ``MERCER_DEBUG=1`` in the environment shows the traceback of whatever went wrong.
+    ``MERCER_DEBUG=1`` in the environment shows the traceback of any error.
     """
     # Closed by who called us, as in `mercer fit ... >&-`: what is printed is not wanted.
     sys.stdout, sys.stderr = (stream or _Nowhere() for stream in (sys.stdout, sys.stderr))

@@ -1,4 +1,4 @@
-"""What a linear model sees of rows that are not vectors: the simplest numbers that there are."""
+"""Simple numeric features of rows that are not vectors, for linear models."""
 
 from __future__ import annotations
 
@@ -24,11 +24,12 @@ _MOST = 20_000
 
 
 def features(rows: Any, more: Any) -> tuple[Any, Any, str]:
-    """Two sets of rows as matrices for linear models, and what these see where the rows are not vectors.
+    """Return two sets of rows as matrices for linear models, with a description of any features derived from other
+    rows.
 
-    Numbers are as they are. Of text the words are counted, or the letters where there are hardly any words; of trees
-    and graphs the labels of the nodes, or the degrees where a graph has no labels. Series are stretched to
-    one length, the middle one of the first side.
+    Numbers are unchanged. For text, words are counted, or letters if there are hardly any words; for trees and graphs,
+    the labels of the nodes, or their degrees if a graph has no labels. Series are stretched to one length, the median
+    length of the first set.
 
     >>> rows = MixedRows([Strings.of(["a cat", "a dog"])], ["text"])
     >>> X, Z, what = features(rows, rows)

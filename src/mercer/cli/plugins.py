@@ -1,4 +1,4 @@
-"""Modules of users that register classes of their own, and the models among these."""
+"""User modules that register user-defined classes, and the models among them."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from mercer._errors import ParameterError
 
 
 def import_modules(names: Sequence[str]) -> None:
-    """Import modules by their names, also from the current folder, and offer the models that they register.
+    """Import modules by name, also from the current folder, and offer the models that they register.
 
     Raises
     ------
     ParameterError
-        If there is no such module, it fails, or it registers a model under a name that is taken.
+        If a module does not exist, fails, or registers a model under a name that is taken.
     """
     if "" not in sys.path:
         sys.path.insert(0, "")

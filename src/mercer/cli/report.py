@@ -1,4 +1,4 @@
-"""What a fit found in the data and came to, as plain values: printed, and kept in the model file for inspect."""
+"""The data and the outcome of a fit as plain values, printed and stored in the model file for ``mercer inspect``."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from mercer.solvers.solution import Certificate
 
 
 def plan(job: Job, options: FitOptions) -> dict[str, Any]:
-    """What was found in the data, as plain values; with the outcome, kept in the model file for ``mercer inspect``."""
+    """Return a description of the data as plain values, stored with the outcome in the model file."""
     schema = job.schema
     return {
         "data": options.data if options.data.startswith("sample:") else Path(options.data).name,
@@ -44,7 +44,7 @@ def plan(job: Job, options: FitOptions) -> dict[str, Any]:
 
 
 def outcome(model: TableModel, chosen: str | None) -> dict[str, Any]:
-    """What the fit came to, as plain values."""
+    """Return the outcome of the fit as plain values."""
     estimator = model.estimator_
     use = command_line_of(type(estimator))
     given = {k: v for k, v in estimator.get_params(deep=False).items() if k not in ("kernel", "n_jobs")}
@@ -73,7 +73,7 @@ def _plain(value: Any) -> Any:
 
 
 def process_peak() -> int | None:
-    """The most memory that the process has held, in bytes, where the system tells."""
+    """Return the peak memory of the process in bytes, if the system reports it."""
     try:
         resource = importlib.import_module("resource")
     except ImportError:

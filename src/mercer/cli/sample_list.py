@@ -1,4 +1,4 @@
-"""``mercer samples``: what there is to try."""
+"""``mercer samples``: the list of sample data sets."""
 
 from __future__ import annotations
 

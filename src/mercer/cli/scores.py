@@ -21,7 +21,7 @@ Scores = dict[str, float]
 
 
 def scores(task: str, y: np.ndarray, predicted: np.ndarray) -> Scores:
-    """Accuracy and balanced accuracy; or R², root mean squared and mean absolute error.
+    """Return accuracy and balanced accuracy, or R², root mean squared and mean absolute error.
 
     >>> scores("classification", np.array(["a", "b"]), np.array(["a", "a"]))
     {'accuracy': 0.5, 'balanced_accuracy': 0.5}
@@ -44,7 +44,7 @@ def scores(task: str, y: np.ndarray, predicted: np.ndarray) -> Scores:
 def baseline_scores(
     task: str, X: Any, y: np.ndarray, X_test: Any, y_test: np.ndarray, what: str = ""
 ) -> dict[str, Scores]:
-    """Scores of a linear model, where there are numbers for one, and of a constant answer, on the same rows."""
+    """Return the scores of a linear model, if the rows have numeric features, and of a constant prediction."""
     rivals: dict[str, Any]
     if task == "classification":
         rivals = {

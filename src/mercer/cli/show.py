@@ -1,4 +1,4 @@
-"""What the commands print: tables for people, or one JSON object for machines."""
+"""The output of the commands: tables for people, or one JSON object for machines."""
 
 from __future__ import annotations
 
@@ -34,18 +34,19 @@ class Printer:
         self._errors = Console(markup=False, highlight=False, emoji=False, stderr=True)
 
     def say(self, text: str = "", style: str | None = None) -> None:
-        """A line for people."""
+        """Print a line for people."""
         if self._people:
             self._console.print(_text(text, style or ""))
 
     def begin(self, text: str) -> None:
-        """A line about the work that begins, on standard error: standard output may hold the answer."""
+        """Print a line about the work that begins on standard error, because standard output may carry the result."""
         if self._people:
             self._errors.print(_text(text, "dim"), soft_wrap=True)
 
     @contextmanager
     def progress(self, name: str) -> Iterator[None]:
-        """Bars for the steps of the work in the block, on standard error if that is a terminal; gone at its end."""
+        """Show progress bars for the steps of the block on standard error if it is a terminal; remove them at the
+        end."""
         if not self._people or not self._errors.is_terminal:
             yield
             return
@@ -72,12 +73,12 @@ class Printer:
             yield
 
     def object(self, value: Mapping[str, Any]) -> None:
-        """The one JSON object, for machines; numbers that JSON lacks (NaN, infinity) become null."""
+        """Print the one JSON object for machines; numbers that JSON lacks (NaN, infinity) become null."""
         if self._machines:
             sys.stdout.write(json.dumps(_finite(value), allow_nan=False) + "\n")
 
     def fitted(self, report: Mapping[str, Any]) -> None:
-        """The outcome of a fit."""
+        """Print the outcome of a fit."""
         self.object(report)
         self._model(report)
         self._scores(report)
@@ -88,7 +89,7 @@ class Printer:
         self.say(f"Next: mercer predict {_argument(report['file'])} NEW_DATA", "dim")
 
     def inspected(self, report: Mapping[str, Any], columns: Mapping[str, str]) -> None:
-        """What a model file holds; ``columns`` are the names and the descriptions of its columns."""
+        """Print the contents of a model file; ``columns`` are the names and the descriptions of its columns."""
         self.object({**report, "schema": dict(columns)})
         self.say(f"{report['file']} ({describe(report['file_bytes'])})", "bold")
         self.planned(report)
@@ -107,7 +108,7 @@ class Printer:
         self._facts("Size and cost", _cost(report))
 
     def evaluated(self, result: Mapping[str, Any]) -> None:
-        """The scores of a model on a table."""
+        """Print the scores of a model on a table."""
         self.object(result)
         self.say(f"{result['model']} from {result['file']} on {result['data']}, {_rows(result['rows'])}", "bold")
         self._table(
@@ -123,11 +124,11 @@ class Printer:
             self._table("By class", ["class", "rows", "precision", "recall"], rows)
 
     def listed(self, title: str, heads: list[str], rows: list[list[str]]) -> None:
-        """A table of anything."""
+        """Print a table."""
         self._table(title, heads, rows, numbers_from=None)
 
     def planned(self, report: Mapping[str, Any]) -> None:
-        """What was found in the data, before the fit begins."""
+        """Print a description of the data before the fit begins."""
         rows = report["rows"]
         facts = [
             ("data", f"{report['data']}: {_rows(rows['all'])}, {report['columns']}"),

@@ -1,4 +1,4 @@
-"""How many rows a learner is fitted on, decided before the work by the time and the memory that it would take."""
+"""The number of rows for a fit, decided in advance by the time and the memory that they would take."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ _MANY_ROWS = 50_000
 
 @dataclass(frozen=True)
 class Size:
-    """The most rows that a fit takes, None for all; and what is said of it before the fit."""
+    """The most rows that a fit takes, None for all, and the message about it before the fit."""
 
     most: int | None
     words: str
 
 
 def choose_size(options: FitOptions, job: Job) -> Size:
-    """The rows that a fit takes.
+    """Choose the number of rows for a fit.
 
     Raises
     ------
     MemoryBudgetError
-        If the learner that was asked for would not fit the budget on so many rows; with what would.
+        If the requested learner would exceed the budget on the requested rows; the message says what would fit.
     """
     task, n = job.target.task, len(job.target.values if options.refit else job.train)
     name, use = options.model or default_model(task), usage(options.model, task)

@@ -1,4 +1,4 @@
-"""The report in a model file: what its values must be before they are shown."""
+"""The report in a model file, whose values are checked before they are shown."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ _SCHEMA = ("kinds", "categories", "left_out", "width")
 
 
 def stored_report(path: Path) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The report in the file, and the fields of the schema of its columns.
+    """Return the report in the file, and the fields of the schema of its columns.
 
     Raises
     ------
     ModelFileError
-        If it holds another object than what ``mercer fit`` writes, or a report of another form.
+        If its object is not one that ``mercer fit`` writes, or its report has another form.
     """
     wanted = [("report_",), *(("encoder_", "schema_", name) for name in _SCHEMA)]
     name, (report, *fields) = look(path, *wanted)
@@ -47,7 +47,7 @@ def stored_report(path: Path) -> tuple[dict[str, Any], dict[str, Any]]:
 
 
 def not_of_fit(path: Path, name: str) -> str:
-    """What is said of a file with an object of another class."""
+    """Return the message about a file with an object of another class."""
     return (
         f"{path} holds a {name}, not a model of a table; the command line reads files that mercer fit has written. "
         "Load it in Python with mercer.load."
@@ -55,12 +55,12 @@ def not_of_fit(path: Path, name: str) -> str:
 
 
 def check_report(report: dict[str, Any], path: Path) -> None:
-    """Raise unless a report has every value that is shown of it.
+    """Raise an error unless a report has every value that is shown.
 
     Raises
     ------
     ModelFileError
-        With the entry at fault.
+        If a value is missing or invalid; the message names the entry.
     """
     if isinstance(report.get("rows"), dict):
         # Before there was a fit on all rows, the two parts were all that there was.

@@ -1,4 +1,4 @@
-"""``mercer predict`` and ``mercer evaluate``: a model file at work on a table."""
+"""``mercer predict`` and ``mercer evaluate``: apply a model file to a table."""
 
 from __future__ import annotations
 
@@ -35,12 +35,12 @@ _WRITERS: dict[str, Callable[[Any, Path], None]] = {
 
 
 def load_model(path: Path) -> TableModel:
-    """The model in a file that ``mercer fit`` wrote.
+    """Return the model in a file that ``mercer fit`` wrote.
 
     Raises
     ------
     ModelFileError
-        If the file holds another object.
+        If the file contains another object.
     """
     model = persistence.load(path)
     if not isinstance(model, TableModel) or not hasattr(model, "report_"):
@@ -79,7 +79,7 @@ def predict(options: UseOptions) -> None:
 
 
 def evaluate(options: UseOptions) -> None:
-    """Score the model on a table that holds the target."""
+    """Score the model on a table that contains the target."""
     printer = Printer(options.quiet, options.json)
     model = load_model(options.model)
     task = model.report_["task"]

@@ -1,1 +1,1 @@
-"""What a row of X is: coercion, readers of files, bundled samples, encoding of columns."""
+"""Rows of X: coercion, readers of files, bundled samples, encoding of columns."""

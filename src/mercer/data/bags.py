@@ -1,4 +1,4 @@
-"""Bags: rows that are collections of rows of one kind, in no order and of any number."""
+"""Bags: rows that are unordered collections of any number of rows of one kind."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ Members = Any
 
 
 class Bags(Objects):
-    """Rows that are bags of vectors, strings, graphs or of anything else, such as bags.
+    """Rows that are bags of vectors, strings, graphs or anything else, including bags.
 
-    What the members are is up to the kernel that compares them. Until one has read them, arrays are read as vectors, a
-    member a row, and everything else stays as it is.
+    The kernel that compares the members determines their kind. Until a kernel reads them, arrays are taken as vectors,
+    one member per row, and everything else is left unchanged.
 
     Parameters
     ----------
     rows : array (m, d), Objects or MixedRows
         The members of all bags, one bag after the other.
     starts : array of shape (n + 1,)
-        Bag i has the members from ``starts[i]`` to ``starts[i + 1]``, at least one.
+        Bag i has the members ``starts[i]`` to ``starts[i + 1]`` (exclusive), at least one.
 
     Examples
     --------
@@ -86,7 +86,7 @@ class Bags(Objects):
 
     @classmethod
     def of(cls, X: Any, name: str = "X", members: Callable[[Any], Members] | None = None) -> Self:
-        """The bags of a sequence of sequences; ``members`` turns all that are in them into rows of one kind."""
+        """Make bags from a sequence of sequences; ``members`` turns all members into rows of one kind."""
         if isinstance(X, cls):
             return X if members is None else X.reread(members)
         bags = []
@@ -99,13 +99,13 @@ class Bags(Objects):
         return cls(_read_members(members or _guessed, _joined(bags, name), bags, name), starts)
 
     def reread(self, members: Callable[[Any], Members], name: str = "X") -> Self:
-        """The bags with their members as what ``members`` makes of them."""
+        """Return the bags with their members converted by ``members``."""
         given = self.rows.items.tolist() if isinstance(self.rows, Anything) else self.rows
         rows = _read_members(members, given, self.items.tolist(), name)
         return self if rows is self.rows else type(self)(rows, self.starts)
 
     def positions(self, index: Any) -> NDArray[np.int64]:
-        """The members of the bags at ``index``, one bag after the other."""
+        """Return the positions of the members of the bags at ``index``, one bag after the other."""
         begins, sizes = self.starts[:-1][index], np.diff(self.starts)[index]
         ends = np.cumsum(sizes)
         return np.repeat(begins - (ends - sizes), sizes) + np.arange(ends[-1] if len(ends) else 0)
@@ -123,18 +123,19 @@ class Bags(Objects):
         return type(self), (self.rows, self.starts)
 
     def joined(self, more: Self) -> Self:
-        """These bags, and then ``more``."""
+        """Return these bags followed by ``more``."""
         rows = _two(self.rows, more.rows)
         return type(self)(rows, np.concatenate([self.starts, more.starts[1:] + self.starts[-1]]))
 
 
 def member_vectors(members: Any) -> np.ndarray:
-    """The members of bags as vectors, (members, d).
+    """Return the members of bags as vectors, (members, d).
 
     Raises
     ------
     DataError
-        If they are none; about the last of them, which is read alone, or beside a sound one, to find it.
+        If they are not vectors. The message is about the last member: callers find the bad one by reading one at a
+        time.
 
     Examples
     --------

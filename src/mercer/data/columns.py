@@ -14,7 +14,7 @@ from mercer.data.vectors import as_vectors, column_names
 
 
 def as_table(X: Any) -> Any:
-    """A data frame as it is, and rows of anything as an array of objects; of two axes where the rows are equally long.
+    """Return a data frame unchanged, and other rows as an array of objects, two-dimensional if they are equally long.
 
     >>> as_table([["ab", [1.0, 2.0]], ["b", [3.0, 4.0]]]).shape
     (2, 2)
@@ -34,12 +34,12 @@ def as_table(X: Any) -> Any:
 
 
 def checked_table(X: Any, name: str = "X") -> Any:
-    """``X`` as :func:`as_table` has it, with rows and columns.
+    """Return ``X`` as :func:`as_table` does, checked to have rows and columns.
 
     Raises
     ------
     DataError
-        If it has none.
+        If it has no rows or no columns.
     """
     table = as_table(X)
     if 0 in table.shape:
@@ -54,7 +54,7 @@ def checked_table(X: Any, name: str = "X") -> Any:
 
 
 class MixedRows:
-    """A table with one column of numbers, (n,), or of objects at each position; those that no kernel asks for are None.
+    """A table whose columns are numbers, (n,), or objects; columns that no kernel uses are None.
 
     Parameters
     ----------
@@ -84,14 +84,14 @@ class MixedRows:
 
     @classmethod
     def of(cls, X: Any, kinds: Mapping[int, type[Objects] | None], name: str = "X") -> MixedRows:
-        """The columns of a data frame, or of a two-dimensional array of objects, each read as the kernel asks for.
+        """Read each column of a data frame, or of a two-dimensional array of objects, as the kernel requires.
 
-        ``kinds`` gives the kind of each column that is asked for, None for numbers.
+        ``kinds`` gives the kind of each column that is required, None for numbers.
 
         Raises
         ------
         DataError
-            If ``X`` is no table, or a column holds something else than what is asked for.
+            If ``X`` is not a table, or a column is not of the required kind.
         """
         if isinstance(X, cls):
             return X
@@ -115,7 +115,7 @@ class MixedRows:
         return MixedRows([None if column is None else column[index] for column in self.columns], self.names)
 
     def on(self, positions: Sequence[int]) -> Any:
-        """The chosen columns: numbers as an array (n, d), or a single column of objects."""
+        """Return the chosen columns: numbers as an array (n, d), or a single column of objects."""
         chosen = [self.columns[position] for position in positions]
         objects = [column for column in chosen if not isinstance(column, np.ndarray)]
         if not objects:
@@ -128,15 +128,15 @@ class MixedRows:
         return objects[0]
 
     def copy(self) -> MixedRows:
-        """These rows: they never change."""
+        """Return these rows themselves, since they are immutable."""
         return self
 
     def astype(self, dtype: Any, copy: bool = True) -> MixedRows:
-        """These rows: their kernel values are in float64 whatever is asked for."""
+        """Return these rows themselves: their kernel values are always in float64."""
         return self
 
     def keys(self) -> NDArray[np.uint64]:
-        """A number for each row, (n,); equal rows have the same, in every process."""
+        """Return a number for each row, (n,); equal rows have the same number in every process."""
         total = np.zeros(len(self), np.uint64)
         for column in self.columns:
             if column is not None:
@@ -145,7 +145,7 @@ class MixedRows:
         return total
 
     def same(self, other: MixedRows) -> NDArray[np.bool_]:
-        """Whether each row is equal to the row of ``other`` in its place, (n,)."""
+        """Whether each row equals the row of ``other`` at the same position, (n,)."""
         equal = np.ones(len(self), bool)
         for mine, theirs in zip(self.columns, other.columns, strict=True):
             if mine is not None:
@@ -153,7 +153,7 @@ class MixedRows:
         return equal
 
     def joined(self, more: MixedRows) -> MixedRows:
-        """These rows, and then ``more``."""
+        """Return these rows followed by ``more``."""
         pairs = zip(self.columns, more.columns, strict=True)
         return MixedRows(
             [

@@ -1,4 +1,4 @@
-"""From a table to a matrix: scikit-learn's own transformers, put together by the schema of the table."""
+"""From a table to a matrix by scikit-learn's transformers, combined according to the schema of the table."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _FEWER_COLUMNS = "Use fewer columns, or raise the budget with mercer.config(memo
 
 
 def transforms_its_schema(encoder: Any) -> bool:
-    """Whether a row of zeros, and of the first of all categories, becomes as many numbers as the schema says."""
+    """Whether a row of zeros and first categories is transformed to the number of columns that the schema implies."""
     schema, there = encoder.schema_, vars(encoder)
     if "transformer_" not in there or ("dense_" in there) != (schema.width is not None):
         return False
@@ -55,32 +55,32 @@ def transforms_its_schema(encoder: Any) -> bool:
 
 
 class TableEncoder(TransformerMixin, BaseEstimator):
-    """Turn a table into a matrix: numbers scaled, booleans 0 and 1, categories one column for each value.
+    """Turn a table into a matrix: scaled numbers, booleans as 0 and 1, one column for each value of a category.
 
-    A table with columns of text, or of other things that are compared as they are, becomes
-    :class:`~mercer.data.columns.MixedRows`: the columns of that matrix, and then those.
+    A table with columns that are compared without encoding, such as text, becomes
+    :class:`~mercer.data.columns.MixedRows`: the columns of the matrix, followed by these.
 
-    A category that was not seen in ``fit`` becomes a row of zeros in its columns (it is none of the known
-    ones), and a :class:`~mercer.MercerWarning` names it.
+    A category that was not seen in ``fit`` is encoded as zeros in the columns of all known values, and a
+    :class:`~mercer.MercerWarning` names it.
 
     Parameters
     ----------
     normalize : {"standard", "minmax", "unit", "none"}, default="standard"
-        For numbers: mean 0 and variance 1; the range [0, 1]; every row to length 1; or as they are. A sparse
-        matrix is scaled and not shifted, so that its zeros stay zeros.
+        For numbers: mean 0 and variance 1; the range [0, 1]; every row to length 1; or unchanged. A sparse matrix is
+        scaled but not shifted, so that its zeros stay zeros.
     impute : {"mean", "median", "most_frequent"}, optional
-        How missing numbers are filled in; missing booleans get the most frequent value. Without it both are an
-        error. Missing categories are a category of their own, ``"(missing)"``, either way.
+        How missing numbers are filled in; missing booleans get the most frequent value. By default both are an error.
+        Missing categories always form a separate category, ``"(missing)"``.
     roles : dict of str to str, optional
-        Columns whose entries are compared as they are, and what they are: ``"text"`` or another key of
-        :data:`mercer.data.roles.ROLES`. None of their entries may be missing.
+        Columns whose entries are compared without encoding, and their roles: ``"text"`` or another key of
+        :data:`mercer.data.roles.ROLES`. Their entries must not be missing.
 
     Attributes
     ----------
     schema_ : Schema
         Names and kinds of the columns.
     transformer_ : sklearn.compose.ColumnTransformer, sklearn.pipeline.Pipeline or None
-        The fitted transformers (a pipeline for sparse matrices; None where no column becomes numbers).
+        The fitted transformers (a pipeline for sparse matrices; None if no column is encoded).
     feature_names_ : list of str
         Names of the columns of the matrix: ``"age"``, ``"town=Ulm"``.
     sources_ : list of str
@@ -112,14 +112,14 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         self.roles = roles
 
     def check(self, X: Any, *, source: str = "the table", locate: Locate = row_place) -> Schema:
-        """The schema of a whole table, with every value checked; ``fit`` on some of its rows can then use it.
+        """Check every value of a whole table and return its schema, which ``fit`` on some of its rows can then use.
 
         Raises
         ------
         DataError
             If values are missing and ``impute`` is None, infinite, or of a kind that cannot be encoded.
         MemoryBudgetError
-            If the matrix that the table becomes would not fit the memory budget.
+            If the encoded matrix does not fit the memory budget.
         """
         self._check_parameters()
         X = as_table(X)
@@ -166,7 +166,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
     def transform(
         self, X: Any, *, source: str = "the table", locate: Locate = row_place
     ) -> np.ndarray | sp.csr_matrix | MixedRows:
-        """The matrix of a table, float64 of shape (n, number of encoded columns), or its columns.
+        """Return the matrix of a table, float64 of shape (n, number of encoded columns), or its ``MixedRows``.
 
         Raises
         ------
@@ -176,7 +176,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         Warns
         -----
         MercerWarning
-            If there are categories or columns that the encoder does not know.
+            If categories or columns are unknown to the encoder.
         """
         check_is_fitted(self, "schema_")
         X = as_table(X)
@@ -202,11 +202,11 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         return sp.csr_matrix(matrix) if sp.issparse(matrix) else np.ascontiguousarray(matrix, dtype=np.float64)
 
     def get_feature_names_out(self, input_features: Any = None) -> np.ndarray:
-        """Names of the columns of the matrix, as scikit-learn asks for them."""
+        """Return the names of the columns of the matrix, by scikit-learn's convention."""
         return np.array(self.feature_names_, dtype=object)
 
     def positions(self, column: str) -> list[int]:
-        """Positions in the matrix of what a column of the table became."""
+        """Return the positions in the matrix of the encoded columns of a column of the table."""
         return [i for i, name in enumerate(self.sources_) if name == column]
 
     def _check_parameters(self) -> None:
@@ -288,7 +288,8 @@ class TableEncoder(TransformerMixin, BaseEstimator):
 
 
 def as_table(X: Any) -> Any:
-    """A data frame with names as text, any sparse matrix as CSR, an array (n, d) as a frame with columns x0, x1, ..."""
+    """Return a data frame with names as text, a sparse matrix as CSR, an array (n, d) as a frame with columns x0, x1,
+    ..."""
     if sp.issparse(X):
         return sp.csr_matrix(X)
     if hasattr(X, "columns"):

@@ -1,4 +1,4 @@
-"""One graph, as it is given and in the one form that is kept: undirected, no edge twice, labels and attributes."""
+"""One graph, in the form in which it is stored: undirected, without duplicate edges, with labels and attributes."""
 
 from __future__ import annotations
 
@@ -18,22 +18,22 @@ _PARTS = ("edges", "labels", "edge_labels", "attributes", "n")
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Graph:
-    """An undirected graph with labels on its nodes and edges and vectors of numbers on its nodes, all as one likes.
+    """An undirected graph with optional labels on its nodes and edges and optional vectors of numbers on its nodes.
 
-    An edge that is given twice, in either direction, is one edge; a node may be joined to itself.
+    An edge that is given twice, in either direction, counts once; a node may be joined to itself.
 
     Parameters
     ----------
     edges : array-like of shape (m, 2), default=()
         The two nodes of each edge, as numbers from 0 to n - 1.
     labels : array-like of shape (n,), optional
-        Whole numbers or text. Nodes without labels are all alike, and unlike any that has one.
+        Whole numbers or text. All nodes without labels are equal, and differ from every labelled node.
     edge_labels : array-like of shape (m,), optional
         Whole numbers or text, in the order of ``edges``.
     attributes : array-like of shape (n, d) or (n,), optional
         Numbers that describe each node.
     n : int, optional
-        Nodes; by default as many as there are labels or attributes, or else as the edges name.
+        Number of nodes; by default the number of labels or attributes, or else the number that the edges imply.
 
     Raises
     ------
@@ -83,7 +83,7 @@ class Graph:
         return f"Graph({', '.join([f'n={self.n}', f'edges={len(self.edges)}', *there])})"
 
     def fingerprint(self) -> bytes:
-        """Bytes that are the same for equal graphs, nodes and edges in the same order, and for no others."""
+        """Return bytes that are the same exactly for equal graphs, with nodes and edges in the same order."""
         arrays = [self.edges, self.labels, self.edge_labels, self.attributes]
         heads = [None if a is None else (a.dtype.str, a.shape) for a in arrays]
         return repr((self.n, heads)).encode() + b"".join(_bytes(a) for a in arrays if a is not None)
@@ -109,7 +109,7 @@ def warn_of_weights(edges: Iterable[Mapping[str, Any]]) -> None:
 
 
 def edges_of_networkx(items: Iterable[Any]) -> Iterable[Mapping[str, Any]]:
-    """The data of the edges of all graphs of networkx among the rows."""
+    """Yield the data of the edges of all networkx graphs among the rows."""
     for item in items:
         if not isinstance(item, Graph) and _is_networkx(item):
             yield from (data for _, _, data in item.edges(data=True))
@@ -120,12 +120,13 @@ def _is_networkx(item: Any) -> bool:
 
 
 def as_graph(item: Any) -> Graph:
-    """A row as a graph: a ``Graph``, one of networkx, a mapping of its parts, or a tuple ``(edges, labels, ...)``.
+    """Return a row as a graph: a ``Graph``, a networkx graph, a mapping of its parts, or a tuple ``(edges, labels,
+    ...)``.
 
     Raises
     ------
     DataError
-        If it is none of these, or is directed.
+        If it is not one of these, or is directed.
 
     Examples
     --------

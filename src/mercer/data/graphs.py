@@ -1,4 +1,4 @@
-"""Graphs: rows of X that are nodes, edges between them, and what they are labelled with."""
+"""Graphs: rows of X made of nodes, edges between them, and their labels."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ _UNLABELLED = np.uint64(0x5851F42D4C957F2D)
 
 
 class Graphs(Objects):
-    """Rows that are graphs: :class:`mercer.Graph`, graphs of networkx, or their parts as a dict or a tuple.
+    """Rows that are graphs: :class:`mercer.Graph`, networkx graphs, or their parts as a dict or a tuple.
 
-    Of networkx the node and edge attribute ``"label"`` and the node attribute ``"attributes"`` are read. The edge
-    attribute ``"weight"`` is not used, and a warning says so.
+    From networkx graphs the node and edge attribute ``"label"`` and the node attribute ``"attributes"`` are read. The
+    edge attribute ``"weight"`` is ignored with a warning.
 
     Examples
     --------
@@ -64,24 +64,24 @@ a tuple (edges, labels, edge_labels, attributes), but is 3.5.
 
     @cached_property
     def arrays(self) -> GraphArrays:
-        """All rows in a few arrays: what a model file and a pickle hold."""
+        """All rows in a few arrays, as model files and pickles store them."""
         return GraphArrays.of(self.items.tolist())
 
     def __reduce__(self) -> tuple[Any, ...]:
         return type(self), (self.arrays,)
 
     def joint(self) -> JointGraph:
-        """All rows as one graph that is not connected."""
+        """All rows as one disconnected graph."""
         kept: JointGraph = self.keep("joint", lambda: _joint(self.items.tolist()))
         return kept
 
     def attributes(self) -> NDArray[np.float64]:
-        """The attributes of all nodes, (nodes, d).
+        """Return the attributes of all nodes, (nodes, d).
 
         Raises
         ------
         DataError
-            If a graph with nodes has none, or if graphs have unequally many; with its row.
+            If a graph with nodes has no attributes, or their number differs between graphs; the message names its row.
         """
         kept: NDArray[np.float64] = self.keep("attributes", self._attributes)
         return kept
@@ -145,7 +145,7 @@ class GraphArrays:
 
     @classmethod
     def of(cls, graphs: list[Graph]) -> GraphArrays:
-        """The arrays of these graphs."""
+        """Return the arrays of these graphs."""
         sizes = [(g.n, len(g.edges), -1 if g.attributes is None else g.attributes.shape[1]) for g in graphs]
         nodes, edges = [g.labels for g in graphs], [g.edge_labels for g in graphs]
         texts = [part for part in (*nodes, *edges) if _kind(part) == _TEXT]
@@ -161,7 +161,7 @@ class GraphArrays:
         )
 
     def split(self) -> list[Graph]:
-        """The graphs, each checked again."""
+        """Return the graphs, each checked again."""
         m, labelled, edge_labelled, numbers = ([0, *np.cumsum(count).tolist()] for count in self._counts())
         graphs = []
         for i, ((n, _, d), kinds) in enumerate(zip(self.sizes.tolist(), self.kinds.tolist(), strict=True)):

@@ -1,4 +1,4 @@
-"""Images: grey or in colour, of any size each."""
+"""Images: grey or colour, each of any size."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ _CHANNELS = (3, 4)
 class Images(Objects):
     """Rows that are images: arrays (height, width) in grey, or (height, width, 3 or 4) in colour.
 
-    Bytes stand for 0 to 1, in steps of 1 / 255; other numbers are taken as they are. An array (n, height, width) or
-    (n, height, width, 3 or 4) holds n images of one size. Arrays with the channels before the height,
-    (n, channels, height, width) as in PyTorch, are read by :meth:`from_array`. An array whose axes may be in either
-    order, or which may be a single image in colour, is refused unless the order is given there.
+    Bytes are scaled from 0 to 1 in steps of 1 / 255; other numbers are used unchanged. An array (n, height, width) or
+    (n, height, width, 3 or 4) contains n images of one size. :meth:`from_array` reads arrays with the channels before
+    the height, (n, channels, height, width), as in PyTorch. An array whose order of axes is ambiguous, or which may be
+    a single colour image, raises an error unless the order is given there.
 
     Examples
     --------
@@ -79,21 +79,21 @@ numbers, but is of shape (3,).
 
     @classmethod
     def from_array(cls, X: Any, axes: str) -> Self:
-        """The rows of an array of images, or of a list of arrays, whose axes are in a given order.
+        """Read an array of images, or a list of arrays, whose axes are in a given order.
 
         Parameters
         ----------
         X : array of shape (n, height, width), (n, height, width, channels) or (n, channels, height, width)
-            Or a list of n arrays without the first axis, where sizes differ. One channel is grey, 3 and 4 are colour.
+            Or, for different sizes, a list of n arrays without the first axis. One channel is grey, 3 and 4 are colour.
         axes : {"nhw", "nhwc", "nchw"}
-            The order of the axes: n rows, height h, width w, c channels. ``"nchw"`` is that of PyTorch.
+            The order of the axes: n rows, height h, width w, c channels. ``"nchw"`` is the order of PyTorch.
 
         Raises
         ------
         ParameterError
-            If ``axes`` is none of the three.
+            If ``axes`` is not one of the three.
         DataError
-            If a row has another number of axes, or of channels than 1, 3 or 4.
+            If a row has the wrong number of axes, or a number of channels other than 1, 3 or 4.
 
         Examples
         --------
@@ -117,7 +117,7 @@ numbers, but is of shape (3,).
 
     @cached_property
     def arrays(self) -> Pixels:
-        """All images in a few arrays: what a model file and a pickle hold."""
+        """All images in a few arrays, as model files and pickles store them."""
         return Pixels.of(self.items.tolist())
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -125,7 +125,7 @@ numbers, but is of shape (3,).
 
     @property
     def channels(self) -> int:
-        """Numbers in a pixel, the same in all images.
+        """Number of channels, the same in all images.
 
         Raises
         ------
@@ -180,7 +180,7 @@ def _in_order(item: Any, axes: str) -> Any:
 
 
 def check_channels(one: Images, other: Images) -> None:
-    """Raise unless the images of two sides have equally many numbers in a pixel."""
+    """Raise an error unless the images of both sides have the same number of channels."""
     if one.channels != other.channels:
         raise DataError(
             f"the images of one side have {one.channels} numbers in a pixel, and those of the other {other.channels}; "
@@ -189,7 +189,7 @@ def check_channels(one: Images, other: Images) -> None:
 
 
 def in_unit(image: np.ndarray) -> np.ndarray:
-    """The values of the pixels, (height, width, channels) in float64: of bytes from 0 to 1.
+    """Return the values of the pixels, (height, width, channels), in float64; bytes are scaled to [0, 1].
 
     >>> in_unit(np.array([[0, 255]], np.uint8)).ravel().tolist()
     [0.0, 1.0]
@@ -200,8 +200,10 @@ def in_unit(image: np.ndarray) -> np.ndarray:
 
 @dataclass(frozen=True, eq=False)
 class Pixels:
-    """Images one after the other: ``shapes`` (n, 4) are height, width, channels (0 in grey), and 1 for those in bytes,
-    which stand in ``small``, the others in ``wide``."""
+    """Images one after the other, those in bytes in ``small`` and the others in ``wide``.
+
+    ``shapes`` (n, 4) contains height, width, channels (0 in grey), and 1 for images in bytes.
+    """
 
     shapes: np.ndarray
     small: np.ndarray
@@ -224,7 +226,7 @@ class Pixels:
 
     @classmethod
     def of(cls, images: list[np.ndarray]) -> Pixels:
-        """The arrays of these images."""
+        """Return the arrays of these images."""
         shapes = [(*i.shape[:2], i.shape[2] if i.ndim == 3 else 0, int(i.dtype == np.uint8)) for i in images]
         parts: list[list[np.ndarray]] = [[np.empty(0, np.uint8)], [np.empty(0)]]
         for image in images:
@@ -232,7 +234,7 @@ class Pixels:
         return cls(np.array(shapes, np.int64).reshape(-1, 4), np.concatenate(parts[0]), np.concatenate(parts[1]))
 
     def split(self) -> list[np.ndarray]:
-        """The images, each checked again."""
+        """Return the images, each checked again."""
         images, at = [], [0, 0]
         for (height, width, channels, is_small), size in zip(self.shapes.tolist(), self._sizes().tolist(), strict=True):
             source, place = (self.small, 0) if is_small else (self.wide, 1)

@@ -1,4 +1,4 @@
-"""Readers of what no table of numbers holds: series in folders, graphs in JSON files."""
+"""Readers of rows that are not vectors: series in folders, graphs in JSON files."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _LABELS = ("labels.csv", "labels.tsv")
 
 
 def usual_target(names: Any) -> str | None:
-    """The name that a target most often has, if it is among the names.
+    """Return the usual name of a target, if it is among the names.
 
     >>> usual_target(["x", "label"])
     'label'
@@ -31,15 +31,15 @@ def usual_target(names: Any) -> str | None:
 
 
 def read_folder(path: Path, read: Callable[[Path], Table]) -> Table:
-    """A folder with a series in each CSV file, and a table ``labels.csv`` whose column ``file`` names them.
+    """Read a folder of CSV files with one series each, and a table ``labels.csv`` whose column ``file`` lists them.
 
-    A file of a series has a header, a column for each channel and a line for each time. The other columns of the table
-    of labels are the target and whatever else is known of a series.
+    The file of a series has a header, a column for each channel and a line for each time. The other columns of
+    ``labels.csv`` are the target and further features of each series.
 
     Raises
     ------
     DataError
-        If there is no such table, or a file that it names cannot be read as a series.
+        If ``labels.csv`` does not exist, or a file that it lists cannot be read as a series.
     """
     labels = next((path / name for name in _LABELS if (path / name).is_file()), None)
     if labels is None:
@@ -72,7 +72,7 @@ def read_folder(path: Path, read: Callable[[Path], Table]) -> Table:
 
 
 def read_graphs(path: Path) -> Table:
-    """Graphs of a JSON file: a list of them, each in the form that networkx calls node-link data.
+    """Read graphs from a JSON file: a list of graphs, each in the form that networkx calls node-link data.
 
     A graph is ``{"graph": {"label": 1}, "nodes": [{"id": 0, "label": "C"}, ...], "edges": [{"source": 0, "target": 1},
     ...]}``; ``links`` is another name of ``edges``. What stands under ``"graph"`` are columns of the table. Nodes and
@@ -81,7 +81,7 @@ def read_graphs(path: Path) -> Table:
     Raises
     ------
     DataError
-        If it is no such file; with the number of the graph.
+        If the file does not have this form; the message gives the number of the graph.
     """
     try:
         found = json.loads(path.read_text(encoding="utf-8"))
@@ -135,7 +135,7 @@ def _hashable(name: Any) -> Any:
 
 
 def column_of(name: str, items: list[Any]) -> Any:
-    """A table of one column of objects."""
+    """Return a table of one column of objects."""
     array = np.empty(len(items), object)
     for number, item in enumerate(items):
         array[number] = item

@@ -1,4 +1,4 @@
-"""Rows that are not vectors: containers of strings, trees, series and others with the indexing of an array."""
+"""Containers of rows that are not vectors, such as strings, trees and series, with the indexing of an array."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from mercer._errors import DataError
 
 
 class Objects(abc.ABC):
-    """Rows of one kind, each read once into a form that never changes.
+    """Rows of one kind, each read once into an immutable form.
 
-    A subclass is a kind of data: it says in :meth:`read` what a row may be. Containers are values: they are compared by
-    what they hold, and picked from by slices, positions and masks as an array is.
+    A subclass is a kind of data: its method :meth:`read` defines what a row may be. Containers are values: they compare
+    by their contents and are indexed by slices, positions and masks, like an array.
 
     Parameters
     ----------
     items : sequence
-        Rows that :meth:`read` has made; :meth:`of` makes a container of others.
+        Rows in the form that :meth:`read` returns; use :meth:`of` for any other rows.
     """
 
     kind: ClassVar[str]
@@ -45,12 +45,12 @@ class Objects(abc.ABC):
     @staticmethod
     @abc.abstractmethod
     def read(item: Any) -> Any:
-        """One row in its final form.
+        """Return one row in its final form.
 
         Parameters
         ----------
         item : object
-            The row as it was given.
+            The row as given.
 
         Returns
         -------
@@ -59,13 +59,13 @@ class Objects(abc.ABC):
         Raises
         ------
         DataError
-            If it is not of this kind; without the number of the row, which :meth:`of` adds.
+            If the row is not of this kind; :meth:`of` adds the number of the row to the message.
         """
 
     @staticmethod
     @abc.abstractmethod
     def fingerprint(item: Any) -> bytes:
-        """Bytes that are the same for equal rows, and for no others.
+        """Return bytes that are the same for equal rows and different for all others.
 
         Parameters
         ----------
@@ -79,14 +79,14 @@ class Objects(abc.ABC):
 
     @classmethod
     def of(cls, X: Any, name: str = "X") -> Self:
-        """The rows of anything that holds one object a row.
+        """Make a container from anything that holds one object per row.
 
         Parameters
         ----------
         X : sequence
-            A list, an array, a column of a table.
+            A list, an array, or a column of a table.
         name : str, default="X"
-            What errors call it.
+            Its name in error messages.
 
         Returns
         -------
@@ -95,7 +95,7 @@ class Objects(abc.ABC):
         Raises
         ------
         DataError
-            If ``X`` is empty or no sequence of rows, or if a row is not of this kind; with its number.
+            If ``X`` is empty or not a sequence of rows, or a row is not of this kind; the message gives its number.
         """
         if isinstance(X, cls):
             return X
@@ -103,16 +103,16 @@ class Objects(abc.ABC):
 
     @classmethod
     def read_each(cls, items: Iterable[Any], name: str = "X", read: Callable[[Any], Any] | None = None) -> list[Any]:
-        """The rows in their final form; errors name the row.
+        """Return the rows in their final form; errors name the row.
 
         Parameters
         ----------
         items : iterable
-            Rows as they were given.
+            Rows as given.
         name : str, default="X"
-            What errors call them.
+            Their name in error messages.
         read : callable, optional
-            In the place of :meth:`read`.
+            Used in place of :meth:`read`.
 
         Returns
         -------
@@ -128,14 +128,14 @@ class Objects(abc.ABC):
 
     @classmethod
     def collect(cls, items: list[Any], name: str = "X") -> Self:
-        """The container of rows that :meth:`read` has made.
+        """Make the container of rows that :meth:`read` returned.
 
         Parameters
         ----------
         items : list
             The rows.
         name : str, default="X"
-            What errors call them.
+            Their name in error messages.
 
         Returns
         -------
@@ -144,7 +144,7 @@ class Objects(abc.ABC):
         Raises
         ------
         DataError
-            If the rows do not go together.
+            If the rows are not compatible with each other.
         """
         return cls(items)
 
@@ -180,11 +180,11 @@ class Objects(abc.ABC):
         return type(self), (self.items,)
 
     def copy(self) -> Self:
-        """These rows: they never change."""
+        """Return these rows themselves, since they are immutable."""
         return self
 
     def astype(self, dtype: Any, copy: bool = True) -> Self:
-        """These rows: their kernel values are in float64 whatever is asked for.
+        """Return these rows themselves: their kernel values are always in float64.
 
         Parameters
         ----------
@@ -197,13 +197,13 @@ class Objects(abc.ABC):
         return self
 
     def keep(self, key: Hashable, make: Callable[[], Any]) -> Any:
-        """The object stored under a key, such as a packed form of the rows.
+        """Return the object stored under a key, such as a packed form of the rows.
 
         Parameters
         ----------
         key : hashable
         make : callable
-            Called without arguments the first time, to make it.
+            Called without arguments the first time to create it.
 
         Returns
         -------
@@ -215,22 +215,22 @@ class Objects(abc.ABC):
             return self._kept[key]
 
     def fingerprints(self) -> tuple[bytes, ...]:
-        """Those of all rows."""
+        """The fingerprints of all rows."""
         kept: tuple[bytes, ...] = self.keep("fingerprints", lambda: tuple(self.fingerprint(item) for item in self))
         return kept
 
     def keys(self) -> NDArray[np.uint64]:
-        """A number for each row, (n,); equal rows have the same, in every process."""
+        """Return a number for each row, (n,); equal rows have the same number in every process."""
         digests = b"".join(hashlib.blake2b(f, digest_size=8).digest() for f in self.fingerprints())
         return np.frombuffer(digests, np.dtype("<u8")).astype(np.uint64)
 
     def same(self, other: Objects) -> NDArray[np.bool_]:
-        """Whether each row is equal to the row of another container in its place.
+        """Whether each row equals the row of another container at the same position.
 
         Parameters
         ----------
         other : Objects
-            Of as many rows.
+            A container of the same length.
 
         Returns
         -------
@@ -240,12 +240,12 @@ class Objects(abc.ABC):
         return np.fromiter((a == b for a, b in pairs), bool, len(self))
 
     def joined(self, more: Self) -> Self:
-        """These rows, and then others.
+        """Return these rows followed by others.
 
         Parameters
         ----------
         more : Objects
-            Of the same class.
+            A container of the same class.
 
         Returns
         -------
@@ -255,7 +255,7 @@ class Objects(abc.ABC):
 
 
 class Anything(Objects):
-    """Rows that only a function of the user's own can compare; nothing of them is checked.
+    """Rows that only a user-defined function can compare; they are not checked.
 
     >>> Anything.of(["a", ("b", 2)]).shape
     (2,)
@@ -314,7 +314,7 @@ def _as_rows(table: Any, rows_as: str) -> str:
 
 
 def short(value: Any) -> str:
-    """A value as part of a message."""
+    """Return a value as part of a message."""
     try:
         # In one line.
         text = " ".join(line.strip() for line in repr(value).splitlines())

@@ -1,7 +1,7 @@
 """Readers: CSV, TSV, Parquet, libsvm and ``.npz`` files to a :class:`~mercer.data.table.Table`.
 
-The parsing is left to pandas, pyarrow, scikit-learn and NumPy. What is ours is the choice of the reader, the
-checks of the header, and errors that name the file, the line and the column.
+pandas, pyarrow, scikit-learn and NumPy do the parsing. Mercer chooses the reader, checks the header, and raises errors
+that name the file, the line and the column.
 """
 
 from __future__ import annotations
@@ -56,17 +56,17 @@ def read_table(source: str | Path, verbatim: Collection[str] = (), axes: str | N
         times, channels), padded with NaN: see :mod:`mercer.data.archives`) or from a folder, and graphs from a
         ``.json`` file: see :mod:`mercer.data.object_readers`.
     verbatim : collection of str
-        Columns of text that are kept letter for letter: in CSV and TSV files ``0012`` and ``NA`` are then no number
-        and no gap, and only an empty field is missing.
+        Columns of text that are kept character by character: in CSV and TSV files ``0012`` is then not a number, ``NA``
+        is not a missing value, and only an empty field is missing.
     axes : {"ntc", "nct"}, optional
-        The order of the axes of series in a ``.npz`` file; ``"nct"`` for (n, channels, times). Default: what the file
-        says in its text ``axes``, else ``"ntc"``.
+        The order of the axes of series in a ``.npz`` file; ``"nct"`` for (n, channels, times). Default: the entry
+        ``axes`` of the file, else ``"ntc"``.
 
     Raises
     ------
     DataError
-        If the file does not exist, is empty, is of an unknown format, or cannot be read; with line and column
-        where the format has them.
+        If the file does not exist, is empty, is of an unknown format, or cannot be read; the message gives line and
+        column if the format has them.
 
     Examples
     --------

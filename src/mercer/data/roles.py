@@ -1,4 +1,4 @@
-"""Roles of columns: what the entries of a column are compared as, where that is neither a number nor a category."""
+"""Roles of columns: what the entries of a column are, if they are neither numbers nor categories."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ VERBATIM = ("text", "tree")
 
 
 def read_objects(column: Any, name: str, role: str, source: str, locate: Callable[[int], str]) -> Objects:
-    """A column of a table as the objects that its role says.
+    """Return a column of a table as objects of the kind that its role names.
 
     Raises
     ------
     DataError
-        If an entry is missing, or is nothing of that kind; with its place.
+        If an entry is missing or not of that kind; the message gives its place.
 
     Examples
     --------
@@ -54,7 +54,7 @@ def read_objects(column: Any, name: str, role: str, source: str, locate: Callabl
 
 
 def role_of(kind: type[Objects]) -> str | None:
-    """The role whose entries a kernel on objects of this kind compares.
+    """Return the role of columns whose entries are objects of this kind.
 
     >>> role_of(Strings)
     'text'

@@ -62,12 +62,12 @@ _MAKERS: dict[str, Callable[[], Any]] = {
 
 
 def load_sample(name: str) -> Table:
-    """The sample data set of that name, as a table with its target as the default.
+    """Return the sample data set of that name, as a table with its target as the default.
 
     Raises
     ------
     DataError
-        If there is none of that name; the nearest names are offered.
+        If no data set has that name; the message suggests the closest names.
 
     Examples
     --------

@@ -1,6 +1,6 @@
-"""Sample data sets: those bundled with scikit-learn, and some that are generated from a seed; the list alone.
+"""The list of sample data sets: those bundled with scikit-learn, and some that are generated from a seed.
 
-The rows are made in :mod:`mercer.data.sample_rows`, which needs scikit-learn.
+Their rows come from :mod:`mercer.data.sample_rows`, which needs scikit-learn.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from mercer.data.words import closest_names
 
 @dataclass(frozen=True)
 class Sample:
-    """A sample data set: its name, task, size, what it is, and the roles of its columns."""
+    """A sample data set: its name, task, size, description, and the roles of its columns."""
 
     name: str
     task: str
@@ -43,7 +43,7 @@ _SAMPLES = {
 
 
 def samples() -> tuple[Sample, ...]:
-    """Every sample data set with its task, size and description; nothing is loaded.
+    """Return every sample data set with its task, size and description, without loading any.
 
     >>> samples()[0].rows
     150
@@ -52,12 +52,12 @@ def samples() -> tuple[Sample, ...]:
 
 
 def find_sample(name: str) -> Sample:
-    """The sample data set of that name; nothing is loaded.
+    """Return the sample data set of that name, without loading it.
 
     Raises
     ------
     DataError
-        If there is none of that name; the nearest names are offered.
+        If no data set has that name; the message suggests the closest names.
 
     Examples
     --------

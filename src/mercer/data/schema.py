@@ -37,19 +37,19 @@ _NO_CATEGORIES = {
 
 @dataclass(frozen=True)
 class Schema:
-    """What a model expects of a table.
+    """The columns that a model expects in a table.
 
     Parameters
     ----------
     kinds : dict of str to str
         Name of each column that is used, in order, to ``"number"``, ``"boolean"`` or ``"category"``, or to a role, a
-        key of :data:`mercer.data.roles.ROLES`, for what is compared as it is.
+        key of :data:`mercer.data.roles.ROLES`, for entries that are compared without encoding.
     categories : dict of str to list of str
         The categories seen in each category column.
     left_out : dict of str to str
-        Columns that the data had and that are not used, with the reason.
+        Columns of the data that are not used, with the reason.
     width : int or None
-        For sparse matrices, which have no names: the number of columns.
+        For sparse matrices, which have no column names: the number of columns.
     """
 
     kinds: dict[str, str] = field(default_factory=dict)
@@ -76,7 +76,7 @@ class Schema:
 
     @property
     def roles(self) -> dict[str, str]:
-        """Columns of things that are compared as they are, and what they are."""
+        """Columns whose entries are compared without encoding, and their roles."""
         return {name: kind for name, kind in self.kinds.items() if kind in ROLES}
 
     @property
@@ -85,7 +85,7 @@ class Schema:
         return {name: kind for name, kind in self.kinds.items() if kind not in ROLES}
 
     def only(self, names: Collection[str], why: str) -> Schema:
-        """The schema of some of the columns; the others are left out for a reason.
+        """Return the schema of some of the columns; the others are left out, with a reason.
 
         >>> Schema({"age": "number", "size": "number"}).only(["age"], "not asked for").left_out
         {'size': 'not asked for'}
@@ -101,13 +101,13 @@ class Schema:
 
     @property
     def encoded_columns(self) -> int:
-        """Columns that kernels see: one for every number, boolean, known category, and thing that stays as it is."""
+        """Number of columns that kernels see: one per number, boolean, known category, and column without encoding."""
         if self.width is not None:
             return self.width
         return sum(len(self.categories[name]) if kind == "category" else 1 for name, kind in self.kinds.items())
 
     def encoded_names(self) -> list[str]:
-        """Their names: numbers, booleans, ``"town=Ulm"`` for every category, and what is compared as it is."""
+        """Their names: numbers, booleans, ``"town=Ulm"`` for every category, and columns without encoding."""
         if self.width is not None:
             return [str(j) for j in range(self.width)]
         of_categories = [f"{name}={value}" for name, values in self.categories.items() for value in values]
@@ -123,7 +123,7 @@ class Schema:
         return [*self.of_kind("number"), *self.of_kind("boolean")]
 
     def describe(self) -> str:
-        """The columns in words.
+        """Describe the columns in words.
 
         >>> Schema({"age": "number", "town": "category"}, {"town": ["Ulm", "Zug"]}).describe()
         '1 number, 1 category column (2 values)'
@@ -141,12 +141,12 @@ class Schema:
         return ", ".join(parts)
 
     def check_names(self, names: list[str], source: str) -> None:
-        """Raise unless ``names`` holds the columns that the model uses; warn of those that it does not know.
+        """Raise an error unless ``names`` contains the columns that the model uses; warn about unknown ones.
 
         Raises
         ------
         SchemaError
-            With the missing and the extra columns, and the nearest names.
+            If columns are missing; the message lists the missing and the extra ones, and the closest names.
         """
         there = set(names)
         missing = [name for name in self.kinds if name not in there]
@@ -172,16 +172,16 @@ class Schema:
 
 
 def infer_schema(frame: Any, source: str, locate: Locate, roles: Mapping[str, str] | None = None) -> Schema:
-    """The schema of a data frame; ``roles`` tells which of its columns hold what is compared as it is.
+    """Infer the schema of a data frame; ``roles`` gives the columns whose entries are compared without encoding.
 
-    Numbers are numbers, booleans are booleans, text is a category, and so is no text among text; text in which more
-    than half of the rows (and more than 20) are different is left out, as are empty columns and an unnamed one that
-    counts the rows.
+    Numbers are numbers, booleans are booleans, text is a category, and a missing entry among text is a category too.
+    Columns of text in which more than half of the values (and more than 20) are distinct are left out, as are empty
+    columns and an unnamed column of row numbers.
 
     Raises
     ------
     DataError
-        If a column mixes numbers and text, or holds dates, lists or other things that are no vector.
+        If a column mixes numbers and text, or contains dates, lists or other values that cannot be encoded.
     """
     pandas = optional("pandas", "encoding columns")
     kinds: dict[str, str] = {}
@@ -303,7 +303,7 @@ def _text(value: Any) -> str:
 
 
 def as_kinds(frame: Any, kinds: Mapping[str, str], source: str, locate: Locate) -> Any:
-    """The columns of a frame as :func:`as_kind` has them, in a frame; those that are numbers already all at once.
+    """Return a frame with every column converted as by :func:`as_kind`, numeric ones all at once.
 
     Raises
     ------
@@ -331,12 +331,12 @@ def as_kinds(frame: Any, kinds: Mapping[str, str], source: str, locate: Locate) 
 
 
 def as_kind(column: Any, name: str, kind: str, source: str, locate: Locate) -> np.ndarray:
-    """A column as floats, NaN where missing, or (categories) as an object array of text, ``"(missing)"`` there.
+    """Return a column as floats, NaN where missing, or a category as an object array of text, ``"(missing)"`` there.
 
     Raises
     ------
     SchemaError
-        If there is text where numbers or booleans are expected, with its place.
+        If there is text where numbers or booleans are expected; the message gives its place.
     DataError
         If a number is infinite, or so large that its square is.
     """

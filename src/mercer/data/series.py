@@ -19,11 +19,11 @@ _LARGEST = 1e150
 
 
 class Series(Objects):
-    """Rows of values at equally spaced times: (T,) for one channel, or (T, c); rows may be of different lengths.
+    """Rows that are time series at equally spaced times: (T,) for one channel, or (T, c); lengths may differ.
 
-    A list of such, an array (n, T) or (n, T, c), or a column of a table whose entries are lists or arrays. Arrays with
-    the channels before the times, (n, c, T) as in aeon and sktime, are read by :meth:`from_array`. An array
-    in three dimensions of more channels than times is refused unless the order of its axes is given there.
+    Accepted are a list of series, an array (n, T) or (n, T, c), and a column of a table whose entries are lists or
+    arrays. :meth:`from_array` reads arrays with the channels before the times, (n, c, T), as in aeon and sktime. A
+    three-dimensional array with more channels than times raises an error unless the order of its axes is given there.
 
     Examples
     --------
@@ -82,21 +82,21 @@ padding at its end, mercer.data.series.Series.from_padded(X) cuts it off.
 
     @classmethod
     def from_array(cls, X: Any, axes: str) -> Self:
-        """The rows of an array in three dimensions, or of a list of arrays in two, whose axes are in a given order.
+        """Read a three-dimensional array, or a list of two-dimensional arrays, whose axes are in a given order.
 
         Parameters
         ----------
         X : array of shape (n, times, channels) or (n, channels, times)
-            Or a list of n arrays (times, channels) or (channels, times), where lengths differ.
+            Or, for different lengths, a list of n arrays (times, channels) or (channels, times).
         axes : {"ntc", "nct"}
-            The order of the axes: n rows, t times, c channels. ``"nct"`` is that of aeon and sktime.
+            The order of the axes: n rows, t times, c channels. ``"nct"`` is the order of aeon and sktime.
 
         Raises
         ------
         ParameterError
             If ``axes`` is neither of the two.
         DataError
-            If a row is not an array in two dimensions of finite numbers, or the numbers of channels differ.
+            If a row is not a two-dimensional array of finite numbers, or the numbers of channels differ.
 
         Examples
         --------
@@ -113,14 +113,14 @@ padding at its end, mercer.data.series.Series.from_padded(X) cuts it off.
 
     @classmethod
     def from_padded(cls, X: Any, axes: str | None = None) -> Self:
-        """The rows of an array (n, T) or (n, T, c) whose shorter series are filled up with NaN at the end.
+        """Read an array (n, T) or (n, T, c) whose shorter series are padded with NaN at the end.
 
         ``axes`` as in :meth:`from_array`.
 
         Raises
         ------
         DataError
-            If a NaN stands before a value, or ``axes`` is not given and all series have more channels than times.
+            If a NaN precedes a value, or ``axes`` is not given and all series have more channels than times.
 
         Examples
         --------
@@ -144,22 +144,22 @@ padding at its end, mercer.data.series.Series.from_padded(X) cuts it off.
 
     @property
     def channels(self) -> int:
-        """Values at each time."""
+        """Number of values at each time."""
         return int(self.items[0].shape[1])
 
     @property
     def lengths(self) -> NDArray[np.int64]:
-        """Times of each series, (n,)."""
+        """Number of times of each series, (n,)."""
         return np.array([len(item) for item in self], np.int64)
 
 
 def check_axes(axes: str) -> None:
-    """Raise unless ``axes`` is an order of the axes that series are read in.
+    """Raise an error unless ``axes`` is a known order of the axes of series.
 
     Raises
     ------
     ParameterError
-        If it is none.
+        If it is not.
     """
     if axes not in AXES:
         raise ParameterError(

@@ -18,14 +18,14 @@ _lock = threading.Lock()
 
 
 class Strings(Objects):
-    """Rows of symbols: ``str``, ``bytes`` (each byte a character), or sequences of tokens (``str`` or ``int``).
+    """Rows that are strings: ``str``, ``bytes`` (each byte a character), or sequences of tokens (``str`` or ``int``).
 
-    A sequence of single characters is the same as the text that they make.
+    A sequence of single characters equals the text that they form.
 
     Parameters
     ----------
     items : sequence
-        Rows that :meth:`read` has made; :meth:`of` makes a container of others.
+        Rows in the form that :meth:`read` returns; use :meth:`of` for any other rows.
 
     Examples
     --------
@@ -60,9 +60,9 @@ class Strings(Objects):
         return mark + text.encode("utf-8", "surrogatepass")
 
     def codes(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """All symbols as numbers, one string after the other, and where each begins: (total,) and (n + 1,).
+        """Return all symbols as numbers, string after string, and where each string begins: (total,) and (n + 1,).
 
-        Numbers are the same in all containers of a process.
+        A symbol has the same number in all containers of a process.
         """
         kept: tuple[NDArray[np.int64], NDArray[np.int64]] = self.keep("codes", self._codes)
         return kept
@@ -75,7 +75,7 @@ class Strings(Objects):
 
 
 def read_token(token: Any) -> str | int:
-    """A token in its final form: text, or a whole number; True and False are neither, though they equal 1 and 0.
+    """Return a token in its final form: text or a whole number; True and False are neither, although equal to 1 and 0.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""A table as it was read: named columns or a sparse matrix, the arrays that can be its target, and where rows stand."""
+"""A table from a file: named columns or a sparse matrix, the arrays that can be its target, and the places of rows."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ MISSING = "empty, NaN, NA, None, null or ?"
 
 
 def is_number(text: str) -> bool:
-    """Whether a text is a number to Python.
+    """Whether Python reads a text as a number.
 
     >>> is_number("1e-3"), is_number("1,000")
     (True, False)
@@ -33,7 +33,7 @@ def is_number(text: str) -> bool:
 
 
 def row_place(row: int) -> str:
-    """The words for a row, counted from 0, of a table that has no lines.
+    """Describe a row, counted from 0, of a table without line numbers.
 
     >>> row_place(0)
     'row 1'
@@ -43,7 +43,7 @@ def row_place(row: int) -> str:
 
 @dataclass(frozen=True)
 class Table:
-    """What a reader returns.
+    """The result of a reader.
 
     Parameters
     ----------
@@ -51,15 +51,15 @@ class Table:
         Named columns; or, from libsvm files, a sparse matrix whose column ``j`` is the feature ``j`` of the
         file.
     source : str
-        What to call the table in messages.
+        The name of the table in messages.
     targets : dict of str to numpy.ndarray
-        Arrays of length n that stand beside the columns and can be the target (the label of a libsvm file).
+        Arrays of length n in addition to the columns that can be the target (the label of a libsvm file).
     default_target : str or None
-        The target to take when none is named.
+        The target if none is named.
     locate : callable
-        Row number (from 0) to the words that name its place, such as ``"line 7"``.
+        Maps a row number (from 0) to a description of its place, such as ``"line 7"``.
     roles : dict of str to str
-        Columns of things that are compared as they are, and what they are: a key of :data:`mercer.data.roles.ROLES`.
+        Columns whose entries are compared without encoding, and their roles: keys of :data:`mercer.data.roles.ROLES`.
     """
 
     columns: Any
@@ -85,12 +85,12 @@ class Table:
         return int(self.columns.shape[0])
 
     def drop(self, names: Iterable[str]) -> Table:
-        """The table without the named columns.
+        """Return the table without the named columns.
 
         Raises
         ------
         DataError
-            If there is no such column.
+            If a column does not exist.
         """
         names = list(names)
         for name in names:
@@ -105,12 +105,12 @@ class Table:
         return replace(self, columns=self.columns.drop(columns=names), roles=roles)
 
     def with_roles(self, roles: Mapping[str, str]) -> Table:
-        """The table with more columns that are compared as they are.
+        """Return the table with further columns that are compared without encoding.
 
         Raises
         ------
         DataError
-            If there is no such column.
+            If a column does not exist.
         """
         for name, role in roles.items():
             if name not in self.names:
@@ -124,13 +124,13 @@ class Table:
         return name in self.targets or name in self.names
 
     def split(self, target: str | None) -> tuple[Any, Any, str]:
-        """The columns without the target, the target, and its name.
+        """Return the columns without the target, the target, and its name.
 
         Raises
         ------
         DataError
-            If no target is named and the table has no default, if there is none of that name, or if nothing
-            is left to learn from.
+            If no target is named and the table has no default, if no target has that name, or if no column remains to
+            learn from.
         """
         if target is None:
             target = self.default_target

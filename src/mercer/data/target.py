@@ -19,7 +19,7 @@ _FEW_VALUES = ((10, 5), (30, 100))
 
 @dataclass(frozen=True)
 class Target:
-    """A target ready to be learned: its name, ``"classification"`` or ``"regression"`` and why, the values (n,)."""
+    """A target ready for learning: its name, ``"classification"`` or ``"regression"`` and why, the values (n,)."""
 
     name: str
     task: str
@@ -28,7 +28,7 @@ class Target:
 
 
 def read_target(values: Any, name: str, task: str | None = None, locate: Callable[[int], str] = row_place) -> Target:
-    """Work out the task that a target poses, and check its values.
+    """Determine the task that a target poses, and check its values.
 
     Text and booleans are classes. Numbers are classes if they are whole and few values repeat often: two values, at
     most 10 with at least 5 rows each on average, or at most 30 with at least 100; else they are quantities.
@@ -40,15 +40,14 @@ def read_target(values: Any, name: str, task: str | None = None, locate: Callabl
     name : str
         The name of the target.
     task : {"classification", "regression"}, optional
-        What the user asks for; taken as given where the values allow it.
+        The task that the user requests; used if the values allow it.
     locate : callable
-        Row number to words, for messages.
+        Maps a row number to a description of its place, for messages.
 
     Raises
     ------
     DataError
-        If values are missing or infinite, if there is one class only, or if a number is needed and text is
-        found.
+        If values are missing or infinite, if there is only one class, or if there is text where a number is needed.
 
     Examples
     --------
@@ -94,12 +93,12 @@ def read_target(values: Any, name: str, task: str | None = None, locate: Callabl
 
 
 def known_target(values: Any, name: str, task: str, classes: list[Any], locate: Callable[[int], str]) -> np.ndarray:
-    """The target of new data in the form that a fitted model predicts.
+    """Return the target of new data in the form that a fitted model predicts.
 
     Raises
     ------
     DataError
-        If it holds classes that the model does not know, or no numbers where the model predicts numbers.
+        If it contains classes unknown to the model, or is not numeric although the model predicts numbers.
     """
     array = _plain(values, name, locate)
     if task == "regression":

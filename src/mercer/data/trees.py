@@ -1,4 +1,4 @@
-"""Trees whose nodes have labels and whose children have an order: parse trees, documents, programs."""
+"""Ordered trees with labelled nodes: parse trees, documents, programs."""
 
 from __future__ import annotations
 
@@ -50,16 +50,16 @@ class Nodes(NamedTuple):
 
 
 class Trees(Objects):
-    """Rows of ordered trees with labels, however deep, kept as bracketed text.
+    """Rows that are ordered, labelled trees of any depth, stored as bracketed text.
 
     A row may be
 
-    - bracketed text, as ``"(S (NP I) (VP run))"``: ``(label child child ...)``, where a leaf is its label alone. A
+    - bracketed text, as ``"(S (NP I) (VP run))"``: ``(label child child ...)``, where a leaf is just its label. A
       backslash takes away the meaning of the character behind it, and ``\\e`` stands for no character, so that any text
       can be a label. Where no label stands between two brackets, it is empty;
-    - nested tuples or lists, as ``("S", ("NP", "I"), ("VP", "run"))``: a label, then the children. A string in there
-      is a leaf and is taken as it is;
-    - an object whose ``label()`` is the label and that gives its children when it is iterated, as those of NLTK.
+    - nested tuples or lists, as ``("S", ("NP", "I"), ("VP", "run"))``: a label, then the children. A string inside
+      is a leaf and is taken literally;
+    - an object whose ``label()`` is the label and whose iteration yields its children, such as the trees of NLTK.
 
     A node without children is a leaf: ``("S",)``, ``"(S)"`` and ``"S"`` are the same tree.
 
@@ -84,7 +84,7 @@ class Trees(Objects):
         return str(item).encode("utf-8", "surrogatepass")
 
     def nodes(self) -> Nodes:
-        """All nodes as arrays."""
+        """Return all nodes as arrays."""
         kept: Nodes = self.keep("nodes", self._nodes)
         return kept
 

@@ -11,7 +11,7 @@ from mercer._errors import DataError
 
 
 def column_names(X: Any) -> tuple[str, ...] | None:
-    """Names of the columns of a data frame; None for anything else."""
+    """Return the names of the columns of a data frame; None for anything else."""
     columns = getattr(X, "columns", None)
     if columns is None or not hasattr(X, "to_numpy"):
         return None
@@ -19,12 +19,12 @@ def column_names(X: Any) -> tuple[str, ...] | None:
 
 
 def as_vectors(X: Any, name: str = "X") -> np.ndarray | sp.csr_matrix:
-    """``X`` as a C-ordered ``(n, d)`` array of float32 or float64, or as CSR of either; no copy where none is needed.
+    """Return ``X`` as a C-ordered ``(n, d)`` array of float32 or float64, or as CSR; copied only if necessary.
 
     Raises
     ------
     DataError
-        If ``X`` is not two-dimensional, is empty, holds text, or holds NaN or an infinity.
+        If ``X`` is not two-dimensional, is empty, or contains text, NaN or an infinity.
 
     Examples
     --------
@@ -58,7 +58,7 @@ def as_vectors(X: Any, name: str = "X") -> np.ndarray | sp.csr_matrix:
 
 
 def refuse_unreal(values: Any, name: str) -> None:
-    """Raise if ``values`` are masked, complex, dates or times: NumPy would turn them into other numbers in silence.
+    """Raise an error if ``values`` are masked, complex, dates or times: NumPy would convert them silently.
 
     Raises
     ------
@@ -89,7 +89,7 @@ def refuse_unreal(values: Any, name: str) -> None:
 
 
 def with_sums(X: Any) -> Any:
-    """``X``; of CSR with unsorted columns or entries given twice a copy, sorted, with their sums.
+    """Return ``X``; for CSR with unsorted columns or duplicate entries a sorted copy with the duplicates summed.
 
     Examples
     --------
@@ -126,18 +126,18 @@ def _check(values: np.ndarray, shape: tuple[int, ...], name: str) -> None:
 def select_columns(
     X: np.ndarray | sp.csr_matrix, columns: tuple[int | str, ...], names: tuple[str, ...] | None
 ) -> np.ndarray | sp.csr_matrix:
-    """The chosen columns of ``X``, by position or by name."""
+    """Return the chosen columns of ``X``, by position or by name."""
     chosen = X[:, column_positions(columns, names, X.shape[1])]
     return chosen if sp.issparse(chosen) else np.ascontiguousarray(chosen)
 
 
 def column_positions(columns: tuple[int | str, ...], names: tuple[str, ...] | None, d: int) -> list[int]:
-    """Positions of the chosen columns among ``d``.
+    """Return the positions of the chosen columns among ``d``.
 
     Raises
     ------
     DataError
-        If there is no such column, or no column has a name.
+        If a column does not exist, or the columns have no names.
 
     Examples
     --------

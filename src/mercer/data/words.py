@@ -1,4 +1,4 @@
-"""Names in messages, and the choices that users make by a word; needs nothing, so that mistakes are told at once."""
+"""Names in messages, and choices that users make by name; it imports nothing heavy, so that errors appear at once."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ IMPUTE = ("mean", "median", "most_frequent")
 
 
 def closest_names(name: str, names: Iterable[object], count: int = 3) -> list[str]:
-    """Those of ``names`` that look most like ``name``, upper and lower case being the same.
+    """Return those of ``names`` that are most similar to ``name``, ignoring case.
 
     >>> closest_names("pric", ["Price", "size"])
     ['Price']
@@ -29,7 +29,7 @@ def closest_names(name: str, names: Iterable[object], count: int = 3) -> list[st
 
 
 def listing(names: Iterable[object], most: int = 10) -> str:
-    """Names in quotes, the tail of a long list as a number.
+    """Return names in quotes, with the tail of a long list as a count.
 
     >>> listing(["a", "b", "c"], most=2)
     "'a', 'b' and 1 more"
@@ -40,7 +40,7 @@ def listing(names: Iterable[object], most: int = 10) -> str:
 
 
 def shown(value: object) -> str:
-    """A value of a file in quotes, as a message can hold it: control characters escaped, long text cut short.
+    """Return a value from a file in quotes, fit for a message: control characters escaped, long text truncated.
 
     >>> shown("a" * 100)
     "'aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa' and 40 more characters"
@@ -51,7 +51,7 @@ def shown(value: object) -> str:
 
 
 def printable(text: str) -> str:
-    """Text that a terminal shows and does not obey: control characters, and marks that turn the line round, escaped.
+    """Return text that is safe in a terminal: control characters and marks of text direction are escaped.
 
     Line breaks and tabs stay.
 
@@ -62,12 +62,12 @@ def printable(text: str) -> str:
 
 
 def check_choices(normalize: str, impute: str | None) -> None:
-    """Raise unless there is such a way to scale numbers, and to fill in missing ones.
+    """Raise an error unless the methods of scaling numbers and of filling in missing ones are known.
 
     Raises
     ------
     ParameterError
-        With the known ways.
+        If one is unknown; the message lists the known methods.
     """
     if normalize not in NORMALIZE:
         raise ParameterError(f"normalize={normalize!r} is unknown; choose one of {', '.join(NORMALIZE)}.")
@@ -76,12 +76,12 @@ def check_choices(normalize: str, impute: str | None) -> None:
 
 
 def check_task(task: str | None) -> None:
-    """Raise unless there is such a task.
+    """Raise an error unless the task is known.
 
     Raises
     ------
     ParameterError
-        With the known tasks.
+        If it is unknown; the message lists the known tasks.
     """
     if task is not None and task not in TASKS:
         raise ParameterError(f"task={task!r} is unknown; the tasks are {' and '.join(TASKS)}.")

@@ -1,6 +1,6 @@
-"""Model files: one file that holds a fitted model, and that never runs anything when it is opened.
+"""Model files: one file that contains a fitted model and never runs code when it is opened.
 
-Names are loaded when they are first used, so that a look into a file needs none of the classes that it may hold.
+Names are loaded on first use, so that a look into a file needs none of the classes that it may contain.
 """
 
 from __future__ import annotations

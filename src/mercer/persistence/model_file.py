@@ -1,8 +1,8 @@
-"""Model files: one file that holds a fitted model, and that never runs anything when it is opened.
+"""Model files: one file that contains a fitted model and never runs code when it is opened.
 
-The arrays are kept as safetensors keeps them, all else as JSON in the same file's metadata. Only classes of a
-list can be in it: Mercer's kernels and estimators, scikit-learn's common transformers, arrays and plain values.
-The idea of a list of trusted types instead of pickle is that of skops (https://skops.readthedocs.io).
+Arrays are stored in the safetensors format, everything else as JSON in the metadata of the same file. Only classes on a
+list can be stored: Mercer's kernels and estimators, scikit-learn's common transformers, arrays and plain values. The
+idea of a list of trusted types instead of pickle comes from skops (https://skops.readthedocs.io).
 """
 
 from __future__ import annotations
@@ -28,28 +28,28 @@ FORMAT_VERSION = 1
 
 
 def save(model: Any, path: str | os.PathLike[str]) -> None:
-    """Write a model to one file, in one stroke.
+    """Write a model to one file, atomically.
 
-    A fitted or unfitted estimator, a pipeline of scikit-learn's transformers with one, a kernel, or a
-    certificate can be saved; predictions of the loaded model are the same bit for bit. Either the whole file is
-    written or nothing is: a failure or Ctrl-C leaves the old file, if there was one, as it was.
+    The model may be a fitted or unfitted estimator, a pipeline of scikit-learn's transformers with one, a kernel, or a
+    certificate. The loaded model predicts bit for bit the same. Either the whole file is written or nothing is: a
+    failure or Ctrl-C leaves an existing file unchanged.
 
     Parameters
     ----------
     model : object
-        What to save. It is not changed.
+        The object to save. It is not changed.
     path : str or path-like
         Where to write. The directory must exist; a file of that name is replaced.
 
     Raises
     ------
     ModelFileError
-        If the model holds what a model file cannot (a Python function, an object of an unknown class), with
-        the attribute at fault; or if the file cannot be written. Nothing is written then.
+        If the model contains something that a model file cannot store, such as a Python function or an object of an
+        unknown class (the message names the attribute), or if the file cannot be written. Nothing is written then.
 
     See Also
     --------
-    load : the way back.
+    load : The inverse.
 
     Examples
     --------
@@ -84,11 +84,11 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
 
 
 def load(path: str | os.PathLike[str]) -> Any:
-    """Read what :func:`save` wrote.
+    """Read a model that :func:`save` wrote.
 
-    The checksum is verified before anything is built, and nothing in the file is ever executed. The arrays
-    are read straight to where they stay: beyond the model itself, loading takes a fixed amount of memory and
-    the text of the header.
+    The checksum is verified before anything is built, and nothing in the file is ever executed. Arrays are read
+    directly into their final memory: beyond the model itself, loading needs a fixed amount of memory and the text of
+    the header.
 
     Parameters
     ----------
@@ -97,20 +97,20 @@ def load(path: str | os.PathLike[str]) -> Any:
     Returns
     -------
     model : object
-        Equal to what was saved.
+        Equal to the saved object.
 
     Raises
     ------
     ModelFileError
-        If there is no such file, or it is not a model file, truncated, altered, of a newer version, holds
-        anything that is not on the list of what a model file may hold, or attributes that do not fit together.
+        If there is no such file, or it is not a model file, is truncated, altered or of a newer version, contains a
+        class that is not on the list, or has attributes that do not fit together.
     MemoryBudgetError
         If the arrays do not fit the memory budget.
 
     Warns
     -----
     MercerWarning
-        If another version of scikit-learn wrote the file; the model is loaded all the same.
+        If another version of scikit-learn wrote the file; the model is loaded nevertheless.
     """
     source = _path(path)
     try:

@@ -24,7 +24,7 @@ _LISTS = {"C": "Cs", "nu": "nus", "epsilon": "epsilons"}
 
 @runtime_checkable
 class FitsAlong(Protocol):
-    """An estimator that is fitted for several values of a parameter in one call, as :func:`svm_path` does it."""
+    """An estimator that can be fitted for several values of a parameter in one call, for :func:`svm_path`."""
 
     def fit_along(
         self, parameter: str, values: Sequence[float], X: RowsLike, y: ArrayLike, sample_weight: ArrayLike | None = None
@@ -57,7 +57,7 @@ class Path(Sequence[Any]):
 
     @property
     def certificates(self) -> tuple[Certificate, ...]:
-        """How good each answer is; their seconds are those of one value alone."""
+        """The certificate of each model; its seconds are those of one value alone."""
         return tuple(model.certificate_ for model in self.models)
 
     @property
@@ -100,12 +100,12 @@ def svm_path(
     sample_weight: ArrayLike | None = None,
     **parameters: Any,
 ) -> Path:
-    """Fit a support vector machine for every value of C, of nu, or of epsilon, each answer with its certificate.
+    """Fit a support vector machine for every value of C, of nu, or of epsilon, each with its certificate.
 
-    Every answer is as good as a fit by itself: it has met the same stopping rule, and its certificate is computed in
-    the same way. It is found sooner: each solve starts from the answer of the value next to it, whose gradient is
-    known, from the one in the middle upwards and downwards; and what can be shared is made once. For classifiers the
-    data are checked once, and the kernel matrix of a small pair of classes serves for all values.
+    Every model is as accurate as a separate fit: it meets the same stopping rule, and its certificate is computed in
+    the same way. The path is faster: from the middle value upwards and downwards, each solve starts from the solution
+    of the neighbouring value, whose gradient is known, and common work is done once. For classifiers the data are
+    checked once, and the kernel matrix of a small pair of classes is shared by all values.
 
     Parameters
     ----------
@@ -114,7 +114,7 @@ def svm_path(
     y : array of shape (n,)
         Labels or targets; None for ``OneClassSVM``.
     Cs, nus, epsilons : sequence of float
-        Exactly one of them: values of the parameter that the estimator has, in any order; C above 0 and finite.
+        Exactly one of them: values of a parameter of the estimator, in any order; C above 0 and finite.
     estimator : SVC, NuSVC, SVR, NuSVR or OneClassSVM, optional
         Not changed, and need not be fitted; by default ``SVC()``. With ``stop="gap"`` every relative duality gap is
         at most ``tol``.
@@ -126,21 +126,21 @@ def svm_path(
     Returns
     -------
     Path
-        A sequence of fitted estimators, in the order of the values. The seconds of a classifier's certificate are
-        those of its solver.
+        A sequence of fitted estimators, in the order of the values. The seconds of a classifier's certificate are the
+        time of its solver.
 
     Raises
     ------
     ParameterError
-        If none or several lists are given, one is empty or holds what is not a number in range, or the estimator has
-        no such parameter.
+        If none or several lists are given, one is empty or contains a value that is not a number in range, or the
+        estimator lacks the parameter.
     DataError, IndefiniteKernelError, MemoryBudgetError
         As ``fit``.
 
     Notes
     -----
-    Source of the idea: DeCoste and Wagstaff (2000), "Alpha seeding for support vector machines". Scaled weights as
-    the start are as in Chu, Ho, Tsai, Lin and Lin (2015), "Warm start for parameter selection of linear classifiers".
+    The method follows DeCoste and Wagstaff (2000), "Alpha seeding for support vector machines". The scaled weights at
+    the start follow Chu, Ho, Tsai, Lin and Lin (2015), "Warm start for parameter selection of linear classifiers".
 
     Examples
     --------

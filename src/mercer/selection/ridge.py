@@ -25,7 +25,7 @@ from mercer.solvers.solution import Certificate
 
 @dataclass(frozen=True, repr=False)
 class RidgePath(Sequence[KernelRidge]):
-    """Fitted ridge regressions, in the order in which their penalties were given; see :func:`ridge_path`.
+    """Fitted ridge regressions, in the order of the given penalties; see :func:`ridge_path`.
 
     Parameters
     ----------
@@ -34,7 +34,7 @@ class RidgePath(Sequence[KernelRidge]):
     models : tuple of KernelRidge
         ``path[i]`` is the model of ``alphas[i]``.
     curves : PenaltyCurves
-        What penalties are judged by, in ascending order of these, without repetitions.
+        The criteria for the penalties, which are in ascending order without repetitions.
     seconds : float
         Wall-clock time of the whole path.
     """
@@ -61,7 +61,7 @@ class RidgePath(Sequence[KernelRidge]):
 
     @property
     def certificates(self) -> tuple[Certificate, ...]:
-        """How good each answer is; their seconds are equal shares."""
+        """The certificate of each model; their seconds are equal shares."""
         return tuple(model.certificate_ for model in self.models)
 
     @property
@@ -70,7 +70,7 @@ class RidgePath(Sequence[KernelRidge]):
         return np.stack([model.dual_coef_ for model in self.models])
 
     def best(self, criterion: Criterion = "loo") -> KernelRidge:
-        """The model that a criterion prefers, by the sum over the targets.
+        """Return the model that is best by a criterion, summed over the targets.
 
         Parameters
         ----------
@@ -83,7 +83,7 @@ class RidgePath(Sequence[KernelRidge]):
         Raises
         ------
         ParameterError
-            If there is no such criterion.
+            If the criterion is unknown.
         """
         if criterion not in CRITERIA:
             raise ParameterError(f"criterion must be 'loo', 'gcv' or 'evidence', but is {criterion!r}.")
@@ -126,10 +126,10 @@ def ridge_path(
     sample_weight: ArrayLike | None = None,
     **parameters: Any,
 ) -> RidgePath:
-    """Fit kernel ridge regression for every penalty, with the curves that say which is best.
+    """Fit kernel ridge regression for every penalty, with the curves for choosing among them.
 
-    The kernel matrix is evaluated and reduced once, which takes about ten times as long as one fit; a further
-    penalty takes a fifth of a fit. Every model has the residual, in float64, and the certificate of a fit by itself.
+    The kernel matrix is evaluated and reduced once, which takes about ten times as long as one fit; each penalty then
+    takes a fifth of a fit. Every model has the float64 residual and the certificate of a separate fit.
 
     Parameters
     ----------
@@ -138,12 +138,12 @@ def ridge_path(
     y : array of shape (n,) or (n, n_targets)
         Targets.
     alphas : sequence of float, optional
-        Penalties of 0 or above, in any order; by default two a decade, from 1e-9 to 10 times the sum of the
+        Penalties of 0 or above, in any order; by default two per decade, from 1e-9 to 10 times the sum of the
         eigenvalues of the kernel matrix.
     estimator : KernelRidge, optional
-        Not changed, and need not be fitted; its ``alpha`` does not count. By default ``KernelRidge()``.
+        Not changed, and need not be fitted; its ``alpha`` is ignored. By default ``KernelRidge()``.
     sample_weight : array of shape (n,), optional
-        Weights, which mean repetition, also in the curves.
+        Weights with the meaning of repetition, also in the curves.
     **parameters
         Further parameters of the estimator by name.
 
@@ -156,7 +156,7 @@ def ridge_path(
     Raises
     ------
     ParameterError
-        If alphas is empty or holds what is no penalty, or the estimator has no such parameter.
+        If ``alphas`` is empty or contains a value that is not a penalty, or the estimator lacks a parameter.
     DataError, IndefiniteKernelError, MemoryBudgetError
         As ``fit``.
 

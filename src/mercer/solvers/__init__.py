@@ -1,7 +1,7 @@
 """Solvers: a problem in, a :class:`Solution` out. They see a kernel matrix, never a kernel or data.
 
-The names here are those that ``solver=`` of the support vector machines takes, and what a solver of your own needs
-(see ``docs/extending/solver.md``). They are loaded when they are first used.
+This module has the solvers that support vector machines take as ``solver=``, and the base of user-defined solvers (see
+``docs/extending/solver.md``). Each name is loaded on first use.
 
 Examples
 --------

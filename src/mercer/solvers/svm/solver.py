@@ -25,7 +25,7 @@ _SMALLEST = float(np.finfo(np.float64).smallest_subnormal)
 
 @dataclass(frozen=True, eq=False)
 class Start:
-    """What is known before a solve; every part of it is optional.
+    """What is known before a solve; every part is optional.
 
     Parameters
     ----------
@@ -46,13 +46,13 @@ class Start:
 class BoxSolver:
     """Base of the solvers that support vector machines take as ``solver=``.
 
-    A solver of your own is a frozen dataclass below it that defines :meth:`improve`. The base computes the
-    certificate in float64 from the problem and the weights alone, so it holds whatever the solver does.
+    A user-defined solver is a frozen dataclass that inherits from it and defines :meth:`improve`. The base class
+    computes the certificate in float64 from the problem and the weights alone, so it is valid for any solver.
 
     Parameters
     ----------
     tol : float, default=1e-3
-        The violation of the optimality conditions, in units of the decision function, that is small enough.
+        Tolerance on the violation of the optimality conditions, in units of the decision function.
     stop : {"kkt", "gap"}, default="kkt"
         With ``"gap"`` the relative duality gap must be at most ``tol`` as well.
     max_iter : int, default=-1
@@ -89,17 +89,17 @@ class BoxSolver:
 
     @property
     def kept_bytes(self) -> int:
-        """The memory for kernel rows that a solve may keep beside its vectors."""
+        """The memory in bytes that a solve may use for kernel rows, in addition to its vectors."""
         return 0
 
     @property
     def limit(self) -> int:
-        """``max_iter``, or the largest integer where there is no limit."""
+        """``max_iter``, or the largest integer if there is no limit."""
         most = int(np.iinfo(np.int64).max)
         return min(int(self.max_iter), most) if self.max_iter >= 0 else most
 
     def aiming_at(self, tol: float, max_iter: int) -> Self:
-        """The same solver for one of several rounds, with ``stop="kkt"``.
+        """Return the same solver for one of several rounds, with ``stop="kkt"``.
 
         Parameters
         ----------
@@ -116,12 +116,12 @@ class BoxSolver:
         return replace(self, tol=max(finite, _SMALLEST), max_iter=max_iter, stop="kkt")
 
     def after(self, steps: int) -> Self:
-        """The same solver with what is left of ``max_iter``, for a second problem.
+        """Return the same solver with the remainder of ``max_iter``, for a second problem.
 
         Parameters
         ----------
         steps : int
-            Steps that were taken for the first one.
+            Steps taken on the first problem.
 
         Returns
         -------
@@ -142,19 +142,19 @@ class BoxSolver:
         Returns
         -------
         tuple of ndarray of shape (n,) and int
-            Feasible weights, to rounding; steps.
+            Weights that are feasible up to rounding, and the number of steps.
         """
         raise NotImplementedError(f"{type(self).__name__} must define improve(problem, beta).")
 
     def solve(self, problem: BoxQP, start: Start | None = None) -> Solution[BoxQPValue, Vector]:
-        """Solve ``problem``, and certify the answer in float64 over all rows.
+        """Solve ``problem``, and certify the solution in float64 over all rows.
 
         Parameters
         ----------
         problem : BoxQP
             The problem.
         start : Start, optional
-            What is known before.
+            What is known before the solve.
 
         Returns
         -------
@@ -221,7 +221,7 @@ def _is_whole(value: object) -> bool:
 
 
 def ended(convex: bool, converged: bool, out_of_steps: bool) -> Status:
-    """How a solve ended."""
+    """Return how a solve ended."""
     if converged:
         return Status.converged if convex else Status.stationary
     return Status.iteration_limit if out_of_steps else Status.stalled
@@ -236,7 +236,7 @@ def certified(
     peak_bytes: int,
     storage: str = "",
 ) -> Solution[BoxQPValue, Vector]:
-    """The answer at ``point``, whose gradient is right, with its certificate; ``values`` are primal and dual."""
+    """Return the certified solution at ``point``, whose gradient is exact; ``values`` are primal and dual."""
     certificate = Certificate(
         *values,
         point.violation(),
