@@ -24,8 +24,7 @@ _MOST = 20_000
 
 
 def features(rows: Any, more: Any) -> tuple[Any, Any, str]:
-    """Return two sets of rows as matrices for linear models, with a description of any features derived from other
-    rows.
+    """Return two sets of rows as matrices for linear models, with a description of the derived features.
 
     Numbers are unchanged. For text, words are counted, or letters if there are hardly any words; for trees and graphs,
     the labels of the nodes, or their degrees if a graph has no labels. Series are stretched to one length, the median

@@ -45,8 +45,7 @@ class Printer:
 
     @contextmanager
     def progress(self, name: str) -> Iterator[None]:
-        """Show progress bars for the steps of the block on standard error if it is a terminal; remove them at the
-        end."""
+        """Show progress bars for the steps of the block on standard error if it is a terminal; then remove them."""
         if not self._people or not self._errors.is_terminal:
             yield
             return

@@ -288,8 +288,7 @@ class TableEncoder(TransformerMixin, BaseEstimator):
 
 
 def as_table(X: Any) -> Any:
-    """Return a data frame with names as text, a sparse matrix as CSR, an array (n, d) as a frame with columns x0, x1,
-    ..."""
+    """Return a data frame with names as text; a sparse matrix becomes CSR, an array a frame with columns x0, x1, ..."""
     if sp.issparse(X):
         return sp.csr_matrix(X)
     if hasattr(X, "columns"):

@@ -120,8 +120,7 @@ def _is_networkx(item: Any) -> bool:
 
 
 def as_graph(item: Any) -> Graph:
-    """Return a row as a graph: a ``Graph``, a networkx graph, a mapping of its parts, or a tuple ``(edges, labels,
-    ...)``.
+    """Return a graph from a ``Graph``, a networkx graph, a mapping of its parts, or a tuple ``(edges, labels, ...)``.
 
     Raises
     ------

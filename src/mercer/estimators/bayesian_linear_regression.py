@@ -37,7 +37,7 @@ _SMALLEST = float(np.finfo(np.float64).tiny)
 
 
 class BayesianLinearRegression(RegressorMixin, BaseEstimator, OneBlasThread):
-    r"""Linear regression with a Gaussian prior on the weights: their posterior, predictions with errors, and evidence.
+    r"""Linear regression with a Gaussian prior on the weights: posterior, predictions with uncertainty, and evidence.
 
     .. math:: w \sim \mathcal N(0, \alpha^{-1} I), \qquad t \mid w \sim \mathcal N(X w, \beta^{-1} W^{-1})
 
@@ -54,11 +54,11 @@ class BayesianLinearRegression(RegressorMixin, BaseEstimator, OneBlasThread):
     Attributes
     ----------
     mean_ : ndarray of shape (n_features,)
-        The weights' posterior mean; also under the name ``coef_``.
+        The posterior mean of the weights; also available as ``coef_``.
     covariance_ : ndarray of shape (n_features, n_features)
-        The weights' posterior covariance; computed on first access.
+        The posterior covariance of the weights; computed on first access.
     intercept_ : float
-        The offset's posterior mean; 0 without one.
+        The posterior mean of the offset; 0 without an offset.
     alpha_, beta_ : float
         The precisions, given or learned.
     log_marginal_likelihood_value_ : float
@@ -66,16 +66,16 @@ class BayesianLinearRegression(RegressorMixin, BaseEstimator, OneBlasThread):
     n_iter_ : int
         Number of evaluations of the evidence in the search for the precisions; 0 if both are given.
     certificate_ : Certificate
-        Of the penalised least squares problem that the mean solves, whose penalty is ``alpha_ / beta_``.
+        The certificate of the penalised least squares problem that the mean solves, with penalty ``alpha_ / beta_``.
     n_features_in_ : int
         Number of columns.
     feature_names_in_ : ndarray of shape (n_features_in_,)
-        Names of the columns, if X has any.
+        Names of the columns, if X has names.
 
     See Also
     --------
-    GaussianProcessRegressor : The same with the kernel ``(1 / alpha) * Linear()`` and noise of ``1 / beta``, and with
-        any other; its errors are those of the function, without the noise.
+    GaussianProcessRegressor : The same model with the kernel ``(1 / alpha) * Linear()`` and noise variance
+        ``1 / beta``, or with any other kernel; its standard deviations are those of the function, without the noise.
 
     Notes
     -----
@@ -84,20 +84,19 @@ class BayesianLinearRegression(RegressorMixin, BaseEstimator, OneBlasThread):
     .. math:: \Sigma = (\alpha I + \beta X^\top W X)^{-1}, \qquad m = \beta\, \Sigma\, X^\top W t
 
     and a new target at x has the mean :math:`x^\top m` and the variance :math:`\beta^{-1} + x^\top \Sigma x`; with an
-    offset, x counts from the mean of the columns, and :math:`1 / (\beta \sum_i w_i)` is added. The log evidence is
+    offset, x is centred by the mean of the columns, and :math:`1 / (\beta \sum_i w_i)` is added. The log evidence is
 
     .. math:: \tfrac d2 \log \alpha + \tfrac N2 \log \frac{\beta}{2\pi} - \tfrac12 \log \det \Sigma^{-1}
               - \tfrac\beta2 \sum_i w_i (t_i - x_i^\top m)^2 - \tfrac\alpha2 \|m\|^2, \qquad N = \sum_i w_i
 
-    All of it comes from one singular value decomposition, of n rows or of d columns, whichever are fewer, so that a
-    precision costs :math:`O(\min(n, d))`. Integer weights are the same as repeated rows. The result is bitwise the same
-    for any number of threads, except with more than 1024 rows and columns: LAPACK then decomposes on its own threads.
+    Everything follows from one singular value decomposition, so that each evaluation at new precisions costs
+    :math:`O(\min(n, d))`. Integer weights are the same as repeated rows. The result is bitwise the same for any number
+    of threads, except with more than 1024 rows and columns: LAPACK then decomposes on its own threads.
 
-    Lecture notes on kernel methods from which this follows let a covariance function map to the positive numbers:
-    that holds for variances only, and the covariance :math:`x^\top z / \alpha` of this model takes either sign. Their
-    predictive variance :math:`c - v^\top C^{-1} v` is that of a new target, noise included, if c is the diagonal
-    of :math:`C = \beta^{-1} I + \alpha^{-1} K`, as here; that of the function is smaller by
-    :math:`1 / \beta`. The derivatives of the evidence, which they leave to the reader, are
+    Some lecture notes define covariance functions as positive: that holds for variances only, and the covariance
+    :math:`x^\top z / \alpha` of this model takes either sign. The predictive variance :math:`c - v^\top C^{-1} v` is
+    that of a new target, noise included, if c is the diagonal of :math:`C = \beta^{-1} I + \alpha^{-1} K`, as here; the
+    variance of the function is smaller by :math:`1 / \beta`. The derivatives of the evidence are
 
     .. math:: \frac{\partial \log p}{\partial \log \alpha} = \tfrac12 (\gamma - \alpha \|m\|^2), \qquad
               \frac{\partial \log p}{\partial \log \beta} = \tfrac12 \bigl(N - \gamma - \beta \sum_i w_i
@@ -160,7 +159,7 @@ class BayesianLinearRegression(RegressorMixin, BaseEstimator, OneBlasThread):
         X : array-like or sparse matrix of shape (n_samples, n_features)
         y : array-like of shape (n_samples,)
         sample_weight : float or array-like of shape (n_samples,), optional
-            Weights, zero or above.
+            Weights, 0 or more.
 
         Raises
         ------
@@ -170,8 +169,8 @@ class BayesianLinearRegression(RegressorMixin, BaseEstimator, OneBlasThread):
         Warns
         -----
         MercerWarning
-            If the targets are all the same, or the evidence has no maximum: it grows without bound for data
-            without noise, or for targets that have nothing to do with X.
+            If the targets are all equal, or the evidence has no maximum: it grows without bound for data without noise,
+            or for targets that are unrelated to X.
         """
         begun = time.perf_counter()
         alpha, beta = self._precision("alpha"), self._precision("beta")
@@ -241,9 +240,10 @@ class BayesianLinearRegression(RegressorMixin, BaseEstimator, OneBlasThread):
         ----------
         X : array-like or sparse matrix of shape (n, n_features)
         return_std : bool, default=False
-            Whether the standard deviations of new targets are returned, too: of the function and of the noise.
+            Whether to return the standard deviations of new targets as well, with those of the function and of the
+            noise combined.
         return_cov : bool, default=False
-            Whether their covariance is returned, too; the noise is on its diagonal.
+            Whether to return their covariance as well, with the noise on its diagonal.
 
         Returns
         -------
@@ -284,7 +284,7 @@ class BayesianLinearRegression(RegressorMixin, BaseEstimator, OneBlasThread):
         ----------
         theta : array-like of shape (2,), optional
         eval_gradient : bool, default=False
-            Whether the gradient in theta is returned, too.
+            Whether to return the gradient with respect to theta as well.
 
         Returns
         -------

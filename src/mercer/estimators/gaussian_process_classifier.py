@@ -35,13 +35,13 @@ from mercer.solvers.solution import Certificate, Status
 class GaussianProcessClassifier(BinaryParts):
     r"""Classification with Gaussian processes: probabilities averaged over the posterior, hyper-parameters by evidence.
 
-    Latent functions with the prior :math:`f \sim \mathrm{GP}(0, k_\theta)` stand behind the labels, one for two classes
-    and one each for several:
+    The labels depend on latent functions with the prior :math:`f \sim \mathrm{GP}(0, k_\theta)`, one function for two
+    classes and one per class for several:
 
     .. math:: p(y = 1 \mid f) = \sigma(f), \qquad p(y = j \mid f) = e^{f_j} / \sum_l e^{f_l}
 
     Their posterior is approximated by a Gaussian, at its mode (Laplace) or by matching moments (expectation
-    propagation, with :math:`\Phi` in the place of :math:`\sigma`).
+    propagation, with :math:`\Phi` in place of :math:`\sigma`).
 
     Parameters
     ----------
@@ -69,16 +69,16 @@ class GaussianProcessClassifier(BinaryParts):
     n_jobs : int, optional
         Number of threads; None for all cores. The result is bitwise the same for any number.
     approximation : {"laplace", "ep"}, default="laplace"
-        Expectation propagation is more exact and slower, and for two classes only; with more classes, it needs
+        Expectation propagation is more accurate but slower, and handles two classes only; with more classes, it needs
         ``"one_vs_rest"`` or ``"one_vs_one"``.
     priors : dict of str to Prior, optional
-        Of hyper-parameters, by name (``"length_scale"``, ``"left.factor"``); see :mod:`mercer.priors`.
+        Priors of hyper-parameters, by name (``"length_scale"``, ``"left.factor"``); see :mod:`mercer.priors`.
     gamma, degree, coef0 : float, int, float
         For kernels given by name.
     allow_indefinite : bool or "warn", default="warn"
         For a kernel that is not positive semi-definite: ``"warn"`` warns, and raises an error only if its matrix on the
-        training rows, at the fitted hyper-parameters, is not positive semi-definite; True raises the diagonal
-        of that matrix as far as it needs; False raises an error for the kernel.
+        training rows, at the fitted hyper-parameters, is not positive semi-definite; True raises the diagonal of that
+        matrix as far as necessary; False raises an error for the kernel.
 
     Attributes
     ----------
@@ -91,11 +91,11 @@ class GaussianProcessClassifier(BinaryParts):
     theta_ : ndarray of shape (p,)
         Free parameters of ``kernel_``, each on the scale of its transform (log by default).
     log_marginal_likelihood_value_ : float
-        The approximate evidence there; the mean over the binary classifiers.
+        The approximate evidence at ``theta_``; the mean over the binary classifiers.
     search_ : Search or None
         All searches: where each started and ended, the evidence there, and how it ended.
     X_train_, y_train_ : ndarray of shape (n_samples, n_features), (n_samples,)
-        The rows (for ``"precomputed"`` the matrix), and the numbers of their classes.
+        The rows (for ``"precomputed"`` the matrix), and the indices of their classes.
     dual_coef_ : ndarray of shape (1, n_samples) or (n_classes, n_samples)
         Coefficients a of the posterior mean :math:`\sum_i a_i k(x_i, x)`.
     coef_ : ndarray of shape (1, p) or (n_classes, p)
@@ -114,8 +114,8 @@ class GaussianProcessClassifier(BinaryParts):
     estimators_ : list
         The binary classifiers, for ``"one_vs_rest"`` and ``"one_vs_one"``; else empty.
     certificate_ : Certificate
-        Of the posterior: for Laplace how far its mode is from stationary, with a duality gap; for expectation
-        propagation the largest change of a site, in units of the posterior.
+        The accuracy of the posterior: for Laplace how far its mode is from stationary, with a duality gap; for
+        expectation propagation the largest change of a site, in units of the posterior.
     n_features_in_, feature_names_in_
         As in scikit-learn.
 
@@ -132,9 +132,9 @@ class GaussianProcessClassifier(BinaryParts):
 
     Notes
     -----
-    If classes hardly overlap, the evidence favours latent functions of large variance; Laplace's approximation
-    then lies far below the mean of the posterior, and its probabilities are too cautious, though its classes are
-    right. Expectation propagation does not have this problem.
+    If classes hardly overlap, the evidence favours latent functions of large variance; The mode of Laplace's
+    approximation is then far below the mean of the posterior, and its probabilities are too cautious, although its
+    classes are right. Expectation propagation does not have this problem.
 
     Names, defaults and meaning are those of ``sklearn.gaussian_process.GaussianProcessClassifier``, except for
     ``multi_class``. For two classes the evidence is the same number, and so are the predictions, except that

@@ -50,7 +50,7 @@ def _free_beside_the_kernel(model: KernelEstimator) -> int:
 
 
 class GaussianProcessOrdinalRegression(ClassifierMixin, OrdinalLikelihood):
-    r"""Classes in an order, between cut-points on the scale of a Gaussian process.
+    r"""Ordinal regression: ordered classes, separated by cut-points on the scale of a Gaussian process.
 
     .. math:: P(t = j \mid f) = F(a (\phi_j - f(x))) - F(a (\phi_{j-1} - f(x))), \qquad f \sim \mathrm{GP}(0, k_\theta)
 
@@ -86,15 +86,15 @@ class GaussianProcessOrdinalRegression(ClassifierMixin, OrdinalLikelihood):
     max_iter_predict : int, default=100
         Maximum number of Newton steps to a mode.
     priors : dict of str to Prior, optional
-        Of parameters of the kernel, by name, and of ``"slope"``; see :mod:`mercer.priors`.
+        Priors of the parameters of the kernel, by name, and of ``"slope"``; see :mod:`mercer.priors`.
     random_state : int, RandomState or None, default=None
         Seed of the random starts.
     gamma, degree, coef0 : float, int, float
         For kernels given by name.
     allow_indefinite : bool or "warn", default="warn"
         For a kernel that is not positive semi-definite: ``"warn"`` warns, and raises an error only if its matrix on the
-        training rows, at the fitted hyper-parameters, is not positive semi-definite; True raises the diagonal
-        of that matrix as far as it needs; False raises an error for the kernel.
+        training rows, at the fitted hyper-parameters, is not positive semi-definite; True raises the diagonal of that
+        matrix as far as necessary; False raises an error for the kernel.
     n_jobs : int, optional
         Number of threads; None for all cores. The result is bitwise the same for any number.
 
@@ -103,14 +103,14 @@ class GaussianProcessOrdinalRegression(ClassifierMixin, OrdinalLikelihood):
     classes_ : ndarray of shape (k,)
         The classes in their order.
     thresholds_ : ndarray of shape (k - 1,)
-        The cut-points, in units of f. A class that no row has lies between two equal ones (infinite ones at an end of
-        the scale), and has the probability 0.
+        The cut-points, in units of f. A class without rows lies between two equal cut-points (infinite ones at an end
+        of the scale) and has probability 0.
     slope_ : float
     kernel_ : Kernel or None
         The kernel with the fitted hyper-parameters.
     theta_ : ndarray of shape (p,)
-        Free parameters of ``kernel_`` on the scales of their transforms, the logarithm of the slope if it was
-        searched for, the first cut-point, and the logarithms of the gaps; of classes that are there.
+        Free parameters of ``kernel_`` on the scales of their transforms, the logarithm of the slope if it was searched
+        for, the first cut-point, and the logarithms of the gaps, for the classes that occur.
     log_marginal_likelihood_value_ : float
         Laplace's evidence at ``theta_``.
     search_ : Search or None
@@ -127,7 +127,7 @@ class GaussianProcessOrdinalRegression(ClassifierMixin, OrdinalLikelihood):
     norm_ : ndarray of shape (1,)
         :math:`\|w\|` in the feature space of any kernel; not for ``"precomputed"``.
     certificate_ : Certificate
-        Of the mode of the posterior; its iterations are evaluations of the evidence.
+        The accuracy of the mode of the posterior; its iterations are evaluations of the evidence.
 
     Raises
     ------
@@ -289,7 +289,7 @@ class GaussianProcessOrdinalRegression(ClassifierMixin, OrdinalLikelihood):
         X : array-like or sparse matrix of shape (m, d)
             For ``kernel="precomputed"``, kernel values of new and training rows, (m, n).
         return_std : bool, default=False
-            Whether to return standard deviations, too.
+            Whether to return standard deviations as well.
 
         Returns
         -------

@@ -78,7 +78,7 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, GaussianPredict
     n_restarts_optimizer : int, default=0
         Further searches from starts drawn between the bounds; they run in parallel.
     normalize_y : bool, default=False
-        Whether targets are brought to mean 0 and variance 1; alpha and noise are then in these units.
+        Whether targets are standardised to mean 0 and variance 1; alpha and noise are then in these units.
     copy_X_train : bool, default=True
         Whether to copy the training rows.
     n_targets : int, optional
@@ -86,7 +86,7 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, GaussianPredict
     random_state : int, RandomState or None, default=None
         Seed of the random starts.
     noise : float, optional
-        Where the search for the variance :math:`\sigma^2` of the noise starts. None: there is none beside alpha, and
+        The start of the search for the variance :math:`\sigma^2` of the noise. None means no noise except alpha, and
         the kernel may have a ``White`` term. By default the variances of predictions are those of ``m + f`` without
         this noise, but with that of a ``White`` term; see ``observation`` of :meth:`predict`.
     noise_bounds : (float, float), default=(1e-8, 1e5)
@@ -97,13 +97,14 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, GaussianPredict
         What the search maximises: the log marginal likelihood, or the sum of the log densities of every row given
         all others, which is more robust if the kernel is misspecified.
     priors : dict of str to Prior, optional
-        Of hyper-parameters, by name (``"length_scale"``, ``"left.factor"``, ``"noise"``); see :mod:`mercer.priors`.
+        Priors of hyper-parameters, by name (``"length_scale"``, ``"left.factor"``, ``"noise"``); see
+        :mod:`mercer.priors`.
     gamma, degree, coef0 : float, int, float
         For kernels given by name.
     allow_indefinite : bool or "warn", default="warn"
         For a kernel that is not positive semi-definite: ``"warn"`` warns, and raises an error only if its matrix on the
-        training rows, at the fitted hyper-parameters, is not positive semi-definite, whatever the noise; True
-        raises the diagonal as far as it needs; False raises an error for the kernel.
+        training rows, at the fitted hyper-parameters, is not positive semi-definite, whatever the noise; True raises
+        the diagonal as far as necessary; False raises an error for the kernel.
     n_jobs : int, optional
         Number of threads; None for all cores. The result is bitwise the same for any number.
 
@@ -116,7 +117,7 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, GaussianPredict
     theta_ : ndarray of shape (p,)
         Free parameters of ``kernel_`` and then the noise, each on the scale of its transform (log by default).
     log_marginal_likelihood_value_ : float
-        At ``theta_``; the sum over the targets.
+        The log evidence at ``theta_``; the sum over the targets.
     search_ : Search or None
         All searches: where each started and ended, the objective there, and how it ended.
     X_train_, y_train_ : ndarray of shape (n_samples, n_features), (n_samples,) or (n_samples, n_targets)

@@ -29,7 +29,7 @@ from mercer.solvers.solution import Solution
 
 
 class KernelKMeans(ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMixin, KernelEstimator):
-    r"""Clusters of rows that are close to their mean in the feature space of a kernel.
+    r"""k-means clustering in the feature space of a kernel.
 
     .. math:: \min_\ell \sum_i w_i \|\phi(x_i) - m_{\ell_i}\|^2, \qquad
               m_c = \frac{\sum_{\ell_i = c} w_i \phi(x_i)}{\sum_{\ell_i = c} w_i}, \qquad
@@ -43,20 +43,21 @@ class KernelKMeans(ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMix
         Number of clusters, at most the number of rows.
     kernel : str, Kernel, scikit-learn kernel or callable, default="rbf"
         A name (``"linear"``, ``"poly"``, ``"rbf"``, ``"sigmoid"``, ``"laplacian"``, ``"chi2"``, ``"cosine"``), a
-        kernel, a function ``(X, Z) -> block``, or ``"precomputed"``. Conditionally positive kernels have means, too.
+        kernel, a function ``(X, Z) -> block``, or ``"precomputed"``. Conditionally positive kernels are allowed.
     gamma : float or {"scale", "auto"}, optional
         For named kernels; None is ``1 / n_features`` (1 for ``"chi2"``).
     degree : int, default=3
-        Of ``"poly"``.
+        Degree of ``"poly"``.
     coef0 : float, default=1
-        Of ``"poly"`` and ``"sigmoid"``.
+        Constant term of ``"poly"`` and ``"sigmoid"``.
     init : {"k-means++", "random"} or array-like, default="k-means++"
         The initial means. ``"k-means++"`` draws rows far from each other in feature space, ``"random"`` any rows. An
-        array of n_clusters whole numbers names the rows that are the first means; one of n_samples whole numbers from
-        0 to n_clusters - 1 is a first partition (where both are the same number, rows are named); one of the shape
-        (n_clusters, n_features) holds points whose images are the first means.
+        array of n_clusters whole numbers names the rows that are the first means; one of n_samples whole numbers from 0
+        to n_clusters - 1 is a first partition (if both numbers are equal, it names rows); one of shape (n_clusters,
+        n_features) contains points whose images are the first means.
     n_init : int or "auto", default="auto"
-        Number of starts, of which the best result counts; ``"auto"`` is 10 for ``"random"`` and 1 else. Arrays are one.
+        Number of starts, of which the best result counts; ``"auto"`` is 10 for ``"random"`` and 1 otherwise. An array
+        is always one start.
     max_iter : int, default=300
         Maximum number of iterations of a run.
     tol : float, default=0
@@ -64,9 +65,9 @@ class KernelKMeans(ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMix
         0 it ends when no row changes its cluster.
     approximation : {"nystroem"}, optional
         None for the kernel itself; ``"nystroem"`` keeps the means in the span of some rows in feature space, which
-        needs no kernel matrix and evaluates each kernel value at most once: for very many rows.
+        needs no kernel matrix and evaluates each kernel value at most once, for very large data.
     n_landmarks : int, default=300
-        How many rows span the means for ``"nystroem"``.
+        Number of rows that span the means for ``"nystroem"``.
     allow_indefinite : bool or "warn", default="warn"
         For a kernel that has no feature space: ``"warn"`` puts rows where the formula is smallest, ends a run when the
         inertia no longer decreases, and warns; True does so silently; False raises an error.
@@ -80,12 +81,12 @@ class KernelKMeans(ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMix
     Attributes
     ----------
     labels_ : ndarray of int of shape (n_samples,)
-        The cluster of each row, that of the nearest mean.
+        The cluster of each row: the one with the nearest mean.
     inertia_ : float
         The weighted sum of squared distances of rows from the nearest mean, in float64.
     inertia_history_ : ndarray
-        The inertia of each partition about its own means, from the first partition on, and of the answer. It never
-        rises; before the last partition it has float32 accuracy where the kernel matrix did not fit the budget.
+        The inertia of each partition about its own means, from the first partition on, and of the result. It never
+        rises; before the last partition it has float32 accuracy if the kernel matrix did not fit the budget.
     n_iter_ : int
         Iterations of the best run.
     dual_coef_ : ndarray of shape (n_samples, n_clusters)
@@ -109,7 +110,7 @@ class KernelKMeans(ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMix
     n_features_in_ : int
         Number of columns.
     feature_names_in_ : ndarray of shape (n_features_in_,)
-        Names of the columns, if X has any.
+        Names of the columns, if X has names.
 
     See Also
     --------
@@ -117,16 +118,17 @@ class KernelKMeans(ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMix
 
     Notes
     -----
-    Names and meanings are those of ``sklearn.cluster.KMeans``, which has these answers with ``kernel="linear"`` and the
-    same start (for ``tol`` the variance of all columns together counts, and 0 is the default). Integer weights are the
-    same as repeated rows. Empty clusters get the row that is farthest from its mean; if there are fewer distinct rows
-    than clusters, the last clusters stay empty and a warning says so.
+    Names and meanings are those of ``sklearn.cluster.KMeans``, which gives the same results with ``kernel="linear"``
+    and the same start (``tol`` refers to the total variance of all columns, and 0 is the default). Integer weights are
+    the same as repeated rows. Empty clusters get the row that is farthest from its mean; if there are fewer distinct
+    rows than clusters, the last clusters stay empty and a warning says so.
 
     With the status ``converged`` and ``tol=0`` every row is nearest to the mean of its own cluster, in float64: no
-    single step of the method improves the answer. Others may be better; more starts (``n_init``) look for them.
+    further step of the method improves the result. Other partitions may be better; more starts (``n_init``) search for
+    them.
 
-    With ``"nystroem"`` distances are still those in feature space, from means that are in the span of the landmarks:
-    the inertia is that of the kernel itself and an upper bound of that of the same labels with free means.
+    With ``"nystroem"`` distances are still those in feature space, but from means in the span of the landmarks: the
+    inertia is that of the kernel itself, and an upper bound on the inertia of the same labels with free means.
 
     References
     ----------
@@ -200,7 +202,7 @@ class KernelKMeans(ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMix
             For ``kernel="precomputed"``, the kernel matrix of shape (n_samples, n_samples).
         y : ignored
         sample_weight : float or array-like of shape (n_samples,), optional
-            Weights, zero or above. A row of weight zero is put into the cluster that is nearest.
+            Weights, 0 or more. A row of weight 0 is assigned to the nearest cluster.
 
         Raises
         ------
@@ -337,8 +339,8 @@ class KernelKMeans(ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMix
         X : array-like or sparse matrix of shape (m, n_features)
             For ``kernel="precomputed"``, kernel values of new and training rows, shape (m, n_samples).
         diagonal : array-like of shape (m,), optional
-            For ``kernel="precomputed"``: ``k(x, x)`` of the new rows, which the matrix does not hold. It may be left
-            out if it is the same number for all training rows, which is then taken for the new ones.
+            For ``kernel="precomputed"``: ``k(x, x)`` of the new rows, which the matrix does not contain. It may be
+            omitted if it is the same number for all training rows, which is then used for the new rows.
         """
         X = self._new_rows(X)
         return np.sqrt(self._squared(X, diagonal)).astype(X.dtype, copy=False)

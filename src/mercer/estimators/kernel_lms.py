@@ -29,15 +29,15 @@ from mercer.solvers.solution import Certificate, Status
 
 
 class KernelLMS(MultiOutputMixin, RegressorMixin, KernelEstimator):
-    r"""Least mean squares by batch gradient descent, on the coefficients of the rows instead of theta.
+    r"""Least mean squares by batch gradient descent on the coefficients of the rows.
 
     .. math:: \beta_i \leftarrow \beta_i + \eta\, w_i \Bigl(y_i - \sum_j \beta_j k(x_j, x_i)\Bigr)
               \quad\text{for all } i \text{ at once},\qquad f(x) = \sum_j \beta_j k(x_j, x)
 
-    It starts at :math:`\beta = 0`. In the space of a map with :math:`\langle \phi(x), \phi(z) \rangle = k(x, z)`
-    these are the steps :math:`\theta \leftarrow \theta + \eta \sum_i w_i (y_i - \theta^\top \phi(x_i)) \phi(x_i)` of
-    gradient descent on :math:`\tfrac12 \sum_i w_i (y_i - \theta^\top \phi(x_i))^2`, one for one, since
-    :math:`\theta = \sum_i \beta_i \phi(x_i)` all the time. Only the number of steps keeps it from fitting noise.
+    It starts at :math:`\beta = 0`. In the space of a map with :math:`\langle \phi(x), \phi(z) \rangle = k(x, z)` these
+    are the steps :math:`\theta \leftarrow \theta + \eta \sum_i w_i (y_i - \theta^\top \phi(x_i)) \phi(x_i)` of gradient
+    descent on :math:`\tfrac12 \sum_i w_i (y_i - \theta^\top \phi(x_i))^2`, step by step, since :math:`\theta = \sum_i
+    \beta_i \phi(x_i)` throughout. Only the number of steps keeps it from fitting noise.
 
     Parameters
     ----------
@@ -46,19 +46,19 @@ class KernelLMS(MultiOutputMixin, RegressorMixin, KernelEstimator):
     gamma, degree, coef0 : float or {"scale", "auto"}, int, float, defaults "scale", 3, 0.0
         For named kernels.
     learning_rate : float or "auto", default="auto"
-        :math:`\eta`, above 0. Steps below :math:`2 / \lambda` converge, with the largest eigenvalue of
-        :math:`W^{1/2} K W^{1/2}`; ``"auto"`` is :math:`1 / \lambda`.
+        :math:`\eta`, above 0. Steps below :math:`2 / \lambda` converge, where :math:`\lambda` is the largest eigenvalue
+        of :math:`W^{1/2} K W^{1/2}`; ``"auto"`` is :math:`1 / \lambda`.
     max_iter : int, default=1000
         Maximum number of steps.
     tol : float, default=1e-3
-        The steps end where the gradient (in the space of the kernel) is no longer than this share of what it was at the
-        start, for each target; 0 for all ``max_iter`` of them. With ``early_stopping`` also by how much the score must
-        rise to count as better.
+        The descent ends when the norm of the gradient (in the space of the kernel) is at most this fraction of its
+        initial value, for each target; 0 for all ``max_iter`` steps. With ``early_stopping`` also the least rise of the
+        score that counts as an improvement.
     early_stopping : bool, default=False
-        Whether to hold out rows, to end where the score (:math:`R^2`) of the predictions for these has not risen by
-        ``tol`` for ``n_iter_no_change`` steps, and to take the best step.
+        Whether to hold out rows, to end when the score (:math:`R^2`) of their predictions has not risen by ``tol`` for
+        ``n_iter_no_change`` steps, and to return the best step.
     validation_fraction : float, default=0.1
-        The share of rows (of those with a weight) to hold out, between 0 and 1.
+        The fraction of the rows of positive weight to hold out, between 0 and 1.
     n_iter_no_change : int, default=10
         Steps to wait for a better score.
     random_state : int, RandomState or None, default=None
@@ -88,7 +88,7 @@ class KernelLMS(MultiOutputMixin, RegressorMixin, KernelEstimator):
     learning_rate_ : float
         :math:`\eta`.
     largest_eigenvalue_ : float or None
-        :math:`\lambda`, to nine digits and never too large; None where K did not fit the memory budget and
+        :math:`\lambda`, to nine digits and never too large; None if K did not fit the memory budget and
         ``learning_rate`` was given.
     loss_history_ : ndarray of shape (n_iter_ + 1,)
         Half the (weighted) sum of squared errors, over all targets, before the first step and after each.
@@ -106,13 +106,13 @@ class KernelLMS(MultiOutputMixin, RegressorMixin, KernelEstimator):
     n_features_in_ : int
         Number of columns.
     feature_names_in_ : ndarray of shape (n_features_in_,)
-        Names of the columns, if X has any.
+        Names of the columns, if X has names.
 
     Raises
     ------
     DataError, ParameterError, IndefiniteKernelError, MemoryBudgetError
-        From ``fit``: bad data or weights, an invalid parameter, a step size that is known in advance to be
-        too large, a kernel that is not positive semi-definite, a problem that exceeds the memory budget.
+        From ``fit``: bad data or weights, an invalid parameter, a step size that is known to be too large, a kernel
+        that is not positive semi-definite, a problem that exceeds the memory budget.
     NumericalError
         If the steps diverge, as soon as the loss rises; with the longest safe step in the message.
 
@@ -125,9 +125,9 @@ class KernelLMS(MultiOutputMixin, RegressorMixin, KernelEstimator):
     -----
     Integer weights are the same as repeated rows, and a row of weight 0 has no effect (except on which rows
     ``early_stopping`` draws). Along an eigenvector of K with the eigenvalue :math:`\lambda_i` the error falls by the
-    factor :math:`1 - \eta \lambda_i` a step, which is why few steps give smooth functions. Lecture notes have the
-    update as :math:`\beta_i + \eta (y_i - \sum_i \beta_i \langle \phi(x_i), \phi(x_i) \rangle)`; the sum must be over
-    another index j than that of the row, with :math:`\langle \phi(x_j), \phi(x_i) \rangle`.
+    factor :math:`1 - \eta \lambda_i` per step, which is why few steps give smooth functions. Some lecture notes give
+    the update as :math:`\beta_i + \eta (y_i - \sum_i \beta_i \langle \phi(x_i), \phi(x_i) \rangle)`; the sum must be
+    over another index j than that of the row, with :math:`\langle \phi(x_j), \phi(x_i) \rangle`.
 
     References
     ----------

@@ -66,7 +66,7 @@ class KernelLogisticRegression(ClassifierMixin, KernelEstimator):
         For named kernels.
     tol : float, default=1e-4
         The relative error :math:`\|w - w^*\| / \|w\|` at which the solver stops, as bounded by the duality gap. Up to
-        512 rows the answer is as exact as float64 allows, for any ``tol``.
+        512 rows the solution is as accurate as float64 allows, for any ``tol``.
     class_weight : dict or "balanced", optional
         Factors of C by class; ``"balanced"`` makes them inversely proportional to the weight of the class.
     fit_intercept : bool, default=True
@@ -74,8 +74,8 @@ class KernelLogisticRegression(ClassifierMixin, KernelEstimator):
     max_iter : int, default=100
         Maximum number of Newton steps.
     warm_start : bool, default=False
-        Start from the solution of the last fit, if it had as many rows and classes and is better than zero.
-        The answer is the same to the tolerance, except with an indefinite kernel.
+        Start from the solution of the last fit, if it had as many rows and classes and is better than zero. The
+        solution is the same within the tolerance, except with an indefinite kernel.
     verbose : bool, default=False
         Show progress on standard error.
     n_jobs : int, optional
@@ -90,8 +90,8 @@ class KernelLogisticRegression(ClassifierMixin, KernelEstimator):
     classes_ : ndarray of shape (k,)
         The classes, sorted.
     dual_coef_ : ndarray of shape (1, n) or (k, n)
-        The coefficients a: :math:`C_i` times the indicator of the class less its probability, to the tolerance; they
-        sum to zero over the classes. One row for two classes, that of ``classes_[1]``.
+        The coefficients a: :math:`C_i` times the indicator of the class minus its probability, within the tolerance;
+        they sum to zero over the classes. One row for two classes, that of ``classes_[1]``.
     intercept_ : ndarray of shape (1,) or (k,)
         Offsets b; 0 without ``fit_intercept``.
     coef_ : ndarray of shape (1, p) or (k, p)
@@ -108,8 +108,8 @@ class KernelLogisticRegression(ClassifierMixin, KernelEstimator):
     class_weight_ : ndarray of shape (k,)
         Factors of C by class.
     certificate_ : Certificate
-        Primal objective, and the dual one (entropies of probabilities less half a squared norm), in float64 over all
-        rows; its ``kkt_violation`` is the bound of the relative error of w.
+        Primal objective, and the dual one (entropies of probabilities minus half a squared norm), in float64 over all
+        rows; its ``kkt_violation`` is the bound on the relative error of w.
     fit_status_ : int
         0 if the tolerance was met, else 1.
     kernel_ : Kernel
@@ -117,7 +117,7 @@ class KernelLogisticRegression(ClassifierMixin, KernelEstimator):
     n_features_in_ : int
         Number of columns.
     feature_names_in_ : ndarray of shape (n_features_in_,)
-        Names of the columns, if X has any.
+        Names of the columns, if X has names.
 
     Raises
     ------
@@ -132,8 +132,8 @@ class KernelLogisticRegression(ClassifierMixin, KernelEstimator):
     Notes
     -----
     A weight counts repetitions exactly: a row of weight 3 gives the same function as the row three times, and a row of
-    weight 0 has no effect. A kernel that is positive on weights that sum to zero only, such as the negative
-    distance, is taken where there is an intercept.
+    weight 0 has no effect. A conditionally positive kernel, such as the negative distance, is allowed if there is an
+    intercept.
 
     References
     ----------

@@ -65,14 +65,14 @@ def _has_probabilities(machine: KernelMachine) -> bool:
 
 
 class KernelMachine(KernelEstimator):
-    r"""Any convex loss of the predictions and any convex, non-decreasing penalty of the norm, with any kernel.
+    r"""Any convex loss of the predictions with any convex, non-decreasing penalty on the norm and any kernel.
 
     .. math:: \min_w \sum_i w_i\, \ell(y_i, f(x_i)) + \alpha\, R(\|w\|), \qquad f(x) = \sum_i c_i\, k(x, x_i) + b
 
-    where b is 0 unless ``fit_intercept`` is set. By the representer theorem it is a problem in the coefficients c. It
-    classifies where the loss is one of labels (one machine for each class against the rest, or one for two classes),
-    else it predicts numbers. A weight counts repetitions exactly: a row of weight 3 gives the same machine as the row
-    three times, and a row of weight 0 has no effect.
+    where b is 0 unless ``fit_intercept`` is set. By the representer theorem it is a problem in the coefficients c. With
+    a loss for labels it classifies (one machine for each class against the rest, or one for two classes); otherwise it
+    predicts numbers. A weight counts repetitions exactly: a row of weight 3 gives the same machine as the row three
+    times, and a row of weight 0 has no effect.
 
     Parameters
     ----------
@@ -94,23 +94,23 @@ class KernelMachine(KernelEstimator):
         For named kernels. ``"scale"`` is ``1 / (d * variance of X)`` (weighted by ``sample_weight``), ``"auto"``
         is ``1 / d``.
     tol : float, default=1e-6
-        The relative duality gap at which the solver stops. Up to 512 rows it is made as small as rounding allows.
+        The relative duality gap at which the solver stops. Up to 512 rows the gap is as small as rounding allows.
     max_iter : int, default=-1
         Maximum number of steps for each problem; -1 for no limit.
     solver : {"auto", "newton", "newton-cg", "multipliers", "box"}, default="auto"
-        Newton's method for smooth losses (with lazy products of K where it does not fit the memory budget), the box
-        solver of the support vector machines for losses of straight pieces, the method of multipliers for others.
+        Newton's method for smooth losses (with lazy products of K if it does not fit the memory budget), the box solver
+        of the support vector machines for piecewise linear losses, the method of multipliers for others.
     class_weight : dict or "balanced", optional
         Factors of the loss by class.
     cache_size : float, default=200
         Memory for the kernel rows that the box solver stores, in MB (of 2^20 bytes).
     allow_indefinite : bool or "warn", default="warn"
         For a kernel that is not positive semi-definite: ``"warn"`` returns a stationary point, marked as such in
-        ``certificate_``, and warns; True does so silently; False raises an error. A precomputed matrix or a function
-        is checked for this; if this is True, it counts as indefinite. Stationary points exist for
-        ``"l2"`` and losses that are smooth or of straight pieces.
+        ``certificate_``, and warns; True does so silently; False raises an error. A precomputed matrix or a function is
+        checked for this; if this is True, it counts as indefinite. Stationary points exist for ``"l2"`` and losses that
+        are smooth or piecewise linear.
     fit_intercept : bool, default=False
-        Whether there is an offset b, on which there is no penalty.
+        Whether there is an offset b, which is not penalised.
     n_jobs : int, optional
         Number of worker threads, all cores by default. The result is bitwise the same for any number.
     verbose : bool, default=False
@@ -152,7 +152,7 @@ class KernelMachine(KernelEstimator):
     n_features_in_ : int
         Number of columns.
     feature_names_in_ : ndarray of shape (n_features_in_,)
-        Names of the columns, if X has any.
+        Names of the columns, if X has names.
 
     Raises
     ------

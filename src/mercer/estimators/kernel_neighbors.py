@@ -36,21 +36,20 @@ class KernelNeighborsClassifier(MultiOutputMixin, ClassifierMixin, KernelNeighbo
         Number of neighbours that vote.
     weights : {"uniform", "distance"}, callable or None, default="uniform"
         Weight of each neighbour: equal weights (also None), the inverse of its distance, or the result of a function of
-        the array of distances, (n, n_neighbors). If training rows lie at distance 0, they alone decide.
+        the array of distances, (n, n_neighbors). If training rows are at distance 0, only they vote.
     kernel : str, Kernel, scikit-learn kernel or callable, default="linear"
         A name (``"linear"``, ``"poly"``, ``"rbf"``, ``"sigmoid"``, ``"laplacian"``, ``"chi2"``, ``"cosine"``), a
         kernel, a function ``(X, Z) -> block``, or ``"precomputed"``. With the linear kernel distances are Euclidean.
-        Conditionally positive kernels have distances, too.
+        Conditionally positive kernels also define distances.
     gamma : float or {"scale", "auto"}, optional
         For named kernels; None is ``1 / n_features`` (1 for ``"chi2"``).
     degree : int, default=3
-        Of ``"poly"``.
+        Degree of ``"poly"``.
     coef0 : float, default=1
-        Of ``"poly"`` and ``"sigmoid"``.
+        Constant term of ``"poly"`` and ``"sigmoid"``.
     allow_indefinite : bool or "warn", default="warn"
-        Has no effect; accepted so that learners are interchangeable. Nearest rows do not need a positive
-        semi-definite kernel. The formula of the distance always orders the rows, and squared distances below 0 count as
-        0.
+        Has no effect; accepted so that learners are interchangeable. Nearest rows do not need a positive semi-definite
+        kernel. The formula of the distance orders the rows in any case, and squared distances below 0 count as 0.
     n_jobs : int, optional
         Number of threads; None for all cores. The result is bitwise the same for any number.
 
@@ -69,7 +68,7 @@ class KernelNeighborsClassifier(MultiOutputMixin, ClassifierMixin, KernelNeighbo
     n_features_in_ : int
         Number of columns.
     feature_names_in_ : ndarray of shape (n_features_in_,)
-        Names of the columns, if X has any.
+        Names of the columns, if X has names.
 
     See Also
     --------
@@ -77,9 +76,10 @@ class KernelNeighborsClassifier(MultiOutputMixin, ClassifierMixin, KernelNeighbo
 
     Notes
     -----
-    Parameters and their meaning are those of ``sklearn.neighbors.KNeighborsClassifier``, which has these answers with
-    ``kernel="linear"``. Of training rows at equal distances the first ones are taken; of classes with equal votes, the
-    first in ``classes_``. The kernel matrix is never stored: the memory is that of some tiles and of the result.
+    Parameters and their meaning are those of ``sklearn.neighbors.KNeighborsClassifier``, which gives the same results
+    with ``kernel="linear"``. Among training rows at equal distances the first ones are taken; among classes with equal
+    votes, the first in ``classes_``. The kernel matrix is never stored: memory is needed only for some tiles and the
+    result.
 
     Votes of neighbours are not a linear function in feature space, so there is neither ``coef_`` nor ``norm_``.
 
@@ -89,8 +89,8 @@ class KernelNeighborsClassifier(MultiOutputMixin, ClassifierMixin, KernelNeighbo
     count as 0.
 
     There is no ``certificate_``, since nothing is minimised: the search visits all training rows. The last column of
-    the distances that ``kneighbors`` returns is the radius within which the neighbours lie; no other training row is
-    nearer than that, to rounding.
+    the distances that ``kneighbors`` returns is the radius within which the neighbours lie; up to rounding, no other
+    training row is closer.
 
     References
     ----------
@@ -166,7 +166,7 @@ class KernelNeighborsClassifier(MultiOutputMixin, ClassifierMixin, KernelNeighbo
         ----------
         X : array-like or sparse matrix of shape (n, n_features), or None
             For ``kernel="precomputed"``, kernel values of new and training rows, shape (n, n_samples). None for the
-            training rows, each by its neighbours among the others.
+            training rows, each predicted from its neighbours among the others.
         diagonal : array-like of shape (n,), optional
             As for :meth:`kneighbors`.
         """
@@ -214,19 +214,18 @@ class KernelNeighborsRegressor(MultiOutputMixin, RegressorMixin, KernelNeighbors
         Number of neighbours that vote.
     weights : {"uniform", "distance"}, callable or None, default="uniform"
         Weight of each neighbour: equal weights (also None), the inverse of its distance, or the result of a function of
-        the array of distances, (n, n_neighbors). If training rows lie at distance 0, they alone decide.
+        the array of distances, (n, n_neighbors). If training rows are at distance 0, only they vote.
     kernel : str, Kernel, scikit-learn kernel or callable, default="linear"
         As for :class:`KernelNeighborsClassifier`.
     gamma : float or {"scale", "auto"}, optional
         For named kernels; None is ``1 / n_features`` (1 for ``"chi2"``).
     degree : int, default=3
-        Of ``"poly"``.
+        Degree of ``"poly"``.
     coef0 : float, default=1
-        Of ``"poly"`` and ``"sigmoid"``.
+        Constant term of ``"poly"`` and ``"sigmoid"``.
     allow_indefinite : bool or "warn", default="warn"
-        Has no effect; accepted so that learners are interchangeable. Nearest rows do not need a positive
-        semi-definite kernel. The formula of the distance always orders the rows, and squared distances below 0 count as
-        0.
+        Has no effect; accepted so that learners are interchangeable. Nearest rows do not need a positive semi-definite
+        kernel. The formula of the distance orders the rows in any case, and squared distances below 0 count as 0.
     n_jobs : int, optional
         Number of threads; None for all cores. The result is bitwise the same for any number.
 
@@ -241,7 +240,7 @@ class KernelNeighborsRegressor(MultiOutputMixin, RegressorMixin, KernelNeighbors
     n_features_in_ : int
         Number of columns.
     feature_names_in_ : ndarray of shape (n_features_in_,)
-        Names of the columns, if X has any.
+        Names of the columns, if X has names.
 
     See Also
     --------
@@ -249,13 +248,13 @@ class KernelNeighborsRegressor(MultiOutputMixin, RegressorMixin, KernelNeighbors
 
     Notes
     -----
-    Parameters and their meaning are those of ``sklearn.neighbors.KNeighborsRegressor``, which has these answers with
-    ``kernel="linear"``. Of training rows at equal distances the first ones are taken.
-    Means over neighbours are not a linear function in feature space, so there is neither ``coef_`` nor ``norm_``.
+    Parameters and their meaning are those of ``sklearn.neighbors.KNeighborsRegressor``, which gives the same results
+    with ``kernel="linear"``. Among training rows at equal distances the first ones are taken. Means over neighbours are
+    not a linear function in feature space, so there is neither ``coef_`` nor ``norm_``.
 
     There is no ``certificate_``, since nothing is minimised: the search visits all training rows. The last column of
-    the distances that ``kneighbors`` returns is the radius within which the neighbours lie; no other training row is
-    nearer than that, to rounding.
+    the distances that ``kneighbors`` returns is the radius within which the neighbours lie; up to rounding, no other
+    training row is closer.
 
     References
     ----------
@@ -299,7 +298,7 @@ class KernelNeighborsRegressor(MultiOutputMixin, RegressorMixin, KernelNeighbors
         ----------
         X : array-like or sparse matrix of shape (n, n_features), or None
             For ``kernel="precomputed"``, kernel values of new and training rows, shape (n, n_samples). None for the
-            training rows, each by its neighbours among the others.
+            training rows, each predicted from its neighbours among the others.
         diagonal : array-like of shape (n,), optional
             As for :meth:`kneighbors`.
         """

@@ -41,7 +41,7 @@ from mercer.solvers.solution import Certificate, Solution
 
 
 class KernelOrdinalRegression(ClassifierMixin, OrdinalLikelihood):
-    r"""Classes in an order, between cut-points on the scale of one function in the space of a kernel.
+    r"""Ordinal regression: ordered classes, separated by cut-points on the scale of a function in a kernel's space.
 
     The classes are 1 < ... < k, their cut-points :math:`-\infty = \phi_0 < \phi_1 < \dots < \phi_k = \infty`, and
 
@@ -66,10 +66,10 @@ class KernelOrdinalRegression(ClassifierMixin, OrdinalLikelihood):
     link : {"logit", "probit", "cloglog", "loglog"}, default="logit"
         F: the logistic or the normal distribution, ``1 - exp(-exp(z))`` (proportional hazards) or ``exp(-exp(-z))``.
     slope : float or "evidence", default=1.0
-        The slope a. It cannot be learned from the penalised likelihood, in which it stands for the same as C: a with C
-        gives the probabilities of a slope of 1 with ``a^2 C``. By convention it is 1. ``"evidence"`` finds the one of
-        the largest Laplace evidence, which sets the smoothness by itself; C is then the prior variance of f in units
-        of the kernel, that is the unit of f, and no probability depends on it.
+        The slope a. It cannot be learned from the penalised likelihood, where it is redundant with C: a with C gives
+        the probabilities of a slope of 1 with ``a^2 C``. By convention it is 1. ``"evidence"`` finds the slope of
+        largest Laplace evidence, which alone determines the smoothness; C is then the prior variance of f in units of
+        the kernel, which sets the unit of f, and no probability depends on it.
     classes : sequence or "sorted", optional
         All labels from the lowest to the highest, such as ``["low", "middle", "high"]``; also for classes that may be
         missing in y. Three or more classes whose labels are text need it, unless all are numbers ("1", "2", "10"), or
@@ -99,8 +99,8 @@ class KernelOrdinalRegression(ClassifierMixin, OrdinalLikelihood):
     classes_ : ndarray of shape (k,)
         The classes in their order.
     thresholds_ : ndarray of shape (k - 1,)
-        The cut-points, in units of f. A class of ``classes`` that no row has lies between two equal ones (infinite
-        ones at an end of the scale), and has the probability 0.
+        The cut-points, in units of f. A class of ``classes`` without rows lies between two equal cut-points (infinite
+        ones at an end of the scale) and has probability 0.
     slope_ : float
         a.
     dual_coef_ : ndarray of shape (n_samples,)
@@ -117,7 +117,7 @@ class KernelOrdinalRegression(ClassifierMixin, OrdinalLikelihood):
     log_evidence_ : float
         Laplace's log evidence at ``slope_``; with ``slope="evidence"`` only.
     class_weight_ : ndarray of shape (k,)
-        Factors of C by class, 1 for classes that no row has.
+        Factors of C by class, 1 for classes without rows.
     n_iter_ : int
         Newton steps.
     certificate_ : Certificate
@@ -135,16 +135,16 @@ class KernelOrdinalRegression(ClassifierMixin, OrdinalLikelihood):
 
     Notes
     -----
-    Rows that are equal are solved for as one: a survey of a thousand answers with two hundred different ones has the
-    cost of two hundred. A weight counts repetitions exactly.
+    Equal rows are merged: a survey of a thousand answers of which two hundred are distinct costs as much as two
+    hundred. A weight counts repetitions exactly.
 
-    ``log_likelihood``, ``gradient`` and ``hessian`` return the log likelihood and its derivatives by latent values and
-    cut-points, to compare a derivation with. For the logistic link, with ``y_{ij} = F(a (phi_j - f_i))``, the gradient
-    by f_i is ``d_i = a (y_{i,t} + y_{i,t-1} - 1)`` and the Hessian by the weights of features is ``-Phi' R Phi`` with
-    ``r_i = a^2 (y_{i,t} (1 - y_{i,t}) + y_{i,t-1} (1 - y_{i,t-1}))``, above 0. Some derivations give r_i with a minus
-    sign, or with a in the place of a^2; neither is right.
+    ``log_likelihood``, ``gradient`` and ``hessian`` return the log likelihood and its derivatives with respect to
+    latent values and cut-points, to check derivations. For the logistic link, with ``y_{ij} = F(a (phi_j - f_i))``, the
+    gradient by f_i is ``d_i = a (y_{i,t} + y_{i,t-1} - 1)`` and the Hessian by the weights of features is ``-Phi' R
+    Phi`` with ``r_i = a^2 (y_{i,t} (1 - y_{i,t}) + y_{i,t-1} (1 - y_{i,t-1}))``, above 0. Some derivations give r_i
+    with a minus sign, or with a in place of a^2; both are wrong.
 
-    A slope that is estimated together with f needs a scale for f from somewhere else; see ``slope``.
+    To estimate a slope together with f, the scale of f must be fixed by other means; see ``slope``.
 
     References
     ----------

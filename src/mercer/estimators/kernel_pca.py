@@ -59,9 +59,9 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEstimat
     gamma : float or {"scale", "auto"}, optional
         For named kernels; None is ``1 / n_features``.
     degree : float, default=3
-        Of ``"poly"``.
+        Degree of ``"poly"``.
     coef0 : float, default=1
-        Of ``"poly"`` and ``"sigmoid"``.
+        Constant term of ``"poly"`` and ``"sigmoid"``.
     kernel_params : dict, optional
         Keyword arguments for a kernel that is a function.
     alpha : float, default=1.0
@@ -69,8 +69,8 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEstimat
     fit_inverse_transform : bool, default=False
         Whether to learn the inverse transform: the regression of the rows on their coordinates, with the same kernel.
     eigen_solver : {"auto", "dense", "arpack", "randomized"}, default="auto"
-        ``"auto"`` is LAPACK up to 400 rows or for many components, and block Lanczos above: on the stored matrix
-        where it fits the memory budget, else on kernel values that are computed anew for each product.
+        ``"auto"`` is LAPACK up to 400 rows or for many components, and block Lanczos above: on the stored matrix if it
+        fits the memory budget, else on kernel values that are recomputed for each product.
     tol : float, default=0
         Residual of an eigenpair in units of the largest eigenvalue, for ``"auto"`` and ``"arpack"``; 0 for the best.
     max_iter : int, optional
@@ -93,15 +93,16 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEstimat
     Attributes
     ----------
     eigenvalues_ : ndarray of shape (n_components,)
-        Of the centred matrix, descending, in float64; negative values and rounding errors are set to 0.
+        Eigenvalues of the centred matrix, descending, in float64; negative values and rounding errors are set to 0.
     eigenvectors_ : ndarray of shape (n_samples, n_components)
         Unit vectors, in float64; the largest entry of each is positive.
     negative_eigenvalues_ : ndarray
-        Negative eigenvalues that were found beyond rounding, ascending: all of them where all components are computed,
-        otherwise those that the solver met at the lower end. Not empty only for indefinite kernels.
+        Negative eigenvalues beyond rounding, ascending: all of them if all components are computed, otherwise those
+        that the solver found at the lower end. Nonempty only for indefinite kernels.
     components_ : ndarray of shape (n_components, p)
         Unit vectors of the components in the p features of ``feature_map_``, for kernels with a finite feature map;
-        zeros without variance. ``transform(X)`` is ``(feature_map_.transform(X) - mean_) @ components_.T``.
+        zeros for components without variance. ``transform(X)`` is ``(feature_map_.transform(X) - mean_) @
+        components_.T``.
     mean_ : ndarray of shape (p,)
         The mean of the training rows in these features.
     feature_map_ : mercer.maps.ExplicitMap
@@ -123,7 +124,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEstimat
     n_features_in_ : int
         Number of columns.
     feature_names_in_ : ndarray of shape (n_features_in_,)
-        Names of the columns, if X has any.
+        Names of the columns, if X has names.
 
     Raises
     ------
@@ -142,11 +143,11 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEstimat
 
     Notes
     -----
-    Names, defaults and meanings are those of ``sklearn.decomposition.KernelPCA``, except that a function is called
-    for two blocks of rows if it can be, and that asking for more components than rows raises an error. An indefinite
-    kernel has no feature space with an inner product; scikit-learn raises an error if it detects this; here its
-    positive part is used, with a warning that reports the size of the negative part (``allow_indefinite``). Eigenpairs
-    are computed in float64 for float32 rows, too.
+    Names, defaults and meanings are those of ``sklearn.decomposition.KernelPCA``, except that a function is called for
+    two blocks of rows if it can be, and that asking for more components than rows raises an error. An indefinite kernel
+    has no feature space with an inner product; scikit-learn raises an error if it detects this; here its positive part
+    is used, with a warning that reports the size of the negative part (``allow_indefinite``). Eigenpairs are computed
+    in float64 even for float32 rows.
 
     References
     ----------

@@ -64,11 +64,11 @@ class KernelPerceptron(ClassifierMixin, KernelEstimator):
               \theta_i \leftarrow \theta_i + y_i \ \text{ where }\ y_i f(x_i) \le m
 
     It starts at :math:`\theta = 0` and takes the rows one after the other, ``max_iter`` times or until a pass has no
-    mistake; m is ``margin``, and c is 1 with ``fit_intercept`` (so that the bias moves by :math:`y_i`, too), else 0.
-    In the space of a map with :math:`\langle \phi(x), \phi(z) \rangle = k(x, z)` these are the steps
-    :math:`w \leftarrow w + y_i \phi(x_i),\ b \leftarrow b + y_i` of the perceptron, one for one, since
-    :math:`w = \sum_i \theta_i \phi(x_i)` all the time. More than two classes are separated one against the rest, by k
-    perceptrons that go through the rows in the same order.
+    mistake; m is ``margin``, and c is 1 with ``fit_intercept`` (so that the bias also moves by :math:`y_i`), else 0. In
+    the space of a map with :math:`\langle \phi(x), \phi(z) \rangle = k(x, z)` these are the steps :math:`w \leftarrow w
+    + y_i \phi(x_i),\ b \leftarrow b + y_i` of the perceptron, step by step, since :math:`w = \sum_i \theta_i \phi(x_i)`
+    throughout. More than two classes are separated one against the rest, by k perceptrons that visit the rows in the
+    same order.
 
     Parameters
     ----------
@@ -144,11 +144,11 @@ class KernelPerceptron(ClassifierMixin, KernelEstimator):
     Notes
     -----
     If the classes are separated in the feature space by a margin :math:`\gamma` and no :math:`\phi(x_i)` is longer than
-    R, there are at most :math:`(R / \gamma)^2` mistakes (Novikoff); ``certificate_`` has the margin that was reached. A
+    R, there are at most :math:`(R / \gamma)^2` mistakes (Novikoff); ``certificate_`` contains the margin reached. A
     perceptron minimises nothing, so there is no duality gap.
 
-    There are no sample weights: a row given twice in succession is most often right the second time, so that no factor
-    of its update is worth the repetition.
+    There are no sample weights: a row given twice in succession is usually classified correctly the second time, so
+    that no factor of its update is equivalent to repetition.
 
     References
     ----------
@@ -271,8 +271,8 @@ class KernelPerceptron(ClassifierMixin, KernelEstimator):
     def partial_fit(self, X: RowsLike, y: ArrayLike, classes: ArrayLike | None = None) -> Self:
         """One pass over the rows ``X`` (n, d) with labels ``y`` (n,), from where the last call has ended.
 
-        The kernel, and ``gamma="scale"``, come from the rows of the first call. A row that is equal to a support vector
-        is the same row.
+        The kernel, and ``gamma="scale"``, come from the rows of the first call. A row equal to a support vector counts
+        as the same row.
 
         Parameters
         ----------

@@ -51,7 +51,7 @@ class KernelQuantileRegression(RegressorMixin, KernelEstimator):
     Parameters
     ----------
     quantiles : float or array-like of shape (m,), default=0.5
-        Levels between 0 and 1, each once. With a number, ``predict`` returns one prediction a row.
+        Levels between 0 and 1, each once. With a number, ``predict`` returns one prediction per row.
     C : float, default=1.0
         Weight of the sum of the losses against half the squared norm, above 0.
     kernel : str, Kernel, sklearn GP kernel or callable, default="rbf"
@@ -61,7 +61,7 @@ class KernelQuantileRegression(RegressorMixin, KernelEstimator):
         For named kernels. ``"scale"`` is ``1 / (d * variance of X)`` (weighted by ``sample_weight``), ``"auto"``
         is ``1 / d``.
     non_crossing : bool, default=True
-        Whether quantiles of several levels are kept in order; see the notes. Else each level is fitted by itself.
+        Whether quantiles of several levels are kept in order; see the notes. Otherwise each level is fitted separately.
     tol : float, default=1e-6
         The relative duality gap at which the solver stops.
     cache_size : float, default=200
@@ -70,10 +70,9 @@ class KernelQuantileRegression(RegressorMixin, KernelEstimator):
     max_iter : int, default=-1
         Maximum number of steps of each solver; -1 for no limit.
     allow_indefinite : bool or "warn", default="warn"
-        For a kernel that is not positive semi-definite: ``"warn"`` returns a stationary point for each level by
-        itself, marked as such in ``certificate_``, with sorted predictions, and warns; True does so silently; False
-        raises an error. A precomputed matrix or a function is checked for this; if this is True, it counts as
-        indefinite.
+        For a kernel that is not positive semi-definite: ``"warn"`` returns a separate stationary point for each level,
+        marked as such in ``certificate_``, with sorted predictions, and warns; True does so silently; False raises an
+        error. A precomputed matrix or a function is checked for this; if this is True, it counts as indefinite.
     n_jobs : int, optional
         Number of worker threads, all cores by default. The result is bitwise the same for any number.
     verbose : bool, default=False
@@ -99,7 +98,7 @@ class KernelQuantileRegression(RegressorMixin, KernelEstimator):
     quantiles_ : ndarray of shape (m,)
         The levels.
     crossings_ : int
-        The number of training rows at which quantiles cross if each is fitted by itself.
+        The number of training rows at which separately fitted quantiles cross.
     certificate_ : Certificate
         Primal and dual objective in float64 (sums over the levels), worst violation, steps, time and memory.
     n_iter_ : int
@@ -111,7 +110,7 @@ class KernelQuantileRegression(RegressorMixin, KernelEstimator):
     n_features_in_ : int
         Number of columns.
     feature_names_in_ : ndarray of shape (n_features_in_,)
-        Names of the columns, if X has any.
+        Names of the columns, if X has names.
 
     Raises
     ------
@@ -129,12 +128,12 @@ class KernelQuantileRegression(RegressorMixin, KernelEstimator):
     Notes
     -----
     **What is guaranteed.** With ``non_crossing=True`` the functions are in order at every training row of positive
-    weight, since the problem says so, and the certificate is one of that problem. Elsewhere functions of a kernel may
+    weight: the problem has this constraint, and the certificate refers to that problem. Elsewhere the functions may
     still cross; ``predict`` then sorts the m predictions of a row. That keeps each row in order, changes nothing where
     they are in order, never raises the sum of the pinball losses of a row, whatever its target, and brings predictions
     no farther from the true quantiles (Chernozhukov and others, 2010).
 
-    Levels are first fitted each by itself, as quadratic programmes of the support vector machines' form; the joint
+    Levels are first fitted separately, as quadratic programmes of the form of support vector machines; the joint
     problem, which needs the kernel matrix in memory, is solved only if these cross at a training row.
 
     References
@@ -225,7 +224,7 @@ class KernelQuantileRegression(RegressorMixin, KernelEstimator):
         y : array-like of shape (n,)
             Targets.
         sample_weight : float or array-like of shape (n,), optional
-            Multiplies C row by row.
+            Factors of C for each row.
 
         Returns
         -------

@@ -50,21 +50,21 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelEstimator):
         Weight of the squared norm against the sum of squared errors, zero or above; one for all targets or one for
         each. Targets that share a value share a factorisation. A name selects the criterion that chooses it: ``"loo"``
         by the mean squared error of exact leave-one-out predictions, ``"gcv"`` by generalised cross-validation,
-        ``"evidence"`` by the density of the targets under the Gaussian process with this kernel and the noise variance
-        that suits it best.
+        ``"evidence"`` by the density of the targets under the Gaussian process with this kernel and the best noise
+        variance.
     kernel : str, Kernel, scikit-learn kernel or callable, default="linear"
         A name (``"linear"``, ``"poly"``, ``"rbf"``, ``"sigmoid"``, ``"laplacian"``, ``"chi2"``, ``"cosine"``), a
         kernel, a function ``(X, Z) -> block``, or ``"precomputed"``.
     gamma : float or {"scale", "auto"}, optional
         For named kernels; None is ``1 / n_features`` (1 for ``"chi2"``).
     degree : int, default=3
-        Of ``"poly"``.
+        Degree of ``"poly"``.
     coef0 : float, default=1
-        Of ``"poly"`` and ``"sigmoid"``.
+        Constant term of ``"poly"`` and ``"sigmoid"``.
     kernel_params : dict, optional
         Keyword arguments for a kernel that is a function.
     alphas : array-like, optional
-        If ``alpha`` is a criterion: the penalties to choose from. None for any number, to three digits.
+        If ``alpha`` is a criterion: the penalties to choose from. None for any positive number, to three digits.
     alpha_per_target : bool, default=False
         If ``alpha`` is a criterion: whether every target has its own penalty; otherwise one is chosen by the sum of
         their criteria.
@@ -111,7 +111,7 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelEstimator):
     n_features_in_ : int
         Number of columns.
     feature_names_in_ : ndarray of shape (n_features_in_,)
-        Names of the columns, if X has any.
+        Names of the columns, if X has names.
 
     See Also
     --------
@@ -122,12 +122,12 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelEstimator):
     Notes
     -----
     Integer weights are the same as repeated rows, also for leave-one-out and the choice of the penalty, and a row of
-    weight zero has no effect. Choosing a penalty takes one reduction of the matrix, for any number of penalties:
-    eight to twelve times the time of a fit with a given one for ``"loo"``, and four to seven for the others; less if
-    the kernel matrix has a low rank. From 2048 rows on, what is left after its leading part is reduced in float32. The
-    criteria in ``path_`` are then known to 5e-5 of themselves where a penalty may be the best, and more roughly for
-    penalties that are far from it. If rounding could change the choice, the reduction is repeated in float64, which
-    takes about twice as long.
+    weight zero has no effect. Choosing a penalty takes one reduction of the matrix, for any number of penalties: eight
+    to twelve times the time of a fit with a given one for ``"loo"``, and four to seven for the others; less if the
+    kernel matrix has a low rank. From 2048 rows on, the remainder after the leading part is reduced in float32. The
+    criteria in ``path_`` then have a relative error of 5e-5 where a penalty may be the best, and a larger one for
+    penalties far from it. If rounding could change the choice, the reduction is repeated in float64, which takes about
+    twice as long.
 
     A kernel matrix of low rank r (linear kernels of few columns, smooth kernels of one or two, many repeated rows) is
     never computed: a fit then takes :math:`n r^2` operations and memory for r columns.
@@ -213,7 +213,7 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelEstimator):
             For ``kernel="precomputed"``, the kernel matrix of shape (n_samples, n_samples).
         y : array-like of shape (n_samples,) or (n_samples, n_targets)
         sample_weight : float or array-like of shape (n_samples,), optional
-            Weights, zero or above.
+            Weights, 0 or more.
 
         Raises
         ------
@@ -389,7 +389,7 @@ def check_penalties(alphas: Any) -> Vector:
     Raises
     ------
     ParameterError
-        If there are none, or one is negative or not finite.
+        If no penalty is given, or one is negative or not finite.
 
     Examples
     --------

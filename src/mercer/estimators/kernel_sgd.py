@@ -47,15 +47,15 @@ class KernelSGDClassifier(ClassifierMixin, SGDForms):
     (:math:`s_i` is the weight of a row) by steps of length :math:`1 / (\alpha (t + t_0))` at single rows, and takes the
     mean of all iterates. In the primal form w is a vector in the space of an explicit map :math:`\phi`; in the kernel
     form it is :math:`\sum_j a_j \phi(x_j)`, and only kernel values appear. Both make the same steps. With the hinge and
-    :math:`C = 1 / (\alpha n)` it is the support vector machine without offset (``SVC(fit_intercept=False)``); where a
-    text has :math:`\lambda \|w\|^2`, :math:`\alpha = 2 \lambda`.
+    :math:`C = 1 / (\alpha n)` it is the support vector machine without offset (``SVC(fit_intercept=False)``). If the
+    penalty is written as :math:`\lambda \|w\|^2`, then :math:`\alpha = 2 \lambda`.
 
     Parameters
     ----------
     loss : {"hinge", "squared_hinge", "log_loss", "modified_huber"} or object, default="hinge"
         The loss :math:`\ell` of the margin; ``"logistic"`` is another name for the log loss. Also a loss of
-        :mod:`mercer.losses` for labels, or a user-defined object with ``value(y, f)``, ``gradient(y, f)`` and
-        ``targets = "signs"`` (see :class:`mercer.losses.OwnLoss`), whose steps are made in Python.
+        :mod:`mercer.losses` for labels, or a user-defined object with ``value(y, f)``, ``gradient(y, f)`` and ``targets
+        = "signs"`` (see :class:`mercer.losses.OwnLoss`), whose steps run in Python.
     kernel : str, Kernel, sklearn GP kernel or callable, default="rbf"
         As in :class:`mercer.SVC`; also ``"precomputed"``. Not used if ``feature_map`` is a map.
     gamma, degree, coef0 : float or {"scale", "auto"}, int, float, defaults "scale", 3, 0.0
@@ -69,8 +69,8 @@ class KernelSGDClassifier(ClassifierMixin, SGDForms):
         Whether to add a feature of value 1 (in the kernel form, 1 to the kernel). Its coefficient is the offset and
         is regularised like all others, which keeps the problem strongly convex.
     learning_rate : {"damped", "pegasos"}, default="damped"
-        ``"pegasos"``: steps :math:`1/(\alpha t)`. The first iterates are then of size :math:`1/\alpha`, and it takes
-        many passes until the mean has forgotten them; the squared hinge may overflow. ``"damped"``: :math:`t_0 = \max_i
+        ``"pegasos"``: steps :math:`1/(\alpha t)`. The first iterates then have size :math:`1/\alpha`, and it takes many
+        passes until they no longer dominate the mean; the squared hinge may overflow. ``"damped"``: :math:`t_0 = \max_i
         k(x_i, x_i) / \alpha` times the largest weight (of mean 1) and the largest second derivative of the loss (1 for
         the hinge), so that no step overshoots; a user-defined loss provides it as the attribute ``step_bound``.
     max_iter : int, default=1000
@@ -80,9 +80,9 @@ class KernelSGDClassifier(ClassifierMixin, SGDForms):
     average : bool, default=True
         Whether to take the mean of all iterates; if not, the last one.
     shuffle : bool or "uniform", default=True
-        True: equal rows are merged and their weights added, and each pass takes them in a new random order, so
-        that neither the order of the rows nor repeated rows matter. ``"uniform"``: the same rows, each drawn by itself
-        in proportion to its weight. False: all rows in their given order.
+        True: equal rows are merged and their weights added, and each pass takes them in a new random order, so that
+        neither the order of the rows nor repeated rows matter. ``"uniform"``: the same rows, drawn independently with
+        probability proportional to weight. False: all rows in their given order.
     random_state : int, RandomState or None, default=None
         Seed of the random orders.
     class_weight : dict or "balanced", optional
@@ -109,23 +109,23 @@ class KernelSGDClassifier(ClassifierMixin, SGDForms):
     dual_coef_ : ndarray of shape (1 or k, n_sv)
         The :math:`a_j`; in the kernel form only.
     support_ : ndarray of shape (n_sv,)
-        Positions of their rows in X, of equal rows the first; after ``fit`` in the kernel form.
+        Positions of their rows in X, the first among equal rows; after ``fit`` in the kernel form.
     support_vectors_ : array or CSR of shape (n_sv, d)
         The rows; in the kernel form, empty for ``"precomputed"``.
     intercept_ : ndarray of shape (1 or k,)
         Offsets; 0 without ``fit_intercept``.
     certificate_ : Certificate
-        Primal objective of the answer and a dual bound, both summed over the problems, computed in float64 over all
-        rows; after ``fit``, not after ``partial_fit``, which does not see all rows. The bound comes from the slopes
-        of the loss that the steps met; see :class:`mercer.solvers.svm.stochastic.StochasticDescent`.
+        Primal objective of the solution and a dual bound, both summed over the problems, computed in float64 over all
+        rows; after ``fit``, not after ``partial_fit``, which does not see all rows. The bound comes from the slopes of
+        the loss that the steps met; see :class:`mercer.solvers.svm.stochastic.StochasticDescent`.
     n_iter_ : int
         Passes of the last fit.
     t_ : int
         Steps so far, over all calls.
     kernel_ : Kernel
-        The kernel with its parameters (None for ``"precomputed"`` and where there is a map in its place).
+        The kernel with its parameters (None for ``"precomputed"`` or if a map replaces it).
     feature_map_ : transformer
-        The fitted map, if one was given; else the map to the features of ``coef_``, where there are finitely many.
+        The fitted map, if one was given; else the map to the features of ``coef_``, if there are finitely many.
 
     Raises
     ------

@@ -81,9 +81,9 @@ class NuSVR(RegressorMixin, SingleExpansion):
     stop : {"kkt", "gap"}, default="kkt"
         Whether ``tol`` bounds the violation of the optimality conditions alone, or the relative duality gap as well.
     solver : {"smo", "projected-gradient", "accelerated-projected-gradient"} or BoxSolver, default="smo"
-        The projected gradients are for study: they reach the same answer, far more slowly. A value such as
+        The projected gradients are for teaching: they reach the same solution, far more slowly. A value such as
         ``mercer.solvers.SMO(tol=1e-6)`` has its own ``tol``, ``stop``, ``max_iter``, ``cache_bytes``, ``n_jobs`` and
-        ``verbose``, and those of this estimator are then not used for the solve.
+        ``verbose``, which replace those of this estimator.
 
     Attributes
     ----------
@@ -142,8 +142,8 @@ class NuSVR(RegressorMixin, SingleExpansion):
     Notes
     -----
     Sources: Schoelkopf, Smola, Williamson and Bartlett (2000), "New support vector algorithms", section 3; Chang and
-    Lin (2002), "Training nu-support vector regression", for the sums as equations. C is the price of one row, as in
-    LIBSVM, and not of all rows together, as in the first paper.
+    Lin (2002), "Training nu-support vector regression", for the sums as equations. C is the weight of a single row, as
+    in LIBSVM, not of all rows together, as in the first paper.
 
     Examples
     --------
@@ -206,7 +206,7 @@ class NuSVR(RegressorMixin, SingleExpansion):
         y : array-like of shape (n,)
             Targets.
         sample_weight : float or array-like of shape (n,), optional
-            Multiplies C row by row. Rows of weight 0 or below are left out, negative ones with a warning.
+            Factors of C for each row. Rows of weight 0 or below are left out, negative ones with a warning.
 
         Returns
         -------

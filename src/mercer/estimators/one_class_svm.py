@@ -79,9 +79,9 @@ class OneClassSVM(OutlierMixin, SingleExpansion):
     stop : {"kkt", "gap"}, default="kkt"
         Whether ``tol`` bounds the violation of the optimality conditions alone, or the relative duality gap as well.
     solver : {"smo", "projected-gradient", "accelerated-projected-gradient"} or BoxSolver, default="smo"
-        The projected gradients are for study: they reach the same answer, far more slowly. A value such as
+        The projected gradients are for teaching: they reach the same solution, far more slowly. A value such as
         ``mercer.solvers.SMO(tol=1e-6)`` has its own ``tol``, ``stop``, ``max_iter``, ``cache_bytes``, ``n_jobs`` and
-        ``verbose``, and those of this estimator are then not used for the solve.
+        ``verbose``, which replace those of this estimator.
 
     Attributes
     ----------
@@ -135,10 +135,10 @@ class OneClassSVM(OutlierMixin, SingleExpansion):
 
     Notes
     -----
-    The scores of free support vectors are rho up to ``tol`` and rounding. The lowest of them is taken for rho, so
-    that rows on the boundary count as inside and at most the share nu of the training rows is predicted as -1. With
-    ``nu=1`` every row is at its bound, any rho that is no smaller than all scores is optimal, and rho is the largest
-    score.
+    The scores of free support vectors are rho up to ``tol`` and rounding. The lowest of them is used as rho, so that
+    rows on the boundary count as inside and at most a fraction nu of the training rows is predicted as -1. With
+    ``nu=1`` every row is at its bound, any rho that is at least as large as all scores is optimal, and rho is the
+    largest score.
 
     Source: Schoelkopf, Platt, Shawe-Taylor, Smola and Williamson (2001), "Estimating the support of a
     high-dimensional distribution", equations (5) to (11). The sum of the weights is nu n, as in LIBSVM, and not 1.

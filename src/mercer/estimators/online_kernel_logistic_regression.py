@@ -27,17 +27,16 @@ def _has_probabilities(model: KernelEstimator) -> bool:
 
 
 class OnlineKernelLogisticRegression(ClassifierMixin, OnlineExpansion):
-    r"""Logistic regression in the space of a kernel from one row after the other, with a step size for each.
+    r"""Online logistic regression in the space of a kernel: one step per row, with a step size for each row.
 
     .. math:: f \leftarrow (1 - \gamma_i \alpha)\, f + \gamma_i\, (t_i - \sigma(f(x_i) + b))\, k(x_i, \cdot), \qquad
               b \leftarrow b + \gamma_i\, (t_i - \sigma(f(x_i) + b))
 
     for labels :math:`t_i` of 0 and 1. In the space of a map with :math:`\langle \phi(x), \phi(z) \rangle = k(x, z)`
     these are the steps :math:`w \leftarrow (1 - \gamma_i \alpha) w + \gamma_i (t_i - y_i) \phi(x_i)` of online logistic
-    regression with :math:`y_i = \sigma(\langle w, \phi(x_i) \rangle + b)`, one for one. For k classes there are k
-    functions, and :math:`y_i` are the softmax of their values. With another ``loss`` :math:`\ell(y f)` of labels -1 and
-    1 the step is :math:`-\gamma_i\, \ell'(y_i (f(x_i) + b))\, y_i` (NORMA), and classes are separated one against the
-    rest.
+    regression with :math:`y_i = \sigma(\langle w, \phi(x_i) \rangle + b)`. For k classes there are k functions, and
+    :math:`y_i` are the softmax of their values. With another ``loss`` :math:`\ell(y f)` of labels -1 and 1 the step is
+    :math:`-\gamma_i\, \ell'(y_i (f(x_i) + b))\, y_i` (NORMA), and classes are separated one against the rest.
 
 
     Parameters
@@ -45,13 +44,13 @@ class OnlineKernelLogisticRegression(ClassifierMixin, OnlineExpansion):
     loss : {"log_loss", "hinge", "squared_hinge", "modified_huber"} or object, default="log_loss"
         The loss that the steps descend on; ``"logistic"`` is another name for the log loss. Also a loss of
         :mod:`mercer.losses` for labels, or a user-defined object with ``value(y, f)``, ``gradient(y, f)`` and ``targets
-        = "signs"`` (see :class:`mercer.losses.OwnLoss`), whose steps are made in Python.
+        = "signs"`` (see :class:`mercer.losses.OwnLoss`), whose steps run in Python.
     kernel : str, Kernel, sklearn GP kernel or callable, default="rbf"
         As in :class:`mercer.SVC`; also ``"precomputed"`` (``fit`` only).
     gamma, degree, coef0 : float or {"scale", "auto"}, int, float, defaults "scale", 3, 0.0
         For named kernels.
     alpha : float, default=0.0
-        Weight of half the squared norm against the mean loss, 0 or more, and so how quickly f forgets.
+        Weight of half the squared norm against the mean loss, 0 or more, and thus how quickly f forgets.
     learning_rate : {"invscaling", "constant", "optimal"} or callable, default="invscaling"
         The step sizes :math:`\gamma_t`: :math:`\eta_0 / t^p`; :math:`\eta_0`; :math:`1 / (\alpha (t + t_0))` with
         :math:`t_0 = 1 / (\alpha \eta_0)`; or a function from the numbers t of steps over all calls, from 1 on, (n,), to
@@ -68,11 +67,11 @@ class OnlineKernelLogisticRegression(ClassifierMixin, OnlineExpansion):
         Maximum number B of support points; None for no limit.
     budget_strategy : {"projection", "truncation", "smallest", "merging"}, default="projection"
         What happens when the budget is exceeded. ``"truncation"``: the term that was learned or changed first is
-        dropped. ``"smallest"``: the shortest one is. ``"projection"``: of all terms, the new one included, the one is
-        replaced by its projection on the span of the others that changes f least; :math:`O(B^2)` operations a row.
-        Points within :math:`10^{-5} k(x, x)` (squared distance) of the span of the others are projected as well.
-        ``"merging"``: the shortest term and another one are replaced by one at the best point between the two; for the
-        RBF kernel on dense rows.
+        dropped. ``"smallest"``: the term of smallest norm is dropped. ``"projection"``: among all terms, including the
+        new one, the term whose replacement by its projection on the span of the others changes f least is replaced;
+        :math:`O(B^2)` operations per row. Points within :math:`10^{-5} k(x, x)` (squared distance) of the span of the
+        others are projected as well. ``"merging"``: the term of smallest norm and another one are replaced by a single
+        term at the best point between the two; for the RBF kernel on dense rows.
     max_iter : int, default=5
         Passes of ``fit``.
     shuffle : bool, default=True
@@ -104,27 +103,27 @@ class OnlineKernelLogisticRegression(ClassifierMixin, OnlineExpansion):
     support_vectors_ : array or CSR of shape (n_sv, d)
         The support points: rows, or points between rows for ``"merging"``; empty for ``"precomputed"``.
     support_ : ndarray of shape (n_sv,)
-        Positions of the support points in X; after ``fit``, but for ``"merging"``.
+        Positions of the support points in X; after ``fit``, except for ``"merging"``.
     intercept_ : ndarray of shape (1 or k,)
         b.
     budget_error_ : ndarray of shape (1 or k,)
-        A bound of the distance (in the space of the kernel) of f from the sum of all the terms that were learned, as if
-        nothing had been dropped, projected or merged. Each such loss is measured, and decays together with f. For
+        A bound on the distance (in the space of the kernel) of f from the sum of all learned terms, as if nothing had
+        been dropped, projected or merged. Each such change is measured, and decays together with f. For
         ``"projection"`` and steps that do not overshoot, as with ``eta0="auto"``, it also bounds the distance of (f, b)
-        from what is learned without a budget. 0 where all rows fit into the budget.
+        from the result without a budget. 0 if all rows fit into the budget.
     truncation_bound_ : float
         For ``"truncation"``: a bound of ``budget_error_`` from the step sizes alone, :math:`\frac{CR}{\alpha} \prod (1
         - \gamma_t \alpha)` over the last B steps, with the largest slope C of the loss and the largest R of
-        :math:`\sqrt{k(x, x)}`. 0 before anything is dropped, infinite where it does not hold.
+        :math:`\sqrt{k(x, x)}`. 0 before anything is dropped, infinite if it does not apply.
     progressive_loss_ : ndarray of shape (n_iter_,)
-        Mean loss of the rows in each pass of the last call, each before it was learned from: an honest estimate of the
-        loss on new rows in the first pass.
+        Mean loss of the rows in each pass of the last call, each evaluated before learning from the row: in the first
+        pass an unbiased estimate of the loss on new rows.
     n_iter_ : int
         Passes of the last call.
     t_ : int
         Steps (rows seen) over all calls.
     n_changes_ : int
-        How often a support point was dropped, replaced or merged.
+        Number of times that a support point was dropped, replaced or merged.
     eta0_ : float
         :math:`\eta_0`, given or chosen.
     kernel_ : Kernel
@@ -136,21 +135,21 @@ class OnlineKernelLogisticRegression(ClassifierMixin, OnlineExpansion):
         From ``fit`` and ``partial_fit``: bad data, an invalid parameter or step size, a kernel that is not
         positive semi-definite or cannot be merged, a problem that exceeds the memory budget.
     NumericalError
-        If values overflow, since steps are too long for the loss.
+        If values overflow because steps are too long for the loss.
 
     Notes
     -----
     There are no sample weights: the step size of a row is its weight. Some lecture notes write :math:`w_i^{(k+1)} =
     w_i^{(k)} + \gamma_i (t_i - y_i^{(k)}) \phi(x_i)` and call it a descent; there is one w for all i, and the step
-    *ascends* on the log likelihood, whose gradient is :math:`\Phi^\top (t - y)` as they say. Since the objective
-    changes with every row, there is no certificate; ``budget_error_`` measures what the budget costs.
+    *ascends* the log likelihood, whose gradient is :math:`\Phi^\top (t - y)`. Since the objective changes with every
+    row, there is no certificate; ``budget_error_`` measures what the budget costs.
 
     There is no ``certificate_``: each step lowers the loss of one row, and no sum over all rows is minimised.
-    ``progressive_loss_`` times the number of rows is the cumulative loss of a pass, each row being predicted before it
-    is learned from. For a loss whose slope is at most 1, without a budget, with ``alpha=0`` and steps of one size
-    :math:`\eta`, theory bounds it in the first pass over n rows for any function u, with R the longest row (and
-    without a bias): :math:`\sum_t \ell_t(f_t) \le \sum_t \ell_t(u) + \|u\|^2 / (2 \eta) + \eta R^2 n / 2`. The
-    bound depends on u, so it is not a property of the fit.
+    ``progressive_loss_`` times the number of rows is the cumulative loss of a pass in which each row is predicted
+    before it is learned. For a loss whose slope is at most 1, without a budget, with ``alpha=0`` and steps of one size
+    :math:`\eta`, theory bounds it in the first pass over n rows for any function u, with R the longest row (and without
+    a bias): :math:`\sum_t \ell_t(f_t) \le \sum_t \ell_t(u) + \|u\|^2 / (2 \eta) + \eta R^2 n / 2`. The bound depends on
+    u, so it is not a property of the fit.
 
     References
     ----------
@@ -255,8 +254,8 @@ class OnlineKernelLogisticRegression(ClassifierMixin, OnlineExpansion):
     ) -> Self:
         """One pass over the rows ``X`` (n, d) with labels ``y`` (n,), in their order, from where the last call ended.
 
-        The kernel, and ``gamma="scale"``, come from the rows of the first call. A row that is equal to a support point
-        is the same row.
+        The kernel, and ``gamma="scale"``, come from the rows of the first call. A row equal to a support point counts
+        as the same row.
 
         Parameters
         ----------

@@ -24,13 +24,13 @@ _WITH_EPSILON = {"epsilon_insensitive": EpsilonInsensitive, "huber": Huber}
 
 
 class OnlineKernelRegressor(MultiOutputMixin, RegressorMixin, OnlineExpansion):
-    r"""Regression in the space of a kernel from one row after the other, with a step size for each (NORMA).
+    r"""Online regression in the space of a kernel: one step per row, with a step size for each row (NORMA).
 
     .. math:: f \leftarrow (1 - \gamma_i \alpha)\, f - \gamma_i\, \ell'(r_i)\, k(x_i, \cdot), \qquad
               b \leftarrow b - \gamma_i\, \ell'(r_i), \qquad r_i = f(x_i) + b - y_i
 
     With :math:`\ell(r) = \tfrac12 r^2` these are the steps of least mean squares. Parameters and attributes that are
-    not named here are those of :class:`mercer.OnlineKernelLogisticRegression`.
+    not listed here are those of :class:`mercer.OnlineKernelLogisticRegression`.
 
     Parameters
     ----------
@@ -38,7 +38,7 @@ class OnlineKernelRegressor(MultiOutputMixin, RegressorMixin, OnlineExpansion):
         :math:`\tfrac12 r^2` (also ``"squared"``); :math:`\max(0, |r| - \varepsilon)`; :math:`\tfrac12 r^2` up to
         :math:`|r| = \varepsilon` and a straight line beyond; the median; or counts, whose steps need ``eta0``. Also a
         loss of :mod:`mercer.losses` for numbers, or a user-defined object with ``value(y, f)`` and ``gradient(y, f)``
-        (see :class:`mercer.losses.OwnLoss`). The steps on the first three are compiled, on others made in Python.
+        (see :class:`mercer.losses.OwnLoss`). The steps for the first three losses are compiled; others run in Python.
     epsilon : float, default=0.1
         Parameter of the named losses that have one, in units of y; above 0 for ``"huber"``, else 0 or more.
     kernel : str, Kernel, sklearn GP kernel or callable, default="rbf"
@@ -48,7 +48,8 @@ class OnlineKernelRegressor(MultiOutputMixin, RegressorMixin, OnlineExpansion):
     learning_rate : {"invscaling", "constant", "optimal"} or callable, default="invscaling"
     eta0 : float or "auto", default="auto"
         ``"auto"`` is 1 over the largest :math:`k(x, x)` (plus 1 for the offset) among the rows of the first call; for
-        ``"squared_error"``, twice that leaves the size of the error of a row unchanged, and more diverges.
+        ``"squared_error"``, twice that value leaves the size of the error of a row unchanged, and larger values
+        diverge.
     power_t : float, default=0.25
     fit_intercept : bool, default=True
     budget : int, optional, default=500
@@ -77,12 +78,12 @@ class OnlineKernelRegressor(MultiOutputMixin, RegressorMixin, OnlineExpansion):
         b.
     support_vectors_, support_, budget_error_, truncation_bound_, progressive_loss_, n_iter_, t_, n_changes_, eta0_,
     kernel_
-        As there.
+        As in :class:`mercer.OnlineKernelLogisticRegression`.
 
     Raises
     ------
     DataError, ParameterError, IndefiniteKernelError, MemoryBudgetError, NumericalError
-        As there.
+        As in :class:`mercer.OnlineKernelLogisticRegression`.
 
     Notes
     -----

@@ -51,9 +51,9 @@ class SVC(PairClassifier):
     probability : bool, default="deprecated"
         Whether to learn probabilities by five internal folds, as scikit-learn does and deprecates; ``fit`` then takes
         two to five times as long. With two classes and no ``class_weight`` the more probable class is the predicted
-        one: where the sigmoid disagrees, which happens only next to the boundary, the probability is set to 1/2.
-        With ``class_weight``, which moves the boundary and not the probabilities, and with more than two classes,
-        where pairs vote, the two may disagree. ``SVC(...).calibrated()`` is a classifier that always agrees.
+        one: where the sigmoid disagrees, which happens only close to the boundary, the probability is set to 1/2. With
+        ``class_weight``, which moves the boundary but not the probabilities, and with more than two classes, where
+        pairs vote, the two may disagree. ``SVC(...).calibrated()`` is a classifier that always agrees.
     tol : float, default=1e-3
         The violation of the optimality conditions, in units of the decision function, at which the solver stops.
         Pairs of up to 512 rows are solved to the precision of float64 for any ``tol``, if 200 steps per row
@@ -66,13 +66,13 @@ class SVC(PairClassifier):
     verbose : bool, default=False
         Show progress on standard error.
     max_iter : int, default=-1
-        Maximum number of steps for each pair of classes; -1 for no limit (with a hard margin, 2000 a row).
+        Maximum number of steps for each pair of classes; -1 for no limit (with a hard margin, 2000 per row).
     decision_function_shape : {"ovr", "ovo"}, default="ovr"
-        One column a class (votes, with ties broken by the decision values) or one a pair of classes.
-        With ``"ovr"`` and more than two classes, an error of the solver can move a value by 1 where the value of a
-        pair is about 0. Of 220,800 values of generated data with pairs of more than 512 rows, 0.039 % were more than
-        0.1 from the exact solution at the default ``tol``, against 0.055 % of scikit-learn's, and 0.004 % at
-        ``tol=1e-4`` for 3 % more CPU time; of 213,108 values with smaller pairs none, against 0.13 %.
+        One column per class (votes, with ties broken by the decision values) or one per pair of classes. With ``"ovr"``
+        and more than two classes, an error of the solver can move a value by 1 where the value of a pair is about 0. Of
+        220,800 values of generated data with pairs of more than 512 rows, 0.039 % were more than 0.1 from the exact
+        solution at the default ``tol``, against 0.055 % of scikit-learn's, and 0.004 % at ``tol=1e-4`` for 3 % more CPU
+        time; of 213,108 values with smaller pairs none, against 0.13 %.
     break_ties : bool, default=False
         With ``"ovr"`` and more than two classes: predict by the decision function instead of votes alone.
     random_state : int or RandomState, optional
@@ -84,17 +84,17 @@ class SVC(PairClassifier):
         ``certificate_``, and warns; True does so silently; False raises an error. A precomputed matrix or a function
         is checked for this; if this is True, it counts as indefinite.
     fit_intercept : bool, default=True
-        Without it b is 0: the homogeneous problem, in which the weight of every row may move by itself.
+        Without it b is 0: the homogeneous problem, in which the weight of every row can change independently.
     warm_start : bool, default=False
         Start from the solution of the last fit, if it had as many rows with the same classes in the same places;
-        otherwise from zero. The answer is the same to the tolerance, except with an indefinite kernel.
+        otherwise from zero. The solution is the same within the tolerance, except with an indefinite kernel.
     stop : {"kkt", "gap"}, default="kkt"
         What must be at most ``tol``: the violation of the optimality conditions; with ``"gap"`` also the relative
         duality gap of every pair.
     solver : {"smo", "projected-gradient", "accelerated-projected-gradient"} or BoxSolver, default="smo"
-        The projected gradients are for study: they reach the same answer, far more slowly. A value such as
+        The projected gradients are for teaching: they reach the same solution, far more slowly. A value such as
         ``mercer.solvers.SMO(tol=1e-6)`` has its own ``tol``, ``stop``, ``max_iter``, ``cache_bytes``, ``n_jobs`` and
-        ``verbose``, and those of this estimator are then not used for the solve.
+        ``verbose``, which replace those of this estimator.
 
     Attributes
     ----------
@@ -105,9 +105,9 @@ class SVC(PairClassifier):
     support_vectors_ : array or CSR of shape (n_sv, d)
         Their rows; empty for ``"precomputed"``.
     n_support_ : ndarray of shape (k,)
-        Their numbers, by class.
+        Number of support vectors of each class.
     dual_coef_ : array or CSR of shape (k - 1, n_sv)
-        ``y_i alpha_i`` of each against each other class, laid out as scikit-learn does.
+        ``y_i alpha_i`` of each support vector against each other class, in scikit-learn's layout.
     intercept_ : ndarray of shape (k (k - 1) / 2,)
         b of each pair.
     coef_ : array or CSR of shape (k (k - 1) / 2, p)
@@ -144,7 +144,7 @@ class SVC(PairClassifier):
         The kernel with its parameters (None for ``"precomputed"``).
     probA_, probB_ : ndarray of shape (k (k - 1) / 2,)
         The sigmoids of the pairs with ``probability=True``, else empty: ``1 / (1 + exp(A f + B))`` is the probability
-        of the first class, where positive f stand for the first class. Deprecated in scikit-learn, too.
+        of the first class, where positive f indicate the first class. Deprecated in scikit-learn, too.
 
     Raises
     ------

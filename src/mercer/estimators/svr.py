@@ -23,7 +23,7 @@ from mercer.solvers.svm.solver import BoxSolver
 
 
 class SVR(RegressorMixin, SingleExpansion):
-    r"""Support vector regression with any kernel: errors up to epsilon cost nothing; each solution has a certificate.
+    r"""Support vector regression with any kernel: errors up to epsilon are free; each solution has a certificate.
 
     It solves
 
@@ -81,9 +81,9 @@ class SVR(RegressorMixin, SingleExpansion):
         Whether there is an offset b. Without it the sum of the weights is free, f lies in the space of the kernel,
         and the kernel must be positive semi-definite, not only conditionally.
     solver : {"smo", "projected-gradient", "accelerated-projected-gradient"} or BoxSolver, default="smo"
-        The projected gradients are for study: they reach the same answer, far more slowly. A value such as
+        The projected gradients are for teaching: they reach the same solution, far more slowly. A value such as
         ``mercer.solvers.SMO(tol=1e-6)`` has its own ``tol``, ``stop``, ``max_iter``, ``cache_bytes``, ``n_jobs`` and
-        ``verbose``, and those of this estimator are then not used for the solve.
+        ``verbose``, which replace those of this estimator.
 
     Attributes
     ----------
@@ -201,7 +201,7 @@ class SVR(RegressorMixin, SingleExpansion):
         y : array-like of shape (n,)
             Targets.
         sample_weight : float or array-like of shape (n,), optional
-            Multiplies C row by row. Rows of weight 0 or below are left out, negative ones with a warning.
+            Factors of C for each row. Rows of weight 0 or below are left out, negative ones with a warning.
 
         Returns
         -------

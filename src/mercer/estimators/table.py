@@ -48,10 +48,9 @@ def _fits_its_estimator(model: Any) -> bool:
 class TableModel(BaseEstimator):
     """Fit any estimator to the columns of a table, and predict for tables with the same columns.
 
-    Numbers are scaled and categories encoded by :class:`~mercer.data.encoding.TableEncoder`. In a regression
-    the target is learned with mean 0 and variance 1, so that a penalty such as ``alpha`` means the same in any unit,
-    and predictions are in the target's own unit. A kernel may name columns of the table, as in
-    ``RBF(2.0).on(["age", "town"])``.
+    Numbers are scaled and categories encoded by :class:`~mercer.data.encoding.TableEncoder`. In a regression the target
+    is standardised for learning, so that a penalty such as ``alpha`` means the same in any unit, and predictions are in
+    the unit of the target. A kernel may name columns of the table, as in ``RBF(2.0).on(["age", "town"])``.
 
     Parameters
     ----------
@@ -60,19 +59,19 @@ class TableModel(BaseEstimator):
     normalize : {"standard", "minmax", "unit", "none"}, default="standard"
         Scaling of numbers.
     impute : {"mean", "median", "most_frequent"}, optional
-        How missing values are filled in; without it they are an error.
+        How missing values are filled in; by default they are an error.
     target : str, default="y"
         Name of the target.
     roles : dict of str to str, optional
-        Columns whose entries are compared as objects, and their kind, as in ``{"message": "text"}``. A kernel on
-        such objects that names no column takes the column that holds them.
+        Columns whose entries are compared as objects, and their kind, as in ``{"message": "text"}``. A kernel on such
+        objects that names no column uses the column that contains them.
 
     Attributes
     ----------
     estimator_ : estimator
         The fitted copy.
     encoder_ : TableEncoder
-        The fitted encoding; ``encoder_.schema_`` is what new tables are checked against.
+        The fitted encoding; new tables are checked against ``encoder_.schema_``.
     classes_ : ndarray
         For a classifier: the labels.
     target_mean_, target_scale_ : float
@@ -130,7 +129,7 @@ class TableModel(BaseEstimator):
         DataError
             If columns cannot be encoded, or values are missing and ``impute`` is None.
         ParameterError
-            If no column holds what the kernel compares.
+            If no column contains what the kernel compares.
         """
         prepared = self.prepared(X, y, schema=schema)
         self.encoder_ = prepared.encoder

@@ -26,9 +26,9 @@ _DEFAULTS: dict[str, Kernel] = {
 
 
 def default_kernel(schema: Schema) -> Kernel | None:
-    """A kernel for a table that holds more than numbers and categories; None for any other.
+    """Return a kernel for a table that contains more than numbers and categories; None for other tables.
 
-    It is a sum over the columns of kernels with ``k(x, x) = 1``: rows are alike where they are alike in any of them.
+    It is a sum over the columns of kernels with ``k(x, x) = 1``: rows are similar if they are similar in any of them.
 
     Examples
     --------
@@ -58,10 +58,10 @@ def place(kernel: Any, schema: Schema) -> Any:
     Raises
     ------
     ParameterError
-        If it compares what no column, or more than one, holds; or if it compares numbers alone, and there are columns
-        of something else.
+        If no column, or more than one, contains what it compares; or if it compares numbers only and there are other
+        columns.
     DataError
-        If it names a column that is not there.
+        If it names a column that does not exist.
 
     Examples
     --------
@@ -134,7 +134,7 @@ def check_name(name: str, names: Iterable[str]) -> None:
     Raises
     ------
     DataError
-        With the nearest names.
+        If there is none; the message suggests the closest names.
     """
     names = list(dict.fromkeys(names))
     if name in names:
