@@ -40,7 +40,7 @@ class IndefiniteKernelError(ParameterError):
     Attributes
     ----------
     finding : str
-        What shows it, without advice; empty where the message is all there is.
+        The evidence, without advice; empty if the message says everything.
     """
 
     def __init__(self, message: str, *, finding: str = "") -> None:
@@ -49,7 +49,7 @@ class IndefiniteKernelError(ParameterError):
 
 
 class InfeasibleError(MercerError, ValueError):
-    """No function separates the classes by a margin that float64 can resolve: there is no hard margin to be found.
+    """No function separates the classes by a margin that float64 can resolve: there is no hard margin.
 
     With a strictly positive kernel and distinct rows there may be one all the same, too narrow to be computed.
 
@@ -57,20 +57,20 @@ class InfeasibleError(MercerError, ValueError):
     ----------
     message : str
     multipliers : ndarray of shape (n,)
-        The proof: a mixture of the rows of each class (shares of 0 or more that sum to 1), to rounding the same point
-        of the feature space. Without an intercept, one mixture of ``y_i phi(x_i)`` that is zero.
+        The proof: a mixture of the rows of each class (shares of 0 or more that sum to 1), which up to rounding are the
+        same point of the feature space. Without an intercept, one mixture of ``y_i phi(x_i)`` that is zero.
     distance : float
-        How far apart the nearest mixtures found are in the feature space: not more than rounding.
+        The distance of the nearest mixtures found in the feature space: at most rounding.
     least_slack : tuple of float
-        A lower and an upper bound of the least sum of slacks that a function needs whose w is not of such a size that
-        a distance of rounding counts.
+        A lower and an upper bound on the least sum of slacks of a function whose w is small enough that distances
+        within rounding do not count.
 
     Attributes
     ----------
     multipliers, distance, least_slack
         As the parameters.
     pair : tuple of int, optional
-        The numbers of the two classes, where there are several.
+        The indices of the two classes, if there are more than two.
     """
 
     pair: tuple[int, int] | None = None
@@ -107,7 +107,7 @@ class ModelFileError(MercerError, ValueError):
     Attributes
     ----------
     finding : str
-        What is wrong with its content, without advice; empty where the message is all there is.
+        What is wrong with the content, without advice; empty if the message says everything.
     """
 
     def __init__(self, message: str, *, finding: str = "") -> None:

@@ -22,19 +22,19 @@ from mercer.engine import memory
 def read_archive(path: Path, axes: str | None = None) -> Table:
     """The table of an archive: rows of numbers, or series.
 
-    A two-dimensional array ``X`` (or the only such array) holds the columns, every array of one number a row may be the
-    target. A three-dimensional ``X`` holds series, (n, times, channels), padded with NaN at their ends; ``lengths``
-    (n,), if there, says how long each is. The order (n, channels, times), that of aeon and sktime, is read where
-    ``axes`` is ``"nct"``, or where the archive has a text ``axes`` that says so: ``numpy.savez(path, X=X, y=y,
+    A two-dimensional array ``X`` (or the only such array) contains the columns; every array of one number per row may
+    be the target. A three-dimensional ``X`` contains series, (n, times, channels), padded with NaN at their ends;
+    ``lengths`` (n,), if present, gives their lengths. The order (n, channels, times) of aeon and sktime is read if
+    ``axes`` is ``"nct"``, or if the archive has a text ``axes`` with this value: ``numpy.savez(path, X=X, y=y,
     axes="nct")``.
 
     Raises
     ------
     ParameterError
-        If ``axes`` is no order of axes.
+        If ``axes`` is not an order of axes.
     DataError
-        If it is no such archive, if all series have more channels than times and no axes are given, or if a NaN stands
-        within a series.
+        If the archive does not have this form, if all series have more channels than times and ``axes`` is not given,
+        or if there is a NaN within a series.
     """
     if axes is not None:
         check_axes(axes)

@@ -1,4 +1,4 @@
-"""What a look at a table of numbers tells: where its middle is, which columns vary, whether all is zeros and ones."""
+"""Statistics of a table of numbers: its centre, which columns vary, and whether all entries are zeros and ones."""
 
 from __future__ import annotations
 

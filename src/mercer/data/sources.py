@@ -1,4 +1,4 @@
-"""Where tables come from: whether there is such a file or sample at all, which is told before anything is loaded."""
+"""Sources of tables: whether a file or a sample exists, checked before anything is loaded."""
 
 from __future__ import annotations
 

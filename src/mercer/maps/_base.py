@@ -32,7 +32,7 @@ _NAME_BYTES = 100
 
 
 class FeatureMap(TransformerMixin, BaseEstimator, OneBlasThread, abc.ABC):
-    """Base of the maps from rows to features whose inner products are, or come near, the values of a kernel.
+    """Base of the maps from rows to features whose inner products equal or approximate the values of a kernel.
 
     ``kernel`` is that kernel, or what the user gave for it; ``kernel_`` is the kernel of the fit.
     """
@@ -69,7 +69,7 @@ class FeatureMap(TransformerMixin, BaseEstimator, OneBlasThread, abc.ABC):
         return self
 
     def transform(self, X: Any) -> Any:
-        """The features of each row.
+        """Return the features of each row.
 
         Parameters
         ----------
@@ -83,13 +83,13 @@ class FeatureMap(TransformerMixin, BaseEstimator, OneBlasThread, abc.ABC):
         Raises
         ------
         DataError, NumericalError, MemoryBudgetError
-            If the rows cannot be used, features overflow, or would not fit the memory budget.
+            If the rows cannot be used, or the features overflow or do not fit the memory budget.
         """
         check_is_fitted(self)
         return self._features(self._check_X(X, reset=False))
 
     def get_feature_names_out(self, input_features: Any = None) -> NDArray[np.object_]:
-        """Names of the features.
+        """Return the names of the features.
 
         Parameters
         ----------
@@ -99,7 +99,7 @@ class FeatureMap(TransformerMixin, BaseEstimator, OneBlasThread, abc.ABC):
         Raises
         ------
         DataError, MemoryBudgetError
-            If there are other names than those of the fit, or more of them than the memory budget holds.
+            If the names differ from those of the fit, or do not fit the memory budget.
         """
         check_is_fitted(self, "n_output_features_")
         with advised():

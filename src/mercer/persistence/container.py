@@ -63,7 +63,7 @@ class _Entry:
 
 
 def write(path: Path, texts: Mapping[str, str], arrays: Mapping[str, np.ndarray]) -> None:
-    """Write the file in one stroke: whoever opens ``path`` finds the old file or all of the new one.
+    """Write the file atomically: a reader of ``path`` finds either the old file or the complete new one.
 
     Raises
     ------
@@ -134,7 +134,7 @@ def read(path: Path) -> tuple[dict[str, str], dict[str, np.ndarray]]:
     Raises
     ------
     ModelFileError
-        If the file cannot be read, is no model file, is truncated or altered, or contradicts itself.
+        If the file cannot be read, is not a model file, is truncated or altered, or contradicts itself.
     """
     with opened(path) as file:
         header, data_size = _verified_header(file)

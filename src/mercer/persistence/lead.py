@@ -22,7 +22,7 @@ def opened(path: Path) -> Iterator[BinaryIO]:
     Raises
     ------
     ModelFileError
-        If there is no such file, or it is no file, or it cannot be read.
+        If the path does not exist, is not a file, or cannot be read.
     """
     try:
         if not stat.S_ISREG(os.stat(path).st_mode):

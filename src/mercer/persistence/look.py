@@ -27,7 +27,7 @@ def look(path: Path, *wanted: Sequence[str]) -> tuple[str, list[Any]]:
     Raises
     ------
     ModelFileError
-        If the file is no model file, was altered, or holds something other than plain values there.
+        If the file is not a model file, was altered, or contains something other than plain values there.
     """
     try:
         table = container.parse_json(container.read_texts(path).get("model", ""), "table of objects")

@@ -84,7 +84,7 @@ _VALUES = (Graph, MixedRows)
 
 
 def registry() -> Registry:
-    """Everything that a model file may hold beside plain values and arrays: Mercer's own, and what users registered."""
+    """Return all classes that a model file may contain: Mercer's own, and those that users registered."""
     _import_all()
     return loaded_classes()
 

@@ -99,26 +99,26 @@ class KernelNeighbors(KernelEstimator):
         ----------
         X : array-like or sparse matrix of shape (n, n_features), optional
             For ``kernel="precomputed"``, kernel values of new and training rows, shape (n, n_samples). None for the
-            training rows themselves, of which none is its own neighbour.
+            training rows themselves, each without itself as a neighbour.
         n_neighbors : int, optional
-            How many; None for the parameter of that name.
+            Number of neighbours; None for the parameter of that name.
         return_distance : bool, default=True
-            Whether to return distances, too.
+            Whether to return distances as well.
         diagonal : array-like of shape (n,), optional
-            For ``kernel="precomputed"``: ``k(x, x)`` of the new rows, which the matrix does not hold. It is needed
-            for distances, unless it is the same number for all training rows, which is then taken for the new ones.
+            For ``kernel="precomputed"``: ``k(x, x)`` of the new rows, which the matrix does not contain. It is needed
+            for distances, unless it is the same number for all training rows, which is then used for the new rows.
 
         Returns
         -------
         distances : ndarray of shape (n, n_neighbors)
             In ascending order, in the precision of X; only with ``return_distance``.
         indices : ndarray of int of shape (n, n_neighbors)
-            Positions of the rows in the training data. Of rows at equal distances the first ones are taken.
+            Positions of the rows in the training data. Among rows at equal distances the first ones are taken.
 
         Raises
         ------
         DataError, ParameterError, KernelValueError, MemoryBudgetError
-            If the rows or a parameter cannot be used, or the answer does not fit; see the messages.
+            If the rows or a parameter cannot be used, or the result does not fit in memory; see the messages.
         """
         check_is_fitted(self)
         count = self._count(n_neighbors, X is None)

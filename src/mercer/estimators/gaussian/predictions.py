@@ -129,17 +129,17 @@ class GaussianPredictions(KernelEstimator):
         X : array-like or sparse matrix of shape (m, n_features)
             For ``"precomputed"``, kernel values of new and training rows, shape (m, n_samples).
         return_std : bool, default=False
-            Whether standard deviations are returned as well, of what ``observation`` says. They take tiles of new
-            rows at a time, whose size the memory budget sets. For at least twice as many new rows as training rows,
-            deviations are computed in float32 where a bound on rounding errors says that they are right to 1e-4 of
-            them, and else in float64; fewer are always in float64, and so are means. For ``"precomputed"``, the prior
-            variances ``k(x, x)`` of new rows are not known.
+            Whether to return standard deviations as well, of the quantity that ``observation`` selects. They are
+            computed in tiles of new rows, whose size follows from the memory budget. For at least twice as many new
+            rows as training rows, deviations are computed in float32 if a bound on rounding errors guarantees a
+            relative error of at most 1e-4, and in float64 otherwise; fewer rows and means are always in float64. For
+            ``"precomputed"``, the prior variances ``k(x, x)`` of new rows are not known.
         return_cov : bool, default=False
             The same for the covariance matrix.
         observation : bool, optional
             Whether deviations and covariances are those of a new observation y, or of the function ``m(x) + f(x)``
             (False). An observation has the variances of ``White`` terms of the kernel, of ``noise``, and of ``alpha``
-            if that is one number. The default, None, counts ``White`` terms alone, as scikit-learn does.
+            if that is one number. The default, None, includes ``White`` terms only, as scikit-learn does.
 
         Returns
         -------
@@ -150,7 +150,7 @@ class GaussianPredictions(KernelEstimator):
         Raises
         ------
         ParameterError
-            If deviations and covariances are asked for at once, or for a precomputed kernel.
+            If deviations and covariances are both requested, or the kernel is precomputed.
         MemoryBudgetError
             If the covariance matrix does not fit the memory budget.
         """
@@ -262,14 +262,14 @@ class GaussianPredictions(KernelEstimator):
         X : array-like or sparse matrix of shape (k, n_features)
         y : array-like of shape (k,) or (k, n_targets)
         alpha : float or array-like of shape (k,), optional
-            Known variance of the noise of the new rows; None for that of the fit, which must be a number then.
+            Known variance of the noise of the new rows; None for that of the fit, which must then be a number.
 
         Raises
         ------
         ParameterError
             If the kernel is precomputed, or alpha is needed.
         DataError
-            If the data do not fit those of the fit.
+            If the data are not compatible with those of the fit.
         """
         check_is_fitted(self, "L_")
         self._require_kernel()

@@ -266,8 +266,8 @@ class PairClassifier(ClassifierMixin, KernelEstimator, ABC):
     def predict_proba(self, X: RowsLike) -> Matrix:
         """Return the probability of each class for the rows of ``X``, (m, k), in the order of ``classes_``.
 
-        Each pair of classes has a sigmoid of its decision value, fitted to rows that were left out; more than two
-        classes are coupled by least squares.
+        Each pair of classes has a sigmoid of its decision value, fitted to held-out rows; more than two classes are
+        coupled by least squares.
 
         Raises
         ------
@@ -291,8 +291,8 @@ class PairClassifier(ClassifierMixin, KernelEstimator, ABC):
     def calibrated(self, cv: Any = 5, method: str = "sigmoid") -> CalibratedClassifierCV:
         """A classifier with probabilities, not yet fitted: this one with its decision values calibrated.
 
-        The calibration is learned from decision values of rows that were left out (cross-fitting by ``cv``), and its
-        classes are the most probable ones, so that ``predict`` and ``predict_proba`` always agree.
+        The calibration is learned from decision values of held-out rows (cross-fitting by ``cv``), and it predicts the
+        most probable class, so that ``predict`` and ``predict_proba`` always agree.
 
         Parameters
         ----------
