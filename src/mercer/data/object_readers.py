@@ -75,7 +75,7 @@ def read_graphs(path: Path) -> Table:
     """Read graphs from a JSON file: a list of graphs, each in the form that networkx calls node-link data.
 
     A graph is ``{"graph": {"label": 1}, "nodes": [{"id": 0, "label": "C"}, ...], "edges": [{"source": 0, "target": 1},
-    ...]}``; ``links`` is another name of ``edges``. What stands under ``"graph"`` are columns of the table. Nodes and
+    ...]}``; ``links`` is another name for ``edges``. The entries of ``"graph"`` become columns of the table. Nodes and
     edges may have a ``label``, and nodes ``attributes``, a list of numbers.
 
     Raises

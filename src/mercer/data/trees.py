@@ -55,8 +55,8 @@ class Trees(Objects):
     A row may be
 
     - bracketed text, as ``"(S (NP I) (VP run))"``: ``(label child child ...)``, where a leaf is just its label. A
-      backslash takes away the meaning of the character behind it, and ``\\e`` stands for no character, so that any text
-      can be a label. Where no label stands between two brackets, it is empty;
+      backslash escapes the character after it, and ``\\e`` stands for no character, so that any text can be a
+      label. A bracket without a label has the empty label;
     - nested tuples or lists, as ``("S", ("NP", "I"), ("VP", "run"))``: a label, then the children. A string inside
       is a leaf and is taken literally;
     - an object whose ``label()`` is the label and whose iteration yields its children, such as the trees of NLTK.
