@@ -299,5 +299,8 @@ def test_what_cannot_be_registered() -> None:
             extend.register(cls)
     with pytest.raises(ParameterError, match="model= names an estimator, but Wave is not one"):
         extend.register(model="wave")(Wave)
+    for name in ("", " wave", 3):
+        with pytest.raises(ParameterError, match="model must be the name that mercer fit --model gives, but is"):
+            extend.register(model=name)(Wave)
     with pytest.raises(mercer.MercerError, match="there is no kernel 'Wave'"):
         mercer.kernels.parse_kernel("Wave(2.0)")

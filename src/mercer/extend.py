@@ -106,6 +106,8 @@ def register(user_class: Any = None, *, model: str | None = None) -> Any:
 def _register(cls: Any, model: str | None) -> Any:
     _check_class(cls)
     name = f"{cls.__module__.partition('.')[0]}.{cls.__name__}"
+    if model is not None and not (isinstance(model, str) and model and model == model.strip()):
+        raise ParameterError(f"model must be the name that mercer fit --model gives, but is {model!r}.")
     tasks = () if model is None else _tasks(cls)
     _check_free(_registered.CLASSES.get(name), cls, f"a class {name!r} is registered")
     if model is not None:

@@ -155,6 +155,8 @@ def test_an_answer_is_judged_by_its_weights_alone() -> None:
         ((11.0, -1.0), "outside the box by 1"),
         ((np.nan, -1.0), "outside the box by nan"),
         ((1.0, -2.0), "whose sums are off by 1"),
+        ((1.0 + 1j, -1.0), "weights of type complex128, not real numbers"),
+        (("1", "-1"), "weights of type <U2, not real numbers"),
     ):
         with pytest.raises(DataError, match=words):
             Answers(beta=beta).solve(problem)

@@ -202,7 +202,10 @@ class BoxSolver:
 
     def _feasible(self, problem: BoxQP, beta: Vector) -> Vector:
         """The weights that :meth:`improve` returned, if they are of the right shape and in the box but for rounding."""
-        name, beta = type(self).__name__, np.asarray(beta, dtype=np.float64)
+        name, beta = type(self).__name__, np.asarray(beta)
+        if beta.dtype.kind not in "fiub":
+            raise DataError(f"{name}.improve returned weights of type {beta.dtype}, not real numbers.")
+        beta = beta.astype(np.float64)
         if beta.shape != problem.linear.shape:
             raise DataError(f"{name}.improve returned weights of shape {beta.shape}, not {problem.linear.shape}.")
         room = _ROUNDING * float(np.maximum(problem.upper, -problem.lower).max())
