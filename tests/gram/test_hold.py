@@ -91,3 +91,9 @@ def test_what_stands_for_a_matrix(gram: GramMatrix) -> None:
     part = np.array([5, 3, 60])
     np.testing.assert_allclose(gram.restrict(part, None).block(None, part), K[np.ix_(part, part)], rtol=1e-12)
     np.testing.assert_allclose(gram.block(part, slice(2, 9)), K[part, 2:9], rtol=1e-12)
+
+
+def test_a_matrix_of_no_use_as_a_whole_stays_as_it_is() -> None:
+    with ExitStack() as stack:
+        storage = hold(LAZY, stack, {})
+    assert storage.gram is LAZY and storage.array is None and storage.sentence == "evaluated by tiles"

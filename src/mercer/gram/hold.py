@@ -143,6 +143,8 @@ def reserve_whole(
                 raise
             continue
         return dtype, f"held whole in {dtype}, {_of(size, free)}"
+    if not precisions:
+        return None, "evaluated by tiles"
     return None, f"evaluated by tiles: {memory.describe(most)} would be too much of {memory.describe(free)}"
 
 
