@@ -29,8 +29,8 @@ def annotated(cls: type) -> Mapping[str, Statement]:
     >>> annotated(Line)
     {'slope': Number(least=None, most=None, finite=False), 'name': Maybe(inner=Word(among=()))}
     """
-    stated = {name: statement_of(hint) for name, hint in field_hints(cls).items()}
-    return {name: statement for name, statement in stated.items() if statement is not None}
+    statements = {name: statement_of(hint) for name, hint in field_hints(cls).items()}
+    return {name: statement for name, statement in statements.items() if statement is not None}
 
 
 @cache
@@ -66,10 +66,10 @@ def statement_of(hint: Any) -> Statement | None:
 
 def _one_of(hints: tuple[Any, ...]) -> Statement | None:
     choices = [statement_of(hint) for hint in hints if hint is not type(None)]
-    known = [choice for choice in choices if choice is not None]
-    if len(known) < len(choices):
+    values = [choice for choice in choices if choice is not None]
+    if len(values) < len(choices):
         return None
-    whole = known[0] if len(known) == 1 else Either(*known)
+    whole = values[0] if len(values) == 1 else Either(*values)
     return Maybe(whole) if type(None) in hints else whole
 
 

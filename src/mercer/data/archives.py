@@ -94,8 +94,8 @@ def _table_of_arrays(arrays: dict[str, np.ndarray], source: str, axes: str | Non
             "image as one row of numbers, numpy.savez(..., X=X.reshape(len(X), -1))."
         )
     if X.ndim != 2 or axes is not None:
-        wanted = "(rows, columns), or (rows, times, channels) for series" if axes is None else "three axes, as axes say"
-        raise DataError(f"{source}: X must be of shape {wanted}, but is of shape {X.shape}.")
+        shape = "(rows, columns), or (rows, times, channels) for series" if axes is None else "three axes, as axes say"
+        raise DataError(f"{source}: X must be of shape {shape}, but is of shape {X.shape}.")
     if X.dtype.kind not in "fiub":
         raise DataError(f"{source}: X must hold numbers, but holds {X.dtype}.")
     names = [f"x{j}" for j in range(X.shape[1])]
@@ -134,11 +134,13 @@ def _series(arrays: Mapping[str, np.ndarray], source: str, axes: str | None) -> 
     return Table(frame, source, targets, usual_target(targets), roles={"series": "series"})
 
 
-def _axes_of(arrays: Mapping[str, np.ndarray], source: str, given: str | None) -> str | None:
+def _axes_of(arrays: Mapping[str, np.ndarray], source: str, requested_axes: str | None) -> str | None:
     """The order of the axes as it was given, or as the archive says."""
-    said = str(arrays["axes"]) if "axes" in arrays and arrays["axes"].shape == () else None
-    if said is not None and said not in AXES:
-        raise DataError(f"{source}: the text axes must be one of {', '.join(AXES)}, but is {said!r}.")
-    if said is not None and given not in (None, said):
-        raise DataError(f"{source} states the axes {said!r}, but {given!r} was requested; leave one of them out.")
-    return given or said
+    stored_axes = str(arrays["axes"]) if "axes" in arrays and arrays["axes"].shape == () else None
+    if stored_axes is not None and stored_axes not in AXES:
+        raise DataError(f"{source}: the text axes must be one of {', '.join(AXES)}, but is {stored_axes!r}.")
+    if stored_axes is not None and requested_axes not in (None, stored_axes):
+        raise DataError(
+            f"{source} states the axes {stored_axes!r}, but {requested_axes!r} was requested; leave one of them out."
+        )
+    return requested_axes or stored_axes

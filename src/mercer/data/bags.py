@@ -100,8 +100,8 @@ class Bags(Objects):
 
     def reread(self, members: Callable[[Any], Members], name: str = "X") -> Self:
         """Return the bags with their members converted by ``members``."""
-        given = self.rows.items.tolist() if isinstance(self.rows, Anything) else self.rows
-        rows = _read_members(members, given, self.items.tolist(), name)
+        items = self.rows.items.tolist() if isinstance(self.rows, Anything) else self.rows
+        rows = _read_members(members, items, self.items.tolist(), name)
         return self if rows is self.rows else type(self)(rows, self.starts)
 
     def positions(self, index: Any) -> NDArray[np.int64]:
@@ -173,7 +173,7 @@ def _not_vectors(members: Any, error: DataError) -> str:
     return str(error)
 
 
-def _read_members(members: Callable[[Any], Members], given: Any, bags: list[Any], name: str) -> Members:
+def _read_members(members: Callable[[Any], Members], joined: Any, bags: list[Any], name: str) -> Members:
     """What ``members`` makes of the members of all bags; what it cannot read is named by its bag."""
 
     def read(some: Any) -> Members:
@@ -181,12 +181,12 @@ def _read_members(members: Callable[[Any], Members], given: Any, bags: list[Any]
         return rows if isinstance(rows, (Objects, MixedRows)) else member_vectors(rows)
 
     try:
-        return read(given)
+        return read(joined)
     except DataError as error:
-        found = None if isinstance(bags[0], MixedRows) else _misread(read, bags)
-        if found is None:
+        fault = None if isinstance(bags[0], MixedRows) else _misread(read, bags)
+        if fault is None:
             raise DataError(f"the members of the bags of {name}, counted from the first: {error}") from error
-        row, position, cause = found
+        row, position, cause = fault
         # Its row in what was read alone says nothing.
         why = re.sub(r"^row [0-9]+ of X(: |, )", "", str(cause))
         raise DataError(f"row {row} of {name}, member {position}: {why}") from cause

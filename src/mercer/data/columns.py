@@ -45,10 +45,10 @@ def checked_table(X: Any, name: str = "X") -> Any:
     if 0 in table.shape:
         raise DataError(f"{name} is empty: its shape is {table.shape}. At least one row and one column are needed.")
     if table.ndim != 2:
-        seen = f"has shape {table.shape}" if table.ndim else f"is {short(X)}"
+        problem = f"has shape {table.shape}" if table.ndim else f"is {short(X)}"
         raise DataError(
             f"{name} must be a table, a pandas DataFrame or an array of objects with rows and columns, for a "
-            f"kernel that compares columns of several kinds, but {seen}."
+            f"kernel that compares columns of several kinds, but {problem}."
         )
     return table
 
@@ -95,11 +95,11 @@ class MixedRows:
         """
         if isinstance(X, cls):
             return X
-        given = checked_table(X, name)
+        table = checked_table(X, name)
         names = column_names(X)
-        columns: list[Any] = [None] * given.shape[1]
+        columns: list[Any] = [None] * table.shape[1]
         for position, kind in kinds.items():
-            part = given.iloc[:, position].to_numpy() if hasattr(given, "iloc") else given[:, position]
+            part = table.iloc[:, position].to_numpy() if hasattr(table, "iloc") else table[:, position]
             called = f"column {names[position] if names else position!r} of {name}"
             columns[position] = kind.of(part, called) if kind else as_vectors(part[:, None], called)[:, 0].copy()
         return cls(columns, names)
@@ -116,11 +116,11 @@ class MixedRows:
 
     def on(self, positions: Sequence[int]) -> Any:
         """Return the chosen columns: numbers as an array (n, d), or a single column of objects."""
-        chosen = [self.columns[position] for position in positions]
-        objects = [column for column in chosen if not isinstance(column, np.ndarray)]
+        columns = [self.columns[position] for position in positions]
+        objects = [column for column in columns if not isinstance(column, np.ndarray)]
         if not objects:
-            return np.column_stack(chosen)
-        if len(chosen) > 1 or objects[0] is None:
+            return np.column_stack(columns)
+        if len(columns) > 1 or objects[0] is None:
             raise DataError(
                 f"columns {list(positions)} were chosen together, but not all of them hold numbers; choose one column "
                 "of objects at a time."

@@ -35,10 +35,10 @@ _FEWER_COLUMNS = "Use fewer columns, or raise the budget with mercer.config(memo
 
 def transforms_its_schema(encoder: Any) -> bool:
     """Whether a row of zeros and first categories is transformed to the number of columns that the schema implies."""
-    schema, there = encoder.schema_, vars(encoder)
-    if "transformer_" not in there or ("dense_" in there) != (schema.width is not None):
+    schema, attributes = encoder.schema_, vars(encoder)
+    if "transformer_" not in attributes or ("dense_" in attributes) != (schema.width is not None):
         return False
-    if there["transformer_"] is None:
+    if attributes["transformer_"] is None:
         return not schema.encoded
     width = schema.encoded_columns - len(schema.roles)
     if schema.width is not None:
@@ -225,8 +225,8 @@ class TableEncoder(TransformerMixin, BaseEstimator):
     def _transformer(self) -> ColumnTransformer:
         schema = self.schema_
         frequent = SimpleImputer(strategy="most_frequent", keep_empty_features=True)
-        known = [np.array(values, dtype=object) for values in schema.categories.values()]
-        encode = OneHotEncoder(categories=known, handle_unknown="ignore") if known else "drop"
+        categories = [np.array(values, dtype=object) for values in schema.categories.values()]
+        encode = OneHotEncoder(categories=categories, handle_unknown="ignore") if categories else "drop"
         truths = "passthrough" if self.impute is None else frequent
         # By position, which scikit-learn finds at once; a name it looks for along all the others.
         place = {name: position for position, name in enumerate(schema.encoded)}
@@ -250,8 +250,8 @@ class TableEncoder(TransformerMixin, BaseEstimator):
         return Pipeline([*impute, ("scale", scaler)])
 
     def _warn_of_unknown(self, frame: Any, source: str) -> None:
-        for name, known in self.schema_.categories.items():
-            strange = sorted(set(frame[name].dropna()) - set(known))
+        for name, categories in self.schema_.categories.items():
+            strange = sorted(set(frame[name].dropna()) - set(categories))
             if strange:
                 rows = int(frame[name].isin(strange).sum())
                 warnings.warn(

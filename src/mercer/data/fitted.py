@@ -110,16 +110,16 @@ def check_fitted(model: Any, stated: Statements | None = None) -> None:
     """
     cls: type = type(model)
     stated = statements(cls) if stated is None else stated
-    there, name = vars(model), cls.__name__
-    if stated is None or (stated.attributes and not stated.attributes & there.keys()):
+    attributes, name = vars(model), cls.__name__
+    if stated is None or (stated.attributes and not stated.attributes & attributes.keys()):
         return
-    missing = [key for key, entry in stated.entries.items() if entry.required and key not in there]
+    missing = [key for key, entry in stated.entries.items() if entry.required and key not in attributes]
     if missing:
         raise DataError(f"{name} lacks {', '.join(missing)}")
     context = Context(model, {}, dict(stated.derived))
     for key, entry in stated.entries.items():
-        if key in there:
-            entry.statement.check(there[key], f"{name}.{key}", context)
+        if key in attributes:
+            entry.statement.check(attributes[key], f"{name}.{key}", context)
     for words, holds in stated.rules:
         if not holds(model):
             raise DataError(f"{name}: {words}")

@@ -79,8 +79,8 @@ class Graph:
         return hash(self.fingerprint())
 
     def __repr__(self) -> str:
-        there = [name for name in _PARTS[1:4] if getattr(self, name) is not None]
-        return f"Graph({', '.join([f'n={self.n}', f'edges={len(self.edges)}', *there])})"
+        options = [name for name in _PARTS[1:4] if getattr(self, name) is not None]
+        return f"Graph({', '.join([f'n={self.n}', f'edges={len(self.edges)}', *options])})"
 
     def fingerprint(self) -> bytes:
         """Return bytes that are the same exactly for equal graphs, with nodes and edges in the same order."""
@@ -253,25 +253,25 @@ def _attributes(values: Any) -> NDArray[np.float64] | None:
 
 def _nodes(n: Any, edges: NDArray[np.int64], labels: np.ndarray | None, attributes: NDArray[np.float64] | None) -> int:
     """How many nodes there are; all that says so must agree."""
-    said = {"labels": labels, "attributes": attributes}
-    counts = {name: len(part) for name, part in said.items() if part is not None}
+    parts = {"labels": labels, "attributes": attributes}
+    counts = {name: len(part) for name, part in parts.items() if part is not None}
     if n is not None:
         if isinstance(n, bool) or not isinstance(n, (int, np.integer)) or n < 0:
             raise DataError(f"the number of nodes must be a whole number, but is {short(n)}.")
         counts = {"n": int(n), **counts}
     if not counts and edges.size:
         return _nodes(max(int(edges.max()) + 1, 0), edges, None, None)
-    found = next(iter(counts.values()), 0)
+    n_nodes = next(iter(counts.values()), 0)
     for name, count in counts.items():
-        if count != found:
+        if count != n_nodes:
             first = next(iter(counts))
-            raise DataError(f"{first} implies {found} nodes, but {name} implies {count}.")
-    if edges.size and (edges.min() < 0 or edges.max() >= found):
-        wrong = int(np.flatnonzero(((edges < 0) | (edges >= found)).any(axis=1))[0])
+            raise DataError(f"{first} implies {n_nodes} nodes, but {name} implies {count}.")
+    if edges.size and (edges.min() < 0 or edges.max() >= n_nodes):
+        wrong = int(np.flatnonzero(((edges < 0) | (edges >= n_nodes)).any(axis=1))[0])
         u, v = edges[wrong].tolist()
-        nodes = f"the nodes 0 to {found - 1}" if found else "no nodes"
+        nodes = f"the nodes 0 to {n_nodes - 1}" if n_nodes else "no nodes"
         raise DataError(f"edge {wrong} joins the nodes {u} and {v}, but the graph has {nodes}.")
-    return found
+    return n_nodes
 
 
 def _simple(edges: NDArray[np.int64], labels: np.ndarray | None) -> tuple[NDArray[np.int64], np.ndarray | None]:
@@ -288,14 +288,14 @@ def _simple(edges: NDArray[np.int64], labels: np.ndarray | None) -> tuple[NDArra
     if labels is None:
         return pairs[first], None
     labels = labels[order]
-    kept = labels[first]
+    distinct = labels[first]
     which = np.cumsum(first) - 1
-    other = np.flatnonzero(labels != kept[which])
+    other = np.flatnonzero(labels != distinct[which])
     if len(other):
         u, v = pairs[other[0]].tolist()
-        one, two = kept[which[other[0]]], labels[other[0]]
+        one, two = distinct[which[other[0]]], labels[other[0]]
         one, two = (label.item() if isinstance(label, np.generic) else label for label in (one, two))
         raise DataError(
             f"the edge of the nodes {u} and {v} has two labels, {one!r} and {two!r}; pass one label per edge."
         )
-    return pairs[first], kept
+    return pairs[first], distinct

@@ -72,8 +72,8 @@ a tuple (edges, labels, edge_labels, attributes), but is 3.5.
 
     def joint(self) -> JointGraph:
         """All rows as one disconnected graph."""
-        kept: JointGraph = self.keep("joint", lambda: _joint(self.items.tolist()))
-        return kept
+        joint: JointGraph = self.keep("joint", lambda: _joint(self.items.tolist()))
+        return joint
 
     def attributes(self) -> NDArray[np.float64]:
         """Return the attributes of all nodes, (nodes, d).
@@ -83,8 +83,8 @@ a tuple (edges, labels, edge_labels, attributes), but is 3.5.
         DataError
             If a graph with nodes has no attributes, or their number differs between graphs; the message names its row.
         """
-        kept: NDArray[np.float64] = self.keep("attributes", self._attributes)
-        return kept
+        attributes: NDArray[np.float64] = self.keep("attributes", self._attributes)
+        return attributes
 
     def _attributes(self) -> NDArray[np.float64]:
         parts: list[np.ndarray] = []
@@ -188,8 +188,8 @@ def _kind(labels: np.ndarray | None) -> int:
 
 
 def _coded(parts: list[np.ndarray | None], table: np.ndarray) -> NDArray[np.int64]:
-    there = [part for part in parts if part is not None]
-    codes = [np.searchsorted(table, part) if _kind(part) == _TEXT else part for part in there]
+    arrays = [part for part in parts if part is not None]
+    codes = [np.searchsorted(table, part) if _kind(part) == _TEXT else part for part in arrays]
     return _concatenated(codes, np.empty(0, np.int64))
 
 
@@ -256,10 +256,10 @@ def _hashed(parts: list[np.ndarray | None], counts: list[int]) -> NDArray[np.uin
     out = np.full(sum(counts), _UNLABELLED)
     kinds = np.repeat([_kind(part) for part in parts], counts)
     for kind in (_NUMBERS, _TEXT):
-        chosen = [part for part in parts if part is not None and _kind(part) == kind]
-        if not chosen:
+        columns = [part for part in parts if part is not None and _kind(part) == kind]
+        if not columns:
             continue
-        values, which = np.unique(np.concatenate(chosen), return_inverse=True)
+        values, which = np.unique(np.concatenate(columns), return_inverse=True)
         hashes = _hashed_texts(values) if kind == _TEXT else hash_numbers(values)
         out[kinds == kind] = hashes[which]
     return out

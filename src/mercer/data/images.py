@@ -47,16 +47,16 @@ numbers, but is of shape (3,).
     def read(item: Any) -> np.ndarray:
         if np.ma.is_masked(item):
             raise DataError("the image has masked pixels; fill them in (image.filled(...)).")
-        wanted = "an image must be an array (height, width) or (height, width, 3 or 4) of numbers"
+        requirement = "an image must be an array (height, width) or (height, width, 3 or 4) of numbers"
         try:
             image = np.asarray(item)
         except ValueError as error:
-            raise DataError(f"{wanted}, but is {short(item)}, whose rows are not equally long.") from error
+            raise DataError(f"{requirement}, but is {short(item)}, whose rows are not equally long.") from error
         colour = image.ndim == 3 and image.shape[2] in _CHANNELS
         if not (image.ndim == 2 or colour) or image.dtype.kind not in "fiub":
-            seen = f"of shape {image.shape}" if image.dtype.kind in "fiub" else f"an array of {image.dtype}"
-            seen = seen if image.ndim else short(item)
-            raise DataError(f"{wanted}, but is {seen}.{_way_out(image.shape)}")
+            description = f"of shape {image.shape}" if image.dtype.kind in "fiub" else f"an array of {image.dtype}"
+            description = description if image.ndim else short(item)
+            raise DataError(f"{requirement}, but is {description}.{_way_out(image.shape)}")
         if 0 in image.shape:
             raise DataError(f"the image has no pixels: its shape is {image.shape}.")
         if image.dtype == np.uint8:
@@ -132,14 +132,14 @@ numbers, but is of shape (3,).
         DataError
             If some images are in colour and others in grey.
         """
-        found = [1 if image.ndim == 2 else image.shape[2] for image in self]
-        odd = next((row for row, channels in enumerate(found) if channels != found[0]), None)
+        counts = [1 if image.ndim == 2 else image.shape[2] for image in self]
+        odd = next((row for row, channels in enumerate(counts) if channels != counts[0]), None)
         if odd is not None:
             raise DataError(
-                f"the image in row 0 has {found[0]} numbers in a pixel and that in row {odd} has {found[odd]}; convert "
-                "all images to grey, or all to colour."
+                f"the image in row 0 has {counts[0]} numbers in a pixel and that in row {odd} has {counts[odd]}; "
+                "convert all images to grey, or all to colour."
             )
-        return found[0]
+        return counts[0]
 
 
 def _refuse_unclear(X: np.ndarray, name: str) -> None:

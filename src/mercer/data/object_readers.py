@@ -84,22 +84,22 @@ def read_graphs(path: Path) -> Table:
         If the file does not have this form; the message gives the number of the graph.
     """
     try:
-        found = json.loads(path.read_text(encoding="utf-8"))
+        items = json.loads(path.read_text(encoding="utf-8"))
     except (ValueError, RecursionError) as error:
         # A ValueError is what is not JSON or not UTF-8, and also a number of more digits than Python reads.
         raise DataError(f"{path} cannot be read as JSON: {error}.") from error
-    if not isinstance(found, list) or not found:
+    if not isinstance(items, list) or not items:
         raise DataError(f"{path} must hold a list of graphs, as networkx.node_link_data writes each.")
     graphs, facts = [], []
-    for number, item in enumerate(found):
+    for number, item in enumerate(items):
         try:
             graphs.append(_graph(item))
         except (DataError, KeyError, TypeError, AttributeError) as error:
-            seen = f"{error} is missing" if isinstance(error, KeyError) else str(error)
-            raise DataError(f"{path}, graph {number + 1}: this is not node-link data: {seen}") from error
-        known = item.get("graph", {})
-        facts.append(dict(known) if isinstance(known, (dict, list)) else {})
-    warn_of_weights(edge for item in found for edge in _edges(item))
+            reason = f"{error} is missing" if isinstance(error, KeyError) else str(error)
+            raise DataError(f"{path}, graph {number + 1}: this is not node-link data: {reason}") from error
+        attributes = item.get("graph", {})
+        facts.append(dict(attributes) if isinstance(attributes, (dict, list)) else {})
+    warn_of_weights(edge for item in items for edge in _edges(item))
     frame = optional("pandas", f"reading {path.name}").DataFrame(facts)
     frame["graph"] = column_of("graph", graphs)["graph"]
     names = [str(name) for name in frame.columns]

@@ -216,8 +216,10 @@ class Objects(abc.ABC):
 
     def fingerprints(self) -> tuple[bytes, ...]:
         """The fingerprints of all rows."""
-        kept: tuple[bytes, ...] = self.keep("fingerprints", lambda: tuple(self.fingerprint(item) for item in self))
-        return kept
+        fingerprints: tuple[bytes, ...] = self.keep(
+            "fingerprints", lambda: tuple(self.fingerprint(item) for item in self)
+        )
+        return fingerprints
 
     def keys(self) -> NDArray[np.uint64]:
         """Return a number for each row, (n,); equal rows have the same number in every process."""

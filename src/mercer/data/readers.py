@@ -257,12 +257,12 @@ def _too_wide(path: Path, dialect: _Dialect, width: int) -> str | None:
 
 def _unclosed_quote(path: Path, dialect: _Dialect) -> tuple[int, int]:
     """Line and column where the record begins that runs to the end of the file: its last field holds the mark."""
-    begun, following, fields = 1, 1, 1
+    line, following, fields = 1, 1, 1
     with _open_text(path) as lines:
         records = csv.reader(lines, dialect)
         for record in records:
-            begun, following, fields = following, records.line_num + 1, len(record)
-    return begun, fields
+            line, following, fields = following, records.line_num + 1, len(record)
+    return line, fields
 
 
 def _line_finder(path: Path, dialect: _Dialect) -> Callable[[int], str]:

@@ -65,7 +65,7 @@ def find_sample(name: str) -> Sample:
     'classification'
     """
     if name not in _SAMPLES:
-        near = closest_names(name, _SAMPLES)
-        offer = f"Did you mean {' or '.join(near)}? " if near else ""
+        matches = closest_names(name, _SAMPLES)
+        offer = f"Did you mean {' or '.join(matches)}? " if matches else ""
         raise DataError(f"there is no sample {name!r}. {offer}The samples are {', '.join(_SAMPLES)}.")
     return _SAMPLES[name]

@@ -148,14 +148,14 @@ class Schema:
         SchemaError
             If columns are missing; the message lists the missing and the extra ones, and the closest names.
         """
-        there = set(names)
-        missing = [name for name in self.kinds if name not in there]
+        present = set(names)
+        missing = [name for name in self.kinds if name not in present]
         extra = [name for name in names if name not in self.kinds and name not in self.left_out]
         if missing:
             pairs = []
             for name in missing[:5]:
-                near = closest_names(name, extra, 1)
-                pairs.append(f"{name!r} (did you mean {near[0]!r}, which is there?)" if near else repr(name))
+                matches = closest_names(name, extra, 1)
+                pairs.append(f"{name!r} (did you mean {matches[0]!r}, which is there?)" if matches else repr(name))
             more = f" and {len(missing) - 5} more" if len(missing) > 5 else ""
             also = f" It also has {listing(extra, 5)}, which the model does not use." if extra else ""
             raise SchemaError(
@@ -257,11 +257,11 @@ def column_kind(column: Any, name: str, source: str, locate: Locate) -> str:
         strange = next((v for v in values if not isinstance(v, (str, int, float, np.number, bool))), None)
         if strange is None:
             return _number_or_category(column, name, source, locate)
-        seen = f"{type(strange).__name__} values such as {str(strange)[:40]!r}"
+        description = f"{type(strange).__name__} values such as {str(strange)[:40]!r}"
     else:
-        seen = f"{column.dtype}"
+        description = f"{column.dtype}"
     raise DataError(
-        f"{source}: the column {shown(name)} holds {seen}; columns must hold numbers, booleans or text. "
+        f"{source}: the column {shown(name)} holds {description}; columns must hold numbers, booleans or text. "
         f"Turn it into numbers, or leave it out with --drop {_shell(name)}."
     )
 
@@ -319,15 +319,15 @@ def as_kinds(frame: Any, kinds: Mapping[str, str], source: str, locate: Locate) 
     large = np.flatnonzero((np.abs(block) > LARGEST).any(axis=0))
     for place in large[:1]:
         as_kind(frame[numbers[place]], numbers[place], "number", source, locate)
-    done, plain = pandas.DataFrame(block, columns=numbers), set(numbers)
+    numeric, plain = pandas.DataFrame(block, columns=numbers), set(numbers)
     rest = {n: as_kind(frame[n], n, kind, source, locate) for n, kind in kinds.items() if n not in plain}
     if not rest:
-        return done
+        return numeric
     others = pandas.DataFrame(rest)
     for name, kind in kinds.items():
         if kind == "category":
             others[name] = others[name].astype(object)
-    return pandas.concat([done, others], axis=1)[list(kinds)]
+    return pandas.concat([numeric, others], axis=1)[list(kinds)]
 
 
 def as_kind(column: Any, name: str, kind: str, source: str, locate: Locate) -> np.ndarray:

@@ -19,9 +19,9 @@ def generator(random_state: Any) -> np.random.RandomState:
         If it stands for none.
     """
     try:
-        made: np.random.RandomState = check_random_state(random_state)
+        rng: np.random.RandomState = check_random_state(random_state)
     except ValueError as error:
         raise ParameterError(
             f"random_state must be a whole number of 0 or more, a numpy RandomState or None, but is {random_state!r}."
         ) from error
-    return made
+    return rng

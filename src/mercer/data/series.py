@@ -70,12 +70,12 @@ padding at its end, mercer.data.series.Series.from_padded(X) cuts it off.
 
     @classmethod
     def collect(cls, items: list[Any], name: str = "X") -> Self:
-        wanted = items[0].shape[1]
+        channels = items[0].shape[1]
         for number, item in enumerate(items):
-            if item.shape[1] != wanted:
+            if item.shape[1] != channels:
                 raise DataError(
                     f"row {number} of {name}: all series must have the same number of channels; this one has "
-                    f"{item.shape[1]}, but those before it have {wanted}. A series is an array (times, channels); if "
+                    f"{item.shape[1]}, but those before it have {channels}. A series is an array (times, channels); if "
                     f'the channels come first, pass mercer.data.series.Series.from_array({name}, axes="nct").'
                 )
         return cls(items)
@@ -131,8 +131,8 @@ padding at its end, mercer.data.series.Series.from_padded(X) cuts it off.
         def read(item: Any) -> NDArray[np.float64]:
             values = _values(item) if axes is None else _in_order(item, axes)
             padded.append(values.shape)
-            there = np.flatnonzero(~np.isnan(values).all(axis=1))
-            return cls.read(values[: there[-1] + 1 if there.size else 0])
+            times = np.flatnonzero(~np.isnan(values).all(axis=1))
+            return cls.read(values[: times[-1] + 1 if times.size else 0])
 
         padded: list[tuple[int, ...]] = []
         if axes is not None:
@@ -175,9 +175,9 @@ def _refuse_unclear(shapes: Sequence[tuple[int, ...]], X: Any, name: str) -> Non
     times, channels = (int(size) for size in np.max(shapes, axis=0))
     array = isinstance(X, np.ndarray) and X.ndim == 3
     if channels > times and (array or (times == 1 and len(shapes) > 1)):
-        seen = f"of shape {X.shape}" if array else f"a list of arrays of shape {shapes[0]}"
+        description = f"of shape {X.shape}" if array else f"a list of arrays of shape {shapes[0]}"
         raise DataError(
-            f"{name} is {seen}: read as (n, times, channels), its series would have {channels} channels and "
+            f"{name} is {description}: read as (n, times, channels), its series would have {channels} channels and "
             f"{times} time{'s' * (times != 1)}. If the channels come before the times, as in aeon and sktime, pass "
             f'mercer.data.series.Series.from_array({name}, axes="nct"); if not, axes="ntc".'
         )
@@ -195,23 +195,23 @@ def _in_order(item: Any, axes: str) -> NDArray[np.float64]:
 
 def _values(item: Any) -> NDArray[np.float64]:
     """One row as an array (times, channels)."""
-    wanted = "a series must be an array of numbers, (times,) or (times, channels)"
+    requirement = "a series must be an array of numbers, (times,) or (times, channels)"
     if isinstance(item, (str, bytes)) or not (isinstance(item, Sequence) or hasattr(item, "__array__")):
-        raise DataError(f"{wanted}, but is {short(item)}.")
+        raise DataError(f"{requirement}, but is {short(item)}.")
     if np.ma.is_masked(item):
         raise DataError("a series must have a value at every time, but has masked ones; fill them in (.filled(...)).")
     try:
         array = np.asarray(item)
         if array.size and array.dtype.kind not in "fiub":
-            raise DataError(f"{wanted}, but holds {short(array.ravel()[0])} ({array.dtype}).")
+            raise DataError(f"{requirement}, but holds {short(array.ravel()[0])} ({array.dtype}).")
         values = np.array(array, np.float64, order="C")
     except ValueError as error:
         if isinstance(error, DataError):
             raise
-        raise DataError(f"{wanted}, but is {short(item)}.") from error
+        raise DataError(f"{requirement}, but is {short(item)}.") from error
     if values.ndim not in (1, 2):
-        seen = f"has the shape {values.shape}" if values.ndim else f"is {short(values.item())}"
-        raise DataError(f"{wanted}, but {seen}.")
+        problem = f"has the shape {values.shape}" if values.ndim else f"is {short(values.item())}"
+        raise DataError(f"{requirement}, but {problem}.")
     return values[:, None] if values.ndim == 1 else values
 
 

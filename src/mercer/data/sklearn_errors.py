@@ -48,8 +48,8 @@ def advised() -> Iterator[None]:
 
 
 def _with_advice(error: Exception) -> str:
-    said = str(error).rstrip()
-    advice = next((what_to_do for part, what_to_do in _ADVICE if part in said), "")
-    if advice and said[-1:] not in ".!?:":
-        said += "."
-    return f"{said} {advice}".rstrip()
+    message = str(error).rstrip()
+    advice = next((what_to_do for part, what_to_do in _ADVICE if part in message), "")
+    if advice and message[-1:] not in ".!?:":
+        message += "."
+    return f"{message} {advice}".rstrip()

@@ -28,8 +28,8 @@ def check_source(source: str | Path) -> None:
         return
     if not path.exists():
         siblings = sorted(p.name for p in path.parent.iterdir() if p.is_file()) if path.parent.is_dir() else []
-        near = [name for name in siblings if name.lower().startswith(path.stem.lower()[:4])]
-        offer = f" {path.parent} holds {listing(near, 5)}." if near else ""
+        matches = [name for name in siblings if name.lower().startswith(path.stem.lower()[:4])]
+        offer = f" {path.parent} holds {listing(matches, 5)}." if matches else ""
         raise DataError(
             f"{path} does not exist.{offer} Sample data sets are named sample:NAME; mercer samples lists them."
         )

@@ -39,27 +39,27 @@ class Context:
         """``function`` of the sizes that its parameters name."""
         return function(*(self.size(name) for name in inspect.signature(function).parameters))
 
-    def agree(self, what: str, size: str, seen: int) -> None:
-        """Raise unless the size is ``seen``; a size that is not known yet becomes it, and ``?`` is any."""
+    def agree(self, what: str, size: str, length: int) -> None:
+        """Raise unless the size equals ``length``; an unknown size becomes ``length``, and ``?`` is any."""
         if size == "?":
             return
-        known = int(size) if size.isdigit() else self.size(size)
-        if known is None:
-            self.sizes[size] = seen
-        elif known != seen:
-            raise DataError(f"{what} has {seen} where {known} are expected")
+        expected = int(size) if size.isdigit() else self.size(size)
+        if expected is None:
+            self.sizes[size] = length
+        elif expected != length:
+            raise DataError(f"{what} has {length} where {expected} are expected")
 
-    def shape(self, what: str, wanted: Shape, seen: tuple[int, ...]) -> None:
+    def shape(self, what: str, stated: Shape, shape: tuple[int, ...]) -> None:
         """Raise unless an array has the wanted shape."""
-        if callable(wanted):
-            expected = self.call(wanted)
-            if seen != expected:
-                raise DataError(f"{what} has the shape {seen} where {expected} is expected")
+        if callable(stated):
+            expected = self.call(stated)
+            if shape != expected:
+                raise DataError(f"{what} has the shape {shape} where {expected} is expected")
             return
-        names = [name.strip() for name in wanted.split(",") if name.strip()]
-        if len(names) != len(seen):
-            raise DataError(f"{what} has {len(seen)} axes where {len(names)} are expected")
-        for name, length in zip(names, seen):
+        names = [name.strip() for name in stated.split(",") if name.strip()]
+        if len(names) != len(shape):
+            raise DataError(f"{what} has {len(shape)} axes where {len(names)} are expected")
+        for name, length in zip(names, shape):
             self.agree(what, name, length)
 
 
@@ -70,9 +70,9 @@ class Statement(Protocol):
         """Raise DataError, in which ``what`` names the value, unless it is so."""
 
 
-def _wrong(what: str, value: Any, wanted: str) -> NoReturn:
-    seen = f"an array of {value.dtype}" if isinstance(value, np.ndarray) else short(value)
-    raise DataError(f"{what} must be {wanted}, but is {seen}")
+def _wrong(what: str, value: Any, requirement: str) -> NoReturn:
+    description = f"an array of {value.dtype}" if isinstance(value, np.ndarray) else short(value)
+    raise DataError(f"{what} must be {requirement}, but is {description}")
 
 
 def _in_range(what: str, least: Any, largest: Any, low: float | None, high: float | None) -> None:
@@ -372,8 +372,8 @@ class Table:
     more: bool = False
 
     def check(self, value: Any, what: str, context: Context) -> None:
-        wanted = set(self.entries)
-        if not isinstance(value, dict) or not (wanted <= set(value) if self.more else wanted == set(value)):
+        keys = set(self.entries)
+        if not isinstance(value, dict) or not (keys <= set(value) if self.more else keys == set(value)):
             _wrong(what, value, f"a dict of {', '.join(self.entries)}")
         for name, statement in self.entries.items():
             statement.check(value[name], f"{what}[{name!r}]", context)

@@ -64,8 +64,8 @@ class Strings(Objects):
 
         A symbol has the same number in all containers of a process.
         """
-        kept: tuple[NDArray[np.int64], NDArray[np.int64]] = self.keep("codes", self._codes)
-        return kept
+        codes: tuple[NDArray[np.int64], NDArray[np.int64]] = self.keep("codes", self._codes)
+        return codes
 
     def _codes(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         parts = [_numbers(item) for item in self]

@@ -142,8 +142,8 @@ class Table:
         if target in self.targets:
             return self.columns, self.targets[target], target
         if target not in self.names:
-            known = [*self.targets, *self.names]
-            raise DataError(_no_column(f"{self.source} has no column {target!r} to be the target", target, known))
+            columns = [*self.targets, *self.names]
+            raise DataError(_no_column(f"{self.source} has no column {target!r} to be the target", target, columns))
         rest = self.columns.drop(columns=[target])
         if rest.shape[1] == 0:
             raise DataError(
@@ -164,6 +164,6 @@ def _one_at_a_time(what: str, name: str, names: list[str]) -> str:
 
 
 def _no_column(what: str, name: str, names: list[str]) -> str:
-    near = closest_names(name, names)
-    offer = f"Did you mean {' or '.join(repr(n) for n in near)}? " if near else ""
+    matches = closest_names(name, names)
+    offer = f"Did you mean {' or '.join(repr(n) for n in matches)}? " if matches else ""
     return f"{what}. {offer}The columns are {listing(names)}."

@@ -64,10 +64,10 @@ def read_target(values: Any, name: str, task: str | None = None, locate: Callabl
             f"there is {len(array)} row of data; at least two are needed, and many more for a useful model."
         )
     different = np.unique(array)
-    found, why = _task_of(array, different, name)
+    kind, why = _task_of(array, different, name)
     if task is not None:
-        found, why = task, f"that was asked for; '{name}' holds {_kind(array)}, {len(different)} different values"
-    if found == "regression" and array.dtype.kind == "U":
+        kind, why = task, f"that was asked for; '{name}' holds {_kind(array)}, {len(different)} different values"
+    if kind == "regression" and array.dtype.kind == "U":
         row = next((i for i, text in enumerate(array) if not is_number(text)), 0)
         raise DataError(
             f"a regression needs a numeric target, but {name!r} holds text ({shown(array[row])} in "
@@ -75,21 +75,21 @@ def read_target(values: Any, name: str, task: str | None = None, locate: Callabl
             "for classes use a classification (--task classification, --model svc)."
         )
     if len(different) == 1:
-        what = "one class only" if found == "classification" else "the same number everywhere"
+        what = "one class only" if kind == "classification" else "the same number everywhere"
         raise DataError(
             f"the target {name!r} is constant: it holds {what} ({_quoted(different[0].item())} in all "
             f"{len(array)} rows), "
             "so there is nothing to learn. Choose another column, or add rows that differ."
         )
-    if found == "regression":
-        return Target(name, found, why, array.astype(np.float64))
+    if kind == "regression":
+        return Target(name, kind, why, array.astype(np.float64))
     if array.dtype.kind == "f" and not (array == np.round(array)).all():
         raise DataError(
             f"the target {name!r} holds numbers with fractions ({len(different)} different values), "
             "which are "
             "quantities, not classes; use a regression (--task regression, --model ridge)."
         )
-    return Target(name, found, why, array.astype(np.int64) if array.dtype.kind == "f" else array)
+    return Target(name, kind, why, array.astype(np.int64) if array.dtype.kind == "f" else array)
 
 
 def known_target(values: Any, name: str, task: str, classes: list[Any], locate: Callable[[int], str]) -> np.ndarray:

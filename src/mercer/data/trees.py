@@ -85,8 +85,8 @@ class Trees(Objects):
 
     def nodes(self) -> Nodes:
         """Return all nodes as arrays."""
-        kept: Nodes = self.keep("nodes", self._nodes)
-        return kept
+        nodes: Nodes = self.keep("nodes", self._nodes)
+        return nodes
 
     def _nodes(self) -> Nodes:
         starts = [0]
@@ -101,15 +101,15 @@ class Trees(Objects):
         begins, local = np.array(starts), np.array(parents, np.int64)
         joined = np.array(labels, np.int64)
         within = np.where(local < 0, -1, local + np.repeat(begins[:-1], np.diff(begins)))
-        made = [np.empty(len(joined), np.int64) for _ in range(4)]
-        fold_nodes(joined, within, *made)
-        return Nodes(begins, joined, within, *made)
+        results = [np.empty(len(joined), np.int64) for _ in range(4)]
+        fold_nodes(joined, within, *results)
+        return Nodes(begins, joined, within, *results)
 
 
-def _hash(label: str, known: dict[str, int]) -> int:
+def _hash(label: str, hashes: dict[str, int]) -> int:
     digest = hashlib.blake2b(label.encode("utf-8", "surrogatepass"), digest_size=8).digest()
-    known[label] = int.from_bytes(digest, "little", signed=True)
-    return known[label]
+    hashes[label] = int.from_bytes(digest, "little", signed=True)
+    return hashes[label]
 
 
 def _text(labels: list[str], parents: list[int]) -> str:
@@ -184,7 +184,7 @@ def _refuse(text: str) -> NoReturn:
 
 
 def _unescaped(label: str) -> str:
-    return _ESCAPED.sub(lambda found: "" if found[1] == "e" else found[1], label)
+    return _ESCAPED.sub(lambda match: "" if match[1] == "e" else match[1], label)
 
 
 def _walked(item: Any) -> tuple[list[str], list[int]]:

@@ -127,8 +127,8 @@ def select_columns(
     X: np.ndarray | sp.csr_matrix, columns: tuple[int | str, ...], names: tuple[str, ...] | None
 ) -> np.ndarray | sp.csr_matrix:
     """Return the chosen columns of ``X``, by position or by name."""
-    chosen = X[:, column_positions(columns, names, X.shape[1])]
-    return chosen if sp.issparse(chosen) else np.ascontiguousarray(chosen)
+    part = X[:, column_positions(columns, names, X.shape[1])]
+    return part if sp.issparse(part) else np.ascontiguousarray(part)
 
 
 def column_positions(columns: tuple[int | str, ...], names: tuple[str, ...] | None, d: int) -> list[int]:

@@ -24,8 +24,8 @@ def closest_names(name: str, names: Iterable[object], count: int = 3) -> list[st
     ['Price']
     """
     by_lower = {str(known).lower(): str(known) for known in names}
-    found = difflib.get_close_matches(str(name).lower(), list(by_lower), n=count, cutoff=0.5)
-    return [by_lower[key] for key in found]
+    matches = difflib.get_close_matches(str(name).lower(), list(by_lower), n=count, cutoff=0.5)
+    return [by_lower[key] for key in matches]
 
 
 def listing(names: Iterable[object], most: int = 10) -> str:

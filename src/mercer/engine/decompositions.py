@@ -37,12 +37,12 @@ def largest_eigenpairs(matrix: Matrix, count: int) -> tuple[Matrix, Matrix]:
     """
     n = len(_checked(matrix))
     whole = integer_dtype("syevr", _DOUBLE)
-    values, vectors, found = np.empty(n), np.empty((count, n)), np.zeros(1, whole)
+    values, vectors, total = np.empty(n), np.empty((count, n)), np.zeros(1, whole)
     support, diagonal = np.zeros(2 * count, whole), matrix.diagonal().copy()
     _decompose(
-        "syevr", b"V", b"I", b"L", n, matrix, n, 0.0, 0.0, n - count + 1, n, 0.0, found, values, vectors, n, support
+        "syevr", b"V", b"I", b"L", n, matrix, n, 0.0, 0.0, n - count + 1, n, 0.0, total, values, vectors, n, support
     )
-    if int(found[0]) == count:
+    if int(total[0]) == count:
         return values[:count], vectors
     # The triangle below the diagonal was not looked at, and is still there.
     for row in range(n):
@@ -157,8 +157,8 @@ def _checked(matrix: Matrix, square: bool = True) -> Matrix:
 def _decompose(routine: str, *arguments: Any, steps: NDArray[Any] | None = None) -> None:
     """Ask for the size of the workspace, then make the call; ``steps`` is that of integers, if known."""
     size, sizes = np.zeros(1), np.zeros(1, integer_dtype(routine, _DOUBLE))
-    asked: tuple[Any, ...] = (size, -1, sizes, -1) if steps is None else (size, -1, steps)
-    call_checked(routine, _DOUBLE, *arguments, *asked)
+    query: tuple[Any, ...] = (size, -1, sizes, -1) if steps is None else (size, -1, steps)
+    call_checked(routine, _DOUBLE, *arguments, *query)
     work = np.empty(int(size[0]))
     room: tuple[Any, ...] = (steps,)
     if steps is None:

@@ -97,11 +97,11 @@ def remove_left_drafts(directory: Path) -> None:
     machine, start = _here()
     with suppress(OSError), os.scandir(directory) as entries:
         for entry in entries:
-            found = _NAME.fullmatch(entry.name)
-            if found is None or found[1] != machine:
+            match = _NAME.fullmatch(entry.name)
+            if match is None or match[1] != machine:
                 continue
             with suppress(OSError):
-                if found[2] == start:
+                if match[2] == start:
                     _remove_if_free(Path(entry.path))
                 elif time.time() - entry.stat(follow_symlinks=False).st_mtime > _DAY:
                     os.unlink(entry.path)

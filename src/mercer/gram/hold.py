@@ -77,9 +77,9 @@ def hold(
     held whole in float64, 32 bytes
     given whole in float64, 32 bytes
     """
-    given = None if copy else gram.stored_array()
-    if given is not None:
-        return Storage(gram, given, as_it_is(gram))
+    whole = None if copy else gram.stored_array()
+    if whole is not None:
+        return Storage(gram, whole, as_it_is(gram))
     dtype, sentence = reserve_whole(gram.shape, stack, precisions, required=required)
     if dtype is None:
         return Storage(gram, None, sentence)
@@ -93,8 +93,8 @@ def as_it_is(gram: GramMatrix) -> str:
     >>> as_it_is(PrecomputedGram(np.eye(2)))
     'given whole in float64, 32 bytes'
     """
-    given = gram.stored_array()
-    return "evaluated by tiles" if given is None else f"given whole in {given.dtype}, {memory.describe(given.nbytes)}"
+    array = gram.stored_array()
+    return "evaluated by tiles" if array is None else f"given whole in {array.dtype}, {memory.describe(array.nbytes)}"
 
 
 def held_whole(array: Array) -> str:
@@ -194,9 +194,9 @@ def evaluated(gram: Gram) -> Gram | PrecomputedGram:
     """
     if not fits(2 * gram.nbytes):
         return gram
-    kept = PrecomputedGram(gram.dense(), symmetric=gram.symmetric)
-    kept.n_jobs = gram.n_jobs
-    return kept
+    dense = PrecomputedGram(gram.dense(), symmetric=gram.symmetric)
+    dense.n_jobs = gram.n_jobs
+    return dense
 
 
 def fits(nbytes: int) -> bool:

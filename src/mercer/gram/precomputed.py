@@ -100,7 +100,7 @@ def _survey(K: Array, allowed: float = 0.0) -> tuple[float, int, int, bool]:
         # Its columns lie as rows do; of a pair of entries either may be the first.
         return _survey(K.T, allowed)
     strips = tiles.spans(len(K), _SIDE)
-    found = [(0.0, 0, 0, True)] * len(strips)
+    results = [(0.0, 0, 0, True)] * len(strips)
 
     def look(number: int) -> None:
         rows = strips[number]
@@ -110,7 +110,7 @@ def _survey(K: Array, allowed: float = 0.0) -> tuple[float, int, int, bool]:
             return
         for columns in strips[number:]:
             threads.checkpoint()
-            worst, row, column, before = found[number]
+            worst, row, column, before = results[number]
             bounds = rows.start, rows.stop, columns.start, columns.stop
             if not has_wider_gap(K, *bounds, worst):
                 continue
@@ -121,12 +121,12 @@ def _survey(K: Array, allowed: float = 0.0) -> tuple[float, int, int, bool]:
                 finite = is_finite(K[rows, columns]) and is_finite(mirrored)
             if gap > worst:
                 worst, row, column = gap, rows.start + i, columns.start + j
-            found[number] = worst, row, column, before and finite
+            results[number] = worst, row, column, before and finite
 
     threads.run([partial(look, number) for number in range(len(strips))], 1 if K.size <= _ALONE else None)
     # Of equally large ones the first.
-    worst, i, j, _ = max(found, key=itemgetter(0), default=(0.0, 0, 0, True))
-    return worst, i, j, all(finite for *_, finite in found)
+    worst, i, j, _ = max(results, key=itemgetter(0), default=(0.0, 0, 0, True))
+    return worst, i, j, all(finite for *_, finite in results)
 
 
 class PrecomputedGram(ArrayInterface):

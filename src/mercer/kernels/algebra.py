@@ -342,9 +342,9 @@ class Product(Combination):
                 out *= term_values
 
     def _pull(self, pairs: Pairs, weights: Array, slopes: Array) -> None:
-        with ExitStack() as held:
-            values = [held.enter_context(scratch(weights)) for _ in self.terms]
-            others = held.enter_context(scratch(weights))
+        with ExitStack() as arrays:
+            values = [arrays.enter_context(scratch(weights)) for _ in self.terms]
+            others = arrays.enter_context(scratch(weights))
             for term, value in zip(self.terms, values, strict=True):
                 term._fill(pairs, value)
             for i, (term, part) in enumerate(self._parts(slopes)):

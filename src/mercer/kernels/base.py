@@ -83,10 +83,10 @@ class Expression(abc.ABC):
             values = value if isinstance(value, tuple) else (value,)
             for position, v in enumerate(values):
                 path = f"{name}[{position}]" if isinstance(value, tuple) else name
-                said = tuning.get(path, tuning.get(name, info["bounds"]))
+                bounds = tuning.get(path, tuning.get(name, info["bounds"]))
                 # Zero has no logarithm: a number at zero on a log scale stays there.
-                free = said is not None and not (info["transform"] == "log" and v <= 0)
-                yield Parameter(path, v, said or info["bounds"], info["transform"], free)
+                free = bounds is not None and not (info["transform"] == "log" and v <= 0)
+                yield Parameter(path, v, bounds or info["bounds"], info["transform"], free)
 
     @property
     def parameters(self) -> tuple[Parameter, ...]:
@@ -219,8 +219,8 @@ class Expression(abc.ABC):
         """
         return self._tuned({name: check_bounds(name, pair) for name, pair in bounds.items()})
 
-    def _tuned(self, said: Mapping[str, Bounds | None]) -> Self:
-        for name, bounds in said.items():
+    def _tuned(self, changes: Mapping[str, Bounds | None]) -> Self:
+        for name, bounds in changes.items():
             named = [p for p in self.parameters if name in (p.name, whole_vector(p.name))]
             if not named:
                 names = ", ".join(p.name for p in self.parameters) or "none"
@@ -228,21 +228,21 @@ class Expression(abc.ABC):
             if bounds is not None and named[0].transform == "log" and bounds[0] <= 0:
                 raise ParameterError(f"bounds of {name} must be above 0, since it is tuned as a logarithm: {bounds!r}.")
         parts = self.children()
-        own = {n: b for n, b in said.items() if not any(n.startswith(part + ".") for part, _ in parts)}
-        # What is said of a whole vector takes back what was said of its entries.
+        own = {n: b for n, b in changes.items() if not any(n.startswith(part + ".") for part, _ in parts)}
+        # A setting for a whole vector replaces the settings of its entries.
         merged = {n: b for n, b in self.tuning if whole_vector(n) not in own} | own
         changed = dataclasses.replace(self, tuning=tuple(sorted(merged.items()))) if own else self
         kernels = []
         for part, child in parts:
-            inside = {n[len(part) + 1 :]: b for n, b in said.items() if n.startswith(part + ".")}
+            inside = {n[len(part) + 1 :]: b for n, b in changes.items() if n.startswith(part + ".")}
             kernels.append(child._tuned(inside) if inside else child)
         return changed.with_children(tuple(kernels)) if kernels else changed
 
     def _without_lost_tuning(self) -> Self:
         """Drop the settings of entries that a vector no longer has."""
-        there = {name for p in self._own() for name in (p.name, whole_vector(p.name))}
-        kept = tuple(said for said in self.tuning if said[0] in there)
-        return self if kept == self.tuning else dataclasses.replace(self, tuning=kept)
+        names = {name for p in self._own() for name in (p.name, whole_vector(p.name))}
+        tuning = tuple(setting for setting in self.tuning if setting[0] in names)
+        return self if tuning == self.tuning else dataclasses.replace(self, tuning=tuning)
 
     # ---- scikit-learn's protocol
 
@@ -366,9 +366,9 @@ class Expression(abc.ABC):
 
     def _tuning_suffix(self) -> str:
         """The settings of ``fixed`` and ``bounded``, printed as calls."""
-        held = [repr(name) for name, said in self.tuning if said is None]
-        moved = {name: said for name, said in self.tuning if said is not None}
-        text = f".fixed({', '.join(held)})" if held else ""
+        fixed_names = [repr(name) for name, bounds in self.tuning if bounds is None]
+        moved = {name: bounds for name, bounds in self.tuning if bounds is not None}
+        text = f".fixed({', '.join(fixed_names)})" if fixed_names else ""
         if moved and all(name.isidentifier() for name in moved):
             return text + f".bounded({', '.join(f'{n}={b}' for n, b in moved.items())})"
         return text + (f".bounded(**{moved})" if moved else "")

@@ -90,8 +90,8 @@ def is_named(kernel: Any) -> bool:
 
 def _named(name: str, gamma: Any, degree: int, coef0: float, X: Any) -> Kernel:
     if name not in NAMES:
-        near = difflib.get_close_matches(name.lower(), NAMES, n=3, cutoff=0.5)
-        offer = f"did you mean {' or '.join(map(repr, near))}?" if near else f"names are {', '.join(NAMES)}."
+        matches = difflib.get_close_matches(name.lower(), NAMES, n=3, cutoff=0.5)
+        offer = f"did you mean {' or '.join(map(repr, matches))}?" if matches else f"names are {', '.join(NAMES)}."
         raise ParameterError(f"there is no kernel {name!r}; {offer}")
     if name == "linear":
         return Linear()
@@ -177,8 +177,8 @@ def _tuned(kernel: Kernel, names: dict[str, Any]) -> Kernel:
         pairs = np.atleast_2d(np.asarray(bounds, dtype=float))
         if not (pairs == (1e-5, 1e5)).all():
             names_of = [name] if len(pairs) == 1 else [f"{name}[{i}]" for i in range(len(pairs))]
-            said = {n: (float(low), float(high)) for n, (low, high) in zip(names_of, pairs, strict=True)}
-            kernel = kernel.bounded(**said)
+            by_name = {n: (float(low), float(high)) for n, (low, high) in zip(names_of, pairs, strict=True)}
+            kernel = kernel.bounded(**by_name)
     return kernel
 
 

@@ -57,13 +57,13 @@ class _Table(NamedTuple):
     def of(cls, features: Features) -> _Table:
         ids, counts, starts, levels = features
         columns, values = np.empty(len(ids), np.int32), np.empty(len(ids))
-        kept = np.empty_like(starts)
+        offsets = np.empty_like(starts)
         # A look into the table takes tens of steps.
         steps = 32.0 * len(ids)
-        firsts = threads.interruptible(loops.tabulate, (ids, counts, starts, columns, values, kept), steps)
+        firsts = threads.interruptible(loops.tabulate, (ids, counts, starts, columns, values, offsets), steps)
         of_columns = np.zeros(len(firsts), np.int64) if levels is None else levels[firsts].astype(np.int64)
         # Copies, so that what was merged gives its memory back.
-        matrix = SparseRows(kept, columns[: kept[-1]].copy(), values[: kept[-1]].copy())
+        matrix = SparseRows(offsets, columns[: offsets[-1]].copy(), values[: offsets[-1]].copy())
         return cls(ids[firsts], of_columns, matrix)
 
     @property
@@ -90,8 +90,8 @@ class _Held:
     def __init__(self, store: _Store, index: NDArray[np.int64], dense: Array) -> None:
         self.store, self.index, self.dense = store, index, dense
 
-    def __getitem__(self, chosen: Any) -> _Held:
-        return _Held(self.store, self.index[chosen], self.dense[chosen])
+    def __getitem__(self, positions: Any) -> _Held:
+        return _Held(self.store, self.index[positions], self.dense[positions])
 
     def __len__(self) -> int:
         return len(self.index)
@@ -152,21 +152,21 @@ class _Common(Statistic):
         """Where the columns of either side go (-1 for nowhere), the levels there, and how many columns are dense."""
         left, right = self._table(frame.left), self._table(frame.right)
         if frame.left is frame.right or left is right:
-            found = np.arange(len(left.ids), dtype=np.int32)
+            places = np.arange(len(left.ids), dtype=np.int32)
             # What no two rows share is in norms alone; slopes ask for those of each level.
             least = 1 if self.by_level or frame.left is not frame.right else 2
             shared = np.flatnonzero(left.frequencies >= least)
         else:
-            found = np.empty(len(left.ids), np.int32)
-            loops.look_up(right.ids, left.ids, found)
-            shared = np.flatnonzero(found >= 0)
-        pairs = left.frequencies[shared].astype(np.float64) * right.frequencies[found[shared]]
+            places = np.empty(len(left.ids), np.int32)
+            loops.look_up(right.ids, left.ids, places)
+            shared = np.flatnonzero(places >= 0)
+        pairs = left.frequencies[shared].astype(np.float64) * right.frequencies[places[shared]]
         order = np.argsort(-pairs, kind="stable")
         dense = int(np.count_nonzero(pairs >= _DENSE_SHARE * frame.left.n * frame.right.n))
         dense = min(dense, int(_DENSE_MEMORY * memory.budget() / (8 * max(frame.left.n + frame.right.n, 1))))
         shared = shared[order]
         place, other = np.full(len(left.ids), -1, np.int32), np.full(len(right.ids), -1, np.int32)
-        place[shared] = other[found[shared]] = np.arange(len(shared), dtype=np.int32)
+        place[shared] = other[places[shared]] = np.arange(len(shared), dtype=np.int32)
         return place, other, left.levels[shared], dense
 
     def prepare(self, side: Rows, frame: Frame, dtype: np.dtype) -> Operand:
@@ -203,8 +203,8 @@ class _Common(Statistic):
         return self.kernel._level_slopes() @ left[0].pull(right[0], weights)
 
     def pull_diagonal(self, operand: Operand, weights: Array) -> Array:
-        held = operand[0]
-        return self.kernel._level_slopes() @ (weights @ held.store.parts[held.index])
+        part = operand[0]
+        return self.kernel._level_slopes() @ (weights @ part.store.parts[part.index])
 
 
 @dataclass(frozen=True, repr=False)
@@ -229,8 +229,8 @@ class FeatureKernel(ObjectKernel):
 
     def _table(self, objects: Objects) -> _Table:
         key = ("features", self._packing())
-        found: _Table = objects.keep(key, lambda: _Table.of(self._features(objects)))
-        return found
+        table: _Table = objects.keep(key, lambda: _Table.of(self._features(objects)))
+        return table
 
     def _fill(self, pairs: Pairs, out: Array) -> None:
         pairs.statistic(_Common(self), 1.0, out)

@@ -36,8 +36,8 @@ class _Side:
     def __init__(self, rows: Any, index: NDArray[np.intp]) -> None:
         self.rows, self.index = rows, index
 
-    def __getitem__(self, chosen: Any) -> _Side:
-        return _Side(self.rows, self.index[chosen])
+    def __getitem__(self, positions: Any) -> _Side:
+        return _Side(self.rows, self.index[positions])
 
     @property
     def data(self) -> Any:
@@ -163,8 +163,8 @@ class FromSklearn(Kernel):
     def _own(self) -> Iterator[Parameter]:
         tuning = dict(self.tuning)
         for path, name, _, value, bounds in self._entries():
-            said = tuning.get(path, tuning.get(name, bounds))
-            yield Parameter(path, value, said or bounds or _BOUNDS, "log", said is not None and value > 0)
+            pair = tuning.get(path, tuning.get(name, bounds))
+            yield Parameter(path, value, pair or bounds or _BOUNDS, "log", pair is not None and value > 0)
 
     def _with_values(self, values: Mapping[str, float]) -> Self:
         changed: dict[str, Any] = {}
@@ -191,8 +191,8 @@ class FromSklearn(Kernel):
         KernelValueError
             If the gradient is of another shape.
         """
-        called = inspect.signature(type(self.theirs).__call__).parameters
-        if "eval_gradient" not in called and not any(p.kind is p.VAR_KEYWORD for p in called.values()):
+        signature = inspect.signature(type(self.theirs).__call__).parameters
+        if "eval_gradient" not in signature and not any(p.kind is p.VAR_KEYWORD for p in signature.values()):
             raise ParameterError(
                 f"{type(self.theirs).__name__}.__call__ has no eval_gradient, so its hyper-parameters cannot be "
                 "optimised; add it as in sklearn.gaussian_process.kernels.Kernel, or pass optimizer=None."

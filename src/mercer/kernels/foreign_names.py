@@ -69,19 +69,22 @@ def right_call(kernel: type[Kernel], arguments: Sequence[Any], named: Mapping[st
     if (name, unknown) in _OTHER:
         call, formula = _OTHER[name, unknown](named[unknown])
         return f"{begin}for {formula} write {call}."
-    known = {given: _known_as(given, fields) for given in named}
-    if known[unknown] is None:
+    names = {keyword: _known_as(keyword, fields) for keyword in named}
+    if names[unknown] is None:
         return f"{begin}it has {', '.join(f for f in fields if f != 'tuning') or 'none'}."
-    parts = [*map(repr, arguments), *(f"{known[given]}={value!r}" for given, value in named.items() if known[given])]
-    return f"{begin}it is called {known[unknown]} here: {name}({', '.join(parts)})."
+    parts = [
+        *map(repr, arguments),
+        *(f"{names[keyword]}={value!r}" for keyword, value in named.items() if names[keyword]),
+    ]
+    return f"{begin}it is called {names[unknown]} here: {name}({', '.join(parts)})."
 
 
-def _known_as(given: str, fields: list[str]) -> str | None:
+def _known_as(keyword: str, fields: list[str]) -> str | None:
     """The field that a name stands for."""
-    if given in fields:
-        return given
-    same = _SAME.get(given)
-    return same if same in fields else next(iter(get_close_matches(given, fields, n=1)), None)
+    if keyword in fields:
+        return keyword
+    same = _SAME.get(keyword)
+    return same if same in fields else next(iter(get_close_matches(keyword, fields, n=1)), None)
 
 
 def explain_calls(kernel: type[Kernel]) -> None:

@@ -87,8 +87,8 @@ class _SingleRows:
     def __init__(self, rows: Any, index: NDArray[np.intp], values: _PairValues | None) -> None:
         self.rows, self.index, self.values = rows, index, values
 
-    def __getitem__(self, chosen: Any) -> _SingleRows:
-        return _SingleRows(self.rows, self.index[chosen], self.values)
+    def __getitem__(self, positions: Any) -> _SingleRows:
+        return _SingleRows(self.rows, self.index[positions], self.values)
 
     def fill(self, other: _SingleRows, kernel: FromFunction, out: Array) -> None:
         """Write the values of all pairs."""
@@ -98,15 +98,15 @@ class _SingleRows:
         # The function is symmetric, so (i, j) and (j, i) are one pair.
         first = np.minimum(self.index[:, None], other.index)
         second = np.maximum(self.index[:, None], other.index)
-        known = self.values.known
+        table = self.values.known
         with self.values.lock:
-            missing = np.isnan(known[first, second])
+            missing = np.isnan(table[first, second])
             if missing.any():
-                for code in np.unique(first[missing] * len(known) + second[missing]):
+                for code in np.unique(first[missing] * len(table) + second[missing]):
                     threads.checkpoint()
-                    i, j = divmod(int(code), len(known))
-                    known[i, j] = kernel.pair(self.rows[i], self.rows[j])
-        out[...] = known[first, second]
+                    i, j = divmod(int(code), len(table))
+                    table[i, j] = kernel.pair(self.rows[i], self.rows[j])
+        out[...] = table[first, second]
 
     def diagonal(self, kernel: FromFunction) -> Array:
         """The values of each row with itself."""

@@ -223,10 +223,10 @@ class Frame:
 
     def check_columns(self) -> None:
         """Raise unless both sides have equally many columns, in the same order where both name theirs."""
-        d, wanted = self.left.vectors.shape[1], self.right.vectors.shape[1]
-        if d != wanted:
+        d, other_d = self.left.vectors.shape[1], self.right.vectors.shape[1]
+        if d != other_d:
             raise DataError(
-                f"the two sides of a kernel must have the same number of columns, but have {d} and {wanted}."
+                f"the two sides of a kernel must have the same number of columns, but have {d} and {other_d}."
             )
         names, others = self.left.names, self.right.names
         if names and others and names != others and sorted(names) == sorted(others):
@@ -256,7 +256,7 @@ class TilePairs:
         rows: Index,
         columns: slice,
         dtype: np.dtype,
-        held: dict[Hashable, tuple[Operand, Operand]],
+        operands: dict[Hashable, tuple[Operand, Operand]],
         repeated: frozenset[Hashable] = frozenset(),
         scope: Scope = (),
         cache: dict[Hashable, Array] | None = None,
@@ -264,7 +264,7 @@ class TilePairs:
     ) -> None:
         self.left, self.right, self.rows, self.columns = left, right, rows, columns
         self.dtype, self.repeated, self.scope, self.instead = dtype, repeated, scope, instead
-        self._held = held
+        self._held = operands
         self._cache: dict[Hashable, Array] = {} if cache is None else cache
         self._last: tuple[Any, tuple[Operand, Operand]] | None = None
 

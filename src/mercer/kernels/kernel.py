@@ -116,8 +116,8 @@ class Kernel(Expression):
         >>> GlobalAlignment("median").with_data([[0.0, 1.0, 2.0, 3.0], [1.0, 2.0, 3.0, 5.0]])
         GlobalAlignment(4.0)
         """
-        made: Self = self._with_data(Rows(X)) if self.needs_data else self
-        return made
+        kernel: Self = self._with_data(Rows(X)) if self.needs_data else self
+        return kernel
 
     def diagonal(self, X: Any) -> Array:
         """``k(x_i, x_i)`` for every row, without the rest of the Gram matrix.

@@ -64,14 +64,14 @@ def _kinds_of_columns(kernel: Expression, X: Any) -> dict[int, type[Objects] | N
         return {}
     names = column_names(X)
     d = checked_table(X).shape[1]
-    found: dict[int, type[Objects] | None] = {}
-    for chosen in choices(kernel):
-        kind = chosen.kernel.kind_of_rows()
-        for position in column_positions(chosen.columns, names, d):
+    kinds: dict[int, type[Objects] | None] = {}
+    for choice in choices(kernel):
+        kind = choice.kernel.kind_of_rows()
+        for position in column_positions(choice.columns, names, d):
             own = kind if isinstance(kind, type) else None
-            if found.setdefault(position % d, own) is not own:
+            if kinds.setdefault(position % d, own) is not own:
                 raise DataError(f"column {position} is used both as numbers and as objects by {kernel!r}.")
-    return found
+    return kinds
 
 
 def choices(kernel: Expression) -> list[On]:

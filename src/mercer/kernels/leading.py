@@ -29,8 +29,8 @@ def leading_directions(A: Array) -> Array:
     """
     part = A[:: -(-len(A) // _SAMPLE)].astype(np.float64)
     variances, directions = np.linalg.eigh(part.T @ part)
-    left_out = np.cumsum(variances) <= (1 - _SHARE) * variances.sum()
-    return directions[:, np.count_nonzero(left_out) :]
+    negligible = np.cumsum(variances) <= (1 - _SHARE) * variances.sum()
+    return directions[:, np.count_nonzero(negligible) :]
 
 
 @dataclass(frozen=True)

@@ -46,5 +46,5 @@ def product_of(columns: Mapping[Any, Kernel]) -> Kernel:
             raise ParameterError(
                 f"product_of: the value for the column {column!r} must be a kernel, but is {kernel!r}."
             )
-    chosen = [kernel.on(list(c) if isinstance(c, tuple) else [c]) for c, kernel in columns.items()]
-    return functools.reduce(operator.mul, chosen)
+    factors = [kernel.on(list(c) if isinstance(c, tuple) else [c]) for c, kernel in columns.items()]
+    return functools.reduce(operator.mul, factors)

@@ -44,16 +44,16 @@ class On(Unary):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        chosen = self.columns
-        if isinstance(chosen, (str, int, np.integer)):
-            chosen = (chosen,)
+        columns = self.columns
+        if isinstance(columns, (str, int, np.integer)):
+            columns = (columns,)
         try:
-            chosen = tuple(_column(c) for c in chosen)
+            columns = tuple(_column(c) for c in columns)
         except TypeError as error:
             raise ParameterError(f"columns must be positions or names, but are {short(self.columns)}.") from error
-        if not chosen:
+        if not columns:
             raise ParameterError("on() needs at least one column.")
-        object.__setattr__(self, "columns", chosen)
+        object.__setattr__(self, "columns", columns)
 
     def _expression(self) -> str:
         return f"{self.kernel._inside(ATOM)}.on({list(self.columns)!r})"
@@ -172,10 +172,10 @@ class ScaledBy(Unary):
     def _values(self, rows: Rows) -> Array:
         values = np.asarray(self.function(rows.raw), dtype=np.float64)
         if values.shape != (rows.n,) or not np.isfinite(values).all():
-            seen = f"an array of shape {values.shape}" if values.shape != (rows.n,) else "NaN or an infinity"
+            problem = f"an array of shape {values.shape}" if values.shape != (rows.n,) else "NaN or an infinity"
             raise DataError(
                 f"the function {_name(self.function)} must return {rows.n} finite numbers, one a row, but returned "
-                f"{seen}."
+                f"{problem}."
             )
         return values
 

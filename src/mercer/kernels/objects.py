@@ -42,8 +42,8 @@ class Packed:
     def __len__(self) -> int:
         return len(self.index)
 
-    def __getitem__(self, chosen: Any) -> Packed:
-        return Packed(self.store, self.index[chosen])
+    def __getitem__(self, positions: Any) -> Packed:
+        return Packed(self.store, self.index[positions])
 
     def same(self, other: Packed) -> bool:
         """Whether both are the same rows in the same order."""

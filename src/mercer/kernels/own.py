@@ -147,13 +147,13 @@ class VectorKernel(StatisticKernel):
         outer = self._checked("derivative", self.derivative(t), t)
         return outer, {name: self._checked(f"slopes[{name!r}]", slope, t) for name, slope in self.slopes(t).items()}
 
-    def _checked(self, part: str, found: Any, t: Array) -> Array:
+    def _checked(self, part: str, result: Any, t: Array) -> Array:
         """The checked return value of a method: a number for each entry."""
-        array = np.asarray(found)
+        array = np.asarray(result)
         if array.shape != t.shape or array.dtype.kind not in "fiub":
             raise KernelValueError(
                 f"{type(self).__name__}.{part} must return a number for each of the {t.shape} entries of t, but "
-                f"returned {type(found).__name__} of the shape {array.shape}."
+                f"returned {type(result).__name__} of the shape {array.shape}."
             )
         return array.astype(t.dtype, copy=False)
 

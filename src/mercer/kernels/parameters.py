@@ -131,8 +131,8 @@ def check_number(kernel: str, name: str, value: Any, info: Mapping[str, Any]) ->
             _check_range(kernel, name, v, info)
         return checked
     if isinstance(value, bool) or not isinstance(value, numbers.Real):
-        wanted = " or ".join(["a number", *map(repr, info["rules"])])
-        raise ParameterError(f"{kernel}: {name} must be {wanted}, but is {short(value)}.")
+        requirement = " or ".join(["a number", *map(repr, info["rules"])])
+        raise ParameterError(f"{kernel}: {name} must be {requirement}, but is {short(value)}.")
     value = as_float(value)
     _check_range(kernel, name, value, info)
     return value
@@ -212,8 +212,8 @@ def check_function(method: str, function: Any) -> None:
 def _check_range(kernel: str, name: str, value: float, info: Mapping[str, Any]) -> None:
     low, closed = info["low"], info["closed"]
     if not math.isfinite(value) or value < low or (value == low and not closed):
-        wanted = "finite" if low == -math.inf else f"finite and {'at least' if closed else 'above'} {low:g}"
-        raise ParameterError(f"{kernel}: {name} must be {wanted}, but is {short(value)}.")
+        requirement = "finite" if low == -math.inf else f"finite and {'at least' if closed else 'above'} {low:g}"
+        raise ParameterError(f"{kernel}: {name} must be {requirement}, but is {short(value)}.")
     if value and info["transform"] == "log" and not _SMALLEST < value < 1 / _SMALLEST:
         raise ParameterError(
             f"{kernel}: {name} must lie between {_SMALLEST:g} and {1 / _SMALLEST:g}, so that its square does not "

@@ -166,10 +166,10 @@ class _Reader:
             return _CONSTANTS[node.id]
         if node.id in _TAKES_MORE:
             self._fail(node, f"{node.id} {_TAKES_MORE[node.id]}, which text cannot hold; build the kernel in Python.")
-        known = {name.lower(): name for name in self._names}
-        near = [known[name] for name in get_close_matches(node.id.lower(), known, n=3, cutoff=0.5)]
-        if near:
-            self._fail(node, f"there is no kernel {node.id!r}; did you mean {' or '.join(near)}?")
+        names = {name.lower(): name for name in self._names}
+        matches = [names[name] for name in get_close_matches(node.id.lower(), names, n=3, cutoff=0.5)]
+        if matches:
+            self._fail(node, f"there is no kernel {node.id!r}; did you mean {' or '.join(matches)}?")
         self._fail(node, f"there is no kernel {node.id!r}; there are {', '.join(sorted(self._names))}.")
 
     def _sequence(self, node: ast.List | ast.Tuple) -> Any:
@@ -246,18 +246,22 @@ class _Reader:
     def _method(self, node: ast.Call, function: ast.Attribute) -> Any:
         owner, name = self._value(function.value), function.attr
         if inspect.isclass(owner):
-            made = [m for m in dir(owner) if m.startswith("from_") and inspect.ismethod(getattr(owner, m))]
-            if name in made:
+            constructors = [m for m in dir(owner) if m.startswith("from_") and inspect.ismethod(getattr(owner, m))]
+            if name in constructors:
                 return self._apply(node, f"{owner.__name__}.{name}", getattr(owner, name))
-            offer = f"write {owner.__name__}(...).{name}" if name in _METHODS else f"it has {', '.join(made) or 'none'}"
+            offer = (
+                f"write {owner.__name__}(...).{name}"
+                if name in _METHODS
+                else f"it has {', '.join(constructors) or 'none'}"
+            )
             self._fail(node, f"{owner.__name__} has no constructor {name!r}; {offer}.")
         if not isinstance(owner, Kernel):
             self._fail(node, f"{self._source(function.value)!r} is not a kernel and has no method {name!r}.")
         if name in _TAKES_MORE:
             self._fail(node, f"{name} {_TAKES_MORE[name]}, which text cannot hold; build the kernel in Python.")
         if name not in _METHODS:
-            near = get_close_matches(name, sorted(_METHODS), n=1)
-            offer = f"did you mean {near[0]}?" if near else f"there are {', '.join(sorted(_METHODS))}."
+            matches = get_close_matches(name, sorted(_METHODS), n=1)
+            offer = f"did you mean {matches[0]}?" if matches else f"there are {', '.join(sorted(_METHODS))}."
             self._fail(node, f"kernels have no method {name!r} here; {offer}")
         return self._apply(node, name, getattr(owner, name))
 
@@ -265,12 +269,12 @@ class _Reader:
         arguments = [self._value(item) for item in node.args]
         keywords: dict[str, Any] = {}
         for keyword in node.keywords:
-            given = self._named(keyword.value) if keyword.arg is None else {keyword.arg: self._value(keyword.value)}
-            for twice in given.keys() & keywords.keys():
+            passed = self._named(keyword.value) if keyword.arg is None else {keyword.arg: self._value(keyword.value)}
+            for twice in passed.keys() & keywords.keys():
                 self._fail(keyword.value, f"{name}: {twice} is given twice.")
-            for internal in given.keys() & _INTERNAL:
+            for internal in passed.keys() & _INTERNAL:
                 self._fail(node, f"{name}: {internal} is not a parameter; it takes {_parameters(function)}.")
-            keywords.update(given)
+            keywords.update(passed)
         for item, value in zip(node.args, arguments, strict=True):
             if inspect.isclass(value):
                 self._fail(item, f"{self._source(item)} is the name of a kernel; write {self._source(item)}().")

@@ -76,10 +76,12 @@ class Plan:
         frame = Frame(self.left.root, self.right.root)
         # Of whole rows and of distances alone: statistics of chosen columns have rows of their own.
         used = [use[1] if isinstance(use, tuple) and use[0] == () else None for use in self.kernel._uses(())]
-        instead = {found: LeadingDistance(found.scales) for found in used if isinstance(found, SquaredDistance)}
+        instead = {
+            statistic: LeadingDistance(statistic.scales) for statistic in used if isinstance(statistic, SquaredDistance)
+        }
         if not instead or len(instead) < len(set(used)) or frame.layout != "dense":
             return None
-        widths = [found.directions(frame).shape for found in instead.values()]
+        widths = [statistic.directions(frame).shape for statistic in instead.values()]
         if any(width * LEAST_GAIN > columns for columns, width in widths):
             return None
         return Plan(self.kernel, self.left, self.right, self.dtype, instead)

@@ -99,22 +99,22 @@ def as_loss(loss: Any, *targets: Targets) -> Loss:
     if isinstance(loss, type):
         raise ParameterError(f"loss is the class {loss.__name__}; pass an object of it, such as {loss.__name__}().")
     if isinstance(loss, str):
-        known = loss_named(loss)
-        if known is None or known.targets not in targets:
-            names = [known.name for known in LOSSES.values() if known.targets in targets]
+        cls = loss_named(loss)
+        if cls is None or cls.targets not in targets:
+            names = [entry.name for entry in LOSSES.values() if entry.targets in targets]
             raise ParameterError(
-                f"there is no loss {loss!r}{'' if known is None else ' here'}; the losses are {', '.join(names)}, and "
+                f"there is no loss {loss!r}{'' if cls is None else ' here'}; the losses are {', '.join(names)}, and "
                 "objects with value(y, f) and gradient(y, f)."
             )
-        return known()
-    found = loss if isinstance(loss, Loss) else OwnLoss(loss)
-    if found.targets not in targets:
+        return cls()
+    result = loss if isinstance(loss, Loss) else OwnLoss(loss)
+    if result.targets not in targets:
         kinds = " or ".join(_KINDS[kind] for kind in targets)
         raise ParameterError(
-            f"the loss {found.name!r} is for {_KINDS[found.targets]}, but the targets here are {kinds}; pass a loss "
+            f"the loss {result.name!r} is for {_KINDS[result.targets]}, but the targets here are {kinds}; pass a loss "
             f"whose attribute targets is {' or '.join(repr(kind) for kind in targets)}."
         )
-    return found
+    return result
 
 
 def is_logistic(loss: Any) -> bool:

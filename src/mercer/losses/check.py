@@ -87,16 +87,16 @@ def _sample(loss: Loss, targets: Vector) -> tuple[Vector, Vector]:
     return np.repeat(targets, f.shape[1]), f.ravel()
 
 
-def _require_numbers(loss: Loss, t: Vector, f: Vector, wanted: str) -> None:
+def _require_numbers(loss: Loss, t: Vector, f: Vector, requirement: str) -> None:
     """Finite at the prediction 0; elsewhere a value may overflow, but none may be NaN, and no curvature negative."""
     for part in ("value", "gradient", "curvature"):
-        found = getattr(loss, part)(t, f)
-        bad = np.isnan(found) | (np.isinf(found) & (not f.any())) | ((found < 0) & (part == "curvature"))
+        values = getattr(loss, part)(t, f)
+        bad = np.isnan(values) | (np.isinf(values) & (not f.any())) | ((values < 0) & (part == "curvature"))
         if bad.any():
             at = int(np.argmax(bad))
             raise ParameterError(
-                f"{loss.name}.{part} must {wanted}{', 0 or more' if part == 'curvature' else ''}, but is {found[at]} "
-                f"for the target {t[at]:g} and the prediction {f[at]:g}."
+                f"{loss.name}.{part} must {requirement}{', 0 or more' if part == 'curvature' else ''}, but is "
+                f"{values[at]} for the target {t[at]:g} and the prediction {f[at]:g}."
             )
 
 
@@ -115,18 +115,18 @@ def _require_convex(loss: Loss, t: Vector, f: Vector, value: Vector) -> None:
     """No chord lies below the loss at its middle; chords of all lengths."""
     n = f.shape[1]
     size = np.abs(np.where(np.isfinite(value), value, 0.0)).max(axis=1, keepdims=True)
-    for apart in (1, 2, n // 4, n // 2, n - 1):
-        left, right = slice(None, n - apart), slice(apart, None)
+    for distance in (1, 2, n // 4, n // 2, n - 1):
+        left, right = slice(None, n - distance), slice(distance, None)
         middle = 0.5 * (f[:, left] + f[:, right])
-        there = loss.value(np.repeat(t[:, 0], n - apart), middle.ravel()).reshape(middle.shape)
-        excess = there - 0.5 * (value[:, left] + value[:, right])
+        midpoint = loss.value(np.repeat(t[:, 0], n - distance), middle.ravel()).reshape(middle.shape)
+        excess = midpoint - 0.5 * (value[:, left] + value[:, right])
         wrong = excess > _ROUNDING * size
         if wrong.any():
             i, j = np.argwhere(wrong)[0]
             raise ParameterError(
-                f"{loss.name} is not convex: between the predictions {f[i, j]:.6g} and {f[i, j + apart]:.6g} for the "
-                f"target {t[i, 0]:g} it is {there[i, j]:.6g} in the middle, above the mean "
-                f"{there[i, j] - excess[i, j]:.6g} of its ends. Choose a convex loss."
+                f"{loss.name} is not convex: between the predictions {f[i, j]:.6g} and {f[i, j + distance]:.6g} for "
+                f"the target {t[i, 0]:g} it is {midpoint[i, j]:.6g} in the middle, above the mean "
+                f"{midpoint[i, j] - excess[i, j]:.6g} of its ends. Choose a convex loss."
             )
 
 
@@ -154,12 +154,12 @@ def _step(f: Vector) -> Vector:
 def _require_curvature(loss: Loss, t: Vector, f: Vector, curvature: Vector) -> None:
     """The curvature is the derivative of the gradient where that has one: the larger of two one-sided differences."""
     step = _step(f)
-    here = loss.gradient(t, f)
-    sides = [(loss.gradient(t, f + s * step) - here) / (s * step) for s in (1.0, -1.0)]
+    slopes = loss.gradient(t, f)
+    sides = [(loss.gradient(t, f + s * step) - slopes) / (s * step) for s in (1.0, -1.0)]
     low, high = np.minimum(*sides), np.maximum(*sides)
     slack = 1e-2 * np.maximum(np.abs(low), np.abs(high)) + _DIFFERENCE * float(np.abs(curvature).max(initial=0.0))
     # Rounding of a difference of gradients.
-    slack = slack + _ROUNDING * np.abs(here) / step
+    slack = slack + _ROUNDING * np.abs(slopes) / step
     wrong = np.flatnonzero((curvature < low - slack) | (curvature > high + slack))
     if len(wrong):
         at = wrong[0]
@@ -182,37 +182,37 @@ def _require_conjugate(loss: Loss, t: Vector, f: Vector, value: Vector, gradient
             f"{loss.name}.slopes must bound the gradients, and for the target {t[at]:g} they are {low[at]:.6g} and "
             f"{high[at]:.6g}, where the gradient at {f[at]:.6g} is {gradient[at]:.6g}."
         )
-    wanted = gradient * f - value
-    found = loss.conjugate(t, np.clip(gradient, low, high))
+    expected = gradient * f - value
+    conjugate = loss.conjugate(t, np.clip(gradient, low, high))
     size = np.abs(gradient * f) + np.abs(value)
-    usable = np.isfinite(wanted) & (np.abs(gradient) < np.sqrt(np.finfo(np.float64).max))
+    usable = np.isfinite(expected) & (np.abs(gradient) < np.sqrt(np.finfo(np.float64).max))
     wrong = np.flatnonzero(
-        usable & ~(np.abs(found - wanted) <= _SEARCHED * size + _ROUNDING * size.max(where=usable, initial=0.0))
+        usable & ~(np.abs(conjugate - expected) <= _SEARCHED * size + _ROUNDING * size.max(where=usable, initial=0.0))
     )
     if len(wrong):
         at = wrong[0]
         raise ParameterError(
             f"{loss.name}.conjugate(y, u) must be the largest u f - value(y, f); for the target {t[at]:g} and u = "
-            f"{gradient[at]:.6g}, the gradient at f = {f[at]:.6g}, it is {found[at]:.6g} in the place of "
-            f"{wanted[at]:.6g}. Check it, or leave it out."
+            f"{gradient[at]:.6g}, the gradient at f = {f[at]:.6g}, it is {conjugate[at]:.6g} in the place of "
+            f"{expected[at]:.6g}. Check it, or leave it out."
         )
 
 
 def _require_prox(loss: Loss, t: Vector, v: Vector, step: float) -> None:
     """No prediction next to what the proximal map returns is better."""
-    found = loss.prox(t, v, np.full_like(v, step))
+    prox = loss.prox(t, v, np.full_like(v, step))
 
     def objective(f: Vector) -> Vector:
         return loss.value(t, f) + (f - v) ** 2 / (2.0 * step)
 
-    here, away = objective(found), _DIFFERENCE * (np.abs(v) + np.abs(found) + 1e-2 * float(np.abs(v).max()))
+    minimum, away = objective(prox), _DIFFERENCE * (np.abs(v) + np.abs(prox) + 1e-2 * float(np.abs(v).max()))
     for side in (-1.0, 1.0):
-        there = objective(found + side * away)
-        wrong = np.flatnonzero(~(here <= there + _ROUNDING * np.abs(there)))
+        other = objective(prox + side * away)
+        wrong = np.flatnonzero(~(minimum <= other + _ROUNDING * np.abs(other)))
         if len(wrong):
             at = wrong[0]
             raise ParameterError(
                 f"{loss.name}.prox(y, v, step) must be the f of least value(y, f) + (f - v)^2 / (2 step); for the "
-                f"target {t[at]:g}, v = {v[at]:.6g} and step = {step:.6g} it is {found[at]:.6g}, and "
-                f"{found[at] + side * away[at]:.6g} is better. Check it, or leave it out."
+                f"target {t[at]:g}, v = {v[at]:.6g} and step = {step:.6g} it is {prox[at]:.6g}, and "
+                f"{prox[at] + side * away[at]:.6g} is better. Check it, or leave it out."
             )

@@ -236,13 +236,13 @@ class Loss(ABC):
             raise DataError(f"the {self.name} loss needs targets -1 and +1, and y holds {np.unique(y)[:5]}.")
 
 
-def require(loss: str, name: str, value: Any, wanted: str, accepts: Callable[[float], bool]) -> float:
+def require(loss: str, name: str, value: Any, requirement: str, accepts: Callable[[float], bool]) -> float:
     """Return ``value`` as a float if ``accepts`` allows it.
 
     Raises
     ------
     ParameterError
-        If it is not a number, or not one that is ``wanted``.
+        If it is not a number, or ``accepts`` returns False for it.
 
     Examples
     --------
@@ -250,5 +250,5 @@ def require(loss: str, name: str, value: Any, wanted: str, accepts: Callable[[fl
     2.0
     """
     if not isinstance(value, Real) or isinstance(value, bool) or not accepts(float(value)):
-        raise ParameterError(f"{loss}: {name} must be {wanted}, but is {value!r}.")
+        raise ParameterError(f"{loss}: {name} must be {requirement}, but is {value!r}.")
     return float(value)

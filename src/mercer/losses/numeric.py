@@ -42,26 +42,26 @@ def prox_by_bracketing(gradient: Function, y: Vector, v: Vector, step: Vector) -
 
     with np.errstate(all="ignore"):
         every = np.arange(len(v))
-        here = excess(v, every)
+        start = excess(v, every)
         beside = np.maximum(_NARROW * np.abs(y), np.finfo(np.float64).tiny)
         kink = (excess(y - beside, every) <= 0) & (excess(y + beside, every) >= 0)
         out[kink] = y[kink]
-        left = np.flatnonzero((here != 0) & ~kink)
-        other = _other_end(lambda p: excess(p, left), v[left], here[left])
+        left = np.flatnonzero((start != 0) & ~kink)
+        other = _other_end(lambda p: excess(p, left), v[left], start[left])
         _bracketed(excess, left, other, out)
     return out
 
 
-def _other_end(excess: Callable[[Vector], Vector], v: Vector, here: Vector) -> Vector:
+def _other_end(excess: Callable[[Vector], Vector], v: Vector, start: Vector) -> Vector:
     """Points on the other side of the roots than v, not much further away than they are."""
-    way = -np.sign(here)
+    way = -np.sign(start)
     # What is to be crossed is at most that long, but where a gradient explodes the root is far nearer.
-    reach = np.minimum(np.abs(here), np.maximum(1e-3 * np.abs(v), 1e-3))
+    reach = np.minimum(np.abs(start), np.maximum(1e-3 * np.abs(v), 1e-3))
     for _ in range(_DOUBLINGS):
-        short = (excess(v + way * reach) * way < 0) & (reach < np.abs(here))
+        short = (excess(v + way * reach) * way < 0) & (reach < np.abs(start))
         if not short.any():
             break
-        reach = np.where(short, np.minimum(4.0 * reach, np.abs(here)), reach)
+        reach = np.where(short, np.minimum(4.0 * reach, np.abs(start)), reach)
     return np.asarray(v + way * reach)
 
 
@@ -109,17 +109,17 @@ def conjugate_by_tangents(value: Function, gradient: Function, y: Vector, u: Vec
     """
     y, u = np.broadcast_arrays(np.asarray(y, dtype=np.float64), np.asarray(u, dtype=np.float64))
     with np.errstate(over="ignore", invalid="ignore"):
-        low, high, found = _bracket(gradient, y, u)
+        low, high, finite = _bracket(gradient, y, u)
         for _ in range(_HALVINGS):
             middle = 0.5 * (low + high)
             above = gradient(y, middle) > u
             low, high = np.where(above, low, middle), np.where(above, middle, high)
-            if (high - low <= _NARROW * np.maximum(np.abs(low), np.abs(high)))[found].all():
+            if (high - low <= _NARROW * np.maximum(np.abs(low), np.abs(high)))[finite].all():
                 break
         width = high - low
         from_low = u * low - value(y, low) + np.maximum(u - gradient(y, low), 0.0) * width
         from_high = u * high - value(y, high) + np.maximum(gradient(y, high) - u, 0.0) * width
-        return np.where(found, np.fmin(from_low, from_high), np.inf)
+        return np.where(finite, np.fmin(from_low, from_high), np.inf)
 
 
 def _bracket(gradient: Function, y: Vector, u: Vector) -> tuple[Vector, Vector, NDArray[np.bool_]]:

@@ -60,8 +60,8 @@ class OwnLoss(Loss):
             raise ParameterError(f"{self.name}.targets must be one of {', '.join(_TARGETS)}, but is {targets!r}.")
         self.targets = known[0]
         if hasattr(given, "step_bound"):
-            wanted = "a finite number above 0"
-            self.step_bound = require(self.name, "step_bound", given.step_bound, wanted, lambda b: 0 < b < np.inf)
+            requirement = "a finite number above 0"
+            self.step_bound = require(self.name, "step_bound", given.step_bound, requirement, lambda b: 0 < b < np.inf)
 
     def __repr__(self) -> str:
         return f"OwnLoss({self.given!r})"
@@ -106,13 +106,13 @@ class OwnLoss(Loss):
             return f
         return self._checked("response", self.given.response(f), f)
 
-    def _checked(self, part: str, found: Any, like: Vector) -> Vector:
+    def _checked(self, part: str, result: Any, like: Vector) -> Vector:
         """What a method returned, as an array of the right shape."""
         try:
-            array = np.asarray(found, dtype=np.float64)
+            array = np.asarray(result, dtype=np.float64)
         except (TypeError, ValueError) as error:
             raise ParameterError(
-                f"{self.name}.{part} must return an array of numbers, but returned {found!r}."
+                f"{self.name}.{part} must return an array of numbers, but returned {result!r}."
             ) from error
         if array.shape != np.shape(like):
             raise ParameterError(

@@ -168,8 +168,8 @@ class NormPower(Penalty):
     exponent: float = 3.0
 
     def __post_init__(self) -> None:
-        wanted = "a finite number above 1 (1 is Norm())"
-        number = require("NormPower", "exponent", self.exponent, wanted, lambda p: 1 < p < math.inf)
+        requirement = "a finite number above 1 (1 is Norm())"
+        number = require("NormPower", "exponent", self.exponent, requirement, lambda p: 1 < p < math.inf)
         object.__setattr__(self, "exponent", number)
 
     def value(self, t: float) -> float:
@@ -243,14 +243,14 @@ class OwnPenalty(Penalty):
     def value(self, t: float) -> float:
         try:
             with np.errstate(over="ignore"):
-                found: Any = self.given(float(t))
+                value: Any = self.given(float(t))
         except OverflowError:
             return math.inf
-        if isinstance(found, np.ndarray) and found.ndim == 0:
-            found = found.item()
-        if not isinstance(found, Real) or math.isnan(found):
-            raise ParameterError(f"the penalty {self.given!r} must return a number for each norm; at {t:g}: {found!r}.")
-        return float(found)
+        if isinstance(value, np.ndarray) and value.ndim == 0:
+            value = value.item()
+        if not isinstance(value, Real) or math.isnan(value):
+            raise ParameterError(f"the penalty {self.given!r} must return a number for each norm; at {t:g}: {value!r}.")
+        return float(value)
 
     def slope(self, t: float) -> float:
         own = getattr(self.given, "slope", None)

@@ -40,8 +40,8 @@ class EpsilonInsensitive(Loss):
         return self.epsilon
 
     def __post_init__(self) -> None:
-        wanted = "a finite number of 0 or more"
-        number = require("EpsilonInsensitive", "epsilon", self.epsilon, wanted, lambda e: 0 <= e < np.inf)
+        requirement = "a finite number of 0 or more"
+        number = require("EpsilonInsensitive", "epsilon", self.epsilon, requirement, lambda e: 0 <= e < np.inf)
         object.__setattr__(self, "epsilon", number)
 
     def value(self, y: Vector, f: Vector) -> Vector:

@@ -96,40 +96,40 @@ def _all_subsets(kernel: AllSubsets, example: Any) -> Features:
 
 def _sum(kernel: Sum, example: Any) -> Features | None:
     parts = [features_of(term, example) for term in kernel.terms]
-    known = [part for part in parts if part is not None]
-    if len(known) < len(parts):
+    summands = [part for part in parts if part is not None]
+    if len(summands) < len(parts):
         return None
     labels = [name for name, _ in kernel.children()]
 
     def values(X: Any) -> Any:
-        blocks = [part.values(X) for part in known]
+        blocks = [part.values(X) for part in summands]
         return sp.hstack(blocks, format="csr") if any(map(sp.issparse, blocks)) else np.hstack(blocks)
 
     def names(columns: Names) -> Names:
-        each = [part.names(columns) for part in known]
+        each = [part.names(columns) for part in summands]
         plain = [name for some in each for name in some]
         if len(set(plain)) == len(plain):
             return plain
         return [f"{label}: {name}" for label, some in zip(labels, each, strict=True) for name in some]
 
-    return Features(sum(part.count for part in known), values, names)
+    return Features(sum(part.count for part in summands), values, names)
 
 
 def _product(kernel: Product, example: Any) -> Features | None:
     parts = [features_of(term, example) for term in kernel.terms]
-    known = [part for part in parts if part is not None]
-    if len(known) < len(parts):
+    factors = [part for part in parts if part is not None]
+    if len(factors) < len(parts):
         return None
 
     def names(columns: Names) -> Names:
         def joined(left: Names, right: Names) -> Names:
             return [f"{a} * {b}" for a in left for b in right]
 
-        return reduce(joined, (part.names(columns) for part in known))
+        return reduce(joined, (part.names(columns) for part in factors))
 
     return Features(
-        math.prod(part.count for part in known),
-        lambda X: reduce(_products_of_rows, (part.values(X) for part in known)),
+        math.prod(part.count for part in factors),
+        lambda X: reduce(_products_of_rows, (part.values(X) for part in factors)),
         names,
     )
 
@@ -157,12 +157,12 @@ def _power(kernel: Power, example: Any) -> Features | None:
 
 
 def _on(kernel: On, example: Any) -> Features | None:
-    chosen = kernel.columns
-    if any(isinstance(column, str) for column in chosen):
+    names = kernel.columns
+    if any(isinstance(column, str) for column in names):
         raise ParameterError(
             f"{kernel!r} names columns; pass their positions, since features are computed from arrays."
         )
-    positions = [int(column) for column in chosen]
+    positions = [int(column) for column in names]
     inner = features_of(kernel.kernel, example[:, positions])
     if inner is None:
         return None

@@ -27,9 +27,9 @@ def inverse_root(K: Matrix) -> Matrix:
     [[0.5, 0.0], [0.0, 0.0]]
     """
     values, vectors = scipy.linalg.eigh((K + K.T) / 2)
-    kept = values > len(K) * np.finfo(float).eps * max(values[-1], 0.0)
+    large = values > len(K) * np.finfo(float).eps * max(values[-1], 0.0)
     roots = np.zeros_like(values)
-    roots[kept] = 1 / np.sqrt(values[kept])
+    roots[large] = 1 / np.sqrt(values[large])
     root: Matrix = (vectors * roots) @ vectors.T
     return root
 
@@ -38,8 +38,8 @@ def centres(X: Any, m: int, rng: np.random.RandomState) -> NDArray[np.floating]:
     """The means of k-means clusters."""
     # Imported here and by name: every support vector machine imports this module, and few models need clusters.
     KMeans = importlib.import_module("sklearn.cluster").KMeans
-    found: NDArray[np.floating] = KMeans(m, n_init=1, random_state=rng).fit(X).cluster_centers_
-    return found.astype(X.dtype, copy=False)
+    centers: NDArray[np.floating] = KMeans(m, n_init=1, random_state=rng).fit(X).cluster_centers_
+    return centers.astype(X.dtype, copy=False)
 
 
 def uniform(kernel: Kernel, X: Any, m: int, rng: np.random.RandomState) -> NDArray[np.intp]:
@@ -82,22 +82,22 @@ def pivots(kernel: Kernel, X: Any, m: int, rng: np.random.RandomState) -> NDArra
     Fewer than ``m`` if these leave nothing but rounding.
     """
     n = X.shape[0]
-    chosen: list[int] = []
+    indices: list[int] = []
     progress = Progress(m, "pivots")
     with memory.reserve(8 * n * m, f"{m:,} columns of the Cholesky factor of {n:,} rows"):
         G = np.empty((m, n))
         left = kernel.diagonal(X).astype(np.float64)
         rounding = np.finfo(float).eps * left.sum()
-        while len(chosen) < m and left.sum() > rounding * max(len(chosen), 1):
+        while len(indices) < m and left.sum() > rounding * max(len(indices), 1):
             pivot = int(rng.choice(n, p=left / left.sum()))
-            done = len(chosen)
-            column = _double(kernel, X, X[pivot : pivot + 1])[:, 0] - G[:done].T @ G[:done, pivot]
-            G[done] = column / np.sqrt(left[pivot])
-            left = np.maximum(left - G[done] ** 2, 0.0)
+            count = len(indices)
+            column = _double(kernel, X, X[pivot : pivot + 1])[:, 0] - G[:count].T @ G[:count, pivot]
+            G[count] = column / np.sqrt(left[pivot])
+            left = np.maximum(left - G[count] ** 2, 0.0)
             left[pivot] = 0.0
-            chosen.append(pivot)
+            indices.append(pivot)
             progress.advance()
-    return np.array(chosen or [0])
+    return np.array(indices or [0])
 
 
 def _double(kernel: Kernel, X: Any, Z: Any) -> Matrix:

@@ -172,9 +172,9 @@ def _verified_header(file: BinaryIO) -> tuple[bytes, int]:
     if len(lead) < _SIZE.stop:
         raise ModelFileError(f"the file is truncated: only {size} bytes are left. Copy or download it again.")
     expected = lead[_DIGEST]
-    found = _digest(file, size).encode()
-    if found != expected:
-        _damaged(size, lead[_SIZE], expected, found)
+    checksum = _digest(file, size).encode()
+    if checksum != expected:
+        _damaged(size, lead[_SIZE], expected, checksum)
     length = int.from_bytes(lead[:8], "little")
     if length > min(size - 8, _LARGEST_HEADER):
         malformed(f"it claims a header of {length} bytes, but the file has {size}")
@@ -196,12 +196,12 @@ def _digest(file: BinaryIO, size: int) -> str:
     return digest.hexdigest()
 
 
-def _damaged(size: int, stated: bytes, expected: bytes, found: bytes) -> NoReturn:
+def _damaged(size: int, stated: bytes, expected: bytes, checksum: bytes) -> NoReturn:
     way_out = "Copy or download it again, or save the model again."
     if stated.isdigit() and size < int(stated):
         raise ModelFileError(f"the file is truncated: it has {size} of its {int(stated)} bytes. {way_out}")
     raise ModelFileError(
-        f"the file was altered since it was written: its checksum is {found[:12].decode()}..., "
+        f"the file was altered since it was written: its checksum is {checksum[:12].decode()}..., "
         f"but {expected[:12].decode('ascii', 'replace')}... is stored in it. {way_out}"
     )
 

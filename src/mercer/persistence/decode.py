@@ -38,8 +38,8 @@ _MOST_SHARED, _SHARES = 2**18, 8
 class Decoder:
     """Rebuilds the rows of a table in their order, from the classes ``known``."""
 
-    def __init__(self, arrays: Mapping[str, np.ndarray], written_by: str, known: Registry) -> None:
-        self._known = known
+    def __init__(self, arrays: Mapping[str, np.ndarray], written_by: str, registry: Registry) -> None:
+        self._known = registry
         self._arrays = dict(arrays)
         self._written_by = written_by
         self._objects: list[Any] = []

@@ -163,15 +163,15 @@ _WRITERS: dict[type, _Writer] = {
 }
 
 
-def _writer(value: Any, path: str, known: Registry) -> _Writer:
+def _writer(value: Any, path: str, registry: Registry) -> _Writer:
     kind = type(value)
     if kind in _WRITERS:
         return _WRITERS[kind]
-    if kind in known.enums.names:
+    if kind in registry.enums.names:
         return Encoder._enum
-    if kind in known.records.names:
+    if kind in registry.records.names:
         return Encoder._record
-    if kind in known.estimators.names:
+    if kind in registry.estimators.names:
         return Encoder._estimator
     if kind in NUMBERS.names:
         return Encoder._number

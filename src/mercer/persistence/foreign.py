@@ -55,20 +55,20 @@ _TYPES = ("f8", "f4")
 
 def _example(transformer: Any) -> np.ndarray:
     """A row that a fitted transformer knows: zeros, and the first of all categories."""
-    there = vars(transformer)
-    if "categories_" in there:
-        return np.array([[values[0] if len(values) else None for values in there["categories_"]]], dtype=object)
-    if "statistics_" in there and there["statistics_"].dtype == object:
-        return there["statistics_"][None]
+    attributes = vars(transformer)
+    if "categories_" in attributes:
+        return np.array([[values[0] if len(values) else None for values in attributes["categories_"]]], dtype=object)
+    if "statistics_" in attributes and attributes["statistics_"].dtype == object:
+        return attributes["statistics_"][None]
     if isinstance(transformer, Pipeline):
         return _example(transformer.steps[0][1]) if transformer.steps else np.zeros((1, 0))
-    return np.zeros((1, there.get("n_features_in_", 0)))
+    return np.zeros((1, attributes.get("n_features_in_", 0)))
 
 
 def _transforms(transformer: Any) -> bool:
-    made = transformer.transform(_example(transformer))
-    numbers = made.data if sp.issparse(made) else np.asarray(made)
-    return bool(made.shape[0] == 1 and (numbers.dtype.kind not in "fiub" or np.isfinite(numbers).all()))
+    outputs = transformer.transform(_example(transformer))
+    numbers = outputs.data if sp.issparse(outputs) else np.asarray(outputs)
+    return bool(outputs.shape[0] == 1 and (numbers.dtype.kind not in "fiub" or np.isfinite(numbers).all()))
 
 
 def _transforms_labels(encoder: Any) -> bool:

@@ -15,7 +15,7 @@ _LARGEST = 1_000_000
 _DEEPEST = 50
 
 
-def look(path: Path, *wanted: Sequence[str]) -> tuple[str, list[Any]]:
+def look(path: Path, *paths: Sequence[str]) -> tuple[str, list[Any]]:
     """The class of the object in a model file, and plain values that it holds; None for what it does not have.
 
     Parameters
@@ -35,7 +35,7 @@ def look(path: Path, *wanted: Sequence[str]) -> tuple[str, list[Any]]:
         if not isinstance(nodes, list) or not all(isinstance(node, dict) for node in nodes):
             malformed("its table of objects is not a list of them")
         plain = _Plain(nodes)
-        return plain.name(table.get("root")), [plain.at(table.get("root"), names) for names in wanted]
+        return plain.name(table.get("root")), [plain.at(table.get("root"), names) for names in paths]
     except ModelFileError as error:
         raise ModelFileError(f"{path}: {error}") from error
 

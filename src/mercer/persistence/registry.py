@@ -100,15 +100,15 @@ def _import_all() -> None:
 
 def loaded_classes() -> Registry:
     """The part of :func:`registry` whose modules have run: all that an object can hold that exists."""
-    found = dict.fromkeys([*STATED, *sklearn_kernels(), *_VALUES, *CLASSES.values()])
-    found |= dict.fromkeys(cls for base in _BASES for cls in _below(base))
-    waiting = list(found)
+    classes = dict.fromkeys([*STATED, *sklearn_kernels(), *_VALUES, *CLASSES.values()])
+    classes |= dict.fromkeys(cls for base in _BASES for cls in _below(base))
+    waiting = list(classes)
     while waiting:
-        parts = [part for part in _parts(waiting.pop()) if part not in found]
-        found |= dict.fromkeys(parts)
+        parts = [part for part in _parts(waiting.pop()) if part not in classes]
+        classes |= dict.fromkeys(parts)
         waiting += parts
     kinds = ("records", "estimators", "enums")
-    return Registry(*(Names.of(cls for cls in found if _kind(cls) == kind) for kind in kinds))
+    return Registry(*(Names.of(cls for cls in classes if _kind(cls) == kind) for kind in kinds))
 
 
 def _kind(cls: type) -> str:
@@ -129,10 +129,10 @@ def _below(base: type) -> Iterator[type]:
 @functools.cache
 def _parts(cls: type) -> tuple[type, ...]:
     """The classes of Mercer's that the statements and the annotations of one of its classes name."""
-    stated = statements(cls)
+    schema = statements(cls)
     if not _is_own(cls):
         return ()
-    named = [*_classes_in({} if stated is None else stated.entries)]
+    named = [*_classes_in({} if schema is None else schema.entries)]
     if _kind(cls) == "records":
         named += _classes_in(field_hints(cls))
     return tuple(filter(_is_own, named))

@@ -30,23 +30,23 @@ def check_state(value: Any) -> None:
             _check_items(value)
         cls: type = type(value)
         foreign = stated_elsewhere(cls)
-        stated = statements(cls) if foreign is None else foreign
-        if stated is None:
+        schema = statements(cls) if foreign is None else foreign
+        if schema is None:
             return
         if isinstance(value, BaseEstimator) and foreign is None:
-            _check_names(value, stated)
+            _check_names(value, schema)
         with warnings.catch_warnings():
             # Of a row that is made up there is nothing to tell.
             warnings.simplefilter("ignore")
-            check_fitted(value, stated)
+            check_fitted(value, schema)
     except DataError as error:
         malformed(str(error))
 
 
-def _check_names(model: BaseEstimator, stated: Statements) -> None:
+def _check_names(model: BaseEstimator, schema: Statements) -> None:
     """Raise if there is an attribute that is not stated and that code may look at; notes of a user are not."""
     cls = type(model)
-    for name in vars(model).keys() - stated.attributes - model.get_params(deep=False).keys():
+    for name in vars(model).keys() - schema.attributes - model.get_params(deep=False).keys():
         if name.startswith("_") or name.endswith("_") or hasattr(cls, name):
             raise DataError(f"{cls.__name__} has no attribute {name[:60]!r}")
 

@@ -18,9 +18,9 @@ _PAIRS = 2**21
 _THING_BYTES = 36
 
 
-def edge_labels_of(joint: JointGraph, there: bool) -> NDArray[np.uint64]:
+def edge_labels_of(joint: JointGraph, labelled: bool) -> NDArray[np.uint64]:
     """The labels of the edges, or as many equal ones."""
-    return joint.edge_labels if there else np.zeros_like(joint.edge_labels)
+    return joint.edge_labels if labelled else np.zeros_like(joint.edge_labels)
 
 
 def require_steps(what: str, things: int, steps: int) -> None:
@@ -82,11 +82,11 @@ def path_features(joint: JointGraph, levels: NDArray[np.uint64], ordered: bool) 
     largest = max(pairs.max(initial=0), min(_PAIRS, totals[-1]))
     with memory.reserve(16 * int(largest) * settings.resolve_jobs(None), "the shortest paths of the largest graphs"):
         threads.run([task(number) for number in range(len(parts))])
-    found = [part for part in parts if part is not None]
-    lengths = np.concatenate([np.diff(part.starts) for part in found])
+    blocks = [part for part in parts if part is not None]
+    lengths = np.concatenate([np.diff(part.starts) for part in blocks])
     return Features(
-        np.concatenate([part.ids for part in found]),
-        np.concatenate([part.counts for part in found]),
+        np.concatenate([part.ids for part in blocks]),
+        np.concatenate([part.counts for part in blocks]),
         np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths)]),
     )
 
@@ -105,6 +105,6 @@ def _paths_of(
         arguments = (OneGraph(first, last, joint.starts, joint.neighbours), levels, ordered, ids[at:])
         # Each node looks at all edges, and writes a hash for every other.
         steps = float(last - first) * float(joint.starts[last] - joint.starts[first] + (last - first) * len(levels))
-        found = threads.interruptible(shortest_paths, arguments, steps)
-        starts[row - begin + 1] = at + found
+        number = threads.interruptible(shortest_paths, arguments, steps)
+        starts[row - begin + 1] = at + number
     return counted(ids[: starts[-1]], starts)

@@ -136,7 +136,7 @@ def _tallied(joint: JointGraph, size: int, count: Callable[[int, NDArray[np.floa
     """What ``count(row, counts)`` adds to counts by code, as counts by graphlet: (graphs, graphlets)."""
     classes, total = _classes(size)
     rows = len(joint.nodes) - 1
-    found = np.empty((rows, total))
+    tallies = np.empty((rows, total))
 
     def task(begin: int) -> Callable[[], None]:
         def work() -> None:
@@ -144,12 +144,12 @@ def _tallied(joint: JointGraph, size: int, count: Callable[[int, NDArray[np.floa
                 threads.checkpoint()
                 counts = np.zeros(len(classes))
                 count(row, counts)
-                found[row] = np.bincount(classes, counts, total)
+                tallies[row] = np.bincount(classes, counts, total)
 
         return work
 
     threads.run([task(begin) for begin in range(0, rows, _ROWS)])
-    return found
+    return tallies
 
 
 def _separate(joint: JointGraph, size: int, connected: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -165,12 +165,12 @@ def _separate(joint: JointGraph, size: int, connected: NDArray[np.float64]) -> N
     degrees = np.bincount(proper.ravel(), minlength=len(graph)).astype(np.float64)
     corners = np.bincount(graph, degrees * (degrees - 1) / 2, len(n))
     shapes = _shapes(size)
-    found = np.zeros_like(connected)
+    tallies = np.zeros_like(connected)
 
-    def fill(wanted: tuple[int, int, int, int], each: int, pairs: NDArray[np.float64]) -> None:
+    def fill(shape: tuple[int, int, int, int], each: int, pairs: NDArray[np.float64]) -> None:
         """The graphlet of that shape, with the given total of parts number ``each``."""
-        column = int(np.flatnonzero((shapes == wanted).all(axis=1))[0])
-        found[:, column] = (pairs - (connected + found) @ shapes[:, each]) / max(shapes[column, each], 1)
+        column = int(np.flatnonzero((shapes == shape).all(axis=1))[0])
+        tallies[:, column] = (pairs - (connected + tallies) @ shapes[:, each]) / max(shapes[column, each], 1)
 
     # A shape: edges, pairs of edges that have no end in common, paths of two edges, triangles.
     if size == 3:
@@ -184,8 +184,8 @@ def _separate(joint: JointGraph, size: int, connected: NDArray[np.float64]) -> N
         fill((2, 1, 0, 0), 1, m * (m - 1) / 2 - corners)
         fill((1, 0, 0, 0), 0, m * (n - 2) * (n - 3) / 2)
         everything = n * (n - 1) * (n - 2) * (n - 3) / 24
-    found[:, int(np.flatnonzero((shapes == 0).all(axis=1))[0])] = everything - (connected + found).sum(axis=1)
-    return found
+    tallies[:, int(np.flatnonzero((shapes == 0).all(axis=1))[0])] = everything - (connected + tallies).sum(axis=1)
+    return tallies
 
 
 @functools.cache
@@ -231,5 +231,5 @@ def _shapes(size: int) -> NDArray[np.float64]:
     edges, degrees = A.sum(axis=(1, 2)) / 2, A.sum(axis=1)
     triples = [A[:, i, j] + A[:, j, k] + A[:, i, k] for i, j, k in itertools.combinations(range(size), 3)]
     two, three = (np.sum([triple == count for triple in triples], axis=0) for count in (2, 3))
-    apart = edges * (edges - 1) / 2 - (degrees * (degrees - 1) / 2).sum(axis=1)
-    return np.stack([edges, apart, two, three], axis=1).astype(np.float64)
+    disjoint_pairs = edges * (edges - 1) / 2 - (degrees * (degrees - 1) / 2).sum(axis=1)
+    return np.stack([edges, disjoint_pairs, two, three], axis=1).astype(np.float64)

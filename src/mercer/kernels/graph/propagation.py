@@ -101,13 +101,13 @@ class Propagation(FeatureKernel):
         require_steps(f"bins of {nodes} nodes", nodes, self.iterations + 1)
         mean = _mean_of_neighbours(joint)
         levels = np.zeros((self.iterations + 1, len(joint.labels)), np.uint64)
-        held = None if self.source == "labels" else objects.attributes()
+        attributes = None if self.source == "labels" else objects.attributes()
         for step, out in enumerate(levels):
             out[:] = hash_numbers(np.array([step]))
-            if held is not None:
-                values = self._projected(held, step)
+            if attributes is not None:
+                values = self._projected(attributes, step)
                 self._join_bins(values, 2 * step, out)
-                held = mean @ held
+                attributes = mean @ attributes
             if self.source != "attributes":
                 distinct, which = np.unique(joint.labels, return_inverse=True)
                 # The projection of a distribution of labels spreads as the distribution does.
@@ -117,13 +117,15 @@ class Propagation(FeatureKernel):
                 self._join_bins(values, 2 * step + 1, out)
         return ones(*by_rows(levels, joint.nodes))
 
-    def _projected(self, held: NDArray[np.float64], step: int) -> NDArray[np.float64]:
+    def _projected(self, attributes: NDArray[np.float64], step: int) -> NDArray[np.float64]:
         """The attributes along the direction of a step."""
         with np.errstate(over="ignore", invalid="ignore"):
-            values: NDArray[np.float64] = held @ self._direction(step, hash_numbers(np.arange(held.shape[1])))
+            values: NDArray[np.float64] = attributes @ self._direction(
+                step, hash_numbers(np.arange(attributes.shape[1]))
+            )
         if not np.isfinite(values).all():
             raise DataError(
-                f"Propagation: the attributes reach {np.abs(held).max():g}, so their sums overflow; scale them."
+                f"Propagation: the attributes reach {np.abs(attributes).max():g}, so their sums overflow; scale them."
             )
         return values
 

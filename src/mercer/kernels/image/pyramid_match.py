@@ -136,8 +136,8 @@ def _hashed(cells: np.ndarray, level: int, owners: np.ndarray) -> np.ndarray:
 
 def _vectors(bags: Any) -> np.ndarray:
     """The vectors of all bags."""
-    read: Bags = bags.keep("vectors", lambda: bags.reread(_as_vectors))
-    return read.rows
+    vectors: Bags = bags.keep("vectors", lambda: bags.reread(_as_vectors))
+    return vectors.rows
 
 
 def _as_vectors(members: Any) -> np.ndarray:

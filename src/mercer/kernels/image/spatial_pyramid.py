@@ -86,8 +86,8 @@ class SpatialPyramid(ObjectKernel):
                 f"SpatialPyramid: values must be a range (low, high), but are {short(self.values)}."
             ) from error
         if not (np.isfinite(high - low) and low < high):
-            seen = short(self.values)
-            raise ParameterError(f"SpatialPyramid: values must be finite with low < high, but are {seen}.")
+            description = short(self.values)
+            raise ParameterError(f"SpatialPyramid: values must be finite with low < high, but are {description}.")
         object.__setattr__(self, "values", (low, high))
 
     def _fill(self, pairs: Pairs, out: Array) -> None:
@@ -121,9 +121,9 @@ class SpatialPyramid(ObjectKernel):
         cells = sum(4**level for level in range(self.levels + 1))
         width = cells * self.bins * images.channels
         # Each thread has a copy of those of a tile.
-        held = len(images) + (len(images) if len(images) <= TILE else settings.resolve_jobs(None) * TILE)
+        n_rows = len(images) + (len(images) if len(images) <= TILE else settings.resolve_jobs(None) * TILE)
         memory.require(
-            8 * width * held,
+            8 * width * n_rows,
             f"the histograms of {len(images)} images, of {width} numbers each,",
             "Lower levels or bins, or raise the budget with mercer.config(memory=...).",
         )

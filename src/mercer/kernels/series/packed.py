@@ -36,8 +36,8 @@ def packed(objects: Series) -> PackedSeries:
     >>> packed(Series.of([[1.0, 2.0], [3.0]])).starts.tolist()
     [0, 18]
     """
-    kept: PackedSeries = objects.keep("packed series", lambda: _packed(objects))
-    return kept
+    series: PackedSeries = objects.keep("packed series", lambda: _packed(objects))
+    return series
 
 
 def _packed(objects: Series) -> PackedSeries:

@@ -99,9 +99,9 @@ class Signature(PairKernel):
         d = store.channels + timed
         words = _count_words(d, self.level)
         # Each thread has a copy of those of a tile.
-        held = len(objects) + (len(objects) if len(objects) <= TILE else settings.resolve_jobs(None) * TILE)
+        n_rows = len(objects) + (len(objects) if len(objects) <= TILE else settings.resolve_jobs(None) * TILE)
         memory.require(
-            8 * words * held,
+            8 * words * n_rows,
             f"the signatures of {len(objects)} series, {words} words each,",
             "Lower the level, or use mercer.kernels.SignaturePDE, which includes words of every length and stores "
             "none.",

@@ -37,8 +37,8 @@ def median_distance(series: Series) -> float:
     distances = pdist(points / size)
     median = float(np.median(distances)) if distances.size else 0.0
     if median == 0.0:
-        apart = distances[distances > 0]
-        median = float(np.median(apart)) if apart.size else 0.0
+        positive = distances[distances > 0]
+        median = float(np.median(positive)) if positive.size else 0.0
     return min(max(median * size, _SMALLEST), 1 / _SMALLEST) if median > 0.0 else 1.0
 
 

@@ -149,15 +149,15 @@ class BagOfWords(FeatureKernel):
         """
         plain = cls(pattern, lowercase)
         objects = Strings.of(X)
-        found = Counter(word for words in plain._words(objects) for word in set(words))
-        ordered = sorted(found, key=lambda word: (isinstance(word, str), word))
-        idf = np.log((1 + len(objects)) / (1 + np.array([found[word] for word in ordered], dtype=float))) + 1
+        counts = Counter(word for words in plain._words(objects) for word in set(words))
+        ordered = sorted(counts, key=lambda word: (isinstance(word, str), word))
+        idf = np.log((1 + len(objects)) / (1 + np.array([counts[word] for word in ordered], dtype=float))) + 1
         return cls(pattern, lowercase, WordWeights(ordered, idf))
 
     def _expression(self) -> str:
         defaults = {"pattern": _WORDS, "lowercase": True, "idf": None}
-        said = [f"{n}={getattr(self, n)!r}" for n, default in defaults.items() if getattr(self, n) != default]
-        return f"BagOfWords({', '.join(said)})"
+        arguments = [f"{n}={getattr(self, n)!r}" for n, default in defaults.items() if getattr(self, n) != default]
+        return f"BagOfWords({', '.join(arguments)})"
 
     def _words(self, objects: Strings) -> list[tuple[Word, ...]]:
         find = _compiled(self.pattern).findall

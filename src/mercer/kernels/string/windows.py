@@ -130,8 +130,8 @@ class GappyKmers(_Windows):
         object.__setattr__(self, "wildcards", _below("GappyKmers", "wildcards", self.wildcards, self.length))
 
     def _table(self) -> list[int]:
-        kept = self.length - self.wildcards
-        return [math.comb(agreements, kept) for agreements in range(kept, self.length + 1)]
+        positions = self.length - self.wildcards
+        return [math.comb(agreements, positions) for agreements in range(positions, self.length + 1)]
 
 
 @dataclass(frozen=True, repr=False)
@@ -193,9 +193,9 @@ class Mismatch(_Windows):
             self._check(len(np.union1d(one, other)), "the strings of both sides together have")
         super()._fill(pairs, out)
 
-    def _check(self, found: int, what: str) -> None:
-        if found > self.alphabet:
-            raise DataError(f"{what} {found} different symbols, but {self!r} is for an alphabet of {self.alphabet}.")
+    def _check(self, symbols: int, what: str) -> None:
+        if symbols > self.alphabet:
+            raise DataError(f"{what} {symbols} different symbols, but {self!r} is for an alphabet of {self.alphabet}.")
 
     def _table(self) -> list[int]:
         least = max(0, self.length - 2 * self.mismatches)

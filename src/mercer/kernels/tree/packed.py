@@ -35,31 +35,31 @@ class PackedTrees(NamedTuple):
 def pack(nodes: Nodes, keys: NDArray[np.int64], compared: NDArray[np.bool_]) -> PackedTrees:
     """The nodes that are ``compared`` by ``keys``; all that have children must be."""
     n = len(nodes.starts) - 1
-    tree, chosen = nodes.trees, np.flatnonzero(compared)
-    starts = np.concatenate([np.zeros(1, np.int64), np.cumsum(np.bincount(tree[chosen], minlength=n))])
-    order = chosen[np.lexsort((keys[chosen], tree[chosen]))]
+    tree, index = nodes.trees, np.flatnonzero(compared)
+    starts = np.concatenate([np.zeros(1, np.int64), np.cumsum(np.bincount(tree[index], minlength=n))])
+    order = index[np.lexsort((keys[index], tree[index]))]
     place = np.full(len(tree), -1)
     place[order] = np.arange(len(order)) - starts[tree[order]]
-    visit = place[chosen[np.lexsort((nodes.turns[chosen], tree[chosen]))]]
+    visit = place[index[np.lexsort((nodes.turns[index], tree[index]))]]
     below = np.flatnonzero(nodes.parents >= 0)
     above = starts[tree[below]] + place[nodes.parents[below]]
     first = np.concatenate([np.zeros(1, np.int64), np.cumsum(np.bincount(above, minlength=len(order)))])
     children = place[below[np.argsort(above, kind="stable")]]
-    kept = keys[order]
+    labels = keys[order]
     new = np.ones(len(order), bool)
-    new[1:] = (kept[1:] != kept[:-1]) | (tree[order[1:]] != tree[order[:-1]])
+    new[1:] = (labels[1:] != labels[:-1]) | (tree[order[1:]] != tree[order[:-1]])
     begins = np.flatnonzero(new)
     runs = np.zeros(len(order), np.int64)
     runs[begins] = np.diff(np.append(begins, len(order)))
     waiting, longest = np.zeros(n, np.int64), np.zeros(n, np.int64)
     most_rows(starts, visit, first, children, waiting)
     np.maximum.at(longest, tree[order], runs)
-    return PackedTrees(TreeNodes(starts, kept, visit, first, children, runs), waiting, longest, _leaves(nodes))
+    return PackedTrees(TreeNodes(starts, labels, visit, first, children, runs), waiting, longest, _leaves(nodes))
 
 
 def _leaves(nodes: Nodes) -> Leaves:
-    found = np.flatnonzero(nodes.sizes == 1)
-    tree, labels = nodes.trees[found], nodes.labels[found]
+    leaves = np.flatnonzero(nodes.sizes == 1)
+    tree, labels = nodes.trees[leaves], nodes.labels[leaves]
     counts = np.bincount(tree, minlength=len(nodes.starts) - 1)
     return Leaves(np.concatenate([np.zeros(1, np.int64), np.cumsum(counts)]), labels[np.lexsort((labels, tree))])
 

@@ -36,8 +36,8 @@ def matern_function(u: Array, nu: float) -> Array:
         return _by_expansion(u, nu)
     out = np.zeros_like(u)
     # Further away the function is 0, and SciPy's Bessel function is NaN from 2e9 on.
-    near = u < FAR
-    out[near] = _by_logarithms(u[near], nu)
+    low = u < FAR
+    out[low] = _by_logarithms(u[low], nu)
     return out
 
 

@@ -156,8 +156,8 @@ def _converted(name: str, value: Any, convert: Callable[[float], float]) -> floa
     for entry in entries:
         real = isinstance(entry, Real) and not isinstance(entry, (bool, np.bool_))
         if not real or not 0 < as_float(entry) < math.inf:
-            wanted = "finite numbers above 0, one per column" if several else "a finite number above 0"
-            raise ParameterError(f"{name} must be {wanted}, but is {short(value)}.")
+            requirement = "finite numbers above 0, one per column" if several else "a finite number above 0"
+            raise ParameterError(f"{name} must be {requirement}, but is {short(value)}.")
     converted = tuple(convert(float(entry)) for entry in entries)
     return converted if several else converted[0]
 
