@@ -40,8 +40,8 @@ _TASK = (
 
 def run(arguments: Sequence[str] | None = None) -> int:
     """Run the command line and return the exit code."""
-    given = sys.argv[1:] if arguments is None else list(arguments)
-    return ending(lambda: app(args=given, prog_name="mercer", standalone_mode=False), json="--json" in given)
+    argv = sys.argv[1:] if arguments is None else list(arguments)
+    return ending(lambda: app(args=argv, prog_name="mercer", standalone_mode=False), json="--json" in argv)
 
 
 def _work(module: str) -> Any:
@@ -61,8 +61,8 @@ def _work(module: str) -> Any:
         gc.enable()
 
 
-def _version(asked: bool) -> None:
-    if asked:
+def _version(value: bool) -> None:
+    if value:
         typer.echo(f"mercer {importlib.metadata.version('mercer')}")
         raise typer.Exit
 

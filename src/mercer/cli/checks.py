@@ -28,8 +28,8 @@ def check_fit(options: FitOptions) -> None:
     """
     check_output(options.out or default_output(options.data), [options.data])
     if options.model is not None and options.model not in MODELS:
-        near = closest_names(options.model, MODELS, 1)
-        offer = f"did you mean {near[0]}? " if near else ""
+        matches = closest_names(options.model, MODELS, 1)
+        offer = f"did you mean {matches[0]}? " if matches else ""
         raise ParameterError(f"there is no model {options.model!r}; {offer}the models are {', '.join(MODELS)}.")
     check_task(options.task)
     if options.model is not None and options.task is not None and options.task not in MODELS[options.model]:

@@ -68,15 +68,15 @@ def _by_leave_one_out(model: TableModel, job: Job, width_is_open: bool, seed: in
         return None
     prepared = model.prepared(X, y, schema=job.schema)
     widths = [{"gamma": factor / job.schema.encoded_columns} for factor in _WIDTHS] if width_is_open else [{}]
-    tried: list[tuple[float, dict[str, float]]] = []
+    trials: list[tuple[float, dict[str, float]]] = []
     progress = Progress(len(widths), "choosing alpha")
     # On matrices this small several threads gain nothing, and on a busy machine they wait for one another.
     with one_blas_thread():
         for width in widths:
             fitted = clone(prepared.estimator).set_params(alpha="loo", **width).fit(prepared.rows, prepared.target)
-            tried.append((float(fitted.path_.loo.min()), {"alpha": fitted.alpha_, **width}))
+            trials.append((float(fitted.path_.loo.min()), {"alpha": fitted.alpha_, **width}))
             progress.advance()
-    best = min(tried, key=lambda pair: pair[0])[1]
+    best = min(trials, key=lambda pair: pair[0])[1]
     model.estimator.set_params(**best)
     return _words(best, "exact leave-one-out", len(some))
 
@@ -101,8 +101,8 @@ def _by_folds(model: TableModel, job: Job, width_is_open: bool, seed: int) -> st
     with one_blas_thread():
         if width_is_open:
             widths = [factor * _rate(rows) for factor in _WIDTHS]
-            tried = [clone(estimator).set_params(gamma=width, C=_PENALTY_OF_WIDTHS) for width in widths]
-            best = {"gamma": widths[int(np.argmax([folds.scores(each, [each.C])[0] for each in tried]))]}
+            candidates = [clone(estimator).set_params(gamma=width, C=_PENALTY_OF_WIDTHS) for width in widths]
+            best = {"gamma": widths[int(np.argmax([folds.scores(each, [each.C])[0] for each in candidates]))]}
         scored = folds.scores(clone(estimator).set_params(**best), _PENALTIES)
     best = {"C": _PENALTIES[int(np.argmax(scored))], **best}
     model.estimator.set_params(**best)
@@ -110,8 +110,8 @@ def _by_folds(model: TableModel, job: Job, width_is_open: bool, seed: int) -> st
 
 
 def _words(best: Mapping[str, float], how: str, rows: int) -> str:
-    chosen = ", ".join(f"{name}={value:.4g}" for name, value in best.items())
-    return f"{chosen} by {how} on {rows} rows; set them with --set"
+    values = ", ".join(f"{name}={value:.4g}" for name, value in best.items())
+    return f"{values} by {how} on {rows} rows; set them with --set"
 
 
 def _on_vectors(kernel: Any) -> bool:

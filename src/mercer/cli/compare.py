@@ -82,16 +82,16 @@ def _next(options: FitOptions, job: Job) -> str | None:
     if len(roles) > 1 or (roles and roles[0] not in _SIMPLE):
         return None
     simple = _SIMPLE[roles[0]] if roles else "linear"
-    kept = [item for item in options.settings if item.partition("=")[0].strip() not in _OF_THE_OLD]
-    tried = replace(options, kernel=simple, settings=kept)
+    settings = [item for item in options.settings if item.partition("=")[0].strip() not in _OF_THE_OLD]
+    variant = replace(options, kernel=simple, settings=settings)
     if options.kernel == simple or options.kernel == "Linear()":
         model = "logistic" if job.target.task == "classification" else "ridge"
         if options.model == model or (options.model is None and model == "ridge"):
             return None
-        tried = replace(tried, model=model)
+        variant = replace(variant, model=model)
     elif options.model is not None and not usage(options.model, job.target.task).advised:
-        tried = replace(tried, model=None)
-    return command_line(tried)
+        variant = replace(variant, model=None)
+    return command_line(variant)
 
 
 def command_line(options: FitOptions) -> str:

@@ -38,7 +38,7 @@ from mercer.kernels.parse import parse_kernel
 
 def fit(options: FitOptions) -> None:
     """Read, encode, hold out, fit, score, print, and write the model."""
-    begun = time.perf_counter()
+    start_time = time.perf_counter()
     out = options.out or default_output(options.data)
     parameters = _parameters(options)
     printer = Printer(options.quiet, options.json)
@@ -57,18 +57,18 @@ def fit(options: FitOptions) -> None:
         size = choose_size(options, job)
         printer.say(size.words, "dim")
         with printer.progress("fit"), track() as account:
-            chosen = choose(model, job, parameters, options.seed)
+            choice = choose(model, job, parameters, options.seed)
             rows = job.sample(job.train, size.most, options.seed)
-            seconds, found = _scored(model, job, rows, options)
+            seconds, results = _scored(model, job, rows, options)
             if options.refit and len(job.test):
                 rows = job.sample(np.arange(len(job.target.values)), size.most, options.seed)
                 _train(model, job, rows, options)
             # A model that cannot predict, such as one of five neighbours among three rows, is not written.
             model.predict(job.rows(rows[:1]))
         report["rows"]["fitted"] = len(rows)
-        report.update(outcome(model, _words(job, chosen)))
-        report.update(scores=found, advice=advice(found, options, job), peak_bytes=account.peak)
-        report["seconds"] = {"fit": seconds, "all": time.perf_counter() - begun}
+        report.update(outcome(model, _words(job, choice)))
+        report.update(scores=results, advice=advice(results, options, job), peak_bytes=account.peak)
+        report["seconds"] = {"fit": seconds, "all": time.perf_counter() - start_time}
         report["process_peak_bytes"] = process_peak()
         model.report_ = report
         persistence.save(model, out)
@@ -79,9 +79,9 @@ def _scored(
     model: TableModel, job: Job, rows: np.ndarray, options: FitOptions
 ) -> tuple[float, dict[str, dict[str, float]]]:
     """Fit to rows of the training part; returns the seconds that it took, and the scores on the held-out rows."""
-    begun = time.perf_counter()
+    start_time = time.perf_counter()
     _train(model, job, rows, options)
-    seconds = time.perf_counter() - begun
+    seconds = time.perf_counter() - start_time
     return seconds, _scores(model, job)
 
 
@@ -92,16 +92,16 @@ def _train(model: TableModel, job: Job, rows: np.ndarray, options: FitOptions) -
         # A value of --set that the checks of the estimator do not foresee ends in an error of Python or scikit-learn.
         if isinstance(error, MercerError) or not options.settings:
             raise
-        given = ", ".join(options.settings)
-        raise ParameterError(f"{type(model.estimator).__name__} cannot be fitted with {given}: {error}") from error
+        settings = ", ".join(options.settings)
+        raise ParameterError(f"{type(model.estimator).__name__} cannot be fitted with {settings}: {error}") from error
 
 
-def _words(job: Job, chosen: str | None) -> str | None:
+def _words(job: Job, choice: str | None) -> str | None:
     """What was chosen, with the kernel where the columns did that."""
     if job.default_kernel is None:
-        return chosen
+        return choice
     kernel = "the kernel, by default for such columns; choose another with --kernel"
-    return kernel if chosen is None else f"{kernel}; {chosen}"
+    return kernel if choice is None else f"{kernel}; {choice}"
 
 
 def _parameters(options: FitOptions) -> dict[str, Any]:
@@ -147,8 +147,8 @@ def _scores(model: TableModel, job: Job) -> dict[str, dict[str, float]]:
     if not len(job.test):
         return {}
     task, y = job.target.task, job.target.values
-    held = job.rows(job.test)
-    mine = scores(task, y[job.test], model.predict(held))
-    rows = model.encoder_.transform(job.rows(job.train)), model.encoder_.transform(held)
+    test_rows = job.rows(job.test)
+    mine = scores(task, y[job.test], model.predict(test_rows))
+    rows = model.encoder_.transform(job.rows(job.train)), model.encoder_.transform(test_rows)
     X, X_test, what = features(*rows)
     return {type(model.estimator_).__name__: mine, **baseline_scores(task, X, y[job.train], X_test, y[job.test], what)}

@@ -19,19 +19,19 @@ def hold_out(target: Target, share: float, seed: int) -> tuple[np.ndarray, np.nd
     if share == 0:
         return rows, rows[:0]
     if target.task == "regression":
-        held = int(np.ceil(share * n))
-        if n - held < 2:
+        test_size = int(np.ceil(share * n))
+        if n - test_size < 2:
             raise DataError(
                 f"{n} rows are too few to hold out a share of {share:g} and fit on two or more; add rows, change "
                 "--test-size, or pass --test-size 0 for no score."
             )
-        train, test = train_test_split(rows, test_size=held, random_state=seed)
+        train, test = train_test_split(rows, test_size=test_size, random_state=seed)
         return np.sort(train), np.sort(test)
     _, codes, counts = np.unique(target.values, return_inverse=True, return_counts=True)
     single = counts[codes] == 1
     several, classes = rows[~single], int((counts > 1).sum())
-    held = int(np.ceil(share * len(several)))
-    if classes == 0 or held < classes or len(several) - held < classes:
+    test_size = int(np.ceil(share * len(several)))
+    if classes == 0 or test_size < classes or len(several) - test_size < classes:
         raise DataError(
             f"{n} rows of {len(counts)} classes are too few to hold out a share of {share:g} with every "
             "class in both parts; add rows, change --test-size, or pass --test-size 0 for no score."
@@ -43,5 +43,5 @@ def hold_out(target: Target, share: float, seed: int) -> tuple[np.ndarray, np.nd
             MercerWarning,
             stacklevel=2,
         )
-    train, test = train_test_split(several, test_size=held, random_state=seed, stratify=codes[several])
+    train, test = train_test_split(several, test_size=test_size, random_state=seed, stratify=codes[several])
     return np.sort(np.concatenate([train, rows[single]])), np.sort(test)

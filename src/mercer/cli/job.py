@@ -26,9 +26,9 @@ class Job:
     train: np.ndarray
     test: np.ndarray
 
-    def rows(self, chosen: np.ndarray) -> Any:
+    def rows(self, positions: np.ndarray) -> Any:
         """Return some rows of the columns."""
-        return self.columns.iloc[chosen] if hasattr(self.columns, "iloc") else self.columns[chosen]
+        return self.columns.iloc[positions] if hasattr(self.columns, "iloc") else self.columns[positions]
 
     def sample(self, rows: np.ndarray, count: int | None, seed: int) -> np.ndarray:
         """Return at most ``count`` row numbers, all for None: the same share, and at least one row, of every class."""

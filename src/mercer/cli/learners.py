@@ -45,11 +45,11 @@ def learner(name: str | None, task: str, parameters: Mapping[str, Any], seed: in
     """
     use = usage(name, task)
     estimator = model_class(name or default_model(task), task)()
-    known = [parameter for parameter in estimator.get_params(deep=False) if parameter != "kernel"]
+    names = [parameter for parameter in estimator.get_params(deep=False) if parameter != "kernel"]
     for parameter in parameters:
-        if parameter not in known and parameter != "kernel":
-            near = closest_names(parameter, known, 2)
-            offer = f"did you mean {' or '.join(near)}?" if near else f"its parameters are {', '.join(known)}."
+        if parameter not in names and parameter != "kernel":
+            matches = closest_names(parameter, names, 2)
+            offer = f"did you mean {' or '.join(matches)}?" if matches else f"its parameters are {', '.join(names)}."
             raise ParameterError(f"{type(estimator).__name__} has no parameter {parameter!r}; {offer}")
     # KernelRidge alone is linear by default, as in scikit-learn; the comparison with a linear model stands below.
     defaults: dict[str, Any] = {"kernel": 1.0 * RBF(1.0) if use.scaled else "rbf", **use.parameters}

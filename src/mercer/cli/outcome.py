@@ -155,9 +155,9 @@ def _in_options(message: str) -> str:
         message = message.replace(python, option)
     message = _ORDER.sub(r'--set "\1"', message)
     message = _DROP.sub(
-        lambda found: " ".join(f"--drop {shlex.quote(name)}" for name in re.findall("'([^']*)'", found[1])), message
+        lambda match: " ".join(f"--drop {shlex.quote(name)}" for name in re.findall("'([^']*)'", match[1])), message
     )
-    return _ROLE.sub(lambda found: f"--{found[2]} {shlex.quote(found[1])}", message)
+    return _ROLE.sub(lambda match: f"--{match[2]} {shlex.quote(match[1])}", message)
 
 
 def _paragraph(text: str) -> str:

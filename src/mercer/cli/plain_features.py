@@ -39,19 +39,19 @@ def features(rows: Any, more: Any) -> tuple[Any, Any, str]:
     """
     if not isinstance(rows, MixedRows):
         return rows, more, ""
-    pairs, seen = [], []
+    pairs, kinds = [], []
     for mine, its in zip(rows.columns, more.columns, strict=True):
         if isinstance(mine, np.ndarray):
             pairs.append([sp.csr_matrix(column[:, None]) for column in (mine, its)])
             continue
-        found = next((read(mine, its) for kind, read in _READERS.items() if isinstance(mine, kind)), None)
-        if found is not None:
-            pairs.append(found[0])
-            seen.append(found[1])
+        result = next((read(mine, its) for kind, read in _READERS.items() if isinstance(mine, kind)), None)
+        if result is not None:
+            pairs.append(result[0])
+            kinds.append(result[1])
     if not pairs:
         return np.zeros((len(rows), 0)), np.zeros((len(more), 0)), ""
     X, Z = (sp.hstack(side, format="csr", dtype=np.float64) for side in zip(*pairs, strict=True))
-    return X, Z, f" on {' and '.join(dict.fromkeys(seen))}" if seen else ""
+    return X, Z, f" on {' and '.join(dict.fromkeys(kinds))}" if kinds else ""
 
 
 def _of_texts(mine: Strings, its: Strings) -> _Features | None:
@@ -86,16 +86,16 @@ def _of_graphs(mine: Graphs, its: Graphs) -> _Features | None:
 
 def _counts(mine: _Things, its: _Things) -> list[sp.csr_matrix]:
     """How often each thing that the first side holds, or the most frequent, is in each row of either side."""
-    found, often = np.unique(mine[0], return_counts=True)
-    known = np.sort(found[np.argsort(-often, kind="stable")[:_MOST]])
-    return [_counted(known, *side) for side in (mine, its)]
+    values, often = np.unique(mine[0], return_counts=True)
+    common = np.sort(values[np.argsort(-often, kind="stable")[:_MOST]])
+    return [_counted(common, *side) for side in (mine, its)]
 
 
-def _counted(known: NDArray[Any], things: NDArray[Any], starts: NDArray[np.int64]) -> sp.csr_matrix:
-    places = np.minimum(np.searchsorted(known, things), len(known) - 1)
-    there = known[places] == things
-    rows = np.repeat(np.arange(len(starts) - 1), np.diff(starts))[there]
-    return sp.csr_matrix((np.ones(len(rows)), (rows, places[there])), shape=(len(starts) - 1, len(known)))
+def _counted(vocabulary: NDArray[Any], things: NDArray[Any], starts: NDArray[np.int64]) -> sp.csr_matrix:
+    places = np.minimum(np.searchsorted(vocabulary, things), len(vocabulary) - 1)
+    hits = vocabulary[places] == things
+    rows = np.repeat(np.arange(len(starts) - 1), np.diff(starts))[hits]
+    return sp.csr_matrix((np.ones(len(rows)), (rows, places[hits])), shape=(len(starts) - 1, len(vocabulary)))
 
 
 def _of_series(mine: Series, its: Series) -> _Features:

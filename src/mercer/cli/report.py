@@ -47,17 +47,17 @@ def outcome(model: TableModel, chosen: str | None) -> dict[str, Any]:
     """Return the outcome of the fit as plain values."""
     estimator = model.estimator_
     use = command_line_of(type(estimator))
-    given = {k: v for k, v in estimator.get_params(deep=False).items() if k not in ("kernel", "n_jobs")}
-    if isinstance(given.get("alpha"), str):
-        chosen = f"alpha={estimator.alpha_:.4g} by {given['alpha']} on all training rows"
+    parameters = {k: v for k, v in estimator.get_params(deep=False).items() if k not in ("kernel", "n_jobs")}
+    if isinstance(parameters.get("alpha"), str):
+        chosen = f"alpha={estimator.alpha_:.4g} by {parameters['alpha']} on all training rows"
     chosen = use.choice(estimator) or chosen
     support = getattr(estimator, "support_", None)
-    found = getattr(estimator, "certificate_", None)
-    certificate = found if isinstance(found, Certificate) else None
+    record = getattr(estimator, "certificate_", None)
+    certificate = record if isinstance(record, Certificate) else None
     return {
         "model": type(estimator).__name__,
         "kernel": repr(model.kernel_),
-        "parameters": {name: _plain(value) for name, value in given.items()},
+        "parameters": {name: _plain(value) for name, value in parameters.items()},
         "chosen": chosen,
         "classes": [_plain(label) for label in getattr(model, "classes_", [])],
         "certificate": None if certificate is None else certificate.as_dict(),

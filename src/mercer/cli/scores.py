@@ -55,10 +55,10 @@ def baseline_scores(
         rivals = {f"linear (ridge) regression{what}": Ridge(), "mean of the target": DummyRegressor()}
     if X.shape[1] == 0:
         rivals = dict(list(rivals.items())[1:])
-    found = {}
+    results = {}
     for name, rival in rivals.items():
         with warnings.catch_warnings():
             # The rival is a yardstick; where it stopped short of its optimum its score still is one.
             warnings.simplefilter("ignore", ConvergenceWarning)
-            found[name] = scores(task, y_test, rival.fit(X, y).predict(X_test))
-    return found
+            results[name] = scores(task, y_test, rival.fit(X, y).predict(X_test))
+    return results

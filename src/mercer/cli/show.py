@@ -95,9 +95,9 @@ class Printer:
         self._model(report)
         rows = [(name, _value(value)) for name, value in report["parameters"].items()]
         self._facts("Parameters", rows)
-        shown = list(columns.items())[:30]
+        first = list(columns.items())[:30]
         more = [("", f"and {len(columns) - 30} more")] if len(columns) > 30 else []
-        self._facts("Columns", [*shown, *more])
+        self._facts("Columns", [*first, *more])
         if report["classes"]:
             self._facts("Classes", [(str(len(report["classes"])), ", ".join(map(str, report["classes"][:30])))])
         self._scores(report)
@@ -141,9 +141,9 @@ class Printer:
     def _model(self, report: Mapping[str, Any]) -> None:
         # The parameters that decide most are shown: how strong the penalty is, and the kernel.
         parameters = report["parameters"]
-        shown = [f", {name}={parameters[name]}" for name in ("C", "alpha") if name in parameters]
+        penalties = [f", {name}={parameters[name]}" for name in ("C", "alpha") if name in parameters]
         kernel = re.sub(r"\d+\.\d{5,}", lambda number: f"{float(number[0]):.4g}", report["kernel"])
-        facts = [("model", f"{report['model']}{''.join(shown)}, kernel {kernel}")]
+        facts = [("model", f"{report['model']}{''.join(penalties)}, kernel {kernel}")]
         if report["chosen"]:
             facts.append(("chosen", report["chosen"]))
         self._facts(None, facts)
@@ -160,12 +160,12 @@ class Printer:
 
     def _advice(self, report: Mapping[str, Any]) -> None:
         """Where a simpler model did better; the command is left whole, so that it can be copied."""
-        found = report["advice"]
-        if found is None or not self._people:
+        advice = report["advice"]
+        if advice is None or not self._people:
             return
-        self._console.print(_text(found["text"], "bold yellow"))
-        if found["command"]:
-            self._console.print(_text(f"  {found['command']}"), soft_wrap=True)
+        self._console.print(_text(advice["text"], "bold yellow"))
+        if advice["command"]:
+            self._console.print(_text(f"  {advice['command']}"), soft_wrap=True)
 
     def _table(
         self, title: str, heads: list[str], rows: list[list[str]], best: int | None = None, numbers_from: int | None = 1

@@ -49,11 +49,11 @@ def choose_size(options: FitOptions, job: Job) -> Size:
             f"{_announcement(count)}",
         )
     if use.pair_bytes is not None and room is not None and n > room:
-        tried = FitOptions(**{**vars(options), "rows": min(room, _SAMPLE)})
+        variant = FitOptions(**{**vars(options), "rows": min(room, _SAMPLE)})
         raise MemoryBudgetError(
             f"{name} on {n} rows may need {describe(use.pair_bytes * n * n)}, and the memory budget is "
             f"{describe(budget())}, which is enough for {room} rows. Fit it on some of them, drawn at random "
-            f"({command_line(tried)}), or all of them with --model {use.frugal}."
+            f"({command_line(variant)}), or all of them with --model {use.frugal}."
         )
     return Size(options.rows, _announcement(n))
 

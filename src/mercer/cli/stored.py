@@ -33,8 +33,8 @@ def stored_report(path: Path) -> tuple[dict[str, Any], dict[str, Any]]:
     ModelFileError
         If its object is not one that ``mercer fit`` writes, or its report has another form.
     """
-    wanted = [("report_",), *(("encoder_", "schema_", name) for name in _SCHEMA)]
-    name, (report, *fields) = look(path, *wanted)
+    paths = [("report_",), *(("encoder_", "schema_", name) for name in _SCHEMA)]
+    name, (report, *fields) = look(path, *paths)
     schema = dict(zip(_SCHEMA, fields, strict=True))
     if name != "TableModel" or report is None:
         raise ModelFileError(not_of_fit(path, name))

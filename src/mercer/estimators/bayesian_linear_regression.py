@@ -172,7 +172,7 @@ class BayesianLinearRegression(RegressorMixin, BaseEstimator, OneBlasThread):
             If the targets are all equal, or the evidence has no maximum: it grows without bound for data without noise,
             or for targets that are unrelated to X.
         """
-        begun = time.perf_counter()
+        start_time = time.perf_counter()
         alpha, beta = self._precision("alpha"), self._precision("beta")
         require_flags(self, "fit_intercept")
         refuse_unreal(X, "X")
@@ -195,7 +195,7 @@ class BayesianLinearRegression(RegressorMixin, BaseEstimator, OneBlasThread):
         self.mean_ = spectrum.mean(learned.alpha, learned.beta)
         self.intercept_ = spectrum.level - float(spectrum.center @ self.mean_)
         self.log_marginal_likelihood_value_ = spectrum.evidence(learned.alpha, learned.beta)[0]
-        seconds = time.perf_counter() - begun
+        seconds = time.perf_counter() - start_time
         self.certificate_ = self._certify(X, y, weight, spectrum, seconds, account.peak)
         if not learned.inside:
             self._warn_of_a_bound()
@@ -230,8 +230,8 @@ class BayesianLinearRegression(RegressorMixin, BaseEstimator, OneBlasThread):
         with memory.reserve(16 * d * d, f"the covariance of {d} weights"):
             if r == d:
                 return np.asarray((V / (self.alpha_ + self.beta_ * s2)) @ V.T)
-            known = self.beta_ * s2 / (self.alpha_ * (self.alpha_ + self.beta_ * s2))
-            return np.asarray(np.eye(d) / self.alpha_ - (V * known) @ V.T)
+            shrinkage = self.beta_ * s2 / (self.alpha_ * (self.alpha_ + self.beta_ * s2))
+            return np.asarray(np.eye(d) / self.alpha_ - (V * shrinkage) @ V.T)
 
     def predict(self, X: RowsLike, return_std: bool = False, return_cov: bool = False) -> Any:
         """Return the means of new targets and, on request, their standard deviations or covariance.
@@ -325,16 +325,16 @@ class BayesianLinearRegression(RegressorMixin, BaseEstimator, OneBlasThread):
 
     def _variances(self, rows: Vector) -> Vector:
         inside, outside = self._coordinates(rows)
-        known = self.alpha_ + self.beta_ * self._spectrum.singular**2
-        variances: Vector = self._noise() + inside**2 @ (1.0 / known) + (outside**2).sum(axis=1) / self.alpha_
+        precisions = self.alpha_ + self.beta_ * self._spectrum.singular**2
+        variances: Vector = self._noise() + inside**2 @ (1.0 / precisions) + (outside**2).sum(axis=1) / self.alpha_
         return variances
 
     def _covariance(self, X: CheckedRows) -> NDArray[np.float64]:
         n = X.shape[0]
         with memory.reserve(8 * (2 * n * n + 3 * n * X.shape[1]), f"the covariance of {n} predictions"):
             inside, outside = self._coordinates(_dense(X))
-            known = self.alpha_ + self.beta_ * self._spectrum.singular**2
-            cov = (inside / known) @ inside.T
+            precisions = self.alpha_ + self.beta_ * self._spectrum.singular**2
+            cov = (inside / precisions) @ inside.T
             if outside.shape[1]:
                 cov += outside @ outside.T / self.alpha_
             cov += self._noise() - 1.0 / self.beta_

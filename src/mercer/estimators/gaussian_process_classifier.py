@@ -214,7 +214,7 @@ class GaussianProcessClassifier(BinaryParts):
         -------
         self
         """
-        begun = time.perf_counter()
+        start_time = time.perf_counter()
         self._check_parameters()
         X = self._check_X(X, reset=True)
         y = check_labels(type(self).__name__, y, X.shape[0])
@@ -238,7 +238,7 @@ class GaussianProcessClassifier(BinaryParts):
         if self.search_ is not None:
             self._warn_if_degenerate(X)
         self.certificate_ = dataclasses.replace(
-            self.certificate_, seconds=time.perf_counter() - begun, peak_bytes=account.peak
+            self.certificate_, seconds=time.perf_counter() - start_time, peak_bytes=account.peak
         )
         self._report()
         return self
@@ -287,15 +287,15 @@ class GaussianProcessClassifier(BinaryParts):
             self.theta_ = np.asarray(self.kernel_.theta if self.search_ is None else self.search_.theta)
             self.kernel_ = self.kernel_.with_theta(self.theta_)
         solution = evidence.solve(self.theta_, keep_factor=True)
-        found = solution.value
-        assert found.factor is not None
-        self.dual_coef_ = np.ascontiguousarray(found.weights.T)
-        self._factor, self._state, self.estimators_ = found.factor, solution.state, []
+        posterior = solution.value
+        assert posterior.factor is not None
+        self.dual_coef_ = np.ascontiguousarray(posterior.weights.T)
+        self._factor, self._state, self.estimators_ = posterior.factor, solution.state, []
         two = self.n_classes_ == 2
-        self.W_sr_ = found.root[:, 0] if two else found.root
-        if found.probabilities is not None:
-            self.pi_ = found.probabilities[:, 0] if two else found.probabilities
-        self.log_marginal_likelihood_value_ = found.evidence
+        self.W_sr_ = posterior.root[:, 0] if two else posterior.root
+        if posterior.probabilities is not None:
+            self.pi_ = posterior.probabilities[:, 0] if two else posterior.probabilities
+        self.log_marginal_likelihood_value_ = posterior.evidence
         self.certificate_ = solution.certificate
 
     def _search(self, evidence: Evidence, log_prior: Any) -> Search | None:
@@ -396,5 +396,5 @@ class GaussianProcessClassifier(BinaryParts):
                 f"theta must have the {len(self.theta_)} entries of theta_, but has {theta.size}: the free parameters "
                 f"of {self.kernel_!r}."
             )
-        found = self._evidence(self._state).solve(theta, gradient=eval_gradient).value
-        return (np.float64(found.evidence), found.gradient) if eval_gradient else np.float64(found.evidence)
+        result = self._evidence(self._state).solve(theta, gradient=eval_gradient).value
+        return (np.float64(result.evidence), result.gradient) if eval_gradient else np.float64(result.evidence)

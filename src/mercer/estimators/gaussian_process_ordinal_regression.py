@@ -234,7 +234,7 @@ class GaussianProcessOrdinalRegression(ClassifierMixin, OrdinalLikelihood):
         MercerWarning
             If a hyper-parameter ended at a bound.
         """
-        begun = time.perf_counter()
+        start_time = time.perf_counter()
         self._check_parameters()
         X = self._check_X(X, reset=True)
         labels = ordered_labels(type(self).__name__, y, self.classes, np.ones(X.shape[0]), self.link)
@@ -273,7 +273,10 @@ class GaussianProcessOrdinalRegression(ClassifierMixin, OrdinalLikelihood):
             self._warn_if_degenerate(points)
         evaluations = 0 if self.search_ is None else self.search_.evaluations
         self.certificate_ = dataclasses.replace(
-            posterior.certificate, iterations=evaluations, seconds=time.perf_counter() - begun, peak_bytes=account.peak
+            posterior.certificate,
+            iterations=evaluations,
+            seconds=time.perf_counter() - start_time,
+            peak_bytes=account.peak,
         )
         if self.certificate_.status is not Status.converged:
             warn_user(

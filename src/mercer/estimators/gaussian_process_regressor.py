@@ -260,7 +260,7 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, GaussianPredict
         MercerWarning
             If the targets are constant, a hyper-parameter ended at a bound, or the factorisation needed jitter.
         """
-        begun = time.perf_counter()
+        start_time = time.perf_counter()
         self._check_parameters()
         X, y = self._check_X_and_numbers(X, y, several=True)
         y = y.copy()
@@ -291,7 +291,7 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, GaussianPredict
         self.certificate_ = dataclasses.replace(
             self.certificate_,
             iterations=evaluations,
-            seconds=time.perf_counter() - begun,
+            seconds=time.perf_counter() - start_time,
             peak_bytes=account.peak,
             convex=convex,
         )
@@ -306,9 +306,9 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, GaussianPredict
             raise ParameterError('mean="linear" needs the columns of X, and the kernel is precomputed.')
 
     def _check_targets(self, y: Matrix) -> None:
-        seen = y.shape[1] if y.ndim > 1 else 1
-        if self.n_targets is not None and self.n_targets != seen:
-            raise ParameterError(f"n_targets is {self.n_targets}, and y has {seen} columns; leave n_targets out.")
+        columns = y.shape[1] if y.ndim > 1 else 1
+        if self.n_targets is not None and self.n_targets != columns:
+            raise ParameterError(f"n_targets is {self.n_targets}, and y has {columns} columns; leave n_targets out.")
         largest = float(np.abs(y).max(initial=0.0))
         if largest > _LARGEST_TARGET:
             raise DataError(f"y reaches up to {largest:g}, whose squares and theirs overflow float64; scale y.")

@@ -224,8 +224,8 @@ class KernelKMeans(ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMix
             )
         check_start(self.init, int(self.n_clusters), X, self._is_precomputed)
         fit_weighted_kernel(self, X, weight, intercept=True)
-        given = self._is_precomputed
-        rows = rows_of(X, weight, merge=not (given or self._is_partition(X)), square=given)
+        precomputed = self._is_precomputed
+        rows = rows_of(X, weight, merge=not (precomputed or self._is_partition(X)), square=precomputed)
         # Landmarks save the whole matrix, of which an examination takes a sample.
         if self.kernel_ is not None and self.approximation is not None:
             gram: Any = Gram(self.kernel_, rows.X, n_jobs=self.n_jobs)
@@ -245,18 +245,18 @@ class KernelKMeans(ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMix
         random = check_random_state(self.random_state)
         for name in ("map_", "_center"):
             self.__dict__.pop(name, None)
-        given = not isinstance(self.init, str)
-        k = int(self.n_clusters) if given else min(int(self.n_clusters), len(rows.weight))
-        several = 10 if not given and self.init == "random" else 1
-        n_init = 1 if given else several if isinstance(self.n_init, str) else int(self.n_init)
+        has_start = not isinstance(self.init, str)
+        k = int(self.n_clusters) if has_start else min(int(self.n_clusters), len(rows.weight))
+        several = 10 if not has_start and self.init == "random" else 1
+        n_init = 1 if has_start else several if isinstance(self.n_init, str) else int(self.n_init)
         landmarks = None if self.approximation is None else int(self.n_landmarks)
         space = MeanSpace.of(self.kernel_, rows, landmarks, random, self.n_jobs)
         if space.map is not None:
             self.map_ = space.map
         if space.center is not None:
             self._center = space.center
-        with ExitStack() as held:
-            data, norms = space.coordinates(rows, int(self.n_clusters), held)
+        with ExitStack() as stack:
+            data, norms = space.coordinates(rows, int(self.n_clusters), stack)
             return solve(
                 Clustering(
                     gram if data is None else data,
@@ -275,30 +275,30 @@ class KernelKMeans(ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMix
             )
 
     def _take(self, solution: Solution[Partition, None], rows: DistinctRows, X: Any, weight: Vector) -> None:
-        found = solution.value
+        clusters = solution.value
         for name in ("_member", "_part", "_source", "_first", "_merged", "X_fit_", "cluster_centers_"):
             self.__dict__.pop(name, None)
-        spare = int(self.n_clusters) - len(found.squares)
+        spare = int(self.n_clusters) - len(clusters.squares)
         # Clusters that no row is left for lie on the first one.
-        column = np.concatenate([np.arange(len(found.squares)), np.zeros(spare, np.intp)])
-        self._squares = found.squares[column]
-        if found.centres is not None:
+        column = np.concatenate([np.arange(len(clusters.squares)), np.zeros(spare, np.intp)])
+        self._squares = clusters.squares[column]
+        if clusters.centres is not None:
             centre = getattr(self, "_center", None)
-            self.cluster_centers_ = found.centres[column] + (0.0 if centre is None else centre)
+            self.cluster_centers_ = clusters.centres[column] + (0.0 if centre is None else centre)
         elif self.kernel_ is not None:
-            self.X_fit_, self._first, self._merged = X, rows.first.astype(np.intp), found.shares
+            self.X_fit_, self._first, self._merged = X, rows.first.astype(np.intp), clusters.shares
         if self.approximation is None:
             self._member, self._part = np.full(X.shape[0], -1, np.int32), np.zeros(X.shape[0])
-            self._member[rows.kept] = found.members[rows.owner]
-            self._part[rows.kept] = found.shares[rows.owner] * (weight[rows.kept] / rows.weight[rows.owner])
-            self._source = found.source[column]
+            self._member[rows.kept] = clusters.members[rows.owner]
+            self._part[rows.kept] = clusters.shares[rows.owner] * (weight[rows.kept] / rows.weight[rows.owner])
+            self._source = clusters.source[column]
         self._own = X.diagonal().astype(np.float64) if self.kernel_ is None else None
-        self.inertia_ = found.inertia
-        self.inertia_history_ = found.history
+        self.inertia_ = clusters.inertia
+        self.inertia_history_ = clusters.history
         self.n_iter_ = solution.certificate.iterations
         self.certificate_ = solution.certificate
         labels = np.full(X.shape[0], -1, np.int32)
-        labels[rows.kept] = found.labels[rows.owner]
+        labels[rows.kept] = clusters.labels[rows.owner]
         if not rows.kept.all():
             labels[~rows.kept] = self.predict(X[~rows.kept])
         self.labels_ = labels
@@ -448,8 +448,8 @@ class KernelKMeans(ClassNamePrefixFeaturesOutMixin, ClusterMixin, TransformerMix
 
     @property
     def _space(self) -> MeanSpace:
-        there = vars(self)
-        return MeanSpace(self.kernel_, there.get("map_"), there.get("_center"), self.n_jobs)
+        attributes = vars(self)
+        return MeanSpace(self.kernel_, attributes.get("map_"), attributes.get("_center"), self.n_jobs)
 
     def _inner(self, X: CheckedRows) -> Vector:
         """Inner products of rows and means."""

@@ -259,7 +259,7 @@ class KernelLMS(MultiOutputMixin, RegressorMixin, KernelEstimator):
         worse = warn_if_worse_than_mean("KernelLMS", targets[rows], fitted, weight[rows], remedy)
         if not worse and convex and has_large_offset(targets[rows], weight[rows]):
             warn_if_held_out_is_worse(
-                "KernelLMS", gram, targets[rows], weight[rows], lambda kept: self._fit_part(problem, kept), remedy
+                "KernelLMS", gram, targets[rows], weight[rows], lambda part: self._fit_part(problem, part), remedy
             )
         if solution.status is Status.iteration_limit and self.tol > 0:
             warn_user(
@@ -286,10 +286,10 @@ class KernelLMS(MultiOutputMixin, RegressorMixin, KernelEstimator):
         values = self._expansion.values(X).reshape(-1, *self.dual_coef_.shape[1:])
         return values.astype(X.dtype, copy=False)
 
-    def _fit_part(self, problem: LeastSquares, kept: Positions) -> NDArray[np.float64]:
+    def _fit_part(self, problem: LeastSquares, rows: Positions) -> NDArray[np.float64]:
         """Coefficients (m, t) after as many steps for the rows at some positions (m,) as were made for all rows."""
         part = LeastSquares(
-            problem.gram.restrict(kept, kept), problem.targets[kept], problem.weights[kept], problem.convex
+            problem.gram.restrict(rows, rows), problem.targets[rows], problem.weights[rows], problem.convex
         )
         coefficients: NDArray[np.float64] = descend(
             part, self.learning_rate_, max_iter=max(self.best_iter_, 1), tol=0.0, n_jobs=self.n_jobs
@@ -311,8 +311,8 @@ class KernelLMS(MultiOutputMixin, RegressorMixin, KernelEstimator):
                 f"validation_fraction={self.validation_fraction} holds out {count} of {len(used)} rows with a weight, "
                 "which leaves none for training; pass more rows, or early_stopping=False."
             )
-        chosen = check_random_state(self.random_state).permutation(len(used))
-        return used[np.sort(chosen[count:])], used[np.sort(chosen[:count])]
+        order = check_random_state(self.random_state).permutation(len(used))
+        return used[np.sort(order[count:])], used[np.sort(order[:count])]
 
     def _check_parameters(self) -> None:
         rate = self.learning_rate

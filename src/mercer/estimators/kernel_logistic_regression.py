@@ -219,7 +219,7 @@ class KernelLogisticRegression(ClassifierMixin, KernelEstimator):
         -------
         self
         """
-        begun = time.perf_counter()
+        start_time = time.perf_counter()
         self._check_parameters()
         X = self._check_X(X, reset=True)
         y, weight = check_labels(type(self).__name__, y, X.shape[0]), check_sample_weight(sample_weight, X)
@@ -231,7 +231,9 @@ class KernelLogisticRegression(ClassifierMixin, KernelEstimator):
         self.class_weight_ = class_factors(self.class_weight, classes, codes, weight[used])
         with memory.track() as account:
             self._solve(X, _Rows(used, codes, weight[used]), start)
-        self.certificate_ = replace(self.certificate_, seconds=time.perf_counter() - begun, peak_bytes=account.peak)
+        self.certificate_ = replace(
+            self.certificate_, seconds=time.perf_counter() - start_time, peak_bytes=account.peak
+        )
         self.fit_status_ = int(warn_if_stopped(self))
         return self
 

@@ -54,9 +54,9 @@ def _classifies(machine: KernelMachine) -> bool:
 
 
 def _agrees(machine: KernelMachine) -> bool:
-    there = vars(machine)
-    count = len(machine.classes_) if "classes_" in there else None
-    labels = "classes_" in there and "class_weight_" in there
+    attributes = vars(machine)
+    count = len(machine.classes_) if "classes_" in attributes else None
+    labels = "classes_" in attributes and "class_weight_" in attributes
     return labels == (machine.loss_.targets == "signs") == _classifies(machine) and len(machine.norm_) == outputs(count)
 
 
@@ -275,7 +275,7 @@ class KernelMachine(KernelEstimator):
         -------
         self
         """
-        begun = time.perf_counter()
+        start_time = time.perf_counter()
         loss, penalty = self._check_parameters()
         X, columns, weights, weight = self._check_data(loss, X, y, sample_weight)
         used = np.flatnonzero(weight)
@@ -292,7 +292,9 @@ class KernelMachine(KernelEstimator):
         self.loss_, self.regularizer_ = loss, penalty
         self._keep(X, used, solutions)
         self.certificate_ = replace(
-            joined([s.certificate for s in solutions]), seconds=time.perf_counter() - begun, peak_bytes=account.peak
+            joined([s.certificate for s in solutions]),
+            seconds=time.perf_counter() - start_time,
+            peak_bytes=account.peak,
         )
         self.fit_status_ = int(warn_if_stopped(self))
         warn_if_risk_is_worse("KernelMachine", problem, solutions[0].value, self.n_jobs)
@@ -406,8 +408,8 @@ class KernelMachine(KernelEstimator):
             "n_jobs": self.n_jobs,
             "verbose": bool(self.verbose),
         }
-        with ExitStack() as held:
-            shared = problem.gram if len(columns) == 1 else shared_gram(problem.gram, held)
+        with ExitStack() as stack:
+            shared = problem.gram if len(columns) == 1 else shared_gram(problem.gram, stack)
             problems = [
                 replace(problem, gram=shared, targets=y, weights=w) for y, w in zip(columns, weights, strict=True)
             ]

@@ -152,9 +152,9 @@ class KernelNeighborsClassifier(MultiOutputMixin, ClassifierMixin, KernelNeighbo
             columns = [check_labels(name, column, X.shape[0]) for column in labels.T]
         else:
             columns = [check_labels(name, y, X.shape[0])]
-        found = [np.unique(column, return_inverse=True) for column in columns]
+        pairs = [np.unique(column, return_inverse=True) for column in columns]
         self._keep(X)
-        classes, codes = [c for c, _ in found], np.column_stack([np.ravel(i) for _, i in found]).astype(np.intp)
+        classes, codes = [c for c, _ in pairs], np.column_stack([np.ravel(i) for _, i in pairs]).astype(np.intp)
         self.classes_ = classes if self.outputs_2d_ else classes[0]
         self._targets = codes
         return self

@@ -237,7 +237,7 @@ class KernelOrdinalRegression(ClassifierMixin, OrdinalLikelihood):
         -------
         self
         """
-        begun = time.perf_counter()
+        start_time = time.perf_counter()
         self._check_parameters()
         X = self._check_X(X, reset=True)
         weight = check_sample_weight(sample_weight, X)
@@ -259,7 +259,7 @@ class KernelOrdinalRegression(ClassifierMixin, OrdinalLikelihood):
         self.X_fit_ = np.empty((0, 0)) if whole is None else X
         if evidence is not None:
             self.log_evidence_ = evidence
-        self._certify(solution, slope, time.perf_counter() - begun, account.peak)
+        self._certify(solution, slope, time.perf_counter() - start_time, account.peak)
         return self
 
     def latent(self, X: RowsLike) -> Vector:
@@ -344,14 +344,14 @@ class KernelOrdinalRegression(ClassifierMixin, OrdinalLikelihood):
 
     def _class_factors(self, labels: OrderedLabels, weight: Vector) -> Vector:
         """Factors of C for all classes; those that no row has count for nothing."""
-        wanted: Any = self.class_weight
-        seen = labels.names[labels.seen]
-        if isinstance(wanted, dict):
+        class_weight: Any = self.class_weight
+        present = labels.names[labels.seen]
+        if isinstance(class_weight, dict):
             unseen = set(labels.names[~labels.seen].tolist())
-            wanted = {name: factor for name, factor in wanted.items() if name not in unseen}
+            class_weight = {name: factor for name, factor in class_weight.items() if name not in unseen}
         used = np.flatnonzero(weight)
         factors = np.ones(len(labels.names))
-        factors[labels.seen] = class_factors(wanted, seen, labels.ranks[used], weight[used])
+        factors[labels.seen] = class_factors(class_weight, present, labels.ranks[used], weight[used])
         return factors
 
     def _problem(self, X: CheckedRows, labels: OrderedLabels, weight: Vector, used: Any) -> tuple[OrdinalProblem, Any]:
@@ -396,10 +396,10 @@ class KernelOrdinalRegression(ClassifierMixin, OrdinalLikelihood):
         """The slope, the solution in units of a slope of 1, and the log evidence where it chose the slope."""
         tol, max_iter = float(self.tol), int(self.max_iter)
         if isinstance(self.slope, str):
-            found = slope_by_evidence(
+            choice = slope_by_evidence(
                 problem, float(self.C), tol=tol, max_iter=max_iter, n_jobs=self.n_jobs, verbose=bool(self.verbose)
             )
-            return found.slope, found.solution, found.log_evidence
+            return choice.slope, choice.solution, choice.log_evidence
         slope = float(self.slope)
         problem = replace(problem, weight=float(self.C) * slope**2 * problem.weight)
         solution = solve_ordinal(
@@ -409,15 +409,15 @@ class KernelOrdinalRegression(ClassifierMixin, OrdinalLikelihood):
 
     def _certify(self, solution: Solution[Any, Any], slope: float, seconds: float, peak_bytes: int) -> None:
         """Set the certificate, in units of the objective that the user knows; warn if the solve did not end well."""
-        found: Certificate = solution.certificate
+        certificate: Certificate = solution.certificate
         self.certificate_ = replace(
-            found,
-            primal=found.primal / slope**2,
-            dual=found.dual / slope**2,
-            kkt_violation=found.kkt_violation / slope,
-            violations={name: value / slope for name, value in found.violations.items()},
+            certificate,
+            primal=certificate.primal / slope**2,
+            dual=certificate.dual / slope**2,
+            kkt_violation=certificate.kkt_violation / slope,
+            violations={name: value / slope for name, value in certificate.violations.items()},
             seconds=seconds,
             peak_bytes=peak_bytes,
         )
-        self.n_iter_ = found.iterations
+        self.n_iter_ = certificate.iterations
         warn_if_stopped(self)

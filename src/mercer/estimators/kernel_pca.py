@@ -246,7 +246,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEstimat
         copied = bool(self.copy_X) and checked is X
         X = checked.copy() if copied else checked
         self._check_rows(X)
-        given = X
+        original = X
         if self._is_precomputed:
             X = symmetric_once_centred(X)
         self.gamma_ = self._rate(X)
@@ -269,9 +269,9 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEstimat
         if self.kernel_ is not None and self._is_taken_on_trust():
             warn_if_degenerate(self, self.kernel_, gram, gram.block)
         self._take(solution.value, solution.state)
-        if X is not given:
-            self._row_means = given.mean(axis=0)
-        self.X_fit_ = given
+        if X is not original:
+            self._row_means = original.mean(axis=0)
+        self.X_fit_ = original
         self.certificate_ = solution.certificate
         self._report()
         if self.fit_inverse_transform:
@@ -415,25 +415,25 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEstimat
             what = "holds objects" if isinstance(X, (Objects, MixedRows)) else "is sparse; pass X.toarray()"
             raise DataError(f"fit_inverse_transform=True needs dense rows, and X {what}.")
 
-    def _take(self, found: Eigenpairs, state: EigenState) -> None:
+    def _take(self, pairs: Eigenpairs, state: EigenState) -> None:
         """Keep the eigenpairs, with scikit-learn's choice of the signs."""
-        vectors, _ = svd_flip(u=found.vectors, v=None)
-        values = found.values
+        vectors, _ = svd_flip(u=pairs.vectors, v=None)
+        values = pairs.values
         if self.remove_zero_eig or self.n_components is None:
             vectors, values = vectors[:, values > 0], values[values > 0]
         self.eigenvalues_ = values.copy()
         self.eigenvectors_ = np.ascontiguousarray(vectors)
-        self.negative_eigenvalues_ = found.negative
+        self.negative_eigenvalues_ = pairs.negative
         self.solver_ = state.method
         self._row_means = state.centring.row_means
         for name in ("dual_coef_", "X_transformed_fit_"):
             if hasattr(self, name):
                 delattr(self, name)
 
-    def _judge(self, found: Eigenpairs) -> None:
+    def _judge(self, pairs: Eigenpairs) -> None:
         """Warn or raise, as ``allow_indefinite`` says, if there are negative eigenvalues."""
-        if len(found.negative):
-            lowest, largest = found.negative[0], found.values.max(initial=0.0)
+        if len(pairs.negative):
+            lowest, largest = pairs.negative[0], pairs.values.max(initial=0.0)
             judge_finding(
                 self,
                 f"the centred kernel matrix has negative eigenvalues, down to {lowest:.4g} (the largest is "

@@ -45,15 +45,15 @@ _REMEDY = "Scale the columns of X, choose another kernel or gamma, or pass avera
 
 
 def _is_within_its_bound(model: KernelEstimator) -> bool:
-    found: MistakeBound | None = getattr(model, "certificate_", None)
-    return found is None or (found.mistakes == model.mistakes_.sum() and found.mistakes <= found.bound)
+    bound: MistakeBound | None = getattr(model, "certificate_", None)
+    return bound is None or (bound.mistakes == model.mistakes_.sum() and bound.mistakes <= bound.bound)
 
 
 def _mistakes_in_words(model: KernelEstimator) -> str:
-    made, bound = model.mistakes_, getattr(model, "certificate_", None)
+    mistakes, bound = model.mistakes_, getattr(model, "certificate_", None)
     return ("" if bound is None else bound.explain().replace("\n", " ") + " ") + (
-        f"{made.sum()} updates in {len(made)} pass{'es' if len(made) > 1 else ''}, {made[-1]} of them in the last; "
-        "a perceptron minimises nothing, so there is no duality gap."
+        f"{mistakes.sum()} updates in {len(mistakes)} pass{'es' if len(mistakes) > 1 else ''}, "
+        f"{mistakes[-1]} of them in the last; a perceptron minimises nothing, so there is no duality gap."
     )
 
 
@@ -257,9 +257,9 @@ class KernelPerceptron(ClassifierMixin, KernelEstimator):
         expansion = PerceptronState.empty(self._outputs, n, self.averaging == "voted")
         problem = self._learn(self._gram(rows), codes, expansion, self.max_iter)
         if positive and self.budget is None and expansion.values is not None:
-            found = bound_mistakes(problem, expansion, expansion.values, int(self.mistakes_.sum()))
-            if found is not None:
-                self.certificate_ = found
+            certificate = bound_mistakes(problem, expansion, expansion.values, int(self.mistakes_.sum()))
+            if certificate is not None:
+                self.certificate_ = certificate
         self._keep(expansion, None if self.kernel_ is None else X, np.arange(n))
         # Mean and vote are about as good as the functions of the last pass, which saves looking at all rows; the last
         # function alone need not be.
@@ -290,10 +290,10 @@ class KernelPerceptron(ClassifierMixin, KernelEstimator):
         first = not hasattr(self, "_walk")
         X = self._check_X(X, reset=first)
         y = check_labels(type(self).__name__, y, X.shape[0])
-        found = all_classes(type(self).__name__, classes, None if first else self.classes_)
-        codes = class_codes(y, found)
+        labels = all_classes(type(self).__name__, classes, None if first else self.classes_)
+        codes = class_codes(y, labels)
         if first:
-            self._begin(X, found)
+            self._begin(X, labels)
         vectors, expansion = self._carried(X)
         self._learn(self._gram(vectors), codes, expansion, 1)
         self._keep(expansion, vectors, None)
@@ -416,23 +416,23 @@ class KernelPerceptron(ClassifierMixin, KernelEstimator):
         needed[expansion.updates[:, 1]] = True
         if self.budget is not None:
             needed = np.isin(np.arange(len(needed)), expansion.queue)
-        kept = np.flatnonzero(needed)
+        support = np.flatnonzero(needed)
         if positions is not None:
-            self.support_ = positions[kept]
+            self.support_ = positions[support]
         elif hasattr(self, "support_"):
             del self.support_
-        self.support_vectors_ = np.empty((0, 0)) if vectors is None else vectors[kept]
+        self.support_vectors_ = np.empty((0, 0)) if vectors is None else vectors[support]
         coefficients = expansion.mean() if self.averaging == "averaged" else expansion.theta
-        self.dual_coef_ = coefficients[:, kept]
+        self.dual_coef_ = coefficients[:, support]
         self.intercept_ = self.dual_coef_.sum(axis=1) * float(bool(self.fit_intercept))
         place = np.full(len(needed), -1)
-        place[kept] = np.arange(len(kept))
+        place[support] = np.arange(len(support))
         updates = expansion.updates.copy()
         updates[:, 1] = place[updates[:, 1]]
         self.t_ = expansion.steps
         self._walk = {
-            "theta": expansion.theta[:, kept],
-            "lagged": expansion.lagged[:, kept],
+            "theta": expansion.theta[:, support],
+            "lagged": expansion.lagged[:, support],
             "steps": expansion.steps,
             "queue": place[expansion.queue],
             "updates": updates,

@@ -230,7 +230,7 @@ class KernelQuantileRegression(RegressorMixin, KernelEstimator):
         -------
         self
         """
-        begun = time.perf_counter()
+        start_time = time.perf_counter()
         levels = self._check_parameters()
         X, y = self._check_X_and_numbers(X, y)
         weight = check_sample_weight(sample_weight, X)
@@ -244,7 +244,7 @@ class KernelQuantileRegression(RegressorMixin, KernelEstimator):
         with memory.track() as account:
             C, b, certificate = self._solve(gram, y[used], float(self.C) * weight[used], levels, convex)
         self._keep(X, used, levels, C, b)
-        self.certificate_ = replace(certificate, seconds=time.perf_counter() - begun, peak_bytes=account.peak)
+        self.certificate_ = replace(certificate, seconds=time.perf_counter() - start_time, peak_bytes=account.peak)
         self.n_iter_ = max(1, certificate.iterations)
         self.fit_status_ = int(warn_if_stopped(self))
         return self
@@ -324,8 +324,8 @@ class KernelQuantileRegression(RegressorMixin, KernelEstimator):
             "verbose": bool(self.verbose),
         }
         solve: Any = solve_risk if convex else solve_stationary
-        with ExitStack() as held:
-            shared = shared_gram(gram, held) if len(levels) > 1 else gram
+        with ExitStack() as stack:
+            shared = shared_gram(gram, stack) if len(levels) > 1 else gram
             solutions = [
                 solve(
                     RegularizedRisk(shared, Quantile(float(level)), y, price, intercept=True, convex=convex),

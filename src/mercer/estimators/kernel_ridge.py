@@ -302,9 +302,9 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelEstimator):
         self, rows: NDArray[np.intp], system: LinearSystem, criterion: Criterion, alphas: Vector | None
     ) -> Self:
         """Fit with the penalty that the criterion chooses."""
-        with ExitStack() as held:
+        with ExitStack() as stack:
             path, chosen, curves = reduce_and_choose(
-                system, held, criterion, alphas, apart=bool(self.alpha_per_target), n_jobs=self.n_jobs
+                system, stack, criterion, alphas, apart=bool(self.alpha_per_target), n_jobs=self.n_jobs
             )
             (solution,) = path.solutions(chosen[None])
             # From a form in float32 they would have five digits: left for when they are asked for.
@@ -397,12 +397,12 @@ def check_penalties(alphas: Any) -> Vector:
     array([ 1., 10.])
     """
     try:
-        found = np.asarray(alphas, dtype=np.float64)
+        penalties = np.asarray(alphas, dtype=np.float64)
     except (TypeError, ValueError) as error:
         raise ParameterError(f"alphas must be numbers, but is {alphas!r}.") from error
-    if found.ndim != 1 or not found.size:
-        raise ParameterError(f"alphas must be a list of one number or more, but has the shape {found.shape}.")
-    wrong = found[~(np.isfinite(found) & (found >= 0))]
+    if penalties.ndim != 1 or not penalties.size:
+        raise ParameterError(f"alphas must be a list of one number or more, but has the shape {penalties.shape}.")
+    wrong = penalties[~(np.isfinite(penalties) & (penalties >= 0))]
     if wrong.size:
         raise ParameterError(f"alphas must be finite and at least 0, and one is {wrong[0]}.")
-    return found
+    return penalties

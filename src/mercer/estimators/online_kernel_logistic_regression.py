@@ -271,10 +271,10 @@ class OnlineKernelLogisticRegression(ClassifierMixin, OnlineExpansion):
         first = not hasattr(self, "_walk")
         X = self._check_X(X, reset=first)
         y = check_labels(type(self).__name__, y, X.shape[0])
-        found = all_classes(type(self).__name__, classes, None if first else self.classes_)
-        codes = class_codes(y, found)
+        labels = all_classes(type(self).__name__, classes, None if first else self.classes_)
+        codes = class_codes(y, labels)
         if first:
-            self.classes_ = found
+            self.classes_ = labels
             self._begin(X)
         self._check_merging(X)
         self._learn_part(X, self._targets(codes), step_sizes)

@@ -257,7 +257,9 @@ class OnlineKernelRegressor(MultiOutputMixin, RegressorMixin, OnlineExpansion):
             raise DataError(f"y has {now} target(s) a row, but had {before} in earlier calls; pass as many.")
 
     def _check_parameters(self) -> None:
-        wanted = "a finite number above 0 for the loss 'huber', else of 0 or more"
+        requirement = "a finite number above 0 for the loss 'huber', else of 0 or more"
         huber = self.loss == "huber"
-        require_number(self, "epsilon", wanted, lambda value: (value > 0 if huber else value >= 0) and value < np.inf)
+        require_number(
+            self, "epsilon", requirement, lambda value: (value > 0 if huber else value >= 0) and value < np.inf
+        )
         self._check_online()

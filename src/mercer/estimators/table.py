@@ -37,12 +37,14 @@ class Prepared:
 
 
 def _fits_its_estimator(model: Any) -> bool:
-    there, inner = vars(model), vars(model.estimator_)
+    attributes, inner = vars(model), vars(model.estimator_)
     columns = inner.get("n_features_in_")
     counted = columns is None or columns == len(model.encoder_.feature_names_)
     if is_classifier(model.estimator_):
-        return counted and "classes_" in there and np.array_equal(there["classes_"], inner.get("classes_", []))
-    return counted and "classes_" not in there and {"target_mean_", "target_scale_"} <= there.keys()
+        return (
+            counted and "classes_" in attributes and np.array_equal(attributes["classes_"], inner.get("classes_", []))
+        )
+    return counted and "classes_" not in attributes and {"target_mean_", "target_scale_"} <= attributes.keys()
 
 
 class TableModel(BaseEstimator):

@@ -109,18 +109,18 @@ def _check_choice(choice: On, schema: Schema) -> None:
             continue
         check_name(name, schema.kinds)
         role = schema.roles.get(name)
-        held = ROLES[role] if role else "vectors"
-        if kind in ("anything", held):
+        own_kind = ROLES[role] if role else "vectors"
+        if kind in ("anything", own_kind):
             continue
         if role:
             raise ParameterError(
                 f"{choice!r} compares {_called(kind)}, and the column {name!r} holds {ROLES[role].kind}; "
                 f"choose a kernel on them such as {_example(role)}."
             )
-        wanted = role_of(kind) if isinstance(kind, type) else None
+        role_needed = role_of(kind) if isinstance(kind, type) else None
         raise ParameterError(
             f"{choice!r} compares {_called(kind)}, and the column {name!r} holds a {schema.kinds[name]}"
-            + (f'; if it is to be compared so, say it by roles={{{name!r}: "{wanted}"}}.' if wanted else ".")
+            + (f'; if it is to be compared so, say it by roles={{{name!r}: "{role_needed}"}}.' if role_needed else ".")
         )
 
 
@@ -139,8 +139,8 @@ def check_name(name: str, names: Iterable[str]) -> None:
     names = list(dict.fromkeys(names))
     if name in names:
         return
-    near = closest_names(name, names)
-    offer = f"did you mean {' or '.join(map(repr, near))}? " if near else ""
+    matches = closest_names(name, names)
+    offer = f"did you mean {' or '.join(map(repr, matches))}? " if matches else ""
     raise DataError(
         f"the kernel uses the column {name!r}, which the model does not have; {offer}the columns are {listing(names)}."
     )
@@ -155,8 +155,8 @@ def columns_of(kernel: Any, schema: Schema) -> list[str]:
     if not schema.roles or not isinstance(kernel, Kernel) or kernel.kind_of_rows() != "table":
         return list(schema.kinds)
     names = schema.encoded_sources()
-    chosen = {c if isinstance(c, str) else names[c] for choice in choices(kernel) for c in choice.columns}
-    return [name for name in schema.kinds if name in chosen]
+    used = {c if isinstance(c, str) else names[c] for choice in choices(kernel) for c in choice.columns}
+    return [name for name in schema.kinds if name in used]
 
 
 def by_position(kernel: Any, sources: list[str]) -> Any:
@@ -173,14 +173,14 @@ def by_position(kernel: Any, sources: list[str]) -> Any:
         kernel = kernel.with_children(tuple(by_position(part, sources) for _, part in children))
     if not isinstance(kernel, On) or not any(isinstance(column, str) for column in kernel.columns):
         return kernel
-    chosen: list[int] = []
+    positions: list[int] = []
     for column in kernel.columns:
         if isinstance(column, str):
             check_name(column, sources)
-            chosen.extend(i for i, source in enumerate(sources) if source == column)
+            positions.extend(i for i, source in enumerate(sources) if source == column)
         else:
-            chosen.append(column)
-    return kernel.kernel.on(chosen)
+            positions.append(column)
+    return kernel.kernel.on(positions)
 
 
 def by_name(kernel: Any, sources: list[str]) -> Any:

@@ -63,18 +63,18 @@ class DistinctRows:
 
 def means_are_there(model: KernelEstimator) -> bool:
     """Whether the means are given, by weights of rows or as points of the space that ``predict`` measures in."""
-    there = vars(model)
-    weighs = {"_member", "_part", "_source"} <= there.keys()
-    rows = {"X_fit_", "_first", "_merged"} & there.keys()
-    if "cluster_centers_" not in there:
+    attributes = vars(model)
+    weighs = {"_member", "_part", "_source"} <= attributes.keys()
+    rows = {"X_fit_", "_first", "_merged"} & attributes.keys()
+    if "cluster_centers_" not in attributes:
         if model.kernel_ is None:
-            return weighs and not rows and len(there["_member"]) == model.n_features_in_
-        return weighs and len(rows) == 3 and bool((there["_member"][there["_first"]] >= 0).all())
+            return weighs and not rows and len(attributes["_member"]) == model.n_features_in_
+        return weighs and len(rows) == 3 and bool((attributes["_member"][attributes["_first"]] >= 0).all())
     if rows:
         return False
-    width = there["cluster_centers_"].shape[1]
-    if "map_" in there:
-        return bool(there["map_"].n_output_features_ == width) and there.get("_center") is None
+    width = attributes["cluster_centers_"].shape[1]
+    if "map_" in attributes:
+        return bool(attributes["map_"].n_output_features_ == width) and attributes.get("_center") is None
     return weighs and bool(model.kernel_ == Linear()) and width == model.n_features_in_
 
 
@@ -114,19 +114,19 @@ def rows_of(X: CheckedRows, weight: Vector, *, merge: bool, square: bool) -> Dis
     ([(1.0, 3.0), (2.0, 1.0)], [True, True, True, False])
     """
     if not merge:
-        kept = weight > 0
-        first = np.flatnonzero(kept)
-        part = X if kept.all() else X[np.ix_(first, first)] if square else X[first]
-        return DistinctRows(part, weight[first], first, kept, np.arange(len(first)))
+        mask = weight > 0
+        first = np.flatnonzero(mask)
+        part = X if mask.all() else X[np.ix_(first, first)] if square else X[first]
+        return DistinctRows(part, weight[first], first, mask, np.arange(len(first)))
     first, owner = equal_rows(X)
     total: Vector = np.bincount(owner, weights=weight, minlength=len(first)).astype(np.float64)
     usable = total > 0
     number = np.cumsum(usable) - 1
-    kept = usable[owner]
+    mask = usable[owner]
     first = first[usable]
     if isinstance(X, np.ndarray):
         memory.require(X.itemsize * len(first) * X.shape[1], f"a copy of {len(first)} distinct rows")
-    return DistinctRows(X[first], total[usable], first, kept, number[owner[kept]])
+    return DistinctRows(X[first], total[usable], first, mask, number[owner[mask]])
 
 
 def check_start(init: Any, k: int, X: CheckedRows, precomputed: bool) -> None:
@@ -136,26 +136,26 @@ def check_start(init: Any, k: int, X: CheckedRows, precomputed: bool) -> None:
             raise ParameterError(f"init must be 'k-means++', 'random' or an array, but is {init!r}.")
         return
     try:
-        given = np.asarray(init)
+        start = np.asarray(init)
     except ValueError:
-        given = np.asarray(None)
+        start = np.asarray(None)
     n, d = X.shape[0], None if isinstance(X, (Objects, MixedRows)) else X.shape[1]
-    if given.ndim == 1 and given.dtype.kind in "iu" and len(given) in (n, k):
-        top = (n if len(given) == k else k) - 1
-        what = "positions of rows" if len(given) == k else "labels"
-        if given.min() < 0 or given.max() > top:
+    if start.ndim == 1 and start.dtype.kind in "iu" and len(start) in (n, k):
+        top = (n if len(start) == k else k) - 1
+        what = "positions of rows" if len(start) == k else "labels"
+        if start.min() < 0 or start.max() > top:
             raise ParameterError(
-                f"init holds {what}, which go from 0 to {top}, but reaches from {given.min()} to {given.max()}."
+                f"init holds {what}, which go from 0 to {top}, but reaches from {start.min()} to {start.max()}."
             )
         return
-    if given.shape == (k, d) and given.dtype.kind in "iuf" and not precomputed:
-        if not np.isfinite(given).all():
+    if start.shape == (k, d) and start.dtype.kind in "iuf" and not precomputed:
+        if not np.isfinite(start).all():
             raise ParameterError("init holds points with entries that are not finite; remove these points.")
         return
     points = "" if precomputed or d is None else f", or the coordinates of {k} points, ({k}, {d})"
     raise ParameterError(
         f"init must be 'k-means++', 'random', the positions of n_clusters={k} rows, {n} labels{points}; it is an "
-        f"array of {given.dtype} of the shape {given.shape}."
+        f"array of {start.dtype} of the shape {start.shape}."
     )
 
 
@@ -179,10 +179,10 @@ class MeanSpace:
             return cls(kernel, None, (rows.weight / rows.weight.sum()) @ rows.X, jobs)
         return cls(kernel, n_jobs=jobs)
 
-    def coordinates(self, rows: DistinctRows, k: int, held: ExitStack) -> tuple[Coordinates | None, Vector | None]:
+    def coordinates(self, rows: DistinctRows, k: int, stack: ExitStack) -> tuple[Coordinates | None, Vector | None]:
         """Coordinates of the rows where there are any, and ``k(x, x)`` if these leave out a part of it.
 
-        Memory for features is reserved until ``held`` is closed.
+        Memory for features is reserved until ``stack`` closes.
         """
         X, phi, n = rows.X, self.map, rows.X.shape[0]
         if phi is not None:
@@ -192,7 +192,7 @@ class MeanSpace:
             if fits(nbytes + nbytes // 4 + working_bytes(n, k, dual=False)):
                 with settings.inherited(_settings(self.n_jobs)):
                     features = phi.transform(X)
-                held.enter_context(memory.reserve(nbytes, f"{d} features of {n} rows"))
+                stack.enter_context(memory.reserve(nbytes, f"{d} features of {n} rows"))
                 return Coordinates(features, (n, d), nbytes=nbytes), norms
             return Coordinates(lambda part: phi.transform(X[part]), (n, d)), norms
         if not isinstance(self.kernel, Linear):
@@ -202,7 +202,7 @@ class MeanSpace:
         nbytes = 8 * X.size
         if not fits(nbytes + nbytes // 4 + working_bytes(n, k, dual=False)):
             return Coordinates(X, X.shape, self.center), None
-        held.enter_context(memory.reserve(nbytes, "the rows about their mean"))
+        stack.enter_context(memory.reserve(nbytes, "the rows about their mean"))
         about_mean = X.astype(np.float64)
         about_mean -= self.center
         return Coordinates(about_mean, X.shape, nbytes=nbytes), None
@@ -211,14 +211,14 @@ class MeanSpace:
         """The start of k clusters that ``init`` stands for, which was checked before."""
         if isinstance(init, str):
             return Start(init)
-        given = np.asarray(init)
-        if given.shape == (X.shape[0],) != (k,):
-            return Start("labels", given[rows.first])
+        start = np.asarray(init)
+        if start.shape == (X.shape[0],) != (k,):
+            return Start("labels", start[rows.first])
         if self.kernel is None:
             diagonal = X.diagonal().astype(np.float64)
-            inner = X[rows.first][:, given].astype(np.float64)
-            return Start("distances", diagonal[rows.first][:, None] - 2 * inner + diagonal[given])
-        points = X[given] if given.ndim == 1 else given.astype(X.dtype)
+            inner = X[rows.first][:, start].astype(np.float64)
+            return Start("distances", diagonal[rows.first][:, None] - 2 * inner + diagonal[start])
+        points = X[start] if start.ndim == 1 else start.astype(X.dtype)
         if sp.issparse(X):
             points = sp.csr_matrix(points)
         mine, theirs = rows.X, points
@@ -255,12 +255,12 @@ def _landmarks(
 ) -> NystroemMap:
     """The map to the span of some rows, chosen among a sample, so that it takes no more room with more rows."""
     n, count = rows.X.shape[0], max(_SAMPLE * number, _LEAST)
-    chosen = rows.X
+    candidates = rows.X
     if n > count:
-        chosen = rows.X[np.sort(random.choice(n, count, replace=False, p=rows.weight / rows.weight.sum()))]
+        candidates = rows.X[np.sort(random.choice(n, count, replace=False, p=rows.weight / rows.weight.sum()))]
     seed = int(random.randint(np.iinfo(np.int32).max))
     with settings.inherited(_settings(jobs)):
-        return NystroemMap(kernel, number, random_state=seed).fit(chosen)
+        return NystroemMap(kernel, number, random_state=seed).fit(candidates)
 
 
 def _settings(jobs: Jobs) -> settings.Settings:

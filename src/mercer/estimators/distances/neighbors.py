@@ -125,12 +125,12 @@ class KernelNeighbors(KernelEstimator):
         if diagonal is not None and (self.kernel_ is not None or X is None):
             raise ParameterError("diagonal applies only to new rows of kernel='precomputed'; leave it out.")
         rows = self.X_fit_ if X is None else self._check_X(X, reset=False)
-        found = Ranking(None) if self.kernel_ is None else ranking(self.kernel_)
-        if found.finish is not None:
-            assert found.kernel is not None
-            gram = Gram(found.kernel, rows, None if X is None else self.X_fit_, n_jobs=self.n_jobs)
+        rank = Ranking(None) if self.kernel_ is None else ranking(self.kernel_)
+        if rank.finish is not None:
+            assert rank.kernel is not None
+            gram = Gram(rank.kernel, rows, None if X is None else self.X_fit_, n_jobs=self.n_jobs)
             t, indices = smallest(gram, count, own=X is None)
-            return (np.sqrt(np.maximum(found.finish(t), 0)), indices) if return_distance else indices
+            return (np.sqrt(np.maximum(rank.finish(t), 0)), indices) if return_distance else indices
         scores, indices = smallest(
             self._gram(rows, None if X is None else self.X_fit_), count, offset=self._own, factor=-2.0, own=X is None
         )
@@ -189,8 +189,8 @@ class KernelNeighbors(KernelEstimator):
         gram = self._gram(X)
         # A function must be symmetric. It need not be positive semi-definite.
         self._is_convex(gram, np.arange(X.shape[0]), X.dtype, intercept=True)
-        known = self.kernel_ is not None and ranking(self.kernel_).finish is not None
-        self._own = None if known else np.asarray(gram.diagonal(), dtype=np.float64)
+        by_statistic = self.kernel_ is not None and ranking(self.kernel_).finish is not None
+        self._own = None if by_statistic else np.asarray(gram.diagonal(), dtype=np.float64)
         self.X_fit_ = X
         self.n_samples_fit_ = X.shape[0]
         if self.n_samples_fit_ > 1 and isinstance(X, np.ndarray) and bool((X[:1] == X).all()):
@@ -202,12 +202,12 @@ class KernelNeighbors(KernelEstimator):
 
     def _count(self, n_neighbors: Any, among_themselves: bool) -> int:
         count = check_count(self.n_neighbors if n_neighbors is None else n_neighbors)
-        there = self.n_samples_fit_ - among_themselves
-        if count > there:
+        available = self.n_samples_fit_ - among_themselves
+        if count > available:
             others = " beside each row itself" if among_themselves else ""
             raise ParameterError(
                 f"Expected n_neighbors <= n_samples_fit, but n_neighbors = {count}, n_samples_fit = "
-                f"{self.n_samples_fit_}: there are {there} training rows{others}; ask for at most that many."
+                f"{self.n_samples_fit_}: there are {available} training rows{others}; ask for at most that many."
             )
         return count
 

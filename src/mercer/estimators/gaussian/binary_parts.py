@@ -38,23 +38,25 @@ def parts(codes: NDArray[np.intp], classes: int, scheme: str) -> list[tuple[NDAr
     if scheme == "one_vs_rest":
         return [(every, (codes == j).astype(np.intp)) for j in range(classes)]
     pairs = ((i, j) for i in range(classes) for j in range(i + 1, classes))
-    chosen = ((np.flatnonzero((codes == i) | (codes == j)), j) for i, j in pairs)
-    return [(rows, (codes[rows] == j).astype(np.intp)) for rows, j in chosen]
+    members = ((np.flatnonzero((codes == i) | (codes == j)), j) for i, j in pairs)
+    return [(rows, (codes[rows] == j).astype(np.intp)) for rows, j in members]
 
 
 def one_or_parts(model: KernelEstimator) -> bool:
     """Whether there is one posterior of all classes, or as many classifiers of two as the scheme has."""
-    there, k = vars(model), len(model.classes_)
+    attributes, k = vars(model), len(model.classes_)
     count = len(model.estimators_)
     if not count:
-        whole = {"dual_coef_", "_factor", "_state", "W_sr_"} <= there.keys() and not isinstance(model.kernel_, tuple)
+        whole = {"dual_coef_", "_factor", "_state", "W_sr_"} <= attributes.keys() and not isinstance(
+            model.kernel_, tuple
+        )
         return whole and (k > 2 or bool((model._factor.diagonal() > 0).all()))
-    wanted = {"one_vs_rest": k, "one_vs_one": k * (k - 1) // 2}.get(model.multi_class, 0)
+    expected = {"one_vs_rest": k, "one_vs_one": k * (k - 1) // 2}.get(model.multi_class, 0)
     kernels = model.kernel_ is None or (isinstance(model.kernel_, tuple) and len(model.kernel_) == count)
-    pairs = zip(model.estimators_, parts(model.y_train_, k, model.multi_class) if count == wanted else ())
+    pairs = zip(model.estimators_, parts(model.y_train_, k, model.multi_class) if count == expected else ())
     return (
         k > 2
-        and count == wanted
+        and count == expected
         and kernels
         and all(type(part) is type(model) for part in model.estimators_)
         and all(
@@ -251,6 +253,6 @@ class BinaryParts(ClassifierMixin, KernelEstimator):
             )
         each = np.tile(theta, (count, 1)) if shared else theta.reshape(count, -1)
         pairs = zip(self.estimators_, each, strict=True)
-        found = [part.log_marginal_likelihood(own, eval_gradient=True) for part, own in pairs]
-        value, slopes = float(np.mean([v for v, _ in found])), np.stack([g for _, g in found]) / count
+        values = [part.log_marginal_likelihood(own, eval_gradient=True) for part, own in pairs]
+        value, slopes = float(np.mean([v for v, _ in values])), np.stack([g for _, g in values]) / count
         return (value, slopes.sum(axis=0) if shared else slopes.ravel()) if eval_gradient else value

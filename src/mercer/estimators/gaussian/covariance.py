@@ -48,8 +48,8 @@ class KernelCovariance:
     def _plan(self, theta: Vector) -> Plan:
         # A gradient is asked for where the matrix was: what was prepared from the rows serves both.
         key = np.asarray(theta, dtype=np.float64).tobytes()
-        for known, plan in self._latest:
-            if known == key:
+        for last_key, plan in self._latest:
+            if last_key == key:
                 return plan
         # Rows keep what is prepared from them for every value of the scales: a search needs new ones at each step.
         rows = self._rows.renewed()

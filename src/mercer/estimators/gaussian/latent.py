@@ -49,10 +49,10 @@ class LatentValues:
     def probabilities(self, X: CheckedRows, diagonal: ArrayLike | None) -> Matrix:
         """Probabilities of the classes, (m, n_classes), averaged over the posterior."""
         out = np.empty((X.shape[0], max(self.posterior.classes, 2)))
-        done = 0
+        position = 0
         for mean, spread in self.moments(X, diagonal):
-            rows = slice(done, done + len(mean))
-            done = rows.stop
+            rows = slice(position, position + len(mean))
+            position = rows.stop
             if spread.ndim > 1:
                 out[rows] = softmax_average(mean, spread)
                 continue
@@ -90,17 +90,17 @@ class LatentValues:
                 )
             return np.asarray(kernel_diagonal(self.kernel, Rows(X)), dtype=np.float64)
         if diagonal is None:
-            known = self.rows.diagonal()
-            if not np.allclose(known, known[0], rtol=1e-12, atol=0.0):
+            own = self.rows.diagonal()
+            if not np.allclose(own, own[0], rtol=1e-12, atol=0.0):
                 raise ParameterError(
                     "a precomputed block does not contain k(x, x) of new rows, which differs among the training "
                     "rows; pass diagonal=[k(x, x) for each new row]."
                 )
-            return np.full(X.shape[0], float(known[0]))
-        given = np.asarray(diagonal, dtype=np.float64)
-        if given.shape != (X.shape[0],) or not np.isfinite(given).all() or (given < 0).any():
+            return np.full(X.shape[0], float(own[0]))
+        values = np.asarray(diagonal, dtype=np.float64)
+        if values.shape != (X.shape[0],) or not np.isfinite(values).all() or (values < 0).any():
             raise DataError(
                 f"diagonal must hold k(x, x), 0 or more, for each of the {X.shape[0]} new rows; its shape is "
-                f"{given.shape}."
+                f"{values.shape}."
             )
-        return given
+        return values

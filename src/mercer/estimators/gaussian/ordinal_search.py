@@ -60,12 +60,12 @@ def search_ordinal(
     front = search_bounds(parameters)
     bounds = np.vstack([front, [_FIRST_CUT], *[[_LOG_GAP]] * (process.cuts - 1)])
     prior = _padded(log_prior, len(front))
-    found: list[Search | None] = [None] * len(starts)
+    searches: list[Search | None] = [None] * len(starts)
 
     def task(number: int) -> Callable[[], None]:
         def work() -> None:
             evidence = OrdinalEvidence(process, max_iter)
-            found[number] = MultiStart(optimizer=optimizer, n_jobs=n_jobs).maximise(
+            searches[number] = MultiStart(optimizer=optimizer, n_jobs=n_jobs).maximise(
                 evidence, starts[number], bounds, prior
             )
 
@@ -76,7 +76,7 @@ def search_ordinal(
         tasks[0]()
     else:
         threads.run(tasks, max(1, capacity(OrdinalEvidence(process).bytes_each, settings.resolve_jobs(n_jobs))))
-    search = Search(tuple(trial for one in found if one is not None for trial in one.trials))
+    search = Search(tuple(trial for one in searches if one is not None for trial in one.trials))
     own = process.covariance.size
     best = dataclasses.replace(search.best, theta=search.best.theta[:own])
     warn_of_bounds(Search((best,)), front[:own], [p.name for p in parameters[:own]])
@@ -121,12 +121,12 @@ def search_bounds(parameters: tuple[Parameter, ...]) -> Vector:
     return np.asarray(rows, dtype=np.float64).reshape(-1, 2)
 
 
-def _warn_of_slope(found: float, low: float, high: float) -> None:
+def _warn_of_slope(slope: float, low: float, high: float) -> None:
     """Warn of a slope that ended at a bound; all as logarithms."""
     close = 1e-3 * (high - low)
-    if min(found - low, high - found) > close:
+    if min(slope - low, high - slope) > close:
         return
-    words = "upper bound: labels without noise" if high - found <= close else "lower bound: labels of noise alone"
+    words = "upper bound: labels without noise" if high - slope <= close else "lower bound: labels of noise alone"
     warn_user(
         f"the search left the slope at its {words} on the scale of the kernel. To use another value, set slope to a "
         "number.",

@@ -172,8 +172,8 @@ class GaussianPredictions(KernelEstimator):
             prior_variance = self._prior_variance(self.kernel_, rows, observation)
             mean, variance = posterior.moments(cross, prior_variance, H, n_jobs=self.n_jobs)
             return self._unscaled(mean), self._flat(np.sqrt(variance)[:, None] * np.ravel(self._y_scale))
-        with ExitStack() as held:
-            reserve_square(held, rows.n, 8, "the covariance matrix of the new rows")
+        with ExitStack() as stack:
+            reserve_square(stack, rows.n, 8, "the covariance matrix of the new rows")
             prior = np.empty((rows.n, rows.n))
             self._gram(rows, dtype=np.float64).dense(prior)
             if observation is not None:
@@ -222,8 +222,8 @@ class GaussianPredictions(KernelEstimator):
         mean, covariance = self.predict(X, return_cov=True)
         if mean.ndim == 1:
             return _draw(mean, covariance, n_samples, random)
-        drawn = [_draw(mean[:, t], covariance[:, :, t], n_samples, random) for t in range(mean.shape[1])]
-        return np.stack(drawn, axis=1)
+        samples = [_draw(mean[:, t], covariance[:, :, t], n_samples, random) for t in range(mean.shape[1])]
+        return np.stack(samples, axis=1)
 
     def leave_one_out(self, *, observation: bool | None = None) -> LeftOut:
         """Each training row by all others, in closed form: means, variances and log densities of their targets.
@@ -308,10 +308,10 @@ class GaussianPredictions(KernelEstimator):
         X = self._check_X(X, reset=False)
         with advised():
             targets = check_array(y, ensure_2d=False, dtype=np.float64, input_name="y")
-        wanted = (X.shape[0], *self.y_train_.shape[1:])
-        if targets.shape != wanted:
+        shape = (X.shape[0], *self.y_train_.shape[1:])
+        if targets.shape != shape:
             raise DataError(
-                f"y must have the shape {wanted} for these rows and the targets of the fit, but has {targets.shape}."
+                f"y must have the shape {shape} for these rows and the targets of the fit, but has {targets.shape}."
             )
         if sp.issparse(X) != sp.issparse(self.X_train_):
             raise DataError("new rows must be sparse if the training rows are sparse, and dense if they are dense.")

@@ -178,9 +178,9 @@ class OnlineExpansion(KernelEstimator, ABC):
                 'budget_strategy="projection".'
             )
 
-    def _rates(self, n: int, before: int, given: Vector | None) -> Vector:
+    def _rates(self, n: int, before: int, sizes: Vector | None) -> Vector:
         """Sizes of n steps after ``before`` others."""
-        rates = given
+        rates = sizes
         if rates is None:
             rates = step_sizes(
                 self.learning_rate, before, n, eta0=self.eta0_, power_t=float(self.power_t), alpha=float(self.alpha)
@@ -193,13 +193,13 @@ class OnlineExpansion(KernelEstimator, ABC):
             )
         return rates
 
-    def _learn_all(self, X: CheckedRows, rows: Any, targets: Vector, given: Any) -> Vector:
+    def _learn_all(self, X: CheckedRows, rows: Any, targets: Vector, step_sizes: Any) -> Vector:
         """Passes over all rows, from the beginning; returns f at these rows in the end, (n, k).
 
         ``rows`` is X as ``_begin`` returned it.
         """
         n = X.shape[0]
-        sizes = None if given is None else check_step_sizes(given, n, "step_sizes are")
+        sizes = None if step_sizes is None else check_step_sizes(step_sizes, n, "step_sizes are")
         self._rates(1, 0, sizes)
         state = self._nothing(X, targets.shape[1])
         rng = check_random_state(self.random_state) if self.shuffle else None
@@ -247,10 +247,10 @@ class OnlineExpansion(KernelEstimator, ABC):
             part = gram.restrict(None, state.rows)
         return np.asarray(part @ state.theta.T, dtype=np.float64) + state.bias
 
-    def _learn_part(self, X: CheckedRows, targets: Vector, given: Any) -> None:
+    def _learn_part(self, X: CheckedRows, targets: Vector, step_sizes: Any) -> None:
         """One pass over rows that come after others, in their order."""
         n = X.shape[0]
-        sizes = None if given is None else check_step_sizes(given, n, "step_sizes are")
+        sizes = None if step_sizes is None else check_step_sizes(step_sizes, n, "step_sizes are")
         state, vectors, gram = self._carried(X, targets.shape[1])
         rates = self._rates(n, state.steps, sizes)
         self._warn_of_long_steps(gram, X, rates)

@@ -224,15 +224,15 @@ class SGDForms(KernelEstimator):
             self.coef_ = coefficients[:, :p]
             self.intercept_ = coefficients[:, p] if self.fit_intercept else np.zeros(self._outputs)
         else:
-            kept = np.flatnonzero(walk.theta.any(axis=0) | walk.lagged.any(axis=0))
+            support = np.flatnonzero(walk.theta.any(axis=0) | walk.lagged.any(axis=0))
             if sort:
-                kept = kept[np.argsort(training.positions[kept], kind="stable")]
-                self.support_ = training.positions[kept]
+                support = support[np.argsort(training.positions[support], kind="stable")]
+                self.support_ = training.positions[support]
             elif hasattr(self, "support_"):
                 del self.support_
-            self.support_vectors_ = np.empty((0, 0)) if training.vectors is None else training.vectors[kept]
-            self.dual_coef_ = coefficients[:, kept]
+            self.support_vectors_ = np.empty((0, 0)) if training.vectors is None else training.vectors[support]
+            self.dual_coef_ = coefficients[:, support]
             self.intercept_ = self.dual_coef_.sum(axis=1) * float(bool(self.fit_intercept))
-            walk.theta, walk.lagged = walk.theta[:, kept], walk.lagged[:, kept]
+            walk.theta, walk.lagged = walk.theta[:, support], walk.lagged[:, support]
         self._walk = dict(vars(walk))
         self.t_ = walk.steps

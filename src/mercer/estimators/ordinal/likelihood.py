@@ -265,9 +265,9 @@ class OrdinalLikelihood(KernelEstimator):
         by_latent[at.used], cross[at.used] = 0.0 - square * e.curvature, 0.0 - square * e.cross * at.movable
         return OrdinalHessian(by_latent, cross, 0.0 - square * e.cut_curvature * np.outer(at.movable, at.movable))
 
-    def _expanded_losses(self, X: RowsLike, y: ArrayLike, *given: Any) -> tuple[_Point, QuadraticLoss]:
+    def _expanded_losses(self, X: RowsLike, y: ArrayLike, *arguments: Any) -> tuple[_Point, QuadraticLoss]:
         """The losses to second order, all finite."""
-        at = self._point(X, y, *given)
+        at = self._point(X, y, *arguments)
         if at.impossible.any():
             row = int(at.impossible.argmax())
             raise DataError(

@@ -66,13 +66,19 @@ def ordered_labels(
     ([0, 2, 0], [True, False, True], [0.5, 0.5])
     """
     dtype = getattr(y, "dtype", None)
-    given = getattr(dtype, "categories", None) if classes is None and getattr(dtype, "ordered", False) else classes
+    names_in_order = (
+        getattr(dtype, "categories", None) if classes is None and getattr(dtype, "ordered", False) else classes
+    )
     labels = check_labels(learner, y, len(weight))
     used = np.flatnonzero(weight)
-    if given is None:
+    if names_in_order is None:
         names = _sorted(learner, np.unique(labels[used]), link)
     else:
-        names = np.unique(labels[used]) if isinstance(given, str) and given == "sorted" else _as_classes(given)
+        names = (
+            np.unique(labels[used])
+            if isinstance(names_in_order, str) and names_in_order == "sorted"
+            else _as_classes(names_in_order)
+        )
     codes = class_codes(names, labels, used)
     seen = np.bincount(codes[used], minlength=len(names)) > 0
     require_two_classes(learner, names[seen], unused=len(used) < len(weight))
@@ -114,10 +120,10 @@ def _sorted(learner: str, names: np.ndarray, link: str) -> np.ndarray:
         return names[np.argsort(numbers)]
     if len(names) < 2 or (len(names) == 2 and link in _SYMMETRIC):
         return names
-    shown = repr(labels) if len(labels) <= 20 else f"[{', '.join(map(repr, labels[:20]))}, ...]"
+    example = repr(labels) if len(labels) <= 20 else f"[{', '.join(map(repr, labels[:20]))}, ...]"
     raise ParameterError(
         f"{learner} needs the order of its {len(names)} classes, which text labels do not define. List them from "
-        f"the lowest to the highest: {learner}(classes={shown}), in their order; pass y as an ordered categorical "
+        f"the lowest to the highest: {learner}(classes={example}), in their order; pass y as an ordered categorical "
         "(pandas.Categorical(y, categories=..., ordered=True)); or, where the labels sort in their order "
         '("1 low", "2 middle", "3 high"), pass classes="sorted".'
     )

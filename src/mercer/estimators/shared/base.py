@@ -121,19 +121,19 @@ class KernelEstimator(BaseEstimator):
         if rows is not None:
             return rows
         refuse_unreal(X, "X")
-        given = self._is_precomputed
+        precomputed = self._is_precomputed
         with advised():
             X = validate_data(
                 self,
                 X,
                 reset=reset,
-                accept_sparse=False if given else "csr",
+                accept_sparse=False if precomputed else "csr",
                 dtype=[np.float64, np.float32],
                 order="C",
-                ensure_all_finite=not given,
+                ensure_all_finite=not precomputed,
             )
             # A pass over a matrix takes as long as a small fit. For a fit, ``check_square`` makes the only one.
-            if given and not reset and not is_finite(X):
+            if precomputed and not reset and not is_finite(X):
                 check_array(X, estimator=self, input_name="X")
         return with_sums(X)
 

@@ -53,24 +53,24 @@ def warn_if_degenerate(learner: KernelEstimator, kernel: Kernel | None, X: Any, 
     if n < _FEWEST or (kernel is not None and kernel.kind_of_rows() == "anything" and block is None):
         return
     at = block or (_entries(kernel, X) if kernel is not None else lambda rows, columns: X[np.ix_(rows, columns)])
-    known = kernel is not None and block is None
-    chosen = _spread(n, _FIRST)
-    K = at(chosen, chosen)
+    has_rows = kernel is not None and block is None
+    sample = _spread(n, _FIRST)
+    K = at(sample, sample)
     if not np.isfinite(K).all() or not (np.diagonal(K) > 0).all():
         return
     if kernel is not None and not isinstance(kernel.kind_of_rows(), str) and _is_uneven(K.diagonal()):
         _warn_of_sizes(learner, kernel, K.diagonal())
         return
     constant = float(np.ptp(K)) <= _EQUAL * float(K.max())
-    if not (constant or _resemble_nothing(K, chosen, chosen, K.diagonal(), X if known else None)):
+    if not (constant or _resemble_nothing(K, sample, sample, K.diagonal(), X if has_rows else None)):
         return
-    if known and len(equal_rows(X[chosen])[0]) < _FEWEST:
+    if has_rows and len(equal_rows(X[sample])[0]) < _FEWEST:
         return
     if not constant:
         others = _spread(n, _OTHERS)
-        if not _resemble_nothing(at(chosen, others), chosen, others, K.diagonal(), X if known else None):
+        if not _resemble_nothing(at(sample, others), sample, others, K.diagonal(), X if has_rows else None):
             return
-    _warn(learner, kernel, X if known else None, chosen, not constant)
+    _warn(learner, kernel, X if has_rows else None, sample, not constant)
 
 
 def _spread(n: int, count: int) -> Positions:
@@ -107,7 +107,7 @@ def _resemble_nothing(K: Array, rows: Positions, columns: Positions, size: Array
 
 
 def _warn(
-    learner: KernelEstimator, kernel: Kernel | None, X: CheckedRows | None, chosen: Positions, diagonal: bool
+    learner: KernelEstimator, kernel: Kernel | None, X: CheckedRows | None, sample: Positions, diagonal: bool
 ) -> None:
     what = (
         "values between different rows are 0 relative to those of a row with itself, so every row resembles only itself"
@@ -117,7 +117,7 @@ def _warn(
     name = "the kernel matrix" if kernel is None else repr(kernel)
     warn_user(
         f"{type(learner).__name__}: {name} is degenerate on these rows: {what}, and the model cannot generalise to "
-        f"new rows. {_advice(kernel, X, chosen, diagonal)}",
+        f"new rows. {_advice(kernel, X, sample, diagonal)}",
         DegenerateKernelWarning,
     )
 
@@ -131,19 +131,19 @@ def _warn_of_sizes(learner: KernelEstimator, kernel: Kernel, size: Array) -> Non
     )
 
 
-def _advice(kernel: Kernel | None, X: CheckedRows | None, chosen: Positions, diagonal: bool) -> str:
+def _advice(kernel: Kernel | None, X: CheckedRows | None, sample: Positions, diagonal: bool) -> str:
     """Which parameter to change, and a good value for it."""
     if kernel is None or X is None:
         return "Compute it with a kernel of another width, or on scaled columns."
     way = "Raise" if diagonal else "Lower"
     for leaf in _leaves(kernel):
         if isinstance(leaf, StationaryKernel) and isinstance(X, np.ndarray | sp.csr_matrix):
-            width = _median_distance(X[chosen])
+            width = _median_distance(X[sample])
             return f"{way} length_scale: the median distance between rows, {width:.3g}, is a good start."
         for item, info in leaf._numbers():
             if info["rules"] and isinstance(leaf, Kernel):
                 by_rule = dataclasses.replace(leaf, **{item: info["rules"][0]})
-                value = getattr(by_rule.with_data(X[chosen]), item)
+                value = getattr(by_rule.with_data(X[sample]), item)
                 return f"{way} {item}: the rule {info['rules'][0]!r} gives {value:.3g}."
     names = ", ".join(dict.fromkeys(p.name for p in kernel.parameters))
     if names:
@@ -164,5 +164,5 @@ def _leaves(kernel: Expression) -> Iterator[Expression]:
 
 def _median_distance(rows: Any) -> float:
     dense = np.asarray(rows.toarray() if sp.issparse(rows) else rows, dtype=np.float64)
-    apart = np.sqrt(((dense[:, None] - dense) ** 2).sum(axis=-1))
-    return float(np.median(apart[np.triu_indices(len(dense), 1)]))
+    distances = np.sqrt(((dense[:, None] - dense) ** 2).sum(axis=-1))
+    return float(np.median(distances[np.triu_indices(len(dense), 1)]))

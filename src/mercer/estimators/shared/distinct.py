@@ -122,8 +122,8 @@ def places_among(vectors: Any, old: Any) -> tuple[NDArray[np.intp], NDArray[np.i
     hit = hit[same_rows(stacked(vectors[:0], old[hit]), vectors[at[hit]])]
     places = np.full(len(others), -1)
     # Of old rows that are equal themselves, only the first goes to the row equal to them.
-    taken, first = np.unique(at[hit], return_index=True)
-    places[hit[first]] = taken
+    targets, first = np.unique(at[hit], return_index=True)
+    places[hit[first]] = targets
     return behind(places, n)
 
 

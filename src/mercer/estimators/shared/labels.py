@@ -105,13 +105,13 @@ def all_classes(learner: str, classes: ArrayLike | None, before: np.ndarray | No
         if before is None:
             raise DataError("the first call of partial_fit needs classes, the list of all labels that can occur.")
         return before
-    found = np.unique(np.asarray(classes))
-    require_two_classes(learner, found, "classes")
-    if before is not None and not np.array_equal(found, before):
+    names = np.unique(np.asarray(classes))
+    require_two_classes(learner, names, "classes")
+    if before is not None and not np.array_equal(names, before):
         raise DataError(
-            f"classes must be those of the first call, {before[:10].tolist()}, but are {found[:10].tolist()}."
+            f"classes must be those of the first call, {before[:10].tolist()}, but are {names[:10].tolist()}."
         )
-    return found
+    return names
 
 
 def class_codes(y: np.ndarray, classes: np.ndarray) -> NDArray[np.intp]:

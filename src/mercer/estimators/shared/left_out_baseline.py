@@ -130,7 +130,7 @@ def warn_if_ridge_is_worse_on_own_rows(learner: str, system: LinearSystem, coeff
     return warn_if_worse_than_mean(learner, y, y - shrunk, weight, no_offset_remedy(y))
 
 
-def warn_if_risk_is_worse(learner: str, problem: RegularizedRisk, found: RiskValue, n_jobs: int | None) -> None:
+def warn_if_risk_is_worse(learner: str, problem: RegularizedRisk, solution: RiskValue, n_jobs: int | None) -> None:
     """Warn if a kernel machine for numbers is worse than a constant; for the squared loss, as for ridge.
 
     Losses of labels go without a word: their sign decides, and their size does not.
@@ -138,7 +138,7 @@ def warn_if_risk_is_worse(learner: str, problem: RegularizedRisk, found: RiskVal
     loss, y, weight = problem.loss, np.asarray(problem.targets), np.asarray(problem.weights)
     if loss.targets == "signs":
         return
-    values = found.Kc + found.b
+    values = solution.Kc + solution.b
     offset = problem.intercept
     remedy = "Raise or lower alpha, or scale the columns of X."
     if not offset:
@@ -147,11 +147,11 @@ def warn_if_risk_is_worse(learner: str, problem: RegularizedRisk, found: RiskVal
     if loss.name != "squared":
         warn_if_worse_than_constant(learner, loss, y, values, weight, remedy)
         return
-    if warn_if_worse_than_mean(learner, y, values, weight, remedy) or offset or not np.isfinite(found.lam):
+    if warn_if_worse_than_mean(learner, y, values, weight, remedy) or offset or not np.isfinite(solution.lam):
         return
     if has_large_offset(y, weight):
-        system = LinearSystem(problem.gram, y[:, None], [found.lam], weight, problem.convex)
-        squares = _suspicious_squares(system, found.c[:, None], n_jobs)
+        system = LinearSystem(problem.gram, y[:, None], [solution.lam], weight, problem.convex)
+        squares = _suspicious_squares(system, solution.c[:, None], n_jobs)
         if squares is not None:
             warn_if_left_out_is_worse(learner, y, squares, weight, remedy)
 
@@ -169,9 +169,9 @@ def _suspicious_squares(system: LinearSystem, coefficients: Matrix, n_jobs: int 
     with suppress(NumericalError, MemoryBudgetError):
         if n > _SAMPLE:
             sample = _sample(system)
-            found = _left_out_squares(sample, cholesky.solve(sample, n_jobs=n_jobs).value, n_jobs)
+            squares = _left_out_squares(sample, cholesky.solve(sample, n_jobs=n_jobs).value, n_jobs)
             weight = None if sample.weights is None else np.asarray(sample.weights)
-            if not len(_worse(np.asarray(sample.targets), found, weight)):
+            if not len(_worse(np.asarray(sample.targets), squares, weight)):
                 return None
         return _left_out_squares(system, coefficients, n_jobs)
     return None
@@ -223,9 +223,9 @@ def warn_if_held_out_is_worse(
     # A fit that has been made does not end in an error of its check.
     with suppress(MemoryBudgetError):
         for count in sorted({min(n, _SAMPLE), n}):
-            held = int(np.ceil(_HELD_OUT * count))
-            others, kept = np.sort(order[:held]), np.sort(order[held:count])
-            worse = _held_out_worse(gram, y, weight, others, kept, fit(kept))
+            n_out = int(np.ceil(_HELD_OUT * count))
+            others, training = np.sort(order[:n_out]), np.sort(order[n_out:count])
+            worse = _held_out_worse(gram, y, weight, others, training, fit(training))
             if worse is None:
                 return
     if worse is None:
@@ -240,14 +240,14 @@ def warn_if_held_out_is_worse(
 
 
 def _held_out_worse(
-    gram: GramMatrix, y: Matrix, weight: Vector, others: Positions, kept: Positions, coefficients: Matrix
+    gram: GramMatrix, y: Matrix, weight: Vector, others: Positions, training: Positions, coefficients: Matrix
 ) -> tuple[int, float, float] | None:
     """The first target that is predicted worse than by the mean, and both mean squared errors; None if none is."""
-    errors = y[others] - np.asarray(gram.restrict(others, kept) @ coefficients, dtype=np.float64)
-    constant = y[others] - np.average(y[kept], axis=0, weights=weight[kept])
+    errors = y[others] - np.asarray(gram.restrict(others, training) @ coefficients, dtype=np.float64)
+    constant = y[others] - np.average(y[training], axis=0, weights=weight[training])
     with np.errstate(over="ignore"):
         squares = np.average(errors**2, axis=0, weights=weight[others])
         spread = np.average(constant**2, axis=0, weights=weight[others])
     rounding = (1e3 * np.finfo(float).eps * np.abs(y).max(axis=0)) ** 2
-    found = np.flatnonzero(squares > (1.0 + _DEVIATIONS / np.sqrt(len(others))) * spread + rounding)
-    return (int(found[0]), float(squares[found[0]]), float(spread[found[0]])) if len(found) else None
+    worse = np.flatnonzero(squares > (1.0 + _DEVIATIONS / np.sqrt(len(others))) * spread + rounding)
+    return (int(worse[0]), float(squares[worse[0]]), float(spread[worse[0]])) if len(worse) else None

@@ -14,17 +14,19 @@ if TYPE_CHECKING:
     from mercer.estimators.shared.base import KernelEstimator
 
 
-def require_number(learner: object, name: str, wanted: str, accepts: Callable[[float], bool], advice: str = "") -> None:
-    """Raise unless the parameter ``name`` is a number that ``accepts`` takes, which ``wanted`` says in words.
+def require_number(
+    learner: object, name: str, requirement: str, accepts: Callable[[float], bool], advice: str = ""
+) -> None:
+    """Raise unless the parameter ``name`` is a number that ``accepts`` allows; ``requirement`` is for the message.
 
     Raises
     ------
     ParameterError
-        With what is wanted, the value, and the advice.
+        The message has the requirement, the value, and the advice.
     """
     value = getattr(learner, name)
     if not isinstance(value, Real) or isinstance(value, bool) or not accepts(float(value)):
-        raise ParameterError(f"{name} must be {wanted}, but is {value!r}." + (f" {advice}" if advice else ""))
+        raise ParameterError(f"{name} must be {requirement}, but is {value!r}." + (f" {advice}" if advice else ""))
 
 
 def require_positive(learner: object, *names: str) -> None:
@@ -33,11 +35,11 @@ def require_positive(learner: object, *names: str) -> None:
         require_number(learner, name, "a finite number above 0", lambda value: 0 < value < float("inf"))
 
 
-def require_whole(learner: object, name: str, wanted: str, least: int = 1) -> None:
-    """Raise unless the parameter ``name`` is a whole number from ``least`` on, which ``wanted`` says in words."""
+def require_whole(learner: object, name: str, requirement: str, least: int = 1) -> None:
+    """Raise unless the parameter ``name`` is a whole number of at least ``least``."""
     value = getattr(learner, name)
     if not isinstance(value, Integral) or isinstance(value, bool) or int(value) < least:
-        raise ParameterError(f"{name} must be {wanted}, but is {value!r}.")
+        raise ParameterError(f"{name} must be {requirement}, but is {value!r}.")
 
 
 def require_flags(learner: object, *names: str) -> None:

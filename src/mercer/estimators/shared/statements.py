@@ -106,9 +106,9 @@ class LikeThe:
 
     def check(self, value: Any, what: str, context: Context) -> None:
         self.inner.check(value, what, context)
-        wanted = getattr(context.model, self.other).shape
-        if value.shape != wanted:
-            raise DataError(f"{what} has the shape {value.shape} where {self.other} has {wanted}")
+        shape = getattr(context.model, self.other).shape
+        if value.shape != shape:
+            raise DataError(f"{what} has the shape {value.shape} where {self.other} has {shape}")
 
 
 def training_shape(model: KernelEstimator) -> str:
@@ -161,15 +161,20 @@ def _given_columns(model: KernelEstimator) -> bool:
 
 def form_is_whole(model: KernelEstimator) -> bool:
     """Whether a classifier by descent has what one of its two forms needs."""
-    there = vars(model)
+    attributes = vars(model)
     if not model._primal:
-        return "dual_coef_" in there and "support_vectors_" in there and "coef_" not in there and _given_columns(model)
-    if "coef_" not in there or "dual_coef_" in there:
+        return (
+            "dual_coef_" in attributes
+            and "support_vectors_" in attributes
+            and "coef_" not in attributes
+            and _given_columns(model)
+        )
+    if "coef_" not in attributes or "dual_coef_" in attributes:
         return False
-    width = there["coef_"].shape[1]
-    if "feature_map_" not in there:
+    width = attributes["coef_"].shape[1]
+    if "feature_map_" not in attributes:
         return bool(width == model.n_features_in_)
-    mapped = there["feature_map_"].transform(np.zeros((1, model.n_features_in_)))
+    mapped = attributes["feature_map_"].transform(np.zeros((1, model.n_features_in_)))
     return bool(mapped.shape == (1, width))
 
 

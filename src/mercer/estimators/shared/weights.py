@@ -79,12 +79,12 @@ def _one_for_each_row(sample_weight: ArrayLike | None, X: CheckedRows) -> Vector
     """Finite weights, one for each row of ``X`` and not all zero, (n,); ones for None."""
     refuse_unreal(sample_weight, "sample_weight")
     with advised():
-        given = np.asarray(sample_weight)
-        if given.ndim == 1 and len(given) != X.shape[0]:
+        weights = np.asarray(sample_weight)
+        if weights.ndim == 1 and len(weights) != X.shape[0]:
             raise DataError(
-                f"sample_weight has {len(given)} values, and X has {X.shape[0]} rows; pass one weight for each row."
+                f"sample_weight has {len(weights)} values, and X has {X.shape[0]} rows; pass one weight for each row."
             )
-        if given.ndim < 2 and given.dtype.kind in "biuf" and not given.any():
+        if weights.ndim < 2 and weights.dtype.kind in "biuf" and not weights.any():
             raise DataError(
                 f"sample_weight is zero for each of the {X.shape[0]} rows, so no rows remain; give positive weights "
                 "to the rows that count."

@@ -63,31 +63,31 @@ def values_of_rows_left_out(gram: GramMatrix, codes: Positions, folds: Positions
     for fold in range(FOLDS):
         out, rows = np.flatnonzero(folds == fold), np.flatnonzero(folds != fold)
         sizes = np.bincount(codes[rows], minlength=k)
-        there = np.flatnonzero(sizes)
+        present = np.flatnonzero(sizes)
         of_pairs = np.empty((len(out), 0))
-        if len(out) and len(there) > 1:
-            answers = solve(gram.restrict(rows, rows), rows, sizes[there])
+        if len(out) and len(present) > 1:
+            answers = solve(gram.restrict(rows, rows), rows, sizes[present])
             expansion = join(answers)
             against = gram.restrict(out, rows[expansion.support])
             of_pairs = pair_values(multiplier(against), expansion, len(out))
             certificates.append(answers.certificates)
         for code in np.unique(codes[out]):
             mine = codes[out] == code
-            values[:, out[mine]] = _against_others(of_pairs[mine], int(code), k, there).T
+            values[:, out[mine]] = _against_others(of_pairs[mine], int(code), k, present).T
     return LeftOut(values, certificates)
 
 
-def _against_others(of_pairs: Vector, code: int, k: int, there: Positions) -> Vector:
-    """The values (m, k - 1) of rows of a class against each other one, from those of all pairs of classes ``there``."""
+def _against_others(of_pairs: Vector, code: int, k: int, present: Positions) -> Vector:
+    """The values (m, k - 1) of rows of a class against each other class, from the pairs of the classes ``present``."""
     others = np.delete(np.arange(k), code)
     first, second = np.minimum(others, code), np.maximum(others, code)
-    known = np.zeros(k, dtype=bool)
-    known[there] = True
-    # 1 where only the first class was there, -1 where only the second one was.
-    values = np.tile(known[first].astype(np.float64) - known[second], (len(of_pairs), 1))
-    solved = known[first] & known[second]
-    layout = PairLayout(np.ones(len(there), dtype=np.intp))
-    numbers = layout.number(np.searchsorted(there, first[solved]), np.searchsorted(there, second[solved]))
+    has_rows = np.zeros(k, dtype=bool)
+    has_rows[present] = True
+    # 1 where only the first class is present, -1 where only the second is.
+    values = np.tile(has_rows[first].astype(np.float64) - has_rows[second], (len(of_pairs), 1))
+    solved = has_rows[first] & has_rows[second]
+    layout = PairLayout(np.ones(len(present), dtype=np.intp))
+    numbers = layout.number(np.searchsorted(present, first[solved]), np.searchsorted(present, second[solved]))
     values[:, solved] = of_pairs[:, numbers]
     return values
 

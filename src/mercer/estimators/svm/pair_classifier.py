@@ -129,13 +129,13 @@ class PairClassifier(ClassifierMixin, KernelEstimator, ABC):
         -------
         self
         """
-        begun = time.perf_counter()
+        start_time = time.perf_counter()
         X, data, last = self._prepare(X, y, sample_weight)
         with memory.track() as account:
             merged = MergedRows(self, X, data)
             matrix = self._class_gram(X, merged.data)
             answers = self._solve_merged(X, merged, matrix, last)
-        self._finish(X, data, answers, time.perf_counter() - begun, account.peak)
+        self._finish(X, data, answers, time.perf_counter() - start_time, account.peak)
         self._report()
         if merged.data is not data and is_wanted(self.probability):
             # Folds are of the rows as given.

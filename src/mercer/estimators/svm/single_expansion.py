@@ -106,11 +106,11 @@ class SingleExpansion(KernelEstimator, ABC):
             In the order of the values.
         """
         models = [clone(self).set_params(**{parameter: value}) for value in values]
-        with ExitStack() as held:
+        with ExitStack() as stack:
             starts: dict[int, WarmStarts] = {}
             for number, before in outward(len(models)):
                 model = models[number]
-                model._warm_starts = starts[number] = WarmStarts(held) if before is None else copy.copy(starts[before])
+                model._warm_starts = starts[number] = WarmStarts(stack) if before is None else copy.copy(starts[before])
                 try:
                     model.fit(X, y, sample_weight)
                 finally:
@@ -127,7 +127,7 @@ class SingleExpansion(KernelEstimator, ABC):
 
     def _learn(self, X: CheckedRows, targets: Vector, weight: Vector, *, intercept: bool = True) -> Learned:
         """Fit the kernel, solve, and set every attribute that the machines share."""
-        begun = time.perf_counter()
+        start_time = time.perf_counter()
         last, warm_starts = self._last_weights(X.shape[0]), self._warm_starts
         used = np.flatnonzero(weight)
         fit_weighted_kernel(self, X, weight, intercept=intercept)
@@ -137,8 +137,8 @@ class SingleExpansion(KernelEstimator, ABC):
         counted = weight[used] if copies is None else copies.summed(weight[used])
         gram = whole if len(rows) == X.shape[0] else whole.restrict(rows, rows)
         # Along a path the matrix is the same, so it is examined once.
-        known = warm_starts.convex if warm_starts else None
-        convex = self._is_convex(gram, rows, X.dtype, intercept=intercept) if known is None else known
+        verdict = warm_starts.convex if warm_starts else None
+        convex = self._is_convex(gram, rows, X.dtype, intercept=intercept) if verdict is None else verdict
         with memory.track() as account:
             problem = self._problem(gram, targets[rows], counted, convex)
             if last is not None:
@@ -165,7 +165,9 @@ class SingleExpansion(KernelEstimator, ABC):
         if len(idle):
             residual[idle] = targets[idle] - whole.restrict(idle, self.support_) @ weights[self.support_] - offset
         self.n_iter_ = solution.certificate.iterations
-        self.certificate_ = replace(solution.certificate, seconds=time.perf_counter() - begun, peak_bytes=account.peak)
+        self.certificate_ = replace(
+            solution.certificate, seconds=time.perf_counter() - start_time, peak_bytes=account.peak
+        )
         return Learned(weights, residual, value.offsets, whole)
 
     def _last_weights(self, n: int) -> Vector | None:
