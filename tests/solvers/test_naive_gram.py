@@ -13,7 +13,6 @@ import mercer
 from gram.naive_gram import NaiveGram
 from mercer._errors import IndefiniteKernelError
 from mercer.certification import evaluate
-from mercer.estimators.gaussian.covariance import MatrixCovariance
 from mercer.gram import Gram
 from mercer.gram.protocol import GramMatrix
 from mercer.kernels import RBF, Linear
@@ -22,7 +21,12 @@ from mercer.solvers.clustering.kmeans import Clustering
 from mercer.solvers.clustering.kmeans import solve as solve_kmeans
 from mercer.solvers.clustering.starts import Start
 from mercer.solvers.curvature import lowest_quotient, require_conditionally_positive, require_kernel, require_positive
+from mercer.solvers.gaussian.approaches import Name, approach
+from mercer.solvers.gaussian.classification import Evidence, GaussianClassification
 from mercer.solvers.gaussian.condition import condition
+from mercer.solvers.gaussian.covariance import MatrixCovariance
+from mercer.solvers.gaussian.latent import LatentPosterior
+from mercer.solvers.gaussian.ordinal import OrdinalEvidence, OrdinalProcess
 from mercer.solvers.gaussian.regression import GaussianRegression
 from mercer.solvers.linear import cholesky
 from mercer.solvers.linear.leave_one_out import leave_one_out
@@ -181,12 +185,34 @@ def gradient_descent(gram: GramMatrix) -> Answers:
 
 
 def gaussian_predictions(gram: GramMatrix) -> Answers:
-    # The factor is of an array; what is predicted is told by the matrix between new rows and these.
     posterior = condition(
-        GaussianRegression(MatrixCovariance(KERNEL(X)), NUMBERS[:, None], np.full(N, 0.1)), np.zeros(0)
+        GaussianRegression(MatrixCovariance(gram), NUMBERS[:, None], np.full(N, 0.1)), np.zeros(0)
     ).value
     cross = gram.restrict(np.arange(NEW), None)
     return [*posterior.moments(cross, np.ones(NEW)), *posterior.covariance(cross, KERNEL(X[:NEW]))]
+
+
+def gaussian_classes(gram: GramMatrix) -> Answers:
+    answers: Answers = []
+    covariance = MatrixCovariance(gram)
+    cases: list[tuple[Name, int]] = [("laplace", 2), ("ep", 2), ("laplace", 3)]
+    for name, classes in cases:
+        problem = GaussianClassification(covariance, np.minimum(CODES, classes - 1), classes)
+        evidence = Evidence(problem, approach(problem.n, classes, name))
+        value = evidence.solve(np.zeros(0), keep_factor=True).value
+        assert value.factor is not None
+        posterior = LatentPosterior(value.weights, value.root, value.factor)
+        cross = gram.restrict(np.arange(NEW), None).block()
+        variance = posterior.variance if classes == 2 else posterior.covariance
+        answers += [value.evidence, posterior.mean(cross), variance(cross, np.ones(NEW))]
+    return answers
+
+
+def gaussian_ordered_classes(gram: GramMatrix) -> Answers:
+    process = OrdinalProcess(MatrixCovariance(gram), CODES, LINKS["probit"], slope=None)
+    theta = process.join(np.zeros(0), 2.0, np.array([-0.4, 0.6]))
+    posterior = OrdinalEvidence(process).posterior(theta)
+    return [*OrdinalEvidence(process)(theta), posterior.coefficients, posterior.root]
 
 
 def kmeans(gram: GramMatrix) -> Answers:
@@ -246,6 +272,8 @@ SOLVERS: list[Callable[[GramMatrix], Answers]] = [
     ordinal,
     gradient_descent,
     gaussian_predictions,
+    gaussian_classes,
+    gaussian_ordered_classes,
     kmeans,
     eigenpairs,
     perceptron,

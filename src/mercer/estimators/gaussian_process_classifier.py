@@ -17,17 +17,19 @@ from mercer._registered import CommandLine
 from mercer._types import CheckedRows, Matrix, RowsLike
 from mercer.engine import memory, threads
 from mercer.estimators.gaussian.binary_parts import BinaryParts, parts
-from mercer.estimators.gaussian.covariance import KernelCovariance, MatrixCovariance
+from mercer.estimators.gaussian.covariance import KernelCovariance
 from mercer.estimators.gaussian.options import check_search, one_column_kernel
 from mercer.estimators.shared.certificates import joined
 from mercer.estimators.shared.definiteness import counts_as_definite, judge_covariance
 from mercer.estimators.shared.labels import check_labels, encoded
 from mercer.estimators.shared.parameters import require_choice, require_flags, require_whole
+from mercer.gram import PrecomputedGram
 from mercer.kernels import RBF, Kernel
 from mercer.kernels.convert import KernelLike
 from mercer.priors import bind_priors
 from mercer.solvers.gaussian.approaches import approach
 from mercer.solvers.gaussian.classification import Evidence, GaussianClassification
+from mercer.solvers.gaussian.covariance import Covariance, MatrixCovariance
 from mercer.solvers.gaussian.search import MultiStart, Search, warn_of_bounds
 from mercer.solvers.solution import Certificate, Status
 
@@ -270,8 +272,10 @@ class GaussianProcessClassifier(BinaryParts):
 
     def _evidence(self, start: Matrix | None = None, inputs: Any = None) -> Evidence:
         inputs = self.X_train_ if inputs is None else inputs
-        covariance: Any = (
-            MatrixCovariance(inputs) if self.kernel_ is None else KernelCovariance(self.kernel_, inputs, self.n_jobs)
+        covariance: Covariance = (
+            MatrixCovariance(PrecomputedGram(inputs))
+            if self.kernel_ is None
+            else KernelCovariance(self.kernel_, inputs, self.n_jobs)
         )
         problem = GaussianClassification(covariance, self.y_train_, self.n_classes_, counts_as_definite(self))
         method = approach(problem.n, self.n_classes_, self.approximation)

@@ -19,7 +19,7 @@ from mercer.data.fitted import Fitted
 from mercer.data.statements import Floats, Is, Labels, Maybe, Number, Whole, Word
 from mercer.engine import lapack, memory, threads
 from mercer.engine.tiles import spans
-from mercer.estimators.gaussian.covariance import KernelCovariance, MatrixCovariance
+from mercer.estimators.gaussian.covariance import KernelCovariance
 from mercer.estimators.gaussian.options import check_search
 from mercer.estimators.gaussian.ordinal_search import search_bounds, search_ordinal, slope_parameter
 from mercer.estimators.ordinal.likelihood import OrdinalLikelihood
@@ -29,12 +29,14 @@ from mercer.estimators.shared.definiteness import PROCESS, counts_as_definite, j
 from mercer.estimators.shared.distinct import equal_rows
 from mercer.estimators.shared.parameters import require_choice, require_slope, require_whole
 from mercer.estimators.shared.statements import ASCENDING, FitRows, has_full_diagonal, theta_fits
+from mercer.gram import PrecomputedGram
 from mercer.kernels import RBF, Kernel
 from mercer.kernels.convert import KernelLike
 from mercer.kernels.inputs import Rows
 from mercer.kernels.parameters import Parameter
 from mercer.kernels.plan import diagonal
 from mercer.priors import bind_priors
+from mercer.solvers.gaussian.covariance import MatrixCovariance
 from mercer.solvers.gaussian.ordinal import OrdinalEvidence, OrdinalPosterior, OrdinalProcess
 from mercer.solvers.gaussian.search import Search
 from mercer.solvers.risk.cumulative_links import LINKS
@@ -423,7 +425,7 @@ class GaussianProcessOrdinalRegression(ClassifierMixin, OrdinalLikelihood):
 
     def _covariance(self, points: Any) -> KernelCovariance | MatrixCovariance:
         if self.kernel_ is None:
-            return MatrixCovariance(points)
+            return MatrixCovariance(PrecomputedGram(points))
         return KernelCovariance(self.kernel_, points, self.n_jobs)
 
     def _starts(

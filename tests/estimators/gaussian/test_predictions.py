@@ -101,7 +101,9 @@ class TestConditionOn:
     def test_variances_of_the_new_rows(self) -> None:
         model = GaussianProcessRegressor(RBF(1.0), alpha=ALPHA[:40], optimizer=None).fit(X[:40], Y[:40])
         whole = GaussianProcessRegressor(RBF(1.0), alpha=ALPHA, optimizer=None).fit(X, Y)
-        assert_same_predictions(model.condition_on(X[40:], Y[40:], alpha=ALPHA[40:]), whole)
+        grown = model.condition_on(X[40:], Y[40:], alpha=ALPHA[40:])
+        assert_same_predictions(grown, whole)
+        assert grown.certificate_.storage.startswith("the factor of the covariance matrix held whole in float64")
         with pytest.raises(ParameterError, match="alpha differed between the rows"):
             model.condition_on(X[40:], Y[40:])
         with pytest.raises(ParameterError, match="as many entries as y: there are 20 rows"):

@@ -13,10 +13,12 @@ from sklearn.gaussian_process import kernels as peers
 import mercer
 from kernel_table import EXAMPLES
 from mercer._errors import MemoryBudgetError, NumericalError
-from mercer.estimators.gaussian.covariance import KernelCovariance, MatrixCovariance
+from mercer.estimators.gaussian.covariance import KernelCovariance
+from mercer.gram import PrecomputedGram
 from mercer.kernels import RBF, Kernel, Linear
 from mercer.solvers.gaussian.approaches import approach
 from mercer.solvers.gaussian.classification import Approach, Evidence, GaussianClassification
+from mercer.solvers.gaussian.covariance import MatrixCovariance
 from mercer.solvers.gaussian.search import MultiStart
 from mercer.solvers.gaussian.softmax import softmax_laplace
 
@@ -260,13 +262,24 @@ def test_matrices_that_are_none(name: str, y: np.ndarray) -> None:
     classes = int(y.max()) + 1
 
     def solve(K: np.ndarray) -> Any:
-        problem = GaussianClassification(MatrixCovariance(K), y, classes)
+        problem = GaussianClassification(MatrixCovariance(PrecomputedGram(K)), y, classes)
         return Evidence(problem, approach(30, classes, name)).solve(np.zeros(0))
 
     with pytest.raises(NumericalError, match=r"(not positive definite|negative variance).*nearest"):
         solve(-50.0 * np.eye(30))
     with mercer.config(memory="5KiB"), pytest.raises(MemoryBudgetError, match=r"30 x 30.*mercer\.config"):
         solve(np.eye(30))
+
+
+def test_the_certificate_tells_where_the_matrix_was() -> None:
+    # 8 bytes an entry for two classes, and for three one matrix each and four more.
+    for classes, size in ((2, "7.0 KiB"), (3, "49.2 KiB")):
+        problem = GaussianClassification(
+            MatrixCovariance(PrecomputedGram(np.eye(30))), np.arange(30) % classes, classes
+        )
+        with mercer.config(memory="50KiB"):
+            certificate = Evidence(problem, approach(30, classes, "laplace")).solve(np.zeros(0)).certificate
+        assert certificate.storage == f"the kernel matrix and its factors held whole, {size} of 50.0 KiB"
 
 
 def test_duplicate_and_constant_rows() -> None:

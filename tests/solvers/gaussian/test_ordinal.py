@@ -11,9 +11,11 @@ from scipy.optimize import minimize
 
 import mercer
 from mercer._errors import MemoryBudgetError, NumericalError
-from mercer.engine import lapack
-from mercer.estimators.gaussian.covariance import KernelCovariance, MatrixCovariance
+from mercer.engine import lapack, memory
+from mercer.estimators.gaussian.covariance import KernelCovariance
+from mercer.gram import PrecomputedGram
 from mercer.kernels import RBF, Linear
+from mercer.solvers.gaussian.covariance import MatrixCovariance
 from mercer.solvers.gaussian.ordinal import OrdinalEvidence, OrdinalProcess
 from mercer.solvers.risk.cumulative_links import LINKS
 
@@ -81,7 +83,7 @@ def test_the_value_is_that_of_the_textbook(link):
 def test_the_evidence_of_two_rows_is_near_the_integral():
     # Laplace's approximation has an error of its own, small where the prior is narrow beside the link.
     K = np.array([[0.3, 0.1], [0.1, 0.2]])
-    p = OrdinalProcess(MatrixCovariance(K), np.array([0, 1]), LINKS["probit"], 1.0)
+    p = OrdinalProcess(MatrixCovariance(PrecomputedGram(K)), np.array([0, 1]), LINKS["probit"], 1.0)
     precision, link = np.linalg.inv(K), LINKS["probit"]
 
     def density(b: float, a: float) -> float:
@@ -160,3 +162,12 @@ def test_what_cannot_be_computed():
         OrdinalEvidence(p).value(np.concatenate([theta[:-1], [-800.0]]))
     with mercer.config(memory="10KiB"), pytest.raises(MemoryBudgetError, match="covariance matrix and a factor"):
         OrdinalEvidence(p)(theta)
+
+
+def test_the_certificate_tells_where_the_matrix_was():
+    p = process()
+    nbytes = 16 * p.covariance.n**2
+    with mercer.config(memory=nbytes):
+        certificate = OrdinalEvidence(p).posterior(p.join(KERNEL.theta, 1.7, CUTS)).certificate
+    size = memory.describe(nbytes)
+    assert certificate.storage == f"the covariance matrix and a factor held whole, {size} of {size}"

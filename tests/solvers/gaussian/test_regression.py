@@ -11,8 +11,10 @@ from scipy.stats import multivariate_normal
 import mercer
 from kernel_table import EXAMPLES
 from mercer._errors import DataError, IndefiniteKernelError, MemoryBudgetError
-from mercer.estimators.gaussian.covariance import KernelCovariance, MatrixCovariance
+from mercer.estimators.gaussian.covariance import KernelCovariance
+from mercer.gram import PrecomputedGram
 from mercer.kernels import RBF, Kernel, Linear, Matern, Periodic, RationalQuadratic, White
+from mercer.solvers.gaussian.covariance import MatrixCovariance
 from mercer.solvers.gaussian.factor import factor
 from mercer.solvers.gaussian.regression import GaussianRegression, Objective
 from mercer.solvers.gaussian.trend import Trend
@@ -158,7 +160,7 @@ def test_several_tiles() -> None:
 
 def test_a_matrix_of_ones_own_has_no_parameters() -> None:
     K = RBF(1.0)(X)
-    objective = Objective(GaussianRegression(MatrixCovariance(K), Y, NOISE, free_noise=True))
+    objective = Objective(GaussianRegression(MatrixCovariance(PrecomputedGram(K)), Y, NOISE, free_noise=True))
     same = Objective(problem(RBF(1.0).fixed(), free_noise=True))
     np.testing.assert_allclose(objective(np.array([-1.0]))[1], same(np.array([-1.0]))[1], rtol=1e-12)
     assert objective(np.array([-1.0]))[0] == same.value(np.array([-1.0]))

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from mercer._types import Array, Vector
-from mercer.engine.tiles import Fill, spans
+from mercer.engine.tiles import Fill
 from mercer.kernels import Kernel
 from mercer.kernels.inputs import Rows
 from mercer.kernels.plan import Plan, check_finite
@@ -63,25 +63,3 @@ class KernelCovariance:
 
     def pullback(self, theta: Vector, weigh: Fill) -> Array:
         return self._plan(theta).pull_symmetric(weigh, self.n_jobs)
-
-
-@dataclass(frozen=True, eq=False)
-class MatrixCovariance:
-    """A matrix that was computed by the user and depends on nothing."""
-
-    K: Array
-
-    @property
-    def n(self) -> int:
-        return len(self.K)
-
-    @property
-    def size(self) -> int:
-        return 0
-
-    def matrix(self, theta: Vector, out: Array) -> None:
-        for rows in spans(self.n):
-            out[rows] = self.K[rows]
-
-    def pullback(self, theta: Vector, weigh: Fill) -> Array:
-        return np.zeros(0)

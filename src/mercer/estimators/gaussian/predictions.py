@@ -19,21 +19,21 @@ from mercer._types import CheckedRows, Matrix, RowsLike, Vector
 from mercer.data.sklearn_errors import advised
 from mercer.data.vectors import column_names
 from mercer.engine import memory
-from mercer.estimators.gaussian.covariance import KernelCovariance, MatrixCovariance
+from mercer.estimators.gaussian.covariance import KernelCovariance
 from mercer.estimators.gaussian.options import function_variance, mean_functions, require_observation, row_variances
 from mercer.estimators.shared.base import KernelEstimator, bind_columns
 from mercer.estimators.shared.definiteness import PROCESS, counts_as_definite
 from mercer.estimators.shared.distinct import stacked
 from mercer.estimators.shared.expansion import KernelExpansion, feature_map_of, norm_of, without_noise
 from mercer.estimators.shared.layout import read_only
-from mercer.gram import Gram
+from mercer.gram import Gram, PrecomputedGram
 from mercer.gram.hold import reserve_square
 from mercer.kernels import Kernel
 from mercer.kernels.domain import checked_rows
 from mercer.kernels.inputs import Rows
 from mercer.kernels.plan import diagonal
 from mercer.solvers.gaussian.condition import resume
-from mercer.solvers.gaussian.covariance import Covariance
+from mercer.solvers.gaussian.covariance import Covariance, MatrixCovariance
 from mercer.solvers.gaussian.posterior import LeftOut, Posterior, extend
 from mercer.solvers.gaussian.regression import GaussianRegression
 from mercer.solvers.gaussian.trend import Trend, TrendFit
@@ -337,7 +337,7 @@ class GaussianPredictions(KernelEstimator):
         """Of the training rows, or others."""
         rows = self.X_train_ if X is None else X
         return (
-            MatrixCovariance(np.asarray(rows))
+            MatrixCovariance(PrecomputedGram(rows))
             if self.kernel_ is None
             else KernelCovariance(self.kernel_, rows, self.n_jobs)
         )

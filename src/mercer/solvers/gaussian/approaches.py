@@ -17,13 +17,12 @@ def approach(n: int, classes: int, name: Name) -> Approach:
 
     Examples
     --------
-    >>> approach(100, 2, "laplace").bytes_each, approach(100, 3, "laplace").bytes_each
-    (80000, 560000)
+    >>> approach(100, 2, "laplace").bytes_per_entry, approach(100, 3, "laplace").bytes_per_entry
+    (8, 56)
     """
-    square = n * n
-    single = 4 * square if n >= SINGLE_FROM else 0
+    single = 4 if n >= SINGLE_FROM else 0
     if name == "ep":
-        return Approach(expectation_propagation, 8 * square, 1e-7)
+        return Approach(expectation_propagation, 8, 1e-7)
     if classes == 2:
-        return Approach(laplace, 8 * square + single, 1e-10)
-    return Approach(softmax_laplace, 8 * (classes + 4) * square + single, 1e-10)
+        return Approach(laplace, 8 + single, 1e-10)
+    return Approach(softmax_laplace, 8 * (classes + 4) + single, 1e-10)

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from mercer._types import Matrix, Vector
 from mercer.engine import memory, threads
-from mercer.gram.hold import REMEDY
+from mercer.gram.hold import reserve_square
 from mercer.solvers.gaussian.covariance import Covariance
 from mercer.solvers.gaussian.factor import factor
 from mercer.solvers.gaussian.latent_store import LatentStore
@@ -117,10 +117,10 @@ class Method(Protocol):
 
 @dataclass(frozen=True)
 class Approach:
-    """A method with what it needs: bytes for n rows and c classes, and the tolerance at which evidence is exact."""
+    """A method with what it needs: bytes for each entry of K, and the tolerance at which evidence is exact."""
 
     method: Method
-    bytes_each: int
+    bytes_per_entry: int
     tol: float
 
 
@@ -158,7 +158,11 @@ class Evidence:
     @property
     def bytes_each(self) -> int:
         """What an evaluation holds."""
-        return self.approach.bytes_each + (0 if self.problem.definite else 8 * self.problem.n**2)
+        return self._bytes_per_entry * self.problem.n**2
+
+    @property
+    def _bytes_per_entry(self) -> int:
+        return self.approach.bytes_per_entry + (0 if self.problem.definite else 8)
 
     def fresh(self) -> Evidence:
         """The same with a start of its own, as each ascent of a search needs it; the arrays are shared."""
@@ -184,16 +188,14 @@ class Evidence:
             If K has NaN or infinite entries, or eigenvalues far below zero.
         """
         effort = Effort(self.approach.tol, self.max_iter, gradient, keep_factor)
-        n = self.problem.n
         with memory.track() as account, ExitStack() as held:
-            held.enter_context(
-                memory.reserve(self.bytes_each, f"the kernel matrix and its factors ({n} x {n})", REMEDY)
-            )
+            sentence = reserve_square(held, self.problem.n, self._bytes_per_entry, "the kernel matrix and its factors")
             work = held.enter_context(self._workspaces.one())
             held.enter_context(threads.workers(self.n_jobs))
             solution = self.approach.method(self.problem, theta, work, self.start, effort)
         self.start = solution.state
-        return replace(solution, certificate=replace(solution.certificate, peak_bytes=account.peak))
+        certificate = replace(solution.certificate, peak_bytes=account.peak, storage=sentence)
+        return replace(solution, certificate=certificate)
 
     def __call__(self, theta: Vector) -> tuple[float, Vector]:
         found = self.solve(theta, gradient=True).value

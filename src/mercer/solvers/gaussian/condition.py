@@ -10,7 +10,7 @@ import numpy as np
 
 from mercer._types import Matrix, Vector
 from mercer.engine import memory, threads
-from mercer.gram.hold import reserve_square
+from mercer.gram.hold import held_whole, reserve_square
 from mercer.solvers.gaussian.factor import Factor
 from mercer.solvers.gaussian.posterior import Posterior
 from mercer.solvers.gaussian.regression import GaussianRegression, Solved, evidence, solve_at
@@ -70,7 +70,9 @@ def resume(problem: GaussianRegression, array: Matrix, jitter: float) -> Solutio
     if problem.trend is not None and solved.trend is not None:
         residual -= problem.trend.basis @ solved.trend.coefficients
     posterior = Posterior(array, solved.alpha, solved.trend)
-    return _solution(problem, solved, posterior, residual, time.perf_counter() - begun, array.nbytes)
+    solution = _solution(problem, solved, posterior, residual, time.perf_counter() - begun, array.nbytes)
+    sentence = f"the factor of the covariance matrix {held_whole(array)}"
+    return replace(solution, certificate=replace(solution.certificate, storage=sentence))
 
 
 def _solution(

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
 
 from mercer._types import Array, Vector
 from mercer.engine.tiles import Fill
+from mercer.gram.protocol import GramMatrix
 
 
 class Covariance(Protocol):
@@ -33,6 +35,37 @@ class Covariance(Protocol):
         It is called for slices on the diagonal and above only, from any thread.
         """
         ...
+
+
+@dataclass(frozen=True, eq=False)
+class MatrixCovariance:
+    """A kernel matrix that depends on no parameter.
+
+    Examples
+    --------
+    >>> from mercer.gram import PrecomputedGram
+    >>> covariance = MatrixCovariance(PrecomputedGram(np.eye(2)))
+    >>> out = np.empty((2, 2))
+    >>> covariance.matrix(np.zeros(0), out)
+    >>> out.tolist()
+    [[1.0, 0.0], [0.0, 1.0]]
+    """
+
+    gram: GramMatrix
+
+    @property
+    def n(self) -> int:
+        return self.gram.shape[0]
+
+    @property
+    def size(self) -> int:
+        return 0
+
+    def matrix(self, theta: Vector, out: Array) -> None:
+        self.gram.astype(np.float64).block(None, None, out=out)
+
+    def pullback(self, theta: Vector, weigh: Fill) -> Array:
+        return np.zeros(0)
 
 
 def pull_matrix(covariance: Covariance, theta: Vector, weights: Array) -> Array:

@@ -23,7 +23,7 @@ Rasmussen and Williams, "Gaussian Processes for Machine Learning" (2006), sectio
 from __future__ import annotations
 
 import math
-from contextlib import AbstractContextManager
+from contextlib import ExitStack
 from dataclasses import dataclass
 
 import numpy as np
@@ -31,9 +31,9 @@ from scipy.linalg import blas
 
 from mercer._errors import NumericalError
 from mercer._types import Array, Matrix, Positions, Vector
-from mercer.engine import lapack, memory
+from mercer.engine import lapack
 from mercer.engine.progress import Progress
-from mercer.gram.hold import REMEDY
+from mercer.gram.hold import reserve_square
 from mercer.gram.precomputed import PrecomputedGram
 from mercer.solvers.gaussian.covariance import Covariance, upper_tile
 from mercer.solvers.gaussian.factor import factor
@@ -145,7 +145,8 @@ class OrdinalEvidence:
         return 16 * self.process.covariance.n**2
 
     def __call__(self, theta: Vector) -> tuple[float, Vector]:
-        with self._reserved():
+        with ExitStack() as stack:
+            self._reserve(stack)
             mode = self._mode(theta)
             root = np.sqrt(mode.curvature)
             factor = mode.path.factor(root)
@@ -153,18 +154,20 @@ class OrdinalEvidence:
 
     def value(self, theta: Vector) -> float:
         """The log evidence alone."""
-        with self._reserved():
+        with ExitStack() as stack:
+            self._reserve(stack)
             mode = self._mode(theta)
             return self._value(mode, mode.path.factor(np.sqrt(mode.curvature)))
 
     def posterior(self, theta: Vector) -> OrdinalPosterior:
         """The approximate posterior at given hyper-parameters."""
-        with self._reserved():
+        with ExitStack() as stack:
+            sentence = self._reserve(stack)
             mode = self._mode(theta)
             root = np.sqrt(mode.curvature)
             factor = mode.path.factor(root)
             _, slope, cuts = self.process.split(theta)
-            found = mode.path.finish(mode.status, 0.0, 0)
+            found = mode.path.finish(mode.status, 0.0, 0, sentence)
             # The triangle below is left over from the matrix.
             return OrdinalPosterior(
                 slope * mode.path.coefficients,
@@ -176,9 +179,8 @@ class OrdinalEvidence:
                 found.certificate,
             )
 
-    def _reserved(self) -> AbstractContextManager[None]:
-        n = self.process.covariance.n
-        return memory.reserve(self.bytes_each, f"the covariance matrix and a factor ({n} x {n})", REMEDY)
+    def _reserve(self, stack: ExitStack) -> str:
+        return reserve_square(stack, self.process.covariance.n, 16, "the covariance matrix and a factor")
 
     def _mode(self, theta: Vector) -> _Mode:
         process, n = self.process, self.process.covariance.n
