@@ -115,8 +115,8 @@ def certify(
     >>> X = rng.normal(size=(100, 2))
     >>> y = X[:, 0] > X[:, 1] ** 2
     >>> peer = svm.SVC(C=1.0, gamma=0.5).fit(X, y)
-    >>> found = certify(peer, X, y)
-    >>> found.relative_gap < 1e-3, found.violations["box"]
+    >>> certificate = certify(peer, X, y)
+    >>> certificate.relative_gap < 1e-3, certificate.violations["box"]
     (True, 0.0)
     >>> forged = certify(SVC(C=1.0, gamma=0.5), X, y, dual_coef=np.where(y, 2.0, -2.0))
     >>> forged.relative_gap > 0.5, forged.violations["box"]

@@ -108,8 +108,8 @@ def of_system(system: LinearSystem, coefficients: Vector) -> Certificate:
     >>> system = LinearSystem(PrecomputedGram(np.eye(2)), [[1.0], [2.0]], [1.0])
     >>> of_system(system, np.array([[0.5], [1.0]])).gap
     0.0
-    >>> found = of_system(system, np.array([[0.5], [0.0]]))
-    >>> found.gap, round(found.violations["residual"], 6), found.violations["distance"]
+    >>> certificate = of_system(system, np.array([[0.5], [0.0]]))
+    >>> certificate.gap, round(certificate.violations["residual"], 6), certificate.violations["distance"]
     (4.0, 0.894427, 1.0)
     """
     A, shifts = system.scaled(), np.asarray(system.shifts)

@@ -77,9 +77,9 @@ def ranking(kernel: Kernel) -> Ranking:
     Examples
     --------
     >>> from mercer.kernels import RBF
-    >>> found = ranking(2.0 * RBF(1.0))
-    >>> t = found.kernel([[0.0]], [[1e-9]])
-    >>> float(found.finish(t)[0, 0])
+    >>> rank = ranking(2.0 * RBF(1.0))
+    >>> t = rank.kernel([[0.0]], [[1e-9]])
+    >>> float(rank.finish(t)[0, 0])
     2e-18
     >>> float(4 - 4 * RBF(1.0)([[0.0]], [[1e-9]])[0, 0])
     0.0

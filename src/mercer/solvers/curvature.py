@@ -133,19 +133,19 @@ def require_kernel(
     >>> require_kernel(Gram(from_function(lambda A, B: A @ B.T), X), eye, X.dtype, balanced=True, curved=False)
     """
     n = gram.shape[0]
-    chosen = np.unique(np.linspace(0, n - 1, min(n, SAMPLE)).round().astype(np.intp))
-    with memory.reserve(8 * len(chosen) ** 2, "the kernel matrix of a sample of the rows"):
+    sample = np.unique(np.linspace(0, n - 1, min(n, SAMPLE)).round().astype(np.intp))
+    with memory.reserve(8 * len(sample) ** 2, "the kernel matrix of a sample of the rows"):
         # Between two sets of rows, not of one with itself, of which one half would be mirrored.
-        K = gram.block(chosen, chosen.copy(), out=np.empty((len(chosen), len(chosen))))
+        K = gram.block(sample, sample.copy(), out=np.empty((len(sample), len(sample))))
     worst, i, j = worst_asymmetry(K)
     if worst > max(_ROUNDING, _MIRRORED * float(np.finfo(precision).eps)) * float(np.abs(K).max()):
-        a, b = positions[chosen[[i, j]]]
+        a, b = positions[sample[[i, j]]]
         raise KernelValueError(
             f"{name} is not symmetric: it is {K[i, j]:.6g} for the rows {a} and {b} of X, and {K[j, i]:.6g} "
             f"for the rows {b} and {a}. Pass a function with k(x, z) = k(z, x), such as the mean of the two."
         )
     if not curved:
-        what = f"the matrix of {name} on {len(chosen)} rows of X"
+        what = f"the matrix of {name} on {len(sample)} rows of X"
         _require(PrecomputedGram(K.astype(precision, copy=False)), balanced, what, "Choose another kernel")
 
 
@@ -164,8 +164,8 @@ def lowest_quotient(gram: GramMatrix, *, balanced: bool) -> float:
 def _require(gram: GramMatrix, balanced: bool, what: str, mend: str) -> None:
     n = gram.shape[0]
     if n > SAMPLE:
-        chosen = np.linspace(0, n - 1, SAMPLE).round().astype(np.intp)
-        gram, what, n = gram.restrict(chosen, chosen), f"{what} on {SAMPLE} of its {n} rows", SAMPLE
+        sample = np.linspace(0, n - 1, SAMPLE).round().astype(np.intp)
+        gram, what, n = gram.restrict(sample, sample), f"{what} on {SAMPLE} of its {n} rows", SAMPLE
     with memory.reserve(n**2 * (8 + gram.dtype.itemsize), "a part of the kernel matrix and a Cholesky factor"):
         # A matrix that is stored is not copied.
         part = gram if gram.stored() is not None else PrecomputedGram(whole_matrix(gram, gram.dtype))

@@ -76,17 +76,17 @@ def block_lanczos(
     projected = np.zeros((basis.shape[1],) * 2)
     block = _orthonormal(rng.standard_normal((n, width)))
     progress = Progress(None, "eigenvectors")
-    held, lowest, products = 0, np.inf, 0
+    filled, lowest, products = 0, np.inf, 0
     while True:
         threads.checkpoint()
-        stop = held + block.shape[1]
-        basis[:, held:stop] = block
+        stop = filled + block.shape[1]
+        basis[:, filled:stop] = block
         product = np.asarray(operator @ block)
         products += 1
         progress.advance()
         coupling = basis[:, :stop].T @ product
-        projected[:stop, held:stop] = coupling
-        projected[held:stop, :stop] = coupling.T
+        projected[:stop, filled:stop] = coupling
+        projected[filled:stop, :stop] = coupling.T
         # Threads of BLAS would wait for each other: next to the product these are small.
         with threads.one_blas_thread():
             rest, factor = _beyond(basis[:, :stop], product, coupling)
@@ -95,13 +95,13 @@ def block_lanczos(
         if full or products % _CHECK == 0 or products >= max_products or not factor.any():
             values, turns = _ritz(projected[:stop, :stop])
             lowest = min(lowest, float(values[-1]))
-            residuals = np.linalg.norm(factor @ turns[held:, :k], axis=0)
+            residuals = np.linalg.norm(factor @ turns[filled:, :k], axis=0)
             small = bool((residuals <= tol * np.abs(values).max() + floor).all())
             if small or products >= max_products:
                 return RitzPairs(values[:k], basis[:, :stop] @ turns[:, :k], residuals, lowest, products, small)
         if full:
             stop = _shorten(basis, projected, values, turns, 3 * width)
-        held, block = stop, rest
+        filled, block = stop, rest
 
 
 def _ritz(projected: Array) -> tuple[Vector, Array]:
@@ -111,12 +111,12 @@ def _ritz(projected: Array) -> tuple[Vector, Array]:
     return values[::-1], turns[:, ::-1]
 
 
-def _shorten(basis: Array, projected: Array, values: Vector, turns: Array, kept: int) -> int:
+def _shorten(basis: Array, projected: Array, values: Vector, turns: Array, count: int) -> int:
     """Keep the best Ritz vectors only, on which the projection is diagonal; returns how many."""
-    basis[:, :kept] = basis[:, : len(turns)] @ turns[:, :kept]
+    basis[:, :count] = basis[:, : len(turns)] @ turns[:, :count]
     projected[:] = 0.0
-    np.fill_diagonal(projected[:kept, :kept], values[:kept])
-    return kept
+    np.fill_diagonal(projected[:count, :count], values[:count])
+    return count
 
 
 def _orthonormal(block: Array) -> Array:

@@ -44,8 +44,8 @@ class Bounds:
         in_parts(work, n, ROWS, n_jobs)
         return np.flatnonzero(out)
 
-    def keep(self, rows: Positions, distances: Vector, found: Assignment) -> None:
+    def keep(self, rows: Positions, distances: Vector, assignment: Assignment) -> None:
         """Remember what was found for rows; called from any thread."""
         self._distances[rows] = distances
         self._version[rows] = len(self._travelled) - 1
-        self.squared[rows], self.excess[rows] = found.squared, found.excess
+        self.squared[rows], self.excess[rows] = assignment.squared, assignment.excess

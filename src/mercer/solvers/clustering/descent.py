@@ -60,8 +60,8 @@ class Descent:
     def explore(self) -> None:
         """Iterate until the inertia does not fall, or a rule ends it."""
         while not self.settled and self.steps < self._rules.max_iter:
-            found = self._filled(self.means.nearest(self.labels, whole=False))
-            if (found.labels == self.labels).all() or not self._step(found.labels, 0.0):
+            assignment = self._filled(self.means.nearest(self.labels, whole=False))
+            if (assignment.labels == self.labels).all() or not self._step(assignment.labels, 0.0):
                 return
 
     def finish(self, last: bool) -> tuple[Status, Assignment]:
@@ -72,23 +72,23 @@ class Descent:
         noise = _RISE * self.means.rounding * float(self._weight @ np.abs(self.means.norms))
         status, whole = Status.converged, True
         while not last and self.steps < self._rules.max_iter:
-            found = self._filled(self.means.nearest(self.labels, whole))
-            if (found.labels == self.labels).all():
+            assignment = self._filled(self.means.nearest(self.labels, whole))
+            if (assignment.labels == self.labels).all():
                 if whole:
                     self.steps += 1
-                    return status, found
+                    return status, assignment
                 # Every row is looked at in the end, whatever bounds say.
                 whole = True
                 continue
             whole = False
-            if not self._step(found.labels, noise):
+            if not self._step(assignment.labels, noise):
                 status = Status.stalled
                 break
             last = self.settled
-        found = self.means.nearest(self.labels, whole=True)
-        if status is Status.converged and not last and (found.labels != self.labels).any():
+        assignment = self.means.nearest(self.labels, whole=True)
+        if status is Status.converged and not last and (assignment.labels != self.labels).any():
             status = Status.iteration_limit
-        return status, found
+        return status, assignment
 
     def _step(self, labels: Labels, noise: float) -> bool:
         """Take a partition, unless it is no better; whether it was taken."""
@@ -105,19 +105,19 @@ class Descent:
         self._progress.advance()
         return True
 
-    def _filled(self, found: Assignment) -> Assignment:
+    def _filled(self, assignment: Assignment) -> Assignment:
         """Each empty cluster given the row that is farthest from its mean, which lowers the inertia."""
         k = len(self.means.size)
-        if np.bincount(found.labels, minlength=k).all():
-            return found
-        found = self.means.nearest(self.labels, whole=True)
-        labels = found.labels.copy()
+        if np.bincount(assignment.labels, minlength=k).all():
+            return assignment
+        assignment = self.means.nearest(self.labels, whole=True)
+        labels = assignment.labels.copy()
         counts = np.bincount(labels, minlength=k)
         rounding = SLACK * self.means.rounding * float(np.abs(self.means.norms).max())
-        order = iter(np.argsort(-found.squared, kind="stable"))
+        order = iter(np.argsort(-assignment.squared, kind="stable"))
         for cluster in np.flatnonzero(counts == 0):
             for row in order:
-                if not found.squared[row] > rounding:
+                if not assignment.squared[row] > rounding:
                     # All rows lie on their means, to rounding.
                     break
                 if counts[labels[row]] > 1:
@@ -125,4 +125,4 @@ class Descent:
                     counts[cluster] += 1
                     labels[row] = cluster
                     break
-        return Assignment(labels, found.squared, found.excess)
+        return Assignment(labels, assignment.squared, assignment.excess)

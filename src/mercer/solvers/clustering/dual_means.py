@@ -60,17 +60,17 @@ class DualMeans:
 
     def nearest(self, labels: Labels, whole: bool) -> Assignment:
         n = len(labels)
-        found = Assignment(np.empty(n, np.int32), np.empty(n), np.empty(n))
+        assignment = Assignment(np.empty(n, np.int32), np.empty(n), np.empty(n))
         means = loops.Means(self.size, squares(self))
 
         def work(part: slice) -> None:
-            out = Assignment(found.labels[part], found.squared[part], found.excess[part])
+            out = Assignment(assignment.labels[part], assignment.squared[part], assignment.excess[part])
             loops.nearest_sums(
                 self._products[:, part], self.norms[part], means, labels[part], SLACK * self.rounding, out
             )
 
         in_parts(work, n, ROWS, self._n_jobs)
-        return found
+        return assignment
 
     def to_rows(self, rows: Positions) -> Vector:
         squared = self._entries.columns(rows)

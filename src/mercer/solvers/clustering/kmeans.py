@@ -112,30 +112,30 @@ def solve(problem: Clustering) -> Solution[Partition, None]:
     NumericalError
         If kernel values, or what is computed of them, overflow.
     """
-    begun = time.perf_counter()
+    start_time = time.perf_counter()
     n, k = problem.rows.shape[0], problem.k
-    with memory.track() as account, ExitStack() as held, threads.workers(problem.n_jobs):
+    with memory.track() as account, ExitStack() as stack, threads.workers(problem.n_jobs):
         dual = not isinstance(problem.rows, Coordinates)
-        held.enter_context(memory.reserve(working_bytes(n, k, dual), f"distances of {n} rows from {k} means"))
-        exact, rough, sentence = _means(problem, held)
+        stack.enter_context(memory.reserve(working_bytes(n, k, dual), f"distances of {n} rows from {k} means"))
+        exact, rough, sentence = _means(problem, stack)
         _require_range(exact, problem)
         progress = Progress(None, "k-means", problem.verbose)
         run = _best_run(problem, rough or exact, progress)
         rules = Rules(problem.max_iter, _least_shift(problem, exact))
         final = Descent(exact, problem.weight, run.labels, run.steps, rules, progress)
-        status, found = final.finish(last=run.settled)
-        partition = _partition(problem, final, found, run.history)
+        status, assignment = final.finish(last=run.settled)
+        partition = _partition(problem, final, assignment, run.history)
     if status is Status.stalled and not problem.convex:
         status = Status.stationary
     size = float(np.abs(exact.norms).max())
-    violation = float(found.excess.max()) / size if size > 0 else 0.0
+    violation = float(assignment.excess.max()) / size if size > 0 else 0.0
     peak = account.peak + (problem.rows.nbytes if isinstance(problem.rows, Coordinates) else 0)
     certificate = Certificate(
         partition.inertia,
         -np.inf,
         violation,
         final.steps,
-        time.perf_counter() - begun,
+        time.perf_counter() - start_time,
         peak,
         status,
         {"assignment": violation},
@@ -166,7 +166,7 @@ def working_bytes(n: int, k: int, dual: bool) -> int:
     return 5 * table + min(tiles.GROUPS * table, tiles.PARTIAL_BYTES) if dual else 3 * table
 
 
-def _means(problem: Clustering, held: ExitStack) -> tuple[Means, Means | None, str]:
+def _means(problem: Clustering, stack: ExitStack) -> tuple[Means, Means | None, str]:
     """What gives exact answers, what is cheaper for the way there if that is something else, and where K is."""
     weight, k = problem.weight, problem.k
     if isinstance(problem.rows, Coordinates):
@@ -180,7 +180,7 @@ def _means(problem: Clustering, held: ExitStack) -> tuple[Means, Means | None, s
 
     # A quarter of the matrix must be free beside it: iterations need room, too.
     quarter = gram.shape[0] ** 2
-    storage = hold(gram, held, {np.float64: 2 * quarter, np.float32: quarter})
+    storage = hold(gram, stack, {np.float64: 2 * quarter, np.float32: quarter})
     if gram.stored_array() is not None or (storage.array is not None and storage.array.dtype == np.float64):
         return dual(storage.gram), None, storage.sentence
     rough = gram.astype(np.float32) if storage.array is None else storage.gram
@@ -209,21 +209,21 @@ def _best_run(problem: Clustering, means: Means, progress: Progress) -> Descent:
     return best
 
 
-def _partition(problem: Clustering, run: Descent, found: Assignment, history: list[float]) -> Partition:
+def _partition(problem: Clustering, run: Descent, assignment: Assignment, history: list[float]) -> Partition:
     """The answer, with clusters without rows behind the others, their means that of the first one."""
     size = run.means.size
     order = np.argsort(size == 0, kind="stable")
     number = np.empty_like(order)
     number[order] = np.arange(len(order))
     source = np.where(size[order] > 0, order, order[0])
-    value = float(np.einsum("i,i->", problem.weight, np.maximum(found.squared, 0.0)))
+    value = float(np.einsum("i,i->", problem.weight, np.maximum(assignment.squared, 0.0)))
     centres = None
     if isinstance(run.means, PrimalMeans):
         centres = (run.means.sums[source] / size[source, None]).copy()
     shares = problem.weight / size[run.labels]
     steps = np.array([*history[:-1], *run.history, value])
     return Partition(
-        number[found.labels].astype(np.int32),
+        number[assignment.labels].astype(np.int32),
         number[run.labels].astype(np.int32),
         shares,
         number[source].astype(np.int32),

@@ -131,28 +131,28 @@ class PrimalMeans:
         out = labels.copy()
 
         def work(part: slice) -> None:
-            chosen = rows[part]
-            norms = self.norms[chosen]
-            inner = np.ascontiguousarray(np.asarray(self._coordinates.take(chosen) @ self.sums.T).T)
-            m = len(chosen)
-            found = Assignment(np.empty(m, np.int32), np.empty(m), np.empty(m))
-            loops.nearest_sums(inner, norms, means, labels[chosen], slack, found)
+            positions = rows[part]
+            norms = self.norms[positions]
+            inner = np.ascontiguousarray(np.asarray(self._coordinates.take(positions) @ self.sums.T).T)
+            m = len(positions)
+            assignment = Assignment(np.empty(m, np.int32), np.empty(m), np.empty(m))
+            loops.nearest_sums(inner, norms, means, labels[positions], slack, assignment)
             distances = np.empty((m, self._k))
             loops.all_distances(inner, norms, means, distances)
-            out[chosen] = found.labels
-            bounds.keep(chosen, distances, found)
+            out[positions] = assignment.labels
+            bounds.keep(positions, distances, assignment)
 
         by_parts(work, (len(rows), self._coordinates.shape[1]), self._n_jobs)
         return Assignment(out, bounds.squared, bounds.excess)
 
     def to_rows(self, rows: Positions) -> Vector:
-        chosen = self._coordinates.take(rows)
-        chosen = chosen.toarray() if sp.issparse(chosen) else chosen
-        squares = squared_norms(chosen)
+        points = self._coordinates.take(rows)
+        points = points.toarray() if sp.issparse(points) else points
+        squares = squared_norms(points)
         out = np.empty((self._coordinates.shape[0], len(rows)))
 
         def work(part: slice) -> None:
-            inner = np.asarray(self._coordinates.take(part) @ chosen.T)
+            inner = np.asarray(self._coordinates.take(part) @ points.T)
             out[part] = np.maximum(self.norms[part, None] - 2 * inner + squares, 0.0)
 
         by_parts(work, self._coordinates.shape, self._n_jobs)

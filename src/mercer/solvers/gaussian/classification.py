@@ -188,15 +188,15 @@ class Evidence:
             If K has NaN or infinite entries, or eigenvalues far below zero.
         """
         effort = Effort(self.approach.tol, self.max_iter, gradient, keep_factor)
-        with memory.track() as account, ExitStack() as held:
-            sentence = reserve_square(held, self.problem.n, self._bytes_per_entry, "the kernel matrix and its factors")
-            work = held.enter_context(self._workspaces.one())
-            held.enter_context(threads.workers(self.n_jobs))
+        with memory.track() as account, ExitStack() as stack:
+            sentence = reserve_square(stack, self.problem.n, self._bytes_per_entry, "the kernel matrix and its factors")
+            work = stack.enter_context(self._workspaces.one())
+            stack.enter_context(threads.workers(self.n_jobs))
             solution = self.approach.method(self.problem, theta, work, self.start, effort)
         self.start = solution.state
         certificate = replace(solution.certificate, peak_bytes=account.peak, storage=sentence)
         return replace(solution, certificate=certificate)
 
     def __call__(self, theta: Vector) -> tuple[float, Vector]:
-        found = self.solve(theta, gradient=True).value
-        return found.evidence, np.zeros(0) if found.gradient is None else found.gradient
+        approximation = self.solve(theta, gradient=True).value
+        return approximation.evidence, np.zeros(0) if approximation.gradient is None else approximation.gradient

@@ -45,7 +45,7 @@ def condition(
     MemoryBudgetError, IndefiniteKernelError, NumericalError
         If the matrix does not fit, cannot be factored with any jitter, or has entries that are not finite.
     """
-    begun = time.perf_counter()
+    start_time = time.perf_counter()
     n = problem.n
     with memory.track() as account, threads.workers(n_jobs):
         with ExitStack() as stack:
@@ -55,7 +55,7 @@ def condition(
         # Whatever needs the factor where it is comes before its array is cleared of the matrix.
         array = solved.factor.array
         posterior = Posterior(array, solved.alpha, solved.trend)
-        solution = _solution(problem, solved, posterior, residual, time.perf_counter() - begun, account.peak)
+        solution = _solution(problem, solved, posterior, residual, time.perf_counter() - start_time, account.peak)
         solution = replace(solution, certificate=replace(solution.certificate, storage=sentence))
         solved.factor.lower()
     return solution
@@ -63,14 +63,14 @@ def condition(
 
 def resume(problem: GaussianRegression, array: Matrix, jitter: float) -> Solution[Posterior, ConditionState]:
     """The same from a factor that is at hand, as :class:`~mercer.solvers.gaussian.posterior.Posterior` holds it."""
-    begun = time.perf_counter()
+    start_time = time.perf_counter()
     factor = Factor(array, array.diagonal(), jitter)
     solved = Solved(factor, *solve(factor, problem.targets, problem.trend))
     residual = problem.targets - array.T @ (array @ solved.alpha)
     if problem.trend is not None and solved.trend is not None:
         residual -= problem.trend.basis @ solved.trend.coefficients
     posterior = Posterior(array, solved.alpha, solved.trend)
-    solution = _solution(problem, solved, posterior, residual, time.perf_counter() - begun, array.nbytes)
+    solution = _solution(problem, solved, posterior, residual, time.perf_counter() - start_time, array.nbytes)
     sentence = f"the factor of the covariance matrix {held_whole(array)}"
     return replace(solution, certificate=replace(solution.certificate, storage=sentence))
 

@@ -61,7 +61,7 @@ def laplace(
     ----------
     C. E. Rasmussen and C. K. I. Williams, "Gaussian Processes for Machine Learning" (2006), algorithms 3.1 and 5.1.
     """
-    begun = time.perf_counter()
+    start_time = time.perf_counter()
     link = Logistic(problem.signs)
     store = problem.store(theta, work)
     mode = find_mode(store, link, start=start, tol=effort.tol, max_iter=effort.max_iter)
@@ -75,8 +75,10 @@ def laplace(
         work.give_away("K")
     elif effort.gradient:
         gradient = _gradient(problem, theta, store, scale, mode.weights, link.skew(mode.latent))
-    found = Approximation(evidence, gradient, mode.weights, scale[:, None], factor, mode.weights, expit(mode.latent))
-    return Solution(found, mode.status, certify(mode, time.perf_counter() - begun), mode.weights)
+    approximation = Approximation(
+        evidence, gradient, mode.weights, scale[:, None], factor, mode.weights, expit(mode.latent)
+    )
+    return Solution(approximation, mode.status, certify(mode, time.perf_counter() - start_time), mode.weights)
 
 
 def _gradient(

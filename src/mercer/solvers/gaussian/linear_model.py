@@ -133,8 +133,8 @@ def decompose(blocks: Blocks, n: int, d: int, *, intercept: bool) -> DesignSpect
     Examples
     --------
     >>> X, t, w = np.array([[1.0], [2.0], [3.0]]), np.array([2.0, 4.0, 6.0]), np.ones(3)
-    >>> found = decompose(iter([(X, t, w)]), 3, 1, intercept=True)
-    >>> round(float(found.singular[0] ** 2), 9), round(abs(found.rest), 9), found.level
+    >>> design = decompose(iter([(X, t, w)]), 3, 1, intercept=True)
+    >>> round(float(design.singular[0] ** 2), 9), round(abs(design.rest), 9), design.level
     (2.0, 0.0, 4.0)
     """
     if n > d + 1:

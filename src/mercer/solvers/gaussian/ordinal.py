@@ -167,7 +167,7 @@ class OrdinalEvidence:
             root = np.sqrt(mode.curvature)
             factor = mode.path.factor(root)
             _, slope, cuts = self.process.split(theta)
-            found = mode.path.finish(mode.status, 0.0, 0, sentence)
+            solution = mode.path.finish(mode.status, 0.0, 0, sentence)
             # The triangle below is left over from the matrix.
             return OrdinalPosterior(
                 slope * mode.path.coefficients,
@@ -176,7 +176,7 @@ class OrdinalEvidence:
                 slope,
                 cuts,
                 self._value(mode, factor),
-                found.certificate,
+                solution.certificate,
             )
 
     def _reserve(self, stack: ExitStack) -> str:
@@ -228,14 +228,14 @@ class OrdinalEvidence:
         inverse = factor
         variance = _variances(inverse, mode.curvature, path.K)
         problem, slopes = path.problem, path.expansion.slopes
-        found = QuadraticLoss.of(problem, slopes)
+        loss = QuadraticLoss.of(problem, slopes)
         skew = problem.at_points(-(slopes.third_upper + slopes.third_lower))
         cut_third = cross_at_points(problem, slopes.third_upper, slopes.third_lower)
         s = -0.5 * variance * skew
         pulled = path.K @ s
         u = s - root * _symmetric_product(inverse, root * pulled)
         pulled_u = path.K @ u
-        cut_slope = -found.cut_slope - 0.5 * (variance @ cut_third) - found.cross.T @ pulled_u
+        cut_slope = -loss.cut_slope - 0.5 * (variance @ cut_third) - loss.cross.T @ pulled_u
         weights = _Weights(inverse, root, alpha, alpha + 2.0 * u)
         parts = [slope**2 * process.covariance.pullback(own, weights.fill)] if len(own) else []
         if process.slope is None:
@@ -284,8 +284,8 @@ def _variances(inverse: Matrix, curvature: Vector, K: Matrix) -> Vector:
     """Variances of the posterior; where a row says nothing, those of the prior."""
     left = 1.0 - np.einsum("ii->i", inverse)
     prior = np.einsum("ii->i", K)
-    told = curvature * prior > _FLAT
-    return np.where(told, left / np.where(told, curvature, 1.0), prior)
+    informative = curvature * prior > _FLAT
+    return np.where(informative, left / np.where(informative, curvature, 1.0), prior)
 
 
 def _symmetric_product(upper: Matrix, v: Vector) -> Vector:

@@ -91,8 +91,8 @@ class Posterior:
         MemoryBudgetError
             If not even a few rows fit the memory budget.
         """
-        with ExitStack() as held:
-            single = self._in_single(cross, prior, held, n_jobs)
+        with ExitStack() as stack:
+            single = self._in_single(cross, prior, stack, n_jobs)
             mean, variance, sure = self._by_strips(cross, prior, H, single, n_jobs)
         doubtful = np.flatnonzero(~sure)
         if len(doubtful):
@@ -101,12 +101,12 @@ class Posterior:
             variance[doubtful] = self._by_strips(*left, None, n_jobs)[1]
         return mean + self._trend_values(H), np.maximum(variance, 0.0)
 
-    def _in_single(self, cross: GramMatrix, prior: Vector, held: ExitStack, n_jobs: int | None) -> SingleFactor | None:
-        """The inverse in float32 where it is worth while and precise enough; memory is held for as long as ``held``."""
+    def _in_single(self, cross: GramMatrix, prior: Vector, stack: ExitStack, n_jobs: int | None) -> SingleFactor | None:
+        """The inverse in float32 where it is worth while and precise enough; ``stack`` keeps its memory."""
         (m, n), jobs = cross.shape, settings.resolve_jobs(n_jobs)
         if n < LEAST_ROWS or m < LEAST_NEW * n or not fits(8 * n * (3 * n // 2 + 4 * PROBES + jobs * _ROWS)):
             return None
-        held.enter_context(memory.reserve(4 * n * n, "the inverse of the factor in float32"))
+        stack.enter_context(memory.reserve(4 * n * n, "the inverse of the factor in float32"))
         with memory.reserve(8 * n * (n + 4 * PROBES), "the inverse of the factor"), threads.workers(n_jobs):
             single = SingleFactor.of(self.factor)
             if single is None:
@@ -195,8 +195,8 @@ class Posterior:
             If a row alone determines a coefficient of the mean function, so that the others say nothing of it.
         """
         n = len(self.alpha)
-        with ExitStack() as held:
-            reserve_square(held, n, 8, "the inverse of the factor")
+        with ExitStack() as stack:
+            reserve_square(stack, n, 8, "the inverse of the factor")
             inverse = self.factor.copy()
             lapack.invert_triangle(inverse)
             precision = np.einsum("ij,ij->i", inverse, inverse)
@@ -261,8 +261,8 @@ def extend(factor: Matrix, cross: Matrix, corner: Matrix, *, definite: bool = Tr
     lapack.solve_triangle(factor, cross)
     corner -= lapack.multiply(cross, cross.T)
     rest = cholesky.factor(corner, definite=definite, size=size)
-    with ExitStack() as held:
-        reserve_square(held, n + k, 8, "the factor with more rows")
+    with ExitStack() as stack:
+        reserve_square(stack, n + k, 8, "the factor with more rows")
         whole = np.zeros((n + k, n + k))
         for rows in spans(n, TILE):
             whole[rows, :n] = factor[rows]

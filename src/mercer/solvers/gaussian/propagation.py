@@ -71,7 +71,7 @@ def expectation_propagation(
     5.2; M. van Gerven, B. Cseke, R. Oostenveld and T. Heskes, "Bayesian source localization with the multivariate
     Laplace prior", NIPS 22 (2009), for updates in parallel.
     """
-    begun = time.perf_counter()
+    start_time = time.perf_counter()
     store, signs = problem.store(theta, work), problem.signs
     tau, nu = np.zeros(problem.n), np.zeros(problem.n)
     if start is not None and start.shape == (problem.n, 2):
@@ -102,11 +102,11 @@ def expectation_propagation(
         b = posterior.weights[:, None]
         gradient = np.asarray(problem.covariance.pullback(theta, store.slope(root, b, b)))
     state = np.stack([tau, nu], axis=1)
-    found = Approximation(evidence, gradient, posterior.weights[:, None], root[:, None], factor, state)
+    approximation = Approximation(evidence, gradient, posterior.weights[:, None], root[:, None], factor, state)
     violations = {"sites": change.size}
-    seconds = time.perf_counter() - begun
+    seconds = time.perf_counter() - start_time
     certificate = Certificate(-evidence, -np.inf, change.size, sweeps, seconds, 0, status, violations)
-    return Solution(found, status, certificate, state)
+    return Solution(approximation, status, certificate, state)
 
 
 def _moved(posterior: _Posterior, change: _Change, mixing: Mixing) -> tuple[Vector, Vector]:

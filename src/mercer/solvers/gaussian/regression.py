@@ -151,8 +151,8 @@ class Objective:
     def _workspace(self) -> Iterator[Matrix]:
         """An array of n x n: one for each evaluation that goes on at the same time, used again by later ones."""
         n = self.problem.n
-        with ExitStack() as held:
-            reserve_square(held, n, 8, "the covariance matrix of the rows")
+        with ExitStack() as stack:
+            reserve_square(stack, n, 8, "the covariance matrix of the rows")
             with self._lock:
                 matrix = self._idle.pop() if self._idle else np.empty((n, n))
             yield matrix

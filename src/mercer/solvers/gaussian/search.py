@@ -185,16 +185,16 @@ class MultiStart:
         count = _Count(self.what)
         own = getattr(objective, "fresh", lambda: objective)
         ascents = [_Ascent(own(), log_prior, point, box, count) for point in starts]
-        found: list[Trial | None] = [None] * len(ascents)
+        trials: list[Trial | None] = [None] * len(ascents)
 
         def task(number: int) -> Callable[[], None]:
             def work() -> None:
-                found[number] = ascents[number].run(self.optimizer, self.max_iter)
+                trials[number] = ascents[number].run(self.optimizer, self.max_iter)
 
             return work
 
         _run([task(number) for number in range(len(ascents))], self.n_jobs, self.bytes_each)
-        search = Search(tuple(trial for trial in found if trial is not None))
+        search = Search(tuple(trial for trial in trials if trial is not None))
         first_error = ascents[0].error
         if search.value == -math.inf and first_error is not None:
             raise first_error
@@ -263,7 +263,7 @@ class _Ascent:
         # Where all variables have bounds the first step of L-BFGS-B is the whole gradient. With slopes of hundreds it
         # ends in a corner of the box, where the objective is often flat: so does the search. Scaled, it is of length 1.
         scale = max(1.0, float(np.linalg.norm(gradient)))
-        done = minimize(
+        result = minimize(
             lambda theta: self._descent(theta, scale),
             self.start,
             jac=True,
@@ -271,7 +271,7 @@ class _Ascent:
             bounds=self._box,
             options={"gtol": _FLAT / scale, "ftol": _PROGRESS, "maxiter": max_iter},
         )
-        return self._trial({0: CONVERGED, 1: LIMIT}.get(int(done.status), STALLED))
+        return self._trial({0: CONVERGED, 1: LIMIT}.get(int(result.status), STALLED))
 
     def _by_function(self, optimizer: Optimizer) -> None:
         """By a function of the user's; what it returns counts, also where it saw better points on its way."""
@@ -280,16 +280,16 @@ class _Ascent:
             value, gradient = self._evaluate(np.asarray(theta, dtype=np.float64))
             return (-value, -gradient) if eval_gradient else -value
 
-        found = optimizer(negative, self.start.copy(), bounds=self._box)
+        result = optimizer(negative, self.start.copy(), bounds=self._box)
         try:
-            theta, least = found
+            theta, least = result
             best, value = np.asarray(theta, dtype=np.float64).ravel(), -float(least)
         except (TypeError, ValueError):
             best, value = np.zeros(0), math.nan
         if best.shape != self.start.shape or not np.isfinite(best).all() or math.isnan(value):
             raise ParameterError(
                 f"the optimizer must return the best theta, {len(self.start)} finite numbers, and the least value, and "
-                f"returned {found!r}."
+                f"returned {result!r}."
             )
         self.best, self.value = best, value
 

@@ -145,16 +145,16 @@ class SingleFactor:
         ratio = np.linalg.norm(v - self.scale * exact, axis=1) / (_UNIT * np.sqrt(spread))
         # Nothing is learned from rows that have no kernel values, or too large ones for float32.
         ratio = ratio[np.isfinite(ratio)]
-        found = replace(self, kappa=float(ratio.max(initial=0.0)))
-        if not found.kappa:
+        measured = replace(self, kappa=float(ratio.max(initial=0.0)))
+        if not measured.kappa:
             return None
-        q, bound = found.explained(block, v)
+        q, bound = measured.explained(block, v)
         exact[...] = block
         lapack.solve_triangle(factor, exact)
         right = np.einsum("ij,ij->i", exact, exact)
         doubtful = ~(bound <= TOLERANCE * (room - right))
         wrong = np.abs(q - right) > bound
-        return None if wrong.any() or doubtful.mean() > _DOUBTFUL else found
+        return None if wrong.any() or doubtful.mean() > _DOUBTFUL else measured
 
 
 def _leading(factor: Matrix, count: int) -> Matrix:

@@ -53,7 +53,7 @@ def softmax_laplace(
     C. E. Rasmussen and C. K. I. Williams, "Gaussian Processes for Machine Learning" (2006), algorithm 3.3 and
     section 5.5.1 for the implicit terms, which are given there for two classes.
     """
-    begun = time.perf_counter()
+    start_time = time.perf_counter()
     link = Softmax(problem.codes, problem.classes)
     store = problem.store(theta, work)
     mode = find_mode(store, link, start=start, tol=effort.tol, max_iter=effort.max_iter)
@@ -68,8 +68,10 @@ def softmax_laplace(
     elif effort.gradient:
         weigh = parts.slope(store, probabilities, mode.weights, work)
         gradient = np.asarray(problem.covariance.pullback(theta, weigh))
-    found = Approximation(evidence, gradient, mode.weights, np.sqrt(probabilities), factor, mode.weights, probabilities)
-    return Solution(found, mode.status, certify(mode, time.perf_counter() - begun), mode.weights)
+    approximation = Approximation(
+        evidence, gradient, mode.weights, np.sqrt(probabilities), factor, mode.weights, probabilities
+    )
+    return Solution(approximation, mode.status, certify(mode, time.perf_counter() - start_time), mode.weights)
 
 
 @dataclass(eq=False)
@@ -121,15 +123,15 @@ class _Parts:
         """The derivative of the evidence by the entries of K, by tiles; the parts are used up."""
         total, shape = self.stack[-1], self.stack[-1].shape
         # What the coupling of the classes takes from the sum of the E.
-        taken, product = work.array("taken", shape), work.array("product", shape)
-        taken[...] = 0.0
+        reduction, product = work.array("taken", shape), work.array("product", shape)
+        reduction[...] = 0.0
         shares = 1.0 - probabilities - self.inverse_diagonal
         for j, part in enumerate(self.stack[:-1]):
             threads.checkpoint()
             lapack.solve_triangle(total, part)
             shares[:, j] += np.einsum("ij,ij->i", part, part)
             part *= self.roots[:, j, None]
-            taken += lapack.multiply(part, part.T, out=product)
+            reduction += lapack.multiply(part, part.T, out=product)
         s = -0.5 * (shares - probabilities * shares.sum(axis=1, keepdims=True))
         right = weights + 2.0 * (s - self._times_q(store.product(s)))
 
@@ -139,7 +141,7 @@ class _Parts:
                 above = np.triu_indices(len(out), 1)
                 out.T[above] = out[above]
                 np.fill_diagonal(out, self.total_diagonal[rows])
-            out -= taken[rows, columns]
+            out -= reduction[rows, columns]
             out *= -0.5
             out += 0.25 * (weights[rows] @ right[columns].T + right[rows] @ weights[columns].T)
 

@@ -49,14 +49,14 @@ class Trend:
         """
         n = len(H)
         left, sizes, right = scipy.linalg.svd(H, full_matrices=False)
-        kept = sizes > n * np.finfo(np.float64).eps * sizes[0]
-        if kept.sum() >= n:
+        large = sizes > n * np.finfo(np.float64).eps * sizes[0]
+        if large.sum() >= n:
             raise DataError(
-                f"a mean function of {int(kept.sum())} coefficients goes through all {n} rows, and nothing is left to "
+                f"a mean function of {int(large.sum())} coefficients goes through all {n} rows, and nothing is left to "
                 'learn the rest from. Pass more rows, or choose a mean of fewer coefficients (mean="zero" has none).'
             )
-        transform = right[kept].T / sizes[kept]
-        return cls(left[:, kept], transform, float(np.log(sizes[kept]).sum()))
+        transform = right[large].T / sizes[large]
+        return cls(left[:, large], transform, float(np.log(sizes[large]).sum()))
 
     @classmethod
     def on_axes(cls, H: Matrix, transform: Matrix) -> Trend:

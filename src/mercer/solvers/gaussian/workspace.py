@@ -26,10 +26,10 @@ class Workspace:
 
     def array(self, name: str, shape: tuple[int, ...], dtype: Any = np.float64) -> NDArray[Any]:
         """The array of that name, shape and type."""
-        found = self._arrays.get(name)
-        if found is None or found.shape != shape or found.dtype != dtype:
-            found = self._arrays[name] = np.empty(shape, dtype)
-        return found
+        array = self._arrays.get(name)
+        if array is None or array.shape != shape or array.dtype != dtype:
+            array = self._arrays[name] = np.empty(shape, dtype)
+        return array
 
     def give_away(self, name: str) -> None:
         """Forget an array, which the caller keeps."""

@@ -262,9 +262,9 @@ class _Rest:
             self.panel = V.astype(np.float32), T.astype(np.float32), R
         return self.panel[:2]
 
-    def _strips(self, taken: int = 0) -> list[slice]:
+    def _strips(self, skipped: int = 0) -> list[slice]:
         """Rows on a grid that stays where it is; the first of the strips is what is left of it."""
-        n, begin = len(self._matrix), self._done + taken
+        n, begin = len(self._matrix), self._done + skipped
         step = self._strip
         grid = [begin, *range((begin // step + 1) * step, n, step), n]
         return [slice(a, b) for a, b in pairwise(grid) if a < b]

@@ -55,11 +55,11 @@ class _Progress:
     methods: list[str] = field(default_factory=list)
     steps: int = 0
 
-    def take(self, columns: NDArray[np.intp], done: Refined, method: str, violation: Vector) -> None:
+    def take(self, columns: NDArray[np.intp], refined: Refined, method: str, violation: Vector) -> None:
         """Write the answer for some columns."""
-        self.z[:, columns], self.residual[:, columns] = done.x, done.residual
+        self.z[:, columns], self.residual[:, columns] = refined.x, refined.residual
         self.violation[columns] = violation
-        self.steps += done.steps
+        self.steps += refined.steps
         if method not in self.methods:
             self.methods.append(method)
 
@@ -119,11 +119,11 @@ def solve(system: LinearSystem, *, n_jobs: int | None = None) -> Solution[Matrix
     >>> solution.value.ravel().round(12).tolist(), solution.state.method
     ([2.0, 4.0], 'float64 Cholesky')
     """
-    begun = time.perf_counter()
+    start_time = time.perf_counter()
     with memory.track() as account, threads.workers(n_jobs):
-        done, sentence = _solve_groups(system)
-    state = _state(system, done)
-    violation = float(done.violation.max(initial=0.0))
+        progress, sentence = _solve_groups(system)
+    state = _state(system, progress)
+    violation = float(progress.violation.max(initial=0.0))
     if violation > _ILL_CONDITIONED:
         warnings.warn(
             f"the kernel matrix is so ill-conditioned that the linear system is solved only to a relative residual "
@@ -131,20 +131,20 @@ def solve(system: LinearSystem, *, n_jobs: int | None = None) -> Solution[Matrix
             MercerWarning,
             stacklevel=2,
         )
-    primal, dual = system.objectives(done.z, done.residual, least_squares=LEAST_SQUARES in done.methods)
+    primal, dual = system.objectives(progress.z, progress.residual, least_squares=LEAST_SQUARES in progress.methods)
     status = _status(system, state)
     certificate = Certificate(
         primal,
         dual,
         violation,
-        done.steps,
-        time.perf_counter() - begun,
+        progress.steps,
+        time.perf_counter() - start_time,
         account.peak,
         status,
         convex=system.convex,
         storage=sentence,
     )
-    return Solution(system.scaled().apply_scale(done.z), status, certificate, state)
+    return Solution(system.scaled().apply_scale(progress.z), status, certificate, state)
 
 
 def _solve_groups(system: LinearSystem) -> tuple[_Progress, str]:
@@ -152,36 +152,36 @@ def _solve_groups(system: LinearSystem) -> tuple[_Progress, str]:
     n, k = system.shape
     gram = system.scaled()
     b = gram.apply_scale(np.asarray(system.targets))
-    done = _Progress(np.zeros_like(b), b.copy(), np.zeros(k))
+    progress = _Progress(np.zeros_like(b), b.copy(), np.zeros(k))
     mixed = system.convex and n >= MIXED_FROM and k <= n * _COLUMNS_PER_ROW
-    left = _solve_low_rank(system, b, done) if system.convex else system.groups()
-    with ExitStack() as held:
+    left = _solve_low_rank(system, b, progress) if system.convex else system.groups()
+    with ExitStack() as stack:
         dense: NDArray[Any] | None = None
         sentence = LOW_RANK_STORAGE
         if left:
-            dense, sentence = _dense(gram, held, optional=mixed)
+            dense, sentence = _dense(gram, stack, optional=mixed)
         while mixed and left:
             shift, columns = left[0]
             refined = _solve_mixed(gram, dense, shift, b[:, columns])
             # The shifts fall: what float32 could not do for this one, it cannot do for the next.
             mixed = refined is not None and refined.converged
             if refined is not None and mixed:
-                done.take(columns, refined, SINGLE, relative(refined.residual, b[:, columns]))
+                progress.take(columns, refined, SINGLE, relative(refined.residual, b[:, columns]))
                 left = left[1:]
         if left:
             if dense is None:
                 why = f", since alpha = {left[0][0]:g} is too small for a float32 factor,"
-                dense, sentence = _dense(gram, held, why)
+                dense, sentence = _dense(gram, stack, why)
             assert dense is not None
-            _solve_double(system, SymmetricStore(dense), b, left, done)
-    return done, sentence
+            _solve_double(system, SymmetricStore(dense), b, left, progress)
+    return progress, sentence
 
 
-def _solve_low_rank(system: LinearSystem, b: Matrix, done: _Progress) -> list[tuple[float, NDArray[np.intp]]]:
+def _solve_low_rank(system: LinearSystem, b: Matrix, progress: _Progress) -> list[tuple[float, NDArray[np.intp]]]:
     """What a matrix of low rank can be solved for, without making it; the groups of columns that are left."""
     groups, gram = system.groups(), system.scaled()
-    with ExitStack() as held:
-        form = low_rank_form(gram, held)
+    with ExitStack() as stack:
+        form = low_rank_form(gram, stack)
         while form is not None and groups:
             shift, columns = groups[0]
             refined = solve_shifted(form, gram, shift, b[:, columns])
@@ -193,19 +193,19 @@ def _solve_low_rank(system: LinearSystem, b: Matrix, done: _Progress) -> list[tu
                 method, violation = LOW_RANK, relative(refined.residual, b[:, columns])
             else:
                 break
-            done.take(columns, refined, method, violation)
+            progress.take(columns, refined, method, violation)
             groups = groups[1:]
     return groups
 
 
 def _dense(
-    gram: ScaledGram, held: ExitStack, why: str = "", *, optional: bool = False
+    gram: ScaledGram, stack: ExitStack, why: str = "", *, optional: bool = False
 ) -> tuple[NDArray[Any] | None, str]:
     """The matrix in float64, and where it is; None if it is optional and a float32 factor beside it would not fit."""
     n = gram.gram.shape[0]
     dtype, sentence = reserve_whole(
         (n, n),
-        held,
+        stack,
         {np.float64: 4 * n * n if optional else 0},
         required="" if optional else REMEDY,
         what=f"the kernel matrix in float64{why} ({n} x {n})",
@@ -219,8 +219,8 @@ def _dense(
 
 def _solve_mixed(gram: ScaledGram, dense: NDArray[Any] | None, shift: float, b: Matrix) -> Refined | None:
     """By a float32 factor; None if there is none. Without the dense matrix, residuals are evaluated lazily."""
-    with ExitStack() as held:
-        reserve_square(held, len(b), 4, "the float32 factor of the kernel matrix")
+    with ExitStack() as stack:
+        reserve_square(stack, len(b), 4, "the float32 factor of the kernel matrix")
         if dense is None:
             single = gram.dense(np.dtype(np.float32))
         else:
@@ -248,23 +248,23 @@ def _solve_double(
     store: SymmetricStore,
     b: Matrix,
     groups: list[tuple[float, NDArray[np.intp]]],
-    done: _Progress,
+    progress: _Progress,
 ) -> None:
     """By float64 factors, one after the other in the same store."""
     regular = _definite if system.convex else _indefinite
     for number, (shift, columns) in enumerate(groups):
         if number:
             store.restore()
-        found = regular(store, shift, b[:, columns])
-        if found is not None:
-            done.take(columns, found, DOUBLE if system.convex else LDL, relative(found.residual, b[:, columns]))
+        refined = regular(store, shift, b[:, columns])
+        if refined is not None:
+            progress.take(columns, refined, DOUBLE if system.convex else LDL, relative(refined.residual, b[:, columns]))
             continue
         with ExitStack() as more:
             reserve_square(more, len(b), 24, "the eigenvectors of the singular kernel matrix")
             with threads.blas_threads_for(len(b)):
                 values, vectors = decompositions.all_eigenpairs(np.array(store.restore(), order="C"))
-            found, violation = _least_squares(values + shift, vectors.T, b[:, columns], system, shift)
-        done.take(columns, found, LEAST_SQUARES, violation)
+            refined, violation = _least_squares(values + shift, vectors.T, b[:, columns], system, shift)
+        progress.take(columns, refined, LEAST_SQUARES, violation)
 
 
 def _shifted(product: Map, shift: float) -> Map:
@@ -323,23 +323,23 @@ def _least_squares(
             f"{values[0]:.3g} to {values[-1]:.3g}. Use alpha > {shift - values[0]:.3g}, another kernel, or "
             "mercer.validity.nearest(K); or pass allow_indefinite=True to get a stationary point without a guarantee."
         )
-    kept = np.abs(values) > tolerance
-    basis = vectors[:, kept]
+    large = np.abs(values) > tolerance
+    basis = vectors[:, large]
     part = basis.T @ b
     warnings.warn(
         f"the kernel matrix plus alpha = {shift:g} on its diagonal is singular to working precision: its rank is "
-        f"{int(kept.sum())} of {n}. The least-squares solution of smallest norm is returned. Raise alpha for a unique "
+        f"{int(large.sum())} of {n}. The least-squares solution of smallest norm is returned. Raise alpha for a unique "
         "solution.",
         MercerWarning,
         stacklevel=2,
     )
     residual = b - basis @ part
-    return Refined(basis @ (part / values[kept, None]), residual, 0, True), relative(basis.T @ residual, b)
+    return Refined(basis @ (part / values[large, None]), residual, 0, True), relative(basis.T @ residual, b)
 
 
-def _state(system: LinearSystem, done: _Progress) -> LinearSystemState:
+def _state(system: LinearSystem, progress: _Progress) -> LinearSystemState:
     b = system.scaled().apply_scale(np.asarray(system.targets))
-    return LinearSystemState("; ".join(done.methods), float(relative(done.residual, b).max(initial=0.0)))
+    return LinearSystemState("; ".join(progress.methods), float(relative(progress.residual, b).max(initial=0.0)))
 
 
 def _status(system: LinearSystem, state: LinearSystemState) -> Status:

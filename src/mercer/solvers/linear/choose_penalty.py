@@ -40,7 +40,7 @@ _SINGLE_RANGE = 1e-15, 1e15
 
 def reduce_and_choose(
     system: LinearSystem,
-    held: ExitStack,
+    stack: ExitStack,
     criterion: Criterion,
     alphas: Vector | None,
     *,
@@ -75,14 +75,14 @@ def reduce_and_choose(
     single_for = min(LOWEST * size, np.inf if alphas is None else float(alphas.min()))
     in_range = _SINGLE_RANGE[0] < size / system.shape[0] < _SINGLE_RANGE[1]
     if system.convex and system.shape[0] >= MIXED_FROM and in_range and single_for > 0:
-        with ExitStack() as tried:
-            path = PenaltyPath(system, tried, single_rows=criterion == "loo", n_jobs=n_jobs, single_for=single_for)
+        with ExitStack() as trial:
+            path = PenaltyPath(system, trial, single_rows=criterion == "loo", n_jobs=n_jobs, single_for=single_for)
             with suppress(TooRough):
-                chosen, curves = choose(path, criterion, alphas, apart=apart)
+                penalties, curves = choose(path, criterion, alphas, apart=apart)
                 if not path.single or _is_certain(path, criterion, alphas, curves, apart=apart):
-                    held.push(tried.pop_all())
-                    return path, chosen, curves
-    path = PenaltyPath(system, held, single_rows=criterion == "loo", n_jobs=n_jobs)
+                    stack.push(trial.pop_all())
+                    return path, penalties, curves
+    path = PenaltyPath(system, stack, single_rows=criterion == "loo", n_jobs=n_jobs)
     return path, *choose(path, criterion, alphas, apart=apart)
 
 
@@ -108,8 +108,8 @@ def _rivals(path: PenaltyPath, criterion: Criterion, costs: Vector, share: float
     """Which penalties may be the best if criteria are off by a share, the same or one for each, (m, 1)."""
     relative, amount = tie_of(path, criterion, 1.0)
     least = costs.min(axis=0)
-    found: NDArray[np.bool_] = costs <= least + share * (relative * np.abs(least) + amount)
-    return found | ~np.isfinite(costs)
+    close: NDArray[np.bool_] = costs <= least + share * (relative * np.abs(least) + amount)
+    return close | ~np.isfinite(costs)
 
 
 def choose(
@@ -149,8 +149,8 @@ def choose(
             "positive definite to working precision. Give larger alphas, or a number as alpha."
         )
     tie = tie_of(path, criterion, TIE if alphas is None else _GIVEN_TIE)
-    chosen = np.array([curves.alphas[best_of(cost, *tie)] for cost in costs.T])
-    return np.broadcast_to(chosen, path.system.shape[1]).copy(), curves
+    penalties = np.array([curves.alphas[best_of(cost, *tie)] for cost in costs.T])
+    return np.broadcast_to(penalties, path.system.shape[1]).copy(), curves
 
 
 def _between(
@@ -165,7 +165,7 @@ def _between(
         return float(costs_of(trace(path, np.array([10.0**log_alpha])), criterion, apart)[0, target])
 
     bounds = np.log10(alphas[[best - 1, best + 1]])
-    found = minimize_scalar(
+    minimum = minimize_scalar(
         value, bounds=tuple(bounds), method="bounded", options={"xatol": _LOG_TOLERANCE, "maxiter": _MOST_STEPS}
     )
-    return rounded(10.0 ** float(found.x))
+    return rounded(10.0 ** float(minimum.x))

@@ -71,10 +71,10 @@ def leave_one_out(system: LinearSystem, coefficients: Matrix, *, n_jobs: int | N
     weights = np.ones(n) if system.weights is None else np.asarray(system.weights)
     out = np.empty_like(targets)
     gram = system.scaled()
-    with ExitStack() as held, threads.workers(n_jobs):
-        form = low_rank_form(gram, held, n_jobs=n_jobs) if system.convex else None
+    with ExitStack() as stack, threads.workers(n_jobs):
+        form = low_rank_form(gram, stack, n_jobs=n_jobs) if system.convex else None
         if form is None:
-            reserve_square(held, n, 8, "the inverse of the kernel matrix in float64")
+            reserve_square(stack, n, 8, "the inverse of the kernel matrix in float64")
         for shift, columns in system.groups():
             inverse = _by_factor(gram, shift, system.convex) if form is None else _by_form(gram, shift, form)
             if inverse is None:
@@ -119,8 +119,8 @@ def left_out_share(weights: Vector, inverse_diagonal: Vector, shift: float) -> V
     >>> left_out_share(np.array([0.5, 1.0, 3.0]), np.array([0.2, 0.2, 0.2]), 4.0).round(9).tolist()
     [0.1, 0.2, 0.7]
     """
-    left_out = np.minimum(weights, 1.0)
-    share: Vector = left_out * inverse_diagonal
+    observations = np.minimum(weights, 1.0)
+    share: Vector = observations * inverse_diagonal
     several = weights > 1.0
     with np.errstate(divide="ignore"):
         share[several] += (weights[several] - 1.0) / np.float64(shift)

@@ -53,16 +53,16 @@ def search_left_out(path: PenaltyPath, *, apart: bool) -> PenaltyCurves:
     About ten diagonals are left, where the whole grid and Brent's method take thirty.
     """
     grid = default_penalties(path.size)
-    known = _Known(path)
+    costs = _Known(path)
     training = np.array(
         [path.training_errors(float(alpha)) if path.system.convex else np.zeros(path.system.shape[1]) for alpha in grid]
     )
     groups = [np.array([j]) for j in range(path.system.shape[1])] if apart else [np.arange(path.system.shape[1])]
-    tried: set[float] = set()
+    penalties: set[float] = set()
     for targets in groups:
-        one = _OneChoice(known, targets, grid, training[:, targets].sum(axis=1))
-        tried.update(one.search())
-    return gathered({alpha: known.criteria[alpha] for alpha in tried})
+        one = _OneChoice(costs, targets, grid, training[:, targets].sum(axis=1))
+        penalties.update(one.search())
+    return gathered({alpha: costs.criteria[alpha] for alpha in penalties})
 
 
 class _Known:
@@ -76,10 +76,10 @@ class _Known:
     def cost(self, alpha: float, targets: Positions) -> float:
         """The sum over some targets of the mean squared error of leave-one-out."""
         if alpha not in self.criteria:
-            found, errors = self._path.criteria_and_errors(alpha)
+            values, errors = self._path.criteria_and_errors(alpha)
             # What is not a number is refused here.
-            costs_of(gathered({alpha: found}), "loo", apart=True)
-            self.criteria[alpha], self._errors[alpha] = found, np.asarray(errors)
+            costs_of(gathered({alpha: values}), "loo", apart=True)
+            self.criteria[alpha], self._errors[alpha] = values, np.asarray(errors)
         return float(self.criteria[alpha]["loo"][targets].sum())
 
     def interpolated(self, nodes: list[float], targets: Positions, logarithms: Vector) -> Vector:
@@ -105,9 +105,9 @@ class _OneChoice:
         while len(more := self._promising()):
             for i in more:
                 self._try(i)
-        tried = [float(alpha) for alpha in self._grid[~np.isnan(self._costs)]]
+        penalties = [float(alpha) for alpha in self._grid[~np.isnan(self._costs)]]
         better = self._between()
-        return tried if better is None else [*tried, better]
+        return penalties if better is None else [*penalties, better]
 
     def _try(self, i: int) -> None:
         self._costs[i] = self._known.cost(float(self._grid[i]), self._targets)
@@ -127,11 +127,11 @@ class _OneChoice:
         """Those beside the best, and those that interpolation does not rule out."""
         best = self._best()
         worse = self._worse_in_training()
-        wanted = [
+        promising = [
             abs(i - best) == 1 or (not worse[i] and self._estimate(i) <= (1.0 + _SLACK) * self._costs[best])
             for i in range(len(self._grid))
         ]
-        return np.flatnonzero(wanted & np.isnan(self._costs))
+        return np.flatnonzero(promising & np.isnan(self._costs))
 
     def _best(self) -> int:
         return best_of(np.where(np.isnan(self._costs), np.inf, self._costs), TIE, 0.0)

@@ -163,18 +163,20 @@ def _pivoted_factor(matrix: ScaledGram, most: int) -> tuple[Matrix | None, float
             asked = True
             if _some_rows_are_independent(matrix, most + 1, scale):
                 return None, rounding
-        chosen = np.argpartition(left, n - count)[n - count :]
-        known = factor[:, :rank]
+        candidates = np.argpartition(left, n - count)[n - count :]
+        current = factor[:, :rank]
         # Rows of the matrix, which are its columns, too.
-        columns = matrix.rows(chosen).T - known @ known[chosen].T
+        columns = matrix.rows(candidates).T - current @ current[candidates].T
         # What was subtracted step by step has more rounding errors; if none is accepted, this is what ends the loop.
-        left[chosen] = columns[chosen, np.arange(count)]
-        block, pivots, accepted, _ = lapack.dpstrf(columns[chosen], tol=max(rounding, _COMPARABLE * largest), lower=1)
+        left[candidates] = columns[candidates, np.arange(count)]
+        block, pivots, accepted, _ = lapack.dpstrf(
+            columns[candidates], tol=max(rounding, _COMPARABLE * largest), lower=1
+        )
         order = pivots[:accepted] - 1
         new = blas.dtrsm(1.0, block[:accepted, :accepted], columns[:, order], side=1, lower=1, trans_a=1)
         factor[:, rank : rank + accepted] = new
         left -= np.einsum("ij,ij->i", new, new)
-        left[chosen[order]] = 0.0
+        left[candidates[order]] = 0.0
         rank += accepted
         rounding = max(rounding, -2.0 * float(left.min()))
         if rounding > _NEGATIVE * scale:

@@ -27,7 +27,7 @@ _ARRAYS = 4
 
 
 def low_rank_form(
-    gram: ScaledGram, held: ExitStack, share: float = _SHARE, n_jobs: int | None = None
+    gram: ScaledGram, stack: ExitStack, share: float = _SHARE, n_jobs: int | None = None
 ) -> LowRankForm | None:
     """The form of the matrix if its rank is a small share of the rows and what it takes fits the budget; else None.
 
@@ -45,7 +45,7 @@ def low_rank_form(
         needed.enter_context(memory.reserve(8 * n * most, "a low-rank form of the kernel matrix"))
         form = find_low_rank(gram, most, n_jobs)
     if form is not None:
-        held.enter_context(memory.reserve(8 * _ARRAYS * n * form.Q.shape[1], "the low-rank form of the kernel matrix"))
+        stack.enter_context(memory.reserve(8 * _ARRAYS * n * form.Q.shape[1], "the low-rank form of the kernel matrix"))
     return form
 
 

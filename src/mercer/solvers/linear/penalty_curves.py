@@ -61,8 +61,8 @@ class PenaltyCurves:
 
     def of(self, criterion: Criterion) -> Vector | None:
         """The curve of a criterion by its name."""
-        found: Vector | None = getattr(self, criterion)
-        return found
+        curve: Vector | None = getattr(self, criterion)
+        return curve
 
     def squeezed(self) -> PenaltyCurves:
         """Without the axis of the targets, for targets of one dimension."""
@@ -111,8 +111,8 @@ def trace(path: PenaltyPath, alphas: Vector) -> PenaltyCurves:
 def gathered(criteria: dict[float, dict[Criterion, Vector]]) -> PenaltyCurves:
     """The curves of what is known by penalty."""
     alphas = np.sort(list(criteria))
-    found = [criteria[alpha] for alpha in alphas]
-    by_name = {name: np.array([f[name] for f in found]) if name in found[0] else None for name in CRITERIA}
+    entries = [criteria[alpha] for alpha in alphas]
+    by_name = {name: np.array([f[name] for f in entries]) if name in entries[0] else None for name in CRITERIA}
     return PenaltyCurves(alphas, **by_name)  # type: ignore[arg-type]
 
 

@@ -114,8 +114,8 @@ class PenaltyPath:
     --------
     >>> from mercer.gram import PrecomputedGram
     >>> K = PrecomputedGram(np.array([[1.0, 0.5], [0.5, 1.0]]))
-    >>> with ExitStack() as held:
-    ...     path = PenaltyPath(LinearSystem(K, [[2.0], [4.0]], [0.0]), held, single_rows=True)
+    >>> with ExitStack() as stack:
+    ...     path = PenaltyPath(LinearSystem(K, [[2.0], [4.0]], [0.0]), stack, single_rows=True)
     ...     errors = path.left_out_errors(1.0).ravel().round(9).tolist()
     ...     loo = path.criteria(1.0)["loo"].round(9).tolist()
     >>> errors, loo
@@ -125,7 +125,7 @@ class PenaltyPath:
     def __init__(
         self,
         system: LinearSystem,
-        held: ExitStack,
+        stack: ExitStack,
         *,
         single_rows: bool,
         n_jobs: int | None = None,
@@ -140,10 +140,10 @@ class PenaltyPath:
         alike = bool((self._left_out == self._left_out[0]).all())
         gram = system.scaled()
         with threads.workers(n_jobs):
-            self._account = held.enter_context(memory.track())
+            self._account = stack.enter_context(memory.track())
             self._whole: SymmetricStore | None = None
             self._floor = np.sqrt(n) * np.finfo(float).eps
-            low = low_rank_form(gram, held, _LOW_RANK, n_jobs)
+            low = low_rank_form(gram, stack, _LOW_RANK, n_jobs)
             self._form: BandForm | LowRankForm
             self._Q: Matrix | None = None
             self.single = low is None and single_for > 0 and fits(22 * n * n)
@@ -152,22 +152,22 @@ class PenaltyPath:
                 self._form, self._Q = low, low.Q
                 diagonal = gram.diagonal()
             else:
-                diagonal = self._reduce(gram, held, single_for, whole_Q=single_rows or not alike)
+                diagonal = self._reduce(gram, stack, single_for, whole_Q=single_rows or not alike)
             self.size, self._largest = float(np.abs(diagonal).sum()), float(diagonal.max())
             self._b = gram.apply_scale(np.asarray(system.targets))
             self._turned = self._form.into(self._b)
 
-    def _reduce(self, gram: ScaledGram, held: ExitStack, single_for: float, *, whole_Q: bool) -> Vector:
+    def _reduce(self, gram: ScaledGram, stack: ExitStack, single_for: float, *, whole_Q: bool) -> Vector:
         """Reduce the matrix to a band; its diagonal."""
         n = len(self._weights)
         self._storage = reserve_square(
-            held, n, 14 if self.single else 12, "the kernel matrix in band form, in float64,"
+            stack, n, 14 if self.single else 12, "the kernel matrix in band form, in float64,"
         )
         matrix = gram.dense(np.dtype(np.float64))
         check_finite(matrix)
         diagonal: Vector = matrix.diagonal().copy()
         if fits(8 * n * n):
-            reserve_square(held, n, 8, "a copy of the kernel matrix")
+            reserve_square(stack, n, 8, "a copy of the kernel matrix")
             self._whole = SymmetricStore(matrix.copy())
         if not self.single:
             self._form = reduce_to_band(matrix, n_jobs=self._n_jobs)
@@ -201,15 +201,15 @@ class PenaltyPath:
             x = self._inverse(shifts, b)
             rest = b - self._product(x) - shift * x
             change = self._inverse(shifts, rest)
-            known = x[rows, np.arange(len(rows))]
+            diagonal = x[rows, np.arange(len(rows))]
             off = [
-                change[rows, np.arange(len(rows))] / known,
+                change[rows, np.arange(len(rows))] / diagonal,
                 # Of the log determinant, for each row.
                 rest[rows, np.arange(len(rows))],
                 cholesky.relative(change[:, len(rows) :], x[:, len(rows) :]),
             ]
             if self._Q is not None:
-                off.append(shifted.inverse_diagonal(self._Q[rows], self._n_jobs) / known - 1.0)
+                off.append(shifted.inverse_diagonal(self._Q[rows], self._n_jobs) / diagonal - 1.0)
         # Criteria are quadratic in these.
         return 2.0 * float(np.nan_to_num([np.sqrt(np.mean(each**2)) for each in off], nan=np.inf).max())
 
@@ -233,10 +233,10 @@ class PenaltyPath:
             k = self._b.shape[1]
             shifted = self._shifted_or_too_rough(shift)
             if shifted is None:
-                found: dict[Criterion, Vector] = {"gcv": np.full(k, np.inf), "evidence": np.full(k, -np.inf)}
+                criteria: dict[Criterion, Vector] = {"gcv": np.full(k, np.inf), "evidence": np.full(k, -np.inf)}
                 if not self._single_rows:
-                    return found, None
-                return found | {"loo": np.full(k, np.inf)}, np.full(self._b.shape, np.nan)
+                    return criteria, None
+                return criteria | {"loo": np.full(k, np.inf)}, np.full(self._b.shape, np.nan)
             turned = shifted.solve(self._turned)
             n, total = len(self._b), self.total
             form = np.einsum("ij,ij->j", self._turned, turned)
@@ -245,11 +245,11 @@ class PenaltyPath:
             evidence += 0.5 * (n - total) * np.log(shift) if n != total else 0.0
             share = self._share(shifted, shift)
             square = np.einsum("ij,ij->j", turned, turned)
-            found = {"gcv": total * square / float(np.sum(share)) ** 2, "evidence": evidence}
+            criteria = {"gcv": total * square / float(np.sum(share)) ** 2, "evidence": evidence}
             if not self._single_rows:
-                return found, None
+                return criteria, None
             errors = self._errors(self._turn_back(turned), share) * np.sqrt(self._weights / total)[:, None]
-            return found | {"loo": np.einsum("ij,ij->j", errors, errors)}, errors
+            return criteria | {"loo": np.einsum("ij,ij->j", errors, errors)}, errors
 
     def training_errors(self, shift: float) -> Vector:
         r"""Mean squared errors of the fit on its own rows, (k,): :math:`\mu^2 \|z\|^2 / N`.
@@ -285,13 +285,13 @@ class PenaltyPath:
         The certificates are those of :func:`mercer.solvers.linear.cholesky.solve`, which also solves what is singular
         to working precision; their seconds are equal shares of those of this call.
         """
-        begun = time.perf_counter()
+        start_time = time.perf_counter()
         m, k = shifts.shape
         b = np.tile(self._b, m)
         with threads.workers(self._n_jobs):
             z, residual, steps = self._solve(shifts.ravel(), b)
         violation = cholesky.relative(residual, b)
-        spent = (time.perf_counter() - begun) / m
+        spent = (time.perf_counter() - start_time) / m
         out = []
         for i, row in enumerate(shifts):
             system = replace(self.system, shifts=row)

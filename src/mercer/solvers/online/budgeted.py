@@ -84,18 +84,18 @@ def learn(
     state.longest = max(state.longest, float(np.sqrt(max(diagonal[order].max(initial=0.0), 0.0))))
     _make_room(problem, state, diagonal)
     projects = problem.strategy == "projection" and problem.budget is not None
-    total, begun = 0.0, 0
-    while begun < len(order):
+    total, position = 0.0, 0
+    while position < len(order):
         threads.checkpoint()
-        m, left = state.theta.shape[1], len(order) - begun
+        m, left = state.theta.shape[1], len(order) - position
         most = _CHUNK
         if projects and problem.budget is not None:
             # A row takes a multiple of the budget squared, and Ctrl-C is heard between chunks.
             most = min(max(_OPERATIONS // problem.budget**2, _LEAST), _FEWER)
-        held = memory.fitting(partial(_held, problem, m, projects), most, _LEAST)
-        chunk = slice(begun, begun + min(held, left))
+        capacity = memory.fitting(partial(_held, problem, m, projects), most, _LEAST)
+        chunk = slice(position, position + min(capacity, left))
         total += Chunk(problem, gram, state, order[chunk], diagonal, n_jobs).go(targets, rates[chunk], projects)
-        begun = chunk.stop
+        position = chunk.stop
     _finish(problem, state, rates)
     return total
 
@@ -138,13 +138,13 @@ def learn_by_merging(
     with memory.reserve(8 * ((problem.budget + 1) * (d + k + 6) + len(order) * (d + k)), "the support points"):
         _make_room(problem, state, np.ones(0))
         m = state.theta.shape[1]
-        theta, held = np.zeros((k, problem.budget + 1)), np.empty((problem.budget + 1, d))
+        theta, support = np.zeros((k, problem.budget + 1)), np.empty((problem.budget + 1, d))
         born = np.zeros(problem.budget + 1, dtype=np.int64)
-        theta[:, :m], held[:m], born[:m] = state.theta, state.points, state.born
+        theta[:, :m], support[:m], born[:m] = state.theta, state.points, state.born
         counts, numbers = np.array([m, 0], dtype=np.int64), np.array([1.0, 0.0])
         rows, rule = points[order], problem.rule()
         stream = loops.Stream(rows, order, rates, state.steps + 1)
-        expansion = MergedExpansion(theta, state.bias, state.lost, held, born, counts, numbers)
+        expansion = MergedExpansion(theta, state.bias, state.lost, support, born, counts, numbers)
 
         def steps(targets: Vector, start: int, end: int) -> int:
             merging_steps(stream, targets, rule, expansion, start, end)
@@ -152,12 +152,12 @@ def learn_by_merging(
 
         def value(s: int) -> Vector:
             size = int(counts[loops.SIZE])
-            near = np.exp(-np.square(held[:size] - rows[s]).sum(axis=1))
-            return np.asarray(state.bias + numbers[loops.SCALE] * (theta[:, :size] @ near))
+            kernel_values = np.exp(-np.square(support[:size] - rows[s]).sum(axis=1))
+            return np.asarray(state.bias + numbers[loops.SCALE] * (theta[:, :size] @ kernel_values))
 
         go_through(problem.loss, steps, value, targets[order], numbers)
         m = int(counts[loops.SIZE])
-        state.theta, state.points, state.born = theta[:, :m] * numbers[loops.SCALE], held[:m].copy(), born[:m].copy()
+        state.theta, state.points, state.born = theta[:, :m] * numbers[loops.SCALE], support[:m].copy(), born[:m].copy()
     state.changes += int(counts[loops.CHANGES])
     state.steps += len(order)
     _finish(problem, state, rates)
@@ -174,14 +174,14 @@ def _make_room(problem: OnlineProblem, state: OnlineState, diagonal: Vector) -> 
     if m <= problem.budget:
         return
     order = np.argsort(state.born, kind="stable")
-    gone, kept = order[: m - problem.budget], np.sort(order[m - problem.budget :])
-    lengths = np.sqrt(np.maximum(diagonal[state.rows[gone]], 0.0)) if len(diagonal) else 1.0
-    state.lost = state.lost + (np.abs(state.theta[:, gone]) * lengths).sum(axis=1)
-    state.theta, state.born = state.theta[:, kept], state.born[kept]
-    state.rows = state.rows[kept] if len(diagonal) else state.rows
-    state.points = state.points if len(diagonal) else state.points[kept]
+    oldest, rest = order[: m - problem.budget], np.sort(order[m - problem.budget :])
+    lengths = np.sqrt(np.maximum(diagonal[state.rows[oldest]], 0.0)) if len(diagonal) else 1.0
+    state.lost = state.lost + (np.abs(state.theta[:, oldest]) * lengths).sum(axis=1)
+    state.theta, state.born = state.theta[:, rest], state.born[rest]
+    state.rows = state.rows[rest] if len(diagonal) else state.rows
+    state.points = state.points if len(diagonal) else state.points[rest]
     state.inverse = np.zeros((0, 0))
-    state.changes += len(gone)
+    state.changes += len(oldest)
 
 
 def _finish(problem: OnlineProblem, state: OnlineState, rates: Vector) -> None:

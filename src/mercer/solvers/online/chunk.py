@@ -52,9 +52,9 @@ class Chunk:
             rows = np.empty((n, p))
             self.gram.block(self.now, self.union, out=rows)
             # The inverse is there from the first projection on.
-            done = 0 if projects and len(state.inverse) else self._steps(rows, targets[self.now], rates)
-            if done < n:
-                self._project(rows, targets[self.now], rates, done)
+            count = 0 if projects and len(state.inverse) else self._steps(rows, targets[self.now], rates)
+            if count < n:
+                self._project(rows, targets[self.now], rates, count)
         state.rows, state.born = self.union[self.members], self.born[self.members]
         state.theta = self.theta[:, self.members] * self.numbers[loops.SCALE]
         state.changes += int(self.counts[loops.CHANGES])
@@ -71,9 +71,9 @@ class Chunk:
         def steps(targets: Vector, start: int, end: int) -> int:
             return loops.steps(stream, targets, rule, expansion, start, end)
 
-        done = go_through(problem.loss, steps, lambda s: self._value(rows[s]), targets, self.numbers)
+        count = go_through(problem.loss, steps, lambda s: self._value(rows[s]), targets, self.numbers)
         self.members = np.flatnonzero(self.inside)
-        return done
+        return count
 
     def _expansion(self) -> loops.Expansion:
         state = self.state
@@ -124,14 +124,14 @@ class Chunk:
             rows = self.union[members]
             K = np.empty((m, m))
             self.gram.block(rows, rows, out=K)
-            chosen, state.inverse = independent_points(K, loops.DEPENDENT)
+            basis, state.inverse = independent_points(K, loops.DEPENDENT)
             state.stale = 0
-            kept, lost = project(K, chosen, state.inverse, self.theta[:, members])
+            theta, lost = project(K, basis, state.inverse, self.theta[:, members])
         state.lost += self.numbers[loops.SCALE] * lost
         self.theta[:, members] = 0.0
         self.inside[members] = False
-        self.members = members[chosen]
-        self.theta[:, self.members] = kept
+        self.members = members[basis]
+        self.theta[:, self.members] = theta
         self.inside[self.members] = True
-        self.counts[loops.SIZE] = len(chosen)
-        self.counts[loops.CHANGES] += m - len(chosen)
+        self.counts[loops.SIZE] = len(basis)
+        self.counts[loops.CHANGES] += m - len(basis)

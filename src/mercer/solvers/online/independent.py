@@ -13,7 +13,7 @@ _ROUNDING = 1e-15
 def independent_points(K: Vector, tau: float) -> tuple[Integers, Vector]:
     r"""Points of which none is in the span of the others, and the inverse of their Gram matrix.
 
-    Returns ``chosen`` (r,), the longest beginning of the order of a pivoted Cholesky factorisation for which
+    Returns ``basis`` (r,), the longest beginning of the order of a pivoted Cholesky factorisation for which
 
     .. math:: \operatorname{dist}^2(\phi(x_j), \operatorname{span}_{i \ne j} \phi(x_i)) = 1 / (K^{-1})_{jj}
               \ge \tau \, k(x_j, x_j)
@@ -30,8 +30,8 @@ def independent_points(K: Vector, tau: float) -> tuple[Integers, Vector]:
     Examples
     --------
     >>> K = np.array([[1.0, 1.0, 0.5], [1.0, 1.0, 0.5], [0.5, 0.5, 1.0]])
-    >>> chosen, inverse = independent_points(K, 1e-6)
-    >>> chosen.tolist(), inverse.round(2).tolist()
+    >>> basis, inverse = independent_points(K, 1e-6)
+    >>> basis.tolist(), inverse.round(2).tolist()
     ([0, 2], [[1.33, -0.67], [-0.67, 1.33]])
     """
     lengths = np.sqrt(np.maximum(K.diagonal(), 0.0))
@@ -52,13 +52,13 @@ def independent_points(K: Vector, tau: float) -> tuple[Integers, Vector]:
             if diagonal.max() * tau > 1.0:
                 break
             r += 1
-        chosen = order[:r]
+        basis = order[:r]
         inverse = np.tril(inverse[:r, :r])
-        inverse *= scale[chosen]
-        return chosen, lapack.multiply(np.ascontiguousarray(inverse.T), inverse)
+        inverse *= scale[basis]
+        return basis, lapack.multiply(np.ascontiguousarray(inverse.T), inverse)
 
 
-def project(K: Vector, chosen: Integers, inverse: Vector, theta: Vector) -> tuple[Vector, Vector]:
+def project(K: Vector, basis: Integers, inverse: Vector, theta: Vector) -> tuple[Vector, Vector]:
     r"""The projection of :math:`\sum_j \theta_j k(x_j, \cdot)` on the span of the chosen points.
 
     Returns its weights (k, r), and the lengths (k,) of what is lost; ``theta`` (k, m) weighs all points of ``K``.
@@ -70,14 +70,14 @@ def project(K: Vector, chosen: Integers, inverse: Vector, theta: Vector) -> tupl
     >>> kept.tolist(), lost.tolist()
     ([[2.2]], [1.6])
     """
-    others = np.setdiff1d(np.arange(len(K)), chosen)
-    kept = theta[:, chosen]
+    others = np.setdiff1d(np.arange(len(K)), basis)
+    own = theta[:, basis]
     if not len(others):
-        return kept, np.zeros(len(theta))
-    shares = inverse @ K[np.ix_(chosen, others)]
-    rest = K[np.ix_(others, others)] - K[np.ix_(others, chosen)] @ shares
+        return own, np.zeros(len(theta))
+    shares = inverse @ K[np.ix_(basis, others)]
+    rest = K[np.ix_(others, others)] - K[np.ix_(others, basis)] @ shares
     weights = theta[:, others]
     squares = np.einsum("ki,ij,kj->k", weights, rest, weights)
     # A difference below rounding counts as rounding.
     rounding = _ROUNDING * (weights**2 @ K.diagonal()[others])
-    return kept + weights @ shares.T, np.sqrt(np.maximum(squares, rounding))
+    return own + weights @ shares.T, np.sqrt(np.maximum(squares, rounding))

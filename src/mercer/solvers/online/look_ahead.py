@@ -28,8 +28,8 @@ def entries(gram: GramMatrix, most: int) -> tuple[int, int]:
     Whole rows are kept where it takes much longer to make them than to read them again.
     """
     p, width = gram.shape[0], min(_MOST, gram.shape[0])
-    held = min(p, max(_LEAST, most // p)) if gram.expensive else 0
-    return held * p, max(1, min(_GUESSES, held // 2 if held else p, most // width)) * width
+    capacity = min(p, max(_LEAST, most // p)) if gram.expensive else 0
+    return capacity * p, max(1, min(_GUESSES, capacity // 2 if capacity else p, most // width)) * width
 
 
 class LookAhead:
@@ -40,17 +40,17 @@ class LookAhead:
     err next if all kernel values were like the last. Then the erring rows of K, times their weights, are added to the
     values, all at once. Where K is expensive they are made in full for it and held, the oldest giving way.
 
-    ``held`` and ``between`` are the memory for it, of as many entries as :func:`entries` says.
+    ``rows`` and ``between`` are the memory for it, with as many entries as :func:`entries` returns.
     """
 
     def __init__(
-        self, problem: PerceptronProblem, expansion: PerceptronState, held: Array, between: Array, n_jobs: int | None
+        self, problem: PerceptronProblem, expansion: PerceptronState, rows: Array, between: Array, n_jobs: int | None
     ) -> None:
         p = problem.gram.shape[0]
         self.problem, self.expansion, self.n_jobs = problem, expansion, n_jobs
-        self.held, self.between = held.reshape(-1, p), between
+        self.held, self.between = rows.reshape(-1, p), between
         self.guesses, self.typical = len(between) // min(_MOST, p), 0.0
-        # Guesses may take a stretch beyond its mistakes, whose rows must fit among those held.
+        # Guesses may take a stretch beyond its mistakes, whose rows must fit among the stored ones.
         self.mistakes = max(1, min(_MISTAKES, len(self.held) - self.guesses)) if len(self.held) else _MISTAKES
         self.slot, self.owner, self.next = np.full(p, -1), np.full(len(self.held), -1), 0
         self.values = values_at_all(problem, expansion)
@@ -104,7 +104,7 @@ class LookAhead:
         labels, functions = problem.labels(rows), loops.Expansion(theta, lagged, values)
         order, ahead = np.arange(m), np.empty((outputs, m))
         part, K = problem.gram.restrict(rows, rows), self.between.reshape(1, -1)
-        found = np.empty(self.guesses, dtype=np.int64)
+        errors = np.empty(self.guesses, dtype=np.int64)
         at = count = first = size = 0
         while True:
             kernel, before = loops.KernelValues(K, first, place), self.expansion.steps + at
@@ -112,23 +112,23 @@ class LookAhead:
             count += int(state[loops.COUNT])
             if at == m or count >= self.mistakes:
                 return at, updates[:count]
-            place[found[:size]] = -1
-            size = loops.guess_errors(labels, values, at, self.typical, ahead, found)
+            place[errors[:size]] = -1
+            size = loops.guess_errors(labels, values, at, self.typical, ahead, errors)
             # What lies behind is over.
-            first, guessed = at, found[:size]
+            first, guessed = at, errors[:size]
             K = self.between[: size * (m - at)].reshape(size, m - at)
             self._between(part, rows, guessed, at, K)
             place[guessed] = np.arange(size)
             if not count:
                 self.typical = float(K[0].mean())
 
-    def _between(self, part: GramMatrix, rows: Integers, chosen: Integers, start: int, out: Array) -> None:
-        """K between the rows at the positions ``chosen`` of a stretch and those from ``start`` on."""
-        slots = self.slot[rows[chosen]]
+    def _between(self, part: GramMatrix, rows: Integers, positions: Integers, start: int, out: Array) -> None:
+        """K between the rows at the ``positions`` of a stretch and those from ``start`` on."""
+        slots = self.slot[rows[positions]]
         if (slots < 0).all():
-            part.fill(chosen, slice(start, len(rows)), out)
+            part.fill(positions, slice(start, len(rows)), out)
             return
-        for row, position, slot in zip(out, chosen, slots, strict=True):
+        for row, position, slot in zip(out, positions, slots, strict=True):
             if slot >= 0:
                 row[:] = self.held[slot, rows[start:]]
             else:
@@ -153,13 +153,15 @@ class LookAhead:
 
     def _add_held(self, rows: Integers, weights: Vector) -> None:
         """The same with rows of K that are held, or made and held."""
-        there = self.slot[rows] >= 0
+        in_store = self.slot[rows] >= 0
         # First those that new rows may drive out.
-        if there.any():
-            loops.add_rows(self.held, self.slot[rows[there]], weights[:, there], self.problem.constant, self.values)
-        new = rows[~there]
+        if in_store.any():
+            loops.add_rows(
+                self.held, self.slot[rows[in_store]], weights[:, in_store], self.problem.constant, self.values
+            )
+        new = rows[~in_store]
         if len(new):
-            loops.add_rows(self.held, self._fetch(new), weights[:, ~there], self.problem.constant, self.values)
+            loops.add_rows(self.held, self._fetch(new), weights[:, ~in_store], self.problem.constant, self.values)
 
     def _fetch(self, rows: Integers) -> NDArray[np.int64]:
         """Make rows of K; returns their slots."""

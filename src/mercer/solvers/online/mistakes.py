@@ -40,10 +40,10 @@ class MistakeBound:
 
     Examples
     --------
-    >>> found = MistakeBound(0.5, 1.0, 3, 4.0)
-    >>> found.separated
+    >>> bound = MistakeBound(0.5, 1.0, 3, 4.0)
+    >>> bound.separated
     True
-    >>> print(found.explain())
+    >>> print(bound.explain())
     Separated: every training row is at least 0.5 inside its side, where the longest row has the length 1.
     3 updates; Novikoff's bound for this margin is 4, in any order and over any number of passes.
     """
@@ -89,8 +89,8 @@ def bound_mistakes(
     >>> x = np.array([1.0, 2.0, -1.0])
     >>> problem = PerceptronProblem(PrecomputedGram(np.outer(x, x)), np.array([1, 1, 0]), np.array([1]))
     >>> expansion = PerceptronState(np.array([[1.0, 0.0, 0.0]]), np.zeros((1, 3)))
-    >>> found = bound_mistakes(problem, expansion, np.array([[1.0, 2.0, -1.0]]), 1)
-    >>> round(found.margin, 9), found.radius, round(found.bound, 9)
+    >>> bound = bound_mistakes(problem, expansion, np.array([[1.0, 2.0, -1.0]]), 1)
+    >>> round(bound.margin, 9), bound.radius, round(bound.bound, 9)
     (1.0, 2.0, 4.0)
     """
     squares = np.einsum("kp,kp->k", expansion.theta, values)

@@ -73,8 +73,8 @@ def make_passes(
     >>> from mercer.gram import PrecomputedGram
     >>> x = np.array([1.0, 2.0, -1.0])
     >>> problem = PerceptronProblem(PrecomputedGram(np.outer(x, x)), np.array([1, 1, 0]), np.array([1]))
-    >>> found = PerceptronState.empty(1, 3)
-    >>> make_passes(problem, found, 10).tolist(), found.theta.tolist()
+    >>> state = PerceptronState.empty(1, 3)
+    >>> make_passes(problem, state, 10).tolist(), state.theta.tolist()
     ([1, 0], [[1.0, 0.0, 0.0]])
     """
     progress = Progress(max_iter, "passes", verbose)
@@ -105,16 +105,16 @@ def _opened(
     p, size = gram.shape[0], np.dtype(gram.dtype).itemsize
     with ExitStack() as stack:
         if problem.budget is not None or _is_whole(gram):
-            given = gram.stored_array()
-            contiguous = given is not None and given.flags.forc
+            array = gram.stored_array()
+            contiguous = array is not None and array.flags.forc
             K = hold(gram, stack, {gram.dtype: 0}, copy=not contiguous, required=REMEDY).array
             assert K is not None
             # By rows or by columns is the same.
             yield _WholeWalk(problem, expansion, K if K.flags.c_contiguous else K.T)
             return
-        kept, between = entries(gram, capacity(size, p * p, parts=4))
-        stack.enter_context(memory.reserve((kept + between) * size, "a block of kernel rows"))
-        whole_rows, parts = np.empty(kept, dtype=gram.dtype), np.empty(between, dtype=gram.dtype)
+        whole, between = entries(gram, capacity(size, p * p, parts=4))
+        stack.enter_context(memory.reserve((whole + between) * size, "a block of kernel rows"))
+        whole_rows, parts = np.empty(whole, dtype=gram.dtype), np.empty(between, dtype=gram.dtype)
         yield LookAhead(problem, expansion, whole_rows, parts, n_jobs)
 
 
@@ -178,10 +178,10 @@ class _WholeWalk:
             threads.checkpoint()
             now, before = order[chunk], expansion.steps
             expansion.steps += loops.steps(labels, kernel, now, functions, self.support, before, updates)
-            made = int(self.support.state[loops.COUNT])
-            count += made
-            if expansion.record and made:
-                expansion.updates = np.vstack([expansion.updates, updates[:made]])
+            number = int(self.support.state[loops.COUNT])
+            count += number
+            if expansion.record and number:
+                expansion.updates = np.vstack([expansion.updates, updates[:number]])
         check_values(self.values)
         if problem.budget:
             queue, (head, size) = self.support.queue, self.support.state[:2]

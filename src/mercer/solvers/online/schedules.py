@@ -63,12 +63,12 @@ def check_step_sizes(sizes: Any, n: int, what: str) -> Vector:
     array([1. , 0.5])
     """
     try:
-        found = np.asarray(sizes, dtype=np.float64)
+        values = np.asarray(sizes, dtype=np.float64)
     except (TypeError, ValueError) as error:
         raise ParameterError(f"{what} no numbers, but {sizes!r:.200}; there must be one for each row.") from error
-    if found.shape != (n,):
-        raise ParameterError(f"{what} an array of shape {found.shape}; there must be one number for each of {n} rows.")
-    wrong = np.flatnonzero(~(np.isfinite(found) & (found >= 0)))
+    if values.shape != (n,):
+        raise ParameterError(f"{what} an array of shape {values.shape}; there must be one number for each of {n} rows.")
+    wrong = np.flatnonzero(~(np.isfinite(values) & (values >= 0)))
     if len(wrong):
-        raise ParameterError(f"{what} {found[wrong[0]]} for row {wrong[0]}; step sizes must be finite and 0 or more.")
-    return np.ascontiguousarray(found)
+        raise ParameterError(f"{what} {values[wrong[0]]} for row {wrong[0]}; step sizes must be finite and 0 or more.")
+    return np.ascontiguousarray(values)

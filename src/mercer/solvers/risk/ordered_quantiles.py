@@ -121,8 +121,8 @@ def solve_ordered_quantiles(
     --------
     >>> from mercer.gram import PrecomputedGram
     >>> y, levels = np.array([0.0, 1.0, 5.0]), np.array([0.25, 0.75])
-    >>> found = solve_ordered_quantiles(OrderedQuantiles(PrecomputedGram(np.eye(3)), y, levels, np.ones(3)))
-    >>> bool((np.diff(found.value.F) >= 0).all()), found.certificate.relative_gap < 1e-6
+    >>> solution = solve_ordered_quantiles(OrderedQuantiles(PrecomputedGram(np.eye(3)), y, levels, np.ones(3)))
+    >>> bool((np.diff(solution.value.F) >= 0).all()), solution.certificate.relative_gap < 1e-6
     (True, True)
     """
     begun = time.perf_counter()

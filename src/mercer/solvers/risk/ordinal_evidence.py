@@ -77,8 +77,8 @@ def slope_by_evidence(
     >>> K = PrecomputedGram(np.exp(-0.1 * (x[:, None] - x) ** 2))
     >>> codes = np.array([0, 0, 1, 0, 1, 1, 1, 2, 1, 2, 2, 2])
     >>> problem = OrdinalProblem(codes, np.ones(12), LINKS["logit"], gram=K)
-    >>> found = slope_by_evidence(problem, 1.0, tol=1e-8, max_iter=50)
-    >>> found.slope > 1.0, found.solution.status.name
+    >>> answer = slope_by_evidence(problem, 1.0, tol=1e-8, max_iter=50)
+    >>> answer.slope > 1.0, answer.solution.status.name
     (True, 'converged')
     """
     begun = time.perf_counter()

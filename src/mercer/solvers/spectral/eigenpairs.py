@@ -140,16 +140,16 @@ def solve(problem: Eigenproblem) -> Solution[Eigenpairs, EigenState]:
     >>> solution.value.values.round(9).tolist(), solution.state.method
     ([14.0], 'dense')
     """
-    begun = time.perf_counter()
+    start_time = time.perf_counter()
     method = _method(problem)
     n, k = problem.gram.shape[0], problem.n_wanted
-    with memory.track() as account, ExitStack() as held:
+    with memory.track() as account, ExitStack() as stack:
         # LAPACK reduces the matrix in its place; beside it are the vectors, or what looks for negative eigenvalues.
         columns = max(k + 8, 2 * basis_columns(n, 1)) if method == "dense" else 4 * basis_columns(n, k)
-        held.enter_context(memory.reserve(8 * n * columns, f"the eigenvectors of {n} rows", _WAY_OUT))
+        stack.enter_context(memory.reserve(8 * n * columns, f"the eigenvectors of {n} rows", _WAY_OUT))
         # The matrix is changed in its place.
         required = _WAY_OUT if method == "dense" else ""
-        storage = hold(problem.gram, held, {np.float64: 0}, copy=True, required=required)
+        storage = hold(problem.gram, stack, {np.float64: 0}, copy=True, required=required)
         if storage.array is not None:
             matrix = problem.of_array(np.asarray(storage.array, dtype=np.float64))
         else:
@@ -159,7 +159,7 @@ def solve(problem: Eigenproblem) -> Solution[Eigenpairs, EigenState]:
     if not np.isfinite(pairs.values).all():
         raise NumericalError(f"an eigenvalue of the kernel matrix is not finite. {_SCALE}")
     value = _tidy(pairs, matrix.centring)
-    certificate = _certify(pairs, matrix.centring, method, account.peak, time.perf_counter() - begun)
+    certificate = _certify(pairs, matrix.centring, method, account.peak, time.perf_counter() - start_time)
     certificate = replace(certificate, storage=storage.sentence)
     return Solution(value, certificate.status, certificate, EigenState(method, matrix.centring))
 
@@ -254,8 +254,8 @@ def _tidy(pairs: RitzPairs, centring: Centring) -> Eigenpairs:
     values = pairs.values
     size = max(float(np.abs(values).max()), abs(pairs.lowest) if np.isfinite(pairs.lowest) else 0.0)
     noise = _ROUNDING * size + float(np.finfo(np.float64).eps) * len(pairs.vectors) * centring.largest
-    found = np.array([*values, pairs.lowest])
-    negative = np.unique(found[found < -noise])
+    eigenvalues = np.array([*values, pairs.lowest])
+    negative = np.unique(eigenvalues[eigenvalues < -noise])
     return Eigenpairs(np.where(values > _ROUNDING * size, values, 0.0), pairs.vectors, negative)
 
 
