@@ -20,8 +20,8 @@ def lowest_versions() -> list[str]:
     """Every lower bound of pyproject.toml as an exact version."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     extras = project["optional-dependencies"]
-    wanted = project["dependencies"] + [r for name, group in extras.items() if name != "bench" for r in group]
-    return sorted({r.replace(">=", "==") for r in wanted if not r.startswith("mercer[")})
+    requirements = project["dependencies"] + [r for name, group in extras.items() if name != "bench" for r in group]
+    return sorted({r.replace(">=", "==") for r in requirements if not r.startswith("mercer[")})
 
 
 def environment(name: str, requirements: list[str]) -> Path:
@@ -29,15 +29,15 @@ def environment(name: str, requirements: list[str]) -> Path:
     folder = ROOT / name
     python = folder / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
     stamp = folder / "installed.txt"
-    wanted = "\n".join([*requirements, (ROOT / "pyproject.toml").read_text(encoding="utf-8")])
+    stamp_text = "\n".join([*requirements, (ROOT / "pyproject.toml").read_text(encoding="utf-8")])
     if not python.exists():
         print(f"making the virtual environment {name}", flush=True)
         venv.create(folder, with_pip=True)
-    if not stamp.exists() or stamp.read_text(encoding="utf-8") != wanted:
+    if not stamp.exists() or stamp.read_text(encoding="utf-8") != stamp_text:
         print("installing (a minute or two, once)", flush=True)
         pip = [str(python), "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
         subprocess.run([*pip, *requirements], cwd=ROOT, check=True)
-        stamp.write_text(wanted, encoding="utf-8")
+        stamp.write_text(stamp_text, encoding="utf-8")
     return python
 
 

@@ -31,7 +31,7 @@ def vehicle(folder: Path) -> list[Row]:
     model, times = _fitted({"C": 1.0, "gamma": 1 / 22}, X[:n], y[:n])
     objective, rho, support = -model.certificate_.dual, float(model.intercept_[0]), len(model.support_)
     gap = f"gap {model.certificate_.relative_gap:.0e}"
-    found = [
+    checks = [
         ("objective", f"{OBJECTIVE} +- 1e-5 of it", abs(objective / OBJECTIVE - 1) <= 1e-5, f"{objective:.6f}; {gap}"),
         ("rho", f"size {abs(RHO)} +- 1e-3", abs(abs(rho) - abs(RHO)) <= 1e-3, f"intercept {rho:.6f}"),
         ("support vectors", f"{SUPPORT[0]} to {SUPPORT[1]}", SUPPORT[0] <= support <= SUPPORT[1], f"{support}"),
@@ -39,7 +39,7 @@ def vehicle(folder: Path) -> list[Row]:
     name = f"svmguide3, n = {n}, C = 1, gamma = 1/22"
     return [
         Row(f"{name}: {what}", "scikit-learn", times["ours"], times["peer"], demand, bool(met), note)
-        for what, demand, met, note in found
+        for what, demand, met, note in checks
     ]
 
 

@@ -54,7 +54,7 @@ def _evidence_rows(n: int) -> list[Row]:
     X, y = problem(n)
     ours, peer = (model.fit(X, y) for model in contenders(optimizer=None))
     theta = ours.theta_
-    near = theta + 0.05
+    neighbour = theta + 0.05
     cold = ours._evidence()
 
     def afresh() -> float:
@@ -65,7 +65,7 @@ def _evidence_rows(n: int) -> list[Row]:
 
     def onwards() -> float:
         turn[0] += 1
-        return warm(theta if turn[0] % 2 else near)[0]
+        return warm(theta if turn[0] % 2 else neighbour)[0]
 
     times = in_turn(
         {

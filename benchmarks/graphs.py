@@ -101,17 +101,17 @@ def _speed(name: str, graphs: list[tuple[Any, ...]]) -> list[Row]:
     rows = []
     for case, (kernel, peer) in pairs.items():
         tell(f"{name}, {case}")
-        found: dict[str, np.ndarray] = {}
+        matrices: dict[str, np.ndarray] = {}
         kernel(plain[:50])
 
-        def ours(kernel: Kernel = kernel, found: dict[str, np.ndarray] = found) -> None:
-            found["ours"] = kernel(plain)
+        def ours(kernel: Kernel = kernel, matrices: dict[str, np.ndarray] = matrices) -> None:
+            matrices["ours"] = kernel(plain)
 
-        def others(peer: Any = peer, found: dict[str, np.ndarray] = found) -> None:
-            found["peer"] = np.asarray(peer().fit_transform(theirs))
+        def others(peer: Any = peer, matrices: dict[str, np.ndarray] = matrices) -> None:
+            matrices["peer"] = np.asarray(peer().fit_transform(theirs))
 
         times = in_turn({"ours": ours, "peer": others}, REPEATS, warm_up=lambda _: None)
-        error = float(np.abs(found["ours"] - found["peer"]).max())
+        error = float(np.abs(matrices["ours"] - matrices["peer"]).max())
         met = times["peer"] >= FASTER * times["ours"] and error == 0.0
         note = f"{len(plain)} graphs; largest difference of the matrices {error:g}"
         rows.append(Row(f"{name}, {case}", "GraKeL", times["ours"], times["peer"], f">= {FASTER:g}, equal", met, note))
@@ -158,9 +158,9 @@ def _accuracies(name: str, data: Set) -> list[Row]:
     rows = []
     for case, published in [(case, value) for which, case, value in PUBLISHED if which == name]:
         tell(f"{name}, accuracy, {case}")
-        begun = time.perf_counter()
+        start = time.perf_counter()
         mean, deviation = accuracy(data, _choices(case, len(data.y) >= LARGE))
-        seconds = time.perf_counter() - begun
+        seconds = time.perf_counter() - start
         note = f"{mean:.2f} % (folds +- {deviation:.1f}); published {published:.2f} %; seconds of all folds and choices"
         facts = {"accuracy": mean, "deviation": deviation, "published": published}
         rows.append(

@@ -89,9 +89,9 @@ def in_turn(
 
 def seconds_of(run: Callable[[], object]) -> float:
     """Seconds that one call takes."""
-    begun = time.perf_counter()
+    start = time.perf_counter()
     run()
-    return time.perf_counter() - begun
+    return time.perf_counter() - start
 
 
 def tell(text: str) -> None:
@@ -156,20 +156,20 @@ def read_sections(path: Path = HERE / "results.json") -> dict[str, Section]:
     if not path.exists():
         return {}
     sections = {}
-    for name, kept in json.loads(path.read_text(encoding="utf-8")).items():
-        rows = [Row(**{key: value for key, value in row.items() if key != "ratio"}) for row in kept.pop("rows")]
-        sections[name] = Section(**kept, rows=rows)
+    for name, entry in json.loads(path.read_text(encoding="utf-8")).items():
+        rows = [Row(**{key: value for key, value in row.items() if key != "ratio"}) for row in entry.pop("rows")]
+        sections[name] = Section(**entry, rows=rows)
     return sections
 
 
 def write_sections(sections: dict[str, Section], folder: Path = HERE) -> None:
     """Write results.json and RESULTS.md."""
-    kept = {
+    entries = {
         name: asdict(section) | {"rows": [asdict(row) | {"ratio": row.ratio} for row in section.rows]}
         for name, section in sections.items()
     }
     # Comparisons of NumPy's numbers are NumPy's truth values.
-    text = json.dumps(kept, indent=1, default=lambda value: value.item())
+    text = json.dumps(entries, indent=1, default=lambda value: value.item())
     (folder / "results.json").write_text(text + "\n", encoding="utf-8")
     parts = [HEAD, *(as_markdown(section) for section in sections.values())]
     (folder / "RESULTS.md").write_text("\n".join(parts), encoding="utf-8")

@@ -113,12 +113,12 @@ def large(name: str, case: str, n: int) -> Row:
     """One row of the table for a fit in a process of its own."""
     tell(f"  {case}")
     command = [sys.executable, str(Path(__file__).resolve()), name, str(n)]
-    done = json.loads(subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True).stdout)
+    result = json.loads(subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True).stdout)
     note = (
-        f"{done['iterations']:.0f} iterations, peak of the process {done['peak'] / 2**30:.2f} GiB, reserved "
-        f"{done['reserved'] / 2**30:.2f} GiB, violation {done['violation']:.0e}, inertia {done['inertia']:.6g}"
+        f"{result['iterations']:.0f} iterations, peak of the process {result['peak'] / 2**30:.2f} GiB, reserved "
+        f"{result['reserved'] / 2**30:.2f} GiB, violation {result['violation']:.0e}, inertia {result['inertia']:.6g}"
     )
-    return Row(case, "", done["seconds"], None, "within 4 GiB", done["peak"] <= BUDGET, note, done)
+    return Row(case, "", result["seconds"], None, "within 4 GiB", result["peak"] <= BUDGET, note, result)
 
 
 def run() -> list[Row]:

@@ -105,9 +105,9 @@ def _row(strategy: str, n: int) -> Row:
     met, peer = rate >= DEMAND, None
     loop = {"truncation": truncation, "projection": projection}.get(strategy)
     if loop is not None:
-        found: list[tuple[np.ndarray, np.ndarray, float]] = []
-        peer = seconds_of(lambda: found.append(loop(X[:looped], y[:looped])))
-        Z, c, b = found[0]
+        answers: list[tuple[np.ndarray, np.ndarray, float]] = []
+        peer = seconds_of(lambda: answers.append(loop(X[:looped], y[:looped])))
+        Z, c, b = answers[0]
         expected = np.array([_kernel_row(x, Z) @ c + b for x in X[:200]])
         worst = float(np.abs(values - expected).max())
         met = met and worst < 1e-4

@@ -61,29 +61,29 @@ def splits(folder: Path, name: str) -> list[Split]:
     X = frame[[c for c in frame if c.startswith("x")]].to_numpy(float)
     y = frame["y"].to_numpy(int)
     y = y - y.min()
-    found = []
+    parts = []
     for number in range(HOLD_OUTS):
         test = frame[f"test{number}"].to_numpy(bool)
         mean, deviation = X[~test].mean(axis=0), X[~test].std(axis=0)
         varies = deviation > 0
         Z = (X[:, varies] - mean[varies]) / deviation[varies]
-        found.append(Split(Z[~test], y[~test], Z[test], y[test], int(y.max()) + 1))
-    return found
+        parts.append(Split(Z[~test], y[~test], Z[test], y[test], int(y.max()) + 1))
+    return parts
 
 
 def path(K: np.ndarray, rows: np.ndarray, codes: np.ndarray, K_new: np.ndarray, classes: int) -> np.ndarray:
     """Predicted codes for new rows, one line for each C of the grid; equal rows are one point."""
     first, owner = equal_rows(rows)
-    seen = np.unique(codes)
+    present = np.unique(codes)
     gram = PrecomputedGram(np.ascontiguousarray(K[np.ix_(first, first)]))
     K_new = K_new[:, first]
     lines, start = [], None
     for C in GRID:
-        problem = OrdinalProblem(gram, np.searchsorted(seen, codes), np.full(len(codes), C), LINK, owner)
+        problem = OrdinalProblem(gram, np.searchsorted(present, codes), np.full(len(codes), C), LINK, owner)
         solution = solve_ordinal(problem, tol=TOL, max_iter=200, start=start)
         start = solution.state
         p = class_probabilities(LINK, K_new @ solution.value.coefficients, solution.value.cuts)
-        lines.append(seen[decide(p, "mode")])
+        lines.append(present[decide(p, "mode")])
     return np.array(lines)
 
 
@@ -133,14 +133,16 @@ def rows_of(folder: Path, name: str) -> list[Row]:
     """What one data set gives: a row for each error, and one for the Gaussian process where it is small."""
     parts = splits(folder, name)
     tell(f"{name}: {len(parts[0].y)} training rows")
-    begun = time.perf_counter()
+    start = time.perf_counter()
     ours = over_all(nested, parts=parts)
-    seconds = time.perf_counter() - begun
+    seconds = time.perf_counter() - start
     mean, error = ours.mean(axis=0), ours.std(axis=0, ddof=1) / np.sqrt(len(ours))
     if name in PUBLISHED:
-        known = published(folder)
-        rival, peer = known[name, "svorim"], "SVORIM (published)"
-        beside = ", ".join(f"{m.upper()} {known[name, m][0]:.3f}/{known[name, m][1]:.3f}" for m in ("svc1v1", "pom"))
+        figures = published(folder)
+        rival, peer = figures[name, "svorim"], "SVORIM (published)"
+        beside = ", ".join(
+            f"{m.upper()} {figures[name, m][0]:.3f}/{figures[name, m][1]:.3f}" for m in ("svc1v1", "pom")
+        )
     else:
         pom = KernelOrdinalRegression(kernel="linear", C=1e4, max_iter=500)
         rival, peer, beside = tuple(over_all(of, pom, parts=parts).mean(axis=0)), "POM (here)", ""
@@ -153,11 +155,11 @@ def rows_of(folder: Path, name: str) -> list[Row]:
         met = bool(mean[column] <= rival[column] + 5e-5)
         rows.append(Row(f"{name}, {measure}", peer, seconds, None, "no larger", met, note, facts))
     if len(parts[0].y) <= GP_ROWS:
-        begun = time.perf_counter()
+        start = time.perf_counter()
         gp = over_all(of, GaussianProcessOrdinalRegression(), parts=parts).mean(axis=0)
         note = f"MAE {gp[0]:.4f}, MZE {gp[1]:.4f}; {peer} {rival[0]:.4f}, {rival[1]:.4f}"
         rows.append(
-            Row(f"{name}, Gaussian process", peer, time.perf_counter() - begun, None, "for comparison", True, note)
+            Row(f"{name}, Gaussian process", peer, time.perf_counter() - start, None, "for comparison", True, note)
         )
     return rows
 

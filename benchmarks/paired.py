@@ -239,16 +239,16 @@ def compare(before: Version, after: Version, name: str, turns: int) -> str:
     for turn in range(turns):
         # Who goes first changes, so that neither always follows the other.
         for number in (turn % 2, 1 - turn % 2):
-            taken, answers[number] = versions[number].ask("go")
-            seconds[number].append(taken)
+            duration, answers[number] = versions[number].ask("go")
+            seconds[number].append(duration)
     for version in versions:
         version.leave()
     old, new = map(np.asarray, answers)
-    apart = float(np.abs(old - new).max() / max(np.abs(old).max(), 1e-300)) if old.shape == new.shape else np.inf
+    error = float(np.abs(old - new).max() / max(np.abs(old).max(), 1e-300)) if old.shape == new.shape else np.inf
     ratios = [b / a for a, b in zip(*seconds, strict=True)]
     middle = [statistics.median(values) for values in seconds]
     spread = f"{min(ratios):.2f} to {max(ratios):.2f}"
-    return f"| {name} | {middle[0]:.3f} | {middle[1]:.3f} | {statistics.median(ratios):.2f} | {spread} | {apart:.1e} |"
+    return f"| {name} | {middle[0]:.3f} | {middle[1]:.3f} | {statistics.median(ratios):.2f} | {spread} | {error:.1e} |"
 
 
 def main(arguments: list[str]) -> int:

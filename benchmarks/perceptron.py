@@ -34,9 +34,9 @@ def rows(n: int, gap: float, noise: float = 0.0) -> tuple[np.ndarray, np.ndarray
     rng = np.random.default_rng(0)
     X = rng.normal(size=(6 * n, D))
     values = X[:, 0] + X[:, 1] * X[:, 2] / 2 + np.sin(X[:, 3])
-    kept = np.flatnonzero(np.abs(values) >= gap)[:n]
-    y = np.where(values[kept] > 0, 1, -1)
-    return X[kept], np.where(rng.random(len(kept)) < noise, -y, y)
+    clear = np.flatnonzero(np.abs(values) >= gap)[:n]
+    y = np.where(values[clear] > 0, 1, -1)
+    return X[clear], np.where(rng.random(len(clear)) < noise, -y, y)
 
 
 def loop(K: np.ndarray, y: np.ndarray, passes: int, seed: int) -> tuple[np.ndarray, list[int]]:
@@ -78,9 +78,9 @@ def _passes(n: int, gap: float) -> list[Row]:
         repeats=3,
     )
     theta, _ = loop(K, y, PASSES, 0)
-    found = np.zeros(len(y))
-    found[ours.support_] = ours.dual_coef_[0]
-    same = bool(np.array_equal(found, theta))
+    coefficients = np.zeros(len(y))
+    coefficients[ours.support_] = ours.dual_coef_[0]
+    same = bool(np.array_equal(coefficients, theta))
     expansion = given(K, y, PASSES, 0)
     same = same and bool(np.array_equal(expansion.theta[0], theta))
     note = (
@@ -116,10 +116,10 @@ def _stream(n: int) -> Row:
     X, y = rows(n, 0.0, 0.1)
     parts = [slice(start, start + PART) for start in range(0, n, PART)]
     model = KernelPerceptron(KERNEL, budget=BUDGET, random_state=0).partial_fit(X[parts[0]], y[parts[0]], [-1, 1])
-    begun = time.perf_counter()
+    start_time = time.perf_counter()
     for part in parts[1:]:
         model.partial_fit(X[part], y[part])
-    seconds = time.perf_counter() - begun
+    seconds = time.perf_counter() - start_time
     rate = (n - PART) / seconds
     note = f"{rate:,.0f} rows a second, in parts of {PART}"
     return Row(

@@ -64,10 +64,10 @@ def cpu_in_turn(contenders: dict[str, Callable[[], Any]]) -> dict[str, float]:
     seconds: dict[str, list[float]] = {name: [] for name in contenders}
     for turn in range(REPEATS + 1):
         for name, work in contenders.items():
-            begun = time.process_time()
+            start = time.process_time()
             work()
             if turn:
-                seconds[name].append(time.process_time() - begun)
+                seconds[name].append(time.process_time() - start)
     return {name: statistics.median(values) for name, values in seconds.items()}
 
 
@@ -98,8 +98,8 @@ def case(
 
 
 def _work(learner: Any, step: str, X: np.ndarray, y: np.ndarray) -> Callable[[], Any]:
-    given = (X, y) if step == "fit" else (X,)
-    return lambda: getattr(learner, step)(*given)
+    arguments = (X, y) if step == "fit" else (X,)
+    return lambda: getattr(learner, step)(*arguments)
 
 
 def strings() -> Row:

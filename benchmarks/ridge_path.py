@@ -65,9 +65,9 @@ def _against_fits(X: np.ndarray, y: np.ndarray) -> list[Row]:
 
 
 def _against_the_search(X: np.ndarray, y: np.ndarray) -> Row:
-    begun = time.perf_counter()
+    start = time.perf_counter()
     search = _search(X, y)
-    peer = time.perf_counter() - begun
+    peer = time.perf_counter() - start
     model = KernelRidge("loo", alphas=ALPHAS, kernel="rbf", gamma=GAMMA)
     ours = in_turn({"ours": lambda: model.fit(X, y)}, repeats=REPEATS)
     note = f"alpha {model.alpha_:.3g} by leave-one-out, {search.best_params_['alpha']:.3g} by {FOLDS} folds"

@@ -39,8 +39,8 @@ def _load(folder: Path, name: str) -> tuple[Series, np.ndarray, int]:
 def _advised(X: Series) -> float:
     """The median distance of points times the root of the median length."""
     points = np.concatenate(list(X))[:: max(1, sum(X.lengths) // 500)]
-    apart = np.sqrt(((points[:, None] - points) ** 2).sum(axis=2))
-    return float(np.median(apart[apart > 0]) * np.sqrt(np.median(X.lengths)))
+    distances = np.sqrt(((points[:, None] - points) ** 2).sum(axis=2))
+    return float(np.median(distances[distances > 0]) * np.sqrt(np.median(X.lengths)))
 
 
 def _speeds(folder: Path) -> list[Row]:
@@ -79,7 +79,7 @@ def _published(folder: Path) -> dict[str, dict[str, str]]:
 def _chosen(X: Series, y: np.ndarray) -> tuple[Kernel, float, int]:
     """The kernel and C of the fewest errors when each row is left out once, and the errors."""
     advised, length = _advised(X), float(np.median(X.lengths))
-    found: list[tuple[Kernel, float, int]] = []
+    choices: list[tuple[Kernel, float, int]] = []
     for factor, band in itertools.product(FACTORS, BANDS):
         kernel = GlobalAlignment(factor * advised, triangular=round(band * length)).normalized()
         K = kernel(X)
@@ -87,9 +87,9 @@ def _chosen(X: Series, y: np.ndarray) -> tuple[Kernel, float, int]:
         for train, test in KFold(min(len(y), FOLDS), shuffle=True, random_state=0).split(y):
             path = svm_path(K[np.ix_(train, train)], y[train], PENALTIES, kernel="precomputed")
             wrong += [int((model.predict(K[np.ix_(test, train)]) != y[test]).sum()) for model in path]
-        found += [(kernel, C, count) for C, count in zip(PENALTIES, wrong.tolist(), strict=True)]
+        choices += [(kernel, C, count) for C, count in zip(PENALTIES, wrong.tolist(), strict=True)]
     # The first of equals.
-    return min(found, key=lambda choice: choice[2])
+    return min(choices, key=lambda choice: choice[2])
 
 
 def _accuracies(folder: Path, name: str, published: dict[str, str]) -> list[Row]:
@@ -100,12 +100,12 @@ def _accuracies(folder: Path, name: str, published: dict[str, str]) -> list[Row]
     model = SVC(C=C, kernel=kernel)
     seconds = seconds_of(lambda: model.fit(X[:n], y[:n]))
     aligned = float((model.predict(X[n:]) == y[n:]).mean())
-    known = {
+    figures = {
         what: float(published[key])
         for what, key in (("DTW", "DTW_R1_1NN"), ("Euclidean", "Euclidean_1NN"), ("SVM-quad", "SVMQ"))
         if published
     }
-    beside = ", ".join(f"{what} {value:.3f}" for what, value in known.items()) or "none"
+    beside = ", ".join(f"{what} {value:.3f}" for what, value in figures.items()) or "none"
     # A set has so few rows that a published figure is equal where it differs by less than half a row.
     half = 0.5 / len(y[n:])
     return [
@@ -115,7 +115,7 @@ def _accuracies(folder: Path, name: str, published: dict[str, str]) -> list[Row]
             None,
             None,
             "the same accuracy",
-            not known or warped >= known["DTW"] - half,
+            not figures or warped >= figures["DTW"] - half,
             f"{warped:.4f}; published: {beside}",
             {"accuracy": warped},
         ),
@@ -125,7 +125,7 @@ def _accuracies(folder: Path, name: str, published: dict[str, str]) -> list[Row]
             seconds,
             None,
             "no worse",
-            not known or aligned >= known["SVM-quad"] - half,
+            not figures or aligned >= figures["SVM-quad"] - half,
             f"{aligned:.4f}, {kernel!r}, C {C:g}, {wrong} of {n} wrong when left out; published: {beside}",
             {"accuracy": aligned},
         ),

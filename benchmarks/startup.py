@@ -34,17 +34,17 @@ def _outcome(code: str, cache: str | None = None) -> tuple[list[float], str]:
     environment = dict(os.environ)
     if cache is not None:
         environment["NUMBA_CACHE_DIR"] = cache
-    done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
-    return [float(word) for word in done.stdout.split()], done.stderr
+    process = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True)
+    return [float(word) for word in process.stdout.split()], process.stderr
 
 
 def _cpu_seconds(command: list[str] | str) -> float:
     """User and system time of a process that runs a command of Mercer, or some code."""
     what = ["-c", command] if isinstance(command, str) else ["-m", "mercer", *command]
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    done = subprocess.run([sys.executable, *what], capture_output=True, text=True, check=False)
-    if done.returncode != (2 if "missing.csv" in what else 0):
-        raise RuntimeError(f"{what} ended with {done.returncode}: {done.stderr[-500:]}")
+    process = subprocess.run([sys.executable, *what], capture_output=True, text=True, check=False)
+    if process.returncode != (2 if "missing.csv" in what else 0):
+        raise RuntimeError(f"{what} ended with {process.returncode}: {process.stderr[-500:]}")
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
 
@@ -73,9 +73,9 @@ def run() -> list[Row]:
         floor = statistics.median(_cpu_seconds("import numba, sklearn.base") for _ in range(5))
         rows.append(Row("mercer fit sample:iris, CPU", "import numba, sklearn.base", spent, floor, "", True))
     with tempfile.TemporaryDirectory() as cache:
-        (cold, later), said = _outcome(FIT, cache)
-        note = "says that it compiles" if "compiling" in said else "SILENT"
-        met = cold < 15 and "compiling" in said
+        (cold, later), message = _outcome(FIT, cache)
+        note = "says that it compiles" if "compiling" in message else "SILENT"
+        met = cold < 15 and "compiling" in message
         rows.append(Row("first fits, cold cache", "limit", cold, 15.0, "< 15 s", met, note))
         firsts = [_outcome(FIT, cache)[0] for _ in range(5)]
     warm = statistics.median(first for first, _ in firsts)

@@ -129,18 +129,18 @@ class Answers(NamedTuple):
 
 def nested(texts: list[str], labels: np.ndarray, outer: Any, repeats: int) -> Answers:
     """Answers of ``SVC`` to the test parts of the outer folds, each with a kernel and C chosen by its training part."""
-    begun = time.perf_counter()
+    start = time.perf_counter()
     matrices = [kernel.normalized()(texts) for kernel in CHOICES]
     folds = list(outer.split(labels, labels))
-    chosen = Parallel(n_jobs=THREADS)(delayed(_chosen)(matrices, labels, train, repeats) for train, _ in folds)
+    choices = Parallel(n_jobs=THREADS)(delayed(_chosen)(matrices, labels, train, repeats) for train, _ in folds)
     wrong = np.zeros(len(labels), bool)
-    for (train, test), (number, C) in zip(folds, chosen, strict=True):
+    for (train, test), (number, C) in zip(folds, choices, strict=True):
         K = matrices[number]
         model = SVC(kernel="precomputed", C=C).fit(K[np.ix_(train, train)], labels[train])
         wrong[test] = model.predict(K[np.ix_(test, train)]) != labels[test]
-    (number, C), times = Counter(chosen).most_common(1)[0]
+    (number, C), times = Counter(choices).most_common(1)[0]
     choice = f"most often ({times} of {len(folds)}) {CHOICES[number]!r}, C={C:g}"
-    return Answers(wrong, choice, time.perf_counter() - begun)
+    return Answers(wrong, choice, time.perf_counter() - start)
 
 
 def _chosen(matrices: list[np.ndarray], labels: np.ndarray, rows: np.ndarray, repeats: int) -> tuple[int, float]:
@@ -160,11 +160,11 @@ def _chosen(matrices: list[np.ndarray], labels: np.ndarray, rows: np.ndarray, re
 def _promoters(folder: Path) -> list[Row]:
     texts, labels, _ = read(folder, "promoters")
     tell("promoters, a choice for each of 106 training parts")
-    found = nested(texts, labels, LeaveOneOut(), 2)
-    wrong = int(found.wrong.sum())
-    note = f"{wrong} of {len(labels)} wrong; KBANN 4; {found.choice}"
+    answers = nested(texts, labels, LeaveOneOut(), 2)
+    wrong = int(answers.wrong.sum())
+    note = f"{wrong} of {len(labels)} wrong; KBANN 4; {answers.choice}"
     case = f"promoters, leave one out, SVC, {len(CHOICES)} kernels and {len(PENALTIES)} C chosen within"
-    return [Row(case, "published", found.seconds, None, "<= 4 wrong", wrong <= 4, note, {"wrong": wrong})]
+    return [Row(case, "published", answers.seconds, None, "<= 4 wrong", wrong <= 4, note, {"wrong": wrong})]
 
 
 def _splice(folder: Path) -> list[Row]:
@@ -173,13 +173,13 @@ def _splice(folder: Path) -> list[Row]:
     picked = np.random.default_rng(0).choice(len(labels), 1000, replace=False)
     labels = labels[picked]
     tell("splice, a choice for each of 10 training parts")
-    found = nested([texts[i] for i in picked], labels, StratifiedKFold(10, shuffle=True, random_state=0), 1)
+    answers = nested([texts[i] for i in picked], labels, StratifiedKFold(10, shuffle=True, random_state=0), 1)
     published = {"EI": 7.6, "IE": 8.5, "N": 4.6}
-    errors = {name: 100 * float(found.wrong[labels == name].mean()) for name in published}
+    errors = {name: 100 * float(answers.wrong[labels == name].mean()) for name in published}
     met = all(errors[name] <= published[name] for name in published)
     note = ", ".join(f"{name} {errors[name]:.1f} % wrong (KBANN {published[name]})" for name in published)
     case = f"splice, ten folds of 1000, SVC, {len(CHOICES)} kernels and {len(PENALTIES)} C chosen within"
-    return [Row(case, "published", found.seconds, None, "<= KBANN", met, f"{note}; {found.choice}", errors)]
+    return [Row(case, "published", answers.seconds, None, "<= KBANN", met, f"{note}; {answers.choice}", errors)]
 
 
 def _against_fastsk(folder: Path, name: str, kernel: Kernel, C: float, accuracy: float, area: float) -> list[Row]:
@@ -191,10 +191,10 @@ def _against_fastsk(folder: Path, name: str, kernel: Kernel, C: float, accuracy:
     # FastSK's own protocol: rows of the kernel matrix are the columns of a linear machine, calibrated in five folds.
     theirs = CalibratedClassifierCV(LinearSVC(C=C), cv=5).fit(blocks[0], labels[train])
     model = SVC(kernel="precomputed", C=C).fit(blocks[0], labels[train])
-    known = labels[~train] == model.classes_[1]
+    truth = labels[~train] == model.classes_[1]
     answers = {"linear": theirs.predict_proba(blocks[1])[:, 1] - 0.5, "svc": model.decision_function(blocks[1])}
-    facts = {f"{key}_accuracy": float(((found > 0) == known).mean()) for key, found in answers.items()}
-    facts |= {f"{key}_area": float(roc_auc_score(known, found)) for key, found in answers.items()}
+    facts = {f"{key}_accuracy": float(((values > 0) == truth).mean()) for key, values in answers.items()}
+    facts |= {f"{key}_area": float(roc_auc_score(truth, values)) for key, values in answers.items()}
     met = round(facts["linear_accuracy"], 3) >= accuracy and round(facts["linear_area"], 3) >= area
     note = (
         f"accuracy {facts['linear_accuracy']:.4f} ({accuracy}), area {facts['linear_area']:.4f} ({area}); "

@@ -18,12 +18,12 @@ SETTINGS = {"C": 1.0, "epsilon": 0.05, "gamma": 0.05}
 TOLERANCES = (1e-3, 1e-4, 1e-6)
 
 
-def repeated_rows(apart: float = 0.0) -> tuple[np.ndarray, np.ndarray]:
-    """16,000 rows of which 200 are different, but for normal noise of the size ``apart``."""
+def repeated_rows(spread: float = 0.0) -> tuple[np.ndarray, np.ndarray]:
+    """16,000 rows of which 200 are different, but for normal noise of the size ``spread``."""
     rng = np.random.default_rng(0)
     different = rng.normal(size=(200, 5))
     X = different[np.minimum((200 * rng.random(16_000) ** 4).astype(int), 199)]
-    X = X + apart * rng.normal(size=X.shape)
+    X = X + spread * rng.normal(size=X.shape)
     return X, np.sin(2 * X[:, 0])
 
 
@@ -42,8 +42,8 @@ def _linear_ridge() -> list[Row]:
 
 def _repeated() -> list[Row]:
     rows = []
-    for apart, least, tolerances in ((0.0, 1.0, TOLERANCES), (1e-6, 2.0, (1e-4,))):
-        X, y = repeated_rows(apart)
+    for spread, least, tolerances in ((0.0, 1.0, TOLERANCES), (1e-6, 2.0, (1e-4,))):
+        X, y = repeated_rows(spread)
         for tol in tolerances:
             ours, peer = SVR(**SETTINGS, tol=tol), PeerSVR(**SETTINGS, tol=tol)
             times = in_turn({"ours": partial(ours.fit, X, y), "peer": partial(peer.fit, X, y)}, 3, _small)
@@ -57,7 +57,7 @@ def _repeated() -> list[Row]:
             certificate = ours.certificate_
             worse = (theirs - certificate.dual) / abs(theirs)
             met = times["peer"] >= least * times["ours"] and worse <= 10 * tol
-            case = f"SVR, 16,000 rows, 200 different{f' but for {apart:g}' if apart else ''}, tol = {tol:g}"
+            case = f"SVR, 16,000 rows, 200 different{f' but for {spread:g}' if spread else ''}, tol = {tol:g}"
             steps = certificate.iterations, int(np.sum(peer.n_iter_))
             note = f"{steps[0]} steps, scikit-learn {steps[1]}; dual lower by {worse:.0e}"
             rows.append(Row(case, "scikit-learn", times["ours"], times["peer"], f">= {least:g}", met, note))

@@ -23,28 +23,30 @@ def case(name: str, folder: Path) -> list[Row]:
     tell(name)
     setting, data = SETTINGS[name], load(name, folder)
     options = {"C": setting.C, "gamma": setting.gamma, "tol": 1e-3, "cache_size": 1000}
-    done = compare_fits(KINDS, options, data.X, data.y)
-    against_faster = row(name, done, done.peer, setting.gamma, LEAST, f">= {LEAST}", data)
-    return [against_faster, row(name, done, done.best("scikit-learn"), setting.gamma, 0.0, "in the mean")]
+    comparison = compare_fits(KINDS, options, data.X, data.y)
+    against_faster = row(name, comparison, comparison.peer, setting.gamma, LEAST, f">= {LEAST}", data)
+    return [against_faster, row(name, comparison, comparison.best("scikit-learn"), setting.gamma, 0.0, "in the mean")]
 
 
 def row(
-    name: str, done: Comparison, peer: str, gamma: float, least: float, demand: str, data: Data | None = None
+    name: str, comparison: Comparison, peer: str, gamma: float, least: float, demand: str, data: Data | None = None
 ) -> Row:
     """How Mercer stands against one peer; with ``data`` the accuracies must agree, too."""
-    ours = done.best("Mercer")
-    model, other = done.made[ours], done.made[peer]
+    ours = comparison.best("Mercer")
+    model, other = comparison.made[ours], comparison.made[peer]
     difference = relative_difference(classifier_objective(model, gamma), classifier_objective(other, gamma))
     gap = float(model.certificate_.relative_gap)
     facts = {"dual_difference": difference, "relative_gap": gap, "n_support": float(len(model.support_))}
     note = f"{ours}; dual objective {difference:+.0e} relative to the peer's; gap {gap:.0e}"
-    met = done.seconds[peer] >= least * done.seconds[ours] and difference >= -WORSE and model.fit_status_ == 0
+    met = (
+        comparison.seconds[peer] >= least * comparison.seconds[ours] and difference >= -WORSE and model.fit_status_ == 0
+    )
     if data is not None:
         accuracy, other_accuracy = (float(m.score(data.X_test, data.y_test)) for m in (model, other))
         facts |= {"accuracy": accuracy, "peer_accuracy": other_accuracy}
         note += f"; accuracy {accuracy:.4f} / {other_accuracy:.4f}; {len(model.support_):,} support vectors"
         met &= abs(accuracy - other_accuracy) < 2e-3
-    return Row(name, peer, done.seconds[ours], done.seconds[peer], demand, bool(met), note, facts)
+    return Row(name, peer, comparison.seconds[ours], comparison.seconds[peer], demand, bool(met), note, facts)
 
 
 def mean_row(case: str, rows: list[Row], peer: str, least: float, each: float, demand: str) -> Row:

@@ -27,9 +27,9 @@ def problem(n: int = N) -> Data:
 def run() -> list[Row]:
     """All rows of the section."""
     data, gamma = problem(), 1.0 / D
-    done = compare_fits(KINDS, {"C": 10.0, "gamma": gamma, "tol": 1e-3, "cache_size": 2000}, data.X, data.y)
-    faster = done.peer.split(", ")[0]
+    comparison = compare_fits(KINDS, {"C": 10.0, "gamma": gamma, "tol": 1e-3, "cache_size": 2000}, data.X, data.y)
+    faster = comparison.peer.split(", ")[0]
     return [
-        row("made", done, done.best(name), gamma, least, f">= {least:g}", data if name == faster else None)
+        row("made", comparison, comparison.best(name), gamma, least, f">= {least:g}", data if name == faster else None)
         for name, least in LEAST.items()
     ]

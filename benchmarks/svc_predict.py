@@ -25,16 +25,18 @@ def case(name: str, folder: Path) -> list[Row]:
     setting, data = SETTINGS[name], load(name, folder)
     options = {"C": setting.C, "gamma": setting.gamma, "tol": 1e-3, "cache_size": 1000}
     rows = {dtype: data.X_test[:_MOST_ROWS].astype(dtype) for dtype in ("float64", "float32")}
-    done = compare_predictions(options, data.X, data.y, rows)
-    ours = done.best("Mercer")
+    comparison = compare_predictions(options, data.X, data.y, rows)
+    ours = comparison.best("Mercer")
     out = []
     for peer, least in LEAST.items():
-        label = done.best(peer)
-        same = float(np.mean(done.made[ours] == done.made[label]))
-        met = done.seconds[label] >= least * done.seconds[ours] and same >= 0.995
+        label = comparison.best(peer)
+        same = float(np.mean(comparison.made[ours] == comparison.made[label]))
+        met = comparison.seconds[label] >= least * comparison.seconds[ours] and same >= 0.995
         note = f"{ours}; same class for {100 * same:.2f} % of the rows"
         case = f"{name}, {len(rows['float64']):,} rows"
-        row = Row(case, label, done.seconds[ours], done.seconds[label], f">= {least:g}", met, note, {"same": same})
+        row = Row(
+            case, label, comparison.seconds[ours], comparison.seconds[label], f">= {least:g}", met, note, {"same": same}
+        )
         out.append(row)
     return out
 

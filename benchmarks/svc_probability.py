@@ -31,7 +31,9 @@ def case(name: str, X: np.ndarray, y: np.ndarray, n: int, C: float) -> Row:
     def contender(kind: str, probability: bool) -> Callable[[], None]:
         return lambda: fit(kind, probability)
 
-    contenders = {f"{kind}, {wanted}": contender(kind, wanted) for kind in KINDS for wanted in (False, True)}
+    contenders = {
+        f"{kind}, {probability}": contender(kind, probability) for kind in KINDS for probability in (False, True)
+    }
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", FutureWarning)
         seconds = in_turn(contenders, warm_up=lambda label: fit(label.partition(",")[0], True, n // 4))

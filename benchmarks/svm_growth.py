@@ -62,11 +62,11 @@ def fit_here(contender: str, name: str, n: int, folder: Path) -> dict[str, float
     seconds = [seconds_of(lambda: model.fit(X, y))]
     while len(seconds) < 3 and seconds[0] <= SLOW:
         seconds.append(seconds_of(lambda: model.fit(X, y)))
-    done = {"seconds": statistics.median(seconds), "peak_bytes": float(peak_so_far()), "rows": float(len(X))}
+    result = {"seconds": statistics.median(seconds), "peak_bytes": float(peak_so_far()), "rows": float(len(X))}
     if contender == "Mercer":
         certificate = model.certificate_
-        done |= {"relative_gap": float(certificate.relative_gap), "violation": float(certificate.kkt_violation)}
-    return done | {"n_support": float(len(model.support_))}
+        result |= {"relative_gap": float(certificate.relative_gap), "violation": float(certificate.kkt_violation)}
+    return result | {"n_support": float(len(model.support_))}
 
 
 def fit_apart(contender: str, name: str, n: int, limit: float | None = None) -> dict[str, float] | None:
@@ -74,12 +74,12 @@ def fit_apart(contender: str, name: str, n: int, limit: float | None = None) -> 
     tell(f"  {contender}, {name}, n = {n:,}")
     command = [sys.executable, str(Path(__file__).resolve()), contender, name, str(n)]
     try:
-        done = subprocess.run(
+        process = subprocess.run(
             command, stdout=subprocess.PIPE, text=True, check=True, timeout=None if limit is None else limit + _START
         )
     except subprocess.TimeoutExpired:
         return None
-    return json.loads(done.stdout)
+    return json.loads(process.stdout)
 
 
 def growth(sizes: tuple[int, ...] = SIZES) -> list[Row]:
@@ -111,8 +111,8 @@ def _row(case: str, peer: str, ours: dict[str, float], theirs: dict[str, float] 
     return Row(case, peer, ours["seconds"], theirs and theirs["seconds"], "inside 8 GiB", met, note, facts)
 
 
-def _gib(done: dict[str, float]) -> str:
-    return f"{done['peak_bytes'] / 2**30:.2f} GiB"
+def _gib(result: dict[str, float]) -> str:
+    return f"{result['peak_bytes'] / 2**30:.2f} GiB"
 
 
 def _exponents(ours: dict[int, float], peer: str, theirs: dict[int, float]) -> Row:

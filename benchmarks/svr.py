@@ -42,13 +42,14 @@ def regression(data: Data) -> list[Row]:
     tell("SVR, kin40k")
     kinds = {"Mercer": SVR, "scikit-learn": LibSVR, "scikit-learn-intelex": IntelexSVR}
     options = {"C": C, "gamma": GAMMA, "epsilon": EPSILON, "tol": 1e-3, "cache_size": 1000}
-    done = compare_fits(kinds, options, data.X, data.y)
+    comparison = compare_fits(kinds, options, data.X, data.y)
     objective = {
-        label: expansion_objective(model, GAMMA, linear=data.y, tube=EPSILON) for label, model in done.made.items()
+        label: expansion_objective(model, GAMMA, linear=data.y, tube=EPSILON)
+        for label, model in comparison.made.items()
     }
     case = f"SVR, kin40k, n = {len(data.X):,}, C = {C:g}, gamma = {GAMMA:g}, epsilon = {EPSILON:g}"
-    first, *others = _rows(case, done, objective)
-    ours, peer = (done.made[label].predict(data.X_test) for label in (done.best("Mercer"), done.peer))
+    first, *others = _rows(case, comparison, objective)
+    ours, peer = (comparison.made[label].predict(data.X_test) for label in (comparison.best("Mercer"), comparison.peer))
     rmse, peer_rmse = (float(np.sqrt(np.mean((f - data.y_test) ** 2))) for f in (ours, peer))
     note = f"{first.note}; RMSE {rmse:.4f} / {peer_rmse:.4f}"
     facts = first.facts | {"rmse": rmse, "peer_rmse": peer_rmse}
@@ -63,26 +64,32 @@ def novelty(X: np.ndarray) -> list[Row]:
     tell("OneClassSVM, shuttle")
     kinds = {"Mercer": OneClassSVM, "scikit-learn": LibOneClass}
     options = {"nu": NU, "gamma": "scale", "tol": 1e-3, "cache_size": 1000}
-    done = compare_fits(kinds, options, X, np.zeros(len(X)))
+    comparison = compare_fits(kinds, options, X, np.zeros(len(X)))
     gamma = 1.0 / (X.shape[1] * X.var())
-    objective = {label: expansion_objective(model, gamma) for label, model in done.made.items()}
-    return _rows(f"OneClassSVM, shuttle, n = {len(X):,}, nu = {NU:g}", done, objective)
+    objective = {label: expansion_objective(model, gamma) for label, model in comparison.made.items()}
+    return _rows(f"OneClassSVM, shuttle, n = {len(X):,}, nu = {NU:g}", comparison, objective)
 
 
-def _rows(case: str, done: Comparison, objective: dict[str, float]) -> list[Row]:
-    ours = done.best("Mercer")
-    model = done.made[ours]
+def _rows(case: str, comparison: Comparison, objective: dict[str, float]) -> list[Row]:
+    ours = comparison.best("Mercer")
+    model = comparison.made[ours]
     gap = float(model.certificate_.relative_gap)
     rows = []
-    for peer in dict.fromkeys((done.peer, done.best("scikit-learn"))):
+    for peer in dict.fromkeys((comparison.peer, comparison.best("scikit-learn"))):
         difference = relative_difference(objective[ours], objective[peer])
-        met = done.seconds[peer] >= LEAST * done.seconds[ours] and difference >= -WORSE and model.fit_status_ == 0
+        met = (
+            comparison.seconds[peer] >= LEAST * comparison.seconds[ours]
+            and difference >= -WORSE
+            and model.fit_status_ == 0
+        )
         note = (
             f"{ours}; dual objective {difference:+.0e} relative to the peer's; gap {gap:.0e}; "
             f"{len(model.support_):,} support vectors"
         )
         facts = {"dual_difference": difference, "relative_gap": gap, "n_support": float(len(model.support_))}
-        row = Row(case, peer, done.seconds[ours], done.seconds[peer], f">= {LEAST:g}", bool(met), note, facts)
+        row = Row(
+            case, peer, comparison.seconds[ours], comparison.seconds[peer], f">= {LEAST:g}", bool(met), note, facts
+        )
         rows.append(row)
     return rows
 

@@ -83,15 +83,15 @@ def accuracy(name: str, kernels: list[Kernel], train: Questions, test: Questions
 
 def run() -> list[Row]:
     """All rows of the section."""
-    found = questions()
-    if found is None:
+    data = questions()
+    if data is None:
         return []
-    train, test = found
+    train, test = data
     rows = [all_pairs(kernel, train.trees) for kernel in (SubsetTree(0.4), PartialTree(0.4, 0.4), Subtree())]
-    told = partial(accuracy, train=train, test=test)
-    rows.append(told("SVC, subset trees", [SubsetTree(decay).normalized() for decay in DECAYS]))
-    rows.append(told("SVC, subset trees + subtrees", [with_words(decay) for decay in DECAYS]))
-    rows.append(told("SVC, partial trees", [PartialTree(decay, decay).normalized() for decay in DECAYS]))
+    row_of = partial(accuracy, train=train, test=test)
+    rows.append(row_of("SVC, subset trees", [SubsetTree(decay).normalized() for decay in DECAYS]))
+    rows.append(row_of("SVC, subset trees + subtrees", [with_words(decay) for decay in DECAYS]))
+    rows.append(row_of("SVC, partial trees", [PartialTree(decay, decay).normalized() for decay in DECAYS]))
     return rows
 
 

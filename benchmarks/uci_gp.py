@@ -111,21 +111,21 @@ def splits(folder: Path, task: Task, share: float = 1.0) -> list[Split]:
     if task.distinct:
         first = np.sort(np.unique(np.column_stack([X, y]), axis=0, return_index=True)[1])
         X, y = X[first], y[first]
-    found = []
+    parts = []
     for number, test in enumerate(_tests(data, len(y))):
         rows = np.flatnonzero(~test)
         if share < 1.0:
             rows = np.random.default_rng(number).permutation(rows)[: int(share * len(y))]
-        found.append(_standardised(X, y, rows, test, number))
-    return found
+        parts.append(_standardised(X, y, rows, test, number))
+    return parts
 
 
 def _tests(data: np.lib.npyio.NpzFile, n: int) -> list[np.ndarray]:
     """Masks of the test rows: published ones, or seeded ones."""
     if "test_fold" in data:
         return [data["test_fold"] == number for number in range(SPLITS)]
-    drawn = [np.random.default_rng(number).permutation(n)[: n // 10] for number in range(SPLITS)]
-    return [np.isin(np.arange(n), rows) for rows in drawn]
+    orders = [np.random.default_rng(number).permutation(n)[: n // 10] for number in range(SPLITS)]
+    return [np.isin(np.arange(n), rows) for rows in orders]
 
 
 def _standardised(X: np.ndarray, y: np.ndarray, rows: np.ndarray, test: np.ndarray, number: int) -> Split:
@@ -138,7 +138,7 @@ def _standardised(X: np.ndarray, y: np.ndarray, rows: np.ndarray, test: np.ndarr
 
 def ours(split: Split) -> Score:
     """Mercer on one split."""
-    begun, d = time.process_time(), split.X.shape[1]
+    start, d = time.process_time(), split.X.shape[1]
     kernel = kernels.Constant(1.0) * kernels.Matern([np.sqrt(d)] * d, nu=1.5)
     kernel = kernel.bounded(**{p.name: SCALE_BOUNDS for p in kernel.parameters})
     model = GaussianProcessRegressor(kernel, noise=NOISE, noise_bounds=NOISE_BOUNDS, n_jobs=1)
@@ -148,25 +148,25 @@ def ours(split: Split) -> Score:
         model.fit(split.X, split.y)
     mean, deviation = model.predict(split.X_test, return_std=True)
     variance = deviation**2 + model.noise_
-    return _score(split, mean, variance, model.log_marginal_likelihood_value_, begun)
+    return _score(split, mean, variance, model.log_marginal_likelihood_value_, start)
 
 
 def theirs(split: Split) -> Score:
     """scikit-learn on one split; its White term counts as noise of new rows, too."""
-    begun, d = time.process_time(), split.X.shape[1]
+    start, d = time.process_time(), split.X.shape[1]
     kernel = their.ConstantKernel(1.0, SCALE_BOUNDS) * their.Matern([np.sqrt(d)] * d, SCALE_BOUNDS, nu=1.5)
     model = Peer(kernel + their.WhiteKernel(NOISE, NOISE_BOUNDS))
     model.fit(split.X[split.searched], split.y[split.searched])
     if len(split.searched) < len(split.y):
         model = Peer(model.kernel_, optimizer=None, copy_X_train=False).fit(split.X, split.y)
     mean, deviation = model.predict(split.X_test, return_std=True)
-    return _score(split, mean, deviation**2, model.log_marginal_likelihood_value_, begun)
+    return _score(split, mean, deviation**2, model.log_marginal_likelihood_value_, start)
 
 
-def _score(split: Split, mean: np.ndarray, variance: np.ndarray, evidence: float, begun: float) -> Score:
+def _score(split: Split, mean: np.ndarray, variance: np.ndarray, evidence: float, start: float) -> Score:
     squares = (split.y_test - mean) ** 2
     densities = -0.5 * (np.log(2.0 * np.pi * variance) + squares / variance)
-    return Score(squares, densities, float(evidence), time.process_time() - begun)
+    return Score(squares, densities, float(evidence), time.process_time() - start)
 
 
 def over(function: Callable[[Split], Score], parts: list[Split], at_once: int) -> list[Score]:

@@ -87,9 +87,9 @@ def draw_svm_growth() -> None:
             times.setdefault(row["peer"], {})[row["facts"]["n"]] = row["peer_seconds"]
 
     figure, axes = plt.subplots(figsize=(6.4, 4.4), layout="constrained")
-    for (name, taken), colour in zip(times.items(), (SEPIA, TEAL, GREY)):
-        sizes = np.array(sorted(taken))
-        seconds = np.array([taken[n] for n in sizes])
+    for (name, durations), colour in zip(times.items(), (SEPIA, TEAL, GREY)):
+        sizes = np.array(sorted(durations))
+        seconds = np.array([durations[n] for n in sizes])
         slope, _ = np.polyfit(np.log(sizes), np.log(seconds), 1)
         axes.loglog(sizes, seconds, marker="o", color=colour, label=f"{name}: grows as $n^{{{slope:.2f}}}$")
     sizes = sorted(times["Mercer"])
