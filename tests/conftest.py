@@ -62,15 +62,15 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     """With ``--quick``, keep the first case of each test."""
     if not config.getoption("--quick"):
         return
-    seen: set[tuple[str, str]] = set()
-    kept, left = [], []
+    names: set[tuple[str, str]] = set()
+    selected, left = [], []
     for item in items:
         name = (str(item.path), getattr(item, "originalname", item.name))
-        quick = name not in seen and not item.get_closest_marker("slow")
-        seen.add(name)
-        (kept if quick else left).append(item)
+        quick = name not in names and not item.get_closest_marker("slow")
+        names.add(name)
+        (selected if quick else left).append(item)
     config.hook.pytest_deselected(items=left)
-    items[:] = kept
+    items[:] = selected
 
 
 _states: dict[tuple[str, str], dict[str, Any]] = {}

@@ -23,12 +23,12 @@ def graphs(draw: st.DrawFn) -> Graph:
 
 def drawn(seed: int = 0, count: int = 12) -> list[Graph]:
     rng = np.random.default_rng(seed)
-    found = []
+    graphs = []
     for n in rng.integers(1, 9, count):
         edges = rng.integers(0, n, (rng.integers(0, 12), 2))
         edges = np.unique(np.sort(edges, axis=1), axis=0)
-        found.append(Graph(edges, rng.integers(0, 3, n), rng.integers(0, 2, len(edges))))
-    return found
+        graphs.append(Graph(edges, rng.integers(0, 3, n), rng.integers(0, 2, len(edges))))
+    return graphs
 
 
 def labels_of(graph: Graph) -> list[Any]:
@@ -37,13 +37,13 @@ def labels_of(graph: Graph) -> list[Any]:
 
 def around(graph: Graph) -> list[list[tuple[int, Any]]]:
     """The neighbours of each node and the labels of the edges to them."""
-    found: list[list[tuple[int, Any]]] = [[] for _ in range(graph.n)]
+    neighbours: list[list[tuple[int, Any]]] = [[] for _ in range(graph.n)]
     marks = [None] * len(graph.edges) if graph.edge_labels is None else graph.edge_labels.tolist()
     for (u, v), mark in zip(graph.edges.tolist(), marks, strict=True):
-        found[u].append((v, mark))
+        neighbours[u].append((v, mark))
         if u != v:
-            found[v].append((u, mark))
-    return found
+            neighbours[v].append((u, mark))
+    return neighbours
 
 
 def shuffled(graph: Graph, order: np.ndarray) -> Graph:

@@ -117,5 +117,5 @@ def cases(examples: dict[Any, list[Any]]) -> list[Any]:
 def targets(loss: Loss, n: int, seed: int = 0) -> np.ndarray:
     """Random targets of the kind that a loss takes."""
     rng = np.random.default_rng(seed)
-    drawn = {"signs": rng.choice([-1.0, 1.0], n), "counts": rng.poisson(3.0, n), "numbers": 2.0 * rng.normal(size=n)}
-    return drawn[loss.targets].astype(np.float64)
+    by_kind = {"signs": rng.choice([-1.0, 1.0], n), "counts": rng.poisson(3.0, n), "numbers": 2.0 * rng.normal(size=n)}
+    return by_kind[loss.targets].astype(np.float64)

@@ -82,7 +82,7 @@ def run(setting: Setting, workers: int, rest: Iterable[str]) -> tuple[int, str]:
     if setting.threads is not None:
         # Mercer's own threads, and those of BLAS, are as many as there are processors.
         command = [sys.executable, "-c", _ON_FEW_PROCESSORS, str(setting.threads), *command]
-    done = subprocess.run(
+    process = subprocess.run(
         command,
         cwd=ROOT,
         env={**os.environ, **setting.environment},
@@ -91,7 +91,7 @@ def run(setting: Setting, workers: int, rest: Iterable[str]) -> tuple[int, str]:
         text=True,
         check=False,
     )
-    return done.returncode, done.stdout
+    return process.returncode, process.stdout
 
 
 _ON_FEW_PROCESSORS = """
@@ -118,13 +118,13 @@ def main(arguments: list[str]) -> int:
     if options.other:
         print(other_core_type(features))
         return 0
-    chosen = settings(features, options.seeds)
-    unknown = set(options.only or ()) - {s.name for s in chosen}
+    selection = settings(features, options.seeds)
+    unknown = set(options.only or ()) - {s.name for s in selection}
     if unknown:
-        parser.error(f"unknown settings {sorted(unknown)}; this machine can run {[s.name for s in chosen]}.")
+        parser.error(f"unknown settings {sorted(unknown)}; this machine can run {[s.name for s in selection]}.")
     failures: dict[str, list[str]] = {}
     print(f"{'setting':<12} {'passed':>7} {'failed':>7} {'seconds':>8}", flush=True)
-    for setting in chosen:
+    for setting in selection:
         if options.only and setting.name not in options.only:
             continue
         start_time = time.perf_counter()

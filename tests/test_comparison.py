@@ -28,26 +28,26 @@ def test_discrepancy_by_loops(kernel: Any) -> None:
         return float(np.mean([kernel(A[i : i + 1], B[j : j + 1])[0, 0] for i, j in pairs]))
 
     for unbiased in (True, False):
-        wanted = mean(X, X, unbiased) + mean(Z, Z, unbiased) - 2 * mean(X, Z, False)
-        found = mmd(X, Z, kernel, unbiased=unbiased, n_permutations=0)
-        assert found.statistic == pytest.approx(wanted, abs=1e-12)
-        assert found.p_value is None and not len(found.null)
+        expected = mean(X, X, unbiased) + mean(Z, Z, unbiased) - 2 * mean(X, Z, False)
+        result = mmd(X, Z, kernel, unbiased=unbiased, n_permutations=0)
+        assert result.statistic == pytest.approx(expected, abs=1e-12)
+        assert result.p_value is None and not len(result.null)
     if kernel == Linear():
         # The biased estimate is the distance of the means.
-        assert found.statistic == pytest.approx(((X.mean(axis=0) - Z.mean(axis=0)) ** 2).sum(), abs=1e-12)
+        assert result.statistic == pytest.approx(((X.mean(axis=0) - Z.mean(axis=0)) ** 2).sum(), abs=1e-12)
 
 
 def test_permutations_of_two_samples_are_those_of_the_rows() -> None:
     rows = np.concatenate([X, Z])
-    found = mmd(X, Z, RBF(1.0), n_permutations=20, random_state=3)
+    result = mmd(X, Z, RBF(1.0), n_permutations=20, random_state=3)
     rng = np.random.RandomState(3)
-    for value in found.null:
+    for value in result.null:
         order = rng.permutation(len(rows))
         first, second = np.sort(order[: len(X)]), np.sort(order[len(X) :])
         assert value == pytest.approx(mmd(rows[first], rows[second], RBF(1.0), n_permutations=0).statistic, abs=1e-12)
-    assert found.p_value == (1 + (found.null >= found.statistic).sum()) / 21
+    assert result.p_value == (1 + (result.null >= result.statistic).sum()) / 21
     again = mmd(sp.csr_matrix(X), Z, RBF(1.0), n_permutations=20, random_state=3)
-    np.testing.assert_allclose(again.null, found.null, atol=1e-12)
+    np.testing.assert_allclose(again.null, result.null, atol=1e-12)
 
 
 def _unbiased_dependence(K: np.ndarray, L: np.ndarray) -> float:
@@ -59,8 +59,8 @@ def _unbiased_dependence(K: np.ndarray, L: np.ndarray) -> float:
 def test_dependence_by_loops() -> None:
     k, kernel_y = RBF(1.0), Linear() + 1.0
     K, L = k(X), kernel_y(Y)
-    found = hsic(X, Y, k, kernel_y, n_permutations=0)
-    assert found.statistic == pytest.approx(_unbiased_dependence(K, L), abs=1e-12) and found.p_value is None
+    result = hsic(X, Y, k, kernel_y, n_permutations=0)
+    assert result.statistic == pytest.approx(_unbiased_dependence(K, L), abs=1e-12) and result.p_value is None
     H = np.eye(11) - 1 / 11
     biased = hsic(X, Y, k, kernel_y, unbiased=False, n_permutations=15, random_state=1)
     assert biased.statistic == pytest.approx(np.trace(K @ H @ L @ H) / 121, abs=1e-12)
@@ -92,28 +92,31 @@ def test_matrices_in_the_place_of_rows() -> None:
 
 def test_any_kernel_on_any_rows() -> None:
     options: dict[str, Any] = {"n_permutations": 7, "random_state": 2}
-    wanted = mmd(X[:, :2], Z[:, :2], RBF(1.0), **options)
+    expected = mmd(X[:, :2], Z[:, :2], RBF(1.0), **options)
     table, other = pd.DataFrame(X, columns=["a", "b", "c"]), pd.DataFrame(Z, columns=["a", "b", "c"])
-    chosen = RBF(1.0).on(["a", "b"])
+    kernel = RBF(1.0).on(["a", "b"])
     calls = [
-        mmd(table, other, chosen, **options),
+        mmd(table, other, kernel, **options),
         mmd(sp.csr_array(X), sp.csr_array(Z), RBF(1.0).on([0, 1]), **options),
         mmd(X, Z, lambda A, B: RBF(1.0)(A[:, :2], B[:, :2]), **options),
     ]
-    for found in calls:
-        np.testing.assert_allclose([found.statistic, *found.null], [wanted.statistic, *wanted.null], atol=1e-12)
+    for result in calls:
+        np.testing.assert_allclose([result.statistic, *result.null], [expected.statistic, *expected.null], atol=1e-12)
     paired = hsic(X[:, :2], Y, RBF(1.0), Linear(), **options)
-    found = hsic(table, sp.csr_array(Y), chosen, Linear(), **options)
-    np.testing.assert_allclose([found.statistic, *found.null], [paired.statistic, *paired.null], atol=1e-12)
+    result = hsic(table, sp.csr_array(Y), kernel, Linear(), **options)
+    np.testing.assert_allclose([result.statistic, *result.null], [paired.statistic, *paired.null], atol=1e-12)
     words, texts = ["banana", "ananas", "nab", "bandana"], ["tree", "trees", "street", "reset", "steer"]
     K = kernels.Spectrum(2)(words + texts)
-    found, wanted = mmd(words, texts, kernels.Spectrum(2), **options), mmd(K, 4, "precomputed", **options)
-    assert (found.statistic, found.null.tolist()) == (wanted.statistic, wanted.null.tolist())
-    found, lengths = hsic(texts, [4, 5, 6, 5, 5], kernels.Spectrum(2), RBF(1.0), **options), np.array([4.0, 5, 6, 5, 5])
-    wanted = hsic(kernels.Spectrum(2)(texts), RBF(1.0)(lengths[:, None]), "precomputed", **options)
-    np.testing.assert_allclose([found.statistic, *found.null], [wanted.statistic, *wanted.null], atol=1e-12)
+    result, expected = mmd(words, texts, kernels.Spectrum(2), **options), mmd(K, 4, "precomputed", **options)
+    assert (result.statistic, result.null.tolist()) == (expected.statistic, expected.null.tolist())
+    result, lengths = (
+        hsic(texts, [4, 5, 6, 5, 5], kernels.Spectrum(2), RBF(1.0), **options),
+        np.array([4.0, 5, 6, 5, 5]),
+    )
+    expected = hsic(kernels.Spectrum(2)(texts), RBF(1.0)(lengths[:, None]), "precomputed", **options)
+    np.testing.assert_allclose([result.statistic, *result.null], [expected.statistic, *expected.null], atol=1e-12)
     turned = hsic(lengths[:, None], texts, RBF(1.0), kernels.Spectrum(2), **options)
-    assert turned.statistic == pytest.approx(found.statistic)
+    assert turned.statistic == pytest.approx(result.statistic)
 
 
 def test_several_tiles_and_threads() -> None:
@@ -151,10 +154,10 @@ def test_p_values_are_small_where_there_is_something_and_even_where_not() -> Non
 def test_p_values_are_uniform_where_there_is_nothing(unbiased: bool) -> None:
     rng = np.random.default_rng(7)
     options: dict[str, Any] = {"unbiased": unbiased, "n_permutations": 9}
-    found = []
+    results = []
     for i in range(200):
         rows, other = rng.normal(size=(16, 2)), rng.exponential(size=(16, 1))
-        found.append(
+        results.append(
             (
                 mmd(rows[:5], rows[5:], RBF(1.0), random_state=i, **options).p_value,
                 hsic(rows, other, RBF(1.0), random_state=i, **options).p_value,
@@ -162,7 +165,7 @@ def test_p_values_are_uniform_where_there_is_nothing(unbiased: bool) -> None:
             )
         )
     # Of ten values that are drawn alike each place is as likely: 1/10, 2/10, ..., 1, with 20 of 200 each.
-    for values in np.array(found).T:
+    for values in np.array(results).T:
         counts = np.bincount(np.rint(10 * values).astype(int), minlength=11)
         assert counts[0] == 0
         # Chi squared with nine degrees of freedom is above 34 with a probability of 1e-4.
@@ -176,9 +179,9 @@ def test_alignment_by_its_formula() -> None:
     for kernel in (RBF(1.0), Linear(), kernels.Polynomial(2)):
         for y, targets in ((X[:, 0], X[:, :1]), (Y, Y), (labels, columns), (labels.astype(object), columns)):
             A, B = H @ kernel(X) @ H, H @ targets @ targets.T @ H
-            wanted = np.vdot(A, B) / (np.linalg.norm(A) * np.linalg.norm(B))
-            for found in (alignment(kernel, y, X), alignment(kernel(X), y), alignment(Gram(kernel, X), y)):
-                assert found == pytest.approx(wanted, abs=1e-12)
+            expected = np.vdot(A, B) / (np.linalg.norm(A) * np.linalg.norm(B))
+            for result in (alignment(kernel, y, X), alignment(kernel(X), y), alignment(Gram(kernel, X), y)):
+                assert result == pytest.approx(expected, abs=1e-12)
     single = alignment(RBF(1.0), X[:, 0].astype(object), X.astype(np.float32))
     # The kernel's values in float32 are off by some eps.
     assert single == pytest.approx(alignment(RBF(1.0), X[:, 0], X), rel=1e-5)
@@ -246,9 +249,9 @@ def test_a_budget_that_is_too_small() -> None:
             hsic(X, Y)
 
 
-@pytest.mark.parametrize(("length_scale", "near"), [(1.0, 1e-13), (1e3, 1e-10), (1e5, 1e-6)])
+@pytest.mark.parametrize(("length_scale", "tolerance"), [(1.0, 1e-13), (1e3, 1e-10), (1e5, 1e-6)])
 @pytest.mark.parametrize("n", [40, 600])
-def test_an_alignment_of_a_wide_kernel(length_scale: float, near: float, n: int) -> None:
+def test_an_alignment_of_a_wide_kernel(length_scale: float, tolerance: float, n: int) -> None:
     # Centring takes the 1 off, so that exp(-t) - 1 in long doubles does as well.
     rows = np.random.default_rng(3).normal(size=(n, 3))
     y = np.sign(rows[:, 0])
@@ -257,10 +260,10 @@ def test_an_alignment_of_a_wide_kernel(length_scale: float, near: float, n: int)
     K -= K.mean(axis=0)
     K -= K.mean(axis=1)[:, None]
     c = y - y.mean()
-    wanted = float((c @ K @ c) / (np.sqrt((K**2).sum()) * (c @ c)))
+    expected = float((c @ K @ c) / (np.sqrt((K**2).sum()) * (c @ c)))
     # Entries near 1 are rounded to 1e-16, and what is left of them is of the size of length_scale^-2.
-    assert alignment(RBF(length_scale), y, rows) == pytest.approx(wanted, rel=near)
-    assert alignment(RBF(length_scale)(rows), y) == pytest.approx(wanted, rel=near)
+    assert alignment(RBF(length_scale), y, rows) == pytest.approx(expected, rel=tolerance)
+    assert alignment(RBF(length_scale)(rows), y) == pytest.approx(expected, rel=tolerance)
 
 
 @pytest.mark.parametrize("scale", [1e-200, 1e-80, 1e80, 1e200])

@@ -29,12 +29,12 @@ def public_names():
 def definitions(cls):
     """``{name: definitions}`` of the public methods and properties that Mercer defines, the one in use first."""
     names = {name for base in cls.__mro__ for name in vars(base) if not name.startswith("_")}
-    found = {}
+    entries = {}
     for name in sorted(names):
         owners = [base for base in cls.__mro__ if name in vars(base)]
         if owners[0].__module__.startswith("mercer.") and hasattr(vars(owners[0])[name], "__get__"):
-            found[name] = [plain(vars(base)[name]) for base in owners if base.__module__.startswith("mercer.")]
-    return found
+            entries[name] = [plain(vars(base)[name]) for base in owners if base.__module__.startswith("mercer.")]
+    return entries
 
 
 def plain(member):
@@ -68,11 +68,11 @@ PUBLIC = public_names()
 @pytest.mark.parametrize("name", PUBLIC)
 def test_every_parameter_is_documented(name):
     item = PUBLIC[name]
-    found = [f"{name}: {message}" for message in complaints(item)]
+    problems = [f"{name}: {message}" for message in complaints(item)]
     if inspect.isclass(item):
         for member, overrides in definitions(item).items():
-            found += [f"{name}.{member}: {message}" for message in complaints(documented(overrides))]
-    assert not found, "\n".join(found)
+            problems += [f"{name}.{member}: {message}" for message in complaints(documented(overrides))]
+    assert not problems, "\n".join(problems)
 
 
 class Base:

@@ -36,24 +36,24 @@ def links(path: Path) -> Iterator[str]:
 def anchors(path: Path) -> set[str]:
     """The anchors that GitHub gives the headings of a page."""
     text = re.sub(r"^```.*?^```$", "", path.read_text(encoding="utf-8"), flags=re.S | re.M)
-    seen: dict[str, int] = {}
+    counts: dict[str, int] = {}
     for heading in re.findall(r"^#{1,6} +(.+?) *$", text, flags=re.M):
         plain = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", heading).lower()
         slug = re.sub(r"[^\w\- ]", "", plain).replace(" ", "-")
-        seen[slug] = seen.get(slug, -1) + 1
-        if seen[slug]:
-            seen[f"{slug}-{seen[slug]}"] = 0
-    return set(seen)
+        counts[slug] = counts.get(slug, -1) + 1
+        if counts[slug]:
+            counts[f"{slug}-{counts[slug]}"] = 0
+    return set(counts)
 
 
 @pytest.mark.parametrize("path", DOCUMENTS, ids=name)
 def test_links_lead_somewhere(path: Path) -> None:
     for target in links(path):
         file, _, anchor = target.partition("#")
-        there = (path.parent / file).resolve() if file else path
-        assert there.exists(), f"{name(path)}: there is no {target}"
+        page = (path.parent / file).resolve() if file else path
+        assert page.exists(), f"{name(path)}: there is no {target}"
         if anchor:
-            assert anchor in anchors(there), f"{name(path)}: {name(there)} has no heading for #{anchor}"
+            assert anchor in anchors(page), f"{name(path)}: {name(page)} has no heading for #{anchor}"
 
 
 def test_a_broken_link_is_seen(tmp_path: Path) -> None:

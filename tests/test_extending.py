@@ -39,14 +39,14 @@ SAID = {
 
 
 def _run(*arguments: str, folder: Path) -> subprocess.CompletedProcess[str]:
-    found = os.pathsep.join([str(EXAMPLES), os.environ.get("PYTHONPATH", "")])
+    path = os.pathsep.join([str(EXAMPLES), os.environ.get("PYTHONPATH", "")])
     return subprocess.run(
         [sys.executable, *arguments],
         cwd=folder,
         text=True,
         capture_output=True,
         timeout=300,
-        env={**os.environ, "PYTHONPATH": found},
+        env={**os.environ, "PYTHONPATH": path},
     )
 
 
@@ -62,30 +62,32 @@ def test_every_program_is_short_and_shown_in_its_guide_as_it_is() -> None:
 
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_programs_run_and_say_what_they_should(name: str, tmp_path: Path) -> None:
-    done = _run(str(EXAMPLES / f"{name}.py"), folder=tmp_path)
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.splitlines() == SAID[name]
+    process = _run(str(EXAMPLES / f"{name}.py"), folder=tmp_path)
+    assert process.returncode == 0, process.stderr
+    assert process.stdout.splitlines() == SAID[name]
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["vector_kernel", "data_kernel"])
 def test_every_learner_takes_the_kernels_and_files_hold_them(name: str, tmp_path: Path) -> None:
-    done = _run(str(ROOT / "tests" / "extending_worker.py"), name, folder=tmp_path)
-    assert done.returncode == 0, done.stderr
-    assert len(done.stdout.splitlines()) >= 22
+    process = _run(str(ROOT / "tests" / "extending_worker.py"), name, folder=tmp_path)
+    assert process.returncode == 0, process.stderr
+    assert len(process.stdout.splitlines()) >= 22
 
 
 def test_commands_know_what_a_module_registers(tmp_path: Path) -> None:
     fit = ("fit", "sample:iris", "--out", "model.mercer", "--json")
-    done = _run("-m", "mercer", "--import", "vector_kernel", *fit, "--kernel", "2*Cauchy(1.5)", folder=tmp_path)
-    assert done.returncode == 0 and "Cauchy(1.5)" in done.stdout, done.stderr
+    process = _run("-m", "mercer", "--import", "vector_kernel", *fit, "--kernel", "2*Cauchy(1.5)", folder=tmp_path)
+    assert process.returncode == 0 and "Cauchy(1.5)" in process.stdout, process.stderr
     predict = ("predict", "model.mercer", "sample:iris", "--out", "answers.csv")
-    done = _run("-m", "mercer", *predict, folder=tmp_path)
-    assert done.returncode == 2 and "'vector_kernel.Cauchy'" in done.stderr and "mercer --import" in done.stderr
-    done = _run("-m", "mercer", "--import", "vector_kernel", *predict, folder=tmp_path)
-    assert done.returncode == 0 and len((tmp_path / "answers.csv").read_text().splitlines()) == 151
-    done = _run("-m", "mercer", "--import", "estimator", *fit, "--model", "nearest-mean", folder=tmp_path)
-    assert done.returncode == 0 and "NearestMean gives none" in done.stdout, done.stderr
+    process = _run("-m", "mercer", *predict, folder=tmp_path)
+    assert (
+        process.returncode == 2 and "'vector_kernel.Cauchy'" in process.stderr and "mercer --import" in process.stderr
+    )
+    process = _run("-m", "mercer", "--import", "vector_kernel", *predict, folder=tmp_path)
+    assert process.returncode == 0 and len((tmp_path / "answers.csv").read_text().splitlines()) == 151
+    process = _run("-m", "mercer", "--import", "estimator", *fit, "--model", "nearest-mean", folder=tmp_path)
+    assert process.returncode == 0 and "NearestMean gives none" in process.stdout, process.stderr
 
 
 def test_modules_that_cannot_be_imported(
@@ -182,9 +184,9 @@ def test_neighbours_are_ranked_by_the_distance_where_the_kernel_says_how() -> No
         def squared_distance(self) -> Any:
             return lambda t: -2 * np.expm1(-t)
 
-    near = np.array([[0.0], [1e-17], [3e-17]])
+    rows = np.array([[0.0], [1e-17], [3e-17]])
     model = mercer.KernelNeighborsRegressor(1, kernel=dataclass(frozen=True, repr=False)(Said)(1.0))
-    assert model.fit(near, [0.0, 1.0, 2.0]).predict([[2.6e-17]]).tolist() == [2.0]
+    assert model.fit(rows, [0.0, 1.0, 2.0]).predict([[2.6e-17]]).tolist() == [2.0]
 
 
 def test_what_methods_return_is_checked() -> None:
@@ -286,14 +288,14 @@ def test_what_cannot_be_registered() -> None:
 
         gradient = curvature = value
 
-    taken = dataclass(frozen=True, repr=False)(type("RBF", (Wave,), {}))
+    duplicate = dataclass(frozen=True, repr=False)(type("RBF", (Wave,), {}))
     for cls, words in (
         (int, "takes a kernel, a loss, a penalty, a solver, a kind of data or an estimator, but got <class 'int'>"),
         ("Wave", "but got 'Wave'"),
         (Plain, "Plain must be a frozen dataclass"),
         (Abstract, "Abstract cannot be registered: it does not define derivative, value"),
         (Nameless, "Nameless needs an attribute name"),
-        (taken, "there is a kernel 'RBF' already, in mercer.kernels"),
+        (duplicate, "there is a kernel 'RBF' already, in mercer.kernels"),
     ):
         with pytest.raises(ParameterError, match=words):
             extend.register(cls)

@@ -17,8 +17,8 @@ HEAVY = ("numba", "torch", "matplotlib", "pandas", "scipy", "sklearn", "numpy", 
 
 def _loaded_by(code: str) -> set[str]:
     listing = "import sys; print(*{name.partition('.')[0] for name in sys.modules})"
-    done = subprocess.run([sys.executable, "-c", f"{code}; {listing}"], capture_output=True, text=True, check=True)
-    return set(done.stdout.split())
+    process = subprocess.run([sys.executable, "-c", f"{code}; {listing}"], capture_output=True, text=True, check=True)
+    return set(process.stdout.split())
 
 
 def test_importing_mercer_loads_nothing_heavy() -> None:

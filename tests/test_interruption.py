@@ -20,7 +20,7 @@ pytestmark = pytest.mark.skipif(not Path("/proc/self/task").is_dir(), reason="ne
 
 # Seconds of processor time: from the beginning of the work to Ctrl-C, and from there to the end of the process, of any
 # one thread. By the clock it is longer on a busy machine.
-BEGUN, PATIENCE = 1.5, 2.0
+DELAY, PATIENCE = 1.5, 2.0
 
 # What every case stands on is imported once: a case is a fork of that process, which then runs and ends as any other.
 _PREPARED = """
@@ -181,7 +181,7 @@ def prepared() -> Iterator[subprocess.Popen[bytes]]:
 
 def _seconds(pid: int) -> dict[str, float]:
     """The processor time of each thread so far; nothing of a process that has ended."""
-    found: dict[str, float] = {}
+    results: dict[str, float] = {}
     for path in Path(f"/proc/{pid}/task").glob("*/stat"):
         try:
             # After the name, which may have blanks: the state, and as the 12th and 13th field user and system time.
@@ -189,11 +189,11 @@ def _seconds(pid: int) -> dict[str, float]:
         except OSError:
             continue
         if fields[0] not in "ZX":
-            found[path.parent.name] = (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
-    return found
+            results[path.parent.name] = (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+    return results
 
 
-def _after_ctrl_c(prepared: subprocess.Popen[bytes], folder: Path, work: str, begun: float) -> float:
+def _after_ctrl_c(prepared: subprocess.Popen[bytes], folder: Path, work: str, delay: float) -> float:
     """The processor time of the busiest thread from Ctrl-C, sent that long after ``START``, to the end."""
     assert prepared.stdin is not None and prepared.stdout is not None
     out, err = folder / "out", folder / "err"
@@ -208,11 +208,11 @@ def _after_ctrl_c(prepared: subprocess.Popen[bytes], folder: Path, work: str, be
         while out.read_text() != "START\n" and not ended.poll(0.02):
             pass
         first = sum(_seconds(pid).values())
-        while sum(_seconds(pid).values()) < first + begun and not ended.poll(0.02):
+        while sum(_seconds(pid).values()) < first + delay and not ended.poll(0.02):
             pass
         if ended.poll(0):
             assert "END" in out.read_text(), err.read_text()[-2000:]
-            pytest.skip(f"all the work takes less than {begun} s on this machine")
+            pytest.skip(f"all the work takes less than {delay} s on this machine")
         before = after = _seconds(pid)
         os.kill(pid, signal.SIGINT)
         until = time.monotonic() + 120
@@ -231,21 +231,21 @@ def _after_ctrl_c(prepared: subprocess.Popen[bytes], folder: Path, work: str, be
 
 @pytest.mark.parametrize("case", EVERYDAY)
 def test_ctrl_c_ends_a_fit(prepared: subprocess.Popen[bytes], tmp_path: Path, case: str) -> None:
-    assert _after_ctrl_c(prepared, tmp_path, FITS[case], BEGUN) <= PATIENCE
+    assert _after_ctrl_c(prepared, tmp_path, FITS[case], DELAY) <= PATIENCE
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("case", "begun"), list(zip(FITS, itertools.cycle([0.5, 4.0]), strict=False)))
+@pytest.mark.parametrize(("case", "delay"), list(zip(FITS, itertools.cycle([0.5, 4.0]), strict=False)))
 def test_ctrl_c_ends_every_fit_at_any_time(
-    prepared: subprocess.Popen[bytes], tmp_path: Path, case: str, begun: float
+    prepared: subprocess.Popen[bytes], tmp_path: Path, case: str, delay: float
 ) -> None:
-    assert _after_ctrl_c(prepared, tmp_path, FITS[case], begun) <= PATIENCE
+    assert _after_ctrl_c(prepared, tmp_path, FITS[case], delay) <= PATIENCE
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("case", MATRICES)
 def test_ctrl_c_ends_every_matrix(prepared: subprocess.Popen[bytes], tmp_path: Path, case: str) -> None:
-    assert _after_ctrl_c(prepared, tmp_path, MATRICES[case], BEGUN) <= PATIENCE
+    assert _after_ctrl_c(prepared, tmp_path, MATRICES[case], DELAY) <= PATIENCE
 
 
 def test_every_learner_is_in_the_sweep() -> None:

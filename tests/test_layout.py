@@ -27,9 +27,9 @@ TOPICS = {
 
 @pytest.mark.parametrize("folder", FOLDERS, ids=str)
 def test_the_tests_of_a_folder_are_in_the_folder_of_its_name(folder: Path) -> None:
-    here = [path.stem.removeprefix("test_") for path in (TESTS / folder).glob("test_*.py")]
+    names = [path.stem.removeprefix("test_") for path in (TESTS / folder).glob("test_*.py")]
     # What learners share is tested with the learners, too.
-    assert here or folder.parent == Path("estimators"), f"tests/{folder} has no test"
+    assert names or folder.parent == Path("estimators"), f"tests/{folder} has no test"
     if folder == Path():
         # The tests of the whole stand at the top.
         return
@@ -37,10 +37,10 @@ def test_the_tests_of_a_folder_are_in_the_folder_of_its_name(folder: Path) -> No
     topics = TOPICS.get(folder.as_posix(), "").split()
     strange = [
         name
-        for name in here
+        for name in names
         if name not in topics
         and not name.startswith("every_")
         and not any(name.startswith(module) for module in modules)
     ]
     assert not strange, f"tests/{folder} tests no module of that name: {strange}; rename it, or add it to TOPICS"
-    assert set(topics) <= set(here)
+    assert set(topics) <= set(names)

@@ -58,12 +58,12 @@ def test_parameters_that_make_no_density(prior: Prior, density: Any, wrong: Any)
 def test_bound_to_parameters_by_name() -> None:
     kernel = 2.0 * RBF([1.0, 3.0]) + Linear() * 4.0 + Polynomial(2)
     names = [p.name for p in kernel.parameters if p.free]
-    said = {
+    priors_by_name = {
         "terms[0].kernel.length_scale": Gamma(3.0, 1.0),
         "terms[0].kernel.length_scale[1]": Normal(1.0, 1.0),
         "terms[1].factor": LogNormal(),
     }
-    prior = bind_priors(said, kernel.parameters)
+    prior = bind_priors(priors_by_name, kernel.parameters)
     assert prior is not None
     value, gradient = prior(kernel.theta)
     expected = Gamma(3.0, 1.0).log_density(1.0) + Normal(1.0, 1.0).log_density(3.0) + LogNormal().log_density(4.0)

@@ -20,25 +20,25 @@ SOURCES = sorted(Path(mercer.__file__).parent.rglob("*.py"))
 
 def private_names(tree: ast.AST) -> list[str]:
     """Names of scikit-learn with a leading underscore that a module imports, or takes from what it imported."""
-    found, modules = [], set()
+    uses, modules = [], set()
     for node in ast.walk(tree):
         if isinstance(node, ast.ImportFrom) and (node.module or "").partition(".")[0] == "sklearn":
-            found += [f"{node.module}.{a.name}" for a in node.names]
+            uses += [f"{node.module}.{a.name}" for a in node.names]
             modules |= {a.asname or a.name for a in node.names}
         elif isinstance(node, ast.Import):
             names = [a for a in node.names if a.name.partition(".")[0] == "sklearn"]
-            found += [a.name for a in names]
+            uses += [a.name for a in names]
             modules |= {a.asname or "sklearn" for a in names}
     for node in ast.walk(tree):
         if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id in modules:
-            found.append(f"{node.value.id}.{node.attr}")
-    return [n for n in found if any(p.startswith("_") and not p.startswith("__") for p in n.split("."))]
+            uses.append(f"{node.value.id}.{node.attr}")
+    return [n for n in uses if any(p.startswith("_") and not p.startswith("__") for p in n.split("."))]
 
 
 def test_no_other_module_imports_them() -> None:
     assert len(SOURCES) > 300
-    found = {path.name: private_names(ast.parse(path.read_text(encoding="utf-8"))) for path in SOURCES}
-    assert {name: names for name, names in found.items() if names} == {}
+    uses = {path.name: private_names(ast.parse(path.read_text(encoding="utf-8"))) for path in SOURCES}
+    assert {name: names for name, names in uses.items() if names} == {}
     # In that one module they are looked up by name, so that a version without them is no error.
     assert "getattr(validation, name, own)" in Path(_sklearn.__file__).read_text(encoding="utf-8")
 

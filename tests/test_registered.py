@@ -30,16 +30,16 @@ def test_what_a_class_says_of_itself_holds(model: str) -> None:
     for task in MODELS[model]:
         cls = model_class(model, task)
         use = command_line_of(cls)
-        known = cls().get_params()
-        assert {*use.parameters, *([use.left_open] if use.left_open else []), "kernel"} <= known.keys()
-        assert not use.seeded or "random_state" in known
+        parameters = cls().get_params()
+        assert {*use.parameters, *([use.left_open] if use.left_open else []), "kernel"} <= parameters.keys()
+        assert not use.seeded or "random_state" in parameters
         # Advice to use another model names one for the same task.
         assert not use.pair_bytes or task in MODELS[use.frugal]
 
 
 def test_the_list_of_models_loads_no_estimator() -> None:
     code = "import sys, mercer.cli.app; print(*sys.modules)"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    loaded = set(done.stdout.split())
+    process = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    loaded = set(process.stdout.split())
     assert "mercer._registered" in loaded
     assert not loaded & {"sklearn", "numba", "scipy", "mercer.estimators"}

@@ -52,8 +52,8 @@ def test_a_quadrature_rule_gives_the_known_functions(scale: float, deviation: fl
     np.testing.assert_allclose(psi.eigenvalues, exact.values(k), rtol=1e-9)
     assert psi.trace == pytest.approx(1.0, rel=1e-12)
     x = np.linspace(-2, 2, 41) * deviation
-    found, wanted = psi(x[:, None]), exact.functions(x, k)
-    np.testing.assert_allclose(found * np.sign((found * wanted).sum(axis=0)), wanted, atol=1e-7)
+    result, expected = psi(x[:, None]), exact.functions(x, k)
+    np.testing.assert_allclose(result * np.sign((result * expected).sum(axis=0)), expected, atol=1e-7)
 
 
 def test_a_sample_comes_near_them_as_its_size_says() -> None:
@@ -64,8 +64,8 @@ def test_a_sample_comes_near_them_as_its_size_says() -> None:
     # The estimate of an eigenvalue is, to first order, the mean over the sample of lambda psi^2: five of its errors.
     errors = values * (functions**2).std(axis=0) / np.sqrt(n)
     assert (np.abs(psi.eigenvalues - values) < 5 * errors).all()
-    found = psi(x[:, None])
-    overlap = np.abs((found * functions).mean(axis=0))
+    result = psi(x[:, None])
+    overlap = np.abs((result * functions).mean(axis=0))
     # First order again: what mixes in of function j is lambda_i / (lambda_i - lambda_j) times a mean of products.
     gaps = values[:, None] / np.where(np.eye(4) > 0, np.inf, values[:, None] - values)
     mixed = (gaps**2).sum(axis=1) * (functions**4).mean(axis=0).max() / n
@@ -106,9 +106,9 @@ def test_weights_are_repetition_and_zeros_leave_out() -> None:
     one = eigenfunctions(RBF(1.0), X, 5, sample_weight=weight)
     other = eigenfunctions(RBF(1.0), np.repeat(X, weight, axis=0), 5)
     np.testing.assert_allclose(one.eigenvalues, other.eigenvalues, rtol=1e-11)
-    found = one(NEW)
-    np.testing.assert_allclose(found, other(NEW), atol=1e-9)
-    np.testing.assert_allclose(eigenfunctions(RBF(1.0), X, 5, sample_weight=7.0 * weight)(NEW), found, atol=1e-9)
+    result = one(NEW)
+    np.testing.assert_allclose(result, other(NEW), atol=1e-9)
+    np.testing.assert_allclose(eigenfunctions(RBF(1.0), X, 5, sample_weight=7.0 * weight)(NEW), result, atol=1e-9)
 
 
 @pytest.mark.parametrize("seed", range(8))
@@ -144,28 +144,30 @@ def test_a_kernel_that_overflows(scale: float, rows: int) -> None:
 def test_iterations_find_what_lapack_finds(memory: str) -> None:
     weight = np.random.default_rng(1).uniform(0.5, 2.0, 700)
     root = np.sqrt(weight / weight.sum())
-    wanted = np.linalg.eigvalsh(RBF(1.0)(MANY) * root * root[:, None])[::-1][:5]
+    expected = np.linalg.eigvalsh(RBF(1.0)(MANY) * root * root[:, None])[::-1][:5]
     with mercer.config(memory=memory):
         psi = eigenfunctions(RBF(1.0), MANY, 5, sample_weight=weight, random_state=0)
-    np.testing.assert_allclose(psi.eigenvalues, wanted, rtol=1e-11)
+    np.testing.assert_allclose(psi.eigenvalues, expected, rtol=1e-11)
     assert psi.certificate.status.name == "converged" and (psi.certificate.peak_bytes > 8 * 700**2) == (
         memory == "1GiB"
     )
-    assert psi.certificate.primal == pytest.approx(1.0 - wanted.sum(), abs=1e-12)
+    assert psi.certificate.primal == pytest.approx(1.0 - expected.sum(), abs=1e-12)
 
 
 def test_matrices_sparse_rows_functions_names_and_strings() -> None:
-    wanted = eigenfunctions(RBF(1.0), X, 4)
+    expected = eigenfunctions(RBF(1.0), X, 4)
     weight = np.arange(60)
     given = eigenfunctions("precomputed", RBF(1.0)(X), 4, sample_weight=weight)
     same = eigenfunctions(RBF(1.0), X, 4, sample_weight=weight)
     np.testing.assert_allclose(given(RBF(1.0)(NEW, X)), same(NEW), atol=1e-11)
     assert given.kernel is None
-    np.testing.assert_allclose(eigenfunctions(RBF(1.0), sp.csr_array(X), 4)(sp.csr_array(NEW)), wanted(NEW), atol=1e-10)
+    np.testing.assert_allclose(
+        eigenfunctions(RBF(1.0), sp.csr_array(X), 4)(sp.csr_array(NEW)), expected(NEW), atol=1e-10
+    )
     own = eigenfunctions(lambda A, B: RBF(1.0)(A, B), X, 4)
-    np.testing.assert_allclose(own(NEW), wanted(NEW), atol=1e-11)
+    np.testing.assert_allclose(own(NEW), expected(NEW), atol=1e-11)
     single = eigenfunctions(RBF(1.0), X.astype(np.float32), 4)
-    np.testing.assert_allclose(single(NEW.astype(np.float32)), wanted(NEW), atol=1e-4)
+    np.testing.assert_allclose(single(NEW.astype(np.float32)), expected(NEW), atol=1e-4)
     text = eigenfunctions(Spectrum(2), ["banana", "bandana", "ananas", "nab"], 4)
     at = text(["banana", "bandana", "ananas", "nab"])
     np.testing.assert_allclose((at * text.eigenvalues) @ at.T, Spectrum(2)(["banana", "bandana", "ananas", "nab"]))

@@ -83,19 +83,19 @@ every_weight = pytest.mark.parametrize("weight", [None, WEIGHT], ids=["unweighte
 @every_weight
 def test_a_converged_fit(model: Any, y: Any, weight: Any) -> None:
     fitted = clone(model).fit(X, y, sample_weight=weight)
-    found, own = certify(fitted, X, y, sample_weight=weight), fitted.certificate_
+    certificate, own = certify(fitted, X, y, sample_weight=weight), fitted.certificate_
     size = max(abs(own.primal), 1.0)
-    assert found.status is Status.given and found.convex
+    assert certificate.status is Status.given and certificate.convex
     # The one-class machine lowers rho by up to its tolerance for each row.
-    assert abs(found.primal - own.primal) <= 1e-6 * size and abs(found.dual - own.dual) <= 1e-5 * size
-    assert -1e-12 * size <= found.gap <= own.gap + 1e-6 * size
+    assert abs(certificate.primal - own.primal) <= 1e-6 * size and abs(certificate.dual - own.dual) <= 1e-5 * size
+    assert -1e-12 * size <= certificate.gap <= own.gap + 1e-6 * size
     # The same as coefficients for the parameters alone.
     given = {"dual_coef": fitted.dual_coef_, "support": getattr(fitted, "support_", None)}
     alone = certify(clone(model), X, y, intercept=getattr(fitted, "intercept_", None), sample_weight=weight, **given)
-    assert (alone.primal, alone.dual) == (found.primal, found.dual)
+    assert (alone.primal, alone.dual) == (certificate.primal, certificate.dual)
     # No offset is better than the best one.
     best = certify(clone(model), X, y, sample_weight=weight, **given)
-    assert best.primal <= found.primal + 1e-12 * size and best.primal >= own.dual - 1e-9 * size
+    assert best.primal <= certificate.primal + 1e-12 * size and best.primal >= own.dual - 1e-9 * size
 
 
 @every_model
@@ -103,16 +103,16 @@ def test_no_forged_coefficients_have_a_small_gap(model: Any, y: Any) -> None:
     fitted = clone(model).fit(X, y)
     own, true = fitted.certificate_, fitted.dual_coef_
     for forged in (np.zeros_like(true), 3.0 * true, -true, np.roll(true, 1, axis=-1 if true.ndim > 1 else 0)):
-        found = certify(clone(model), X, y, dual_coef=forged, support=getattr(fitted, "support_", None))
+        certificate = certify(clone(model), X, y, dual_coef=forged, support=getattr(fitted, "support_", None))
         # The bounds hold whatever is given, and the true distance is within its bound.
-        assert found.dual <= own.primal * (1 + 1e-9) + 1e-9
-        assert found.primal >= own.dual * (1 - 1e-9) - 1e-9
-        assert found.gap > 1e3 * max(own.gap, 1e-9)
-        if "distance" in found.violations and not isinstance(model, KernelRidge):
+        assert certificate.dual <= own.primal * (1 + 1e-9) + 1e-9
+        assert certificate.primal >= own.dual * (1 - 1e-9) - 1e-9
+        assert certificate.gap > 1e3 * max(own.gap, 1e-9)
+        if "distance" in certificate.violations and not isinstance(model, KernelRidge):
             D = over_all(fitted).copy()
             D[:, fitted.support_ if hasattr(fitted, "support_") else np.arange(60)] -= np.atleast_2d(forged)
             if len(D) == 1:
-                assert np.sqrt(D[0] @ K @ D[0]) <= found.violations["distance"] * (1 + 1e-6)
+                assert np.sqrt(D[0] @ K @ D[0]) <= certificate.violations["distance"] * (1 + 1e-6)
 
 
 @pytest.mark.parametrize("scale", [1.0, 0.7])
@@ -120,8 +120,8 @@ def test_naive_objectives_of_two_classes(scale: float) -> None:
     fitted = SVC(C=2.0, kernel=RBF(1.0)).fit(X, TWO, sample_weight=WEIGHT)
     a, b, signs = scale * over_all(fitted)[0], float(fitted.intercept_[0]), np.where(TWO == "yes", 1.0, -1.0)
     primal, dual = hinge_values(a, b, signs, 2.0 * WEIGHT)
-    found = certify(fitted, X, TWO, dual_coef=a, intercept=b, sample_weight=WEIGHT)
-    np.testing.assert_allclose([found.primal, found.dual], [primal, dual], rtol=1e-9)
+    certificate = certify(fitted, X, TWO, dual_coef=a, intercept=b, sample_weight=WEIGHT)
+    np.testing.assert_allclose([certificate.primal, certificate.dual], [primal, dual], rtol=1e-9)
     # The offset that is taken where none is given has the least objective of a grid.
     least = min(hinge_values(a, c, signs, 2.0 * WEIGHT)[0] for c in np.linspace(b - 1.0, b + 1.0, 101))
     assert certify(fitted, X, TWO, dual_coef=a, intercept=None, sample_weight=WEIGHT).primal <= primal + 1e-12
@@ -138,40 +138,44 @@ def test_naive_objectives_of_pairs() -> None:
         signs = np.where(THREE[rows] == i, 1.0, -1.0)
         p, d = hinge_values(a, fitted.intercept_[number], signs, np.ones(len(rows)), K[np.ix_(rows, rows)])
         primal, dual = primal + p, dual + d
-    found = certify(fitted, X, THREE)
-    np.testing.assert_allclose([found.primal, found.dual], [primal, dual], rtol=1e-9)
+    certificate = certify(fitted, X, THREE)
+    np.testing.assert_allclose([certificate.primal, certificate.dual], [primal, dual], rtol=1e-9)
 
 
 def test_naive_objectives_of_a_tube_and_of_one_class() -> None:
     fitted = SVR(C=2.0, kernel=RBF(1.0), epsilon=0.2).fit(X, Y)
     a, b = 0.9 * over_all(fitted)[0], 0.1
     f = K @ a + b
-    found = certify(fitted, X, Y, dual_coef=a, intercept=b)
+    certificate = certify(fitted, X, Y, dual_coef=a, intercept=b)
     primal = 0.5 * a @ K @ a + 2.0 * np.maximum(np.abs(Y - f) - 0.2, 0.0).sum()
-    np.testing.assert_allclose(found.primal, primal, rtol=1e-9)
-    np.testing.assert_allclose(found.dual, Y @ a - 0.2 * np.abs(a).sum() - 0.5 * a @ K @ a, rtol=1e-9)
+    np.testing.assert_allclose(certificate.primal, primal, rtol=1e-9)
+    np.testing.assert_allclose(certificate.dual, Y @ a - 0.2 * np.abs(a).sum() - 0.5 * a @ K @ a, rtol=1e-9)
     one = OneClassSVM(nu=0.3, kernel=RBF(1.0)).fit(X)
     a, rho = over_all(one)[0], float(one.offset_[0])
     primal = 0.5 * a @ K @ a + np.maximum(rho - K @ a, 0.0).sum() - rho * 0.3 * 60
-    found = certify(one, X)
-    np.testing.assert_allclose([found.primal, found.dual], [primal, -0.5 * a @ K @ a], rtol=1e-9)
+    certificate = certify(one, X)
+    np.testing.assert_allclose([certificate.primal, certificate.dual], [primal, -0.5 * a @ K @ a], rtol=1e-9)
 
 
 def test_naive_objectives_of_ridge() -> None:
     model, c = KernelRidge(0.5, kernel=RBF(1.0)), RNG.normal(size=60)
-    found = certify(model, X, Y, dual_coef=c, sample_weight=WEIGHT)
+    certificate = certify(model, X, Y, dual_coef=c, sample_weight=WEIGHT)
 
     def objective(c: np.ndarray) -> float:
         return float(WEIGHT @ (Y - K @ c) ** 2 + 0.5 * c @ K @ c)
 
     best = np.linalg.solve(K + 0.5 * np.diag(1.0 / WEIGHT), Y)
     residual = np.sqrt(WEIGHT) * (Y - K @ c - 0.5 * c / WEIGHT)
-    np.testing.assert_allclose(found.primal, objective(c), rtol=1e-9)
-    np.testing.assert_allclose(found.gap, residual @ residual, rtol=1e-6)
-    assert found.dual <= objective(best) <= found.primal
-    apart = np.sqrt((c - best) @ K @ (c - best))
-    np.testing.assert_allclose(found.kkt_violation, np.linalg.norm(residual) / np.linalg.norm(np.sqrt(WEIGHT) * Y))
-    assert apart <= found.violations["distance"] == pytest.approx(np.linalg.norm(residual) / (2 * np.sqrt(0.5)))
+    np.testing.assert_allclose(certificate.primal, objective(c), rtol=1e-9)
+    np.testing.assert_allclose(certificate.gap, residual @ residual, rtol=1e-6)
+    assert certificate.dual <= objective(best) <= certificate.primal
+    distance = np.sqrt((c - best) @ K @ (c - best))
+    np.testing.assert_allclose(
+        certificate.kkt_violation, np.linalg.norm(residual) / np.linalg.norm(np.sqrt(WEIGHT) * Y)
+    )
+    assert (
+        distance <= certificate.violations["distance"] == pytest.approx(np.linalg.norm(residual) / (2 * np.sqrt(0.5)))
+    )
 
 
 def test_naive_objectives_of_log_loss() -> None:
@@ -182,9 +186,9 @@ def test_naive_objectives_of_log_loss() -> None:
     p = softmax(F, axis=1)
     G = 2.0 * (np.eye(3)[THREE] - p)
     dual = 2.0 * entr(p).sum() - 0.5 * np.einsum("ik,ij,jk->", G, K, G)
-    found = certify(model, X, THREE, dual_coef=A)
-    np.testing.assert_allclose([found.primal, found.dual], [primal, dual], rtol=1e-9)
-    assert found.violations["sum"] == pytest.approx(np.abs(A.sum(axis=0)).max())
+    certificate = certify(model, X, THREE, dual_coef=A)
+    np.testing.assert_allclose([certificate.primal, certificate.dual], [primal, dual], rtol=1e-9)
+    assert certificate.violations["sum"] == pytest.approx(np.abs(A.sum(axis=0)).max())
     with_offset = certify(model.set_params(fit_intercept=True), X, THREE, dual_coef=A, intercept=b)
     primal = -2.0 * log_softmax(F + b, axis=1)[np.arange(60), THREE].sum() + 0.5 * np.einsum("ki,ij,kj->", A, K, A)
     np.testing.assert_allclose(with_offset.primal, primal, rtol=1e-9)
@@ -192,12 +196,12 @@ def test_naive_objectives_of_log_loss() -> None:
 
 def test_naive_objectives_of_a_machine() -> None:
     c, signs = RNG.normal(size=60), np.where(TWO == "yes", 1.0, -1.0)
-    found = certify(KernelMachine("logistic", alpha=0.5, kernel=RBF(1.0)), X, TWO, dual_coef=c)
+    certificate = certify(KernelMachine("logistic", alpha=0.5, kernel=RBF(1.0)), X, TWO, dual_coef=c)
     f = K @ c
-    np.testing.assert_allclose(found.primal, np.logaddexp(0.0, -signs * f).sum() + 0.25 * c @ K @ c, rtol=1e-9)
+    np.testing.assert_allclose(certificate.primal, np.logaddexp(0.0, -signs * f).sum() + 0.25 * c @ K @ c, rtol=1e-9)
     p = expit(-signs * f)
     u = -signs * p
-    assert found.dual >= (entr(p) + entr(1.0 - p)).sum() - u @ K @ u / (2 * 0.5) - 1e-9
+    assert certificate.dual >= (entr(p) + entr(1.0 - p)).sum() - u @ K @ u / (2 * 0.5) - 1e-9
 
 
 @pytest.mark.parametrize(
@@ -213,26 +217,26 @@ def test_naive_objectives_of_a_machine() -> None:
 )
 def test_models_of_scikit_learn(peer: Any, y: Any) -> None:
     fitted = clone(peer).fit(X, y)
-    found = certify(fitted, X, y)
-    assert found.gap <= 1e-4 * abs(found.primal) and found.violations.get("box", 0.0) <= 1e-12
+    certificate = certify(fitted, X, y)
+    assert certificate.gap <= 1e-4 * abs(certificate.primal) and certificate.violations.get("box", 0.0) <= 1e-12
     if isinstance(peer, sklearn.svm.SVC | sklearn.svm.SVR):
         sparse = clone(peer).fit(sp.csr_matrix(X), y)
-        np.testing.assert_allclose(certify(sparse, sp.csr_matrix(X), y).primal, found.primal, rtol=1e-4)
+        np.testing.assert_allclose(certify(sparse, sp.csr_matrix(X), y).primal, certificate.primal, rtol=1e-4)
         short = clone(peer).set_params(max_iter=10)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             early = short.fit(X, y)
-        assert certify(early, X, y).gap > 100 * found.gap
+        assert certify(early, X, y).gap > 100 * certificate.gap
 
 
 def test_coefficients_that_are_not_feasible() -> None:
     a = np.where(TWO == "yes", 1.5, -1.0)
-    found = certify(SVC(C=1.0, kernel=RBF(1.0)), X, TWO, dual_coef=a)
-    assert found.violations["box"] == 0.5
-    assert found.violations["sum"] == abs(a.sum()) and found.kkt_violation >= found.violations["sum"]
+    certificate = certify(SVC(C=1.0, kernel=RBF(1.0)), X, TWO, dual_coef=a)
+    assert certificate.violations["box"] == 0.5
+    assert certificate.violations["sum"] == abs(a.sum()) and certificate.kkt_violation >= certificate.violations["sum"]
     best = SVC(C=1.0, kernel=RBF(1.0)).fit(X, TWO).certificate_
-    assert found.dual <= best.primal and found.primal >= best.dual
-    assert "given" in found.explain() and "still be gained" in found.explain()
+    assert certificate.dual <= best.primal and certificate.primal >= best.dual
+    assert "given" in certificate.explain() and "still be gained" in certificate.explain()
 
 
 def test_an_indefinite_kernel_has_no_bound() -> None:

@@ -95,8 +95,8 @@ def _check(model: str, name: str, settings: list[str]) -> None:
         # Of a single row R² does not exist, and is null.
         assert (mine[metric] is None) == (report["task"] == "regression" and report["rows"]["held_out"] == 1)
         if mine[metric] is not None and nothing[metric] >= mine[metric]:
-            told = " ".join(out.split())
-            assert "scores higher than" in told or "scores as high as" in told
+            text = " ".join(out.split())
+            assert "scores higher than" in text or "scores as high as" in text
     code, out, err = _run("predict", "t.mercer", "t.csv", "--json")
     assert code == 0, err
     predicted = json.loads(out)["predictions"]

@@ -100,11 +100,11 @@ def test_the_model_file_holds_a_fit_on_all_rows_unless_told_otherwise(capsys):
     assert model.estimator_.certificate_.primal == report["certificate"]["primal"]
     part = run_json(capsys, "fit", "sample:iris", "--no-refit", "--out", "part.mercer")
     assert part["rows"] == {"all": 150, "fitted": 120, "held_out": 30} and part["scores"] == report["scores"]
-    kept = mercer.load("part.mercer")
-    assert kept.estimator_.shape_fit_ == (120, 4) and kept.estimator_.C == model.estimator_.C
-    assert kept.estimator_.certificate_.primal == part["certificate"]["primal"] != report["certificate"]["primal"]
-    held = hold_out(read_target(labels, "species"), 0.2, 0)[1]
-    assert np.mean(kept.predict(frame.iloc[held]) == labels[held]) == report["scores"]["SVC"]["accuracy"]
+    loaded = mercer.load("part.mercer")
+    assert loaded.estimator_.shape_fit_ == (120, 4) and loaded.estimator_.C == model.estimator_.C
+    assert loaded.estimator_.certificate_.primal == part["certificate"]["primal"] != report["certificate"]["primal"]
+    test_rows = hold_out(read_target(labels, "species"), 0.2, 0)[1]
+    assert np.mean(loaded.predict(frame.iloc[test_rows]) == labels[test_rows]) == report["scores"]["SVC"]["accuracy"]
 
 
 def test_which_rows_the_model_was_fitted_on_is_said(capsys):
@@ -161,8 +161,8 @@ def test_a_gaussian_process_by_the_target(capsys):
     report = run_json(capsys, "fit", *numbers)
     assert report["model"] == "GaussianProcessRegressor" and "RBF" in report["kernel"]
     # The variance of the noise is 0.09, that of the target about 0.6; the draws have their share.
-    found = float(report["chosen"].partition("noise=")[2].split()[0])
-    assert found == pytest.approx(0.09 / level.var(), rel=0.5)
+    noise = float(report["chosen"].partition("noise=")[2].split()[0])
+    assert noise == pytest.approx(0.09 / level.var(), rel=0.5)
     assert report["scores"]["GaussianProcessRegressor"]["r2"] > 0.7
     assert run(capsys, "predict", "wave.mercer", "wave.csv", "--drop", "side", "--out", "p.csv")[0] == 0
     assert np.corrcoef(pd.read_csv("p.csv")["level"], np.sin(time))[0, 1] > 0.95
@@ -352,11 +352,11 @@ def test_a_terminal_shows_the_evaluations_of_a_search(capsys, monkeypatch):
     monkeypatch.setenv("COLUMNS", "120")
     code, _, err = run(capsys, "fit", "sample:sinc", "--model", "gp", "--test-size", "0")
     lines = [ESCAPE.sub("", line) for line in re.split(r"[\r\n]", err)]
-    shown = [line for line in lines if line.startswith("evidence")]
+    evidence_lines = [line for line in lines if line.startswith("evidence")]
     search = mercer.load("sinc.mercer").estimator_.search_
-    assert code == 0 and f"{search.evaluations} evaluations, highest {search.value:.6g}" in shown[-1]
+    assert code == 0 and f"{search.evaluations} evaluations, highest {search.value:.6g}" in evidence_lines[-1]
     # How many there will be is not known, so no time is promised.
-    assert all("-:--:--" in line or line.count("0:00:") == 1 for line in shown)
+    assert all("-:--:--" in line or line.count("0:00:") == 1 for line in evidence_lines)
 
 
 def _many(n, options=(), columns=3):

@@ -40,8 +40,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def predictions(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Predictions, made once: what is tried again and again is how they are written."""
-    made = mercer.load(folder / "m.mercer").predict(pd.read_csv(folder / "new.csv"))
-    monkeypatch.setattr(use_module, "_predicted", lambda *_: made)
+    values = mercer.load(folder / "m.mercer").predict(pd.read_csv(folder / "new.csv"))
+    monkeypatch.setattr(use_module, "_predicted", lambda *_: values)
 
 
 @contextlib.contextmanager
@@ -59,23 +59,23 @@ def _predict(folder: Path, out: Path) -> int:
     return main(["predict", str(folder / "m.mercer"), str(folder / "new.csv"), "--out", str(out)])
 
 
-def _check_failure(out: Path, there: bool, message: str, words: str) -> None:
+def _check_failure(out: Path, exists: bool, message: str, words: str) -> None:
     assert words in refusal(message)
-    assert [path.name for path in out.parent.iterdir()] == ([out.name] if there else [])
-    assert not there or out.read_bytes() == OLD
+    assert [path.name for path in out.parent.iterdir()] == ([out.name] if exists else [])
+    assert not exists or out.read_bytes() == OLD
 
 
 @pytest.mark.usefixtures("predictions")
-@pytest.mark.parametrize("there", [True, False], ids=["replacing", "new"])
+@pytest.mark.parametrize("exists", [True, False], ids=["replacing", "new"])
 @pytest.mark.parametrize("suffix", [".csv", ".tsv", ".parquet"])
-def test_a_write_that_fails_at_any_byte_leaves_the_old_file(capsys, folder, tmp_path, suffix, there):
+def test_a_write_that_fails_at_any_byte_leaves_the_old_file(capsys, folder, tmp_path, suffix, exists):
     if suffix == ".parquet":
         pytest.importorskip("pyarrow", reason="predictions are written as Parquet by pyarrow")
     out = tmp_path / f"p{suffix}"
     assert _predict(folder, out) == 0
     whole = out.read_bytes()
     out.unlink()
-    if there:
+    if exists:
         out.write_bytes(OLD)
     capsys.readouterr()
     # The first byte, the first and the last block of what is written in pieces, the footer of Parquet, the last byte.
@@ -83,7 +83,7 @@ def test_a_write_that_fails_at_any_byte_leaves_the_old_file(capsys, folder, tmp_
         with no_file_beyond(size):
             code = _predict(folder, out)
         assert code == 2
-        _check_failure(out, there, capsys.readouterr().err, os.strerror(errno.EFBIG))
+        _check_failure(out, exists, capsys.readouterr().err, os.strerror(errno.EFBIG))
     with no_file_beyond(len(whole)):
         assert _predict(folder, out) == 0
     assert out.read_bytes() == whole

@@ -101,9 +101,9 @@ def test_wide_tables_take_a_time_that_grows_with_their_columns(capsys):
     def seconds(d):
         frame = pd.DataFrame(np.random.default_rng(0).normal(size=(6, d)), columns=[f"c{j}" for j in range(d)])
         frame.assign(y=np.arange(6) + 0.5).to_csv("wide.csv", index=False)
-        begun = time.process_time()
+        start_time = time.process_time()
         assert run(capsys, "fit", "wide.csv", "-t", "y", "-q")[0] == 0
-        return time.process_time() - begun
+        return time.process_time() - start_time
 
     seconds(10)
     # Before, each of several steps went through all columns for each column: 16 times the time, and more.

@@ -184,13 +184,13 @@ def test_new_data_with_other_columns(capsys, model_file, header, rows, words):
 )
 def test_what_a_model_does_not_know_is_noted(capsys, model_file, header, row, words):
     assert main(["predict", str(model_file), table(["30,Ulm"], "age,town")]) == 0
-    known = capsys.readouterr()
-    assert not messages(known.err)
+    reference = capsys.readouterr()
+    assert not messages(reference.err)
     assert main(["predict", str(model_file), table([row], header)]) == 0
     captured = capsys.readouterr()
     assert words in captured.err and "\nmercer: note: data.csv" in captured.err
     if header != "age,town":
-        assert captured.out == known.out
+        assert captured.out == reference.out
 
 
 def test_dropped_columns_are_remembered(capsys):
@@ -242,8 +242,8 @@ def test_pipes_are_neither_read_nor_replaced(capsys, tmp_path, model_file):
 def test_failures_are_one_json_object_for_machines(capsys, arguments):
     code = main([*arguments, "--json"])
     captured = capsys.readouterr()
-    told = json.loads(captured.out)
-    assert (code, told["exit_code"]) == (2, 2) and captured.err == f"mercer: {told['error']}\n"
+    report = json.loads(captured.out)
+    assert (code, report["exit_code"]) == (2, 2) and captured.err == f"mercer: {report['error']}\n"
 
 
 def test_predictions_that_cannot_be_written_are_one_json_object(capsys, monkeypatch, model_file):

@@ -31,18 +31,18 @@ def test_help_loads_no_numerical_package():
         "import sys; from mercer.cli import main; assert main(['--help']) == 0; assert main(['fit', '--help']) == 0; "
         f"sys.stderr.write(','.join(m for m in {_HEAVY!r} if m in sys.modules))"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
-    assert (done.returncode, done.stderr) == (0, "")
+    process = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    assert (process.returncode, process.stderr) == (0, "")
     for words in ("fit", "predict", "evaluate", "inspect", "samples", "--kernel", "--impute"):
-        assert words in done.stdout
+        assert words in process.stdout
 
 
 @pytest.mark.parametrize("command", ["fit", "predict", "evaluate", "inspect", "samples"])
 def test_every_command_shows_examples(capsys, monkeypatch, command):
     monkeypatch.setenv("COLUMNS", "120")
     assert main([command, "--help"]) == 0
-    shown = capsys.readouterr().out
-    assert f"mercer {command}" in shown.partition("Examples:")[2]
+    text = capsys.readouterr().out
+    assert f"mercer {command}" in text.partition("Examples:")[2]
 
 
 def _loaded(arguments, cwd):
@@ -51,8 +51,8 @@ def _loaded(arguments, cwd):
         f"import sys; from mercer.cli import main; code = main({arguments!r}); "
         f"sys.stderr.write('|' + ','.join(m for m in {_HEAVY!r} if m in sys.modules)); sys.exit(code)"
     )
-    done = subprocess.run([sys.executable, "-c", code], cwd=cwd, capture_output=True, text=True, timeout=60)
-    return done.returncode, done.stderr.rpartition("|")[2].split(",")
+    process = subprocess.run([sys.executable, "-c", code], cwd=cwd, capture_output=True, text=True, timeout=60)
+    return process.returncode, process.stderr.rpartition("|")[2].split(",")
 
 
 @pytest.mark.parametrize(
@@ -97,13 +97,13 @@ def test_a_model_is_inspected_without_the_classes_that_it_needs(tmp_path):
 
 
 def test_no_command_shows_the_help(tmp_path):
-    done = _run(cwd=tmp_path)
-    assert done.returncode == 0 and "Usage: mercer" in done.stdout
+    process = _run(cwd=tmp_path)
+    assert process.returncode == 0 and "Usage: mercer" in process.stdout
 
 
 def test_version(tmp_path):
-    done = _run("--version", cwd=tmp_path)
-    assert done.returncode == 0 and done.stdout.startswith("mercer ")
+    process = _run("--version", cwd=tmp_path)
+    assert process.returncode == 0 and process.stdout.startswith("mercer ")
 
 
 def test_from_data_to_predictions(tmp_path):
@@ -117,22 +117,24 @@ def test_from_data_to_predictions(tmp_path):
 
 def test_a_terminal_without_unicode_is_no_error(tmp_path):
     environment = {**os.environ, "PYTHONIOENCODING": "ascii"}
-    done = subprocess.run(
+    process = subprocess.run(
         [*COMMAND, "fit", "sample:sinc"], cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=60
     )
-    assert (done.returncode, done.stderr) == (0, "Reading sample:sinc ...\n") and "R?" in done.stdout
+    assert (process.returncode, process.stderr) == (0, "Reading sample:sinc ...\n") and "R?" in process.stdout
 
 
 def test_a_mistake(tmp_path):
-    done = _run("fit", "sample:iris", "--out", "no/m.mercer", cwd=tmp_path)
-    assert (done.returncode, done.stdout) == (2, "") and done.stderr.startswith("mercer: cannot write no/m.mercer")
+    process = _run("fit", "sample:iris", "--out", "no/m.mercer", cwd=tmp_path)
+    assert (process.returncode, process.stdout) == (2, "") and process.stderr.startswith(
+        "mercer: cannot write no/m.mercer"
+    )
 
 
 def test_a_reader_that_leaves_is_no_error(tmp_path):
     assert main(["fit", "sample:digits", "-q", "--kernel", "linear", "--out", str(tmp_path / "digits.mercer")]) == 0
     command = f"{sys.executable} -m mercer predict digits.mercer sample:digits | head -n 1; exit ${{PIPESTATUS[0]}}"
-    done = subprocess.run(["bash", "-c", command], cwd=tmp_path, capture_output=True, text=True, timeout=60)
-    assert (done.returncode, done.stdout) == (0, "digit\n") and "Error" not in done.stderr
+    process = subprocess.run(["bash", "-c", command], cwd=tmp_path, capture_output=True, text=True, timeout=60)
+    assert (process.returncode, process.stdout) == (0, "digit\n") and "Error" not in process.stderr
 
 
 def test_a_closed_output_is_no_error(tmp_path):
@@ -140,8 +142,8 @@ def test_a_closed_output_is_no_error(tmp_path):
     for command in ("predict iris.mercer sample:iris", "predict iris.mercer sample:iris --json", "inspect iris.mercer"):
         for closed in (">&-", ">&- 2>&-"):
             line = f"{sys.executable} -m mercer {command} {closed}"
-            done = subprocess.run(["bash", "-c", line], cwd=tmp_path, capture_output=True, text=True, timeout=60)
-            assert done.returncode == 0 and "mercer:" not in done.stderr, line
+            process = subprocess.run(["bash", "-c", line], cwd=tmp_path, capture_output=True, text=True, timeout=60)
+            assert process.returncode == 0 and "mercer:" not in process.stderr, line
 
 
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="there is no device that is always full")
@@ -150,10 +152,10 @@ def test_a_full_output_is_told_in_one_sentence(tmp_path, silence):
     assert main(["fit", "sample:iris", "-q", "--out", str(tmp_path / "iris.mercer")]) == 0
     command = [*COMMAND, "predict", "iris.mercer", "sample:iris", *silence]
     with open("/dev/full", "w") as full:
-        done = subprocess.run(command, cwd=tmp_path, stdout=full, stderr=subprocess.PIPE, text=True, timeout=60)
-    last = done.stderr.splitlines()[-1]
-    assert done.returncode == 2 and last.startswith("mercer: No space left on device"), done.stderr
-    assert "Traceback" not in done.stderr and "Exception" not in done.stderr
+        process = subprocess.run(command, cwd=tmp_path, stdout=full, stderr=subprocess.PIPE, text=True, timeout=60)
+    last = process.stderr.splitlines()[-1]
+    assert process.returncode == 2 and last.startswith("mercer: No space left on device"), process.stderr
+    assert "Traceback" not in process.stderr and "Exception" not in process.stderr
 
 
 @pytest.mark.parametrize("name", ["my model.mercer", "a\"b'c.mercer", "-lead.mercer", "a$b;c.mercer"])
@@ -182,9 +184,9 @@ def test_the_first_line_comes_before_anything_heavy_is_loaded(tmp_path, argument
         f"def work(module): print([m for m in {_HEAVY!r} if m in sys.modules]); sys.exit(0)\n"
         f"app._work = work\nmain({[*arguments, *silence]!r})"
     )
-    done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, timeout=60)
-    assert done.stdout == "[]\n"
-    assert done.stderr == ("" if silence else f"{words}\n")
+    process = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, timeout=60)
+    assert process.stdout == "[]\n"
+    assert process.stderr == ("" if silence else f"{words}\n")
 
 
 def test_a_fit_loads_what_it_uses_and_leaves_the_packages_out_of_collections(tmp_path):
@@ -194,8 +196,8 @@ def test_a_fit_loads_what_it_uses_and_leaves_the_packages_out_of_collections(tmp
         f"loaded = [m for m in {others!r} if m in sys.modules]\n"
         "print(loaded, gc.isenabled(), gc.get_freeze_count() > 100_000, file=sys.stderr); sys.exit(code)"
     )
-    done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, timeout=120)
-    assert (done.returncode, done.stderr) == (0, "[] True True\n")
+    process = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, timeout=120)
+    assert (process.returncode, process.stderr) == (0, "[] True True\n")
     assert main(["predict", str(tmp_path / "iris.mercer"), "sample:iris", "--quiet"]) == 0
 
 

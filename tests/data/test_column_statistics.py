@@ -18,14 +18,14 @@ X = np.random.default_rng(0).normal(size=(60, 4))
 @pytest.mark.parametrize("kind", [sp.csr_matrix, sp.csr_array, sp.csc_array])
 def test_sparse_and_dense_agree_to_rounding_however_far_from_zero(shift, kind):
     rows = X + shift
-    wanted = np.var(rows)
+    expected = np.var(rows)
     # A mean of 240 entries is off by a rounding of each, whose square goes into the variance.
-    rounding = 1e-13 * wanted + (rows.size * np.finfo(float).eps * abs(shift)) ** 2
-    assert abs(variance_of_entries(kind(rows)) - wanted) <= rounding
-    near = 1e-12 + rounding / wanted
-    assert rate_of_scale(kind(rows)) == pytest.approx(rate_of_scale(rows), rel=near)
+    rounding = 1e-13 * expected + (rows.size * np.finfo(float).eps * abs(shift)) ** 2
+    assert abs(variance_of_entries(kind(rows)) - expected) <= rounding
+    tolerance = 1e-12 + rounding / expected
+    assert rate_of_scale(kind(rows)) == pytest.approx(rate_of_scale(rows), rel=tolerance)
     weight = np.arange(60.0)
-    assert weighted_scale(kind(rows), weight) == pytest.approx(weighted_scale(rows, weight), rel=near)
+    assert weighted_scale(kind(rows), weight) == pytest.approx(weighted_scale(rows, weight), rel=tolerance)
 
 
 def test_zeros_that_are_not_stored_count():

@@ -28,21 +28,21 @@ PATH = [(0, 1), (1, 2)]
 
 
 def test_every_way_to_say_a_graph_gives_the_same() -> None:
-    made = nx.Graph()
+    graph = nx.Graph()
     for node, (label, numbers) in {"b": ("C", [1.0, 2.0]), "a": ("O", [0.0, 1.0]), "c": ("C", [3, 3])}.items():
-        made.add_node(node, label=label, attributes=numbers)
-    made.add_edge("a", "b", label=1, weight=0.3)
-    made.add_edge("a", "c", label=2)
+        graph.add_node(node, label=label, attributes=numbers)
+    graph.add_edge("a", "b", label=1, weight=0.3)
+    graph.add_edge("a", "c", label=2)
     parts: tuple[Any, ...] = PATH, ["C", "O", "C"], [1, 2], [[1, 2], [0, 1], [3, 3]]
     names = ("edges", "labels", "edge_labels", "attributes")
-    wanted = Graph(*parts)
+    expected = Graph(*parts)
     assert (
-        Graphs.of([made, nx.MultiGraph(made), parts, dict(zip(names, parts)), wanted])
-        .same(Graphs.of([wanted] * 5))
+        Graphs.of([graph, nx.MultiGraph(graph), parts, dict(zip(names, parts)), expected])
+        .same(Graphs.of([expected] * 5))
         .all()
     )
     arrays = np.array(PATH), np.array(["C", "O", "C"]), np.array([1, 2], np.uint8), np.array(parts[3], np.float32)
-    assert Graph(*arrays) == wanted and hash(Graph(*arrays)) == hash(wanted)
+    assert Graph(*arrays) == expected and hash(Graph(*arrays)) == hash(expected)
     assert Graph(PATH, "COC") == Graph(PATH, np.array(["C", "O", "C"], object))
     assert Graph(PATH) == Graph(np.array(PATH), [None] * 3, n=3) != Graph(PATH, [0, 0, 0])
 
@@ -138,10 +138,10 @@ def test_mistakes_are_named(item: Any, message: str | None) -> None:
 
 
 def test_attributes_of_networkx_are_of_all_nodes_or_of_none() -> None:
-    made = nx.path_graph(3)
-    made.nodes[0]["attributes"] = [1.0]
+    graph = nx.path_graph(3)
+    graph.nodes[0]["attributes"] = [1.0]
     with pytest.raises(DataError, match="row 0 of X: node 1 has no attributes, but others have"):
-        Graphs.of([made])
+        Graphs.of([graph])
 
 
 @given(items=st.lists(graphs(), max_size=5))
@@ -213,8 +213,8 @@ def test_graphs_stand_in_a_column_of_a_table() -> None:
     X = drawn(count=12)
     frame = pd.DataFrame({"graph": X, "x": np.arange(12.0)})
     kernel = product_of({"graph": WeisfeilerLehman(2).normalized(), "x": RBF(3.0)})
-    wanted = WeisfeilerLehman(2).normalized()(X) * RBF(3.0)(frame[["x"]].to_numpy())
-    np.testing.assert_allclose(kernel(frame), wanted, atol=1e-12)
+    expected = WeisfeilerLehman(2).normalized()(X) * RBF(3.0)(frame[["x"]].to_numpy())
+    np.testing.assert_allclose(kernel(frame), expected, atol=1e-12)
     spread = Propagation(source="labels").on("graph")
     assert np.array_equal(spread(frame), Propagation(source="labels")(X))
 

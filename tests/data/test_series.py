@@ -16,13 +16,13 @@ from mercer.kernels import GlobalAlignment
 
 def test_every_form_of_the_same_rows() -> None:
     X = np.random.default_rng(0).normal(size=(5, 7))
-    wanted = Series.of(X)
-    assert wanted.channels == 1 and wanted.lengths.tolist() == [7] * 5 and wanted[2].shape == (7, 1)
+    expected = Series.of(X)
+    assert expected.channels == 1 and expected.lengths.tolist() == [7] * 5 and expected[2].shape == (7, 1)
     column = pd.Series(list(X))
     tables = column, pd.DataFrame({"x": column})
     for other in (X.tolist(), list(X), tuple(X), X[:, :, None], [x[:, None] for x in X], *tables):
-        assert Series.of(other) == wanted
-    assert Series.of(wanted) is wanted
+        assert Series.of(other) == expected
+    assert Series.of(expected) is expected
     assert Series.of([pd.Series([1, 2]), (True, 0)]) == Series.of([[1.0, 2.0], [1.0, 0.0]])
 
 
@@ -92,9 +92,9 @@ def test_a_table_of_numbers_is_told_from_a_column_of_series() -> None:
 
 def test_the_order_of_the_axes() -> None:
     X = np.random.default_rng(1).normal(size=(4, 2, 9))
-    wanted = Series.of(X.transpose(0, 2, 1))
-    assert Series.from_array(X, axes="nct") == Series.from_array(list(X), axes="nct") == wanted
-    assert Series.from_array(X.transpose(0, 2, 1), axes="ntc") == wanted
+    expected = Series.of(X.transpose(0, 2, 1))
+    assert Series.from_array(X, axes="nct") == Series.from_array(list(X), axes="nct") == expected
+    assert Series.from_array(X.transpose(0, 2, 1), axes="ntc") == expected
     assert Series.from_array(X, axes="ntc").channels == 9
     cut = [row[:, : 5 + number] for number, row in enumerate(X)]
     assert Series.from_array(cut, axes="nct").lengths.tolist() == [5, 6, 7, 8]

@@ -23,15 +23,15 @@ def _symmetric(n: int, rng: np.random.Generator) -> np.ndarray:
 def test_eigenpairs(n: int, rng: np.random.Generator) -> None:
     A = _symmetric(n, rng)
     size = float(np.linalg.norm(A))
-    wanted = np.linalg.eigvalsh(A)
+    expected = np.linalg.eigvalsh(A)
     count = max(1, n // 2)
     values, vectors = decompositions.largest_eigenpairs(A.copy(), count)
     assert values.shape == (count,) and vectors.shape == (count, n)
-    np.testing.assert_allclose(values, wanted[n - count :], atol=10 * n * EPS * size)
+    np.testing.assert_allclose(values, expected[n - count :], atol=10 * n * EPS * size)
     np.testing.assert_allclose(A @ vectors.T, vectors.T * values, atol=30 * n * EPS * size)
     np.testing.assert_allclose(vectors @ vectors.T, np.eye(count), atol=30 * n * EPS)
     values, vectors = decompositions.all_eigenpairs(A.copy())
-    np.testing.assert_allclose(values, wanted, atol=10 * n * EPS * size)
+    np.testing.assert_allclose(values, expected, atol=10 * n * EPS * size)
     np.testing.assert_allclose((vectors.T * values) @ vectors, A, atol=30 * n * EPS * size)
 
 
@@ -45,9 +45,9 @@ def test_eigenpairs_of_one_value(monkeypatch: pytest.MonkeyPatch, rng: np.random
     def lose(routine: str, *arguments: object) -> None:
         decompose(routine, *arguments)
         if routine == "syevr":
-            found = arguments[11]
-            assert isinstance(found, np.ndarray) and found[0] == 7
-            found[0] = 6
+            count = arguments[11]
+            assert isinstance(count, np.ndarray) and count[0] == 7
+            count[0] = 6
 
     monkeypatch.setattr(decompositions, "_decompose", lose)
     values, vectors = decompositions.largest_eigenpairs(A.copy(), 7)
@@ -94,19 +94,19 @@ def test_only_matrices_that_lapack_can_overwrite() -> None:
 
 
 def test_ctrl_c_abandons_a_call_that_goes_on_by_itself() -> None:
-    ended, wanted = threading.Event(), threading.Event()
+    ended, release = threading.Event(), threading.Event()
 
     def call() -> int:
         threading.Timer(0.05, _thread.interrupt_main).start()
-        wanted.wait(20)
+        release.wait(20)
         ended.set()
         return 1
 
-    begun = time.monotonic()
+    start_time = time.monotonic()
     with pytest.raises(KeyboardInterrupt):
         threads.abandonable(call)
-    assert not ended.is_set() and time.monotonic() - begun < 10
-    wanted.set()
+    assert not ended.is_set() and time.monotonic() - start_time < 10
+    release.set()
     assert ended.wait(10)
     assert threads.abandonable(lambda: 7) == 7
 
@@ -122,4 +122,4 @@ def test_what_a_call_raises_comes_out_and_other_threads_make_it_in_place() -> No
 
     threads.run([task] * 8, n_jobs=2)
     main = threading.main_thread().name
-    assert len(pairs) == 8 and all(made == ("mercer-lapack" if own == main else own) for own, made in pairs)
+    assert len(pairs) == 8 and all(caller == ("mercer-lapack" if own == main else own) for own, caller in pairs)

@@ -71,9 +71,9 @@ def test_the_next_file_removes_what_a_killed_process_left_and_nothing_else(tmp_p
     assert len(names(tmp_path)) == 4, "drafts that are being written stay"
     killed(left)
     mercer.save([1.0], tmp_path / "c.mercer")
-    there = names(tmp_path)
-    assert [name for name in there if name.startswith(".a.mercer")] == []
-    assert len([name for name in there if name.startswith(".b.mercer")]) == 1
+    files = names(tmp_path)
+    assert [name for name in files if name.startswith(".a.mercer")] == []
+    assert len([name for name in files if name.startswith(".b.mercer")]) == 1
     killed(writing)
     write_atomically(tmp_path / "c.csv", lambda draft: draft.write_text("a\n1\n"))
     assert names(tmp_path) == [".notes.draft", "c.csv", "c.mercer"]
@@ -143,8 +143,8 @@ class Failing:
     def _counting(self, function, name):
         def call(*args, **kwargs):
             self._step()
-            made = function(*args, **kwargs)
-            return _File(made, self._step) if name == "fdopen" else made
+            result = function(*args, **kwargs)
+            return _File(result, self._step) if name == "fdopen" else result
 
         return call
 
@@ -180,10 +180,10 @@ def _bytes(path: Path) -> None:
         file.write(b"new")
 
 
-@pytest.mark.parametrize("there", [True, False], ids=["replacing", "new"])
+@pytest.mark.parametrize("exists", [True, False], ids=["replacing", "new"])
 @pytest.mark.parametrize("error", ERRORS)
 @pytest.mark.parametrize("writer", WRITERS)
-def test_every_step_fails_once_and_the_old_file_is_whole(writer, error, there, tmp_path):
+def test_every_step_fails_once_and_the_old_file_is_whole(writer, error, exists, tmp_path):
     if writer == "parquet":
         pytest.importorskip("pyarrow", reason="pandas writes Parquet by pyarrow")
     path = tmp_path / "file"
@@ -192,7 +192,7 @@ def test_every_step_fails_once_and_the_old_file_is_whole(writer, error, there, t
     new = path.read_bytes()
     for at in range(1, 60):
         path.unlink(missing_ok=True)
-        if there:
+        if exists:
             path.write_bytes(b"old")
         with pytest.MonkeyPatch.context() as patch:
             failing = Failing(patch, ERRORS[error], at)
@@ -202,8 +202,8 @@ def test_every_step_fails_once_and_the_old_file_is_whole(writer, error, there, t
                 steps += 1
         if failing.calls < at:
             break
-        found = path.read_bytes() if path.exists() else None
-        assert found in (b"old" if there else None, new), at
+        result = path.read_bytes() if path.exists() else None
+        assert result in (b"old" if exists else None, new), at
         assert names(tmp_path) in ([], ["file"]), at
     assert steps >= 5
     assert path.read_bytes() == new

@@ -37,12 +37,12 @@ def test_against_numpy(n: int, dtype: Any) -> None:
     np.testing.assert_allclose(np.triu(triangle), np.linalg.inv(L).T, **close)
     rows = RNG.normal(size=(7, n)).astype(dtype)
     for transposed in (False, True):
-        found = rows.copy()
-        lapack.solve_triangle(factor, found, transposed=transposed)
-        np.testing.assert_allclose(found, np.linalg.solve(L.T if transposed else L, rows.T).T, **close)
-    found = rows.copy()
-    lapack.solve_cholesky(factor, found)
-    np.testing.assert_allclose(found, np.linalg.solve(A.astype(np.float64), rows.T).T, **close)
+        result = rows.copy()
+        lapack.solve_triangle(factor, result, transposed=transposed)
+        np.testing.assert_allclose(result, np.linalg.solve(L.T if transposed else L, rows.T).T, **close)
+    result = rows.copy()
+    lapack.solve_cholesky(factor, result)
+    np.testing.assert_allclose(result, np.linalg.solve(A.astype(np.float64), rows.T).T, **close)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
@@ -56,10 +56,10 @@ def test_products_of_parts(dtype: Any, left_turned: bool, right_turned: bool, sh
     right = RNG.normal(size=(n + 1, k + 1) if right_turned else (k + 1, n + 1)).astype(dtype)[1:, 1:]
     product = (left.T if left_turned else left).astype(np.float64) @ (right.T if right_turned else right)
     for alpha, beta in ((1.0, 1.0), (-1.0, 1.0), (2.0, 0.0)):
-        expected, found = whole.astype(np.float64), whole.copy()
+        expected, result = whole.astype(np.float64), whole.copy()
         expected[1 : m + 1, 2 : n + 2] = beta * whole[1 : m + 1, 2 : n + 2] + alpha * product
         lapack.add_product(
-            found[1 : m + 1, 2 : n + 2],
+            result[1 : m + 1, 2 : n + 2],
             left,
             right,
             alpha=alpha,
@@ -67,7 +67,7 @@ def test_products_of_parts(dtype: Any, left_turned: bool, right_turned: bool, sh
             left_turned=left_turned,
             right_turned=right_turned,
         )
-        np.testing.assert_allclose(found, expected, rtol=0, atol=100 * (k + 1) * np.finfo(dtype).eps)
+        np.testing.assert_allclose(result, expected, rtol=0, atol=100 * (k + 1) * np.finfo(dtype).eps)
 
 
 @pytest.mark.parametrize(
@@ -130,11 +130,11 @@ def test_the_same_bits_on_any_number_of_threads(n: int, dtype: Any) -> None:
         return [array.tobytes() for array in (factor, inverse, triangle, rows, lapack.multiply(A, rows.T))]
 
     with threads.workers(1):
-        wanted = work()
+        expected = work()
     for jobs in (2, 5):
         with threads.workers(jobs):
-            assert work() == wanted
-    assert work() == wanted
+            assert work() == expected
+    assert work() == expected
 
 
 @pytest.mark.parametrize("pivot", [3, 257, 299, 600])
@@ -153,13 +153,13 @@ def test_squares_of_parts(turned: bool, shape: tuple[int, int]) -> None:
     n, k = shape
     part = RNG.normal(size=(k + 2, n + 1) if turned else (n + 2, k + 1))[2:, 1:]
     whole = RNG.normal(size=(n + 1, n + 2))
-    found = whole.copy()
-    routines.add_square(found[1:, 2:], part, alpha=-2.0, beta=0.5, turned=turned)
+    result = whole.copy()
+    routines.add_square(result[1:, 2:], part, alpha=-2.0, beta=0.5, turned=turned)
     expected = 0.5 * whole[1:, 2:] - 2.0 * (part.T @ part if turned else part @ part.T)
     below = np.tril_indices(n, -1)
     expected[below] = whole[1:, 2:][below]
-    np.testing.assert_allclose(found[1:, 2:], expected, atol=100 * (k + 1) * np.finfo(float).eps)
-    np.testing.assert_array_equal(found[0], whole[0])
+    np.testing.assert_allclose(result[1:, 2:], expected, atol=100 * (k + 1) * np.finfo(float).eps)
+    np.testing.assert_array_equal(result[0], whole[0])
 
 
 @pytest.mark.parametrize("right", [False, True])
@@ -169,23 +169,23 @@ def test_triangles_on_either_side(right: bool, transposed: bool) -> None:
     B = RNG.normal(size=(4, 6) if right else (6, 4))
     form = U.T if transposed else U
     for routine, op in (("trmm", form), ("trsm", np.linalg.inv(form))):
-        found = B.copy()
-        routines.by_triangle(routine, U, found, right=right, transposed=transposed, alpha=-1.0)
-        np.testing.assert_allclose(found, -(B @ op if right else op @ B), atol=1e-14)
+        result = B.copy()
+        routines.by_triangle(routine, U, result, right=right, transposed=transposed, alpha=-1.0)
+        np.testing.assert_allclose(result, -(B @ op if right else op @ B), atol=1e-14)
 
 
 def test_other_threads_run_meanwhile() -> None:
     A = matrix(1200)
-    counted, done = [0], threading.Event()
+    counted, end = [0], threading.Event()
 
     def work() -> None:
         lapack.factor_cholesky(A)
-        done.set()
+        end.set()
 
     thread = threading.Thread(target=work)
     thread.start()
     # Where the interpreter were kept, this loop would begin after the end.
-    while not done.is_set():
+    while not end.is_set():
         counted[0] += 1
     thread.join()
     assert counted[0] > 10

@@ -37,9 +37,9 @@ def test_the_budget_is_what_is_left() -> None:
 def test_the_least_budget_that_is_told_is_enough(nbytes: int) -> None:
     with mercer.config(memory=1000), memory.reserve(999, "a block"), pytest.raises(MemoryBudgetError) as caught:
         memory.require(nbytes, "another")
-    told = re.search(r"at least ([\d.]+ [a-zA-Z]+)\. ", str(caught.value))
-    assert told is not None
-    with mercer.config(memory=told[1]):
+    match = re.search(r"at least ([\d.]+ [a-zA-Z]+)\. ", str(caught.value))
+    assert match is not None
+    with mercer.config(memory=match[1]):
         assert nbytes + 999 <= memory.budget() <= 1.11 * (nbytes + 999)
 
 

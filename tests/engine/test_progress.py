@@ -42,19 +42,19 @@ def test_short_work_is_silent_and_long_work_says_how_long(
         now[0] = elapsed
         quiet.advance()
         loud.advance()
-    said = capsys.readouterr().err.splitlines()
-    assert said == ["mercer: fit: 2/4, about 3 s left", "mercer: fit: 4/4, about 0 s left"]
+    messages = capsys.readouterr().err.splitlines()
+    assert messages == ["mercer: fit: 2/4, about 3 s left", "mercer: fit: 4/4, about 0 s left"]
 
 
 def test_a_note_stands_after_the_count(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    now, seen = [0.0], []
+    now, notes = [0.0], []
     monkeypatch.setattr(progress.time, "monotonic", lambda: now[0])
     work = progress.Progress(None, "evidence", verbose=True)
     now[0] = 3.0
-    with progress.watched(lambda it: seen.append((it.what, it.count))):
+    with progress.watched(lambda it: notes.append((it.what, it.count))):
         work.advance(note="evaluations, highest -3.5")
         work.advance(2)
-    assert seen == [("evidence", "1 evaluations, highest -3.5"), ("evidence", "3")]
+    assert notes == [("evidence", "1 evaluations, highest -3.5"), ("evidence", "3")]
     assert capsys.readouterr().err == "mercer: evidence: 1 evaluations, highest -3.5 in 3 s\n"
     work.advance()
-    assert len(seen) == 2
+    assert len(notes) == 2

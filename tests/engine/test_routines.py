@@ -34,18 +34,18 @@ def test_integers_are_as_wide_as_the_signature_says(
     signature: str, integer: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pointer = ctypes.POINTER(integer)
-    seen: list[tuple[bytes, int, int]] = []
+    calls: list[tuple[bytes, int, int]] = []
 
     @ctypes.CFUNCTYPE(None, ctypes.c_char_p, pointer, ctypes.c_void_p, pointer, pointer)
     def dpotrf(uplo: bytes, n: Any, array: int, step: Any, info: Any) -> None:
-        seen.append((uplo, n[0], step[0]))
+        calls.append((uplo, n[0], step[0]))
         info[0] = 7
 
     name = signature.encode()
     monkeypatch.setitem(routines.cython_lapack.__pyx_capi__, "dpotrf", capsule(dpotrf, name))
     matrix = np.eye(3)
     assert routines.call_checked("potrf", matrix.dtype, b"L", 3, matrix, 5) == 7
-    assert seen == [(b"L", 3, 5)]
+    assert calls == [(b"L", 3, 5)]
 
 
 @pytest.mark.parametrize(

@@ -28,41 +28,41 @@ def _blas_threads() -> list[int]:
 
 @pytest.mark.parametrize("n_jobs", [1, 2, 5, -1, None])
 def test_every_task_runs_once(n_jobs: int | None) -> None:
-    done: list[int] = []
-    threads.run([lambda i=i: done.append(i) for i in range(40)], n_jobs)  # type: ignore[misc]
-    assert sorted(done) == list(range(40))
+    tasks: list[int] = []
+    threads.run([lambda i=i: tasks.append(i) for i in range(40)], n_jobs)  # type: ignore[misc]
+    assert sorted(tasks) == list(range(40))
     threads.run([], n_jobs)
-    threads.run(iter([lambda: done.append(99)]), n_jobs)
-    assert done[-1] == 99
+    threads.run(iter([lambda: tasks.append(99)]), n_jobs)
+    assert tasks[-1] == 99
 
 
 @pytest.mark.parametrize("n_jobs", [1, 2])
 @pytest.mark.parametrize("error", [ZeroDivisionError, KeyboardInterrupt, SystemExit])
 def test_an_error_stops_the_rest_and_is_raised(n_jobs: int, error: type[BaseException]) -> None:
-    done: list[int] = []
+    tasks: list[int] = []
 
     def task(i: int) -> None:
         if i == 3:
             raise error("task 3")
-        done.append(i)
+        tasks.append(i)
         time.sleep(0.002)
 
     with pytest.raises(error, match="task 3"):
         threads.run([lambda i=i: task(i) for i in range(500)], n_jobs)  # type: ignore[misc]
-    count = len(done)
+    count = len(tasks)
     assert count < 100
     time.sleep(0.01)
-    assert len(done) == count, "nothing goes on after the call has ended"
-    threads.run([lambda: done.append(-1)] * 3, n_jobs)
-    assert done[count:] == [-1] * 3
+    assert len(tasks) == count, "nothing goes on after the call has ended"
+    threads.run([lambda: tasks.append(-1)] * 3, n_jobs)
+    assert tasks[count:] == [-1] * 3
 
 
 def test_ctrl_c_in_the_main_thread_ends_the_call_and_leaves_nothing_running() -> None:
-    done: list[int] = []
+    tasks: list[int] = []
     began = time.monotonic()
 
     def task() -> None:
-        done.append(1)
+        tasks.append(1)
         time.sleep(0.005)
 
     interrupt = threading.Timer(0.05, _thread.interrupt_main)
@@ -70,19 +70,19 @@ def test_ctrl_c_in_the_main_thread_ends_the_call_and_leaves_nothing_running() ->
     with pytest.raises(KeyboardInterrupt):
         threads.run([task] * 4000, n_jobs=2)
     interrupt.join()
-    count = len(done)
+    count = len(tasks)
     assert time.monotonic() - began < 5
     assert count < 4000
     time.sleep(0.02)
-    assert len(done) == count
+    assert len(tasks) == count
 
 
 def test_a_worker_hears_of_ctrl_c_between_the_tasks_of_a_run_of_its_own() -> None:
-    done: list[int] = []
+    tasks: list[int] = []
     began = time.monotonic()
 
     def inner() -> None:
-        done.append(1)
+        tasks.append(1)
         time.sleep(0.005)
 
     def outer() -> None:
@@ -92,18 +92,18 @@ def test_a_worker_hears_of_ctrl_c_between_the_tasks_of_a_run_of_its_own() -> Non
 
     with pytest.raises(KeyboardInterrupt):
         threads.run([outer, outer], n_jobs=2)
-    assert time.monotonic() - began < 5 and len(done) < 4000
+    assert time.monotonic() - began < 5 and len(tasks) < 4000
 
 
 @pytest.mark.parametrize("n_jobs", [1, 2])
 def test_tasks_may_run_tasks(n_jobs: int) -> None:
-    seen: list[tuple[int, int]] = []
+    pairs: list[tuple[int, int]] = []
 
     def outer(i: int) -> None:
-        threads.run([lambda j=j: seen.append((i, j)) for j in range(5)], n_jobs)  # type: ignore[misc]
+        threads.run([lambda j=j: pairs.append((i, j)) for j in range(5)], n_jobs)  # type: ignore[misc]
 
     threads.run([lambda i=i: outer(i) for i in range(8)], n_jobs)  # type: ignore[misc]
-    assert sorted(seen) == [(i, j) for i in range(8) for j in range(5)]
+    assert sorted(pairs) == [(i, j) for i in range(8) for j in range(5)]
 
 
 def test_an_error_of_an_inner_run_comes_out() -> None:
@@ -115,23 +115,23 @@ def test_an_error_of_an_inner_run_comes_out() -> None:
 
 
 def test_workers_take_over_the_settings_of_the_caller() -> None:
-    seen: list[settings.Settings] = []
-    with mercer.config(memory="3 MB", n_jobs=2) as wanted:
-        threads.run([lambda: seen.append(settings.current())] * 4)
-    assert seen == [wanted] * 4
-    assert settings.current() != wanted
+    inherited: list[settings.Settings] = []
+    with mercer.config(memory="3 MB", n_jobs=2) as expected:
+        threads.run([lambda: inherited.append(settings.current())] * 4)
+    assert inherited == [expected] * 4
+    assert settings.current() != expected
 
 
 def test_concurrent_callers_get_their_own_results_while_the_pool_grows() -> None:
     gram = Gram(kernels.RBF(), X)
     V = X[:, :2]
-    wanted = gram @ V
+    expected = gram @ V
     barrier = threading.Barrier(6)
 
     def call(n_jobs: int) -> bool:
         barrier.wait()
         results = [Gram(kernels.RBF(), X, n_jobs=n_jobs) @ V for _ in range(4)]
-        return all(np.array_equal(r, wanted) for r in results)
+        return all(np.array_equal(r, expected) for r in results)
 
     before = _blas_threads()
     with ThreadPoolExecutor(6) as callers:
@@ -141,12 +141,12 @@ def test_concurrent_callers_get_their_own_results_while_the_pool_grows() -> None
 
 def test_one_gram_matrix_may_be_used_by_several_threads_at_once() -> None:
     gram = Gram(kernels.RBF() + kernels.Linear().normalized(), X, n_jobs=2)
-    wanted = gram.dense()
+    expected = gram.dense()
     picks = [np.arange(i, 600, 7) for i in range(7)]
     with ThreadPoolExecutor(4) as callers:
         blocks = list(callers.map(lambda pick: gram.restrict(pick, None).dense(), picks))
     for pick, block in zip(picks, blocks, strict=True):
-        np.testing.assert_allclose(block, wanted[pick], rtol=1e-12, atol=1e-12)
+        np.testing.assert_allclose(block, expected[pick], rtol=1e-12, atol=1e-12)
 
 
 def test_blas_has_one_thread_inside_and_its_own_number_after() -> None:
@@ -246,13 +246,13 @@ def test_a_checkpoint_outside_of_a_run_does_nothing():
 
 def test_a_loop_is_told_when_it_is_to_stop() -> None:
     def loop(value: int, stop: np.ndarray) -> int:
-        seen.append(threading.current_thread().name)
+        calls.append(threading.current_thread().name)
         return value + int(stop[0])
 
-    seen: list[object] = []
+    calls: list[object] = []
     assert threads.interruptible(loop, (7,), steps=1) == 7 == threads.interruptible(loop, (7,), steps=1e12)
-    threads.run([lambda: seen.append(threads.interruptible(loop, (1,), steps=1e12))] * 4, n_jobs=2)
-    assert seen[0] == threading.current_thread().name and str(seen[1]).startswith("mercer") and seen.count(1) == 4
+    threads.run([lambda: calls.append(threads.interruptible(loop, (1,), steps=1e12))] * 4, n_jobs=2)
+    assert calls[0] == threading.current_thread().name and str(calls[1]).startswith("mercer") and calls.count(1) == 4
 
     def fails(stop: np.ndarray) -> None:
         raise ZeroDivisionError

@@ -141,10 +141,10 @@ def test_learned_precisions_are_a_maximum(n: int, d: int, known: dict, intercept
     assert np.abs(gradient[learned]).max() < 1e-8 and model.n_iter_ > 0
     for name, number in known.items():
         assert getattr(model, name + "_") == number
-    here = np.log([model.alpha_, model.beta_])
+    logarithms = np.log([model.alpha_, model.beta_])
     for step in np.random.default_rng(0).normal(size=(200, 2)) * 2:
         step[[i for i in range(2) if i not in learned]] = 0.0
-        assert model.log_marginal_likelihood(here + step) <= value + 1e-9
+        assert model.log_marginal_likelihood(logarithms + step) <= value + 1e-9
 
 
 def test_learned_precisions_are_those_of_scikit_learns_iteration() -> None:
@@ -187,11 +187,11 @@ def test_rows_in_blocks_and_sparse_rows(monkeypatch: pytest.MonkeyPatch, interce
     whole = clone(model).fit(X, t, w)
     monkeypatch.setattr(module, "_ROWS", 7)
     for rows in (X, sp.csr_matrix(X), sp.csc_array(X)):
-        found = clone(model).fit(rows, t, w)
-        np.testing.assert_allclose(found.mean_, whole.mean_, rtol=1e-9, atol=1e-12)
-        assert found.log_marginal_likelihood_value_ == pytest.approx(whole.log_marginal_likelihood_value_, rel=1e-10)
+        other = clone(model).fit(rows, t, w)
+        np.testing.assert_allclose(other.mean_, whole.mean_, rtol=1e-9, atol=1e-12)
+        assert other.log_marginal_likelihood_value_ == pytest.approx(whole.log_marginal_likelihood_value_, rel=1e-10)
         for rows_new in (new, sp.csr_matrix(new)):
-            for mine, theirs in zip(found.predict(rows_new, return_std=True), whole.predict(new, return_std=True)):
+            for mine, theirs in zip(other.predict(rows_new, return_std=True), whole.predict(new, return_std=True)):
                 np.testing.assert_allclose(mine, theirs, rtol=1e-9)
 
 
@@ -317,8 +317,8 @@ def test_the_search_finds_the_higher_of_two_hills() -> None:
     spectrum = linear_model.DesignSpectrum(
         np.array([1e3, 1.0]), np.array([0.77, 3.46]), 2.0, np.eye(2), 12.0, np.zeros(2), 0.0, False
     )
-    found = linear_model.learn(spectrum, None, 5.0)
-    value = spectrum.evidence(found.alpha, 5.0)[0]
+    result = linear_model.learn(spectrum, None, 5.0)
+    value = spectrum.evidence(result.alpha, 5.0)[0]
     values = [spectrum.evidence(alpha, 5.0)[0] for alpha in np.geomspace(1e-6, 1e9, 3000)]
     hills = [b for a, b, c in zip(values, values[1:], values[2:]) if a < b > c]
     assert len(hills) == 2 and value >= max(hills)

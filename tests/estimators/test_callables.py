@@ -86,8 +86,8 @@ def test_a_bare_function_of_single_rows(model: Any, y: np.ndarray) -> None:
     bare = clone(model).set_params(kernel=gaussian).fit(X, y)
     assert [shape for shape in calls if len(shape) == 2] == [(1, 3)]
     assert len(calls) == PAIRS + 2
-    said = clone(model).set_params(kernel=from_function(gaussian, pairwise=True)).fit(X, y)
-    np.testing.assert_array_equal(_answers(bare), _answers(said))
+    declared = clone(model).set_params(kernel=from_function(gaussian, pairwise=True)).fit(X, y)
+    np.testing.assert_array_equal(_answers(bare), _answers(declared))
 
 
 @pytest.mark.parametrize(

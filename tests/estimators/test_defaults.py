@@ -19,8 +19,8 @@ ROWS = 120
 
 
 def _some(X, y):
-    chosen = np.random.default_rng(0).permutation(len(X))[:ROWS]
-    return X[chosen], y[chosen]
+    rows = np.random.default_rng(0).permutation(len(X))[:ROWS]
+    return X[rows], y[rows]
 
 
 def _awkward(X, y):
@@ -128,8 +128,8 @@ def test_what_is_worse_than_the_mean_says_so(learner, name):
     X, y = SETS[False][name]
     model, caught = _at_its_defaults(learner, X, y)
     assert model.score(X, y) < 0
-    said = [str(w.message) for w in caught if issubclass(w.category, MercerWarning)]
-    assert any("mean squared error on the training rows" in message for message in said), said
+    messages = [str(w.message) for w in caught if issubclass(w.category, MercerWarning)]
+    assert any("mean squared error on the training rows" in message for message in messages), messages
     # And what it advises helps.
     if name == "offset":
         better, caught = _at_its_defaults(learner, X, y - y.mean())

@@ -91,8 +91,8 @@ def test_scikit_learns_own_checks(model: Any, y: np.ndarray, kernel: Any) -> Non
 def test_certificates(model: Any, y: np.ndarray) -> None:
     if isinstance(model, KernelPerceptron | OnlineKernelLogisticRegression | OnlineKernelRegressor):
         # It minimises nothing. Of a perceptron's mistakes there is a bound.
-        found = getattr(clone(model).fit(X, y), "certificate_", None)
-        assert isinstance(found, MistakeBound) if isinstance(model, KernelPerceptron) else found is None
+        report = getattr(clone(model).fit(X, y), "certificate_", None)
+        assert isinstance(report, MistakeBound) if isinstance(model, KernelPerceptron) else report is None
         return
     certificate = clone(model).fit(X, y).certificate_
     with pytest.raises(dataclasses.FrozenInstanceError):
@@ -125,9 +125,9 @@ def test_a_grid_over_the_kernels_parameters(model: Any, y: np.ndarray) -> None:
     name = type(model).__name__.lower()
     steps = make_pipeline(StandardScaler(), clone(model).set_params(kernel=2.0 * RBF(1.0) + Linear()))
     grid = {f"{name}__kernel__left__kernel__length_scale": scales, f"{name}__kernel__left__factor": [1.0, 3.0]}
-    found = GridSearchCV(steps, grid, cv=3).fit(X, y)
-    assert len(found.cv_results_["params"]) == 4
-    assert found.best_estimator_[-1].kernel_.terms[1] == Linear()
+    grid_search = GridSearchCV(steps, grid, cv=3).fit(X, y)
+    assert len(grid_search.cv_results_["params"]) == 4
+    assert grid_search.best_estimator_[-1].kernel_.terms[1] == Linear()
 
 
 @every_learner
@@ -185,36 +185,36 @@ def test_other_processes_after_a_fit_in_this_one(model: Any, y: np.ndarray) -> N
     rows, targets = np.tile(X, (7, 1)), np.tile(y, 7)
     bits(clone(model).fit(rows, targets), rows)
     expected = refitted(model, y)
-    found = joblib.Parallel(n_jobs=2)(joblib.delayed(refitted)(model, y) for _ in range(2))
+    results = joblib.Parallel(n_jobs=2)(joblib.delayed(refitted)(model, y) for _ in range(2))
     if "fork" in multiprocessing.get_all_start_methods():
         with multiprocessing.get_context("fork").Pool(2) as pool:
-            found += pool.starmap_async(refitted, [(model, y)] * 2).get(60)
-    for there in found:
-        for a, b in zip(expected, there, strict=True):
+            results += pool.starmap_async(refitted, [(model, y)] * 2).get(60)
+    for result in results:
+        for a, b in zip(expected, result, strict=True):
             np.testing.assert_array_equal(a, b)
 
 
 @every_worker
 def test_one_job_stays_in_the_thread_of_the_caller(model: Any, y: np.ndarray) -> None:
-    seen: set[int] = set()
+    threads_used: set[int] = set()
     patience = 0.0
 
     def kernel(A: np.ndarray, B: np.ndarray) -> np.ndarray:
-        seen.add(threading.get_ident())
+        threads_used.add(threading.get_ident())
         until = time.monotonic() + patience
-        while len(seen) < 2 and time.monotonic() < until:
+        while len(threads_used) < 2 and time.monotonic() < until:
             time.sleep(0.001)
         return np.exp(A @ B.T)
 
     rows, targets = many_rows(model), np.tile(y, 7)
     one = clone(model).set_params(kernel=kernel, n_jobs=1).fit(rows, targets)
     bits(one, rows)
-    assert seen == {threading.get_ident()}
-    seen.clear()
+    assert threads_used == {threading.get_ident()}
+    threads_used.clear()
     # Whoever comes first waits for another to wake.
     patience = 0.05
     several = clone(one).set_params(n_jobs=3).fit(rows, targets)
-    assert len(seen) > 1
+    assert len(threads_used) > 1
     np.testing.assert_allclose(bits(several, rows)[0], bits(one, rows)[0], rtol=1e-6, atol=1e-8)
 
 

@@ -53,12 +53,12 @@ def test_two_classes_as_in_scikit_learn() -> None:
 def test_at_the_same_parameters_everything_is_the_same() -> None:
     ours, theirs = fitted(optimizer=None), Peer(PEER_KERNEL, optimizer=None).fit(X, TWO)
     theta = KERNEL.theta + 0.7
-    for found, expected in zip(
+    for result, expected in zip(
         ours.log_marginal_likelihood(theta, eval_gradient=True),
         theirs.log_marginal_likelihood(theta, eval_gradient=True),
         strict=True,
     ):
-        np.testing.assert_allclose(found, expected, rtol=1e-6)
+        np.testing.assert_allclose(result, expected, rtol=1e-6)
     assert ours.log_marginal_likelihood() == pytest.approx(theirs.log_marginal_likelihood(), abs=1e-8)
     base = theirs.base_estimator_
     for name in ("pi_", "W_sr_", "L_"):
@@ -99,17 +99,17 @@ def test_classifiers_of_two_for_several_classes(scheme: str) -> None:
 
 def test_scikit_learns_kernels_and_optimizers() -> None:
     assert fitted(PEER_KERNEL).log_marginal_likelihood_value_ == fitted().log_marginal_likelihood_value_
-    seen = []
+    calls = []
 
     def optimizer(objective: Any, start: np.ndarray, bounds: np.ndarray) -> tuple[np.ndarray, float]:
         value, gradient = objective(start)
-        seen.append((value, gradient, objective(start, eval_gradient=False), bounds))
+        calls.append((value, gradient, objective(start, eval_gradient=False), bounds))
         return start + 0.1, float(objective(start + 0.1, eval_gradient=False))
 
     model = fitted(optimizer=optimizer)
     np.testing.assert_allclose(model.theta_, KERNEL.theta + 0.1)
-    assert seen[0][0] == pytest.approx(-model.log_marginal_likelihood(KERNEL.theta), rel=1e-9)
-    assert seen[0][2] == pytest.approx(seen[0][0], rel=1e-12) and seen[0][3].shape == (2, 2)
+    assert calls[0][0] == pytest.approx(-model.log_marginal_likelihood(KERNEL.theta), rel=1e-9)
+    assert calls[0][2] == pytest.approx(calls[0][0], rel=1e-12) and calls[0][3].shape == (2, 2)
 
 
 # ---- probabilities
@@ -239,8 +239,8 @@ def test_restarts_find_more_and_depend_on_the_seed_alone() -> None:
 
 
 def test_priors_pull_hyper_parameters() -> None:
-    held = fitted(RBF(1.0), priors={"length_scale": LogNormal(np.log(5.0), 1e-3)})
-    assert held.kernel_.length_scale == pytest.approx(5.0, rel=1e-2)
+    narrow = fitted(RBF(1.0), priors={"length_scale": LogNormal(np.log(5.0), 1e-3)})
+    assert narrow.kernel_.length_scale == pytest.approx(5.0, rel=1e-2)
     with pytest.raises(ParameterError, match="not a free parameter"):
         fitted(RBF(1.0), priors={"width": LogNormal()})
 
@@ -327,8 +327,8 @@ def test_rows_that_say_little(y: np.ndarray) -> None:
 
 def digits(a: int, b: int) -> tuple[np.ndarray, ...]:
     rows, labels = load_digits(return_X_y=True)
-    chosen = (labels == a) | (labels == b)
-    return train_test_split(rows[chosen] / 16.0, labels[chosen], test_size=0.5, random_state=0)
+    mask = (labels == a) | (labels == b)
+    return train_test_split(rows[mask] / 16.0, labels[mask], test_size=0.5, random_state=0)
 
 
 def test_three_against_five() -> None:

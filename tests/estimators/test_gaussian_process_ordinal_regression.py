@@ -29,8 +29,8 @@ every_link = pytest.mark.parametrize("link", LINKS)
 
 def begin_to_search(objective, start, bounds):
     """One step of the search: enough to move every hyper-parameter."""
-    found = minimize(objective, start, method="L-BFGS-B", jac=True, bounds=bounds, options={"maxiter": 1})
-    return found.x, found.fun
+    optimum = minimize(objective, start, method="L-BFGS-B", jac=True, bounds=bounds, options={"maxiter": 1})
+    return optimum.x, optimum.fun
 
 
 def test_scikit_learns_own_checks_with_the_search():
@@ -52,9 +52,9 @@ def test_the_search_ends_where_the_evidence_is_flat(link):
     assert model.log_marginal_likelihood() == model.log_marginal_likelihood_value_
     # L-BFGS-B stops once a step wins less than 2e-9 of the objective, which leaves slopes of the root of that.
     assert np.abs(gradient).max() < 0.01
-    begun = clone(model).set_params(optimizer=None).fit(X, Y)
-    assert begun.search_ is None and begun.kernel_ == RBF(1.0) and begun.slope_ == 1.0
-    assert model.log_marginal_likelihood_value_ > begun.log_marginal_likelihood_value_
+    without_search = clone(model).set_params(optimizer=None).fit(X, Y)
+    assert without_search.search_ is None and without_search.kernel_ == RBF(1.0) and without_search.slope_ == 1.0
+    assert model.log_marginal_likelihood_value_ > without_search.log_marginal_likelihood_value_
     assert model.score(X, Y) > 0.6 and (np.diff(model.thresholds_) > 0).all()
 
 
@@ -62,10 +62,10 @@ def test_the_search_ends_where_the_evidence_is_flat(link):
 def test_averages_over_a_normal_latent_value(link):
     cuts = np.array([-1.0, 0.5, 2.0])
     mean, deviation = np.array([0.3, -2.0, 1.0, 0.0]), np.array([1e-9, 0.5, 3.0, 20.0])
-    found = averaged_probabilities(LINKS[link], mean, deviation**2, cuts)
-    np.testing.assert_allclose(found.sum(axis=1), 1.0, rtol=1e-12)
-    assert (found >= 0).all()
-    below = np.cumsum(found, axis=1)[:, :-1]
+    result = averaged_probabilities(LINKS[link], mean, deviation**2, cuts)
+    np.testing.assert_allclose(result.sum(axis=1), 1.0, rtol=1e-12)
+    assert (result >= 0).all()
+    below = np.cumsum(result, axis=1)[:, :-1]
     # A sum so fine that nothing of the link is missed: 2e4 nodes over 18 deviations of 20 at the most.
     z = np.linspace(-9, 9, 20_001)
     density = np.exp(-0.5 * z * z)
@@ -113,12 +113,12 @@ def test_the_mode_is_that_of_the_penalised_fit_with_its_cut_points():
 def test_equal_rows_are_held_once():
     rows = np.repeat(X[:15], 4, axis=0)
     merged = GaussianProcessOrdinalRegression(optimizer=None, slope=2.0).fit(rows, Y)
-    apart = GaussianProcessOrdinalRegression(optimizer=None, slope=2.0).fit(
+    other = GaussianProcessOrdinalRegression(optimizer=None, slope=2.0).fit(
         rows + 1e-7 * RNG.normal(size=rows.shape), Y
     )
-    assert merged.X_fit_.shape == (15, 2) and apart.X_fit_.shape == (60, 2)
-    np.testing.assert_allclose(merged.predict_proba(NEW), apart.predict_proba(NEW), atol=1e-5)
-    assert merged.log_marginal_likelihood_value_ == pytest.approx(apart.log_marginal_likelihood_value_, abs=1e-3)
+    assert merged.X_fit_.shape == (15, 2) and other.X_fit_.shape == (60, 2)
+    np.testing.assert_allclose(merged.predict_proba(NEW), other.predict_proba(NEW), atol=1e-5)
+    assert merged.log_marginal_likelihood_value_ == pytest.approx(other.log_marginal_likelihood_value_, abs=1e-3)
 
 
 def test_restarts_are_seeded_and_never_worse():
@@ -134,8 +134,8 @@ def test_restarts_are_seeded_and_never_worse():
 def test_priors_and_an_optimizer_of_the_users_own():
     free = GaussianProcessOrdinalRegression().fit(X, Y)
     prior = {"slope": LogNormal(0.0, 0.05), "length_scale": LogNormal(0.0, 0.05)}
-    held = GaussianProcessOrdinalRegression(priors=prior).fit(X, Y)
-    assert abs(np.log(held.slope_)) < min(0.3, abs(np.log(free.slope_)))
+    with_prior = GaussianProcessOrdinalRegression(priors=prior).fit(X, Y)
+    assert abs(np.log(with_prior.slope_)) < min(0.3, abs(np.log(free.slope_)))
     with pytest.raises(ParameterError, match="priors name 'noise', which is not a free parameter"):
         GaussianProcessOrdinalRegression(priors={"noise": LogNormal()}).fit(X, Y)
     given = GaussianProcessOrdinalRegression(optimizer=lambda f, start, bounds: (start, f(start)[0])).fit(X, Y)

@@ -39,9 +39,9 @@ class TestAgainstScikitLearn:
         assert ours.log_marginal_likelihood_value_ == pytest.approx(value, rel=1e-11)
         assert ours.log_marginal_likelihood() == ours.log_marginal_likelihood_value_
         theta = np.array([0.3, 0.1, -0.2, 0.5, -1.0])
-        found, gradient = ours.log_marginal_likelihood(theta, eval_gradient=True)
+        evidence, gradient = ours.log_marginal_likelihood(theta, eval_gradient=True)
         expected, slopes = theirs.log_marginal_likelihood(theta, eval_gradient=True)
-        assert found == pytest.approx(expected, rel=1e-10)
+        assert evidence == pytest.approx(expected, rel=1e-10)
         assert ours.log_marginal_likelihood(theta) == pytest.approx(expected, rel=1e-10)
         np.testing.assert_allclose(gradient, slopes, rtol=1e-8)
 
@@ -103,8 +103,8 @@ class TestMeanFunctions:
         shift = 0.5 * count * math.log(2 * math.pi * wide)
         expected = limit.log_marginal_likelihood_value_ + shift
         assert exact.log_marginal_likelihood_value_ == pytest.approx(expected, abs=1e-3)
-        found = limit.leave_one_out()
-        for a, b in zip(exact.leave_one_out(), found, strict=True):
+        left_out = limit.leave_one_out()
+        for a, b in zip(exact.leave_one_out(), left_out, strict=True):
             np.testing.assert_allclose(a, b, rtol=1e-3, atol=1e-3)
 
     def test_coefficients_are_in_the_units_of_the_data(self) -> None:
@@ -209,12 +209,12 @@ def test_the_mean_is_that_of_kernel_ridge_regression() -> None:
 
 def test_precomputed_matrices() -> None:
     kernel = 1.5 * RBF(1.0)
-    given = GaussianProcessRegressor("precomputed", noise=0.1, mean="constant").fit(kernel(X), Y)
-    known = GaussianProcessRegressor(kernel.fixed(), noise=0.1, mean="constant").fit(X, Y)
-    np.testing.assert_allclose(given.predict(kernel(NEW, X)), known.predict(NEW), atol=1e-9)
-    assert given.noise_ == pytest.approx(known.noise_, rel=1e-9) and given.kernel_ is None
-    np.testing.assert_allclose(given.leave_one_out(), known.leave_one_out(), rtol=1e-8)
-    for call in (lambda: given.predict(kernel(NEW, X), return_std=True), lambda: given.condition_on(X, Y)):
+    on_matrix = GaussianProcessRegressor("precomputed", noise=0.1, mean="constant").fit(kernel(X), Y)
+    on_rows = GaussianProcessRegressor(kernel.fixed(), noise=0.1, mean="constant").fit(X, Y)
+    np.testing.assert_allclose(on_matrix.predict(kernel(NEW, X)), on_rows.predict(NEW), atol=1e-9)
+    assert on_matrix.noise_ == pytest.approx(on_rows.noise_, rel=1e-9) and on_matrix.kernel_ is None
+    np.testing.assert_allclose(on_matrix.leave_one_out(), on_rows.leave_one_out(), rtol=1e-8)
+    for call in (lambda: on_matrix.predict(kernel(NEW, X), return_std=True), lambda: on_matrix.condition_on(X, Y)):
         with pytest.raises(ParameterError, match="precomputed matrix does not contain k"):
             call()
 

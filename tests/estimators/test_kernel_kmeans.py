@@ -114,8 +114,8 @@ def test_coefficients_are_in_the_order_of_the_rows(kernel: str, form: Any, max_i
     np.testing.assert_allclose(coefficients.sum(axis=0), 1.0, rtol=1e-12)
     assert (coefficients[weight == 0] == 0).all()
     squared = K.diagonal()[:, None] - 2 * K @ coefficients + np.einsum("ic,ij,jc->c", coefficients, K, coefficients)
-    found = model.transform(given, diagonal=K.diagonal()) if kernel == "precomputed" else model.transform(given)
-    np.testing.assert_allclose(found**2, squared, rtol=1e-6, atol=1e-10 * K.max())
+    coordinates = model.transform(given, diagonal=K.diagonal()) if kernel == "precomputed" else model.transform(given)
+    np.testing.assert_allclose(coordinates**2, squared, rtol=1e-6, atol=1e-10 * K.max())
     if max_iter > 1:
         own_share = weight / np.bincount(model.labels_, weights=weight)[model.labels_]
         np.testing.assert_allclose(coefficients[np.arange(len(rows)), model.labels_], own_share, rtol=1e-12)
@@ -175,8 +175,8 @@ def test_starts(kernel: Any) -> None:
     many = KernelKMeans(6, kernel=kernel, n_init=8, random_state=0).fit(X)
     assert many.inertia_ <= min(KernelKMeans(6, kernel=kernel, random_state=0).fit(X).inertia_, 1.02 * points.inertia_)
     # Ten starts, unless one is asked for.
-    drawn = KernelKMeans(6, kernel=kernel, init="random", random_state=0).fit(X)
-    assert drawn.inertia_ <= KernelKMeans(6, kernel=kernel, init="random", n_init=1, random_state=0).fit(X).inertia_
+    other = KernelKMeans(6, kernel=kernel, init="random", random_state=0).fit(X)
+    assert other.inertia_ <= KernelKMeans(6, kernel=kernel, init="random", n_init=1, random_state=0).fit(X).inertia_
 
 
 def test_a_precomputed_matrix() -> None:
@@ -297,12 +297,12 @@ def test_the_number_of_threads_does_not_matter() -> None:
     rows = np.random.default_rng(0).normal(size=(1500, 3))
     for memory in (None, 3_000_000):
         for kernel in ("rbf", "linear"):
-            found = []
+            results = []
             for jobs in (1, 3):
                 with mercer.config(memory=memory) if memory else mercer.config():
-                    found.append(KernelKMeans(8, kernel=kernel, random_state=0, n_jobs=jobs).fit(rows))
-            np.testing.assert_array_equal(found[0].labels_, found[1].labels_)
-            np.testing.assert_array_equal(found[0].inertia_history_, found[1].inertia_history_)
+                    results.append(KernelKMeans(8, kernel=kernel, random_state=0, n_jobs=jobs).fit(rows))
+            np.testing.assert_array_equal(results[0].labels_, results[1].labels_)
+            np.testing.assert_array_equal(results[0].inertia_history_, results[1].inertia_history_)
 
 
 def test_an_indefinite_kernel() -> None:

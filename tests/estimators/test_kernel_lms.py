@@ -161,9 +161,9 @@ def test_tiles_give_the_same_as_a_matrix(monkeypatch):
     model = KernelLMS(RBF(1.0), max_iter=20, tol=0, early_stopping=True, random_state=0)
     expected = clone(model).fit(rows, y)
     keep_lazy(monkeypatch)
-    found = clone(model).fit(rows, y)
-    np.testing.assert_allclose(found.dual_coef_, expected.dual_coef_, rtol=1e-8, atol=1e-12)
-    assert found.certificate_.peak_bytes < expected.certificate_.peak_bytes
+    other = clone(model).fit(rows, y)
+    np.testing.assert_allclose(other.dual_coef_, expected.dual_coef_, rtol=1e-8, atol=1e-12)
+    assert other.certificate_.peak_bytes < expected.certificate_.peak_bytes
 
 
 def test_early_stopping_takes_the_best_step():

@@ -88,14 +88,14 @@ def test_several_classes_are_each_against_the_rest(loss: str) -> None:
 
 
 def test_own_losses_with_and_without_a_curvature() -> None:
-    told = KernelMachine(LogCosh(), alpha=0.1).fit(X, Y)
+    with_curvature = KernelMachine(LogCosh(), alpha=0.1).fit(X, Y)
 
     class Silent(LogCosh):
         curvature = None
 
     silent = KernelMachine(Silent(), alpha=0.1).fit(X, Y)
-    assert told.certificate_.relative_gap < 1e-6 and silent.certificate_.relative_gap < 1e-6
-    np.testing.assert_allclose(told.predict(NEW), silent.predict(NEW), atol=1e-3)
+    assert with_curvature.certificate_.relative_gap < 1e-6 and silent.certificate_.relative_gap < 1e-6
+    np.testing.assert_allclose(with_curvature.predict(NEW), silent.predict(NEW), atol=1e-3)
     # Twice the pinball loss of the median is the absolute error.
     absolute = KernelMachine(Absolute(), alpha=0.4).fit(X, Y)
     median = KernelMachine("quantile", alpha=0.2).fit(X, Y)

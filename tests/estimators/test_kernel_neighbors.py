@@ -61,9 +61,9 @@ def test_as_scikit_learn_on_explicit_features(kernel: Any, features: Any, weight
                 np.testing.assert_allclose(model.predict(mine), other.predict(theirs), rtol=1e-9)
         for mine, theirs in queries:
             distances, indices = model.kneighbors(mine)
-            wanted, places = other.kneighbors(theirs)
+            expected, places = other.kneighbors(theirs)
             np.testing.assert_array_equal(indices, places)
-            np.testing.assert_allclose(distances, wanted, rtol=1e-9)
+            np.testing.assert_allclose(distances, expected, rtol=1e-9)
             for mode in ("connectivity", "distance"):
                 graph = model.kneighbors_graph(mine, mode=mode)
                 np.testing.assert_allclose(graph.toarray(), other.kneighbors_graph(theirs, mode=mode).toarray())
@@ -107,10 +107,10 @@ def test_distances_are_those_of_the_formula(kernel: Any, dtype: Any) -> None:
     # Every term is rounded, and the squared norms within it, too.
     eps = 64 * float(np.finfo(dtype).eps)
     size = max(float(np.abs(part).max()) for part in terms) + (exact**2).sum(axis=1).max()
-    found = np.take_along_axis(squared, indices, axis=1)
-    np.testing.assert_allclose(distances.astype(float) ** 2, found, rtol=eps, atol=eps * size)
+    result = np.take_along_axis(squared, indices, axis=1)
+    np.testing.assert_allclose(distances.astype(float) ** 2, result, rtol=eps, atol=eps * size)
     nearest = np.sort(squared, axis=1)[:, :9]
-    np.testing.assert_allclose(found, nearest, rtol=eps, atol=eps * size)
+    np.testing.assert_allclose(result, nearest, rtol=eps, atol=eps * size)
     assert (np.diff(distances, axis=1) >= 0).all()
 
 
@@ -133,8 +133,8 @@ def test_of_classes_with_equal_votes_the_first_is_taken() -> None:
 
 @pytest.mark.parametrize("kernel", [2.0 * kernels.RBF(1.0), kernels.RationalQuadratic(), kernels.Matern(nu=0.5)])
 def test_rows_whose_kernel_values_are_equal_are_told_apart(kernel: Any) -> None:
-    near = np.array([[3e-9], [1e-9], [2e-9], [5.0]])
-    model = KernelNeighborsRegressor(3, kernel=kernel).fit(near, [0.0, 1.0, 2.0, 3.0])
+    rows = np.array([[3e-9], [1e-9], [2e-9], [5.0]])
+    model = KernelNeighborsRegressor(3, kernel=kernel).fit(rows, [0.0, 1.0, 2.0, 3.0])
     distances, indices = model.kneighbors([[0.0]])
     assert indices.tolist() == [[1, 2, 0]]
     # Near 0, 1 - k is a power of the distance: 2 for the smooth kernels, and 1 for the one with a kink.
@@ -161,9 +161,9 @@ def test_sparse_rows() -> None:
     for kernel in ("linear", "rbf", "poly"):
         dense = KernelNeighborsClassifier(4, kernel=kernel, weights="distance").fit(rows, LABELS)
         sparse = KernelNeighborsClassifier(4, kernel=kernel, weights="distance").fit(sp.csr_matrix(rows), LABELS)
-        distances, wanted = sparse.kneighbors(sp.csr_array(new))[0], dense.kneighbors(new)[0]
+        distances, expected = sparse.kneighbors(sp.csr_array(new))[0], dense.kneighbors(new)[0]
         # What cancellation leaves of a squared distance of 0 is some eps of the squared norms, which are below 60.
-        np.testing.assert_allclose(distances**2, wanted**2, atol=60 * 16 * np.finfo(float).eps, rtol=1e-9)
+        np.testing.assert_allclose(distances**2, expected**2, atol=60 * 16 * np.finfo(float).eps, rtol=1e-9)
 
 
 def test_a_given_matrix() -> None:
@@ -272,8 +272,8 @@ def test_indefinite_kernels() -> None:
     squared = k.diagonal(NEW)[:, None] - 2 * k(NEW, X) + k.diagonal(X)
     distances, indices = model.kneighbors(NEW)
     np.testing.assert_array_equal(indices, squared.argsort(axis=1, kind="stable")[:, :3])
-    found = np.sqrt(np.maximum(np.take_along_axis(squared, indices, axis=1), 0))
-    np.testing.assert_allclose(distances, found, atol=1e-7)
+    result = np.sqrt(np.maximum(np.take_along_axis(squared, indices, axis=1), 0))
+    np.testing.assert_allclose(distances, result, atol=1e-7)
 
 
 def test_one_row_one_class_and_constant_columns() -> None:
@@ -304,7 +304,9 @@ def test_no_other_row_is_nearer_than_the_radius(kernel: str) -> None:
     rng = np.random.default_rng(5)
     rows, new = rng.normal(size=(300, 4)), rng.normal(size=(20, 4))
     model = KernelNeighborsRegressor(7, kernel=kernel, gamma=0.2).fit(rows, rows[:, 0])
-    radius, chosen = (found[:, -1] if number == 0 else found for number, found in enumerate(model.kneighbors(new)))
+    radius, chosen = (
+        distances[:, -1] if number == 0 else distances for number, distances in enumerate(model.kneighbors(new))
+    )
     K, own = model.kernel_(new, rows), model.kernel_(rows).diagonal()
     squares = model.kernel_(new).diagonal()[:, None] - 2.0 * K + own
     scale = 300 * float(np.finfo(np.float64).eps) * (1.0 + float(np.abs(squares).max()))

@@ -72,9 +72,9 @@ def test_a_general_minimiser_in_the_primal_finds_the_same(link):
     assert objective(at) == pytest.approx(ours.certificate_.primal, rel=1e-10)
     options = {"maxiter": 20_000, "maxfev": 20_000, "xatol": 1e-8, "fatol": 1e-12, "adaptive": True}
     start = np.array([0.0, 0.0, 0.0, -1.0, 0.0, 1.0])
-    found = minimize(objective, start, method="Nelder-Mead", options=options)
-    assert ours.certificate_.dual <= ours.certificate_.primal <= found.fun * (1 + 1e-14)
-    assert found.fun - ours.certificate_.dual <= 1e-6 * found.fun
+    optimum = minimize(objective, start, method="Nelder-Mead", options=options)
+    assert ours.certificate_.dual <= ours.certificate_.primal <= optimum.fun * (1 + 1e-14)
+    assert optimum.fun - ours.certificate_.dual <= 1e-6 * optimum.fun
 
 
 @every_link
@@ -85,8 +85,8 @@ def test_probabilities(link):
         assert (p >= 0).all() and np.isfinite(p).all()
         np.testing.assert_allclose(p.sum(axis=1), 1.0, rtol=1e-14)
         ends = np.concatenate([[-np.inf], model.thresholds_, [np.inf]])
-        wanted = np.diff(LINKS[link].cumulative(ends - model.latent(NEW)[:, None]), axis=1)
-        np.testing.assert_allclose(model.predict_proba(NEW), wanted, atol=1e-14)
+        expected = np.diff(LINKS[link].cumulative(ends - model.latent(NEW)[:, None]), axis=1)
+        np.testing.assert_allclose(model.predict_proba(NEW), expected, atol=1e-14)
         np.testing.assert_allclose(np.exp(model.predict_log_proba(NEW)), model.predict_proba(NEW), rtol=1e-12)
 
 
@@ -207,9 +207,9 @@ def test_equal_rows_with_different_labels():
     rows = np.repeat(X[:8], 10, axis=0)
     model = KernelOrdinalRegression(kernel="rbf", gamma=1.0).fit(rows, Y)
     jitter = rows + 1e-9 * RNG.normal(size=rows.shape)
-    apart = KernelOrdinalRegression(kernel="rbf", gamma=1.0).fit(jitter, Y)
-    np.testing.assert_allclose(model.predict_proba(NEW), apart.predict_proba(NEW), rtol=1e-5)
-    assert model.certificate_.peak_bytes < apart.certificate_.peak_bytes / 50
+    distinct = KernelOrdinalRegression(kernel="rbf", gamma=1.0).fit(jitter, Y)
+    np.testing.assert_allclose(model.predict_proba(NEW), distinct.predict_proba(NEW), rtol=1e-5)
+    assert model.certificate_.peak_bytes < distinct.certificate_.peak_bytes / 50
     sparse = KernelOrdinalRegression(kernel="rbf", gamma=1.0).fit(sp.csr_matrix(rows), Y)
     np.testing.assert_allclose(sparse.dual_coef_, model.dual_coef_, rtol=1e-8)
 

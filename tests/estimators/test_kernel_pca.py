@@ -42,21 +42,21 @@ def test_the_same_as_scikit_learns(parameters: dict[str, Any]) -> None:
     ours, theirs = KernelPCA(**parameters).fit(X), Peer(**parameters).fit(X)
     np.testing.assert_allclose(ours.eigenvalues_, theirs.eigenvalues_, atol=1e-11 * theirs.eigenvalues_[0])
     assert ours.gamma_ == theirs.gamma_
-    found, wanted = ours.transform(NEW), theirs.transform(NEW)
+    coordinates, expected = ours.transform(NEW), theirs.transform(NEW)
     # Of the smallest of all components rounding is divided by the square root of the eigenvalue.
-    np.testing.assert_allclose(found, wanted, atol=1e-8)
+    np.testing.assert_allclose(coordinates, expected, atol=1e-8)
     np.testing.assert_array_equal(ours.get_feature_names_out(), theirs.get_feature_names_out())
     np.testing.assert_allclose(KernelPCA(**parameters).fit_transform(X), ours.transform(X), atol=1e-8)
     if "fit_inverse_transform" in parameters:
-        np.testing.assert_allclose(ours.inverse_transform(found), theirs.inverse_transform(wanted), atol=1e-8)
+        np.testing.assert_allclose(ours.inverse_transform(coordinates), theirs.inverse_transform(expected), atol=1e-8)
 
 
 def test_the_linear_kernel_is_pca() -> None:
     ours, pca = KernelPCA(3).fit(X), PCA(3).fit(X)
     np.testing.assert_allclose(ours.eigenvalues_ / 89, pca.explained_variance_, rtol=1e-12)
-    wanted = pca.transform(NEW)
-    found = ours.transform(NEW)
-    np.testing.assert_allclose(found * np.sign((found * wanted).sum(0)), wanted, atol=1e-12)
+    expected = pca.transform(NEW)
+    coordinates = ours.transform(NEW)
+    np.testing.assert_allclose(coordinates * np.sign((coordinates * expected).sum(0)), expected, atol=1e-12)
     left = ours.certificate_.primal / 89
     assert left == pytest.approx(X.var(axis=0, ddof=1).sum() - pca.explained_variance_.sum(), rel=1e-10)
 
@@ -89,11 +89,11 @@ def test_restarts_of_block_lanczos() -> None:
 
 def test_randomized_is_near_where_the_spectrum_falls() -> None:
     exact = KernelPCA(3, kernel=RBF(4.0), eigen_solver="dense").fit(MANY)
-    near = KernelPCA(3, kernel=RBF(4.0), eigen_solver="randomized", random_state=0).fit(MANY)
-    np.testing.assert_allclose(near.eigenvalues_, exact.eigenvalues_, rtol=1e-4)
-    assert (near.eigenvalues_ <= exact.eigenvalues_ * (1 + 1e-12)).all()
+    randomized = KernelPCA(3, kernel=RBF(4.0), eigen_solver="randomized", random_state=0).fit(MANY)
+    np.testing.assert_allclose(randomized.eigenvalues_, exact.eigenvalues_, rtol=1e-4)
+    assert (randomized.eigenvalues_ <= exact.eigenvalues_ * (1 + 1e-12)).all()
     more = KernelPCA(3, kernel=RBF(4.0), eigen_solver="randomized", random_state=0, iterated_power=30).fit(MANY)
-    assert more.certificate_.violations["eigenpair"] < near.certificate_.violations["eigenpair"]
+    assert more.certificate_.violations["eigenpair"] < randomized.certificate_.violations["eigenpair"]
 
 
 def test_components_of_few_products_are_reported() -> None:
@@ -144,12 +144,12 @@ def test_no_warning_for_kernels_that_are_valid_when_centred(kernel: Any) -> None
 
 def test_precomputed_and_functions_and_sparse_rows() -> None:
     kernel = RBF(1.5)
-    wanted = KernelPCA(4, kernel=kernel).fit(X)
+    expected = KernelPCA(4, kernel=kernel).fit(X)
     given = KernelPCA(4, kernel="precomputed").fit(kernel(X))
-    np.testing.assert_allclose(given.transform(kernel(NEW, X)), wanted.transform(NEW), atol=1e-10)
+    np.testing.assert_allclose(given.transform(kernel(NEW, X)), expected.transform(NEW), atol=1e-10)
     np.testing.assert_array_equal(given.X_fit_, kernel(X))
     sparse = KernelPCA(4, kernel=kernel).fit(sp.csr_array(X))
-    np.testing.assert_allclose(sparse.transform(sp.csr_array(NEW)), wanted.transform(NEW), atol=1e-10)
+    np.testing.assert_allclose(sparse.transform(sp.csr_array(NEW)), expected.transform(NEW), atol=1e-10)
 
     def power(A: np.ndarray, B: np.ndarray, p: int) -> np.ndarray:
         return (A @ B.T) ** p
@@ -266,8 +266,8 @@ def test_a_kernel_that_overflows(solver: str, n: int) -> None:
     # Values that are finite, and neither their sums nor the squares of these.
     with pytest.raises(NumericalError, match=r"overflow float64.*Scale the columns of X"):
         KernelPCA(2, eigen_solver=solver).fit(rows * 1.2e154)
-    found, wanted = (KernelPCA(2, eigen_solver=solver, random_state=0).fit(s * rows) for s in (2.0**230, 1.0))
-    np.testing.assert_allclose(found.eigenvalues_ / 2.0**460, wanted.eigenvalues_, rtol=1e-9)
+    result, expected = (KernelPCA(2, eigen_solver=solver, random_state=0).fit(s * rows) for s in (2.0**230, 1.0))
+    np.testing.assert_allclose(result.eigenvalues_ / 2.0**460, expected.eigenvalues_, rtol=1e-9)
 
 
 def test_a_matrix_need_be_symmetric_only_once_it_is_centred() -> None:

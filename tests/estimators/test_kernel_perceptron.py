@@ -150,9 +150,9 @@ def test_a_budget_gives_up_the_oldest_support_vector(budget, whole, monkeypatch)
     signs = np.where(Y == "up", 1.0, -1.0)
     theta, mistakes = by_hand(RBF(1.0)(X) + 1.0, signs, orders_of(3, len(X), 6, True), budget)
     assert model.mistakes_.tolist() == mistakes
-    found = np.zeros(len(X))
-    found[model.support_] = model.dual_coef_[0]
-    assert found.tolist() == theta.tolist()
+    weights = np.zeros(len(X))
+    weights[model.support_] = model.dual_coef_[0]
+    assert weights.tolist() == theta.tolist()
     assert len(model.support_) <= budget
     streamed = KernelPerceptron(RBF(1.0), budget=budget, shuffle=False)
     for rows in np.array_split(np.arange(len(X)), 7):
@@ -178,9 +178,9 @@ def test_rows_made_when_needed_give_the_same(expensive_columns, averaging, label
     # One budget holds every row that errs, the other a few of them.
     for limit in ("1GiB", 2 * 11 * 8 * len(X), 12 * 8 * len(X)):
         with mercer.config(memory=limit):
-            found = clone(model).fit(X, labels)
-        assert found.mistakes_.tolist() == expected.mistakes_.tolist()
-        assert found.dual_coef_.tolist() == expected.dual_coef_.tolist()
+            other = clone(model).fit(X, labels)
+        assert other.mistakes_.tolist() == expected.mistakes_.tolist()
+        assert other.dual_coef_.tolist() == expected.dual_coef_.tolist()
 
 
 @pytest.mark.parametrize("averaging", ["plain", "averaged", "voted"])

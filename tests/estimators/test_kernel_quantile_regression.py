@@ -45,19 +45,19 @@ def test_shares_below_are_the_levels() -> None:
 
 @pytest.mark.parametrize("C", [1.0, 100.0])
 def test_quantiles_that_do_not_cross(C: float) -> None:
-    apart = KernelQuantileRegression(LEVELS, C=C, gamma=5.0, non_crossing=False).fit(X, Y)
+    separate = KernelQuantileRegression(LEVELS, C=C, gamma=5.0, non_crossing=False).fit(X, Y)
     model = KernelQuantileRegression(LEVELS, C=C, gamma=5.0).fit(X, Y)
-    assert apart.crossings_ > 0 and model.crossings_ == apart.crossings_
-    assert (np.diff(apart.predict(X)) < 0).any()
+    assert separate.crossings_ > 0 and model.crossings_ == separate.crossings_
+    assert (np.diff(separate.predict(X)) < 0).any()
     # At the training rows the functions themselves are in order, but for the rounding of other products.
     functions = model.kernel_(X, model.support_vectors_) @ model.dual_coef_.T + model.intercept_
     assert np.diff(functions).min() > -1e-9
     assert (np.diff(model.predict(NEW)) >= 0).all()
     assert model.certificate_.relative_gap < 1e-6 and model.certificate_.status.name == "converged"
     # The constraint costs something, and not more than the separate fits leave to sorting.
-    assert model.certificate_.primal >= apart.certificate_.dual
+    assert model.certificate_.primal >= separate.certificate_.dual
     one = KernelQuantileRegression(0.5, C=C, gamma=5.0).fit(X, Y)
-    np.testing.assert_allclose(apart.predict(NEW)[:, 2], one.predict(NEW), atol=1e-8)
+    np.testing.assert_allclose(separate.predict(NEW)[:, 2], one.predict(NEW), atol=1e-8)
 
 
 def test_where_nothing_crosses_levels_are_fitted_each_by_itself() -> None:

@@ -76,8 +76,8 @@ def test_every_target_has_its_own_alpha() -> None:
     alpha = [0.1, 10.0, 0.1]
     ours, peer = KernelRidge(alpha, kernel="rbf").fit(X, y), Peer(alpha, kernel="rbf").fit(X, y)
     np.testing.assert_allclose(ours.dual_coef_, peer.dual_coef_, rtol=1e-8, atol=1e-11)
-    apart = [KernelRidge(a, kernel="rbf").fit(X, t).dual_coef_ for a, t in zip(alpha, y.T)]
-    np.testing.assert_allclose(ours.dual_coef_, np.stack(apart, axis=1), rtol=1e-8, atol=1e-11)
+    columns = [KernelRidge(a, kernel="rbf").fit(X, t).dual_coef_ for a, t in zip(alpha, y.T)]
+    np.testing.assert_allclose(ours.dual_coef_, np.stack(columns, axis=1), rtol=1e-8, atol=1e-11)
 
 
 @pytest.mark.parametrize("alpha", [0.01, 1.0, 100.0])

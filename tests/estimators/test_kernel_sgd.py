@@ -90,9 +90,9 @@ def test_the_notes_algorithm_with_kernels_step_by_step(average):
             beta[i] += y[i]
     expected = np.mean(iterates, axis=0) if average else beta / (alpha * 361)
     model = short(kernel=RBF(1.0), learning_rate="pegasos", shuffle=False, max_iter=3, average=average).fit(X, Y)
-    found = np.zeros(120)
-    found[model.support_] = model.dual_coef_[0]
-    np.testing.assert_allclose(found, expected, rtol=1e-10, atol=1e-13)
+    weights = np.zeros(120)
+    weights[model.support_] = model.dual_coef_[0]
+    np.testing.assert_allclose(weights, expected, rtol=1e-10, atol=1e-13)
     assert model.t_ == 360 and model.n_iter_ == 3
 
 
@@ -214,9 +214,9 @@ def test_distinct_rows_in_an_order_of_their_own():
     expected = {}
     for x, c, w in zip(map(tuple, rows), codes, weight):
         expected[x, c] = expected.get((x, c), 0.0) + w
-    found = {(tuple(rows[i]), codes[i]): s for i, s in zip(index, sums)}
-    assert found.keys() == expected.keys() and len(index) == len(found)
-    assert all(found[key] == pytest.approx(expected[key]) for key in found)
+    results = {(tuple(rows[i]), codes[i]): s for i, s in zip(index, sums)}
+    assert results.keys() == expected.keys() and len(index) == len(results)
+    assert all(results[key] == pytest.approx(expected[key]) for key in results)
     mixed = RNG.permutation(200)
     again, _ = distinct_rows(sp.csr_matrix(rows)[mixed], codes[mixed], weight[mixed])
     np.testing.assert_array_equal(rows[mixed][again], rows[index])
@@ -244,9 +244,9 @@ def test_a_precomputed_matrix_is_its_kernel():
 
 
 def test_maps_that_draw_and_maps_that_stay_sparse():
-    drawn = KernelSGDClassifier(feature_map=RBFSampler(gamma=0.5, n_components=60, random_state=0), random_state=0)
-    assert drawn.fit(X, Y).score(X, Y) > 0.9
-    assert drawn.coef_.shape == (1, 60) and drawn.kernel_ is None
+    other = KernelSGDClassifier(feature_map=RBFSampler(gamma=0.5, n_components=60, random_state=0), random_state=0)
+    assert other.fit(X, Y).score(X, Y) > 0.9
+    assert other.coef_.shape == (1, 60) and other.kernel_ is None
     dense, sparse = (short(feature_map="identity", fit_intercept=True).fit(form, Y) for form in (X, sp.csc_array(X)))
     np.testing.assert_allclose(sparse.coef_, dense.coef_, rtol=1e-10)
     np.testing.assert_allclose(sparse.decision_function(sp.coo_array(X)), dense.decision_function(X), rtol=1e-9)
@@ -331,12 +331,12 @@ def test_labels_and_parts_that_make_no_sense():
         short().partial_fit(X, Y)
     with pytest.raises(DataError, match=r"at least two classes, but classes has 1 class\(es\): \['up'\]"):
         short().partial_fit(X, Y, classes=["up"])
-    begun = short().partial_fit(X, Y, classes=["up", "down", "rest"])
-    assert begun.decision_function(X).shape == (120, 3)
+    model = short().partial_fit(X, Y, classes=["up", "down", "rest"])
+    assert model.decision_function(X).shape == (120, 3)
     with pytest.raises(DataError, match=r"classes must be those of the first call"):
-        begun.partial_fit(X, Y, classes=["up", "down"])
+        model.partial_fit(X, Y, classes=["up", "down"])
     with pytest.raises(DataError, match="y has the label 'side', which is not among the classes"):
-        begun.partial_fit(X, np.where(Y == "up", "side", Y))
+        model.partial_fit(X, np.where(Y == "up", "side", Y))
     with pytest.raises(ParameterError, match="class_weight='balanced' needs all rows at once"):
         short(class_weight="balanced").partial_fit(X, Y, classes=["up", "down"])
     with pytest.raises(ParameterError, match="partial_fit needs kernel values between new and earlier rows"):

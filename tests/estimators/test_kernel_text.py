@@ -18,10 +18,10 @@ ALL = [*CASES, *TRANSFORMERS, *CLUSTERERS, *NEIGHBORS]
 
 @pytest.mark.parametrize(("model", "y"), ALL)
 def test_an_expression_is_the_kernel_that_it_describes(model: Any, y: np.ndarray) -> None:
-    said = clone(model).set_params(kernel="0.5*RBF(2.0) + Linear()").fit(X, y)
+    by_text = clone(model).set_params(kernel="0.5*RBF(2.0) + Linear()").fit(X, y)
     built = clone(model).set_params(kernel=0.5 * kernels.RBF(2.0) + kernels.Linear()).fit(X, y)
-    assert said.kernel_ == built.kernel_ and said.kernel == "0.5*RBF(2.0) + Linear()"
-    assert_same_bits(said, built)
+    assert by_text.kernel_ == built.kernel_ and by_text.kernel == "0.5*RBF(2.0) + Linear()"
+    assert_same_bits(by_text, built)
 
 
 def test_expressions_for_other_rows() -> None:

@@ -73,15 +73,15 @@ BUDGETS = [(None, "projection"), (15, "projection"), (15, "truncation"), (15, "s
 @pytest.mark.parametrize("parameters", [{"feature_map": "identity"}, {"gamma": 0.5}], ids=["features", "kernel"])
 def test_stochastic_descent_takes_the_same_steps(parameters: dict[str, Any], sparse: bool) -> None:
     rows = sp.csr_array(X) if sparse else X
-    own, known = (
+    own, builtin = (
         KernelSGDClassifier(loss, alpha=0.05, tol=1e-3, max_iter=64, random_state=0, **parameters).fit(rows, LABELS)
         for loss in (OwnLogistic(), "logistic")
     )
-    assert own.t_ == known.t_
-    np.testing.assert_allclose(own.decision_function(rows), known.decision_function(rows), rtol=1e-9, atol=1e-12)
-    assert own.certificate_.primal == pytest.approx(known.certificate_.primal, rel=1e-9)
+    assert own.t_ == builtin.t_
+    np.testing.assert_allclose(own.decision_function(rows), builtin.decision_function(rows), rtol=1e-9, atol=1e-12)
+    assert own.certificate_.primal == pytest.approx(builtin.certificate_.primal, rel=1e-9)
     # Its conjugate comes from a search.
-    assert own.certificate_.dual == pytest.approx(known.certificate_.dual, rel=1e-5)
+    assert own.certificate_.dual == pytest.approx(builtin.certificate_.dual, rel=1e-5)
 
 
 @pytest.mark.parametrize(("budget", "strategy"), BUDGETS)
@@ -96,28 +96,28 @@ def test_online_classification_takes_the_same_steps(budget: int | None, strategy
         def gradient(self, y: np.ndarray, f: np.ndarray) -> np.ndarray:
             return np.where(y * f < 1, -y, 0.0)
 
-    own, known = (
+    own, builtin = (
         OnlineKernelLogisticRegression(
             loss, gamma=0.5, budget=budget, budget_strategy=strategy, alpha=0.01, max_iter=2, random_state=0
         ).fit(X, y)
         for loss in (OwnHinge(), "hinge")
     )
-    np.testing.assert_allclose(own.decision_function(X), known.decision_function(X), rtol=1e-7, atol=1e-9)
-    np.testing.assert_allclose(own.progressive_loss_, known.progressive_loss_, rtol=1e-9)
-    assert own.n_changes_ == known.n_changes_ and not hasattr(own, "predict_proba")
+    np.testing.assert_allclose(own.decision_function(X), builtin.decision_function(X), rtol=1e-7, atol=1e-9)
+    np.testing.assert_allclose(own.progressive_loss_, builtin.progressive_loss_, rtol=1e-9)
+    assert own.n_changes_ == builtin.n_changes_ and not hasattr(own, "predict_proba")
 
 
 @pytest.mark.parametrize(("budget", "strategy"), BUDGETS)
 def test_online_regression_takes_the_same_steps(budget: int | None, strategy: str) -> None:
     y = np.column_stack([NUMBERS, X[:, 1]])
-    own, known = (
+    own, builtin = (
         OnlineKernelRegressor(loss, gamma=0.5, budget=budget, budget_strategy=strategy, random_state=0)
         .fit(X, y)
         .partial_fit(X[:7] + 0.1, y[:7])
         for loss in (OwnSquare(), "squared")
     )
-    np.testing.assert_allclose(own.predict(X), known.predict(X), rtol=1e-6, atol=1e-8)
-    np.testing.assert_allclose(own.progressive_loss_, known.progressive_loss_, rtol=1e-7)
+    np.testing.assert_allclose(own.predict(X), builtin.predict(X), rtol=1e-6, atol=1e-8)
+    np.testing.assert_allclose(own.progressive_loss_, builtin.progressive_loss_, rtol=1e-7)
 
 
 def test_losses_of_the_library_without_compiled_code() -> None:

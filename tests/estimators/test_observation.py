@@ -54,8 +54,8 @@ def test_the_two_differ_by_the_noise(form: str) -> None:
     np.testing.assert_allclose(whole.variance - own.variance, scale, rtol=1e-7)
     np.testing.assert_array_equal(fit.leave_one_out(observation=True).variance, whole.variance)
     # By the definition of leaving a row out.
-    kept = np.arange(30) != 7
-    mean, std = model(form).fit(X[kept], Y[kept]).predict(X[7:8], return_std=True, observation=False)
+    mask = np.arange(30) != 7
+    mean, std = model(form).fit(X[mask], Y[mask]).predict(X[7:8], return_std=True, observation=False)
     assert own.mean[7] == pytest.approx(mean[0], rel=1e-8) and own.variance[7] == pytest.approx(std[0] ** 2, rel=1e-7)
 
 

@@ -75,8 +75,8 @@ def test_update_by_update_the_steps_in_the_space_of_the_map(labels, loss, alpha,
         model.partial_fit(X[rows], labels[rows], classes, step_sizes=RATES[rows])
         at += size
         expected = new @ primal.w.T + primal.b
-        found = model.decision_function(NEW).reshape(len(NEW), -1)
-        np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-9)
+        values = model.decision_function(NEW).reshape(len(NEW), -1)
+        np.testing.assert_allclose(values, expected, rtol=1e-9, atol=1e-9)
     assert model.t_ == at and (model.budget_error_ == 0).all() and model.truncation_bound_ == 0
     if loss == "log_loss":
         shares = softmax(expected, axis=1) if len(classes) == 3 else np.hstack([expit(-expected), expit(expected)])
@@ -168,17 +168,17 @@ class Plain:
 
     def _project(self) -> None:
         K = self.kernel(self.points)
-        found = []
+        results = []
         for j in range(len(K)):
             others = np.delete(np.arange(len(K)), j)
             shares = np.linalg.lstsq(K[np.ix_(others, others)], K[others, j], rcond=1e-12)[0]
-            found.append((max(K[j, j] - shares @ K[others, j], 0.0), shares))
+            results.append((max(K[j, j] - shares @ K[others, j], 0.0), shares))
         # No point depends on the others so much that it would not be kept.
-        assert min(distance for distance, _ in found) > budgeted.loops.DEPENDENT
-        gone = int(np.argmin([distance * (self.weights[j] ** 2).sum() for j, (distance, _) in enumerate(found)]))
+        assert min(distance for distance, _ in results) > budgeted.loops.DEPENDENT
+        gone = int(np.argmin([distance * (self.weights[j] ** 2).sum() for j, (distance, _) in enumerate(results)]))
         others = np.delete(np.arange(len(K)), gone)
-        self.weights[others] += np.outer(found[gone][1], self.weights[gone])
-        self.lost += np.abs(self.weights[gone]) * np.sqrt(found[gone][0])
+        self.weights[others] += np.outer(results[gone][1], self.weights[gone])
+        self.lost += np.abs(self.weights[gone]) * np.sqrt(results[gone][0])
         self._remove(gone)
 
     def _merge(self) -> None:
@@ -186,13 +186,13 @@ class Plain:
         a = int((self.weights**2).sum(axis=1).argmin())
         costs = []
         for b in np.delete(np.arange(len(self.points)), a):
-            near = -((self.points[a] - self.points[b]) ** 2).sum() / 2
+            exponent = -((self.points[a] - self.points[b]) ** 2).sum() / 2
             u, v = self.weights[a], self.weights[b]
             low, high = 0.0, 1.0
             for _ in range(6):
                 h = np.linspace(low, high, 101)
-                kept = np.outer(np.exp(near * (1 - h) ** 2), u) + np.outer(np.exp(near * h**2), v)
-                cost = u @ u + v @ v + 2 * np.exp(near) * u @ v - (kept**2).sum(axis=1)
+                coefficients = np.outer(np.exp(exponent * (1 - h) ** 2), u) + np.outer(np.exp(exponent * h**2), v)
+                cost = u @ u + v @ v + 2 * np.exp(exponent) * u @ v - (coefficients**2).sum(axis=1)
                 best = int(cost.argmin())
                 low, high = h[max(best - 1, 0)], h[min(best + 1, 100)]
             costs.append(cost.min())
@@ -212,8 +212,8 @@ def test_budgets_are_those_of_a_plain_loop(labels, strategy, budget, monkeypatch
         for i in rows:
             plain.step(X[i], codes[i], RATES[i], i)
         model.partial_fit(X[rows], labels[rows], classes, step_sizes=RATES[rows])
-        found = model.decision_function(NEW).reshape(len(NEW), -1)
-        np.testing.assert_allclose(found, plain.values(NEW), rtol=1e-6, atol=1e-7)
+        values = model.decision_function(NEW).reshape(len(NEW), -1)
+        np.testing.assert_allclose(values, plain.values(NEW), rtol=1e-6, atol=1e-7)
         np.testing.assert_allclose(model.budget_error_, plain.lost, rtol=1e-4, atol=1e-6)
         assert len(model.support_vectors_) <= budget
 
@@ -322,14 +322,14 @@ def test_a_merge_is_nearly_the_cheapest(labels):
     outputs = 1 if len(classes) == 2 else 3
     ratios = []
     for seed in range(12):
-        chosen = np.random.default_rng(seed).choice(len(X), 9, replace=False)
+        rows = np.random.default_rng(seed).choice(len(X), 9, replace=False)
         model = OnlineKernelLogisticRegression(
             kernel=RBF(1.0), budget=8, budget_strategy="merging", learning_rate="constant"
         )
         plain = Plain(RBF(1.0), "merging", 8, 0.0, outputs)
-        for t, i in enumerate(chosen):
+        for t, i in enumerate(rows):
             plain.step(X[i], codes[i], 1.0, t)
-        model.partial_fit(X[chosen], labels[chosen], classes)
+        model.partial_fit(X[rows], labels[rows], classes)
         assert len(model.support_vectors_) == 8 and model.n_changes_ == 1
         # The errors of the outputs, together.
         ratios.append((model.budget_error_**2).sum() / max(plain.cheapest, 1e-12))
@@ -487,15 +487,15 @@ def test_little_memory_means_shorter_blocks(strategy: str, budget: int | None, y
     model = OnlineKernelLogisticRegression(
         kernel=RBF(1.0), budget=budget, budget_strategy=strategy, max_iter=2, random_state=0
     )
-    wanted = clone(model).fit(X, y)
+    expected = clone(model).fit(X, y)
     # All rows at once would take 144 000 bytes beside a support of 30.
     with mercer.config(memory=33_000):
         model.fit(X, y)
     # The support may come in another order.
-    mine, theirs = np.argsort(model.support_), np.argsort(wanted.support_)
-    np.testing.assert_array_equal(model.support_[mine], wanted.support_[theirs])
-    np.testing.assert_allclose(model.dual_coef_[:, mine], wanted.dual_coef_[:, theirs], rtol=1e-9, atol=1e-12)
-    np.testing.assert_allclose(model.progressive_loss_, wanted.progressive_loss_, rtol=1e-12)
+    mine, theirs = np.argsort(model.support_), np.argsort(expected.support_)
+    np.testing.assert_array_equal(model.support_[mine], expected.support_[theirs])
+    np.testing.assert_allclose(model.dual_coef_[:, mine], expected.dual_coef_[:, theirs], rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(model.progressive_loss_, expected.progressive_loss_, rtol=1e-12)
 
 
 @pytest.mark.parametrize("loss", ["log_loss", "hinge"])

@@ -35,10 +35,10 @@ def test_update_by_update_the_steps_in_the_space_of_the_map(y, loss, alpha, bias
     model = OnlineKernelRegressor(loss, epsilon=0.5, kernel=MAP.kernel, alpha=alpha, fit_intercept=bias, budget=None)
     at = 0
     for size in (1, 1, 4, 40, 70):
-        rows, seen = slice(at, at + size), []
+        rows, predictions = slice(at, at + size), []
         for i in range(at, at + size):
             values = w @ features[i] + b
-            seen.append(cost.value(targets[i], values).sum())
+            predictions.append(cost.value(targets[i], values).sum())
             slope = cost.gradient(targets[i], values)
             w = (1 - RATES[i] * alpha) * w - RATES[i] * np.outer(slope, features[i])
             b = b - RATES[i] * slope * bias
@@ -47,7 +47,7 @@ def test_update_by_update_the_steps_in_the_space_of_the_map(y, loss, alpha, bias
         np.testing.assert_allclose(
             model.predict(NEW), expected[:, 0] if y.ndim == 1 else expected, rtol=1e-9, atol=1e-9
         )
-        np.testing.assert_allclose(model.progressive_loss_, [np.mean(seen)], rtol=1e-9)
+        np.testing.assert_allclose(model.progressive_loss_, [np.mean(predictions)], rtol=1e-9)
         at += size
 
 
@@ -83,9 +83,9 @@ def test_budgets(strategy, form):
 def test_a_budget_that_holds_everything_costs_nothing():
     model = OnlineKernelRegressor(kernel=RBF(1.0), budget=None, random_state=0).fit(X, Y)
     for strategy in ("truncation", "projection", "merging"):
-        kept = clone(model).set_params(budget=120, budget_strategy=strategy).fit(X, Y)
-        np.testing.assert_allclose(kept.predict(NEW), model.predict(NEW), rtol=1e-7, atol=1e-8)
-        assert kept.budget_error_[0] < 1e-4
+        with_budget = clone(model).set_params(budget=120, budget_strategy=strategy).fit(X, Y)
+        np.testing.assert_allclose(with_budget.predict(NEW), model.predict(NEW), rtol=1e-7, atol=1e-8)
+        assert with_budget.budget_error_[0] < 1e-4
 
 
 def test_streams():

@@ -40,12 +40,12 @@ def results(model: Any, y: np.ndarray, rows: int) -> dict[str, bytes]:
     if "random_state" in fitted.get_params():
         fitted.set_params(random_state=0)
     fitted.fit(X[:rows], targets[:rows])
-    found = {k: v.tobytes() for k, v in vars(fitted).items() if k.endswith("_") and isinstance(v, np.ndarray)}
+    results = {k: v.tobytes() for k, v in vars(fitted).items() if k.endswith("_") and isinstance(v, np.ndarray)}
     for name in ("decision_function", "predict_proba", "predict", "transform", "loo_predictions_"):
         answer = getattr(fitted, name, None)
         if answer is not None:
-            found[name] = np.asarray(answer(NEW) if callable(answer) else answer).tobytes()
-    return found
+            results[name] = np.asarray(answer(NEW) if callable(answer) else answer).tobytes()
+    return results
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
@@ -67,10 +67,10 @@ def test_other_calls_at_the_same_time() -> None:
     order = np.random.default_rng(0).permutation(2 * len(cases)) % len(cases)
     # Whoever set a limit first must not keep Mercer's callers in other threads from setting theirs.
     with threadpool_limits(2, user_api="blas"), ThreadPoolExecutor(8) as callers:
-        found = list(callers.map(lambda i: results(*cases[i], rows), order))
+        answers = list(callers.map(lambda i: results(*cases[i], rows), order))
     differing = {
         (type(cases[i][0]).__name__, name)
-        for i, other in zip(order, found, strict=True)
+        for i, other in zip(order, answers, strict=True)
         for name in alone[i]
         if alone[i][name] != other[name]
     }

@@ -74,8 +74,8 @@ def test_arrays_of_three_dimensions_are_lists() -> None:
 
 def test_the_evidence_finds_sigma() -> None:
     start = GlobalAlignment(0.4).normalized()
-    found, fixed = (GaussianProcessRegressor(k, alpha=1e-2).fit(X, 1.0 * Y) for k in (start, start.fixed()))
-    assert found.log_marginal_likelihood_value_ > fixed.log_marginal_likelihood_value_ + 1.0
-    step = found.kernel_.with_theta(found.kernel_.theta + 0.05)
+    free, fixed = (GaussianProcessRegressor(k, alpha=1e-2).fit(X, 1.0 * Y) for k in (start, start.fixed()))
+    assert free.log_marginal_likelihood_value_ > fixed.log_marginal_likelihood_value_ + 1.0
+    step = free.kernel_.with_theta(free.kernel_.theta + 0.05)
     beside = GaussianProcessRegressor(step.fixed(), alpha=1e-2).fit(X, 1.0 * Y)
-    assert beside.log_marginal_likelihood_value_ < found.log_marginal_likelihood_value_
+    assert beside.log_marginal_likelihood_value_ < free.log_marginal_likelihood_value_

@@ -283,10 +283,10 @@ def test_copies_and_grid_parameters():
 
 def test_progress_is_told():
     X, y = two_classes(pairwise.JOINED + 100, seed=2)
-    said = []
-    with on_progress(lambda *news: said.append(news)):
+    messages = []
+    with on_progress(lambda *news: messages.append(news)):
         SVC().fit(X, y)
-    rounds = [done for what, done, total in said if what == "working sets"]
+    rounds = [done for what, done, total in messages if what == "working sets"]
     assert rounds and rounds == sorted(rounds)
 
 

@@ -29,7 +29,7 @@ def test_parameters_are_scikit_learns_then_ours():
 def homogeneous_reference(K, y, upper):
     """The dual without a sum to keep, by SLSQP."""
     Q = np.outer(y, y) * K
-    found = minimize(
+    optimum = minimize(
         lambda a: 0.5 * a @ Q @ a - a.sum(),
         np.zeros(len(y)),
         jac=lambda a: Q @ a - 1.0,
@@ -37,7 +37,7 @@ def homogeneous_reference(K, y, upper):
         bounds=[(0.0, u) for u in upper],
         options={"maxiter": 500, "ftol": 1e-14},
     )
-    return y * found.x, found.fun
+    return y * optimum.x, optimum.fun
 
 
 @pytest.mark.parametrize("solver", ["smo", "projected-gradient", "accelerated-projected-gradient"])

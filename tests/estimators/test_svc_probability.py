@@ -89,11 +89,11 @@ def test_values_of_rows_left_out_are_those_of_fits_without_them(machine: Any) ->
     kernel = RBF(1.0 if machine.get_params().get("C") != np.inf else 0.2)
     model = clone(machine).set_params(kernel=kernel, random_state=0)
     folds = deal_folds(labels, np.random.RandomState(0))
-    seen = {}
+    calls = {}
 
     class Spy(type(machine)):  # type: ignore[misc]
         def _learn_probabilities(self, gram: Any, codes: Any, weight: Any, solve: Any) -> None:
-            seen["values"] = values_of_rows_left_out(gram, codes, folds, solve).values
+            calls["values"] = values_of_rows_left_out(gram, codes, folds, solve).values
 
     Spy(**model.get_params(deep=False) | {"probability": True}).fit(data, labels)
     for fold in range(FOLDS):
@@ -102,30 +102,32 @@ def test_values_of_rows_left_out_are_those_of_fits_without_them(machine: Any) ->
         of_pairs = part.decision_function(data[out])
         for code, numbers in enumerate(([0, 1], [0, 2], [1, 2])):
             mine = labels[out] == code
-            np.testing.assert_allclose(seen["values"][:, out][:, mine].T, of_pairs[mine][:, numbers], atol=1e-6)
+            np.testing.assert_allclose(calls["values"][:, out][:, mine].T, of_pairs[mine][:, numbers], atol=1e-6)
 
 
 def test_the_fit_and_the_folds_of_small_pairs_share_one_evaluated_matrix() -> None:
-    seen: dict[str, list[Any]] = {"fit": [], "folds": []}
+    arrays: dict[str, list[Any]] = {"fit": [], "folds": []}
 
     class Spy(SVC):
         def _solve(self, gram: Any, *others: Any) -> Any:
-            seen["fit"].append(gram)
+            arrays["fit"].append(gram)
             return super()._solve(gram, *others)
 
         def _learn_probabilities(self, gram: Any, *others: Any) -> None:
-            seen["folds"].append(gram)
+            arrays["folds"].append(gram)
             super()._learn_probabilities(gram, *others)
 
     # Rows that repeat are merged for the fit alone.
     rows = IRIS + 0.01 * np.random.default_rng(0).normal(size=IRIS.shape)
     model = Spy(probability=True, random_state=0).fit(rows, THREE)
-    assert seen["fit"] == seen["folds"] and isinstance(seen["fit"][0], PrecomputedGram)
-    np.testing.assert_allclose(seen["fit"][0].matrix, model.kernel_(rows[np.argsort(THREE, kind="stable")]), rtol=1e-12)
+    assert arrays["fit"] == arrays["folds"] and isinstance(arrays["fit"][0], PrecomputedGram)
+    np.testing.assert_allclose(
+        arrays["fit"][0].matrix, model.kernel_(rows[np.argsort(THREE, kind="stable")]), rtol=1e-12
+    )
     # Large problems read few of the rows, and folds of two classes are most often such.
     Spy(probability=True, random_state=0).fit(X, TWO)
     Spy().fit(rows, THREE)
-    assert not any(isinstance(gram, PrecomputedGram) for gram in seen["fit"][1:])
+    assert not any(isinstance(gram, PrecomputedGram) for gram in arrays["fit"][1:])
 
 
 def test_a_class_of_one_row_is_decided_for_the_others() -> None:

@@ -60,27 +60,27 @@ def answer(model: Any, name: str, rows: Any) -> Any:
 
 def answers(model: Any, rows: Any) -> dict[str, Any]:
     """What each method of an honest model says of the rows; without those that it does not offer."""
-    found: dict[str, Any] = {}
+    results: dict[str, Any] = {}
     for name in METHODS:
         try:
-            found[name] = answer(model, name, rows)
+            results[name] = answer(model, name, rows)
         except (MercerError, AttributeError, TypeError):
             continue
-    return found
+    return results
 
 
 def answers_of_another(model: Any, expected: dict[str, Any], rows: Any) -> dict[str, Any]:
     """What a loaded model says of the rows, by the methods that the honest one offers."""
-    found: dict[str, Any] = {}
+    results: dict[str, Any] = {}
     for name in expected:
         try:
-            found[name] = answer(model, name, rows)
+            results[name] = answer(model, name, rows)
         except DataError:
             # A model of other rows, such as series of more channels, cannot compare these with its own. It must have an
             # answer for its own.
             if not all(np.isfinite(part).all() for part in parts(model.predict(model.X_fit_))):
                 raise
-    return found
+    return results
 
 
 def parts(answer: Any) -> list[np.ndarray]:
@@ -89,17 +89,17 @@ def parts(answer: Any) -> list[np.ndarray]:
     return [answer.toarray() if sp.issparse(answer) else np.asarray(answer)]
 
 
-def unlike(found: dict[str, Any], honest: dict[str, Any]) -> bool:
+def unlike(result: dict[str, Any], honest: dict[str, Any]) -> bool:
     return any(
-        name not in found
-        or any(a.tobytes() != b.tobytes() for a, b in zip(parts(found[name]), parts(answer), strict=False))
+        name not in result
+        or any(a.tobytes() != b.tobytes() for a, b in zip(parts(result[name]), parts(answer), strict=False))
         for name, answer in honest.items()
     )
 
 
-def not_finite(found: dict[str, Any], but: set[str]) -> str | None:
+def not_finite(result: dict[str, Any], but: set[str]) -> str | None:
     """The first method that answers with NaN or infinity where the honest model does not; log 0 is minus infinity."""
-    for name, answer in found.items():
+    for name, answer in result.items():
         if name == "predict_log_proba":
             answer = np.exp(answer)
         for part in parts(answer):
@@ -159,12 +159,12 @@ def run_case(path: Path, name: str, honest: Any, rows: Any, expected: dict[str, 
         check_is_fitted(model)
     except NotFittedError:
         return "not fitted"
-    found = answers_of_another(model, expected, rows)
-    odd = not_finite(found, but)
+    result = answers_of_another(model, expected, rows)
+    odd = not_finite(result, but)
     if odd is not None and not holds_large_numbers(model):
         raise AssertionError(f"{odd} is not finite")
     learn_more(model, rows, honest)
-    return "other" if unlike(found, expected) else "same"
+    return "other" if unlike(result, expected) else "same"
 
 
 def main() -> None:
@@ -174,49 +174,49 @@ def main() -> None:
     parser.add_argument("--first", type=int, default=0)
     parser.add_argument("--only", default="")
     parser.add_argument("--keep", default="", help="a folder for the files of failures")
-    given = parser.parse_args()
+    options = parser.parse_args()
     warnings.simplefilter("ignore")
     np.seterr(all="ignore")
     resource.setrlimit(resource.RLIMIT_AS, (12 * 2**30, 12 * 2**30))
     signal.signal(signal.SIGALRM, _ring)
-    names = [name for name in CASES if given.only in name]
+    names = [name for name in CASES if options.only in name]
     counts: Counter[str] = Counter()
-    if given.keep:
-        Path(given.keep).mkdir(parents=True, exist_ok=True)
+    if options.keep:
+        Path(options.keep).mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as folder:
         target = Path(folder) / "mutant.mercer"
-        made: dict[str, Any] = {}
-        for number in range(given.first, given.first + given.cases):
+        models: dict[str, Any] = {}
+        for number in range(options.first, options.first + options.cases):
             name = names[number % len(names)]
             source = Path(folder) / f"{names.index(name)}.mercer"
-            if name not in made:
+            if name not in models:
                 make, rows = CASES[name]
                 honest = make()
                 try:
                     save(honest, source)
                 except ModelFileError:
                     # A kernel with a function of Python in it.
-                    made[name] = None
+                    models[name] = None
                     continue
                 expected = answers(honest, rows)
                 odd = {key for key, answer in expected.items() if not_finite({key: answer}, set())}
-                made[name] = honest, rows, expected, odd
-            if made[name] is None:
+                models[name] = honest, rows, expected, odd
+            if models[name] is None:
                 continue
-            rng = Random(f"{given.seed}/{number}")
+            rng = Random(f"{options.seed}/{number}")
             kind = write_mutant(source.read_bytes(), source, target, rng)
             print(json.dumps({"case": number, "of": name, "kind": kind, "begun": True}), flush=True)
             signal.alarm(SECONDS)
             try:
-                outcome = run_case(target, name, *made[name])
+                outcome = run_case(target, name, *models[name])
                 problem = ""
             except (Exception, Hang) as error:
                 outcome = "failed"
                 trail = traceback.extract_tb(error.__traceback__)[-4:]
                 places = " <- ".join(f"{Path(frame.filename).name}:{frame.lineno}" for frame in reversed(trail))
                 problem = f"{type(error).__name__}: {error} :: {places}"
-                if given.keep:
-                    (Path(given.keep) / f"{number}.mercer").write_bytes(target.read_bytes())
+                if options.keep:
+                    (Path(options.keep) / f"{number}.mercer").write_bytes(target.read_bytes())
             signal.alarm(0)
             counts[outcome] += 1
             line = {"case": number, "of": name, "kind": kind, "outcome": outcome, "problem": problem}

@@ -21,17 +21,19 @@ def outcomes(cases: int, seed: int, *more: str) -> tuple[Counter[str], list[Any]
     first = 0
     while first < cases:
         span = ["--cases", str(cases - first), "--first", str(first), "--seed", str(seed), *more]
-        done = subprocess.run(
+        process = subprocess.run(
             [sys.executable, str(WORKER), *span], capture_output=True, text=True, timeout=1800, check=False
         )
-        lines = [json.loads(line) for line in done.stdout.splitlines()]
+        lines = [json.loads(line) for line in process.stdout.splitlines()]
         ended = [line for line in lines if "outcome" in line]
         counts.update(line["outcome"] for line in ended)
         failures += [line for line in ended if line["outcome"] == "failed"]
-        if done.returncode == 0:
+        if process.returncode == 0:
             break
-        assert lines, done.stderr[-2000:]
-        failures.append({**lines[-1], "problem": f"the process ended with {done.returncode}: {done.stderr[-500:]}"})
+        assert lines, process.stderr[-2000:]
+        failures.append(
+            {**lines[-1], "problem": f"the process ended with {process.returncode}: {process.stderr[-500:]}"}
+        )
         first = lines[-1]["case"] + 1
     return counts, failures
 

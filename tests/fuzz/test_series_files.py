@@ -157,21 +157,21 @@ def arrays(draw: st.DrawFn, ndim: st.SearchStrategy[int]) -> np.ndarray:
 
 @st.composite
 def archives(draw: st.DrawFn) -> dict[str, np.ndarray]:
-    made = {"X": draw(arrays(st.sampled_from([3, 3, 3, 2, 4, 0])))}
-    n = made["X"].shape[0] if made["X"].ndim else 0
+    contents = {"X": draw(arrays(st.sampled_from([3, 3, 3, 2, 4, 0])))}
+    n = contents["X"].shape[0] if contents["X"].ndim else 0
     if draw(st.booleans()):
         targets = [np.arange(n), np.array(["a", "b"] * n)[:n], np.zeros((n, 1)), np.float64(1)]
-        made["y"] = draw(st.sampled_from(targets))
+        contents["y"] = draw(st.sampled_from(targets))
     if draw(st.booleans()):
         counts = st.lists(st.integers(-1, 5) | st.just(2**40), min_size=n, max_size=n)
         whole = np.array(draw(counts)).astype(draw(st.sampled_from(["<i8", ">i4", "<u8", "<f8"])))
-        made["lengths"] = draw(st.just(whole) | arrays(st.integers(0, 2)))
+        contents["lengths"] = draw(st.just(whole) | arrays(st.integers(0, 2)))
     if draw(st.booleans()):
         texts = st.sampled_from(["ntc", "nct", "tcn", "", "ntc\0", "n" * 300]) | st.text(max_size=4)
-        made["axes"] = np.array(draw(texts))
+        contents["axes"] = np.array(draw(texts))
     if draw(st.booleans()):
-        made[draw(st.sampled_from(["label", "target", "columns", "X2", "times", "series"]))] = np.arange(n)
-    return made
+        contents[draw(st.sampled_from(["label", "target", "columns", "X2", "times", "series"]))] = np.arange(n)
+    return contents
 
 
 def _archive(members: dict[str, np.ndarray]) -> bytes:

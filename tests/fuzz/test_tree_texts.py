@@ -141,9 +141,9 @@ def test_columns_of_a_file(texts, tmp_path_factory):
     ids=["opened", "closed", "deep", "backslashes", "odd backslashes", "wide"],
 )
 def test_long_texts_end_soon(text):
-    begun = time.perf_counter()
+    start_time = time.perf_counter()
     try:
         Trees.of([text]).nodes()
     except DataError as error:
         assert len(str(error)) < 500
-    assert time.perf_counter() - begun < 20
+    assert time.perf_counter() - start_time < 20

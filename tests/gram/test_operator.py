@@ -70,18 +70,18 @@ def test_parts(make: Any, symmetric: bool, rows: Any) -> None:
     gram = make(symmetric)
     K = gram.dense()
     for columns in ([2, 0, 5], slice(1, 6), None, [], slice(None, None, -2)):
-        wanted = _picked(K, rows, columns)
+        expected = _picked(K, rows, columns)
         part = gram.restrict(rows, columns)
-        assert part.shape == wanted.shape
-        assert part.nbytes == wanted.nbytes
-        np.testing.assert_allclose(part.dense(), wanted, atol=1e-14)
-        np.testing.assert_allclose(gram.block(rows, columns), wanted, atol=1e-14)
-        V = RNG.normal(size=(wanted.shape[1], 2))
-        np.testing.assert_allclose(part @ V, wanted @ V, atol=1e-12)
-        np.testing.assert_allclose(part @ V[:, 0], wanted @ V[:, 0], atol=1e-12)
-        out = np.full(wanted.shape, np.nan)
+        assert part.shape == expected.shape
+        assert part.nbytes == expected.nbytes
+        np.testing.assert_allclose(part.dense(), expected, atol=1e-14)
+        np.testing.assert_allclose(gram.block(rows, columns), expected, atol=1e-14)
+        V = RNG.normal(size=(expected.shape[1], 2))
+        np.testing.assert_allclose(part @ V, expected @ V, atol=1e-12)
+        np.testing.assert_allclose(part @ V[:, 0], expected @ V[:, 0], atol=1e-12)
+        out = np.full(expected.shape, np.nan)
         assert gram.block(rows, columns, out=out) is out
-        np.testing.assert_allclose(out, wanted, atol=1e-14)
+        np.testing.assert_allclose(out, expected, atol=1e-14)
     np.testing.assert_allclose(gram.rows(rows), _picked(K, rows, None), atol=1e-14)
 
 
@@ -105,10 +105,10 @@ def test_parts_of_parts(make: Any) -> None:
     assert part.symmetric
     assert not gram.restrict(index, index.copy()).symmetric
     again = part.restrict([4, 0, 1], slice(None, None, -1))
-    wanted = K[np.ix_(index, index)]
-    np.testing.assert_allclose(part.dense(), wanted, atol=1e-14)
-    np.testing.assert_allclose(part.diagonal(), wanted.diagonal(), atol=1e-14)
-    np.testing.assert_allclose(again.dense(), wanted[np.ix_([4, 0, 1], [4, 3, 2, 1, 0])], atol=1e-14)
+    expected = K[np.ix_(index, index)]
+    np.testing.assert_allclose(part.dense(), expected, atol=1e-14)
+    np.testing.assert_allclose(part.diagonal(), expected.diagonal(), atol=1e-14)
+    np.testing.assert_allclose(again.dense(), expected[np.ix_([4, 0, 1], [4, 3, 2, 1, 0])], atol=1e-14)
     np.testing.assert_allclose(gram.restrict(slice(4, 20), None).restrict([0, -1], [5]).dense(), K[[4, 19]][:, [5]])
 
 
@@ -304,28 +304,28 @@ def test_rows_with_themselves_and_rows_that_overlap(columns: int, dtype: Any) ->
 @pytest.mark.parametrize("dtype", [np.float64, np.float32])
 def test_as_an_array_of_numpy(make: Any, symmetric: bool, dtype: Any) -> None:
     K = make(symmetric).astype(dtype)
-    wanted = K.dense()
-    for found in (np.asarray(K), np.array(K), np.asarray(K, copy=None), np.array(K, copy=True)):
-        assert found.dtype == dtype and found.shape == K.shape
-        np.testing.assert_array_equal(found, wanted)
+    expected = K.dense()
+    for result in (np.asarray(K), np.array(K), np.asarray(K, copy=None), np.array(K, copy=True)):
+        assert result.dtype == dtype and result.shape == K.shape
+        np.testing.assert_array_equal(result, expected)
     other = np.asarray(K, dtype=np.float32)
     assert other.dtype == np.float32
-    np.testing.assert_array_equal(other, wanted.astype(np.float32))
-    rounding = 100 * float(np.finfo(dtype).eps) * float(np.abs(wanted).max())
-    np.testing.assert_allclose(np.linalg.norm(K), np.linalg.norm(wanted), atol=40 * rounding)
-    np.testing.assert_allclose(np.asarray(K.T), wanted.T, rtol=0, atol=rounding)
+    np.testing.assert_array_equal(other, expected.astype(np.float32))
+    rounding = 100 * float(np.finfo(dtype).eps) * float(np.abs(expected).max())
+    np.testing.assert_allclose(np.linalg.norm(K), np.linalg.norm(expected), atol=40 * rounding)
+    np.testing.assert_allclose(np.asarray(K.T), expected.T, rtol=0, atol=rounding)
     assert K.T.shape == K.shape[::-1]
 
 
 @MAKERS
 def test_sums_and_extremes_are_those_of_the_entries_and_arithmetic_says_what_to_pass(make: Any) -> None:
     K = make(True)
-    wanted = K.dense()
+    expected = K.dense()
     for reduce in (np.sum, np.max, np.min, np.prod, np.any, np.all):
         for options in ({}, {"axis": 0}, {"axis": 1, "keepdims": True}):
-            np.testing.assert_array_equal(reduce(K, **options), reduce(wanted, **options))
-    np.testing.assert_allclose(np.matmul(wanted, K), wanted @ wanted, rtol=1e-12)
-    for by_elements in (np.exp, lambda K: wanted + K, lambda K: np.multiply(K, 2.0)):
+            np.testing.assert_array_equal(reduce(K, **options), reduce(expected, **options))
+    np.testing.assert_allclose(np.matmul(expected, K), expected @ expected, rtol=1e-12)
+    for by_elements in (np.exp, lambda K: expected + K, lambda K: np.multiply(K, 2.0)):
         with pytest.raises(TypeError, match=r"works elementwise.*Pass the entries, numpy\.asarray\(K\)"):
             by_elements(K)
 
@@ -345,15 +345,15 @@ def test_copies_of_a_stored_matrix() -> None:
 @SYMMETRIC
 def test_products_from_the_left(make: Any, symmetric: bool) -> None:
     K = make(symmetric)
-    wanted = K.dense()
+    expected = K.dense()
     n = K.shape[0]
     for V in (RNG.normal(size=n), RNG.normal(size=(6, n)), np.ones((1, n), dtype=np.float32), np.arange(n)):
-        found = V @ K
-        assert isinstance(found, np.ndarray) and found.shape == (V @ wanted).shape
+        result = V @ K
+        assert isinstance(result, np.ndarray) and result.shape == (V @ expected).shape
         # What n products of two rounded numbers may lose.
-        size = n * float(np.abs(V).max()) * float(np.abs(wanted).max())
+        size = n * float(np.abs(V).max()) * float(np.abs(expected).max())
         eps = float(np.finfo(np.float32 if V.dtype == np.float32 else np.float64).eps)
-        np.testing.assert_allclose(found, V @ wanted, rtol=0, atol=4 * n * eps * size)
+        np.testing.assert_allclose(result, V @ expected, rtol=0, atol=4 * n * eps * size)
     with pytest.raises(DataError, match=rf"K has {n} rows, so an array of shape \(5,\) cannot multiply it"):
         np.ones(5) @ K
     with pytest.raises(TypeError):

@@ -34,16 +34,16 @@ KERNELS = ("rbf", "linear", "poly")
 
 def estimators() -> list[tuple[str, Any, bool]]:
     """Name, estimator and whether it classifies: those of the table, and each of these at its defaults."""
-    found: dict[str, tuple[str, Any, bool]] = {}
+    classes: dict[str, tuple[str, Any, bool]] = {}
     params = [*SUPERVISED, *NEIGHBORS, *CLUSTERERS, *TRANSFORMERS]
     for param in params:
         model, y = param.values
-        found[param.id] = (param.id, model, y is CLASSES)
+        classes[param.id] = (param.id, model, y is CLASSES)
         name = type(model).__name__
-        found.setdefault(f"{name}()", (f"{name}()", type(model)(), is_classifier(type(model)())))
-    found["OneClassSVM()"] = ("OneClassSVM()", OneClassSVM(), False)
-    found["BayesianLinearRegression()"] = ("BayesianLinearRegression()", mercer.BayesianLinearRegression(), False)
-    return list(found.values())
+        classes.setdefault(f"{name}()", (f"{name}()", type(model)(), is_classifier(type(model)())))
+    classes["OneClassSVM()"] = ("OneClassSVM()", OneClassSVM(), False)
+    classes["BayesianLinearRegression()"] = ("BayesianLinearRegression()", mercer.BayesianLinearRegression(), False)
+    return list(classes.values())
 
 
 def rows(kind: str, rng: np.random.Generator, n: int) -> Any:

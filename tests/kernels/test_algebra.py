@@ -325,16 +325,16 @@ def test_definiteness_is_carried_through(kernel: Kernel, definiteness: str, part
     ],
 )
 def test_terms_share_their_distances(kernel: Kernel, times: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    asked: list[tuple[int, ...]] = []
+    calls: list[tuple[int, ...]] = []
     fill = SquaredDistance.fill
 
     def counted(self: SquaredDistance, left: Any, right: Any, multiplier: float, out: Any) -> None:
-        asked.append(out.shape)
+        calls.append(out.shape)
         fill(self, left, right, multiplier, out)
 
     monkeypatch.setattr(SquaredDistance, "fill", counted)
     kernel(X, X[:5])
-    assert asked.count((8, 5)) == times
+    assert calls.count((8, 5)) == times
 
 
 def test_cost_grows_with_the_block_and_its_terms() -> None:

@@ -102,11 +102,11 @@ def test_of_everything(inner, draw):
     np.testing.assert_allclose(SetOf(inner)(X[1:3], X), K[1:3], rtol=1e-12)
     kernel, weights = SetOf(inner).normalized(), _rng.normal(size=(4, 4))
     steps = 1e-5 * np.eye(len(kernel.theta))
-    wanted = [
+    expected = [
         np.vdot(weights, kernel.with_theta(kernel.theta + s)(X) - kernel.with_theta(kernel.theta - s)(X)) / 2e-5
         for s in steps
     ]
-    np.testing.assert_allclose(kernel.pullback(X, None, weights), wanted, rtol=1e-5, atol=1e-8)
+    np.testing.assert_allclose(kernel.pullback(X, None, weights), expected, rtol=1e-5, atol=1e-8)
 
 
 def test_intersections_are_products_of_counts_in_strokes():
@@ -125,17 +125,17 @@ def test_noise_of_members():
 
 def test_rows_that_are_picked():
     gram = mercer.Gram(SetOf(RBF(0.7)), SETS)
-    chosen = np.array([11, 2, 2, 40])
-    np.testing.assert_allclose(gram.restrict(chosen, chosen).dense(), gram.dense()[np.ix_(chosen, chosen)], rtol=1e-12)
+    index = np.array([11, 2, 2, 40])
+    np.testing.assert_allclose(gram.restrict(index, index).dense(), gram.dense()[np.ix_(index, index)], rtol=1e-12)
 
 
 def test_slopes_add_up_over_tiles():
     kernel, weights = SetOf(RBF([0.7, 1.5])), _rng.normal(size=(70, 70))
     theta, steps = kernel.theta, 1e-5 * np.eye(2)
-    wanted = [
+    expected = [
         np.vdot(weights, kernel.with_theta(theta + s)(SETS) - kernel.with_theta(theta - s)(SETS)) / 2e-5 for s in steps
     ]
-    np.testing.assert_allclose(kernel.pullback(SETS, None, weights), wanted, rtol=1e-6)
+    np.testing.assert_allclose(kernel.pullback(SETS, None, weights), expected, rtol=1e-6)
 
 
 def test_arrays_of_tokens_keep_their_kinds():
@@ -267,9 +267,9 @@ def test_a_column_of_bags_in_a_table():
     frame = pd.DataFrame({"bag": WORDS, "size": np.array([float(len(bag)) for bag in WORDS])})
     kernel = SetOf(Spectrum(1)).on(["bag"]) * RBF(2.0).on(["size"])
     model = KernelRidge(kernel=kernel).fit(frame, frame["size"])
-    wanted = SetOf(Spectrum(1))(WORDS) * RBF(2.0)(frame[["size"]])
-    np.testing.assert_allclose(kernel(frame), wanted, atol=1e-12)
-    expected = wanted @ np.linalg.solve(wanted + np.eye(11), frame["size"])
+    reference = SetOf(Spectrum(1))(WORDS) * RBF(2.0)(frame[["size"]])
+    np.testing.assert_allclose(kernel(frame), reference, atol=1e-12)
+    expected = reference @ np.linalg.solve(reference + np.eye(11), frame["size"])
     np.testing.assert_allclose(model.predict(frame), expected, rtol=1e-6)
 
 
@@ -282,16 +282,16 @@ def match_of_grids(A, B, side, levels):
     for level in range(levels + 1):
         width = side * 2**level
         one, other = (Counter(map(tuple, (S // width).tolist())) for S in (A, B))
-        found = (one & other).total()
-        total, before = total + 0.5**level * (found - before), found
+        matches = (one & other).total()
+        total, before = total + 0.5**level * (matches - before), matches
     return total
 
 
 @pytest.mark.parametrize(("side", "levels"), [(0.3, 6), (0.05, 3), (2.0, 0)])
 def test_pyramid_match_by_counting(side, levels):
     some = SETS[:14]
-    wanted = [[match_of_grids(A, B, side, levels) for B in some] for A in some]
-    np.testing.assert_allclose(PyramidMatch(side, levels=levels)(some), wanted, rtol=1e-13)
+    expected = [[match_of_grids(A, B, side, levels) for B in some] for A in some]
+    np.testing.assert_allclose(PyramidMatch(side, levels=levels)(some), expected, rtol=1e-13)
     assert PyramidMatch(side, levels=levels).diagonal(some).tolist() == [float(size) for size in SIZES[:14]]
 
 
@@ -301,8 +301,10 @@ def exact_match(A, B, side, levels):
     def cells(S, level):
         return Counter(tuple(math.floor(Fraction(float(v)) / (Fraction(side) * 2**level)) for v in row) for row in S)
 
-    found = [(cells(A, level) & cells(B, level)).total() for level in range(levels + 1)]
-    return float(sum(Fraction(new - old, 2**i) for i, (old, new) in enumerate(zip([0, *found], found, strict=False))))
+    results = [(cells(A, level) & cells(B, level)).total() for level in range(levels + 1)]
+    return float(
+        sum(Fraction(new - old, 2**i) for i, (old, new) in enumerate(zip([0, *results], results, strict=False)))
+    )
 
 
 def test_pyramid_match_on_the_edges_of_cells_and_with_repeated_vectors():
@@ -311,9 +313,9 @@ def test_pyramid_match_on_the_edges_of_cells_and_with_repeated_vectors():
         side, levels, d = float(rng.choice([0.25, 0.5, 2.0])), int(rng.integers(0, 9)), int(rng.integers(1, 4))
         bags = [side * rng.integers(-6, 7, size=(size, d)) / 2 for size in rng.integers(1, 9, size=6)]
         bags = [bag[rng.integers(0, len(bag), size=len(bag))] for bag in bags]
-        wanted = [[exact_match(A, B, side, levels) for B in bags] for A in bags]
-        np.testing.assert_allclose(PyramidMatch(side, levels=levels)(bags), wanted, rtol=1e-14)
-        np.testing.assert_allclose(PyramidMatch(side, levels=levels)(bags[2:4], bags), wanted[2:4], rtol=1e-14)
+        expected = [[exact_match(A, B, side, levels) for B in bags] for A in bags]
+        np.testing.assert_allclose(PyramidMatch(side, levels=levels)(bags), expected, rtol=1e-14)
+        np.testing.assert_allclose(PyramidMatch(side, levels=levels)(bags[2:4], bags), expected[2:4], rtol=1e-14)
 
 
 def test_pyramid_match_divides_single_precision_in_double():

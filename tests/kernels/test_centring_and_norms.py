@@ -48,17 +48,17 @@ CASES = [
 @pytest.mark.parametrize(("kernel", "explicit"), CASES, ids=[repr(case[0])[:60] for case in CASES])
 def test_explicit_features(kernel: Any, explicit: Any) -> None:
     F, G = explicit(X), explicit(Z)
-    near = {"rtol": 1e-12, "atol": 1e-12 * np.abs(F @ F.T).max()}
-    np.testing.assert_allclose(kernel(X), F @ F.T, **near)
-    np.testing.assert_allclose(kernel(X, Z), F @ G.T, **near)
-    np.testing.assert_allclose(kernel.diagonal(X), (F * F).sum(axis=1), **near)
+    tolerances = {"rtol": 1e-12, "atol": 1e-12 * np.abs(F @ F.T).max()}
+    np.testing.assert_allclose(kernel(X), F @ F.T, **tolerances)
+    np.testing.assert_allclose(kernel(X, Z), F @ G.T, **tolerances)
+    np.testing.assert_allclose(kernel.diagonal(X), (F * F).sum(axis=1), **tolerances)
     gram, v = Gram(kernel, X, n_jobs=1), RNG.normal(size=(9, 2))
-    np.testing.assert_allclose(gram @ v, F @ (F.T @ v), rtol=1e-11, atol=near["atol"] * 10)
-    np.testing.assert_allclose(gram.diagonal(), (F * F).sum(axis=1), **near)
+    np.testing.assert_allclose(gram @ v, F @ (F.T @ v), rtol=1e-11, atol=tolerances["atol"] * 10)
+    np.testing.assert_allclose(gram.diagonal(), (F * F).sum(axis=1), **tolerances)
     some = np.array([5, 1, 8])
-    np.testing.assert_allclose(gram.restrict(some, slice(2, 6)).dense(), F[some] @ F[2:6].T, **near)
-    np.testing.assert_allclose(gram.restrict(some, some).dense(), F[some] @ F[some].T, **near)
-    np.testing.assert_allclose(kernel(sp.csr_array(X), sp.csr_array(Z)), F @ G.T, **near)
+    np.testing.assert_allclose(gram.restrict(some, slice(2, 6)).dense(), F[some] @ F[2:6].T, **tolerances)
+    np.testing.assert_allclose(gram.restrict(some, some).dense(), F[some] @ F[some].T, **tolerances)
+    np.testing.assert_allclose(kernel(sp.csr_array(X), sp.csr_array(Z)), F @ G.T, **tolerances)
     single = kernel(X.astype(np.float32), Z.astype(np.float32))
     assert single.dtype == np.float32
     np.testing.assert_allclose(single, F @ G.T, atol=2e-5 * np.abs(features(X) @ features(X).T).max())
@@ -67,18 +67,18 @@ def test_explicit_features(kernel: Any, explicit: Any) -> None:
 @pytest.mark.parametrize("kernel", [k.RBF(1.5), KERNEL, k.Matern(1.0, nu=1.5) * k.Linear()], ids=repr)
 def test_centring_is_that_of_scikit_learn(kernel: Any) -> None:
     peer = KernelCenterer().fit(kernel(X))
-    near = {"rtol": 1e-11, "atol": 1e-13 * kernel.diagonal(X).max()}
-    np.testing.assert_allclose(kernel.centered(X)(X), peer.transform(kernel(X)), **near)
-    np.testing.assert_allclose(kernel.centered(X)(Z, X), peer.transform(kernel(Z, X)), **near)
-    np.testing.assert_allclose(kernel.centered(X)(X).sum(axis=0), 0.0, atol=9 * near["atol"])
+    tolerances = {"rtol": 1e-11, "atol": 1e-13 * kernel.diagonal(X).max()}
+    np.testing.assert_allclose(kernel.centered(X)(X), peer.transform(kernel(X)), **tolerances)
+    np.testing.assert_allclose(kernel.centered(X)(Z, X), peer.transform(kernel(Z, X)), **tolerances)
+    np.testing.assert_allclose(kernel.centered(X)(X).sum(axis=0), 0.0, atol=9 * tolerances["atol"])
 
 
 def test_reference_rows_count_as_often_as_they_stand_there() -> None:
     weights = np.array([0, 1, 2, 3, 1, 0, 2])
     F, G = features(X), features(Z)
     middle = np.average(features(REFERENCE), axis=0, weights=weights)
-    found = KERNEL.centered(np.repeat(REFERENCE, weights, axis=0))(X, Z)
-    np.testing.assert_allclose(found, (F - middle) @ (G - middle).T, rtol=1e-12, atol=1e-10)
+    result = KERNEL.centered(np.repeat(REFERENCE, weights, axis=0))(X, Z)
+    np.testing.assert_allclose(result, (F - middle) @ (G - middle).T, rtol=1e-12, atol=1e-10)
 
 
 def test_rows_of_length_zero_have_no_direction() -> None:
@@ -119,9 +119,9 @@ def test_a_table_is_centred_by_the_terms_of_a_sum() -> None:
     terms = k.Spectrum(2).on(["text"]), k.RBF(1.0).on(["size"])
     with pytest.raises(ParameterError, match=r"compares columns of a table.*kernel\.centered\(X\[columns\]\)\.on"):
         (terms[0] + terms[1]).centered(table)
-    found = k.Spectrum(2).centered(table["text"]).on(["text"]) + k.RBF(1.0).centered(table[["size"]]).on(["size"])
-    wanted = KernelCenterer().fit_transform((terms[0] + terms[1])(table))
-    np.testing.assert_allclose(found(table), wanted, atol=1e-14 * 9)
+    kernel = k.Spectrum(2).centered(table["text"]).on(["text"]) + k.RBF(1.0).centered(table[["size"]]).on(["size"])
+    expected = KernelCenterer().fit_transform((terms[0] + terms[1])(table))
+    np.testing.assert_allclose(kernel(table), expected, atol=1e-14 * 9)
 
 
 def test_tiny_and_huge_rows_have_a_direction() -> None:

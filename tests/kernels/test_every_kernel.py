@@ -30,11 +30,11 @@ def _classes(kernel: Any) -> Iterator[type]:
 
 
 def test_every_class_has_an_example() -> None:
-    shown = {cls for kernel, _ in EXAMPLES for cls in _classes(kernel)}
+    examples = {cls for kernel, _ in EXAMPLES for cls in _classes(kernel)}
     # Private classes are parts of others, which no user makes.
-    found = [cls for cls in testing.concrete_kernels() if cls.__module__.startswith("mercer.")]
-    ours = [cls for cls in found if not cls.__name__.startswith("_")]
-    missing = [cls.__name__ for cls in ours if cls not in shown]
+    classes = [cls for cls in testing.concrete_kernels() if cls.__module__.startswith("mercer.")]
+    ours = [cls for cls in classes if not cls.__name__.startswith("_")]
+    missing = [cls.__name__ for cls in ours if cls not in examples]
     assert len(ours) > 20
     assert missing == [], f"add an example of {missing} to tests/kernel_table.py"
 
@@ -61,10 +61,10 @@ def test_same_bits_for_any_number_of_threads_across_tiles(kernel: Kernel, data: 
 @pytest.mark.parametrize(("kernel", "data"), EXAMPLES, ids=_NAMES)
 def test_a_tile_of_chosen_rows_is_that_part_of_the_matrix(kernel: Kernel, data: Any) -> None:
     gram = Gram(kernel, data[0])
-    K, chosen, columns = gram.dense(), np.array([2, 0, 1]), slice(1, len(data[0]))
+    K, index, columns = gram.dense(), np.array([2, 0, 1]), slice(1, len(data[0]))
     out = np.empty((3, columns.stop - 1))
-    gram.fill(chosen, columns, out)
-    np.testing.assert_allclose(out, K[chosen, columns], rtol=1e-9, atol=1e-9 * np.abs(K).max())
+    gram.fill(index, columns, out)
+    np.testing.assert_allclose(out, K[index, columns], rtol=1e-9, atol=1e-9 * np.abs(K).max())
 
 
 # ---- the checkers see what is wrong

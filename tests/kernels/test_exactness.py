@@ -81,8 +81,8 @@ def _one_minus_angle(x: np.ndarray, z: np.ndarray) -> float:
 @pytest.mark.parametrize("form", [np.asarray, sp.csr_matrix], ids=["dense", "sparse"])
 def test_angles_of_close_and_opposite_rows(form: Any) -> None:
     X = np.array([[1, 2], [1, 2], [1, 2 + 1e-9], [-1, -2], [3e200, 6e200], [1e-200, 3e-200], [2, -1]], dtype=float)
-    wanted = np.array([[_one_minus_angle(x, z) for z in X] for x in X])
-    np.testing.assert_allclose(ArcCosine(0)(form(X)), wanted, rtol=0, atol=4e-16)
+    expected = np.array([[_one_minus_angle(x, z) for z in X] for x in X])
+    np.testing.assert_allclose(ArcCosine(0)(form(X)), expected, rtol=0, atol=4e-16)
     np.testing.assert_array_equal(ArcCosine(0).diagonal(form(X)), np.ones(len(X)))
 
 
@@ -121,10 +121,10 @@ def test_an_outlier_leaves_the_others_their_digits(kernel: Kernel, dtype: type, 
     if dtype == np.float32 and abs(outlier) > 1e18:
         return
     rows = np.array([[0.0, 1.0], [5.0, -2.0], [6.0, 1.0], [7.5, 0.5]], dtype)
-    wanted = kernel(rows)
+    expected = kernel(rows)
     for X in (rows, np.vstack([rows, rows, rows])):
         K = kernel(np.vstack([np.full((1, 2), outlier, dtype), X]))[1 : len(rows) + 1, 1 : len(rows) + 1]
-        np.testing.assert_allclose(K, wanted, rtol=1e-3 if dtype == np.float32 else 1e-10)
+        np.testing.assert_allclose(K, expected, rtol=1e-3 if dtype == np.float32 else 1e-10)
 
 
 def test_centring_stays_definite_beside_an_outlier(rng: np.random.Generator) -> None:

@@ -85,20 +85,20 @@ def test_slopes_of_the_levels(bags: Any) -> None:
     np.testing.assert_allclose(got, 0.5 * (weights * _naive(kernel, X, Z, 0)).sum())
     kernel = _Bags(0.5, 4.0)
     square = np.random.default_rng(3).normal(size=(len(X), len(X)))
-    wanted = [(square * _naive(kernel, X, X, level)).sum() * value for level, value in enumerate((0.5, 4.0))]
-    np.testing.assert_allclose(kernel.pullback(X, None, square), wanted)
+    expected = [(square * _naive(kernel, X, X, level)).sum() * value for level, value in enumerate((0.5, 4.0))]
+    np.testing.assert_allclose(kernel.pullback(X, None, square), expected)
 
 
 def test_dense_and_sparse_parts_are_both_there(bags: Any) -> None:
     rows = Rows(Anything.of(bags[0]))
     plan = Plan(_Bags(), rows, rows)
     plan.prepare()
-    held = next(iter(plan._held.values()))[0][0]
-    assert isinstance(held, _Held)
+    operand = next(iter(plan._held.values()))[0][0]
+    assert isinstance(operand, _Held)
     # Six features are frequent; of the others only those that two rows have are kept.
     frequencies = Counter(f for bag in bags[0] for f in bag)
-    assert held.dense.shape == (70, 6)
-    assert held.store.width == sum(count > 1 for count in frequencies.values()) - 6
+    assert operand.dense.shape == (70, 6)
+    assert operand.store.width == sum(count > 1 for count in frequencies.values()) - 6
 
 
 def test_what_does_not_fit_is_held_sparse(bags: Any) -> None:
@@ -133,10 +133,10 @@ def test_the_table_of_many_features() -> None:
     ids = np.concatenate([rng.integers(0, 2**63, 3000, np.uint64), np.arange(3000, dtype=np.uint64) << np.uint64(40)])
     ids = np.concatenate([ids, ids[::-1]])
     starts = np.array([0, 6000, 6000, 12000])
-    columns, values, kept = np.empty(12000, np.int32), np.empty(12000), np.empty(4, np.int64)
-    firsts = counts.tabulate(ids, np.ones(12000), starts, columns, values, kept, np.zeros(1, np.uint8))
-    assert kept.tolist() == [0, 6000, 6000, 12000] and np.array_equal(firsts, np.arange(6000))
+    columns, values, offsets = np.empty(12000, np.int32), np.empty(12000), np.empty(4, np.int64)
+    firsts = counts.tabulate(ids, np.ones(12000), starts, columns, values, offsets, np.zeros(1, np.uint8))
+    assert offsets.tolist() == [0, 6000, 6000, 12000] and np.array_equal(firsts, np.arange(6000))
     assert np.array_equal(ids[firsts][columns[6000:]], ids[6000:]) and (values == 1).all()
-    found = np.empty(3, np.int32)
-    counts.look_up(ids[:6000], np.array([ids[17], 12345, ids[5999]], np.uint64), found)
-    assert found.tolist() == [17, -1, 5999]
+    result = np.empty(3, np.int32)
+    counts.look_up(ids[:6000], np.array([ids[17], 12345, ids[5999]], np.uint64), result)
+    assert result.tolist() == [17, -1, 5999]

@@ -42,12 +42,12 @@ class Tent(gp.StationaryKernelMixin, gp.NormalizedKernelMixin, gp.Kernel):
         return np.full(len(X), self.size)
 
     def __call__(self, X: np.ndarray, Y: Any = None, eval_gradient: bool = False) -> Any:
-        apart = np.abs(X[:, None] - (X if Y is None else Y)[None]) / np.asarray(self.scales)
-        K = self.size * np.exp(-apart.sum(axis=-1))
+        distances = np.abs(X[:, None] - (X if Y is None else Y)[None]) / np.asarray(self.scales)
+        K = self.size * np.exp(-distances.sum(axis=-1))
         if not eval_gradient:
             return K
         assert Y is None, "as scikit-learn has it"
-        parts = [K[:, :, None] * apart] if not self.hyperparameter_scales.fixed else []
+        parts = [K[:, :, None] * distances] if not self.hyperparameter_scales.fixed else []
         parts += [K[:, :, None]] if not self.hyperparameter_size.fixed else []
         return K, np.concatenate([np.empty((*K.shape, 0)), *parts], axis=2)
 
@@ -109,8 +109,8 @@ def test_values_parameters_and_gradients(theirs: gp.Kernel) -> None:
     np.testing.assert_allclose(np.sort(ours.bounds.ravel()), np.sort(theirs.bounds.ravel()), atol=1e-12)
     weights = RNG.normal(size=(40, 40))
     _, slopes = theirs(X, eval_gradient=True)
-    wanted = np.einsum("ij,ijp->p", weights, slopes)
-    np.testing.assert_allclose(np.sort(ours.pullback(X, None, weights)), np.sort(wanted), rtol=1e-9, atol=1e-9)
+    expected = np.einsum("ij,ijp->p", weights, slopes)
+    np.testing.assert_allclose(np.sort(ours.pullback(X, None, weights)), np.sort(expected), rtol=1e-9, atol=1e-9)
     assert ours == from_sklearn(clone(theirs)) and hash(ours) == hash(from_sklearn(clone(theirs)))
 
 
@@ -118,10 +118,10 @@ def test_values_parameters_and_gradients(theirs: gp.Kernel) -> None:
 def test_gradients_by_differences_through_every_form(theirs: gp.Kernel) -> None:
     ours = from_sklearn(theirs).normalized() + 0.5
     weights = RNG.normal(size=(40, 7))
-    found, theta = ours.pullback(X, Z, weights), ours.theta
+    slopes, theta = ours.pullback(X, Z, weights), ours.theta
     for i, step in enumerate(1e-6 * np.eye(len(theta))):
         up, down = (float(np.vdot(weights, ours.with_theta(theta + s)(X, Z))) for s in (step, -step))
-        assert found[i] == pytest.approx((up - down) / 2e-6, rel=1e-5, abs=1e-5)
+        assert slopes[i] == pytest.approx((up - down) / 2e-6, rel=1e-5, abs=1e-5)
 
 
 def test_tiles_and_parts_are_the_same_matrix() -> None:
@@ -129,11 +129,11 @@ def test_tiles_and_parts_are_the_same_matrix() -> None:
     theirs = Noisy(0.7)
     gram = Gram(from_sklearn(theirs), rows)
     np.testing.assert_allclose(gram.dense(), theirs(rows), rtol=1e-12)
-    chosen = np.array([5, 3, 590])
-    np.testing.assert_allclose(gram.block(chosen, np.arange(3, 600)), theirs(rows)[chosen, 3:], rtol=1e-12)
+    index = np.array([5, 3, 590])
+    np.testing.assert_allclose(gram.block(index, np.arange(3, 600)), theirs(rows)[index, 3:], rtol=1e-12)
     weights = RNG.normal(size=(600, 600))
-    wanted = np.einsum("ij,ijp->p", weights, theirs(rows, eval_gradient=True)[1])
-    np.testing.assert_allclose(from_sklearn(theirs).pullback(rows, None, weights), wanted, rtol=1e-8)
+    expected = np.einsum("ij,ijp->p", weights, theirs(rows, eval_gradient=True)[1])
+    np.testing.assert_allclose(from_sklearn(theirs).pullback(rows, None, weights), expected, rtol=1e-8)
 
 
 @pytest.mark.parametrize("theirs", [Tent(), 1.5 * Tent() + gp.WhiteKernel(0.1), gp.RBF() * Tent() + gp.WhiteKernel()])

@@ -37,8 +37,8 @@ def test_unknown_names_are_answered_with_the_right_call(make: Callable[[], Any],
         make()
     assert isinstance(caught.value, TypeError) and isinstance(caught.value, ParameterError)
     assert f"{call}." in str(caught.value)
-    made = k.parse_kernel(call)
-    assert made(np.abs(X)).shape == (5, 5)
+    kernel = k.parse_kernel(call)
+    assert kernel(np.abs(X)).shape == (5, 5)
 
 
 def test_what_nothing_stands_for_and_too_many_arguments() -> None:
@@ -55,11 +55,11 @@ def test_formulas_of_other_books() -> None:
     np.testing.assert_allclose(k.RBF.from_gamma(0.7)(X, Z), np.exp(-0.7 * whole), rtol=1e-12)
     np.testing.assert_allclose(k.RBF.from_variance(0.7)(X, Z), np.exp(-whole / 1.4), rtol=1e-12)
     np.testing.assert_allclose(k.RBF.from_width(0.7)(X, Z), np.exp(-whole / 0.49), rtol=1e-12)
-    for given in ([0.7, 2.0], (0.7, 2.0), np.array([0.7, 2.0])):
+    for scales in ([0.7, 2.0], (0.7, 2.0), np.array([0.7, 2.0])):
         weights = np.array([0.7, 2.0])
-        np.testing.assert_allclose(k.RBF.from_gamma(given)(X, Z), np.exp(-SQUARES @ weights), rtol=1e-12)
-        np.testing.assert_allclose(k.RBF.from_variance(given)(X, Z), np.exp(-SQUARES @ (0.5 / weights)), rtol=1e-12)
-        np.testing.assert_allclose(k.RBF.from_width(given)(X, Z), np.exp(-SQUARES @ weights**-2), rtol=1e-12)
+        np.testing.assert_allclose(k.RBF.from_gamma(scales)(X, Z), np.exp(-SQUARES @ weights), rtol=1e-12)
+        np.testing.assert_allclose(k.RBF.from_variance(scales)(X, Z), np.exp(-SQUARES @ (0.5 / weights)), rtol=1e-12)
+        np.testing.assert_allclose(k.RBF.from_width(scales)(X, Z), np.exp(-SQUARES @ weights**-2), rtol=1e-12)
     for make in (k.RBF.from_gamma, k.RBF.from_variance, k.RBF.from_width):
         for wrong in (0.0, -1.0, np.inf, True, "scale", [1.0, 0.0], [[1.0]]):
             with pytest.raises(ParameterError, match=r"must be (a finite number|finite numbers) above 0.*, but is"):

@@ -74,11 +74,11 @@ def test_parameters_of_every_class(kernel: Kernel) -> None:
             continue
         for value in _VALUES:
             try:
-                made = dataclasses.replace(kernel, **{field.name: value})
+                other = dataclasses.replace(kernel, **{field.name: value})
             except MercerError as error:
                 assert len(str(error)) < 400, field.name
             else:
-                assert made == dataclasses.replace(kernel, **{field.name: value}) and hash(made) == hash(made)
+                assert other == dataclasses.replace(kernel, **{field.name: value}) and hash(other) == hash(other)
 
 
 @pytest.mark.parametrize(

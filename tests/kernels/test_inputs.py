@@ -99,13 +99,13 @@ def test_a_row_is_itself_only_in_one_matrix() -> None:
 
 def test_deep_nesting() -> None:
     kernel: Kernel = k.Linear()
-    wanted = X @ Z.T
+    expected = X @ Z.T
     for i in range(12):
         kernel = k.RBF(1.0 + i) + k.RBF(2.0) * (kernel + 0.5)
         rbf = np.exp(-0.5 * ((X[:, None] - Z) ** 2).sum(-1) / (1.0 + i) ** 2)
-        wanted = rbf + np.exp(-0.125 * ((X[:, None] - Z) ** 2).sum(-1)) * (wanted + 0.5)
-    np.testing.assert_allclose(kernel(X, Z), wanted, rtol=1e-12)
-    assert kernel.pullback(X, Z, wanted).shape == kernel.theta.shape
+        expected = rbf + np.exp(-0.125 * ((X[:, None] - Z) ** 2).sum(-1)) * (expected + 0.5)
+    np.testing.assert_allclose(kernel(X, Z), expected, rtol=1e-12)
+    assert kernel.pullback(X, Z, expected).shape == kernel.theta.shape
 
 
 def test_a_function_may_call_kernels_itself() -> None:
@@ -191,22 +191,22 @@ def test_sparse_rows(kernel: Kernel, wide: bool, monkeypatch: pytest.MonkeyPatch
         monkeypatch.setattr(inputs, "DENSE_ENTRIES", 1)
     A = sp.random(9, 4, density=0.5, random_state=1, format="csr")
     B = sp.random(7, 4, density=0.5, random_state=2, format="csr")
-    wanted, diagonal = kernel(A.toarray(), B.toarray()), kernel.diagonal(A.toarray())
+    expected, diagonal = kernel(A.toarray(), B.toarray()), kernel.diagonal(A.toarray())
     weights = np.cos(np.arange(63.0)).reshape(9, 7)
     for form in (sp.csr_matrix, sp.csr_array, sp.csc_matrix, sp.coo_matrix, sp.lil_matrix):
-        np.testing.assert_allclose(kernel(form(A), form(B)), wanted, rtol=1e-7, atol=1e-7)
-        np.testing.assert_allclose(kernel(form(A), B.toarray()), wanted, rtol=1e-7, atol=1e-7)
-        np.testing.assert_allclose(kernel(A.toarray(), form(B)), wanted, rtol=1e-7, atol=1e-7)
+        np.testing.assert_allclose(kernel(form(A), form(B)), expected, rtol=1e-7, atol=1e-7)
+        np.testing.assert_allclose(kernel(form(A), B.toarray()), expected, rtol=1e-7, atol=1e-7)
+        np.testing.assert_allclose(kernel(A.toarray(), form(B)), expected, rtol=1e-7, atol=1e-7)
         np.testing.assert_allclose(kernel(form(A)), kernel(A.toarray()), rtol=1e-7, atol=1e-7)
         np.testing.assert_allclose(kernel.diagonal(form(A)), diagonal, atol=1e-12)
     gram = Gram(kernel, sp.coo_matrix(A), B)
-    np.testing.assert_allclose(gram.block([4, 2], slice(1, 5)), wanted[[4, 2], 1:5], rtol=1e-7, atol=1e-7)
-    np.testing.assert_allclose(gram @ B.toarray(), wanted @ B.toarray(), rtol=1e-7, atol=1e-7)
+    np.testing.assert_allclose(gram.block([4, 2], slice(1, 5)), expected[[4, 2], 1:5], rtol=1e-7, atol=1e-7)
+    np.testing.assert_allclose(gram @ B.toarray(), expected @ B.toarray(), rtol=1e-7, atol=1e-7)
     got, slopes = kernel.pullback(A, B, weights), kernel.pullback(A.toarray(), B.toarray(), weights)
     np.testing.assert_allclose(got, slopes, rtol=1e-7, atol=1e-7)
     single = kernel(A.astype(np.float32), B.astype(np.float32))
     assert single.dtype == np.float32
-    np.testing.assert_allclose(single, wanted, rtol=1e-3, atol=1e-3)
+    np.testing.assert_allclose(single, expected, rtol=1e-3, atol=1e-3)
 
 
 def test_duplicate_entries_of_sparse_rows_are_summed() -> None:

@@ -44,26 +44,26 @@ LONG = {
 @pytest.fixture
 def interrupted(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     """Ctrl-C comes a moment after a long loop began; the list says how many steps it was to take."""
-    begun: list[float] = []
+    starts: list[float] = []
     real = threads.interruptible
 
     def watched(loop: Callable[..., Any], arguments: tuple[Any, ...], steps: float) -> Any:
         if steps > 1e6:
-            begun.append(steps)
+            starts.append(steps)
             timer = threading.Timer(0.1, _thread.interrupt_main)
             timer.daemon = True
             timer.start()
         return real(loop, arguments, steps)
 
     monkeypatch.setattr(threads, "interruptible", watched)
-    return begun
+    return starts
 
 
-def _ends_soon(work: Callable[[], Any], begun: list[float]) -> None:
+def _ends_soon(work: Callable[[], Any], starts: list[float]) -> None:
     start = time.monotonic()
     with pytest.raises(KeyboardInterrupt):
         work()
-    assert len(begun) >= 1 and time.monotonic() - start < 20
+    assert len(starts) >= 1 and time.monotonic() - start < 20
 
 
 @pytest.mark.parametrize("case", LONG)

@@ -17,11 +17,11 @@ def wide(rng):
 
 def test_directions_are_orthonormal_and_as_few_as_hold_their_share(rng):
     A = rng.standard_normal((500, 20)) * np.linspace(3, 0.1, 20)
-    found = leading_directions(A)
-    np.testing.assert_allclose(found.T @ found, np.eye(found.shape[1]), atol=1e-12)
-    held = ((A @ found) ** 2).sum() / (A**2).sum()
-    assert held >= 0.95
-    assert ((A @ found[:, 1:]) ** 2).sum() / (A**2).sum() < 0.95
+    directions = leading_directions(A)
+    np.testing.assert_allclose(directions.T @ directions, np.eye(directions.shape[1]), atol=1e-12)
+    share = ((A @ directions) ** 2).sum() / (A**2).sum()
+    assert share >= 0.95
+    assert ((A @ directions[:, 1:]) ** 2).sum() / (A**2).sum() < 0.95
 
 
 def test_values_are_those_of_the_formula(wide):

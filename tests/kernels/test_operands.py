@@ -81,7 +81,7 @@ def test_length_scales_for_every_column_work_on_bits() -> None:
 def test_across_tiles() -> None:
     X = RNG.integers(0, 2, (1030, 90)).astype(np.float32)
     gram = Gram(k.Linear(), X, n_jobs=2)
-    wanted = X @ X.T
-    np.testing.assert_array_equal(gram.dense(), wanted)
-    np.testing.assert_allclose(gram @ X, wanted @ X, rtol=1e-5)
+    expected = X @ X.T
+    np.testing.assert_array_equal(gram.dense(), expected)
+    np.testing.assert_allclose(gram @ X, expected @ X, rtol=1e-5)
     assert np.array_equal(gram @ X, Gram(k.Linear(), X, n_jobs=1) @ X)

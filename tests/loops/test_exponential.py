@@ -102,12 +102,12 @@ for function, dtype, low, high in ((exponential_float32, np.float32, -87, 88), (
     function(x)
     assert (np.abs(x - exact) / exact).max() < 1.5 * np.finfo(dtype).eps
 """
-    done = subprocess.run(
+    process = subprocess.run(
         [sys.executable, "-c", code],
         capture_output=True,
         text=True,
         check=False,
         env={**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)},
     )
-    assert done.returncode == 0, done.stderr
-    assert "NumPy's, which is slower, is used" not in done.stderr
+    assert process.returncode == 0, process.stderr
+    assert "NumPy's, which is slower, is used" not in process.stderr

@@ -19,11 +19,11 @@ print(Tanimoto()(np.eye(3)).sum())
 @pytest.mark.slow
 def test_the_first_run_says_that_it_compiles_and_the_second_does_not(tmp_path: Path) -> None:
     environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)}
-    said = []
+    messages = []
     for _ in range(2):
         run = subprocess.run(
             [sys.executable, "-c", _SCRIPT], env=environment, capture_output=True, text=True, timeout=120, check=True
         )
         assert run.stdout.strip() == "3.0"
-        said.append(run.stderr.count("compiling loops for this machine"))
-    assert said == [1, 0]
+        messages.append(run.stderr.count("compiling loops for this machine"))
+    assert messages == [1, 0]

@@ -83,16 +83,16 @@ def test_steps_reach_the_tolerance_and_keep_the_constraints(real, integer, rng):
 
 def test_steps_ask_for_the_rows_that_they_use_and_for_no_others(rng):
     K, y, lower, upper = _problem(np.float64, rng)
-    there, present = np.full_like(K, np.nan), np.zeros(len(y), bool)
+    rows, present = np.full_like(K, np.nan), np.zeros(len(y), bool)
     F, beta = y.copy(), np.zeros(len(y))
     rise, fall, work = np.empty((3, len(y)))
     tube = np.zeros(len(y))
     set_masks(beta, lower, upper, tube, rise, fall)
     missing = 0
     while missing >= 0:
-        there[missing], present[missing] = K[missing], True
+        rows[missing], present[missing] = K[missing], True
         _, gap, missing = smo_steps(
-            there,
+            rows,
             present,
             K.diagonal().copy(),
             F,

@@ -10,9 +10,9 @@ from mercer.loops.symmetry import has_wider_gap
 
 def layouts(K: np.ndarray) -> list[np.ndarray]:
     """The same matrix with rows that lie together, with columns that do, and with gaps between the entries."""
-    apart = np.zeros((2 * len(K), 2 * len(K)), K.dtype)
-    apart[::2, ::2] = K
-    return [K, np.asfortranarray(K), apart[::2, ::2]]
+    strided = np.zeros((2 * len(K), 2 * len(K)), K.dtype)
+    strided[::2, ::2] = K
+    return [K, np.asfortranarray(K), strided[::2, ::2]]
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])

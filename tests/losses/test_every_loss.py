@@ -38,8 +38,8 @@ def test_the_public_checker_passes_it(loss: Loss) -> None:
 @every_loss
 def test_values_are_finite_and_not_negative_and_of_the_right_shape(loss: Loss) -> None:
     y, f = sample(loss)
-    for found in (loss.value(y, f), loss.curvature(y, f)):
-        assert found.shape == (N,) and np.isfinite(found).all() and (found >= 0).all()
+    for result in (loss.value(y, f), loss.curvature(y, f)):
+        assert result.shape == (N,) and np.isfinite(result).all() and (result >= 0).all()
     assert loss.gradient(y, f).shape == (N,)
 
 
@@ -96,9 +96,9 @@ def test_conjugate_against_the_best_of_many_predictions(loss: Loss) -> None:
     grid = np.linspace(-60, 60, 200_001)[None, :]
     values = np.stack([loss.value(np.full(grid.size, target), grid[0]) for target in y[:20]])
     best = (u[:20, None] * grid - values).max(axis=1)
-    found = loss.conjugate(y[:20], u[:20])
+    conjugate = loss.conjugate(y[:20], u[:20])
     # A grid of step 6e-4 misses the top by at most the largest slope times that, and is never above it.
-    assert (best <= found + 1e-9).all() and (best >= found - 5e-3).all()
+    assert (best <= conjugate + 1e-9).all() and (best >= conjugate - 5e-3).all()
 
 
 @every_loss
@@ -116,7 +116,7 @@ def test_beyond_its_slopes_the_conjugate_is_infinite(loss: Loss) -> None:
 @pytest.mark.parametrize("step", [0.05, 1.0, 20.0])
 def test_prox_against_minimisation(loss: Loss, step: float) -> None:
     y, v = (part[:40] for part in sample(loss, 3))
-    found = loss.prox(y, v, step)
+    points = loss.prox(y, v, step)
 
     def objective(f: np.ndarray) -> np.ndarray:
         return loss.value(y, f) + (f - v) ** 2 / (2 * step)
@@ -128,8 +128,8 @@ def test_prox_against_minimisation(loss: Loss, step: float) -> None:
             tol=1e-12,
         )
         # The objective curves by 1 / step at least, so that a value tells the point to the root of its rounding.
-        assert found[i] == pytest.approx(one.x, abs=1e-5 * (1 + abs(one.x)))
-    gain = objective(found)
+        assert points[i] == pytest.approx(one.x, abs=1e-5 * (1 + abs(one.x)))
+    gain = objective(points)
     assert (gain <= objective(v) + 1e-12).all() and (gain <= objective(y) + 1e-12).all()
 
 
@@ -137,10 +137,10 @@ def test_prox_against_minimisation(loss: Loss, step: float) -> None:
 def test_prox_takes_a_step_for_each_row_and_moves_less_than_its_argument(loss: Loss) -> None:
     y, v = sample(loss, 4)
     steps = np.random.default_rng(0).uniform(0.1, 5.0, N)
-    found = loss.prox(y, v, steps)
+    points = loss.prox(y, v, steps)
     one = np.array([loss.prox(y[i : i + 1], v[i : i + 1], steps[i])[0] for i in range(20)])
-    np.testing.assert_allclose(found[:20], one, rtol=1e-12, atol=1e-14)
-    moved = loss.prox(y, v + 0.3, steps) - found
+    np.testing.assert_allclose(points[:20], one, rtol=1e-12, atol=1e-14)
+    moved = loss.prox(y, v + 0.3, steps) - points
     assert (moved >= -1e-12).all() and (moved <= 0.3 + 1e-12).all()
 
 

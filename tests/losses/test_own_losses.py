@@ -33,14 +33,14 @@ def residual(y: np.ndarray, f: np.ndarray) -> np.ndarray:
 def test_names_objects_and_mistakes() -> None:
     assert as_loss("squared") == Squared() and as_loss(Huber(2.0)) == Huber(2.0)
     assert isinstance(as_loss(Absolute()), OwnLoss)
-    for given, words in (
+    for loss, words in (
         ("hubber", "there is no loss 'hubber'; the losses are squared, hinge"),
         (Huber, r"loss is the class Huber; pass an object of it, such as Huber\(\)"),
         (None, "needs the methods value.y, f. and gradient.y, f., but None has no value and no gradient"),
         (lambda y, f: (y - f) ** 2, "has no value and no gradient"),
     ):
         with pytest.raises(ParameterError, match=words):
-            as_loss(given)
+            as_loss(loss)
 
 
 @pytest.mark.parametrize(
@@ -173,9 +173,9 @@ def test_numeric_conjugate_and_prox_against_formulas() -> None:
         step = rng.uniform(0.1, 9.0, 50)
         np.testing.assert_allclose(prox_by_bracketing(loss.gradient, y, v, step), loss.prox(y, v, step), atol=1e-12)
         u = rng.uniform(-0.99, 0.99, 50) * (0.2 if isinstance(loss, Quantile) else 0.7)
-        found = conjugate_by_tangents(loss.value, loss.gradient, y, u)
-        np.testing.assert_allclose(found, loss.conjugate(y, u), rtol=1e-12, atol=1e-12)
-        assert (found >= loss.conjugate(y, u) - 1e-13 * (1 + np.abs(found))).all()
+        result = conjugate_by_tangents(loss.value, loss.gradient, y, u)
+        np.testing.assert_allclose(result, loss.conjugate(y, u), rtol=1e-12, atol=1e-12)
+        assert (result >= loss.conjugate(y, u) - 1e-13 * (1 + np.abs(result))).all()
     beyond = conjugate_by_tangents(Huber(0.7).value, Huber(0.7).gradient, y, np.full(50, 0.8))
     assert np.isinf(beyond).all()
 
@@ -188,8 +188,8 @@ def test_prox_solves_its_equation_at_every_scale(loss: OwnLoss, scale: float) ->
     for step in (1e-6, 1.0, 1e6):
         p = loss.prox(y, v, np.full(200, step))
         # The left side changes its sign within rounding of the answer.
-        near = 8.0 * np.finfo(float).eps * np.maximum(np.maximum(np.abs(p), np.abs(v)), step)
-        low, high = (p + s * near + step * loss.gradient(y, p + s * near) - v for s in (-1.0, 1.0))
+        tolerance = 8.0 * np.finfo(float).eps * np.maximum(np.maximum(np.abs(p), np.abs(v)), step)
+        low, high = (p + s * tolerance + step * loss.gradient(y, p + s * tolerance) - v for s in (-1.0, 1.0))
         assert (low <= 0).all() and (high >= 0).all()
 
 

@@ -30,11 +30,11 @@ def test_conjugate_against_the_best_of_many_norms(penalty: Penalty) -> None:
     norms = np.linspace(0.0, 40.0, 40_001)
     values = np.array([penalty.value(float(t)) for t in norms])
     for s in (0.0, 0.3, 0.9, 1.0, 4.0):
-        found = penalty.conjugate(s)
+        conjugate = penalty.conjugate(s)
         best = float((s * norms - values).max())
-        if math.isfinite(found):
+        if math.isfinite(conjugate):
             # Off the top by half a step of the grid, whose slope there is next to 0 for smooth ones, and s for others.
-            assert found - 1e-3 * (s + 1.0) <= best <= found + 1e-9
+            assert conjugate - 1e-3 * (s + 1.0) <= best <= conjugate + 1e-9
         else:
             assert best > 30 * (s - 1.0) - 1e-9
 

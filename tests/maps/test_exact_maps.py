@@ -41,9 +41,9 @@ def inner(f: np.ndarray, g: np.ndarray) -> Fraction:
     return sum((a * b for a, b in zip(exact(f), exact(g), strict=True)), Fraction(0))
 
 
-def assert_near(found: Fraction, wanted: Fraction, of_sizes: Fraction, roundings: int) -> None:
+def assert_near(result: Fraction, expected: Fraction, of_sizes: Fraction, roundings: int) -> None:
     """Within so many relative roundings of the sum of the sizes of the terms; numbers below 1e-290 may vanish."""
-    assert abs(found - wanted) <= of_sizes * Fraction(roundings * EPS) + Fraction(1e-280)
+    assert abs(result - expected) <= of_sizes * Fraction(roundings * EPS) + Fraction(1e-280)
 
 
 @given(two_rows(), st.integers(1, 5), st.floats(0.01, 50), st.one_of(st.just(0.0), st.floats(0.01, 50)))
@@ -54,10 +54,10 @@ def test_polynomial_map(X: np.ndarray, degree: int, scale: float, offset: float)
     s, c = Fraction(scale), Fraction(offset)
     for i, j in ((0, 0), (0, 1), (1, 1)):
         pairs = list(zip(exact(X[i]), exact(X[j]), strict=True))
-        wanted = (s * sum(a * b for a, b in pairs) + c) ** degree
+        expected = (s * sum(a * b for a, b in pairs) + c) ** degree
         sizes = (s * sum(abs(a * b) for a, b in pairs) + c) ** degree
         # Each factor of a feature: scaling, root, two roundings a power; twice, for both rows.
-        assert_near(inner(F[i], F[j]), wanted, sizes, 12 * degree + 12)
+        assert_near(inner(F[i], F[j]), expected, sizes, 12 * degree + 12)
 
 
 @given(two_rows())
@@ -65,8 +65,8 @@ def test_all_subsets_map(X: np.ndarray) -> None:
     F = AllSubsetsMap().fit(X).transform(X)
     for i, j in ((0, 0), (0, 1), (1, 1)):
         pairs = list(zip(exact(X[i]), exact(X[j]), strict=True))
-        wanted, sizes = (math.prod(1 + f(a * b) for a, b in pairs) for f in (lambda v: v, abs))
-        assert_near(inner(F[i], F[j]), wanted, sizes, 4 * X.shape[1])
+        expected, sizes = (math.prod(1 + f(a * b) for a, b in pairs) for f in (lambda v: v, abs))
+        assert_near(inner(F[i], F[j]), expected, sizes, 4 * X.shape[1])
 
 
 @given(two_rows(3), st.integers(1, 12), st.floats(0.1, 10))
@@ -81,14 +81,14 @@ def test_gaussian_series_map(X: np.ndarray, degree: int, length_scale: float) ->
     for i, j in ((0, 0), (0, 1), (1, 1)):
         weight = math.exp(-squares[i] / 2) * math.exp(-squares[j] / 2)
         terms = [float(u[i] @ u[j]) ** t / math.factorial(t) for t in range(degree + 1)] if weight else [0.0]
-        found = float(inner(F[i], F[j]))
+        product = float(inner(F[i], F[j]))
         # Sizes of the terms are those of the series of |u_i| |u_j|, which with the weights is at most 1.
         rounding = (20 * degree + 20 + 4 * min(squares.max(), 800)) * EPS
-        assert found == pytest.approx(weight * math.fsum(terms), abs=rounding)
+        assert product == pytest.approx(weight * math.fsum(terms), abs=rounding)
         if i == j:
-            assert 1 - found == pytest.approx(error[i], abs=rounding)
+            assert 1 - product == pytest.approx(error[i], abs=rounding)
         value = math.exp(-float((u[i] - u[j]) @ (u[i] - u[j])) / 2)
-        assert abs(found - value) <= math.sqrt(error[i] * error[j]) + rounding
+        assert abs(product - value) <= math.sqrt(error[i] * error[j]) + rounding
 
 
 def test_the_error_of_the_series_falls_to_rounding(rng: np.random.Generator) -> None:

@@ -81,10 +81,10 @@ def test_randomly_pivoted_cholesky_keeps_its_promise() -> None:
         best = values[r:].sum()
         # With epsilon = 1: at most twice the best, in the mean.
         m = math.ceil(r + r * math.log(values.sum() / best))
-        found = [
+        results = [
             np.trace(left_over(K, NystroemMap(kernel, m, method="rpcholesky", random_state=s), X)) for s in range(40)
         ]
-        assert np.mean(found) <= 2 * best
+        assert np.mean(results) <= 2 * best
 
 
 def test_chances_find_the_few_that_are_far_away(rng: np.random.Generator) -> None:

@@ -29,17 +29,17 @@ STATIONARY = [
 
 def errors(make: Any, kernel: Any) -> np.ndarray:
     """Errors of the inner products, one matrix a seed."""
-    found = np.empty((SEEDS, 6, 6))
+    result = np.empty((SEEDS, 6, 6))
     for seed in range(SEEDS):
         F = make(seed).fit_transform(X)
-        found[seed] = F @ F.T - kernel(X)
-    return found
+        result[seed] = F @ F.T - kernel(X)
+    return result
 
 
-def assert_mean_and_variance(found: np.ndarray, variance: np.ndarray) -> None:
+def assert_mean_and_variance(result: np.ndarray, variance: np.ndarray) -> None:
     """Mean 0 and the given variance of every entry, within five deviations of what ``SEEDS`` draws show."""
-    assert (np.abs(found.mean(axis=0)) <= 5 * np.sqrt(variance / SEEDS) + 1e-13).all()
-    squares = found**2
+    assert (np.abs(result.mean(axis=0)) <= 5 * np.sqrt(variance / SEEDS) + 1e-13).all()
+    squares = result**2
     assert (np.abs(squares.mean(axis=0) - variance) <= 5 * squares.std(axis=0) / math.sqrt(SEEDS) + 1e-13).all()
 
 
@@ -51,8 +51,8 @@ def test_variance_of_random_fourier_features(kernel: Any) -> None:
     variance = 1 + kernel(2 * X) - 2 * K**2
     np.testing.assert_allclose(np.diag(variance), 0, atol=1e-15)
     for count in (32, 512):
-        found = errors(lambda seed, c=count: RandomFourierMap(kernel, c, random_state=seed), kernel)
-        assert_mean_and_variance(found, variance / count)
+        result = errors(lambda seed, c=count: RandomFourierMap(kernel, c, random_state=seed), kernel)
+        assert_mean_and_variance(result, variance / count)
 
 
 @pytest.mark.parametrize("count", [1, 9])
@@ -69,8 +69,8 @@ def test_variance_of_arc_cosine_features(order: int) -> None:
     kernel = ArcCosine(order)
     variance = 2 * ArcCosine(2 * order)(X) - kernel(X) ** 2
     for count in (31, 512):
-        found = errors(lambda seed, c=count: RandomFourierMap(kernel, c, random_state=seed), kernel)
-        assert_mean_and_variance(found, variance / count)
+        result = errors(lambda seed, c=count: RandomFourierMap(kernel, c, random_state=seed), kernel)
+        assert_mean_and_variance(result, variance / count)
 
 
 def test_arc_cosine_of_order_two_and_of_rows_of_zeros() -> None:
@@ -89,13 +89,13 @@ def test_orthogonal_directions(kernel: Any) -> None:
     for start in range(0, W.shape[1], 3):
         block = W[:, start : start + 3]
         np.testing.assert_allclose(block.T @ block, np.diag((block**2).sum(axis=0)), atol=1e-12)
-    found, plain = (
+    results, plain = (
         errors(lambda seed, o=o: RandomFourierMap(kernel, 60, orthogonal=o, random_state=seed), kernel)
         for o in (True, False)
     )
-    deviations = found.std(axis=0) / math.sqrt(SEEDS)
-    assert (np.abs(found.mean(axis=0)) <= 5 * deviations + 1e-13).all()
-    assert (found**2).mean() < (plain**2).mean()
+    deviations = results.std(axis=0) / math.sqrt(SEEDS)
+    assert (np.abs(results.mean(axis=0)) <= 5 * deviations + 1e-13).all()
+    assert (results**2).mean() < (plain**2).mean()
 
 
 @pytest.mark.slow
@@ -106,10 +106,10 @@ def test_variance_of_count_sketches(degree: int, offset: float) -> None:
     sizes = np.outer(kernel.diagonal(X), kernel.diagonal(X))
     means = []
     for count in (32, 512):
-        found = errors(lambda seed, c=count: CountSketchMap(degree, 0.5, offset, c, random_state=seed), kernel)
-        deviations = found.std(axis=0) / math.sqrt(SEEDS)
-        assert (np.abs(found.mean(axis=0)) <= 5 * deviations + 1e-10).all()
-        squares = found**2
+        result = errors(lambda seed, c=count: CountSketchMap(degree, 0.5, offset, c, random_state=seed), kernel)
+        deviations = result.std(axis=0) / math.sqrt(SEEDS)
+        assert (np.abs(result.mean(axis=0)) <= 5 * deviations + 1e-10).all()
+        squares = result**2
         below = (2 + 3**degree) * sizes / count + 5 * squares.std(axis=0) / math.sqrt(SEEDS)
         assert (squares.mean(axis=0) <= below).all()
         means.append((squares / sizes).mean())
@@ -120,20 +120,22 @@ def test_variance_of_count_sketches(degree: int, offset: float) -> None:
 def test_a_count_sketch_of_degree_one_has_its_exact_variance() -> None:
     squares = X**2
     variance = np.outer(squares.sum(axis=1), squares.sum(axis=1)) + (X @ X.T) ** 2 - 2 * squares @ squares.T
-    found = errors(lambda seed: CountSketchMap(1, 1.0, 0.0, 8, random_state=seed), Linear())
-    assert_mean_and_variance(found, variance / 8)
+    result = errors(lambda seed: CountSketchMap(1, 1.0, 0.0, 8, random_state=seed), Linear())
+    assert_mean_and_variance(result, variance / 8)
 
 
 def test_the_sketch_is_that_of_the_products() -> None:
     phi = CountSketchMap(3, 0.5, 2.0, 7, random_state=0).fit(X)
     u = np.hstack([math.sqrt(0.5) * X, np.full((6, 1), math.sqrt(2.0))])
-    wanted = np.zeros((6, 7))
+    expected = np.zeros((6, 7))
     for i in range(4):
         for j in range(4):
             for k in range(4):
                 place = (phi.places_[0, i] + phi.places_[1, j] + phi.places_[2, k]) % 7
-                wanted[:, place] += phi.signs_[0, i] * phi.signs_[1, j] * phi.signs_[2, k] * u[:, i] * u[:, j] * u[:, k]
-    np.testing.assert_allclose(phi.transform(X), wanted, atol=1e-13 * np.abs(wanted).max())
+                expected[:, place] += (
+                    phi.signs_[0, i] * phi.signs_[1, j] * phi.signs_[2, k] * u[:, i] * u[:, j] * u[:, k]
+                )
+    np.testing.assert_allclose(phi.transform(X), expected, atol=1e-13 * np.abs(expected).max())
 
 
 MAPS = [

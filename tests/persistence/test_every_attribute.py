@@ -90,13 +90,13 @@ def other_arrays(array: np.ndarray) -> Iterator[tuple[str, bool, np.ndarray]]:
             yield str(value), False, other
 
 
-def bits(found: dict[str, Any]) -> dict[str, Any]:
-    return {name: [(part.shape, part.tobytes()) for part in parts(answer)] for name, answer in found.items()}
+def bits(result: dict[str, Any]) -> dict[str, Any]:
+    return {name: [(part.shape, part.tobytes()) for part in parts(answer)] for name, answer in result.items()}
 
 
 def parameters(cls: str) -> list[str]:
-    known = KNOWN.estimators.classes
-    return known[cls]._get_param_names() if cls in known and issubclass(known[cls], BaseEstimator) else []
+    classes = KNOWN.estimators.classes
+    return classes[cls]._get_param_names() if cls in classes and issubclass(classes[cls], BaseEstimator) else []
 
 
 def outcome(encoder: Unshared, root: Any, change: Change, expected: dict[str, Any], rows: Any) -> str:
@@ -129,9 +129,9 @@ def accepted(name: str) -> list[str]:
             # What the constructor takes may be set by users at any time; a fit checks it.
             if attribute in parameters(cls) or cls.startswith("sklearn.") or cls in GIVEN:
                 continue
-            found = outcome(encoder, root, change, expected, rows)
+            result = outcome(encoder, root, change, expected, rows)
             free = ANY_LENGTH if form else ANY_VALUE
-            if attribute not in free and (found == "other" or (form and found == "same")):
+            if attribute not in free and (result == "other" or (form and result == "same")):
                 odd.append(f"{where}: {what}")
         return odd
 

@@ -261,12 +261,12 @@ WAYS: dict[str, Callable[[Any, Path], Any]] = {
 
 def answers(model: Any, rows: Any) -> list[np.ndarray]:
     methods = [name for name in ("predict", "predict_proba", "decision_function", "transform") if hasattr(model, name)]
-    found = [getattr(model, name)(rows) for name in methods]
+    results = [getattr(model, name)(rows) for name in methods]
     # With several outputs there is an array of probabilities for each.
-    found = [part for answer in found for part in (answer if isinstance(answer, list) else [answer])]
+    results = [part for answer in results for part in (answer if isinstance(answer, list) else [answer])]
     if isinstance(model, GaussianProcessRegressor) and model.kernel_ is not None:
-        found += [*model.predict(rows, return_std=True), *model.leave_one_out()]
-    return found
+        results += [*model.predict(rows, return_std=True), *model.leave_one_out()]
+    return results
 
 
 @pytest.mark.parametrize("way", WAYS)
@@ -278,9 +278,9 @@ def test_predictions_are_the_same_bit_for_bit(name, way, tmp_path):
     back = WAYS[way](model, tmp_path)
     assert type(back) is type(model)
     assert vars(back).keys() == vars(model).keys()
-    for found, wanted in zip(answers(back, rows), expected, strict=True):
-        assert found.dtype == wanted.dtype
-        assert found.tolist() == wanted.tolist()
+    for result, reference in zip(answers(back, rows), expected, strict=True):
+        assert result.dtype == reference.dtype
+        assert result.tolist() == reference.tolist()
     assert repr(back) == repr(model)
 
 

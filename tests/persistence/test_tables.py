@@ -177,10 +177,10 @@ def test_shared_parts_cannot_make_an_object_that_is_never_done(name, path):
             nodes += [{"kind": "tuple", "items": [[row], [row]]}, record("mercer.Sum", terms=[row + 1])]
     forge_model(path, nodes)
     assert path.stat().st_size < 8000
-    begun = time.perf_counter()
+    start_time = time.perf_counter()
     with pytest.raises(ModelFileError, match="shared so often that it would expand"):
         load(path)
-    assert time.perf_counter() - begun < 10
+    assert time.perf_counter() - start_time < 10
 
 
 def test_what_is_shared_a_few_times_is_kept_shared(path):

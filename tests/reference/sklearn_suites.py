@@ -65,8 +65,8 @@ class Outcome:
         return [d for d in DIFFERENCES if d.matches(self.module, test)]
 
     def _counts(self, test: str) -> bool:
-        found = self._explanations(test)
-        return not found or any(d.counts for d in found)
+        explanations = self._explanations(test)
+        return not explanations or any(d.counts for d in explanations)
 
 
 def run(module: str) -> Outcome:
@@ -100,10 +100,12 @@ def run(module: str) -> Outcome:
             module,
         ]
         environment = {**os.environ, "PYTHONPATH": path, "PYTEST_ADDOPTS": "", REPORT: str(report)}
-        done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=900)
+        process = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=900)
         # 0: all passed, 1: some failed; anything else is no run.
-        if done.returncode not in (0, 1) or not report.exists():
-            raise RuntimeError(f"pytest ended with {done.returncode} on {module}:\n{done.stdout}\n{done.stderr}")
+        if process.returncode not in (0, 1) or not report.exists():
+            raise RuntimeError(
+                f"pytest ended with {process.returncode} on {module}:\n{process.stdout}\n{process.stderr}"
+            )
         results = json.loads(report.read_text(encoding="utf-8"))
     return Outcome(module, tuple(results["passed"]), results["failed"])
 

@@ -52,9 +52,9 @@ def test_relative_gamma_means_what_it_means_for_svms() -> None:
     sparse = sp.random(20, 4, density=0.5, random_state=0, format="csr")
     for data, variance in ((X, X.var()), (sparse, sparse.toarray().var())):
         d = data.shape[1]
-        for gamma, wanted in (("scale", 1 / (d * variance)), ("auto", 1 / d)):
+        for gamma, expected in (("scale", 1 / (d * variance)), ("auto", 1 / d)):
             kernel = as_kernel("rbf", gamma=gamma, X=data)
-            assert kernel.theta == pytest.approx(k.RBF.from_gamma(wanted).theta)
+            assert kernel.theta == pytest.approx(k.RBF.from_gamma(expected).theta)
     assert as_kernel("rbf", gamma="scale", X=np.ones((3, 2))) == k.RBF.from_gamma(1.0)
 
 
@@ -101,17 +101,17 @@ def test_bounds_and_gradients_of_gaussian_process_kernels(theirs: Any) -> None:
     ours = from_sklearn(theirs)
     weights = np.cos(np.arange(81.0)).reshape(9, 9)
     _, slices = theirs(X, eval_gradient=True)
-    wanted = np.einsum("ij,ijp->p", weights, slices)
+    expected = np.einsum("ij,ijp->p", weights, slices)
     got, theta, bounds = ours.pullback(X, None, weights), ours.theta, ours.bounds
     hyper = [h for h in theirs.hyperparameters if not h.fixed]
     if any("sigma_0" in h.name for h in hyper):
         # Ours is tuned by the variance sigma_0^2, whose logarithm is twice as large.
         at = [i for i, h in enumerate(hyper) for _ in range(h.n_elements) if "sigma_0" in h.name]
-        wanted = np.array([w / 2 if i in at else w for i, w in enumerate(wanted)])
+        expected = np.array([w / 2 if i in at else w for i, w in enumerate(expected)])
     # Parameters of one kernel come in another order there.
     # Theirs of a general Matern is itself a difference quotient.
     tolerance = 1e-3 if getattr(theirs, "nu", None) == 0.9 else 1e-6
-    np.testing.assert_allclose(np.sort(got), np.sort(wanted), rtol=tolerance, atol=1e-9)
+    np.testing.assert_allclose(np.sort(got), np.sort(expected), rtol=tolerance, atol=1e-9)
     plain = not any("sigma_0" in h.name for h in hyper)
     if plain:
         np.testing.assert_allclose(np.sort(theta), np.sort(theirs.theta), atol=1e-12)
@@ -151,8 +151,8 @@ def test_pairwise_kernels(metric: str) -> None:
     # At either bound ours is theirs at one of the bounds of gamma.
     ends = [gp.PairwiseKernel(gamma=g, metric=metric)(A, B) for g in (1e-2, 10.0)]
     for bound in ours.bounds[0]:
-        found = np.asarray(ours.with_theta([bound])(A, B))
-        assert min(np.abs(found - end).max() / np.abs(end).max() for end in ends) < 1e-9
+        result = np.asarray(ours.with_theta([bound])(A, B))
+        assert min(np.abs(result - end).max() / np.abs(end).max() for end in ends) < 1e-9
 
 
 def test_wrapped_kernels_of_scikit_learn_work_as_functions() -> None:

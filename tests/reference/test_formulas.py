@@ -123,8 +123,8 @@ FORMULAS: list[tuple[Kernel, Formula, tuple[np.ndarray, np.ndarray]]] = [
 )
 def test_formula(kernel: Kernel, formula: Formula, rows: tuple[np.ndarray, np.ndarray]) -> None:
     A, B = rows
-    wanted = np.array([[formula(a, b) for b in B] for a in A], dtype=float)
-    np.testing.assert_allclose(kernel(A, B), wanted, rtol=1e-10, atol=1e-12)
+    expected = np.array([[formula(a, b) for b in B] for a in A], dtype=float)
+    np.testing.assert_allclose(kernel(A, B), expected, rtol=1e-10, atol=1e-12)
 
 
 def test_centred_gram_matrix_is_the_one_of_kernel_pca() -> None:
@@ -156,8 +156,8 @@ def test_arc_cosine_is_the_expectation_over_a_layer_of_neurons(order: int) -> No
 def test_matern_of_any_smoothness(nu: float) -> None:
     """Where the factors of the formula are floats at all."""
     distances = np.array([0.5, 0.8, 1.0, 1.7, 3.0])
-    wanted = [matern(r, nu) for r in distances]
-    np.testing.assert_allclose(k.Matern(nu=nu)([[0.0]], distances[:, None])[0], wanted, rtol=1e-8)
+    expected = [matern(r, nu) for r in distances]
+    np.testing.assert_allclose(k.Matern(nu=nu)([[0.0]], distances[:, None])[0], expected, rtol=1e-8)
 
 
 @pytest.mark.parametrize("nu", [0.7, 5.0, 30.0, 60.0, 171.0, 172.0, 1e4, 1e12])

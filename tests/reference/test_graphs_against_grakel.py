@@ -21,20 +21,20 @@ FEW = [
 
 def _many() -> list[Graph]:
     rng = np.random.default_rng(0)
-    made = []
+    graphs = []
     for n in rng.integers(3, 9, 12):
         edges = list(nx.connected_watts_strogatz_graph(int(n), 2, 0.5, seed=int(n)).edges)
-        made.append(Graph(edges, rng.integers(0, 3, n), rng.integers(0, 2, len(edges))))
-    return made
+        graphs.append(Graph(edges, rng.integers(0, 3, n), rng.integers(0, 2, len(edges))))
+    return graphs
 
 
 def _for_grakel(graphs: list[Graph]) -> list[list[Any]]:
-    found = []
+    results = []
     for graph in graphs:
         both = [(tuple(pair), mark) for pair, mark in zip(graph.edges.tolist(), graph.edge_labels.tolist())]
         both += [((v, u), mark) for (u, v), mark in both]
-        found.append([{pair: 1 for pair, _ in both}, dict(enumerate(graph.labels.tolist())), dict(both)])
-    return found
+        results.append([{pair: 1 for pair, _ in both}, dict(enumerate(graph.labels.tolist())), dict(both)])
+    return results
 
 
 def _peers() -> dict[str, tuple[Kernel, Any]]:

@@ -177,8 +177,8 @@ def ordinal(gram: GramMatrix) -> Answers:
 
 
 def gradient_descent(gram: GramMatrix) -> Answers:
-    learned, kept = np.arange(N - NEW), np.arange(N - NEW, N)
-    held_out = HeldOut(gram.restrict(kept, learned), NUMBERS[kept, None], np.ones(NEW), 3, 0.0)
+    learned, new = np.arange(N - NEW), np.arange(N - NEW, N)
+    held_out = HeldOut(gram.restrict(new, learned), NUMBERS[new, None], np.ones(NEW), 3, 0.0)
     problem = LeastSquares(gram.restrict(learned, learned), NUMBERS[learned, None], WEIGHTS[learned])
     solution = descend(problem, max_iter=30, tol=0.0, held_out=held_out)
     return [solution.value, solution.state.losses, held_out.scores]
@@ -218,8 +218,8 @@ def gaussian_ordered_classes(gram: GramMatrix) -> Answers:
 def kmeans(gram: GramMatrix) -> Answers:
     start = Start("labels", (np.arange(N) % 4).astype(np.int32))
     problem = Clustering(gram, WEIGHTS, 4, start, 1, 100, 0.0, np.random.RandomState(0))
-    found = solve_kmeans(problem).value
-    return [found.labels, found.inertia]
+    clusters = solve_kmeans(problem).value
+    return [clusters.labels, clusters.inertia]
 
 
 def eigenpairs(gram: GramMatrix) -> Answers:
@@ -282,9 +282,9 @@ SOLVERS: list[Callable[[GramMatrix], Answers]] = [
 ]
 
 
-def same(found: Answers, expected: Answers) -> None:
-    assert len(found) == len(expected)
-    for mine, other in zip(found, expected, strict=True):
+def same(result: Answers, expected: Answers) -> None:
+    assert len(result) == len(expected)
+    for mine, other in zip(result, expected, strict=True):
         scale = max(float(np.abs(other).max()), 1.0)
         np.testing.assert_allclose(mine, other, rtol=1e-4, atol=1e-5 * scale)
 

@@ -100,12 +100,12 @@ def test_violations_are_named_and_explained(rows: tuple[np.ndarray, np.ndarray])
 def test_fitted_indefinite_machine_claims_no_bound(rows: tuple[np.ndarray, np.ndarray]) -> None:
     X, y = rows
     options = {"kernel": "sigmoid", "gamma": 1.0, "coef0": -1.0, "allow_indefinite": True}
-    done = SVC(**options).fit(X, y).certificate_
+    certificate = SVC(**options).fit(X, y).certificate_
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         stopped = SVC(**options, max_iter=3).fit(X, y).certificate_
-    assert done.status is Status.stationary and stopped.status is Status.iteration_limit
-    for c in (done, stopped):
+    assert certificate.status is Status.stationary and stopped.status is Status.iteration_limit
+    for c in (certificate, stopped):
         assert not c.convex and BOUND not in c.explain() and "indefinite" in c.explain()
 
 

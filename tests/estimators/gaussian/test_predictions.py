@@ -24,14 +24,14 @@ from regression_cases import ALPHA, NEW, OURS, TWO, X, Y, assert_same_prediction
 class TestSamples:
     def test_have_the_moments_of_the_posterior(self) -> None:
         model = GaussianProcessRegressor(OURS, optimizer=None, normalize_y=True).fit(X, TWO)
-        drawn = model.sample_y(NEW[:4], 20_000, random_state=0)
+        samples = model.sample_y(NEW[:4], 20_000, random_state=0)
         mean, cov = model.predict(NEW[:4], return_cov=True)
-        assert drawn.shape == (4, 2, 20_000)
+        assert samples.shape == (4, 2, 20_000)
         for t in range(2):
             error = np.sqrt(cov[..., t].diagonal() / 20_000)
-            assert (np.abs(drawn[:, t].mean(axis=1) - mean[:, t]) < 5 * error).all()
+            assert (np.abs(samples[:, t].mean(axis=1) - mean[:, t]) < 5 * error).all()
             size = np.sqrt(np.outer(cov[..., t].diagonal(), cov[..., t].diagonal()))
-            assert (np.abs(np.cov(drawn[:, t]) - cov[..., t]) < 5 * size * math.sqrt(2 / 20_000)).all()
+            assert (np.abs(np.cov(samples[:, t]) - cov[..., t]) < 5 * size * math.sqrt(2 / 20_000)).all()
 
     def test_of_the_prior(self) -> None:
         model = GaussianProcessRegressor(1.0 * RBF(1.0))
@@ -39,8 +39,8 @@ class TestSamples:
         np.testing.assert_array_equal(model.sample_y(NEW, 2, random_state=5), model.sample_y(NEW, 2, random_state=5))
         # A smooth function on a fine grid has a covariance of low rank.
         fine = np.linspace(0, 1, 300)[:, None]
-        drawn = model.sample_y(fine, 1)
-        assert np.isfinite(drawn).all() and np.abs(np.diff(drawn, 2, axis=0)).max() < 1e-3
+        samples = model.sample_y(fine, 1)
+        assert np.isfinite(samples).all() and np.abs(np.diff(samples, 2, axis=0)).max() < 1e-3
 
     @pytest.mark.parametrize("count", [0, 1.5, True, "3"])
     def test_counts_that_make_no_sense(self, count: Any) -> None:
@@ -53,16 +53,16 @@ class TestLeaveOneOut:
     @pytest.mark.parametrize("y", [Y, TWO], ids=["one", "two"])
     def test_equals_refits(self, mean: str, y: np.ndarray) -> None:
         model = GaussianProcessRegressor(1.5 * RBF(1.0), alpha=ALPHA, mean=mean, optimizer=None).fit(X, y)
-        found = model.leave_one_out()
-        assert found.mean.shape == found.variance.shape == found.log_density.shape == y.shape
+        left_out = model.leave_one_out()
+        assert left_out.mean.shape == left_out.variance.shape == left_out.log_density.shape == y.shape
         for i in range(0, 60, 7):
             others = np.arange(60) != i
             refit = clone(model).set_params(alpha=ALPHA[others]).fit(X[others], y[others])
             expected, std = refit.predict(X[i : i + 1], return_std=True)
-            np.testing.assert_allclose(found.mean[i], expected[0], atol=1e-9)
-            np.testing.assert_allclose(found.variance[i], std[0] ** 2 + ALPHA[i], rtol=1e-9)
-            density = norm(found.mean[i], np.sqrt(found.variance[i])).logpdf(y[i])
-            np.testing.assert_allclose(found.log_density[i], density, rtol=1e-9)
+            np.testing.assert_allclose(left_out.mean[i], expected[0], atol=1e-9)
+            np.testing.assert_allclose(left_out.variance[i], std[0] ** 2 + ALPHA[i], rtol=1e-9)
+            density = norm(left_out.mean[i], np.sqrt(left_out.variance[i])).logpdf(y[i])
+            np.testing.assert_allclose(left_out.log_density[i], density, rtol=1e-9)
 
     def test_is_in_the_units_of_the_targets(self) -> None:
         model = GaussianProcessRegressor(1.5 * RBF(1.0), alpha=0.1, optimizer=None)
@@ -173,8 +173,8 @@ class TestPredictions:
         dense, sparse = clone(model).fit(X, Y), clone(model).fit(sp.csr_matrix(X), Y)
         single = clone(model).fit(X.astype(np.float32), Y)
         expected = dense.predict(NEW, return_std=True)
-        for found in (sparse.predict(sp.csr_matrix(NEW), return_std=True), single.predict(NEW, return_std=True)):
-            for a, b in zip(found, expected, strict=True):
+        for predictions in (sparse.predict(sp.csr_matrix(NEW), return_std=True), single.predict(NEW, return_std=True)):
+            for a, b in zip(predictions, expected, strict=True):
                 assert a.dtype == np.float64
                 np.testing.assert_allclose(a, b, atol=1e-5)
         with pytest.raises(DataError, match='mean="linear" needs dense rows'):
@@ -188,8 +188,8 @@ def test_the_prior_sees_the_columns_of_a_table() -> None:
         with warnings.catch_warnings():
             warnings.simplefilter("error")
             mean, covariance = model.predict(table, return_cov=True)
-        wanted = (1.0 * RBF(1.0) if kernel is None else kernel)(table)
-        assert not mean.any() and np.allclose(covariance, wanted, atol=1e-14)
+        expected = (1.0 * RBF(1.0) if kernel is None else kernel)(table)
+        assert not mean.any() and np.allclose(covariance, expected, atol=1e-14)
         assert model.sample_y(table, 3).shape == (5, 3) and not hasattr(model, "n_features_in_")
     with pytest.raises(ParameterError, match="no column 'c'"):
         GaussianProcessRegressor(kernel=RBF(1.0).on(["c"])).predict(table)

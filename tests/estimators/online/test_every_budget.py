@@ -52,13 +52,13 @@ def _check_budgets(seed):
     np.testing.assert_allclose(whole._values(X), values, rtol=0, atol=rounding)
     assert (whole.budget_error_ == 0).all()
     for fraction in FRACTIONS:
-        kept = clone(model).set_params(budget=max(int(fraction * len(X)), 1)).fit(X, y)
-        bound = np.sqrt(2.0) * kept.budget_error_.sum()
-        assert np.abs(kept._values(X) - values).max() <= bound * (1 + 1e-3) + rounding
-        inverse = kept._walk["inverse"]
+        other = clone(model).set_params(budget=max(int(fraction * len(X)), 1)).fit(X, y)
+        bound = np.sqrt(2.0) * other.budget_error_.sum()
+        assert np.abs(other._values(X) - values).max() <= bound * (1 + 1e-3) + rounding
+        inverse = other._walk["inverse"]
         if len(inverse):
             # And the inverse is still that of the support's matrix, as far as its size allows.
-            K = RBF(1.0 / np.sqrt(2.0 * model.gamma))(kept.support_vectors_)
+            K = RBF(1.0 / np.sqrt(2.0 * model.gamma))(other.support_vectors_)
             assert np.abs(inverse @ K - np.eye(len(K))).max() < 1e-2
             assert len(independent_points(K, 1e-7)[0]) == len(K)
 

@@ -29,8 +29,8 @@ every_link = pytest.mark.parametrize("link", LINKS)
 
 
 def fitted(link: str = "logit", **other) -> KernelOrdinalRegression:
-    given = {"kernel": RBF(1.5), "C": 3.0, "link": link, "slope": SLOPE, "classes": NAMES.tolist()}
-    return KernelOrdinalRegression(**(given | other)).fit(X, NAMES[Y])
+    parameters = {"kernel": RBF(1.5), "C": 3.0, "link": link, "slope": SLOPE, "classes": NAMES.tolist()}
+    return KernelOrdinalRegression(**(parameters | other)).fit(X, NAMES[Y])
 
 
 def central_differences(function, z: np.ndarray) -> np.ndarray:
@@ -76,8 +76,8 @@ def test_gradient_and_hessian_are_those_of_finite_differences(link, weight):
         return model.gradient(NEW, LABELS, z[:12], z[12:], weight).vector()
 
     # Differences of values lose eps |value| / h; terms left out are of the order of h^4 = 1e-12 times derivatives.
-    found, hessian = gradient(z), model.hessian(NEW, LABELS, F, CUTS, weight)
-    np.testing.assert_allclose(found, central_differences(value, z), rtol=1e-7, atol=1e-8)
+    result, hessian = gradient(z), model.hessian(NEW, LABELS, F, CUTS, weight)
+    np.testing.assert_allclose(result, central_differences(value, z), rtol=1e-7, atol=1e-8)
     np.testing.assert_allclose(hessian.matrix(), central_differences(gradient, z), rtol=1e-7, atol=1e-8)
     np.testing.assert_array_equal(hessian.matrix(), hessian.matrix().T)
     assert np.linalg.eigvalsh(hessian.matrix()).max() <= 1e-12 * np.abs(hessian.matrix()).max()
@@ -86,10 +86,10 @@ def test_gradient_and_hessian_are_those_of_finite_differences(link, weight):
 
 def test_the_defaults_are_those_of_the_fit():
     model = fitted()
-    given = (NEW, LABELS, model.latent(NEW), model.thresholds_)
-    assert model.log_likelihood(NEW, LABELS) == model.log_likelihood(*given)
-    np.testing.assert_array_equal(model.gradient(NEW, LABELS).vector(), model.gradient(*given).vector())
-    np.testing.assert_array_equal(model.hessian(NEW, LABELS).matrix(), model.hessian(*given).matrix())
+    arguments = (NEW, LABELS, model.latent(NEW), model.thresholds_)
+    assert model.log_likelihood(NEW, LABELS) == model.log_likelihood(*arguments)
+    np.testing.assert_array_equal(model.gradient(NEW, LABELS).vector(), model.gradient(*arguments).vector())
+    np.testing.assert_array_equal(model.hessian(NEW, LABELS).matrix(), model.hessian(*arguments).matrix())
 
 
 def test_the_formulas_of_the_logistic_link():
@@ -152,9 +152,9 @@ def test_rows_of_weight_zero_count_for_nothing():
     whole = (NEW, y, F, CUTS, WEIGHT * keep)
     assert model.log_likelihood(*whole) == model.log_likelihood(*part)
     for name in ("latent", "cross"):
-        found = getattr(model.hessian(*whole), name)
-        np.testing.assert_array_equal(found[keep], getattr(model.hessian(*part), name))
-        assert not found[~keep].any()
+        block = getattr(model.hessian(*whole), name)
+        np.testing.assert_array_equal(block[keep], getattr(model.hessian(*part), name))
+        assert not block[~keep].any()
     np.testing.assert_array_equal(model.gradient(*whole).latent[keep], model.gradient(*part).latent)
     assert not model.gradient(*whole).latent[~keep].any()
 
@@ -203,9 +203,9 @@ def test_far_rows_and_narrow_classes(link):
     far = np.full(12, 30.0)
     assert -np.inf < model.log_likelihood(NEW, LABELS, -far, CUTS) < -300.0 * (link == "probit") - 30.0
     narrow = np.array([-0.9, -0.9 + 1e-9, 1.3])
-    found = model.gradient(NEW, LABELS, F, narrow)
+    gradient = model.gradient(NEW, LABELS, F, narrow)
     # The loss of a narrow class is -log of its length.
-    assert found.thresholds[1] == pytest.approx((CODES == 1).sum() / (narrow[1] - narrow[0]), rel=1e-6)
+    assert gradient.thresholds[1] == pytest.approx((CODES == 1).sum() / (narrow[1] - narrow[0]), rel=1e-6)
     # The second derivative of that loss is the inverse square of the length.
     one = np.where(np.arange(12) == 7, "fair", "best")
     with pytest.raises(DataError, match="overflow float64; row 7 is the least probable one"):

@@ -47,7 +47,7 @@ class Fitted(KernelEstimator):
 
 
 @pytest.mark.parametrize(
-    ("params", "wanted"),
+    ("params", "expected"),
     [
         ({}, kernels.RBF.from_gamma(1 / 3)),
         ({"gamma": 0.5}, kernels.RBF(1.0)),
@@ -59,11 +59,11 @@ class Fitted(KernelEstimator):
         ({"kernel": kernels.NegativeDistance(), "intercept": True}, kernels.NegativeDistance()),
     ],
 )
-def test_kernels_are_resolved(params: dict[str, Any], wanted: kernels.Kernel) -> None:
+def test_kernels_are_resolved(params: dict[str, Any], expected: kernels.Kernel) -> None:
     model = Fitted(**params).fit(X)
-    assert model.kernel_ == wanted
+    assert model.kernel_ == expected
     assert isinstance(model.gram_, Gram)
-    np.testing.assert_array_equal(model.gram_.dense(), wanted(X))
+    np.testing.assert_array_equal(model.gram_.dense(), expected(X))
 
 
 def test_functions_and_matrices_are_kernels_too() -> None:
@@ -124,7 +124,7 @@ def test_kernels_that_are_not_positive_are_refused(params: dict[str, Any], messa
 
 
 @pytest.mark.parametrize(
-    ("kernel", "names", "wanted"),
+    ("kernel", "names", "expected"),
     [
         (kernels.RBF().on("b"), ("a", "b", "c"), kernels.RBF().on(1)),
         (kernels.RBF().on(["c", 0]), ("a", "b", "c"), kernels.RBF().on([2, 0])),
@@ -143,8 +143,10 @@ def test_kernels_that_are_not_positive_are_refused(params: dict[str, Any], messa
         ((2.0 * kernels.RBF().on("b")).fixed("factor"), ("a", "b"), (2.0 * kernels.RBF().on(1)).fixed("factor")),
     ],
 )
-def test_names_become_positions(kernel: kernels.Kernel, names: tuple[str, ...] | None, wanted: kernels.Kernel) -> None:
-    assert bind_columns(kernel, names) == wanted
+def test_names_become_positions(
+    kernel: kernels.Kernel, names: tuple[str, ...] | None, expected: kernels.Kernel
+) -> None:
+    assert bind_columns(kernel, names) == expected
 
 
 @pytest.mark.parametrize(

@@ -71,11 +71,11 @@ def test_a_warning_and_an_answer_that_says_what_it_is(model: Any, y: np.ndarray,
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         fitted = _with(model, kernel).fit(rows, y)
-    found = [w for w in caught if issubclass(w.category, IndefiniteKernelWarning)]
-    assert len(found) == 1
+    matches = [w for w in caught if issubclass(w.category, IndefiniteKernelWarning)]
+    assert len(matches) == 1
     for words in (type(model).__name__, "indefinite", "allow_indefinite=True to silence this", "False to raise"):
-        assert words in str(found[0].message)
-    assert found[0].filename == __file__
+        assert words in str(matches[0].message)
+    assert matches[0].filename == __file__
     assert np.isfinite(_values(fitted, rows)).all()
     certificate = getattr(fitted, "certificate_", None)
     if certificate is None or isinstance(model, KernelPCA):
@@ -201,9 +201,9 @@ def test_leaving_one_out_of_an_indefinite_system(alpha: str) -> None:
         model = KernelRidge(alpha, kernel="precomputed", alphas=[3.0, 10.0, 30.0]).fit(MATRIX, NUMBERS)
     assert not model.certificate_.convex
     for row in (0, 44):
-        kept = np.delete(np.arange(90), row)
-        system = MATRIX[np.ix_(kept, kept)] + model.alpha_ * np.eye(89)
-        expected = MATRIX[row, kept] @ np.linalg.solve(system, NUMBERS[kept])
+        others = np.delete(np.arange(90), row)
+        system = MATRIX[np.ix_(others, others)] + model.alpha_ * np.eye(89)
+        expected = MATRIX[row, others] @ np.linalg.solve(system, NUMBERS[others])
         assert model.loo_predictions_[row] == pytest.approx(expected, rel=1e-7, abs=1e-9)
 
 

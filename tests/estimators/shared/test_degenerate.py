@@ -43,8 +43,8 @@ def test_every_learner_warns_once(model: Any, y: np.ndarray, kernel: Any, words:
         except ArithmeticError:
             # What a constant kernel may come to.
             assert "wide" in str(kernel) or "1000000000" in str(kernel)
-    found = [w for w in caught if issubclass(w.category, DegenerateKernelWarning)]
-    assert len(found) == 1 and type(model).__name__ in str(found[0].message)
+    matches = [w for w in caught if issubclass(w.category, DegenerateKernelWarning)]
+    assert len(matches) == 1 and type(model).__name__ in str(matches[0].message)
 
 
 @pytest.mark.parametrize(("model", "y"), LEARNERS)

@@ -139,21 +139,21 @@ def test_steps_that_lose_the_offset_between_the_rows(options):
 
 def test_all_rows_are_left_out_in_turn_only_where_a_sample_of_them_is_told_worse():
     y = np.column_stack([np.arange(400.0), np.arange(400.0) + 1e3])
-    gram, weight, asked = PrecomputedGram(np.eye(400)), np.ones(400), []
+    gram, weight, lengths = PrecomputedGram(np.eye(400)), np.ones(400), []
 
     def fit(perfect):
-        def of(kept):
-            asked.append(len(kept))
-            return np.zeros((len(kept), 2)) if len(asked) not in perfect else np.full((len(kept), 2), np.nan)
+        def of(rows):
+            lengths.append(len(rows))
+            return np.zeros((len(rows), 2)) if len(lengths) not in perfect else np.full((len(rows), 2), np.nan)
 
         return of
 
     def judged(fit):
-        asked.clear()
+        lengths.clear()
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             warn_if_held_out_is_worse("Model", gram, y, weight, fit, "Center y.")
-        return [str(w.message) for w in caught], list(asked)
+        return [str(w.message) for w in caught], list(lengths)
 
     # Of a matrix that is diagonal the others are told as 0, and NaN is no error.
     (message,), sizes = judged(fit(()))

@@ -56,6 +56,6 @@ def test_without_a_margin_every_pair_is_named() -> None:
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         NuSVC(nu=0.1, kernel="linear").fit(np.r_[X, X, X], np.repeat(["a", "b", "c"], 60))
-    said = [str(warning.message) for warning in caught if warning.category is MercerWarning]
-    assert len(said) == 3 and all("so small" in text for text in said)
-    assert "'a' and 'b'" in said[0] and "'b' and 'c'" in said[2]
+    messages = [str(warning.message) for warning in caught if warning.category is MercerWarning]
+    assert len(messages) == 3 and all("so small" in text for text in messages)
+    assert "'a' and 'b'" in messages[0] and "'b' and 'c'" in messages[2]

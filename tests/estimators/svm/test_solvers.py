@@ -209,8 +209,11 @@ def test_a_limit_beyond_all_integers_is_no_limit(solver: Any) -> None:
 def test_the_certificate_tells_where_the_kernel_matrix_was() -> None:
     X, y = data("svr")
     assert SVR(gamma=0.5).fit(X, y).certificate_.storage.startswith("held whole in float64, 38.3 KiB")
-    given = SVR(kernel="precomputed").fit(X @ X.T, y).certificate_
-    assert given.storage.startswith("given whole in float64") and "Kernel matrix: given whole" in given.explain()
+    certificate = SVR(kernel="precomputed").fit(X @ X.T, y).certificate_
+    assert (
+        certificate.storage.startswith("given whole in float64")
+        and "Kernel matrix: given whole" in certificate.explain()
+    )
     many = np.random.default_rng(0).standard_normal((2100, 2))
     assert "kept rows in float32" in SVR(gamma=0.5).fit(many, many[:, 0]).certificate_.storage
 

@@ -27,8 +27,8 @@ def levels_of(graph: Graph, iterations: int, edge_labels: bool = True) -> list[l
     levels = [[repr(label) for label in labels_of(graph)]]
     for _ in range(iterations):
         old = levels[-1]
-        near = [sorted((old[u], repr(m) if edge_labels else "") for u, m in part) for part in around(graph)]
-        levels.append([repr((own, part)) for own, part in zip(old, near, strict=True)])
+        neighbours = [sorted((old[u], repr(m) if edge_labels else "") for u, m in part) for part in around(graph)]
+        levels.append([repr((own, part)) for own, part in zip(old, neighbours, strict=True)])
     return levels
 
 
@@ -68,26 +68,26 @@ def unordered(graph: Graph, labels: bool = True, least: int = 1) -> Counts:
 
 
 def as_networkx(graph: Graph) -> nx.Graph:
-    made = nx.Graph()
+    out = nx.Graph()
     for node, label in enumerate(labels_of(graph)):
-        made.add_node(node, **({} if label is None else {"label": label}))
+        out.add_node(node, **({} if label is None else {"label": label}))
     for position, (u, v) in enumerate(graph.edges.tolist()):
-        made.add_edge(u, v, **({} if graph.edge_labels is None else {"label": graph.edge_labels[position].item()}))
-    return made
+        out.add_edge(u, v, **({} if graph.edge_labels is None else {"label": graph.edge_labels[position].item()}))
+    return out
 
 
 def parts(graph: Graph, size: int, connected: bool) -> Counts:
     """Every set of nodes, by the least adjacency matrix of any order."""
-    there = {tuple(edge) for edge in graph.edges.tolist()}
-    found: Counts = Counter()
+    edges = {tuple(edge) for edge in graph.edges.tolist()}
+    counts: Counts = Counter()
     for nodes in itertools.combinations(range(graph.n), size):
-        inner = [e for e in itertools.combinations(nodes, 2) if e in there]
-        made = nx.Graph(inner)
-        if connected and not (len(made) == size and nx.is_connected(made)):
+        inner = [e for e in itertools.combinations(nodes, 2) if e in edges]
+        subgraph = nx.Graph(inner)
+        if connected and not (len(subgraph) == size and nx.is_connected(subgraph)):
             continue
         orders = itertools.permutations(nodes)
-        found[min(tuple(sorted(tuple(sorted((o.index(u), o.index(v)))) for u, v in inner)) for o in orders)] += 1
-    return found
+        counts[min(tuple(sorted(tuple(sorted((o.index(u), o.index(v)))) for u, v in inner)) for o in orders)] += 1
+    return counts
 
 
 def common(one: Counts, other: Counts) -> float:

@@ -15,17 +15,17 @@ def test_sampled_graphlets_estimate_the_counts() -> None:
     for connected in (True, False):
         exact = Graphlet(4, connected=connected)._features(rows)
         drawn_from = Graphlet(4, connected=connected, samples=20_000, seed=1)
-        found = drawn_from._features(rows)
-        assert found.ids.tolist() == exact.ids.tolist() and found.starts.tolist() == exact.starts.tolist()
+        features = drawn_from._features(rows)
+        assert features.ids.tolist() == exact.ids.tolist() and features.starts.tolist() == exact.starts.tolist()
         # Of 126 sets of nodes: five standard deviations of a binomial share.
         share = exact.counts / 126
-        assert (np.abs(found.counts / 126 - share) <= 5 * np.sqrt(share * (1 - share) / 20_000)).all()
+        assert (np.abs(features.counts / 126 - share) <= 5 * np.sqrt(share * (1 - share) / 20_000)).all()
         # Equal graphs are drawn from alike, whatever stands beside them.
         alone = drawn_from._features(Graphs.of([wheel]))
         for row in (0, 2):
-            part = slice(found.starts[row], found.starts[row + 1])
-            assert found.ids[part].tolist() == alone.ids.tolist()
-            assert found.counts[part].tolist() == alone.counts.tolist()
+            part = slice(features.starts[row], features.starts[row + 1])
+            assert features.ids[part].tolist() == alone.ids.tolist()
+            assert features.counts[part].tolist() == alone.counts.tolist()
         K = drawn_from(rows)
         # Equal sums of as many products as there are features, in orders of their own.
         rounding = len(alone.ids) * np.finfo(float).eps

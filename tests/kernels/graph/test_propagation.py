@@ -21,28 +21,28 @@ def with_attributes(seed: int = 0, d: int = 2) -> list[Graph]:
     return [Graph(g.edges, g.labels, attributes=rng.normal(size=(g.n, d))) for g in drawn(seed)]
 
 
-def spread(kernel: Propagation, graph: Graph, held: np.ndarray, steps: int) -> np.ndarray:
+def spread(kernel: Propagation, graph: Graph, values: np.ndarray, steps: int) -> np.ndarray:
     """What nodes hold after some steps, node by node."""
     for _ in range(steps):
-        near = [[u for u, _ in part] for part in around(graph)]
-        held = np.array([held[part].mean(axis=0) if part else held[v] for v, part in enumerate(near)])
-    return held
+        neighbours = [[u for u, _ in part] for part in around(graph)]
+        values = np.array([values[part].mean(axis=0) if part else values[v] for v, part in enumerate(neighbours)])
+    return values
 
 
 def naive_bins(kernel: Propagation, graph: Graph) -> list[list[Any]]:
     """The bins of all nodes at every step."""
-    found = []
+    results = []
     for t in range(kernel.iterations + 1):
         keys: list[list[Any]] = [[] for _ in range(graph.n)]
         for part, number in (("attributes", 2 * t), ("labels", 2 * t + 1)):
             if kernel.source not in (part, "both"):
                 continue
-            held, w = _held(kernel, graph, part, t)
+            values, w = _held(kernel, graph, part, t)
             shift = float(kernel._hash(-1 - number) >> np.uint64(12)) / 2.0**52
-            for v, x in enumerate(spread(kernel, graph, held, t)):
+            for v, x in enumerate(spread(kernel, graph, values, t)):
                 keys[v].append(math.floor(x @ w / kernel.bin_width + shift))
-        found.append(keys)
-    return found
+        results.append(keys)
+    return results
 
 
 def _held(kernel: Propagation, graph: Graph, part: str, t: int) -> tuple[np.ndarray, np.ndarray]:
@@ -87,10 +87,10 @@ def test_nodes_share_a_bin_as_often_as_their_distance_says(distance: str) -> Non
         shared = Propagation(width, draws - 1, distance=distance)(pair)[0, 1]
         c = width / np.linalg.norm(np.subtract(one, other), 1 if distance == "l1" else 2)
         if distance == "l1":
-            wanted = 2 * math.atan(c) / math.pi - math.log1p(c * c) / (math.pi * c)
+            expected = 2 * math.atan(c) / math.pi - math.log1p(c * c) / (math.pi * c)
         else:
-            wanted = math.erf(c / math.sqrt(2)) - math.sqrt(2 / math.pi) / c * (1 - math.exp(-c * c / 2))
-        assert abs(shared / draws - wanted) < 4.5 * math.sqrt(wanted * (1 - wanted) / draws)
+            expected = math.erf(c / math.sqrt(2)) - math.sqrt(2 / math.pi) / c * (1 - math.exp(-c * c / 2))
+        assert abs(shared / draws - expected) < 4.5 * math.sqrt(expected * (1 - expected) / draws)
 
 
 @pytest.mark.filterwarnings("error")

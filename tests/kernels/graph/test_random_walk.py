@@ -21,10 +21,10 @@ def product_matrix(g: Graph, h: Graph, edge_labels: bool) -> np.ndarray:
     one, other = labels_of(g), labels_of(h)
     pairs = [(u, s) for u in range(g.n) for s in range(h.n) if one[u] == other[s]]
     place = {pair: number for number, pair in enumerate(pairs)}
-    near, close = around(g), around(h)
+    neighbours, close = around(g), around(h)
     W = np.zeros((len(pairs), len(pairs)))
     for (u, s), number in place.items():
-        for v, mark in near[u]:
+        for v, mark in neighbours[u]:
             for t, sign in close[s]:
                 if (v, t) in place and (mark == sign or not edge_labels):
                     W[number, place[v, t]] = 1.0
@@ -94,9 +94,9 @@ def test_slopes_of_walks_are_those_of_the_sums() -> None:
     weights = np.random.default_rng(0).normal(size=(6, 6))
     step = 1e-5
     up, down = ([[summed_walks(g, h, d) for h in X] for g in X] for d in (0.03 + step, 0.03 - step))
-    wanted = (weights * (np.array(up) - down)).sum() / (2 * step)
+    expected = (weights * (np.array(up) - down)).sum() / (2 * step)
     # By the logarithm of the decay.
-    assert RandomWalk(0.03).pullback(X, None, weights)[0] == pytest.approx(0.03 * wanted, rel=1e-6)
+    assert RandomWalk(0.03).pullback(X, None, weights)[0] == pytest.approx(0.03 * expected, rel=1e-6)
 
 
 def test_wrong_decays_are_refused() -> None:

@@ -71,16 +71,16 @@ def test_patches_pair_by_pair(images, size):
     unit = [image / 255 if image.dtype == np.uint8 else image for image in images]
     cut = [extract_patches_2d(image, (size, size)) for image in unit]
     flat = [patches.reshape(len(patches), -1) for patches in cut]
-    wanted = [[rbf_kernel(a, b, gamma=1 / (2 * 0.8**2)).mean() for b in flat] for a in flat]
-    np.testing.assert_allclose(ConvolutionalPatches(size, length_scale=0.8)(images), wanted, rtol=1e-12)
+    expected = [[rbf_kernel(a, b, gamma=1 / (2 * 0.8**2)).mean() for b in flat] for a in flat]
+    np.testing.assert_allclose(ConvolutionalPatches(size, length_scale=0.8)(images), expected, rtol=1e-12)
 
 
 def test_a_pattern_may_stand_anywhere():
-    here, there = np.zeros((9, 9)), np.zeros((9, 9))
-    here[1:3, 2:4] = there[5:7, 4:6] = 1.0
-    K = ConvolutionalPatches(2, length_scale=0.5)([here, there])
+    first, second = np.zeros((9, 9)), np.zeros((9, 9))
+    first[1:3, 2:4] = second[5:7, 4:6] = 1.0
+    K = ConvolutionalPatches(2, length_scale=0.5)([first, second])
     np.testing.assert_allclose(K, K[0, 0], rtol=1e-12)
-    assert SpatialPyramid(2, bins=2)([here, there])[0, 1] < 0.99
+    assert SpatialPyramid(2, bins=2)([first, second])[0, 1] < 0.99
 
 
 def test_containers():
@@ -95,9 +95,9 @@ def test_containers():
 
 def test_the_order_of_the_axes():
     colour = np.random.default_rng(0).random((4, 6, 5, 3))
-    wanted = Images.of(colour)
-    assert Images.from_array(colour.transpose(0, 3, 1, 2), axes="nchw") == wanted
-    assert Images.from_array(list(colour), axes="nhwc") == Images.from_array(colour, axes="nhwc") == wanted
+    expected = Images.of(colour)
+    assert Images.from_array(colour.transpose(0, 3, 1, 2), axes="nchw") == expected
+    assert Images.from_array(list(colour), axes="nhwc") == Images.from_array(colour, axes="nhwc") == expected
     grey = colour[..., 0]
     for array, axes in ((grey, "nhw"), (grey[..., None], "nhwc"), (grey[:, None], "nchw")):
         assert Images.from_array(array, axes=axes) == Images.of(grey)

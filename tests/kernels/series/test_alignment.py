@@ -52,20 +52,20 @@ def _matrix(function: Any, *arguments: Any) -> np.ndarray:
 @pytest.mark.parametrize("triangular", [0, 1, 2, 5, 60])
 @pytest.mark.parametrize("sigma", [0.05, 1.0, 30.0])
 def test_global_alignment_is_the_recursion(sigma: float, triangular: int) -> None:
-    wanted = _matrix(_alignment, sigma, triangular)
+    expected = _matrix(_alignment, sigma, triangular)
     kernel = GlobalAlignment(sigma, triangular)
-    np.testing.assert_allclose(kernel(WALKS), wanted, rtol=1e-11, atol=1e-290)
-    np.testing.assert_allclose(kernel(WALKS, WALKS), wanted, rtol=1e-11, atol=1e-290)
-    np.testing.assert_allclose(kernel.diagonal(WALKS), np.diag(wanted), rtol=1e-11)
-    norms = np.sqrt(np.diag(wanted))
-    np.testing.assert_allclose(kernel.normalized()(WALKS), wanted / np.outer(norms, norms), rtol=1e-11, atol=1e-290)
+    np.testing.assert_allclose(kernel(WALKS), expected, rtol=1e-11, atol=1e-290)
+    np.testing.assert_allclose(kernel(WALKS, WALKS), expected, rtol=1e-11, atol=1e-290)
+    np.testing.assert_allclose(kernel.diagonal(WALKS), np.diag(expected), rtol=1e-11)
+    norms = np.sqrt(np.diag(expected))
+    np.testing.assert_allclose(kernel.normalized()(WALKS), expected / np.outer(norms, norms), rtol=1e-11, atol=1e-290)
 
 
 @pytest.mark.parametrize("window", [None, 0, 1, 2, 5, 60])
 def test_warping_is_the_recursion(window: int | None) -> None:
-    wanted = _matrix(_warping, window)
-    np.testing.assert_allclose(DynamicTimeWarping(window)(WALKS), -wanted, rtol=1e-13, atol=1e-300)
-    np.testing.assert_allclose(DynamicTimeWarping(window, 2.0)(WALKS, WALKS), -(wanted**2), rtol=1e-13, atol=1e-300)
+    expected = _matrix(_warping, window)
+    np.testing.assert_allclose(DynamicTimeWarping(window)(WALKS), -expected, rtol=1e-13, atol=1e-300)
+    np.testing.assert_allclose(DynamicTimeWarping(window, 2.0)(WALKS, WALKS), -(expected**2), rtol=1e-13, atol=1e-300)
 
 
 # tslearn 0.10.0: help(tslearn.metrics.gak), help(cdist_gak), help(unnormalized_gak).
@@ -74,8 +74,8 @@ A, B, C = [1.0, 2, 2, 3], [1.0, 2, 3, 4], [1.0, 2, 2]
 
 def test_values_of_tslearn() -> None:
     together = GlobalAlignment(2.0).normalized()([C, B], [A, B, A])
-    wanted = [[0.71059484, 0.29722877, 0.71059484], [0.65629661, 1.0, 0.65629661]]
-    np.testing.assert_allclose(together, wanted, atol=5e-9)
+    expected = [[0.71059484, 0.29722877, 0.71059484], [0.65629661, 1.0, 0.65629661]]
+    np.testing.assert_allclose(together, expected, atol=5e-9)
     assert GlobalAlignment(1.0)([A], [B])[0, 0] == pytest.approx(3.745675, abs=5e-7)
     assert GlobalAlignment(2.0)([[1, 2, 3]], [A])[0, 0] == pytest.approx(15.358, abs=1e-3)
     assert DynamicTimeWarping()([[1, 2, 3]], [[1.0, 2, 2, 3], [1.0, 2, 2, 3, 4]]).tolist() == [[0.0, -1.0]]
@@ -87,8 +87,8 @@ def test_beside_tslearn() -> None:
     longer = [*WALKS, 0.1 * _rng.normal(size=(450, 3)).cumsum(axis=0)]
     np.testing.assert_allclose(kernel(longer), metrics.cdist_gak(longer, sigma=0.7), rtol=1e-10, atol=1e-300)
     for options, window in (({}, None), ({"global_constraint": "sakoe_chiba", "sakoe_chiba_radius": 3}, 3)):
-        wanted = metrics.cdist_dtw(longer, **options)
-        np.testing.assert_allclose(-DynamicTimeWarping(window)(longer), wanted, rtol=1e-12)
+        expected = metrics.cdist_dtw(longer, **options)
+        np.testing.assert_allclose(-DynamicTimeWarping(window)(longer), expected, rtol=1e-12)
 
 
 def test_long_series_neither_overflow_nor_vanish() -> None:
@@ -181,10 +181,10 @@ def test_the_normalised_form() -> None:
 def test_a_column_of_a_table_and_arrays_of_three_dimensions() -> None:
     pd = pytest.importorskip("pandas")
     X = _rng.normal(size=(6, 9, 2))
-    wanted = GlobalAlignment(2.0)(list(X))
-    assert np.array_equal(GlobalAlignment(2.0)(X), wanted)
+    expected = GlobalAlignment(2.0)(list(X))
+    assert np.array_equal(GlobalAlignment(2.0)(X), expected)
     frame = pd.DataFrame({"v": np.arange(6.0), "walk": list(X)})
-    assert np.array_equal(GlobalAlignment(2.0)(frame["walk"]), wanted)
+    assert np.array_equal(GlobalAlignment(2.0)(frame["walk"]), expected)
     assert GlobalAlignment(2.0)(X.astype(np.float32)).dtype == np.float32
 
 

@@ -110,9 +110,9 @@ def test_what_leaves_a_path_as_it_is(kernel: Any) -> None:
 def test_one_channel_without_time_has_its_ends_only() -> None:
     walk = _rng.normal(size=(3, 12)).cumsum(axis=1)
     ends = walk[:, -1] - walk[:, 0]
-    wanted = sum(np.multiply.outer(ends, ends) ** n / math.factorial(n) ** 2 for n in range(5))
-    np.testing.assert_allclose(Signature(4)(walk), wanted, rtol=1e-11)
-    assert np.abs(Signature(4, time=1.0)(walk) - wanted).max() > 0.1
+    expected = sum(np.multiply.outer(ends, ends) ** n / math.factorial(n) ** 2 for n in range(5))
+    np.testing.assert_allclose(Signature(4)(walk), expected, rtol=1e-11)
+    assert np.abs(Signature(4, time=1.0)(walk) - expected).max() > 0.1
 
 
 @pytest.mark.parametrize("size", [0.2, 1.0, 5.0])
@@ -203,9 +203,9 @@ def test_two_long_paths_are_refused_where_their_pieces_do_not_fit() -> None:
 def test_one_channel_has_the_words_of_a_straight_line() -> None:
     walk, other = _rng.normal(size=40).cumsum(), _rng.normal(size=7)
     v, w = walk[-1] - walk[0], other[-1] - other[0]
-    wanted = sum((v * w) ** k / math.factorial(k) ** 2 for k in range(30))
+    expected = sum((v * w) ** k / math.factorial(k) ** 2 for k in range(30))
     # Of a level that no recursion over pairs of levels would come to the end of.
-    assert Signature(50_000)([walk], [other])[0, 0] == pytest.approx(wanted, rel=1e-12)
+    assert Signature(50_000)([walk], [other])[0, 0] == pytest.approx(expected, rel=1e-12)
     assert Signature(3)([[5.0]], [other])[0, 0] == 1.0
 
 

@@ -72,10 +72,10 @@ def test_widths_of_any_scale(scale: float) -> None:
 )
 def test_every_place_of_a_kernel(kernel: Kernel, X: Any, fitted: Kernel) -> None:
     assert kernel.needs_data and kernel.theta.size == fitted.theta.size - 1
-    found = kernel.with_data(X)
-    assert not found.needs_data and found.with_data(X) is found
-    np.testing.assert_allclose([p.value for p in found.parameters], [p.value for p in fitted.parameters], rtol=1e-14)
-    assert [(p.name, p.bounds, p.free) for p in found.parameters] == [
+    result = kernel.with_data(X)
+    assert not result.needs_data and result.with_data(X) is result
+    np.testing.assert_allclose([p.value for p in result.parameters], [p.value for p in fitted.parameters], rtol=1e-14)
+    assert [(p.name, p.bounds, p.free) for p in result.parameters] == [
         (p.name, p.bounds, p.free) for p in fitted.parameters
     ]
     assert parse_kernel(repr(kernel)) == kernel and mercer.kernels.GlobalAlignment("median") == GlobalAlignment()

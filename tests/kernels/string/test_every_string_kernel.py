@@ -38,10 +38,10 @@ LONG = ["".join(rng.choice(list("acgt"), size)) for size in (3, 40, 17, 64, 65, 
 
 
 def substrings(x: Any, length: int) -> dict[Any, int]:
-    found: dict[Any, int] = {}
+    results: dict[Any, int] = {}
     for i in range(len(x) - length + 1):
-        found[tuple(x[i : i + length])] = found.get(tuple(x[i : i + length]), 0) + 1
-    return found
+        results[tuple(x[i : i + length])] = results.get(tuple(x[i : i + length]), 0) + 1
+    return results
 
 
 def spectrum(x: Any, z: Any, length: int) -> float:
@@ -50,11 +50,11 @@ def spectrum(x: Any, z: Any, length: int) -> float:
 
 
 def subsequences(x: Any, length: int, decay: float) -> dict[Any, float]:
-    found: dict[Any, float] = {}
+    results: dict[Any, float] = {}
     for places in itertools.combinations(range(len(x)), length):
         u = tuple(x[i] for i in places)
-        found[u] = found.get(u, 0.0) + decay ** (places[-1] - places[0] + 1)
-    return found
+        results[u] = results.get(u, 0.0) + decay ** (places[-1] - places[0] + 1)
+    return results
 
 
 def inner(x: dict[Any, float], z: dict[Any, float]) -> float:
@@ -72,8 +72,8 @@ def read(item: Any) -> Any:
 @pytest.mark.parametrize("length", [1, 2, 3, 5])
 def test_spectrum(length: int) -> None:
     assert np.array_equal(Spectrum(length)(SHORT), matrix(lambda x, z: spectrum(x, z, length), SHORT))
-    wanted = matrix(lambda x, z: spectrum(read(x), read(z), length), ODD)
-    assert np.array_equal(Spectrum(length)(ODD), wanted)
+    expected = matrix(lambda x, z: spectrum(read(x), read(z), length), ODD)
+    assert np.array_equal(Spectrum(length)(ODD), expected)
 
 
 def test_spectrum_as_scikit_learn_counts() -> None:
@@ -89,8 +89,8 @@ def test_substrings_that_do_not_fit_are_refused() -> None:
 
 
 def test_blended_spectrum() -> None:
-    wanted = sum(w * 0.25**n * matrix(lambda x, z, n=n: spectrum(x, z, n), SHORT) for n, w in ((1, 2.0), (3, 0.5)))
-    np.testing.assert_allclose(BlendedSpectrum(3, 0.5, [2.0, 0.0, 0.5])(SHORT), wanted, rtol=1e-14)
+    expected = sum(w * 0.25**n * matrix(lambda x, z, n=n: spectrum(x, z, n), SHORT) for n, w in ((1, 2.0), (3, 0.5)))
+    np.testing.assert_allclose(BlendedSpectrum(3, 0.5, [2.0, 0.0, 0.5])(SHORT), expected, rtol=1e-14)
     one = kernels.Spectrum(1) + 0.5 * kernels.Spectrum(2)
     np.testing.assert_allclose(BlendedSpectrum(2, weights=[1.0, 0.5])(SHORT), one(SHORT), rtol=1e-14)
 
@@ -99,22 +99,22 @@ def test_blended_spectrum() -> None:
 @pytest.mark.parametrize("weights", [(), (0.0, 0.0, 1.0), (0.5, 0.0, 2.0)])
 def test_subsequence(decay: float, weights: tuple[float, ...]) -> None:
     few = SHORT[::3]
-    wanted = sum(
+    expected = sum(
         w * np.array([[inner(x, z) for z in maps] for x in maps])
         for n, w in enumerate(weights or (1.0, 1.0, 1.0), 1)
         for maps in [[subsequences(x, n, decay) for x in few]]
     )
     kernel = Subsequence(3, decay, weights)
-    np.testing.assert_allclose(kernel(few), wanted, rtol=1e-13)
-    np.testing.assert_allclose(kernel.diagonal(few), np.diag(wanted), rtol=1e-13)
+    np.testing.assert_allclose(kernel(few), expected, rtol=1e-13)
+    np.testing.assert_allclose(kernel.diagonal(few), np.diag(expected), rtol=1e-13)
     # More than four strings of other lengths are compared at once, as a block.
-    np.testing.assert_allclose(kernel(few[:5], few[3:]), wanted[:5, 3:], rtol=1e-13)
+    np.testing.assert_allclose(kernel(few[:5], few[3:]), expected[:5, 3:], rtol=1e-13)
 
 
 def test_subsequence_of_odd_strings() -> None:
     rows = [subsequences(read(x), 2, 0.5) for x in ODD]
-    wanted = [[inner(x, z) for z in rows] for x in rows]
-    np.testing.assert_allclose(Subsequence(2, 0.5, [0, 1])(ODD), wanted, rtol=1e-13)
+    expected = [[inner(x, z) for z in rows] for x in rows]
+    np.testing.assert_allclose(Subsequence(2, 0.5, [0, 1])(ODD), expected, rtol=1e-13)
 
 
 def test_published_values() -> None:
@@ -148,32 +148,32 @@ def test_wrong_weights_are_named(make: Any) -> None:
     assert make([1, 2, 3]).weights == (1.0, 2.0, 3.0) and make(()).weights == ()
 
 
-def gappy(x: Any, length: int, kept: int) -> dict[Any, float]:
-    found: dict[Any, float] = {}
+def gappy(x: Any, length: int, letters: int) -> dict[Any, float]:
+    results: dict[Any, float] = {}
     for window, count in substrings(x, length).items():
-        for places in itertools.combinations(range(length), kept):
+        for places in itertools.combinations(range(length), letters):
             u = (places, tuple(window[p] for p in places))
-            found[u] = found.get(u, 0.0) + count
-    return found
+            results[u] = results.get(u, 0.0) + count
+    return results
 
 
 def mismatched(x: Any, length: int, mismatches: int, alphabet: str) -> dict[Any, float]:
-    found: dict[Any, float] = {}
+    results: dict[Any, float] = {}
     for window, count in substrings(x, length).items():
         for u in itertools.product(alphabet, repeat=length):
             if sum(a != b for a, b in zip(window, u, strict=True)) <= mismatches:
-                found[u] = found.get(u, 0.0) + count
-    return found
+                results[u] = results.get(u, 0.0) + count
+    return results
 
 
 @pytest.mark.parametrize(("length", "wildcards"), [(1, 0), (2, 1), (3, 1), (4, 2), (5, 4)])
 def test_gappy_kmers(length: int, wildcards: int) -> None:
     for rows in (SHORT[::2], [read(x) for x in ODD], LONG):
         features = [gappy(x, length, length - wildcards) for x in rows]
-        wanted = np.array([[inner(x, z) for z in features] for x in features])
+        expected = np.array([[inner(x, z) for z in features] for x in features])
         kernel = kernels.GappyKmers(length, wildcards)
-        assert np.array_equal(kernel(rows), wanted) and np.array_equal(kernel.diagonal(rows), np.diag(wanted))
-        assert np.array_equal(kernel(rows[:4], rows[2:]), wanted[:4, 2:])
+        assert np.array_equal(kernel(rows), expected) and np.array_equal(kernel.diagonal(rows), np.diag(expected))
+        assert np.array_equal(kernel(rows[:4], rows[2:]), expected[:4, 2:])
 
 
 def test_gappy_kmers_without_wildcards_are_a_spectrum() -> None:
@@ -187,14 +187,14 @@ def test_gappy_kmers_without_wildcards_are_a_spectrum() -> None:
 @pytest.mark.parametrize(("length", "mismatches", "letters"), [(1, 0, "ab"), (2, 1, "ab"), (3, 1, "abc"), (4, 3, "ab")])
 def test_mismatch(length: int, mismatches: int, letters: str) -> None:
     features = [mismatched(x, length, mismatches, letters) for x in SHORT[::2]]
-    wanted = np.array([[inner(x, z) for z in features] for x in features])
-    assert np.array_equal(kernels.Mismatch(length, mismatches, len(letters))(SHORT[::2]), wanted)
+    expected = np.array([[inner(x, z) for z in features] for x in features])
+    assert np.array_equal(kernels.Mismatch(length, mismatches, len(letters))(SHORT[::2]), expected)
 
 
 def test_mismatch_of_dna() -> None:
     features = [mismatched(x, 5, 2, "acgt") for x in LONG]
-    wanted = np.array([[inner(x, z) for z in features] for x in features])
-    assert np.array_equal(kernels.Mismatch(5, 2, 4)(LONG), wanted)
+    expected = np.array([[inner(x, z) for z in features] for x in features])
+    assert np.array_equal(kernels.Mismatch(5, 2, 4)(LONG), expected)
 
 
 def weighted_degree(x: Any, z: Any, weights: Any, shift: int) -> float:
@@ -212,10 +212,10 @@ def weighted_degree(x: Any, z: Any, weights: Any, shift: int) -> float:
 @pytest.mark.parametrize("shift", [0, 1, 3])
 def test_weighted_degree(shift: int) -> None:
     for rows in (SHORT[::4], [read(x) for x in ODD], LONG):
-        wanted = matrix(lambda x, z: weighted_degree(x, z, (0.5, 1 / 3, 1 / 6), shift), rows)
-        np.testing.assert_allclose(kernels.WeightedDegree(3, shift)(rows), wanted, rtol=1e-13)
-        wanted = matrix(lambda x, z: weighted_degree(x, z, (2.0, 0.0), shift), rows)
-        np.testing.assert_allclose(kernels.WeightedDegree(2, shift, [2.0, 0.0])(rows), wanted, rtol=1e-13)
+        expected = matrix(lambda x, z: weighted_degree(x, z, (0.5, 1 / 3, 1 / 6), shift), rows)
+        np.testing.assert_allclose(kernels.WeightedDegree(3, shift)(rows), expected, rtol=1e-13)
+        expected = matrix(lambda x, z: weighted_degree(x, z, (2.0, 0.0), shift), rows)
+        np.testing.assert_allclose(kernels.WeightedDegree(2, shift, [2.0, 0.0])(rows), expected, rtol=1e-13)
 
 
 def test_wrong_windows_are_named() -> None:
@@ -247,9 +247,9 @@ def edits(x: Any, z: Any) -> int:
 def test_edit_distance() -> None:
     rows = [*LONG, "a" * 64, "a" * 63 + "c", "c" + "a" * 64, LONG[-1][3:] + "acg", LONG[-1][:64]]
     for strings in (SHORT, [read(x) for x in ODD], rows):
-        wanted = np.exp(-0.3 * matrix(edits, strings))
-        np.testing.assert_allclose(kernels.EditDistance(0.3)(strings), wanted, rtol=1e-14)
-        np.testing.assert_allclose(kernels.EditDistance(0.3)(strings, strings[::-1]), wanted[:, ::-1], rtol=1e-14)
+        expected = np.exp(-0.3 * matrix(edits, strings))
+        np.testing.assert_allclose(kernels.EditDistance(0.3)(strings), expected, rtol=1e-14)
+        np.testing.assert_allclose(kernels.EditDistance(0.3)(strings, strings[::-1]), expected[:, ::-1], rtol=1e-14)
 
 
 def test_edit_distances_are_indefinite() -> None:

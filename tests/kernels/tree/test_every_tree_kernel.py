@@ -27,11 +27,11 @@ def forests(nodes: int) -> list[tuple[Tree, ...]]:
     """All sequences of trees over two labels with so many nodes together."""
     if nodes == 0:
         return [()]
-    found = []
+    results = []
     for first in range(1, nodes + 1):
         for label, below, rest in itertools.product("ab", forests(first - 1), forests(nodes - first)):
-            found.append(((label, *below), *rest))
-    return found
+            results.append(((label, *below), *rest))
+    return results
 
 
 ALL = [tree for nodes in range(1, 6) for (tree, *rest) in forests(nodes) if not rest]
@@ -75,14 +75,14 @@ def partials(node: Tree, decay: float, gap: float) -> Terms:
     """Fragments in which a node has some of its children or none."""
 
     def rooted(node: Tree) -> list[tuple[Tree, int]]:
-        found = [((node[0],), 0)]
+        results = [((node[0],), 0)]
         places = range(1, len(node))
         for count in places:
             for chosen in itertools.combinations(places, count):
                 left_out = chosen[-1] - chosen[0] + 1 - count
                 for below in itertools.product(*(rooted(node[place]) for place in chosen)):
-                    found.append(((node[0], *(f for f, _ in below)), left_out + sum(gaps for _, gaps in below)))
-        return found
+                    results.append(((node[0], *(f for f, _ in below)), left_out + sum(gaps for _, gaps in below)))
+        return results
 
     return [(f, decay ** (len(nodes_of(f)) / 2) * gap ** (leaves(f) + gaps)) for f, gaps in rooted(node)]
 

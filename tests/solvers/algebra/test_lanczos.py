@@ -32,9 +32,9 @@ def test_a_whole_space_has_all_eigenvalues_although_few_are_different(balanced: 
     while not space.is_full:
         space.extend()
     centre = np.eye(20) - 1 / 20
-    wanted = np.linalg.eigvalsh(centre @ K @ centre)[1:] if balanced else np.linalg.eigvalsh(K)
+    expected = np.linalg.eigvalsh(centre @ K @ centre)[1:] if balanced else np.linalg.eigvalsh(K)
     assert space.size == 20 - balanced
-    np.testing.assert_allclose(space.ritz()[0], wanted, atol=1e-10)
+    np.testing.assert_allclose(space.ritz()[0], expected, atol=1e-10)
 
 
 def test_the_zero_matrix() -> None:
@@ -51,5 +51,5 @@ def test_quadrature_by_all_steps_is_exact() -> None:
     # Six steps integrate polynomials of degree eleven.
     unit = v[:, 0] / np.linalg.norm(v)
     for power in (1, 4, 11):
-        wanted = unit @ np.linalg.matrix_power(K, power) @ unit
-        assert np.linalg.matrix_power(T, power)[0, 0] == pytest.approx(wanted, rel=1e-8)
+        expected = unit @ np.linalg.matrix_power(K, power) @ unit
+        assert np.linalg.matrix_power(T, power)[0, 0] == pytest.approx(expected, rel=1e-8)

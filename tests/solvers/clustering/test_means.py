@@ -62,10 +62,10 @@ def test_moves_are_the_same_as_a_new_start(name: str, share: float) -> None:
     np.testing.assert_allclose(squares(means), (centres**2).sum(axis=1), rtol=1e-9, atol=1e-14)
     distances = ((X[:, None] - centres) ** 2).sum(axis=2)
     assert inertia(means, WEIGHT) == pytest.approx(WEIGHT @ distances[np.arange(N), new], rel=1e-12)
-    found = means.nearest(new, whole=True)
-    np.testing.assert_array_equal(found.labels, distances.argmin(axis=1))
-    np.testing.assert_allclose(found.squared, distances.min(axis=1), atol=1e-12)
-    np.testing.assert_allclose(found.excess, distances[np.arange(N), new] - distances.min(axis=1), atol=1e-12)
+    assignment = means.nearest(new, whole=True)
+    np.testing.assert_array_equal(assignment.labels, distances.argmin(axis=1))
+    np.testing.assert_allclose(assignment.squared, distances.min(axis=1), atol=1e-12)
+    np.testing.assert_allclose(assignment.excess, distances[np.arange(N), new] - distances.min(axis=1), atol=1e-12)
 
 
 @pytest.mark.parametrize("name", all_means())
@@ -106,12 +106,12 @@ def test_bounds_miss_no_row(seed: int, steps: int, size: float) -> None:
 def test_bounds_leave_rows_out() -> None:
     means: Any = all_means()["coordinates"]
     run = Descent(means, WEIGHT, LABELS, 0, Rules(100, 0.0), Progress(None, ""))
-    seen: list[int] = []
+    counts: list[int] = []
     take = means._coordinates.take
-    means._coordinates.take = lambda rows: seen.append(len(rows)) or take(rows)
+    means._coordinates.take = lambda rows: counts.append(len(rows)) or take(rows)
     run.explore()
     # Two looks of an iteration without bounds: at all rows, and at those that move.
-    assert run.steps > 5 and sum(seen) < 0.7 * N * run.steps
+    assert run.steps > 5 and sum(counts) < 0.7 * N * run.steps
 
 
 def test_all_kinds_take_the_same_steps() -> None:
@@ -164,9 +164,9 @@ def test_values_too_near_to_each_other_for_float32() -> None:
     run = Descent(rough, np.ones(300), start, 0, Rules(100, 0.0), Progress(None, ""))
     run.explore()
     final = Descent(exact, np.ones(300), run.labels, run.steps, Rules(100, 0.0), Progress(None, ""))
-    status, found = final.finish(last=False)
+    status, results = final.finish(last=False)
     assert status.name in ("converged", "stalled")
     # As near as float64 can tell, these are k-means clusters of the rows themselves.
-    centres = np.array([rows[found.labels == c].mean(axis=0) for c in range(3)])
+    centres = np.array([rows[results.labels == c].mean(axis=0) for c in range(3)])
     squared = ((rows[:, None] - centres) ** 2).sum(axis=2)
-    assert (squared[np.arange(300), found.labels] - squared.min(axis=1)).max() <= 64 * EPS * 1e8
+    assert (squared[np.arange(300), results.labels] - squared.min(axis=1)).max() <= 64 * EPS * 1e8

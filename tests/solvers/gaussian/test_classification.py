@@ -35,11 +35,11 @@ def evidence(kernel: Kernel, y: np.ndarray = TWO, name: Any = "laplace", rows: A
     return Evidence(problem, approach(len(y), classes, name))
 
 
-def differences(found: Evidence, theta: np.ndarray, h: float = 1e-5) -> np.ndarray:
+def differences(objective: Evidence, theta: np.ndarray, h: float = 1e-5) -> np.ndarray:
     """Central differences, each from a cold start."""
 
     def at(t: np.ndarray) -> float:
-        return found.fresh().solve(t).value.evidence
+        return objective.fresh().solve(t).value.evidence
 
     return np.array([(at(theta + h * e) - at(theta - h * e)) / (2 * h) for e in np.eye(len(theta))])
 
@@ -52,8 +52,8 @@ def test_two_classes_are_scikit_learns_objective(shift: float) -> None:
     peer = Peer(2.0 * peers.RBF([1.0, 2.0, 0.7]), optimizer=None).fit(X, TWO)
     theta = KERNEL.theta + shift
     value, slopes = peer.log_marginal_likelihood(theta, eval_gradient=True)
-    found, gradient = evidence(KERNEL)(theta)
-    assert found == pytest.approx(value, rel=1e-9)
+    density, gradient = evidence(KERNEL)(theta)
+    assert density == pytest.approx(value, rel=1e-9)
     np.testing.assert_allclose(gradient, slopes, rtol=1e-6, atol=1e-7)
 
 
@@ -62,8 +62,8 @@ def test_factors_in_float32_only_precondition() -> None:
     y = (rows[:, 0] * rows[:, 1] > 0).astype(int)
     peer = Peer(2.0 * peers.RBF([1.0, 2.0, 0.7]), optimizer=None).fit(rows, y)
     value, slopes = peer.log_marginal_likelihood(KERNEL.theta, eval_gradient=True)
-    found, gradient = evidence(KERNEL, y, rows=rows)(KERNEL.theta)
-    assert found == pytest.approx(value, rel=1e-10)
+    density, gradient = evidence(KERNEL, y, rows=rows)(KERNEL.theta)
+    assert density == pytest.approx(value, rel=1e-10)
     np.testing.assert_allclose(gradient, slopes, rtol=1e-6)
 
 
@@ -71,10 +71,10 @@ def test_factors_in_float32_only_precondition() -> None:
 @pytest.mark.parametrize("scale", [1e-3, 0.1, 1.0, 10.0, 1e3])
 @pytest.mark.parametrize("variance", [1e-2, 1.0, 1e3])
 def test_gradients_are_those_of_the_value(name: str, scale: float, variance: float) -> None:
-    found = evidence(variance * RBF(scale) + 0.3 * Linear(), name=name)
-    theta = found.problem.covariance.kernel.theta
-    value, gradient = found(theta)
-    np.testing.assert_allclose(gradient, differences(found, theta, 1e-4), rtol=1e-4, atol=1e-6 * abs(value))
+    objective = evidence(variance * RBF(scale) + 0.3 * Linear(), name=name)
+    theta = objective.problem.covariance.kernel.theta
+    value, gradient = objective(theta)
+    np.testing.assert_allclose(gradient, differences(objective, theta, 1e-4), rtol=1e-4, atol=1e-6 * abs(value))
 
 
 COVARIANCES = [(k, data[0]) for k, data in EXAMPLES if k.definiteness == "positive"]
@@ -84,9 +84,9 @@ COVARIANCES = [(k, data[0]) for k, data in EXAMPLES if k.definiteness == "positi
 def test_gradients_by_the_parameters_of_every_kernel(kernel: Kernel, rows: Any) -> None:
     n = len(rows)
     for name, y in (("laplace", np.arange(n) % 2), ("laplace", np.arange(n) % 3), ("ep", np.arange(n) // 2 % 2)):
-        found = evidence(kernel, y, name, rows)
-        value, gradient = found(kernel.theta)
-        expected = differences(found, kernel.theta, 1e-4)
+        objective = evidence(kernel, y, name, rows)
+        value, gradient = objective(kernel.theta)
+        expected = differences(objective, kernel.theta, 1e-4)
         np.testing.assert_allclose(gradient, expected, rtol=1e-4, atol=1e-6 * abs(value))
 
 
@@ -107,20 +107,20 @@ def test_the_mode_is_certified(variance: float, name: str) -> None:
 
 def test_it_does_not_matter_where_an_evaluation_starts() -> None:
     for name, y in (("laplace", TWO), ("laplace", FOUR), ("ep", TWO)):
-        found = evidence(KERNEL, y, name)
-        cold = found(KERNEL.theta)
-        found(KERNEL.theta + 2.0)
-        warm = found(KERNEL.theta)
+        objective = evidence(KERNEL, y, name)
+        cold = objective(KERNEL.theta)
+        objective(KERNEL.theta + 2.0)
+        warm = objective(KERNEL.theta)
         assert warm[0] == pytest.approx(cold[0], rel=1e-9)
         np.testing.assert_allclose(warm[1], cold[1], rtol=1e-5, atol=1e-6)
-        assert found.solve(KERNEL.theta).certificate.iterations == 0
+        assert objective.solve(KERNEL.theta).certificate.iterations == 0
 
 
 def test_a_limit_of_steps_is_told() -> None:
     for name, y in (("laplace", TWO), ("laplace", FOUR), ("ep", TWO)):
-        found = evidence(1e3 * RBF(1.0), y, name)
-        found.max_iter = 2
-        certificate = found.solve(np.log([1e3, 1.0])).certificate
+        objective = evidence(1e3 * RBF(1.0), y, name)
+        objective.max_iter = 2
+        certificate = objective.solve(np.log([1e3, 1.0])).certificate
         assert certificate.status.name == "iteration_limit" and certificate.iterations == 2
         assert certificate.kkt_violation > 1e-6
 
@@ -146,10 +146,10 @@ def dense_evidence(K: np.ndarray, y: np.ndarray, c: int) -> float:
 def test_several_classes_by_dense_formulas(shift: float) -> None:
     kernel = KERNEL + 0.3 * Linear()
     theta = kernel.theta + shift
-    found = evidence(kernel, FOUR)
-    value, gradient = found(theta)
+    objective = evidence(kernel, FOUR)
+    value, gradient = objective(theta)
     assert value == pytest.approx(dense_evidence(kernel.with_theta(theta)(X), FOUR, 4), rel=1e-9)
-    np.testing.assert_allclose(gradient, differences(found, theta, 1e-4), rtol=1e-4, atol=1e-6 * abs(value))
+    np.testing.assert_allclose(gradient, differences(objective, theta, 1e-4), rtol=1e-4, atol=1e-6 * abs(value))
 
 
 def test_two_classes_by_softmax_are_two_classes_by_a_logistic_link() -> None:
@@ -163,9 +163,9 @@ def test_two_classes_by_softmax_are_two_classes_by_a_logistic_link() -> None:
 
 
 def test_the_order_of_the_classes_does_not_matter() -> None:
-    found, other = evidence(KERNEL, FOUR)(KERNEL.theta), evidence(KERNEL, np.array([2, 0, 3, 1])[FOUR])(KERNEL.theta)
-    assert found[0] == pytest.approx(other[0], rel=1e-11)
-    np.testing.assert_allclose(found[1], other[1], rtol=1e-8)
+    result, other = evidence(KERNEL, FOUR)(KERNEL.theta), evidence(KERNEL, np.array([2, 0, 3, 1])[FOUR])(KERNEL.theta)
+    assert result[0] == pytest.approx(other[0], rel=1e-11)
+    np.testing.assert_allclose(result[1], other[1], rtol=1e-8)
 
 
 # ---- expectation propagation
@@ -186,9 +186,9 @@ def test_expectation_propagation_by_brute_force(n: int, variance: float) -> None
     rows, y = np.array([[0.0], [0.7], [1.1]])[:n], np.array([1, 0, 1])[:n]
     kernel = variance * RBF(1.0)
     problem = GaussianClassification(KernelCovariance(kernel, rows), y)
-    found = Evidence(problem, approach(n, 2, "ep")).solve(kernel.theta).value.evidence
+    result = Evidence(problem, approach(n, 2, "ep")).solve(kernel.theta).value.evidence
     # One factor is matched exactly; of more, the error is of third order in what they have to say.
-    assert found == pytest.approx(brute_force(kernel(rows), np.where(y, 1.0, -1.0)), abs=1e-9 if n == 1 else 5e-3)
+    assert result == pytest.approx(brute_force(kernel(rows), np.where(y, 1.0, -1.0)), abs=1e-9 if n == 1 else 5e-3)
 
 
 def one_by_one(K: np.ndarray, signs: np.ndarray) -> tuple[float, np.ndarray]:
@@ -224,8 +224,8 @@ def one_by_one(K: np.ndarray, signs: np.ndarray) -> tuple[float, np.ndarray]:
 def test_sweeps_in_parallel_end_where_updates_one_by_one_end(variance: float) -> None:
     kernel = variance * RBF(1.5) + 0.1 * Linear()
     rows, y = X[:8], TWO[:8]
-    found = Evidence(GaussianClassification(KernelCovariance(kernel, rows), y), approach(8, 2, "ep"))
-    solution = found.solve(kernel.theta).value
+    objective = Evidence(GaussianClassification(KernelCovariance(kernel, rows), y), approach(8, 2, "ep"))
+    solution = objective.solve(kernel.theta).value
     K = kernel(rows) + 1e-10 * np.eye(8)
     expected, mean = one_by_one(K, np.where(y, 1.0, -1.0))
     assert solution.evidence == pytest.approx(expected, abs=1e-6)
@@ -235,13 +235,13 @@ def test_sweeps_in_parallel_end_where_updates_one_by_one_end(variance: float) ->
 def test_expectation_propagation_is_next_to_importance_sampling() -> None:
     kernel = 4.0 * RBF(1.0)
     rows, y = X[:8], TWO[:8]
-    found = Evidence(GaussianClassification(KernelCovariance(kernel, rows), y), approach(8, 2, "ep"))
+    objective = Evidence(GaussianClassification(KernelCovariance(kernel, rows), y), approach(8, 2, "ep"))
     rng = np.random.default_rng(0)
     draws = np.linalg.cholesky(kernel(rows) + 1e-10 * np.eye(8)) @ rng.normal(size=(8, 400_000))
     p = np.prod(ndtr(np.where(y, 1.0, -1.0)[:, None] * draws), axis=0)
     error = p.std() / p.mean() / np.sqrt(len(p))
     assert error < 0.01
-    assert found.solve(kernel.theta).value.evidence == pytest.approx(np.log(p.mean()), abs=4 * error + 0.01)
+    assert objective.solve(kernel.theta).value.evidence == pytest.approx(np.log(p.mean()), abs=4 * error + 0.01)
 
 
 def test_rows_of_prior_variance_zero_say_nothing() -> None:
@@ -292,9 +292,9 @@ def test_duplicate_and_constant_rows() -> None:
 
 def test_ascents_do_not_depend_on_each_other() -> None:
     for name, y in (("laplace", TWO), ("ep", TWO), ("laplace", FOUR)):
-        found = evidence(1.0 * RBF(1.0), y, name)
+        objective = evidence(1.0 * RBF(1.0), y, name)
         bounds = np.log([(1e-2, 1e2), (0.1, 10.0)])
-        several = MultiStart(restarts=2, random_state=0, n_jobs=2).maximise(found, [0.0, 0.0], bounds)
-        alone = MultiStart(restarts=2, random_state=0, n_jobs=1).maximise(found, [0.0, 0.0], bounds)
+        several = MultiStart(restarts=2, random_state=0, n_jobs=2).maximise(objective, [0.0, 0.0], bounds)
+        alone = MultiStart(restarts=2, random_state=0, n_jobs=1).maximise(objective, [0.0, 0.0], bounds)
         assert [t.theta for t in several.trials] == [t.theta for t in alone.trials]
-        assert several.value >= found.solve(np.zeros(2)).value.evidence
+        assert several.value >= objective.solve(np.zeros(2)).value.evidence

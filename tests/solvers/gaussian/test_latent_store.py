@@ -31,8 +31,8 @@ def test_everything_that_the_store_knows(n: int) -> None:
         np.testing.assert_allclose(store.product(V[:, :k]), K @ V[:, :k], atol=1e-10)
         np.testing.assert_allclose(store.solve(V[:, :k]), np.linalg.solve(B, V[:, :k]), atol=1e-9)
     np.testing.assert_allclose(store.whiten(V), np.linalg.solve(np.linalg.cholesky(B), V), atol=1e-9)
-    chosen = np.array([0, n // 2, n - 1])
-    np.testing.assert_array_equal(store.columns(chosen), K[:, chosen])
+    index = np.array([0, n // 2, n - 1])
+    np.testing.assert_array_equal(store.columns(index), K[:, index])
     inverse = np.linalg.inv(B)
     np.testing.assert_allclose(store.invert(), inverse.diagonal(), atol=1e-10)
     np.testing.assert_allclose(store.times_inverse(V), inverse @ V, atol=1e-9)
@@ -79,7 +79,7 @@ def test_workspaces_are_used_again() -> None:
         array = first.array("K", (2, 2))
         first.give_away("K")
         assert first.array("K", (2, 2)) is not array
-        kept = first.array("K", (2, 2))
-        assert first.array("K", (3, 3)).shape == (3, 3) and first.array("K", (2, 2)) is not kept
+        buffer = first.array("K", (2, 2))
+        assert first.array("K", (3, 3)).shape == (3, 3) and first.array("K", (2, 2)) is not buffer
     with spaces.one() as again:
         assert again is second or again is first

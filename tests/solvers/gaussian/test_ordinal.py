@@ -43,9 +43,9 @@ def test_the_gradient_is_that_of_finite_differences(link, ties, slope):
     theta = p.join(KERNEL.theta, 1.7, CUTS)
     _, gradient = evidence(theta)
     h = 1e-5
-    found = [(evidence.value(theta + h * e) - evidence.value(theta - h * e)) / (2 * h) for e in np.eye(p.size)]
+    results = [(evidence.value(theta + h * e) - evidence.value(theta - h * e)) / (2 * h) for e in np.eye(p.size)]
     # h^2 of the third derivative, and rounding of the values, eps / h of some tens.
-    np.testing.assert_allclose(gradient, found, rtol=1e-6, atol=1e-7 * np.abs(gradient).max())
+    np.testing.assert_allclose(gradient, results, rtol=1e-6, atol=1e-7 * np.abs(gradient).max())
 
 
 @pytest.mark.parametrize("scale", [1e-3, 0.1, 10.0, 1e3])
@@ -56,8 +56,8 @@ def test_the_gradient_for_extreme_length_scales(scale):
     theta = p.join(kernel.theta, 0.8, CUTS)
     _, gradient = evidence(theta)
     h = 1e-4
-    found = [(evidence.value(theta + h * e) - evidence.value(theta - h * e)) / (2 * h) for e in np.eye(p.size)]
-    np.testing.assert_allclose(gradient, found, rtol=1e-4, atol=1e-5 * np.abs(gradient).max())
+    results = [(evidence.value(theta + h * e) - evidence.value(theta - h * e)) / (2 * h) for e in np.eye(p.size)]
+    np.testing.assert_allclose(gradient, results, rtol=1e-4, atol=1e-5 * np.abs(gradient).max())
 
 
 @every_link
@@ -71,13 +71,13 @@ def test_the_value_is_that_of_the_textbook(link):
         return -float(np.log(link.cumulative(ends[Y + 1] - g) - link.cumulative(ends[Y] - g)).sum())
 
     L = np.linalg.cholesky(K + 1e-10 * np.eye(40))
-    found = minimize(lambda z: loss(L @ z) + 0.5 * z @ z, np.zeros(40), method="BFGS", options={"gtol": 1e-7})
-    g = L @ found.x
+    optimum = minimize(lambda z: loss(L @ z) + 0.5 * z @ z, np.zeros(40), method="BFGS", options={"gtol": 1e-7})
+    g = L @ optimum.x
     h = 1e-4
     W = np.array([(loss(g + h * e) - 2 * loss(g) + loss(g - h * e)) / h**2 for e in np.eye(40)])
-    wanted = -found.fun - 0.5 * np.linalg.slogdet(np.eye(40) + K * W)[1]
+    expected = -optimum.fun - 0.5 * np.linalg.slogdet(np.eye(40) + K * W)[1]
     # Second differences have errors of eps / h^2 each.
-    assert OrdinalEvidence(p).value(theta) == pytest.approx(wanted, abs=1e-4)
+    assert OrdinalEvidence(p).value(theta) == pytest.approx(expected, abs=1e-4)
 
 
 def test_the_evidence_of_two_rows_is_near_the_integral():
@@ -96,10 +96,10 @@ def test_the_evidence_of_two_rows_is_near_the_integral():
 
 
 def test_equal_rows_at_one_point_change_nothing():
-    apart = OrdinalProcess(KernelCovariance(KERNEL, np.repeat(X[:20], 2, axis=0), 1), Y, LINKS["logit"], None)
+    separate = OrdinalProcess(KernelCovariance(KERNEL, np.repeat(X[:20], 2, axis=0), 1), Y, LINKS["logit"], None)
     merged = process("logit", ties=True)
-    theta = apart.join(KERNEL.theta, 1.7, CUTS)
-    for a, b in zip(OrdinalEvidence(apart)(theta), OrdinalEvidence(merged)(theta), strict=True):
+    theta = separate.join(KERNEL.theta, 1.7, CUTS)
+    for a, b in zip(OrdinalEvidence(separate)(theta), OrdinalEvidence(merged)(theta), strict=True):
         np.testing.assert_allclose(a, b, rtol=1e-8, atol=1e-8)
 
 
@@ -124,19 +124,19 @@ def test_hyper_parameters_are_split_as_they_were_joined():
 def test_the_posterior(link):
     p = process(link.name)
     theta = p.join(KERNEL.theta, 1.7, CUTS)
-    found = OrdinalEvidence(p).posterior(theta)
+    posterior = OrdinalEvidence(p).posterior(theta)
     K, k = KERNEL(X), KERNEL(X[:5], X)
-    latent = K @ found.coefficients
+    latent = K @ posterior.coefficients
     slopes = link.slopes(*(_ends(latent, 1.7)))
     # At the mode of the posterior of f the weights are the slopes of the log likelihood, here by f.
-    np.testing.assert_allclose(found.coefficients, -1.7 * slopes.latent, atol=1e-8)
+    np.testing.assert_allclose(posterior.coefficients, -1.7 * slopes.latent, atol=1e-8)
     W = 1.7**2 * slopes.curvature
-    half = np.ascontiguousarray(found.root * k)
-    lapack.solve_triangle(found.factor, half)
+    half = np.ascontiguousarray(posterior.root * k)
+    lapack.solve_triangle(posterior.factor, half)
     variance = KERNEL.diagonal(X[:5]) - np.square(half).sum(axis=1)
-    wanted = KERNEL(X[:5]) - k @ np.linalg.solve(K + np.diag(1.0 / W), k.T)
-    np.testing.assert_allclose(variance, np.diag(wanted), rtol=1e-6)
-    assert found.certificate.gap < 1e-10 and set(found.certificate.violations) == {"stationarity"}
+    expected = KERNEL(X[:5]) - k @ np.linalg.solve(K + np.diag(1.0 / W), k.T)
+    np.testing.assert_allclose(variance, np.diag(expected), rtol=1e-6)
+    assert posterior.certificate.gap < 1e-10 and set(posterior.certificate.violations) == {"stationarity"}
 
 
 def _ends(latent: np.ndarray, slope: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

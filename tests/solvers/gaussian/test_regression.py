@@ -40,10 +40,10 @@ def test_the_evidence_is_the_density_of_the_targets() -> None:
     kernel = 1.5 * RBF([1.0, 2.0, 3.0]) + Linear()
     A = dense(kernel, 0.2)
     expected = sum(multivariate_normal(np.zeros(24), A).logpdf(y) for y in Y.T)
-    found = Objective(problem(kernel, free_noise=True))
+    objective = Objective(problem(kernel, free_noise=True))
     theta = np.append(kernel.theta, np.log(0.2))
-    assert found(theta)[0] == pytest.approx(expected, rel=1e-11)
-    assert found.value(theta) == pytest.approx(expected, rel=1e-11)
+    assert objective(theta)[0] == pytest.approx(expected, rel=1e-11)
+    assert objective.value(theta) == pytest.approx(expected, rel=1e-11)
 
 
 def test_with_a_mean_function_it_is_the_density_of_contrasts() -> None:
@@ -54,10 +54,10 @@ def test_with_a_mean_function_it_is_the_density_of_contrasts() -> None:
     A = contrasts.T @ dense(kernel) @ contrasts
     free = sum(multivariate_normal(np.zeros(20), A).logpdf(contrasts.T @ y) for y in Y.T)
     volume = np.linalg.slogdet(H.T @ H)[1]
-    found = Objective(problem(kernel, trend=Trend.of(H))).value(kernel.theta)
-    assert found == pytest.approx(free - 0.5 * 2 * volume, rel=1e-11)
+    value = Objective(problem(kernel, trend=Trend.of(H))).value(kernel.theta)
+    assert value == pytest.approx(free - 0.5 * 2 * volume, rel=1e-11)
     shifted = Objective(problem(kernel, y=Y + H @ RNG.normal(size=(4, 2)), trend=Trend.of(H))).value(kernel.theta)
-    assert shifted == pytest.approx(found, rel=1e-10)
+    assert shifted == pytest.approx(value, rel=1e-10)
 
 
 def test_a_flat_prior_is_the_limit_of_wide_ones() -> None:
@@ -83,9 +83,9 @@ def test_leave_one_out_is_the_density_of_each_row_given_the_others(trend: Trend 
             b = gain @ basis.T @ inverse @ y[others]
             mean = h @ b + A[i, others] @ inverse @ (y[others] - basis @ b)
             total += multivariate_normal(mean, variance).logpdf(y[i])
-    found = Objective(problem(kernel, trend=trend), "loo")
-    assert found.value(kernel.theta) == pytest.approx(total, rel=1e-10)
-    assert found(kernel.theta)[0] == pytest.approx(total, rel=1e-10)
+    objective = Objective(problem(kernel, trend=trend), "loo")
+    assert objective.value(kernel.theta) == pytest.approx(total, rel=1e-10)
+    assert objective(kernel.theta)[0] == pytest.approx(total, rel=1e-10)
 
 
 def check_gradient(objective: Objective, theta: np.ndarray) -> None:
@@ -182,29 +182,31 @@ def test_a_trend_needs_rows() -> None:
 class TestJitter:
     def test_none_where_none_is_needed(self) -> None:
         A = dense(RBF(1.0))
-        found = factor(A.copy())
-        L = np.triu(found.array).T
-        assert found.jitter == 0.0
+        factorisation = factor(A.copy())
+        L = np.triu(factorisation.array).T
+        assert factorisation.jitter == 0.0
         np.testing.assert_allclose(L @ L.T, A, atol=1e-14)
-        np.testing.assert_allclose(found.product(Y), A @ Y, atol=1e-13)
-        np.testing.assert_allclose(A @ found.solve(Y), Y, atol=1e-12)
-        assert found.log_determinant == pytest.approx(np.linalg.slogdet(A)[1], rel=1e-12)
-        np.testing.assert_array_equal(found.lower(), L)
+        np.testing.assert_allclose(factorisation.product(Y), A @ Y, atol=1e-13)
+        np.testing.assert_allclose(A @ factorisation.solve(Y), Y, atol=1e-12)
+        assert factorisation.log_determinant == pytest.approx(np.linalg.slogdet(A)[1], rel=1e-12)
+        np.testing.assert_array_equal(factorisation.lower(), L)
 
     @pytest.mark.parametrize("n", [24, 600])
     def test_the_least_that_is_enough(self, n: int) -> None:
         rows = np.linspace(0, 1, n)[:, None]
         K = 4.0 * RBF(1.0)(rows)
-        found = factor(K.copy())
-        assert 0 < found.jitter <= 1e-9
-        L = np.triu(found.array).T
-        np.testing.assert_allclose(L @ L.T, K + found.jitter * np.eye(n), atol=1e-12)
-        np.testing.assert_allclose(found.product(K[:, :6]), (K + found.jitter * np.eye(n)) @ K[:, :6], atol=1e-9)
+        factorisation = factor(K.copy())
+        assert 0 < factorisation.jitter <= 1e-9
+        L = np.triu(factorisation.array).T
+        np.testing.assert_allclose(L @ L.T, K + factorisation.jitter * np.eye(n), atol=1e-12)
+        np.testing.assert_allclose(
+            factorisation.product(K[:, :6]), (K + factorisation.jitter * np.eye(n)) @ K[:, :6], atol=1e-9
+        )
 
     def test_what_it_cannot_mend(self) -> None:
         A = np.diag([1.0, 1.0, -0.5])
         with pytest.raises(IndefiniteKernelError, match=r"not positive semi-definite.*nearest.*allow_indefinite=True"):
             factor(A.copy())
-        found = factor(A.copy(), definite=False)
-        assert found.jitter > 0.5
+        factorisation = factor(A.copy(), definite=False)
+        assert factorisation.jitter > 0.5
         assert factor(np.zeros((3, 3))).jitter > 0

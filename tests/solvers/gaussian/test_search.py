@@ -86,8 +86,8 @@ def test_restarts_find_the_best_of_many_maxima() -> None:
 def test_starts_are_those_that_scikit_learn_draws() -> None:
     search = MultiStart(restarts=3, random_state=5).maximise(hill, TOP, BOX)
     random, box = check_random_state(5), np.array(BOX)
-    drawn = [random.uniform(box[:, 0], box[:, 1]) for _ in range(3)]
-    np.testing.assert_array_equal([t.start for t in search.trials[1:]], drawn)
+    starts = [random.uniform(box[:, 0], box[:, 1]) for _ in range(3)]
+    np.testing.assert_array_equal([t.start for t in search.trials[1:]], starts)
 
 
 def test_the_answer_does_not_depend_on_threads() -> None:
@@ -97,19 +97,19 @@ def test_the_answer_does_not_depend_on_threads() -> None:
 
 
 def test_side_by_side_on_one_blas_thread_each() -> None:
-    seen, blas = set(), set()
+    limits, blas = set(), set()
 
     def objective(theta: np.ndarray) -> tuple[float, np.ndarray]:
-        seen.add(threading.get_ident())
+        limits.add(threading.get_ident())
         blas.update(pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas")
         time.sleep(0.002)
         return hill(theta)
 
     MultiStart(restarts=5, random_state=0, n_jobs=2).maximise(objective, [3.0, 3.0], BOX)
-    assert len(seen) == 2 and blas == {1}
-    seen.clear()
+    assert len(limits) == 2 and blas == {1}
+    limits.clear()
     MultiStart(restarts=5, random_state=0, n_jobs=1).maximise(objective, [3.0, 3.0], BOX)
-    assert seen == {threading.get_ident()}
+    assert limits == {threading.get_ident()}
 
 
 def test_one_after_the_other_where_memory_has_no_room_for_two() -> None:

@@ -39,9 +39,9 @@ def test_errors_are_below_their_bounds(kernel: Kernel) -> None:
     L, block = factor(kernel, 0.01 * size), np.ascontiguousarray(kernel(Z, X))
     rough = SingleFactor.of(L)
     assert rough is not None
-    found = rough.measured(L, block[:PROBES], kernel.diagonal(Z[:PROBES]))
-    assert found is not None and found.kappa > 0
-    q, bound = found.explained(block, np.empty(block.shape, np.float32))
+    single = rough.measured(L, block[:PROBES], kernel.diagonal(Z[:PROBES]))
+    assert single is not None and single.kappa > 0
+    q, bound = single.explained(block, np.empty(block.shape, np.float32))
     right = exact(L, block)
     assert (np.abs(q - right) <= bound).all()
     # Of float64 alone it would be right to 1e-12: the product is in float32.
@@ -51,28 +51,28 @@ def test_errors_are_below_their_bounds(kernel: Kernel) -> None:
 
 def test_the_parts_are_those_of_the_whole() -> None:
     L, block = factor(RBF(2.0), 0.01), RBF(2.0)(Z[:50], X)
-    found = SingleFactor.of(L)
-    assert found is not None
-    h = block @ found.project.T
-    rest = block - h @ found.directions
+    single = SingleFactor.of(L)
+    assert single is not None
+    h = block @ single.project.T
+    rest = block - h @ single.directions
     np.testing.assert_allclose((h**2).sum(axis=1) + exact(L, rest), exact(L, block), rtol=1e-10)
     # What is left is orthogonal to the directions in the inner product of A^-1, and much shorter.
-    np.testing.assert_allclose(rest @ found.project.T, 0.0, atol=1e-9)
+    np.testing.assert_allclose(rest @ single.project.T, 0.0, atol=1e-9)
     assert np.median(np.linalg.norm(rest, axis=1)) < 0.1 * np.median(np.linalg.norm(block, axis=1))
     v = np.empty(rest.shape, np.float32)
-    spread = found._rest(block, h, v)
-    W = np.linalg.inv(L.T) * found.scale
+    spread = single._rest(block, h, v)
+    W = np.linalg.inv(L.T) * single.scale
     np.testing.assert_allclose(spread.sum(axis=1), (v.astype(float) ** 2) @ (W**2).sum(axis=0), rtol=1e-5)
-    sizes = np.array([(W[rows] ** 2).sum(axis=0) for rows in found._blocks()]).T
-    np.testing.assert_allclose(found.sizes, sizes, rtol=1e-5, atol=1e-12)
+    sizes = np.array([(W[rows] ** 2).sum(axis=0) for rows in single._blocks()]).T
+    np.testing.assert_allclose(single.sizes, sizes, rtol=1e-5, atol=1e-12)
 
 
 def test_a_wrong_product_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
     L, block = factor(RBF(2.0), 0.01), RBF(2.0)(Z[:PROBES], X)
-    found = SingleFactor.of(L)
-    assert found is not None and found.measured(L, block, np.ones(PROBES)) is not None
-    found.inverse[:] = found.inverse.astype(np.float16)
-    assert found.measured(L, block, np.ones(PROBES)) is None
+    single = SingleFactor.of(L)
+    assert single is not None and single.measured(L, block, np.ones(PROBES)) is not None
+    single.inverse[:] = single.inverse.astype(np.float16)
+    assert single.measured(L, block, np.ones(PROBES)) is None
 
 
 def in_double(model: Any, rows: np.ndarray, monkeypatch: pytest.MonkeyPatch) -> tuple[np.ndarray, np.ndarray]:
@@ -101,30 +101,30 @@ def test_deviations_are_right_whatever_the_condition(
     # Some are training rows, whose variance is next to nothing, and some are far from all.
     rows = np.concatenate([Z, X[:20], 50 + Z[:5], 1e30 * Z[:1]])
     right = in_double(model, rows, monkeypatch)
-    found = model.predict(rows, return_std=True)
-    np.testing.assert_allclose(found[0], right[0], rtol=1e-12)
+    predictions = model.predict(rows, return_std=True)
+    np.testing.assert_allclose(predictions[0], right[0], rtol=1e-12)
     # To half of the tolerance of the variance; what is done in float64 depends on the tile in its last bits.
-    np.testing.assert_allclose(found[1], right[1], rtol=TOLERANCE / 2, atol=1e-9 * float(np.sqrt(alpha)))
+    np.testing.assert_allclose(predictions[1], right[1], rtol=TOLERANCE / 2, atol=1e-9 * float(np.sqrt(alpha)))
 
 
 def test_what_is_done_in_float32(monkeypatch: pytest.MonkeyPatch) -> None:
-    made: list[SingleFactor | None] = []
+    factors: list[SingleFactor | None] = []
     measure = SingleFactor.measured
 
     def measured(self: SingleFactor, *rows: Any) -> SingleFactor | None:
-        made.append(measure(self, *rows))
-        return made[-1]
+        factors.append(measure(self, *rows))
+        return factors[-1]
 
     monkeypatch.setattr(single.SingleFactor, "measured", measured)
     model = GaussianProcessRegressor(1.0 * RBF(2.0), alpha=0.01, optimizer=None).fit(X, Y)
     few = model.predict(Z[: 2 * N - 1], return_std=True)[1]
-    assert made == []
+    assert factors == []
     many = model.predict(Z, return_std=True)[1][: 2 * N - 1]
-    assert len(made) == 1 and made[0] is not None
+    assert len(factors) == 1 and factors[0] is not None
     assert 0 < np.abs(many / few - 1).max() < TOLERANCE / 2
     # So near to singular that float32 says nothing of any row.
     GaussianProcessRegressor(1.0 * RBF(30.0), alpha=1e-9, optimizer=None).fit(X, Y).predict(Z, return_std=True)
-    assert made[1:] == [None]
+    assert factors[1:] == [None]
 
 
 def test_rows_without_a_promise_are_done_again(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -143,7 +143,7 @@ def test_rows_without_a_promise_are_done_again(monkeypatch: pytest.MonkeyPatch) 
         return result
 
     monkeypatch.setattr(posterior.Posterior, "_by_strips", recorded)
-    found = model.predict(rows, return_std=True)[1]
+    predictions = model.predict(rows, return_std=True)[1]
     (first_in_double, sure), (second_in_double, _) = passes
     doubtful = ~sure
     assert not first_in_double and second_in_double and len(passes[1][1]) == doubtful.sum()
@@ -152,8 +152,8 @@ def test_rows_without_a_promise_are_done_again(monkeypatch: pytest.MonkeyPatch) 
     # sqrt(n) eps cond(L), which is half as large in the deviation but relative to the variance.
     condition = np.sqrt(N / alpha)
     rounding = np.sqrt(N) * np.finfo(float).eps * condition / (right**2).min()
-    np.testing.assert_allclose(found[doubtful], right[doubtful], rtol=rounding)
-    np.testing.assert_allclose(found, right, rtol=TOLERANCE / 2)
+    np.testing.assert_allclose(predictions[doubtful], right[doubtful], rtol=rounding)
+    np.testing.assert_allclose(predictions, right, rtol=TOLERANCE / 2)
 
 
 def test_the_budget_is_kept() -> None:
@@ -163,6 +163,6 @@ def test_the_budget_is_kept() -> None:
     # The inverse in both precisions, or not: the rows go to float64 where there is no room.
     for budget in (40 * N * N, 8 * N * N):
         with mercer.config(memory=budget, n_jobs=1), memory.track() as account:
-            found = model.predict(Z, return_std=True)[1]
+            predictions = model.predict(Z, return_std=True)[1]
         assert account.peak <= budget
-        np.testing.assert_allclose(found, free, rtol=TOLERANCE)
+        np.testing.assert_allclose(predictions, free, rtol=TOLERANCE)

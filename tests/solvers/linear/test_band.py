@@ -47,13 +47,13 @@ def test_strips_and_threads(monkeypatch: pytest.MonkeyPatch, n: int, width: int)
     monkeypatch.setattr(shifted_band, "_COLUMNS", 9)
     monkeypatch.setattr(shifted_band, "_ALONE", 0)
     A = positive(n)
-    seen = []
+    calls = []
     for n_jobs in (1, 2, 3):
         form = reduce_to_band(A.copy(), width, n_jobs)
         Q = form.orthogonal(np.empty((n, n)), n_jobs)
         diagonal = ShiftedBand(form, 0.3).inverse_diagonal(Q, n_jobs)
-        seen.append([array.tobytes() for array in (form.band, Q, diagonal)])
-    assert seen[0] == seen[1] == seen[2]
+        calls.append([array.tobytes() for array in (form.band, Q, diagonal)])
+    assert calls[0] == calls[1] == calls[2]
     assert np.abs(Q @ dense(form) @ Q.T - A).max() <= 100 * n * np.finfo(float).eps * np.abs(A).max()
     np.testing.assert_allclose(diagonal, np.linalg.inv(A + 0.3 * np.eye(n)).diagonal(), rtol=1e-10)
     np.testing.assert_array_equal(ShiftedBand(form, 0.3).inverse_diagonal(np.ascontiguousarray(Q), 1), diagonal)
@@ -87,11 +87,11 @@ def test_the_rest_in_float32_has_the_same_bits_for_any_number_of_threads(monkeyp
     monkeypatch.setattr(band, "_STRIP", 16)
     monkeypatch.setattr(band, "_ALONE", 0)
     A = decaying(200)
-    seen = []
+    results = []
     for n_jobs in (1, 2, 3):
         form = reduce_to_band(A.copy(), 8, n_jobs, single_below=1.0)
-        seen.append([form.band.tobytes(), form.orthogonal(np.empty((200, 200), np.float32), n_jobs).tobytes()])
-    assert seen[0] == seen[1] == seen[2]
+        results.append([form.band.tobytes(), form.orthogonal(np.empty((200, 200), np.float32), n_jobs).tobytes()])
+    assert results[0] == results[1] == results[2]
 
 
 def test_a_matrix_of_several_strips() -> None:

@@ -251,15 +251,15 @@ def test_the_store_reports_what_is_not_definite_or_singular() -> None:
 def test_refinement_reaches_float64_by_an_approximate_inverse() -> None:
     A = positive(50) + np.eye(50)
     b = np.random.default_rng(2).normal(size=(50, 3))
-    near = np.linalg.inv(A) + 1e-6 * np.random.default_rng(3).normal(size=(50, 50))
-    done = refine(lambda V: A @ V, lambda V: near @ V, b)
-    assert done.converged and done.steps <= 10
-    np.testing.assert_allclose(done.x, np.linalg.solve(A, b), rtol=1e-8)
-    np.testing.assert_allclose(done.residual, b - A @ done.x, atol=1e-13)
+    inverse = np.linalg.inv(A) + 1e-6 * np.random.default_rng(3).normal(size=(50, 50))
+    refined = refine(lambda V: A @ V, lambda V: inverse @ V, b)
+    assert refined.converged and refined.steps <= 10
+    np.testing.assert_allclose(refined.x, np.linalg.solve(A, b), rtol=1e-8)
+    np.testing.assert_allclose(refined.residual, b - A @ refined.x, atol=1e-13)
 
 
 def test_refinement_says_when_it_fails() -> None:
     A = np.diag(np.geomspace(1, 1e10, 60))
-    done = refine(lambda V: A @ V, lambda V: V, np.ones((60, 1)), limit=5)
-    assert not done.converged
-    assert np.linalg.norm(done.residual) <= np.linalg.norm(np.ones(60))
+    refined = refine(lambda V: A @ V, lambda V: V, np.ones((60, 1)), limit=5)
+    assert not refined.converged
+    assert np.linalg.norm(refined.residual) <= np.linalg.norm(np.ones(60))

@@ -102,11 +102,11 @@ def test_penalties_are_judged_as_on_the_whole_matrix(
     monkeypatch: pytest.MonkeyPatch, kernel, w: np.ndarray | None, single_rows: bool
 ) -> None:
     system = LinearSystem(PrecomputedGram(kernel(X)), T, [0.0, 0.0], w)
-    with ExitStack() as held:
-        whole = PenaltyPath(system, held, single_rows=single_rows)
+    with ExitStack() as stack:
+        whole = PenaltyPath(system, stack, single_rows=single_rows)
         monkeypatch.setattr(low_rank_solve, "_FROM", 10)
         monkeypatch.setattr(penalty_path, "_LOW_RANK", 0.5)
-        low = PenaltyPath(system, held, single_rows=single_rows)
+        low = PenaltyPath(system, stack, single_rows=single_rows)
         assert isinstance(low._form, LowRankForm) and not isinstance(whole._form, LowRankForm)
         for alpha in (1e-3, 1.0, 1e3):
             mine, expected = low.criteria(alpha), whole.criteria(alpha)

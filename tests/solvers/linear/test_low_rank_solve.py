@@ -80,8 +80,8 @@ def test_nothing_of_the_size_of_the_matrix_is_needed() -> None:
     # The matrix alone would take 7.2 GB.
     with mercer.config(memory="200 MB"):
         model = KernelRidge(alpha=1.0).fit(rows, y)
-        chosen = KernelRidge("loo").fit(rows, y)
-        assert chosen.loo_score_ > 0.99
+        by_search = KernelRidge("loo").fit(rows, y)
+        assert by_search.loo_score_ > 0.99
     np.testing.assert_allclose(rows.T @ model.dual_coef_, np.linalg.solve(rows.T @ rows + np.eye(4), rows.T @ y))
 
 

@@ -31,10 +31,10 @@ PARTS = RNG.uniform(0.05, 3.0, 25)
 
 
 def path_of(
-    w: np.ndarray | None, held: ExitStack, *, single_rows: bool = True, matrix: np.ndarray = K, convex: bool = True
+    w: np.ndarray | None, stack: ExitStack, *, single_rows: bool = True, matrix: np.ndarray = K, convex: bool = True
 ) -> PenaltyPath:
     system = LinearSystem(PrecomputedGram(matrix), T, [0.0, 0.0], w, convex)
-    return PenaltyPath(system, held, single_rows=single_rows)
+    return PenaltyPath(system, stack, single_rows=single_rows)
 
 
 def fit(w: np.ndarray, alpha: float) -> np.ndarray:
@@ -52,8 +52,8 @@ def test_leave_one_out_by_fits_with_one_observation_less(w: np.ndarray | None, a
         less = weights.copy()
         less[i] = max(less[i] - 1.0, 0.0)
         expected[i] = T[i] - fit(less, alpha)[i]
-    with ExitStack() as held:
-        path = path_of(w, held)
+    with ExitStack() as stack:
+        path = path_of(w, stack)
         np.testing.assert_allclose(path.left_out_errors(alpha), expected, rtol=1e-8, atol=1e-10)
         mean = weights @ expected**2 / weights.sum()
         np.testing.assert_allclose(path.criteria(alpha)["loo"], mean, rtol=1e-9)
@@ -70,9 +70,9 @@ def test_generalised_cross_validation_by_its_definition(w: np.ndarray | None, al
     leverage = np.diag(A @ np.linalg.inv(A + alpha * np.eye(25)))
     N = weights.sum()
     expected = (weights @ residual**2 / N) / (1.0 - np.minimum(weights, 1.0) @ leverage / N) ** 2
-    with ExitStack() as held:
-        found = path_of(w, held, single_rows=single_rows).criteria(alpha)["gcv"]
-    np.testing.assert_allclose(found, expected, rtol=1e-8)
+    with ExitStack() as stack:
+        curve = path_of(w, stack, single_rows=single_rows).criteria(alpha)["gcv"]
+    np.testing.assert_allclose(curve, expected, rtol=1e-8)
 
 
 @pytest.mark.parametrize("w", [None, WHOLE], ids=["one", "whole"])
@@ -86,8 +86,8 @@ def test_evidence_is_the_density_of_repeated_rows_at_the_best_noise(w: np.ndarra
         densities = [multivariate_normal(cov=f * best * C).logpdf(t) for f in (1.0, 0.99, 1.01)]
         assert densities[0] == max(densities)
         expected.append(densities[0])
-    with ExitStack() as held:
-        np.testing.assert_allclose(path_of(w, held).criteria(alpha)["evidence"], expected, rtol=1e-9)
+    with ExitStack() as stack:
+        np.testing.assert_allclose(path_of(w, stack).criteria(alpha)["evidence"], expected, rtol=1e-9)
 
 
 @settings(max_examples=30, deadline=None)
@@ -97,9 +97,9 @@ def test_evidence_is_the_density_of_repeated_rows_at_the_best_noise(w: np.ndarra
 def test_whole_weights_are_repeated_rows(counts: list[int], log_alpha: float, single_rows: bool) -> None:
     rows = np.repeat(np.arange(25), counts)
     repeated = LinearSystem(PrecomputedGram(K[np.ix_(rows, rows)]), T[rows], [0.0, 0.0])
-    with ExitStack() as held:
-        ours = path_of(np.array(counts, dtype=float), held, single_rows=single_rows).criteria(10.0**log_alpha)
-        theirs = PenaltyPath(repeated, held, single_rows=single_rows).criteria(10.0**log_alpha)
+    with ExitStack() as stack:
+        ours = path_of(np.array(counts, dtype=float), stack, single_rows=single_rows).criteria(10.0**log_alpha)
+        theirs = PenaltyPath(repeated, stack, single_rows=single_rows).criteria(10.0**log_alpha)
         assert ours.keys() == theirs.keys() and ("loo" in ours) == single_rows
         for name, values in ours.items():
             np.testing.assert_allclose(values, theirs[name], rtol=1e-7, err_msg=name)
@@ -107,9 +107,9 @@ def test_whole_weights_are_repeated_rows(counts: list[int], log_alpha: float, si
 
 def test_solutions_are_those_of_the_cholesky_solver() -> None:
     shifts = np.array([[1e-6, 1e-3], [0.1, 0.1], [1e4, 2.0]])
-    with ExitStack() as held:
-        found = path_of(PARTS, held).solutions(shifts)
-    for row, solution in zip(shifts, found):
+    with ExitStack() as stack:
+        solutions = path_of(PARTS, stack).solutions(shifts)
+    for row, solution in zip(shifts, solutions):
         expected = cholesky.solve(LinearSystem(PrecomputedGram(K), T, row, PARTS))
         np.testing.assert_allclose(solution.value, expected.value, rtol=1e-7, atol=1e-9)
         ours, theirs = solution.certificate, expected.certificate
@@ -121,18 +121,18 @@ def test_solutions_are_those_of_the_cholesky_solver() -> None:
 
 
 def test_residuals_are_evaluated_lazily_where_there_is_no_room_for_a_copy() -> None:
-    with ExitStack() as held, mercer.config(memory=13 * 25**2):
-        (solution,) = path_of(WHOLE, held).solutions(np.array([[0.1, 0.2]]))
+    with ExitStack() as stack, mercer.config(memory=13 * 25**2):
+        (solution,) = path_of(WHOLE, stack).solutions(np.array([[0.1, 0.2]]))
     assert solution.certificate.kkt_violation < 1e-13 and solution.certificate.peak_bytes == 12 * 25**2
-    with ExitStack() as held, mercer.config(memory=11 * 25**2), pytest.raises(MemoryBudgetError, match="25 x 25"):
-        path_of(WHOLE, held)
+    with ExitStack() as stack, mercer.config(memory=11 * 25**2), pytest.raises(MemoryBudgetError, match="25 x 25"):
+        path_of(WHOLE, stack)
     assert mercer.engine.memory._process.held == 0
 
 
 def test_where_there_is_no_penalty() -> None:
     singular = X @ X.T
-    with ExitStack() as held:
-        path = path_of(None, held, matrix=singular)
+    with ExitStack() as stack:
+        path = path_of(None, stack, matrix=singular)
         values = path.criteria(0.0)
         assert np.isposinf(values["loo"]).all() and np.isposinf(values["gcv"]).all()
         assert np.isneginf(values["evidence"]).all() and np.isnan(path.left_out_errors(0.0)).all()
@@ -142,8 +142,8 @@ def test_where_there_is_no_penalty() -> None:
         np.testing.assert_allclose(singular @ least_squares.value, X @ np.linalg.lstsq(X, T)[0], atol=1e-9)
         with pytest.raises(ParameterError, match=r"'gcv' cannot choose: for none of the 1 penalties.*Give larger"):
             choose(path, "gcv", np.zeros(1), apart=False)
-    with ExitStack() as held:
-        path = path_of(None, held, matrix=K + 1e-3 * np.eye(25))
+    with ExitStack() as stack:
+        path = path_of(None, stack, matrix=K + 1e-3 * np.eye(25))
         # Interpolation, where the limit of all criteria exists.
         small = path.criteria(1e-12)
         for name, values in path.criteria(0.0).items():
@@ -152,12 +152,12 @@ def test_where_there_is_no_penalty() -> None:
 
 def test_indefinite_matrices() -> None:
     bent = K - 0.5 * np.eye(25)
-    with ExitStack() as held:
-        path = path_of(None, held, matrix=bent)
+    with ExitStack() as stack:
+        path = path_of(None, stack, matrix=bent)
         with pytest.raises(IndefiniteKernelError, match=r"smallest eigenvalue is -0\.[45].*allow_indefinite=True"):
             path.criteria(0.1)
         assert np.isfinite(path.criteria(0.6)["loo"]).all()
-        allowed = path_of(None, held, matrix=bent, convex=False)
+        allowed = path_of(None, stack, matrix=bent, convex=False)
         assert np.isposinf(allowed.criteria(0.1)["loo"]).all()
         alpha, _ = choose(allowed, "loo", None, apart=True)
         assert (alpha > -np.linalg.eigvalsh(bent)[0]).all()
@@ -167,41 +167,41 @@ def test_indefinite_matrices() -> None:
 def test_values_that_are_not_finite() -> None:
     broken = K.copy()
     broken[3, 4] = broken[4, 3] = np.nan
-    with ExitStack() as held, pytest.raises(NumericalError, match=r"nan at \[3, 4\]"):
-        path_of(None, held, matrix=broken)
+    with ExitStack() as stack, pytest.raises(NumericalError, match=r"nan at \[3, 4\]"):
+        path_of(None, stack, matrix=broken)
 
 
 @pytest.mark.parametrize("criterion", ["loo", "gcv", "evidence"])
 @pytest.mark.parametrize("apart", [True, False])
 def test_the_choice_is_a_minimum_of_its_curve(criterion, apart: bool) -> None:
-    with ExitStack() as held:
-        path = path_of(None, held)
-        chosen, curves = choose(path, criterion, None, apart=apart)
-        assert len(chosen) == 2 and (apart or chosen[0] == chosen[1])
-        assert (np.diff(curves.alphas) > 0).all() and np.isin(chosen, curves.alphas).all()
+    with ExitStack() as stack:
+        path = path_of(None, stack)
+        penalties, curves = choose(path, criterion, None, apart=apart)
+        assert len(penalties) == 2 and (apart or penalties[0] == penalties[1])
+        assert (np.diff(curves.alphas) > 0).all() and np.isin(penalties, curves.alphas).all()
         dense = trace(path, np.geomspace(1e-6, 1e3, 900))
         sign = -1.0 if criterion == "evidence" else 1.0
-        values, found = sign * dense.of(criterion), sign * curves.of(criterion)
+        values, curve = sign * dense.of(criterion), sign * curves.of(criterion)
         if not apart:
-            values, found = values.sum(axis=1, keepdims=True), found.sum(axis=1, keepdims=True)
+            values, curve = values.sum(axis=1, keepdims=True), curve.sum(axis=1, keepdims=True)
         for j in range(values.shape[1]):
-            at = found[curves.alphas == chosen[j], j][0]
+            at = curve[curves.alphas == penalties[j], j][0]
             # Of what is equal to a share of 1e-4 in the mean squared error, the largest alpha is taken.
-            equal = 0.5 * 25 * 1e-4 if criterion == "evidence" else 1e-4 * found[:, j].min()
-            assert at <= found[:, j].min() + equal
+            equal = 0.5 * 25 * 1e-4 if criterion == "evidence" else 1e-4 * curve[:, j].min()
+            assert at <= curve[:, j].min() + equal
             assert at <= values[:, j].min() + 2 * equal
 
 
 @pytest.mark.parametrize("w", [None, WHOLE, PARTS], ids=["one", "whole", "parts"])
 def test_errors_in_training_bound_those_of_leave_one_out_from_below(w: np.ndarray | None) -> None:
     weights = np.ones(25) if w is None else w
-    with ExitStack() as held:
-        path = path_of(w, held)
+    with ExitStack() as stack:
+        path = path_of(w, stack)
         for alpha in (1e-4, 0.1, 7.0):
-            found = path.training_errors(alpha)
-            np.testing.assert_allclose(found, weights @ (T - fit(weights, alpha)) ** 2 / weights.sum(), rtol=1e-7)
+            result = path.training_errors(alpha)
+            np.testing.assert_allclose(result, weights @ (T - fit(weights, alpha)) ** 2 / weights.sum(), rtol=1e-7)
             criteria, errors = path.criteria_and_errors(alpha)
-            assert (found <= criteria["loo"]).all()
+            assert (result <= criteria["loo"]).all()
             np.testing.assert_allclose((np.asarray(errors) ** 2).sum(axis=0), criteria["loo"], rtol=1e-12)
 
 
@@ -222,20 +222,20 @@ def test_leave_one_out_is_least_where_few_diagonals_say(
     calls = []
     whole = ShiftedBand.inverse_diagonal
     monkeypatch.setattr(ShiftedBand, "inverse_diagonal", lambda *a: calls.append(1) or whole(*a))
-    with ExitStack() as held:
-        path = PenaltyPath(left_out_problem(noise, scale, seed), held, single_rows=True)
+    with ExitStack() as stack:
+        path = PenaltyPath(left_out_problem(noise, scale, seed), stack, single_rows=True)
         calls.clear()
-        chosen, curves = choose(path, "loo", None, apart=apart)
-        tried = len(calls)
+        penalties, curves = choose(path, "loo", None, apart=apart)
+        count = len(calls)
         exact = trace(path, curves.alphas)
         dense = trace(path, np.geomspace(*default_penalties(200.0)[[0, -1]], 600))
     # Every value that is given is exact, whatever was interpolated on the way.
     np.testing.assert_array_equal(curves.loo, exact.loo)
-    values, found = (np.asarray(c.loo) if apart else np.sum(c.loo, axis=1, keepdims=True) for c in (dense, curves))
-    at = found[np.searchsorted(curves.alphas, chosen[: values.shape[1]]), np.arange(values.shape[1])]
+    values, results = (np.asarray(c.loo) if apart else np.sum(c.loo, axis=1, keepdims=True) for c in (dense, curves))
+    at = results[np.searchsorted(curves.alphas, penalties[: values.shape[1]]), np.arange(values.shape[1])]
     assert (at <= values.min(axis=0) * (1 + 2e-4)).all()
     # The grid and Brent's method take 28 to 34 for one choice.
-    assert tried <= (32 if apart else 18)
+    assert count <= (32 if apart else 18)
 
 
 def test_the_least_leave_one_out_may_be_at_an_end_of_the_penalties() -> None:
@@ -243,12 +243,12 @@ def test_the_least_leave_one_out_may_be_at_an_end_of_the_penalties() -> None:
     rows = rng.normal(size=(60, 2))
     matrix = RBF(1.0)(rows)
     nothing, all_of_it = rng.normal(size=60), matrix @ rng.normal(size=60)
-    with ExitStack() as held:
+    with ExitStack() as stack:
         path = PenaltyPath(
-            LinearSystem(PrecomputedGram(matrix + 0.1 * np.eye(60)), nothing[:, None], [0.0]), held, single_rows=True
+            LinearSystem(PrecomputedGram(matrix + 0.1 * np.eye(60)), nothing[:, None], [0.0]), stack, single_rows=True
         )
         assert choose(path, "loo", None, apart=False)[0][0] == default_penalties(path.size)[-1]
-        path = PenaltyPath(LinearSystem(PrecomputedGram(matrix), all_of_it[:, None], [0.0]), held, single_rows=True)
+        path = PenaltyPath(LinearSystem(PrecomputedGram(matrix), all_of_it[:, None], [0.0]), stack, single_rows=True)
         assert choose(path, "loo", None, apart=False)[0][0] <= 2 * default_penalties(path.size)[0]
 
 
@@ -263,20 +263,20 @@ def slowly_decaying(n: int, noise: float) -> LinearSystem:
 @pytest.mark.parametrize("alphas", [None, np.geomspace(1e-3, 10.0, 9)], ids=["any", "given"])
 def test_float32_chooses_what_float64_does(monkeypatch: pytest.MonkeyPatch, criterion, alphas) -> None:
     system = slowly_decaying(600, 0.3)
-    found = []
+    results = []
     for mixed_from in (600, 601):
         monkeypatch.setattr(choose_penalty, "MIXED_FROM", mixed_from)
-        with ExitStack() as held:
-            path, chosen, curves = choose_penalty.reduce_and_choose(system, held, criterion, alphas, apart=True)
-            found.append((path.single, chosen, curves, path.solutions(chosen[None])[0]))
-    (single, chosen, curves, solution), (double, expected, exact, reference) = found
+        with ExitStack() as stack:
+            path, penalties, curves = choose_penalty.reduce_and_choose(system, stack, criterion, alphas, apart=True)
+            results.append((path.single, penalties, curves, path.solutions(penalties[None])[0]))
+    (single, penalties, curves, solution), (double, expected, exact, reference) = results
     assert single and not double and solution.state.method == SINGLE_BAND and reference.state.method == BAND
     # Brent's method ends within 2e-3 of a logarithm, and three digits are given.
-    np.testing.assert_allclose(np.log10(chosen), np.log10(expected), atol=0 if alphas is not None else 6e-3)
+    np.testing.assert_allclose(np.log10(penalties), np.log10(expected), atol=0 if alphas is not None else 6e-3)
     grid = default_penalties(600.0) if alphas is None else alphas
     for j, alpha in enumerate(expected):
-        near = grid[np.abs(np.log10(grid / alpha)) < 1]
-        ours, theirs = (c.of(criterion)[np.searchsorted(c.alphas, near), j] for c in (curves, exact))
+        neighbours = grid[np.abs(np.log10(grid / alpha)) < 1]
+        ours, theirs = (c.of(criterion)[np.searchsorted(c.alphas, neighbours), j] for c in (curves, exact))
         off = 600 * 5e-5 if criterion == "evidence" else 5e-5 * theirs
         assert (np.abs(ours - theirs) <= off).all()
     assert solution.certificate.kkt_violation <= 1e-11 and 0 <= solution.certificate.gap < 1e-20 * 600
@@ -284,33 +284,33 @@ def test_float32_chooses_what_float64_does(monkeypatch: pytest.MonkeyPatch, crit
 
 def test_float32_gives_way_where_it_could_change_the_choice(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(choose_penalty, "MIXED_FROM", 600)
-    with ExitStack() as held:
+    with ExitStack() as stack:
         # Without noise the best penalty is small.
         system = slowly_decaying(600, 0.0)
-        path, chosen, _ = choose_penalty.reduce_and_choose(system, held, "gcv", None, apart=False)
-        assert not path.single and chosen[0] < 1e-3
+        path, penalties, _ = choose_penalty.reduce_and_choose(system, stack, "gcv", None, apart=False)
+        assert not path.single and penalties[0] < 1e-3
         # A matrix that is singular with the penalty in float32 may be regular in float64.
-        path, chosen, _ = choose_penalty.reduce_and_choose(system, held, "gcv", np.array([1e-9]), apart=False)
-        assert not path.single and chosen.tolist() == [1e-9, 1e-9]
+        path, penalties, _ = choose_penalty.reduce_and_choose(system, stack, "gcv", np.array([1e-9]), apart=False)
+        assert not path.single and penalties.tolist() == [1e-9, 1e-9]
     assert mercer.engine.memory._process.held == 0
 
 
 def test_a_choice_among_given_penalties_takes_the_largest_of_equals() -> None:
-    with ExitStack() as held:
-        path = path_of(None, held)
+    with ExitStack() as stack:
+        path = path_of(None, stack)
         alphas = np.array([10.0, 0.1, 0.1, 1e-5])
-        chosen, curves = choose(path, "loo", alphas, apart=False)
-        assert curves.alphas.tolist() == [1e-5, 0.1, 10.0] and chosen.tolist() == [0.1, 0.1]
-        nothing = PenaltyPath(LinearSystem(PrecomputedGram(K), 0 * T, [0.0, 0.0]), held, single_rows=True)
+        penalties, curves = choose(path, "loo", alphas, apart=False)
+        assert curves.alphas.tolist() == [1e-5, 0.1, 10.0] and penalties.tolist() == [0.1, 0.1]
+        nothing = PenaltyPath(LinearSystem(PrecomputedGram(K), 0 * T, [0.0, 0.0]), stack, single_rows=True)
         for criterion in ("loo", "gcv", "evidence"):
             assert choose(nothing, criterion, alphas, apart=False)[0].tolist() == [10.0, 10.0]
             assert choose(nothing, criterion, alphas, apart=True)[0].tolist() == [10.0, 10.0]
 
 
 def test_a_target_of_zeros_does_not_disturb_the_choice_for_others() -> None:
-    with ExitStack() as held:
-        both = PenaltyPath(LinearSystem(PrecomputedGram(K), T * [1.0, 0.0], [0.0, 0.0]), held, single_rows=True)
-        alone = PenaltyPath(LinearSystem(PrecomputedGram(K), T[:, :1], [0.0]), held, single_rows=True)
+    with ExitStack() as stack:
+        both = PenaltyPath(LinearSystem(PrecomputedGram(K), T * [1.0, 0.0], [0.0, 0.0]), stack, single_rows=True)
+        alone = PenaltyPath(LinearSystem(PrecomputedGram(K), T[:, :1], [0.0]), stack, single_rows=True)
         for criterion in ("loo", "gcv", "evidence"):
             assert choose(both, criterion, None, apart=False)[0][0] == choose(alone, criterion, None, apart=False)[0][0]
 

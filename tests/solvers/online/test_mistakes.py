@@ -53,36 +53,41 @@ def test_mistakes_are_within_the_bound(
     model = KernelPerceptron(kernel, margin=margin, fit_intercept=fit_intercept, max_iter=2000, random_state=0).fit(
         X, y
     )
-    found = model.certificate_
-    assert found.separated and model.mistakes_[-1] == 0
-    assert 0 < found.mistakes == model.mistakes_.sum() <= found.bound < math.inf
-    np.testing.assert_allclose((found.margin, found.radius, found.bound), _by_hand(model, kernel, y), rtol=1e-9)
-    assert 0 < found.margin <= found.radius * (1 + 1e-12)
+    certificate = model.certificate_
+    assert certificate.separated and model.mistakes_[-1] == 0
+    assert 0 < certificate.mistakes == model.mistakes_.sum() <= certificate.bound < math.inf
+    np.testing.assert_allclose(
+        (certificate.margin, certificate.radius, certificate.bound), _by_hand(model, kernel, y), rtol=1e-9
+    )
+    assert 0 < certificate.margin <= certificate.radius * (1 + 1e-12)
     # Of the same rows in any order.
-    assert model.set_params(shuffle=False).fit(X, y).mistakes_.sum() <= found.bound
+    assert model.set_params(shuffle=False).fit(X, y).mistakes_.sum() <= certificate.bound
 
 
 def test_a_bound_that_is_reached() -> None:
     model = KernelPerceptron("linear", fit_intercept=False, shuffle=False).fit([[1.0], [-1.0]], [1, 0])
-    found = model.certificate_
-    assert (found.radius, found.mistakes) == (1.0, 1) and found.margin <= 1.0 <= found.bound < 1 + 1e-9
+    certificate = model.certificate_
+    assert (certificate.radius, certificate.mistakes) == (
+        1.0,
+        1,
+    ) and certificate.margin <= 1.0 <= certificate.bound < 1 + 1e-9
 
 
 def test_a_margin_of_rounding_is_none() -> None:
     problem = PerceptronProblem(PrecomputedGram(np.eye(2)), np.array([1, 0]), np.array([1]))
     expansion = PerceptronState(np.array([[1.0, -1.0]]), np.zeros((1, 2)))
     for least, separated in ((1e-16, False), (1e-9, True)):
-        found = bound_mistakes(problem, expansion, np.array([[1.0, -least]]), 2)
-        assert found is not None and found.separated == separated == (found.bound < math.inf)
+        certificate = bound_mistakes(problem, expansion, np.array([[1.0, -least]]), 2)
+        assert certificate is not None and certificate.separated == separated == (certificate.bound < math.inf)
 
 
 def test_classes_that_are_not_separated() -> None:
     y = np.random.default_rng(0).permutation(SIGNS)
     with pytest.warns(MercerWarning, match="of the 164 training rows are misclassified"):
-        found = KernelPerceptron("linear", max_iter=5, random_state=0).fit(X, y).certificate_
-    assert not found.separated and found.margin <= 0 and found.bound == math.inf
-    assert found.explain().startswith("Not separated: some training row is up to ")
-    assert found.as_dict()["separated"] is False
+        certificate = KernelPerceptron("linear", max_iter=5, random_state=0).fit(X, y).certificate_
+    assert not certificate.separated and certificate.margin <= 0 and certificate.bound == math.inf
+    assert certificate.explain().startswith("Not separated: some training row is up to ")
+    assert certificate.as_dict()["separated"] is False
 
 
 def test_where_there_is_no_bound() -> None:

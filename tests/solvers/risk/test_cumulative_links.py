@@ -69,12 +69,12 @@ def test_derivatives_are_those_of_finite_differences(link, scale):
         up, low = (h, 0.0) if end == "upper" else (0.0, h)
         return link.slopes(upper + up, lower + low, np.where(both, gap + up - low, np.inf))
 
-    here = link.slopes(upper, lower, gap)
+    slopes = link.slopes(upper, lower, gap)
     for of, by, name in DERIVATIVES:
-        found = (getattr(at(by, 1.0), of) - getattr(at(by, -1.0), of)) / (2.0 * step)
-        wanted = getattr(here, name)
-        room = 1e-7 * np.abs(wanted) + 1e-10 * (1.0 + np.abs(getattr(here, of))) / step
-        assert (np.abs(found - wanted) <= room).all(), name
+        result = (getattr(at(by, 1.0), of) - getattr(at(by, -1.0), of)) / (2.0 * step)
+        expected = getattr(slopes, name)
+        room = 1e-7 * np.abs(expected) + 1e-10 * (1.0 + np.abs(getattr(slopes, of))) / step
+        assert (np.abs(result - expected) <= room).all(), name
 
 
 @every_link
@@ -133,6 +133,6 @@ def test_loglog_is_the_mirror_image_of_cloglog(middle, gap):
 @given(st.floats(-700, 700), st.floats(1e-9, 50))
 def test_the_logistic_loss_against_higher_precision(middle, gap):
     # (1 - e^-gap) / ((1 + e^-u) (1 + e^l)), by logarithms whose terms are exact.
-    wanted = np.logaddexp(0.0, -(middle + gap)) + np.logaddexp(0.0, middle) - math.log(-math.expm1(-gap))
-    found = LINKS["logit"].value(np.array([middle + gap]), np.array([middle]), np.array([gap]))[0]
-    assert found == pytest.approx(wanted, rel=1e-13)
+    expected = np.logaddexp(0.0, -(middle + gap)) + np.logaddexp(0.0, middle) - math.log(-math.expm1(-gap))
+    result = LINKS["logit"].value(np.array([middle + gap]), np.array([middle]), np.array([gap]))[0]
+    assert result == pytest.approx(expected, rel=1e-13)

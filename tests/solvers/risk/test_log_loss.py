@@ -79,8 +79,8 @@ def test_small_probabilities_keep_their_digits(classes: int) -> None:
     F[:, own] = [50.0, 700.0]
     # What is left out of the logarithm is far below eps.
     assert loss.value(F) == pytest.approx(others * math.exp(-50.0), rel=1e-13)
-    wanted = [others * math.exp(-50.0), others * math.exp(-700.0)]
-    assert loss.pull(F)[:, own].tolist() == pytest.approx(wanted, rel=1e-13)
+    expected = [others * math.exp(-50.0), others * math.exp(-700.0)]
+    assert loss.pull(F)[:, own].tolist() == pytest.approx(expected, rel=1e-13)
     far = loss.value(1e6 * (1.0 - F))
     assert np.isfinite(far) and np.isfinite(loss.slope(-1e6 * F).pull).all()
 

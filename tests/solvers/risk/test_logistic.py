@@ -75,14 +75,14 @@ def by_lbfgs(problem: LogisticRisk) -> float:
         gradient = np.concatenate([(V - root.T @ pull).ravel(), -pull.sum(axis=0) * problem.intercept])
         return loss.value(root @ V + b) + 0.5 * (V**2).sum(), gradient
 
-    done = minimize(
+    optimum = minimize(
         objective,
         np.zeros(n * m + m),
         jac=True,
         method="L-BFGS-B",
         options={"maxiter": 20000, "maxfun": 40000, "ftol": 1e-15, "gtol": 1e-9},
     )
-    return float(done.fun)
+    return float(optimum.fun)
 
 
 @pytest.mark.parametrize("intercept", [True, False])
@@ -94,9 +94,9 @@ def test_the_optimum_that_lbfgs_finds(classes: int, scale: float, intercept: boo
     point, certificate = solution.value, solution.certificate
     assert solution.status is Status.converged and certificate.kkt_violation < 1e-9
     assert certificate.primal == pytest.approx(naive_primal(problem, point.weights, point.offset), rel=1e-12)
-    found = by_lbfgs(problem)
-    assert certificate.dual <= found * (1 + 1e-12) and certificate.primal == pytest.approx(found, rel=1e-6)
-    assert certificate.primal <= found * (1 + 1e-12)
+    optimum = by_lbfgs(problem)
+    assert certificate.dual <= optimum * (1 + 1e-12) and certificate.primal == pytest.approx(optimum, rel=1e-6)
+    assert certificate.primal <= optimum * (1 + 1e-12)
 
 
 @pytest.mark.parametrize("intercept", [True, False])
@@ -192,10 +192,10 @@ def test_less_memory_gives_the_same_answer(precise: Solution, budget: str) -> No
     problem = LogisticRisk(Gram(RBF(1.0), MANY), MANY_LOSS)
     with mercer.config(memory=budget):
         small = solve_logistic(problem)
-        with ExitStack() as held:
-            kept = Products(problem.gram, held)
+        with ExitStack() as stack:
+            products = Products(problem.gram, stack)
             # A float32 matrix takes 17 MiB, a float64 one beside it 34 MiB more.
-            assert kept.sentence.startswith("held whole in float32, 16.8 MiB" if budget == "40MiB" else "evaluated")
+            assert products.sentence.startswith("held whole in float32, 16.8 MiB" if budget == "40MiB" else "evaluated")
     assert small.status is Status.converged
     assert ("Kernel matrix: " + small.certificate.storage) in small.certificate.explain()
     assert small.certificate.peak_bytes <= (40 if budget == "40MiB" else 4) * 2**20

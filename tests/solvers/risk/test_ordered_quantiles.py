@@ -67,8 +67,8 @@ def test_joint_problem_against_quadratic_programming(price: float) -> None:
     y = np.sin(X[:, 0]) + 0.5 * rng.normal(size=n)
     K = RBF(0.6)(X)
     L = np.linalg.cholesky(K + 1e-12 * np.eye(n))
-    found = solve_ordered_quantiles(OrderedQuantiles(PrecomputedGram(K), y, levels, np.full(n, price)), tol=1e-8)
-    assert found.status is Status.converged and (np.diff(found.value.F) >= 0).all()
+    solution = solve_ordered_quantiles(OrderedQuantiles(PrecomputedGram(K), y, levels, np.full(n, price)), tol=1e-8)
+    assert solution.status is Status.converged and (np.diff(solution.value.F) >= 0).all()
 
     def parts(z: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         V, b, S = np.split(z, [3 * n, 3 * n + 3])
@@ -91,8 +91,8 @@ def test_joint_problem_against_quadratic_programming(price: float) -> None:
         method="SLSQP",
         options={"maxiter": 500, "ftol": 1e-12},
     )
-    assert found.certificate.dual <= best.fun * (1 + 1e-7)
-    assert found.certificate.primal == pytest.approx(best.fun, rel=1e-5)
+    assert solution.certificate.dual <= best.fun * (1 + 1e-7)
+    assert solution.certificate.primal == pytest.approx(best.fun, rel=1e-5)
 
 
 def test_at_a_small_penalty_it_is_the_linear_programme() -> None:
@@ -115,10 +115,10 @@ def test_at_a_small_penalty_it_is_the_linear_programme() -> None:
     )
     price = 1e5
     gram = PrecomputedGram(np.outer(x, x))
-    found = solve_ordered_quantiles(OrderedQuantiles(gram, y, levels, np.full(n, price)))
+    solution = solve_ordered_quantiles(OrderedQuantiles(gram, y, levels, np.full(n, price)))
     # The penalty is at most that of the programme's own slopes.
     slack = 0.5 * float(np.square(best.x[:m]).sum()) / price + 1e-6 * best.fun
-    losses = float(pinball(y, levels, found.value.F).sum())
+    losses = float(pinball(y, levels, solution.value.F).sum())
     assert best.fun - 1e-9 <= losses <= best.fun + slack + 1e-6 * best.fun
 
 

@@ -27,8 +27,8 @@ every_link = pytest.mark.parametrize("link", LINKS.values(), ids=LINKS)
 
 
 def problem(C: float = 3.0, link: str = "logit", **other) -> OrdinalProblem:
-    given = {"gram": PrecomputedGram(K), "codes": Y, "weight": np.full(60, C), "link": LINKS[link]}
-    return OrdinalProblem(**(given | other))
+    parameters = {"gram": PrecomputedGram(K), "codes": Y, "weight": np.full(60, C), "link": LINKS[link]}
+    return OrdinalProblem(**(parameters | other))
 
 
 def objective(p: OrdinalProblem, features: np.ndarray, z: np.ndarray) -> float:
@@ -51,7 +51,7 @@ def test_a_general_minimiser_finds_the_same(link):
     p = problem(2.0, link.name, gram=PrecomputedGram(features @ features.T))
     solution = solve_ordinal(p)
     start = np.concatenate([np.zeros(2), [-1.0], np.zeros(2)])
-    found = minimize(
+    optimum = minimize(
         lambda z: objective(p, features, z),
         start,
         method="Nelder-Mead",
@@ -59,9 +59,9 @@ def test_a_general_minimiser_finds_the_same(link):
     )
     c = solution.certificate
     # A general minimiser stops above the best value, which the dual bounds from below.
-    assert c.dual <= c.primal <= found.fun + 1e-9 * found.fun
-    assert found.fun - c.dual <= 1e-8 * found.fun
-    np.testing.assert_allclose(features.T @ solution.value.coefficients, found.x[:2], atol=1e-4)
+    assert c.dual <= c.primal <= optimum.fun + 1e-9 * optimum.fun
+    assert optimum.fun - c.dual <= 1e-8 * optimum.fun
+    np.testing.assert_allclose(features.T @ solution.value.coefficients, optimum.x[:2], atol=1e-4)
 
 
 @every_link
@@ -94,8 +94,8 @@ def conjugate(p: OrdinalProblem, by_upper: float, by_lower: float, code: int) ->
         low, gap = z[0], np.exp(z[1])
         upper = np.inf if last else z[0] + (0.0 if first else gap)
         ends = np.array([upper]), np.array([-np.inf if first else low]), np.array([np.inf if first or last else gap])
-        given = (0.0 if last else by_upper * upper) + (0.0 if first else by_lower * low)
-        return float(p.link.value(*ends)[0]) - given
+        gain = (0.0 if last else by_upper * upper) + (0.0 if first else by_lower * low)
+        return float(p.link.value(*ends)[0]) - gain
 
     return -min(
         minimize(less, [0.0, s], method="Nelder-Mead", options={"xatol": 1e-9, "fatol": 1e-12}).fun for s in (-1.0, 1.0)
@@ -122,23 +122,23 @@ def test_the_dual_value_is_that_of_the_conjugates():
 def test_derivatives_of_the_whole_problem():
     p = problem(1.3, "probit", owner=np.arange(60) // 2, gram=PrecomputedGram(K[:30, :30]))
     latent, cuts = RNG.normal(size=30), np.array([-1.0, 0.3, 0.9])
-    here = p.expand(latent, cuts)
+    expansion = p.expand(latent, cuts)
     h = 1e-6
     for j in range(30):
         move = h * np.eye(30)[j]
         up, down = p.expand(latent + move, cuts), p.expand(latent - move, cuts)
         assert (p.loss(latent + move, cuts) - p.loss(latent - move, cuts)) / (2 * h) == pytest.approx(
-            here.slope[j], abs=1e-6
+            expansion.slope[j], abs=1e-6
         )
-        np.testing.assert_allclose((up.slope - down.slope)[j] / (2 * h), here.curvature[j], atol=1e-6)
-        np.testing.assert_allclose((up.cut_slope - down.cut_slope) / (2 * h), here.cross[j], atol=1e-6)
+        np.testing.assert_allclose((up.slope - down.slope)[j] / (2 * h), expansion.curvature[j], atol=1e-6)
+        np.testing.assert_allclose((up.cut_slope - down.cut_slope) / (2 * h), expansion.cross[j], atol=1e-6)
     for j in range(3):
         move = h * np.eye(3)[j]
         up, down = p.expand(latent, cuts + move), p.expand(latent, cuts - move)
         assert (p.loss(latent, cuts + move) - p.loss(latent, cuts - move)) / (2 * h) == pytest.approx(
-            here.cut_slope[j], abs=1e-6
+            expansion.cut_slope[j], abs=1e-6
         )
-        np.testing.assert_allclose((up.cut_slope - down.cut_slope) / (2 * h), here.cut_curvature[j], atol=1e-5)
+        np.testing.assert_allclose((up.cut_slope - down.cut_slope) / (2 * h), expansion.cut_curvature[j], atol=1e-5)
 
 
 def test_convex_along_random_lines():
@@ -154,14 +154,14 @@ def test_rows_at_one_point_are_rows_of_equal_features():
     owner = RNG.permutation(np.arange(60) % 20)
     codes = Y[np.argsort(RNG.random(60))]
     merged = solve_ordinal(problem(codes=codes, owner=owner, gram=PrecomputedGram(K[:20, :20])))
-    apart = solve_ordinal(problem(codes=codes, gram=PrecomputedGram(K[np.ix_(owner, owner)])))
-    assert merged.certificate.primal == pytest.approx(apart.certificate.primal, rel=1e-12)
-    np.testing.assert_allclose(merged.value.cuts, apart.value.cuts, rtol=1e-9)
-    np.testing.assert_allclose(merged.value.latent[owner], apart.value.latent, rtol=1e-8, atol=1e-9)
+    separate = solve_ordinal(problem(codes=codes, gram=PrecomputedGram(K[np.ix_(owner, owner)])))
+    assert merged.certificate.primal == pytest.approx(separate.certificate.primal, rel=1e-12)
+    np.testing.assert_allclose(merged.value.cuts, separate.value.cuts, rtol=1e-9)
+    np.testing.assert_allclose(merged.value.latent[owner], separate.value.latent, rtol=1e-8, atol=1e-9)
     p = problem(codes=codes, owner=owner, gram=PrecomputedGram(K[:20, :20]))
     shared = merged.value.row_coefficients(p)
     np.testing.assert_allclose(np.bincount(owner, shared, 20), merged.value.coefficients, rtol=1e-12, atol=1e-14)
-    np.testing.assert_allclose(shared, apart.value.row_coefficients(problem(codes=codes)), atol=1e-7)
+    np.testing.assert_allclose(shared, separate.value.row_coefficients(problem(codes=codes)), atol=1e-7)
 
 
 def test_a_start_near_the_answer_saves_steps_and_a_bad_one_does_no_harm():
@@ -214,9 +214,9 @@ def test_an_indefinite_matrix_ends_in_a_stationary_point():
     solution = solve_ordinal(p)
     answer = solution.value
     assert solution.status.name == "stationary" and not solution.certificate.convex
-    here = p.expand(answer.latent, answer.cuts)
-    np.testing.assert_allclose(answer.coefficients, -here.slope, atol=1e-7)
-    np.testing.assert_allclose(here.cut_slope, 0.0, atol=1e-7)
+    expansion = p.expand(answer.latent, answer.cuts)
+    np.testing.assert_allclose(answer.coefficients, -expansion.slope, atol=1e-7)
+    np.testing.assert_allclose(expansion.cut_slope, 0.0, atol=1e-7)
     same = solve_ordinal(problem(0.5, convex=False))
     assert same.certificate.primal == pytest.approx(solve_ordinal(problem(0.5)).certificate.primal, rel=1e-9)
 
@@ -251,16 +251,16 @@ def test_the_evidence_is_a_determinant_and_a_likelihood():
 
 def test_the_slope_has_the_largest_evidence_and_undoes_C():
     p = problem(1.0)
-    found = {C: slope_by_evidence(p, C, tol=1e-9, max_iter=100) for C in (0.1, 10.0)}
-    best = found[0.1]
+    answers = {C: slope_by_evidence(p, C, tol=1e-9, max_iter=100) for C in (0.1, 10.0)}
+    best = answers[0.1]
     for other in (0.5, 0.9, 1.1, 2.0):
         scaled = problem(0.1 * (other * best.slope) ** 2)
         path = NewtonPath(scaled, K)
         path.run(1e-9, mercer.engine.progress.Progress(None, "steps"), 100)
         assert log_evidence(path, float(scaled.weight[0])) < best.log_evidence
     # Only a^2 C counts; the search stops within a thousandth on the scale of logarithms.
-    assert found[10.0].slope * 10.0 == pytest.approx(best.slope, rel=3e-3)
-    assert found[10.0].log_evidence == pytest.approx(best.log_evidence, abs=1e-5)
+    assert answers[10.0].slope * 10.0 == pytest.approx(best.slope, rel=3e-3)
+    assert answers[10.0].log_evidence == pytest.approx(best.log_evidence, abs=1e-5)
 
 
 def test_a_slope_at_its_bound_is_told():

@@ -42,17 +42,17 @@ def objective(problem: RegularizedRisk, c: np.ndarray, b: float = 0.0) -> float:
 @pytest.mark.parametrize("loss", cases(EXAMPLES), ids=repr)
 def test_methods_agree_and_each_certifies_itself(loss: Any, alpha: float, intercept: bool) -> None:
     problem = risk(loss, alpha=alpha, intercept=intercept)
-    found = [solve_risk(problem)]
+    solutions = [solve_risk(problem)]
     if loss.smooth or loss.tube(problem.targets) is not None:
-        found.append(solve_risk(problem, method="multipliers"))
+        solutions.append(solve_risk(problem, method="multipliers"))
     if loss.smooth:
-        found.append(solve_risk(problem, method="newton-cg"))
-    for solution in found:
+        solutions.append(solve_risk(problem, method="newton-cg"))
+    for solution in solutions:
         certificate, value = solution.certificate, solution.value
         assert solution.status is Status.converged and 0 <= certificate.relative_gap <= 1e-6
         assert certificate.primal == pytest.approx(objective(problem, value.c, value.b), rel=1e-9)
         # A lower bound of one is a lower bound of all.
-        assert all(certificate.dual <= other.certificate.primal * (1 + 1e-12) for other in found)
+        assert all(certificate.dual <= other.certificate.primal * (1 + 1e-12) for other in solutions)
         assert intercept or value.b == 0.0
 
 
@@ -84,7 +84,7 @@ def test_smooth_problems_against_a_plain_optimiser(penalty: Any) -> None:
 
     best = min(
         (minimize(value, start * np.ones(N), method="BFGS", options={"gtol": 1e-7}) for start in (0.1, 0.3)),
-        key=lambda found: found.fun,
+        key=lambda result: result.fun,
     )
     assert solve_risk(problem).certificate.primal == pytest.approx(best.fun, rel=1e-6)
 
@@ -126,18 +126,18 @@ def test_balls() -> None:
 
 
 def test_factors_far_from_the_crossing_are_solved_roughly(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked: list[tuple[float, float]] = []
+    aims: list[tuple[float, float]] = []
     solve = ByMultipliers.solve
 
     def recorded(self: ByMultipliers, lam: float, aim: Aim) -> Answer:
-        asked.append((lam, aim.relative))
+        aims.append((lam, aim.relative))
         return solve(self, lam, aim)
 
     monkeypatch.setattr(ByMultipliers, "solve", recorded)
     solution = solve_risk(risk(OwnLoss(Absolute()), Ball(0.5)))
     assert solution.status is Status.converged and solution.value.norm == pytest.approx(0.5, rel=1e-6)
-    tight = {lam for lam, relative in asked if relative < 1e-6}
-    assert asked[0][1] == 1e-3 and len(tight) < len({lam for lam, _ in asked})
+    tight = {lam for lam, relative in aims if relative < 1e-6}
+    assert aims[0][1] == 1e-3 and len(tight) < len({lam for lam, _ in aims})
 
 
 @pytest.mark.parametrize("loss", [Logistic(), Hinge(), OwnLoss(Absolute()), Quantile(0.3)], ids=repr)

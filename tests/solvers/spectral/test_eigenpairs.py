@@ -25,11 +25,11 @@ def of_problem(scale: Vector | None) -> Matrix:
     return H @ K @ H
 
 
-def check(pairs: Eigenpairs, wanted: Matrix, k: int, tol: float) -> None:
-    values = np.linalg.eigvalsh(wanted)[::-1]
+def check(pairs: Eigenpairs, expected: Matrix, k: int, tol: float) -> None:
+    values = np.linalg.eigvalsh(expected)[::-1]
     np.testing.assert_allclose(pairs.values, values[:k], rtol=0, atol=tol * values[0])
     np.testing.assert_allclose(pairs.vectors.T @ pairs.vectors, np.eye(k), atol=1e-10)
-    residual = wanted @ pairs.vectors - pairs.vectors * pairs.values
+    residual = expected @ pairs.vectors - pairs.vectors * pairs.values
     assert np.abs(residual).max() <= max(tol, 1e-10) ** 0.5 * values[0]
 
 

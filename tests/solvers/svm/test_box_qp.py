@@ -212,10 +212,10 @@ def test_rows_are_right_whatever_is_kept(room, rng):
 def test_selection_takes_the_worst_of_both_sides_and_keeps_half():
     rising = np.array([5.0, 4.0, 3.0, 2.0, -np.inf, -np.inf, 0.0, 0.0])
     falling = np.array([-np.inf, -np.inf, 2.0, 1.0, 5.0, 4.0, 3.5, -1.0])
-    chosen = select(rising.copy(), falling.copy(), 4, np.empty(0, dtype=np.intp))
-    assert sorted(chosen) == [0, 1, 4, 5]
-    chosen = select(rising.copy(), falling.copy(), 4, np.array([7, 0, 1]))
-    assert sorted(chosen) == [0, 1, 4, 7]
+    selection = select(rising.copy(), falling.copy(), 4, np.empty(0, dtype=np.intp))
+    assert sorted(selection) == [0, 1, 4, 5]
+    selection = select(rising.copy(), falling.copy(), 4, np.array([7, 0, 1]))
+    assert sorted(selection) == [0, 1, 4, 7]
 
 
 def test_newton_change_equalises_the_gradient_inside_a_wide_box(rng):
@@ -270,11 +270,11 @@ def test_the_gradient_of_the_certificate_is_the_float64_one_on_all_rows(rng):
     np.testing.assert_allclose(point.F, y - K @ beta, atol=1e-12)
     primal, dual = naive_objectives(K, y, np.abs(beta), upper, 1.0, point.offsets()[0])
     assert objectives(point) == pytest.approx((primal, dual), rel=1e-12)
-    found = violations(point, problem.totals)
-    assert found["stationarity"] == pytest.approx(max(violation(K, y, np.abs(beta), upper, 1.0), 0), abs=1e-12)
-    assert found["box"] == 0 and found["sum"] < 1e-9
+    result = violations(point, problem.totals)
+    assert result["stationarity"] == pytest.approx(max(violation(K, y, np.abs(beta), upper, 1.0), 0), abs=1e-12)
+    assert result["box"] == 0 and result["sum"] < 1e-9
     loss = upper * np.maximum(0, 1 - y * (K @ beta + point.offsets()[0]))
-    assert found["complementary slackness"] == pytest.approx((loss - point.residual() * beta).max(), abs=1e-12)
+    assert result["complementary slackness"] == pytest.approx((loss - point.residual() * beta).max(), abs=1e-12)
 
 
 @pytest.mark.parametrize("n, room", [(400, 8 * 400**2), (1000, 4 * 1000**2), (2600, 12 * 2**20)])
@@ -288,6 +288,6 @@ def test_a_small_budget_is_kept_by_keeping_fewer_rows(n, room, rng):
 def test_rounding_next_to_a_bound_decides_no_offset():
     upper = np.array([0.03, 0.01, 0.02])
     point = Iterate(np.zeros(3), np.zeros(3), upper, upper * [1.0, 0.0, 1.0], np.array([5.0, 1.0, 4.0]))
-    near = np.nextafter(point.beta, [0.0, 1.0, 0.0])
-    moved = Iterate(point.linear, point.lower, upper, near, point.F)
+    neighbours = np.nextafter(point.beta, [0.0, 1.0, 0.0])
+    moved = Iterate(point.linear, point.lower, upper, neighbours, point.F)
     assert moved.free.all() and moved.offsets() == point.offsets() == (2.5,)

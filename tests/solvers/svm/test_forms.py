@@ -146,9 +146,9 @@ def test_the_first_weights_are_those_that_gain_most(rng):
 
 @pytest.mark.parametrize("n", [1, 100, 8192, 8193, 100_000])
 def test_scopes_are_nested_and_end_with_all_rows(n):
-    found = scopes(n)
-    assert len(found[-1]) == n
-    for small, large in pairwise(found):
+    result = scopes(n)
+    assert len(result[-1]) == n
+    for small, large in pairwise(result):
         assert len(small) >= active_set.FIRST and set(small) < set(large)
         assert np.diff(small).max() <= 3 * n / len(small)
 

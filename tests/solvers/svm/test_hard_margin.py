@@ -34,7 +34,7 @@ def widest(K, y, intercept):
     """The hard margin's objective, by SLSQP on its dual."""
     Q = np.outer(y, y) * K
     constraints = [{"type": "eq", "fun": lambda a: a @ y, "jac": lambda a: y}] if intercept else []
-    found = minimize(
+    optimum = minimize(
         lambda a: 0.5 * a @ Q @ a - a.sum(),
         np.full(len(y), 1.0 / len(y)),
         jac=lambda a: Q @ a - 1.0,
@@ -43,7 +43,7 @@ def widest(K, y, intercept):
         constraints=constraints,
         options={"maxiter": 2000, "ftol": 1e-15},
     )
-    return -found.fun, found.x
+    return -optimum.fun, optimum.x
 
 
 def least_sum_of_slacks(X, y, intercept):

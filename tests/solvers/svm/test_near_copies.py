@@ -56,8 +56,8 @@ def test_half_of_the_violators_are_drawn_from_all_where_asked():
     values = np.arange(1000.0)
     rising, falling = values.copy(), np.full(1000, 1.0)
     worst = select(rising.copy(), falling.copy(), 80, np.empty(0, np.intp))
-    drawn = select(rising.copy(), falling.copy(), 80, np.empty(0, np.intp), np.random.default_rng(0))
+    selection = select(rising.copy(), falling.copy(), 80, np.empty(0, np.intp), np.random.default_rng(0))
     assert set(range(960, 1000)) <= set(worst)
-    assert set(range(980, 1000)) <= set(drawn)
-    assert len(set(drawn) & set(range(960))) > 10
-    assert len(np.unique(drawn)) == len(drawn)
+    assert set(range(980, 1000)) <= set(selection)
+    assert len(set(selection) & set(range(960))) > 10
+    assert len(np.unique(selection)) == len(selection)

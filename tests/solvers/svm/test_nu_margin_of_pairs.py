@@ -54,10 +54,10 @@ def left(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     return numbers
 
 
-def assert_same(found: PairAnswers, wanted: PairAnswers, atol: float = 1e-7) -> None:
+def assert_same(result: PairAnswers, expected: PairAnswers, atol: float = 1e-7) -> None:
     for name in ("beta", "gradient", "state", "offsets"):
-        np.testing.assert_allclose(getattr(found, name), getattr(wanted, name), atol=atol, err_msg=name)
-    for one, other in zip(found.certificates, wanted.certificates, strict=True):
+        np.testing.assert_allclose(getattr(result, name), getattr(expected, name), atol=atol, err_msg=name)
+    for one, other in zip(result.certificates, expected.certificates, strict=True):
         assert one.primal == pytest.approx(other.primal, rel=1e-8, abs=1e-10)
         assert one.dual == pytest.approx(other.dual, rel=1e-8, abs=1e-10)
         assert (one.status, one.convex) == (other.status, other.convex)
@@ -71,11 +71,11 @@ def test_answers_are_those_of_the_pairs_one_by_one(left: list[int], weighted: bo
     K, sizes = made()
     K = K.astype(dtype)
     upper = 1.0 + np.arange(len(K)) % 3 if weighted else np.ones(len(K))
-    wanted = solve_pairs(PrecomputedGram(K), sizes, upper, Single(SMO(), nu=NU))
+    expected = solve_pairs(PrecomputedGram(K), sizes, upper, Single(SMO(), nu=NU))
     assert left == []
     # Rows that lie together are picked as steps ask for them; others are read by strips.
     for matrix in (K, np.asfortranarray(K)):
-        assert_same(solve_pairs(PrecomputedGram(matrix), sizes, upper, MACHINE), wanted)
+        assert_same(solve_pairs(PrecomputedGram(matrix), sizes, upper, MACHINE), expected)
     assert left == [0, 0]
 
 

@@ -162,8 +162,8 @@ def test_curvature_is_the_largest_eigenvalue_on_feasible_directions(form, rng):
     for part in parts(problem):
         centre -= np.outer(part, part) / part.sum()
     largest = np.linalg.eigvalsh(centre @ problem.gram.block(None, None) @ centre)[-1]
-    found = largest_curvature(problem, problem.gram)
-    assert found <= largest * (1 + 1e-12) and found == pytest.approx(largest, rel=0.05)
+    curvature = largest_curvature(problem, problem.gram)
+    assert curvature <= largest * (1 + 1e-12) and curvature == pytest.approx(largest, rel=0.05)
 
 
 def test_too_small_a_curvature_is_noticed_and_raised(rng, monkeypatch):

@@ -55,16 +55,16 @@ def test_the_answer_is_that_of_the_doubled_matrix_of_which_nothing_is_read(
     # How many steps it takes, 4,500 to more than 6,000, depends on the rounding of K.
     monkeypatch.setattr(shared_rows, "_STEPS", 100)
     K, shared = problem(weighted=weighted)
-    wanted = SMO(tol=1e-9).solve(replace(shared, once=None))
-    found = SMO(tol=1e-5).solve(replace(shared, gram=Unread(600)))
-    assert found.status is wanted.status is Status.converged
-    assert found.certificate.dual == pytest.approx(wanted.certificate.dual, rel=1e-8)
-    assert found.certificate.primal == pytest.approx(wanted.certificate.primal, rel=1e-5)
-    assert found.value.offsets == pytest.approx(wanted.value.offsets, abs=1e-4)
-    weights, others = (answer.value.beta.reshape(2, -1).sum(axis=0) for answer in (found, wanted))
+    expected = SMO(tol=1e-9).solve(replace(shared, once=None))
+    solution = SMO(tol=1e-5).solve(replace(shared, gram=Unread(600)))
+    assert solution.status is expected.status is Status.converged
+    assert solution.certificate.dual == pytest.approx(expected.certificate.dual, rel=1e-8)
+    assert solution.certificate.primal == pytest.approx(expected.certificate.primal, rel=1e-5)
+    assert solution.value.offsets == pytest.approx(expected.value.offsets, abs=1e-4)
+    weights, others = (answer.value.beta.reshape(2, -1).sum(axis=0) for answer in (solution, expected))
     np.testing.assert_allclose(K @ weights, K @ others, atol=1e-4)
-    np.testing.assert_allclose(found.value.gradient, np.tile(shared.linear[:300] - K @ weights, 2), atol=1e-12)
-    assert max(found.certificate.violations.values()) <= 1e-4
+    np.testing.assert_allclose(solution.value.gradient, np.tile(shared.linear[:300] - K @ weights, 2), atol=1e-12)
+    assert max(solution.certificate.violations.values()) <= 1e-4
 
 
 def test_a_limit_of_steps_is_honoured() -> None:
@@ -75,11 +75,11 @@ def test_a_limit_of_steps_is_honoured() -> None:
 
 def test_what_steps_do_not_solve_is_gone_on_with(monkeypatch: pytest.MonkeyPatch) -> None:
     _, shared = problem()
-    wanted = SMO(tol=1e-6).solve(shared)
+    expected = SMO(tol=1e-6).solve(shared)
     monkeypatch.setattr(shared_rows, "_STEPS", 0.1)
-    found = SMO(tol=1e-6).solve(shared)
-    assert found.status is Status.converged
-    assert found.certificate.dual == pytest.approx(wanted.certificate.dual, rel=1e-6)
+    solution = SMO(tol=1e-6).solve(shared)
+    assert solution.status is Status.converged
+    assert solution.certificate.dual == pytest.approx(expected.certificate.dual, rel=1e-6)
 
 
 def test_nu_svr_on_a_matrix_and_on_rows(rng: np.random.Generator) -> None:

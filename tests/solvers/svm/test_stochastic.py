@@ -63,16 +63,16 @@ DERIVATIVES = {
 
 @every_loss
 def test_slopes_and_conjugates(loss):
-    known, one = LOSSES[loss], np.ones(1)
+    builtin, one = LOSSES[loss], np.ones(1)
     for z in (-3.0, -1.5, -0.5, 0.3, 0.9, 1.5, 40.0, -40.0):
-        numeric = (known.value(one, np.array([z + 1e-6])) - known.value(one, np.array([z - 1e-6]))) / 2e-6
-        assert margin_value(known.code, z) == pytest.approx(known.value(one, np.array([z]))[0], rel=1e-12)
-        assert slope(known.code, z) == pytest.approx(-numeric[0], rel=1e-6, abs=1e-7)
-        assert slope(known.code, z) == pytest.approx(-DERIVATIVES[loss](z), rel=1e-12)
+        numeric = (builtin.value(one, np.array([z + 1e-6])) - builtin.value(one, np.array([z - 1e-6]))) / 2e-6
+        assert margin_value(builtin.code, z) == pytest.approx(builtin.value(one, np.array([z]))[0], rel=1e-12)
+        assert slope(builtin.code, z) == pytest.approx(-numeric[0], rel=1e-6, abs=1e-7)
+        assert slope(builtin.code, z) == pytest.approx(-DERIVATIVES[loss](z), rel=1e-12)
     grid = np.linspace(-30, 30, 60_001)
     for u in (0.0, 0.1, 0.5, 0.9, 1.0):
-        least = (known.value(one, grid) + u * grid).min()
-        assert -known.conjugate(one, np.array([-u]))[0] == pytest.approx(least, abs=1e-6)
+        least = (builtin.value(one, grid) + u * grid).min()
+        assert -builtin.conjugate(one, np.array([-u]))[0] == pytest.approx(least, abs=1e-6)
 
 
 @pytest.mark.parametrize("loss", [*LOSSES, "own"])
@@ -96,8 +96,10 @@ def test_the_steps_are_those_of_a_naive_loop(loss, damped, average, form, rng):
         solution = StochasticDescent(max_epochs=3, tol=1e-9, average=average, damped=damped).solve(
             risk, rng=np.random.RandomState(5)
         )
-    found = solution.value.coefficients[0]
-    np.testing.assert_allclose(F.T @ found if isinstance(rows, KernelRows) else found, expected, rtol=1e-9, atol=1e-12)
+    result = solution.value.coefficients[0]
+    np.testing.assert_allclose(
+        F.T @ result if isinstance(rows, KernelRows) else result, expected, rtol=1e-9, atol=1e-12
+    )
     assert solution.state.steps == solution.certificate.iterations == 120
     assert solution.value.epochs == 3 and solution.status is Status.iteration_limit
 
@@ -143,13 +145,13 @@ def test_outputs_do_not_disturb_each_other(rng):
     codes = rng.integers(0, 3, 40)
     K = Gram(RBF(1.0), X)
     together = StochasticDescent(max_epochs=4, tol=1e-9).solve(MarginRisk(KernelRows(K), codes, np.arange(3), v, 1e-2))
-    apart = [
+    separate = [
         StochasticDescent(max_epochs=4, tol=1e-9).solve(MarginRisk(KernelRows(K), codes, np.array([c]), v, 1e-2))
         for c in range(3)
     ]
-    np.testing.assert_array_equal(together.value.coefficients, np.vstack([s.value.coefficients for s in apart]))
-    assert together.certificate.primal == pytest.approx(sum(s.certificate.primal for s in apart))
-    assert together.certificate.dual == pytest.approx(sum(s.certificate.dual for s in apart))
+    np.testing.assert_array_equal(together.value.coefficients, np.vstack([s.value.coefficients for s in separate]))
+    assert together.certificate.primal == pytest.approx(sum(s.certificate.primal for s in separate))
+    assert together.certificate.dual == pytest.approx(sum(s.certificate.dual for s in separate))
 
 
 def test_rows_of_an_expansion_that_are_not_learned_from(rng):
@@ -186,20 +188,20 @@ def test_orders(rng):
     state = np.random.RandomState(0)
     assert one_pass(risk, "given", state).tolist() == [0, 1, 2, 3, 4]
     assert sorted(one_pass(risk, "shuffled", state)) == [0, 1, 2, 3, 4]
-    drawn = np.concatenate([one_pass(risk, "uniform", state) for _ in range(4000)])
-    np.testing.assert_allclose(np.bincount(drawn, minlength=5) / len(drawn), v / v.sum(), atol=0.01)
+    draws = np.concatenate([one_pass(risk, "uniform", state) for _ in range(4000)])
+    np.testing.assert_allclose(np.bincount(draws, minlength=5) / len(draws), v / v.sum(), atol=0.01)
 
 
 def test_same_bits_for_any_number_of_threads(rng):
     X, codes, _ = make(rng, n=1100)
-    found = [
+    results = [
         StochasticDescent(max_epochs=2).solve(
             MarginRisk(KernelRows(Gram(RBF(1.0), X, n_jobs=k)), codes, ONE, np.ones(1100), 1e-3)
         )
         for k in (1, 2)
     ]
-    np.testing.assert_array_equal(found[0].value.coefficients, found[1].value.coefficients)
-    assert found[0].certificate.dual == found[1].certificate.dual
+    np.testing.assert_array_equal(results[0].value.coefficients, results[1].value.coefficients)
+    assert results[0].certificate.dual == results[1].certificate.dual
 
 
 def test_float32_rows_end_near_float64_ones(rng):
@@ -232,10 +234,10 @@ def test_a_hook_may_end_the_work_and_nothing_stays_held(rng):
         if step == ("passes of stochastic descent", 3, 10):
             raise Enough
 
-    held = memory._process.held
+    reserved = memory._process.held
     with mercer.on_progress(hook), pytest.raises(Enough):
         StochasticDescent(max_epochs=10, tol=1e-9).solve(MarginRisk(KernelRows(Gram(RBF(), X)), codes, ONE, v, 1e-6))
-    assert memory._process.held == held
+    assert memory._process.held == reserved
 
 
 def test_what_makes_no_sense_is_refused(rng):

@@ -53,10 +53,10 @@ def made(k=12, largest=9):
     return rbf_kernel(X, gamma=0.4), sizes
 
 
-def assert_same_answers(found, wanted, atol=1e-8):
+def assert_same_answers(result, expected, atol=1e-8):
     for name in ("beta", "gradient", "state", "offsets"):
-        np.testing.assert_allclose(getattr(found, name), getattr(wanted, name), atol=atol, err_msg=name)
-    for one, other in zip(found.certificates, wanted.certificates, strict=True):
+        np.testing.assert_allclose(getattr(result, name), getattr(expected, name), atol=atol, err_msg=name)
+    for one, other in zip(result.certificates, expected.certificates, strict=True):
         assert one.primal == pytest.approx(other.primal, rel=1e-9, abs=1e-12)
         assert one.dual == pytest.approx(other.dual, rel=1e-9, abs=1e-12)
         assert (one.status, one.convex) == (other.status, other.convex)
@@ -72,18 +72,18 @@ def test_answers_are_those_of_the_pairs_one_by_one(data, C, weighted, intercept)
     K, sizes = data()
     upper = C * (1.0 + np.arange(len(K)) % 3 if weighted else np.ones(len(K)))
     machine = CSVC(SMO(), intercept)
-    found = solve_pairs(PrecomputedGram(K), sizes, upper, machine)
-    assert_same_answers(found, one_by_one(PrecomputedGram(K), sizes, upper, machine))
+    solution = solve_pairs(PrecomputedGram(K), sizes, upper, machine)
+    assert_same_answers(solution, one_by_one(PrecomputedGram(K), sizes, upper, machine))
 
 
 @pytest.mark.parametrize("intercept", [True, False])
 def test_opposite_duplicates_have_the_same_objectives_and_functions(intercept):
     K, sizes = opposite_duplicates()
     machine = CSVC(SMO(), intercept)
-    found, wanted = (solve(PrecomputedGram(K), sizes, np.ones(32), machine) for solve in (solve_pairs, one_by_one))
-    np.testing.assert_allclose(found.gradient, wanted.gradient, atol=1e-8)
-    np.testing.assert_allclose(found.certificates.dual, wanted.certificates.dual, atol=1e-9)
-    assert found.certificates.kkt_violation.max() < 1e-10
+    results, expected = (solve(PrecomputedGram(K), sizes, np.ones(32), machine) for solve in (solve_pairs, one_by_one))
+    np.testing.assert_allclose(results.gradient, expected.gradient, atol=1e-8)
+    np.testing.assert_allclose(results.certificates.dual, expected.certificates.dual, atol=1e-9)
+    assert results.certificates.kkt_violation.max() < 1e-10
 
 
 def in_the_loop(monkeypatch):
@@ -179,8 +179,8 @@ def test_values_that_are_not_finite_are_told():
 def test_rounding_does_not_keep_large_weights_from_their_tolerance(monkeypatch):
     K, sizes = made()
     left = in_the_loop(monkeypatch)
-    found = solve_pairs(PrecomputedGram(K), sizes, np.full(len(K), 1e9), MACHINE)
-    assert found.certificates.kkt_violation.max() <= 1e-3 and left[0] < 5
+    solution = solve_pairs(PrecomputedGram(K), sizes, np.full(len(K), 1e9), MACHINE)
+    assert solution.certificates.kkt_violation.max() <= 1e-3 and left[0] < 5
 
 
 def test_layout():
@@ -202,13 +202,18 @@ def test_certificates_are_a_sequence_of_what_was_put_in():
         Certificate(1.0, 0.5, 0.1, 3, 0.2, 80, Status.converged, {"sum": 0.0, "box": 1.0}),
         Certificate(np.inf, 0.5, 0.1, 4, 0.2, 80, Status.stationary, {"margin": 2.0}, False),
     ]
-    held = Certificates.empty(2)
+    certificates = Certificates.empty(2)
     for number, part in enumerate(parts):
-        held.put(number, part)
-    assert list(held) == parts and held[-1] == parts[1] and held[1:] == parts[1:] and len(held) == 2
+        certificates.put(number, part)
+    assert (
+        list(certificates) == parts
+        and certificates[-1] == parts[1]
+        and certificates[1:] == parts[1:]
+        and len(certificates) == 2
+    )
     with pytest.raises(IndexError):
-        held[2]
+        certificates[2]
     with pytest.raises(ValueError, match="one length"):
-        replace(held, seconds=np.zeros(3))
+        replace(certificates, seconds=np.zeros(3))
     with pytest.raises(ValueError, match="every status"):
-        replace(held, status=np.array([0, len(STATUSES)], dtype=np.int8))
+        replace(certificates, status=np.array([0, len(STATUSES)], dtype=np.int8))

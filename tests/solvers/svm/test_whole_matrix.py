@@ -23,15 +23,15 @@ def test_the_memory_budget_and_not_the_cache_decides_whether_the_matrix_is_held(
     y = np.where(X[:, 0] + 2.0 * rng.normal(size=n) > 0, 1.0, -1.0)
     problem = BoxQP.classification(Gram(kernels.RBF.from_gamma(1 / d), X), y, np.full(n, 3.0), intercept=intercept)
     whole, little = 4 * n * n, 2**20
-    held = SMO(cache_bytes=little, n_jobs=2).solve(problem)
+    solution = SMO(cache_bytes=little, n_jobs=2).solve(problem)
     # Steps go on to the tolerance before the gradients are computed in float64, and by two pairs at a time.
     assert doubled and 1 <= len(passes) <= 2
     with mercer.config(memory=whole + whole // 2):
         other = SMO(cache_bytes=little, n_jobs=2).solve(problem)
-    assert held.certificate.peak_bytes > whole > other.certificate.peak_bytes
-    for answer in (held, other):
+    assert solution.certificate.peak_bytes > whole > other.certificate.peak_bytes
+    for answer in (solution, other):
         assert answer.certificate.kkt_violation <= 1e-3
         assert len(np.flatnonzero(answer.value.beta)) > 0.5 * n
-    assert held.certificate.dual == pytest.approx(other.certificate.dual, rel=1e-5)
+    assert solution.certificate.dual == pytest.approx(other.certificate.dual, rel=1e-5)
     # Steps that choose among all rows are fewer.
-    assert held.certificate.iterations < other.certificate.iterations
+    assert solution.certificate.iterations < other.certificate.iterations
