@@ -1,6 +1,6 @@
-"""What a class states of its fitted objects, in one place, and the check of an object against it.
+"""What a class states about its fitted objects, and the check of an object against these statements.
 
-A class has its statements as a class attribute ``_fitted``, written in the vocabulary of
+The statements are a class attribute ``_fitted``, written in the vocabulary of
 :mod:`mercer.data.statements`. Model files are checked against them before anything in a file is used.
 """
 
@@ -19,20 +19,20 @@ Rule = tuple[str, Callable[[Any], bool]]
 
 @dataclass(frozen=True)
 class Fitted:
-    """What a class states of its fitted objects.
+    """What a class states about its fitted objects.
 
     Parameters
     ----------
     always : dict of str to Statement
-        Attributes that every fitted object has; in the order in which sizes become known.
+        Attributes that every fitted object has, in the order in which sizes become known.
     sometimes : dict of str to Statement
-        Attributes that some have.
+        Attributes that some fitted objects have.
     parameters : dict of str to Statement
         Parameters of the constructor that are used after the fit.
     derived : dict of str to callable
         Sizes that follow from others, which the parameters of the function name.
     rules : tuple of (str, callable)
-        What else must hold of the object once all attributes are as stated, in words and as a function.
+        Further conditions on the object, as the text of an error and a function that tests the object.
     """
 
     always: Mapping[str, Statement] = field(default_factory=dict)
@@ -44,7 +44,7 @@ class Fitted:
 
 @dataclass(frozen=True)
 class Entry:
-    """What is stated of one attribute."""
+    """The statement about one attribute."""
 
     statement: Statement
     required: bool
@@ -53,7 +53,7 @@ class Entry:
 
 @dataclass(frozen=True)
 class Statements:
-    """What a class and its bases state together, the bases first."""
+    """The statements of a class and its bases, the bases first."""
 
     entries: Mapping[str, Entry]
     derived: Mapping[str, Callable[..., int]]
@@ -67,16 +67,16 @@ class Statements:
 
 @cache
 def statements(cls: type) -> Statements | None:
-    """What a class and its bases state together; None if they state nothing.
+    """Return the statements of a class and its bases together; None if there are none.
 
-    Where two state the same attribute, that of the class counts before that of a base.
+    A statement of the class about an attribute replaces that of a base.
     """
     parts: list[Fitted] = [vars(base)["_fitted"] for base in reversed(cls.__mro__) if "_fitted" in vars(base)]
     return combined(parts) if parts else None
 
 
 def combined(parts: Sequence[Fitted]) -> Statements:
-    """What several statements say together; the last one that speaks of an attribute counts."""
+    """Return several statements as one; the last statement about an attribute counts."""
     entries: dict[str, Entry] = {}
     for part in parts:
         entries |= {name: Entry(statement, True) for name, statement in part.always.items()}
@@ -87,12 +87,12 @@ def combined(parts: Sequence[Fitted]) -> Statements:
 
 
 def check_fitted(model: Any, stated: Statements | None = None) -> None:
-    """Raise unless a fitted object is what its class states; one that is not fitted passes.
+    """Raise unless a fitted object is as its class states; an object that is not fitted passes.
 
     Raises
     ------
     DataError
-        With the attribute, what it is, and what it must be.
+        The message has the attribute, its value, and the requirement.
 
     Examples
     --------

@@ -1,6 +1,7 @@
 """A vocabulary for what an attribute of a fitted object must be: its type, shape, range, and sizes that agree.
 
-A size has a name, such as ``n``: the first attribute that has it sets it, and all others must agree. ``?`` is any size.
+Sizes have names, such as ``n``. The first attribute with a name sets the size, and all others must agree. ``?`` allows
+any size.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ Shape = str | Callable[..., tuple[int, ...]]
 
 @dataclass
 class Context:
-    """The object that is checked, and the sizes that are known so far."""
+    """The object that is checked, and the sizes known so far."""
 
     model: Any
     sizes: dict[str, int]
@@ -50,7 +51,7 @@ class Context:
             raise DataError(f"{what} has {length} where {expected} are expected")
 
     def shape(self, what: str, stated: Shape, shape: tuple[int, ...]) -> None:
-        """Raise unless an array has the wanted shape."""
+        """Raise unless ``shape`` is as stated."""
         if callable(stated):
             expected = self.call(stated)
             if shape != expected:
@@ -67,7 +68,7 @@ class Statement(Protocol):
     """What a value must be."""
 
     def check(self, value: Any, what: str, context: Context) -> None:
-        """Raise DataError, in which ``what`` names the value, unless it is so."""
+        """Raise DataError unless the value is as stated; ``what`` names it in the message."""
 
 
 def _wrong(what: str, value: Any, requirement: str) -> NoReturn:
@@ -76,7 +77,7 @@ def _wrong(what: str, value: Any, requirement: str) -> NoReturn:
 
 
 def _in_range(what: str, least: Any, largest: Any, low: float | None, high: float | None) -> None:
-    # So that NaN, which is neither below nor above, is found.
+    # Written with "not", so that NaN raises too.
     if low is not None and not least >= low:
         raise DataError(f"{what} must be at least {low:g}, but is {least}")
     if high is not None and not largest <= high:
@@ -88,7 +89,7 @@ def _in_range(what: str, least: Any, largest: Any, low: float | None, high: floa
 
 @dataclass(frozen=True)
 class Floats:
-    """An array of floats; finite ones, unless something else is said."""
+    """An array of floats; finite by default."""
 
     shape: Shape
     least: float | None = None
@@ -152,7 +153,7 @@ class Numbers:
 
 @dataclass(frozen=True)
 class Arrays:
-    """An array of a shape, or of any shape; of some ``kinds`` of elements, in NumPy's letters, if these are given."""
+    """An array with a shape, and with elements of some ``kinds`` (NumPy's letters); None allows any."""
 
     shape: Shape | None = None
     kinds: str | None = None
@@ -166,7 +167,7 @@ class Arrays:
 
 @dataclass(frozen=True)
 class Labels:
-    """Labels or names, each once."""
+    """Distinct labels or names."""
 
     shape: str
     least: int = 0
@@ -189,7 +190,7 @@ class Labels:
 
 @dataclass(frozen=True)
 class Words:
-    """An array of words out of a few."""
+    """An array of words, all of them in ``among``."""
 
     shape: Shape
     among: tuple[str, ...]
@@ -222,7 +223,7 @@ class RowsOfData:
         numbers = value.data if sp.issparse(value) else value
         if numbers.dtype not in (np.float32, np.float64):
             raise DataError(f"{what} must hold float32 or float64, but holds {numbers.dtype}")
-        # The ends alone, which take no memory.
+        # The extremes take no further memory.
         if numbers.size and not (np.isfinite(numbers.min()) and np.isfinite(numbers.max())):
             raise DataError(f"{what} must be finite")
 
@@ -232,7 +233,7 @@ class RowsOfData:
 
 @dataclass(frozen=True)
 class Number:
-    """A number; finite, unless something else is said."""
+    """A number; finite by default."""
 
     least: float | None = None
     most: float | None = None
@@ -249,7 +250,7 @@ class Number:
 
 @dataclass(frozen=True)
 class Count:
-    """A whole number of 64 bits; with a name it is that size; ``most`` may be the name of another size."""
+    """A 64-bit integer. ``size`` names the size that it sets; ``most`` may be the name of another size."""
 
     size: str | None = None
     least: int | None = 0
@@ -275,7 +276,7 @@ class Flag:
 
 @dataclass(frozen=True)
 class Word:
-    """A text; one of a few, if these are given."""
+    """A string; one of ``among``, unless that is empty."""
 
     among: tuple[str, ...] = ()
 
@@ -286,7 +287,7 @@ class Word:
 
 @dataclass(frozen=True)
 class Is:
-    """An object of some class, which has been checked where it was made; or None, if that may be."""
+    """An instance of one of the classes, whose own constructor or statements have checked it."""
 
     classes: tuple[type, ...]
 
@@ -300,7 +301,7 @@ class Is:
 
 @dataclass(frozen=True)
 class Lengths:
-    """A tuple of sizes, such as the shape of what was fitted."""
+    """A tuple of sizes, such as the shape of X in the fit."""
 
     sizes: Callable[[Any], str]
 
@@ -310,12 +311,12 @@ class Lengths:
         context.shape(what, self.sizes(context.model), tuple(int(v) for v in value))
 
 
-# ---- put together
+# ---- combinations
 
 
 @dataclass(frozen=True)
 class Maybe:
-    """None, or what is stated."""
+    """None, or a value as stated by ``inner``."""
 
     inner: Statement
 
@@ -326,7 +327,7 @@ class Maybe:
 
 @dataclass(frozen=True)
 class Either:
-    """One of some statements: the first that holds."""
+    """At least one of several statements. The first that holds sets the sizes."""
 
     choices: tuple[Statement, ...]
 
@@ -349,7 +350,7 @@ class Either:
 
 @dataclass(frozen=True)
 class Each:
-    """A list or tuple whose items are all as stated."""
+    """A list or tuple whose items are all as stated by ``inner``."""
 
     inner: Statement
     size: str | None = None
@@ -366,7 +367,7 @@ class Each:
 
 @dataclass(frozen=True)
 class Table:
-    """A dict with these keys; with no others, unless there may be ``more``."""
+    """A dict with exactly these keys, or with further ones if ``more``."""
 
     entries: Mapping[str, Statement]
     more: bool = False
@@ -381,7 +382,7 @@ class Table:
 
 @dataclass(frozen=True)
 class Texts:
-    """A dict from text to what is stated."""
+    """A dict with strings as keys and values as stated by ``inner``."""
 
     inner: Statement
 

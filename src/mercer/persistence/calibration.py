@@ -1,4 +1,4 @@
-"""What ``calibrated()`` of a classifier is fitted to: scikit-learn's classes, as model files hold them."""
+"""Statements about the scikit-learn classes that make up a fitted ``calibrated()`` classifier."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from sklearn.isotonic import IsotonicRegression
 from mercer.data.fitted import Fitted
 from mercer.data.statements import Count, Each, Flag, Floats, Is, Labels, Number, Statement, Word
 
-# Classes without a public name; those that the installed scikit-learn does not have are not in its files.
+# Private classes of scikit-learn. Those that the installed version lacks cannot occur in a file.
 _HIDDEN = ("_SigmoidCalibration", "_TemperatureScaling")
 _CLASSES = {name: getattr(calibration, name) for name in _HIDDEN if hasattr(calibration, name)}
 _ONE: type = getattr(calibration, "_CalibratedClassifier", type(None))
 _METHODS = {"sigmoid": "_SigmoidCalibration", "isotonic": "IsotonicRegression", "temperature": "_TemperatureScaling"}
 
 DERIVED: Mapping[type, str] = {IsotonicRegression: "f_"}
-"""Attributes that follow from others and are functions: they are not written, but made again."""
+"""Attributes that are functions: they are not written, but rebuilt from the other attributes."""
 
 
 def make_derived(model: Any) -> None:
-    """Set the attribute of ``DERIVED`` of a fitted model."""
+    """Set the attribute in ``DERIVED`` of a fitted model."""
     if isinstance(model, IsotonicRegression) and "X_thresholds_" in vars(model):
         model._build_f(model.X_thresholds_, model.y_thresholds_)
 
@@ -35,7 +35,7 @@ def _ascends(model: Any) -> bool:
 
 
 def _calibrates(model: Any) -> bool:
-    """Whether every part has a fitted classifier of the same classes and columns, and its calibrators."""
+    """Whether every part has a fitted classifier for the same classes and columns, with its calibrators."""
     return bool(model.calibrated_classifiers_) and all(_is_whole(model, part) for part in model.calibrated_classifiers_)
 
 
@@ -45,7 +45,7 @@ def _is_whole(model: Any, part: Any) -> bool:
         return False
     count = k if k > 2 and part.method != "temperature" else 1
     named = all(type(c).__name__ == _METHODS.get(part.method) and _is_fitted(c) for c in part.calibrators)
-    # With more than two classes, a calibrator for each of them.
+    # With more than two classes, there is one calibrator for each.
     shape = vars(inner).get("decision_function_shape", "ovr")
     columns = vars(inner).get("n_features_in_") == vars(model).get("n_features_in_")
     return named and len(part.calibrators) == count and columns and shape == "ovr" and part.method == model.method

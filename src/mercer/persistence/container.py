@@ -1,12 +1,12 @@
-"""The file itself: text entries and arrays in one safetensors file, with a checksum over every byte.
+"""The bytes of a model file: text entries and arrays in the safetensors layout, with a checksum over all bytes.
 
-The layout is that of safetensors, so any of its readers opens the arrays: eight bytes with the length of the
-header, a JSON header, the bytes of the arrays one after another. Reading and writing are done here rather than
-by the package because the checksum is then taken in the pass that writes, and because the package maps the file
-and copies each array out of the map, which holds everything twice; here the bytes go straight into the arrays.
+Any reader of safetensors can open the arrays: the layout is eight bytes with the length of the header, a JSON header,
+and the bytes of the arrays one after another. Mercer reads and writes it itself for two reasons: it computes the
+checksum while it writes, and it reads straight into the arrays, where the safetensors package maps the file and copies
+each array out of the map, which takes twice the memory.
 
-The digest stands at a fixed place, first in ``__metadata__``. It is the SHA-256 of the whole file with the
-digest itself replaced by zeros, so a change of any byte is found, in the digest too.
+The digest is at a fixed place, first in ``__metadata__``. It is the SHA-256 of the whole file with the digest itself
+replaced by zeros, so a change of any byte is detected, even in the digest.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ _DIGEST = slice(8 + len(PREFIX), 8 + len(PREFIX) + 64)
 _SIZE_KEY = b'","bytes":"'
 _SIZE = slice(_DIGEST.stop + len(_SIZE_KEY), _DIGEST.stop + len(_SIZE_KEY) + 20)
 _FIXED_KEYS = {"format", "sha256", "bytes"}
-_LARGEST_HEADER = 100_000_000  # what the readers of safetensors accept
+_LARGEST_HEADER = 100_000_000  # the limit of the safetensors package
 _CHUNK = 1 << 24
 
 STORABLE = frozenset(_NAMES)
@@ -63,19 +63,19 @@ class _Entry:
 
 
 def write(path: Path, texts: Mapping[str, str], arrays: Mapping[str, np.ndarray]) -> None:
-    """Write the file atomically: a reader of ``path`` finds either the old file or the complete new one.
+    """Write the file atomically: a reader of ``path`` sees either the old file or the complete new one.
 
     Raises
     ------
     ModelFileError
         If the file cannot be written there; nothing is left behind.
     """
-    # Wide numbers first, so that every array is aligned in the file for those who map it.
+    # Wide numbers first, so that every array is aligned for readers that map the file.
     arrays = dict(sorted(arrays.items(), key=lambda item: -item[1].itemsize))
     header = _header(texts, arrays)
     target = Path(os.path.realpath(path))
     try:
-        # Names that are too long are an error of the system, too.
+        # A name that is too long raises OSError, too.
         if target.exists() and not target.is_file():
             raise ModelFileError(f"{path} is a directory or a device, not a file; give the name of a file.")
         if not target.parent.is_dir():
@@ -120,7 +120,7 @@ def _write_all(file: BinaryIO, header: bytearray, arrays: Mapping[str, np.ndarra
 
 
 def _chunks(array: np.ndarray) -> Iterator[memoryview]:
-    """The bytes of a C-contiguous array, a few at a time, so that Ctrl-C is heard between them."""
+    """The bytes of a C-contiguous array in chunks, so that Ctrl-C works between them."""
     if array.nbytes == 0:
         return
     view = array.reshape(-1).view(np.uint8).data
@@ -129,7 +129,7 @@ def _chunks(array: np.ndarray) -> Iterator[memoryview]:
 
 
 def read(path: Path) -> tuple[dict[str, str], dict[str, np.ndarray]]:
-    """The text entries and the arrays of a file, once its checksum is found right.
+    """Verify the checksum of a file and return its text entries and arrays.
 
     Raises
     ------
@@ -145,7 +145,7 @@ def read(path: Path) -> tuple[dict[str, str], dict[str, np.ndarray]]:
 
 
 def read_texts(path: Path) -> dict[str, str]:
-    """The text entries alone, of a file whose checksum was found right.
+    """Verify the checksum of a file and return its text entries alone.
 
     Raises
     ------
@@ -157,7 +157,7 @@ def read_texts(path: Path) -> dict[str, str]:
 
 
 def malformed(what: str) -> NoReturn:
-    """Raise for a file whose checksum is right and whose content is nevertheless not what Mercer writes."""
+    """Raise for a file with a correct checksum but with content that Mercer does not write."""
     raise ModelFileError(
         f"the file was not written by mercer.save, or has been tampered with: {what}. Do not use it; get the model "
         "again from its author.",
@@ -185,7 +185,7 @@ def _verified_header(file: BinaryIO) -> tuple[bytes, int]:
 
 
 def _digest(file: BinaryIO, size: int) -> str:
-    """SHA-256 of the file, with zeros in the place of the digest."""
+    """SHA-256 of the file, with zeros in place of the digest."""
     digest = hashlib.sha256()
     file.seek(0)
     digest.update(file.read(_DIGEST.start) + b"0" * 64)
@@ -207,7 +207,7 @@ def _damaged(size: int, stated: bytes, expected: bytes, checksum: bytes) -> NoRe
 
 
 def parse_json(text: str | bytes, what: str) -> Any:
-    """JSON as the standard has it: no duplicate keys, no NaN, and no nesting that would exhaust the stack."""
+    """Parse standard JSON: without duplicate keys, NaN, or nesting that would exhaust the stack."""
     try:
         return json.loads(text, object_pairs_hook=_unique_keys, parse_constant=_no_constant)
     except RecursionError:

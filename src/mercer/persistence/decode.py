@@ -1,7 +1,7 @@
-"""From the flat table back to objects; nothing in it is trusted, and nothing in it is run.
+"""Rebuild objects from the flat table of a model file, which is neither trusted nor executed.
 
-A row may refer to earlier rows only, names are looked up in the registry, kernels and certificates are rebuilt
-by their constructors, and the attributes of an estimator are checked before they are set.
+A row may refer to earlier rows only. Names are looked up in the registry. Kernels and certificates are rebuilt by their
+constructors, and the names of an estimator's attributes are checked before they are set.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ from mercer.persistence.registry import (
 )
 from mercer.persistence.states import check_state
 
-# What an object may expand to: so many entries, and so many times those that the table has up to there.
+# The most entries that an object may expand to: a constant, plus a multiple of the entries of the table so far.
 _MOST_SHARED, _SHARES = 2**18, 8
 
 
 class Decoder:
-    """Rebuilds the rows of a table in their order, from the classes ``known``."""
+    """Rebuilds the rows of a table in order, from the classes of a registry."""
 
     def __init__(self, arrays: Mapping[str, np.ndarray], written_by: str, registry: Registry) -> None:
         self._known = registry
@@ -45,12 +45,12 @@ class Decoder:
         self._objects: list[Any] = []
         self._depths: list[int] = []
         self._deepest_child = 0
-        # Entries of each object when what it shares is counted wherever it occurs: what hashing and printing visit.
+        # Entries of each object, with shared parts counted wherever they occur, as hashing and printing visit them.
         self._expanded: list[int] = []
         self._visited = self._entries = 0
 
     def decode(self, table: Any) -> Any:
-        """The object that the table describes."""
+        """Return the object that the table describes."""
         if not isinstance(table, dict) or set(table) != {"root", "nodes"}:
             malformed("its table of objects has parts other than a root and nodes")
         if not isinstance(table["nodes"], list):
@@ -61,7 +61,7 @@ class Decoder:
                 value = self._read(node)
             except (ModelFileError, MemoryError):
                 raise
-            # Constructors check their own arguments; whatever they object to is a fault of the file.
+            # Constructors check their arguments; any error that they raise is a fault of the file.
             except Exception as error:
                 malformed(f"row {row} of its table cannot be rebuilt ({type(error).__name__}: {error})")
             if self._deepest_child + 1 > DEEPEST:
@@ -96,7 +96,7 @@ class Decoder:
         return self._objects[value[0]]
 
     def _visit(self, entries: int) -> None:
-        """Count entries of the object that is read; 40 pairs of pairs would be 2^40 of them."""
+        """Count the entries of the current object; 40 nested pairs of shared parts would be 2^40 entries."""
         self._visited += entries
         if self._visited > _MOST_SHARED + _SHARES * self._entries:
             malformed(
@@ -110,7 +110,7 @@ class Decoder:
         return [self._child(value) for value in values]
 
     def _take(self, name: Any) -> np.ndarray:
-        """An array of the file; each belongs to one object, so none is handed out twice."""
+        """Return an array of the file; each belongs to one object, so none is returned twice."""
         if not isinstance(name, str) or name not in self._arrays:
             malformed(f"the array {str(name)[:60]!r} is missing or used twice")
         return self._arrays.pop(name)
@@ -146,7 +146,7 @@ class Decoder:
             malformed("the items of a dict are not pairs")
         items = {self._child(key): self._child(value) for key, value in pairs}
         if len(items) < len(pairs):
-            malformed("a key of a dict is there twice")
+            malformed("a key of a dict occurs twice")
         return items
 
     def _slice(self, node: Mapping[str, Any]) -> slice:
@@ -212,7 +212,7 @@ class Decoder:
         if math.prod(shape) != len(items):
             malformed(f"an array of the shape {shape} has {len(items)} items")
         result = np.empty(len(items), object)
-        # Item by item: an assignment in one go would take sequences apart.
+        # Item by item, because a single assignment would unpack sequences.
         for i, item in enumerate(items):
             result[i] = item
         return result.reshape(shape)
@@ -226,7 +226,7 @@ class Decoder:
             malformed("a sparse matrix is not made of numbers and whole numbers")
         kind = sp.csr_matrix if node["kind"] == "csr_matrix" else sp.csr_array
         matrix = kind((data, indices, indptr), shape=_shape(node["shape"]))
-        # SciPy's loops trust the indices, so a wrong one would read memory that is not ours.
+        # SciPy's loops trust the indices: a wrong one would read memory outside the arrays.
         matrix.check_format(full_check=True)
         return matrix
 
@@ -252,7 +252,7 @@ class Decoder:
         for name, parameter in inspect.signature(cls).parameters.items():
             if name in fields or parameter.kind is parameter.VAR_KEYWORD:
                 continue
-            # The version that wrote the file did not have this parameter; the default stands for that.
+            # The version that wrote the file did not have this parameter, so the default applies.
             if parameter.default is parameter.empty:
                 malformed(f"{node['class']} lacks its parameter {name!r}")
             fields[name] = parameter.default

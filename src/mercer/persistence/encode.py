@@ -1,8 +1,7 @@
-"""From objects to a flat table: every object after the ones it holds, every array by its name in the file.
+"""Write objects as a flat table: every object after its parts, and every array by its name in the file.
 
-A value in the table is either a JSON scalar, or a list with one number: the row of the table that holds it. So
-an object that is shared is written once, and what is read later can neither form a circle nor nest without
-limit.
+A value in the table is either a JSON scalar, or a list with one number: the row with the object. So a shared object is
+written once, and a table cannot contain cycles or unlimited nesting.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ Node = dict[str, Any]
 
 
 class Encoder:
-    """Fills ``nodes`` and ``arrays``; ``child`` is the one way in; ``known`` are the classes that it may meet."""
+    """Fills ``nodes`` and ``arrays`` through ``child``; ``known`` are the classes that it can write."""
 
     def __init__(self) -> None:
         self.nodes: list[Node] = []
@@ -36,11 +35,11 @@ class Encoder:
         self.arrays: dict[str, np.ndarray] = {}
         self._rows: dict[int, int] = {}
         self._open: set[int] = set()
-        # A row is found again by the address of its object, so none may be freed while others are written.
+        # Rows are found by the address of their object, so no object may be freed before the end.
         self._alive: list[Any] = []
 
     def child(self, value: Any, path: str, depth: int = 0) -> Child:
-        """The table's form of ``value``; ``path`` names it in messages."""
+        """Return ``value`` as it stands in the table; ``path`` names it in messages."""
         if value is None or type(value) in (str, bool):
             return value
         if type(value) is int and value.bit_length() <= 1024:
@@ -83,7 +82,7 @@ class Encoder:
         return {"kind": "enum", "class": self.known.enums.names[type(value)], "member": value.name}
 
     def _number(self, value: np.generic, path: str, depth: int) -> Node:
-        # Every float32 and float16 is a float64 as well, so the printed Python number loses nothing.
+        # Every float32 and float16 is also a float64, so the printed Python number is exact.
         text = str(value) if isinstance(value, np.str_) else repr(value.item())
         return {"kind": "number", "class": NUMBERS.names[type(value)], "value": text}
 
@@ -119,13 +118,13 @@ class Encoder:
                 f"{path} is an array of {value.dtype}, which a model file cannot hold; "
                 "convert it to float64, int64, bool or str first."
             )
-        # Products of matrices give other bits for another order in memory, so the order is kept.
+        # The order in memory is kept, because matrix products may have other bits in another order.
         turned = value.flags.f_contiguous and not value.flags.c_contiguous
         name = self._store(value.T if turned else value)
         return {"kind": "array", "order": "F" if turned else "C", "data": name}
 
     def _text(self, value: np.ndarray) -> Node:
-        """Fixed-width text as the code points that NumPy keeps."""
+        """Write fixed-width text as NumPy's code points."""
         native = np.ascontiguousarray(value.astype(value.dtype.newbyteorder("="), copy=False))
         codes = native.reshape(-1).view(np.uint32).reshape(*value.shape, value.dtype.itemsize // 4)
         return {"kind": "text", "data": self._store(codes)}
@@ -141,7 +140,7 @@ class Encoder:
         return {"kind": "strings", "data": self._store(data), "lengths": self._store(lengths)}
 
     def _store(self, array: np.ndarray) -> str:
-        """Keep an array for the file, under a name that no other one has."""
+        """Store an array for the file under a unique name."""
         name = f"a{len(self.arrays)}"
         self.arrays[name] = array.astype(array.dtype.newbyteorder("<"), copy=False)
         return name
@@ -149,7 +148,7 @@ class Encoder:
 
 _Writer = Callable[[Encoder, Any, str, int], Node]
 
-# Functions of the class, not of an encoder: methods kept by their own object would keep the arrays alive.
+# Functions of the class, because bound methods stored in the object itself would keep its arrays alive.
 _WRITERS: dict[type, _Writer] = {
     float: Encoder._special_float,
     list: Encoder._sequence,
@@ -183,7 +182,7 @@ def _writer(value: Any, path: str, registry: Registry) -> _Writer:
 
 
 def _refuse(value: Any, path: str) -> NoReturn:
-    """Say which object cannot be saved, and what would do instead."""
+    """Raise an error that says which object cannot be saved, and what to do instead."""
     named = callable(value) and hasattr(value, "__name__") and not isinstance(value, type)
     if named or isinstance(value, functools.partial):
         name = getattr(value, "__name__", "a functools.partial")

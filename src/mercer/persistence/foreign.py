@@ -1,4 +1,4 @@
-"""What fitted transformers of scikit-learn must be: shapes, ranges, and that they can transform a row."""
+"""Statements about fitted transformers of scikit-learn: shapes, ranges, and that they can transform a row."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ _TYPES = ("f8", "f4")
 
 
 def _example(transformer: Any) -> np.ndarray:
-    """A row that a fitted transformer knows: zeros, and the first of all categories."""
+    """A row that a fitted transformer accepts: zeros, and the first category of each column."""
     attributes = vars(transformer)
     if "categories_" in attributes:
         return np.array([[values[0] if len(values) else None for values in attributes["categories_"]]], dtype=object)
@@ -92,7 +92,7 @@ def _transforms_columns(transformer: Any) -> bool:
 
 
 def _chains(pipeline: Pipeline) -> bool:
-    """Whether every step takes what the steps before it make."""
+    """Whether every step accepts the output of the steps before it."""
     steps = pipeline.steps
     if not all(isinstance(step, tuple) and len(step) == 2 and isinstance(step[0], str) for step in steps):
         return False
@@ -150,15 +150,15 @@ STATED: Mapping[type, Fitted] = {
         rules=(("it cannot transform a row", _transforms_columns),),
     ),
     Pipeline: Fitted(
-        parameters={"steps": Is(list)}, rules=(("a step cannot take what the one before makes", _chains),)
+        parameters={"steps": Is(list)}, rules=(("a step does not accept the output of the one before", _chains),)
     ),
     FeatureUnion: Fitted(parameters={"transformer_list": Is(list)}, rules=(("its parts are not named", _joins),)),
 }  # fmt: skip
-"""The classes of scikit-learn that a model file may hold, and what is stated of them; its kernels learn nothing."""
+"""The classes of scikit-learn that a model file may contain, with their statements; its kernels need none."""
 
 
 def sklearn_kernels(load: bool = False) -> tuple[type, ...]:
-    """The kernels of scikit-learn that a file may hold; none where their module has not run, unless it is loaded."""
+    """The kernels of scikit-learn that a file may contain; none if their module is not loaded and ``load`` is False."""
     if load:
         importlib.import_module(_KERNEL_MODULE)
     module = sys.modules.get(_KERNEL_MODULE)
@@ -166,7 +166,7 @@ def sklearn_kernels(load: bool = False) -> tuple[type, ...]:
 
 
 def stated_elsewhere(cls: type) -> Statements | None:
-    """What is stated of a class of another package."""
+    """Return the statements about a class of another package; None if there are none."""
     if cls in sklearn_kernels():
         return combined([Fitted()])
     return combined([STATED[cls]]) if cls in STATED else None

@@ -1,4 +1,4 @@
-"""How a model file begins, which tells one from any other file without reading the rest; needs nothing."""
+"""Recognise a model file by its first bytes, without reading the rest or loading other modules."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from typing import BinaryIO
 from mercer._errors import ModelFileError
 
 PREFIX = b'{"__metadata__":{"format":"mercer-model","sha256":"'
-"""What follows the eight bytes with the length of the header."""
+"""The bytes after the eight with the length of the header."""
 
 
 @contextmanager
 def opened(path: Path) -> Iterator[BinaryIO]:
-    """The file, open for reading.
+    """Open the file for reading.
 
     Raises
     ------
@@ -36,7 +36,7 @@ def opened(path: Path) -> Iterator[BinaryIO]:
 
 
 def check_lead(lead: bytes) -> None:
-    """Raise unless these first bytes are those of a model file, as far as they go.
+    """Raise unless these bytes are the beginning of a model file.
 
     Raises
     ------
@@ -50,12 +50,12 @@ def check_lead(lead: bytes) -> None:
 
 
 def check_begins(path: Path) -> None:
-    """Raise if there is no file, or one that does not begin as a model file; the rest is not read.
+    """Raise unless the file exists and begins like a model file; the rest is not read.
 
     Raises
     ------
     ModelFileError
-        With what there is instead.
+        The message says what is wrong with the file.
     """
     try:
         with opened(path) as file:

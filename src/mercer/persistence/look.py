@@ -1,4 +1,4 @@
-"""A look into a model file: plain values of the object that it holds, without any of the classes that rebuild it."""
+"""Read plain values from a model file without loading the classes that would rebuild its object."""
 
 from __future__ import annotations
 
@@ -10,24 +10,24 @@ from mercer._errors import ModelFileError
 from mercer.persistence import container
 from mercer.persistence.container import malformed
 
-# Of the values that are asked for, written out: far more than a report has, far less than memory holds.
+# Limits on the values returned: far more than a report has, far less than memory holds.
 _LARGEST = 1_000_000
 _DEEPEST = 50
 
 
 def look(path: Path, *paths: Sequence[str]) -> tuple[str, list[Any]]:
-    """The class of the object in a model file, and plain values that it holds; None for what it does not have.
+    """Return the class name of the object in a model file, and some of its plain values (None where there is none).
 
     Parameters
     ----------
     path : Path
-    *wanted : sequence of str
-        Names of attributes, each of the one before: ``("encoder_", "schema_", "kinds")``.
+    *paths : sequence of str
+        Names of attributes, each an attribute of the one before: ``("encoder_", "schema_", "kinds")``.
 
     Raises
     ------
     ModelFileError
-        If the file is not a model file, was altered, or contains something other than plain values there.
+        If the file is not a model file, was altered, or has something other than plain values at a path.
     """
     try:
         table = container.parse_json(container.read_texts(path).get("model", ""), "table of objects")
@@ -41,7 +41,7 @@ def look(path: Path, *paths: Sequence[str]) -> tuple[str, list[Any]]:
 
 
 class _Plain:
-    """Reads values of the table; what is shared is counted as often as it is there."""
+    """Reads values from the table; shared values count once for each reference."""
 
     def __init__(self, nodes: list[dict[str, Any]]) -> None:
         self._nodes = nodes

@@ -66,7 +66,7 @@ def save(model: Any, path: str | os.PathLike[str]) -> None:
     root = encoder.child(model, type(model).__name__)
     table = {"root": root, "nodes": encoder.nodes}
     try:
-        # What cannot be read again is not written. The arrays are handed over as they are, not copied.
+        # Only a model that can be read again is written. The arrays are not copied for this check.
         Decoder(encoder.arrays, __version__, encoder.known).decode(table)
     except ModelFileError as error:
         name = type(model).__name__

@@ -1,6 +1,6 @@
-"""What a model file may hold: names to classes, and what is checked before an attribute is set.
+"""The classes that a model file may contain, by name, and the checks of their fields and attributes.
 
-Names in a file are looked up here and nowhere else; nothing is imported because a file says so.
+Names in a file are looked up here and nowhere else. A file never causes an import.
 """
 
 from __future__ import annotations
@@ -41,31 +41,31 @@ from mercer.persistence.foreign import STATED, sklearn_kernels
 from mercer.solvers.svm.solver import BoxSolver
 
 DEEPEST = 100
-"""How deep objects may be nested: far more than any model needs, far less than the stack holds."""
+"""How deep objects may be nested: far deeper than any model needs, far less than the stack allows."""
 
 DTYPE = re.compile(r"[<|](?:[iu][1248]|f[248]|b1|O|U[0-9]{1,6})")
-"""Types of array elements that may be a value themselves, such as the ``_fit_dtype`` of an imputer."""
+"""Array dtypes that may be values themselves, such as the ``_fit_dtype`` of an imputer."""
 
 SPARSE = ("data", "indices", "indptr")
 
 
 @dataclass(frozen=True)
 class Names:
-    """Classes by the name that a file gives them, and the other way round."""
+    """Classes by their names in a file, and names by class."""
 
     classes: dict[str, type]
     names: dict[type, str]
 
     @classmethod
     def of(cls, classes: Iterable[type]) -> Names:
-        """Names such as ``"mercer.RBF"``: package and class, which a move between modules does not change."""
+        """Name classes by package and class (``"mercer.RBF"``), so that they may move between modules."""
         table = {f"{c.__module__.partition('.')[0]}.{c.__name__}": c for c in classes}
         return cls(table, {c: name for name, c in table.items()})
 
 
 @dataclass(frozen=True)
 class Registry:
-    """The classes by how they are rebuilt: records by their constructor, estimators by their attributes."""
+    """The classes, grouped by how they are rebuilt: records by constructor, estimators by attributes."""
 
     records: Names
     estimators: Names
@@ -77,7 +77,7 @@ _NUMBERS = tuple(np.dtype(name).type for name in _NUMBER_NAMES.split())
 NUMBERS = Names.of(_NUMBERS)
 TYPES = Names.of((*_NUMBERS, np.object_, bool, int, float, str, object))
 
-# What a file may hold beside what others of its objects are made of.
+# A file may contain subclasses of these, these values, and the classes of their parts.
 _BASES = (Expression, Loss, Penalty, BoxSolver, mercer.priors.Prior, Objects, BaseEstimator)
 _HOMES = (mercer.kernels, mercer.losses, mercer.priors, mercer.data, mercer.maps, mercer.estimators)
 _VALUES = (Graph, MixedRows)
@@ -91,7 +91,7 @@ def registry() -> Registry:
 
 @functools.cache
 def _import_all() -> None:
-    """Classes are found by what is below their base, so every module of these packages must have run."""
+    """Import every module of these packages, because classes are found as subclasses of their bases."""
     for package in _HOMES:
         for module in pkgutil.walk_packages(getattr(package, "__path__", ()), package.__name__ + "."):
             importlib.import_module(module.name)
@@ -99,7 +99,7 @@ def _import_all() -> None:
 
 
 def loaded_classes() -> Registry:
-    """The part of :func:`registry` whose modules have run: all that an object can hold that exists."""
+    """The part of :func:`registry` whose modules are loaded, which contains the class of every existing object."""
     classes = dict.fromkeys([*STATED, *sklearn_kernels(), *_VALUES, *CLASSES.values()])
     classes |= dict.fromkeys(cls for base in _BASES for cls in _below(base))
     waiting = list(classes)
@@ -118,7 +118,7 @@ def _kind(cls: type) -> str:
 
 
 def _below(base: type) -> Iterator[type]:
-    """Every public, concrete class of Mercer's below ``base``."""
+    """Every public, concrete subclass of ``base`` in Mercer."""
     cls: type
     for cls in base.__subclasses__():
         yield from _below(cls)
@@ -128,7 +128,7 @@ def _below(base: type) -> Iterator[type]:
 
 @functools.cache
 def _parts(cls: type) -> tuple[type, ...]:
-    """The classes of Mercer's that the statements and the annotations of one of its classes name."""
+    """Mercer's classes that are named in the statements and annotations of one of its classes."""
     schema = statements(cls)
     if not _is_own(cls):
         return ()
@@ -139,7 +139,7 @@ def _parts(cls: type) -> tuple[type, ...]:
 
 
 def _classes_in(value: Any) -> Iterator[type]:
-    """The classes in statements and annotations, however deep."""
+    """The classes in statements and annotations, at any depth."""
     if isinstance(value, type):
         yield value
         return
@@ -155,12 +155,12 @@ def _is_own(cls: type) -> bool:
 
 
 def record_fields(cls: type) -> list[str]:
-    """Names of what the constructor of a record takes; the record keeps each under the same name."""
+    """Names of the arguments of a record's constructor, which are also the names of its fields."""
     return list(inspect.signature(cls).parameters)
 
 
 def check_field(cls: type, name: str, value: Any) -> None:
-    """Raise if a field of a record is of another type than its annotation says."""
+    """Raise unless a field of a record has the type of its annotation."""
     if name not in record_fields(cls):
         malformed(f"{cls.__name__} has no field {name[:60]!r}")
     if isinstance(value, type):
@@ -173,12 +173,12 @@ def check_field(cls: type, name: str, value: Any) -> None:
 
 
 def check_attribute(cls: type, name: str) -> None:
-    """Raise if an estimator's attribute has a name that it must not have."""
+    """Raise if the name of an attribute is not allowed for this estimator."""
     if not name.isidentifier() or name.startswith("__"):
         malformed(f"{cls.__name__} has an attribute named {name[:60]!r}")
     inherited = inspect.getattr_static(cls, name, None)
     if isinstance(inherited, Fallback):
-        # What is stored goes before it, and is checked like any other attribute.
+        # A stored value takes precedence over the fallback, and is checked like any other attribute.
         return
     if callable(inherited) or hasattr(inherited, "__get__"):
         malformed(f"{cls.__name__} has an attribute {name!r} in place of a method")

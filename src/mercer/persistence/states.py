@@ -1,6 +1,7 @@
-"""The check of every object of a model file once it is rebuilt, against what its class states.
+"""The check of every rebuilt object of a model file against the statements of its class.
 
-Mercer's classes state it beside themselves (``_fitted``), those of other packages in :mod:`mercer.persistence.foreign`.
+Mercer's classes have statements as an attribute (``_fitted``); those for other packages are in
+:mod:`mercer.persistence.foreign`.
 """
 
 from __future__ import annotations
@@ -18,12 +19,12 @@ from mercer.persistence.foreign import stated_elsewhere
 
 
 def check_state(value: Any) -> None:
-    """Raise unless an estimator, a container or a record is what its class states.
+    """Raise unless an estimator, a container or a record is as its class states.
 
     Raises
     ------
     ModelFileError
-        With the attribute at fault.
+        The message names the attribute.
     """
     try:
         if isinstance(value, Objects):
@@ -36,7 +37,7 @@ def check_state(value: Any) -> None:
         if isinstance(value, BaseEstimator) and foreign is None:
             _check_names(value, schema)
         with warnings.catch_warnings():
-            # Of a row that is made up there is nothing to tell.
+            # Warnings about an invented row would mean nothing.
             warnings.simplefilter("ignore")
             check_fitted(value, schema)
     except DataError as error:
@@ -44,7 +45,7 @@ def check_state(value: Any) -> None:
 
 
 def _check_names(model: BaseEstimator, schema: Statements) -> None:
-    """Raise if there is an attribute that is not stated and that code may look at; notes of a user are not."""
+    """Raise if an attribute that code may read is not stated; other attributes that users add are allowed."""
     cls = type(model)
     for name in vars(model).keys() - schema.attributes - model.get_params(deep=False).keys():
         if name.startswith("_") or name.endswith("_") or hasattr(cls, name):
@@ -52,7 +53,7 @@ def _check_names(model: BaseEstimator, schema: Statements) -> None:
 
 
 def _check_items(rows: Objects) -> None:
-    """Raise unless every row is in the form that reading it gives, which is what loops rely on."""
+    """Raise unless every row has the form that ``read`` returns, on which the loops rely."""
     for number, item in enumerate(rows.items.tolist() if rows.items.ndim == 1 else []):
         read = rows.read(item)
         if read is not item and (type(read) is not type(item) or rows.fingerprint(read) != rows.fingerprint(item)):
