@@ -85,8 +85,8 @@ def test_peaks_of_nested_blocks() -> None:
             pass
         with memory.reserve(3, "four"):
             pass
-    assert (outer.peak, outer.held) == (22, 0)
-    assert (inner.peak, inner.held) == (12, 0)
+    assert (outer.peak, outer.reserved) == (22, 0)
+    assert (inner.peak, inner.reserved) == (12, 0)
 
 
 def test_two_threads_cannot_reserve_the_same_bytes() -> None:

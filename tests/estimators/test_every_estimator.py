@@ -252,10 +252,10 @@ def test_a_hook_hears_of_the_work_and_may_cancel_it(model: Any, y: np.ndarray) -
     def cancel(*what: Any) -> None:
         raise Cancelled
 
-    before = memory._process.held
+    before = memory._process.reserved
     with mercer.on_progress(cancel), pytest.raises(Cancelled):
         clone(model).fit(rows, targets)
-    assert memory._process.held == before
+    assert memory._process.reserved == before
     assert_same_bits(clone(model).fit(rows, targets), fitted)
 
 

@@ -1,1 +1,1 @@
-"""Threads, tiles, the memory budget and progress: how work is cut up and run. Knows no kernel."""
+"""Threads, tiles, the memory budget and progress. This package knows nothing about kernels."""

@@ -1,7 +1,7 @@
 """Decompositions by single calls of LAPACK, which Ctrl-C abandons.
 
-Such a call takes up to minutes and cannot be stopped. It is made beside the main thread: Ctrl-C is heard at once, and
-the call goes on to its end, or to that of the process, with its arrays and its share of the processor.
+Such a call may take minutes and cannot be stopped. It therefore runs in a thread other than the main one: Ctrl-C works
+at once, and the call continues, with its arrays, until it returns or the process ends.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ _DOUBLE = np.dtype(np.float64)
 def largest_eigenpairs(matrix: Matrix, count: int) -> tuple[Matrix, Matrix]:
     """The ``count`` largest eigenvalues of a symmetric matrix, ascending, and their eigenvectors as rows.
 
-    The matrix, C-ordered, is overwritten. Some builds of LAPACK lose eigenvectors of one of many equal eigenvalues;
-    then all are computed.
+    The C-ordered matrix is overwritten. Some builds of LAPACK lose eigenvectors of equal eigenvalues; in this case all
+    eigenvectors are computed.
 
     Raises
     ------
@@ -44,7 +44,7 @@ def largest_eigenpairs(matrix: Matrix, count: int) -> tuple[Matrix, Matrix]:
     )
     if int(total[0]) == count:
         return values[:count], vectors
-    # The triangle below the diagonal was not looked at, and is still there.
+    # LAPACK has not changed the triangle below the diagonal.
     for row in range(n):
         matrix[row, row + 1 :] = matrix[row + 1 :, row]
         matrix[row, row] = diagonal[row]
@@ -53,7 +53,7 @@ def largest_eigenpairs(matrix: Matrix, count: int) -> tuple[Matrix, Matrix]:
 
 
 def all_eigenpairs(matrix: Matrix) -> tuple[Matrix, Matrix]:
-    """All eigenvalues of a symmetric matrix, ascending, and the eigenvectors as rows, which take its place.
+    """All eigenvalues of a symmetric matrix, ascending, and the eigenvectors as rows, which overwrite the matrix.
 
     Raises
     ------
@@ -90,16 +90,16 @@ def singular_values(matrix: Matrix) -> tuple[Matrix, Matrix, Matrix]:
     rank = min(m, d)
     U, s, Vt = np.empty((m, rank)), np.empty(rank), np.empty((rank, d))
     if rank:
-        # LAPACK's columns are NumPy's rows, so that it decomposes the transpose.
+        # LAPACK decomposes the transpose, because its columns are NumPy's rows.
         steps = np.zeros(8 * rank, integer_dtype("gesdd", _DOUBLE))
         _decompose("gesdd", b"S", d, m, matrix, d, s, Vt, d, U, rank, steps=steps)
     return U, s, Vt
 
 
 def factor_indefinite(matrix: NDArray[Any]) -> tuple[NDArray[np.int32], int]:
-    """``L D L^T`` of a symmetric matrix in the place of its upper triangle, in either precision.
+    """Overwrite the upper triangle of a symmetric matrix, in either precision, with its factors ``L D L^T``.
 
-    Returns the pivots as LAPACK's ``sytrs`` wants them, and 0 or the number of a block of D that is singular.
+    Returns the pivots in the form for LAPACK's ``sytrs``, and 0 or the number of a singular block of D.
 
     >>> A = np.array([[0.0, 2.0], [2.0, 0.0]])
     >>> pivots, failed = factor_indefinite(A)
@@ -115,7 +115,7 @@ def factor_indefinite(matrix: NDArray[Any]) -> tuple[NDArray[np.int32], int]:
 
 
 def invert_indefinite(factor: NDArray[Any], pivots: NDArray[np.int32]) -> None:
-    """The inverse from that factor, in its place in the upper triangle.
+    """Overwrite the upper triangle of that factor with the inverse.
 
     >>> A = np.array([[0.0, 2.0], [2.0, 0.0]])
     >>> invert_indefinite(A, factor_indefinite(A)[0])
@@ -128,9 +128,9 @@ def invert_indefinite(factor: NDArray[Any], pivots: NDArray[np.int32]) -> None:
 
 
 def factor_pivoted(matrix: Matrix, tolerance: float) -> tuple[NDArray[np.intp], int]:
-    """Pivoted Cholesky, ``P^T A P = L L^T``, in the place of the upper triangle: the order of the rows, and the rank.
+    """Pivoted Cholesky, ``P^T A P = L L^T``, in the upper triangle; return the order of the rows and the rank.
 
-    It ends where no pivot is above ``tolerance``.
+    It stops when no pivot is above ``tolerance``.
 
     >>> A = np.array([[1.0, 2.0], [2.0, 4.0]])
     >>> order, rank = factor_pivoted(A, 1e-9)
@@ -155,7 +155,7 @@ def _checked(matrix: Matrix, square: bool = True) -> Matrix:
 
 
 def _decompose(routine: str, *arguments: Any, steps: NDArray[Any] | None = None) -> None:
-    """Ask for the size of the workspace, then make the call; ``steps`` is that of integers, if known."""
+    """Query the size of the workspace, then make the call; ``steps`` is the integer workspace, if its size is known."""
     size, sizes = np.zeros(1), np.zeros(1, integer_dtype(routine, _DOUBLE))
     query: tuple[Any, ...] = (size, -1, sizes, -1) if steps is None else (size, -1, steps)
     call_checked(routine, _DOUBLE, *arguments, *query)

@@ -1,9 +1,9 @@
-"""Files that are written in one stroke: a draft beside the file, locked by its process, then put in its place.
+"""Atomic writes: a draft in the same directory, locked by its process, replaces the file when it is complete.
 
-A process that is killed leaves its draft behind, but not the lock. So the next file that is written beside it finds a
-draft that nobody holds, and removes it; the number of a process, which others may have by then, is never looked at.
-Locks are known to the kernel that gave them: drafts of other machines in a shared folder, whose names say so, stay,
-but for those of this machine before it was started anew, a day later.
+A killed process leaves its draft behind, but not its lock. The next write in the same directory finds the unlocked
+draft and removes it. Process numbers are not used, because they are reused. Locks are only known on the machine that
+granted them. So the names of drafts contain the machine and its start: drafts of other machines in a shared folder are
+left alone, and drafts from before the last start of this machine are removed after a day.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from typing import BinaryIO
 
 try:
     import fcntl
-except ImportError:  # Windows, where drafts of killed processes stay.
+except ImportError:  # Windows, where the drafts of killed processes remain.
     fcntl = None  # type: ignore[assignment]
 
 _NAME = re.compile(r"\..*\.([0-9a-f]{12})-([0-9a-f]{12})-[0-9a-f]{16}\.draft", re.DOTALL)
@@ -32,10 +32,10 @@ _DAY = 86_400.0
 
 @contextmanager
 def written_in_one_stroke(target: Path) -> Iterator[tuple[BinaryIO, Path]]:
-    """A draft of ``target``, open and by its name; at the end of the block it becomes the file, on disk.
+    """Open a draft of ``target``, as a file and its path; at the end of the block it replaces the file, on disk.
 
-    If anything fails the draft is removed, and the old file, if there was one, is as it was. What processes that
-    were killed have left in that directory is removed first.
+    If anything fails, the draft is removed and an old file is unchanged. Drafts of killed processes in that directory
+    are removed first.
 
     Raises
     ------
@@ -51,7 +51,7 @@ def written_in_one_stroke(target: Path) -> Iterator[tuple[BinaryIO, Path]]:
             file.flush()
             os.fsync(file.fileno())
             if fcntl is not None:
-                # Under the lock, so that nobody removes it in between.
+                # Under the lock, so that no other process removes it in between.
                 os.replace(draft, target)
         if fcntl is None:
             os.replace(draft, target)
@@ -62,7 +62,7 @@ def written_in_one_stroke(target: Path) -> Iterator[tuple[BinaryIO, Path]]:
 
 
 def _new_draft(target: Path) -> tuple[BinaryIO, Path]:
-    """A new draft, open and held."""
+    """Create, open and lock a new draft."""
     machine, start = _here()
     while True:
         draft = target.with_name(f".{target.name[:80]}.{machine}-{start}-{secrets.token_hex(8)}.draft")
@@ -70,12 +70,12 @@ def _new_draft(target: Path) -> tuple[BinaryIO, Path]:
         try:
             handle = os.open(draft, _NEW, 0o666)
             if fcntl is not None:
-                # Where there are no locks, nobody else gets one either, so that nobody removes it.
+                # On a file system without locks no other process gets one either, so none removes it.
                 with suppress(OSError):
                     fcntl.flock(handle, fcntl.LOCK_EX)
             if draft.exists():
                 return os.fdopen(handle, "w+b"), draft
-            # Another process held it before we did, and took it for one that was left.
+            # Another process locked it first, and removed it as a draft of a killed process.
             os.close(handle)
         except BaseException:
             if handle >= 0:
@@ -85,13 +85,13 @@ def _new_draft(target: Path) -> tuple[BinaryIO, Path]:
 
 
 def _remove(draft: Path) -> None:
-    # What cannot be removed is not held any more, so the next file that is written here removes it.
+    # If this fails, the draft is unlocked, so the next write in this directory removes it.
     with suppress(OSError):
         draft.unlink(missing_ok=True)
 
 
 def remove_left_drafts(directory: Path) -> None:
-    """Remove the drafts in a directory whose processes are gone; what cannot be looked at stays."""
+    """Remove the drafts of ended processes from a directory; those that cannot be opened remain."""
     if fcntl is None:
         return
     machine, start = _here()
@@ -108,10 +108,10 @@ def remove_left_drafts(directory: Path) -> None:
 
 
 def _remove_if_free(draft: Path) -> None:
-    """Remove a draft of this machine unless a process holds it."""
+    """Remove a draft of this machine unless a process has locked it."""
     handle = os.open(draft, os.O_RDWR | getattr(os, "O_NOFOLLOW", 0))
     try:
-        # Raises BlockingIOError if it is held.
+        # Raises BlockingIOError if it is locked.
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         draft.unlink()
     finally:
@@ -120,7 +120,7 @@ def _remove_if_free(draft: Path) -> None:
 
 @cache
 def _here() -> tuple[str, str]:
-    """This machine, and since when it runs: short marks for the names of drafts."""
+    """Short codes for this machine and for its last start, for the names of drafts."""
     identity, start = [socket.gethostname()], "unknown"
     for place in ("/etc/machine-id", "/var/lib/dbus/machine-id"):
         with suppress(OSError):
@@ -135,7 +135,7 @@ def _mark(text: str) -> str:
 
 
 def _sync_directory(directory: Path) -> None:
-    # The new name is durable once the directory is; systems that cannot open one (Windows) need no such step.
+    # The new name is on disk once the directory is. Windows cannot open directories and does not need this.
     if hasattr(os, "O_DIRECTORY"):
         handle = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
         try:

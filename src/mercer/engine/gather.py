@@ -1,4 +1,4 @@
-"""Picking rows of an array by all threads: for wide rows that is a copy at the speed of the memory."""
+"""Copy selected rows of an array on all threads, at the speed of the memory for wide rows."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def gather(array: Any, index: Any) -> Any:
 
     def take(part: slice) -> Callable[[], None]:
         def work() -> None:
-            # Without "clip" the rows would be picked into a copy first, in case a position is not valid.
+            # Without "clip", NumPy would first copy the rows to a buffer, in case a position is invalid.
             np.take(array, index[part], axis=0, out=out[part], mode="clip")
 
         return work

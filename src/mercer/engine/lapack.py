@@ -1,11 +1,11 @@
-"""Triangular factors in place, by blocks that the threads of the pool share.
+"""Triangular factors in place, by blocks on the threads of the pool.
 
-A symmetric matrix is a C-ordered array of which the upper triangle is read and overwritten and the lower one left
-alone. With U for the upper triangle, the factor ``L = U^T`` is lower triangular in ``array.T``. Right-hand sides are
-the rows of a C-ordered array.
+A symmetric matrix is a C-ordered array. Its upper triangle is read and overwritten, and the lower one is left
+unchanged. With U for the upper triangle, the factor ``L = U^T`` is lower triangular in ``array.T``. The rows of a
+C-ordered array are the right-hand sides.
 
-How a matrix is cut depends on its shape alone, each block is computed on one BLAS thread, and no two tasks write to
-the same place: the bits are the same for any number of threads. BLAS's own threads would change them.
+The blocks depend only on the shape of the matrix, each is computed on one BLAS thread, and no two tasks write to the
+same entries. So the bits are the same for any number of threads, which BLAS's own threads do not guarantee.
 """
 
 from __future__ import annotations
@@ -32,16 +32,16 @@ __all__ = [
 ]
 
 
-# Sides of the blocks on the diagonal, and the most columns of a block beside them.
+# The side of the blocks on the diagonal, and the largest width of the other blocks.
 _SIDE, _WIDE = 256, 1024
-# Up to so many rows LAPACK does the whole by itself: there is little to share.
+# Up to this many rows, one call of LAPACK does all: there is little to share.
 _WHOLE = 512
-# Products of fewer multiplications are left to one thread.
+# Products with fewer multiplications run on one thread.
 _ALONE = 2**21
 
 
 def _check(*arrays: AnyArray) -> np.dtype:
-    """The common type of arrays that LAPACK may write into; anything else is a mistake of ours."""
+    """Return the common type of arrays that LAPACK may overwrite; other arrays are an internal error."""
     dtype = arrays[0].dtype
     for array in arrays:
         if array.dtype != dtype or dtype not in PREFIX or array.ndim != 2 or not array.flags.c_contiguous:
@@ -52,13 +52,13 @@ def _check(*arrays: AnyArray) -> np.dtype:
 
 
 def _whole(routine: str, square: AnyArray, *letters: bytes) -> int:
-    """One of LAPACK's own routines on the upper triangle of a square part of an array."""
+    """Call a LAPACK routine on the upper triangle of a square part of an array."""
     dtype, n = square.dtype, len(square)
     return call_checked(routine, dtype, b"L", *letters, n, square, max(row_step(square, dtype), 1))
 
 
 def factor_cholesky(matrix: AnyArray) -> int:
-    """``L L^T`` of a matrix, in its upper triangle; 0, or the number of the first pivot that is not positive.
+    """Overwrite the upper triangle with the factor of ``L L^T``; return 0, or the number of the first pivot <= 0.
 
     >>> A = np.array([[4.0, 2.0], [2.0, 5.0]])
     >>> factor_cholesky(A), A.tolist()
@@ -90,7 +90,7 @@ def _divide(matrix: AnyArray, k: slice, columns: slice) -> Callable[[], None]:
 
 
 def _update(matrix: AnyArray, k: slice, rows: slice, columns: slice) -> Callable[[], None]:
-    """``A_ij -= U_ki^T U_kj``, of a block on the diagonal its upper triangle."""
+    """``A_ij -= U_ki^T U_kj``; for a block on the diagonal, its upper triangle alone."""
     if rows == columns:
         return lambda: add_square(matrix[rows, rows], matrix[k, rows], alpha=-1.0, turned=True)
     return lambda: add_product(matrix[rows, columns], matrix[k, rows], matrix[k, columns], alpha=-1.0, left_turned=True)
@@ -101,7 +101,7 @@ def _cut(part: slice, step: int) -> list[slice]:
 
 
 def invert_cholesky(factor: AnyArray) -> int:
-    """``(L L^T)^-1`` in the place of ``L``, in the upper triangle; 0, or the number of a pivot that is 0.
+    """Overwrite ``L`` with the upper triangle of ``(L L^T)^-1``; return 0, or the number of a pivot that is 0.
 
     >>> A = np.array([[1.0, 1.0], [0.0, 1.0]])
     >>> invert_cholesky(A), A.tolist()
@@ -114,7 +114,7 @@ def invert_cholesky(factor: AnyArray) -> int:
 
 
 def invert_triangle(factor: AnyArray) -> int:
-    """``L^-1`` in the place of ``L``; 0, or the number of a pivot that is 0.
+    """Overwrite ``L`` with ``L^-1``; return 0, or the number of a pivot that is 0.
 
     >>> A = np.array([[2.0, 1.0], [0.0, 1.0]])
     >>> invert_triangle(A), A.tolist()
@@ -148,7 +148,7 @@ def _inverse_rows(factor: AnyArray, rows: slice, k: slice, above: AnyArray) -> C
 
 
 def square_triangle(factor: AnyArray) -> None:
-    """``L^T L`` in the place of ``L``, in the upper triangle.
+    """Overwrite ``L`` with the upper triangle of ``L^T L``.
 
     >>> A = np.array([[2.0, 1.0], [0.0, 3.0]])
     >>> square_triangle(A)
@@ -168,13 +168,13 @@ def square_triangle(factor: AnyArray) -> None:
                 if k.stop < n:
                     tasks.append(_square_corner(factor, k, corner))
                 threads.run(tasks)
-                # Until here the others read this block.
+                # Up to here, other tasks read this block.
                 _whole("lauum", factor[k, k])
                 factor[k, k] += corner
 
 
 def _square_rows(factor: AnyArray, rows: slice, k: slice) -> Callable[[], None]:
-    """``U_i U_k^T`` for rows i above k, whose entries right of k are not written before the last of these is done."""
+    """``U_i U_k^T`` for rows i above k; no task overwrites entries to the right of k before all of these are done."""
 
     def work() -> None:
         block = factor[rows, k]
@@ -190,7 +190,7 @@ def _square_corner(factor: AnyArray, k: slice, corner: AnyArray) -> Callable[[],
 
 
 def solve_triangle(factor: AnyArray, rows: AnyArray, *, transposed: bool = False) -> None:
-    """``L^-1 b`` in the place of every row ``b``; with ``transposed``, ``L^-T b``.
+    """Overwrite every row ``b`` with ``L^-1 b``; with ``transposed``, with ``L^-T b``.
 
     >>> A, b = np.array([[2.0, 1.0], [0.0, 1.0]]), np.array([[4.0, 5.0]])
     >>> solve_triangle(A, b)
@@ -201,7 +201,7 @@ def solve_triangle(factor: AnyArray, rows: AnyArray, *, transposed: bool = False
 
 
 def multiply_triangle(factor: AnyArray, rows: AnyArray, *, transposed: bool = False) -> None:
-    """``L b`` in the place of every row ``b``; with ``transposed``, ``L^T b``.
+    """Overwrite every row ``b`` with ``L b``; with ``transposed``, with ``L^T b``.
 
     >>> A, b = np.array([[2.0, 1.0], [0.0, 1.0]]), np.array([[2.0, 3.0]])
     >>> multiply_triangle(A, b)
@@ -222,7 +222,7 @@ def _apply(routine: str, factor: AnyArray, rows: AnyArray, transposed: bool) -> 
 
 
 def solve_cholesky(factor: AnyArray, rows: AnyArray) -> None:
-    """``(L L^T)^-1 b`` in the place of every row ``b``.
+    """Overwrite every row ``b`` with ``(L L^T)^-1 b``.
 
     >>> A, b = np.array([[2.0, 1.0], [0.0, 1.0]]), np.array([[4.0, 4.0]])
     >>> solve_cholesky(A, b)
@@ -249,7 +249,7 @@ def multiply(left: AnyArray, right: AnyArray, out: AnyArray | None = None) -> An
 
         return strip
 
-    # The strips are the same for any number of threads; of little work, waking one takes longer than the product.
+    # The strips are the same for any number of threads. For a small product, waking a thread takes longer.
     alone = left.size * (right.size // max(len(right), 1)) < _ALONE
     threads.run([work(rows) for rows in spans(len(left), _SIDE)], 1 if alone else None)
     return out

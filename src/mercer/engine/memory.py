@@ -1,4 +1,4 @@
-"""The memory budget: what would not fit is refused before it is allocated."""
+"""The memory budget: an array that would exceed it raises an error before it is allocated."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pathlib import Path
 from mercer._errors import MemoryBudgetError
 from mercer.engine import settings
 
-# Where the user has set no budget, so few bytes are given without a look at the free memory: that takes 0.1 ms.
+# Without a budget set by the user, so few bytes are granted without reading the free memory, which takes 0.1 ms.
 _TRIFLE = 2**22
 
 
@@ -21,7 +21,7 @@ _TRIFLE = 2**22
 class Account:
     """Bytes reserved now, and the most that were reserved at once."""
 
-    held: int = 0
+    reserved: int = 0
     peak: int = 0
 
 
@@ -31,12 +31,12 @@ _tracked: list[Account] = []
 
 
 def available() -> int:
-    """Bytes of memory that this process can still get, as far as the system tells."""
+    """Bytes of memory that this process can still allocate, as reported by the system."""
     return int(min(_free_on_machine(), _free_in_container()))
 
 
 def _free_in_container() -> float:
-    """What is left under the limit of a control group (Linux containers); infinite without one."""
+    """Bytes left under the limit of a control group (Linux containers); infinite without one."""
     try:
         limit, used = (Path("/sys/fs/cgroup", name).read_text() for name in ("memory.max", "memory.current"))
         return max(0, int(limit) - int(used))
@@ -52,7 +52,7 @@ def _free_on_machine() -> int:
                 if line.startswith("MemAvailable:"):
                     return int(line.split()[1]) * 1024
     except OSError:
-        # Not Linux: half of the physical memory is the best guess that needs no further package.
+        # Not Linux: half of the physical memory is the best guess without a further package.
         pass
     if hasattr(os, "sysconf") and "SC_PHYS_PAGES" in os.sysconf_names:
         return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 2
@@ -64,16 +64,16 @@ def budget() -> int:
     limit = settings.current().memory
     if limit is None:
         return available() // 2
-    return max(0, limit - _process.held)
+    return max(0, limit - _process.reserved)
 
 
 def room(nbytes: int) -> float:
-    """Bytes that may still be reserved; infinity, without a look at the free memory, where ``nbytes`` is a trifle."""
+    """Bytes that may still be reserved; infinity for a few ``nbytes``, without reading the free memory."""
     return math.inf if nbytes <= _TRIFLE and settings.current().memory is None else budget()
 
 
 def describe(nbytes: float) -> str:
-    """Bytes in words.
+    """Return a number of bytes in words.
 
     >>> describe(3 * 2**30)
     '3.0 GiB'
@@ -86,7 +86,7 @@ def describe(nbytes: float) -> str:
 
 
 def _describe_up(nbytes: int) -> str:
-    """Bytes in words that are no fewer.
+    """Return a number of bytes in words, rounded up.
 
     >>> describe(1025), _describe_up(1025), _describe_up(1024)
     ('1.0 KiB', '1.1 KiB', '1.0 KiB')
@@ -97,18 +97,18 @@ def _describe_up(nbytes: int) -> str:
 
 
 def require(nbytes: int, what: str, way_out: str = "") -> None:
-    """Raise unless ``nbytes`` fit the budget now; the message has the least budget that they would fit."""
+    """Raise unless ``nbytes`` fit the budget now; the message states the smallest budget that suffices."""
     free = room(nbytes)
     if nbytes > free:
         raise MemoryBudgetError(
             f"{what} would take {describe(nbytes)}, but the memory budget has {describe(free)} left; "
-            f"it would have to be at least {_describe_up(_process.held + nbytes)}. "
+            f"it would have to be at least {_describe_up(_process.reserved + nbytes)}. "
             + (way_out or "Raise the budget with mercer.config(memory=...), or use fewer rows.")
         )
 
 
 def fitting(need: Callable[[int], int], most: int, least: int = 1) -> int:
-    """The largest of ``most, most / 2, ...`` whose ``need`` in bytes fits the budget now; ``least`` if none does.
+    """Return the largest of ``most, most / 2, ...`` whose ``need`` in bytes fits the budget; ``least`` if none does.
 
     >>> with settings.config(memory=100):
     ...     fitting(lambda rows: 8 * rows, 64)
@@ -122,7 +122,7 @@ def fitting(need: Callable[[int], int], most: int, least: int = 1) -> int:
 
 @contextmanager
 def reserve(nbytes: int, what: str, way_out: str = "") -> Iterator[None]:
-    """Hold ``nbytes`` of the budget for the length of the block; refused before anything is allocated.
+    """Reserve ``nbytes`` of the budget for the block; raises MemoryBudgetError before anything is allocated.
 
     >>> with reserve(1000, "a small example"), track() as account:
     ...     with reserve(24, "another"):
@@ -133,20 +133,20 @@ def reserve(nbytes: int, what: str, way_out: str = "") -> Iterator[None]:
     with _lock:
         require(nbytes, what, way_out)
         for account in (_process, *_tracked):
-            account.held += nbytes
-            account.peak = max(account.peak, account.held)
+            account.reserved += nbytes
+            account.peak = max(account.peak, account.reserved)
         charged = [_process, *_tracked]
     try:
         yield
     finally:
         with _lock:
             for account in charged:
-                account.held -= nbytes
+                account.reserved -= nbytes
 
 
 @contextmanager
 def track() -> Iterator[Account]:
-    """Record the peak of what is reserved inside the block."""
+    """Record the peak of the memory reserved inside the block."""
     account = Account()
     with _lock:
         _tracked.append(account)

@@ -1,4 +1,4 @@
-"""Progress of long jobs: a hook that anybody may set, and one line on standard error when ``verbose``."""
+"""Progress of long jobs: hooks for callers, and lines on standard error with ``verbose``."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def on_progress(hook: Hook) -> Iterator[None]:
 
 @contextmanager
 def watched(watcher: Watcher) -> Iterator[None]:
-    """Call ``watcher(progress)`` at each step of any work in the block; it sees the note, too.
+    """Call ``watcher(progress)``, which can also read the note, at each step of any work in the block.
 
     >>> with watched(lambda progress: print(progress.count)):
     ...     Progress(None, "evidence").advance(note="evaluations, highest -3.1")
@@ -51,22 +51,22 @@ def watched(watcher: Watcher) -> Iterator[None]:
 
 
 class Progress:
-    """Counts steps done out of ``total`` (None if nobody can say) and tells the hooks.
+    """Counts finished steps out of ``total`` (None if unknown) and calls the hooks.
 
-    ``note`` stands after the count and says in words what was counted and what it came to; empty for most work.
+    ``note`` follows the count and says what was counted and what the result is so far; most work has none.
 
     With ``verbose`` it also writes a line to standard error, at most twice a second and only for work that lasts
-    longer than two seconds: short jobs stay silent.
+    longer than two seconds.
     """
 
     def __init__(self, total: int | None, what: str, verbose: bool | int = False) -> None:
         self.total, self.what, self.done, self.note = total, what, 0, ""
         self._verbose = bool(verbose)
-        self._begun = self._said = time.monotonic()
+        self._start = self._last_report = time.monotonic()
         self._lock = threading.Lock()
 
     def advance(self, steps: int = 1, note: str = "") -> None:
-        """Count ``steps`` more as done, with a new note."""
+        """Count ``steps`` more, with a new note."""
         if not _watchers and not self._verbose:
             return
         with self._lock:
@@ -75,13 +75,13 @@ class Progress:
             for watcher in tuple(_watchers):
                 watcher(self)
             now = time.monotonic()
-            if self._verbose and now - self._begun > 2.0 and now - self._said > 0.5:
-                self._said = now
-                sys.stderr.write(f"mercer: {self.what}: {self._standing(now - self._begun)}\n")
+            if self._verbose and now - self._start > 2.0 and now - self._last_report > 0.5:
+                self._last_report = now
+                sys.stderr.write(f"mercer: {self.what}: {self._standing(now - self._start)}\n")
 
     @property
     def count(self) -> str:
-        """The steps done, out of how many, and the note."""
+        """The number of finished steps, the total, and the note."""
         total = "" if self.total is None else f"/{self.total}"
         return f"{self.done}{total} {self.note}".rstrip()
 

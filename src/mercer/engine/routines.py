@@ -1,9 +1,9 @@
-"""BLAS and LAPACK by the addresses that SciPy publishes for Cython, in place and without the interpreter's lock.
+"""BLAS and LAPACK through the addresses that SciPy exports for Cython: in place and without the interpreter's lock.
 
-SciPy's own wrappers hold the lock while they work, so that two threads with a matrix each would take turns.
+SciPy's own wrappers hold the lock while they work, so two threads could not work at the same time.
 
-The routines read columns, and NumPy's rows are their columns: a C-ordered array is its transpose to them. Parts of an
-array need no copies, since its rows may lie further apart than they are long.
+The routines are column-major and NumPy's arrays are row-major, so they see a C-ordered array as its transpose. Parts of
+an array need no copies, because the step between rows may be larger than a row.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from mercer._types import AnyArray
 
 PREFIX = {np.dtype(np.float32): "s", np.dtype(np.float64): "d"}
 _REAL = {np.dtype(np.float32): ctypes.c_float, np.dtype(np.float64): ctypes.c_double}
-# The integers of a routine, by their names in its C signature. SciPy may be built with 64-bit ones (ILP64).
+# Integer types by their names in a C signature. SciPy may be built with 64-bit integers (ILP64).
 _INTEGERS: dict[str, Any] = {
     "int": ctypes.c_int, "int32_t": ctypes.c_int32, "long": ctypes.c_long, "long long": ctypes.c_longlong,
     "int64_t": ctypes.c_int64, "npy_int64": ctypes.c_int64, "ptrdiff_t": ctypes.c_ssize_t,
@@ -29,12 +29,12 @@ _INTEGERS: dict[str, Any] = {
 
 
 def integer_type(name: str, signature: str) -> Any:
-    """The type of the integers of a routine, from its C signature.
+    """Return the integer type of a routine, from its C signature.
 
     Raises
     ------
     MercerError
-        If the signature has integers of a type that is not known, or of several.
+        If the signature has an unknown integer type, or several.
 
     Examples
     --------
@@ -43,7 +43,7 @@ def integer_type(name: str, signature: str) -> Any:
     """
     listed = re.fullmatch(r"\s*void\s*\((.*)\)\s*", signature)
     types = [part.replace("*", "").strip() for part in listed[1].split(",")] if listed else []
-    # Reals are named after the module of SciPy that defines them.
+    # The names of real types contain the SciPy module that defines them.
     others = {t for t in types if t not in ("char", "float", "double") and not re.fullmatch(r"__pyx_t_\w+_[sd]", t)}
     if len(others) != 1 or not others <= _INTEGERS.keys():
         raise MercerError(
@@ -55,7 +55,7 @@ def integer_type(name: str, signature: str) -> Any:
 
 @functools.cache
 def _routine(name: str) -> tuple[Any, Any]:
-    """A routine as a function, whose calls release the interpreter, and the type of its integers."""
+    """Return a routine as a function that releases the interpreter's lock, and its integer type."""
     module = cython_blas if name in cython_blas.__pyx_capi__ else cython_lapack
     capsule = module.__pyx_capi__[name]
     get_name, get_pointer = ctypes.pythonapi.PyCapsule_GetName, ctypes.pythonapi.PyCapsule_GetPointer
@@ -66,7 +66,7 @@ def _routine(name: str) -> tuple[Any, Any]:
 
 
 def call(routine: str, dtype: np.dtype, *arguments: Any) -> None:
-    """Call by reference: letters, whole numbers, scalars of the type, arrays."""
+    """Call a routine, with its arguments by reference: letters, integers, scalars and arrays of ``dtype``."""
     function, integer = _routine(PREFIX[dtype] + routine)
     passed: list[Any] = []
     for value in arguments:
@@ -82,7 +82,7 @@ def call(routine: str, dtype: np.dtype, *arguments: Any) -> None:
 
 
 def integer_dtype(routine: str, dtype: np.dtype) -> np.dtype:
-    """The type of whole numbers in arrays that a routine reads or writes.
+    """Return the integer dtype of the arrays that a routine reads or writes.
 
     >>> integer_dtype("syevr", np.dtype(np.float64)).kind
     'i'
@@ -91,18 +91,18 @@ def integer_dtype(routine: str, dtype: np.dtype) -> np.dtype:
 
 
 def call_checked(routine: str, dtype: np.dtype, *arguments: Any) -> int:
-    """Call with one more argument, in which LAPACK says how it went: 0, or the number of a pivot."""
+    """Call a routine and return its ``info``: 0 on success, or for example the number of a pivot."""
     info = np.zeros(1, integer_dtype(routine, dtype))
     call(routine, dtype, *arguments, info)
     return int(info[0])
 
 
 def row_step(array: AnyArray, dtype: np.dtype) -> int:
-    """From one row to the next, in entries."""
+    """Return the step from one row to the next, in entries."""
     if array.dtype != dtype or dtype not in PREFIX or array.ndim != 2:
         raise TypeError(f"BLAS needs matrices of one type; got {array.dtype} in {array.ndim} dimensions.")
     rows, columns = array.shape
-    # Of a single row or column the step that is not taken may be anything.
+    # With a single row or column, the stride along that axis may be anything.
     step, rest = divmod(array.strides[0], dtype.itemsize) if rows > 1 else (max(columns, 1), 0)
     if (columns > 1 and array.strides[1] != dtype.itemsize) or rest or step < max(columns, 1):
         raise TypeError(f"BLAS needs matrices with contiguous rows; got steps of {array.strides} bytes.")
@@ -119,7 +119,7 @@ def add_product(
     left_turned: bool = False,
     right_turned: bool = False,
 ) -> None:
-    """``beta target + alpha left right`` in the place of ``target``; the turned ones stand for their transposes.
+    """Overwrite ``target`` with ``beta target + alpha left right``; ``*_turned`` transposes a factor.
 
     >>> A = np.eye(2)
     >>> add_product(A, np.array([[1.0], [2.0]]), np.array([[3.0, 4.0]]), alpha=-1.0)
@@ -134,7 +134,7 @@ def add_product(
         raise TypeError(f"the shapes {[a.shape for a in (target, left, right)]} do not match.")
     if 0 in (m, n):
         return
-    # The transpose of the product, since LAPACK's columns are NumPy's rows.
+    # The transposed product, because LAPACK's columns are NumPy's rows.
     forms = [b"T" if turned else b"N" for turned in (right_turned, left_turned)]
     call("gemm", dtype, *forms, n, m, inner, alpha, right, steps[2], left, steps[1], beta, target, steps[0])
 
@@ -142,7 +142,7 @@ def add_product(
 def add_square(
     target: AnyArray, part: AnyArray, *, alpha: float = 1.0, beta: float = 1.0, turned: bool = False
 ) -> None:
-    """``beta target + alpha part part^T``, or ``part^T part`` with ``turned``, in the upper triangle of ``target``.
+    """Add to the upper triangle: ``beta target + alpha part part^T``, or ``part^T part`` with ``turned``.
 
     >>> A = np.zeros((2, 2))
     >>> add_square(A, np.array([[1.0, 2.0]]), turned=True)
@@ -180,7 +180,7 @@ def by_triangle(
     dtype, (rows, columns) = triangle.dtype, block.shape
     if triangle.shape != 2 * (columns if right else rows,):
         raise TypeError(f"the shapes {triangle.shape} and {block.shape} do not match.")
-    # Of the transposes: B' op(L') from the other side, with L = U' below the diagonal of what LAPACK reads.
+    # In terms of the transposes that LAPACK sees: B' op(L') from the other side, with L = U' as lower triangle.
     side, form = (b"L" if right else b"R"), (b"T" if transposed else b"N")
     steps = row_step(triangle, dtype), row_step(block, dtype)
     call(routine, dtype, side, b"L", form, b"N", columns, rows, alpha, triangle, steps[0], block, steps[1])

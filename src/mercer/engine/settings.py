@@ -1,4 +1,4 @@
-"""Settings of the process: memory budget and number of threads, global or for the length of a ``with`` block."""
+"""Settings of the process: memory budget and number of threads, global or for a ``with`` block."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _UNITS = {"": 1, "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12,
 
 @dataclass(frozen=True)
 class Settings:
-    """What ``mercer.config`` sets: ``memory`` in bytes (None: half of what is available), ``n_jobs`` (None: all)."""
+    """The settings of ``mercer.config``: ``memory`` in bytes (None: half of what is free), ``n_jobs`` (None: all)."""
 
     memory: int | None = None
     n_jobs: int | None = None
@@ -75,7 +75,7 @@ def _updated(memory: int | float | str | None, n_jobs: int | None) -> Settings:
 
 
 class _Applied:
-    """Returned by :func:`config`: the settings are in force already; as a context manager, only until its end."""
+    """Returned by :func:`config`, which has already set the values; as a context manager, it restores the old ones."""
 
     def __init__(self, before: Settings) -> None:
         self._before = before
@@ -120,7 +120,7 @@ def config(memory: int | float | str | None = None, n_jobs: int | None = None) -
 
 @contextmanager
 def inherited(settings: Settings) -> Iterator[None]:
-    """Work under ``settings`` in this thread: worker threads take over the caller's."""
+    """Apply ``settings`` in this thread, so that worker threads have those of the caller."""
     before = getattr(_local, "settings", None)
     _local.settings = settings
     try:

@@ -1,4 +1,4 @@
-"""One pool of plain Python threads over code that releases the GIL, each worker on one BLAS thread."""
+"""One pool of Python threads for code that releases the GIL, each with one BLAS thread."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from mercer.engine import settings
 Task = Callable[[], Any]
 Flag = NDArray[np.uint8]
 
-# A compiled loop of fewer steps ends before anybody waits for it.
+# A compiled loop with fewer steps ends without a noticeable delay.
 _LONG = 2**24
 # Decompositions of matrices with more rows than this may use BLAS's own threads.
 _LARGE = 1024
@@ -33,16 +33,16 @@ _inside = threading.local()
 
 
 def _forget_pool() -> None:
-    """After a fork the child has no worker threads: it makes its own pool when it needs one."""
+    """Forget the pool in a forked child, which has no worker threads; it creates its own when needed."""
     global _pool, _pool_size, _lock, _limiter
     _pool, _pool_size, _lock, _limiter = None, 0, threading.Lock(), _BlasLimiter()
 
 
 class _BlasLimiter:
-    """One BLAS thread a worker while any tiled work runs anywhere in the process.
+    """Limits BLAS to one thread for each worker while any tiled work runs in the process.
 
-    The limit is a property of the process, so concurrent callers share it: the first one sets it, the last one
-    gives it back. Without the count, the first to finish would hand several BLAS threads to the others' tiles.
+    The limit is a property of the process, so concurrent callers share it: the first one sets it, and the last one
+    restores it. Without the count, the first caller to finish would give the others' tiles several BLAS threads.
     """
 
     def __init__(self) -> None:
@@ -69,7 +69,7 @@ class _BlasLimiter:
                 self._limit = None
 
     def enforce(self) -> None:
-        """In a worker: libraries over OpenMP keep a number of threads for each thread that calls them."""
+        """Set the limit in a worker, because OpenMP libraries keep a number of threads for each calling thread."""
         with _lock:
             for library in self._controller.lib_controllers if self._controller else ():
                 if library.num_threads != 1:
@@ -78,7 +78,7 @@ class _BlasLimiter:
 
 
 def _take_control() -> None:
-    """Let this thread set the limit: since threadpoolctl 3.8, calls of any but the first thread do nothing."""
+    """Let this thread set the limit: since threadpoolctl 3.8, calls from all threads but the first have no effect."""
     getattr(OpenBLASController, "clear_controlling_thread", lambda force: None)(force=True)
 
 
@@ -89,7 +89,7 @@ if hasattr(os, "register_at_fork"):
 
 @contextmanager
 def one_blas_thread() -> Iterator[None]:
-    """Hold BLAS at one thread in the block; nested and concurrent use is fine."""
+    """Limit BLAS to one thread in the block; may be nested and used concurrently."""
     limiter = _limiter
     limiter.acquire()
     _inside.holds = getattr(_inside, "holds", 0) + 1
@@ -102,7 +102,7 @@ def one_blas_thread() -> Iterator[None]:
 
 @contextmanager
 def workers(n_jobs: int | None) -> Iterator[None]:
-    """Do the work of the block on ``n_jobs`` threads, by default those of the settings, each with one BLAS thread.
+    """Run the block with ``n_jobs`` workers (None: as in the settings), each with one BLAS thread.
 
     >>> with workers(1):
     ...     settings.resolve_jobs()
@@ -115,9 +115,9 @@ def workers(n_jobs: int | None) -> Iterator[None]:
 
 @contextmanager
 def blas_threads_for(rows: int) -> Iterator[None]:
-    """For a decomposition that only LAPACK has: BLAS's own threads if the matrix is large and nobody else is at work.
+    """Allow BLAS its own threads for a large decomposition that only LAPACK has, unless other work is running.
 
-    Its bits then depend on their number. For small matrices, and where one worker is asked for, BLAS has one thread.
+    The bits of the result then depend on their number. For small matrices, and with one worker, BLAS has one thread.
     """
     holds = getattr(_inside, "holds", 0)
     if rows <= _LARGE or settings.resolve_jobs() == 1 or getattr(_inside, "worker", False):
@@ -143,10 +143,10 @@ class OneBlasThread:
 
 
 def hold_one_blas_thread(cls: type) -> None:
-    """Let public methods that take rows ``X`` work on the ``n_jobs`` threads of the object, each with one of BLAS.
+    """Wrap public methods that take rows ``X``, so that they run in :func:`workers` with the ``n_jobs`` of the object.
 
-    OpenBLAS cuts sums by the number of its threads, so that results would depend on it, and on which other calls are at
-    work in the process. Work is shared by :func:`run` instead.
+    OpenBLAS splits sums by the number of its threads, so results would depend on that number and on other calls in the
+    process. :func:`run` shares the work instead.
     """
     for name in dir(cls):
         method = inspect.getattr_static(cls, name)
@@ -159,18 +159,18 @@ def hold_one_blas_thread(cls: type) -> None:
 
 def _holding(method: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(method)
-    def held(*arguments: Any, **options: Any) -> Any:
+    def wrapper(*arguments: Any, **options: Any) -> Any:
         with workers(getattr(arguments[0], "n_jobs", None)):
             return method(*arguments, **options)
 
-    held._holds_blas = True  # type: ignore[attr-defined]
-    return held
+    wrapper._holds_blas = True  # type: ignore[attr-defined]
+    return wrapper
 
 
 def _submit(work: Task, workers: int, threads: int) -> list[Future[Any]]:
-    """Start ``work`` on as many workers, in a pool that has at least so many threads."""
+    """Start ``work`` on a number of workers, in a pool with at least ``threads`` threads."""
     global _pool, _pool_size
-    # Submitting under the lock: nobody may shut the pool down between its choice and its use.
+    # Submit under the lock, so that no other thread shuts the pool down in between.
     with _lock:
         if _pool is None or _pool_size < threads:
             # A smaller pool that is still in use finishes its tasks and then goes away.
@@ -182,21 +182,21 @@ def _submit(work: Task, workers: int, threads: int) -> list[Future[Any]]:
 
 
 class _Cancelled(BaseException):
-    """Ends a task whose run is over; nobody outside this module sees it."""
+    """Ends a task whose run is over; it never leaves this module."""
 
 
 def checkpoint() -> None:
-    """To be called now and then by a task that takes long: ends it if the run has failed or was interrupted."""
+    """End the task if its run has failed or was interrupted; long tasks call this at intervals."""
     stop = getattr(_inside, "stop", None)
     if stop is not None and stop[0]:
         raise _Cancelled
 
 
 def interruptible(loop: Callable[..., Any], arguments: tuple[Any, ...], steps: float) -> Any:
-    """What a compiled loop of about so many steps returns.
+    """Call a compiled loop of about this many steps, so that Ctrl-C can end it, and return its result.
 
-    Its last argument is ``stop``, an array, and once ``stop[0]`` is set it returns early. Python hears of Ctrl-C in its
-    main thread only, and there between calls: a long loop is run beside it.
+    The last argument of the loop is an array ``stop``; the loop returns early once ``stop[0]`` is set. Python handles
+    Ctrl-C in the main thread only, between calls, so a long loop runs in another thread.
 
     >>> interruptible(lambda x, stop: x + int(stop[0]), (7,), steps=10)
     7
@@ -221,11 +221,11 @@ def interruptible(loop: Callable[..., Any], arguments: tuple[Any, ...], steps: f
 
 
 def abandonable(call: Task) -> Any:
-    """What a long native call returns, in a thread beside the main one, so that Ctrl-C is heard at once.
+    """Make a long native call in another thread, so that Ctrl-C works at once, and return its result.
 
-    For a single call of LAPACK, which cannot be stopped. It must release the interpreter's lock, and write to arrays
-    that nobody else uses: after Ctrl-C it goes on to its end with them, or to that of the process, and its result is
-    dropped. Outside the main thread, which alone hears of Ctrl-C, the call is made in place.
+    This is for single calls of LAPACK, which cannot be stopped. The call must release the interpreter's lock and write
+    only to arrays that no other code uses: after Ctrl-C it continues until it returns or the process ends, and its
+    result is dropped. In threads other than the main one, which alone receives Ctrl-C, the call is made directly.
 
     >>> abandonable(lambda: 7)
     7
@@ -242,7 +242,7 @@ def abandonable(call: Task) -> Any:
             answer.set_exception(error)
 
     caller = settings.current()
-    # Not of the pool, for whose threads the interpreter waits at its end.
+    # Not a thread of the pool, because the interpreter waits for those when it exits.
     threading.Thread(target=work, name="mercer-lapack", daemon=True).start()
     while wait([answer], timeout=0.2).not_done:
         pass
@@ -252,12 +252,12 @@ def abandonable(call: Task) -> Any:
 def run(tasks: Iterable[Task], n_jobs: int | None = None) -> None:
     """Run the tasks on the pool and return when all are done.
 
-    The first error raised by a task is raised here, after the tasks that had begun have ended. Ctrl-C does the
-    same, so a call never leaves work behind. Tasks that call ``run`` themselves run their tasks in place.
+    The first error of a task is raised here, after all tasks that have started have ended. Ctrl-C does the same, so no
+    work continues after the call. Tasks that call ``run`` themselves run their tasks one after another.
 
-    >>> seen = []
-    >>> run([lambda: seen.append(1), lambda: seen.append(2)], n_jobs=1)
-    >>> seen
+    >>> order = []
+    >>> run([lambda: order.append(1), lambda: order.append(2)], n_jobs=1)
+    >>> order
     [1, 2]
     """
     todo = list(tasks)
@@ -265,7 +265,7 @@ def run(tasks: Iterable[Task], n_jobs: int | None = None) -> None:
     with one_blas_thread():
         if workers <= 1 or getattr(_inside, "worker", False):
             for task in todo:
-                # A worker hears of Ctrl-C here: the tasks of its run may take minutes each.
+                # Ctrl-C ends a nested run here, because each of its tasks may take minutes.
                 checkpoint()
                 task()
             return
@@ -275,7 +275,7 @@ def run(tasks: Iterable[Task], n_jobs: int | None = None) -> None:
 def _run_on_pool(todo: list[Task], workers: int) -> None:
     queue = iter(todo)
     queue_lock = threading.Lock()
-    # An array, which compiled loops can look at.
+    # An array, because compiled loops can read it.
     stop = np.zeros(1, np.uint8)
     caller = settings.current()
 
@@ -298,16 +298,16 @@ def _run_on_pool(todo: list[Task], workers: int) -> None:
         finally:
             _inside.worker, _inside.stop = False, None
 
-    # This thread takes part: to wake one fewer costs less. The pool keeps one to spare, for what is interruptible in
-    # this thread's own share.
+    # This thread works too, which saves waking one more. The pool has a spare thread for interruptible loops in the
+    # share of this thread.
     futures = _submit(work, workers - 1, workers)
     try:
         work()
-        # In short turns: not on every system does Ctrl-C end a wait.
+        # With short timeouts, because Ctrl-C does not end a wait on every system.
         while wait(futures, timeout=0.2, return_when=FIRST_EXCEPTION).not_done and not stop[0]:
             pass
     finally:
-        # Also on Ctrl-C: nobody may write into the caller's arrays after the call has ended.
+        # Also after Ctrl-C: no task may write into the caller's arrays after this call.
         stop[0] = 1
         wait(futures)
     for future in futures:

@@ -1,7 +1,7 @@
-"""Cutting a matrix into tiles that stay in the cache, and visiting them in an order that never changes the sums.
+"""Split a matrix into tiles that fit in the cache, and visit them so that sums always have the same order.
 
 A visitor is called as ``visit(rows, columns, out)`` with two slices and a tile to fill. Every result is a sum over
-tiles in one fixed order, and no two workers write to the same entries: the bits do not depend on the number of
+tiles in a fixed order, and no two workers write to the same entries, so the bits do not depend on the number of
 threads.
 """
 
@@ -21,15 +21,15 @@ from mercer.engine import threads
 from mercer.engine.progress import Progress
 from mercer.loops.transpose import transpose
 
-# 512 x 512 in float32 is 1 MiB, the L2 cache of a core; measured best in both precisions among sides 128 to 2048.
+# 512 x 512 in float32 is 1 MiB, the L2 cache of a core; the fastest of the sides 128 to 2048 in both precisions.
 TILE = 512
-# Of fewer rows than these a tile has more columns; of fewer columns than those it has more rows, up to some.
+# With fewer rows than _FEW, tiles are wider; with fewer columns than _FEW_COLUMNS, up to _TALLEST times taller.
 _FEW, _FEW_COLUMNS, _TALLEST = 128, 256, 8
-# The symmetric product keeps one set of partial sums a group; the number is fixed so that the sums are, too.
+# The symmetric product has one array of partial sums per group; a fixed number keeps the order of the sums.
 GROUPS = 8
-# The partial sums of a symmetric product may take this much; above it, every tile is computed for its row alone.
+# The limit for these partial sums in bytes; above it, every tile is computed twice, once for each side.
 PARTIAL_BYTES = 2**28
-# A strip that is copied: a few milliseconds.
+# Entries of a strip that is copied in one go: a few milliseconds.
 _STRIP_ENTRIES = 2**20
 
 Fill = Callable[[slice, slice, Array], None]
@@ -38,7 +38,7 @@ _scratch = threading.local()
 
 
 def spans(n: int, step: int = TILE) -> list[slice]:
-    """Slices of at most ``step`` that cover ``range(n)``.
+    """Return slices of at most ``step`` that cover ``range(n)``.
 
     >>> spans(5, 2)
     [slice(0, 2, None), slice(2, 4, None), slice(4, 5, None)]
@@ -47,7 +47,7 @@ def spans(n: int, step: int = TILE) -> list[slice]:
 
 
 def scratch_tile(slot: Hashable, shape: tuple[int, ...], dtype: np.dtype) -> Array:
-    """A contiguous work array of this thread; the same ``slot`` gives the same memory again."""
+    """Return a contiguous work array of this thread; the same ``slot`` returns the same memory."""
     store = _scratch.__dict__.setdefault("store", {})
     size = math.prod(shape)
     buffer = store.get((slot, dtype))
@@ -58,7 +58,7 @@ def scratch_tile(slot: Hashable, shape: tuple[int, ...], dtype: np.dtype) -> Arr
 
 @contextmanager
 def scratch(shape: tuple[int, ...], dtype: np.dtype) -> Iterator[Array]:
-    """A work array for the length of the block; blocks within it, also in calls that come back here, get others."""
+    """Provide a work array for the block; nested blocks, also in nested calls, get other arrays."""
     depth = getattr(_scratch, "depth", 0)
     _scratch.depth = depth + 1
     try:
@@ -68,7 +68,7 @@ def scratch(shape: tuple[int, ...], dtype: np.dtype) -> Iterator[Array]:
 
 
 def borrow(shape: tuple[int, ...], dtype: np.dtype) -> Array:
-    """A contiguous work array of this thread, for as long as its holder likes; see :func:`give_back`."""
+    """Return a contiguous work array of this thread for use until :func:`give_back`."""
     free = _scratch.__dict__.setdefault("free", {}).setdefault(dtype, [])
     size = math.prod(shape)
     buffer = free.pop() if free and size <= TILE * TILE else np.empty(max(size, TILE * TILE), dtype)
@@ -76,14 +76,14 @@ def borrow(shape: tuple[int, ...], dtype: np.dtype) -> Array:
 
 
 def give_back(array: Array) -> None:
-    """Let this thread use a borrowed array again."""
+    """Return a borrowed array to this thread."""
     buffer = array.base
     if isinstance(buffer, np.ndarray) and buffer.size == TILE * TILE:
         _scratch.__dict__.setdefault("free", {}).setdefault(buffer.dtype, []).append(buffer)
 
 
 def dense(fill: Fill, out: Array, symmetric: bool, n_jobs: int | None, side: int = TILE) -> None:
-    """Write the whole matrix into ``out``; of a symmetric one, half is computed and half is mirrored."""
+    """Write the whole matrix into ``out``; half of a symmetric one is computed and mirrored."""
     n, m = out.shape
     if side == TILE and 0 < n <= TILE and not symmetric:
         _few_rows(fill, out, n_jobs)
@@ -105,7 +105,7 @@ def dense(fill: Fill, out: Array, symmetric: bool, n_jobs: int | None, side: int
 
 
 def _few_rows(fill: Fill, out: Array, n_jobs: int | None) -> None:
-    """A strip of tiles that are the wider the fewer rows it has, each a task of its own."""
+    """Fill one strip of few rows, by tiles that are wider the fewer rows there are, each a task."""
     n, m = out.shape
 
     def tile(columns: slice) -> Callable[[], None]:
@@ -116,7 +116,7 @@ def _few_rows(fill: Fill, out: Array, n_jobs: int | None) -> None:
 
 
 def _fill_into(fill: Fill, rows: slice, columns: slice, out: Array, mirror: bool) -> None:
-    """Fill one tile in cache, then store it: a strided target would cost every pass over the tile."""
+    """Fill a contiguous tile in the cache, then store it, because each pass over a strided target is slow."""
     with scratch((rows.stop - rows.start, columns.stop - columns.start), out.dtype) as tile:
         fill(rows, columns, tile)
         out[rows, columns] = tile
@@ -125,10 +125,10 @@ def _fill_into(fill: Fill, rows: slice, columns: slice, out: Array, mirror: bool
 
 
 def converted(matrix: Array, dtype: np.dtype, n_jobs: int | None = None) -> NDArray[Any]:
-    """A C-ordered copy in some precision; entries that it cannot hold become infinite.
+    """Return a C-ordered copy in another precision; entries out of its range become infinite.
 
-    By strips, on all threads: memory that is touched for the first time costs seconds where machines share it, and
-    between two strips Ctrl-C is heard.
+    The copy is made by strips on all threads, because first access to new memory can take seconds on shared machines.
+    Ctrl-C works between two strips.
 
     >>> converted(np.array([[1.0, 1e300]]), np.dtype(np.float32)).tolist()
     [[1.0, inf]]
@@ -137,7 +137,7 @@ def converted(matrix: Array, dtype: np.dtype, n_jobs: int | None = None) -> NDAr
 
     def strip(rows: slice) -> Callable[[], None]:
         def work() -> None:
-            # Each thread has its own.
+            # Each thread has its own error state.
             with np.errstate(over="ignore"):
                 out[rows] = matrix[rows]
 
@@ -150,11 +150,11 @@ def converted(matrix: Array, dtype: np.dtype, n_jobs: int | None = None) -> NDAr
 def product(
     fill: Fill, shape: tuple[int, int], dtype: np.dtype, V: Array, symmetric: bool, n_jobs: int | None, side: int = TILE
 ) -> Array:
-    """``K @ V`` for ``V`` of shape ``(m, k)``, no tile of K ever leaving the cache; sums over tiles in float64."""
+    """Return ``K @ V`` for ``V`` (m, k), with the tiles of K in the cache and sums over tiles in float64."""
     if symmetric and shape[0] > side and 8 * GROUPS * V.size <= PARTIAL_BYTES:
         return _symmetric_product(fill, spans(shape[0], side), dtype, V, n_jobs)
     out = np.zeros((shape[0], V.shape[1]))
-    # Of few columns a tile has more rows.
+    # With few columns, a tile has more rows.
     few = min(_FEW_COLUMNS // max(shape[1], 1), _TALLEST) if side == TILE else 1
     strips = spans(shape[0], side * max(1, few))
     progress = Progress(len(strips), "kernel product")
@@ -175,10 +175,10 @@ def product(
 
 
 def _symmetric_product(fill: Fill, strips: list[slice], dtype: np.dtype, V: Array, n_jobs: int | None) -> Array:
-    """Each tile above the diagonal serves twice, which halves the kernel work.
+    """Return the product with a symmetric K, where each tile above the diagonal is computed once and used twice.
 
-    Strips are dealt to a fixed number of groups, like cards, so that the groups' shares of the triangle are even.
-    A group sums into an array of its own, and the groups are summed in order.
+    Strips are dealt in turn to a fixed number of groups, so that all have even shares of the triangle. Each group sums
+    into its own array, and these are summed in order.
     """
     partial = np.zeros((min(GROUPS, len(strips)), *V.shape))
     progress = Progress(len(strips), "kernel product")
@@ -212,9 +212,9 @@ def reduce(
     symmetric: bool = False,
     side: int = TILE,
 ) -> NDArray[np.float64]:
-    """The sum of ``visit(rows, columns)``, vectors of length ``size``, over all tiles in a fixed order.
+    """Return the sum of ``visit(rows, columns)``, vectors of length ``size``, over all tiles in a fixed order.
 
-    With ``symmetric``, only over the tiles on the diagonal and above.
+    With ``symmetric``, the sum is over the tiles on and above the diagonal only.
     """
     strips = spans(shape[0], side)
     partial = np.zeros((len(strips), size))

@@ -126,7 +126,7 @@ def test_residuals_are_evaluated_lazily_where_there_is_no_room_for_a_copy() -> N
     assert solution.certificate.kkt_violation < 1e-13 and solution.certificate.peak_bytes == 12 * 25**2
     with ExitStack() as stack, mercer.config(memory=11 * 25**2), pytest.raises(MemoryBudgetError, match="25 x 25"):
         path_of(WHOLE, stack)
-    assert mercer.engine.memory._process.held == 0
+    assert mercer.engine.memory._process.reserved == 0
 
 
 def test_where_there_is_no_penalty() -> None:
@@ -292,7 +292,7 @@ def test_float32_gives_way_where_it_could_change_the_choice(monkeypatch: pytest.
         # A matrix that is singular with the penalty in float32 may be regular in float64.
         path, penalties, _ = choose_penalty.reduce_and_choose(system, stack, "gcv", np.array([1e-9]), apart=False)
         assert not path.single and penalties.tolist() == [1e-9, 1e-9]
-    assert mercer.engine.memory._process.held == 0
+    assert mercer.engine.memory._process.reserved == 0
 
 
 def test_a_choice_among_given_penalties_takes_the_largest_of_equals() -> None:

@@ -234,10 +234,10 @@ def test_a_hook_may_end_the_work_and_nothing_stays_held(rng):
         if step == ("passes of stochastic descent", 3, 10):
             raise Enough
 
-    reserved = memory._process.held
+    reserved = memory._process.reserved
     with mercer.on_progress(hook), pytest.raises(Enough):
         StochasticDescent(max_epochs=10, tol=1e-9).solve(MarginRisk(KernelRows(Gram(RBF(), X)), codes, ONE, v, 1e-6))
-    assert memory._process.held == reserved
+    assert memory._process.reserved == reserved
 
 
 def test_what_makes_no_sense_is_refused(rng):

@@ -1,4 +1,4 @@
-"""Series as the arrays that the loops read."""
+"""Series as the arrays that the compiled loops read."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _NONE = np.empty(0)
 
 
 class PackedSeries(NamedTuple):
-    """All series one after the other, channel by channel: as they are, and each from its end to its start."""
+    """All series concatenated, channel by channel: in their order (``forward``) and each reversed (``backward``)."""
 
     forward: NDArray[np.float64]
     backward: NDArray[np.float64]
@@ -29,7 +29,7 @@ class PackedSeries(NamedTuple):
 
 
 def packed(objects: Series) -> PackedSeries:
-    """The arrays of some series, made once for all kernels.
+    """Return the arrays of some series, which are computed once for all kernels.
 
     Examples
     --------
@@ -52,21 +52,21 @@ def _packed(objects: Series) -> PackedSeries:
 
 
 def side(rows: Packed, series: PackedSeries, backward: bool = False, shrink: Vector = _NONE) -> SeriesSide:
-    """Some rows in the form that the loops read; ``shrink`` is laid out as one channel."""
+    """Return some rows as the compiled loops read them; ``shrink`` has the layout of one channel."""
     values = series.backward if backward else series.forward
     step = len(values) // series.channels
     return SeriesSide(values, step, series.channels, series.starts, series.lengths, rows.index, shrink)
 
 
 def channels_differ(one: int, other: int) -> str:
-    """The message about two sides whose series have different numbers of channels."""
+    """Return the message for two sides with different numbers of channels."""
     return f"the two sides of a kernel must be series with the same number of channels, but have {one} and {other}."
 
 
 def compare(
     loop: Callable[..., Any], left: SeriesSide, right: SeriesSide, *arguments: Any, steps_each: float = 1.0
 ) -> None:
-    """Call a loop over the pairs of two sides, which Ctrl-C ends; ``steps_each`` for a pair of points.
+    """Call an interruptible loop over the pairs of two sides; a pair of points takes ``steps_each`` steps.
 
     Raises
     ------
@@ -80,7 +80,7 @@ def compare(
 
 
 def reversed_each(values: NDArray[np.float64], store: PackedSeries) -> NDArray[np.float64]:
-    """Numbers of the points, laid out as one channel, with those of each series from its end to its start.
+    """Return numbers of points, in the layout of one channel, with the numbers of each series reversed.
 
     Examples
     --------

@@ -14,7 +14,7 @@ from mercer.gram.protocol import GramMatrix
 from mercer.loops import perceptron as loops
 from mercer.solvers.online.problem import PerceptronProblem, PerceptronState, check_values, values_at_all
 
-# The fewest and the most steps of a stretch, how many mistakes end it, and the fewest whole rows that are held.
+# The fewest and the most steps of a stretch, how many mistakes end it, and the fewest whole rows that are stored.
 _FEWEST, _MOST, _MISTAKES, _LEAST = 256, 4096, 64, 16
 # Rows of a stretch that are made at a time: that which errs, and guesses of the next to err.
 _GUESSES = 8
@@ -38,7 +38,7 @@ class LookAhead:
     Up to the next mistake the values tell all. From there a stretch of steps is made with the values at its own rows
     alone, for which the erring rows of K between these rows will do. With one that is needed, those are made that would
     err next if all kernel values were like the last. Then the erring rows of K, times their weights, are added to the
-    values, all at once. Where K is expensive they are made in full for it and held, the oldest giving way.
+    values, all at once. Where K is expensive, these rows are computed as a whole and stored in place of the oldest.
 
     ``rows`` and ``between`` are the memory for it, with as many entries as :func:`entries` returns.
     """
@@ -48,11 +48,11 @@ class LookAhead:
     ) -> None:
         p = problem.gram.shape[0]
         self.problem, self.expansion, self.n_jobs = problem, expansion, n_jobs
-        self.held, self.between = rows.reshape(-1, p), between
+        self.stored, self.between = rows.reshape(-1, p), between
         self.guesses, self.typical = len(between) // min(_MOST, p), 0.0
         # Guesses may take a stretch beyond its mistakes, whose rows must fit among the stored ones.
-        self.mistakes = max(1, min(_MISTAKES, len(self.held) - self.guesses)) if len(self.held) else _MISTAKES
-        self.slot, self.owner, self.next = np.full(p, -1), np.full(len(self.held), -1), 0
+        self.mistakes = max(1, min(_MISTAKES, len(self.stored) - self.guesses)) if len(self.stored) else _MISTAKES
+        self.slot, self.owner, self.next = np.full(p, -1), np.full(len(self.stored), -1), 0
         self.values = values_at_all(problem, expansion)
         self.length = _FEWEST
 
@@ -84,8 +84,8 @@ class LookAhead:
         if expansion.record:
             updates[:, 1] = rows[updates[:, 1]]
             expansion.updates = np.vstack([expansion.updates, updates])
-        if len(self.held):
-            self._add_held(wrong, theta[:, erring])
+        if len(self.stored):
+            self._add_stored(wrong, theta[:, erring])
         else:
             self._add(wrong, theta[:, erring])
         # The next stretch should have about as many mistakes as may be.
@@ -130,7 +130,7 @@ class LookAhead:
             return
         for row, position, slot in zip(out, positions, slots, strict=True):
             if slot >= 0:
-                row[:] = self.held[slot, rows[start:]]
+                row[:] = self.stored[slot, rows[start:]]
             else:
                 part.fill(slice(position, position + 1), slice(start, len(rows)), row[None])
 
@@ -151,26 +151,26 @@ class LookAhead:
         step = ceil(p / (2 * ceil(p * len(rows) / (2 * _ENTRIES))))
         threads.run([partial(strip, columns) for columns in tiles.spans(p, step)], self.n_jobs)
 
-    def _add_held(self, rows: Integers, weights: Vector) -> None:
-        """The same with rows of K that are held, or made and held."""
+    def _add_stored(self, rows: Integers, weights: Vector) -> None:
+        """The same with rows of K that are stored, or computed and stored now."""
         in_store = self.slot[rows] >= 0
         # First those that new rows may drive out.
         if in_store.any():
             loops.add_rows(
-                self.held, self.slot[rows[in_store]], weights[:, in_store], self.problem.constant, self.values
+                self.stored, self.slot[rows[in_store]], weights[:, in_store], self.problem.constant, self.values
             )
         new = rows[~in_store]
         if len(new):
-            loops.add_rows(self.held, self._fetch(new), weights[:, ~in_store], self.problem.constant, self.values)
+            loops.add_rows(self.stored, self._fetch(new), weights[:, ~in_store], self.problem.constant, self.values)
 
     def _fetch(self, rows: Integers) -> NDArray[np.int64]:
         """Make rows of K; returns their slots."""
-        if self.next + len(rows) > len(self.held):
+        if self.next + len(rows) > len(self.stored):
             self.next = 0
         slots = np.arange(self.next, self.next + len(rows))
         old = self.owner[slots]
         self.slot[old[old >= 0]] = -1
-        self.problem.gram.block(rows, None, out=self.held[slots[0] : slots[-1] + 1])
+        self.problem.gram.block(rows, None, out=self.stored[slots[0] : slots[-1] + 1])
         self.slot[rows], self.owner[slots] = slots, rows
         self.next += len(rows)
         return slots
