@@ -1,4 +1,4 @@
-"""Passes of a perceptron for which rows of K are made when they are needed."""
+"""Passes of a perceptron that compute rows of K when they are needed."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from mercer.gram.protocol import GramMatrix
 from mercer.loops import perceptron as loops
 from mercer.solvers.online.problem import PerceptronProblem, PerceptronState, check_values, values_at_all
 
-# The fewest and the most steps of a stretch, how many mistakes end it, and the fewest whole rows that are stored.
+# The fewest and the most steps of a stretch, the mistakes that end it, and the fewest whole rows that are stored.
 _FEWEST, _MOST, _MISTAKES, _LEAST = 256, 4096, 64, 16
-# Rows of a stretch that are made at a time: that which errs, and guesses of the next to err.
+# Rows of a stretch that are computed together: the misclassified one, and guesses of the next ones.
 _GUESSES = 8
-# Kernel values that a task adds up.
+# Kernel values in a task.
 _ENTRIES = 2**18
 
 
 def entries(gram: GramMatrix, most: int) -> tuple[int, int]:
-    """Kernel values to keep, of whole rows and between the rows of a stretch, where ``most`` may be.
+    """Split ``most`` kernel values into those of whole rows and those between the rows of a stretch.
 
-    Whole rows are kept where it takes much longer to make them than to read them again.
+    Whole rows are stored if computing them takes much longer than reading them.
     """
     p, width = gram.shape[0], min(_MOST, gram.shape[0])
     capacity = min(p, max(_LEAST, most // p)) if gram.expensive else 0
@@ -33,12 +33,13 @@ def entries(gram: GramMatrix, most: int) -> tuple[int, int]:
 
 
 class LookAhead:
-    """Steps with the values of f at all rows, brought up to date after stretches of them.
+    """Steps with the values of f at all rows, which are updated after each stretch of steps.
 
-    Up to the next mistake the values tell all. From there a stretch of steps is made with the values at its own rows
-    alone, for which the erring rows of K between these rows will do. With one that is needed, those are made that would
-    err next if all kernel values were like the last. Then the erring rows of K, times their weights, are added to the
-    values, all at once. Where K is expensive, these rows are computed as a whole and stored in place of the oldest.
+    Up to the next mistake the values suffice. A stretch begins there, and updates the values at its own rows alone.
+    This needs only the part of K between the misclassified rows and the rows of the stretch. Together with a row that
+    is needed, it computes the rows that would be misclassified next if all kernel values were like the last ones. After
+    the stretch, the rows of K of all mistakes, times their weights, are added to the values at once. Where K is
+    expensive, these rows are computed as a whole and stored in place of the oldest.
 
     ``rows`` and ``between`` are the memory for it, with as many entries as :func:`entries` returns.
     """
