@@ -18,17 +18,20 @@ from mercer._registered import CommandLine
 from mercer._types import CheckedRows, RowsLike, Vector
 from mercer.data.fitted import Fitted
 from mercer.data.statements import Either, Floats, Is, Maybe, Number, Word
+from mercer.estimators.gaussian.left_out_kernel import LeftOutKernel, free_gamma
 from mercer.estimators.shared.base import KernelEstimator
 from mercer.estimators.shared.expansion import KernelExpansion, coef_of, feature_map_of, norm_of
 from mercer.estimators.shared.left_out_baseline import warn_if_ridge_is_worse
 from mercer.estimators.shared.parameters import require_flags
 from mercer.estimators.shared.statements import FitRows, LikeThe
 from mercer.estimators.shared.targets import warn_of_constant
-from mercer.estimators.shared.weights import check_sample_weight
+from mercer.estimators.shared.weights import check_sample_weight, weighted_scale
 from mercer.gram import Gram
 from mercer.gram.hold import evaluated
 from mercer.kernels import Kernel, as_kernel
-from mercer.kernels.convert import KernelLike
+from mercer.kernels.convert import KernelLike, is_named
+from mercer.kernels.inputs import Rows
+from mercer.solvers.gaussian.search import Search, warn_of_bounds
 from mercer.solvers.linear import cholesky
 from mercer.solvers.linear.choose_penalty import reduce_and_choose
 from mercer.solvers.linear.leave_one_out import leave_one_out
@@ -55,14 +58,18 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelEstimator):
     kernel : str, Kernel, scikit-learn kernel or callable, default="linear"
         A name (``"linear"``, ``"poly"``, ``"rbf"``, ``"sigmoid"``, ``"laplacian"``, ``"chi2"``, ``"cosine"``), a
         kernel, a function ``(X, Z) -> block``, or ``"precomputed"``.
-    gamma : float or {"scale", "auto"}, optional
-        For named kernels; None is ``1 / n_features`` (1 for ``"chi2"``).
+    gamma : float or {"scale", "auto", "loo"}, optional
+        For named kernels; None is ``1 / n_features`` (1 for ``"chi2"``). ``"loo"`` chooses it by the mean squared error
+        of exact leave-one-out predictions.
     degree : int, default=3
         Degree of ``"poly"``.
     coef0 : float, default=1
         Constant term of ``"poly"`` and ``"sigmoid"``.
-    kernel_params : dict, optional
-        Keyword arguments for a kernel that is a function.
+    kernel_params : dict or "loo", optional
+        Keyword arguments for a kernel that is a function. ``"loo"`` chooses all free parameters of the kernel, such as
+        one length scale for each column in ``RBF([1.0, 1.0, 1.0])``, by the mean squared error of exact leave-one-out
+        predictions and its gradient; their values in ``kernel`` are the start. Then ``alpha`` must be ``"loo"``, which
+        chooses the penalty together with them, or one number.
     alphas : array-like, optional
         If ``alpha`` is a criterion: the penalties to choose from. None for any positive number, to three digits.
     alpha_per_target : bool, default=False
@@ -101,7 +108,10 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelEstimator):
     sample_weight_fit_ : ndarray of shape (n_samples,) or None
         The training weights.
     kernel_ : Kernel or None
-        The kernel; None for ``"precomputed"``.
+        The kernel, with the chosen parameters; None for ``"precomputed"``.
+    search_ : Search
+        If parameters of the kernel are chosen: the search on all rows. Its value is minus the logarithm of the mean
+        squared leave-one-out error, and its last parameter is the logarithm of alpha if that is chosen.
     factorization_ : str
         How the system was solved: ``"low rank"``, ``"float32 Cholesky, refined"``, ``"float64 Cholesky"``,
         ``"least squares"``, ``"float64 LDL^T"`` or, if ``alpha`` is a criterion, ``"float64 band Cholesky"`` or
@@ -129,6 +139,11 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelEstimator):
     penalties far from it. If rounding could change the choice, the reduction is repeated in float64, which takes about
     twice as long.
 
+    For ``kernel_params="loo"`` or ``gamma="loo"`` each evaluation takes one factor, one inverse and one product of
+    matrices, :math:`2 n^3` operations and :math:`8 n^2` bytes, however many parameters there are. The search starts
+    from two multiples of the given length scales, chosen on 400 rows; of more than 1000 rows, its first part uses 1000.
+    With ``alpha="loo"`` the penalty is then chosen anew for the final kernel, as without a search.
+
     A kernel matrix of low rank r (linear kernels of few columns, smooth kernels of one or two, many repeated rows) is
     never computed: a fit then takes :math:`n r^2` operations and memory for r columns.
 
@@ -154,6 +169,9 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelEstimator):
     >>> chosen = KernelRidge("loo", kernel="rbf", gamma=1.0).fit(X, noisy)
     >>> round(chosen.alpha_, 2), round(float(chosen.path_.loo.min()), 4)
     (0.16, 0.0074)
+    >>> tuned = KernelRidge("loo", kernel="rbf", gamma="loo").fit(X, noisy)
+    >>> float(tuned.path_.loo.min()) < float(chosen.path_.loo.min())
+    True
     """
 
     # Computed when asked for.
@@ -172,7 +190,7 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelEstimator):
             "factorization_": Word(),
             "certificate_": Is(Certificate),
         },
-        {"path_": Is(PenaltyCurves)},
+        {"path_": Is(PenaltyCurves), "search_": Is(Search)},
     )
 
     feature_map_ = property(feature_map_of)
@@ -187,7 +205,7 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelEstimator):
         gamma: float | str | None = None,
         degree: int = 3,
         coef0: float = 1,
-        kernel_params: dict[str, Any] | None = None,
+        kernel_params: dict[str, Any] | str | None = None,
         alphas: Any = None,
         alpha_per_target: bool = False,
         allow_indefinite: bool | str = "warn",
@@ -222,6 +240,7 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelEstimator):
         """
         require_flags(self, "alpha_per_target")
         criterion, alphas = self._criterion(), self._choices()
+        self._check_search()
         rows, system = self._state_problem(X, y, sample_weight)
         if criterion is not None:
             return self._choose(rows, system, criterion, alphas)
@@ -276,7 +295,7 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelEstimator):
         return KernelExpansion(self.kernel_, self.X_fit_, coefficients.T, n_jobs=self.n_jobs)
 
     def _make_kernel(self, X: CheckedRows, gamma: Any) -> Kernel:
-        if self.kernel_params and callable(self.kernel) and not isinstance(self.kernel, Kernel):
+        if isinstance(self.kernel_params, dict) and callable(self.kernel) and not isinstance(self.kernel, Kernel):
             return as_kernel(partial(self.kernel, **self.kernel_params), X=X)
         return super()._make_kernel(X, gamma)
 
@@ -289,14 +308,40 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelEstimator):
         n_targets = 1 if y.ndim == 1 else y.shape[1]
         alpha = np.zeros(n_targets) if isinstance(self.alpha, str) else self._penalties(n_targets)
         warn_of_constant(y, weights)
-        self._fit_kernel(X, intercept=False)
+        # A search starts from the scale of the data.
+        start = weighted_scale(X, np.ones(len(y)) if weights is None else weights) if self._searches_gamma else None
+        self._fit_kernel(X, intercept=False, gamma=start)
         self.X_fit_, self.y_fit_, self.sample_weight_fit_ = X, y, weights
         self._loo_predictions = None
-        if hasattr(self, "path_"):
-            del self.path_
+        for name in ("path_", "search_"):
+            if hasattr(self, name):
+                delattr(self, name)
+        if self._searches and self.kernel_ is not None:
+            self._search_kernel(free_gamma(self.kernel_, self.kernel) if self._searches_gamma else self.kernel_)
         rows, system = self._system(alpha, True)
         convex = self._is_convex(system.gram, rows, X.dtype, intercept=False)
         return rows, dataclasses.replace(system, convex=convex)
+
+    def _search_kernel(self, kernel: Kernel) -> None:
+        """Set ``kernel_`` to the kernel with the free parameters of the least leave-one-out error."""
+        if not kernel.theta.size:
+            raise ParameterError(f"kernel_params='loo' needs a kernel with free parameters, and {kernel!r} has none.")
+        X, n = self.X_fit_, len(self.y_fit_)
+        weights = np.ones(n) if self.sample_weight_fit_ is None else self.sample_weight_fit_
+        rows = np.flatnonzero(weights)
+        search = LeftOutKernel(
+            kernel,
+            Rows(X if len(rows) == n else X[rows]),
+            self.y_fit_.reshape(n, -1)[rows],
+            weights[rows],
+            None if isinstance(self.alpha, str) else float(np.ravel(self.alpha)[0]),
+            self.n_jobs,
+        )
+        self.kernel_, self.search_ = search.search()
+        own = [p.name for p in self.kernel_.parameters if p.free]
+        # The penalty is chosen once more, without bounds.
+        warn_of_bounds(self.search_, search.bounds, own)
+        self._warn_if_degenerate(X)
 
     def _choose(
         self, rows: NDArray[np.intp], system: LinearSystem, criterion: Criterion, alphas: Vector | None
@@ -345,6 +390,38 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelEstimator):
         if len(rows) < n:
             gram, targets, weights = gram.restrict(rows, rows), targets[rows], weights[rows]
         return rows, LinearSystem(gram, targets, alpha, weights, convex)
+
+    @property
+    def _searches_gamma(self) -> bool:
+        return isinstance(self.gamma, str) and self.gamma == "loo"
+
+    @property
+    def _searches(self) -> bool:
+        return self._searches_gamma or isinstance(self.kernel_params, str)
+
+    def _check_search(self) -> None:
+        """Raise unless ``gamma``, ``kernel_params`` and ``alpha`` state a search that can be made, or none."""
+        if isinstance(self.kernel_params, str) and self.kernel_params != "loo":
+            raise ParameterError(
+                f"kernel_params must be a dict of keyword arguments, 'loo' or None, but is {self.kernel_params!r}."
+            )
+        if not self._searches:
+            return
+        asked = "gamma='loo'" if self._searches_gamma else "kernel_params='loo'"
+        if self._is_precomputed:
+            raise ParameterError(f"{asked} needs a kernel with parameters, and kernel is 'precomputed'.")
+        if self._searches_gamma and not is_named(self.kernel):
+            raise ParameterError(
+                f"gamma='loo' is for kernels given by name, but kernel={self.kernel!r} has its own parameters; pass "
+                "kernel_params='loo' to choose these."
+            )
+        if isinstance(self.alpha, str) and self.alpha != "loo":
+            raise ParameterError(f"{asked} cannot be combined with alpha={self.alpha!r}; pass alpha='loo' or a number.")
+        if np.size(self.alpha) != 1:
+            raise ParameterError(
+                f"{asked} needs one penalty for all targets, but alpha has {np.size(self.alpha)} values; pass "
+                "alpha='loo' or a number."
+            )
 
     def _criterion(self) -> Criterion | None:
         """What chooses the penalty, if not the user."""

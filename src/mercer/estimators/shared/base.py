@@ -165,7 +165,7 @@ class KernelEstimator(BaseEstimator):
         ``gamma`` stands in for the parameter. With an ``intercept`` conditionally positive kernels will do.
         """
         # Also what this kernel does not use: the next one may.
-        check_rates(self.gamma, self.degree, self.coef0)
+        check_rates(self.gamma if gamma is None else gamma, self.degree, self.coef0)
         require_rule(self)
         if self._is_precomputed:
             check_square(X)
@@ -178,8 +178,13 @@ class KernelEstimator(BaseEstimator):
         self.kernel_ = bind_columns(kernel, None if names is None else tuple(names)).with_data(X)
         judge_kernel(self, kernel, intercept)
         # A search may end elsewhere, and looks again there.
-        if getattr(self, "optimizer", None) is None or not self.kernel_.theta.size:
+        if not self._searches or not self.kernel_.theta.size:
             self._warn_if_degenerate(X)
+
+    @property
+    def _searches(self) -> bool:
+        """Whether the fit changes the free parameters of the kernel."""
+        return getattr(self, "optimizer", None) is not None
 
     def _warn_if_degenerate(self, X: CheckedRows) -> None:
         """Warn if ``kernel_`` is a diagonal or a constant on the rows; of a function see ``_is_convex``."""

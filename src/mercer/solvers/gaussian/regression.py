@@ -20,9 +20,6 @@ which are made tile by tile from the inverse, so that one array of n x n is all 
 from __future__ import annotations
 
 import math
-import threading
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 
 import numpy as np
@@ -31,10 +28,10 @@ from mercer._errors import NumericalError
 from mercer._types import Array, Matrix, Vector
 from mercer.engine import lapack, threads
 from mercer.engine.tiles import Fill, scratch, spans
-from mercer.gram.hold import reserve_square
 from mercer.solvers.gaussian.covariance import Covariance, upper_tile
 from mercer.solvers.gaussian.factor import Factor, factor
 from mercer.solvers.gaussian.trend import Trend, TrendFit, solve
+from mercer.solvers.gaussian.workspace import SquareArrays
 
 _LOG_TWO_PI = math.log(2.0 * math.pi)
 
@@ -112,8 +109,7 @@ class Objective:
 
     def __init__(self, problem: GaussianRegression, name: str = "evidence", n_jobs: int | None = None) -> None:
         self.problem, self.name, self.n_jobs = problem, name, n_jobs
-        self._idle: list[Matrix] = []
-        self._lock = threading.Lock()
+        self._arrays = SquareArrays(problem.n, "the covariance matrix of the rows")
 
     @property
     def bytes_each(self) -> int:
@@ -121,7 +117,7 @@ class Objective:
         return 8 * self.problem.n**2
 
     def __call__(self, theta: Vector) -> tuple[float, Vector]:
-        with self._workspace() as matrix, threads.workers(self.n_jobs):
+        with self._arrays.one() as matrix, threads.workers(self.n_jobs):
             solved = solve_at(self.problem, theta, matrix)
             if self.name == "evidence":
                 value = evidence(self.problem, solved)
@@ -131,7 +127,7 @@ class Objective:
 
     def value(self, theta: Vector) -> float:
         """Without the gradient, which takes twice as long as the rest."""
-        with self._workspace() as matrix, threads.workers(self.n_jobs):
+        with self._arrays.one() as matrix, threads.workers(self.n_jobs):
             solved = solve_at(self.problem, theta, matrix)
             return evidence(self.problem, solved) if self.name == "evidence" else _leave_one_out(solved)[0]
 
@@ -140,24 +136,17 @@ class Objective:
         slopes = np.asarray(self.problem.covariance.pullback(own, weigh), dtype=np.float64)
         if not self.problem.free_noise:
             return slopes
-        trace = 0.0
-        for rows in spans(self.problem.n):
-            tile = np.empty((rows.stop - rows.start, rows.stop - rows.start))
-            weigh(rows, rows, tile)
-            trace += float(np.trace(tile))
-        return np.append(slopes, noise * trace)
+        return np.append(slopes, noise * trace_of(weigh, self.problem.n))
 
-    @contextmanager
-    def _workspace(self) -> Iterator[Matrix]:
-        """An array of n x n: one for each evaluation that goes on at the same time, used again by later ones."""
-        n = self.problem.n
-        with ExitStack() as stack:
-            reserve_square(stack, n, 8, "the covariance matrix of the rows")
-            with self._lock:
-                matrix = self._idle.pop() if self._idle else np.empty((n, n))
-            yield matrix
-            with self._lock:
-                self._idle.append(matrix)
+
+def trace_of(weigh: Fill, n: int) -> float:
+    """The trace of a matrix (n, n) that is given by tiles."""
+    trace = 0.0
+    for rows in spans(n):
+        tile = np.empty((rows.stop - rows.start, rows.stop - rows.start))
+        weigh(rows, rows, tile)
+        trace += float(np.trace(tile))
+    return trace
 
 
 def evidence(problem: GaussianRegression, solved: Solved) -> float:

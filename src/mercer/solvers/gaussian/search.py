@@ -34,7 +34,7 @@ Optimizer = Callable[..., tuple[Any, Any]]
 
 # What an objective may end in where its matrix cannot be factored; the search steps back from there.
 FAILURES = (np.linalg.LinAlgError, NumericalError, IndefiniteKernelError)
-# The gradient counts as zero below this, and progress below this share of the objective.
+# The gradient counts as zero below this; progress, by default, below this share of the objective.
 _FLAT = 1e-5
 _PROGRESS = 2.2e-9
 # On this share of its range, a parameter counts as at the bound.
@@ -135,6 +135,8 @@ class MultiStart:
         What an evaluation holds: ascents run side by side only as far as the memory budget has room for them.
     what : str
         The name of the work in messages of progress.
+    tolerance : float, default=2.2e-9
+        An ascent ends when a step raises the objective by less than this share of it, or of 1 if that is more.
 
     Examples
     --------
@@ -151,6 +153,7 @@ class MultiStart:
     n_jobs: int | None = None
     bytes_each: int = 0
     what: str = "evidence"
+    tolerance: float = _PROGRESS
 
     def maximise(self, objective: Objective, start: Any, bounds: Any, log_prior: Objective | None = None) -> Search:
         """Maximise ``objective`` from ``start`` and from ``restarts`` more points of the box.
@@ -189,7 +192,7 @@ class MultiStart:
 
         def task(number: int) -> Callable[[], None]:
             def work() -> None:
-                trials[number] = ascents[number].run(self.optimizer, self.max_iter)
+                trials[number] = ascents[number].run(self.optimizer, self.max_iter, self.tolerance)
 
             return work
 
@@ -251,7 +254,7 @@ class _Ascent:
         self.error: Exception | None = None
         self._last: tuple[bytes, float, Vector] | None = None
 
-    def run(self, optimizer: Optimizer | None, max_iter: int) -> Trial:
+    def run(self, optimizer: Optimizer | None, max_iter: int, tolerance: float) -> Trial:
         value, gradient = self._evaluate(self.start)
         if not math.isfinite(value):
             return self._trial(FAILED)
@@ -269,7 +272,7 @@ class _Ascent:
             jac=True,
             method="L-BFGS-B",
             bounds=self._box,
-            options={"gtol": _FLAT / scale, "ftol": _PROGRESS, "maxiter": max_iter},
+            options={"gtol": _FLAT / scale, "ftol": tolerance, "maxiter": max_iter},
         )
         return self._trial({0: CONVERGED, 1: LIMIT}.get(int(result.status), STALLED))
 
@@ -347,9 +350,9 @@ class BoundWarning(MercerWarning, ConvergenceWarning):
 
 
 def warn_of_bounds(search: Search, bounds: Any, names: Iterable[str]) -> None:
-    """Warn of parameters that ended at a bound, where a wider one could be better."""
+    """Warn of the first parameters, which have names, if they ended at a bound: a wider one could be better."""
     box = np.asarray(bounds, dtype=np.float64).reshape(-1, 2)
-    for name, value, (low, high) in zip(names, search.best.theta, box, strict=True):
+    for name, value, (low, high) in zip(names, search.best.theta, box, strict=False):
         close = _AT_BOUND * (high - low)
         if min(value - low, high - value) <= close:
             which = "lower" if value - low < high - value else "upper"

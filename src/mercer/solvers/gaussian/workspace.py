@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from mercer._types import Matrix
+from mercer.gram.hold import reserve_square
 
 
 class Workspace:
@@ -53,3 +56,28 @@ class Workspaces:
         finally:
             with self._lock:
                 self._idle.append(work)
+
+
+class SquareArrays:
+    """Arrays of n x n in float64, as many as evaluations go on at the same time, within the memory budget.
+
+    ``what`` describes the array in the message of a MemoryBudgetError.
+    """
+
+    def __init__(self, n: int, what: str) -> None:
+        self._n, self._what = n, what
+        self._idle: list[Matrix] = []
+        self._lock = threading.Lock()
+
+    @contextmanager
+    def one(self) -> Iterator[Matrix]:
+        """An array for the length of the block."""
+        with ExitStack() as stack:
+            reserve_square(stack, self._n, 8, self._what)
+            with self._lock:
+                matrix = self._idle.pop() if self._idle else np.empty((self._n, self._n))
+            try:
+                yield matrix
+            finally:
+                with self._lock:
+                    self._idle.append(matrix)

@@ -14,7 +14,7 @@ from mercer.data.statements import Either, Floats, Maybe
 from mercer.solvers.linear.penalty_path import CRITERIA, Criterion, PenaltyPath
 
 # The penalties that are tried reach from where rounding leaves a residual of 1e-7 to where nothing is learned any more.
-LOWEST, _HIGHEST = 1e-9, 10.0
+LOWEST, HIGHEST = 1e-9, 10.0
 _PER_DECADE = 2
 # No criterion knows a penalty better than to three digits, and what is rounded does not depend on rounding errors.
 _DIGITS = ".3g"
@@ -89,7 +89,7 @@ def default_penalties(size: float) -> Vector:
             f"the eigenvalues of the kernel matrix sum to {size:.3g}, so penalties of this size leave the range of "
             "float64; scale the columns of X (sklearn.preprocessing.StandardScaler)."
         )
-    low, high = _PER_DECADE * np.log10(LOWEST * size), _PER_DECADE * np.log10(_HIGHEST * size)
+    low, high = _PER_DECADE * np.log10(LOWEST * size), _PER_DECADE * np.log10(HIGHEST * size)
     steps = np.arange(np.ceil(low - 1e-9), np.floor(high + 1e-9) + 1)
     return np.array([rounded(10.0 ** (step / _PER_DECADE)) for step in steps])
 
