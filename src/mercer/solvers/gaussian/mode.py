@@ -15,6 +15,7 @@ import numpy as np
 from mercer._errors import NumericalError
 from mercer._types import Matrix, Vector
 from mercer.engine.progress import Progress
+from mercer.solvers.algebra.conjugate_gradients import ConjugateGradients, of_pair, pair
 from mercer.solvers.gaussian.latent_store import LatentStore
 from mercer.solvers.gaussian.links import Curvature, Link
 from mercer.solvers.solution import Certificate, Status
@@ -85,11 +86,11 @@ class _Preconditioner:
             factor = store
         return cls(store, factor, scale)
 
-    def apply(self, residual: Matrix) -> tuple[Matrix, Matrix]:
-        """The step in weights for a residual, and what it does to the latent values."""
+    def apply(self, residual: Matrix) -> Matrix:
+        """What the step for a residual does to the latent values, and the step in weights, (2, n, c)."""
         d = self.scale[:, None]
         step = residual - d * self.factor.solve(d * self.store.product(residual))
-        return step, self.store.product(step)
+        return pair(self.store.product(step), step)
 
 
 def require_factor(store: LatentStore, scale: Vector) -> None:
@@ -216,30 +217,13 @@ def _newton_step(
 ) -> tuple[Matrix, Matrix, int]:
     """Solve ``(I + W K) x = residual``; x, ``K x``, and how many steps of conjugate gradients it took."""
     aim = tol * float(np.abs(residual).max())
-    x, Kx = np.zeros_like(residual), np.zeros_like(residual)
-    r = residual
-    z, Kz = preconditioner.apply(r)
-    p, Kp = z, Kz
-    rz = float(np.vdot(r, Kz))
-    steps = 0
-    while steps < _MOST_STEPS:
-        steps += 1
-        q = p + curvature.apply(Kp)
-        bend = float(np.vdot(Kp, q))
-        if not bend > 0 or not rz > 0:
-            # What K maps to nothing is no matter of the latent values: the whole step is the right one.
-            return (p, Kp, steps) if steps == 1 else (x, Kx, steps)
-        a = rz / bend
-        x, Kx = x + a * p, Kx + a * Kp
-        r_new = r - a * q
-        if float(np.abs(r_new).max()) <= aim:
-            break
-        z, Kz = preconditioner.apply(r_new)
-        # The flexible form: the preconditioner is symmetric up to its rounding only.
-        b = max(float(np.vdot(Kz, r_new - r)) / rz, 0.0)
-        r, rz = r_new, float(np.vdot(r_new, Kz))
-        p, Kp = z + b * p, Kz + b * Kp
-    return x, Kx, steps
+    # In terms of K x the matrix is K^-1 + W, so that a pair (K x, x) needs neither K nor its inverse for a product.
+    search = ConjugateGradients(lambda V: V[1] + curvature.apply(V[0]), preconditioner.apply, residual, of_pair)
+    while search.advance() and np.abs(search.residual).max() > aim and search.steps < _MOST_STEPS:
+        pass
+    # What K maps to nothing is no matter of the latent values: the whole step is the right one.
+    Kx, x = search.x if search.x.any() else search.preconditioned
+    return x, Kx, search.steps
 
 
 def _step_size(link: Link, A: Matrix, F: Matrix, direction: Matrix, change: Matrix) -> float:

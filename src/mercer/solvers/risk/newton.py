@@ -18,6 +18,7 @@ import numpy as np
 from mercer._errors import NumericalError
 from mercer._types import Matrix, Vector
 from mercer.engine.progress import Progress
+from mercer.solvers.algebra.conjugate_gradients import ConjugateGradients, of_pair, pair
 from mercer.solvers.risk.log_loss import LogLoss, Slope
 from mercer.solvers.risk.logistic_problem import LogisticPoint, Quality, gap_of, inner
 
@@ -215,33 +216,29 @@ def _direction(
     What conjugate gradients leave, R, is added to the answer where that does not spoil it. The weights are then
     ``G - W K x``, so that they stand for probabilities next to those of the new point, and the gap is small.
     """
-    x, Kx = np.zeros_like(r), np.zeros_like(r)
-    p, Kp = r, Kr
     squared = inner(r, Kr)
     share = min(_LOOSE, float(np.sqrt(squared / abs(quality.primal))))
     enough, goal = share**2 * squared, (_LAST * controls.goal) ** 2 * abs(quality.squared_norm)
-    left, gain = np.inf, 0.0
-    for step in range(min(2 * r.size + 10, _MOST_PRODUCTS)):
-        curved = model.curve(Kp)
-        q, Kq = p + curved, Kp + multiply(curved)
+
+    def precondition(R: Matrix) -> Matrix:
         controls.products += 1
-        bend = inner(Kp, q)
-        if not bend > 0:
+        return pair(multiply(R), R)
+
+    # In terms of K x the matrix is K^-1 + W, and K its preconditioner: pairs (K x, x) need no inverse.
+    search = ConjugateGradients(lambda V: V[1] + model.curve(V[0]), precondition, r, of_pair, first=pair(Kr, r))
+    left = squared
+    for _ in range(min(2 * r.size + 10, _MOST_PRODUCTS)):
+        if not search.advance():
             # Only rounding, or a kernel that is none, bends downwards.
-            if step == 0:
-                return r, Kr
             break
-        a = squared / bend
-        gain += a * squared
-        x, Kx = x + a * p, Kx + a * Kp
-        r, Kr = r - a * q, Kr - a * Kq
-        before, squared = squared, inner(r, Kr)
-        left = inner(Kr, model.curve(Kr))
+        KR, R = search.preconditioned
+        squared, left = inner(R, KR), inner(KR, model.curve(KR))
         if not squared > enough or left <= goal:
             break
-        p, Kp = r + (squared / before) * p, Kr + (squared / before) * Kp
-    # The quadratic model has fallen by half the gain, and R changes it by half of this difference.
-    return (x, Kx) if left - squared > _SPOILT * gain else (x + r, Kx + Kr)
+    (Kx, x), (KR, R) = search.x, search.preconditioned
+    # The quadratic model has fallen by half of this, and R changes it by half of the difference.
+    gain = inner(r, Kx)
+    return (x, Kx) if left - squared > _SPOILT * gain else (x + R, Kx + KR)
 
 
 def _length(loss: LogLoss, point: LogisticPoint, direction: Matrix, turn: Matrix, anchor: Matrix | float) -> float:
