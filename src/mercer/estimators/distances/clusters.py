@@ -1,4 +1,4 @@
-"""What k-means in feature space makes of its input: distinct rows, starts, coordinates."""
+"""Input of k-means in feature space: distinct rows, starts, coordinates."""
 
 from __future__ import annotations
 
@@ -39,19 +39,19 @@ _LEAST = 2000
 
 @dataclass(frozen=True)
 class DistinctRows:
-    """Rows that count, equal ones once.
+    """The distinct rows with a positive weight.
 
     Attributes
     ----------
     X : ndarray or csr_matrix of shape (m, d)
-        For a matrix, its part.
+        The rows; for a kernel matrix, the part between them.
     weight : ndarray of shape (m,)
     first : ndarray of shape (m,)
-        Where they are among all rows.
+        Their positions among all rows.
     kept : ndarray of bool of shape (n,)
-        Which of all rows are one of them.
+        Which of all rows are represented.
     owner : ndarray of int
-        Which one, for those kept.
+        By which distinct row, for each row in ``kept``.
     """
 
     X: Any
@@ -62,7 +62,7 @@ class DistinctRows:
 
 
 def means_are_there(model: KernelEstimator) -> bool:
-    """Whether the means are given, by weights of rows or as points of the space that ``predict`` measures in."""
+    """Whether the attributes determine the means, either by weights of rows or as points in a feature space."""
     attributes = vars(model)
     weighs = {"_member", "_part", "_source"} <= attributes.keys()
     rows = {"X_fit_", "_first", "_merged"} & attributes.keys()
@@ -101,11 +101,11 @@ CLUSTERS = Fitted(
     },
     rules=(("the means are neither weights of rows nor points", means_are_there),),
 )
-"""What KernelKMeans states of a fit."""
+"""Statements about a fit of KernelKMeans."""
 
 
 def rows_of(X: CheckedRows, weight: Vector, *, merge: bool, square: bool) -> DistinctRows:
-    """Rows of weight above 0; equal ones are merged, in an order that comes from their contents, if asked for.
+    """Return the rows of weight above 0; with ``merge``, equal ones once, in an order that depends on their contents.
 
     Examples
     --------
@@ -130,7 +130,7 @@ def rows_of(X: CheckedRows, weight: Vector, *, merge: bool, square: bool) -> Dis
 
 
 def check_start(init: Any, k: int, X: CheckedRows, precomputed: bool) -> None:
-    """Raise if ``init`` is no start of k clusters of the rows ``X``."""
+    """Raise unless ``init`` is a valid start of k clusters for the rows ``X``."""
     if isinstance(init, str):
         if init not in _WORDS:
             raise ParameterError(f"init must be 'k-means++', 'random' or an array, but is {init!r}.")
@@ -161,7 +161,7 @@ def check_start(init: Any, k: int, X: CheckedRows, precomputed: bool) -> None:
 
 @dataclass(frozen=True, eq=False)
 class MeanSpace:
-    """Where means are: at points among rows about ``center`` or in the features of ``map``, or else at sums of rows."""
+    """How means are represented: as points (rows minus ``center``, or features of ``map``), or as sums of rows."""
 
     kernel: Kernel | None
     map: NystroemMap | None = None
@@ -172,7 +172,7 @@ class MeanSpace:
     def of(
         cls, kernel: Kernel | None, rows: DistinctRows, landmarks: int | None, random: np.random.RandomState, jobs: Jobs
     ) -> Self:
-        """For a fit to ``rows``, with a map by so many landmarks, chosen at ``random``, or without one."""
+        """Create the space for a fit to ``rows``, with a map by random ``landmarks`` or (None) without one."""
         if landmarks is not None:
             return cls(kernel, _landmarks(kernel, rows, landmarks, random, jobs), None, jobs)
         if isinstance(kernel, Linear) and not sp.issparse(rows.X):
@@ -180,7 +180,7 @@ class MeanSpace:
         return cls(kernel, n_jobs=jobs)
 
     def coordinates(self, rows: DistinctRows, k: int, stack: ExitStack) -> tuple[Coordinates | None, Vector | None]:
-        """Coordinates of the rows where there are any, and ``k(x, x)`` if these leave out a part of it.
+        """Return coordinates of the rows, if there are any, and ``k(x, x)`` if these are only approximate.
 
         Memory for features is reserved until ``stack`` closes.
         """
@@ -208,7 +208,7 @@ class MeanSpace:
         return Coordinates(about_mean, X.shape, nbytes=nbytes), None
 
     def start(self, init: str | ArrayLike, k: int, X: Any, rows: DistinctRows) -> Start:
-        """The start of k clusters that ``init`` stands for, which was checked before."""
+        """Return the start of k clusters for ``init``, which has been checked."""
         if isinstance(init, str):
             return Start(init)
         start = np.asarray(init)
@@ -229,7 +229,7 @@ class MeanSpace:
         return Start("distances", own[:, None] - 2 * gram.dense() + Gram(self.kernel, theirs).diagonal())
 
     def inner(self, X: CheckedRows, centres: Matrix) -> Matrix:
-        """Inner products of rows with means at the points ``centres`` (k, features)."""
+        """Return the inner products of rows and the means at ``centres`` (k, features)."""
         phi = self.map
         centres = centres if self.center is None else centres - self.center
         source = X if phi is None else lambda part: phi.transform(X[part])
@@ -243,7 +243,7 @@ class MeanSpace:
         return out
 
     def diagonal(self, X: Any) -> Vector:
-        """``k(x, x)`` of rows, in float64; about the centre where there is one."""
+        """Return ``k(x, x)`` of rows in float64, minus the centre if there is one."""
         assert self.kernel is not None
         if self.center is not None:
             return squared_norms(np.asarray(X - self.center, dtype=np.float64))
@@ -253,7 +253,7 @@ class MeanSpace:
 def _landmarks(
     kernel: Kernel | None, rows: DistinctRows, number: int, random: np.random.RandomState, jobs: Jobs
 ) -> NystroemMap:
-    """The map to the span of some rows, chosen among a sample, so that it takes no more room with more rows."""
+    """Return the map to the span of landmarks, chosen from a sample so that memory does not grow with the rows."""
     n, count = rows.X.shape[0], max(_SAMPLE * number, _LEAST)
     candidates = rows.X
     if n > count:
@@ -264,5 +264,5 @@ def _landmarks(
 
 
 def _settings(jobs: Jobs) -> settings.Settings:
-    """The settings with the threads of an estimator, for maps, which have none of their own."""
+    """Return the settings with the threads of an estimator, for maps, which have no ``n_jobs``."""
     return replace(settings.current(), n_jobs=settings.resolve_jobs(jobs))

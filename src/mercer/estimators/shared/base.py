@@ -1,4 +1,4 @@
-"""What every estimator with a kernel shares: parameters of the kernel, validation, the Gram matrices."""
+"""Base of all estimators with a kernel: parameters of the kernel, validation, Gram matrices."""
 
 from __future__ import annotations
 
@@ -138,12 +138,12 @@ class KernelEstimator(BaseEstimator):
         return with_sums(X)
 
     def _new_rows(self, X: RowsLike) -> Any:
-        """Rows to predict, checked; a NotFittedError before a fit."""
+        """Return checked rows for a prediction; raises NotFittedError before a fit."""
         check_is_fitted(self)
         return self._check_X(X, reset=False)
 
     def _check_X_and_numbers(self, X: RowsLike, y: ArrayLike, *, several: bool = False) -> tuple[Any, Vector]:
-        """``X`` as above, and targets y (n,), or with ``several`` also (n, t), in float64."""
+        """Return ``X`` as above, and targets y (n,), or with ``several`` also (n, t), in float64."""
         if y is None:
             raise DataError(
                 f"{type(self).__name__} requires y to be passed, but the target y is None; pass one number for each "
@@ -153,14 +153,14 @@ class KernelEstimator(BaseEstimator):
         return X, check_numbers(self, y, X, several=several)
 
     def _objects(self, X: RowsLike, *, reset: bool) -> Objects | MixedRows | None:
-        """The rows as objects, or as columns of several kinds; None where the kernel compares vectors."""
+        """Return the rows as objects or as columns of several kinds; None if the kernel compares vectors."""
         fitted = None if reset else getattr(self, "kernel_", None)
         # A learner of several parts has a kernel for each, all on the same rows.
         fitted = fitted[0] if isinstance(fitted, tuple) else fitted
         return checked_objects(self, self.kernel if fitted is None else fitted, X, reset=reset)
 
     def _fit_kernel(self, X: CheckedRows, *, intercept: bool, gamma: Any = None) -> None:
-        """Set ``kernel_``; warn of a kernel that is indefinite, or raise, as ``allow_indefinite`` says.
+        """Set ``kernel_``; for an indefinite kernel, warn or raise as ``allow_indefinite`` says.
 
         ``gamma`` stands in for the parameter. With an ``intercept`` conditionally positive kernels will do.
         """
@@ -187,12 +187,12 @@ class KernelEstimator(BaseEstimator):
         return getattr(self, "optimizer", None) is not None
 
     def _warn_if_degenerate(self, X: CheckedRows) -> None:
-        """Warn if ``kernel_`` is a diagonal or a constant on the rows; of a function see ``_is_convex``."""
+        """Warn if ``kernel_`` is diagonal or constant on the rows; for functions see ``_is_convex``."""
         if self.kernel_ is None or not self._is_taken_on_trust():
             warn_if_degenerate(self, self.kernel_, X)
 
     def _warn_of_unused(self) -> None:
-        """Warn of ``gamma``, ``degree`` or ``coef0`` beside a kernel that is not a name, and has its own parameters."""
+        """Warn if ``gamma``, ``degree`` or ``coef0`` is set and the kernel is not a name, so that it ignores them."""
         if is_named(self.kernel) or self.kernel is None:
             return
         defaults = inspect.signature(type(self).__init__).parameters
@@ -206,7 +206,7 @@ class KernelEstimator(BaseEstimator):
                 )
 
     def _is_taken_on_trust(self) -> bool:
-        """Whether nothing but the user's word says that the kernel is positive: for a matrix, and for a function."""
+        """Whether only the user states that the kernel is positive: for a matrix, and for a function."""
         return is_taken_on_trust(self.kernel_)
 
     def _is_convex(self, gram: GramMatrix, positions: NDArray[np.intp], precision: Any, *, intercept: bool) -> bool:
@@ -214,15 +214,15 @@ class KernelEstimator(BaseEstimator):
         return judge_matrix(self, gram, positions, precision, intercept)
 
     def _make_kernel(self, X: CheckedRows, gamma: Any) -> Kernel:
-        """The kernel that the parameters describe."""
+        """Return the kernel that the parameters describe."""
         return as_kernel(self.kernel, gamma=gamma, degree=self.degree, coef0=self.coef0, X=X)
 
     def _rows(self, X: CheckedRows) -> Any:
-        """``X`` as one side of matrices, for a fit that makes several: what is prepared from the rows is shared."""
+        """Return ``X`` as a side of several matrices, which then share what is computed from the rows."""
         return X if self.kernel_ is None else Rows(X)
 
     def _gram(self, X: CheckedRows | Rows, Z: Any = None, dtype: Any = None) -> Gram | PrecomputedGram:
-        """The Gram matrix of the fitted kernel; for ``"precomputed"``, ``X`` is the matrix."""
+        """Return the Gram matrix of the fitted kernel; for ``"precomputed"``, ``X`` is the matrix."""
         if self.kernel_ is None:
             # Of a fit, whose matrix was checked.
             gram = PrecomputedGram(X, symmetric=Z is None, finite=Z is None)
@@ -237,7 +237,7 @@ class KernelEstimator(BaseEstimator):
 
 
 def bind_columns(kernel: Kernel, names: tuple[str, ...] | None) -> Kernel:
-    """Column names in ``kernel.on([...])`` replaced by their positions, since estimators pass arrays on."""
+    """Replace column names in ``kernel.on([...])`` by positions, because estimators pass on arrays."""
     if isinstance(kernel, On):
         positions = _positions(kernel, names)
         # A choice within a choice counts among what the outer one has left.

@@ -1,4 +1,4 @@
-"""Warn where a model describes its own rows worse than the best constant does."""
+"""Warn if a model fits its own rows worse than the best constant."""
 
 from __future__ import annotations
 
@@ -127,7 +127,7 @@ class. Scale X.
 
 
 def no_offset_remedy(y: Vector) -> str:
-    """What to do where a model without an offset is worse than the mean.
+    """Return the advice for a model without an intercept that is worse than the mean.
 
     Examples
     --------

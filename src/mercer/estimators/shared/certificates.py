@@ -1,4 +1,4 @@
-"""One certificate for an estimator that solves several problems, and the warning of a solve that stopped early."""
+"""The certificate of an estimator that solves several problems, and the warning if a solve stopped early."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from mercer.solvers.solution import Certificate, Status
 from mercer.solvers.svm.pair_answers import STATUSES, Certificates
 
 STOPPED = (Status.stalled, Status.iteration_limit)
-"""How a solve ends before its tolerance is met."""
+"""The statuses of a solve that stopped before its tolerance was met."""
 
 # From the best to the worst.
 _ENDINGS = (
@@ -28,15 +28,15 @@ _ENDINGS = (
 
 
 class Certified(Protocol):
-    """A learner after its fit."""
+    """A fitted learner with a certificate."""
 
     certificate_: Certificate
 
 
 def joined(parts: Sequence[Certificate], seconds: float | None = None, peak_bytes: int | None = None) -> Certificate:
-    """Sums of objectives and steps, the worst of violations and of endings.
+    """Join certificates: sums of objectives and steps, the largest violations and the worst status.
 
-    ``seconds`` and ``peak_bytes`` are those of all together; by default the sum and the largest.
+    ``seconds`` and ``peak_bytes`` are those of the whole; by default the sum and the largest.
 
     Examples
     --------
@@ -69,7 +69,7 @@ def _table(parts: Sequence[Certificate]) -> Certificates:
 
 
 def warn_if_stopped(learner: Certified) -> bool:
-    """Warn if the solver stopped before its tolerance was met; whether it did."""
+    """Warn if the solver stopped before its tolerance was met; return whether it did."""
     status = learner.certificate_.status
     if status in STOPPED:
         warn_user(f"{type(learner).__name__}: {status.value}", ConvergenceWarning)

@@ -1,7 +1,7 @@
-"""The rule for kernels that are not positive semi-definite, which every learner follows.
+"""The rule of all learners for kernels that are not positive semi-definite.
 
-``allow_indefinite`` is ``"warn"``, True or False. A kernel says of itself whether it is positive semi-definite. A
-precomputed matrix and a user-defined function do not, so they are examined on the data.
+``allow_indefinite`` is ``"warn"``, True or False. A kernel states whether it is positive semi-definite. A precomputed
+matrix and a user-defined function do not, so they are examined on the data.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Policy:
-    """What a learner makes of an indefinite kernel.
+    """How a learner treats an indefinite kernel.
 
     Parameters
     ----------
     result : str
-        What the result of a fit then is, as a sentence.
+        A sentence that says what the result of the fit is.
     permission : str
         What ``allow_indefinite=True`` is for, after a warning.
     instead : str
@@ -72,7 +72,7 @@ PROCESS = Policy(
 
 
 def is_usable(kernel: Kernel, intercept: bool) -> bool:
-    """Whether a kernel makes the problem convex by what it says of itself; an offset balances the weights.
+    """Whether a kernel declares that it makes the problem convex; an intercept makes the weights sum to zero.
 
     >>> from mercer.kernels import NegativeDistance
     >>> is_usable(NegativeDistance(), True), is_usable(NegativeDistance(), False)
@@ -82,7 +82,7 @@ def is_usable(kernel: Kernel, intercept: bool) -> bool:
 
 
 def is_taken_on_trust(kernel: Kernel | None) -> bool:
-    """Whether nothing but the user's word says that the kernel is positive: for a matrix (None), and for a function."""
+    """Whether only the user states that the kernel is positive: for a matrix (None), and for a function."""
     return kernel is None or rests_on_a_function(kernel)
 
 
@@ -92,12 +92,12 @@ def require_rule(learner: KernelEstimator) -> None:
 
 
 def judge_kernel(learner: KernelEstimator, kernel: Kernel, intercept: bool) -> None:
-    """Warn or raise if the kernel says of itself that the learner's problem is not convex.
+    """Warn or raise if, by the declaration of the kernel, the learner's problem is not convex.
 
     Raises
     ------
     IndefiniteKernelError
-        With ``allow_indefinite=False``; it names the part of the kernel that is at fault.
+        With ``allow_indefinite=False``; the message names the indefinite part of the kernel.
     """
     policy = learner._if_indefinite
     if policy is None or is_usable(kernel, intercept):
@@ -122,7 +122,7 @@ def judge_matrix(
 ) -> bool:
     """Whether the learner's problem on the matrix ``gram`` of ``kernel_`` is convex; warn or raise if it is not.
 
-    What was taken on trust is examined, unless ``allow_indefinite=True`` says that it counts as indefinite.
+    Matrices and functions are examined, unless ``allow_indefinite=True``, which makes them count as indefinite.
 
     Parameters
     ----------
@@ -171,7 +171,7 @@ def judge_matrix(
 
 
 def _require_covariance(gram: GramMatrix, policy: Policy) -> None:
-    """Raise if the matrix of a kernel that is indefinite by its own word is no covariance on the data."""
+    """Raise if a kernel that is declared indefinite has a matrix that is not a covariance matrix."""
     try:
         require_positive(gram)
     except IndefiniteKernelError as error:
@@ -194,13 +194,13 @@ def judge_covariance(learner: KernelEstimator, rows: Any, precision: Any) -> boo
         gram: Any = PrecomputedGram(rows)
     else:
         gram = Gram(kernel, rows, n_jobs=learner.n_jobs)
-        # Of a function a sample is looked at, of a positive kernel nothing.
+        # For a function a sample is examined, for a positive kernel nothing.
         gram = gram if is_usable(kernel, False) else evaluated(gram)
     return judge_matrix(learner, gram, np.arange(gram.shape[0]), precision, False)
 
 
 def judge_finding(learner: KernelEstimator, finding: str) -> None:
-    """Warn or raise for what a learner itself has seen of an indefinite kernel.
+    """Warn or raise for an indefiniteness that the learner has found.
 
     Raises
     ------
@@ -217,9 +217,9 @@ def judge_finding(learner: KernelEstimator, finding: str) -> None:
 
 
 def counts_as_definite(learner: KernelEstimator) -> bool:
-    """Whether a Gaussian process may take its covariance for positive definite, and fail where it is not.
+    """Whether a Gaussian process may assume that its covariance is positive definite, and fail if it is not.
 
-    Else, with ``allow_indefinite=True``, it adds to the diagonal whatever makes it so.
+    Otherwise, with ``allow_indefinite=True``, it adds to the diagonal until the covariance is positive definite.
     """
     kernel = learner.kernel_
     known = kernel is not None and not is_taken_on_trust(kernel) and is_usable(kernel, False)
@@ -227,12 +227,12 @@ def counts_as_definite(learner: KernelEstimator) -> bool:
 
 
 def _is_examined(learner: KernelEstimator) -> bool:
-    """Whether the user wants to hear of indefinite kernels, and the learner minds."""
+    """Whether the learner has a rule for indefinite kernels, and the user has not silenced it."""
     return learner._if_indefinite is not None and _mode(learner) != "silent"
 
 
 def _mode(learner: KernelEstimator) -> Literal["warn", "raise", "silent"]:
-    """What ``allow_indefinite`` asks for; NumPy's booleans and 0 and 1 count as booleans."""
+    """Return the mode for ``allow_indefinite``; NumPy's booleans, 0 and 1 count as booleans."""
     allowed = learner.allow_indefinite
     if isinstance(allowed, str):
         return "warn"
@@ -240,7 +240,7 @@ def _mode(learner: KernelEstimator) -> Literal["warn", "raise", "silent"]:
 
 
 def _warn(learner: KernelEstimator, finding: str, advice: str = "") -> None:
-    """Warn of a finding, if the user wants to hear of it."""
+    """Warn of a finding, unless the user has silenced such warnings."""
     policy = learner._if_indefinite
     if policy is None or _mode(learner) != "warn":
         return

@@ -1,9 +1,9 @@
-"""Whether a kernel tells rows apart and finds them alike, seen on a sample: one warning for all learners.
+"""The warning, for all learners, of a kernel matrix that is diagonal or constant on a sample of the rows.
 
-If nearly every row has values of 0 off the diagonal, beside those on it, rows resemble themselves alone. If all values
-are equal, no row differs from another. Either way a fit ends well and has learned nothing for new rows. Of objects such
-as series or trees, values also grow with their length, over many orders of magnitude: then a few rows decide for all,
-and no usual penalty counts.
+If almost all values off the diagonal are 0 compared with those on it, each row resembles only itself. If all values are
+equal, no row differs from another. Either way, a fit succeeds but has learned nothing about new rows. For objects such
+as series or trees, values may also grow with their length by orders of magnitude: then a few rows dominate, and usual
+penalties have no effect.
 """
 
 from __future__ import annotations
@@ -45,9 +45,9 @@ Block = Callable[[Positions, Positions], Array]
 def warn_if_degenerate(learner: KernelEstimator, kernel: Kernel | None, X: Any, block: Block | None = None) -> None:
     """Warn if the matrix of ``kernel`` on rows ``X`` is diagonal or constant; for None, the matrix X itself.
 
-    ``block`` gives its entries at rows and columns, for X that is only counted; by default they are computed in this
-    thread, from 16 rows, and of up to 512 columns if those look diagonal. Kernels that look at no row, such as
-    ``White``, are left alone.
+    ``block`` returns its entries at rows and columns; X is then only counted. By default they are computed in this
+    thread, for 16 rows, and for up to 512 columns if those look diagonal. Kernels that read no row, such as ``White``,
+    are not checked.
     """
     n = X.shape[0] if hasattr(X, "shape") else len(X)
     if n < _FEWEST or (kernel is not None and kernel.kind_of_rows() == "anything" and block is None):
@@ -93,15 +93,15 @@ def _is_uneven(size: Array) -> bool:
 
 
 def _resemble_nothing(K: Array, rows: Positions, columns: Positions, size: Array, X: CheckedRows | None) -> bool:
-    """Whether nearly all rows have values of 0 with all others, beside ``size``, their values with themselves.
+    """Whether, for almost all rows, the values with all others are 0 compared with ``size``, those with themselves.
 
-    X is None where the rows are not known, and may be equal.
+    X is None if the rows are not known; some may be equal then.
     """
     large = np.abs(K) > _ZERO * float(size.min())
     large &= rows[:, None] != columns
     i, j = np.nonzero(large)
     if X is not None and len(i):
-        # Rows that are equal resemble each other under every kernel.
+        # Equal rows resemble each other under every kernel.
         i = i[~same_rows(X[rows[i]], X[columns[j]])]
     return len(np.unique(i)) <= _WITH_NEIGHBOURS * len(rows)
 
@@ -132,7 +132,7 @@ def _warn_of_sizes(learner: KernelEstimator, kernel: Kernel, size: Array) -> Non
 
 
 def _advice(kernel: Kernel | None, X: CheckedRows | None, sample: Positions, diagonal: bool) -> str:
-    """Which parameter to change, and a good value for it."""
+    """Say which parameter to change, with a good value."""
     if kernel is None or X is None:
         return "Compute it with a kernel of another width, or on scaled columns."
     way = "Raise" if diagonal else "Lower"
@@ -153,7 +153,7 @@ def _advice(kernel: Kernel | None, X: CheckedRows | None, sample: Positions, dia
 
 
 def _leaves(kernel: Expression) -> Iterator[Expression]:
-    """The parts that look at the rows as they are."""
+    """Yield the parts of a kernel that compare the untransformed rows."""
     if isinstance(kernel, (On, Warped)):
         return
     if not kernel.children():

@@ -1,4 +1,4 @@
-"""Equal rows found and counted, in an order that comes from their contents alone."""
+"""Find and count equal rows, in an order that depends only on their contents."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 
 
 def distinct_rows(X: CheckedRows, codes: NDArray[np.integer], weight: Vector) -> tuple[NDArray[np.intp], Vector]:
-    """The first of all rows that are equal in ``X`` and ``codes``, and their weights added up.
+    """Return the first of each group of rows that are equal in ``X`` and ``codes``, with their summed weights.
 
     The order of the answer depends on the rows alone, not on the order in which they come, and is the same for arrays
     and sparse matrices.
@@ -42,7 +42,7 @@ def distinct_rows(X: CheckedRows, codes: NDArray[np.integer], weight: Vector) ->
 
 
 def equal_rows(X: CheckedRows) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """The first of all rows of ``X`` that are equal, (m,), and the number among these of every row, (n,).
+    """Return the first row of each group of equal rows of ``X``, (m,), and the group of every row, (n,).
 
     As in :func:`distinct_rows`, the order of the groups comes from the contents of the rows.
 
@@ -63,7 +63,7 @@ def equal_rows(X: CheckedRows) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
 
 
 def row_keys(X: Any) -> Keys:
-    """A number for each row of an array or CSR matrix, (n,); rows with equal entries have the same.
+    """Return a number for each row of an array or CSR matrix, (n,); rows with equal entries have the same number.
 
     Examples
     --------
@@ -85,20 +85,20 @@ def row_keys(X: Any) -> Keys:
 
 
 def _terms(values: NDArray[np.floating], columns: Keys) -> Keys:
-    """What each entry adds to the key of its row: nothing if it is zero."""
+    """Return the contribution of each entry to the key of its row; zero for entries of 0."""
     bits = np.ascontiguousarray(values, dtype=np.float64).view(np.uint64)
     return np.where(values != 0, _mixed(bits ^ columns), np.uint64(0))
 
 
 def _mixed(bits: Keys) -> Keys:
-    """The finaliser of SplitMix64 (Steele, Lea and Flood, 2014): every bit decides about every other."""
+    """The finaliser of SplitMix64 (Steele, Lea and Flood, 2014): every bit of the input affects all bits."""
     bits = (bits ^ (bits >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     bits = (bits ^ (bits >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     return bits ^ (bits >> np.uint64(31))
 
 
 def same_rows(A: Any, B: Any) -> NDArray[np.bool_]:
-    """Whether each row of ``A`` is equal to the row of ``B`` in its place, (n,)."""
+    """Whether each row of ``A`` is equal to the same row of ``B``, (n,)."""
     if isinstance(A, (Objects, MixedRows)):
         return A.same(B)
     if sp.issparse(A):
@@ -107,7 +107,7 @@ def same_rows(A: Any, B: Any) -> NDArray[np.bool_]:
 
 
 def places_among(vectors: Any, old: Any) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """Where rows ``old`` go: to rows of ``vectors`` equal to them, the others behind; and which the others are.
+    """Return the places of rows ``old``: those of equal rows of ``vectors``, else behind them; and the latter rows.
 
     Examples
     --------
@@ -121,14 +121,14 @@ def places_among(vectors: Any, old: Any) -> tuple[NDArray[np.intp], NDArray[np.i
     hit = np.flatnonzero(keys[at] == others)
     hit = hit[same_rows(stacked(vectors[:0], old[hit]), vectors[at[hit]])]
     places = np.full(len(others), -1)
-    # Of old rows that are equal themselves, only the first goes to the row equal to them.
+    # Of equal old rows, only the first gets the place of the row equal to them.
     targets, first = np.unique(at[hit], return_index=True)
     places[hit[first]] = targets
     return behind(places, n)
 
 
 def behind(places: NDArray[np.intp], n: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """The places with those of -1 replaced by n, n + 1, ..., and which these are.
+    """Return the places with -1 replaced by n, n + 1, ..., and the positions of the replaced ones.
 
     Examples
     --------
@@ -142,7 +142,7 @@ def behind(places: NDArray[np.intp], n: int) -> tuple[NDArray[np.intp], NDArray[
 
 
 def stacked(X: Any, more: Any) -> Any:
-    """Both one below the other, in the layout of ``X``.
+    """Stack both vertically, in the layout of ``X``.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-r"""Fitted functions ``f(x) = sum_i a_i k(x_i, x) + b`` as values, and the properties of learners that they give.
+r"""Fitted functions ``f(x) = sum_i a_i k(x_i, x) + b`` as objects, and properties of learners that derive from them.
 
 Such a function is ``<w, phi(x)> + b`` with ``w = sum_i a_i phi(x_i)``. The length of w is known for every kernel, and
 its entries where the kernel has finitely many features.
@@ -30,7 +30,7 @@ from mercer.maps._monomials import in_figures
 from mercer.maps.explicit import ExplicitMap
 
 MOST_FEATURES = 100_000
-"""The most features for which w is written out; kernels on more columns than that may have one a column."""
+"""The most features for which w is computed; kernels on more columns may still have one for each column."""
 # Features that are made at once.
 _ENTRIES = 2**21
 
@@ -70,7 +70,7 @@ class KernelExpansion:
     n_jobs: int | None = None
 
     def gram(self, X: CheckedRows, dtype: Any = None) -> Gram | PrecomputedGram:
-        """Kernel values of new rows with those of the sums, (m, s), lazily; in the precision of X, or as given."""
+        """Return the lazy kernel matrix of new rows and the rows of the sums, (m, s), in ``dtype`` or that of X."""
         if not self.dual_coef.shape[1]:
             return PrecomputedGram(np.empty((X.shape[0], 0)), symmetric=False)
         if self.kernel is None:
@@ -79,14 +79,14 @@ class KernelExpansion:
         return Gram(self.kernel, X, self.rows, dtype=dtype, n_jobs=self.n_jobs)
 
     def values(self, X: CheckedRows, dtype: Any = None) -> Matrix:
-        """The functions at new rows, (m, outputs), in float64, by tiles of kernel values in the precision ``dtype``."""
+        """Return the functions at new rows, (m, outputs), in float64, from tiles of kernel values in ``dtype``."""
         if not self.dual_coef.shape[1]:
             return np.zeros((X.shape[0], len(self.dual_coef))) + self.offsets
         V = np.ascontiguousarray(self.dual_coef.T)
         return np.asarray(self.gram(X, dtype) @ V, dtype=np.float64) + self.offsets
 
     def feature_map(self) -> ExplicitMap:
-        """The fitted map to the features of the kernel; an AttributeError says why there is none."""
+        """The fitted map to the features of the kernel; raises AttributeError with the reason if there is none."""
         kernel, rows = self.kernel, self.rows
         if kernel is None or isinstance(rows, Objects | MixedRows):
             what = 'the features behind kernel="precomputed"' if kernel is None else f"the features of {kernel!r}"
@@ -107,7 +107,7 @@ class KernelExpansion:
         rows, width, is_linear = self.rows, phi.n_output_features_, phi.kernel_ == Linear()
 
         def product(part: slice, V: Matrix) -> Matrix:
-            """A block of features after the other: the whole may be much larger than the rows."""
+            """Multiply block by block, because all features may be much larger than the rows."""
             some = rows[part]
             total = np.zeros((width, V.shape[1]))
             for block in spans(some.shape[0], max(1, some.shape[0] if is_linear else _ENTRIES // width)):
@@ -141,7 +141,7 @@ class KernelExpansion:
         return np.sqrt(np.where(squares < -rounding, np.nan, np.maximum(squares, 0.0)))
 
     def _norms_without_rows(self) -> Vector:
-        """From what a fit to a precomputed matrix keeps."""
+        """Compute ``a'Ka`` from the attributes of a fit to a precomputed matrix."""
         if not self.dual_coef.any():
             return np.zeros(len(self.dual_coef))
         raise AttributeError(
@@ -150,22 +150,22 @@ class KernelExpansion:
         )
 
     def _squared_norms(self, gram: GramMatrix) -> tuple[Vector, Vector]:
-        """``a'Ka`` of each function, and the size of the terms that it is a sum of."""
+        """Return ``a'Ka`` of each function, and the size of the terms in this sum."""
         A = self.dual_coef
         lengths = np.sqrt(np.abs(gram.diagonal()))
         return np.einsum("ij,ji->i", A, np.asarray(gram @ A.T, dtype=np.float64)), (np.abs(A) @ lengths) ** 2
 
 
 class Expanded(Protocol):
-    """A learner of such functions, as the properties below see it."""
+    """The interface of a learner of such functions for the properties below."""
 
     @property
     def _expansion(self) -> KernelExpansion:
-        """The fitted functions; an AttributeError where there are none."""
+        """The fitted functions; raises AttributeError if there are none."""
 
 
 class SupportModel(Protocol):
-    """A fitted learner that keeps the rows with a coefficient."""
+    """A fitted learner that stores the rows with a coefficient."""
 
     kernel_: Any
     support_vectors_: Any
@@ -175,7 +175,7 @@ class SupportModel(Protocol):
 
 
 def of_support(model: SupportModel) -> KernelExpansion:
-    """The functions of a learner that keeps the rows with a coefficient."""
+    """Return the functions of a learner that stores the rows with a coefficient."""
     columns = None if model.kernel_ is not None else vars(model).get("support_")
     return KernelExpansion(
         model.kernel_, model.support_vectors_, dense(model.dual_coef_), model.intercept_, columns, model.n_jobs
@@ -183,7 +183,7 @@ def of_support(model: SupportModel) -> KernelExpansion:
 
 
 def values_of(model: Any, X: RowsLike) -> Matrix:
-    """The fitted functions of a learner at rows that a user passes, (m, outputs); a NotFittedError before a fit."""
+    """Return the fitted functions at a user's rows, (m, outputs); raises NotFittedError before a fit."""
     rows = model._new_rows(X)
     values: Matrix = model._expansion.values(rows)
     return values
@@ -240,7 +240,7 @@ def norm_of(model: Expanded) -> Vector:
 
 
 class Fallback:
-    """What :func:`unless_stored` makes of a function of the model."""
+    """The property that :func:`unless_stored` creates."""
 
     def __init__(self, get: Callable[[Any], Any]) -> None:
         self._get, self.__doc__ = get, get.__doc__
@@ -250,7 +250,7 @@ class Fallback:
 
 
 def unless_stored(get: Callable[[Any], Any]) -> Any:
-    """A property over which an attribute that the object stores takes precedence.
+    """Create a property over which a stored attribute of the same name takes precedence.
 
     Examples
     --------
@@ -267,7 +267,7 @@ def unless_stored(get: Callable[[Any], Any]) -> Any:
 
 
 def without_noise(kernel: Kernel | None) -> Kernel | None:
-    """The kernel without its ``White`` terms, which are 0 between new rows and others; itself where it is all noise.
+    """Return the kernel without its ``White`` terms, which are 0 for new rows; a kernel of noise alone is unchanged.
 
     Examples
     --------
@@ -286,7 +286,7 @@ def _is_noise(kernel: Any) -> bool:
 
 
 def _fitted_map(kernel: Kernel, example: Any, most: int) -> ExplicitMap:
-    """The map of the kernel; an AttributeError says why there is none."""
+    """Return the map of the kernel; raises AttributeError with the reason if there is none."""
     row = np.asarray(example.toarray() if sp.issparse(example) else example, dtype=np.float64)
     features = features_of(kernel, row)
     if features is None:

@@ -1,4 +1,4 @@
-"""Labels: checked, numbered by class, and the weights of the classes."""
+"""Check labels, number them by class, and compute the weights of the classes."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from mercer.data.vectors import refuse_unreal
 
 
 def check_labels(learner: str, y: ArrayLike, n: int) -> np.ndarray:
-    """One label for each of ``n`` rows, as an array of one dimension; ``learner`` is the name in the message."""
+    """Return one label for each of ``n`` rows, as a 1-D array; ``learner`` is the name in messages."""
     if y is None:
         raise DataError(
             f"{learner} requires y to be passed, but the target y is None; pass one label for each row of X."
@@ -40,7 +40,7 @@ def check_labels(learner: str, y: ArrayLike, n: int) -> np.ndarray:
 
 
 def _is_missing(y: np.ndarray) -> NDArray[np.bool_]:
-    """Where there is no label: None, NaN, or what pandas has for them, which need not be there to be told."""
+    """Return where labels are missing: None, NaN, or missing values of pandas, which need not be installed."""
     if y.dtype.kind == "f":
         return np.isnan(y)
     if y.dtype.kind != "O":
@@ -55,7 +55,7 @@ def _is_missing(y: np.ndarray) -> NDArray[np.bool_]:
 
 
 def encoded(learner: str, y: np.ndarray, used: Positions | None = None) -> tuple[np.ndarray, Positions]:
-    """The classes (k,) of labels (n,), sorted, and the number of the class of each; of the rows ``used`` alone.
+    """Return the sorted classes (k,) of labels (n,), and the class number of each; only of the rows ``used``.
 
     Raises
     ------
@@ -74,7 +74,7 @@ def encoded(learner: str, y: np.ndarray, used: Positions | None = None) -> tuple
 
 
 def require_two_classes(learner: str, classes: np.ndarray, name: str = "y", *, unused: bool = False) -> None:
-    """Raise unless there are two classes; ``name`` is what they were found in, and ``unused`` says if not in all rows.
+    """Raise unless there are two classes; ``name`` is the argument, and ``unused`` says that some rows do not count.
 
     Raises
     ------
@@ -89,7 +89,7 @@ def require_two_classes(learner: str, classes: np.ndarray, name: str = "y", *, u
 
 
 def all_classes(learner: str, classes: ArrayLike | None, before: np.ndarray | None) -> np.ndarray:
-    """The classes that a call of partial_fit names, sorted; those of the calls before if it names none.
+    """Return the sorted classes of a call of partial_fit; those of earlier calls if it names none.
 
     Raises
     ------
@@ -115,7 +115,7 @@ def all_classes(learner: str, classes: ArrayLike | None, before: np.ndarray | No
 
 
 def class_codes(y: np.ndarray, classes: np.ndarray) -> NDArray[np.intp]:
-    """The number of the class of each label, (n,).
+    """Return the class number of each label, (n,).
 
     Raises
     ------
@@ -138,7 +138,7 @@ def class_codes(y: np.ndarray, classes: np.ndarray) -> NDArray[np.intp]:
 
 
 def winners(values: NDArray[np.floating]) -> NDArray[np.intp]:
-    """The number of the class for decision values (m,) or (m, 1) of two classes, or (m, k); of equal ones, the first.
+    """Return class numbers for decision values (m,) or (m, 1) of two classes, or (m, k); the first of equal ones.
 
     Examples
     --------
@@ -151,7 +151,7 @@ def winners(values: NDArray[np.floating]) -> NDArray[np.intp]:
 
 
 def class_factors(class_weight: Any, classes: np.ndarray, codes: NDArray[np.integer], weight: Vector) -> Vector:
-    """Factors of the ``classes`` (k,) that ``class_weight`` asks for; "balanced" counts rows by their ``weight`` (n,).
+    """Return the factors of the ``classes`` (k,) for ``class_weight``; "balanced" counts rows by ``weight`` (n,).
 
     ``codes`` (n,) are the numbers of the classes of the rows.
 

@@ -33,7 +33,7 @@ def dense(values: Any) -> Vector:
 
 
 def read_only(values: Any) -> Any:
-    """Return ``values`` after making their entries read-only: a computed attribute that is set changes no model.
+    """Make ``values`` read-only and return them, because changing a computed attribute would not change the model.
 
     Examples
     --------

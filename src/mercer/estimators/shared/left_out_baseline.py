@@ -1,4 +1,4 @@
-"""Warn where a model predicts rows that are left out worse than the mean of the others does.
+"""Warn if a model predicts left-out rows worse than the mean of the other rows.
 
 A model without an offset may interpolate its own rows, whatever their mean, and tend to zero between them. What it
 says of its own rows does not show that; the exact leave-one-out errors do.
@@ -96,7 +96,7 @@ def warn_if_left_out_is_worse(learner: str, y: Vector, squares: Vector, weight: 
 
 
 def _worse(y: Vector, squares: Vector, weight: Vector | None) -> NDArray[np.intp]:
-    """The targets for which ``squares`` are clearly above those of the mean."""
+    """Return the targets for which ``squares`` are clearly above those of the mean."""
     if len(y) < 2:
         return np.empty(0, dtype=np.intp)
     targets = y.reshape(len(y), -1)
@@ -123,7 +123,7 @@ def warn_if_ridge_is_worse(
 
 
 def warn_if_ridge_is_worse_on_own_rows(learner: str, system: LinearSystem, coefficients: Matrix) -> bool:
-    """Warn if the solution of a ridge system is worse than the mean on its own rows; whether there was a warning."""
+    """Warn if the solution of a ridge system is worse than the mean on its own rows; return whether it warned."""
     y, weight = np.asarray(system.targets), None if system.weights is None else np.asarray(system.weights)
     # Of the system (K + mu / w) c = y.
     shrunk = coefficients * np.asarray(system.shifts) / (1.0 if weight is None else weight[:, None])
@@ -133,7 +133,7 @@ def warn_if_ridge_is_worse_on_own_rows(learner: str, system: LinearSystem, coeff
 def warn_if_risk_is_worse(learner: str, problem: RegularizedRisk, solution: RiskValue, n_jobs: int | None) -> None:
     """Warn if a kernel machine for numbers is worse than a constant; for the squared loss, as for ridge.
 
-    Losses of labels go without a word: their sign decides, and their size does not.
+    There is no warning for losses of labels, where only the sign counts.
     """
     loss, y, weight = problem.loss, np.asarray(problem.targets), np.asarray(problem.weights)
     if loss.targets == "signs":
@@ -157,15 +157,15 @@ def warn_if_risk_is_worse(learner: str, problem: RegularizedRisk, solution: Risk
 
 
 def _suspicious_squares(system: LinearSystem, coefficients: Matrix, n_jobs: int | None) -> Vector | None:
-    """Mean squared leave-one-out errors; None where a sample, which has less to learn from, shows no harm.
+    """Return the mean squared leave-one-out errors; None if even a sample of the rows gives no reason for a warning.
 
-    Also None where they are not known: the matrix is singular to working precision, or its inverse has no room. A
-    fit that has been made does not end in an error of its check.
+    Also None if the errors cannot be computed: the matrix is singular to working precision, or its inverse does not fit
+    the memory budget. A check must not make a finished fit fail.
     """
     n = system.shape[0]
     if not fits(8 * n * n):
         return None
-    # What is free now may be taken by the time that the inverse reserves it.
+    # Another thread may take the free memory before the inverse reserves it.
     with suppress(NumericalError, MemoryBudgetError):
         if n > _SAMPLE:
             sample = _sample(system)
@@ -197,7 +197,7 @@ def _left_out_squares(system: LinearSystem, coefficients: Matrix, n_jobs: int | 
 def warn_if_held_out_is_worse(
     learner: str, gram: GramMatrix, y: Matrix, weight: Vector, fit: Callable[[Positions], Matrix], remedy: str
 ) -> None:
-    """Warn if an expansion in four fifths of the rows is worse at the others than the mean of the four fifths.
+    """Warn if a model of four fifths of the rows predicts the others worse than the mean of the four fifths.
 
     First of 256 rows; only where it is worse there, which a fit that has less to learn from may be, of all.
 
@@ -242,7 +242,7 @@ def warn_if_held_out_is_worse(
 def _held_out_worse(
     gram: GramMatrix, y: Matrix, weight: Vector, others: Positions, training: Positions, coefficients: Matrix
 ) -> tuple[int, float, float] | None:
-    """The first target that is predicted worse than by the mean, and both mean squared errors; None if none is."""
+    """Return the first target with a worse prediction than the mean, and both mean squared errors; None if none."""
     errors = y[others] - np.asarray(gram.restrict(others, training) @ coefficients, dtype=np.float64)
     constant = y[others] - np.average(y[training], axis=0, weights=weight[training])
     with np.errstate(over="ignore"):

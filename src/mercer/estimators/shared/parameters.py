@@ -1,4 +1,4 @@
-"""Parameters of estimators, checked by name."""
+"""Check parameters of estimators by name."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def require_number(
     Raises
     ------
     ParameterError
-        The message has the requirement, the value, and the advice.
+        The message has the requirement, the value and the advice.
     """
     value = getattr(learner, name)
     if not isinstance(value, Real) or isinstance(value, bool) or not accepts(float(value)):
@@ -49,7 +49,7 @@ def require_flags(learner: object, *names: str) -> None:
 
 
 def is_among(value: object, choices: Collection[Any]) -> bool:
-    """Whether ``value`` is one of ``choices``; an array or a list is none.
+    """Whether ``value`` is one of ``choices``; False for arrays and lists.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""What estimators with a kernel state of their fitted attributes: kernels, rows and rules that most of them share."""
+"""Statements that most estimators with a kernel share about their fitted attributes: kernels, rows and rules."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class FittedKernel:
 
 @dataclass(frozen=True)
 class SupportRows:
-    """The rows of an expansion; an empty array where the kernel matrix was given."""
+    """The rows of an expansion; an empty array for ``kernel="precomputed"``."""
 
     size: str
 
@@ -52,7 +52,7 @@ class SupportRows:
 
 @dataclass(frozen=True)
 class Coefficients:
-    """Coefficients of an expansion, as CSR where the rows are CSR."""
+    """Coefficients of an expansion, as CSR if the rows are CSR."""
 
     shape: str
 
@@ -66,7 +66,7 @@ class Coefficients:
 
 @dataclass(frozen=True)
 class FitRows:
-    """The rows of the fit; where the kernel matrix was given, that matrix, or an empty array if it is not ``kept``."""
+    """The rows of the fit; for ``kernel="precomputed"`` the matrix, or an empty array if it is not ``kept``."""
 
     size: str
     kept: bool = True
@@ -99,7 +99,7 @@ class Jobs:
 
 @dataclass(frozen=True)
 class LikeThe:
-    """What is stated, and of the same shape as another attribute."""
+    """A value as stated by another statement, with the shape of another attribute."""
 
     other: str
     inner: Statement
@@ -112,12 +112,12 @@ class LikeThe:
 
 
 def training_shape(model: KernelEstimator) -> str:
-    """The sizes of ``shape_fit_``: objects have no columns."""
+    """Return the sizes in ``shape_fit_``; objects have no columns."""
     return "n, d" if "n_features_in_" in vars(model) else "n"
 
 
 def kernel_compares_rows(model: KernelEstimator) -> bool:
-    """Whether the fitted kernel can compare the rows of the fit, and columns are counted where there are any."""
+    """Whether the fitted kernel can compare the rows of the fit, and the columns, if any, are counted."""
     rows = next((vars(model)[name] for name in _ROWS if name in vars(model)), None)
     counted = "n_features_in_" in vars(model)
     # A classifier of several parts has a kernel for each of them.
@@ -130,17 +130,17 @@ def kernel_compares_rows(model: KernelEstimator) -> bool:
 
 
 def outputs(k: int | None) -> int:
-    """Functions of a classifier of k classes against the rest; one for two classes, and where there are none."""
+    """The number of functions of a one-vs-rest classifier of k classes: one for two classes or without classes."""
     return 1 if k is None or k == 2 else k
 
 
 def has_full_diagonal(name: str) -> tuple[str, Callable[[Any], bool]]:
-    """The rule that a triangular factor can be divided by."""
+    """The rule that a triangular factor is not singular."""
     return f"{name} has a zero on its diagonal", lambda model: bool((vars(model)[name].diagonal() > 0).all())
 
 
 def theta_fits(more: Callable[[Any], int]) -> tuple[str, Callable[[Any], bool]]:
-    """The rule that ``theta_`` is where the search ended, or as long as what is free: the kernel's numbers and more."""
+    """The rule that ``theta_`` is the end of the search, or has the length of the free parameters."""
 
     def fits(model: KernelEstimator) -> bool:
         if model.search_ is not None:
@@ -160,7 +160,7 @@ def _given_columns(model: KernelEstimator) -> bool:
 
 
 def form_is_whole(model: KernelEstimator) -> bool:
-    """Whether a classifier by descent has what one of its two forms needs."""
+    """Whether a classifier by descent has the attributes of one of its two forms."""
     attributes = vars(model)
     if not model._primal:
         return (

@@ -1,4 +1,4 @@
-"""Targets that are numbers: checked, and warned of where they are most often a mistake."""
+"""Check numeric targets, and warn of those that are usually mistakes."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _SHARE = 1e-8
 
 
 def check_numbers(learner: KernelEstimator, y: ArrayLike, X: CheckedRows, *, several: bool) -> Vector:
-    """One number for each row of ``X``, (n,), or with ``several`` also (n, t), in float64.
+    """Return one number for each row of ``X``, (n,), or with ``several`` also (n, t), in float64.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""Sample weights: checked, and what of a kernel depends on them."""
+"""Check sample weights, and fit the parameters of a kernel that depend on them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _LARGEST = 1e30
 
 
 def check_sample_weight(sample_weight: ArrayLike | None, X: CheckedRows) -> Vector:
-    """One weight for each row of ``X``, (n,), in float64: ones for None; zero or more each, and not all zero.
+    """Return one weight for each row of ``X``, (n,), in float64: ones for None; none negative, and not all zero.
 
     Weights below 1e-30 times the largest change no sum, and are 0 in the answer.
 
@@ -45,7 +45,7 @@ def check_sample_weight(sample_weight: ArrayLike | None, X: CheckedRows) -> Vect
 
 
 def check_svm_weight(sample_weight: ArrayLike | None, X: CheckedRows) -> Vector:
-    """Return one weight for each row of ``X``, (n,), with 0 in the place of negative weights, and a warning for them.
+    """Return one weight for each row of ``X``, (n,), with 0 in place of negative weights, and a warning.
 
     So a row of weight zero or below is left out, as in scikit-learn's support vector machines.
 
@@ -76,7 +76,7 @@ def check_svm_weight(sample_weight: ArrayLike | None, X: CheckedRows) -> Vector:
 
 
 def _one_for_each_row(sample_weight: ArrayLike | None, X: CheckedRows) -> Vector:
-    """Finite weights, one for each row of ``X`` and not all zero, (n,); ones for None."""
+    """Return finite weights, one for each row of ``X`` and not all zero, (n,); ones for None."""
     refuse_unreal(sample_weight, "sample_weight")
     with advised():
         weights = np.asarray(sample_weight)
@@ -102,7 +102,7 @@ def _one_for_each_row(sample_weight: ArrayLike | None, X: CheckedRows) -> Vector
 
 
 def weighted_scale(X: CheckedRows, weight: Vector) -> float:
-    """``1 / (d * variance)`` over all entries of ``X`` (n, d), each row counted as often as its weight.
+    """Return ``1 / (d * variance)`` over all entries of ``X`` (n, d), with each row counted by its weight.
 
     This is what ``gamma="scale"`` stands for; 1 where all entries are equal.
 
@@ -120,7 +120,7 @@ def weighted_scale(X: CheckedRows, weight: Vector) -> float:
 
 
 def fit_weighted_kernel(learner: KernelEstimator, X: CheckedRows, weight: Vector, *, intercept: bool) -> None:
-    """Set ``learner.kernel_``; ``gamma="scale"`` takes the variance of the rows as often as they count."""
+    """Set ``learner.kernel_``; ``gamma="scale"`` uses the weighted variance of the rows."""
     by_scale = isinstance(learner.gamma, str) and learner.gamma == "scale"
     named = is_named(learner.kernel) and not learner._is_precomputed
     gamma = weighted_scale(X, weight) if by_scale and named else None

@@ -1,4 +1,4 @@
-"""Rows that are equal in X and in the target: solved as one row, and told apart again in the answer."""
+"""Duplicate rows, equal in X and in the target: solved as one row, and separated again in the answer."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from mercer.kernels import Kernel
 from mercer.kernels.vector.columnwise import White
 from mercer.loops.copies import share_in_turn
 
-# Rows of many columns are first compared in so many of them.
+# Rows with more columns are first compared in this many columns.
 _COLUMNS = 16
 
 
 @dataclass(frozen=True, eq=False)
 class Copies:
-    """The ``first`` (m,) of all rows that are equal, ascending, and which of these every row equals: ``owner`` (n,).
+    """Groups of equal rows: the ``first`` row of each, ascending, (m,), and the group of each row, ``owner`` (n,).
 
     Examples
     --------
@@ -36,9 +36,9 @@ class Copies:
 
     @classmethod
     def find(cls, X: CheckedRows, rows: NDArray[np.intp], targets: np.ndarray, kernel: Kernel | None) -> Self | None:
-        """The copies among ``rows`` of ``X``, whose targets are ``targets``; None if there are none.
+        """Find the copies among ``rows`` of ``X`` with these ``targets``; None if there are none.
 
-        ``kernel`` None stands for a kernel matrix X. A kernel that tells equal rows apart has no copies.
+        If ``kernel`` is None, X is a kernel matrix. There are no copies for a kernel that distinguishes equal rows.
         """
         if kernel is not None and _tells_rows_apart(kernel):
             return None
@@ -62,13 +62,13 @@ class Copies:
         return cls(np.flatnonzero(first), (np.cumsum(first) - 1)[owner])
 
     def summed(self, values: np.ndarray) -> Vector:
-        """Values of the rows (..., n), added up over the copies (..., m)."""
+        """Return values of the rows (..., n), summed over the copies (..., m)."""
         order = np.argsort(self.owner, kind="stable")
         begins = np.flatnonzero(np.diff(self.owner[order], prepend=-1))
         return np.asarray(np.add.reduceat(values[..., order], begins, axis=-1))
 
     def share(self, weights: Vector, lower: Vector, upper: Vector) -> Vector:
-        """Weights (m,) shared among the copies (n,): the first ones of each row take the most that their box allows."""
+        """Return weights (m,) shared among the copies (n,): the first copies take as much as their bounds allow."""
         shares, most = np.empty(len(self.owner)), np.abs(weights)[self.owner]
         share_in_turn(weights.copy(), self.owner, np.maximum(lower, -most), np.minimum(upper, most), shares)
         return shares
@@ -85,20 +85,20 @@ def _differ(values: np.ndarray) -> bool:
 
 
 def _sample_keys(X: CheckedRows, rows: NDArray[np.intp], *, symmetric: bool) -> NDArray[np.uint64]:
-    """Keys that equal rows share; of wide arrays, from a few columns."""
+    """Return keys that are the same for equal rows; those of wide arrays come from a few columns."""
     whole = np.array_equal(rows, np.arange(X.shape[0]))
     wide = isinstance(X, np.ndarray) and X.shape[1] > _COLUMNS
     if not wide:
         return row_keys(X if whole else X[rows])
     columns = np.linspace(0, X.shape[1] - 1, _COLUMNS).astype(np.intp)
     if symmetric:
-        # The same as rows, which are read line by line.
+        # By rows instead, which are contiguous in memory.
         return row_keys((X[columns] if whole else X[np.ix_(columns, rows)]).T)
     return row_keys(X[:, columns] if whole else X[np.ix_(rows, columns)])
 
 
 def _alike(keys: NDArray[np.uint64], targets: np.ndarray) -> NDArray[np.intp]:
-    """Rows that share key and target with another one."""
+    """Return the rows with the same key and target as another row."""
     order = np.empty(0, np.intp) if _differ(keys) else np.lexsort((targets, keys))
     keys, targets = keys[order], targets[order]
     equal = (keys[1:] == keys[:-1]) & (targets[1:] == targets[:-1])

@@ -1,4 +1,4 @@
-"""What the support vector classifiers share: one problem for each pair of classes, and votes."""
+"""Base of the support vector classifiers: one problem for each pair of classes, and votes."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ from mercer.solvers.svm.pairwise import solve_pairs, solve_pairs_along
 
 
 class PairClassifier(ClassifierMixin, KernelEstimator, ABC):
-    """Base of the classifiers by pairs of classes; a subclass says what is solved for a pair.
+    """Base of the one-vs-one classifiers; a subclass states the problem of a pair.
 
     Besides the parameters of :class:`KernelEstimator` the constructor must have ``tol, cache_size, class_weight,
     verbose, max_iter, decision_function_shape, break_ties, probability, allow_indefinite, warm_start, stop, solver``.
@@ -94,19 +94,19 @@ class PairClassifier(ClassifierMixin, KernelEstimator, ABC):
 
     @abstractmethod
     def _bounds(self, data: ClassRows) -> Vector:
-        """The upper bounds of the sizes of the weights, one a row of ``data``."""
+        """Return the bounds on the absolute weights, one for each row of ``data``."""
 
     @abstractmethod
     def _machine(self, data: ClassRows) -> PairMachine:
-        """What solves the problem of a pair."""
+        """Return the machine that solves the problem of a pair."""
 
     @abstractmethod
     def _start(self, weights: Vector, bounds: Vector, sizes: NDArray[np.intp]) -> Vector:
-        """Weights of the last fit as a start, both laid out as by ``PairLayout(sizes)``."""
+        """Return a start from the weights of the last fit, both in the layout of ``PairLayout(sizes)``."""
 
     @abstractmethod
     def _fold_start(self, weights: Vector, bounds: Vector, sizes: NDArray[np.intp]) -> Vector | None:
-        """Weights of this fit as a start of one to a part of its rows, both laid out as by ``PairLayout(sizes)``."""
+        """Return a start for a fold from the weights of this fit, both in the layout of ``PairLayout(sizes)``."""
 
     @property
     def _has_intercept(self) -> bool:
@@ -138,7 +138,7 @@ class PairClassifier(ClassifierMixin, KernelEstimator, ABC):
         self._finish(X, data, answers, time.perf_counter() - start_time, account.peak)
         self._report()
         if merged.data is not data and is_wanted(self.probability):
-            # Folds are of the rows as given.
+            # Folds consist of the original rows.
             matrix = self._class_gram(X, data)
         self._calibrate(*matrix, data, self._bounds(data), answers)
         return self
@@ -146,7 +146,7 @@ class PairClassifier(ClassifierMixin, KernelEstimator, ABC):
     def fit_along(
         self, parameter: str, values: Sequence[float], X: RowsLike, y: ArrayLike, sample_weight: ArrayLike | None = None
     ) -> list[Self]:
-        """Fit a copy for each value of one parameter: a pair of classes is solved for all of them in turn.
+        """Fit a copy for each value of one parameter; each pair of classes is solved for all values in turn.
 
         Parameters
         ----------
@@ -186,7 +186,7 @@ class PairClassifier(ClassifierMixin, KernelEstimator, ABC):
     def _solve_merged(
         self, X: CheckedRows, merged: MergedRows, matrix: tuple[Any, bool], last: Vector | None
     ) -> PairAnswers:
-        """Solve over the rows that differ. That no hard margin exists is shown for the rows as given."""
+        """Solve over the distinct rows; if there is no hard margin, the error is raised for the original rows."""
         few, data = merged.data, merged.whole
         try:
             answers = self._solve(*matrix, few, merged.start(last))
@@ -199,7 +199,7 @@ class PairClassifier(ClassifierMixin, KernelEstimator, ABC):
     def _prepare(
         self, X: RowsLike, y: ArrayLike, sample_weight: ArrayLike | None
     ) -> tuple[Any, ClassRows, Vector | None]:
-        """Check all that was given and fit the kernel; X, its rows by class, and the weights of the last fit."""
+        """Check the arguments and fit the kernel; return X, its rows by class, and the weights of the last fit."""
         self._check_parameters()
         warn_of_parameter(type(self).__name__, self.probability)
         X = self._check_X(X, reset=True)
@@ -213,7 +213,7 @@ class PairClassifier(ClassifierMixin, KernelEstimator, ABC):
         return X, data, last
 
     def _finish(self, X: CheckedRows, data: ClassRows, answers: PairAnswers, seconds: float, peak_bytes: int) -> None:
-        """Set the attributes that tell of the answers."""
+        """Set the attributes that are computed from the answers."""
         self._keep(X, data, answers)
         margins, codes = margins_and_roles(X.shape[0], data, answers, self._bounds(data))
         two = len(self.classes_) == 2
@@ -324,7 +324,7 @@ class PairClassifier(ClassifierMixin, KernelEstimator, ABC):
 
     @property
     def _sign(self) -> float:
-        """Scikit-learn's sign: for two classes, positive values stand for the second one."""
+        """The sign in scikit-learn: for two classes, positive values mean the second one."""
         return -1.0 if len(self.classes_) == 2 else 1.0
 
     def _check_parameters(self) -> None:
@@ -335,7 +335,7 @@ class PairClassifier(ClassifierMixin, KernelEstimator, ABC):
         require_choice(self, "probability", (True, False, "deprecated"))
 
     def _class_gram(self, X: CheckedRows, data: ClassRows) -> tuple[Any, bool]:
-        """The kernel matrix of the rows with a weight, sorted by class, and whether the problems on it are convex."""
+        """Return the kernel matrix of the rows with a weight, sorted by class, and whether its problems are convex."""
         gram: Any = self._gram(X, dtype=None if self.kernel_ is None else np.float64)
         if not np.array_equal(data.rows, np.arange(X.shape[0])):
             gram = gram.restrict(data.rows, data.rows)
@@ -353,14 +353,14 @@ class PairClassifier(ClassifierMixin, KernelEstimator, ABC):
             raise data.located(error) from None
 
     def _calibrate(self, gram: GramMatrix, convex: bool, data: ClassRows, bounds: Vector, answers: PairAnswers) -> None:
-        """Set what probabilities are computed from, if they are wanted."""
+        """Fit the sigmoids for probabilities, if ``probability`` asks for them."""
 
         def solve(part: GramMatrix, rows: NDArray[np.intp], sizes: NDArray[np.intp]) -> PairAnswers:
             machine, starts = self._machine(data), None
             if len(sizes) < len(data.names):
                 machine = machine.of_classes(np.unique(data.codes[rows]))
             elif convex:
-                # Only then does the answer not depend on the start, which the rows left out had a part in.
+                # The start depends on the left-out rows. The answer does not, if the problem is convex.
                 starts = self._fold_start(answers.beta[:, rows], bounds[rows], sizes)
             return solve_pairs(part, sizes, bounds[rows], machine, convex=convex, starts=starts)
 
@@ -376,7 +376,7 @@ class PairClassifier(ClassifierMixin, KernelEstimator, ABC):
             self._probA, self._probB = sigmoids.A, sigmoids.B
 
     def _keep(self, X: CheckedRows, data: ClassRows, answers: PairAnswers) -> None:
-        """Set the attributes that hold the expansion, with scikit-learn's sign for two classes."""
+        """Set the attributes with the expansion, with scikit-learn's sign for two classes."""
         expansion = join(answers)
         self.support_ = data.rows[expansion.support].astype(np.int32)
         self.n_support_ = expansion.n_support

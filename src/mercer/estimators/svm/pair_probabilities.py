@@ -1,4 +1,4 @@
-"""Probabilities of the classifiers by pairs of classes, from decision values of rows that were left out."""
+"""Probabilities of the one-vs-one classifiers, from decision values of left-out rows."""
 
 from __future__ import annotations
 
@@ -29,29 +29,29 @@ from mercer.solvers.svm.pair_answers import STATUSES, PairLayout
 # Whether the installed scikit-learn has deprecated the parameter, which is 1.9 and later.
 DEPRECATED = inspect.signature(sklearn.svm.SVC).parameters["probability"].default == "deprecated"
 _LEAST = 1e-7
-# Above one half by the least that is above it in both classes.
+# The smallest step above one half for which both probabilities change.
 _MORE = 2.0**-52
-# The most memory that the linear systems of some rows take at once.
+# The most memory for the linear systems that are solved together.
 _BLOCK = 64 * 2**20
-# Kernel matrices of up to so many bytes are evaluated once for the folds of several classes, whose small problems read
-# nearly all of their parts of it.
+# Kernel matrices of up to this many bytes are evaluated once for all folds of several classes, because their small
+# problems read nearly all entries.
 _KEPT = 64 * 2**20
 
 
 def evaluated_for_folds(gram: Gram | PrecomputedGram, classes: int) -> Gram | PrecomputedGram:
-    """The kernel matrix of the fit and its folds, evaluated once where the problems of the pairs are small."""
+    """Return the kernel matrix for the fit and its folds, evaluated once if the problems of the pairs are small."""
     if isinstance(gram, Gram) and classes > 2 and gram.nbytes <= _KEPT:
         return evaluated(gram)
     return gram
 
 
 def is_wanted(probability: Any) -> bool:
-    """Whether the parameter asks for probabilities; its default, ``"deprecated"``, does not."""
+    """Whether the parameter requests probabilities; its default, ``"deprecated"``, does not."""
     return not isinstance(probability, str) and bool(probability)
 
 
 def has_probabilities(learner: KernelEstimator) -> bool:
-    """Whether the methods are there, which the parameter alone decides, also before the fit."""
+    """Whether the learner has ``predict_proba``; this depends on its parameter only, also before the fit."""
     if is_wanted(learner.probability):
         return True
     raise AttributeError(
@@ -61,7 +61,7 @@ def has_probabilities(learner: KernelEstimator) -> bool:
 
 
 def warn_of_parameter(learner: str, probability: Any) -> None:
-    """Warn under the condition under which scikit-learn does: that the parameter is given at all."""
+    """Warn if the parameter is given at all, as scikit-learn does."""
     if DEPRECATED and not isinstance(probability, str):
         warn_user(
             f"The `probability` parameter of {learner} was deprecated, as in scikit-learn. Use {learner}(...)"
@@ -71,7 +71,7 @@ def warn_of_parameter(learner: str, probability: Any) -> None:
 
 
 def warn_of_attribute(learner: str, name: str) -> None:
-    """Warn that ``probA_`` or ``probB_`` was read, where scikit-learn does."""
+    """Warn that ``probA_`` or ``probB_`` was read, as scikit-learn does."""
     if DEPRECATED:
         warn_user(
             f"Attribute `{name}` was deprecated with the parameter probability, as in scikit-learn; "
@@ -83,7 +83,7 @@ def warn_of_attribute(learner: str, name: str) -> None:
 def sigmoid_slopes_of(model: KernelEstimator) -> Vector:
     """A of the sigmoid of each pair of classes, (k (k - 1) / 2,); empty without ``probability=True``.
 
-    ``1 / (1 + exp(A f + B))`` is the probability of the first class, where positive f stand for the first class.
+    ``1 / (1 + exp(A f + B))`` is the probability of the first class, where positive f means the first class.
     """
     warn_of_attribute(type(model).__name__, "probA_")
     return np.asarray(model._probA)
@@ -97,14 +97,14 @@ def sigmoid_offsets_of(model: KernelEstimator) -> Vector:
 
 @dataclass(frozen=True, eq=False)
 class PairSigmoids:
-    """A and B of the sigmoid of each pair of classes, (p,) each; none where no probabilities are wanted."""
+    """A and B of the sigmoid of each pair of classes, (p,) each; empty without ``probability=True``."""
 
     A: Vector
     B: Vector
 
     @classmethod
     def fit(cls, learner: str, rows: LeftOut, codes: Positions, weight: Vector) -> Self:
-        """From decision values of rows, sorted by class, that were left out; warns if folds were stopped early."""
+        """Fit sigmoids to decision values of left-out rows, sorted by class; warn if folds were stopped early."""
         layout = PairLayout(np.bincount(codes))
         sigmoids = []
         for pair in combinations(range(layout.k), 2):
@@ -121,7 +121,7 @@ class PairSigmoids:
         return cls(*np.array(sigmoids).T.copy())
 
     def predict(self, f: PairExpansion, X: CheckedRows, *, agree: bool) -> Matrix:
-        """Probabilities of the classes, (m, k), at new rows; of two classes, ``agree`` with the decision values."""
+        """Return class probabilities (m, k) at new rows; for two classes, ``agree`` with the decision values."""
         gram, k = f.gram(X), len(f.pairs.n_support)
         m, each = gram.shape[0], 24 * (k + 1) ** 2
         # Whole tiles, so that the memory budget does not change the bits.

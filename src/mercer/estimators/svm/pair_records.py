@@ -1,4 +1,4 @@
-"""What a classifier by pairs of classes keeps of a fit: statements, margins and roles of rows, the last weights."""
+"""The fitted attributes of one-vs-one classifiers: statements, margins and roles of rows, the last weights."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _ROLES = np.array(["outside", "free", "bounded"])
 
 
 def _of_rows(k: int, n: int) -> tuple[int, ...]:
-    """The shape of what is told of the training rows: once for two classes, else against each other class."""
+    """Return the shape of values for training rows: one each for two classes, else one against each other class."""
     return (n,) if k == 2 else (k - 1, n)
 
 
@@ -51,16 +51,16 @@ PAIRS = Fitted(
         ("break_ties is for 'ovr'", lambda m: not m.break_ties or m.decision_function_shape == "ovr"),
     ),
 )
-"""What a classifier by pairs of classes states of a fit."""
+"""Statements about a fit of a one-vs-one classifier."""
 
 
 def margins_and_roles(n: int, data: ClassRows, answers: PairAnswers, bounds: Vector) -> tuple[Matrix, NDArray[np.int8]]:
-    """What answers tell of n training rows, (k - 1, n) each: margins, NaN for rows without a weight, and roles.
+    """Return the margins (NaN for rows without a weight) and the roles of n training rows, (k - 1, n) each.
 
     The roles are 0 for a weight of 0, 1 for one between the bounds, and 2 for one at its bound.
     """
     residual = answers.gradient - answers.layout.spread(answers.offsets)
-    # Against later classes a row is of the first class of the pair.
+    # Against later classes, a row belongs to the first class of the pair.
     signs = np.where(np.arange(len(residual))[:, None] >= data.codes, 1.0, -1.0)
     margins = np.full((len(residual), n), np.nan)
     margins[:, data.rows] = 1.0 - signs * residual
@@ -100,7 +100,7 @@ def roles_of(model: KernelEstimator) -> np.ndarray:
 
 
 def last_weights(model: KernelEstimator, data: ClassRows, n: int) -> Matrix | None:
-    """The weights of the last fit, laid out as by ``PairLayout``, where one to ``data`` may start from them."""
+    """Return the weights of the last fit in the layout of ``PairLayout``; None if a fit to ``data`` cannot use them."""
     if not hasattr(model, "dual_coef_") or model.shape_fit_[0] != n or not np.array_equal(model.classes_, data.names):
         return None
     codes = np.full(n, -1)

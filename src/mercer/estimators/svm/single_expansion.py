@@ -1,4 +1,4 @@
-"""What the machines with one expansion share: ``f(x) = sum_i beta_i k(x_i, x) + b``."""
+"""Base of the machines with one expansion, ``f(x) = sum_i beta_i k(x_i, x) + b``."""
 
 from __future__ import annotations
 
@@ -36,9 +36,9 @@ from mercer.solvers.svm.warm_starts import WarmStarts, feasible, outward
 
 @dataclass(frozen=True, eq=False)
 class Learned:
-    """What a fit tells of its rows, those of weight 0 included: ``weights`` beta and ``residual`` ``y - f``, (n,).
+    """The result of a fit for all rows, also those of weight 0: ``weights`` beta and ``residual`` ``y - f``, (n,).
 
-    ``offsets`` are the multipliers of the sums, and ``gram`` is K of all rows.
+    ``offsets`` are the multipliers of the equality constraints, and ``gram`` is K of all rows.
     """
 
     weights: Vector
@@ -48,7 +48,7 @@ class Learned:
 
 
 class SingleExpansion(KernelEstimator, ABC):
-    """Base of the machines with one expansion; a subclass states its problem, and reads what was learned.
+    """Base of the machines with one expansion; a subclass states its problem and interprets the result.
 
     Besides the parameters of :class:`KernelEstimator` the constructor must have ``tol, cache_size, max_iter, verbose,
     allow_indefinite, warm_start, stop, solver``.
@@ -89,7 +89,7 @@ class SingleExpansion(KernelEstimator, ABC):
     def fit_along(
         self, parameter: str, values: Sequence[float], X: RowsLike, y: ArrayLike, sample_weight: ArrayLike | None = None
     ) -> list[Self]:
-        """Fit a copy for each value of one parameter: each solve starts from the last answer.
+        """Fit a copy for each value of one parameter; each solve starts from an answer for a neighbouring value.
 
         Parameters
         ----------
@@ -119,14 +119,14 @@ class SingleExpansion(KernelEstimator, ABC):
 
     @abstractmethod
     def _problem(self, gram: GramMatrix, targets: Vector, weight: Vector, convex: bool) -> BoxQP:
-        """The dual over the rows with a weight: over each row once, or over all of them twice."""
+        """Return the dual problem over the rows with a weight, with each row once or twice."""
 
     def _bound(self, weight: Vector) -> Vector:
-        """The largest size of the weight in the expansion of rows that count ``weight`` times."""
+        """Return the bounds on the coefficients of rows with these weights."""
         return np.asarray(self.C * weight)
 
     def _learn(self, X: CheckedRows, targets: Vector, weight: Vector, *, intercept: bool = True) -> Learned:
-        """Fit the kernel, solve, and set every attribute that the machines share."""
+        """Fit the kernel, solve, and set all attributes that the machines share."""
         start_time = time.perf_counter()
         last, warm_starts = self._last_weights(X.shape[0]), self._warm_starts
         used = np.flatnonzero(weight)
@@ -136,7 +136,7 @@ class SingleExpansion(KernelEstimator, ABC):
         rows = used if copies is None else used[copies.first]
         counted = weight[used] if copies is None else copies.summed(weight[used])
         gram = whole if len(rows) == X.shape[0] else whole.restrict(rows, rows)
-        # Along a path the matrix is the same, so it is examined once.
+        # Along a path the matrix does not change, so it is examined once.
         verdict = warm_starts.convex if warm_starts else None
         convex = self._is_convex(gram, rows, X.dtype, intercept=intercept) if verdict is None else verdict
         with memory.track() as account:
@@ -171,7 +171,7 @@ class SingleExpansion(KernelEstimator, ABC):
         return Learned(weights, residual, value.offsets, whole)
 
     def _last_weights(self, n: int) -> Vector | None:
-        """The weights of the last fit, (n,), where this one is to start from them."""
+        """Return the weights of the last fit, (n,), if this one starts from them, else None."""
         if not self.warm_start or not hasattr(self, "dual_coef_") or self.shape_fit_[0] != n:
             return None
         weights = np.zeros(n)
@@ -179,7 +179,7 @@ class SingleExpansion(KernelEstimator, ABC):
         return weights
 
     def _keep(self, X: CheckedRows, weights: Vector, offset: float) -> None:
-        """Set the attributes that hold the expansion."""
+        """Set the attributes with the expansion."""
         self.support_ = np.flatnonzero(weights).astype(np.int32)
         self.support_vectors_ = np.empty((0, 0)) if self.kernel_ is None else X[self.support_]
         self.n_support_ = np.array([len(self.support_)], dtype=np.int32)
@@ -208,11 +208,11 @@ TUBE = Fitted(
         "roles_": Words("n", ("outside", "inside", "on")),
     }
 )
-"""What the regressions with an epsilon-tube state of a fit."""
+"""Statements about a fit of the regressions with an epsilon-tube."""
 
 
 class TubeModel(Protocol):
-    """A regression with an epsilon-tube, as the functions below see it."""
+    """The interface of a regression with an epsilon-tube for the functions below."""
 
     C: Any
     slacks_above_: Vector
@@ -226,19 +226,19 @@ def check_cost(model: TubeModel) -> None:
     """Raise unless ``C`` is a finite number above 0."""
     advice = ""
     if isinstance(model.C, float) and np.isposinf(model.C):
-        advice = "Use a large C, such as 1e6, for residuals that hardly leave the tube."
+        advice = "Use a large C, such as 1e6, for residuals that are almost all inside the tube."
     require_number(model, "C", "a finite number above 0", lambda value: 0 < value < np.inf, advice)
 
 
 def describe_tube(model: TubeModel, learned: Learned, width: float, weight: Vector) -> None:
-    """Set the slacks and the roles of the rows."""
+    """Set the slacks and roles of the rows."""
     model.slacks_above_ = np.maximum(learned.residual - width, 0.0)
     model.slacks_below_ = np.maximum(-learned.residual - width, 0.0)
     model.roles_ = roles(learned.weights, model._bound(weight), model.slacks_above_ + model.slacks_below_)
 
 
 def roles(weights: Vector, bound: Vector, slack: Vector) -> NDArray[np.str_]:
-    """``"outside"`` where a weight is at its bound with positive slack, else ``"inside"`` if it is 0, or ``"on"``.
+    """``"outside"`` for weights at their bound with positive slack, else ``"inside"`` for weights of 0, or ``"on"``.
 
     Examples
     --------
