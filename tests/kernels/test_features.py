@@ -93,7 +93,7 @@ def test_dense_and_sparse_parts_are_both_there(bags: Any) -> None:
     rows = Rows(Anything.of(bags[0]))
     plan = Plan(_Bags(), rows, rows)
     plan.prepare()
-    operand = next(iter(plan._held.values()))[0][0]
+    operand = next(iter(plan._operands.values()))[0][0]
     assert isinstance(operand, _Held)
     # Six features are frequent; of the others only those that two rows have are kept.
     frequencies = Counter(f for bag in bags[0] for f in bag)

@@ -122,13 +122,13 @@ def certify(
     >>> forged.relative_gap > 0.5, forged.violations["box"]
     (True, 1.0)
     """
-    begun = time.perf_counter()
+    start_time = time.perf_counter()
     kind = _kind_of(model)
     given = _given(model, dual_coef, intercept, support)
     learner = _stated(model, kind, X)
     with memory.track() as account, threads.workers(learner.n_jobs):
-        found = _PROBLEMS[kind](learner, X, y, sample_weight, given)
-    return replace(found, seconds=time.perf_counter() - begun, peak_bytes=account.peak)
+        certificate = _PROBLEMS[kind](learner, X, y, sample_weight, given)
+    return replace(certificate, seconds=time.perf_counter() - start_time, peak_bytes=account.peak)
 
 
 def _kind_of(model: Any) -> type:
@@ -165,16 +165,16 @@ def _stated(model: Any, kind: type, X: Any) -> Any:
     if type(model) is kind:
         learner = clone(model)
         return learner.set_params(warm_start=False) if "warm_start" in params else _with_penalty(learner, model)
-    known = {name: params[name] for name in _OF_THE_PROBLEM if name in params}
-    if known.get("gamma") == "scale" and known["kernel"] != "precomputed" and not callable(known["kernel"]):
+    arguments = {name: params[name] for name in _OF_THE_PROBLEM if name in params}
+    if arguments.get("gamma") == "scale" and arguments["kernel"] != "precomputed" and not callable(arguments["kernel"]):
         # Scikit-learn takes the variance of the rows whatever their weights are.
-        known["gamma"] = rate_of_scale(as_vectors(X))
+        arguments["gamma"] = rate_of_scale(as_vectors(X))
     if hasattr(model, "class_weight_") and kind is SVC:
-        known["class_weight"] = dict(zip(model.classes_.tolist(), model.class_weight_.tolist(), strict=True))
-    return kind(**known)
+        arguments["class_weight"] = dict(zip(model.classes_.tolist(), model.class_weight_.tolist(), strict=True))
+    return kind(**arguments)
 
 
 def _with_penalty(learner: Any, model: Any) -> Any:
     """With the penalty that a fit has chosen."""
-    chosen = isinstance(learner, KernelRidge) and isinstance(learner.alpha, str) and hasattr(model, "alpha_")
-    return learner.set_params(alpha=model.alpha_) if chosen else learner
+    by_search = isinstance(learner, KernelRidge) and isinstance(learner.alpha, str) and hasattr(model, "alpha_")
+    return learner.set_params(alpha=model.alpha_) if by_search else learner

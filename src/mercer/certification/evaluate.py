@@ -119,9 +119,9 @@ def of_system(system: LinearSystem, coefficients: Vector) -> Certificate:
     primal, dual = system.objectives(z, residual)
     lengths, sizes = np.linalg.norm(residual, axis=0), np.linalg.norm(b, axis=0)
     relative = np.divide(lengths, sizes, out=np.where(lengths > 0, np.inf, 0.0), where=sizes > 0)
-    apart = np.divide(lengths, 2.0 * np.sqrt(shifts), out=np.where(lengths > 0, np.inf, 0.0), where=shifts > 0)
+    distance = np.divide(lengths, 2.0 * np.sqrt(shifts), out=np.where(lengths > 0, np.inf, 0.0), where=shifts > 0)
     worst = float(relative.max())
-    violations = {"residual": worst, "distance": float(apart.max())}
+    violations = {"residual": worst, "distance": float(distance.max())}
     return _certificate(primal, dual, worst, violations, system.convex)
 
 

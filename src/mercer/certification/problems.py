@@ -44,7 +44,7 @@ def of_svc(learner: SVC, X: Any, y: Any, sample_weight: Any, given: Given) -> Ce
     layout = PairLayout(data.sizes)
     offsets = given.offsets(layout.pairs, allowed=learner._has_intercept)
     gram, convex = learner._class_gram(X, data)
-    found = []
+    certificates = []
     for i in range(k):
         for j in range(i + 1, k):
             rows = layout.rows((i, j))
@@ -53,8 +53,8 @@ def of_svc(learner: SVC, X: Any, y: Any, sample_weight: Any, given: Given) -> Ce
                 gram.restrict(rows, rows), y_pair, bounds[rows], intercept=learner._has_intercept, convex=convex
             )
             b = None if offsets is None else sign * float(offsets[layout.number(i, j)])
-            found.append(evaluate.of_box(problem, layout.take(A, (i, j)), b))
-    return joined(found)
+            certificates.append(evaluate.of_box(problem, layout.take(A, (i, j)), b))
+    return joined(certificates)
 
 
 def of_svr(learner: SVR, X: Any, y: Any, sample_weight: Any, given: Given) -> Certificate:

@@ -45,7 +45,7 @@ class Plan:
         uses = Counter(kernel._uses(()))
         self._repeated = frozenset(key for key, count in uses.items() if count > 1)
         # For all tiles; the sides that its keys name live as long as the plan does.
-        self._held: dict[Hashable, tuple[Operand, Operand]] = {}
+        self._operands: dict[Hashable, tuple[Operand, Operand]] = {}
 
     def between(self, left: Rows, right: Rows) -> Plan:
         """The same kernel, evaluated in the same way, between other rows."""
@@ -57,7 +57,9 @@ class Plan:
 
     def pairs(self, rows: Index, columns: slice, dtype: np.dtype) -> TilePairs:
         """The pairs of one tile."""
-        return TilePairs(self.left, self.right, rows, columns, dtype, self._held, self._repeated, instead=self.instead)
+        return TilePairs(
+            self.left, self.right, rows, columns, dtype, self._operands, self._repeated, instead=self.instead
+        )
 
     def fill(self, rows: Index, columns: slice, out: Array) -> None:
         """Write one tile."""

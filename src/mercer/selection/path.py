@@ -156,36 +156,36 @@ def svm_path(
     >>> tubes[0].epsilon, max(c.relative_gap for c in tubes.certificates) < 1e-6
     (0.3, True)
     """
-    begun = time.perf_counter()
+    start_time = time.perf_counter()
     parameter, values = _the_list({"C": Cs, "nu": nus, "epsilon": epsilons})
     prototype = _prototype(estimator, parameter, parameters)
     order = sorted(set(values))
     models = prototype.fit_along(parameter, order, X, y, sample_weight)
-    found = dict(zip(order, models))
+    by_value = dict(zip(order, models))
     # A value that was given twice has two models.
-    chosen = tuple(found.pop(value, None) or copy.copy(models[order.index(value)]) for value in values)
-    return Path(parameter, values, chosen, time.perf_counter() - begun)
+    fits = tuple(by_value.pop(value, None) or copy.copy(models[order.index(value)]) for value in values)
+    return Path(parameter, values, fits, time.perf_counter() - start_time)
 
 
 def _the_list(lists: dict[str, Any]) -> tuple[str, tuple[float, ...]]:
     """The parameter whose values are given, and these."""
-    given = {name: values for name, values in lists.items() if values is not None}
-    names = ", ".join(_LISTS[name] for name in given)
-    if len(given) != 1:
+    lists_given = {name: values for name, values in lists.items() if values is not None}
+    names = ", ".join(_LISTS[name] for name in lists_given)
+    if len(lists_given) != 1:
         raise ParameterError(
             f"exactly one list of values is needed, of Cs, nus and epsilons, and {names or 'none'} "
-            f"{'are' if len(given) > 1 else 'is'} given."
+            f"{'are' if len(lists_given) > 1 else 'is'} given."
         )
-    ((name, values),) = given.items()
-    found = list(values) if np.iterable(values) and not isinstance(values, str) else [values]
-    if not found:
+    ((name, values),) = lists_given.items()
+    numbers = list(values) if np.iterable(values) and not isinstance(values, str) else [values]
+    if not numbers:
         raise ParameterError(f"{names} is empty; pass at least one value.")
-    for value in found:
+    for value in numbers:
         if not isinstance(value, Real) or isinstance(value, bool | np.bool_) or not np.isfinite(float(value)):
             hard = name == "C" and isinstance(value, Real) and value == np.inf
             advice = " A hard margin, C=inf, needs a separate fit." if hard else ""
             raise ParameterError(f"{names} must hold finite numbers, but holds {value!r}.{advice}")
-    return name, tuple(float(value) for value in found)
+    return name, tuple(float(value) for value in numbers)
 
 
 def _prototype(estimator: Any, parameter: str, parameters: dict[str, Any]) -> Any:
@@ -194,10 +194,10 @@ def _prototype(estimator: Any, parameter: str, parameters: dict[str, Any]) -> An
         estimator = SVC()
     if not isinstance(estimator, FitsAlong):
         raise ParameterError(f"estimator must be an SVC, NuSVC, SVR, NuSVR or OneClassSVM, but is {estimator!r}.")
-    known = estimator.get_params(deep=False)
+    options = estimator.get_params(deep=False)
     for name in (parameter, *parameters):
-        if name not in known and "__" not in name:
-            has = ", ".join(name for name in _LISTS if name in known)
+        if name not in options and "__" not in name:
+            has = ", ".join(name for name in _LISTS if name in options)
             raise ParameterError(
                 f"{type(estimator).__name__} has no parameter {name!r}"
                 + (f"; a path of it may be along {has}." if name == parameter else ".")

@@ -178,14 +178,14 @@ def ridge_path(
     >>> max(c.kkt_violation for c in path.certificates) < 1e-12
     True
     """
-    begun = time.perf_counter()
+    start_time = time.perf_counter()
     model = _prototype(estimator, parameters)
-    given = None if alphas is None else check_penalties(alphas)
+    penalties = None if alphas is None else check_penalties(alphas)
     rows, system = model._state_problem(X, y, sample_weight)
     k = system.shape[1]
-    with ExitStack() as held:
-        path = PenaltyPath(system, held, single_rows=True, n_jobs=model.n_jobs)
-        values = default_penalties(path.size) if given is None else given
+    with ExitStack() as stack:
+        path = PenaltyPath(system, stack, single_rows=True, n_jobs=model.n_jobs)
+        values = default_penalties(path.size) if penalties is None else penalties
         curves = trace(path, values)
         with memory.reserve(40 * len(model.y_fit_) * len(values) * k, f"the coefficients for {len(values)} penalties"):
             solutions = path.solutions(np.repeat(values[:, None], k, axis=1))
@@ -196,7 +196,7 @@ def ridge_path(
                 shifted = replace(system, shifts=np.full(k, alpha))
                 warn_if_ridge_is_worse_on_own_rows("KernelRidge", shifted, solution.value)
     curves = curves.squeezed() if model.y_fit_.ndim == 1 else curves
-    return RidgePath(tuple(values.tolist()), tuple(models), curves, time.perf_counter() - begun)
+    return RidgePath(tuple(values.tolist()), tuple(models), curves, time.perf_counter() - start_time)
 
 
 def _prototype(estimator: Any, parameters: dict[str, Any]) -> KernelRidge:
@@ -204,9 +204,9 @@ def _prototype(estimator: Any, parameters: dict[str, Any]) -> KernelRidge:
     estimator = KernelRidge() if estimator is None else estimator
     if not isinstance(estimator, KernelRidge):
         raise ParameterError(f"estimator must be a KernelRidge, but is {estimator!r}.")
-    known = estimator.get_params(deep=False)
+    options = estimator.get_params(deep=False)
     for name in parameters:
-        if name not in known and "__" not in name:
+        if name not in options and "__" not in name:
             raise ParameterError(f"KernelRidge has no parameter {name!r}.")
     if "alpha" in parameters:
         raise ParameterError(f"alpha={parameters['alpha']!r} is given; the path takes alphas, as its third argument.")

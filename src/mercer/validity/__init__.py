@@ -112,10 +112,10 @@ def check(
     operand = Operand.of(kernel_or_gram, X)
     rng = np.random.default_rng(random_state)
     if _takes_all(operand.n, full_spectrum_up_to):
-        found = _by_full_spectrum(operand, tolerance, ridge)
+        findings = _by_full_spectrum(operand, tolerance, ridge)
     else:
-        found = _by_lanczos(operand, tolerance, ridge, rng, verbose)
-    return _report(operand, found, ridge)
+        findings = _by_lanczos(operand, tolerance, ridge, rng, verbose)
+    return _report(operand, findings, ridge)
 
 
 def _takes_all(n: int, most: int | None) -> bool:
@@ -216,9 +216,9 @@ def _rounding(operand: Operand) -> float:
     return operand.n * float(np.finfo(operand.dtype).eps)
 
 
-def _tolerance(operand: Operand, spectrum: Spectrum, given: float | None) -> tuple[float, str]:
-    if given is not None:
-        return float(given), "as given"
+def _tolerance(operand: Operand, spectrum: Spectrum, tolerance: float | None) -> tuple[float, str]:
+    if tolerance is not None:
+        return float(tolerance), "as given"
     limit = _rounding(operand) * spectrum.scale
     return limit, f"n * eps({operand.dtype}) * largest |eigenvalue|: as far as rounding of the entries can move one"
 
@@ -228,44 +228,44 @@ def _summing_to_zero(c: AnyArray) -> AnyArray:
     return c / np.linalg.norm(c)
 
 
-def _report(operand: Operand, found: _Findings, ridge: float) -> ValidityReport:
-    spectrum, limit = found.spectrum, found.tolerance
-    value, witness = found.witness or (None, None)
-    low, off = found.conditional or (None, None)
+def _report(operand: Operand, findings: _Findings, ridge: float) -> ValidityReport:
+    spectrum, limit = findings.spectrum, findings.tolerance
+    value, witness = findings.witness or (None, None)
+    low, off = findings.conditional or (None, None)
     conditionally = low is None or low >= -limit
-    verdict = _verdict(found, conditionally)
+    verdict = _verdict(findings, conditionally)
     return ValidityReport(
         n=operand.n,
         dtype=str(operand.dtype),
-        method=found.method,
+        method=findings.method,
         verdict=verdict,
-        symmetric=found.symmetric,
-        asymmetry=found.asymmetry.worst,
-        asymmetry_at=found.asymmetry.at,
+        symmetric=findings.symmetric,
+        asymmetry=findings.asymmetry.worst,
+        asymmetry_at=findings.asymmetry.at,
         smallest=spectrum.smallest,
         largest=spectrum.largest,
         tolerance=limit,
-        tolerance_reason=found.reason,
+        tolerance_reason=findings.reason,
         witness=witness,
         witness_value=value,
         conditionally_positive=conditionally,
         conditional_smallest=low,
         conditional_witness=None if conditionally else off,
-        rank=found.rank,
-        condition_number=found.condition,
+        rank=findings.rank,
+        condition_number=findings.condition,
         ridge=float(ridge),
-        effective_dimension=found.dimension[0],
-        effective_dimension_error=found.dimension[1],
+        effective_dimension=findings.dimension[0],
+        effective_dimension_error=findings.dimension[1],
         declared=operand.declared,
-        notes=(*found.notes, *_remarks(operand.declared, verdict)),
+        notes=(*findings.notes, *_remarks(operand.declared, verdict)),
     )
 
 
-def _verdict(found: _Findings, conditionally: bool) -> Verdict:
-    if not found.symmetric:
+def _verdict(findings: _Findings, conditionally: bool) -> Verdict:
+    if not findings.symmetric:
         return Verdict.asymmetric
-    if found.witness is None:
-        surely = found.spectrum.smallest - found.spectrum.residual > found.tolerance
+    if findings.witness is None:
+        surely = findings.spectrum.smallest - findings.spectrum.residual > findings.tolerance
         return Verdict.definite if surely else Verdict.semidefinite
     return Verdict.conditional if conditionally else Verdict.indefinite
 

@@ -100,7 +100,7 @@ def _extreme(operator: LinearOperator, which: str, start: AnyArray) -> AnyArray:
     # Only a zero matrix sends a random vector to 0, and there every vector is at the end of the spectrum.
     if not np.any(operator @ start):
         return start / np.linalg.norm(start)
-    vector, found = start, False
+    vector, converged = start, False
     for tolerance in _STAGES:
         try:
             _, vectors = eigsh(
@@ -114,8 +114,8 @@ def _extreme(operator: LinearOperator, which: str, start: AnyArray) -> AnyArray:
             )
         except ArpackNoConvergence:
             break
-        vector, found = vectors[:, 0], True
-    if not found:
+        vector, converged = vectors[:, 0], True
+    if not converged:
         raise NumericalError(
             f"Lanczos found no end of the spectrum of this {operator.shape[0]} x {operator.shape[0]} matrix in "
             f"{_KRYLOV * _RESTARTS} products; raise full_spectrum_up_to to have all eigenvalues computed."

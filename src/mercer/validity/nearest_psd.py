@@ -123,9 +123,9 @@ different rows are as they were. The matrix moved by 1.41421 in the Frobenius no
     elif method == "shift":
         after, changed, shift = S - smallest * np.eye(operand.n), operand.n, -smallest
     else:
-        kept = np.maximum(values, 0.0) if method == "clip" else np.abs(values)
+        magnitudes = np.maximum(values, 0.0) if method == "clip" else np.abs(values)
         # As a matrix times its transpose, which is positive to the rounding of its own size.
-        factor = vectors * np.sqrt(kept)
+        factor = vectors * np.sqrt(magnitudes)
         after, changed, shift = factor @ factor.T, int((values < 0).sum()), 0.0
     distance, size = float(np.linalg.norm(after - before)), float(np.linalg.norm(before))
     matrix = after.astype(operand.dtype, copy=False)

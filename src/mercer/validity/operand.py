@@ -90,12 +90,12 @@ class Operand:
         stored = self.gram.stored_array()
         if stored is not None:
             return worst_asymmetry(stored)
-        chosen = rng.permutation(self.n)[: 2 * _SAMPLE]
-        rows, columns = np.array_split(chosen, 2)
-        there, back = self.gram.block(rows, columns), self.gram.block(columns, rows).T
-        _check_finite(there)
+        sample = rng.permutation(self.n)[: 2 * _SAMPLE]
+        rows, columns = np.array_split(sample, 2)
+        block, back = self.gram.block(rows, columns), self.gram.block(columns, rows).T
+        _check_finite(block)
         _check_finite(back)
-        difference = np.abs(there - back)
+        difference = np.abs(block - back)
         i, j = np.unravel_index(difference.argmax(), difference.shape)
         worst = float(difference[i, j])
         return Asymmetry(worst, (int(rows[i]), int(columns[j])) if worst else None, True)

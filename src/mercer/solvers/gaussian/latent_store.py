@@ -118,11 +118,11 @@ class LatentStore:
         lapack.solve_triangle(self._array, rows)
         return rows.T
 
-    def columns(self, chosen: NDArray[np.intp]) -> Matrix:
+    def columns(self, positions: NDArray[np.intp]) -> Matrix:
         """Some columns of K, (n, k)."""
         self._show(self.diagonal)
-        out = np.empty((len(self), len(chosen)))
-        for k, i in enumerate(chosen):
+        out = np.empty((len(self), len(positions)))
+        for k, i in enumerate(positions):
             out[: i + 1, k] = self._array[i, : i + 1]
             out[i:, k] = self._array[i:, i]
         return out

@@ -124,18 +124,18 @@ def follow(curve: Curve, alpha: float, limit: int) -> tuple[Vector | None, int]:
         return None, steps
     tangent, length = _tangent(curve, z, across, metric, -1.0), _FIRST
     while steps < limit and length > _SHORTEST and np.isfinite(tangent).all():
-        there, more = curve.correct(z + length * tangent, metric * tangent, tol)
+        corrected, more = curve.correct(z + length * tangent, metric * tangent, tol)
         steps += more
-        if there is not None and there[-1] <= target:
-            landed, more = _landed(curve, z, there, target, tol)
+        if corrected is not None and corrected[-1] <= target:
+            landed, more = _landed(curve, z, corrected, target, tol)
             steps += more
             if landed is not None:
                 return np.append(landed[:n] / alpha, landed[n:-1]), steps
-            there = None
-        if there is None:
+            corrected = None
+        if corrected is None:
             length *= 0.5
             continue
-        z, tangent = there, _tangent(curve, there, metric * tangent, metric, 1.0)
+        z, tangent = corrected, _tangent(curve, corrected, metric * tangent, metric, 1.0)
         steps += 1
         if np.linalg.norm(z[:n]) > _AWAY * size:
             break
@@ -169,5 +169,5 @@ def _tangent(curve: Curve, z: Vector, border: Vector, metric: Vector, along: flo
     """The direction of the curve at z, of length 1, whose part along ``border`` has the sign of ``along``."""
     right = np.zeros(len(z))
     right[-1] = along
-    found = curve.solve(curve.bordered(z, border), right)
-    return found / math.sqrt(float(metric @ found**2))
+    direction = curve.solve(curve.bordered(z, border), right)
+    return direction / math.sqrt(float(metric @ direction**2))

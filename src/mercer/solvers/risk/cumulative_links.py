@@ -332,7 +332,7 @@ def _with_narrow(slopes: Slopes, tight: NDArray[np.bool_], upper: Vector, lower:
     value, by_m, by_d, by_mm, by_md, by_mmm, by_mmd = _narrow_normal(m, d)
     by_dd = 1.0 / (d * d) - (m * m - 1) / 12
     # The middle is half of each end, the length the upper end less the lower.
-    found = {
+    parts = {
         "value": value,
         "upper": 0.5 * by_m + by_d,
         "lower": 0.5 * by_m - by_d,
@@ -344,7 +344,7 @@ def _with_narrow(slopes: Slopes, tight: NDArray[np.bool_], upper: Vector, lower:
         "third_upper": 0.5 * by_mmm + by_mmd,
         "third_lower": 0.5 * by_mmm - by_mmd,
     }
-    whole = {name: getattr(slopes, name).copy() for name in found}
-    for name, part in found.items():
+    whole = {name: getattr(slopes, name).copy() for name in parts}
+    for name, part in parts.items():
         whole[name][tight] = part
     return Slopes(**whole)

@@ -171,13 +171,13 @@ def descend(
     >>> solution.value.ravel().tolist(), solution.state.losses.tolist()
     ([0.75, 2.0], [8.5, 0.125, 0.03125])
     """
-    begun = time.perf_counter()
-    with memory.track() as account, ExitStack() as held, threads.workers(n_jobs):
+    start_time = time.perf_counter()
+    with memory.track() as account, ExitStack() as stack, threads.workers(n_jobs):
         n, k = problem.targets.shape
         size = 8 * (n * (_VECTORS * k + STEPS) + min(n, _TILE) ** 2)
-        held.enter_context(memory.reserve(size, f"vectors of {n} rows and a tile of their kernel matrix"))
-        walk = _Iterates(problem, learning_rate, held)
-        status = walk.go(max_iter, tol, held_out, held, verbose)
+        stack.enter_context(memory.reserve(size, f"vectors of {n} rows and a tile of their kernel matrix"))
+        walk = _Iterates(problem, learning_rate, stack)
+        status = walk.go(max_iter, tol, held_out, stack, verbose)
         if status is Status.converged and not problem.convex:
             # The loss has stopped falling along the gradient, which proves nothing of other points.
             status = Status.stationary
@@ -189,7 +189,7 @@ def descend(
         min(best, primal),
         violation,
         state.n_iter,
-        time.perf_counter() - begun,
+        time.perf_counter() - start_time,
         account.peak,
         status,
         {"gradient": violation},
@@ -202,9 +202,9 @@ def descend(
 class _Iterates:
     """The iterates: beta, what they leave of the targets, and the losses so far."""
 
-    def __init__(self, problem: LeastSquares, learning_rate: float | None, held: ExitStack) -> None:
+    def __init__(self, problem: LeastSquares, learning_rate: float | None, stack: ExitStack) -> None:
         self.problem = problem
-        self.storage = stored_products(problem.gram, held)
+        self.storage = stored_products(problem.gram, stack)
         self.largest: float | None = None
         if learning_rate is None or self.storage.array is not None:
             self.largest = self._largest()
@@ -218,13 +218,15 @@ class _Iterates:
         else:
             self.step = learning_rate
             # Without K at hand, what a single row says: no eigenvalue is needed to see that it overshoots.
-            known = float((problem.weights * problem.gram.diagonal()).max()) if self.largest is None else self.largest
-            if learning_rate * known > 2.0 * (1.0 + 1e-12):
+            curvature = (
+                float((problem.weights * problem.gram.diagonal()).max()) if self.largest is None else self.largest
+            )
+            if learning_rate * curvature > 2.0 * (1.0 + 1e-12):
                 at_most = " at most, by the largest k(x, x)" if self.largest is None else ""
                 raise ParameterError(
                     f"learning_rate={learning_rate:g} is too large: gradient descent diverges above 2 / lambda_max, "
                     "with the largest eigenvalue of the (weighted) kernel matrix, and the largest safe step is "
-                    f"{2.0 / known:.6g}{at_most}. Pass a smaller one, or learning_rate='auto'."
+                    f"{2.0 / curvature:.6g}{at_most}. Pass a smaller one, or learning_rate='auto'."
                 )
         self.beta = np.zeros_like(problem.targets)
         self.left = problem.targets.copy()
@@ -258,18 +260,18 @@ class _Iterates:
         with np.errstate(over="ignore"):
             return 0.5 * float((self.problem.weights @ left**2).sum())
 
-    def go(self, max_iter: int, tol: float, held_out: HeldOut | None, held: ExitStack, verbose: bool) -> Status:
+    def go(self, max_iter: int, tol: float, held_out: HeldOut | None, stack: ExitStack, verbose: bool) -> Status:
         """Make the steps."""
         weights = self.problem.weights[:, None]
-        watched = None if held_out is None else stored_products(held_out.gram, held).gram
-        seen = np.zeros(held_out.targets.shape if held_out is not None else (0, 0))
-        chosen, status = self.beta, Status.iteration_limit
+        watched = None if held_out is None else stored_products(held_out.gram, stack).gram
+        predictions = np.zeros(held_out.targets.shape if held_out is not None else (0, 0))
+        best, status = self.beta, Status.iteration_limit
         progress = Progress(max_iter, "gradient descent", verbose)
         while True:
             threads.checkpoint()
             if held_out is not None:
-                if held_out.look(seen):
-                    chosen = self.beta.copy()
+                if held_out.look(predictions):
+                    best = self.beta.copy()
                 if held_out.exhausted:
                     status = Status.converged
                     break
@@ -288,11 +290,11 @@ class _Iterates:
             self.beta = self.beta + self.step * gradient
             self.left = self.left - self.step * change
             if watched is not None:
-                seen += self.step * (watched @ gradient)
+                predictions += self.step * (watched @ gradient)
             self._check(self._loss(self.left))
             progress.advance()
         if held_out is not None:
-            self.beta = chosen
+            self.beta = best
         return status
 
     def _check(self, loss: float) -> None:

@@ -117,9 +117,9 @@ def solve_definite(system: Matrix, b: Matrix) -> Matrix:
     """
     store = SymmetricStore(system)
     if len(b) >= MIXED_FROM:
-        found = _in_single(system, store, b)
-        if found is not None:
-            return found
+        solution = _in_single(system, store, b)
+        if solution is not None:
+            return solution
     largest = float(store.diagonal.max())
     for jitter in _JITTERS:
         if store.factor_cholesky(jitter * largest):

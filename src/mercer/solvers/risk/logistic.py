@@ -106,11 +106,11 @@ def solve_logistic(
     >>> a.round(3).tolist(), np.allclose(a[1], 1 / (1 + np.exp(4 * a[1])))
     ([-0.261, 0.261], True)
     """
-    begun = time.perf_counter()
+    start_time = time.perf_counter()
     n, m = problem.shape
-    with memory.track() as account, ExitStack() as held, threads.workers(n_jobs):
-        held.enter_context(memory.reserve(8 * _VECTORS * n * m, f"the work of {m} columns of {n} decision values"))
-        products = Products(problem.gram, held)
+    with memory.track() as account, ExitStack() as stack, threads.workers(n_jobs):
+        stack.enter_context(memory.reserve(8 * _VECTORS * n * m, f"the work of {m} columns of {n} decision values"))
+        products = Products(problem.gram, stack)
         goal = min(tol, _EXACT_GOAL) if n <= EXACT else tol
         controls = Controls(goal, int(max_iter), _DOUBLE, Progress(int(max_iter), "Newton steps", verbose))
         point = _begin(problem, start, products)
@@ -126,7 +126,7 @@ def solve_logistic(
         quality.primal - quality.gap,
         quality.violation,
         steps,
-        time.perf_counter() - begun,
+        time.perf_counter() - start_time,
         account.peak,
         status,
         {"error": quality.violation},

@@ -125,13 +125,13 @@ def solve_ordered_quantiles(
     >>> bool((np.diff(solution.value.F) >= 0).all()), solution.certificate.relative_gap < 1e-6
     (True, True)
     """
-    begun = time.perf_counter()
+    start_time = time.perf_counter()
     n = len(problem.targets)
     limit = max_iter if max_iter >= 0 else _LIMIT
-    with ExitStack() as held, memory.track() as account, threads.workers(n_jobs):
+    with ExitStack() as stack, memory.track() as account, threads.workers(n_jobs):
         m = len(problem.levels)
-        held.enter_context(memory.reserve(8 * 20 * n * m, f"20 arrays of {n} x {m} numbers"))
-        K = KernelProducts(problem.gram, held)
+        stack.enter_context(memory.reserve(8 * 20 * n * m, f"20 arrays of {n} x {m} numbers"))
+        K = KernelProducts(problem.gram, stack)
         newton = Newton(K, Progress(limit, "Newton steps", verbose), intercept=True)
         best, steps = _multipliers(problem, newton, tol, limit, start)
     gap = max(best.primal - best.dual, 0.0)
@@ -142,7 +142,7 @@ def solve_ordered_quantiles(
         best.primal - gap,
         best.worst,
         steps,
-        time.perf_counter() - begun,
+        time.perf_counter() - start_time,
         account.peak,
         status,
         {"stationarity": best.worst, "sum": best.excess},
@@ -179,12 +179,12 @@ def _multipliers(
         rows = OrderedRows(problem.targets, problem.levels, problem.price, U, sigma)
         within = _INNER * tol * abs(best.primal) if best else np.inf
 
-        def enough(here: Residual, within: float = within) -> bool:
-            return here.bound <= within
+        def enough(residual: Residual, within: float = within) -> bool:
+            return residual.bound <= within
 
-        found, used = newton.minimise(rows, 1.0, point, enough, limit - steps)
-        steps, point, U = steps + used, found.point, found.expansion.gradient
-        now = _certify(problem, newton.K, found)
+        residual, used = newton.minimise(rows, 1.0, point, enough, limit - steps)
+        steps, point, U = steps + used, residual.point, residual.expansion.gradient
+        now = _certify(problem, newton.K, residual)
         better = best is None or now.primal - now.dual < best.primal - best.dual
         idle = 0 if best is None or now.primal - now.dual < 0.5 * (best.primal - best.dual) else idle + 1
         best = now if better or best is None else best
@@ -195,14 +195,14 @@ def _multipliers(
     return best, steps
 
 
-def _certify(problem: OrderedQuantiles, K: KernelProducts, found: Residual) -> _Certified:
+def _certify(problem: OrderedQuantiles, K: KernelProducts, residual: Residual) -> _Certified:
     """Bounds at the point, moved to where they hold: offsets apart, so that nothing crosses; columns that sum to 0."""
-    y, price, levels, point = problem.targets, problem.price, problem.levels, found.point
+    y, price, levels, point = problem.targets, problem.price, problem.levels, residual.point
     F = point.F
     crossing = np.maximum(F[:, :-1] - F[:, 1:], 0.0).max(axis=0, initial=0.0)
     point = Point(point.C, point.KC, point.b + np.concatenate([[0.0], np.cumsum(crossing)]))
     primal = 0.5 * point.square + float(price @ pinball(y, levels, point.F).sum(axis=1))
-    U, KU = found.expansion.gradient, found.KR - point.KC
+    U, KU = residual.expansion.gradient, residual.KR - point.KC
     total = U.sum(axis=0)
     if total.any():
         # Towards multipliers in proportion to the prices, which are gradients as long as they are small.
@@ -214,4 +214,4 @@ def _certify(problem: OrderedQuantiles, K: KernelProducts, found: Residual) -> _
     # Columns that sum to 0 do not see an offset of y, which would cost digits.
     centre = float(np.median(y))
     dual = -float(((y - centre)[:, None] * U).sum()) - 0.5 * float((U * KU).sum())
-    return _Certified(point, U, primal, dual, found.worst, float(np.abs(total).max()))
+    return _Certified(point, U, primal, dual, residual.worst, float(np.abs(total).max()))

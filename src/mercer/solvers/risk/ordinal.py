@@ -121,11 +121,11 @@ def solve_ordinal(
     >>> solution.value.cuts.round(4).tolist(), solution.certificate.gap < 1e-12
     ([-0.9044, 0.9044], True)
     """
-    begun = time.perf_counter()
+    start_time = time.perf_counter()
     with memory.track() as account, threads.workers(n_jobs), held_matrix(problem) as (K, sentence):
         path = NewtonPath(problem, K, start)
         status = path.run(tol, Progress(max_iter, "Newton steps", verbose), max_iter)
-        return path.finish(status, time.perf_counter() - begun, account.peak, sentence)
+        return path.finish(status, time.perf_counter() - start_time, account.peak, sentence)
 
 
 @contextmanager
@@ -210,11 +210,11 @@ class NewtonPath:
             if self.steps >= max_iter:
                 return Status.iteration_limit
             direction = self._direction(residual, pulled, expansion)
-            found = self._search(direction, merit)
+            value = self._search(direction, merit)
             # A merit that rounding alone moves says nothing; then the violation has to shrink.
-            if found is None or (idle >= _PATIENCE and -direction.slope <= 1e-13 * abs(merit)):
+            if value is None or (idle >= _PATIENCE and -direction.slope <= 1e-13 * abs(merit)):
                 return Status.stalled
-            merit = found
+            merit = value
             self.steps += 1
             progress.advance()
 

@@ -81,7 +81,7 @@ def slope_by_evidence(
     >>> answer.slope > 1.0, answer.solution.status.name
     (True, 'converged')
     """
-    begun = time.perf_counter()
+    start_time = time.perf_counter()
     with memory.track() as account, threads.workers(n_jobs), held_matrix(problem) as (K, sentence):
         search = _Search(problem, C, K, tol, max_iter, Progress(None, "slopes tried", verbose))
         low, high = (math.log(bound) for bound in SLOPES)
@@ -94,11 +94,13 @@ def slope_by_evidence(
                 MercerWarning,
             )
         around = grid[max(best - 1, 0)], grid[min(best + 1, _GRID - 1)]
-        found = minimize_scalar(lambda t: -search.value(t), bounds=around, options={"xatol": _EXACT}, method="bounded")
-        chosen = float(found.x) if -found.fun >= search.value(float(grid[best])) else float(grid[best])
-        value = search.value(chosen)
-        solution = search.path.finish(search.status, time.perf_counter() - begun, account.peak, sentence)
-    return SlopeAnswer(math.exp(chosen), value, solution)
+        optimum = minimize_scalar(
+            lambda t: -search.value(t), bounds=around, options={"xatol": _EXACT}, method="bounded"
+        )
+        log_slope = float(optimum.x) if -optimum.fun >= search.value(float(grid[best])) else float(grid[best])
+        value = search.value(log_slope)
+        solution = search.path.finish(search.status, time.perf_counter() - start_time, account.peak, sentence)
+    return SlopeAnswer(math.exp(log_slope), value, solution)
 
 
 class _Search:

@@ -238,26 +238,26 @@ def widest_step(cuts: Vector, direction: Vector, share: float = 0.95) -> float:
 
 def best_cuts(problem: OrdinalProblem, latent: Vector, cuts: Vector, steps: int = 50) -> tuple[Vector, QuadraticLoss]:
     """The best cut-points for given latent values, to rounding, by Newton's method; and the expansion there."""
-    found = problem.expand(latent, cuts)
+    expansion = problem.expand(latent, cuts)
     for _ in range(steps):
-        direction = found.cut_step()
-        decrease = -float(found.cut_slope @ direction)
+        direction = expansion.cut_step()
+        decrease = -float(expansion.cut_slope @ direction)
         if not decrease > 0.0:
             break
         step = widest_step(cuts, direction)
-        loss = found.loss
+        loss = expansion.loss
         while True:
             trial = problem.expand(latent, cuts + step * direction)
             if trial.loss <= loss - 1e-4 * step * decrease + _slack(loss):
                 break
             step *= 0.5
             if step < 1e-10:
-                return cuts, found
-        cuts, found = cuts + step * direction, trial
+                return cuts, expansion
+        cuts, expansion = cuts + step * direction, trial
         at_rest = loss - trial.loss <= _slack(loss) and step == 1.0
         if at_rest:
             break
-    return cuts, found
+    return cuts, expansion
 
 
 def _slack(value: float) -> float:

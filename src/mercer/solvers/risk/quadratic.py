@@ -66,10 +66,10 @@ class Aim:
     relative: float
     absolute: float
 
-    def allows(self, found: Bounds) -> bool:
-        if not np.isfinite(found.gap):
+    def allows(self, bounds: Bounds) -> bool:
+        if not np.isfinite(bounds.gap):
             return False
-        return found.gap <= max(self.relative * max(abs(found.primal), abs(found.dual)), self.absolute)
+        return bounds.gap <= max(self.relative * max(abs(bounds.primal), abs(bounds.dual)), self.absolute)
 
 
 class QuadraticSolver(Protocol):
@@ -92,15 +92,15 @@ class ByNewton:
     def solve(self, lam: float, aim: Aim) -> Answer:
         """At one factor of the penalty."""
 
-        def enough(here: Residual) -> bool:
-            f = here.point.F
-            primal = self.rows.value(f) + 0.5 * lam * here.point.square
-            return aim.allows(Bounds(primal, here.bound, 0.0, 0.0))
+        def enough(residual: Residual) -> bool:
+            f = residual.point.F
+            primal = self.rows.value(f) + 0.5 * lam * residual.point.square
+            return aim.allows(Bounds(primal, residual.bound, 0.0, 0.0))
 
-        found, steps = self.newton.minimise(self.rows, lam, self.point, enough, self.limit - self.steps)
+        residual, steps = self.newton.minimise(self.rows, lam, self.point, enough, self.limit - self.steps)
         self.steps += steps
-        self.point = found.point
-        return answer(self.problem, self.K, lam, found)
+        self.point = residual.point
+        return answer(self.problem, self.K, lam, residual)
 
 
 class ByMultipliers:
@@ -123,14 +123,14 @@ class ByMultipliers:
             rows = EnvelopeRows(self.problem.loss, self.problem.targets, self.problem.weight, self.u, sigma)
             within = _INNER * max(aim.relative * abs(best.bounds.primal) if best else 0.0, aim.absolute)
 
-            def enough(here: Residual, within: float = within) -> bool:
-                return here.bound <= within
+            def enough(residual: Residual, within: float = within) -> bool:
+                return residual.bound <= within
 
-            found, steps = self.newton.minimise(rows, lam, self.point, enough, self.limit - self.steps)
+            residual, steps = self.newton.minimise(rows, lam, self.point, enough, self.limit - self.steps)
             self.steps += steps
-            self.point = found.point
-            self.u = found.expansion.gradient[:, 0]
-            now = answer(self.problem, self.K, lam, found)
+            self.point = residual.point
+            self.u = residual.expansion.gradient[:, 0]
+            now = answer(self.problem, self.K, lam, residual)
             better = best is None or now.bounds.gap < best.bounds.gap
             idle = 0 if best is None or now.bounds.gap < 0.5 * best.bounds.gap else idle + 1
             best = now if better or best is None else best
@@ -169,12 +169,12 @@ class AsBox:
             solution = replace(self.rules.after(self.steps), tol=tol).solve(box, start)
             self.steps += solution.certificate.iterations
             start = Start(solution.value.beta, solution.value.gradient)
-            found = self._answer(lam, solution.value.beta, box.linear - solution.value.gradient, solution)
-            if aim.allows(found.bounds) or self.steps >= self.rules.limit:
+            answer = self._answer(lam, solution.value.beta, box.linear - solution.value.gradient, solution)
+            if aim.allows(answer.bounds) or self.steps >= self.rules.limit:
                 break
             tol *= _BOX_FINER
-        self.beta = found.c
-        return found
+        self.beta = answer.c
+        return answer
 
     def _answer(self, lam: float, c: Vector, Kc: Vector, solution: Solution[BoxQPValue, Vector]) -> Answer:
         u, Ku, b = -lam * c, -lam * Kc, solution.value.offset
@@ -182,13 +182,13 @@ class AsBox:
         return Answer(c, Kc, b, u, Ku, bounds(risk, c, Kc, b, u, Ku), solution.certificate.kkt_violation)
 
 
-def answer(problem: RegularizedRisk, K: KernelProducts, lam: float, found: Residual) -> Answer:
+def answer(problem: RegularizedRisk, K: KernelProducts, lam: float, residual: Residual) -> Answer:
     """From where Newton's method ended, with the multipliers there."""
-    c, Kc, b = found.point.C[:, 0], found.point.KC[:, 0], float(found.point.b[0])
-    u, Ku = found.expansion.gradient[:, 0], found.KR[:, 0] - lam * Kc
+    c, Kc, b = residual.point.C[:, 0], residual.point.KC[:, 0], float(residual.point.b[0])
+    u, Ku = residual.expansion.gradient[:, 0], residual.KR[:, 0] - lam * Kc
     if problem.intercept:
         even = balanced(problem, u)
         if (even != u).any():
             u, Ku = even, Ku + (K @ (even - u)[:, None])[:, 0]
     risk = replace(problem, penalty=HalfSquare(), alpha=lam)
-    return Answer(c, Kc, b, u, Ku, bounds(risk, c, Kc, b, u, Ku), found.worst)
+    return Answer(c, Kc, b, u, Ku, bounds(risk, c, Kc, b, u, Ku), residual.worst)

@@ -93,20 +93,20 @@ class Newton:
         Returns the best point found and the number of steps.
         """
         best = self.residual(rows, lam, self._settled(rows, lam, point))
-        here, idle, steps = best, 0, 0
-        while steps < limit and idle < _PATIENCE and not enough(here):
-            change = self._direction(here, lam)
-            length = self._search(rows, lam, here, change)
+        residual, idle, steps = best, 0, 0
+        while steps < limit and idle < _PATIENCE and not enough(residual):
+            change = self._direction(residual, lam)
+            length = self._search(rows, lam, residual, change)
             steps += 1
             self.progress.advance()
             if length == 0.0:
                 break
-            point = here.point
+            point = residual.point
             point = Point(point.C + length * change.C, point.KC + length * change.KC, point.b + length * change.b)
-            here = self.residual(rows, lam, self._settled(rows, lam, point))
-            better = here.bound < best.bound
-            idle = 0 if here.bound < 0.5 * best.bound else idle + int(not self._descends(rows, lam, best, here))
-            best = here if better else best
+            residual = self.residual(rows, lam, self._settled(rows, lam, point))
+            better = residual.bound < best.bound
+            idle = 0 if residual.bound < 0.5 * best.bound else idle + int(not self._descends(rows, lam, best, residual))
+            best = residual if better else best
         return best, steps
 
     def residual(self, rows: RowFunction, lam: float, point: Point) -> Residual:
@@ -140,34 +140,34 @@ class Newton:
         old, new = (rows.value(r.point.F) + 0.5 * lam * r.point.square for r in (before, after))
         return new < old - 1e-13 * abs(old)
 
-    def _direction(self, here: Residual, lam: float) -> Point:
+    def _direction(self, residual: Residual, lam: float) -> Point:
         """The step of Newton's method, as a change of the point."""
-        at, S, m = here.expansion.rows, here.expansion.directions, here.R.shape[1]
-        right = -(here.KR[at] * S).sum(axis=1)[:, None]
-        found = self.K.solve(lam, at, S, np.hstack([right, S]) if self.intercept else right)
-        g, shift = found[:, 0], np.zeros(m)
+        at, S, m = residual.expansion.rows, residual.expansion.directions, residual.R.shape[1]
+        right = -(residual.KR[at] * S).sum(axis=1)[:, None]
+        solution = self.K.solve(lam, at, S, np.hstack([right, S]) if self.intercept else right)
+        g, shift = solution[:, 0], np.zeros(m)
         if self.intercept:
-            coupling = lam * (S.T @ found[:, 1:])
+            coupling = lam * (S.T @ solution[:, 1:])
             coupling = 0.5 * (coupling + coupling.T)
             # Where no row curves, the sum is settled already, and the offset stays.
             least = np.where(np.diag(coupling) > 0, _OFFSET * np.diag(coupling), 1.0)
-            shift[:] = np.linalg.solve(coupling + np.diag(least), -here.total - S.T @ g)
-            g = g + lam * (found[:, 1:] @ shift)
-        spread = np.zeros_like(here.R)
+            shift[:] = np.linalg.solve(coupling + np.diag(least), -residual.total - S.T @ g)
+            g = g + lam * (solution[:, 1:] @ shift)
+        spread = np.zeros_like(residual.R)
         np.add.at(spread, at, S * g[:, None])
-        C = -(here.R + spread) / lam
+        C = -(residual.R + spread) / lam
         return Point(C, self.K @ C, shift)
 
-    def _search(self, rows: RowFunction, lam: float, here: Residual, change: Point) -> float:
+    def _search(self, rows: RowFunction, lam: float, residual: Residual, change: Point) -> float:
         """How far to go: all the way if that gains enough, else to where the slope is about zero."""
-        point, F, dF = here.point, here.point.F, change.F
+        point, F, dF = residual.point, residual.point.F, change.F
         linear = lam * float((point.KC * change.C).sum())
         square = lam * float((change.C * change.KC).sum())
 
         def slope(length: float) -> float:
             with np.errstate(invalid="ignore", over="ignore"):
-                found = float((rows.gradient(F + length * dF) * dF).sum()) + linear + length * square
-            return found if not np.isnan(found) else np.inf
+                value = float((rows.gradient(F + length * dF) * dF).sum()) + linear + length * square
+            return value if not np.isnan(value) else np.inf
 
         start = slope(0.0)
         if not start < 0:
@@ -181,10 +181,10 @@ class Newton:
         low, high = 0.0, 1.0
         for _ in range(_SEARCH):
             middle = 0.5 * (low + high)
-            there = slope(middle)
-            if abs(there) <= -_LEVEL * start:
+            middle_slope = slope(middle)
+            if abs(middle_slope) <= -_LEVEL * start:
                 return middle
-            low, high = (middle, high) if there < 0 else (low, middle)
+            low, high = (middle, high) if middle_slope < 0 else (low, middle)
         return low
 
 
@@ -194,17 +194,17 @@ def root_of_rising(slope: Callable[[float], float], start: float) -> float:
     >>> round(root_of_rising(lambda b: b**3 - 8.0, 0.0), 12)
     2.0
     """
-    there = slope(start)
-    if there == 0:
+    value = slope(start)
+    if value == 0:
         return start
-    step = -math.copysign(1e-3 * max(abs(start), 1.0), there)
+    step = -math.copysign(1e-3 * max(abs(start), 1.0), value)
     inner, outer = start, start + step
-    while slope(outer) * there > 0 and math.isfinite(outer):
+    while slope(outer) * value > 0 and math.isfinite(outer):
         inner, step = outer, 2.0 * step
         outer += step
     for _ in range(_SEARCH):
         middle = 0.5 * (inner + outer)
         if middle in (inner, outer):
             break
-        inner, outer = (middle, outer) if slope(middle) * there > 0 else (inner, middle)
+        inner, outer = (middle, outer) if slope(middle) * value > 0 else (inner, middle)
     return outer if math.isfinite(outer) else start

@@ -65,15 +65,15 @@ def search_factor(
     trail = _Trail(math.log(first))
     best: Found | None = None
     while len(trail.seen) < _MOST and trail.is_open:
-        found = _evaluate(problem, solver, math.exp(trail.x), inner, exact)
-        if best is None or found.answer.bounds.gap < best.answer.bounds.gap:
-            best = found
+        point = _evaluate(problem, solver, math.exp(trail.x), inner, exact)
+        if best is None or point.answer.bounds.gap < best.answer.bounds.gap:
+            best = point
         limits = best.answer.bounds
-        if abs(found.mismatch) <= _CROSSED or limits.gap <= _NOTHING * abs(limits.primal):
+        if abs(point.mismatch) <= _CROSSED or limits.gap <= _NOTHING * abs(limits.primal):
             break
         if aim.allows(limits) and not exact:
             break
-        trail.add(found.mismatch)
+        trail.add(point.mismatch)
     assert best is not None
     return best.answer, best.lam
 
@@ -151,12 +151,12 @@ def _best_of(problem: RegularizedRisk, raw: Answer) -> Answer:
     """The answer with its bounds for the penalty; moved to where the penalty and its conjugate are finite."""
     alpha, penalty = problem.alpha, problem.penalty
     inward = _shrink(lambda part: penalty.value(part * raw.t))
-    held = _shrink(lambda part: penalty.conjugate(part * raw.s / alpha))
+    dual_part = _shrink(lambda part: penalty.conjugate(part * raw.s / alpha))
     choices = []
     for part in dict.fromkeys((inward, 0.0)):
-        c, Kc, u, Ku = part * raw.c, part * raw.Kc, held * raw.u, held * raw.Ku
-        found: Bounds = bounds(problem, c, Kc, raw.b, u, Ku)
-        choices.append(replace(raw, c=c, Kc=Kc, u=u, Ku=Ku, bounds=found))
+        c, Kc, u, Ku = part * raw.c, part * raw.Kc, dual_part * raw.u, dual_part * raw.Ku
+        limits: Bounds = bounds(problem, c, Kc, raw.b, u, Ku)
+        choices.append(replace(raw, c=c, Kc=Kc, u=u, Ku=Ku, bounds=limits))
     return min(choices, key=lambda a: a.bounds.gap)
 
 

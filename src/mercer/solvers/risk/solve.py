@@ -89,45 +89,45 @@ def solve_risk(
     >>> solution.value.c.round(12).tolist(), solution.status.name
     ([2.0, 4.0], 'converged')
     """
-    begun = time.perf_counter()
+    start_time = time.perf_counter()
     n = len(problem.targets)
     limit = max_iter if max_iter >= 0 else _LIMIT
     size = abs(zero_value(problem))
     aim = Aim(tol, tol * _NOTHING * size)
-    chosen = _choose(problem, method)
-    exact = _ROUNDING[chosen if chosen in _ROUNDING else "auto" if problem.loss.smooth else "multipliers"]
+    choice = _choose(problem, method)
+    exact = _ROUNDING[choice if choice in _ROUNDING else "auto" if problem.loss.smooth else "multipliers"]
     tight = Aim(min(tol, exact), min(aim.absolute, exact * size)) if n <= EXACT else aim
-    with ExitStack() as held, memory.track() as account, threads.workers(n_jobs):
+    with ExitStack() as stack, memory.track() as account, threads.workers(n_jobs):
         solver: QuadraticSolver
         sentence = ""
-        if chosen == "box":
+        if choice == "box":
             if n <= WHOLE or not isinstance(problem.penalty, HalfSquare):
                 # For one factor or tolerance after the other.
-                storage = hold_exact(problem.gram, held, beside=12 * n * n)
+                storage = hold_exact(problem.gram, stack, beside=12 * n * n)
                 problem, sentence = replace(problem, gram=storage.gram), storage.sentence
             solver = AsBox(problem, SMO(max_iter=max_iter, cache_bytes=cache_bytes, n_jobs=n_jobs, verbose=verbose))
         else:
-            lazy = True if chosen == "newton-cg" else None if chosen == "auto" else False
-            K = KernelProducts(problem.gram, held, lazy)
+            lazy = True if choice == "newton-cg" else None if choice == "auto" else False
+            K = KernelProducts(problem.gram, stack, lazy)
             sentence = K.sentence
             progress = Progress(limit, "Newton steps", verbose)
-            by = ByMultipliers if chosen == "multipliers" or not problem.loss.smooth else ByNewton
+            by = ByMultipliers if choice == "multipliers" or not problem.loss.smooth else ByNewton
             solver = by(problem, K, progress, limit)
-        found, lam = _minimise(problem, solver, tight, n <= EXACT and not isinstance(solver, ByMultipliers))
-    status = _status(aim, found, solver.steps >= limit)
+        answer, lam = _minimise(problem, solver, tight, n <= EXACT and not isinstance(solver, ByMultipliers))
+    status = _status(aim, answer, solver.steps >= limit)
     certificate = Certificate(
-        found.bounds.primal,
-        found.bounds.dual,
-        found.worst,
+        answer.bounds.primal,
+        answer.bounds.dual,
+        answer.worst,
         solver.steps,
-        time.perf_counter() - begun,
+        time.perf_counter() - start_time,
         account.peak,
         status,
-        {"stationarity": found.worst, "complementary slackness": found.bounds.worst_row},
+        {"stationarity": answer.worst, "complementary slackness": answer.bounds.worst_row},
         problem.convex,
         sentence,
     )
-    return Solution(RiskValue(found.c, found.b, found.Kc, found.u, lam), status, certificate, found.c)
+    return Solution(RiskValue(answer.c, answer.b, answer.Kc, answer.u, lam), status, certificate, answer.c)
 
 
 def _choose(problem: RegularizedRisk, method: Method) -> Method:
@@ -149,8 +149,8 @@ def _minimise(problem: RegularizedRisk, solver: QuadraticSolver, aim: Aim, exact
     return search_factor(problem, solver, first_factor(problem, s), aim, exact)
 
 
-def _status(aim: Aim, found: Answer, out_of_steps: bool) -> Status:
-    if aim.allows(found.bounds):
+def _status(aim: Aim, answer: Answer, out_of_steps: bool) -> Status:
+    if aim.allows(answer.bounds):
         return Status.converged
     return Status.iteration_limit if out_of_steps else Status.stalled
 

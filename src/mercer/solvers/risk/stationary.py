@@ -82,12 +82,12 @@ def solve_stationary(
             f"with an indefinite kernel the regularizer must be 'l2', but is {problem.penalty!r}: the norm of w has "
             "no meaning if the kernel is indefinite."
         )
-    begun, sentence = time.perf_counter(), ""
+    start_time, sentence = time.perf_counter(), ""
     n, border = len(problem.targets), int(problem.intercept)
-    with ExitStack() as held, memory.track() as account, threads.workers(n_jobs):
+    with ExitStack() as stack, memory.track() as account, threads.workers(n_jobs):
         if problem.loss.smooth:
-            K = KernelProducts(problem.gram, held, lazy=False)
-            held.enter_context(memory.reserve(8 * (n + border) ** 2, f"the system of a Newton step ({n} x {n})"))
+            K = KernelProducts(problem.gram, stack, lazy=False)
+            stack.enter_context(memory.reserve(8 * (n + border) ** 2, f"the system of a Newton step ({n} x {n})"))
             sentence = K.sentence
             c, Kc, b, steps = _by_newton(problem, K, max_iter if max_iter >= 0 else _LIMIT, verbose)
         elif problem.loss.tube(problem.targets) is not None:
@@ -113,7 +113,7 @@ def solve_stationary(
         dual,
         worst,
         steps,
-        time.perf_counter() - begun,
+        time.perf_counter() - start_time,
         account.peak,
         status,
         {"stationarity": worst},
@@ -166,10 +166,10 @@ class _Equations:
             if not np.isfinite(step).all():
                 break
             moved = self.K @ step[: len(Kc)]
-            length, found = _shorten(self.residual, c, Kc, step, moved, size)
-            if found is None:
+            length, residual = _shorten(self.residual, c, Kc, step, moved, size)
+            if residual is None:
                 break
-            c, Kc, r = c + length * step, Kc + length * moved, found
+            c, Kc, r = c + length * step, Kc + length * moved, residual
             size = float(np.linalg.norm(r))
         return c, Kc, size, steps
 
@@ -200,10 +200,10 @@ def _along(equations: _Equations, limit: int, c: Vector, Kc: Vector) -> tuple[Ve
     curve = Curve(K, slope, lambda f: weight * problem.loss.curvature(y, f), problem.intercept, solve)
     n = len(y)
     with memory.reserve(8 * (n + 2) ** 2, f"the system of a step along the curve ({n} x {n})"):
-        found, steps = follow(curve, problem.alpha, limit)
-    if found is None:
+        point, steps = follow(curve, problem.alpha, limit)
+    if point is None:
         return c, Kc, steps
-    return found, K @ found[:n], steps
+    return point, K @ point[:n], steps
 
 
 def _solved(system: NDArray[np.float64], right: Vector) -> Vector:

@@ -14,18 +14,18 @@ from mercer.solvers.svm.iterate import Iterate
 _APART = 512
 
 
-def renew_gradient(gram: GramMatrix, point: Iterate, known: tuple[Vector, Vector] | None = None) -> None:
+def renew_gradient(gram: GramMatrix, point: Iterate, earlier: tuple[Vector, Vector] | None = None) -> None:
     """Replace ``point.F`` by ``linear - K beta`` in float64 on all rows.
 
-    ``known`` is some beta and its gradient in float64: where that is less work, only what has changed since is added.
+    ``earlier`` is some beta with its gradient in float64: if that is less work, only the change since then is added.
     """
     support = point.support
     gram = gram if gram.dtype == np.float64 else gram.astype(np.float64)
-    change = None if known is None else point.beta - known[0]
+    change = None if earlier is None else point.beta - earlier[0]
     n, m = len(point.F), len(support)
-    if known is not None and change is not None and np.count_nonzero(change) * n <= m * (n - 0.5 * m):
+    if earlier is not None and change is not None and np.count_nonzero(change) * n <= m * (n - 0.5 * m):
         moved = np.flatnonzero(change)
-        point.F = known[1].copy()
+        point.F = earlier[1].copy()
         if len(moved):
             point.F -= gram.restrict(None, moved) @ change[moved]
         check_gradient(point)

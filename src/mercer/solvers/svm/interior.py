@@ -51,13 +51,13 @@ def interior_point(K: Array, linear: Vector, lower: Vector, upper: Vector, A: Ve
         factor = _factor(K, below / t + above / v)
         if factor is None:
             break
-        here = _Slacks(t, v, below, above)
-        d = _step(factor, A, here, (residual, missing), 0.0, (0.0, 0.0))
-        length = _length(here, d)
+        slacks = _Slacks(t, v, below, above)
+        d = _step(factor, A, slacks, (residual, missing), 0.0, (0.0, 0.0))
+        length = _length(slacks, d)
         after = float((below + length * d[1]) @ (t + length * d[0]) + (above + length * d[2]) @ (v - length * d[0]))
         center = float((max(after, 0.0) / gap) ** 3 * gap / (2 * n))
-        d = _step(factor, A, here, (residual, missing), center, (d[0] * d[1], -d[0] * d[2]))
-        length = min(1.0, _INSIDE * _length(here, d))
+        d = _step(factor, A, slacks, (residual, missing), center, (d[0] * d[1], -d[0] * d[2]))
+        length = min(1.0, _INSIDE * _length(slacks, d))
         if not (length > 0 and np.isfinite(length) and np.isfinite(d[0]).all()):
             break
         beta, t, v = beta + length * d[0], t + length * d[0], v - length * d[0]
@@ -87,7 +87,7 @@ class _Slacks(NamedTuple):
 def _step(
     factor: tuple[Array, bool],
     A: Vector,
-    here: _Slacks,
+    slacks: _Slacks,
     residuals: tuple[Vector, Vector],
     center: float,
     corrections: tuple[Vector | float, Vector | float],
@@ -96,7 +96,7 @@ def _step(
 
     ``residuals`` are those of stationarity and of the sums.
     """
-    (t, v, below, above), (residual, missing) = here, residuals
+    (t, v, below, above), (residual, missing) = slacks, residuals
     from_below = (center - corrections[0]) / t - below
     from_above = (center - corrections[1]) / v - above
     solved = cho_solve(factor, np.column_stack([from_below - from_above - residual, A]), check_finite=False)
@@ -110,9 +110,9 @@ def _step(
     return change, from_below - below * change / t, from_above + above * change / v, offset
 
 
-def _length(here: _Slacks, d: tuple[Vector, Vector, Vector, Vector]) -> float:
+def _length(slacks: _Slacks, d: tuple[Vector, Vector, Vector, Vector]) -> float:
     """How far the step may go before anything that must be positive reaches zero; 1 at the most."""
-    values, changes = np.concatenate(here), np.concatenate([d[0], -d[0], d[1], d[2]])
+    values, changes = np.concatenate(slacks), np.concatenate([d[0], -d[0], d[1], d[2]])
     falling = changes < 0
     return min(1.0, float((-values[falling] / changes[falling]).min(initial=np.inf)))
 

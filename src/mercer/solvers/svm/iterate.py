@@ -138,8 +138,8 @@ class Iterate:
     def intervals(self) -> list[Interval]:
         """For each sum the largest value that may rise and the smallest that may fall; b lies between them."""
         rising, falling = self.sides()
-        found = [(float(rising[part].max()), -float(falling[part].max())) for part in self.parts()]
-        return found if self.sums else [(max(found[0][0], 0.0), min(found[0][1], 0.0))]
+        intervals = [(float(rising[part].max()), -float(falling[part].max())) for part in self.parts()]
+        return intervals if self.sums else [(max(intervals[0][0], 0.0), min(intervals[0][1], 0.0))]
 
     def violation(self) -> float:
         """The worst violation of the optimality conditions: ``max (may rise) - min (may fall)``, or 0."""
@@ -155,24 +155,24 @@ class Iterate:
             return ()
         point = self._on_bounds()
         free, values = point.free, point.F - point.tube * np.sign(point.beta) if point.tube else point.F
-        found = []
+        offsets = []
         for part, (top, bottom) in zip(point.parts(), point.intervals()):
             if free[part].any():
-                found.append(float(values[part][free[part]].mean()))
+                offsets.append(float(values[part][free[part]].mean()))
             elif np.isfinite(top) and np.isfinite(bottom):
-                found.append(0.5 * (top + bottom))
+                offsets.append(0.5 * (top + bottom))
             else:
-                found.append(top if np.isfinite(top) else bottom)
-        return tuple(found)
+                offsets.append(top if np.isfinite(top) else bottom)
+        return tuple(offsets)
 
     def _on_bounds(self) -> Iterate:
         """The same with weights that are at a bound but for rounding put there; F is left as it is."""
-        near = _AT_BOUND * float(np.abs(self.beta).max(initial=0.0))
+        rounding = _AT_BOUND * float(np.abs(self.beta).max(initial=0.0))
         above, below = self.upper - self.beta, self.beta - self.lower
-        beta = np.where(above <= np.minimum(near, below), self.upper, self.beta)
-        beta = np.where(below <= np.minimum(near, above), self.lower, beta)
+        beta = np.where(above <= np.minimum(rounding, below), self.upper, self.beta)
+        beta = np.where(below <= np.minimum(rounding, above), self.lower, beta)
         if self.tube:
-            beta[np.abs(beta) <= near] = 0.0
+            beta[np.abs(beta) <= rounding] = 0.0
         return replace(self, beta=beta)
 
     def residual(self) -> Vector:

@@ -87,8 +87,8 @@ class ProjectedGradient(BoxSolver):
         begin = time.perf_counter()
         gram = problem.gram.astype(np.float64)
         vectors = memory.reserve(8 * _VECTORS * len(problem.linear), "the vectors of projected gradient")
-        here = replace(settings.current(), n_jobs=settings.resolve_jobs(self.n_jobs))
-        with settings.inherited(here), memory.track() as account, vectors:
+        current = replace(settings.current(), n_jobs=settings.resolve_jobs(self.n_jobs))
+        with settings.inherited(current), memory.track() as account, vectors:
             beta = None if start is None else start.beta
             # The walk begins at the nearest feasible weights.
             nearest = None if beta is None else project(problem, np.asarray(beta, dtype=np.float64))
@@ -227,10 +227,10 @@ def _with_sum(v: Vector, lower: Vector, upper: Vector, threshold: float, total: 
     The sum falls in m and is linear between knots, at which a weight leaves a bound or zero or arrives there. Sorting
     them gives m but for the rounding of sums over many knots, which a few Newton steps remove.
     """
-    there = _shrunk(v, lower, upper, threshold)
-    if abs(there.sum() - total) <= _EPS * np.abs(there).sum():
+    projection = _shrunk(v, lower, upper, threshold)
+    if abs(projection.sum() - total) <= _EPS * np.abs(projection).sum():
         # Moved by rounding alone, weights of zero would become tiny ones.
-        return there
+        return projection
     knots = np.concatenate([v - threshold - upper, v - threshold, v + threshold, v + threshold - lower])
     turns = np.repeat([-1.0, 1.0, -1.0, 1.0], len(v))
     order = np.argsort(knots, kind="stable")

@@ -117,8 +117,8 @@ def _rounds(rescaled: Rescaled, solver: BoxSolver, start: Start, entry: float) -
     steps = peak = 0
     while True:
         solution = solver.aiming_at(aim, limit).solve(problem, start)
-        taken = solution.certificate.iterations
-        start, steps, limit = replace(start, beta=solution.state), steps + taken, max(limit - taken, 0)
+        count = solution.certificate.iterations
+        start, steps, limit = replace(start, beta=solution.state), steps + count, max(limit - count, 0)
         peak = max(peak, solution.certificate.peak_bytes)
         allowed = solver.tol * rescaled.margin(solution.value)
         close = solution.certificate.kkt_violation <= allowed
@@ -142,5 +142,5 @@ def _by_interior_point(problem: BoxQP, start: Vector) -> tuple[Vector, int]:
     with memory.reserve(nbytes, "the kernel matrix and a factor"):
         K = whole_matrix(problem.gram, np.float64)
         A = Iterate.begin(problem, start).membership()
-        found = interior_point(K, problem.linear, problem.lower, problem.upper, A, np.array(problem.totals))
-        return (found if found @ K @ found < start @ K @ start else start), nbytes
+        weights = interior_point(K, problem.linear, problem.lower, problem.upper, A, np.array(problem.totals))
+        return (weights if weights @ K @ weights < start @ K @ start else start), nbytes

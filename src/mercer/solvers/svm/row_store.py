@@ -42,16 +42,16 @@ class RowStore:
         """``F -= K[:, index] @ weights``, summed in float64."""
         self._round += 1
         slots = self._slot[index]
-        there = slots >= 0
-        self._used[slots[there]] = self._round
-        fresh, of_fresh = index[~there], weights[~there]
+        present = slots >= 0
+        self._used[slots[present]] = self._round
+        fresh, of_fresh = index[~present], weights[~present]
         targets = self._make_room(fresh)
         operand = self._gram.restrict(fresh, None)
 
         def work(columns: slice) -> Callable[[], None]:
             def task() -> None:
                 threads.checkpoint()
-                subtract_rows(F[columns], self._rows[:, columns], slots[there], weights[there])
+                subtract_rows(F[columns], self._rows[:, columns], slots[present], weights[present])
                 for part in _within(columns) if len(fresh) else ():
                     for piece in spans(len(fresh)):
                         tile = scratch_tile(_SCRATCH, (piece.stop - piece.start, part.stop - part.start), self._dtype)
@@ -69,13 +69,13 @@ class RowStore:
         count = min(len(fresh), len(idle))
         if count == 0:
             return idle[:0]
-        chosen = idle[np.argsort(self._used[idle], kind="stable")[:count]]
-        evicted = self._owner[chosen]
+        free = idle[np.argsort(self._used[idle], kind="stable")[:count]]
+        evicted = self._owner[free]
         self._slot[evicted[evicted >= 0]] = -1
-        self._owner[chosen] = fresh[:count]
-        self._slot[fresh[:count]] = chosen
-        self._used[chosen] = self._round
-        return chosen
+        self._owner[free] = fresh[:count]
+        self._slot[fresh[:count]] = free
+        self._used[free] = self._round
+        return free
 
 
 def _within(columns: slice) -> list[slice]:

@@ -49,15 +49,15 @@ def least_slack(hulls: Hulls, value: BoxQPValue, solver: BoxSolver) -> tuple[Vec
     """
     shares = np.abs(value.beta)
     high = _slack_of_soft_margin(hulls, solver)
-    tried = _NEARLY * high / hulls.sides
+    total = _NEARLY * high / hulls.sides
     for _ in range(1 + _HALVINGS):
-        if tried * shares.max() <= 1.01:
+        if total * shares.max() <= 1.01:
             break
-        found = _meeting(hulls, tried, solver)
-        if found is None:
-            tried = 0.5 * (tried + 1.0 / float(shares.max()))
+        mixtures = _meeting(hulls, total, solver)
+        if mixtures is None:
+            total = 0.5 * (total + 1.0 / float(shares.max()))
             continue
-        shares = found
+        shares = mixtures
         break
     # Where the two bounds are equal, rounding may have exchanged them.
     return shares, min(hulls.sides / float(shares.max()), high), high
@@ -67,8 +67,8 @@ def _meeting(hulls: Hulls, total: float, solver: BoxSolver) -> Vector | None:
     """Shares of mixtures that meet and of which none is above ``1 / total``; None if there seem to be none."""
     wider = Hulls.of(hulls.gram, hulls.y, hulls.sides == 2, total)
     rounding = rounding_of(hulls.gram, largest_entry(hulls.gram))
-    found = _solve(wider.problem, 0.1 * total * rounding, solver)
-    return np.abs(found.beta) / total if wider.width(found) <= rounding * total**2 else None
+    value = _solve(wider.problem, 0.1 * total * rounding, solver)
+    return np.abs(value.beta) / total if wider.width(value) <= rounding * total**2 else None
 
 
 def _slack_of_soft_margin(hulls: Hulls, solver: BoxSolver) -> float:

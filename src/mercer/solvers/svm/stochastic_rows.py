@@ -186,9 +186,9 @@ class FeatureRows(StochasticRows):
         for chunk in spans(len(order), _FEATURE_CHUNK):
             threads.checkpoint()
 
-            def go(rows: slice, given: Vector) -> float:
+            def go(rows: slice, slopes: Vector) -> float:
                 risk = sgd.Risk(codes, positive, price, loss.code, walk.alpha, walk.shift)
-                rest = order[rows], risk, sgd.Descent(walk.theta, walk.lagged, gathered), walk.steps, walk.clock, given
+                rest = order[rows], risk, sgd.Descent(walk.theta, walk.lagged, gathered), walk.steps, walk.clock, slopes
                 if sp.issparse(self.X):
                     return float(sgd.sparse_steps(SparseRows(self.X.indptr, self.X.indices, self.X.data), *rest))
                 return float(sgd.dense_steps(self.X, *rest))
@@ -230,17 +230,17 @@ class KernelRows(StochasticRows):
         n, p = self.shape
         size = np.dtype(self.gram.dtype).itemsize
         whole = fits(2 * p * p * size)
-        held = p if whole else memory.fitting(lambda rows: rows * p * size, min(n, _CHUNK), min(n, _LEAST))
-        with memory.reserve(held * p * size, "the kernel matrix" if whole else "a block of kernel rows"):
-            self.whole, self.held = whole, np.empty((held, p), dtype=self.gram.dtype)
+        capacity = p if whole else memory.fitting(lambda rows: rows * p * size, min(n, _CHUNK), min(n, _LEAST))
+        with memory.reserve(capacity * p * size, "the kernel matrix" if whole else "a block of kernel rows"):
+            self.whole, self.stored = whole, np.empty((capacity, p), dtype=self.gram.dtype)
             if whole:
-                self.gram.block(None, None, out=self.held)
+                self.gram.block(None, None, out=self.stored)
             self.values: Vector | None = None
             try:
                 yield
             finally:
                 self.whole = False
-                del self.held
+                del self.stored
 
     def steps(
         self,
@@ -256,26 +256,26 @@ class KernelRows(StochasticRows):
             # By the lazy product, which also finds values that are not finite.
             self.values = self._values(walk.theta)
         values = self.values
-        for chunk in spans(len(order), _CHUNK if self.whole else len(self.held)):
+        for chunk in spans(len(order), _CHUNK if self.whole else len(self.stored)):
             threads.checkpoint()
             if not self.whole:
-                self.gram.block(order[chunk], None, out=self.held[: chunk.stop - chunk.start])
+                self.gram.block(order[chunk], None, out=self.stored[: chunk.stop - chunk.start])
             first = chunk.start
 
-            def go(rows: slice, given: Vector, first: int = first) -> float:
+            def go(rows: slice, slopes: Vector, first: int = first) -> float:
                 where = order[rows] if self.whole else np.arange(rows.start - first, rows.stop - first)
-                kernel = sgd.KernelValues(self.held, where, self.constant, values)
+                kernel = sgd.KernelValues(self.stored, where, self.constant, values)
                 risk = sgd.Risk(codes, positive, price, loss.code, walk.alpha, walk.shift)
                 descent = sgd.Descent(walk.theta, walk.lagged, gathered)
-                return float(sgd.kernel_steps(kernel, order[rows], risk, descent, walk.steps, walk.clock, given))
+                return float(sgd.kernel_steps(kernel, order[rows], risk, descent, walk.steps, walk.clock, slopes))
 
             _take(walk, chunk, loss, go, lambda s: values[:, order[s]], codes[order], positive)
 
     def evaluate(self, coefficients: Vector) -> tuple[Vector, Vector]:
-        if self.whole and self.held.dtype == np.float64:
+        if self.whole and self.stored.dtype == np.float64:
             # On one thread, so that the bits do not hang on their number.
             with threads.one_blas_thread():
-                values = coefficients @ self.held
+                values = coefficients @ self.stored
             values += self.constant * coefficients.sum(axis=1)[:, None]
         else:
             values = self._values(coefficients)

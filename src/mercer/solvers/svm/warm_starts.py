@@ -69,8 +69,8 @@ class WarmStarts:
     (array([ 0.5, -0.5]), array([ 0.5, -0.5]))
     """
 
-    def __init__(self, held: ExitStack) -> None:
-        self._held = held
+    def __init__(self, stack: ExitStack) -> None:
+        self._stack = stack
         self._product: Vector | None = None
         self._beta = np.empty(0)
         self._matrix: Array | None = None
@@ -79,7 +79,7 @@ class WarmStarts:
     def matrix(self, gram: GramMatrix) -> Array | None:
         """The whole of a small matrix, as :class:`Start` takes it."""
         if self._matrix is None:
-            self._matrix = small_matrix(gram, self._held)
+            self._matrix = small_matrix(gram, self._stack)
         return self._matrix
 
     def keep(self, problem: BoxQP, value: BoxQPValue) -> None:
