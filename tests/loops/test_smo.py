@@ -2,7 +2,9 @@ import numpy as np
 import pytest
 
 from mercer.loops._jit import jit
-from mercer.loops.smo import first_largest, ordered, set_masks, smo_steps, subtract_rows
+from mercer.loops.box import BoxWeights, set_masks
+from mercer.loops.picked import PickedRows
+from mercer.loops.smo import StepLimits, StepRoom, first_largest, ordered, smo_steps, subtract_rows
 
 FLOATS = [(np.float32, np.int32), (np.float64, np.int64)]
 
@@ -45,31 +47,21 @@ def _problem(real, rng, n=60, C=5.0):
     return K, y, np.where(y > 0, 0.0, -C), np.where(y > 0, C, 0.0)
 
 
-@pytest.mark.parametrize("real, integer", FLOATS)
-def test_steps_reach_the_tolerance_and_keep_the_constraints(real, integer, rng):
+def _steps(K, present, diagonal, F, weights):
+    """Until the violation is 1e-3."""
+    rise, fall, work = np.empty((3, len(F)), F.dtype)
+    set_masks(weights, rise, fall)
+    room = StepRoom(rise, fall, work, work.view(f"i{F.itemsize}"))
+    rows = PickedRows(K, present, K, np.empty(0, np.intp))
+    return smo_steps(rows, diagonal, F, weights, room, StepLimits(1e-3, 1e-7, 10**6))
+
+
+@pytest.mark.parametrize("real", [np.float32, np.float64])
+def test_steps_reach_the_tolerance_and_keep_the_constraints(real, rng):
     K, y, lower, upper = _problem(real, rng)
     F, beta = y.astype(real), np.zeros(len(y))
-    rise, fall, work = np.empty((3, len(y)), real)
-    tube = np.zeros(len(y))
-    set_masks(beta, lower, upper, tube, rise, fall)
-    diagonal = K.diagonal().copy()
-    steps, gap, missing = smo_steps(
-        K,
-        np.ones(len(y), bool),
-        diagonal,
-        F,
-        beta,
-        lower,
-        upper,
-        tube,
-        rise,
-        fall,
-        work,
-        work.view(integer),
-        1e-3,
-        1e-7,
-        10**6,
-    )
+    weights = BoxWeights(beta, lower, upper, np.zeros(len(y)))
+    steps, gap, missing = _steps(K, np.ones(len(y), bool), K.diagonal().copy(), F, weights)
     assert 0 < steps < 10**6
     assert (lower <= beta).all() and (beta <= upper).all()
     assert abs(beta.sum()) < 1e-9
@@ -85,29 +77,11 @@ def test_steps_ask_for_the_rows_that_they_use_and_for_no_others(rng):
     K, y, lower, upper = _problem(np.float64, rng)
     rows, present = np.full_like(K, np.nan), np.zeros(len(y), bool)
     F, beta = y.copy(), np.zeros(len(y))
-    rise, fall, work = np.empty((3, len(y)))
-    tube = np.zeros(len(y))
-    set_masks(beta, lower, upper, tube, rise, fall)
+    weights = BoxWeights(beta, lower, upper, np.zeros(len(y)))
     missing = 0
     while missing >= 0:
         rows[missing], present[missing] = K[missing], True
-        _, gap, missing = smo_steps(
-            rows,
-            present,
-            K.diagonal().copy(),
-            F,
-            beta,
-            lower,
-            upper,
-            tube,
-            rise,
-            fall,
-            work,
-            work.view(np.int64),
-            1e-3,
-            1e-7,
-            10**6,
-        )
+        _, gap, missing = _steps(rows, present, K.diagonal().copy(), F, weights)
         assert missing == -1 or not present[missing]
     assert gap <= 1e-3
     assert present[np.flatnonzero(beta)].all()
@@ -118,25 +92,6 @@ def test_steps_ask_for_the_rows_that_they_use_and_for_no_others(rng):
 def test_a_nan_in_the_matrix_ends_the_steps(rng):
     K, y, lower, upper = _problem(np.float64, rng)
     K[:] = np.nan
-    F, beta = y.copy(), np.zeros(len(y))
-    rise, fall, work = np.empty((3, len(y)))
-    tube = np.zeros(len(y))
-    set_masks(beta, lower, upper, tube, rise, fall)
-    steps, _, _ = smo_steps(
-        K,
-        np.ones(len(y), bool),
-        K.diagonal().copy(),
-        F,
-        beta,
-        lower,
-        upper,
-        tube,
-        rise,
-        fall,
-        work,
-        work.view(np.int64),
-        1e-3,
-        1e-7,
-        10**6,
-    )
+    weights = BoxWeights(np.zeros(len(y)), lower, upper, np.zeros(len(y)))
+    steps, _, _ = _steps(K, np.ones(len(y), bool), K.diagonal().copy(), y.copy(), weights)
     assert steps < 100

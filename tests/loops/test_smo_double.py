@@ -5,8 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from mercer.loops.smo import set_masks, smo_steps
-from mercer.loops.smo_double import smo_double_steps, two_largest
+from mercer.loops.box import BoxWeights, set_masks
+from mercer.loops.picked import PickedRows
+from mercer.loops.smo import StepLimits, StepRoom, smo_steps
+from mercer.loops.smo_double import SecondKeys, smo_double_steps, two_largest
 
 FLOATS = [(np.float32, np.int32), (np.float64, np.int64)]
 
@@ -42,16 +44,20 @@ class Problem:
         self.F = self.y.astype(real)
         self.rise, self.fall, self.work, self.second = np.empty((4, len(self.y)), real)
         self.integer = integer
-        set_masks(self.beta, self.lower, self.upper, self.tube, self.rise, self.fall)
+        set_masks(self.weights, self.rise, self.fall)
+
+    @property
+    def weights(self) -> BoxWeights:
+        return BoxWeights(self.beta, self.lower, self.upper, self.tube)
 
     def run(self, *, double: bool, tolerance: float = 1e-3, most: int = 10**6) -> tuple[int, float]:
-        first, second = ((work, work.view(self.integer)) for work in (self.work, self.second))
-        last = tolerance, 1e-7, most
-        state = self.F, self.beta, self.lower, self.upper, self.tube, self.rise, self.fall
-        diagonal = self.K.diagonal().copy()
+        limits, diagonal = StepLimits(tolerance, 1e-7, most), self.K.diagonal().copy()
+        room = StepRoom(self.rise, self.fall, self.work, self.work.view(self.integer))
         if double:
-            return smo_double_steps(self.K, diagonal, *state, *first, *second, *last)
-        return smo_steps(self.K, np.ones(len(self.y), bool), diagonal, *state, *first, *last)[:2]
+            second = SecondKeys(self.second, self.second.view(self.integer))
+            return smo_double_steps(self.K, diagonal, self.F, self.weights, room, second, limits)
+        rows = PickedRows(self.K, np.ones(len(self.y), bool), self.K, np.empty(0, np.intp))
+        return smo_steps(rows, diagonal, self.F, self.weights, room, limits)[:2]
 
     @property
     def objective(self) -> float:
@@ -94,7 +100,7 @@ def test_the_second_to_rise_may_be_the_only_one_to_fall() -> None:
     two.beta[99] = 1.0
     two.F = two.y - two.beta
     two.upper[np.delete(np.arange(130), [0, 99])] = 0.0
-    set_masks(two.beta, two.lower, two.upper, two.tube, two.rise, two.fall)
+    set_masks(two.weights, two.rise, two.fall)
     steps, gap = two.run(double=True)
     assert steps == 1 and gap <= 1e-3
     np.testing.assert_allclose(two.beta[[0, 99]], [1.0, 0.0])

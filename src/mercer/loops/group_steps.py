@@ -6,15 +6,25 @@ gradient for both; in nu-SVC a group has the rows of a class.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
+from mercer._types import Integers
 from mercer.loops._jit import jit
-from mercer.loops.picked import pick_row
-from mercer.loops.smo import first_largest, lowest, ordered, second_order_gains
+from mercer.loops.box import shift
+from mercer.loops.picked import has_row
+from mercer.loops.smo import Candidate, first_largest, lowest, ordered, second_order_gains
 
 _CHECK_EVERY = 4
 _NEAR = 0.5
-_AT_BOUND = 1e-13
+
+
+class TwoGroups(NamedTuple):
+    """Where the rows of either group begin and end, (2,) each."""
+
+    begin: Integers
+    end: Integers
 
 
 @jit
@@ -30,34 +40,17 @@ def _order(F, mask, keys):
 
 
 @jit
-def smo_steps_of_groups(
-    matrix,
-    at,
-    K,
-    present,
-    diagonal,
-    F,
-    beta,
-    lower,
-    upper,
-    begin,
-    end,
-    rise,
-    fall,
-    work,
-    bits,
-    tolerance,
-    least,
-    max_steps,
-):
-    """Take at most ``max_steps`` steps, in place; return (steps, gap), as :func:`mercer.loops.smo.smo_steps_picking`.
+def smo_steps_of_groups(rows, diagonal, F, weights, groups, room, limits):
+    """Take steps, in place; return (steps, gap), as :func:`mercer.loops.smo.smo_steps`.
 
     The groups take turns, unless one of them is much nearer to its end. The rows of group g are ``begin[g]`` to
-    ``end[g]`` of ``F`` and of ``K`` (q, q); ``beta``, ``lower``, ``upper``, ``rise``, ``fall`` (see ``set_masks``,
-    without a tube), ``work`` and ``bits`` hold the first group and behind it the second.
+    ``end[g]`` of ``F`` and of ``K`` (q, q); ``weights``, which have no tube, and ``room`` hold the first group and
+    behind it the second.
 
     Source: Chang and Lin (2001), "Training nu-support vector classifiers", Neural Computation 13.
     """
+    K, present = rows.K, rows.present
+    (begin, end), (rise, fall, work, bits), (tolerance, least, max_steps) = groups, room, limits
     real = F.dtype.type
     floor = real(least)
     m = end[0] - begin[0]
@@ -81,11 +74,10 @@ def smo_steps_of_groups(
         i = first_largest(bits[own])
         a, i = begins + i, place + i
         if not present[a]:
-            pick_row(matrix, at, a, K[a])
-            present[a] = True
-        values, gains, top = F[begins : end[group]], work[own], F[a] + rise[i]
-        part = slice(begins, end[group])
-        second_order_gains(values, top, fall[own], K[a, part], diagonal[part], diagonal[a], floor, gains)
+            has_row(rows, a)
+        part, top = slice(begins, end[group]), F[a] + rise[i]
+        candidate = Candidate(top, K[a, part], diagonal[a], work[own])
+        second_order_gains(F[part], fall[own], diagonal[part], floor, candidate)
         work[i] = real(0)
         j = first_largest(bits[own])
         b, j = begins + j, place + j
@@ -95,18 +87,9 @@ def smo_steps_of_groups(
                 F[a] = work[j]
             return step, 0.0
         if not present[b]:
-            pick_row(matrix, at, b, K[b])
-            present[b] = True
+            has_row(rows, b)
         curvature = np.float64(max(diagonal[a] + diagonal[b] - real(2) * K[a, b], floor))
-        moved = (np.float64(top) - np.float64(F[b] - fall[j])) / curvature
-        room_i, room_j = upper[i] - beta[i], beta[j] - lower[j]
-        moved = min(moved, room_i, room_j)
-        # A weight within rounding of its bound is at its bound: as a free one it would decide the offset.
-        beta[i] = upper[i] if room_i - moved <= _AT_BOUND * (upper[i] - lower[i]) else beta[i] + moved
-        beta[j] = lower[j] if room_j - moved <= _AT_BOUND * (upper[j] - lower[j]) else beta[j] - moved
-        for k in (i, j):
-            rise[k] = -np.inf if beta[k] >= upper[k] else 0.0
-            fall[k] = -np.inf if beta[k] <= lower[k] else 0.0
+        moved = shift(weights, rise, fall, i, j, (np.float64(top) - np.float64(F[b] - fall[j])) / curvature)
         _descend(F, K[a], K[b], real(moved))
     return max_steps, gap
 

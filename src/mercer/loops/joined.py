@@ -8,11 +8,13 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
-from mercer._types import Array, Integers
+from mercer._types import Array
 from mercer.loops._jit import jit
-from mercer.loops.picked import pick_row
-from mercer.loops.smo import set_masks, smo_steps, smo_steps_picking
+from mercer.loops.box import set_masks
+from mercer.loops.picked import PickedRows, has_row
+from mercer.loops.smo import StepLimits, StepRoom, smo_steps
 
 # Steps for each row after which the problem is left to methods that do more than steps.
 _ROUND = 4
@@ -29,19 +31,12 @@ class ClassBlocks(NamedTuple):
     """(a, b)"""
 
 
-class PickedRows(NamedTuple):
-    """``matrix[at][:, at]``."""
-
-    matrix: Array
-    at: Integers
-
-
 class KeptRows(NamedTuple):
     """The rows of the matrix of the problem that are there."""
 
     K: Array
     """(q, q)"""
-    present: Integers
+    present: NDArray[np.bool_]
     """(q,): which rows are there."""
 
 
@@ -67,22 +62,19 @@ def solve_joined(blocks, kept, work, weights, tol):
     most rows are never joined.
     """
     own_first, own_second, cross = blocks
-    (K, present), (beta, lower, upper) = kept, weights
-    a, q = cross.shape[0], beta.shape[0]
-    F, rise, fall, keys, diagonal = work[0], work[1], work[2], work[3], work[4]
-    bits = keys.view(np.int32)
-    tube = np.zeros(q)
+    K, present = kept
+    a, q = cross.shape[0], K.shape[0]
+    F, diagonal, room = work[0], work[4], StepRoom(work[1], work[2], work[3], work[3].view(np.int32))
+    rows = PickedRows(K, present, K, np.empty(0, np.int64))
     largest = np.float32(0)
     for r in range(q):
         diagonal[r] = own_first[r, r] if r < a else own_second[r - a, r - a]
         largest = max(largest, diagonal[r])
-    least = np.finfo(np.float32).eps * max(largest, np.finfo(np.float32).tiny)
-    set_masks(beta, lower, upper, tube, rise, fall)
+    least = np.float64(np.finfo(np.float32).eps * max(largest, np.finfo(np.float32).tiny))
+    set_masks(weights, room.rise, room.fall)
     done, missing = 0, 0
     while missing >= 0 and done < _ROUND * q:
-        steps, _, missing = smo_steps(
-            K, present, diagonal, F, beta, lower, upper, tube, rise, fall, keys, bits, tol, least, _ROUND * q - done
-        )
+        steps, _, missing = smo_steps(rows, diagonal, F, weights, room, StepLimits(tol, least, _ROUND * q - done))
         done += steps
         if missing >= 0:
             _join_row(blocks, missing, K[missing])
@@ -91,29 +83,23 @@ def solve_joined(blocks, kept, work, weights, tol):
 
 
 @jit
-def pick_rows(matrix, at, index, K, present):
-    """The rows ``index`` of ``matrix[at][:, at]``, as far as they are not there."""
+def pick_rows(rows, index):
+    """Pick the rows ``index``, as far as they are not there."""
     for i in index:
-        if not present[i]:
-            pick_row(matrix, at, i, K[i])
-            present[i] = True
+        has_row(rows, i)
 
 
 @jit
-def solve_picked(source, kept, work, weights, tol):
-    """The same as :func:`solve_joined` in float64 on ``matrix[at][:, at]``, of which rows are picked into ``K``."""
-    (matrix, at), (K, present), (beta, lower, upper) = source, kept, weights
-    q = beta.shape[0]
-    F, rise, fall, keys, diagonal = work[0], work[1], work[2], work[3], work[4]
-    bits = keys.view(np.int64)
-    tube = np.zeros(q)
+def solve_picked(rows, work, weights, tol):
+    """The same as :func:`solve_joined` in float64, on rows that are picked from a matrix."""
+    matrix, at = rows.matrix, rows.at
+    q = at.shape[0]
+    F, diagonal, room = work[0], work[4], StepRoom(work[1], work[2], work[3], work[3].view(np.int64))
     largest = 0.0
     for r in range(q):
         diagonal[r] = matrix[at[r], at[r]]
         largest = max(largest, diagonal[r])
     least = np.finfo(np.float64).eps * max(largest, np.finfo(np.float32).tiny)
-    set_masks(beta, lower, upper, tube, rise, fall)
-    steps, _, _ = smo_steps_picking(
-        matrix, at, K, present, diagonal, F, beta, lower, upper, tube, rise, fall, keys, bits, tol, least, _ROUND * q
-    )
+    set_masks(weights, room.rise, room.fall)
+    steps, _, _ = smo_steps(rows, diagonal, F, weights, room, StepLimits(tol, least, _ROUND * q))
     return steps

@@ -17,14 +17,6 @@ MOST_FREE = 96
 _RIDGE = 1e-13
 
 
-class BoxWeights(NamedTuple):
-    """The weights of a problem, which steps change, and their bounds."""
-
-    beta: Vector
-    lower: Vector
-    upper: Vector
-
-
 class NewtonRoom(NamedTuple):
     """Work arrays for at most m free weights."""
 
@@ -101,9 +93,9 @@ def _factor_free(K, index, m, L):
 def newton_step(K, F, weights, balanced, room):
     """One Newton step on the weights inside their box, cut at the first bound, in place; whether there was one.
 
-    ``F`` (q,) is the gradient, which follows. ``balanced`` keeps the sum of the weights.
+    ``F`` (q,) is the gradient, which follows; the weights have no tube. ``balanced`` keeps the sum of the weights.
     """
-    (beta, lower, upper), (L, index, d, ones) = weights, room
+    (beta, lower, upper, _), (L, index, d, ones) = weights, room
     m = _free(beta, lower, upper, index)
     if m < (2 if balanced else 1) or not _factor_free(K, index, m, L):
         return False
@@ -126,7 +118,7 @@ def newton_step(K, F, weights, balanced, room):
 @jit_in_order
 def newton_step_in_groups(K, F, weights, a, room):
     """The same where the first ``a`` weights keep their sum, and the others theirs."""
-    (beta, lower, upper), (L, index, d, ones) = weights, room
+    (beta, lower, upper, _), (L, index, d, ones) = weights, room
     m = _free(beta, lower, upper, index)
     if m < 2 or not _factor_free(K, index, m, L):
         return False

@@ -6,11 +6,16 @@ the margin rho that it finds, which makes it that of the C-SVC with ``C = 1 / rh
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
+from mercer._types import Matrix
 from mercer.loops._jit import jit_in_order
-from mercer.loops.group_steps import smo_steps_of_groups
-from mercer.loops.newton import MOST_FREE, BoxWeights, NewtonRoom, newton_step_in_groups
+from mercer.loops.box import BoxWeights, set_masks
+from mercer.loops.group_steps import TwoGroups, smo_steps_of_groups
+from mercer.loops.newton import MOST_FREE, NewtonRoom, newton_step_in_groups
+from mercer.loops.pair_rows import begin_pair, keep_values, place_of
 from mercer.loops.pairs import (
     ABOVE,
     BOUNDS,
@@ -20,15 +25,14 @@ from mercer.loops.pairs import (
     NEARER,
     ROUND,
     ROUNDS,
+    PairRoom,
     assess,
-    begin_pair,
     gradient_of,
-    keep_values,
     norm_of,
-    pick,
     violation_of,
 )
-from mercer.loops.smo import set_masks
+from mercer.loops.picked import has_row
+from mercer.loops.smo import StepLimits, StepRoom
 
 # The first round ends at this part of the largest entry of K.
 _FIRST = 1e-2
@@ -36,6 +40,24 @@ _FIRST = 1e-2
 _AT_BOUND = 1e-9
 # Rounding of beta'K beta in units of eps, below which there is no margin.
 _ROUNDING = 64.0
+
+
+class NuValues(NamedTuple):
+    """Values of the rows of all pairs."""
+
+    state: Matrix
+    """The weights before the division by rho."""
+    beta: Matrix
+    gradient: Matrix
+
+
+class NuParameters(NamedTuple):
+    """What the nu-SVM has beside a C-SVC."""
+
+    share: float
+    """The sum of the weights of either class, as a part of all bounds of the pair."""
+    eps: float
+    """What entries of the matrix are rounded by, relative to the largest."""
 
 
 @jit_in_order
@@ -69,199 +91,136 @@ def _offset(F, beta, lower, upper):
 
 
 @jit_in_order
-def _margin(F, beta, lower, upper, a):
+def _margin(F, weights, a):
     """rho, and the multipliers of the two sums."""
+    beta, lower, upper, _ = weights
     first = _offset(F[:a], beta[:a], lower[:a], upper[:a])
     second = _offset(F[a:], beta[a:], lower[a:], upper[a:])
     return 0.5 * (second - first), first, second
 
 
 @jit_in_order
-def _worst(F, beta, lower, upper, a):
+def _worst(F, weights, a):
     """The larger violation of the two groups."""
+    beta, lower, upper, _ = weights
     first = violation_of(F[:a], beta[:a], lower[:a], upper[:a])
     return max(first, violation_of(F[a:], beta[a:], lower[a:], upper[a:]), 0.0)
 
 
 @jit_in_order
-def _steps(matrix, at, whole, present, diagonal, F, beta, lower, upper, tube, masks, keys, a, aim, least, most):
-    """At most ``most`` steps until the violation of either group is at most ``aim``; their number."""
-    bits = keys.view(np.int64)
-    set_masks(beta, lower, upper, tube, masks[0], masks[1])
-    begin, end = np.array([0, a]), np.array([a, beta.shape[0]])
-    steps, _ = smo_steps_of_groups(
-        matrix,
-        at,
-        whole,
-        present,
-        diagonal,
-        F,
-        beta,
-        lower,
-        upper,
-        begin,
-        end,
-        masks[0],
-        masks[1],
-        keys,
-        bits,
-        aim,
-        least,
-        most,
-    )
-    return steps
-
-
-@jit_in_order
-def _solve(
-    matrix, at, whole, present, linear, beta, lower, upper, a, total, work, masks, free, index, tol, exact, limit
-):
-    """Steps and Newton steps from ``beta``; the steps, and whether it came to what float64 can resolve."""
-    q = beta.shape[0]
-    F, keys, diagonal, tube = work[0, :q], work[1, :q], work[2, :q], work[3, :q]
-    m = index.shape[0]
-    weights, room = BoxWeights(beta, lower, upper), NewtonRoom(free, index, work[4, :m], work[5:7, :m])
-    largest = 0.0
+def _solve(rows, linear, weights, a, total, room, rule):
+    """Steps and Newton steps from ``weights.beta``; the steps, and whether it came to what float64 can resolve."""
+    whole, present, matrix, at = rows
+    beta, tube = weights.beta, weights.tube
+    work, free, index = room
+    q, m = beta.shape[0], index.shape[0]
+    F, keys, diagonal = work[0, :q], work[1, :q], work[2, :q]
+    of_steps = StepRoom(work[7, :q], work[8, :q], keys, keys.view(np.int64))
+    of_newton = NewtonRoom(free, index, work[4, :m], work[5:7, :m])
+    groups, largest = TwoGroups(np.array([0, a]), np.array([a, q])), 0.0
     for r in range(q):
         diagonal[r] = whole[r, r] if present[r] else matrix[at[r], at[r]]
         if beta[r] != 0.0 and not present[r]:
-            pick(matrix, at, r, whole, present)
+            has_row(rows, r)
         tube[r] = 0.0
         largest = max(largest, abs(diagonal[r]))
     gradient_of(whole, beta, linear, F)
     done, least = 0, max(EPS * largest, LEAST)
     aim = _FIRST * 2.0 * total * largest
     for _ in range(ROUNDS):
-        done += _steps(
-            matrix,
-            at,
-            whole,
-            present,
-            diagonal,
-            F,
-            beta,
-            lower,
-            upper,
-            tube,
-            masks,
-            keys,
-            a,
-            aim,
-            least,
-            min(ROUND * q, limit - done),
-        )
-        gap = _worst(F, beta, lower, upper, a)
-        rounding = 0.5 * EPS * largest * norm_of(beta, upper)
-        resolved = 0.9 * max(exact, ABOVE * rounding)
-        allowed = tol * _margin(F, beta, lower, upper, a)[0]
+        set_masks(weights, of_steps.rise, of_steps.fall)
+        limits = StepLimits(aim, least, min(ROUND * q, rule.limit - done))
+        steps, _ = smo_steps_of_groups(rows, diagonal, F, weights, groups, of_steps, limits)
+        done += steps
+        gap = _worst(F, weights, a)
+        rounding = 0.5 * EPS * largest * norm_of(beta, weights.upper)
+        resolved = 0.9 * max(rule.exact, ABOVE * rounding)
+        allowed = rule.tol * _margin(F, weights, a)[0]
         if gap <= allowed:
             for _ in range(BOUNDS):
-                if gap <= resolved or done >= limit:
+                if gap <= resolved or done >= rule.limit:
                     break
-                if not newton_step_in_groups(whole, F, weights, a, room):
+                if not newton_step_in_groups(whole, F, weights, a, of_newton):
                     break
                 done += 1
-                gap = _worst(F, beta, lower, upper, a)
+                gap = _worst(F, weights, a)
         if gap <= resolved and gap <= allowed:
             return done, True
         aim = max(NEARER * min(gap, aim) if gap <= allowed else min(0.1 * aim, 0.9 * allowed), resolved)
-        if done >= limit or not np.isfinite(gap):
+        if done >= rule.limit or not np.isfinite(gap):
             break
-    return done, rounding > exact and gap <= allowed
+    return done, rounding > rule.exact and gap <= allowed
 
 
 @jit_in_order
-def solve_nu_with_later(
-    i,
-    K,
-    at,
-    own,
-    classes,
-    sizes,
-    rows,
-    columns,
-    places,
-    bound,
-    share,
-    eps,
-    beta,
-    gradient,
-    state,
-    offsets,
-    figures,
-    solved,
-    most,
-    tol,
-    exact,
-    limit,
-):
-    """The nu-SVM of class ``i`` with each later one, as far as a pair has at most ``most`` rows.
+def _begin(weights, bound, place, share):
+    """Weights that add up to a share of all bounds of the pair, and their box; returns the sum of either class."""
+    beta, lower, upper, _ = weights
+    a, b = place.a, beta.shape[0] - place.a
+    lower[:], upper[:] = 0.0, 0.0
+    upper[:a] = bound[place.first_row : place.first_row + a]
+    lower[a:] = -bound[place.second_row : place.second_row + b]
+    # Where all weights are at their bounds, rounding must not ask for more than that.
+    total = min(share * (np.sum(upper) - np.sum(lower)), np.sum(upper), -np.sum(lower))
+    _fill(upper[:a], total, beta[:a])
+    _fill(-lower[a:], total, beta[a:])
+    beta[a:] *= -1.0
+    return total
 
-    The same as :func:`mercer.loops.pairs.solve_with_later`, where the weights of either class add up to ``share`` of
-    all bounds of the pair. ``beta``, ``gradient``, ``offsets`` and the violation among the ``figures`` are those after
-    the division by rho, ``state`` is beta before it. Pairs whose margin is no more than rounding, for a matrix whose
-    entries are rounded by ``eps``, are left unsolved.
+
+@jit_in_order
+def _assess_both(F, linear, weights, a, total, figures):
+    """Fill the figures of a certificate: what :func:`mercer.loops.pairs.assess` says of each group, in one."""
+    beta, lower, upper, _ = weights
+    parts = np.empty((2, FIGURES))
+    assess(F[:a], linear[:a], beta[:a], lower[:a], upper[:a], True, parts[0])
+    assess(F[a:], linear[a:], beta[a:], lower[a:], upper[a:], True, parts[1])
+    figures[:2] = parts[0, :2] + parts[1, :2]
+    for column in (2, 4, 5):
+        figures[column] = max(parts[0, column], parts[1, column])
+    figures[6] = max(abs(parts[0, 6] - total), abs(parts[1, 6] - total))
+
+
+@jit_in_order
+def solve_nu_with_later(strip, classes, bound, values, answers, nu, rule):
+    """The nu-SVM of the class of a strip with each later one, as far as a pair has at most ``rule.most`` rows.
+
+    The same as :func:`mercer.loops.pairs.solve_with_later`; ``values.beta`` and its gradient, the offsets and the
+    violation among the figures are those after the division by rho. Pairs whose margin is no more than rounding are
+    left unsolved.
     """
-    room, arrays = np.empty((most + 1) * (most + 1)), np.empty((13, most + 1))
+    offsets, figures, solved = answers
+    i, most = strip.first, rule.most
+    whole, arrays = np.empty((most + 1) * (most + 1)), np.empty((13, most + 1))
     free, index = np.empty((MOST_FREE, MOST_FREE)), np.empty(min(MOST_FREE, most + 1), np.int64)
-    present, parts = np.ones(most + 1, dtype=np.bool_), np.empty((2, FIGURES))
-    a = sizes[i]
-    for t in range(sizes.shape[0] - i - 1):
+    room, present = PairRoom(arrays[:9], free, index), np.ones(most + 1, dtype=np.bool_)
+    for t in range(classes.size.shape[0] - i - 1):
         j = i + 1 + t
-        b = sizes[j]
-        q = a + b
+        a = classes.size[i]
+        q = a + classes.size[j]
         if q > most:
             continue
-        whole = room[: q * q].reshape(q, q)
-        where = begin_pair(K, at, own, i, j, sizes, columns, places, False, whole, present)
-        linear, weight, lower, upper = arrays[9, :q], arrays[10, :q], arrays[11, :q], arrays[12, :q]
-        linear[:], lower[:], upper[:] = 0.0, 0.0, 0.0
-        upper[:a] = bound[rows[i] : rows[i] + a]
-        lower[a:] = -bound[rows[j] : rows[j] + b]
-        # Where all weights are at their bounds, rounding must not ask for more than that.
-        total = min(share * (np.sum(upper) - np.sum(lower)), np.sum(upper), -np.sum(lower))
-        _fill(upper[:a], total, weight[:a])
-        _fill(-lower[a:], total, weight[a:])
-        weight[a:] *= -1.0
-        steps, good = _solve(
-            K,
-            where,
-            whole,
-            present[:q],
-            linear,
-            weight,
-            lower,
-            upper,
-            a,
-            total,
-            arrays[:7],
-            arrays[7:9, :q],
-            free,
-            index,
-            tol,
-            exact,
-            limit,
-        )
-        F = arrays[0, :q]
-        gradient_of(whole, weight, linear, F)
-        rho, first, second = _margin(F, weight, lower, upper, a)
+        K = whole[: q * q].reshape(q, q)
+        rows, place = begin_pair(strip, classes, j, False, K, present[:q]), place_of(classes, i, j)
+        linear, F = arrays[9, :q], arrays[0, :q]
+        linear[:] = 0.0
+        weights = BoxWeights(arrays[10, :q], arrays[11, :q], arrays[12, :q], arrays[3, :q])
+        total = _begin(weights, bound, place, nu.share)
+        steps, good = _solve(rows, linear, weights, a, total, room, rule)
+        gradient_of(K, weights.beta, linear, F)
+        rho, first, second = _margin(F, weights, a)
         largest = np.max(np.abs(arrays[2, :q]))
         # A NaN anywhere in the gradient is in its sum as well.
-        solved[t] = good and np.isfinite(np.sum(F)) and rho > total * _ROUNDING * eps * largest
+        solved[t] = good and np.isfinite(np.sum(F)) and rho > total * _ROUNDING * nu.eps * largest
         if not solved[t]:
             continue
-        assess(F[:a], linear[:a], weight[:a], lower[:a], upper[:a], True, parts[0])
-        assess(F[a:], linear[a:], weight[a:], lower[a:], upper[a:], True, parts[1])
-        figures[t, :2] = parts[0, :2] + parts[1, :2]
-        figures[t, 2], figures[t, 3] = max(parts[0, 2], parts[1, 2]) / rho, steps
-        figures[t, 4], figures[t, 5] = max(parts[0, 4], parts[1, 4]), max(parts[0, 5], parts[1, 5])
-        figures[t, 6] = max(abs(parts[0, 6] - total), abs(parts[1, 6] - total))
-        solved[t] = figures[t, 2] <= tol
-        place = rows[i], rows[j], a, classes[j] - 1, classes[i]
-        keep_values(weight, *place, state)
+        _assess_both(F, linear, weights, a, total, figures[t])
+        figures[t, 2], figures[t, 3] = figures[t, 2] / rho, steps
+        solved[t] = figures[t, 2] <= rule.tol
+        keep_values(weights.beta, place, values.state)
         offsets[t] = 0.5 * (first + second) / rho
         for r in range(q):
-            weight[r] /= rho
+            weights.beta[r] /= rho
             F[r] = (1.0 if r < a else -1.0) + F[r] / rho
-        keep_values(weight, *place, beta)
-        keep_values(F, *place, gradient)
+        keep_values(weights.beta, place, values.beta)
+        keep_values(F, place, values.gradient)

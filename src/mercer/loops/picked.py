@@ -1,6 +1,26 @@
 """Entries picked from a matrix, and whether all are finite."""
 
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mercer._types import Array, Integers
 from mercer.loops._jit import jit
+
+
+class PickedRows(NamedTuple):
+    """The matrix of a problem, whose rows are picked from ``matrix[at][:, at]`` when they are first needed."""
+
+    K: Array
+    """(q, q)"""
+    present: NDArray[np.bool_]
+    """(q,): which rows are there."""
+    matrix: Array
+    at: Integers
+    """(q,); empty if nothing can be picked, or of length q - 1 if the last row of ``K`` is of zeros."""
 
 
 @jit
@@ -18,6 +38,22 @@ def pick_row(matrix, at, i, row):
     source = matrix[at[i]]
     for r in range(at.shape[0]):
         row[r] = source[at[r]]
+
+
+@jit
+def has_row(rows, i):
+    """Whether row ``i`` of ``K`` is there, after it was picked if it can be."""
+    K, present, matrix, at = rows
+    q = at.shape[0]
+    if not present[i] and q > 0:
+        row = K[i]
+        if i < q:
+            pick_row(matrix, at, i, row[:q])
+            row[q:] = 0
+        else:
+            row[:] = 0
+        present[i] = True
+    return present[i]
 
 
 @jit

@@ -14,18 +14,52 @@ sought among the bits of the floats read as integers, as a ``float`` reduction i
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 from llvmlite import ir
 from numba import float32, int32, int64
 from numba.extending import intrinsic
 
+from mercer._types import Array, Integers
 from mercer.loops._jit import jit
-from mercer.loops.picked import pick_row
+from mercer.loops.box import set_masks, shift
+from mercer.loops.picked import has_row
 
 CHUNK = 64
 CHECK_EVERY = 8
 _COLUMNS = 2048
-AT_BOUND = 1e-13
+
+
+class StepRoom(NamedTuple):
+    """Work arrays of steps on pairs, (q,) each."""
+
+    rise: Array
+    fall: Array
+    work: Array
+    bits: Integers
+    """The integer view of ``work``."""
+
+
+class StepLimits(NamedTuple):
+    """When steps end, and the least curvature of a pair."""
+
+    tolerance: float
+    least: float
+    max_steps: int
+
+
+class Candidate(NamedTuple):
+    """A row that is to rise, and the gain of pairing each row with it."""
+
+    top: float
+    """Its ``F + rise``."""
+    row: Array
+    """Its row of K, (q,)."""
+    own: float
+    """Its entry of the diagonal."""
+    gains: Array
+    """(q,), written."""
 
 
 @jit
@@ -76,12 +110,13 @@ def move(F, row_i, row_j, step, mask, keys):
 
 
 @jit
-def second_order_gains(F, top, mask, row, diagonal, own, least, out):
-    """Second-order gain of pairing each row with the row at the top; zero where there is none."""
+def second_order_gains(F, mask, diagonal, least, candidate):
+    """Second-order gain of pairing each row with the candidate; zero where there is none."""
+    top, row, own, gains = candidate
     real = F.dtype.type
     for k in range(F.shape[0]):
         b = max(top - F[k] + mask[k], real(0))
-        out[k] = b * b / max(own + diagonal[k] - real(2) * row[k], least)
+        gains[k] = b * b / max(own + diagonal[k] - real(2) * row[k], least)
 
 
 @jit
@@ -94,100 +129,21 @@ def lowest(F, mask, keys):
 
 
 @jit
-def _slope_up(beta, upper, tube):
-    """What a rise of ``beta`` does to ``-tube |beta|``; minus infinity at the bound."""
-    if beta >= upper:
-        return -np.inf
-    return -tube if beta >= 0 else tube
+def smo_steps(rows, diagonal, F, weights, room, limits):
+    """Take steps of second-order SMO on ``rows.K`` (q, q), in place; return (steps, gap, missing).
 
-
-@jit
-def _slope_down(beta, lower, tube):
-    """What a fall of ``beta`` does to ``-tube |beta|``; minus infinity at the bound."""
-    if beta <= lower:
-        return -np.inf
-    return tube if beta > 0 else -tube
-
-
-@jit
-def set_masks(beta, lower, upper, tube, rise, fall):
-    """The slopes of ``-tube |beta|`` for a rise and for a fall; minus infinity where ``beta`` is at its bound."""
-    for k in range(beta.shape[0]):
-        rise[k] = _slope_up(beta[k], upper[k], tube[k])
-        fall[k] = _slope_down(beta[k], lower[k], tube[k])
-
-
-@jit
-def shift(beta, lower, upper, tube, rise, fall, i, j, wanted):
-    """Move weight from j to i, as much as is ``wanted`` and there is room for; returns how much."""
-    # With a tube a weight stops at zero, where the slope changes.
-    end_i = 0.0 if tube[i] > 0 and beta[i] < 0 else upper[i]
-    end_j = 0.0 if tube[j] > 0 and beta[j] > 0 else lower[j]
-    room_i = end_i - beta[i]
-    room_j = beta[j] - end_j
-    moved = min(wanted, room_i, room_j)
-    # A weight within rounding of its bound is at its bound: as a free one it would decide the offset.
-    beta[i] = end_i if room_i - moved <= AT_BOUND * (upper[i] - lower[i]) else beta[i] + moved
-    beta[j] = end_j if room_j - moved <= AT_BOUND * (upper[j] - lower[j]) else beta[j] - moved
-    rise[i] = _slope_up(beta[i], upper[i], tube[i])
-    fall[i] = _slope_down(beta[i], lower[i], tube[i])
-    rise[j] = _slope_up(beta[j], upper[j], tube[j])
-    fall[j] = _slope_down(beta[j], lower[j], tube[j])
-    return moved
-
-
-@jit
-def smo_steps(K, present, diagonal, F, beta, lower, upper, tube, rise, fall, work, bits, tolerance, least, max_steps):
-    """At most ``max_steps`` steps of second-order SMO on the block ``K``, in place; returns (steps, gap, missing).
-
-    It ends before it would use a row of ``K`` that is not ``present``, and returns that as ``missing``, else -1; see
-    :func:`smo_steps_picking` for rows that a stored matrix has.
-    ``K`` (q, q), ``diagonal``, ``F``, ``rise``, ``fall`` (see ``set_masks``) and ``work`` (q,) are of one float
-    type, ``bits`` is the integer view of ``work``; ``beta``, ``lower``, ``upper`` and ``tube`` (q,) are float64. It
-    ends when the largest violation ``max (F + rise) - min (F - fall)`` is at most ``tolerance``.
+    They end when the largest violation ``max (F + rise) - min (F - fall)`` is at most the tolerance, or before they
+    would use a row of K that is not there and cannot be picked: its number is ``missing``, which else is -1. ``K``,
+    ``diagonal`` and ``F`` (q,) and the work arrays are of one float type; ``room.rise`` and ``room.fall`` are as
+    ``set_masks`` sets them.
 
     Source: Fan, Chen and Lin (2005), "Working set selection using second order information for training support
     vector machines", JMLR 6, WSS 2.
     """
-    return smo_steps_picking(
-        K,
-        np.empty(0, np.int64),
-        K,
-        present,
-        diagonal,
-        F,
-        beta,
-        lower,
-        upper,
-        tube,
-        rise,
-        fall,
-        work,
-        bits,
-        tolerance,
-        least,
-        max_steps,
-    )
-
-
-@jit
-def _has_row(matrix, at, i, K, present):
-    """Whether row ``i`` of ``K`` is there, after it was picked from ``matrix[at][:, at]`` if ``at`` is not empty."""
-    if not present[i] and i < at.shape[0]:
-        row = K[i]
-        row[at.shape[0] :] = 0
-        pick_row(matrix, at, i, row[: at.shape[0]])
-        present[i] = True
-    return present[i]
-
-
-@jit
-def smo_steps_picking(
-    matrix, at, K, present, diagonal, F, beta, lower, upper, tube, rise, fall, work, bits, tolerance, least, max_steps
-):
-    """The same, where rows of ``K`` that are not ``present`` are picked from ``matrix[at][:, at]`` when steps ask for
-    them. ``at`` may be empty, or shorter than K, whose last row is the zeros that stand for an offset of 0.
-    """
+    K, present = rows.K, rows.present
+    beta, upper = weights.beta, weights.upper
+    rise, fall, work, bits = room
+    tolerance, least, max_steps = limits
     real = F.dtype.type
     floor = real(least)
     move(F, F, F, real(0), rise, bits)
@@ -200,9 +156,9 @@ def smo_steps_picking(
             # Written so that a NaN ends the loop as well.
             if not gap > tolerance or beta[i] >= upper[i]:
                 return step, gap, -1
-        if not _has_row(matrix, at, i, K, present):
+        if not present[i] and not has_row(rows, i):
             return step, gap, i
-        second_order_gains(F, top, fall, K[i], diagonal, diagonal[i], floor, work)
+        second_order_gains(F, fall, diagonal, floor, Candidate(top, K[i], diagonal[i], work))
         # With a tube and a vanishing diagonal, rounding can make a row the best partner of itself.
         work[i] = real(0)
         j = first_largest(bits)
@@ -211,11 +167,11 @@ def smo_steps_picking(
             if np.isnan(work[j]):
                 F[i] = work[j]
             return step, 0.0, -1
-        if not _has_row(matrix, at, j, K, present):
+        if not present[j] and not has_row(rows, j):
             return step, gap, j
         curvature = np.float64(max(diagonal[i] + diagonal[j] - real(2) * K[i, j], floor))
         wanted = (np.float64(top) - np.float64(F[j] - fall[j])) / curvature
-        moved = shift(beta, lower, upper, tube, rise, fall, i, j, wanted)
+        moved = shift(weights, rise, fall, i, j, wanted)
         move(F, K[i], K[j], real(moved), rise, bits)
     return max_steps, gap, -1
 
@@ -237,22 +193,22 @@ def _gap(F, rise, fall, bits):
 
 
 @jit
-def smo_steps_in_groups(
-    K, present, diagonal, F, beta, lower, upper, tube, groups, rise, fall, work, bits, tolerance, least, max_steps
-):
+def smo_steps_in_groups(rows, diagonal, F, weights, groups, room, limits):
     """The same where both rows of a pair must be of one of two ``groups`` (q,): steps go to the worse group.
 
     All rows must be present. Returns (steps, gap).
 
     Source of the rule: Chang and Lin (2001), "Training nu-support vector classifiers", Neural Computation 13.
     """
+    rise, fall, bits = room.rise, room.fall, room.bits
+    tolerance, least, max_steps = limits
     done = 0
     worst = np.inf
     while done < max_steps:
         worst = -np.inf
         worse = 0
         for group in range(2):
-            set_masks(beta, lower, upper, tube, rise, fall)
+            set_masks(weights, rise, fall)
             _keep_group(groups, group, rise, fall)
             gap = _gap(F, rise, fall, bits)
             if gap > worst:
@@ -260,25 +216,10 @@ def smo_steps_in_groups(
                 worse = group
         if not worst > tolerance:
             break
-        set_masks(beta, lower, upper, tube, rise, fall)
+        set_masks(weights, rise, fall)
         _keep_group(groups, worse, rise, fall)
-        steps, _, _ = smo_steps(
-            K,
-            present,
-            diagonal,
-            F,
-            beta,
-            lower,
-            upper,
-            tube,
-            rise,
-            fall,
-            work,
-            bits,
-            tolerance,
-            least,
-            min(CHECK_EVERY, max_steps - done),
-        )
+        portion = StepLimits(tolerance, least, min(CHECK_EVERY, max_steps - done))
+        steps, _, _ = smo_steps(rows, diagonal, F, weights, room, portion)
         if steps == 0:
             break
         done += steps

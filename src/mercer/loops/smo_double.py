@@ -6,10 +6,29 @@ both pairs.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
+from mercer._types import Array, Integers
 from mercer.loops._jit import jit
-from mercer.loops.smo import CHECK_EVERY, CHUNK, first_largest, largest, lowest, move, ordered, shift
+from mercer.loops.box import shift
+from mercer.loops.smo import CHECK_EVERY, CHUNK, Candidate, first_largest, largest, lowest, move, ordered
+
+
+class SecondKeys(NamedTuple):
+    """A further work array for the gains of the second pair, and its integer view, (q,) each."""
+
+    work: Array
+    bits: Integers
+
+
+class PairStep(NamedTuple):
+    """How much weight moves between two rows, and their rows of K."""
+
+    row_i: Array
+    row_j: Array
+    step: float
 
 
 @jit
@@ -36,20 +55,24 @@ def two_largest(keys):
 
 
 @jit
-def _gains_of_two(F, first, second, mask, row, other, diagonal, own, others, least, out, out_of_second):
-    """Second-order gains of pairing each row with either of two; zero where there is none."""
+def _gains_of_two(F, mask, diagonal, least, first, second):
+    """Second-order gains of pairing each row with either candidate; zero where there is none."""
+    top, row, own, gains = first
+    other_top, other_row, others, other_gains = second
     real = F.dtype.type
     for k in range(F.shape[0]):
         f = F[k] - mask[k]
-        b = max(first - f, real(0))
-        c = max(second - f, real(0))
-        out[k] = b * b / max(own + diagonal[k] - real(2) * row[k], least)
-        out_of_second[k] = c * c / max(others + diagonal[k] - real(2) * other[k], least)
+        b = max(top - f, real(0))
+        c = max(other_top - f, real(0))
+        gains[k] = b * b / max(own + diagonal[k] - real(2) * row[k], least)
+        other_gains[k] = c * c / max(others + diagonal[k] - real(2) * other_row[k], least)
 
 
 @jit
-def _move_two(F, row_i, row_j, step, row_k, row_m, other_step, mask, keys):
+def _move_two(F, first, second, mask, keys):
     """``F -= step (row_i - row_j) + other_step (row_k - row_m)``, and the keys of ``F + mask``."""
+    row_i, row_j, step = first
+    row_k, row_m, other_step = second
     for k in range(F.shape[0]):
         f = F[k] - (step * (row_i[k] - row_j[k]) + other_step * (row_k[k] - row_m[k]))
         F[k] = f
@@ -57,29 +80,16 @@ def _move_two(F, row_i, row_j, step, row_k, row_m, other_step, mask, keys):
 
 
 @jit
-def smo_double_steps(
-    K,
-    diagonal,
-    F,
-    beta,
-    lower,
-    upper,
-    tube,
-    rise,
-    fall,
-    work,
-    bits,
-    second_work,
-    second_bits,
-    tolerance,
-    least,
-    max_steps,
-):
+def smo_double_steps(K, diagonal, F, weights, room, second_keys, limits):
     """The same as :func:`mercer.loops.smo.smo_steps`, of which two steps go on at a time; returns (steps, gap).
 
     The second pair is chosen by the gradient before the first one moves, and moves by the gradient after it: every
-    step raises the objective. All rows must be present. ``second_work`` is a further array like ``work``.
+    step raises the objective. All rows must be present. ``second_keys`` are further arrays like ``work`` and ``bits``.
     """
+    beta, upper = weights.beta, weights.upper
+    rise, fall, work, bits = room
+    second_work, second_bits = second_keys
+    tolerance, least, max_steps = limits
     real = F.dtype.type
     floor = real(least)
     move(F, F, F, real(0), rise, bits)
@@ -95,7 +105,8 @@ def smo_double_steps(
             if not gap > tolerance or beta[i] >= upper[i]:
                 return steps, gap
         rounds += 1
-        _gains_of_two(F, top, second, fall, K[i], K[k], diagonal, diagonal[i], diagonal[k], floor, work, second_work)
+        one, two = Candidate(top, K[i], diagonal[i], work), Candidate(second, K[k], diagonal[k], second_work)
+        _gains_of_two(F, fall, diagonal, floor, one, two)
         # With a tube and a vanishing diagonal, rounding can make a row the best partner of itself.
         work[i] = real(0)
         j = first_largest(bits)
@@ -110,7 +121,7 @@ def smo_double_steps(
         second_work[k] = real(0)
         curvature = np.float64(max(diagonal[i] + diagonal[j] - real(2) * K[i, j], floor))
         wanted = (np.float64(top) - np.float64(F[j] - fall[j])) / curvature
-        moved = shift(beta, lower, upper, tube, rise, fall, i, j, wanted)
+        moved = shift(weights, rise, fall, i, j, wanted)
         steps += 1
         m = first_largest(second_bits)
         if k != i and k != j and steps < max_steps and second_work[m] > 0:
@@ -118,9 +129,9 @@ def smo_double_steps(
             down = np.float64(F[m] - fall[m]) - moved * np.float64(K[i, m] - K[j, m])
             curvature = np.float64(max(diagonal[k] + diagonal[m] - real(2) * K[k, m], floor))
             if up > down:
-                other = shift(beta, lower, upper, tube, rise, fall, k, m, (up - down) / curvature)
+                other = shift(weights, rise, fall, k, m, (up - down) / curvature)
                 steps += 1
-                _move_two(F, K[i], K[j], real(moved), K[k], K[m], real(other), rise, bits)
+                _move_two(F, PairStep(K[i], K[j], real(moved)), PairStep(K[k], K[m], real(other)), rise, bits)
                 continue
         move(F, K[i], K[j], real(moved), rise, bits)
     return steps, gap

@@ -15,7 +15,7 @@ from mercer.gram import Gram, PrecomputedGram
 from mercer.gram.hold import capacity
 from mercer.gram.protocol import GramMatrix
 from mercer.kernels.plan import check_finite
-from mercer.loops.pairs import tally_pairs
+from mercer.loops.tally import tally_pairs
 from mercer.solvers.svm.pair_answers import PairAnswers, PairLayout
 
 # Up to so many support vectors a class, a loop over the pairs is faster than a product for each class.

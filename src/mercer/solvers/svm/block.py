@@ -6,10 +6,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mercer._types import Array, Vector
+from mercer._types import Array, Integers, Vector
 from mercer.engine import threads
-from mercer.loops.smo import set_masks, smo_steps, smo_steps_in_groups
-from mercer.loops.smo_double import smo_double_steps
+from mercer.loops.box import BoxWeights, set_masks
+from mercer.loops.picked import PickedRows
+from mercer.loops.smo import StepLimits, StepRoom, smo_steps, smo_steps_in_groups
+from mercer.loops.smo_double import SecondKeys, smo_double_steps
 from mercer.solvers.svm.iterate import Iterate
 
 # A compiled call ends after about this many element updates (0.05 s), so that Ctrl-C is answered.
@@ -24,6 +26,8 @@ _EXTREMES = 8.0
 _LESS = 0.9
 # The box of the row that stands for the offset: wider than any weight, and its width can still be multiplied.
 _WIDE = 1e150
+# Rows of a block are all there.
+_NOWHERE = np.empty(0, dtype=np.intp)
 
 
 def padded(q: int, pad: bool, room: Array) -> tuple[Array, Array]:
@@ -59,36 +63,37 @@ class Block:
         self._F[q], self._diagonal[q] = 0, 0
         # With the offset as one more weight, where it is 0.
         ends = (part.beta, 0.0), (part.lower, -_WIDE), (part.upper, _WIDE)
-        box = tuple(np.append(values, end)[: len(K)] for values, end in ends)
-        part.steps += self._steps(K, part, box, tolerance, max_steps)
+        beta, lower, upper = (np.append(values, end)[: len(K)] for values, end in ends)
+        weights = BoxWeights(beta, lower, upper, np.where(upper < _WIDE, part.tube, 0.0))
+        part.steps += self._steps(K, weights, part.groups, tolerance, max_steps)
         if not np.isfinite(self._F[:q]).all():
             # A row of the block that was used is not finite. The caller tries float64, or raises.
             part.F = np.full(q, np.nan)
             return np.zeros(q)
-        change = box[0][:q] - part.beta
-        part.beta = box[0][:q]
+        change = beta[:q] - part.beta
+        part.beta = beta[:q]
         return change
 
-    def _steps(self, K: Array, part: Iterate, box: tuple[Vector, ...], tolerance: float, max_steps: int) -> int:
-        """Steps from the weights of ``box`` (weights, lower and upper bounds), in place; returns their number."""
+    def _steps(self, K: Array, weights: BoxWeights, groups: Integers | None, tolerance: float, max_steps: int) -> int:
+        """Steps from the weights, in place; returns their number."""
         q, done = len(K), 0
-        F, diagonal, present = self._F[:q], self._diagonal[:q], self._present[:q]
-        tube = np.where(box[2] < _WIDE, part.tube, 0.0)
-        masks, work = (self._rise[:q], self._fall[:q]), (self._work[:q], self._bits[:q])
+        F, diagonal = self._F[:q], self._diagonal[:q]
+        rows = PickedRows(K, self._present[:q], K, _NOWHERE)
+        room = StepRoom(self._rise[:q], self._fall[:q], self._work[:q], self._bits[:q])
         least = float(np.finfo(self.dtype).eps * max(diagonal.max(), np.finfo(np.float32).tiny))
         while done < max_steps:
             portion = min(max_steps - done, max(_CALL // q, 100))
-            until = tolerance, least, portion
-            if part.groups is not None:
-                steps, _ = smo_steps_in_groups(K, present, diagonal, F, *box, tube, part.groups, *masks, *work, *until)
+            limits = StepLimits(tolerance, least, portion)
+            if groups is not None:
+                steps, _ = smo_steps_in_groups(rows, diagonal, F, weights, groups, room, limits)
             else:
-                set_masks(*box, tube, *masks)
+                set_masks(weights, room.rise, room.fall)
                 if q >= _STREAMED:
-                    second = np.empty_like(work[0])
-                    more = second, second.view(work[1].dtype)
-                    steps, _ = smo_double_steps(K, diagonal, F, *box, tube, *masks, *work, *more, *until)
+                    second = np.empty_like(room.work)
+                    keys = SecondKeys(second, second.view(room.bits.dtype))
+                    steps, _ = smo_double_steps(K, diagonal, F, weights, room, keys, limits)
                 else:
-                    steps, _, _ = smo_steps(K, present, diagonal, F, *box, tube, *masks, *work, *until)
+                    steps, _, _ = smo_steps(rows, diagonal, F, weights, room, limits)
             done += steps
             if steps < portion:
                 break

@@ -17,8 +17,8 @@ from mercer._types import Array, Vector
 from mercer.engine import threads
 from mercer.engine.tiles import scratch_tile, spans
 from mercer.gram.protocol import GramMatrix
+from mercer.loops.box import BoxWeights
 from mercer.loops.joined import ClassBlocks, KeptRows, solve_joined
-from mercer.loops.newton import BoxWeights
 from mercer.loops.pairs import FIGURES, assess
 from mercer.loops.transpose import transpose
 from mercer.solvers.solution import Solution
@@ -69,8 +69,8 @@ class PairMatrix(ABC):
         """``K weights`` in float64."""
 
     @abstractmethod
-    def _steps(self, F: Vector, beta: Vector, lower: Vector, upper: Vector, tol: float) -> int:
-        """Steps from ``beta``, in place, whose gradient is F, which may be overwritten; returns their number."""
+    def _steps(self, F: Vector, weights: BoxWeights, tol: float) -> int:
+        """Steps from the weights, in place, whose gradient is F, which may be overwritten; returns their number."""
 
     def solve(self, upper: Vector, rule: StepRule, start: Start) -> Solution[BoxQPValue, Vector] | None:
         """The C-SVC with the sizes of the weights bounded by ``upper`` (q,), or None if steps alone do not solve it."""
@@ -81,7 +81,7 @@ class PairMatrix(ABC):
         before = np.zeros(a + b) if start.beta is None else np.clip(start.beta, lower, upper)
         F = y - self._product(before) if start.gradient is None else start.gradient.copy()
         beta = before.copy()
-        steps = self._steps(F, beta, lower, upper, rule.tol)
+        steps = self._steps(F, BoxWeights(beta, lower, upper, np.zeros(a + b)), rule.tol)
         F -= self._product(beta - before)
         figures = np.empty(FIGURES)
         offset = assess(F, y, beta, lower, upper, True, figures)
@@ -132,11 +132,11 @@ class JoinedPair(PairMatrix):
         """Of all that it holds."""
         return int(self._K.nbytes + self._cross.nbytes + self._lines[: self._held].nbytes)
 
-    def _steps(self, F: Vector, beta: Vector, lower: Vector, upper: Vector, tol: float) -> int:
-        work = scratch_tile("steps", (5, len(beta)), _FLOAT32)
+    def _steps(self, F: Vector, weights: BoxWeights, tol: float) -> int:
+        work = scratch_tile("steps", (5, len(F)), _FLOAT32)
         work[0] = F
         blocks, kept = ClassBlocks(self._first, self._second, self._cross), KeptRows(self._K, self._present)
-        steps: int = solve_joined(blocks, kept, work, BoxWeights(beta, lower, upper), _FLOAT32_PART * tol)
+        steps: int = solve_joined(blocks, kept, work, weights, _FLOAT32_PART * tol)
         return steps
 
     def matrix(self) -> Array | None:

@@ -11,8 +11,9 @@ from mercer._types import Array, Vector
 from mercer.engine.tiles import scratch_tile
 from mercer.gram.hold import whole_matrix
 from mercer.gram.protocol import GramMatrix
-from mercer.loops.joined import KeptRows, PickedRows, pick_rows, solve_picked
-from mercer.loops.newton import BoxWeights
+from mercer.loops.box import BoxWeights
+from mercer.loops.joined import pick_rows, solve_picked
+from mercer.loops.picked import PickedRows
 from mercer.loops.smo import subtract_rows
 from mercer.solvers.svm.joined_pair import PairMatrix
 from mercer.solvers.svm.smo import WHOLE
@@ -45,19 +46,18 @@ class PickedPair(PairMatrix):
         self._gram = gram
         stored = gram.stored()
         assert stored is not None
-        self._matrix, self._at = stored
         q = gram.shape[0]
-        self._K = scratch_tile("picked rows", (q, q), np.dtype(np.float64))
-        self._present = np.zeros(q, dtype=bool)
+        K = scratch_tile("picked rows", (q, q), np.dtype(np.float64))
+        self._rows = PickedRows(K, np.zeros(q, dtype=bool), *stored)
 
     @property
     def nbytes(self) -> int:
         """Of all that it holds."""
-        return 8 * len(self._present) * int(np.count_nonzero(self._present))
+        return 8 * len(self._rows.K) * int(np.count_nonzero(self._rows.present))
 
     def matrix(self) -> Array | None:
         """The whole matrix in float32, for :class:`mercer.solvers.svm.smo.SMO`, or None if it is large."""
-        if len(self._present) > WHOLE:
+        if len(self._rows.K) > WHOLE:
             return None
         with np.errstate(over="ignore"):
             return whole_matrix(self._gram, np.float32)
@@ -65,15 +65,14 @@ class PickedPair(PairMatrix):
     def _product(self, weights: Vector) -> Vector:
         """``K weights`` in float64."""
         support = np.flatnonzero(weights)
-        pick_rows(self._matrix, self._at, support, self._K, self._present)
+        pick_rows(self._rows, support)
         product = np.zeros(len(weights))
-        subtract_rows(product, self._K, support, -weights[support])
+        subtract_rows(product, self._rows.K, support, -weights[support])
         return product
 
-    def _steps(self, F: Vector, beta: Vector, lower: Vector, upper: Vector, tol: float) -> int:
-        work = scratch_tile("steps", (5, len(beta)), np.dtype(np.float64))
+    def _steps(self, F: Vector, weights: BoxWeights, tol: float) -> int:
+        work = scratch_tile("steps", (5, len(F)), np.dtype(np.float64))
         work[0] = F
         # Room for the rounding of sums in another order.
-        source, kept = PickedRows(self._matrix, self._at), KeptRows(self._K, self._present)
-        steps: int = solve_picked(source, kept, work, BoxWeights(beta, lower, upper), 0.999 * tol)
+        steps: int = solve_picked(self._rows, work, weights, 0.999 * tol)
         return steps

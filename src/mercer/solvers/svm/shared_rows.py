@@ -10,8 +10,10 @@ import numpy as np
 
 from mercer._types import Array, Vector
 from mercer.engine import threads
-from mercer.loops.group_steps import smo_steps_of_groups
-from mercer.loops.smo import set_masks, subtract_rows
+from mercer.loops.box import BoxWeights, set_masks
+from mercer.loops.group_steps import TwoGroups, smo_steps_of_groups
+from mercer.loops.picked import PickedRows
+from mercer.loops.smo import StepLimits, StepRoom, subtract_rows
 from mercer.solvers.svm.iterate import Iterate
 
 # Steps for each row before the problem is left to methods that do more than steps.
@@ -51,33 +53,17 @@ def on_shared_rows(K: Array, point: Iterate, tol: float, limit: int) -> None:
     F = point.linear[:m].copy()
     _subtract(F, K, point.beta)
     beta, (rise, fall, work) = point.beta.copy(), np.empty((3, 2 * m))
-    set_masks(beta, point.lower, point.upper, np.zeros(2 * m), rise, fall)
-    diagonal, present = K.diagonal().copy(), np.ones(m, dtype=bool)
+    weights = BoxWeights(beta, point.lower, point.upper, np.zeros(2 * m))
+    set_masks(weights, rise, fall)
+    diagonal, room = K.diagonal().copy(), StepRoom(rise, fall, work, work.view(np.int64))
     least = float(np.finfo(np.float64).eps * max(diagonal.max(), np.finfo(np.float32).tiny))
-    begin, end, nowhere = np.array([0, 0]), np.array([m, m]), np.empty(0, np.int64)
+    rows = PickedRows(K, np.ones(m, dtype=bool), K, np.empty(0, dtype=np.intp))
+    groups = TwoGroups(np.array([0, 0]), np.array([m, m]))
     left = min(limit - point.steps, int(_STEPS * m))
     while left > 0:
         portion = min(left, max(_CALL // m, 100))
-        steps, _ = smo_steps_of_groups(
-            K,
-            nowhere,
-            K,
-            present,
-            diagonal,
-            F,
-            beta,
-            point.lower,
-            point.upper,
-            begin,
-            end,
-            rise,
-            fall,
-            work,
-            work.view(np.int64),
-            0.9 * tol,
-            least,
-            portion,
-        )
+        limits = StepLimits(0.9 * tol, least, portion)
+        steps, _ = smo_steps_of_groups(rows, diagonal, F, weights, groups, room, limits)
         point.steps += steps
         left -= steps
         if steps < portion:

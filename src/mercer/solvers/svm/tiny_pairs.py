@@ -17,8 +17,9 @@ from numpy.typing import NDArray
 from mercer._types import Array, Vector
 from mercer.engine import memory, threads
 from mercer.gram.protocol import GramMatrix
-from mercer.loops.nu_pairs import solve_nu_with_later
-from mercer.loops.pairs import FIGURES, solve_with_later
+from mercer.loops.nu_pairs import NuParameters, NuValues, solve_nu_with_later
+from mercer.loops.pair_rows import ClassRows, Strip
+from mercer.loops.pairs import FIGURES, LaterPairs, PairRule, PairValues, solve_with_later
 from mercer.loops.picked import is_finite
 from mercer.solvers.svm.pair_answers import PairAnswers
 from mercer.solvers.svm.smo import EXACT_TOL
@@ -134,27 +135,17 @@ class _TinyPairs:
     ) -> Callable[[], None]:
         def solve() -> None:
             begun = time.perf_counter()
-            rule, count = self.rule, len(self.classes) - i - 1
+            rule, count, given = self.rule, len(self.classes) - i - 1, self.answers
             offsets, figures, solved = np.empty(count), np.empty((count, FIGURES)), np.zeros(count, dtype=bool)
-            place = i, K, at, self.own, self.classes, self.sizes, self.rows, self.columns - begin, self.places
-            values, parts = (self.answers.beta, self.answers.gradient), (offsets, figures, solved, MOST)
+            classes = ClassRows(self.classes, self.sizes, self.rows, self.columns - begin, self.places)
+            strip, answers = Strip(i, K, at, self.own), LaterPairs(offsets, figures, solved)
+            limits = PairRule(rule.tol, EXACT_TOL, rule.limit, MOST)
             if rule.nu is None:
-                solve_with_later(
-                    *place, self.upper, self.start, *values, *parts, rule.intercept, rule.tol, EXACT_TOL, rule.limit
-                )
+                values = PairValues(self.start, given.beta, given.gradient)
+                solve_with_later(strip, classes, self.upper, values, answers, rule.intercept, limits)
             else:
-                solve_nu_with_later(
-                    *place,
-                    self.upper,
-                    0.5 * rule.nu,
-                    self.eps,
-                    *values,
-                    self.answers.state,
-                    *parts,
-                    rule.tol,
-                    EXACT_TOL,
-                    rule.limit,
-                )
+                parts, nu = NuValues(given.state, given.beta, given.gradient), NuParameters(0.5 * rule.nu, self.eps)
+                solve_nu_with_later(strip, classes, self.upper, parts, answers, nu, limits)
             solved &= rule.accepts(figures)
             if solved.any():
                 self._keep(i, offsets, figures, solved, (time.perf_counter() - begun) / solved.sum())

@@ -1,0 +1,67 @@
+"""Weights in a box: the slopes of ``-tube |beta|`` at each weight, and moves of weight from one row to another."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from mercer._types import Vector
+from mercer.loops._jit import jit
+
+_AT_BOUND = 1e-13
+
+
+class BoxWeights(NamedTuple):
+    """The weights of a problem, which steps change, and what bounds them, (q,) each."""
+
+    beta: Vector
+    lower: Vector
+    upper: Vector
+    tube: Vector
+    """The factor of ``|beta|`` in the objective, zero where there is none."""
+
+
+@jit
+def _slope_up(beta, upper, tube):
+    """What a rise of ``beta`` does to ``-tube |beta|``; minus infinity at the bound."""
+    if beta >= upper:
+        return -np.inf
+    return -tube if beta >= 0 else tube
+
+
+@jit
+def _slope_down(beta, lower, tube):
+    """What a fall of ``beta`` does to ``-tube |beta|``; minus infinity at the bound."""
+    if beta <= lower:
+        return -np.inf
+    return tube if beta > 0 else -tube
+
+
+@jit
+def set_masks(weights, rise, fall):
+    """The slopes of ``-tube |beta|`` for a rise and for a fall; minus infinity where ``beta`` is at its bound."""
+    beta, lower, upper, tube = weights
+    for k in range(beta.shape[0]):
+        rise[k] = _slope_up(beta[k], upper[k], tube[k])
+        fall[k] = _slope_down(beta[k], lower[k], tube[k])
+
+
+@jit
+def shift(weights, rise, fall, i, j, wanted):
+    """Move weight from j to i, as much as is ``wanted`` and there is room for; returns how much."""
+    beta, lower, upper, tube = weights
+    # With a tube a weight stops at zero, where the slope changes.
+    end_i = 0.0 if tube[i] > 0 and beta[i] < 0 else upper[i]
+    end_j = 0.0 if tube[j] > 0 and beta[j] > 0 else lower[j]
+    room_i = end_i - beta[i]
+    room_j = beta[j] - end_j
+    moved = min(wanted, room_i, room_j)
+    # A weight within rounding of its bound is at its bound: as a free one it would decide the offset.
+    beta[i] = end_i if room_i - moved <= _AT_BOUND * (upper[i] - lower[i]) else beta[i] + moved
+    beta[j] = end_j if room_j - moved <= _AT_BOUND * (upper[j] - lower[j]) else beta[j] - moved
+    rise[i] = _slope_up(beta[i], upper[i], tube[i])
+    fall[i] = _slope_down(beta[i], lower[i], tube[i])
+    rise[j] = _slope_up(beta[j], upper[j], tube[j])
+    fall[j] = _slope_down(beta[j], lower[j], tube[j])
+    return moved
