@@ -1,11 +1,11 @@
-"""Large problems: only rows that may still move are looked at, first among few rows and in the end among all.
+"""Large problems: work only on rows whose weights may still change, first among a few rows and finally among all.
 
-A round solves the problem over an *active* set of rows with the weights of all others held, and then brings the
-gradients of the others up to date. The first rounds know a part of the rows only, which is enough to find most
-support vectors; every later one knows four times as many.
+A round solves the problem over an *active* set of rows, with the weights of all other rows fixed, and then updates the
+gradients of the other rows. The first rounds use only a sample of the rows, which is enough to find most support
+vectors; each later sample is four times as large.
 
-Source: the idea of shrinking is Joachims (1999), "Making large-scale SVM learning practical"; growing samples are as
-in Bottou, Weston and Bakir (2004), "Breaking SVM complexity with cross-training".
+Source: the idea of shrinking is from Joachims (1999), "Making large-scale SVM learning practical"; growing samples are
+as in Bottou, Weston and Bakir (2004), "Breaking SVM complexity with cross-training".
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ _WIDEST = 0.2
 
 
 def scopes(n: int) -> list[np.ndarray]:
-    """Nested sets of rows, each spread evenly over the rows before it is four times larger; the last is all rows.
+    """Return nested sets of rows, evenly spread, each four times as large as the one before; the last is all rows.
 
     >>> [len(scope) for scope in scopes(40_000)]
     [2500, 10000, 40000]
@@ -73,7 +73,7 @@ def scopes(n: int) -> list[np.ndarray]:
 
 
 def active_rows(point: Iterate, near: float) -> np.ndarray:
-    """Rows whose weight is free, or which want to leave their bound at the offset of the free rows, or nearly."""
+    """Return rows with a free weight, and those that would leave their bound at the current offset, or nearly so."""
     rising, falling = point.sides()
     offsets = point.offsets() or (0.0,)
     chosen = point.free.copy()
@@ -120,18 +120,18 @@ def by_active_sets(
 
 
 def _as_room(room: Array, exact: bool) -> Array:
-    """The same memory for float64, if ``exact``."""
+    """Return the settings for the same memory in float64, if ``exact``."""
     return room[: room.size // 2 * 2].view(np.float64) if exact and room.dtype == np.float32 else room
 
 
 def _renew(store: RowStore, point: Iterate) -> None:
-    """The gradients of all rows from nothing but rows of the store."""
+    """Compute the gradients of all rows from the stored rows alone."""
     support, point.F = point.support, point.linear.copy()
     store.subtract(point.F, support, point.beta[support])
 
 
 def _solve(solver: _ActiveSets, point: Iterate, totals: Vector) -> None:
-    """First among samples of the rows, unless there are weights to begin with, and then among all."""
+    """Solve first among samples of the rows, unless there are initial weights, and then among all."""
     n = len(point.F)
     capacity = _capacity(point, totals)
     known = np.empty(0, dtype=np.intp)
@@ -151,14 +151,14 @@ def _solve(solver: _ActiveSets, point: Iterate, totals: Vector) -> None:
 
 
 def _capacity(point: Iterate, totals: Vector) -> Vector:
-    """The most that the weights of each sum can add up to, on the side of its total."""
+    """Return the largest possible sum of the weights of each group, on the side of its total."""
     parts = zip(point.parts(), totals)
     return np.array([(point.upper if total >= 0 else point.lower)[part].sum() for part, total in parts])
 
 
 @dataclass(frozen=True)
 class _Room:
-    """Memory for working sets and for kept rows of one set of active rows after the other.
+    """Memory for working sets and for stored rows, reused for each set of active rows.
 
     Memory that was never touched is paid for at its first use. ``stack`` keeps the whole matrix reserved, if it is
     made.
@@ -171,7 +171,7 @@ class _Room:
 
 
 class _ActiveSets:
-    """The rounds; ``whole`` keeps rows of the whole matrix where they are expensive."""
+    """The rounds; ``whole`` stores rows of the whole matrix if they are expensive."""
 
     def __init__(self, gram: GramMatrix, rules: BoxSolver, room: _Room) -> None:
         self.gram, self.rules, self.tol, self.max_iter = gram, rules, rules.tol, rules.limit
@@ -185,7 +185,7 @@ class _ActiveSets:
         self._square: Array | None = None
 
     def solve(self, rows: np.ndarray, point: Iterate, goal: float) -> None:
-        """The problem over ``rows``, of which ``point`` is the part, until its violation is at most ``goal``."""
+        """Solve the problem over ``rows``, with their part ``point``, until its violation is at most ``goal``."""
         stall, may_crawl = Stall(self.gram.dtype), True
         while point.steps < self.max_iter:
             gap = point.violation()
@@ -212,7 +212,7 @@ class _ActiveSets:
             self._keep(rows, point, chosen, active)
 
     def _among_all(self, rows: np.ndarray, point: Iterate, goal: float) -> None:
-        """Steps on the whole matrix to the goal, or working sets that go on to a share of the violation."""
+        """Reach the goal by steps on the whole matrix, or a fraction of the violation by working sets."""
         steps = min(self.max_iter, point.steps + _CRAWL * len(rows))
         if len(rows) == self.gram.shape[0] and self._has_whole(point):
             assert self._square is not None
@@ -230,7 +230,7 @@ class _ActiveSets:
         by_working_sets(gram, point, goal, steps, self._room.block, store, self._room.progress)
 
     def _has_whole(self, point: Iterate) -> bool:
-        """Whether all of the matrix is there; it is made once, where a sample shows that most rows are needed.
+        """Whether the whole matrix is stored; it is computed once if a sample shows that most rows are needed.
 
         Steps then choose among all rows, of which fewer are needed than within working sets, and no entry is computed
         twice. The number of threads does not count, since the bits would then depend on it.
@@ -252,7 +252,7 @@ class _ActiveSets:
         return True
 
     def _inside(self, rows: np.ndarray, point: Iterate) -> None:
-        """The interior point method, where pairs of weights crawl and two float64 matrices fit."""
+        """Use the interior point method if pairs of weights make little progress and two float64 matrices fit."""
         n = len(rows)
         if n > _INTERIOR_ROWS or not fits(32 * n * n):
             return
@@ -260,7 +260,7 @@ class _ActiveSets:
             interior_round(whole_matrix(self.gram.restrict(rows, rows), np.float64), point)
 
     def _keep(self, rows: np.ndarray, point: Iterate, chosen: np.ndarray, active: Iterate) -> None:
-        """Take over the answer of the active rows, and bring the gradients of the others up to date."""
+        """Copy the answer for the active rows, and update the gradients of the other rows."""
         change = active.beta - point.beta[chosen]
         moved = np.flatnonzero(change)
         if self.whole is not None and len(rows) == self.gram.shape[0]:
@@ -274,13 +274,13 @@ class _ActiveSets:
         point.put(chosen, active)
 
     def fill(self, rows: np.ndarray, point: Iterate, totals: Vector) -> None:
-        """Bring the sums of the weights up to ``totals``."""
+        """Change the weights so that their sums are ``totals``."""
         moved = np.flatnonzero(change := point.fill(totals))
         if len(moved):
             self._subtract(point.F, rows, rows[moved], change[moved])
 
     def extend(self, point: Iterate, rows: np.ndarray) -> None:
-        """The gradients of ``rows``, which have no weight yet, at the weights of the others."""
+        """Compute the gradients of ``rows``, which have no weight yet, at the weights of the others."""
         F = point.linear[rows]
         support = point.support
         if len(support):
@@ -288,7 +288,7 @@ class _ActiveSets:
         point.F[rows] = F
 
     def _subtract(self, F: np.ndarray, rows: np.ndarray, columns: np.ndarray, weights: np.ndarray) -> None:
-        """``F -= K[rows, columns] @ weights``; nothing is kept."""
+        """``F -= K[rows, columns] @ weights``, without storing rows."""
         if len(F):
             part = RowStore(self.gram.restrict(columns, rows), self._nothing, self.rules.n_jobs)
             part.subtract(F, np.arange(len(columns)), weights)

@@ -14,7 +14,7 @@ from mercer.gram.protocol import GramMatrix
 
 @dataclass(frozen=True, eq=False)
 class BoxQP:
-    r"""A quadratic programme with a box and a few sums, the dual of every support vector machine.
+    r"""A quadratic programme with box constraints and a few sums, the dual of every support vector machine.
 
     .. math:: \min_\beta \tfrac12 \beta^\top K \beta - c^\top \beta + \varepsilon \sum_i |\beta_i|
               \quad\text{s.t.}\quad l \le \beta \le u,\; \sum_{i \in g} \beta_i = s_g \text{ for every group } g
@@ -99,7 +99,7 @@ class BoxQP:
         object.__setattr__(self, "totals", tuple(self._total_in_reach(*pair) for pair in enumerate(self.totals)))
 
     def _total_in_reach(self, number: int, total: float) -> float:
-        """The total of a group, moved to the nearest sum that its weights reach where only rounding is between."""
+        """The total of a group; if only rounding separates it from a sum that the weights can reach, that sum."""
         among = slice(None) if self.groups is None else self.groups == number
         lower, upper = self.lower[among], self.upper[among]
         with np.errstate(over="ignore"):
@@ -171,10 +171,10 @@ class BoxQPValue:
 
     @property
     def alpha(self) -> Vector:
-        """The sizes of the weights."""
+        """The absolute weights."""
         return np.abs(self.beta)
 
     @property
     def offset(self) -> float:
-        """b where there is one sum; 0 where there is none."""
+        """b if there is one sum, 0 if there is none."""
         return self.offsets[0] if self.offsets else 0.0

@@ -25,7 +25,7 @@ class CSVC(PairMachine):
     """
 
     def solve(self, problem: PairProblem, start: Start | None = None) -> Answer:
-        """Solve ``problem``: small ones by steps on rows as they are asked for, unless there is a limit of steps."""
+        """Solve ``problem``; small ones by steps on rows that are computed on demand, unless steps are limited."""
         start, steps, joined = start or Start(), 0, problem.joined
         if joined is not None and isinstance(self.solver, SMO):
             if self.intercept and self.solver.max_iter < 0:
@@ -39,11 +39,11 @@ class CSVC(PairMachine):
         return replace(answer, certificate=certificate)
 
     def box(self, problem: PairProblem) -> BoxQP:
-        """With ``0 <= y_i beta_i <= upper_i``."""
+        """Return the problem with ``0 <= y_i beta_i <= upper_i``."""
         return BoxQP.classification(
             problem.gram, problem.y, problem.upper, intercept=self.intercept, convex=problem.convex
         )
 
     def is_compiled(self, from_zero: bool) -> bool:
-        """Whatever the start is."""
+        """True for any start."""
         return isinstance(self.solver, SMO)

@@ -48,7 +48,7 @@ def renew_gradient(gram: GramMatrix, point: Iterate, earlier: tuple[Vector, Vect
 
 
 def check_gradient(point: Iterate) -> None:
-    """Raise if the kernel gave values that are not finite."""
+    """Raise if the kernel returned values that are not finite."""
     if not np.isfinite(point.F).all():
         raise NumericalError(
             f"the kernel matrix gave NaN or infinity in {int((~np.isfinite(point.F)).sum())} of {len(point.F)} rows. "
@@ -57,7 +57,7 @@ def check_gradient(point: Iterate) -> None:
 
 
 def _terms(point: Iterate) -> Vector:
-    """What each row adds to the duality gap: its loss in the primal less its part of the dual; never negative.
+    """Return the contribution of each row to the duality gap: its primal loss minus its part of the dual, >= 0.
 
     With the residual ``r = F - b`` it is ``h(r) - r beta + tube |beta|``, where h is the loss times its price.
     """
@@ -70,14 +70,14 @@ def _terms(point: Iterate) -> Vector:
 
 
 def objectives(point: Iterate) -> tuple[float, float]:
-    """Primal and dual objective at ``point``, whose gradient must be right."""
+    """Return the primal and dual objective at ``point``, whose gradient must be exact."""
     with np.errstate(over="ignore", invalid="ignore"):
         dual = point.dual()
         return dual + float(_terms(point).sum()), dual
 
 
 def violations(point: Iterate, totals: tuple[float, ...]) -> dict[str, float]:
-    """The worst violation of each optimality condition.
+    """Return the worst violation of each optimality condition.
 
     ``"stationarity"`` is in units of the decision function, ``"complementary slackness"`` the largest share of one
     row in the duality gap, ``"box"`` and ``"sum"`` how far weights and their sums are from where they must be.

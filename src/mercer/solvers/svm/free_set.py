@@ -1,8 +1,8 @@
-"""Newton steps on the free weights of a support vector machine, where pairs of weights move too slowly.
+"""Newton steps on the free weights of a support vector machine, for problems where pairs of weights move too slowly.
 
-With the set of weights inside their box held fixed, the optimality conditions are linear: ``K d + A b = F`` and
-``A'd = 0`` over the free set, where the columns of A mark the groups whose sums are kept. A step that leaves the box
-is cut at the first bound, whose weight leaves the set.
+For a fixed set of free weights, the optimality conditions are linear: ``K d + A b = F`` and ``A'd = 0`` over the free
+set, where the columns of A mark the groups with fixed sums. A step that leaves the box ends at the first bound, and
+that weight leaves the set.
 
 Source: Scheinberg (2006), "An efficient implementation of an active set method for SVMs", JMLR 7.
 """
@@ -21,7 +21,7 @@ _MOST_BOUNDS = 8
 
 @np.errstate(all="ignore")
 def newton_change(K: Array, F: Vector, beta: Vector, lower: Vector, upper: Vector, A: Vector) -> Vector:
-    """The change of the free weights ``beta`` (m,) that makes their gradients ``F`` equal, kept inside the box.
+    """Return the change of the free weights ``beta`` (m,) that makes their gradients ``F`` equal, within the box.
 
     ``K`` (m, m) is their block of the kernel matrix; the columns of ``A`` (m, s) are one where a weight belongs to the
     sum and zero elsewhere. The dual objective never falls.
@@ -59,7 +59,7 @@ def newton_change(K: Array, F: Vector, beta: Vector, lower: Vector, upper: Vecto
 
 
 def _direction(K: Array, F: Vector, A: Vector) -> Vector | None:
-    """The Newton direction that keeps the sums; None where the matrix is not positive definite."""
+    """Return the Newton direction that keeps the sums; None if the matrix is not positive definite."""
     ridge = _RIDGE * np.trace(K) / len(K)
     A = A[:, A.any(axis=0)]
     try:
@@ -75,5 +75,5 @@ def _direction(K: Array, F: Vector, A: Vector) -> Vector | None:
 
 
 def _without(A: Vector, v: Vector) -> Vector:
-    """``v`` less its mean over each group."""
+    """Return ``v`` minus its mean over each group."""
     return v - A @ ((A.T @ v) / A.sum(axis=0)) if A.size else v

@@ -1,9 +1,9 @@
 r"""Hard margin: the widest slab between two classes, or the proof that there is none.
 
 With an intercept, the widest slab lies between the nearest points of the convex hulls of the two classes; without
-one, its half is as wide as the hull of the points :math:`y_i \phi(x_i)` is away from the origin. Unlike the usual
-dual, whose weights grow without end where the classes are not separable, this problem always has an answer: a
-distance of zero is the proof that no hard margin exists.
+one, half its width is the distance between the origin and the hull of the points :math:`y_i \phi(x_i)`. In the usual
+dual, the weights grow without bound if the classes are not separable. This problem always has an answer: a distance of
+zero proves that no hard margin exists.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from mercer.solvers.svm.solver import BoxSolver, Start
 
 @dataclass(frozen=True)
 class HardMargin(PairMachine):
-    r"""``min |w|^2 / 2`` subject to ``y_i (<w, phi_i> + b) >= 1``, or the proof that no (w, b) keeps to it.
+    r"""``min |w|^2 / 2`` subject to ``y_i (<w, phi_i> + b) >= 1``, or the proof that no (w, b) satisfies it.
 
     .. math:: d^2 = \min_\lambda \Bigl\| \sum_i \lambda_i y_i \phi(x_i) \Bigr\|^2 \quad\text{s.t.}\quad
               \lambda \ge 0,\; \sum_{y_i = +1} \lambda_i = \sum_{y_i = -1} \lambda_i = 1
@@ -103,12 +103,12 @@ class HardMargin(PairMachine):
         return _answer(hulls, rounds, self.solver, time.perf_counter() - begin)
 
     def box(self, problem: PairProblem) -> BoxQP:
-        """The nearest points of the hulls."""
+        """Find the nearest points of the hulls."""
         return Hulls.of(problem.gram, problem.y, self.intercept).problem
 
 
 def _answer(hulls: Hulls, rounds: Rounds, solver: BoxSolver, seconds: float) -> Answer:
-    """The hard margin's own weights, and its certificate."""
+    """Return the weights of the hard margin, and its certificate."""
     value, parts = rounds.solution.value, rounds.solution.certificate
     width, slab, ends = hulls.width(value), hulls.slab(value), hulls.ends(value)
     factor = hulls.sides / width
@@ -142,12 +142,12 @@ def _answer(hulls: Hulls, rounds: Rounds, solver: BoxSolver, seconds: float) -> 
 
 
 def _unfinished(rounds: Rounds) -> Status:
-    """Why the last round was the last, where it is not close enough."""
+    """Return why the rounds ended, if the answer is not precise enough."""
     return Status.iteration_limit if rounds.solution.status is Status.iteration_limit else Status.stalled
 
 
 def _not_separable(hulls: Hulls, value: BoxQPValue, solver: BoxSolver, rounding: float) -> InfeasibleError:
-    """The error that says what was proven; ``rounding`` is that of the squared distance."""
+    """Return the error that states what was proved; ``rounding`` is that of the squared distance."""
     distance, bound = float(np.sqrt(max(hulls.width(value), 0.0))), float(np.sqrt(rounding))
     shares, low, high = least_slack(hulls, value, solver)
     same = (

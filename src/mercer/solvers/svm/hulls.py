@@ -14,7 +14,7 @@ from mercer.solvers.svm.signed import SignedGram
 
 @dataclass(frozen=True)
 class Hulls:
-    """The problem of the nearest points, and what its weights say.
+    """The problem of the nearest points, and the quantities that its weights give.
 
     ``sides`` is 2 for two hulls and 1 for one hull and the origin.
     """
@@ -26,7 +26,7 @@ class Hulls:
 
     @classmethod
     def of(cls, gram: GramMatrix, y: Vector, intercept: bool, total: float = 1.0) -> Hulls:
-        """With shares of at most 1 that sum to ``total`` in each hull."""
+        """Create the problem with shares of at most 1 that sum to ``total`` in each hull."""
         zeros, ones = np.zeros(len(y)), np.ones(len(y))
         if not intercept:
             return cls(BoxQP(SignedGram(gram, y, y), zeros, zeros, ones, totals=(total,)), y, 1, gram)
@@ -35,7 +35,7 @@ class Hulls:
         return cls(BoxQP(gram, zeros, lower, upper, totals=(total, -total), groups=groups), y, 2, gram)
 
     def shares(self, beta: Vector) -> Vector | None:
-        """Weights of an earlier answer scaled to the sums of the problem; None where that cannot be."""
+        """Return weights of an earlier answer, scaled to the sums of the problem; None if this is impossible."""
         parts = [self.y > 0, self.y < 0] if self.sides == 2 else [slice(None)]
         shares = np.abs(beta)
         for part in parts:
@@ -54,7 +54,7 @@ class Hulls:
         return float(np.abs(value.beta) @ self.heights(value))
 
     def ends(self, value: BoxQPValue) -> tuple[float, float]:
-        """The least height of each class; both the least of all where there is no intercept."""
+        """The least height of each class; without an intercept, the least of all for both."""
         heights = self.heights(value)
         if self.sides == 1:
             return float(heights.min()), float(heights.min())
@@ -66,7 +66,7 @@ class Hulls:
         return ends[0] + ends[1] if self.sides == 2 else ends[0]
 
     def relative_gap(self, value: BoxQPValue) -> float:
-        """The gap between the bounds of ``|w|^2 / 2``, relative to the upper one; 1 where that is infinite."""
+        """The gap between the bounds of ``|w|^2 / 2``, relative to the upper one; 1 if that is infinite."""
         slab, width = self.slab(value), self.width(value)
         return 1.0 - (slab / width) ** 2 if slab > 0 else 1.0
 

@@ -1,6 +1,6 @@
-"""A primal-dual interior point method for dense problems on which pairs of weights crawl.
+"""A primal-dual interior point method for dense problems on which steps on pairs of weights are slow.
 
-Its number of iterations hardly depends on C or on the conditioning of the kernel matrix; each costs a Cholesky
+The number of iterations hardly depends on C or on the condition of the kernel matrix; each takes a Cholesky
 factorisation.
 
 Source: Mehrotra (1992), "On the implementation of a primal-dual interior point method", SIAM J. Optim. 2.
@@ -23,7 +23,7 @@ _INSIDE = 0.995
 
 @np.errstate(all="ignore")
 def interior_point(K: Array, linear: Vector, lower: Vector, upper: Vector, A: Vector, totals: Vector) -> Vector:
-    """A near-optimal ``beta`` (n,) of ``min beta'K beta / 2 - linear'beta``, ``A'beta = totals``, inside its box.
+    """Return a near-optimal ``beta`` (n,) of ``min beta'K beta / 2 - linear'beta``, ``A'beta = totals``, in its box.
 
     The columns of ``A`` (n, s) are one where a weight belongs to the sum and zero elsewhere. Weights that end next to
     a bound are put there. It ends early where the factorisation or the range of float64 breaks down, with the last
@@ -76,7 +76,7 @@ def _factor(K: Array, diagonal: Vector) -> tuple[Array, bool] | None:
 
 
 class _Slacks(NamedTuple):
-    """The distances to the lower and to the upper bounds, and the multipliers of these, (n,) each."""
+    """The distances to the lower and upper bounds, and their multipliers, (n,) each."""
 
     t: Vector
     v: Vector
@@ -111,7 +111,7 @@ def _step(
 
 
 def _length(slacks: _Slacks, d: tuple[Vector, Vector, Vector, Vector]) -> float:
-    """How far the step may go before anything that must be positive reaches zero; 1 at the most."""
+    """Return the largest step, at most 1, that keeps positive all that must be positive."""
     values, changes = np.concatenate(slacks), np.concatenate([d[0], -d[0], d[1], d[2]])
     falling = changes < 0
     return min(1.0, float((-values[falling] / changes[falling]).min(initial=np.inf)))
@@ -120,7 +120,7 @@ def _length(slacks: _Slacks, d: tuple[Vector, Vector, Vector, Vector]) -> float:
 def _on_bounds(
     beta: Vector, at_lower: np.ndarray, at_upper: np.ndarray, lower: Vector, upper: Vector, A: Vector, totals: Vector
 ) -> Vector:
-    """Put weights on their bounds, and let the free ones of each sum take up the difference."""
+    """Move weights near a bound to it, and correct each sum by its free weights."""
     beta = np.clip(np.where(at_lower, lower, np.where(at_upper, upper, beta)), lower, upper)
     for column, total in zip(A.T, totals):
         for _ in range(8):

@@ -1,4 +1,4 @@
-"""The point that a support vector solver moves: the weights, their box, and the gradient."""
+"""The state of a support vector solver: the weights, their box, and the gradient."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Iterate:
 
     @classmethod
     def begin(cls, problem: BoxQP, start: Vector | None) -> Iterate:
-        """At ``start``, or at zero, which need not have the sums of the problem; ``F`` is right only at zero."""
+        """Create the point at ``start`` or at zero, which may not have the right sums; ``F`` is exact only at zero."""
         beta = np.zeros(len(problem.linear)) if start is None else np.clip(start, problem.lower, problem.upper)
         return cls(
             problem.linear,
@@ -58,7 +58,7 @@ class Iterate:
         )
 
     def fill(self, totals: Vector) -> np.ndarray:
-        """Bring each sum up to its total by the weights that gain most; returns the change, which F does not know.
+        """Correct each sum by the weights that gain most; return the change, which F does not include.
 
         Weights that are there already must not be beyond the totals.
         """
@@ -76,7 +76,7 @@ class Iterate:
         return change
 
     def take(self, rows: np.ndarray) -> Iterate:
-        """The part of the point at ``rows``, in arrays of its own: the problem with all other weights held.
+        """Copy the part of the point at ``rows``: the problem with all other weights fixed.
 
         Its dual objective counts from here.
         """
@@ -93,7 +93,7 @@ class Iterate:
         )
 
     def put(self, rows: np.ndarray, part: Iterate) -> None:
-        """Take over the weights, the gradient and the steps of a part; the gradient of other rows is left as it was."""
+        """Copy the weights, the gradient and the steps of a part back; the gradient of other rows is unchanged."""
         self.beta[rows], self.F[rows], self.steps = part.beta, part.F, part.steps
 
     @property
@@ -108,7 +108,7 @@ class Iterate:
 
     @property
     def free(self) -> np.ndarray:
-        """Rows whose beta may move either way with one and the same slope."""
+        """Rows whose beta may move in both directions with the same slope."""
         inside = self.may_rise & self.may_fall
         return inside & (self.beta != 0) if self.tube else inside
 
@@ -118,7 +118,7 @@ class Iterate:
         return np.flatnonzero(self.beta)
 
     def parts(self) -> list[slice | np.ndarray]:
-        """The rows of each sum; all rows where there is none."""
+        """The rows of each sum; all rows if there is none."""
         return [slice(None)] if self.groups is None else [np.flatnonzero(self.groups == g) for g in (0, 1)]
 
     def membership(self) -> Vector:
@@ -128,7 +128,7 @@ class Iterate:
         return np.column_stack([self.groups == 0, self.groups == 1]).astype(np.float64)
 
     def sides(self) -> tuple[Vector, Vector]:
-        """The value of rows that may rise, and minus that of rows that may fall, -inf elsewhere."""
+        """Return the value of rows that may rise, and minus that of rows that may fall; -inf for other rows."""
         rising, falling = np.where(self.may_rise, self.F, -np.inf), np.where(self.may_fall, -self.F, -np.inf)
         if self.tube:
             rising -= np.where(self.beta >= 0, self.tube, -self.tube)
@@ -166,7 +166,7 @@ class Iterate:
         return tuple(offsets)
 
     def _on_bounds(self) -> Iterate:
-        """The same with weights that are at a bound but for rounding put there; F is left as it is."""
+        """Return the point with weights within rounding of a bound moved to it; F is unchanged."""
         rounding = _AT_BOUND * float(np.abs(self.beta).max(initial=0.0))
         above, below = self.upper - self.beta, self.beta - self.lower
         beta = np.where(above <= np.minimum(rounding, below), self.upper, self.beta)
@@ -183,7 +183,7 @@ class Iterate:
         return self.F - offsets[0] if offsets else self.F
 
     def dual(self) -> float:
-        """The dual objective ``linear'beta - tube |beta| - beta'K beta / 2``; of a part, what it has risen by."""
+        """The dual objective ``linear'beta - tube |beta| - beta'K beta / 2``; for a part, its increase."""
         change = self.beta if self.origin is None else self.beta - self.origin
         value = 0.5 * (change @ (self.linear + self.F))
         if self.tube:

@@ -117,7 +117,7 @@ def solve_nu_margin(problem: BoxQP, solver: BoxSolver, start: Start | None = Non
 
 @dataclass(frozen=True)
 class NuMargin(PairMachine):
-    """The nu-SVM of two classes, and with ``factors`` the C-SVC at ``C = 1 / rho`` times the factors of the classes.
+    """The nu-SVM of two classes; with ``factors``, the C-SVC at ``C = 1 / rho`` times the factors of the classes.
 
     Parameters
     ----------
@@ -136,7 +136,7 @@ class NuMargin(PairMachine):
     flat: list[Pair] = field(default_factory=list, compare=False)
 
     def solve(self, problem: PairProblem, start: Start | None = None) -> Answer:
-        """Solve ``problem``; the weights of ``start`` are scaled to the sums that they must have."""
+        """Solve ``problem``; the weights of ``start`` are scaled to the required sums."""
         box = self.box(problem)
         matrix = None
         if problem.joined is not None and isinstance(self.solver, SMO):
@@ -158,12 +158,12 @@ class NuMargin(PairMachine):
         return nu_problem(problem.gram, problem.y, weight, 0.5 * self.nu * float(weight.sum()), convex=problem.convex)
 
     def is_compiled(self, from_zero: bool) -> bool:
-        """From zero, and where there is no second problem after the nu-SVM."""
+        """True from zero, if no second problem follows the nu-SVM."""
         plain = self.factors is None or bool((self.factors == 1.0).all())
         return plain and from_zero and isinstance(self.solver, SMO)
 
     def of_classes(self, numbers: Integers) -> Self:
-        """With the factors of these classes."""
+        """Return the machine with the factors of these classes."""
         return self if self.factors is None else replace(self, factors=self.factors[numbers])
 
     def rule(self, convex: bool) -> StepRule:
@@ -175,7 +175,7 @@ class NuMargin(PairMachine):
         return first, second
 
     def _reweighted(self, answer: Answer, rho: float, problem: PairProblem, start: Start) -> Answer:
-        """The C-SVC at ``C = 1 / rho`` times the factors of the classes, from the answer without them."""
+        """Solve the C-SVC at ``C = 1 / rho`` times the factors of the classes, from the answer without them."""
         steps = answer.certificate.iterations
         box = BoxQP.classification(problem.gram, problem.y, problem.upper, convex=problem.convex)
         weighted = self.solver.after(steps).solve(box, start)
@@ -184,7 +184,7 @@ class NuMargin(PairMachine):
 
 
 def _summing(beta: Vector, problem: BoxQP) -> Vector:
-    """The weights of the last fit, which were divided by its rho, scaled to the sum that those of a class must have."""
+    """Return the weights of the last fit, which were divided by its rho, scaled to the required sum for each class."""
     beta = beta.copy()
     for part in (problem.upper > 0, problem.lower < 0):
         size = float(np.abs(beta[part]).sum())
@@ -193,7 +193,7 @@ def _summing(beta: Vector, problem: BoxQP) -> Vector:
 
 
 def offsets(problem: BoxQP, value: BoxQPValue) -> tuple[float, float]:
-    """The multipliers of the two sums; the middle of the optimal ones where no weight is free, as often with this nu.
+    """Return the multipliers of the two sums; the middle of the optimal interval if no weight is free, a common case.
 
     They do not depend on how copies of a row share its weight.
     """

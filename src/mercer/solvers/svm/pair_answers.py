@@ -1,4 +1,4 @@
-"""The answers of one-vs-one problems in arrays: half a million objects would cost more than their solution."""
+"""The answers of one-vs-one problems in arrays, because half a million objects would take longer than solving."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ STATUSES = tuple(Status)
 
 
 class PairLayout:
-    """How values of the rows of each pair of classes are held in one array (k - 1, n), rows sorted by class.
+    """The layout of values for the rows of each pair of classes, in one array (k - 1, n), rows sorted by class.
 
-    Row j of a row of class c is against the j-th class that is not c. Values of the pairs themselves, (p,), are in
-    the order (0, 1), (0, 2), ..., (1, 2), ...
+    For a row of class c, entry j is for the pair with the j-th class other than c. Values of the pairs themselves (p,)
+    are in the order (0, 1), (0, 2), ..., (1, 2), ...
 
     Parameters
     ----------
@@ -54,7 +54,7 @@ class PairLayout:
         return np.r_[self.part(pair[0]), self.part(pair[1])]
 
     def number(self, i: Any, j: Any) -> Any:
-        """The position of the pair of classes ``i < j`` among all; of many pairs at once if they are arrays."""
+        """Return the position of the pair of classes ``i < j`` among all pairs; also for arrays of pairs."""
         return i * (2 * self.k - i - 1) // 2 + j - i - 1
 
     def against_later(self, i: int) -> slice:
@@ -62,7 +62,7 @@ class PairLayout:
         return slice(int(self.number(i, i + 1)), int(self.number(i, self.k)))
 
     def take(self, values: np.ndarray, pair: Pair) -> np.ndarray:
-        """The values of one pair, its first class first."""
+        """Return the values of one pair, its first class first."""
         i, j = pair
         return np.concatenate([values[j - 1, self.part(i)], values[i, self.part(j)]])
 
@@ -85,13 +85,13 @@ class PairLayout:
         return self._of_rows(np.minimum(table, table.T))
 
     def sums(self, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Sums of values (k - 1, n) over the class of each row, and over the other class of the pair, (k - 1, n)."""
+        """Return sums of values (k - 1, n) over the class of each row, and over the other class of the pair."""
         table = np.zeros((self.k, self.k))
         table[np.arange(self.k), self._others()] = np.add.reduceat(values, self.starts[:-1], axis=1)
         return self._of_rows(table), self._of_rows(table.T)
 
     def _others(self) -> NDArray[np.intp]:
-        """The j-th class that is not c, (k - 1, k)."""
+        """The j-th class other than c, (k - 1, k)."""
         j = np.arange(self.k - 1)[:, None]
         return j + (j >= np.arange(self.k))
 
@@ -101,7 +101,7 @@ class PairLayout:
 
 @dataclass(frozen=True, eq=False)
 class Certificates(Sequence[Certificate]):
-    """A sequence of certificates, one for each pair of classes, that makes each when it is looked at.
+    """A sequence of certificates, one for each pair of classes, created on access.
 
     Parameters
     ----------
@@ -145,7 +145,7 @@ class Certificates(Sequence[Certificate]):
 
     @classmethod
     def empty(cls, count: int) -> Certificates:
-        """Room for ``count`` certificates."""
+        """Create arrays for ``count`` certificates."""
         numbers, whole = np.zeros((4, count)), np.zeros((2, count), dtype=np.int64)
         status, convex = np.zeros(count, dtype=np.int8), np.ones(count, dtype=bool)
         return cls(numbers[0], numbers[1], numbers[2], whole[0], numbers[3], whole[1], status, {}, convex)

@@ -1,4 +1,4 @@
-"""The problem of one pair of classes, and what a machine that solves it must be able to do."""
+"""The problem of one pair of classes, and the interface of a machine that solves it."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class PairMachine(ABC):
         return False
 
     def of_classes(self, numbers: Integers) -> Self:
-        """The machine for problems in which only the classes of these numbers occur."""
+        """Return the machine for problems with these classes only."""
         return self
 
     def rule(self, convex: bool) -> StepRule:

@@ -1,4 +1,4 @@
-"""Solving a :class:`BoxQP` by projected gradient steps, plain and accelerated: slow, short, and easy to follow."""
+"""Solve a :class:`BoxQP` by projected gradient steps, plain or accelerated: slow, but short and easy to read."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ class ProjectedGradient(BoxSolver):
 
 @dataclass
 class _Acceleration:
-    """The state of the method: where it is, and where the next gradient step is taken from."""
+    """The state of the method: the current point, and the origin of the next gradient step."""
 
     problem: BoxQP
     gram: GramMatrix
@@ -124,7 +124,7 @@ class _Acceleration:
         self.idle = 0
 
     def step(self) -> None:
-        """One projected gradient step from ``origin``, and the choice of the next origin."""
+        """Make one projected gradient step from ``origin``, and choose the next origin."""
         point, before, slope_before = self.point, self.point.beta, self.point.F
         while True:
             beta = project(self.problem, self.origin + self.gradient / self.curvature, 1.0 / self.curvature)
@@ -144,7 +144,7 @@ class _Acceleration:
         self.best = max(self.best, value)
 
     def _extrapolate(self, before: Vector, slope_before: Vector) -> None:
-        """Set the next origin; its gradient needs no product, being affine in the weights."""
+        """Set the next origin; its gradient needs no product, because it is affine in the weights."""
         beta, F = self.point.beta, self.point.F
         step = beta - before
         if not self.accelerated or (self.origin - beta) @ step > 0:
@@ -157,7 +157,7 @@ class _Acceleration:
 
 
 def largest_curvature(problem: BoxQP, gram: GramMatrix) -> float:
-    """About the largest eigenvalue of K on directions that keep the sums of ``problem``, never above it."""
+    """Estimate, from below, the largest eigenvalue of K on directions that keep the sums of ``problem``."""
     direction = np.random.default_rng(0).standard_normal(gram.shape[0])
     best = 0.0
     for _ in range(_POWER_STEPS):
@@ -178,7 +178,7 @@ def largest_curvature(problem: BoxQP, gram: GramMatrix) -> float:
 
 
 def _parts(problem: BoxQP) -> list[slice | np.ndarray]:
-    """The rows of each sum; nothing where there is none."""
+    """Return the rows of each sum; nothing if there is none."""
     if problem.groups is not None:
         return [np.flatnonzero(problem.groups == number) for number in (0, 1)]
     return [slice(None)] if problem.totals else []
@@ -216,7 +216,7 @@ def project(problem: BoxQP, v: Vector, price: float = 0.0) -> Vector:
 
 
 def _shrunk(v: Vector, lower: Vector, upper: Vector, threshold: float) -> Vector:
-    """``v`` moved towards 0 by ``threshold``, and cut off at the bounds, of which zero lies between."""
+    """Return ``v`` moved towards 0 by ``threshold`` and clipped to the bounds, which have 0 between them."""
     towards = np.sign(v) * np.maximum(np.abs(v) - threshold, 0.0) if threshold else v
     return np.clip(towards, lower, upper)
 

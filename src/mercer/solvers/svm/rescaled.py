@@ -1,4 +1,4 @@
-"""Problems whose weights are divided by a margin that only the answer tells."""
+"""Problems whose weights are divided by a margin that is part of the answer."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _DENSE_PATIENCE = 200
 
 @dataclass(frozen=True)
 class Rounds:
-    """The answer of the last round, steps and memory of all of them, and :func:`rounding_of` the problem."""
+    """The answer of the last round, the steps and memory of all rounds, and :func:`rounding_of` the problem."""
 
     solution: Answer
     steps: int
@@ -42,13 +42,13 @@ class Rounds:
 
 
 def largest_entry(gram: GramMatrix) -> float:
-    """The largest ``|K_ij|`` of the diagonal and two rows, one of each end; the smallest normal float at the least."""
+    """Return the largest ``|K_ij|`` on the diagonal and in the first and last row, at least the least normal float."""
     ends = np.unique([0, gram.shape[0] - 1])
     return _largest(gram.diagonal(), gram.block(ends, None))
 
 
 def rounding_of(gram: GramMatrix, entry: float) -> float:
-    """What rounding may do to ``beta'K beta`` for weights whose sizes add up to about 1, and a largest entry."""
+    """Return the rounding error of ``beta'K beta`` for absolute weights with sum 1, and a largest entry."""
     return _ROUNDING * float(np.finfo(gram.dtype).eps) * entry
 
 
@@ -79,7 +79,7 @@ class Rescaled:
 
 
 def solve_in_rounds(rescaled: Rescaled, solver: BoxSolver, start: Start) -> Rounds:
-    """Solve ever more closely, until the violation is at most ``tol`` margins.
+    """Solve with decreasing tolerances, until the violation is at most ``tol`` margins.
 
     Each round starts from the last one, so that the work is about that of a single solve. It ends earlier where the
     steps are used up or rounding stops it, and where the tolerance has come down to rounding. Without ``max_iter``
@@ -134,7 +134,7 @@ def _rounds(rescaled: Rescaled, solver: BoxSolver, start: Start, entry: float) -
 
 
 def _by_interior_point(problem: BoxQP, start: Vector) -> tuple[Vector, int]:
-    """The answer of the interior point method if it is the better one, else ``start``; and the bytes held."""
+    """Return the answer of the interior point method if it is better than ``start``, else ``start``; and its memory."""
     n = len(start)
     nbytes = 16 * n * n
     if not fits(nbytes):

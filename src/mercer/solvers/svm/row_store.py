@@ -1,4 +1,4 @@
-"""The gradient update ``F -= K[:, index] @ weights``: rows are made tile by tile, and the latest are kept."""
+"""The gradient update ``F -= K[:, index] @ weights``: rows are computed by tiles, and the latest are stored."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _IDLE = 30
 
 
 class RowStore:
-    """Keeps rows of ``gram`` that were used of late, as many as fit in ``room``, a flat array of its dtype.
+    """Stores recently used rows of ``gram``, as many as fit in ``room``, a flat array of its dtype.
 
     A weight that has just moved is likely to move again. New rows are used while they are in the cache and copied
     into the store afterwards: most of the traffic is reading.
@@ -64,7 +64,7 @@ class RowStore:
         threads.run([work(columns) for columns in spans(len(F), _SPAN)], self._n_jobs)
 
     def _make_room(self, fresh: np.ndarray) -> np.ndarray:
-        """Slots for as many of the ``fresh`` rows as fit: empty ones, and those of rows that have long been idle."""
+        """Return slots for as many ``fresh`` rows as fit: empty ones, then those of the least recently used rows."""
         idle = np.flatnonzero(self._used < self._round - _IDLE)
         count = min(len(fresh), len(idle))
         if count == 0:

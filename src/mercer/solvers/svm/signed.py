@@ -12,7 +12,7 @@ from mercer.gram.protocol import GramMatrix
 
 
 class SignedGram(GramMatrix):
-    """``Q_ij = y_i y_j K_ij``, with the interface of the matrix K that it stands on; nothing is stored.
+    """``Q_ij = y_i y_j K_ij``, with the interface of the underlying matrix K; nothing is stored.
 
     Parameters
     ----------
@@ -79,7 +79,7 @@ class SignedGram(GramMatrix):
         return SignedGram(self._gram.astype(dtype), self._rows, self._columns)
 
     def leading(self) -> SignedGram | None:
-        """The same of the cheaper matrix that is close to K, if there is one."""
+        """The same for the cheaper matrix that is close to K, if there is one."""
         leading = self._gram.leading()
         return None if leading is None else SignedGram(leading, self._rows, self._columns)
 

@@ -1,4 +1,4 @@
-"""Bounds of the least sum of slacks where two classes are not separable."""
+"""Bounds of the least sum of slacks if two classes are not separable."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def least_slack(hulls: Hulls, value: BoxQPValue, solver: BoxSolver) -> tuple[Vec
 
 
 def _meeting(hulls: Hulls, total: float, solver: BoxSolver) -> Vector | None:
-    """Shares of mixtures that meet and of which none is above ``1 / total``; None if there seem to be none."""
+    """Return shares of equal mixtures, none of them above ``1 / total``; None if there seem to be none."""
     wider = Hulls.of(hulls.gram, hulls.y, hulls.sides == 2, total)
     rounding = rounding_of(hulls.gram, largest_entry(hulls.gram))
     value = _solve(wider.problem, 0.1 * total * rounding, solver)
@@ -72,7 +72,7 @@ def _meeting(hulls: Hulls, total: float, solver: BoxSolver) -> Vector | None:
 
 
 def _slack_of_soft_margin(hulls: Hulls, solver: BoxSolver) -> float:
-    """The sum of slacks of a function that was fitted at a large C; no more than that of a constant function."""
+    """Return the sum of slacks of a function fitted at a large C; at most that of a constant function."""
     n, y = len(hulls.y), hulls.y
     entry = largest_entry(hulls.gram)
     least = 2.0 * min(np.count_nonzero(y > 0), np.count_nonzero(y < 0)) if hulls.sides == 2 else float(n)

@@ -25,7 +25,7 @@ _SMALLEST = float(np.finfo(np.float64).smallest_subnormal)
 
 @dataclass(frozen=True, eq=False)
 class Start:
-    """What is known before a solve; every part is optional.
+    """Information for the start of a solve; every part is optional.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""What compiled loops over pairs of classes are told, and how their figures become certificates."""
+"""The stopping rule of compiled loops over pairs of classes, and the conversion of their figures to certificates."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _VIOLATIONS = {"stationarity": 2, "complementary slackness": 4, "box": 5, "sum":
 
 @dataclass(frozen=True)
 class StepRule:
-    """When a pair is solved: ``tol`` and ``stop`` as for ``SMO``, after at most ``limit`` steps.
+    """When a pair counts as solved: ``tol`` and ``stop`` as for ``SMO``, and at most ``limit`` steps.
 
     With ``nu`` it is the nu-SVM, with bounds for the weights of the rows; else the C-SVC.
     """
@@ -31,7 +31,7 @@ class StepRule:
     nu: float | None = None
 
     def accepts(self, figures: Vector) -> NDArray[np.bool_]:
-        """Which answers with these ``figures`` (..., FIGURES) are good enough."""
+        """Return which answers with these ``figures`` (..., FIGURES) meet the tolerance."""
         primal, dual = figures[..., 0], figures[..., 1]
         small = primal - dual <= self.tol * np.maximum(np.abs(primal), np.abs(dual)) if self.stop == "gap" else True
         return np.asarray((figures[..., 2] <= self.tol) & small)
@@ -45,7 +45,7 @@ class StepRule:
         seconds: float,
         peak_bytes: int | NDArray[np.intp],
     ) -> None:
-        """Offsets and certificates of solved pairs."""
+        """Store the offsets and certificates of solved pairs."""
         held = answers.certificates
         answers.offsets[numbers] = offsets
         held.primal[numbers], held.dual[numbers], held.kkt_violation[numbers] = figures[:, :3].T
@@ -57,7 +57,7 @@ class StepRule:
         held.stored("kernel rows kept for one pair of classes at a time")[numbers] = True
 
     def certificate(self, figures: Vector, seconds: float, peak_bytes: int) -> Certificate:
-        """That of one solved pair, whose ``figures`` are (FIGURES,)."""
+        """Return the certificate of one solved pair, with ``figures`` (FIGURES,)."""
         primal, dual, violation, steps = figures[:4].tolist()
         violations = {name: float(figures[column]) for name, column in _VIOLATIONS.items()}
         return Certificate(

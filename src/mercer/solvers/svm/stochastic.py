@@ -81,11 +81,11 @@ class MarginRisk:
         return np.where(self.codes == self.positive[:, None], 1.0, -1.0)
 
     def shift(self) -> float:
-        """By how much the count of steps must run ahead so that no step at any row overshoots."""
+        """The shift of the step count for which no step at any row overshoots."""
         return self.loss.step_bound * float((self.weights * self.rows.squares()).max()) / self.alpha
 
     def begin(self) -> DescentState:
-        """A walk at w = 0."""
+        """Return a walk at w = 0."""
         shape = (len(self.positive), self.rows.shape[1])
         return DescentState(np.zeros(shape), np.zeros(shape), self.alpha)
 
@@ -225,7 +225,7 @@ class StochasticDescent:
         return Solution(RiskValue(judge.coefficients, epoch), status, certificate, walk)
 
     def pass_once(self, risk: MarginRisk, walk: DescentState, rng: np.random.RandomState) -> None:
-        """Go on with ``walk`` by one pass over the rows, without a certificate."""
+        """Continue ``walk`` by one pass over the rows, without a certificate."""
         with _opened(risk, walk, self.damped):
             met = np.zeros((len(risk.positive), len(risk.codes)))
             _take_steps(risk, walk, one_pass(risk, self.order, rng), met, self.order)
@@ -233,7 +233,7 @@ class StochasticDescent:
 
 @contextmanager
 def _opened(risk: MarginRisk, walk: DescentState, damped: bool) -> Iterator[None]:
-    """What must be held while steps are taken; ``walk`` goes on with the regulariser and the shift of ``risk``."""
+    """The context in which steps are made; ``walk`` continues with the regulariser and the shift of ``risk``."""
     k, (n, p) = len(risk.positive), risk.rows.shape
     vectors = memory.reserve(8 * k * (6 * n + 4 * p), "the vectors of stochastic descent")
     # The rows take what is left.
@@ -243,7 +243,7 @@ def _opened(risk: MarginRisk, walk: DescentState, damped: bool) -> Iterator[None
 
 
 def _take_steps(risk: MarginRisk, walk: DescentState, rows: Integers, met: Vector, order: str) -> None:
-    """A step at each of ``rows``; ``met`` (k, n) collects the slopes met at each row."""
+    """Make a step at each of ``rows``; ``met`` (k, n) accumulates the slopes at each row."""
     # Rows drawn in proportion to their weights count alike.
     price = np.full(len(risk.weights), risk.weights.mean()) if order == "uniform" else risk.weights
     with np.errstate(over="ignore", invalid="ignore"):
@@ -285,7 +285,7 @@ class _Judge:
         return (self.primal - self.dual) / size if 0 < size < np.inf else float(size)
 
     def gap(self, walk: DescentState) -> float:
-        """Judge the answer that ``walk`` gives now, and begin to collect slopes anew; returns the relative gap."""
+        """Evaluate the current answer of ``walk``, and restart the sums of slopes; return the relative gap."""
         with np.errstate(over="ignore", invalid="ignore"):
             self._judge(walk)
         _require_finite(walk, self.primal)

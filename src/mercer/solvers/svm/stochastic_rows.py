@@ -35,7 +35,7 @@ _SMALLEST = float(np.finfo(np.float64).tiny)
 
 @dataclass
 class DescentState:
-    """Where stochastic descent stands.
+    """The state of stochastic descent.
 
     Parameters
     ----------
@@ -74,7 +74,7 @@ class DescentState:
         return (self.clock * self.theta - self.lagged) / max(self.steps, 1)
 
     def rebase(self, alpha: float, shift: float) -> None:
-        """Go on with another regulariser or shift, from the same w and the same mean."""
+        """Continue with another regulariser or shift, from the same w and the same mean."""
         shift = max(shift, self.shift)
         factor = alpha * (self.steps + 1 + shift) / (self.alpha * (self.steps + 1 + self.shift))
         if factor != 1.0:
@@ -93,7 +93,7 @@ STATE_TABLE = Table(
         "clock": Number(least=0),
     }
 )
-"""What a walk in a model file must be."""
+"""Statements about a walk in a model file."""
 
 
 def _take(
@@ -105,7 +105,7 @@ def _take(
     codes: Integers,
     positive: Integers,
 ) -> None:
-    """Let ``go`` make the steps of a chunk, one at a time where the loss has no compiled code.
+    """Let ``go`` make the steps of a chunk, one at a time if the loss has no compiled code.
 
     ``go`` takes positions in the order of the pass and, for one step, minus the slope of the loss, and returns the
     clock.
@@ -133,7 +133,7 @@ class StochasticRows(ABC):
 
     @abstractmethod
     def opened(self) -> AbstractContextManager[None]:
-        """A context in which ``steps`` may be called, always for the same walk."""
+        """Return a context in which ``steps`` may be called, always for the same walk."""
 
     @abstractmethod
     def steps(

@@ -1,4 +1,4 @@
-"""From the answer of one problem to the start of the next, over the same rows and with the same kernel."""
+"""Start a problem from the answer of another one over the same rows with the same kernel."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _AT_BOUND = 1.0 - 1e-12
 
 
 def outward(count: int) -> list[tuple[int, int | None]]:
-    """The order in which to solve for ascending values: from the middle up, and from the middle down.
+    """Return the order in which to solve for ascending values: from the middle up, then from the middle down.
 
     Each with the one that it starts from. With a larger C weights at their bounds stay there; where C is so small
     that nearly all are, it is quicker to come from above.
@@ -77,7 +77,7 @@ class WarmStarts:
         self.convex: bool | None = None
 
     def matrix(self, gram: GramMatrix) -> Array | None:
-        """The whole of a small matrix, as :class:`Start` takes it."""
+        """Return the whole of a small matrix for :class:`Start`."""
         if self._matrix is None:
             self._matrix = small_matrix(gram, self._stack)
         return self._matrix
@@ -88,7 +88,7 @@ class WarmStarts:
         self.convex = problem.convex
 
     def start(self, problem: BoxQP, move: Callable[[Vector, BoxQP], Vector] | None = None) -> Start:
-        """A feasible start and its gradient, as far as they are known.
+        """Return a feasible start and its gradient, as far as they are known.
 
         ``move`` makes the last weights feasible for a problem whose sums are not zero; the gradient is then not known.
         """

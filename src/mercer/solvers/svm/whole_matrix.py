@@ -1,4 +1,4 @@
-"""Problems whose whole matrix is one block: steps on pairs of weights, and second-order methods where they crawl."""
+"""Problems whose whole matrix is one block: steps on pairs of weights, and second-order methods if these are slow."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def on_whole_matrix(K: Array, point: Iterate, tol: float, max_iter: int) -> None
 
 
 def on_square(square: Array, point: Iterate, tol: float, max_iter: int, n_jobs: int | None = 1) -> None:
-    """The same for a matrix as :func:`mercer.solvers.svm.block.padded` returns it."""
+    """The same for a matrix from :func:`mercer.solvers.svm.block.padded`."""
     K = square[: len(point.beta), : len(point.beta)]
     block, stall = Block(len(K), K.dtype), Stall(K.dtype)
     diagonal = K.diagonal().copy()
@@ -77,7 +77,7 @@ def on_square(square: Array, point: Iterate, tol: float, max_iter: int, n_jobs: 
 
 
 def _subtract(F: Vector, K: Array, index: np.ndarray, weights: Vector, n_jobs: int | None) -> None:
-    """``F -= K[index].T @ weights``, of many rows by several threads."""
+    """``F -= K[index].T @ weights``; for many rows on several threads."""
     if len(F) <= _SPAN:
         subtract_rows(F, K, index, weights)
         return
@@ -102,7 +102,7 @@ def _newton_round(K: Array, point: Iterate) -> None:
 
 
 def interior_round(K: Array, point: Iterate) -> None:
-    """Take the interior point method's answer if it is the better one.
+    """Use the answer of the interior point method if it is better.
 
     With a tube, weights that are not zero keep their signs, on which the objective is smooth, and the others stay.
     """

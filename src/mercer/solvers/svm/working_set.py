@@ -1,7 +1,7 @@
 """Decomposition: inner steps on a dense block of the kernel matrix, outer rounds that choose the block.
 
 Source: Joachims (1999), "Making large-scale SVM learning practical"; Wen et al. (2018), "ThunderSVM", JMLR 19, for
-large working sets of which half is kept from round to round.
+large working sets, half of which remain from round to round.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _SMALLEST = 512
 def select(
     rising: np.ndarray, falling: np.ndarray, size: int, previous: np.ndarray, random: np.random.Generator | None = None
 ) -> np.ndarray:
-    """The next working set: up to half from ``previous``, the rest the worst violators of either side.
+    """Return the next working set: up to half from ``previous``, the rest the worst violators of each side.
 
     With ``random``, half of these violators are drawn from all those that are not the worst.
 
@@ -48,7 +48,7 @@ def select(
 
 
 def _violators(values: np.ndarray, least: float, count: int, random: np.random.Generator | None) -> np.ndarray:
-    """Indices of the ``count`` largest values above ``least``, ascending; with ``random``, half of them are drawn.
+    """Return the indices of the ``count`` largest values above ``least``, ascending; with ``random``, half are drawn.
 
     Without the rows that are masked by -inf: the partition takes quadratic time over many equal values.
     """
@@ -65,7 +65,7 @@ def _violators(values: np.ndarray, least: float, count: int, random: np.random.G
 
 
 def _has_copies(K: Array, diagonal: Array) -> bool:
-    """Whether rows of a working set have many near copies in it, in a sample of the rows.
+    """Whether, in a sample, the rows of a working set have many near copies in it.
 
     The worst violators are then the copies of a few rows, and steps among them change next to nothing.
     """
@@ -76,7 +76,7 @@ def _has_copies(K: Array, diagonal: Array) -> bool:
 
 
 def _select(point: Iterate, size: int, previous: np.ndarray, random: np.random.Generator | None) -> np.ndarray:
-    """The next working set, shared evenly by the groups of rows, or by the rows and the offset that is 0."""
+    """Return the next working set, divided evenly among the groups of rows; without groups, the offset is 0."""
     rising, falling = point.sides()
     if point.groups is not None:
         sets = []
@@ -125,7 +125,7 @@ def by_working_sets(
 def _solve(
     block: Block, square: Array, diagonal: Array, point: Iterate, rows: np.ndarray, tol: float, max_iter: int
 ) -> np.ndarray:
-    """Steps within the working set ``rows``, and where these crawl also Newton steps; returns the change of beta."""
+    """Make steps within the working set ``rows``, and Newton steps if these are slow; return the change of beta."""
     part, portion = point.take(rows), ROUND * len(rows)
     change = block.solve(square, diagonal, part, tol, min(portion, max_iter - point.steps))
     if part.steps >= min(point.steps + portion, max_iter):
