@@ -51,10 +51,14 @@ def main(arguments: list[str]) -> int:
         rest = [a for a in arguments[1:] if a != "--lowest"]
         name, versions = (".venv-lowest", lowest_versions()) if lowest else (".venv", [])
         python = environment(name, ["-e", ".[test]", *versions])
-        # Two versions of numba that share one cache read each other's files.
-        cache = {"NUMBA_CACHE_DIR": str(ROOT / name / "numba")} if lowest else {}
+        variables = dict(os.environ)
+        # Without bytecode files, each process that the tests start compiles the package, and each worker the tests.
+        variables.pop("PYTHONDONTWRITEBYTECODE", None)
+        if lowest:
+            # Two versions of numba that share one cache read each other's files.
+            variables["NUMBA_CACHE_DIR"] = str(ROOT / name / "numba")
         command = [str(python), "-m", "pytest", "-n", "auto", "-m", "not slow", *rest]
-        return subprocess.run(command, cwd=ROOT, env={**os.environ, **cache}).returncode
+        return subprocess.run(command, cwd=ROOT, env=variables).returncode
     print(__doc__.strip())
     return 2
 
