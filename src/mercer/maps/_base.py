@@ -16,6 +16,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from mercer._errors import NumericalError
 from mercer._sklearn import check_feature_names_in
 from mercer.data.fitted import Fitted
+from mercer.data.nested_parameters import get_params, set_params
 from mercer.data.sklearn_errors import advised
 from mercer.data.statements import Count, Is, Labels
 from mercer.data.vectors import refuse_unreal, with_sums
@@ -44,6 +45,9 @@ class FeatureMap(TransformerMixin, BaseEstimator, OneBlasThread, abc.ABC):
         {"kernel_": Is(Kernel), "n_output_features_": Count("features", least=1)},
         {"n_features_in_": Count("d", least=1), "feature_names_in_": Labels("d", texts=True)},
     )
+
+    get_params = get_params
+    set_params = set_params
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -14,6 +14,7 @@ from mercer._errors import DataError, MercerWarning, ParameterError, warn_user
 from mercer._types import CheckedRows, RowsLike, Vector
 from mercer.data.columns import MixedRows
 from mercer.data.fitted import Fitted
+from mercer.data.nested_parameters import get_params, set_params
 from mercer.data.objects import Objects
 from mercer.data.sklearn_errors import advised
 from mercer.data.statements import Count, Labels
@@ -68,34 +69,12 @@ class KernelEstimator(BaseEstimator):
         rules=(KERNEL_FITS,),
     )
 
+    get_params = get_params
+    set_params = set_params
+
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
         hold_one_blas_thread(cls)
-
-    def set_params(self, **params: Any) -> Self:
-        """Set parameters.
-
-        Parameters
-        ----------
-        **params : dict
-            By name; ``kernel__NAME`` replaces the kernel by one with another ``NAME``.
-
-        Returns
-        -------
-        self
-        """
-        inside = {k.removeprefix("kernel__"): v for k, v in params.items() if k.startswith("kernel__")}
-        super().set_params(**{k: v for k, v in params.items() if not k.startswith("kernel__")})
-        if inside:
-            if not isinstance(self.kernel, Kernel):
-                if hasattr(self.kernel, "set_params"):
-                    return super().set_params(**{f"kernel__{k}": v for k, v in inside.items()})
-                raise ParameterError(
-                    f"kernel__{next(iter(inside))} names a parameter of the kernel, but kernel={self.kernel!r} "
-                    "has none; pass a kernel object such as mercer.kernels.RBF(1.0)."
-                )
-            self.kernel = self.kernel.with_params(**inside)
-        return self
 
     @property
     def _is_precomputed(self) -> bool:
