@@ -88,5 +88,5 @@ def model_class(model: str, task: str) -> Any:
 
 def command_line_of(cls: type) -> CommandLine:
     """What an estimator states of its use on the command line."""
-    stated: CommandLine = getattr(cls, "_command_line", CommandLine())
-    return stated
+    command_line: CommandLine = getattr(cls, "_command_line", CommandLine())
+    return command_line

@@ -61,12 +61,12 @@ def _own_check_feature_names(estimator: Any, X: Any, *, reset: bool) -> None:
 
 def _own_check_feature_names_in(estimator: Any, input_features: Any = None) -> Any:
     """The names of the columns that a transformer was fitted to; ``x0, x1, ...`` where they have none."""
-    known = getattr(estimator, "feature_names_in_", None)
+    fitted_names = getattr(estimator, "feature_names_in_", None)
     n = estimator.n_features_in_
     if input_features is None:
-        return np.asarray([f"x{i}" for i in range(n)], dtype=object) if known is None else known
+        return np.asarray([f"x{i}" for i in range(n)], dtype=object) if fitted_names is None else fitted_names
     names = np.asarray(input_features, dtype=object)
-    if known is not None and not np.array_equal(known, names):
+    if fitted_names is not None and not np.array_equal(fitted_names, names):
         raise DataError("input_features is not equal to feature_names_in_")
     if len(names) != n:
         raise DataError(f"input_features should have length equal to number of features ({n}), got {len(names)}")
@@ -74,8 +74,8 @@ def _own_check_feature_names_in(estimator: Any, input_features: Any = None) -> A
 
 
 def _scikit_learns(name: str, own: Callable[..., Any]) -> Callable[..., Any]:
-    found: Callable[..., Any] = getattr(validation, name, own)
-    return found
+    function: Callable[..., Any] = getattr(validation, name, own)
+    return function
 
 
 check_y = _scikit_learns("_check_y", _own_check_y)

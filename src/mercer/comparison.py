@@ -304,11 +304,11 @@ def _is_precomputed(kernel: Any) -> bool:
 
 
 def _lazy(kernel: Any, gamma: Any, rows: Any, names: tuple[str, ...] | None, n_jobs: int | None) -> AnyGram:
-    made: Kernel = as_kernel(kernel, gamma=gamma, X=rows)
-    if made.definiteness == "indefinite":
+    instance: Kernel = as_kernel(kernel, gamma=gamma, X=rows)
+    if instance.definiteness == "indefinite":
         raise IndefiniteKernelError(
-            f"{made!r} is indefinite, so it has no feature space in which to compare means; choose another kernel."
+            f"{instance!r} is indefinite, so it has no feature space in which to compare means; choose another kernel."
         )
-    gram = Gram(bind_columns(made, names).with_data(rows), rows, n_jobs=n_jobs)
+    gram = Gram(bind_columns(instance, names).with_data(rows), rows, n_jobs=n_jobs)
     # Between two objects a value takes long, and permutations look at it many times.
     return evaluated(gram) if gram.tile < tiles.TILE else gram

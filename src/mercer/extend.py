@@ -149,19 +149,19 @@ def _check_class(cls: Any) -> None:
         raise ParameterError(f"{cls.__name__} needs an attribute name, which identifies the loss to learners.")
 
 
-def _check_free(there: Any, cls: type, what: str) -> None:
+def _check_free(existing: Any, cls: type, what: str) -> None:
     """Raise if a name is taken by another class; the same class, defined anew, takes its own place."""
-    if there is None or (there.__module__, there.__qualname__) == (cls.__module__, cls.__qualname__):
+    if existing is None or (existing.__module__, existing.__qualname__) == (cls.__module__, cls.__qualname__):
         return
-    raise ParameterError(f"{what} already, in {there.__module__}; give yours another name.")
+    raise ParameterError(f"{what} already, in {existing.__module__}; give yours another name.")
 
 
 def _tasks(cls: type) -> tuple[str, ...]:
     """What an estimator learns, as the command line calls it."""
     if not issubclass(cls, BaseEstimator):
         raise ParameterError(f"model= names an estimator, but {cls.__name__} is not one; leave it out.")
-    found = {"classification": is_classifier(cls()), "regression": is_regressor(cls())}
-    tasks = tuple(task for task, learns in found.items() if learns)
+    by_task = {"classification": is_classifier(cls()), "regression": is_regressor(cls())}
+    tasks = tuple(task for task, learns in by_task.items() if learns)
     if not tasks or "kernel" not in cls().get_params():
         raise ParameterError(
             f"{cls.__name__} cannot be a model of the command line: it must be a classifier or a regressor "

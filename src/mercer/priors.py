@@ -237,9 +237,9 @@ class LogPrior:
         for i, (parameter, prior) in enumerate(zip(self.parameters, self.priors, strict=True)):
             if prior is None:
                 continue
-            there = parameter.at(theta[i])
-            total += prior.log_density(there.value)
-            gradient[i] = there.chain(prior.slope(there.value))
+            point = parameter.at(theta[i])
+            total += prior.log_density(point.value)
+            gradient[i] = point.chain(prior.slope(point.value))
         return total, gradient
 
 
@@ -272,16 +272,16 @@ def bind_priors(priors: Mapping[str, Prior] | None, parameters: Sequence[Paramet
     if not isinstance(priors, Mapping):
         raise ParameterError(f"priors must be a dict from names of parameters to priors, but is {priors!r}.")
     free = tuple(p for p in parameters if p.free)
-    known = {name for p in free for name in (p.name, whole_vector(p.name))}
+    valid_names = {name for p in free for name in (p.name, whole_vector(p.name))}
     for name, prior in priors.items():
-        if name not in known:
+        if name not in valid_names:
             names = ", ".join(p.name for p in free) or "none"
             raise ParameterError(
                 f"priors name {name!r}, which is not a free parameter; the free parameters are {names}."
             )
         check_prior(name, prior)
-    found = tuple(priors.get(p.name, priors.get(whole_vector(p.name))) for p in free)
-    return LogPrior(free, found)
+    matches = tuple(priors.get(p.name, priors.get(whole_vector(p.name))) for p in free)
+    return LogPrior(free, matches)
 
 
 def check_prior(name: str, prior: Any) -> None:

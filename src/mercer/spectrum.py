@@ -143,51 +143,51 @@ def eigenfunctions(
     True
     """
     precomputed = isinstance(kernel, str) and kernel == "precomputed"
-    made, rows = (None, check_square(X)) if precomputed else _read(kernel, X, gamma)
+    mercer_kernel, rows = (None, check_square(X)) if precomputed else _read(kernel, X, gamma)
     share = check_sample_weight(sample_weight, rows)
-    kept = np.flatnonzero(share)
-    scale = np.sqrt(share[kept] / share.sum())
-    k = _check_count(n_components, len(kept))
+    support = np.flatnonzero(share)
+    scale = np.sqrt(share[support] / share.sum())
+    k = _check_count(n_components, len(support))
     gram: Any
     anchors: Any
-    if made is None:
-        gram, anchors = PrecomputedGram(rows).restrict(kept, kept), share > 0
+    if mercer_kernel is None:
+        gram, anchors = PrecomputedGram(rows).restrict(support, support), share > 0
     else:
-        anchors = rows if len(kept) == rows.shape[0] else rows[kept]
-        gram = Gram(made, anchors, dtype=np.float64, n_jobs=n_jobs)
+        anchors = rows if len(support) == rows.shape[0] else rows[support]
+        gram = Gram(mercer_kernel, anchors, dtype=np.float64, n_jobs=n_jobs)
     solution = solve(
         Eigenproblem(
             gram,
             k,
             random_state=generator(random_state),
             scale=scale,
-            positive=made is not None and not rests_on_a_function(made),
+            positive=mercer_kernel is not None and not rests_on_a_function(mercer_kernel),
         )
     )
-    found = solution.value
-    if len(found.negative):
+    pairs = solution.value
+    if len(pairs.negative):
         raise IndefiniteKernelError(
-            f"the kernel matrix has a negative eigenvalue, {found.negative[0]:.4g} (the largest is "
-            f"{found.values[0]:.4g}), so Mercer's theorem does not hold; mercer.validity.check says more."
+            f"the kernel matrix has a negative eigenvalue, {pairs.negative[0]:.4g} (the largest is "
+            f"{pairs.values[0]:.4g}), so Mercer's theorem does not hold; mercer.validity.check says more."
         )
-    there = found.values > 0
-    values, vectors = found.values[there], found.vectors[:, there]
+    positive = pairs.values > 0
+    values, vectors = pairs.values[positive], pairs.vectors[:, positive]
     vectors = vectors * _signs(vectors, scale)
     trace = float(solution.state.centring.diagonal.sum())
     weights = scale[:, None] * vectors / values
-    return Eigenfunctions(values, trace, made, solution.certificate, anchors, weights, n_jobs)
+    return Eigenfunctions(values, trace, mercer_kernel, solution.certificate, anchors, weights, n_jobs)
 
 
 def _read(kernel: Any, X: Any, gamma: Any) -> tuple[Kernel, Any]:
     """The kernel, which must be positive, and the rows in the form that it compares."""
     rows = checked_rows(kernel, X, "X")
-    made = bind_columns(as_kernel(kernel, gamma=gamma, X=rows), column_names(X)).with_data(rows)
-    if made.definiteness != "positive":
+    bound = bind_columns(as_kernel(kernel, gamma=gamma, X=rows), column_names(X)).with_data(rows)
+    if bound.definiteness != "positive":
         raise IndefiniteKernelError(
-            f"{made.indefinite_part()!r} is not positive semi-definite, so Mercer's theorem does not hold; choose "
-            "another kernel" + (", or center it: kernel.centered(X)." if made.definiteness == "conditional" else ".")
+            f"{bound.indefinite_part()!r} is not positive semi-definite, so Mercer's theorem does not hold; choose "
+            "another kernel" + (", or center it: kernel.centered(X)." if bound.definiteness == "conditional" else ".")
         )
-    return made, rows
+    return bound, rows
 
 
 def _signs(vectors: NDArray[np.floating], scale: Matrix) -> Matrix:
@@ -197,8 +197,8 @@ def _signs(vectors: NDArray[np.floating], scale: Matrix) -> Matrix:
     are equal to rounding the first one counts.
     """
     # In rows of next to no weight values are rounding.
-    seen = scale >= _SEEN * scale.max()
-    values = vectors[seen] / scale[seen, None]
+    large = scale >= _SEEN * scale.max()
+    values = vectors[large] / scale[large, None]
     sizes = np.abs(values)
     first = (sizes >= (1.0 - _EQUAL) * sizes.max(axis=0)).argmax(axis=0)
     return np.where(values[first, np.arange(values.shape[1])] < 0, -1.0, 1.0)

@@ -115,16 +115,16 @@ def check_loss(loss: Any, y: Any = None) -> None:
     AssertionError: Absolute.gradient is not the derivative of its value: ...
     """
     try:
-        taken = losses.as_loss(loss)
+        instance = losses.as_loss(loss)
         examples = {"signs": [-1.0, 1.0], "counts": [0.0, 1.0, 2.0, 7.0], "numbers": np.linspace(-2.0, 3.0, 11)}
-        targets = np.asarray(examples[taken.targets] if y is None else y, dtype=np.float64)
-        taken.check_targets(targets)
-        losses.check_loss(taken, targets)
+        targets = np.asarray(examples[instance.targets] if y is None else y, dtype=np.float64)
+        instance.check_targets(targets)
+        losses.check_loss(instance, targets)
     except MercerError as error:
         raise AssertionError(str(error)) from error
     for part in ("value", "gradient"):
-        once, again = (getattr(taken, part)(targets, 0.5 * targets) for _ in range(2))
-        assert np.array_equal(once, again), f"{taken.name}.{part} returns a different value when called again"
+        once, again = (getattr(instance, part)(targets, 0.5 * targets) for _ in range(2))
+        assert np.array_equal(once, again), f"{instance.name}.{part} returns a different value when called again"
 
 
 def concrete_kernels() -> list[type[Kernel]]:
@@ -155,12 +155,12 @@ def _count(X: Any) -> int:
     return X.shape[0] if hasattr(X, "shape") else len(X)
 
 
-def _assert_close(kernel: Kernel, what: str, got: Any, wanted: Any, tolerance: float, size: float) -> None:
-    """``got`` is ``wanted`` up to ``tolerance * size``."""
-    got, wanted = np.asarray(got, dtype=np.float64), np.asarray(wanted, dtype=np.float64)
-    assert got.shape == wanted.shape, f"{kernel!r}: {what}: the shapes are {got.shape} and {wanted.shape}"
-    assert np.isfinite(got).all(), f"{kernel!r}: {what}: there are NaN or infinities"
-    error = np.abs(got - wanted).max(initial=0.0)
+def _assert_close(kernel: Kernel, what: str, result: Any, expected: Any, tolerance: float, size: float) -> None:
+    """Raise unless ``result`` equals ``expected`` up to ``tolerance * size``."""
+    result, expected = np.asarray(result, dtype=np.float64), np.asarray(expected, dtype=np.float64)
+    assert result.shape == expected.shape, f"{kernel!r}: {what}: the shapes are {result.shape} and {expected.shape}"
+    assert np.isfinite(result).all(), f"{kernel!r}: {what}: there are NaN or infinities"
+    error = np.abs(result - expected).max(initial=0.0)
     assert error <= tolerance * size, (
         f"{kernel!r}: {what}: values of size {size:.3g} differ by {error:.3g}, more than {tolerance:g} of it"
     )
@@ -237,9 +237,9 @@ def _check_printing(kernel: Kernel) -> None:
     if not all(name.isidentifier() for name in functions):
         return
     classes = {type(part).__name__: type(part) for part in _parts(kernel)}
-    built = eval(repr(kernel), {**vars(kernels), "inf": math.inf, **classes, **functions})  # the kernel's own text
-    assert built == kernel and hash(built) == hash(kernel), (
-        f"what {kernel!r} prints builds another kernel, {built!r}; print every field that is not at its default"
+    copy = eval(repr(kernel), {**vars(kernels), "inf": math.inf, **classes, **functions})  # the kernel's own text
+    assert copy == kernel and hash(copy) == hash(kernel), (
+        f"what {kernel!r} prints builds another kernel, {copy!r}; print every field that is not at its default"
     )
 
 
@@ -297,24 +297,24 @@ def _check_pairs(kernel: Kernel, X: Any, Z: Any) -> None:
 
 def _check_engine(kernel: Kernel, X: Any, Z: Any) -> None:
     V = np.cos(np.arange(2.0 * _count(Z)).reshape(_count(Z), 2))
-    wanted = kernel(X, Z)
+    expected = kernel(X, Z)
     product = Gram(kernel, X, Z, n_jobs=1) @ V
-    size = _size(np.abs(wanted) @ np.abs(V))
-    _assert_close(kernel, "Gram @ V beside dense @ V", product, wanted @ V, _rounding(wanted), size)
+    size = _size(np.abs(expected) @ np.abs(V))
+    _assert_close(kernel, "Gram @ V beside dense @ V", product, expected @ V, _rounding(expected), size)
     for n_jobs in (1, 2, 3):
         gram = Gram(kernel, X, Z, n_jobs=n_jobs)
-        assert np.array_equal(gram.dense(), wanted), f"{kernel!r}: {n_jobs} threads change the bits of the block"
+        assert np.array_equal(gram.dense(), expected), f"{kernel!r}: {n_jobs} threads change the bits of the block"
         assert np.array_equal(gram @ V, product), f"{kernel!r}: {n_jobs} threads change the bits of Gram @ V"
-    out = np.full(wanted.shape, np.nan, wanted.dtype)
+    out = np.full(expected.shape, np.nan, expected.dtype)
     returned = kernel.block(X, Z, out=out)
-    assert returned is out and np.array_equal(out, wanted), f"{kernel!r}: block(X, Z, out=out) does not fill out"
+    assert returned is out and np.array_equal(out, expected), f"{kernel!r}: block(X, Z, out=out) does not fill out"
 
 
 def _check_single_precision(kernel: Kernel, X: np.ndarray, Z: np.ndarray) -> None:
     block = kernel(X.astype(np.float32), Z.astype(np.float32))
     assert block.dtype == np.float32, f"{kernel!r}: float32 rows give a block of {block.dtype}"
-    wanted = kernel(X, Z)
-    _assert_close(kernel, "float32 beside float64", block, wanted, _SINGLE, _size(wanted))
+    expected = kernel(X, Z)
+    _assert_close(kernel, "float32 beside float64", block, expected, _SINGLE, _size(expected))
 
 
 def _check_gradient(kernel: Kernel, X: Any, Z: Any) -> None:

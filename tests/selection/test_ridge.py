@@ -87,11 +87,11 @@ def test_a_chosen_penalty_gives_the_fit_with_that_number(word: str) -> None:
     counts=st.lists(st.integers(0, 3), min_size=12, max_size=12).filter(lambda c: sum(x > 0 for x in c) > 3),
     word=st.sampled_from(WORDS),
     kernel=st.sampled_from([RBF(1.0), Linear(), Linear() + 1.0]),
-    apart=st.booleans(),
+    per_target=st.booleans(),
 )
-def test_integer_weights_are_repeated_rows(counts: list[int], word: str, kernel, apart: bool) -> None:
+def test_integer_weights_are_repeated_rows(counts: list[int], word: str, kernel, per_target: bool) -> None:
     rows, targets = X[:12], TWO[:12]
-    model = KernelRidge(word, kernel=kernel, alpha_per_target=apart)
+    model = KernelRidge(word, kernel=kernel, alpha_per_target=per_target)
     weighted = clone(model).fit(rows, targets, counts)
     repeated = clone(model).fit(np.repeat(rows, counts, axis=0), np.repeat(targets, counts, axis=0))
     # Of two penalties that do almost equally well, rounding may tell which; the predictions then hardly differ.

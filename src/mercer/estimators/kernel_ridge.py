@@ -348,22 +348,22 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelEstimator):
     ) -> Self:
         """Fit with the penalty that the criterion chooses."""
         with ExitStack() as stack:
-            path, chosen, curves = reduce_and_choose(
-                system, stack, criterion, alphas, apart=bool(self.alpha_per_target), n_jobs=self.n_jobs
+            path, penalties, curves = reduce_and_choose(
+                system, stack, criterion, alphas, per_target=bool(self.alpha_per_target), n_jobs=self.n_jobs
             )
-            (solution,) = path.solutions(chosen[None])
+            (solution,) = path.solutions(penalties[None])
             # From a form in float32 they would have five digits: left for when they are asked for.
             if criterion == "loo" and len(rows) == len(self.y_fit_) and not path.single:
-                errors = np.column_stack([path.left_out_errors(a)[:, j] for j, a in enumerate(chosen)])
+                errors = np.column_stack([path.left_out_errors(a)[:, j] for j, a in enumerate(penalties)])
                 self._loo_predictions = (np.asarray(system.targets) - errors).reshape(self.y_fit_.shape)
         self.path_ = curves.squeezed() if self.y_fit_.ndim == 1 else curves
         several = self.alpha_per_target and self.y_fit_.ndim == 2
-        self._take(rows, solution, chosen if several else chosen[:1])
+        self._take(rows, solution, penalties if several else penalties[:1])
         # Not those of gcv: where rows are interpolated, it may be far below what leaving out each of them says.
         squares = curves.loo
         if squares is not None:
-            squares = squares[np.searchsorted(curves.alphas, chosen), np.arange(len(chosen))]
-        system = dataclasses.replace(system, shifts=chosen)
+            squares = squares[np.searchsorted(curves.alphas, penalties), np.arange(len(penalties))]
+        system = dataclasses.replace(system, shifts=penalties)
         warn_if_ridge_is_worse("KernelRidge", system, solution.value, squares, n_jobs=self.n_jobs)
         return self
 
@@ -407,19 +407,21 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelEstimator):
             )
         if not self._searches:
             return
-        asked = "gamma='loo'" if self._searches_gamma else "kernel_params='loo'"
+        setting = "gamma='loo'" if self._searches_gamma else "kernel_params='loo'"
         if self._is_precomputed:
-            raise ParameterError(f"{asked} needs a kernel with parameters, and kernel is 'precomputed'.")
+            raise ParameterError(f"{setting} needs a kernel with parameters, and kernel is 'precomputed'.")
         if self._searches_gamma and not is_named(self.kernel):
             raise ParameterError(
                 f"gamma='loo' is for kernels given by name, but kernel={self.kernel!r} has its own parameters; pass "
                 "kernel_params='loo' to choose these."
             )
         if isinstance(self.alpha, str) and self.alpha != "loo":
-            raise ParameterError(f"{asked} cannot be combined with alpha={self.alpha!r}; pass alpha='loo' or a number.")
+            raise ParameterError(
+                f"{setting} cannot be combined with alpha={self.alpha!r}; pass alpha='loo' or a number."
+            )
         if np.size(self.alpha) != 1:
             raise ParameterError(
-                f"{asked} needs one penalty for all targets, but alpha has {np.size(self.alpha)} values; pass "
+                f"{setting} needs one penalty for all targets, but alpha has {np.size(self.alpha)} values; pass "
                 "alpha='loo' or a number."
             )
 

@@ -141,7 +141,7 @@ def test_where_there_is_no_penalty() -> None:
         assert least_squares.status is Status.least_squares and usual.status is Status.direct
         np.testing.assert_allclose(singular @ least_squares.value, X @ np.linalg.lstsq(X, T)[0], atol=1e-9)
         with pytest.raises(ParameterError, match=r"'gcv' cannot choose: for none of the 1 penalties.*Give larger"):
-            choose(path, "gcv", np.zeros(1), apart=False)
+            choose(path, "gcv", np.zeros(1), per_target=False)
     with ExitStack() as stack:
         path = path_of(None, stack, matrix=K + 1e-3 * np.eye(25))
         # Interpolation, where the limit of all criteria exists.
@@ -159,7 +159,7 @@ def test_indefinite_matrices() -> None:
         assert np.isfinite(path.criteria(0.6)["loo"]).all()
         allowed = path_of(None, stack, matrix=bent, convex=False)
         assert np.isposinf(allowed.criteria(0.1)["loo"]).all()
-        alpha, _ = choose(allowed, "loo", None, apart=True)
+        alpha, _ = choose(allowed, "loo", None, per_target=True)
         assert (alpha > -np.linalg.eigvalsh(bent)[0]).all()
         assert allowed.solutions(alpha[None])[0].status is Status.stationary
 
@@ -172,17 +172,17 @@ def test_values_that_are_not_finite() -> None:
 
 
 @pytest.mark.parametrize("criterion", ["loo", "gcv", "evidence"])
-@pytest.mark.parametrize("apart", [True, False])
-def test_the_choice_is_a_minimum_of_its_curve(criterion, apart: bool) -> None:
+@pytest.mark.parametrize("per_target", [True, False])
+def test_the_choice_is_a_minimum_of_its_curve(criterion, per_target: bool) -> None:
     with ExitStack() as stack:
         path = path_of(None, stack)
-        penalties, curves = choose(path, criterion, None, apart=apart)
-        assert len(penalties) == 2 and (apart or penalties[0] == penalties[1])
+        penalties, curves = choose(path, criterion, None, per_target=per_target)
+        assert len(penalties) == 2 and (per_target or penalties[0] == penalties[1])
         assert (np.diff(curves.alphas) > 0).all() and np.isin(penalties, curves.alphas).all()
         dense = trace(path, np.geomspace(1e-6, 1e3, 900))
         sign = -1.0 if criterion == "evidence" else 1.0
         values, curve = sign * dense.of(criterion), sign * curves.of(criterion)
-        if not apart:
+        if not per_target:
             values, curve = values.sum(axis=1, keepdims=True), curve.sum(axis=1, keepdims=True)
         for j in range(values.shape[1]):
             at = curve[curves.alphas == penalties[j], j][0]
@@ -213,11 +213,11 @@ def left_out_problem(noise: float, scale: float, seed: int) -> LinearSystem:
 
 
 @pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in (1, 2))])
-@pytest.mark.parametrize("apart", [True, False])
+@pytest.mark.parametrize("per_target", [True, False])
 @pytest.mark.parametrize("noise", [0.0, 0.1, 1.0, 10.0])
 @pytest.mark.parametrize("scale", [0.3, 1.0, 4.0])
 def test_leave_one_out_is_least_where_few_diagonals_say(
-    monkeypatch: pytest.MonkeyPatch, noise: float, scale: float, apart: bool, seed: int
+    monkeypatch: pytest.MonkeyPatch, noise: float, scale: float, per_target: bool, seed: int
 ) -> None:
     calls = []
     whole = ShiftedBand.inverse_diagonal
@@ -225,17 +225,19 @@ def test_leave_one_out_is_least_where_few_diagonals_say(
     with ExitStack() as stack:
         path = PenaltyPath(left_out_problem(noise, scale, seed), stack, single_rows=True)
         calls.clear()
-        penalties, curves = choose(path, "loo", None, apart=apart)
+        penalties, curves = choose(path, "loo", None, per_target=per_target)
         count = len(calls)
         exact = trace(path, curves.alphas)
         dense = trace(path, np.geomspace(*default_penalties(200.0)[[0, -1]], 600))
     # Every value that is given is exact, whatever was interpolated on the way.
     np.testing.assert_array_equal(curves.loo, exact.loo)
-    values, results = (np.asarray(c.loo) if apart else np.sum(c.loo, axis=1, keepdims=True) for c in (dense, curves))
+    values, results = (
+        np.asarray(c.loo) if per_target else np.sum(c.loo, axis=1, keepdims=True) for c in (dense, curves)
+    )
     at = results[np.searchsorted(curves.alphas, penalties[: values.shape[1]]), np.arange(values.shape[1])]
     assert (at <= values.min(axis=0) * (1 + 2e-4)).all()
     # The grid and Brent's method take 28 to 34 for one choice.
-    assert count <= (32 if apart else 18)
+    assert count <= (32 if per_target else 18)
 
 
 def test_the_least_leave_one_out_may_be_at_an_end_of_the_penalties() -> None:
@@ -247,9 +249,9 @@ def test_the_least_leave_one_out_may_be_at_an_end_of_the_penalties() -> None:
         path = PenaltyPath(
             LinearSystem(PrecomputedGram(matrix + 0.1 * np.eye(60)), nothing[:, None], [0.0]), stack, single_rows=True
         )
-        assert choose(path, "loo", None, apart=False)[0][0] == default_penalties(path.size)[-1]
+        assert choose(path, "loo", None, per_target=False)[0][0] == default_penalties(path.size)[-1]
         path = PenaltyPath(LinearSystem(PrecomputedGram(matrix), all_of_it[:, None], [0.0]), stack, single_rows=True)
-        assert choose(path, "loo", None, apart=False)[0][0] <= 2 * default_penalties(path.size)[0]
+        assert choose(path, "loo", None, per_target=False)[0][0] <= 2 * default_penalties(path.size)[0]
 
 
 def slowly_decaying(n: int, noise: float) -> LinearSystem:
@@ -267,7 +269,9 @@ def test_float32_chooses_what_float64_does(monkeypatch: pytest.MonkeyPatch, crit
     for mixed_from in (600, 601):
         monkeypatch.setattr(choose_penalty, "MIXED_FROM", mixed_from)
         with ExitStack() as stack:
-            path, penalties, curves = choose_penalty.reduce_and_choose(system, stack, criterion, alphas, apart=True)
+            path, penalties, curves = choose_penalty.reduce_and_choose(
+                system, stack, criterion, alphas, per_target=True
+            )
             results.append((path.single, penalties, curves, path.solutions(penalties[None])[0]))
     (single, penalties, curves, solution), (double, expected, exact, reference) = results
     assert single and not double and solution.state.method == SINGLE_BAND and reference.state.method == BAND
@@ -287,10 +291,10 @@ def test_float32_gives_way_where_it_could_change_the_choice(monkeypatch: pytest.
     with ExitStack() as stack:
         # Without noise the best penalty is small.
         system = slowly_decaying(600, 0.0)
-        path, penalties, _ = choose_penalty.reduce_and_choose(system, stack, "gcv", None, apart=False)
+        path, penalties, _ = choose_penalty.reduce_and_choose(system, stack, "gcv", None, per_target=False)
         assert not path.single and penalties[0] < 1e-3
         # A matrix that is singular with the penalty in float32 may be regular in float64.
-        path, penalties, _ = choose_penalty.reduce_and_choose(system, stack, "gcv", np.array([1e-9]), apart=False)
+        path, penalties, _ = choose_penalty.reduce_and_choose(system, stack, "gcv", np.array([1e-9]), per_target=False)
         assert not path.single and penalties.tolist() == [1e-9, 1e-9]
     assert mercer.engine.memory._process.reserved == 0
 
@@ -299,12 +303,12 @@ def test_a_choice_among_given_penalties_takes_the_largest_of_equals() -> None:
     with ExitStack() as stack:
         path = path_of(None, stack)
         alphas = np.array([10.0, 0.1, 0.1, 1e-5])
-        penalties, curves = choose(path, "loo", alphas, apart=False)
+        penalties, curves = choose(path, "loo", alphas, per_target=False)
         assert curves.alphas.tolist() == [1e-5, 0.1, 10.0] and penalties.tolist() == [0.1, 0.1]
         nothing = PenaltyPath(LinearSystem(PrecomputedGram(K), 0 * T, [0.0, 0.0]), stack, single_rows=True)
         for criterion in ("loo", "gcv", "evidence"):
-            assert choose(nothing, criterion, alphas, apart=False)[0].tolist() == [10.0, 10.0]
-            assert choose(nothing, criterion, alphas, apart=True)[0].tolist() == [10.0, 10.0]
+            assert choose(nothing, criterion, alphas, per_target=False)[0].tolist() == [10.0, 10.0]
+            assert choose(nothing, criterion, alphas, per_target=True)[0].tolist() == [10.0, 10.0]
 
 
 def test_a_target_of_zeros_does_not_disturb_the_choice_for_others() -> None:
@@ -312,7 +316,10 @@ def test_a_target_of_zeros_does_not_disturb_the_choice_for_others() -> None:
         both = PenaltyPath(LinearSystem(PrecomputedGram(K), T * [1.0, 0.0], [0.0, 0.0]), stack, single_rows=True)
         alone = PenaltyPath(LinearSystem(PrecomputedGram(K), T[:, :1], [0.0]), stack, single_rows=True)
         for criterion in ("loo", "gcv", "evidence"):
-            assert choose(both, criterion, None, apart=False)[0][0] == choose(alone, criterion, None, apart=False)[0][0]
+            assert (
+                choose(both, criterion, None, per_target=False)[0][0]
+                == choose(alone, criterion, None, per_target=False)[0][0]
+            )
 
 
 def test_the_default_penalties_follow_the_scale_of_the_matrix() -> None:

@@ -114,14 +114,14 @@ class PrimalMeans:
     def move(self, rows: Positions, before: Labels, labels: Labels) -> float:
         assert self._bounds is not None
         delta = changes(before, labels[rows], self._weight[rows], self._k)
-        old, had = self.sums / np.where(self.size > 0, self.size, 1.0)[:, None], self.size > 0
+        old, occupied = self.sums / np.where(self.size > 0, self.size, 1.0)[:, None], self.size > 0
         self.size = totals(labels, self._weight, self._k)
         has = self.size > 0
         self.sums = np.where(has[:, None], self.sums + self._sum(rows, lambda part: delta[part]), 0.0)
         self.raw = squared_norms(self.sums)
         new = self.sums / np.where(has, self.size, 1.0)[:, None]
-        shifts = np.where(has & had, np.sqrt(squared_norms(new - old)), 0.0)
-        self._bounds.move(shifts, known=not (has & ~had).any())
+        shifts = np.where(has & occupied, np.sqrt(squared_norms(new - old)), 0.0)
+        self._bounds.move(shifts, known=not (has & ~occupied).any())
         return float((shifts**2).sum())
 
     def nearest(self, labels: Labels, whole: bool) -> Assignment:

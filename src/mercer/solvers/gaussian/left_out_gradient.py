@@ -145,10 +145,10 @@ class LeftOutObjective:
         """Of the mean squared error."""
         weights, root = self.problem.weights, self._root
         squares = weights * (solved.errors**2).sum(axis=1) / solved.share
-        left_out = np.minimum(weights, 1.0)
+        observations = np.minimum(weights, 1.0)
         weigh = _left_out_weights(
             _both_triangles(solved.inverse),
-            left_out * squares * (2.0 / self._total),
+            observations * squares * (2.0 / self._total),
             solved.errors * (weights * root / solved.share)[:, None] * (2.0 / self._total),
             solved.z,
         )
@@ -162,7 +162,7 @@ class LeftOutObjective:
             return slopes
         # Of A by mu, and of the shares where more than one observation is at a row.
         by_mu = trace_of(weigh, self.problem.n)
-        by_mu += 2.0 / self._total * float(squares @ (weights - left_out)) / mu**2
+        by_mu += 2.0 / self._total * float(squares @ (weights - observations)) / mu**2
         return np.append(slopes, mu * by_mu)
 
 

@@ -44,7 +44,7 @@ def reduce_and_choose(
     criterion: Criterion,
     alphas: Vector | None,
     *,
-    apart: bool,
+    per_target: bool,
     n_jobs: int | None = None,
 ) -> tuple[PenaltyPath, Vector, PenaltyCurves]:
     """What :func:`choose` gives, and the path that it was chosen from: in float32 as far as the choice is the same.
@@ -56,7 +56,7 @@ def reduce_and_choose(
         Memory of the path stays reserved until it is closed.
     criterion : {"loo", "gcv", "evidence"}
     alphas : ndarray or None
-    apart : bool
+    per_target : bool
         As for :func:`choose`.
     n_jobs : int, optional
 
@@ -78,19 +78,19 @@ def reduce_and_choose(
         with ExitStack() as trial:
             path = PenaltyPath(system, trial, single_rows=criterion == "loo", n_jobs=n_jobs, single_for=single_for)
             with suppress(TooRough):
-                penalties, curves = choose(path, criterion, alphas, apart=apart)
-                if not path.single or _is_certain(path, criterion, alphas, curves, apart=apart):
+                penalties, curves = choose(path, criterion, alphas, per_target=per_target)
+                if not path.single or _is_certain(path, criterion, alphas, curves, per_target=per_target):
                     stack.push(trial.pop_all())
                     return path, penalties, curves
     path = PenaltyPath(system, stack, single_rows=criterion == "loo", n_jobs=n_jobs)
-    return path, *choose(path, criterion, alphas, apart=apart)
+    return path, *choose(path, criterion, alphas, per_target=per_target)
 
 
 def _is_certain(
-    path: PenaltyPath, criterion: Criterion, alphas: Vector | None, curves: PenaltyCurves, *, apart: bool
+    path: PenaltyPath, criterion: Criterion, alphas: Vector | None, curves: PenaltyCurves, *, per_target: bool
 ) -> bool:
     """Whether curves in float32 choose what those in float64 would, but for what counts as equal."""
-    costs = costs_of(curves, criterion, apart)
+    costs = costs_of(curves, criterion, per_target)
     smallest = float(curves.alphas[_rivals(path, criterion, costs, TIE).any(axis=1).argmax()])
     doubt = path.doubt(smallest)
     # Errors of an inverse grow no faster than the penalty falls.
@@ -100,7 +100,7 @@ def _is_certain(
         doubt = path.doubt(rival)
     if doubt > _KNOWN * TIE:
         return False
-    # Penalties that the user gave are told apart to the last digits.
+    # Penalties that the user gave are distinguished to the last digit.
     return alphas is None or bool((_rivals(path, criterion, costs, _MARGIN * doubt).sum(axis=0) == 1).all())
 
 
@@ -113,7 +113,7 @@ def _rivals(path: PenaltyPath, criterion: Criterion, costs: Vector, share: float
 
 
 def choose(
-    path: PenaltyPath, criterion: Criterion, alphas: Vector | None, *, apart: bool
+    path: PenaltyPath, criterion: Criterion, alphas: Vector | None, *, per_target: bool
 ) -> tuple[Vector, PenaltyCurves]:
     """The best penalty of each target, (k,), and the curves at all that were given or are worth to be kept.
 
@@ -124,7 +124,7 @@ def choose(
     alphas : ndarray or None
         The penalties to choose from; None for any, found next to the best of a grid: by Brent's method, or for
         leave-one-out by :func:`mercer.solvers.linear.left_out_search.search_left_out`, with fewer values.
-    apart : bool
+    per_target : bool
         Whether every target has a penalty of its own; else one serves all, by the sum of the targets' criteria.
 
     Raises
@@ -133,15 +133,15 @@ def choose(
         If the matrix is singular to working precision with all of the penalties.
     """
     if alphas is None and criterion == "loo":
-        curves = search_left_out(path, apart=apart)
+        curves = search_left_out(path, per_target=per_target)
     elif alphas is None:
         curves = trace(path, default_penalties(path.size))
-        costs = costs_of(curves, criterion, apart)
-        better = [_between(path, criterion, apart, curves.alphas, cost, j) for j, cost in enumerate(costs.T)]
+        costs = costs_of(curves, criterion, per_target)
+        better = [_between(path, criterion, per_target, curves.alphas, cost, j) for j, cost in enumerate(costs.T)]
         curves = trace_also(path, curves, [alpha for alpha in better if alpha is not None])
     else:
         curves = trace(path, alphas)
-    costs = costs_of(curves, criterion, apart)
+    costs = costs_of(curves, criterion, per_target)
     if np.isposinf(costs).all(axis=0).any():
         raise ParameterError(
             f"alpha={criterion!r} cannot choose: for none of the {len(curves.alphas)} penalties from "
@@ -154,7 +154,7 @@ def choose(
 
 
 def _between(
-    path: PenaltyPath, criterion: Criterion, apart: bool, alphas: Vector, cost: Vector, target: int
+    path: PenaltyPath, criterion: Criterion, per_target: bool, alphas: Vector, cost: Vector, target: int
 ) -> float | None:
     """A better penalty next to the best one on the grid, if there is one on either side."""
     best = best_of(cost, *tie_of(path, criterion, TIE))
@@ -162,7 +162,7 @@ def _between(
         return None
 
     def value(log_alpha: float) -> float:
-        return float(costs_of(trace(path, np.array([10.0**log_alpha])), criterion, apart)[0, target])
+        return float(costs_of(trace(path, np.array([10.0**log_alpha])), criterion, per_target)[0, target])
 
     bounds = np.log10(alphas[[best - 1, best + 1]])
     minimum = minimize_scalar(

@@ -29,7 +29,7 @@ _LOG_TOLERANCE, _LOG_STEP = 2e-3, 5e-4
 _MOST_STEPS = 6
 
 
-def search_left_out(path: PenaltyPath, *, apart: bool) -> PenaltyCurves:
+def search_left_out(path: PenaltyPath, *, per_target: bool) -> PenaltyCurves:
     r"""The curves at penalties of a grid that may be the best, and at the least value between them.
 
     The error :math:`e_i` of a row left out is a smooth function of :math:`t = \log \mu`: its singularities are where
@@ -43,7 +43,7 @@ def search_left_out(path: PenaltyPath, *, apart: bool) -> PenaltyCurves:
     ----------
     path : PenaltyPath
         With ``single_rows=True``.
-    apart : bool
+    per_target : bool
         Whether the least value is looked for separately for every target, or for their sum.
 
     Notes
@@ -57,7 +57,7 @@ def search_left_out(path: PenaltyPath, *, apart: bool) -> PenaltyCurves:
     training = np.array(
         [path.training_errors(float(alpha)) if path.system.convex else np.zeros(path.system.shape[1]) for alpha in grid]
     )
-    groups = [np.array([j]) for j in range(path.system.shape[1])] if apart else [np.arange(path.system.shape[1])]
+    groups = [np.array([j]) for j in range(path.system.shape[1])] if per_target else [np.arange(path.system.shape[1])]
     penalties: set[float] = set()
     for targets in groups:
         one = _OneChoice(costs, targets, grid, training[:, targets].sum(axis=1))
@@ -78,7 +78,7 @@ class _Known:
         if alpha not in self.criteria:
             values, errors = self._path.criteria_and_errors(alpha)
             # What is not a number is refused here.
-            costs_of(gathered({alpha: values}), "loo", apart=True)
+            costs_of(gathered({alpha: values}), "loo", per_target=True)
             self.criteria[alpha], self._errors[alpha] = values, np.asarray(errors)
         return float(self.criteria[alpha]["loo"][targets].sum())
 

@@ -154,13 +154,13 @@ def _pivoted_factor(matrix: ScaledGram, most: int) -> tuple[Matrix | None, float
     factor = np.empty((n, most), order="F")
     rank = 0
     progress = Progress(most, "rank of the kernel matrix")
-    asked = False
+    sampled = False
     while (largest := float(left.max())) > rounding:
         count = min(_BLOCK, most - rank)
         if count <= 0:
             return None, rounding
-        if not asked and rank >= _ASKED * most:
-            asked = True
+        if not sampled and rank >= _ASKED * most:
+            sampled = True
             if _some_rows_are_independent(matrix, most + 1, scale):
                 return None, rounding
         candidates = np.argpartition(left, n - count)[n - count :]

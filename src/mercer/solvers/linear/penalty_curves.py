@@ -130,7 +130,7 @@ def trace_also(path: PenaltyPath, curves: PenaltyCurves, alphas: list[float]) ->
     return PenaltyCurves(**joined)
 
 
-def costs_of(curves: PenaltyCurves, criterion: Criterion, apart: bool) -> Vector:
+def costs_of(curves: PenaltyCurves, criterion: Criterion, per_target: bool) -> Vector:
     """What is to be small, (m, k), or (m, 1) for all targets together."""
     values = curves.of(criterion)
     if values is None:
@@ -141,7 +141,7 @@ def costs_of(curves: PenaltyCurves, criterion: Criterion, apart: bool) -> Vector
             "Scale y and the columns of X (sklearn.preprocessing.StandardScaler)."
         )
     cost = -values if criterion == "evidence" else values
-    if apart:
+    if per_target:
         return cost
     # Targets of zeros have an infinite evidence for any penalty.
     telling = ~np.isneginf(cost).all(axis=0)
