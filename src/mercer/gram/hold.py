@@ -22,9 +22,9 @@ from mercer.gram.precomputed import PrecomputedGram
 from mercer.gram.protocol import GramMatrix
 
 REMEDY = "Raise the budget with mercer.config(memory=...), or fit on fewer rows."
-# Bytes of a matrix that is made as a whole, half of it by symmetry, without being asked for.
+# Matrices of up to this many bytes are computed as a whole without a request.
 _SMALL = 2**25
-# Precisions in which all of K is of use, the best one first, with the bytes that are needed beside it.
+# Precisions in which all of K is useful, the best one first, with the bytes needed in addition to it.
 Precisions = Mapping[Any, int]
 
 
@@ -88,7 +88,7 @@ def hold(
 
 
 def as_it_is(gram: GramMatrix) -> str:
-    """Return the sentence for a matrix that a solver uses as it is given.
+    """Return the sentence for a matrix that a solver uses as it is.
 
     >>> as_it_is(PrecomputedGram(np.eye(2)))
     'given whole in float64, 32 bytes'
@@ -138,7 +138,7 @@ def reserve_whole(
             name = what or f"the {shape[0]} x {shape[1]} kernel matrix in {dtype}"
             stack.enter_context(memory.reserve(size, name, required))
         except MemoryBudgetError:
-            # It does not fit, or another thread took the memory meanwhile.
+            # It does not fit, or another thread has reserved the memory in the meantime.
             if required:
                 raise
             continue
@@ -176,7 +176,7 @@ def capacity(each: int, most: int, parts: int = 1) -> int:
 
 
 def is_small(gram: GramMatrix, dtype: Any) -> bool:
-    """Whether to compute all of K once for several passes: if it takes at most 32 MiB and half of the memory budget."""
+    """Whether to compute all of K once for several passes: if it takes at most 32 MiB and half of the budget."""
     size = gram.shape[0] ** 2 * np.dtype(dtype).itemsize
     return size <= _SMALL and fits(2 * size)
 

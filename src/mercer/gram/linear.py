@@ -12,14 +12,14 @@ from mercer.engine import threads
 from mercer.engine.tiles import spans
 from mercer.kernels.base import LinearParts
 
-# Rows that one task reads: few enough for a float64 copy of them to stay in the cache.
+# Rows in a task: few enough for a float64 copy to stay in the cache.
 _SPAN = 4096
-# Entries of K cost about as much as this many columns.
+# An entry of K costs about as much as this many columns.
 _GAIN = 4
 
 
 def worth_it(left: LinearParts, right: LinearParts) -> bool:
-    """Whether the rows have few enough columns that this is faster than computing the entries of K."""
+    """Whether this is faster than computing the entries of K, because the rows have few columns."""
     columns = sum(A.shape[1] for _, A in left)
     return columns * _GAIN <= min(left[0][1].shape[0], right[0][1].shape[0])
 
@@ -46,7 +46,7 @@ def linear_product(left: LinearParts, right: LinearParts, V: Matrix, n_jobs: int
         strips = spans(B.shape[0], _SPAN)
         sums = np.zeros((len(strips), B.shape[1], V.shape[1]))
         threads.run([partial(_gather, B, V, rows, sums[i]) for i, rows in enumerate(strips)], n_jobs)
-        # The sum is taken in the order of the strips, whichever thread made them.
+        # The sum has the order of the strips, whichever thread computed them.
         inner = weight * sums.sum(axis=0)
         threads.run([partial(_spread, A, inner, rows, out) for rows in spans(A.shape[0], _SPAN)], n_jobs)
     return out

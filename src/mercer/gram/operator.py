@@ -18,7 +18,7 @@ from mercer.kernels.inputs import Index, Rows
 from mercer.kernels.kernel import Kernel
 from mercer.kernels.plan import Plan, check_finite, diagonal
 
-# From so many columns on the product of two rows takes longer than all the rest that is done to an entry.
+# With this many columns, the product of two rows takes longer than the rest of the computation of an entry.
 _EXPENSIVE_COLUMNS = 64
 
 
@@ -96,7 +96,7 @@ class Gram(ArrayInterface):
         plan.prepare()
 
     def _like(self, left: Rows, right: Rows, dtype: np.dtype) -> Gram:
-        """The same kernel, evaluated in the same way, between other rows."""
+        """Return the matrix of the same kernel with the same settings between other rows."""
         return self._of(Plan(self._plan.kernel, left, right, dtype, self._plan.instead))
 
     def _of(self, plan: Plan) -> Gram:
@@ -237,7 +237,7 @@ class Gram(ArrayInterface):
         left = self._plan.left.take(as_index(rows, n, "row positions"))
         right = left if same else self._plan.right.take(as_index(columns, m, "column positions"))
         part = Gram.__new__(Gram)
-        # The whole has been checked and prepared.
+        # The whole matrix has been checked and prepared.
         part._plan, part.kernel, part.n_jobs = self._plan.between(left, right), self.kernel, self.n_jobs
         return part
 

@@ -19,9 +19,9 @@ from mercer.kernels.inputs import Index
 from mercer.loops.picked import is_finite, pick_entries
 from mercer.loops.symmetry import has_wider_gap, widest_gap
 
-# Rows and columns of the squares in which the worst asymmetry is looked for.
+# Rows and columns of the squares in the search for the worst asymmetry.
 _SIDE = 256
-# So many entries are compared in this thread: that takes a millisecond, and a part of one to wake another thread.
+# Up to this many entries are compared in this thread, in a millisecond, which is not worth waking another thread.
 _ALONE = 2**22
 
 
@@ -51,7 +51,7 @@ def check_square(K: Any, name: str = "K") -> Array:
         )
     if array.size == 0:
         raise DataError(f"the precomputed {name} is empty: its shape is {array.shape}.")
-    # Of a kernel, the largest entry is on the diagonal; only of others all entries are looked at for it.
+    # For a positive semi-definite matrix, the largest entry is on the diagonal; for others, all entries are read.
     worst, i, j, finite = _survey(array, _rounding(array.diagonal()))
     if not finite:
         i, j = np.argwhere(~np.isfinite(array))[0]
@@ -65,7 +65,7 @@ def check_square(K: Any, name: str = "K") -> Array:
 
 
 def _rounding(K: Array) -> float:
-    """How much entries that should be equal may differ."""
+    """The largest allowed difference of entries that should be equal."""
     return 1e3 * float(np.finfo(K.dtype).eps) * max(abs(float(K.max())), abs(float(K.min())), np.finfo(float).tiny)
 
 
@@ -80,7 +80,7 @@ def symmetric_once_centred(K: Array) -> Array:
     [[1.0, 2.5], [2.5, 40.0]]
     """
     square = K.ndim == 2 and K.shape[0] == K.shape[1] > 0
-    # What is not square or finite gets its error where matrices are checked.
+    # Matrices that are not square or finite raise an error later, in their check.
     if not square or not np.isfinite(K).all() or worst_asymmetry(K)[0] <= _rounding(K):
         return K
     difference = K - K.T
@@ -97,7 +97,7 @@ def worst_asymmetry(K: Array) -> tuple[float, int, int]:
 def _survey(K: Array, allowed: float = 0.0) -> tuple[float, int, int, bool]:
     """Return the worst asymmetry (0 if it is at most ``allowed``), where it is, and whether all entries are finite."""
     if K.flags.f_contiguous and not K.flags.c_contiguous:
-        # Its columns lie as rows do; of a pair of entries either may be the first.
+        # Its columns are contiguous; the order within a pair of entries does not matter.
         return _survey(K.T, allowed)
     strips = tiles.spans(len(K), _SIDE)
     results = [(0.0, 0, 0, True)] * len(strips)
@@ -105,7 +105,7 @@ def _survey(K: Array, allowed: float = 0.0) -> tuple[float, int, int, bool]:
     def look(number: int) -> None:
         rows = strips[number]
         threads.checkpoint()
-        # Most matrices are symmetric but for rounding, which one pass over both triangles shows.
+        # Most matrices are symmetric up to rounding, which one pass over both triangles shows.
         if not has_wider_gap(K, rows.start, rows.stop, rows.start, len(K), allowed):
             return
         for columns in strips[number:]:
@@ -115,7 +115,7 @@ def _survey(K: Array, allowed: float = 0.0) -> tuple[float, int, int, bool]:
             if not has_wider_gap(K, *bounds, worst):
                 continue
             with tiles.scratch((columns.stop - columns.start, rows.stop - rows.start), K.dtype) as mirrored:
-                # A copy in the cache, read by whole lines: the other way round every entry would be a line of its own.
+                # Copy by whole cache lines; read in the other order, every entry would need its own line.
                 mirrored[...] = K[columns, rows]
                 gap, i, j = widest_gap(K[rows, columns], mirrored)
                 finite = is_finite(K[rows, columns]) and is_finite(mirrored)
@@ -124,7 +124,7 @@ def _survey(K: Array, allowed: float = 0.0) -> tuple[float, int, int, bool]:
             results[number] = worst, row, column, before and finite
 
     threads.run([partial(look, number) for number in range(len(strips))], 1 if K.size <= _ALONE else None)
-    # Of equally large ones the first.
+    # The first of equally large ones.
     worst, i, j, _ = max(results, key=itemgetter(0), default=(0.0, 0, 0, True))
     return worst, i, j, all(finite for *_, finite in results)
 
@@ -206,7 +206,7 @@ class PrecomputedGram(ArrayInterface):
         V = check_factor(V, self.shape[1])
         if V.dtype == self.dtype and self._is_at_hand:
             return lapack.multiply(self.matrix, V)
-        # By strips: NumPy would make a copy of the whole matrix in the other precision.
+        # By strips, because NumPy would copy the whole matrix in the other precision.
         out = np.empty((self.shape[0], *V.shape[1:]), np.result_type(self.dtype, V.dtype))
 
         def multiply(rows: slice) -> None:
@@ -219,7 +219,7 @@ class PrecomputedGram(ArrayInterface):
 
     @property
     def _is_at_hand(self) -> bool:
-        """Whether its entries lie in an array already."""
+        """Whether its entries are already in an array."""
         picked = not (isinstance(self._rows, slice) and isinstance(self._columns, slice))
         return self._matrix is not None or not (picked or self.dtype != self._whole.dtype)
 
@@ -275,7 +275,7 @@ class PrecomputedGram(ArrayInterface):
         """
         left, right = _picked(self._rows, rows), _picked(self._columns, columns)
         if isinstance(right, slice):
-            # What overflows another precision becomes infinite, which solvers look for.
+            # Entries that overflow another precision become infinite, which solvers check.
             with np.errstate(over="ignore"):
                 out[...] = self._whole[left, right]
         else:

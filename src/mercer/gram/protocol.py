@@ -1,4 +1,4 @@
-r"""What solvers know of a kernel matrix K, (n, m): nothing about kernels, data, or the source of its entries.
+r"""The interface of a kernel matrix K, (n, m), for solvers: nothing about kernels, data, or the source of its entries.
 
 Any class with these members can stand for K: :class:`mercer.gram.Gram` evaluates them by tiles,
 :class:`mercer.gram.PrecomputedGram` reads an array, and a matrix on another device would work as well. A class that
@@ -36,7 +36,7 @@ from mercer._types import Array, Positions
 
 @runtime_checkable
 class GramMatrix(Protocol):
-    """What a solver needs of a kernel matrix; it never sees the kernel or the data."""
+    """The interface of a kernel matrix for solvers, which never see the kernel or the data."""
 
     @property
     def shape(self) -> tuple[int, int]: ...
