@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from scipy.sparse.linalg import LinearOperator
 
+from mercer import config
+from mercer._errors import MemoryBudgetError
 from mercer.kernels import RBF, Linear, NegativeDistance, Sigmoid, White
 from mercer.validity import Verdict, check
+from mercer.validity.eigenvalues import ends
 from spectra import planted, verify_witness
 
 RNG = np.random.default_rng(0)
@@ -106,3 +110,41 @@ def test_lanczos_ends_well_on_every_kind_of_spectrum(name):
 def test_lanczos_gives_the_same_report_twice():
     one, two = (check(RBF(0.3), MANY, full_spectrum_up_to=BY_LANCZOS) for _ in range(2))
     assert str(one) == str(two)
+
+
+@pytest.mark.parametrize("offset", [0.0, -0.5, -2.0])
+def test_one_space_finds_both_ends_of_clustered_and_of_indefinite_spectra(offset):
+    """Within 128 products, also where the eigenvalues crowd at the lower end, or all of them are negative."""
+    rng = np.random.default_rng(3)
+    turns = np.linalg.qr(rng.standard_normal((400, 400)))[0]
+    for values in (np.linspace(0.0, 1.0, 400) ** 3, np.repeat([0.0, 1.0], 200), 0.9 ** np.arange(400)):
+        values = values + offset
+        K, products = (turns * values) @ turns.T, [0]
+
+        def multiply(v, K=K, products=products):
+            products[0] += 1
+            return K @ v
+
+        spectrum, c = ends(LinearOperator(K.shape, matvec=multiply, dtype=np.float64), rng)
+        scale = np.abs(values).max()
+        assert products[0] <= 128
+        assert abs(spectrum.largest - values.max()) <= 1e-6 * scale
+        assert -1e-12 * scale <= spectrum.smallest - values.min() <= 1e-4 * scale
+        assert c @ K @ c == pytest.approx(spectrum.smallest, abs=1e-12 * scale)
+        np.testing.assert_allclose(np.linalg.norm(K @ c - spectrum.smallest * c), spectrum.residual, atol=1e-12)
+        assert np.abs(values - spectrum.smallest).min() <= spectrum.residual + 1e-12
+
+
+def test_the_space_for_the_ends_is_smaller_where_the_memory_budget_is():
+    diagonal, products = np.linspace(1.0, 2.0, 5000), [0]
+
+    def multiply(v):
+        products[0] += 1
+        return diagonal * v.ravel()
+
+    operator = LinearOperator((5000, 5000), matvec=multiply, dtype=np.float64)
+    with config(memory=16 * 5000 * 60):
+        ends(operator, np.random.default_rng(0))
+    assert products[0] <= 60
+    with config(memory=16 * 5000), pytest.raises(MemoryBudgetError, match="vectors of 5000 numbers"):
+        ends(operator, np.random.default_rng(0))

@@ -182,8 +182,7 @@ def _by_lanczos(
     dimension: tuple[float | None, float] = (None, 0.0)
     if spectrum.smallest < -limit:
         witness = spectrum.smallest, c
-        off = eigenvalues.off_constants_operator(operator, spectrum.scale)
-        c = _summing_to_zero(eigenvalues.lowest_vector(off, spectrum.scale, rng.standard_normal(operand.n)))
+        c = _summing_to_zero(eigenvalues.lowest_off_constants(operator, rng))
         conditional = eigenvalues.quadratic(operator, c), c
         notes.append("condition number and effective dimension are computed for positive matrices only.")
     else:

@@ -6,15 +6,19 @@ from dataclasses import dataclass
 
 import numpy as np
 from scipy.linalg import eigh, eigh_tridiagonal, eigvalsh
-from scipy.sparse.linalg import ArpackNoConvergence, LinearOperator, eigsh
+from scipy.sparse.linalg import LinearOperator
 
-from mercer._errors import NumericalError
 from mercer._types import AnyArray
-from mercer.solvers.algebra.lanczos import tridiagonal
+from mercer.engine import memory, threads
+from mercer.gram.hold import capacity
+from mercer.solvers.algebra.lanczos import Krylov, Ritz, tridiagonal
 
-# Each stage starts from the vector of the one before, so the last that converges gives the answer.
-_STAGES = (1e-1, 1e-3, 1e-6)
-_KRYLOV, _RESTARTS = 32, 3
+# Residuals of both ends, in units of the largest eigenvalue, at which the search stops; its most and fewest products,
+# and the products from one look at the Ritz values to the next.
+_RESIDUAL = 1e-8
+_MOST, _LEAST, _CHECK = 128, 32, 8
+# A vector of the basis and its product.
+_BYTES = 16
 _SKETCH, _PROBES, _STEPS = 24, 16, 48
 
 
@@ -54,73 +58,31 @@ def off_constants(S: AnyArray, scale: float) -> AnyArray:
     return S - means - means[:, None] + (means.mean() + scale / len(S))
 
 
-def off_constants_operator(operator: LinearOperator, scale: float) -> LinearOperator:
-    """The same for an operator."""
-
-    def multiply(v: AnyArray) -> AnyArray:
-        v = v.ravel()
-        inside = operator @ (v - v.mean())
-        return inside - inside.mean() + scale * v.mean()
-
-    return LinearOperator(operator.shape, matvec=multiply, dtype=np.float64)
-
-
 def ends(operator: LinearOperator, rng: np.random.Generator) -> tuple[Spectrum, AnyArray]:
-    """Both ends of the spectrum, and a vector whose Rayleigh quotient is the lower one."""
-    start = rng.standard_normal(operator.shape[0])
-    top = _extreme(operator, "LM", start)
-    scale = quadratic(operator, top)
-    if scale < 0:
-        low, high_value = top, quadratic(operator, lowest_vector(_negative(operator), -scale, start))
-    else:
-        low, high_value = lowest_vector(operator, scale, start), scale
-    product = operator @ low
-    smallest = float(low @ product)
-    residual = float(np.linalg.norm(product - smallest * low))
-    return Spectrum(smallest, high_value, residual), low
+    """Both ends of the spectrum, and a unit vector whose Rayleigh quotient is the lower one."""
+    low, high = _ritz_ends(operator, rng)
+    return Spectrum(low.value, high.value, low.residual), low.vector
 
 
-def lowest_vector(operator: LinearOperator, scale: float, start: AnyArray) -> AnyArray:
-    """A unit vector at the lower end of the spectrum.
-
-    The upper end of ``scale - K`` is looked for: Lanczos then measures its progress against ``scale``, and not
-    against an eigenvalue that may be 0.
-    """
-    shifted = LinearOperator(
-        operator.shape, matvec=lambda v: scale * v.ravel() - operator @ v.ravel(), dtype=np.float64
-    )
-    return _extreme(shifted, "LA", start)
+def lowest_off_constants(operator: LinearOperator, rng: np.random.Generator) -> AnyArray:
+    """A unit vector at the lower end of the spectrum on the vectors that sum to 0."""
+    return _ritz_ends(operator, rng, balanced=True)[0].vector
 
 
-def _negative(operator: LinearOperator) -> LinearOperator:
-    return LinearOperator(operator.shape, matvec=lambda v: -(operator @ v.ravel()), dtype=np.float64)
-
-
-def _extreme(operator: LinearOperator, which: str, start: AnyArray) -> AnyArray:
-    # Only a zero matrix sends a random vector to 0, and there every vector is at the end of the spectrum.
-    if not np.any(operator @ start):
-        return start / np.linalg.norm(start)
-    vector, converged = start, False
-    for tolerance in _STAGES:
-        try:
-            _, vectors = eigsh(
-                operator,
-                k=1,
-                which=which,
-                v0=vector,
-                tol=tolerance,
-                maxiter=_RESTARTS,
-                ncv=min(_KRYLOV, operator.shape[0] - 1),
-            )
-        except ArpackNoConvergence:
-            break
-        vector, converged = vectors[:, 0], True
-    if not converged:
-        raise NumericalError(
-            f"Lanczos found no end of the spectrum of this {operator.shape[0]} x {operator.shape[0]} matrix in "
-            f"{_KRYLOV * _RESTARTS} products; raise full_spectrum_up_to to have all eigenvalues computed."
-        )
-    return vector / np.linalg.norm(vector)
+def _ritz_ends(operator: LinearOperator, rng: np.random.Generator, balanced: bool = False) -> tuple[Ritz, Ritz]:
+    """Of one Krylov space: both ends are what it finds first."""
+    n = operator.shape[0]
+    most = max(capacity(_BYTES * n, _MOST), _LEAST)
+    with memory.reserve(_BYTES * n * most, f"{2 * most} vectors of {n} numbers"):
+        space = Krylov(lambda v: operator @ v, rng.standard_normal(n), most, balanced=balanced)
+        while True:
+            threads.checkpoint()
+            space.extend()
+            if not (space.is_full or space.size % _CHECK == 0):
+                continue
+            low, high = space.ends()
+            if space.is_full or max(low.residual, high.residual) <= _RESIDUAL * max(abs(low.value), abs(high.value)):
+                return low, high
 
 
 def effective_dimension(operator: LinearOperator, ridge: float, rng: np.random.Generator) -> tuple[float, float]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
 from numpy.linalg import eigh
@@ -184,6 +184,14 @@ STEPS = 64
 _RESIDUAL = 1e-9
 
 
+class Ritz(NamedTuple):
+    """An approximate eigenvalue, its unit vector v, and the length of ``A v - value v``."""
+
+    value: float
+    vector: Vector
+    residual: float
+
+
 class Krylov:
     """An orthonormal basis of the Krylov space of a vector, with the product of each of its vectors.
 
@@ -241,11 +249,26 @@ class Krylov:
 
     def ritz(self) -> tuple[Vector, float]:
         """Rayleigh quotients, ascending, and the residual of the vector of the largest."""
-        basis, products = self._basis[: self.size], self._products[: self.size]
-        projected = basis @ products.T
+        values, turns = self._projection()
+        return values, self._pair(values[-1], turns[:, -1]).residual
+
+    def ends(self) -> tuple[Ritz, Ritz]:
+        """The lowest and the largest Rayleigh quotient with their unit vectors."""
+        values, turns = self._projection()
+        return self._pair(values[0], turns[:, 0]), self._pair(values[-1], turns[:, -1])
+
+    def _projection(self) -> tuple[Vector, Array]:
+        projected = self._basis[: self.size] @ self._products[: self.size].T
         values, turns = eigh((projected + projected.T) / 2)
-        last = turns[:, -1]
-        return values, float(np.linalg.norm(last @ products - values[-1] * (last @ basis)))
+        return values, turns
+
+    def _pair(self, value: float, turn: Array) -> Ritz:
+        vector: Vector = turn @ self._basis[: self.size]
+        product = turn @ self._products[: self.size]
+        difference = product - value * vector
+        if self.balanced:
+            difference -= difference.mean()
+        return Ritz(float(value), vector, float(np.linalg.norm(difference)))
 
     def _direction(self, step: Vector) -> Vector:
         """The part of ``step`` orthogonal to the basis, as a unit vector; a random one where that part is rounding."""
