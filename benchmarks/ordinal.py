@@ -29,7 +29,7 @@ from mercer import GaussianProcessOrdinalRegression, KernelOrdinalRegression, Pr
 from mercer.estimators.ordinal.ordered import class_probabilities, decide
 from mercer.estimators.shared.distinct import equal_rows
 from mercer.solvers.risk.cumulative_links import LINKS
-from mercer.solvers.risk.ordinal import solve_ordinal
+from mercer.solvers.risk.ordinal import OrdinalSolver
 from mercer.solvers.risk.ordinal_problem import OrdinalProblem
 
 TITLE = "Ordered classes: MAE and MZE over 30 hold-outs, C and gamma chosen within each training part"
@@ -80,7 +80,7 @@ def path(K: np.ndarray, rows: np.ndarray, codes: np.ndarray, K_new: np.ndarray, 
     lines, start = [], None
     for C in GRID:
         problem = OrdinalProblem(gram, np.searchsorted(present, codes), np.full(len(codes), C), LINK, owner)
-        solution = solve_ordinal(problem, tol=TOL, max_iter=200, start=start)
+        solution = OrdinalSolver(tol=TOL, max_iter=200).solve(problem, start)
         start = solution.state
         p = class_probabilities(LINK, K_new @ solution.value.coefficients, solution.value.cuts)
         lines.append(present[decide(p, "mode")])

@@ -39,15 +39,15 @@ from mercer.solvers.online.state import OnlineProblem, OnlineState
 from mercer.solvers.risk.cumulative_links import LINKS
 from mercer.solvers.risk.gradient_descent import HeldOut, LeastSquares, descend
 from mercer.solvers.risk.log_loss import log_loss
-from mercer.solvers.risk.logistic import solve_logistic
+from mercer.solvers.risk.logistic import LogisticSolver
 from mercer.solvers.risk.logistic_problem import LogisticRisk
-from mercer.solvers.risk.ordered_quantiles import OrderedQuantiles, solve_ordered_quantiles
-from mercer.solvers.risk.ordinal import solve_ordinal
+from mercer.solvers.risk.ordered_quantiles import OrderedQuantiles, QuantilesSolver
+from mercer.solvers.risk.ordinal import OrdinalSolver
 from mercer.solvers.risk.ordinal_evidence import slope_by_evidence
 from mercer.solvers.risk.ordinal_problem import OrdinalProblem
 from mercer.solvers.risk.regularized_risk import RegularizedRisk
-from mercer.solvers.risk.solve import solve_risk
-from mercer.solvers.risk.stationary import solve_stationary
+from mercer.solvers.risk.solve import RiskSolver
+from mercer.solvers.risk.stationary import StationarySolver
 from mercer.solvers.spectral.eigenpairs import Eigenproblem
 from mercer.solvers.spectral.eigenpairs import solve as solve_eigenpairs
 from mercer.solvers.svm.box_qp import BoxQP
@@ -139,41 +139,41 @@ def penalty_path(gram: GramMatrix) -> Answers:
 
 
 def newton(gram: GramMatrix) -> Answers:
-    return [solve_risk(RegularizedRisk(gram, Logistic(), SIGNS, alpha=0.5, intercept=True)).value.c]
+    return [RiskSolver().solve(RegularizedRisk(gram, Logistic(), SIGNS, alpha=0.5, intercept=True)).value.c]
 
 
 def newton_by_products(gram: GramMatrix) -> Answers:
-    return [solve_risk(RegularizedRisk(gram, Squared(), NUMBERS, alpha=0.5), method="newton-cg").value.c]
+    return [RiskSolver(method="newton-cg").solve(RegularizedRisk(gram, Squared(), NUMBERS, alpha=0.5)).value.c]
 
 
 def multipliers(gram: GramMatrix) -> Answers:
-    return [solve_risk(RegularizedRisk(gram, Huber(), NUMBERS, alpha=0.5), method="multipliers").value.Kc]
+    return [RiskSolver(method="multipliers").solve(RegularizedRisk(gram, Huber(), NUMBERS, alpha=0.5)).value.Kc]
 
 
 def quantile(gram: GramMatrix) -> Answers:
-    return [solve_risk(RegularizedRisk(gram, Quantile(0.3), NUMBERS, alpha=0.5, intercept=True)).value.Kc]
+    return [RiskSolver().solve(RegularizedRisk(gram, Quantile(0.3), NUMBERS, alpha=0.5, intercept=True)).value.Kc]
 
 
 def quantiles_in_order(gram: GramMatrix) -> Answers:
-    return [solve_ordered_quantiles(OrderedQuantiles(gram, NUMBERS, np.array([0.3, 0.7]), np.ones(N))).value.F]
+    return [QuantilesSolver().solve(OrderedQuantiles(gram, NUMBERS, np.array([0.3, 0.7]), np.ones(N))).value.F]
 
 
 def stationary_point(gram: GramMatrix) -> Answers:
-    return [solve_stationary(RegularizedRisk(gram, Squared(), NUMBERS, alpha=0.5, convex=False)).value.c]
+    return [StationarySolver().solve(RegularizedRisk(gram, Squared(), NUMBERS, alpha=0.5, convex=False)).value.c]
 
 
 def two_classes(gram: GramMatrix) -> Answers:
     loss = log_loss((SIGNS > 0).astype(np.intp), WEIGHTS, 2)
-    return [solve_logistic(LogisticRisk(gram, loss)).value.weights]
+    return [LogisticSolver().solve(LogisticRisk(gram, loss)).value.weights]
 
 
 def many_classes(gram: GramMatrix) -> Answers:
-    return [solve_logistic(LogisticRisk(gram, log_loss(CODES, WEIGHTS, 3))).value.weights]
+    return [LogisticSolver().solve(LogisticRisk(gram, log_loss(CODES, WEIGHTS, 3))).value.weights]
 
 
 def ordinal(gram: GramMatrix) -> Answers:
     problem = OrdinalProblem(CODES, WEIGHTS, LINKS["logit"], gram=gram)
-    return [solve_ordinal(problem).value.cuts, slope_by_evidence(problem, 1.0, tol=1e-8, max_iter=50).slope]
+    return [OrdinalSolver().solve(problem).value.cuts, slope_by_evidence(problem, 1.0, tol=1e-8, max_iter=50).slope]
 
 
 def gradient_descent(gram: GramMatrix) -> Answers:

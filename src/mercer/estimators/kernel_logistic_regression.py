@@ -25,7 +25,7 @@ from mercer.estimators.shared.statements import FitRows, outputs
 from mercer.estimators.shared.weights import check_sample_weight, fit_weighted_kernel
 from mercer.kernels.convert import KernelLike
 from mercer.solvers.risk.log_loss import log_loss
-from mercer.solvers.risk.logistic import solve_logistic
+from mercer.solvers.risk.logistic import LogisticSolver
 from mercer.solvers.risk.logistic_problem import LogisticPoint, LogisticRisk
 from mercer.solvers.solution import Certificate
 
@@ -127,7 +127,7 @@ class KernelLogisticRegression(ClassifierMixin, KernelEstimator):
 
     See Also
     --------
-    mercer.solvers.risk.logistic.solve_logistic : The solver, and its cost.
+    mercer.solvers.risk.logistic.LogisticSolver : The solver, and its cost.
 
     Notes
     -----
@@ -315,14 +315,9 @@ class KernelLogisticRegression(ClassifierMixin, KernelEstimator):
         convex = self._is_convex(gram, rows.used, X.dtype, intercept=intercept)
         cost = float(self.C) * rows.weight * self.class_weight_[rows.codes]
         problem = LogisticRisk(gram, log_loss(rows.codes, cost, len(self.classes_)), intercept, convex)
-        solution = solve_logistic(
-            problem,
-            tol=float(self.tol),
-            max_iter=int(self.max_iter),
-            n_jobs=self.n_jobs,
-            start=start,
-            verbose=bool(self.verbose),
-        )
+        solution = LogisticSolver(
+            tol=float(self.tol), max_iter=int(self.max_iter), n_jobs=self.n_jobs, verbose=bool(self.verbose)
+        ).solve(problem, start)
         point = solution.value
         self.dual_coef_ = np.zeros((problem.shape[1], X.shape[0]))
         self.dual_coef_[:, rows.used] = point.weights.T

@@ -41,8 +41,8 @@ from mercer.losses import (
     loss_named,
 )
 from mercer.solvers.risk.regularized_risk import RegularizedRisk
-from mercer.solvers.risk.solve import METHODS, shared_gram, solve_risk
-from mercer.solvers.risk.stationary import solve_stationary
+from mercer.solvers.risk.solve import METHODS, RiskSolver, shared_gram
+from mercer.solvers.risk.stationary import StationarySolver
 from mercer.solvers.risk.values import RiskValue
 from mercer.solvers.solution import Certificate, Solution
 
@@ -414,8 +414,8 @@ class KernelMachine(KernelEstimator):
                 replace(problem, gram=shared, targets=y, weights=w) for y, w in zip(columns, weights, strict=True)
             ]
             if problem.convex:
-                return [solve_risk(p, **{**options, "method": self.solver}) for p in problems]
-            return [solve_stationary(p, **options) for p in problems]
+                return [RiskSolver(**options | {"method": self.solver}).solve(p) for p in problems]
+            return [StationarySolver(**options).solve(p) for p in problems]
 
     def _keep(self, X: CheckedRows, used: NDArray[np.intp], solutions: list[Solution[RiskValue, Vector]]) -> None:
         """Set the attributes that hold the expansion."""

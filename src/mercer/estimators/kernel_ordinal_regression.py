@@ -34,7 +34,7 @@ from mercer.estimators.shared.statements import ASCENDING, FitRows
 from mercer.estimators.shared.weights import check_sample_weight, fit_weighted_kernel
 from mercer.kernels.convert import KernelLike
 from mercer.solvers.risk.cumulative_links import LINKS
-from mercer.solvers.risk.ordinal import OrdinalAnswer, OrdinalStart, solve_ordinal
+from mercer.solvers.risk.ordinal import OrdinalAnswer, OrdinalSolver, OrdinalStart
 from mercer.solvers.risk.ordinal_evidence import slope_by_evidence
 from mercer.solvers.risk.ordinal_problem import OrdinalProblem
 from mercer.solvers.solution import Certificate, Solution
@@ -402,8 +402,8 @@ class KernelOrdinalRegression(ClassifierMixin, OrdinalLikelihood):
             return choice.slope, choice.solution, choice.log_evidence
         slope = float(self.slope)
         problem = replace(problem, weight=float(self.C) * slope**2 * problem.weight)
-        solution = solve_ordinal(
-            problem, tol=tol, max_iter=max_iter, n_jobs=self.n_jobs, start=start, verbose=bool(self.verbose)
+        solution = OrdinalSolver(tol=tol, max_iter=max_iter, n_jobs=self.n_jobs, verbose=bool(self.verbose)).solve(
+            problem, start
         )
         return slope, solution, None
 

@@ -27,10 +27,10 @@ from mercer.estimators.shared.weights import check_sample_weight, fit_weighted_k
 from mercer.gram.protocol import GramMatrix
 from mercer.kernels.convert import KernelLike
 from mercer.losses import Quantile
-from mercer.solvers.risk.ordered_quantiles import OrderedQuantiles, solve_ordered_quantiles
+from mercer.solvers.risk.ordered_quantiles import OrderedQuantiles, QuantilesSolver
 from mercer.solvers.risk.regularized_risk import RegularizedRisk
-from mercer.solvers.risk.solve import shared_gram, solve_risk
-from mercer.solvers.risk.stationary import solve_stationary
+from mercer.solvers.risk.solve import RiskSolver, shared_gram
+from mercer.solvers.risk.stationary import StationarySolver
 from mercer.solvers.solution import Certificate
 
 # Predictions of two levels that cross by this part of the spread of the targets do so by rounding.
@@ -323,15 +323,12 @@ class KernelQuantileRegression(RegressorMixin, KernelEstimator):
             "n_jobs": self.n_jobs,
             "verbose": bool(self.verbose),
         }
-        solve: Any = solve_risk if convex else solve_stationary
+        kind = RiskSolver if convex else StationarySolver
+        solver = kind(cache_bytes=int(self.cache_size * 2**20), **options)
         with ExitStack() as stack:
             shared = shared_gram(gram, stack) if len(levels) > 1 else gram
             solutions = [
-                solve(
-                    RegularizedRisk(shared, Quantile(float(level)), y, price, intercept=True, convex=convex),
-                    cache_bytes=int(self.cache_size * 2**20),
-                    **options,
-                )
+                solver.solve(RegularizedRisk(shared, Quantile(float(level)), y, price, intercept=True, convex=convex))
                 for level in levels
             ]
             C = np.column_stack([s.value.c for s in solutions])
@@ -344,7 +341,7 @@ class KernelQuantileRegression(RegressorMixin, KernelEstimator):
             if not (self.crossings_ and self.non_crossing and convex):
                 return C, b, certificate
             problem = OrderedQuantiles(shared, y, levels[order], price)
-            solution = solve_ordered_quantiles(problem, start=(C[:, order], b[order]), **options)
+            solution = QuantilesSolver(**options).solve(problem, (C[:, order], b[order]))
         C[:, order], b[order] = solution.value.C, solution.value.b
         steps = certificate.iterations + solution.certificate.iterations
         return C, b, replace(solution.certificate, iterations=steps)

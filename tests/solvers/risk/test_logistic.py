@@ -16,7 +16,7 @@ from mercer import Gram, PrecomputedGram
 from mercer._errors import MemoryBudgetError, NumericalError
 from mercer.kernels import RBF, Linear
 from mercer.solvers.risk.log_loss import log_loss
-from mercer.solvers.risk.logistic import solve_logistic
+from mercer.solvers.risk.logistic import LogisticSolver
 from mercer.solvers.risk.logistic_problem import LogisticPoint, LogisticRisk
 from mercer.solvers.risk.products import Products
 from mercer.solvers.solution import Solution, Status
@@ -90,7 +90,7 @@ def by_lbfgs(problem: LogisticRisk) -> float:
 @pytest.mark.parametrize("scale", [0.01, 1.0, 20.0])
 def test_the_optimum_that_lbfgs_finds(classes: int, scale: float, intercept: bool) -> None:
     problem = problem_of(classes, scale, intercept=intercept)
-    solution = solve_logistic(problem)
+    solution = LogisticSolver().solve(problem)
     point, certificate = solution.value, solution.certificate
     assert solution.status is Status.converged and certificate.kkt_violation < 1e-9
     assert certificate.primal == pytest.approx(naive_primal(problem, point.weights, point.offset), rel=1e-12)
@@ -105,7 +105,7 @@ def test_the_optimum_that_lbfgs_finds(classes: int, scale: float, intercept: boo
 def test_the_dual_is_that_of_probabilities(classes: int, intercept: bool, steps: int) -> None:
     problem = problem_of(classes, 10.0, intercept=intercept)
     # Not yet at the answer, so that there is a gap to be compared.
-    solution = solve_logistic(problem, max_iter=steps)
+    solution = LogisticSolver(max_iter=steps).solve(problem)
     assert solution.status is Status.iteration_limit and solution.state.steps == steps
     point, certificate = solution.value, solution.certificate
     p = softmax(full(point.decision), axis=1)
@@ -117,7 +117,7 @@ def test_the_dual_is_that_of_probabilities(classes: int, intercept: bool, steps:
     duals = [naive_dual(problem, p), naive_dual(problem, mixed)]
     assert certificate.gap > 1e-9 * certificate.primal
     assert certificate.dual == pytest.approx(max(duals), rel=1e-10)
-    best = solve_logistic(problem).certificate
+    best = LogisticSolver().solve(problem).certificate
     assert certificate.dual < best.dual <= best.primal < certificate.primal
     # What the violation promises, by the objective, which the penalty alone bends by 1.
     assert 0.5 * (certificate.kkt_violation**2) * point.squared_norm >= certificate.primal - best.primal
@@ -131,7 +131,7 @@ def test_every_answer_lies_between_the_bounds(seed: int, classes: int, scale: fl
     codes = np.concatenate([np.arange(classes), rng.integers(0, classes, 12 - classes)])
     cost = scale * rng.uniform(0.1, 2.0, 12)
     problem = LogisticRisk(PrecomputedGram(RBF(1.0)(rows)), log_loss(codes, cost, classes), intercept)
-    solution = solve_logistic(problem)
+    solution = LogisticSolver().solve(problem)
     certificate, point = solution.certificate, solution.value
     assert solution.status is Status.converged
     assert 0 <= certificate.gap <= 1e-10 * certificate.primal
@@ -142,12 +142,12 @@ def test_every_answer_lies_between_the_bounds(seed: int, classes: int, scale: fl
 
 
 def test_the_offset_makes_the_weights_sum_to_zero() -> None:
-    solution = solve_logistic(problem_of(3, 10.0))
+    solution = LogisticSolver().solve(problem_of(3, 10.0))
     size = np.abs(solution.value.weights).sum()
     assert np.abs(solution.value.weights.sum(axis=0)).max() < 1e-12 * size
     assert np.abs(solution.value.weights.sum(axis=1)).max() < 1e-12 * size
     assert abs(solution.value.offset.sum()) < 1e-12
-    free = solve_logistic(problem_of(3, 10.0, intercept=False))
+    free = LogisticSolver().solve(problem_of(3, 10.0, intercept=False))
     assert free.value.offset.tolist() == [0.0, 0.0, 0.0]
     assert free.certificate.primal > solution.certificate.primal
 
@@ -158,7 +158,7 @@ def test_classes_that_can_be_separated_at_large_costs(classes: int, scale: float
     rows = np.linspace(0, classes, 30 * classes, endpoint=False)[:, None]
     codes = rows[:, 0].astype(int)
     problem = LogisticRisk(PrecomputedGram(RBF(0.3)(rows)), log_loss(codes, np.full(len(rows), scale), classes))
-    solution = solve_logistic(problem)
+    solution = LogisticSolver().solve(problem)
     assert solution.status is Status.converged
     assert solution.certificate.relative_gap < 1e-6
     assert (full(solution.value.decision).argmax(axis=1) == codes).all()
@@ -171,14 +171,14 @@ MANY_LOSS = log_loss(codes_of(3, MANY), np.full(2100, 2.0), 3)
 
 @pytest.fixture(scope="module")
 def precise() -> Solution:
-    return solve_logistic(LogisticRisk(Gram(RBF(1.0), MANY), MANY_LOSS), tol=1e-10)
+    return LogisticSolver(tol=1e-10).solve(LogisticRisk(Gram(RBF(1.0), MANY), MANY_LOSS))
 
 
 def test_float32_products_reach_a_tolerance_of_float64(precise: Solution) -> None:
     assert precise.status is Status.converged and precise.certificate.kkt_violation <= 1e-10
     assert precise.certificate.peak_bytes >= 12 * 2100**2
     problem = LogisticRisk(Gram(RBF(1.0), MANY), MANY_LOSS)
-    usual = solve_logistic(problem)
+    usual = LogisticSolver().solve(problem)
     assert 1e-10 < usual.certificate.kkt_violation <= 1e-4
     assert usual.certificate.dual <= precise.certificate.primal <= usual.certificate.primal
     # What the violation promises: the relative error of w is not larger, up to the rounding of the difference.
@@ -191,7 +191,7 @@ def test_float32_products_reach_a_tolerance_of_float64(precise: Solution) -> Non
 def test_less_memory_gives_the_same_answer(precise: Solution, budget: str) -> None:
     problem = LogisticRisk(Gram(RBF(1.0), MANY), MANY_LOSS)
     with mercer.config(memory=budget):
-        small = solve_logistic(problem)
+        small = LogisticSolver().solve(problem)
         with ExitStack() as stack:
             products = Products(problem.gram, stack)
             # A float32 matrix takes 17 MiB, a float64 one beside it 34 MiB more.
@@ -206,12 +206,12 @@ def test_less_memory_gives_the_same_answer(precise: Solution, budget: str) -> No
 def test_a_budget_for_not_even_the_vectors() -> None:
     problem = LogisticRisk(Gram(RBF(1.0), MANY), MANY_LOSS)
     with mercer.config(memory="100KiB"), pytest.raises(MemoryBudgetError, match="3 columns of 2100 decision values"):
-        solve_logistic(problem)
+        LogisticSolver().solve(problem)
 
 
 def test_the_bits_do_not_depend_on_the_number_of_threads() -> None:
     one, three = (
-        solve_logistic(LogisticRisk(Gram(RBF(1.0), MANY, n_jobs=n), MANY_LOSS), n_jobs=n).value for n in (1, 3)
+        LogisticSolver(n_jobs=n).solve(LogisticRisk(Gram(RBF(1.0), MANY, n_jobs=n), MANY_LOSS)).value for n in (1, 3)
     )
     np.testing.assert_array_equal(one.weights, three.weights)
     np.testing.assert_array_equal(one.offset, three.offset)
@@ -220,7 +220,7 @@ def test_the_bits_do_not_depend_on_the_number_of_threads() -> None:
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_a_large_precomputed_matrix(precise: Solution, dtype: type) -> None:
     given = PrecomputedGram(RBF(1.0)(MANY).astype(dtype))
-    solution = solve_logistic(LogisticRisk(given, MANY_LOSS))
+    solution = LogisticSolver().solve(LogisticRisk(given, MANY_LOSS))
     assert solution.status is Status.converged
     assert solution.certificate.primal == pytest.approx(precise.certificate.primal, rel=1e-5)
     # One in float32 is used as it is; one in float64 gets a copy in float32.
@@ -230,13 +230,13 @@ def test_a_large_precomputed_matrix(precise: Solution, dtype: type) -> None:
 
 def test_starts(precise: Solution) -> None:
     problem = problem_of(3, 10.0)
-    cold = solve_logistic(problem)
-    again = solve_logistic(problem, start=cold.value)
+    cold = LogisticSolver().solve(problem)
+    again = LogisticSolver().solve(problem, cold.value)
     assert again.state.steps <= 1 < cold.state.steps
     np.testing.assert_allclose(again.value.weights, cold.value.weights, rtol=1e-6, atol=1e-9)
     # What is worse than zero, and does not sum to zero, does no harm.
     bad = LogisticPoint(np.full((60, 3), [100.0, -3.0, 0.0]), np.zeros((60, 3)), np.zeros(3))
-    np.testing.assert_array_equal(solve_logistic(problem, start=bad).value.weights, cold.value.weights)
+    np.testing.assert_array_equal(LogisticSolver().solve(problem, bad).value.weights, cold.value.weights)
 
 
 def test_indefinite_matrices_end_at_stationary_points() -> None:
@@ -247,21 +247,21 @@ def test_indefinite_matrices_end_at_stationary_points() -> None:
     for classes in (2, 3):
         loss = log_loss(np.arange(40) % classes, np.ones(40), classes)
         problem = LogisticRisk(PrecomputedGram(indefinite), loss, convex=False)
-        solution = solve_logistic(problem, max_iter=1000)
+        solution = LogisticSolver(max_iter=1000).solve(problem)
         assert solution.status is Status.stationary and not solution.certificate.convex
         np.testing.assert_allclose(solution.value.weights, loss.pull(solution.value.decision), atol=1e-8)
 
 
 def test_a_matrix_that_is_positive_after_all() -> None:
-    solution = solve_logistic(problem_of(3, 10.0, convex=False))
+    solution = LogisticSolver().solve(problem_of(3, 10.0, convex=False))
     assert solution.status is Status.stationary
-    assert solution.certificate.primal == pytest.approx(solve_logistic(problem_of(3, 10.0)).certificate.primal)
+    assert solution.certificate.primal == pytest.approx(LogisticSolver().solve(problem_of(3, 10.0)).certificate.primal)
 
 
 def test_nothing_to_learn_but_the_shares_of_the_classes() -> None:
     codes, cost = np.array([0, 0, 1, 2]), np.array([1.0, 2.0, 3.0, 6.0])
     for matrix in (np.zeros((4, 4)), np.full((4, 4), 2.0)):
-        solution = solve_logistic(LogisticRisk(PrecomputedGram(matrix), log_loss(codes, cost, 3)))
+        solution = LogisticSolver().solve(LogisticRisk(PrecomputedGram(matrix), log_loss(codes, cost, 3)))
         assert solution.status is Status.converged
         np.testing.assert_allclose(softmax(solution.value.decision, axis=1), np.tile([0.25, 0.25, 0.5], (4, 1)))
 
@@ -271,4 +271,4 @@ def test_values_that_overflow() -> None:
     rows = np.linspace(-1, 1, 20)[:, None] * 1e154
     loss = log_loss(np.arange(20) % 2, np.full(20, 1e9), 2)
     with pytest.raises(NumericalError, match="StandardScaler"):
-        solve_logistic(LogisticRisk(Gram(1e10 * Linear(), rows), loss))
+        LogisticSolver().solve(LogisticRisk(Gram(1e10 * Linear(), rows), loss))

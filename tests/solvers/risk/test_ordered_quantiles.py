@@ -11,7 +11,7 @@ from scipy.optimize import linprog, minimize
 from mercer._errors import DataError, ParameterError
 from mercer.gram import PrecomputedGram
 from mercer.kernels import RBF
-from mercer.solvers.risk.ordered_quantiles import OrderedQuantiles, solve_ordered_quantiles
+from mercer.solvers.risk.ordered_quantiles import OrderedQuantiles, QuantilesSolver
 from mercer.solvers.risk.ordered_rows import OrderedRows, ordered_prox, pinball
 from mercer.solvers.solution import Status
 
@@ -67,7 +67,7 @@ def test_joint_problem_against_quadratic_programming(price: float) -> None:
     y = np.sin(X[:, 0]) + 0.5 * rng.normal(size=n)
     K = RBF(0.6)(X)
     L = np.linalg.cholesky(K + 1e-12 * np.eye(n))
-    solution = solve_ordered_quantiles(OrderedQuantiles(PrecomputedGram(K), y, levels, np.full(n, price)), tol=1e-8)
+    solution = QuantilesSolver(tol=1e-8).solve(OrderedQuantiles(PrecomputedGram(K), y, levels, np.full(n, price)))
     assert solution.status is Status.converged and (np.diff(solution.value.F) >= 0).all()
 
     def parts(z: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -115,7 +115,7 @@ def test_at_a_small_penalty_it_is_the_linear_programme() -> None:
     )
     price = 1e5
     gram = PrecomputedGram(np.outer(x, x))
-    solution = solve_ordered_quantiles(OrderedQuantiles(gram, y, levels, np.full(n, price)))
+    solution = QuantilesSolver().solve(OrderedQuantiles(gram, y, levels, np.full(n, price)))
     # The penalty is at most that of the programme's own slopes.
     slack = 0.5 * float(np.square(best.x[:m]).sum()) / price + 1e-6 * best.fun
     losses = float(pinball(y, levels, solution.value.F).sum())

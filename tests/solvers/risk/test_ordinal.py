@@ -14,7 +14,7 @@ from mercer._errors import MemoryBudgetError, MercerWarning, NumericalError
 from mercer.gram import PrecomputedGram
 from mercer.kernels import RBF, Linear
 from mercer.solvers.risk.cumulative_links import LINKS
-from mercer.solvers.risk.ordinal import NewtonPath, OrdinalStart, solve_ordinal
+from mercer.solvers.risk.ordinal import NewtonPath, OrdinalSolver, OrdinalStart
 from mercer.solvers.risk.ordinal_evidence import log_evidence, slope_by_evidence
 from mercer.solvers.risk.ordinal_problem import OrdinalProblem, best_cuts, widest_step
 
@@ -49,7 +49,7 @@ def _mass(p: OrdinalProblem, ends: np.ndarray, g: np.ndarray) -> np.ndarray:
 def test_a_general_minimiser_finds_the_same(link):
     features = X[:, :2]
     p = problem(2.0, link.name, gram=PrecomputedGram(features @ features.T))
-    solution = solve_ordinal(p)
+    solution = OrdinalSolver().solve(p)
     start = np.concatenate([np.zeros(2), [-1.0], np.zeros(2)])
     optimum = minimize(
         lambda z: objective(p, features, z),
@@ -67,7 +67,7 @@ def test_a_general_minimiser_finds_the_same(link):
 @every_link
 @pytest.mark.parametrize("C", [1e-4, 1.0, 1e3, 1e6])
 def test_primal_meets_dual(link, C):
-    solution = solve_ordinal(problem(C, link.name))
+    solution = OrdinalSolver().solve(problem(C, link.name))
     c = solution.certificate
     assert solution.status.name == "converged"
     assert 0 <= c.gap <= 1e-10 * abs(c.primal)
@@ -78,9 +78,9 @@ def test_primal_meets_dual(link, C):
 
 @every_link
 def test_the_gap_is_a_bound_wherever_the_path_is_cut_off(link):
-    best = solve_ordinal(problem(50.0, link.name)).certificate.primal
+    best = OrdinalSolver().solve(problem(50.0, link.name)).certificate.primal
     for steps in range(6):
-        solution = solve_ordinal(problem(50.0, link.name), max_iter=steps)
+        solution = OrdinalSolver(max_iter=steps).solve(problem(50.0, link.name))
         c = solution.certificate
         assert c.iterations == steps and solution.status.name == "iteration_limit"
         assert c.dual <= best * (1 + 1e-12) and c.primal >= best * (1 - 1e-12)
@@ -153,8 +153,8 @@ def test_convex_along_random_lines():
 def test_rows_at_one_point_are_rows_of_equal_features():
     owner = RNG.permutation(np.arange(60) % 20)
     codes = Y[np.argsort(RNG.random(60))]
-    merged = solve_ordinal(problem(codes=codes, owner=owner, gram=PrecomputedGram(K[:20, :20])))
-    separate = solve_ordinal(problem(codes=codes, gram=PrecomputedGram(K[np.ix_(owner, owner)])))
+    merged = OrdinalSolver().solve(problem(codes=codes, owner=owner, gram=PrecomputedGram(K[:20, :20])))
+    separate = OrdinalSolver().solve(problem(codes=codes, gram=PrecomputedGram(K[np.ix_(owner, owner)])))
     assert merged.certificate.primal == pytest.approx(separate.certificate.primal, rel=1e-12)
     np.testing.assert_allclose(merged.value.cuts, separate.value.cuts, rtol=1e-9)
     np.testing.assert_allclose(merged.value.latent[owner], separate.value.latent, rtol=1e-8, atol=1e-9)
@@ -165,18 +165,18 @@ def test_rows_at_one_point_are_rows_of_equal_features():
 
 
 def test_a_start_near_the_answer_saves_steps_and_a_bad_one_does_no_harm():
-    cold = solve_ordinal(problem(100.0))
-    warm = solve_ordinal(problem(110.0), start=cold.state)
-    again = solve_ordinal(problem(110.0))
+    cold = OrdinalSolver().solve(problem(100.0))
+    warm = OrdinalSolver().solve(problem(110.0), cold.state)
+    again = OrdinalSolver().solve(problem(110.0))
     assert warm.certificate.iterations < again.certificate.iterations
     assert warm.certificate.primal == pytest.approx(again.certificate.primal, rel=1e-12)
     far = OrdinalStart(RNG.normal(size=60) * 100, np.array([-1e-3, 0.0, 1e4]))
-    assert solve_ordinal(problem(110.0), start=far).certificate.primal == pytest.approx(again.certificate.primal)
+    assert OrdinalSolver().solve(problem(110.0), far).certificate.primal == pytest.approx(again.certificate.primal)
 
 
 def test_centring_moves_latent_values_and_cuts_alike():
-    plain = solve_ordinal(problem())
-    centred = solve_ordinal(problem(centred=True, gram=PrecomputedGram(K - 5.0)))
+    plain = OrdinalSolver().solve(problem())
+    centred = OrdinalSolver().solve(problem(centred=True, gram=PrecomputedGram(K - 5.0)))
     shift = np.mean((K - 5.0) @ centred.value.coefficients)
     np.testing.assert_allclose(centred.value.coefficients, plain.value.coefficients, atol=1e-8)
     np.testing.assert_allclose(centred.value.cuts + shift, plain.value.cuts, atol=1e-8)
@@ -185,7 +185,7 @@ def test_centring_moves_latent_values_and_cuts_alike():
 @every_link
 def test_without_features_the_cuts_are_those_of_the_shares(link):
     p = problem(1.0, link.name, gram=PrecomputedGram(np.zeros((60, 60))))
-    solution = solve_ordinal(p)
+    solution = OrdinalSolver().solve(p)
     assert solution.certificate.iterations == 0
     shares = np.cumsum(np.bincount(Y))[:-1] / 60
     np.testing.assert_allclose(link.cumulative(solution.value.cuts), shares, rtol=1e-12)
@@ -195,10 +195,10 @@ def test_without_features_the_cuts_are_those_of_the_shares(link):
 
 def test_classes_of_vanishing_weight():
     weight = np.where(Y == 1, 1e-12, 1.0)
-    solution = solve_ordinal(problem(weight=weight))
+    solution = OrdinalSolver().solve(problem(weight=weight))
     assert solution.status.name == "converged" and (np.diff(solution.value.cuts) > 0).all()
     without = Y != 1
-    rest = solve_ordinal(
+    rest = OrdinalSolver().solve(
         problem(
             codes=np.maximum(Y[without] - 1, 0),
             weight=np.ones(without.sum()),
@@ -211,23 +211,23 @@ def test_classes_of_vanishing_weight():
 def test_an_indefinite_matrix_ends_in_a_stationary_point():
     indefinite = K - 0.3 * np.eye(60)
     p = problem(0.5, gram=PrecomputedGram(indefinite), convex=False)
-    solution = solve_ordinal(p)
+    solution = OrdinalSolver().solve(p)
     answer = solution.value
     assert solution.status.name == "stationary" and not solution.certificate.convex
     expansion = p.expand(answer.latent, answer.cuts)
     np.testing.assert_allclose(answer.coefficients, -expansion.slope, atol=1e-7)
     np.testing.assert_allclose(expansion.cut_slope, 0.0, atol=1e-7)
-    same = solve_ordinal(problem(0.5, convex=False))
-    assert same.certificate.primal == pytest.approx(solve_ordinal(problem(0.5)).certificate.primal, rel=1e-9)
+    same = OrdinalSolver().solve(problem(0.5, convex=False))
+    assert same.certificate.primal == pytest.approx(OrdinalSolver().solve(problem(0.5)).certificate.primal, rel=1e-9)
 
 
 def test_what_cannot_be_solved():
     with pytest.raises(NumericalError, match="NaN or infinite"):
-        solve_ordinal(problem(gram=PrecomputedGram(np.where(K > 0.99, np.nan, K))))
+        OrdinalSolver().solve(problem(gram=PrecomputedGram(np.where(K > 0.99, np.nan, K))))
     with pytest.raises(NumericalError, match=r"mercer\.validity\.nearest"):
-        solve_ordinal(problem(1e3, gram=PrecomputedGram(-K)))
+        OrdinalSolver().solve(problem(1e3, gram=PrecomputedGram(-K)))
     with mercer.config(memory="20KiB"), pytest.raises(MemoryBudgetError, match="kernel matrix and a factor"):
-        solve_ordinal(problem())
+        OrdinalSolver().solve(problem())
 
 
 def test_steps_keep_the_order():
@@ -272,6 +272,6 @@ def test_every_pair_of_steps_in_C_agrees_with_a_linear_model():
     # Scaling the features by s is the same as scaling C by s^2.
     gram = Linear()(X)
     for s, C in itertools.product((0.5, 3.0), (0.1, 10.0)):
-        a = solve_ordinal(problem(C, gram=PrecomputedGram(s**2 * gram)))
-        b = solve_ordinal(problem(C * s**2, gram=PrecomputedGram(gram)))
+        a = OrdinalSolver().solve(problem(C, gram=PrecomputedGram(s**2 * gram)))
+        b = OrdinalSolver().solve(problem(C * s**2, gram=PrecomputedGram(gram)))
         np.testing.assert_allclose(a.value.latent, b.value.latent, rtol=1e-7, atol=1e-8)

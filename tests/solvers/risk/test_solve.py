@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import FrozenInstanceError, replace
 from typing import Any
 
 import numpy as np
@@ -18,8 +19,8 @@ from mercer.kernels import RBF, Linear
 from mercer.losses import Ball, HalfSquare, Hinge, Huber, Logistic, Norm, NormPower, OwnLoss, Quantile, Squared
 from mercer.solvers.risk.quadratic import Aim, Answer, ByMultipliers
 from mercer.solvers.risk.regularized_risk import RegularizedRisk
-from mercer.solvers.risk.solve import solve_risk
-from mercer.solvers.risk.stationary import solve_stationary
+from mercer.solvers.risk.solve import RiskSolver
+from mercer.solvers.risk.stationary import StationarySolver
 from mercer.solvers.solution import Status
 
 N = 40
@@ -42,11 +43,11 @@ def objective(problem: RegularizedRisk, c: np.ndarray, b: float = 0.0) -> float:
 @pytest.mark.parametrize("loss", cases(EXAMPLES), ids=repr)
 def test_methods_agree_and_each_certifies_itself(loss: Any, alpha: float, intercept: bool) -> None:
     problem = risk(loss, alpha=alpha, intercept=intercept)
-    solutions = [solve_risk(problem)]
+    solutions = [RiskSolver().solve(problem)]
     if loss.smooth or loss.tube(problem.targets) is not None:
-        solutions.append(solve_risk(problem, method="multipliers"))
+        solutions.append(RiskSolver(method="multipliers").solve(problem))
     if loss.smooth:
-        solutions.append(solve_risk(problem, method="newton-cg"))
+        solutions.append(RiskSolver(method="newton-cg").solve(problem))
     for solution in solutions:
         certificate, value = solution.certificate, solution.value
         assert solution.status is Status.converged and 0 <= certificate.relative_gap <= 1e-6
@@ -64,7 +65,7 @@ def test_methods_agree_and_each_certifies_itself(loss: Any, alpha: float, interc
 )
 def test_every_penalty(loss: Any, penalty: Any) -> None:
     problem = risk(loss, penalty, alpha=0.7)
-    solution = solve_risk(problem)
+    solution = RiskSolver().solve(problem)
     assert solution.status is Status.converged and 0 <= solution.certificate.relative_gap <= 1e-6
     best = solution.certificate.primal
     rng = np.random.default_rng(1)
@@ -86,13 +87,15 @@ def test_smooth_problems_against_a_plain_optimiser(penalty: Any) -> None:
         (minimize(value, start * np.ones(N), method="BFGS", options={"gtol": 1e-7}) for start in (0.1, 0.3)),
         key=lambda result: result.fun,
     )
-    assert solve_risk(problem).certificate.primal == pytest.approx(best.fun, rel=1e-6)
+    assert RiskSolver().solve(problem).certificate.primal == pytest.approx(best.fun, rel=1e-6)
 
 
 def test_least_squares_has_a_closed_form() -> None:
     w = np.random.default_rng(3).uniform(0.5, 3.0, N)
     problem = RegularizedRisk(PrecomputedGram(K), Squared(), X[:, 0], w, alpha=0.3)
-    np.testing.assert_allclose(solve_risk(problem).value.c, np.linalg.solve(K + np.diag(0.3 / w), X[:, 0]), rtol=1e-7)
+    np.testing.assert_allclose(
+        RiskSolver().solve(problem).value.c, np.linalg.solve(K + np.diag(0.3 / w), X[:, 0]), rtol=1e-7
+    )
 
 
 @pytest.mark.parametrize("intercept", [False, True])
@@ -102,8 +105,8 @@ def test_weights_are_repetition(loss: Any, penalty: Any, intercept: bool) -> Non
     rows = np.repeat(np.arange(N), times)
     y = targets(loss, N)
     options: dict[str, Any] = {"penalty": penalty or HalfSquare(), "alpha": 0.5, "intercept": intercept}
-    weighted = solve_risk(RegularizedRisk(PrecomputedGram(K), loss, y, times.astype(float), **options))
-    repeated = solve_risk(RegularizedRisk(PrecomputedGram(K[np.ix_(rows, rows)]), loss, y[rows], **options))
+    weighted = RiskSolver().solve(RegularizedRisk(PrecomputedGram(K), loss, y, times.astype(float), **options))
+    repeated = RiskSolver().solve(RegularizedRisk(PrecomputedGram(K[np.ix_(rows, rows)]), loss, y[rows], **options))
     assert weighted.certificate.primal == pytest.approx(repeated.certificate.primal, rel=1e-9)
     np.testing.assert_allclose(weighted.value.Kc[rows], repeated.value.Kc, atol=2e-6)
 
@@ -112,16 +115,16 @@ def test_the_norm_alone_makes_all_of_w_zero_where_it_is_large() -> None:
     problem = risk(Squared(), Norm())
     u = problem.targets
     edge = float(np.sqrt(u @ K @ u))
-    assert solve_risk(risk(Squared(), Norm(), alpha=1.01 * edge)).value.norm == 0.0
-    assert solve_risk(risk(Squared(), Norm(), alpha=0.99 * edge)).value.norm > 0.0
+    assert RiskSolver().solve(risk(Squared(), Norm(), alpha=1.01 * edge)).value.norm == 0.0
+    assert RiskSolver().solve(risk(Squared(), Norm(), alpha=0.99 * edge)).value.norm > 0.0
 
 
 def test_balls() -> None:
-    inside = solve_risk(risk(Squared(), Ball(1e4), gram=PrecomputedGram(K + np.eye(N))))
+    inside = RiskSolver().solve(risk(Squared(), Ball(1e4), gram=PrecomputedGram(K + np.eye(N))))
     assert inside.value.norm < 1e4 and inside.certificate.primal < 1e-8
-    edge = solve_risk(risk(Squared(), Ball(0.5)))
+    edge = RiskSolver().solve(risk(Squared(), Ball(0.5)))
     assert edge.value.norm == pytest.approx(0.5, rel=1e-9)
-    same = solve_risk(risk(Squared(), alpha=edge.value.lam))
+    same = RiskSolver().solve(risk(Squared(), alpha=edge.value.lam))
     np.testing.assert_allclose(edge.value.Kc, same.value.Kc, atol=1e-8)
 
 
@@ -134,7 +137,7 @@ def test_factors_far_from_the_crossing_are_solved_roughly(monkeypatch: pytest.Mo
         return solve(self, lam, aim)
 
     monkeypatch.setattr(ByMultipliers, "solve", recorded)
-    solution = solve_risk(risk(OwnLoss(Absolute()), Ball(0.5)))
+    solution = RiskSolver().solve(risk(OwnLoss(Absolute()), Ball(0.5)))
     assert solution.status is Status.converged and solution.value.norm == pytest.approx(0.5, rel=1e-6)
     tight = {lam for lam, relative in aims if relative < 1e-6}
     assert aims[0][1] == 1e-3 and len(tight) < len({lam for lam, _ in aims})
@@ -143,22 +146,22 @@ def test_factors_far_from_the_crossing_are_solved_roughly(monkeypatch: pytest.Mo
 @pytest.mark.parametrize("loss", [Logistic(), Hinge(), OwnLoss(Absolute()), Quantile(0.3)], ids=repr)
 def test_more_rows_than_are_solved_to_rounding(loss: Any) -> None:
     rows = np.random.default_rng(5).normal(size=(560, 3))
-    solution = solve_risk(risk(loss, gram=Gram(RBF(1.0), rows), alpha=0.1))
+    solution = RiskSolver().solve(risk(loss, gram=Gram(RBF(1.0), rows), alpha=0.1))
     assert solution.status is Status.converged and 0 <= solution.certificate.relative_gap <= 1e-6
 
 
 def test_singular_and_zero_matrices() -> None:
     for gram in (PrecomputedGram(np.ones((N, N))), PrecomputedGram(np.zeros((N, N))), Gram(Linear(), X)):
         for loss in (Squared(), Logistic(), Hinge(), OwnLoss(Absolute())):
-            assert solve_risk(risk(loss, gram=gram)).certificate.relative_gap <= 1e-6
+            assert RiskSolver().solve(risk(loss, gram=gram)).certificate.relative_gap <= 1e-6
 
 
 def test_a_limit_of_steps_is_told() -> None:
-    assert solve_risk(risk(Logistic(), alpha=1e-4), max_iter=1).status is Status.iteration_limit
+    assert RiskSolver(max_iter=1).solve(risk(Logistic(), alpha=1e-4)).status is Status.iteration_limit
 
 
 def assert_stationary(problem: RegularizedRisk, indefinite: np.ndarray) -> None:
-    solution = solve_stationary(problem)
+    solution = StationarySolver().solve(problem)
     assert solution.status is Status.stationary and not solution.certificate.convex
     c, f = solution.value.c, indefinite @ solution.value.c + solution.value.b
     if problem.loss.smooth:
@@ -190,18 +193,18 @@ def test_stationary_points_where_the_residual_has_other_minima(
 def test_no_stationary_point_is_told() -> None:
     # alpha is an eigenvalue of -K, and the loss quadratic: the equations have no solution.
     problem = risk(Squared(), gram=PrecomputedGram(-np.eye(N)), alpha=1.0, convex=False)
-    assert solve_stationary(problem).status is Status.stalled
+    assert StationarySolver().solve(problem).status is Status.stalled
 
 
 def test_what_is_refused() -> None:
     with pytest.raises(ParameterError, match="hinge loss is not smooth, which method='newton' needs"):
-        solve_risk(risk(Hinge()), method="newton")
+        RiskSolver(method="newton").solve(risk(Hinge()))
     with pytest.raises(ParameterError, match="squared loss is not made of straight pieces"):
-        solve_risk(risk(Squared()), method="box")
+        RiskSolver(method="box").solve(risk(Squared()))
     with pytest.raises(ParameterError, match="the regularizer must be 'l2'"):
-        solve_stationary(risk(Squared(), Norm(), convex=False))
+        StationarySolver().solve(risk(Squared(), Norm(), convex=False))
     with pytest.raises(ParameterError, match="must have a curvature or straight pieces"):
-        solve_stationary(risk(OwnLoss(Absolute()), convex=False))
+        StationarySolver().solve(risk(OwnLoss(Absolute()), convex=False))
     with pytest.raises(ParameterError, match="alpha must be a finite number above 0"):
         risk(Squared(), alpha=0.0)
     with pytest.raises(DataError, match=r"targets and weights of shape \(40,\)"):
@@ -211,4 +214,18 @@ def test_what_is_refused() -> None:
     with pytest.raises(DataError, match="target must be finite, and the one in row 0 is nan"):
         RegularizedRisk(PrecomputedGram(K), Squared(), np.full(N, np.nan))
     with mercer.config(memory="2KiB"), pytest.raises(MemoryBudgetError):
-        solve_risk(risk(Squared()))
+        RiskSolver().solve(risk(Squared()))
+
+
+@pytest.mark.parametrize("solver", [RiskSolver(), RiskSolver(method="newton-cg"), StationarySolver()], ids=repr)
+def test_a_solver_is_a_value_that_keeps_nothing_of_a_solve(solver: Any) -> None:
+    before = replace(solver)
+    first, other = risk(Logistic(), alpha=0.5), risk(Squared(), alpha=2.0)
+    if isinstance(solver, StationarySolver):
+        first, other = replace(first, convex=False), replace(other, convex=False)
+    answer = solver.solve(first).value.c
+    solver.solve(other)
+    np.testing.assert_array_equal(solver.solve(first).value.c, answer)
+    assert solver == before and hash(solver) == hash(before)
+    with pytest.raises(FrozenInstanceError):
+        solver.tol = 1.0

@@ -41,20 +41,12 @@ class LogisticWork:
     products: int
 
 
-def solve_logistic(
-    problem: LogisticRisk,
-    *,
-    tol: float = 1e-4,
-    max_iter: int = 100,
-    n_jobs: int | None = None,
-    start: LogisticPoint | None = None,
-    verbose: bool = False,
-) -> Solution[LogisticPoint, LogisticWork]:
+@dataclass(frozen=True)
+class LogisticSolver:
     r"""Solve a :class:`LogisticRisk`.
 
     Parameters
     ----------
-    problem : LogisticRisk
     tol : float, default=1e-4
         The relative error :math:`\|w - w^*\| / \|w\|` that is good enough. Its bound is :math:`\sqrt{2
         \,\text{gap}} / \|w\|`, since the penalty alone bends the objective by 1. Where rounding forbids it, as for
@@ -64,23 +56,8 @@ def solve_logistic(
         Maximum number of Newton steps.
     n_jobs : int, optional
         Threads. The results have the same bits for any number of them.
-    start : LogisticPoint, optional
-        Where to begin, if that is better than zero; its products are not looked at.
     verbose : bool, default=False
         Show progress on standard error.
-
-    Returns
-    -------
-    Solution
-        Its certificate is computed in float64 over all rows; see :func:`mercer.solvers.risk.logistic_problem.gap_of`
-        for the dual solution.
-
-    Raises
-    ------
-    MemoryBudgetError
-        If not even the vectors fit the memory budget.
-    NumericalError
-        If K has entries that are NaN or infinite, or products overflow.
 
     Notes
     -----
@@ -101,39 +78,69 @@ def solve_logistic(
     >>> from mercer.gram import PrecomputedGram
     >>> from mercer.solvers.risk.log_loss import log_loss
     >>> loss = log_loss(np.array([0, 1]), np.ones(2), 2)
-    >>> solution = solve_logistic(LogisticRisk(PrecomputedGram(4.0 * np.eye(2)), loss))
+    >>> solution = LogisticSolver().solve(LogisticRisk(PrecomputedGram(4.0 * np.eye(2)), loss))
     >>> a = solution.value.weights.ravel()
     >>> a.round(3).tolist(), np.allclose(a[1], 1 / (1 + np.exp(4 * a[1])))
     ([-0.261, 0.261], True)
     """
-    start_time = time.perf_counter()
-    n, m = problem.shape
-    with memory.track() as account, ExitStack() as stack, threads.workers(n_jobs):
-        stack.enter_context(memory.reserve(8 * _VECTORS * n * m, f"the work of {m} columns of {n} decision values"))
-        products = Products(problem.gram, stack)
-        goal = min(tol, _EXACT_GOAL) if n <= EXACT else tol
-        controls = Controls(goal, int(max_iter), _DOUBLE, Progress(int(max_iter), "Newton steps", verbose))
-        point = _begin(problem, start, products)
-        lift = 0.0 if problem.convex else _lift(problem)
-        if lift > 0:
-            point, quality = _settle(problem, point, products, controls, lift)
-        else:
-            point, quality = _refine(problem, point, products, controls)
-    status = _status(problem, quality, tol, controls)
-    steps = int(max_iter) - controls.left
-    certificate = Certificate(
-        quality.primal,
-        quality.primal - quality.gap,
-        quality.violation,
-        steps,
-        time.perf_counter() - start_time,
-        account.peak,
-        status,
-        {"error": quality.violation},
-        problem.convex,
-        products.sentence,
-    )
-    return Solution(point, status, certificate, LogisticWork(steps, controls.products))
+
+    tol: float = 1e-4
+    max_iter: int = 100
+    n_jobs: int | None = None
+    verbose: bool = False
+
+    def solve(self, problem: LogisticRisk, start: LogisticPoint | None = None) -> Solution[LogisticPoint, LogisticWork]:
+        """Solve ``problem``.
+
+        Parameters
+        ----------
+        problem : LogisticRisk
+        start : LogisticPoint, optional
+            Where to begin, if that is better than zero; its products are not looked at.
+
+        Returns
+        -------
+        Solution
+            Its certificate is computed in float64 over all rows; see
+            :func:`mercer.solvers.risk.logistic_problem.gap_of` for the dual solution.
+
+        Raises
+        ------
+        MemoryBudgetError
+            If not even the vectors fit the memory budget.
+        NumericalError
+            If K has entries that are NaN or infinite, or products overflow.
+        """
+        start_time = time.perf_counter()
+        n, m = problem.shape
+        with memory.track() as account, ExitStack() as stack, threads.workers(self.n_jobs):
+            stack.enter_context(memory.reserve(8 * _VECTORS * n * m, f"the work of {m} columns of {n} decision values"))
+            products = Products(problem.gram, stack)
+            goal = min(self.tol, _EXACT_GOAL) if n <= EXACT else self.tol
+            controls = Controls(
+                goal, int(self.max_iter), _DOUBLE, Progress(int(self.max_iter), "Newton steps", self.verbose)
+            )
+            point = _begin(problem, start, products)
+            lift = 0.0 if problem.convex else _lift(problem)
+            if lift > 0:
+                point, quality = _settle(problem, point, products, controls, lift)
+            else:
+                point, quality = _refine(problem, point, products, controls)
+        status = _status(problem, quality, self.tol, controls)
+        steps = int(self.max_iter) - controls.left
+        certificate = Certificate(
+            quality.primal,
+            quality.primal - quality.gap,
+            quality.violation,
+            steps,
+            time.perf_counter() - start_time,
+            account.peak,
+            status,
+            {"error": quality.violation},
+            problem.convex,
+            products.sentence,
+        )
+        return Solution(point, status, certificate, LogisticWork(steps, controls.products))
 
 
 def _begin(problem: LogisticRisk, start: LogisticPoint | None, products: Products) -> LogisticPoint:

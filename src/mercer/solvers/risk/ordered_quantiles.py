@@ -89,68 +89,76 @@ class QuantilesValue:
     F: Matrix
 
 
-def solve_ordered_quantiles(
-    problem: OrderedQuantiles,
-    *,
-    tol: float = 1e-6,
-    max_iter: int = -1,
-    start: tuple[Matrix, Vector] | None = None,
-    n_jobs: int | None = None,
-    verbose: bool = False,
-) -> Solution[QuantilesValue, Matrix]:
+@dataclass(frozen=True)
+class QuantilesSolver:
     """Solve by the method of multipliers with Newton's method inside.
 
     Parameters
     ----------
-    problem : OrderedQuantiles
     tol : float, default=1e-6
         The relative duality gap at which the solver stops.
     max_iter : int, default=-1
         The most steps of Newton's method; -1 for no limit.
-    start : tuple of ndarray of shape (n, m) and (m,), optional
-        Coefficients and offsets to begin with, such as those of each level by itself.
     n_jobs, verbose
         Worker threads, and whether to show progress.
-
-    Returns
-    -------
-    Solution
-        ``value`` is a :class:`QuantilesValue` whose predictions are in order at every row; ``state`` the multipliers.
 
     Examples
     --------
     >>> from mercer.gram import PrecomputedGram
     >>> y, levels = np.array([0.0, 1.0, 5.0]), np.array([0.25, 0.75])
-    >>> solution = solve_ordered_quantiles(OrderedQuantiles(PrecomputedGram(np.eye(3)), y, levels, np.ones(3)))
+    >>> solution = QuantilesSolver().solve(OrderedQuantiles(PrecomputedGram(np.eye(3)), y, levels, np.ones(3)))
     >>> bool((np.diff(solution.value.F) >= 0).all()), solution.certificate.relative_gap < 1e-6
     (True, True)
     """
-    start_time = time.perf_counter()
-    n = len(problem.targets)
-    limit = max_iter if max_iter >= 0 else _LIMIT
-    with ExitStack() as stack, memory.track() as account, threads.workers(n_jobs):
-        m = len(problem.levels)
-        stack.enter_context(memory.reserve(8 * 20 * n * m, f"20 arrays of {n} x {m} numbers"))
-        K = KernelProducts(problem.gram, stack)
-        newton = Newton(K, Progress(limit, "Newton steps", verbose), intercept=True)
-        best, steps = _multipliers(problem, newton, tol, limit, start)
-    gap = max(best.primal - best.dual, 0.0)
-    done = gap <= tol * max(abs(best.primal), abs(best.dual))
-    status = Status.converged if done else Status.iteration_limit if steps >= limit else Status.stalled
-    certificate = Certificate(
-        best.primal,
-        best.primal - gap,
-        best.worst,
-        steps,
-        time.perf_counter() - start_time,
-        account.peak,
-        status,
-        {"stationarity": best.worst, "sum": best.excess},
-        storage=K.sentence,
-    )
-    # The offsets undo every crossing but for the rounding of the sum; what is promised is an exact order.
-    F = np.maximum.accumulate(best.point.F, axis=1)
-    return Solution(QuantilesValue(best.point.C, best.point.b, F), status, certificate, best.U)
+
+    tol: float = 1e-6
+    max_iter: int = -1
+    n_jobs: int | None = None
+    verbose: bool = False
+
+    def solve(
+        self, problem: OrderedQuantiles, start: tuple[Matrix, Vector] | None = None
+    ) -> Solution[QuantilesValue, Matrix]:
+        """Solve ``problem``.
+
+        Parameters
+        ----------
+        problem : OrderedQuantiles
+        start : tuple of ndarray of shape (n, m) and (m,), optional
+            Coefficients and offsets to begin with, such as those of each level by itself.
+
+        Returns
+        -------
+        Solution
+            ``value`` is a :class:`QuantilesValue` whose predictions are in order at every row; ``state`` the
+            multipliers.
+        """
+        start_time = time.perf_counter()
+        n = len(problem.targets)
+        limit = self.max_iter if self.max_iter >= 0 else _LIMIT
+        with ExitStack() as stack, memory.track() as account, threads.workers(self.n_jobs):
+            m = len(problem.levels)
+            stack.enter_context(memory.reserve(8 * 20 * n * m, f"20 arrays of {n} x {m} numbers"))
+            K = KernelProducts(problem.gram, stack)
+            newton = Newton(K, Progress(limit, "Newton steps", self.verbose), intercept=True)
+            best, steps = _multipliers(problem, newton, self.tol, limit, start)
+        gap = max(best.primal - best.dual, 0.0)
+        done = gap <= self.tol * max(abs(best.primal), abs(best.dual))
+        status = Status.converged if done else Status.iteration_limit if steps >= limit else Status.stalled
+        certificate = Certificate(
+            best.primal,
+            best.primal - gap,
+            best.worst,
+            steps,
+            time.perf_counter() - start_time,
+            account.peak,
+            status,
+            {"stationarity": best.worst, "sum": best.excess},
+            storage=K.sentence,
+        )
+        # The offsets undo every crossing but for the rounding of the sum; what is promised is an exact order.
+        F = np.maximum.accumulate(best.point.F, axis=1)
+        return Solution(QuantilesValue(best.point.C, best.point.b, F), status, certificate, best.U)
 
 
 @dataclass(frozen=True, eq=False)

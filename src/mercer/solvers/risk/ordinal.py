@@ -74,20 +74,12 @@ class OrdinalStart:
     cuts: Vector
 
 
-def solve_ordinal(
-    problem: OrdinalProblem,
-    *,
-    tol: float = 1e-8,
-    max_iter: int = 100,
-    n_jobs: int | None = None,
-    start: OrdinalStart | None = None,
-    verbose: bool = False,
-) -> Solution[OrdinalAnswer, OrdinalStart]:
+@dataclass(frozen=True)
+class OrdinalSolver:
     """Solve the problem.
 
     Parameters
     ----------
-    problem : OrdinalProblem
     tol : float, default=1e-8
         How far, in units of 1 + the largest latent value, a latent value may be from where the weight of its row says
         it is, and a cut-point from the best one.
@@ -95,37 +87,52 @@ def solve_ordinal(
         Newton steps.
     n_jobs : int, optional
         With 1 everything runs on one thread; else factorisations run on as many as BLAS has.
-    start : OrdinalStart, optional
-        Else coefficients are zero and cut-points by the shares of the classes.
     verbose : bool, default=False
         Show progress.
-
-    Returns
-    -------
-    Solution
-        ``value`` is an OrdinalAnswer, ``state`` the start of the next solve.
-
-    Raises
-    ------
-    MemoryBudgetError
-        If two matrices (with an indefinite one three) do not fit the memory budget.
-    NumericalError
-        If K has NaN or infinite entries.
 
     Examples
     --------
     >>> from mercer.gram import PrecomputedGram
     >>> from mercer.solvers.risk.cumulative_links import LINKS
     >>> K = PrecomputedGram(np.outer([-1.0, 0.0, 1.0], [-1.0, 0.0, 1.0]))
-    >>> solution = solve_ordinal(OrdinalProblem(np.array([0, 1, 2]), np.ones(3), LINKS["logit"], gram=K))
+    >>> solution = OrdinalSolver().solve(OrdinalProblem(np.array([0, 1, 2]), np.ones(3), LINKS["logit"], gram=K))
     >>> solution.value.cuts.round(4).tolist(), solution.certificate.gap < 1e-12
     ([-0.9044, 0.9044], True)
     """
-    start_time = time.perf_counter()
-    with memory.track() as account, threads.workers(n_jobs), held_matrix(problem) as (K, sentence):
-        path = NewtonPath(problem, K, start)
-        status = path.run(tol, Progress(max_iter, "Newton steps", verbose), max_iter)
-        return path.finish(status, time.perf_counter() - start_time, account.peak, sentence)
+
+    tol: float = 1e-8
+    max_iter: int = 100
+    n_jobs: int | None = None
+    verbose: bool = False
+
+    def solve(
+        self, problem: OrdinalProblem, start: OrdinalStart | None = None
+    ) -> Solution[OrdinalAnswer, OrdinalStart]:
+        """Solve ``problem``.
+
+        Parameters
+        ----------
+        problem : OrdinalProblem
+        start : OrdinalStart, optional
+            Else coefficients are zero and cut-points by the shares of the classes.
+
+        Returns
+        -------
+        Solution
+            ``value`` is an OrdinalAnswer, ``state`` the start of the next solve.
+
+        Raises
+        ------
+        MemoryBudgetError
+            If two matrices (with an indefinite one three) do not fit the memory budget.
+        NumericalError
+            If K has NaN or infinite entries.
+        """
+        start_time = time.perf_counter()
+        with memory.track() as account, threads.workers(self.n_jobs), held_matrix(problem) as (K, sentence):
+            path = NewtonPath(problem, K, start)
+            status = path.run(self.tol, Progress(self.max_iter, "Newton steps", self.verbose), self.max_iter)
+            return path.finish(status, time.perf_counter() - start_time, account.peak, sentence)
 
 
 @contextmanager

@@ -62,7 +62,7 @@ def slope_by_evidence(
     C : float
         The price of the losses, that is the variance of the latent function in units of K.
     tol, max_iter, n_jobs, verbose
-        As of :func:`mercer.solvers.risk.ordinal.solve_ordinal`.
+        As of :func:`mercer.solvers.risk.ordinal.OrdinalSolver`.
 
     Warns
     -----

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import time
 from contextlib import ExitStack
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
@@ -37,22 +37,12 @@ _ROUNDING = {"auto": 1e-16, "multipliers": 1e-12, "box": 1e-9}
 _NOTHING = 1e-6
 
 
-def solve_risk(
-    problem: RegularizedRisk,
-    *,
-    tol: float = 1e-6,
-    max_iter: int = -1,
-    method: Method = "auto",
-    cache_bytes: int = 200 * 2**20,
-    n_jobs: int | None = None,
-    verbose: bool = False,
-) -> Solution[RiskValue, Vector]:
+@dataclass(frozen=True)
+class RiskSolver:
     """Solve the general problem of kernel methods, with a certificate by duality.
 
     Parameters
     ----------
-    problem : RegularizedRisk
-        A convex one; see :func:`mercer.solvers.risk.stationary.solve_stationary` for others.
     tol : float, default=1e-6
         The relative duality gap at which the solver stops. Where the optimum is about 0, a gap of ``1e-6 tol`` of the
         objective at zero is. Up to 512 rows the gap is made as small as rounding allows.
@@ -69,65 +59,84 @@ def solve_risk(
     verbose : bool, default=False
         Show progress on standard error.
 
-    Returns
-    -------
-    Solution
-        ``value`` is a :class:`RiskValue`.
-
-    Raises
-    ------
-    ParameterError
-        If the method does not apply to the loss.
-    MemoryBudgetError
-        If the problem does not fit the memory budget.
-
     Examples
     --------
     >>> from mercer.gram import PrecomputedGram
     >>> from mercer.losses import Squared
-    >>> solution = solve_risk(RegularizedRisk(PrecomputedGram(np.eye(2)), Squared(), [3.0, 6.0], alpha=0.5))
+    >>> solution = RiskSolver().solve(RegularizedRisk(PrecomputedGram(np.eye(2)), Squared(), [3.0, 6.0], alpha=0.5))
     >>> solution.value.c.round(12).tolist(), solution.status.name
     ([2.0, 4.0], 'converged')
     """
-    start_time = time.perf_counter()
-    n = len(problem.targets)
-    limit = max_iter if max_iter >= 0 else _LIMIT
-    size = abs(zero_value(problem))
-    aim = Aim(tol, tol * _NOTHING * size)
-    choice = _choose(problem, method)
-    exact = _ROUNDING[choice if choice in _ROUNDING else "auto" if problem.loss.smooth else "multipliers"]
-    tight = Aim(min(tol, exact), min(aim.absolute, exact * size)) if n <= EXACT else aim
-    with ExitStack() as stack, memory.track() as account, threads.workers(n_jobs):
-        solver: QuadraticSolver
-        sentence = ""
-        if choice == "box":
-            if n <= WHOLE or not isinstance(problem.penalty, HalfSquare):
-                # For one factor or tolerance after the other.
-                storage = hold_exact(problem.gram, stack, beside=12 * n * n)
-                problem, sentence = replace(problem, gram=storage.gram), storage.sentence
-            solver = AsBox(problem, SMO(max_iter=max_iter, cache_bytes=cache_bytes, n_jobs=n_jobs, verbose=verbose))
-        else:
-            lazy = True if choice == "newton-cg" else None if choice == "auto" else False
-            K = KernelProducts(problem.gram, stack, lazy)
-            sentence = K.sentence
-            progress = Progress(limit, "Newton steps", verbose)
-            by = ByMultipliers if choice == "multipliers" or not problem.loss.smooth else ByNewton
-            solver = by(problem, K, progress, limit)
-        answer, lam = _minimise(problem, solver, tight, n <= EXACT and not isinstance(solver, ByMultipliers))
-    status = _status(aim, answer, solver.steps >= limit)
-    certificate = Certificate(
-        answer.bounds.primal,
-        answer.bounds.dual,
-        answer.worst,
-        solver.steps,
-        time.perf_counter() - start_time,
-        account.peak,
-        status,
-        {"stationarity": answer.worst, "complementary slackness": answer.bounds.worst_row},
-        problem.convex,
-        sentence,
-    )
-    return Solution(RiskValue(answer.c, answer.b, answer.Kc, answer.u, lam), status, certificate, answer.c)
+
+    tol: float = 1e-6
+    max_iter: int = -1
+    method: Method = "auto"
+    cache_bytes: int = 200 * 2**20
+    n_jobs: int | None = None
+    verbose: bool = False
+
+    def solve(self, problem: RegularizedRisk) -> Solution[RiskValue, Vector]:
+        """Solve ``problem``.
+
+        Parameters
+        ----------
+        problem : RegularizedRisk
+            A convex one; see :func:`mercer.solvers.risk.stationary.StationarySolver` for others.
+
+        Returns
+        -------
+        Solution
+            ``value`` is a :class:`RiskValue`.
+
+        Raises
+        ------
+        ParameterError
+            If the method does not apply to the loss.
+        MemoryBudgetError
+            If the problem does not fit the memory budget.
+        """
+        start_time = time.perf_counter()
+        n = len(problem.targets)
+        limit = self.max_iter if self.max_iter >= 0 else _LIMIT
+        size = abs(zero_value(problem))
+        aim = Aim(self.tol, self.tol * _NOTHING * size)
+        choice = _choose(problem, self.method)
+        exact = _ROUNDING[choice if choice in _ROUNDING else "auto" if problem.loss.smooth else "multipliers"]
+        tight = Aim(min(self.tol, exact), min(aim.absolute, exact * size)) if n <= EXACT else aim
+        with ExitStack() as stack, memory.track() as account, threads.workers(self.n_jobs):
+            solver: QuadraticSolver
+            sentence = ""
+            if choice == "box":
+                if n <= WHOLE or not isinstance(problem.penalty, HalfSquare):
+                    # For one factor or tolerance after the other.
+                    storage = hold_exact(problem.gram, stack, beside=12 * n * n)
+                    problem, sentence = replace(problem, gram=storage.gram), storage.sentence
+                solver = AsBox(
+                    problem,
+                    SMO(max_iter=self.max_iter, cache_bytes=self.cache_bytes, n_jobs=self.n_jobs, verbose=self.verbose),
+                )
+            else:
+                lazy = True if choice == "newton-cg" else None if choice == "auto" else False
+                K = KernelProducts(problem.gram, stack, lazy)
+                sentence = K.sentence
+                progress = Progress(limit, "Newton steps", self.verbose)
+                by = ByMultipliers if choice == "multipliers" or not problem.loss.smooth else ByNewton
+                solver = by(problem, K, progress, limit)
+            answer, lam = _minimise(problem, solver, tight, n <= EXACT and not isinstance(solver, ByMultipliers))
+        status = _status(aim, answer, solver.steps >= limit)
+        certificate = Certificate(
+            answer.bounds.primal,
+            answer.bounds.dual,
+            answer.worst,
+            solver.steps,
+            time.perf_counter() - start_time,
+            account.peak,
+            status,
+            {"stationarity": answer.worst, "complementary slackness": answer.bounds.worst_row},
+            problem.convex,
+            sentence,
+        )
+        return Solution(RiskValue(answer.c, answer.b, answer.Kc, answer.u, lam), status, certificate, answer.c)
 
 
 def _choose(problem: RegularizedRisk, method: Method) -> Method:

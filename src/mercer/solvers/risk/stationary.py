@@ -34,15 +34,8 @@ _ROUNDING = 1e-13
 _SETTLED = 1e-9
 
 
-def solve_stationary(
-    problem: RegularizedRisk,
-    *,
-    tol: float = 1e-6,
-    max_iter: int = -1,
-    cache_bytes: int = 200 * 2**20,
-    n_jobs: int | None = None,
-    verbose: bool = False,
-) -> Solution[RiskValue, Vector]:
+@dataclass(frozen=True)
+class StationarySolver:
     r"""Coefficients with :math:`w_i \ell'(y_i, (K c)_i) + \alpha c_i = 0`, where K may be indefinite.
 
     For smooth losses by Newton's method on this system, whose steps are shortened until its residual falls; where that
@@ -52,17 +45,10 @@ def solve_stationary(
 
     Parameters
     ----------
-    problem : RegularizedRisk
-        With half the squared norm as the penalty.
     tol : float, default=1e-6
         The largest residual that is good enough, relative to the largest multiplier.
     max_iter, cache_bytes, n_jobs, verbose
-        As for :func:`mercer.solvers.risk.solve.solve_risk`.
-
-    Raises
-    ------
-    ParameterError
-        If the loss is neither smooth nor of straight pieces, or the penalty is another one.
+        As for :func:`mercer.solvers.risk.solve.RiskSolver`.
 
     References
     ----------
@@ -73,54 +59,91 @@ def solve_stationary(
     >>> from mercer.gram import PrecomputedGram
     >>> from mercer.losses import Squared
     >>> K = PrecomputedGram(np.diag([1.0, -0.25]))
-    >>> solution = solve_stationary(RegularizedRisk(K, Squared(), [3.0, 6.0], alpha=0.5, convex=False))
+    >>> solution = StationarySolver().solve(RegularizedRisk(K, Squared(), [3.0, 6.0], alpha=0.5, convex=False))
     >>> solution.value.c.round(12).tolist(), solution.status.name
     ([2.0, 24.0], 'stationary')
     """
-    if not isinstance(problem.penalty, HalfSquare):
-        raise ParameterError(
-            f"with an indefinite kernel the regularizer must be 'l2', but is {problem.penalty!r}: the norm of w has "
-            "no meaning if the kernel is indefinite."
-        )
-    start_time, sentence = time.perf_counter(), ""
-    n, border = len(problem.targets), int(problem.intercept)
-    with ExitStack() as stack, memory.track() as account, threads.workers(n_jobs):
-        if problem.loss.smooth:
-            K = KernelProducts(problem.gram, stack, lazy=False)
-            stack.enter_context(memory.reserve(8 * (n + border) ** 2, f"the system of a Newton step ({n} x {n})"))
-            sentence = K.sentence
-            c, Kc, b, steps = _by_newton(problem, K, max_iter if max_iter >= 0 else _LIMIT, verbose)
-        elif problem.loss.tube(problem.targets) is not None:
-            solver = AsBox(problem, SMO(max_iter=max_iter, cache_bytes=cache_bytes, n_jobs=n_jobs, verbose=verbose))
-            answer = solver.solve(problem.alpha, Aim(np.inf, np.inf))
-            c, Kc, b, steps = answer.c, answer.Kc, answer.b, solver.steps
-        else:
+
+    tol: float = 1e-6
+    max_iter: int = -1
+    cache_bytes: int = 200 * 2**20
+    n_jobs: int | None = None
+    verbose: bool = False
+
+    def solve(self, problem: RegularizedRisk) -> Solution[RiskValue, Vector]:
+        """Solve ``problem``.
+
+        Parameters
+        ----------
+        problem : RegularizedRisk
+            With half the squared norm as the penalty.
+
+        Returns
+        -------
+        Solution
+            ``value`` is a :class:`RiskValue`.
+
+        Raises
+        ------
+        ParameterError
+            If the loss is neither smooth nor of straight pieces, or the penalty is another one.
+        """
+        if not isinstance(problem.penalty, HalfSquare):
             raise ParameterError(
-                f"with an indefinite kernel the loss must have a curvature or straight pieces, and {problem.loss!r} "
-                "has neither."
+                f"with an indefinite kernel the regularizer must be 'l2', but is {problem.penalty!r}: the norm of w "
+                "has no meaning if the kernel is indefinite."
             )
+        start_time, sentence = time.perf_counter(), ""
+        n, border = len(problem.targets), int(problem.intercept)
+        with ExitStack() as stack, memory.track() as account, threads.workers(self.n_jobs):
+            if problem.loss.smooth:
+                K = KernelProducts(problem.gram, stack, lazy=False)
+                stack.enter_context(memory.reserve(8 * (n + border) ** 2, f"the system of a Newton step ({n} x {n})"))
+                sentence = K.sentence
+                c, Kc, b, steps = _by_newton(problem, K, self.max_iter if self.max_iter >= 0 else _LIMIT, self.verbose)
+            elif problem.loss.tube(problem.targets) is not None:
+                solver = AsBox(
+                    problem,
+                    SMO(max_iter=self.max_iter, cache_bytes=self.cache_bytes, n_jobs=self.n_jobs, verbose=self.verbose),
+                )
+                answer = solver.solve(problem.alpha, Aim(np.inf, np.inf))
+                c, Kc, b, steps = answer.c, answer.Kc, answer.b, solver.steps
+            else:
+                raise ParameterError(
+                    "with an indefinite kernel the loss must have a curvature or straight pieces, and "
+                    f"{problem.loss!r} has neither."
+                )
+        u, worst, primal, dual = _measured(problem, c, Kc, b)
+        status = Status.stationary if worst <= self.tol else Status.stalled
+        certificate = Certificate(
+            primal,
+            dual,
+            worst,
+            steps,
+            time.perf_counter() - start_time,
+            account.peak,
+            status,
+            {"stationarity": worst},
+            False,
+            sentence,
+        )
+        return Solution(RiskValue(c, b, Kc, u, problem.alpha), status, certificate, c)
+
+
+def _measured(problem: RegularizedRisk, c: Vector, Kc: Vector, b: float) -> tuple[Vector, float, float, float]:
+    """The gradient of the losses, how far c is from stationary, and the primal and the dual objective there."""
     f = Kc + b
-    u = -problem.alpha * c if not problem.loss.smooth else problem.weight * problem.loss.gradient(problem.targets, f)
+    if problem.loss.smooth:
+        u = problem.weight * problem.loss.gradient(problem.targets, f)
+    else:
+        u = -problem.alpha * c
     worst = float(np.abs(u + problem.alpha * c).max(initial=0.0)) / max(float(np.abs(u).max(initial=0.0)), 1e-300)
     primal = problem.risk(f) + 0.5 * problem.alpha * float(c @ Kc)
     low, high = problem.loss.slopes(problem.targets)
     slopes = np.clip(-problem.alpha * c / problem.weight, low, high)
     conjugate = float(problem.weight @ problem.loss.conjugate(problem.targets, slopes))
     dual = -conjugate - 0.5 * problem.alpha * float(c @ Kc)
-    status = Status.stationary if worst <= tol else Status.stalled
-    certificate = Certificate(
-        primal,
-        dual,
-        worst,
-        steps,
-        time.perf_counter() - start_time,
-        account.peak,
-        status,
-        {"stationarity": worst},
-        False,
-        sentence,
-    )
-    return Solution(RiskValue(c, b, Kc, u, problem.alpha), status, certificate, c)
+    return u, worst, primal, dual
 
 
 def _by_newton(
