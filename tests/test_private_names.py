@@ -1,4 +1,4 @@
-"""Private names of scikit-learn: imported in one module only, whose stand-ins do what scikit-learn does."""
+"""Private names: those of scikit-learn are imported in one module only, those of estimators are not used above them."""
 
 from __future__ import annotations
 
@@ -140,3 +140,14 @@ def test_names_of_columns() -> None:
 def test_the_stand_ins_serve_where_a_name_is_gone(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delattr(validation, "_check_y")
     assert _sklearn._scikit_learns("_check_y", _sklearn._own_check_y) is _sklearn._own_check_y
+
+
+@pytest.mark.parametrize("room", ["certification", "selection"])
+def test_rooms_above_the_estimators_call_their_public_methods_only(room: str) -> None:
+    uses = []
+    for path in (Path(mercer.__file__).parent / room).rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Attribute) and node.attr.startswith("_") and not node.attr.startswith("__"):
+                own = isinstance(node.value, ast.Name) and node.value.id in ("self", "cls")
+                uses += [] if own else [f"{path.name}: {ast.unparse(node)}"]
+    assert uses == []

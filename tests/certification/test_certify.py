@@ -11,7 +11,7 @@ import scipy.sparse as sp
 import sklearn.kernel_ridge
 import sklearn.svm
 from scipy.special import entr, expit, log_softmax, softmax
-from sklearn.base import clone
+from sklearn.base import BaseEstimator, clone
 
 from mercer import (
     SVC,
@@ -26,8 +26,9 @@ from mercer import (
     losses,
 )
 from mercer._errors import DataError, ParameterError
+from mercer.estimators.shared.given_coefficients import CertifiesCoefficients
 from mercer.kernels import RBF, Linear, Sigmoid
-from mercer.solvers.solution import Status
+from mercer.solvers.solution import Certificate, Status
 
 RNG = np.random.default_rng(3)
 X = RNG.normal(size=(60, 2))
@@ -271,7 +272,12 @@ def test_the_model_is_not_changed() -> None:
         (SVC(fit_intercept=False), {"dual_coef": np.zeros(60), "intercept": 1.0}, ParameterError, "no offset"),
         (SVC(C=np.inf), {"dual_coef": np.zeros(60)}, ParameterError, "pass a finite C"),
         (SVC(), {"dual_coef": np.ones(60), "sample_weight": np.r_[0.0, np.ones(59)]}, DataError, "row 0 has"),
-        (NuSVC(), {"dual_coef": np.zeros(60)}, TypeError, r"takes a SVC, SVR.*scikit-learn's.*got NuSVC\(\)"),
+        (
+            NuSVC(),
+            {"dual_coef": np.zeros(60)},
+            TypeError,
+            r"takes a KernelLog.*, SVC, SVR, or .*scikit-learn.*got NuSVC\(\)",
+        ),
         (GaussianProcessRegressor(), {}, TypeError, "certificate_"),
         (SVC, {}, TypeError, "the class SVC"),
         (None, {}, TypeError, "got None"),
@@ -290,3 +296,21 @@ def test_precomputed_matrices_and_objects() -> None:
     rows = X.astype(np.float32)
     single = KernelRidge(0.5, kernel=Linear()).fit(rows, Y)
     assert certify(single, rows, Y).kkt_violation < 1e-6
+
+
+class OwnLearner(BaseEstimator):
+    """A user-defined learner, which evaluates ridge regression at given coefficients."""
+
+    def __init__(self, n_jobs: int | None = None) -> None:
+        self.n_jobs = n_jobs
+
+    def certificate_of(self, coefficients: Any, X: Any, y: Any, sample_weight: Any = None) -> Certificate:
+        return KernelRidge(kernel=RBF(1.0)).certificate_of(coefficients, X, y, sample_weight)
+
+
+def test_any_learner_with_the_method_is_certified() -> None:
+    assert isinstance(OwnLearner(), CertifiesCoefficients) and isinstance(SVC(), CertifiesCoefficients)
+    numbers = X[:, 0]
+    c = KernelRidge(kernel=RBF(1.0)).fit(X, numbers).dual_coef_
+    own, ours = (certify(model, X, numbers, dual_coef=c) for model in (OwnLearner(), KernelRidge(kernel=RBF(1.0))))
+    assert (own.primal, own.dual) == (ours.primal, ours.dual) and own.relative_gap < 1e-12

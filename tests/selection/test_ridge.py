@@ -187,3 +187,15 @@ def test_a_path_says_where_a_fit_is_worse_than_the_mean():
     with pytest.warns(MercerWarning, match="the mean squared error on the training rows") as caught:
         ridge_path(X, Y + 1e3, [0.1, 1.0, 10.0], kernel="rbf")
     assert len([w for w in caught if "on the training rows" in str(w.message)]) == 3
+
+
+def test_the_estimator_that_fits_its_copies_stays_as_it_is() -> None:
+    rng = np.random.default_rng(3)
+    rows, numbers = rng.normal(size=(20, 2)), rng.normal(size=20)
+    model = KernelRidge("loo", kernel="rbf").fit(rows, numbers)
+    before = model.alpha_, model.dual_coef_.copy()
+    models, curves = model.fit_penalties(rows, numbers, [1.0, 0.1])
+    assert [fitted.alpha for fitted in models] == [1.0, 0.1] and curves.alphas.tolist() == [0.1, 1.0]
+    np.testing.assert_allclose(models[1].dual_coef_, KernelRidge(0.1, kernel="rbf").fit(rows, numbers).dual_coef_)
+    assert model.alpha == "loo" and model.alpha_ == before[0]
+    np.testing.assert_array_equal(model.dual_coef_, before[1])

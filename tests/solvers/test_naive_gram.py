@@ -12,11 +12,11 @@ import pytest
 import mercer
 from gram.naive_gram import NaiveGram
 from mercer._errors import IndefiniteKernelError
-from mercer.certification import evaluate
 from mercer.gram import Gram
 from mercer.gram.protocol import GramMatrix
 from mercer.kernels import RBF, Linear
 from mercer.losses import Hinge, Huber, Logistic, Quantile, Squared
+from mercer.solvers import evaluate
 from mercer.solvers.clustering.kmeans import Clustering
 from mercer.solvers.clustering.kmeans import solve as solve_kmeans
 from mercer.solvers.clustering.starts import Start

@@ -2,43 +2,22 @@
 
 from __future__ import annotations
 
+import importlib
 import time
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-import sklearn.kernel_ridge
-import sklearn.svm
 from sklearn.base import clone
 
 from mercer._errors import ParameterError
-from mercer.certification import problems
-from mercer.certification.given import Given
 from mercer.data.vectors import as_vectors
 from mercer.engine import memory, threads
-from mercer.estimators.kernel_logistic_regression import KernelLogisticRegression
-from mercer.estimators.kernel_machine import KernelMachine
-from mercer.estimators.kernel_ridge import KernelRidge
-from mercer.estimators.one_class_svm import OneClassSVM
-from mercer.estimators.svc import SVC
-from mercer.estimators.svr import SVR
+from mercer.estimators.shared.given_coefficients import CertifiesCoefficients, GivenCoefficients
 from mercer.kernels.convert import rate_of_scale
 from mercer.solvers.solution import Certificate
 
-_PROBLEMS: dict[type, Callable[..., Certificate]] = {
-    SVC: problems.of_svc,
-    SVR: problems.of_svr,
-    OneClassSVM: problems.of_one_class,
-    KernelRidge: problems.of_ridge,
-    KernelLogisticRegression: problems.of_logistic,
-    KernelMachine: problems.of_machine,
-}
-_OF_SKLEARN: dict[type, type] = {
-    sklearn.svm.SVC: SVC,
-    sklearn.svm.SVR: SVR,
-    sklearn.svm.OneClassSVM: OneClassSVM,
-    sklearn.kernel_ridge.KernelRidge: KernelRidge,
-}
+# The package, whose names are loaded when they are first used.
+_PACKAGE = importlib.import_module("mercer")
 # What says which problem is solved; all else is about how.
 _OF_THE_PROBLEM = ("kernel", "gamma", "degree", "coef0", "kernel_params", "C", "epsilon", "nu", "alpha", "class_weight")
 
@@ -123,32 +102,33 @@ def certify(
     (True, 1.0)
     """
     start_time = time.perf_counter()
-    kind = _kind_of(model)
+    kind = _learner_class(model)
     given = _given(model, dual_coef, intercept, support)
     learner = _stated(model, kind, X)
     with memory.track() as account, threads.workers(learner.n_jobs):
-        certificate = _PROBLEMS[kind](learner, X, y, sample_weight, given)
+        certificate = learner.certificate_of(given, X, y, sample_weight)
     return replace(certificate, seconds=time.perf_counter() - start_time, peak_bytes=account.peak)
 
 
-def _kind_of(model: Any) -> type:
-    """Our learner of the same problem."""
-    kind = _OF_SKLEARN.get(type(model), type(model))
-    if kind not in _PROBLEMS:
-        ours = ", ".join(k.__name__ for k in _PROBLEMS)
-        theirs = ", ".join(k.__name__ for k in _OF_SKLEARN)
+def _learner_class(model: Any) -> type[CertifiesCoefficients]:
+    """The class of the model; for a model of scikit-learn, the class of the same name, which has the same problem."""
+    kind = type(model)
+    if kind.__module__.partition(".")[0] == "sklearn":
+        kind = getattr(_PACKAGE, kind.__name__, kind)
+    if not hasattr(kind, "certificate_of"):
+        known = [name for name in _PACKAGE.__all__ if hasattr(getattr(_PACKAGE, name), "certificate_of")]
         what = f"the class {model.__name__}" if isinstance(model, type) else f"{model!r}"
         raise TypeError(
-            f"certify takes a {ours}, or scikit-learn's {theirs}, but got {what}. "
-            "Mercer's other learners have the certificate of their fit in certificate_."
+            f"certify takes a {', '.join(known)}, or an estimator of scikit-learn with one of these names, but got "
+            f"{what}. Mercer's other learners have the certificate of their fit in certificate_."
         )
     return kind
 
 
-def _given(model: Any, dual_coef: Any, intercept: Any, support: Any) -> Given:
+def _given(model: Any, dual_coef: Any, intercept: Any, support: Any) -> GivenCoefficients:
     """The coefficients that were given, else those of the model."""
     if dual_coef is not None:
-        return Given(dual_coef, support, intercept)
+        return GivenCoefficients(dual_coef, support, intercept)
     if support is not None:
         raise ParameterError("support names the rows of dual_coef, but dual_coef is missing; pass both.")
     if not hasattr(model, "dual_coef_"):
@@ -156,25 +136,22 @@ def _given(model: Any, dual_coef: Any, intercept: Any, support: Any) -> Given:
             f"there are no coefficients to certify: {model!r} is not fitted. Pass dual_coef, or a fitted model."
         )
     own = getattr(model, "intercept_", None) if intercept is None else intercept
-    return Given(model.dual_coef_, getattr(model, "support_", None), own)
+    return GivenCoefficients(model.dual_coef_, getattr(model, "support_", None), own)
 
 
-def _stated(model: Any, kind: type, X: Any) -> Any:
-    """An unfitted learner of ours with the problem of the model."""
+def _stated(model: Any, kind: type[CertifiesCoefficients], X: Any) -> CertifiesCoefficients:
+    """An unfitted learner of Mercer with the problem of the model."""
     params = model.get_params(deep=False)
     if type(model) is kind:
-        learner = clone(model)
-        return learner.set_params(warm_start=False) if "warm_start" in params else _with_penalty(learner, model)
+        changes: dict[str, Any] = {"warm_start": False} if "warm_start" in params else {}
+        if isinstance(params.get("alpha"), str) and hasattr(model, "alpha_"):
+            # The penalty that the fit has chosen.
+            changes["alpha"] = model.alpha_
+        return clone(model).set_params(**changes)
     arguments = {name: params[name] for name in _OF_THE_PROBLEM if name in params}
     if arguments.get("gamma") == "scale" and arguments["kernel"] != "precomputed" and not callable(arguments["kernel"]):
         # Scikit-learn takes the variance of the rows whatever their weights are.
         arguments["gamma"] = rate_of_scale(as_vectors(X))
-    if hasattr(model, "class_weight_") and kind is SVC:
+    if hasattr(model, "class_weight_") and "class_weight" in params:
         arguments["class_weight"] = dict(zip(model.classes_.tolist(), model.class_weight_.tolist(), strict=True))
     return kind(**arguments)
-
-
-def _with_penalty(learner: Any, model: Any) -> Any:
-    """With the penalty that a fit has chosen."""
-    by_search = isinstance(learner, KernelRidge) and isinstance(learner.alpha, str) and hasattr(model, "alpha_")
-    return learner.set_params(alpha=model.alpha_) if by_search else learner

@@ -19,11 +19,13 @@ from mercer.engine import memory
 from mercer.estimators.shared.base import KernelEstimator
 from mercer.estimators.shared.certificates import warn_if_stopped
 from mercer.estimators.shared.expansion import KernelExpansion, coef_of, feature_map_of, norm_of, values_of
+from mercer.estimators.shared.given_coefficients import GivenCoefficients
 from mercer.estimators.shared.labels import check_labels, class_factors, encoded, winners
 from mercer.estimators.shared.parameters import require_flags, require_positive, require_whole
 from mercer.estimators.shared.statements import FitRows, outputs
-from mercer.estimators.shared.weights import check_sample_weight, fit_weighted_kernel
+from mercer.estimators.shared.weights import check_sample_weight, fit_weighted_kernel, weighted_gram
 from mercer.kernels.convert import KernelLike
+from mercer.solvers import evaluate
 from mercer.solvers.risk.log_loss import log_loss
 from mercer.solvers.risk.logistic import LogisticSolver
 from mercer.solvers.risk.logistic_problem import LogisticPoint, LogisticRisk
@@ -236,6 +238,36 @@ class KernelLogisticRegression(ClassifierMixin, KernelEstimator):
         )
         self.fit_status_ = int(warn_if_stopped(self))
         return self
+
+    def certificate_of(
+        self, coefficients: GivenCoefficients, X: RowsLike, y: ArrayLike, sample_weight: ArrayLike | None = None
+    ) -> Certificate:
+        """Return the certificate of coefficients for the problem of a fit; see :func:`mercer.certify`.
+
+        Parameters
+        ----------
+        coefficients : GivenCoefficients
+            Laid out as ``dual_coef_`` and ``intercept_``.
+        X, y, sample_weight
+            As for :meth:`fit`.
+
+        Returns
+        -------
+        Certificate
+        """
+        self._check_parameters()
+        X = self._check_X(X, reset=True)
+        y, weight = check_labels(type(self).__name__, y, X.shape[0]), check_sample_weight(sample_weight, X)
+        used = np.flatnonzero(weight)
+        classes, codes = encoded(type(self).__name__, y, used)
+        outputs, intercept = 1 if len(classes) == 2 else len(classes), bool(self.fit_intercept)
+        A = coefficients.weights(outputs, X.shape[0], weight)[:, used].T
+        offsets = coefficients.offsets(outputs, allowed=intercept)
+        gram, convex = weighted_gram(self, X, weight, intercept=intercept)
+        factors = class_factors(self.class_weight, classes, codes, weight[used])
+        cost = float(self.C) * weight[used] * factors[codes]
+        problem = LogisticRisk(gram, log_loss(codes, cost, len(classes)), intercept, convex)
+        return evaluate.of_logistic(problem, np.ascontiguousarray(A), offsets)
 
     def decision_function(self, X: RowsLike) -> Matrix:
         """Return decision values.

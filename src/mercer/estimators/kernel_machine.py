@@ -22,12 +22,13 @@ from mercer.engine import memory
 from mercer.estimators.shared.base import KernelEstimator
 from mercer.estimators.shared.certificates import joined, warn_if_stopped
 from mercer.estimators.shared.expansion import KernelExpansion, coef_of, feature_map_of, of_support, values_of
+from mercer.estimators.shared.given_coefficients import GivenCoefficients
 from mercer.estimators.shared.labels import check_labels, class_factors, encoded, winners
 from mercer.estimators.shared.left_out_baseline import warn_if_risk_is_worse
 from mercer.estimators.shared.parameters import require_choice, require_flags, require_positive, require_whole
 from mercer.estimators.shared.statements import GIVEN_COLUMNS, SupportRows, outputs
 from mercer.estimators.shared.targets import warn_of_constant
-from mercer.estimators.shared.weights import check_sample_weight, fit_weighted_kernel
+from mercer.estimators.shared.weights import check_sample_weight, weighted_gram
 from mercer.kernels.convert import KernelLike
 from mercer.losses import (
     Loss,
@@ -40,6 +41,7 @@ from mercer.losses import (
     is_logistic,
     loss_named,
 )
+from mercer.solvers import evaluate
 from mercer.solvers.risk.regularized_risk import RegularizedRisk
 from mercer.solvers.risk.solve import METHODS, RiskSolver, shared_gram
 from mercer.solvers.risk.stationary import StationarySolver
@@ -279,11 +281,7 @@ class KernelMachine(KernelEstimator):
         loss, penalty = self._check_parameters()
         X, columns, weights, weight = self._check_data(loss, X, y, sample_weight)
         used = np.flatnonzero(weight)
-        fit_weighted_kernel(self, X, weight, intercept=False)
-        gram: Any = self._gram(X, dtype=None if self.kernel_ is None else np.float64)
-        if len(used) < X.shape[0]:
-            gram = gram.restrict(used, used)
-        convex = self._is_convex(gram, used, X.dtype, intercept=False)
+        gram, convex = weighted_gram(self, X, weight, intercept=False)
         problem = RegularizedRisk(
             gram, loss, columns[0], weights[0], penalty, float(self.alpha), bool(self.fit_intercept), convex
         )
@@ -299,6 +297,34 @@ class KernelMachine(KernelEstimator):
         self.fit_status_ = int(warn_if_stopped(self))
         warn_if_risk_is_worse("KernelMachine", problem, solutions[0].value, self.n_jobs)
         return self
+
+    def certificate_of(
+        self, coefficients: GivenCoefficients, X: RowsLike, y: ArrayLike, sample_weight: ArrayLike | None = None
+    ) -> Certificate:
+        """Return the certificate of coefficients for the problem of a fit; see :func:`mercer.certify`.
+
+        Parameters
+        ----------
+        coefficients : GivenCoefficients
+            Laid out as ``dual_coef_`` and ``intercept_``.
+        X, y, sample_weight
+            As for :meth:`fit`.
+
+        Returns
+        -------
+        Certificate
+        """
+        loss, penalty = self._check_parameters()
+        X, columns, weights, weight = self._check_data(loss, X, y, sample_weight)
+        intercept = bool(self.fit_intercept)
+        C = coefficients.weights(len(columns), X.shape[0], weight)[:, weight > 0]
+        offsets = coefficients.offsets(len(columns), allowed=intercept)
+        gram, convex = weighted_gram(self, X, weight, intercept=False)
+        certificates = []
+        for k, (targets, w, c) in enumerate(zip(columns, weights, C, strict=True)):
+            problem = RegularizedRisk(gram, loss, targets, w, penalty, float(self.alpha), intercept, convex)
+            certificates.append(evaluate.of_risk(problem, c, None if offsets is None else float(offsets[k])))
+        return joined(certificates)
 
     def predict(self, X: RowsLike) -> np.ndarray:
         """Return the class of each row, or the prediction for it.

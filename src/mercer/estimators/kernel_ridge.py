@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 from contextlib import ExitStack
 from functools import partial
@@ -18,11 +19,14 @@ from mercer._registered import CommandLine
 from mercer._types import CheckedRows, RowsLike, Vector
 from mercer.data.fitted import Fitted
 from mercer.data.statements import Either, Floats, Is, Maybe, Number, Word
+from mercer.engine import memory
 from mercer.estimators.gaussian.left_out_kernel import LeftOutKernel, free_gamma
 from mercer.estimators.shared.base import KernelEstimator
 from mercer.estimators.shared.expansion import KernelExpansion, coef_of, feature_map_of, norm_of
-from mercer.estimators.shared.left_out_baseline import warn_if_ridge_is_worse
+from mercer.estimators.shared.given_coefficients import GivenCoefficients
+from mercer.estimators.shared.left_out_baseline import warn_if_ridge_is_worse, warn_if_ridge_is_worse_on_own_rows
 from mercer.estimators.shared.parameters import require_flags
+from mercer.estimators.shared.penalties import check_penalties, choices_of, criterion_of, penalties_of
 from mercer.estimators.shared.statements import FitRows, LikeThe
 from mercer.estimators.shared.targets import warn_of_constant
 from mercer.estimators.shared.weights import check_sample_weight, weighted_scale
@@ -31,13 +35,14 @@ from mercer.gram.hold import evaluated
 from mercer.kernels import Kernel, as_kernel
 from mercer.kernels.convert import KernelLike, is_named
 from mercer.kernels.inputs import Rows
+from mercer.solvers import evaluate
 from mercer.solvers.gaussian.search import Search, warn_of_bounds
 from mercer.solvers.linear import cholesky
 from mercer.solvers.linear.choose_penalty import reduce_and_choose
 from mercer.solvers.linear.leave_one_out import leave_one_out
 from mercer.solvers.linear.linear_system import LinearSystem, LinearSystemState
-from mercer.solvers.linear.penalty_curves import PenaltyCurves
-from mercer.solvers.linear.penalty_path import CRITERIA, Criterion
+from mercer.solvers.linear.penalty_curves import PenaltyCurves, default_penalties, trace
+from mercer.solvers.linear.penalty_path import Criterion, PenaltyPath
 from mercer.solvers.solution import Certificate, Solution
 
 
@@ -239,7 +244,7 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelEstimator):
             If the data or a parameter cannot be used, or the problem exceeds the memory budget; see the messages.
         """
         require_flags(self, "alpha_per_target")
-        criterion, alphas = self._criterion(), self._choices()
+        criterion, alphas = criterion_of(self.alpha), choices_of(self.alpha, self.alphas)
         self._check_search()
         rows, system = self._state_problem(X, y, sample_weight)
         if criterion is not None:
@@ -248,6 +253,73 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelEstimator):
         self._take(rows, solution, alpha if np.ndim(self.alpha) else alpha[:1])
         warn_if_ridge_is_worse("KernelRidge", system, solution.value, None, n_jobs=self.n_jobs)
         return self
+
+    def fit_penalties(
+        self, X: RowsLike, y: ArrayLike, alphas: ArrayLike | None = None, sample_weight: ArrayLike | None = None
+    ) -> tuple[list[Self], PenaltyCurves]:
+        """Fit a copy for each of several penalties, from one factorisation; see :func:`mercer.ridge_path`.
+
+        Parameters
+        ----------
+        X, y
+            As for :meth:`fit`.
+        alphas : array-like, optional
+            Penalties, in any order; by default those between which ``alpha="loo"`` chooses.
+        sample_weight
+            As for :meth:`fit`.
+
+        Returns
+        -------
+        models : list of KernelRidge
+            With ``alpha`` set to each penalty.
+        curves : PenaltyCurves
+            The criteria by which a penalty may be chosen.
+        """
+        prototype = copy.copy(self).set_params(alpha=1.0, alphas=None)
+        penalties = None if alphas is None else check_penalties(alphas)
+        rows, system = prototype._state_problem(X, y, sample_weight)
+        n, k = len(prototype.y_fit_), system.shape[1]
+        with ExitStack() as stack:
+            path = PenaltyPath(system, stack, single_rows=True, n_jobs=self.n_jobs)
+            values = default_penalties(path.size) if penalties is None else penalties
+            curves = trace(path, values)
+            with memory.reserve(40 * n * len(values) * k, f"the coefficients for {len(values)} penalties"):
+                solutions = path.solutions(np.repeat(values[:, None], k, axis=1))
+                models = [copy.copy(prototype).set_params(alpha=float(alpha)) for alpha in values]
+                for model, alpha, solution in zip(models, values, solutions, strict=True):
+                    model._take(rows, solution, np.array([alpha]))
+                    shifted = dataclasses.replace(system, shifts=np.full(k, alpha))
+                    warn_if_ridge_is_worse_on_own_rows("KernelRidge", shifted, solution.value)
+        return models, curves.squeezed() if prototype.y_fit_.ndim == 1 else curves
+
+    def certificate_of(
+        self, coefficients: GivenCoefficients, X: RowsLike, y: ArrayLike, sample_weight: ArrayLike | None = None
+    ) -> Certificate:
+        """Return the certificate of coefficients for the problem of a fit; see :func:`mercer.certify`.
+
+        Parameters
+        ----------
+        coefficients : GivenCoefficients
+            Laid out as ``dual_coef_``.
+        X, y, sample_weight
+            As for :meth:`fit`.
+
+        Returns
+        -------
+        Certificate
+        """
+        if isinstance(self.alpha, str):
+            raise ParameterError(
+                f"alpha={self.alpha!r} has the penalty chosen by a fit; pass the number that was chosen (alpha_)."
+            )
+        rows, system = self._state_problem(X, y, sample_weight)
+        targets, n = system.shape[1], len(self.y_fit_)
+        coefficients.offsets(targets, allowed=False)
+        # One row of coefficients for each target, where the learner has a column.
+        across = dataclasses.replace(coefficients, dual_coef=np.asarray(coefficients.dual_coef).T)
+        weight = np.zeros(n)
+        weight[rows] = 1.0
+        return evaluate.of_system(system, across.weights(targets, n, weight)[:, rows].T)
 
     def predict(self, X: RowsLike) -> NDArray[np.floating]:
         """Predictions, of shape (n,) or (n, n_targets).
@@ -306,7 +378,7 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelEstimator):
         X, y = self._check_X_and_numbers(X, y, several=True)
         weights = None if sample_weight is None else check_sample_weight(sample_weight, X)
         n_targets = 1 if y.ndim == 1 else y.shape[1]
-        alpha = np.zeros(n_targets) if isinstance(self.alpha, str) else self._penalties(n_targets)
+        alpha = np.zeros(n_targets) if isinstance(self.alpha, str) else penalties_of(self.alpha, n_targets)
         warn_of_constant(y, weights)
         # A search starts from the scale of the data.
         start = weighted_scale(X, np.ones(len(y)) if weights is None else weights) if self._searches_gamma else None
@@ -424,64 +496,3 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelEstimator):
                 f"{setting} needs one penalty for all targets, but alpha has {np.size(self.alpha)} values; pass "
                 "alpha='loo' or a number."
             )
-
-    def _criterion(self) -> Criterion | None:
-        """What chooses the penalty, if not the user."""
-        if not isinstance(self.alpha, str):
-            return None
-        if self.alpha not in CRITERIA:
-            raise ParameterError(
-                f"alpha must be a number, one for each target, 'loo', 'gcv' or 'evidence', but is {self.alpha!r}."
-            )
-        return self.alpha
-
-    def _choices(self) -> Vector | None:
-        """The penalties to choose from, checked; None for any."""
-        if self.alphas is None:
-            return None
-        if not isinstance(self.alpha, str):
-            raise ParameterError(
-                f"alphas are penalties to choose from, but alpha={self.alpha!r} is already chosen; pass alpha='loo', "
-                "'gcv' or 'evidence', or leave out alphas."
-            )
-        return check_penalties(self.alphas)
-
-    def _penalties(self, n_targets: int) -> Vector:
-        """``alpha`` for every target, checked."""
-        try:
-            alpha = np.asarray(self.alpha, dtype=np.float64)
-        except (TypeError, ValueError) as error:
-            raise ParameterError(f"alpha must be a number or one for each target, but is {self.alpha!r}.") from error
-        if alpha.ndim > 1 or alpha.size not in (1, n_targets):
-            raise ParameterError(
-                f"alpha must be one number or one for each of the {n_targets} targets, but has the shape {alpha.shape}."
-            )
-        wrong = alpha[~(np.isfinite(alpha) & (alpha >= 0))]
-        if wrong.size:
-            raise ParameterError(f"alpha must be finite and at least 0, but is {wrong.flat[0]}.")
-        return np.broadcast_to(alpha.ravel(), n_targets) if alpha.size == 1 else alpha
-
-
-def check_penalties(alphas: Any) -> Vector:
-    """Penalties to choose from, as an array of one dimension.
-
-    Raises
-    ------
-    ParameterError
-        If no penalty is given, or one is negative or not finite.
-
-    Examples
-    --------
-    >>> check_penalties([1, 10])
-    array([ 1., 10.])
-    """
-    try:
-        penalties = np.asarray(alphas, dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise ParameterError(f"alphas must be numbers, but is {alphas!r}.") from error
-    if penalties.ndim != 1 or not penalties.size:
-        raise ParameterError(f"alphas must be a list of one number or more, but has the shape {penalties.shape}.")
-    wrong = penalties[~(np.isfinite(penalties) & (penalties >= 0))]
-    if wrong.size:
-        raise ParameterError(f"alphas must be finite and at least 0, and one is {wrong[0]}.")
-    return penalties

@@ -11,6 +11,7 @@ from sklearn.base import OutlierMixin
 from mercer._types import CheckedRows, RowsLike, Vector
 from mercer.data.fitted import Fitted
 from mercer.data.statements import Floats, Words
+from mercer.estimators.shared.given_coefficients import GivenCoefficients
 from mercer.estimators.shared.layout import read_only
 from mercer.estimators.shared.parameters import require_number
 from mercer.estimators.shared.weights import check_svm_weight
@@ -18,6 +19,7 @@ from mercer.estimators.svm.single_expansion import Learned, SingleExpansion, rol
 from mercer.estimators.svm.solvers import check_solver, solver_of
 from mercer.gram.protocol import GramMatrix
 from mercer.kernels.convert import KernelLike
+from mercer.solvers.solution import Certificate
 from mercer.solvers.svm.box_qp import BoxQP
 from mercer.solvers.svm.solver import BoxSolver
 
@@ -208,8 +210,7 @@ class OneClassSVM(OutlierMixin, SingleExpansion):
         -------
         self
         """
-        check_solver(self)
-        require_number(self, "nu", "above 0 and at most 1", lambda value: 0 < value <= 1)
+        self._check_parameters()
         X = self._check_X(X, reset=True)
         weight = check_svm_weight(sample_weight, X)
         learned = self._learn(X, np.zeros(X.shape[0]), weight)
@@ -280,6 +281,34 @@ class OneClassSVM(OutlierMixin, SingleExpansion):
         # Sums of alpha_i k(x_i, x) are rounded in units of their largest terms, those of float32 rows in float32.
         largest = float(np.abs(learned.gram.diagonal()).max()) * float(learned.weights.sum())
         return left_open + _ROUNDING * float(np.finfo(X.dtype).eps) * largest
+
+    def certificate_of(
+        self,
+        coefficients: GivenCoefficients,
+        X: RowsLike,
+        y: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+    ) -> Certificate:
+        """Return the certificate of coefficients for the problem of a fit; see :func:`mercer.certify`.
+
+        Parameters
+        ----------
+        coefficients : GivenCoefficients
+            Laid out as ``dual_coef_`` and ``intercept_``.
+        X, y, sample_weight
+            As for :meth:`fit`.
+
+        Returns
+        -------
+        Certificate
+        """
+        self._check_parameters()
+        X = self._check_X(X, reset=True)
+        return self._certificate_of(coefficients, X, np.zeros(X.shape[0]), sample_weight, intercept=True)
+
+    def _check_parameters(self) -> None:
+        check_solver(self)
+        require_number(self, "nu", "above 0 and at most 1", lambda value: 0 < value <= 1)
 
     def _bound(self, weight: Vector) -> Vector:
         return weight

@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
+from itertools import combinations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from mercer._errors import ParameterError
 from mercer._registered import CommandLine
-from mercer._types import Vector
+from mercer._types import RowsLike, Vector
+from mercer.estimators.shared.certificates import joined
+from mercer.estimators.shared.given_coefficients import GivenCoefficients
 from mercer.estimators.shared.parameters import require_flags, require_number
 from mercer.estimators.svm.class_rows import ClassRows
 from mercer.estimators.svm.left_out import balanced
 from mercer.estimators.svm.pair_classifier import PairClassifier
 from mercer.estimators.svm.solvers import solver_of
 from mercer.kernels.convert import KernelLike
+from mercer.solvers import evaluate
+from mercer.solvers.solution import Certificate
+from mercer.solvers.svm.box_qp import BoxQP
 from mercer.solvers.svm.c_svc import CSVC
 from mercer.solvers.svm.hard_margin import HardMargin
 from mercer.solvers.svm.pair_answers import PairLayout
@@ -219,6 +225,46 @@ class SVC(PairClassifier):
         self.warm_start = warm_start
         self.stop = stop
         self.solver = solver
+
+    def certificate_of(
+        self, coefficients: GivenCoefficients, X: RowsLike, y: ArrayLike, sample_weight: ArrayLike | None = None
+    ) -> Certificate:
+        """Return the certificate of coefficients for the problem of a fit; see :func:`mercer.certify`.
+
+        Parameters
+        ----------
+        coefficients : GivenCoefficients
+            Laid out as ``dual_coef_`` and ``intercept_``.
+        X, y, sample_weight
+            As for :meth:`fit`.
+
+        Returns
+        -------
+        Certificate
+        """
+        X, data, _ = self._prepare(X, y, sample_weight)
+        bounds, intercept = self._bounds(data), self._has_intercept
+        if np.isinf(bounds).any():
+            raise ParameterError("C=inf means a hard margin, which has no dual bound; pass a finite C.")
+        k, n = len(data.names), X.shape[0]
+        weight = np.zeros(n)
+        weight[data.rows] = data.weight
+        # As in scikit-learn, positive stands for the second of two classes, and for the first of a pair of several.
+        sign = -1.0 if k == 2 else 1.0
+        A = sign * coefficients.weights(k - 1, n, weight)[:, data.rows]
+        layout = PairLayout(data.sizes)
+        offsets = coefficients.offsets(layout.pairs, allowed=intercept)
+        gram, convex = self._class_gram(X, data)
+        certificates = []
+        for i, j in combinations(range(k), 2):
+            rows = layout.rows((i, j))
+            y_pair = np.where(data.codes[rows] == i, 1.0, -1.0)
+            problem = BoxQP.classification(
+                gram.restrict(rows, rows), y_pair, bounds[rows], intercept=intercept, convex=convex
+            )
+            b = None if offsets is None else sign * float(offsets[layout.number(i, j)])
+            certificates.append(evaluate.of_box(problem, layout.take(A, (i, j)), b))
+        return joined(certificates)
 
     @property
     def _has_intercept(self) -> bool:

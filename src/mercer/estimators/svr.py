@@ -11,6 +11,7 @@ from sklearn.base import RegressorMixin
 from mercer._errors import MercerWarning, warn_user
 from mercer._registered import CommandLine
 from mercer._types import RowsLike, Vector
+from mercer.estimators.shared.given_coefficients import GivenCoefficients
 from mercer.estimators.shared.parameters import require_flags, require_number
 from mercer.estimators.shared.targets import warn_of_constant
 from mercer.estimators.shared.weights import check_svm_weight
@@ -18,6 +19,7 @@ from mercer.estimators.svm.single_expansion import TUBE, SingleExpansion, check_
 from mercer.estimators.svm.solvers import check_solver
 from mercer.gram.protocol import GramMatrix
 from mercer.kernels.convert import KernelLike
+from mercer.solvers.solution import Certificate
 from mercer.solvers.svm.box_qp import BoxQP
 from mercer.solvers.svm.solver import BoxSolver
 
@@ -207,10 +209,7 @@ class SVR(RegressorMixin, SingleExpansion):
         -------
         self
         """
-        check_solver(self)
-        check_cost(self)
-        require_flags(self, "fit_intercept")
-        require_number(self, "epsilon", "a finite number of at least 0", lambda value: 0 <= value < np.inf)
+        self._check_parameters()
         X, y = self._check_X_and_numbers(X, y)
         weight = check_svm_weight(sample_weight, X)
         warn_of_constant(y, weight)
@@ -234,6 +233,32 @@ class SVR(RegressorMixin, SingleExpansion):
             In float64.
         """
         return self._values(X)
+
+    def certificate_of(
+        self, coefficients: GivenCoefficients, X: RowsLike, y: ArrayLike, sample_weight: ArrayLike | None = None
+    ) -> Certificate:
+        """Return the certificate of coefficients for the problem of a fit; see :func:`mercer.certify`.
+
+        Parameters
+        ----------
+        coefficients : GivenCoefficients
+            Laid out as ``dual_coef_`` and ``intercept_``.
+        X, y, sample_weight
+            As for :meth:`fit`.
+
+        Returns
+        -------
+        Certificate
+        """
+        self._check_parameters()
+        X, y = self._check_X_and_numbers(X, y)
+        return self._certificate_of(coefficients, X, y, sample_weight, intercept=bool(self.fit_intercept))
+
+    def _check_parameters(self) -> None:
+        check_solver(self)
+        check_cost(self)
+        require_flags(self, "fit_intercept")
+        require_number(self, "epsilon", "a finite number of at least 0", lambda value: 0 <= value < np.inf)
 
     def _problem(self, gram: GramMatrix, targets: Vector, weight: Vector, convex: bool) -> BoxQP:
         bound = self.C * weight

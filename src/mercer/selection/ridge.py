@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import copy
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, overload
 
 import numpy as np
@@ -15,11 +13,9 @@ from sklearn.base import clone
 
 from mercer._errors import ParameterError
 from mercer._types import RowsLike, Vector
-from mercer.engine import memory
-from mercer.estimators.kernel_ridge import KernelRidge, check_penalties
-from mercer.estimators.shared.left_out_baseline import warn_if_ridge_is_worse_on_own_rows
-from mercer.solvers.linear.penalty_curves import PenaltyCurves, default_penalties, trace
-from mercer.solvers.linear.penalty_path import CRITERIA, Criterion, PenaltyPath
+from mercer.estimators.kernel_ridge import KernelRidge
+from mercer.solvers.linear.penalty_curves import PenaltyCurves
+from mercer.solvers.linear.penalty_path import CRITERIA, Criterion
 from mercer.solvers.solution import Certificate
 
 
@@ -180,23 +176,9 @@ def ridge_path(
     """
     start_time = time.perf_counter()
     model = _prototype(estimator, parameters)
-    penalties = None if alphas is None else check_penalties(alphas)
-    rows, system = model._state_problem(X, y, sample_weight)
-    k = system.shape[1]
-    with ExitStack() as stack:
-        path = PenaltyPath(system, stack, single_rows=True, n_jobs=model.n_jobs)
-        values = default_penalties(path.size) if penalties is None else penalties
-        curves = trace(path, values)
-        with memory.reserve(40 * len(model.y_fit_) * len(values) * k, f"the coefficients for {len(values)} penalties"):
-            solutions = path.solutions(np.repeat(values[:, None], k, axis=1))
-            models = []
-            for alpha, solution in zip(values, solutions):
-                fitted = copy.copy(model).set_params(alpha=float(alpha))
-                models.append(fitted._take(rows, solution, np.array([alpha])))
-                shifted = replace(system, shifts=np.full(k, alpha))
-                warn_if_ridge_is_worse_on_own_rows("KernelRidge", shifted, solution.value)
-    curves = curves.squeezed() if model.y_fit_.ndim == 1 else curves
-    return RidgePath(tuple(values.tolist()), tuple(models), curves, time.perf_counter() - start_time)
+    models, curves = model.fit_penalties(X, y, alphas, sample_weight)
+    values = [float(fitted.alpha) for fitted in models]
+    return RidgePath(tuple(values), tuple(models), curves, time.perf_counter() - start_time)
 
 
 def _prototype(estimator: Any, parameters: dict[str, Any]) -> KernelRidge:
@@ -211,4 +193,4 @@ def _prototype(estimator: Any, parameters: dict[str, Any]) -> KernelRidge:
     if "alpha" in parameters:
         raise ParameterError(f"alpha={parameters['alpha']!r} is given; the path takes alphas, as its third argument.")
     model: KernelRidge = clone(estimator).set_params(**parameters)
-    return model.set_params(alpha=1.0, alphas=None)
+    return model

@@ -12,6 +12,7 @@ from mercer.data.column_statistics import variance_of_entries
 from mercer.data.sklearn_errors import advised
 from mercer.data.vectors import refuse_unreal
 from mercer.estimators.shared.base import KernelEstimator
+from mercer.gram.protocol import GramMatrix
 from mercer.kernels.convert import is_named, rate_of_scale
 
 # Weights up to this have squares, and products with kernel values, in float32 or float64 as solvers need them. What is
@@ -125,3 +126,15 @@ def fit_weighted_kernel(learner: KernelEstimator, X: CheckedRows, weight: Vector
     named = is_named(learner.kernel) and not learner._is_precomputed
     gamma = weighted_scale(X, weight) if by_scale and named else None
     learner._fit_kernel(X, intercept=intercept, gamma=gamma)
+
+
+def weighted_gram(
+    learner: KernelEstimator, X: CheckedRows, weight: Vector, *, intercept: bool
+) -> tuple[GramMatrix, bool]:
+    """Fit the kernel; return K of the rows with a weight, in float64, and whether the problem on it is convex."""
+    fit_weighted_kernel(learner, X, weight, intercept=intercept)
+    rows = np.flatnonzero(weight)
+    gram: GramMatrix = learner._gram(X, dtype=None if learner.kernel_ is None else np.float64)
+    if len(rows) < X.shape[0]:
+        gram = gram.restrict(rows, rows)
+    return gram, learner._is_convex(gram, rows, X.dtype, intercept=intercept)

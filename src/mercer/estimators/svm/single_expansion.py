@@ -21,13 +21,15 @@ from mercer.engine import memory
 from mercer.estimators.shared.base import KernelEstimator
 from mercer.estimators.shared.certificates import warn_if_stopped
 from mercer.estimators.shared.expansion import KernelExpansion, coef_of, feature_map_of, norm_of, of_support
+from mercer.estimators.shared.given_coefficients import GivenCoefficients
 from mercer.estimators.shared.layout import dense, laid_out_as
 from mercer.estimators.shared.parameters import require_number
 from mercer.estimators.shared.statements import Coefficients, SupportRows, training_shape
-from mercer.estimators.shared.weights import fit_weighted_kernel
+from mercer.estimators.shared.weights import check_svm_weight, fit_weighted_kernel, weighted_gram
 from mercer.estimators.svm.copies import Copies
 from mercer.estimators.svm.solvers import solver_of
 from mercer.gram.protocol import GramMatrix
+from mercer.solvers import evaluate
 from mercer.solvers.solution import Certificate
 from mercer.solvers.svm.box_qp import BoxQP
 from mercer.solvers.svm.solver import Start
@@ -116,6 +118,24 @@ class SingleExpansion(KernelEstimator, ABC):
                 finally:
                     del model._warm_starts
         return models
+
+    def _certificate_of(
+        self,
+        coefficients: GivenCoefficients,
+        X: CheckedRows,
+        targets: Vector,
+        sample_weight: ArrayLike | None,
+        *,
+        intercept: bool,
+    ) -> Certificate:
+        """The certificate of coefficients for the problem on checked rows."""
+        weight = check_svm_weight(sample_weight, X)
+        used = np.flatnonzero(weight)
+        beta = coefficients.weights(1, X.shape[0], weight)[0]
+        offsets = coefficients.offsets(1, allowed=intercept)
+        gram, convex = weighted_gram(self, X, weight, intercept=intercept)
+        problem = self._problem(gram, targets[used], weight[used], convex)
+        return evaluate.of_box(problem, beta[used], None if offsets is None else float(offsets[0]))
 
     @abstractmethod
     def _problem(self, gram: GramMatrix, targets: Vector, weight: Vector, convex: bool) -> BoxQP:

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 import scipy.sparse as sp
+from numpy.typing import ArrayLike
 
 from mercer._errors import DataError, ParameterError
-from mercer._types import Vector
+from mercer._types import RowsLike, Vector
+from mercer.solvers.solution import Certificate
 
 
 @dataclass(frozen=True, eq=False)
-class Given:
+class GivenCoefficients:
     """The given ``dual_coef``, ``support`` and ``intercept``; each None if it was not given."""
 
     dual_coef: Any
@@ -79,6 +81,20 @@ class Given:
                 "fit_intercept=True where the model has that parameter."
             )
         return b
+
+
+@runtime_checkable
+class CertifiesCoefficients(Protocol):
+    """An estimator that evaluates its optimisation problem at coefficients from any source, for ``mercer.certify``."""
+
+    n_jobs: Any
+
+    def certificate_of(
+        self, coefficients: GivenCoefficients, X: RowsLike, y: ArrayLike, sample_weight: ArrayLike | None = None
+    ) -> Certificate:
+        """State the problem of a fit to these rows, and return the certificate of the coefficients for it."""
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]: ...
 
 
 def _positions(support: Any, n: int) -> np.ndarray:
