@@ -11,12 +11,12 @@ _GOLDEN = 0x9E3779B97F4A7C15
 
 
 @jit
-def _slot(table, firsts, ids, wanted):
-    """Where ``wanted`` stands in the table, or the free place where it belongs."""
+def _slot(table, firsts, ids, feature):
+    """Return the slot of ``feature`` in the table, or the free slot for it."""
     mask = table.shape[0] - 1
-    hashed = wanted * np.uint64(_GOLDEN)
+    hashed = feature * np.uint64(_GOLDEN)
     at = np.int64((hashed ^ (hashed >> np.uint64(32))) & np.uint64(mask))
-    while table[at] >= 0 and ids[firsts[table[at]]] != wanted:
+    while table[at] >= 0 and ids[firsts[table[at]]] != feature:
         at = (at + 1) & mask
     return at
 
@@ -31,18 +31,18 @@ def _rebuilt(table, firsts, count, ids):
 
 
 @jit
-def tabulate(ids, counts, starts, columns, values, kept, stop):
-    """Features of rows as a sparse matrix: a column a feature, in the order of their coming; no entry twice in a row.
+def tabulate(ids, counts, starts, columns, values, offsets, stop):
+    """Features of rows as a sparse matrix, with a column for each feature by first occurrence; no duplicate entries.
 
-    Fills ``columns`` and ``values``, which have room for all, and ``kept``, where each row starts in them. Returns
-    where in ``ids`` each column's feature was seen first.
+    Fills ``columns`` and ``values``, which are large enough, and ``offsets``, where each row starts in them. Returns
+    the position in ``ids`` of the first occurrence of each column's feature.
     """
     table = np.full(1024, -1, np.int32)
     firsts = np.empty(256, np.int64)
     # Where the last entry of each column is: from the start of the row on, it is one of this row.
     last = np.empty(256, np.int64)
     count, put = 0, 0
-    kept[0] = 0
+    offsets[0] = 0
     for i in range(starts.shape[0] - 1):
         begin = put
         for e in range(starts[i], starts[i + 1]):
@@ -68,13 +68,13 @@ def tabulate(ids, counts, starts, columns, values, kept, stop):
                 columns[put] = column
                 values[put] = counts[e]
                 put += 1
-        kept[i + 1] = put
+        offsets[i + 1] = put
     return firsts[:count].copy()
 
 
 @jit
-def look_up(ids, wanted, found):
-    """The place in ``ids``, which are distinct, of each of ``wanted``; -1 where it is not there."""
+def look_up(ids, features, positions):
+    """Fill ``positions`` with the place of each of ``features`` in the distinct ``ids``; -1 for missing ones."""
     size = 1024
     while size < 2 * ids.shape[0]:
         size *= 2
@@ -82,8 +82,8 @@ def look_up(ids, wanted, found):
     places = np.arange(ids.shape[0])
     for i in range(ids.shape[0]):
         table[_slot(table, places, ids, ids[i])] = i
-    for i in range(wanted.shape[0]):
-        found[i] = table[_slot(table, places, ids, wanted[i])]
+    for i in range(features.shape[0]):
+        positions[i] = table[_slot(table, places, ids, features[i])]
 
 
 @jit
@@ -94,10 +94,10 @@ def divide(matrix, place, factor, dense, rest):
     of entries of the rest.
     """
     starts, columns, values = matrix
-    kept, kept_columns, kept_values = rest
+    offsets, kept_columns, kept_values = rest
     width = dense.shape[1]
     put = 0
-    kept[0] = 0
+    offsets[0] = 0
     for i in range(starts.shape[0] - 1):
         for e in range(starts[i], starts[i + 1]):
             to = place[columns[e]]
@@ -110,7 +110,7 @@ def divide(matrix, place, factor, dense, rest):
                 kept_columns[put] = to - width
                 kept_values[put] = value
                 put += 1
-        kept[i + 1] = put
+        offsets[i + 1] = put
     return put
 
 
@@ -214,10 +214,10 @@ def pull_products(left, right, place, level, weights, out):
             p = place[c]
             if p < 0 or p >= count or members[p] != c:
                 continue
-            found = 0.0
+            total = 0.0
             for q in range(begins[p], begins[p + 1]):
-                found += line[where[q]] * entries[q]
-            out[level[c]] += x_values[e] * found
+                total += line[where[q]] * entries[q]
+            out[level[c]] += x_values[e] * total
 
 
 @jit

@@ -110,16 +110,16 @@ def intrinsics_work():
     """Whether the functions above compile here and give what NumPy gives."""
     for function, dtype in ((exponential_float32, np.float32), (exponential_float64, np.float64)):
         x = np.linspace(-80.0, 80.0, 41).astype(dtype)
-        found = x.copy()
+        values = x.copy()
         try:
-            function(found)
+            function(values)
         # What Numba and llvmlite raise for code that they cannot make differs from version to version.
         except Exception as error:
             reason = f"{type(error).__name__}: {error}"
         else:
-            if np.allclose(found, np.exp(x), rtol=4 * np.finfo(dtype).eps, atol=0.0):
+            if np.allclose(values, np.exp(x), rtol=4 * np.finfo(dtype).eps, atol=0.0):
                 continue
-            reason = f"exp(-80) came out as {found[0]}"
+            reason = f"exp(-80) came out as {values[0]}"
         logging.getLogger("mercer").warning(
             "mercer: the compiled exponential does not work on this processor (%s); NumPy's, which is slower, is "
             "used instead",

@@ -10,12 +10,12 @@ from mercer.loops.strings import mix
 
 
 @jit
-def _bits(starts, neighbours, chosen, count, w):
+def _bits(starts, neighbours, members, count, w):
     """The bits of the edges that join ``w``, as node number ``count``, to the nodes before it."""
     code = 0
     for c in range(starts[w], starts[w + 1]):
         for j in range(count):
-            if neighbours[c] == chosen[j]:
+            if neighbours[c] == members[j]:
                 code |= 1 << (count * (count - 1) // 2 + j)
     return code
 
@@ -29,23 +29,23 @@ def connected_parts(graph, size, counts, stop):
     """
     first, last, starts, neighbours = graph
     n = last - first
-    near = np.zeros(n, np.bool_)
-    chosen = np.empty(size, np.int64)
+    adjacent = np.zeros(n, np.bool_)
+    members = np.empty(size, np.int64)
     codes = np.zeros(size, np.int64)
-    # At each depth, what may join next; of these the last ones were not near before.
+    # At each depth, the nodes that may join next; the last ones of these were not adjacent before.
     waiting = np.empty((size, n), np.int64)
     lengths = np.zeros(size, np.int64)
     fresh = np.empty((size, n), np.int64)
     freshly = np.zeros(size, np.int64)
     for root in range(first, last):
         depth = 0
-        chosen[0] = root
+        members[0] = root
         lengths[0] = 0
         freshly[0] = 0
         for c in range(starts[root], starts[root + 1]):
             u = neighbours[c]
             if u > root:
-                near[u - first] = True
+                adjacent[u - first] = True
                 waiting[0, lengths[0]] = u
                 fresh[0, lengths[0]] = u
                 lengths[0] += 1
@@ -53,18 +53,18 @@ def connected_parts(graph, size, counts, stop):
         while depth >= 0:
             if lengths[depth] == 0:
                 for c in range(freshly[depth]):
-                    near[fresh[depth, c] - first] = False
+                    adjacent[fresh[depth, c] - first] = False
                 depth -= 1
                 continue
             lengths[depth] -= 1
             w = waiting[depth, lengths[depth]]
-            code = codes[depth] | _bits(starts, neighbours, chosen, depth + 1, w)
+            code = codes[depth] | _bits(starts, neighbours, members, depth + 1, w)
             if depth + 2 == size:
                 counts[code] += 1.0
                 continue
             if stop[0]:
                 return
-            chosen[depth + 1] = w
+            members[depth + 1] = w
             codes[depth + 1] = code
             for c in range(lengths[depth]):
                 waiting[depth + 1, c] = waiting[depth, c]
@@ -72,8 +72,8 @@ def connected_parts(graph, size, counts, stop):
             freshly[depth + 1] = 0
             for c in range(starts[w], starts[w + 1]):
                 u = neighbours[c]
-                if u > root and not near[u - first]:
-                    near[u - first] = True
+                if u > root and not adjacent[u - first]:
+                    adjacent[u - first] = True
                     waiting[depth + 1, lengths[depth + 1]] = u
                     lengths[depth + 1] += 1
                     fresh[depth + 1, freshly[depth + 1]] = u
@@ -89,7 +89,7 @@ def drawn_parts(graph, size, samples, seed, counts, stop):
     """
     first, last, starts, neighbours = graph
     n = last - first
-    chosen = np.empty(size, np.int64)
+    members = np.empty(size, np.int64)
     state = seed
     for _ in range(samples):
         if stop[0]:
@@ -102,9 +102,9 @@ def drawn_parts(graph, size, samples, seed, counts, stop):
             w = first + np.int64(((mix(state) >> np.uint64(32)) * np.uint64(n)) >> np.uint64(32))
             again = False
             for j in range(count):
-                again = again or chosen[j] == w
+                again = again or members[j] == w
             if not again:
-                code |= _bits(starts, neighbours, chosen, count, w)
-                chosen[count] = w
+                code |= _bits(starts, neighbours, members, count, w)
+                members[count] = w
                 count += 1
         counts[code] += 1.0

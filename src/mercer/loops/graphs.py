@@ -130,21 +130,21 @@ def shortest_paths(graph, labels, ordered, ids, stop):
         distance[:] = -1
         distance[source] = 0
         queue[0] = source
-        found = 1
+        tail = 1
         for head in range(n):
-            if head == found:
+            if head == tail:
                 break
             v = queue[head]
             for c in range(starts[first + v], starts[first + v + 1]):
                 u = neighbours[c] - first
                 if distance[u] < 0:
                     distance[u] = distance[v] + 1
-                    queue[found] = u
-                    found += 1
+                    queue[tail] = u
+                    tail += 1
         for level in range(labels.shape[0]):
             label = labels[level, first + source]
             own = mix(label)
-            for q in range(1, found):
+            for q in range(1, tail):
                 u = queue[q]
                 other = labels[level, first + u]
                 if ordered or (u > source and label <= other):

@@ -58,9 +58,9 @@ def negative_distances(x, points, size, out):
 
 
 @jit
-def merged_length(theta, a, b, near, h):
-    """The squared length that the terms a and b keep at ``h x_a + (1 - h) x_b``; ``near`` is ``-|x_a - x_b|^2``."""
-    from_a, from_b, total = np.exp(near * (1.0 - h) ** 2), np.exp(near * h * h), 0.0
+def merged_length(theta, a, b, exponent, h):
+    """The squared length that the terms a and b keep at ``h x_a + (1 - h) x_b``; ``exponent`` is ``-|x_a - x_b|^2``."""
+    from_a, from_b, total = np.exp(exponent * (1.0 - h) ** 2), np.exp(exponent * h * h), 0.0
     for c in range(theta.shape[0]):
         weight = theta[c, a] * from_a + theta[c, b] * from_b
         total += weight * weight
@@ -68,31 +68,31 @@ def merged_length(theta, a, b, near, h):
 
 
 @jit
-def best_share(theta, a, b, near, guess):
+def best_share(theta, a, b, exponent, guess):
     """The h between 0 and 1 where most is kept, by golden section, or the guess, or one of the two points."""
     low, high = 0.0, 1.0
     left, right = 1.0 - _GOLDEN, _GOLDEN
-    at_left, at_right = merged_length(theta, a, b, near, left), merged_length(theta, a, b, near, right)
+    at_left, at_right = merged_length(theta, a, b, exponent, left), merged_length(theta, a, b, exponent, right)
     for _ in range(_ROUNDS):
         if at_left < at_right:
             low, left, at_left = left, right, at_right
             right = low + _GOLDEN * (high - low)
-            at_right = merged_length(theta, a, b, near, right)
+            at_right = merged_length(theta, a, b, exponent, right)
         else:
             high, right, at_right = right, left, at_left
             left = high - _GOLDEN * (high - low)
-            at_left = merged_length(theta, a, b, near, left)
-    best, most = 0.0, merged_length(theta, a, b, near, 0.0)
+            at_left = merged_length(theta, a, b, exponent, left)
+    best, most = 0.0, merged_length(theta, a, b, exponent, 0.0)
     for h in (1.0, guess, 0.5 * (low + high)):
-        kept = merged_length(theta, a, b, near, h)
-        if kept > most:
-            best, most = h, kept
+        length = merged_length(theta, a, b, exponent, h)
+        if length > most:
+            best, most = h, length
     return best
 
 
 @jit
-def partner(theta, a, size, near, from_a, from_b, norms):
-    """The point with which the point a loses least when it is merged, and where; ``near`` (size,) as above.
+def partner(theta, a, size, exponents, from_a, from_b, norms):
+    """Return the point with the least loss when merged with point a, and where; ``exponents`` (size,) as above.
 
     Tried are the place that the lengths of the two terms suggest, and the other point itself.
     """
@@ -100,11 +100,11 @@ def partner(theta, a, size, near, from_a, from_b, norms):
     for j in range(size):
         total = shift + np.sqrt(norms[j])
         h = shift / total if total > 0.0 else 0.5
-        from_a[j] = near[j] * (1.0 - h) * (1.0 - h)
-        from_b[j] = near[j] * h * h
+        from_a[j] = exponents[j] * (1.0 - h) * (1.0 - h)
+        from_b[j] = exponents[j] * h * h
     exponential_float64(from_a[:size])
     exponential_float64(from_b[:size])
-    found, least, guess = -1, np.inf, 0.0
+    best, least, guess = -1, np.inf, 0.0
     for j in range(size):
         if j == a:
             continue
@@ -117,16 +117,16 @@ def partner(theta, a, size, near, from_a, from_b, norms):
         cost = norms[a] + norms[j] + 2.0 * inner * kappa - max(between, other)
         if cost < least:
             total = shift + np.sqrt(norms[j])
-            found, least = j, cost
+            best, least = j, cost
             guess = shift / total if between > other else 0.0
-    return found, guess
+    return best, guess
 
 
 @jit
 def merge(expansion, room):
     """Merge the shortest term with the one that suits it best; the last one takes the empty place."""
     theta, _, lost, points, born, counts, numbers = expansion
-    near, from_a, from_b, norms = room
+    exponents, from_a, from_b, norms = room
     a, size, scale = 0, counts[SIZE], numbers[SCALE]
     for j in range(size):
         total = 0.0
@@ -135,20 +135,20 @@ def merge(expansion, room):
         norms[j] = total
         if total < norms[a]:
             a = j
-    negative_distances(points[a], points, size, near)
+    negative_distances(points[a], points, size, exponents)
     kappa = from_a[size : 2 * size]
     for j in range(size):
-        kappa[j] = near[j]
+        kappa[j] = exponents[j]
     exponential_float64(kappa)
-    b, guess = partner(theta, a, size, near, from_a, from_b, norms)
-    h = best_share(theta, a, b, near[b], guess)
-    at_a, at_b, k = np.exp(near[b] * (1.0 - h) ** 2), np.exp(near[b] * h * h), np.exp(near[b])
+    b, guess = partner(theta, a, size, exponents, from_a, from_b, norms)
+    h = best_share(theta, a, b, exponents[b], guess)
+    at_a, at_b, k = np.exp(exponents[b] * (1.0 - h) ** 2), np.exp(exponents[b] * h * h), np.exp(exponents[b])
     for c in range(theta.shape[0]):
         u, v = theta[c, a], theta[c, b]
         weight = u * at_a + v * at_b
         # A difference below rounding counts as rounding.
-        gone = max(u * u + v * v + 2.0 * u * v * k - weight * weight, _ROUNDING * (u * u + v * v))
-        lost[c] += scale * np.sqrt(gone)
+        loss = max(u * u + v * v + 2.0 * u * v * k - weight * weight, _ROUNDING * (u * u + v * v))
+        lost[c] += scale * np.sqrt(loss)
         theta[c, b] = weight
     for k in range(points.shape[1]):
         points[b, k] = h * points[a, k] + (1.0 - h) * points[b, k]

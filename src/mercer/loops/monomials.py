@@ -129,8 +129,8 @@ def sparse_monomials(rows, d, weights, factors, counts, lowest, out):
         low[0], place[0] = weights[row], 0
         target, names = out_values[out_indptr[row] :], out_columns[out_indptr[row] :]
         for t in range(1, degree):
-            here = slice(base[t], base[t + 1])
-            _sparse_block(powers, own, counts, base, (low, place), _Block(d, t, one, 0), (low[here], place[here]))
+            index = slice(base[t], base[t + 1])
+            _sparse_block(powers, own, counts, base, (low, place), _Block(d, t, one, 0), (low[index], place[index]))
         start, shift = (0, 0) if lowest else (base[degree], whole[degree])
         block = _Block(d, degree, factors[degree], shift)
         _sparse_block(powers, own, counts, base, (low, place), block, (target[start:], names[start:]))

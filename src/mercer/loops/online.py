@@ -110,16 +110,16 @@ def shrink(decay, theta, lost, numbers):
 @jit
 def any_of(g):
     """Whether an entry is not zero; NaN is none."""
-    found = False
+    result = False
     for c in range(g.shape[0]):
-        found = found or g[c] != 0.0
-    return found
+        result = result or g[c] != 0.0
+    return result
 
 
 @jit
 def victim(strategy, theta, diagonal, born, inside):
     """The row of the expansion to be forgotten: the one that was changed first, or the shortest term."""
-    found, least = -1, np.inf
+    worst, least = -1, np.inf
     for j in range(inside.shape[0]):
         if inside[j]:
             if strategy == OLDEST:
@@ -129,9 +129,9 @@ def victim(strategy, theta, diagonal, born, inside):
                 for c in range(theta.shape[0]):
                     score += theta[c, j] * theta[c, j]
                 score *= diagonal[j]
-            if found < 0 or score < least:
-                found, least = j, score
-    return found
+            if worst < 0 or score < least:
+                worst, least = j, score
+    return worst
 
 
 @jit
@@ -226,15 +226,15 @@ def _cheapest(theta, change, Q, d, residual, size, members):
     least = 0.0
     for c in range(change.shape[0]):
         least += change[c] * change[c] * residual
-    found = size
+    best = size
     for j in range(size):
         cost = 0.0
         for c in range(change.shape[0]):
             cost += theta[c, members[j]] * theta[c, members[j]]
         cost /= Q[j, j] + d[j] * d[j] / residual
         if cost < least:
-            found, least = j, cost
-    return found
+            best, least = j, cost
+    return best
 
 
 @jit

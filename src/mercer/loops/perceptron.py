@@ -21,7 +21,7 @@ _PART = 1024
 
 
 class Labels(NamedTuple):
-    """What is to be told apart, and how."""
+    """The classes to separate, and the rule of a step."""
 
     codes: Integers
     """The class of each row."""
@@ -133,10 +133,10 @@ def right_ones(labels, values, order):
 
 
 @jit
-def guess_errors(labels, values, at, typical, ahead, found):
-    """Row ``at``, which errs, and those that would be the next, were all kernel values ``typical``.
+def guess_errors(labels, values, at, typical, ahead, errors):
+    """Find row ``at``, which is misclassified, and the next ones if all kernel values were ``typical``.
 
-    Fills ``found`` as far as it goes and returns how many there are; ``ahead`` (k, m) is scratch.
+    Fills ``errors`` up to its length and returns their number; ``ahead`` (k, m) is scratch.
     """
     codes, positive, constant, margin = labels
     size, change = 0, typical + constant
@@ -152,9 +152,9 @@ def guess_errors(labels, values, at, typical, ahead, found):
                 for j in range(i + 1, values.shape[1]):
                     ahead[c, j] += y * change
         if wrong:
-            found[size] = i
+            errors[size] = i
             size += 1
-            if size == found.shape[0]:
+            if size == errors.shape[0]:
                 break
     return size
 

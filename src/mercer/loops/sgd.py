@@ -56,10 +56,10 @@ class KernelValues(NamedTuple):
 
 
 @jit
-def dense_steps(X, order, risk, descent, t, clock, given):
+def dense_steps(X, order, risk, descent, t, clock, slopes):
     """A step at each row of ``X`` (n, p) in ``order``, after ``t`` steps before; returns the clock.
 
-    ``given`` (k,) is u where the loss is ``GIVEN``.
+    ``slopes`` (k,) has u if the loss is ``GIVEN``.
     """
     codes, positive, price, loss, alpha, shift = risk
     theta, lagged, gathered = descent
@@ -72,7 +72,7 @@ def dense_steps(X, order, risk, descent, t, clock, given):
             for k in range(X.shape[1]):
                 value += theta[c, k] * X[i, k]
             y = 1.0 if codes[i] == positive[c] else -1.0
-            u = given[c] if loss == GIVEN else slope(loss, y * scale * value)
+            u = slopes[c] if loss == GIVEN else slope(loss, y * scale * value)
             if u != 0.0:
                 gathered[c, i] += u
                 change = price[i] * u * y
@@ -84,7 +84,7 @@ def dense_steps(X, order, risk, descent, t, clock, given):
 
 
 @jit
-def sparse_steps(rows, order, risk, descent, t, clock, given):
+def sparse_steps(rows, order, risk, descent, t, clock, slopes):
     """The same for the rows of a CSR matrix."""
     starts, indices, data = rows
     codes, positive, price, loss, alpha, shift = risk
@@ -98,7 +98,7 @@ def sparse_steps(rows, order, risk, descent, t, clock, given):
             for e in range(starts[i], starts[i + 1]):
                 value += theta[c, indices[e]] * data[e]
             y = 1.0 if codes[i] == positive[c] else -1.0
-            u = given[c] if loss == GIVEN else slope(loss, y * scale * value)
+            u = slopes[c] if loss == GIVEN else slope(loss, y * scale * value)
             if u != 0.0:
                 gathered[c, i] += u
                 change = price[i] * u * y
@@ -110,7 +110,7 @@ def sparse_steps(rows, order, risk, descent, t, clock, given):
 
 
 @jit
-def kernel_steps(kernel, order, risk, descent, t, clock, given):
+def kernel_steps(kernel, order, risk, descent, t, clock, slopes):
     """The same with kernel values, where ``theta`` weighs the expansion."""
     rows, where, constant, values = kernel
     codes, positive, price, loss, alpha, shift = risk
@@ -122,7 +122,7 @@ def kernel_steps(kernel, order, risk, descent, t, clock, given):
         clock += scale
         for c in range(theta.shape[0]):
             y = 1.0 if codes[i] == positive[c] else -1.0
-            u = given[c] if loss == GIVEN else slope(loss, y * scale * values[c, i])
+            u = slopes[c] if loss == GIVEN else slope(loss, y * scale * values[c, i])
             if u != 0.0:
                 gathered[c, i] += u
                 change = price[i] * u * y

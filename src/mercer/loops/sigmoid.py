@@ -57,13 +57,13 @@ def fit_two_parameters(values, target, weight, A, B):
         downhill = a * step_a + b * step_b
         step = 1.0
         while step > _SHORTEST:
-            tried = _cross_entropy(A + step * step_a, B + step * step_b, values, target, weight, p_tried)
-            if tried < objective + 1e-4 * step * downhill:
+            candidate = _cross_entropy(A + step * step_a, B + step * step_b, values, target, weight, p_tried)
+            if candidate < objective + 1e-4 * step * downhill:
                 break
             step /= 2.0
         if not step > _SHORTEST:
             # No step goes downhill: the slope that is left is rounding.
             break
-        A, B, objective = A + step * step_a, B + step * step_b, tried
+        A, B, objective = A + step * step_a, B + step * step_b, candidate
         p, p_tried = p_tried, p
     return A, B

@@ -112,10 +112,10 @@ def _points(x, z, paths, slope, out):
     left, right = x.values, z.values
     for i in range(n):
         for j in range(m):
-            apart = 0.0
+            gap = 0.0
             if time > 0.0 and n > 1 and m > 1:
-                apart = (i / (n - 1) - j / (m - 1)) ** 2
-            square = time * time * apart
+                gap = (i / (n - 1) - j / (m - 1)) ** 2
+            square = time * time * gap
             for c in range(x.channels):
                 square += (left[x.begin + c * x.step + i] - right[z.begin + c * z.step + j]) ** 2
             square /= length_scale * length_scale
@@ -124,7 +124,7 @@ def _points(x, z, paths, slope, out):
             if slope == 1 and value > 0.0:
                 value *= square / length_scale
             elif slope == 2 and value > 0.0:
-                value *= -time * apart / (length_scale * length_scale)
+                value *= -time * gap / (length_scale * length_scale)
             out[i, j] = value
 
 

@@ -12,9 +12,9 @@ _CHUNK = 64
 def _sift(scores, positions, score, position):
     """Put a score in the place of the root of a heap whose root is the largest; of equal scores, the later one."""
     k = scores.shape[0]
-    here = 0
+    node = 0
     while True:
-        child = 2 * here + 1
+        child = 2 * node + 1
         if child >= k:
             break
         if child + 1 < k and (
@@ -25,11 +25,11 @@ def _sift(scores, positions, score, position):
         larger = scores[child] > score or (scores[child] == score and positions[child] > position)
         if not larger:
             break
-        scores[here] = scores[child]
-        positions[here] = positions[child]
-        here = child
-    scores[here] = score
-    positions[here] = position
+        scores[node] = scores[child]
+        positions[node] = positions[child]
+        node = child
+    scores[node] = score
+    positions[node] = position
 
 
 @jit

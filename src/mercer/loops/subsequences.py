@@ -49,15 +49,15 @@ class _Lanes(NamedTuple):
 
 
 @jit
-def _side_by_side(right, chosen, lanes):
+def _side_by_side(right, items, lanes):
     """Write up to four strings into ``lanes``; the number of places that the longest takes."""
     most = 0
-    for lane in range(chosen.shape[0]):
-        most = max(most, length_of(right, chosen[lane]))
+    for lane in range(items.shape[0]):
+        most = max(most, length_of(right, items[lane]))
     lanes[: most * LANES] = _NO_SYMBOL
-    for lane in range(chosen.shape[0]):
-        begin = right.starts[right.index[chosen[lane]]]
-        for t in range(length_of(right, chosen[lane])):
+    for lane in range(items.shape[0]):
+        begin = right.starts[right.index[items[lane]]]
+        for t in range(length_of(right, items[lane])):
             lanes[t * LANES + lane] = right.symbols[begin + t]
     return most * LANES
 
@@ -196,15 +196,15 @@ def subsequences(left, right, order, weights, symmetric, out, stop):
     """
     room = _room(right, weights.lengths.shape[0], False)
     for start in range(0, order.shape[0], LANES):
-        chosen = order[start : start + LANES]
-        size = _side_by_side(right, chosen, room.lanes)
-        last = chosen.max()
+        items = order[start : start + LANES]
+        size = _side_by_side(right, items, room.lanes)
+        last = items.max()
         for a in range(left.index.shape[0]):
             if symmetric and a > last:
                 break
             _values(left, a, size, weights.decay, room, stop)
-            for lane in range(chosen.shape[0]):
-                out[a, chosen[lane]] = _sum(room.totals, lane, weights)
+            for lane in range(items.shape[0]):
+                out[a, items[lane]] = _sum(room.totals, lane, weights)
 
 
 @jit
@@ -232,14 +232,14 @@ def subsequence_slopes(left, right, order, weights, pulled, out, stop):
     """Add ``sum_ab pulled[a, b] d k(x_a, z_b)`` by ``decay`` and by each of the weights of lengths to ``out``."""
     room = _room(right, 2 * weights.lengths.shape[0], True)
     for start in range(0, order.shape[0], LANES):
-        chosen = order[start : start + LANES]
-        size = _side_by_side(right, chosen, room.lanes)
+        items = order[start : start + LANES]
+        size = _side_by_side(right, items, room.lanes)
         for a in range(left.index.shape[0]):
-            asked = False
-            for lane in range(chosen.shape[0]):
-                asked |= pulled[a, chosen[lane]] != 0.0
-            if not asked:
+            needed = False
+            for lane in range(items.shape[0]):
+                needed |= pulled[a, items[lane]] != 0.0
+            if not needed:
                 continue
             _slopes(left, a, size, weights.decay, room, stop)
-            for lane in range(chosen.shape[0]):
-                _add_slopes(room.totals, lane, weights, pulled[a, chosen[lane]], out)
+            for lane in range(items.shape[0]):
+                _add_slopes(room.totals, lane, weights, pulled[a, items[lane]], out)

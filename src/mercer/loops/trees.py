@@ -298,10 +298,10 @@ def partial_slope(children, others, span, rows, stack, kernel, line):
             d = others[other + c] - rows[s, 1]
             ends, ends_1, ends_2 = 0.0, 0.0, 0.0
             if 0 <= d < rows[s, 2]:
-                here = rows[s, 0] + d
-                ends = stack[0, here] * (1.0 + before)
-                ends_1 = stack[1, here] * (1.0 + before) + stack[0, here] * before_1
-                ends_2 = stack[2, here] * (1.0 + before) + stack[0, here] * before_2
+                value = rows[s, 0] + d
+                ends = stack[0, value] * (1.0 + before)
+                ends_1 = stack[1, value] * (1.0 + before) + stack[0, value] * before_1
+                ends_2 = stack[2, value] * (1.0 + before) + stack[0, value] * before_2
             total += ends
             by_decay += ends_1
             by_gap += ends_2

@@ -237,16 +237,16 @@ def _step_size(link: Link, A: Matrix, F: Matrix, direction: Matrix, change: Matr
         # Rounding alone: the mode is as good as reached.
         return 1.0
     at_low, at_high = first, slope(1.0)
-    size, here = 1.0, at_high
+    size, at_size = 1.0, at_high
     for _ in range(50):
-        if here <= _SLOPE_LEFT * abs(first) and (size == 1.0 or abs(here) <= _SLOPE_LEFT * abs(first)):
+        if at_size <= _SLOPE_LEFT * abs(first) and (size == 1.0 or abs(at_size) <= _SLOPE_LEFT * abs(first)):
             return size
-        if here > 0:
-            high, at_high = size, here
+        if at_size > 0:
+            high, at_high = size, at_size
         else:
-            low, at_low = size, here
+            low, at_low = size, at_size
         chord = low - at_low * (high - low) / (at_high - at_low)
         # Never next to an end, where the chord of a curved slope would stay.
         size = min(max(chord, low + 0.1 * (high - low)), high - 0.1 * (high - low))
-        here = slope(size)
+        at_size = slope(size)
     return size

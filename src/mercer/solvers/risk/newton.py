@@ -86,8 +86,8 @@ def pseudo_inverse(total: Matrix) -> Matrix:
     several = len(total) > 1
     # What is known to be singular is made regular first: an eigenvalue that should be zero is rounding otherwise.
     values, vectors = np.linalg.eigh(total + total.max() / len(total) if several else total)
-    kept = values > len(values) * np.finfo(float).eps * max(values[-1], 0.0)
-    inverse: Matrix = (vectors[:, kept] / values[kept]) @ vectors[:, kept].T
+    large = values > len(values) * np.finfo(float).eps * max(values[-1], 0.0)
+    inverse: Matrix = (vectors[:, large] / values[large]) @ vectors[:, large].T
     if several:
         inverse -= inverse.mean(axis=0)
         inverse -= inverse.mean(axis=1)[:, None]
@@ -122,9 +122,9 @@ def best_offset(loss: LogLoss, products: Matrix, offset: Vector, *, limit: int =
 
 def _scaling(loss: LogLoss, pull: Vector) -> Vector:
     """The step that scales the odds of all classes by what is missing of them in total; it never goes too far."""
-    wanted = np.bincount(loss.codes, weights=loss.cost)
+    totals = np.bincount(loss.codes, weights=loss.cost)
     missing = pull if len(pull) > 1 else np.array([-pull[0], pull[0]])
-    step = -np.log(np.maximum(1.0 - missing / wanted, np.finfo(float).eps))
+    step = -np.log(np.maximum(1.0 - missing / totals, np.finfo(float).eps))
     return step - step.mean() if len(pull) > 1 else step[1:] - step[:1]
 
 

@@ -31,7 +31,7 @@ _NOWHERE = np.empty(0, dtype=np.intp)
 
 
 def padded(q: int, pad: bool, room: Array) -> tuple[Array, Array]:
-    """A matrix with, if ``pad``, one more row and column of zeros; and its part of shape (q, q).
+    """Return a matrix, with ``pad`` one more row and column of zeros, and its part of shape (q, q).
 
     The row of zeros stands for the offset where that is 0: a step that pairs a weight with it moves one weight alone.
     """
@@ -53,7 +53,7 @@ class Block:
         self._bits = self._work.view(f"i{self.dtype.itemsize}")
 
     def solve(self, K: Array, diagonal: Array, part: Iterate, tolerance: float, max_steps: int) -> Vector:
-        """Improve the weights of ``part`` in place until its violation is small; returns their change.
+        """Improve the weights of ``part`` in place until its violation is small; return their change.
 
         ``K`` is the block of its rows, with the row of zeros of :func:`padded` if there is no sum to keep. The gradient
         is left as it was.
@@ -76,13 +76,13 @@ class Block:
 
     def _steps(self, K: Array, weights: BoxWeights, groups: Integers | None, tolerance: float, max_steps: int) -> int:
         """Steps from the weights, in place; returns their number."""
-        q, done = len(K), 0
+        q, total = len(K), 0
         F, diagonal = self._F[:q], self._diagonal[:q]
         rows = PickedRows(K, self._present[:q], K, _NOWHERE)
         room = StepRoom(self._rise[:q], self._fall[:q], self._work[:q], self._bits[:q])
         least = float(np.finfo(self.dtype).eps * max(diagonal.max(), np.finfo(np.float32).tiny))
-        while done < max_steps:
-            portion = min(max_steps - done, max(_CALL // q, 100))
+        while total < max_steps:
+            portion = min(max_steps - total, max(_CALL // q, 100))
             limits = StepLimits(tolerance, least, portion)
             if groups is not None:
                 steps, _ = smo_steps_in_groups(rows, diagonal, F, weights, groups, room, limits)
@@ -94,22 +94,22 @@ class Block:
                     steps, _ = smo_double_steps(K, diagonal, F, weights, room, keys, limits)
                 else:
                     steps, _, _ = smo_steps(rows, diagonal, F, weights, room, limits)
-            done += steps
+            total += steps
             if steps < portion:
                 break
             threads.checkpoint()
-        return done
+        return total
 
 
 class Stall:
-    """Notices when a solve makes no more progress than rounding does."""
+    """Detects when a solve makes no more progress than rounding errors."""
 
     def __init__(self, dtype: np.dtype) -> None:
         self._eps = float(np.finfo(dtype).eps)
         self._best, self._least, self._idle = -np.inf, np.inf, 0
 
     def reached(self, dual: float, violation: float, rounding: Rounding) -> bool:
-        """Whether the last rounds neither raised the dual objective by more than rounding nor lessened the violation.
+        """Whether the last rounds neither raised the dual objective by more than rounding nor reduced the violation.
 
         Next to the optimum the objective has no digits left for what a round gains, which goes with the square of the
         ``violation``. Where the violation itself is no more than rounding, the objective is not asked.
@@ -124,14 +124,14 @@ class Stall:
 
 @dataclass(frozen=True)
 class Rounding:
-    """What rounding in float64 may do: to a gradient, and to what is gained of the objective from round to round."""
+    """Bounds on rounding errors in float64: of a gradient, and of the gain of the objective in a round."""
 
     gradient: float
     gain: float
 
     @classmethod
     def of(cls, diagonal: Array, point: Iterate) -> Rounding:
-        """At the most; a step at a violation v gains about ``v**2 / max K_ii``, and a round takes one for each row."""
+        """Compute the bounds; a step at a violation v gains about ``v**2 / max K_ii``, a round has one for each row."""
         largest = float(np.abs(diagonal).max())
         with np.errstate(over="ignore"):
             share = float(np.finfo(np.float64).eps) * float(np.abs(point.beta).sum())
@@ -139,14 +139,14 @@ class Rounding:
 
     @classmethod
     def typical(cls, diagonal: Array, point: Iterate) -> Rounding:
-        """What independent errors of the gradients add up to in ``beta'K beta``, where a round renews them all."""
+        """The error of ``beta'K beta`` from independent errors of the gradients, if a round recomputes all of them."""
         scale = float(np.finfo(np.float64).eps) * float(np.abs(diagonal).max())
         with np.errstate(over="ignore"):
             return cls(0.0, scale * float(point.beta @ point.beta))
 
 
 def resolves(dtype: np.dtype, diagonal: Array, point: Iterate, tol: float) -> bool:
-    """Whether gradients in this precision can tell what is left to do from rounding.
+    """Whether the remaining violation is above the rounding of gradients in this precision.
 
     If rounding is below ``tol`` they can. Else it goes on as long as the violation that the point has is more than
     rounding: from float32 to a solve in float64, the last precision there is, which does not look at ``tol``.

@@ -1,7 +1,7 @@
 """The C-SVC of two classes of a few hundred rows each: steps in float32 on joined rows, checked in float64.
 
-Such a problem takes a millisecond, of which making its whole matrix would be the most. What steps alone do not solve
-is left to :class:`mercer.solvers.svm.smo.SMO`.
+Such a problem takes a millisecond, and computing its whole matrix would take most of it. Problems that steps alone do
+not solve go to :class:`mercer.solvers.svm.smo.SMO`.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class Blocks:
 
 
 class PairMatrix(ABC):
-    """The matrix of two classes, of which rows are made when they are asked for, and answers with it.
+    """The matrix of two classes, with rows computed on demand, and answers with it.
 
     Parameters
     ----------
@@ -58,7 +58,7 @@ class PairMatrix(ABC):
     @property
     @abstractmethod
     def nbytes(self) -> int:
-        """Of all that it holds."""
+        """Bytes of all stored arrays."""
 
     @abstractmethod
     def matrix(self) -> Array | None:
@@ -73,7 +73,7 @@ class PairMatrix(ABC):
         """Steps from the weights, in place, whose gradient is F, which may be overwritten; returns their number."""
 
     def solve(self, upper: Vector, rule: StepRule, start: Start) -> Solution[BoxQPValue, Vector] | None:
-        """The C-SVC with the sizes of the weights bounded by ``upper`` (q,), or None if steps alone do not solve it."""
+        """Solve the C-SVC with absolute weights bounded by ``upper`` (q,); None if steps alone do not solve it."""
         begin = time.perf_counter()
         a, b = self._sizes
         y = np.repeat([1.0, -1.0], [a, b])
@@ -94,7 +94,7 @@ class PairMatrix(ABC):
 
 
 class JoinedPair(PairMatrix):
-    """The matrix of two classes, of which rows are made when they are asked for, and answers with it.
+    """The matrix of two classes, with rows computed on demand, and answers with it.
 
     Its rows in float32 are in work memory of the thread: it is of use until the same thread makes another one.
 
@@ -129,14 +129,14 @@ class JoinedPair(PairMatrix):
 
     @property
     def nbytes(self) -> int:
-        """Of all that it holds."""
+        """Bytes of all stored arrays."""
         return int(self._K.nbytes + self._cross.nbytes + self._lines[: self._held].nbytes)
 
     def _steps(self, F: Vector, weights: BoxWeights, tol: float) -> int:
         work = scratch_tile("steps", (5, len(F)), _FLOAT32)
         work[0] = F
-        blocks, kept = ClassBlocks(self._first, self._second, self._cross), KeptRows(self._K, self._present)
-        steps: int = solve_joined(blocks, kept, work, weights, _FLOAT32_PART * tol)
+        blocks, store = ClassBlocks(self._first, self._second, self._cross), KeptRows(self._K, self._present)
+        steps: int = solve_joined(blocks, store, work, weights, _FLOAT32_PART * tol)
         return steps
 
     def matrix(self) -> Array | None:

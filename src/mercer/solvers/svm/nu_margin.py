@@ -197,8 +197,8 @@ def offsets(problem: BoxQP, value: BoxQPValue) -> tuple[float, float]:
 
     They do not depend on how copies of a row share its weight.
     """
-    near = _AT_BOUND * (problem.upper - problem.lower)
-    rising, falling = value.beta < problem.upper - near, value.beta > problem.lower + near
+    rounding = _AT_BOUND * (problem.upper - problem.lower)
+    rising, falling = value.beta < problem.upper - rounding, value.beta > problem.lower + rounding
     first, second = (_offset(value.gradient[part], rising[part], falling[part]) for part in _groups(problem))
     return first, second
 

@@ -46,15 +46,16 @@ class StepRule:
         peak_bytes: int | NDArray[np.intp],
     ) -> None:
         """Store the offsets and certificates of solved pairs."""
-        held = answers.certificates
+        table = answers.certificates
         answers.offsets[numbers] = offsets
-        held.primal[numbers], held.dual[numbers], held.kkt_violation[numbers] = figures[:, :3].T
-        held.iterations[numbers], held.seconds[numbers], held.peak_bytes[numbers] = figures[:, 3], seconds, peak_bytes
-        held.status[numbers] = STATUSES.index(self._status)
-        held.convex[numbers] = self.convex
+        table.primal[numbers], table.dual[numbers], table.kkt_violation[numbers] = figures[:, :3].T
+        table.iterations[numbers], table.seconds[numbers] = figures[:, 3], seconds
+        table.peak_bytes[numbers] = peak_bytes
+        table.status[numbers] = STATUSES.index(self._status)
+        table.convex[numbers] = self.convex
         for name, column in _VIOLATIONS.items():
-            held.column(name)[numbers] = figures[:, column]
-        held.stored("kernel rows kept for one pair of classes at a time")[numbers] = True
+            table.column(name)[numbers] = figures[:, column]
+        table.stored("kernel rows kept for one pair of classes at a time")[numbers] = True
 
     def certificate(self, figures: Vector, seconds: float, peak_bytes: int) -> Certificate:
         """Return the certificate of one solved pair, with ``figures`` (FIGURES,)."""
