@@ -12,7 +12,7 @@ from gram.naive_gram import NaiveGram
 from mercer._errors import MemoryBudgetError
 from mercer.engine import memory
 from mercer.gram import Gram, PrecomputedGram
-from mercer.gram.hold import REMEDY, capacity, evaluated, fits, hold, hold_exact, is_small
+from mercer.gram.hold import REMEDY, capacity, evaluated, fits, hold, hold_exact, hold_rows, is_small
 from mercer.gram.protocol import GramMatrix
 from mercer.kernels import RBF
 
@@ -78,6 +78,7 @@ def test_questions_of_the_budget() -> None:
         assert fits(WHOLE) and not fits(WHOLE + 1)
         assert capacity(8, 1000) == 1000 and capacity(8 * N, 1000) == N and capacity(8 * N, 1000, parts=4) == N // 4
         assert capacity(2 * WHOLE, 10) == 0
+        assert capacity(8, 1000, beside=WHOLE - 80) == 10 and capacity(8, 1000, beside=WHOLE + 1) == 0
         assert evaluated(LAZY) is LAZY and not is_small(LAZY, np.float64) and is_small(LAZY, np.float32)
     with mercer.config(memory=2 * WHOLE):
         assert isinstance(evaluated(LAZY), PrecomputedGram) and is_small(LAZY, np.float64)
@@ -97,3 +98,19 @@ def test_a_matrix_of_no_use_as_a_whole_stays_as_it_is() -> None:
     with ExitStack() as stack:
         storage = hold(LAZY, stack, {})
     assert storage.gram is LAZY and storage.array is None and storage.sentence == "evaluated by tiles"
+
+
+@pytest.mark.parametrize(
+    ("budget", "most", "entries"),
+    [(WHOLE, 10**6, N * N - 9), (10 * WHOLE, 10**6, N * N), (WHOLE, 8 * N + 7, N), (8 * 9, 10**6, 0)],
+)
+def test_rows_get_what_is_left_beside_a_block(budget: int, most: int, entries: int) -> None:
+    with mercer.config(memory=budget), ExitStack() as stack:
+        room, sentence = hold_rows(LAZY, stack, most=most, beside=9)
+        assert room.shape == (9 + entries,) and room.dtype == np.float64
+        assert memory.budget() == budget - room.nbytes
+        assert sentence == f"evaluated by tiles, with up to {memory.describe(room.nbytes)} of kept rows in float64"
+        stack.close()
+        assert memory.budget() == budget
+    with mercer.config(memory=8 * 9 - 1), ExitStack() as stack, pytest.raises(MemoryBudgetError, match="kernel block"):
+        hold_rows(LAZY, stack, most=most, beside=9)

@@ -4,7 +4,7 @@ import pytest
 from mercer.loops._jit import jit
 from mercer.loops.box import BoxWeights, set_masks
 from mercer.loops.picked import PickedRows
-from mercer.loops.smo import StepLimits, StepRoom, first_largest, ordered, smo_steps, subtract_rows
+from mercer.loops.smo import StepLimits, StepRoom, first_largest, ordered, smo_steps
 
 FLOATS = [(np.float32, np.int32), (np.float64, np.int64)]
 
@@ -29,15 +29,6 @@ def test_bits_are_ordered_as_the_floats_are(real, integer, rng):
 def test_first_largest_is_argmax(n, rng):
     for keys in (rng.integers(-5, 5, n).astype(np.int32), rng.integers(-(2**40), 2**40, n)):
         assert first_largest(keys) == np.argmax(keys)
-
-
-@pytest.mark.parametrize("real", [np.float32, np.float64])
-def test_subtract_rows(real, rng):
-    rows = rng.standard_normal((9, 5000)).astype(real)
-    F, index, weights = rng.standard_normal(5000), np.array([6, 0, 3, 8, 1, 7]), rng.standard_normal(6)
-    expected = F - weights @ rows[index].astype(np.float64)
-    subtract_rows(F, rows, index, weights)
-    np.testing.assert_allclose(F, expected, rtol=1e-12, atol=1e-12)
 
 
 def _problem(real, rng, n=60, C=5.0):

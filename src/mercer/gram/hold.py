@@ -166,13 +166,57 @@ def reserve_square(stack: ExitStack, n: int, bytes_per_entry: int, what: str) ->
     return f"{what} held whole, {_of(size, free)}"
 
 
-def capacity(each: int, most: int, parts: int = 1) -> int:
+def capacity(each: int, most: int, parts: int = 1, beside: int = 0) -> int:
     """Return how many items of ``each`` bytes, at most ``most``, fit one of ``parts`` equal parts of the free memory.
+
+    ``beside`` bytes of that memory are needed for something else.
 
     >>> capacity(8, 1000)
     1000
     """
-    return int(min(most, memory.room(parts * each * most) / (parts * each)))
+    free = memory.room(parts * each * most + beside) - beside
+    return int(min(most, max(free, 0) / (parts * each)))
+
+
+def hold_rows(gram: GramMatrix, stack: ExitStack, *, most: int, beside: int) -> tuple[Array, str]:
+    """Allocate memory for rows of K (see :class:`mercer.gram.row_store.RowStore`), as far as it fits; and the sentence.
+
+    Parameters
+    ----------
+    gram : GramMatrix
+        K, (n, n).
+    stack : ExitStack
+        Keeps the memory reserved until it is closed.
+    most : int
+        The most bytes for rows.
+    beside : int
+        Entries that the solver requires in front of the rows, in the same array.
+
+    Returns
+    -------
+    array : ndarray of shape (beside + m,)
+        Of the precision of K; m is 0 if no row fits, and at most n * n.
+    sentence : str
+        Where K is, for the certificate.
+
+    Raises
+    ------
+    MemoryBudgetError
+        If what the solver requires does not fit; raised before anything is allocated.
+
+    Examples
+    --------
+    >>> with ExitStack() as stack:
+    ...     rows, sentence = hold_rows(PrecomputedGram(np.eye(4)), stack, most=1000, beside=9)
+    >>> len(rows), sentence
+    (25, 'evaluated by tiles, with up to 200 bytes of kept rows in float64')
+    """
+    dtype = np.dtype(gram.dtype)
+    entries = min(gram.shape[0] * gram.shape[1], most // dtype.itemsize)
+    size = (beside + capacity(dtype.itemsize, entries, beside=beside * dtype.itemsize)) * dtype.itemsize
+    stack.enter_context(memory.reserve(size, "a kernel block and kept kernel rows"))
+    sentence = f"evaluated by tiles, with up to {memory.describe(size)} of kept rows in {dtype}"
+    return np.empty(size // dtype.itemsize, dtype), sentence
 
 
 def is_small(gram: GramMatrix, dtype: Any) -> bool:

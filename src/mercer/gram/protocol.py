@@ -23,7 +23,7 @@ member                       what it is                                   who us
 ``stored_as(dtype)``         the same if that takes no copy               svm (certificate, whole matrix)
 ============================ ============================================ =======================================
 
-"Subtract these rows times these changes" is :class:`mercer.solvers.svm.row_store.RowStore`, on ``restrict`` and
+"Subtract these rows times these changes" is :class:`mercer.gram.row_store.RowStore`, on ``restrict`` and
 ``fill``.
 """
 

@@ -13,7 +13,6 @@ from mercer.solvers.svm.certify import objectives, renew_gradient, violations
 from mercer.solvers.svm.free_set import newton_change
 from mercer.solvers.svm.interior import interior_point
 from mercer.solvers.svm.iterate import Iterate
-from mercer.solvers.svm.row_store import RowStore
 from mercer.solvers.svm.smo import SMO
 from mercer.solvers.svm.solver import Start
 from mercer.solvers.svm.working_set import select
@@ -193,20 +192,6 @@ def test_a_total_beyond_the_box_by_rounding_alone_is_moved_to_its_end():
     assert problem.totals == (most,)
     with pytest.raises(DataError, match="is required"):
         BoxQP(gram, np.zeros(3), np.zeros(3), upper, totals=(most * (1 + 1e-14),))
-
-
-@pytest.mark.parametrize("room", [0, 3, 100])
-def test_rows_are_right_whatever_is_kept(room, rng):
-    X = rng.standard_normal((5000, 4))
-    gram = Gram(RBF(1.0), X, dtype=np.float32)
-    F = np.zeros(5000)
-    expected = np.zeros(5000)
-    store = RowStore(gram, np.empty(room * 5000, np.float32), None)
-    for _ in range(5):
-        index, weights = rng.permutation(40)[:8], rng.standard_normal(8)
-        store.subtract(F, index, weights)
-        expected -= gram.block(None, index).astype(np.float64) @ weights
-    np.testing.assert_allclose(F, expected, atol=1e-5)
 
 
 def test_selection_takes_the_worst_of_both_sides_and_keeps_half():

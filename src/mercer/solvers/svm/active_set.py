@@ -18,11 +18,11 @@ import numpy as np
 from mercer._types import Array, Vector
 from mercer.engine import memory
 from mercer.engine.progress import Progress
-from mercer.gram.hold import fits, reserve_whole, whole_matrix
+from mercer.gram.hold import fits, hold_rows, reserve_whole, whole_matrix
 from mercer.gram.protocol import GramMatrix
+from mercer.gram.row_store import RowStore
 from mercer.solvers.svm.block import Rounding, Stall, padded, resolves
 from mercer.solvers.svm.iterate import Iterate
-from mercer.solvers.svm.row_store import RowStore
 from mercer.solvers.svm.solver import BoxSolver
 from mercer.solvers.svm.whole_matrix import interior_round, on_square
 from mercer.solvers.svm.working_set import by_working_sets
@@ -91,15 +91,13 @@ def by_active_sets(
     ``size`` is the most rows of a working set. Returns the bytes reserved, whether the gradients of all rows are those
     of the weights in float64, and where K was.
     """
-    n, dtype = len(point.F), np.dtype(gram.dtype)
+    n = len(point.F)
     shared = gram.expensive
-    most = min(rules.kept_bytes, memory.budget() - (size + 1) ** 2 * dtype.itemsize)
-    rows = max(0, min(n * n, most // dtype.itemsize))
-    nbytes = ((size + 1) ** 2 + rows) * dtype.itemsize
-    rows_kept = f"evaluated by tiles, with up to {memory.describe(nbytes)} of kept rows in {dtype}"
-    with memory.reserve(nbytes, "a kernel block and kept kernel rows"), ExitStack() as stack:
-        block, kept = np.split(np.empty(nbytes // dtype.itemsize, dtype), [(size + 1) ** 2])
-        kept, whole = np.split(kept, [rows // _SHARE if shared else rows])
+    with ExitStack() as stack:
+        memory_of_rows, rows_kept = hold_rows(gram, stack, most=rules.kept_bytes, beside=(size + 1) ** 2)
+        nbytes = memory_of_rows.nbytes
+        block, kept = np.split(memory_of_rows, [(size + 1) ** 2])
+        kept, whole = np.split(kept, [len(kept) // _SHARE if shared else len(kept)])
         room = _Room(block, kept, Progress(None, "working sets", rules.verbose), stack)
         solver = _ActiveSets(gram, rules, room)
         if not shared:

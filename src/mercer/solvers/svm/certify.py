@@ -7,7 +7,7 @@ import numpy as np
 from mercer._errors import NumericalError
 from mercer._types import Vector
 from mercer.gram.protocol import GramMatrix
-from mercer.loops.smo import subtract_rows
+from mercer.loops.stored_rows import subtract_rows
 from mercer.solvers.svm.iterate import Iterate
 
 # From so many support vectors on, their own block is a product of its own: a symmetric one costs half.

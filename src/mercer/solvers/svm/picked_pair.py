@@ -14,7 +14,7 @@ from mercer.gram.protocol import GramMatrix
 from mercer.loops.box import BoxWeights
 from mercer.loops.joined import pick_rows, solve_picked
 from mercer.loops.picked import PickedRows
-from mercer.loops.smo import subtract_rows
+from mercer.loops.stored_rows import subtract_rows
 from mercer.solvers.svm.joined_pair import PairMatrix
 from mercer.solvers.svm.smo import WHOLE
 

@@ -13,7 +13,8 @@ from mercer.engine import threads
 from mercer.loops.box import BoxWeights, set_masks
 from mercer.loops.group_steps import TwoGroups, smo_steps_of_groups
 from mercer.loops.picked import PickedRows
-from mercer.loops.smo import StepLimits, StepRoom, subtract_rows
+from mercer.loops.smo import StepLimits, StepRoom
+from mercer.loops.stored_rows import subtract_rows
 from mercer.solvers.svm.iterate import Iterate
 
 # Steps for each row before the problem is left to methods that do more than steps.

@@ -39,7 +39,7 @@ from mercer._types import Array, Vector
 from mercer.engine import threads
 from mercer.gram.hold import REMEDY, held_whole, hold_exact, reserve_whole, whole_matrix
 from mercer.gram.protocol import GramMatrix
-from mercer.loops.smo import subtract_rows
+from mercer.loops.stored_rows import subtract_rows
 from mercer.solvers.solution import Solution
 from mercer.solvers.svm.active_set import by_active_sets
 from mercer.solvers.svm.box_qp import BoxQP, BoxQPValue

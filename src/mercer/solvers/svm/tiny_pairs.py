@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from mercer._types import Array, Vector
 from mercer.engine import memory, threads
+from mercer.gram.hold import capacity
 from mercer.gram.protocol import GramMatrix
 from mercer.loops.nu_pairs import NuParameters, NuValues, solve_nu_with_later
 from mercer.loops.pair_rows import ClassRows, Strip
@@ -100,7 +101,7 @@ class _TinyPairs:
             matrix, at = self.stored
             threads.run([self._task(i, matrix, at, 0, advance) for i in range(len(self.classes) - 1)], n_jobs)
             return
-        room = min(_STRIP, memory.budget() // 4)
+        room = capacity(1, _STRIP, parts=4)
         n, last = self.gram.shape[0], len(self.classes)
         if max(8 * n * int(self.sizes.max()), self.own.nbytes) > room:
             return

@@ -9,7 +9,7 @@ import numpy as np
 from mercer._types import Array, Vector
 from mercer.engine import threads
 from mercer.engine.tiles import spans
-from mercer.loops.smo import subtract_rows
+from mercer.loops.stored_rows import subtract_rows
 from mercer.solvers.svm.block import Block, Rounding, Stall, padded, resolves
 from mercer.solvers.svm.free_set import newton_change
 from mercer.solvers.svm.interior import interior_point

@@ -13,10 +13,10 @@ import numpy as np
 from mercer._types import Array
 from mercer.engine.progress import Progress
 from mercer.gram.protocol import GramMatrix
-from mercer.loops.smo import subtract_rows
+from mercer.gram.row_store import RowStore
+from mercer.loops.stored_rows import subtract_rows
 from mercer.solvers.svm.block import Block, Rounding, Stall, padded, resolves
 from mercer.solvers.svm.iterate import Iterate
-from mercer.solvers.svm.row_store import RowStore
 from mercer.solvers.svm.whole_matrix import ROUND, on_square
 
 # The block is solved to this part of the violation that it began with.

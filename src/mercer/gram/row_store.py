@@ -10,7 +10,7 @@ from mercer._types import Array, Vector
 from mercer.engine import threads
 from mercer.engine.tiles import TILE, scratch_tile, spans
 from mercer.gram.protocol import GramMatrix
-from mercer.loops.smo import copy_rows, subtract_rows
+from mercer.loops.stored_rows import copy_rows, subtract_rows
 
 # Columns of one task: kept rows are read in long runs, fresh ones are made in tiles within it.
 _SPAN = 2048
