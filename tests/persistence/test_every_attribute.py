@@ -17,7 +17,7 @@ from mercer import __version__
 from mercer._errors import ModelFileError
 from mercer.data.objects import Objects
 from mercer.kernels.base import Expression
-from mercer.kernels.modifiers import FrozenArray
+from mercer.kernels.centring import FrozenArray
 from mercer.persistence.decode import Decoder
 from mercer.persistence.encode import Encoder
 from mercer.persistence.registry import registry

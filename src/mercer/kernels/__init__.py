@@ -8,6 +8,7 @@
 
 from mercer.kernels.algebra import Constant, exp
 from mercer.kernels.bag import SetOf
+from mercer.kernels.centring import Centered
 from mercer.kernels.convert import as_kernel, from_sklearn
 from mercer.kernels.foreign_names import explain_calls
 from mercer.kernels.function import from_function
@@ -22,7 +23,7 @@ from mercer.kernels.image.pyramid_match import PyramidMatch
 from mercer.kernels.image.spatial_pyramid import SpatialPyramid
 from mercer.kernels.kernel import PUBLIC, Cost, Kernel
 from mercer.kernels.mixed import product_of
-from mercer.kernels.modifiers import Centered, Normalized, On, ScaledBy, Warped
+from mercer.kernels.modifiers import Normalized, On, ScaledBy, Warped
 from mercer.kernels.parse import kernel_names, parse_kernel
 from mercer.kernels.series.alignment import GlobalAlignment, NormalizedGlobalAlignment
 from mercer.kernels.series.elementwise import Elementwise
@@ -47,15 +48,8 @@ from mercer.kernels.vector.columnwise import (
     White,
 )
 from mercer.kernels.vector.dot import ArcCosine, ExponentialDot, Linear, Polynomial, Sigmoid, Tanimoto
-from mercer.kernels.vector.stationary import (
-    RBF,
-    ExpSineSquared,
-    Laplacian,
-    Matern,
-    NegativeDistance,
-    Periodic,
-    RationalQuadratic,
-)
+from mercer.kernels.vector.periodic import ExpSineSquared, Periodic
+from mercer.kernels.vector.stationary import RBF, Laplacian, Matern, NegativeDistance, RationalQuadratic
 
 __all__ = [
     "RBF", "AdditiveChiSquared", "AllSubsets", "ArcCosine", "BagOfWords", "BlendedSpectrum", "Centered", "ChiSquared",

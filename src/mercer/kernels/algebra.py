@@ -19,8 +19,9 @@ from mercer._types import Array
 from mercer.data.objects import short
 from mercer.kernels.base import ATOM, POWER, PRODUCT, SUM, Definiteness, Expression, Kind, LinearParts
 from mercer.kernels.elementary import exponential
-from mercer.kernels.inputs import Pairs, Rows, Scope, scratch
+from mercer.kernels.inputs import Rows, Scope
 from mercer.kernels.kernel import OPERATIONS, Kernel
+from mercer.kernels.pairs import Pairs, scratch
 from mercer.kernels.parameters import as_float, number
 
 

@@ -18,10 +18,11 @@ from mercer.data.objects import Anything, Objects
 from mercer.engine import tiles
 from mercer.engine.threads import checkpoint
 from mercer.kernels.base import Definiteness, Expression
-from mercer.kernels.inputs import Frame, Operand, Pairs, Rows, Scope, TilePairs
+from mercer.kernels.inputs import Frame, Operand, Rows, Scope
 from mercer.kernels.kernel import Kernel
 from mercer.kernels.kinds import rows_of
 from mercer.kernels.objects import ObjectKernel
+from mercer.kernels.pairs import Pairs, TilePairs
 from mercer.kernels.plan import Plan
 from mercer.kernels.statistics import Statistic
 from mercer.loops.transpose import mirror

@@ -15,7 +15,8 @@ from mercer._errors import ParameterError
 from mercer._types import Array
 from mercer.data.objects import Objects, short
 from mercer.engine.tiles import TILE
-from mercer.kernels.inputs import Pairs, Rows, Scope, scratch
+from mercer.kernels.inputs import Rows, Scope
+from mercer.kernels.pairs import Pairs, scratch
 from mercer.kernels.parameters import Bounds, Parameter, check_bounds, check_number, whole_vector
 
 LinearParts = list[tuple[float, Any]]

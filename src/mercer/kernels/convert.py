@@ -18,7 +18,8 @@ from mercer.kernels.kernel import Kernel
 from mercer.kernels.parse import parse_kernel
 from mercer.kernels.vector.columnwise import AdditiveChiSquared, ChiSquared, White
 from mercer.kernels.vector.dot import Linear, Polynomial, Sigmoid
-from mercer.kernels.vector.stationary import RBF, ExpSineSquared, Laplacian, Matern, RationalQuadratic
+from mercer.kernels.vector.periodic import ExpSineSquared
+from mercer.kernels.vector.stationary import RBF, Laplacian, Matern, RationalQuadratic
 
 NAMES = ("linear", "poly", "polynomial", "rbf", "sigmoid", "laplacian", "chi2", "additive_chi2", "cosine")
 

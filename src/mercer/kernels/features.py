@@ -18,9 +18,10 @@ from mercer._types import Array
 from mercer.data.objects import Objects
 from mercer.engine import memory, threads
 from mercer.engine.tiles import scratch_tile
-from mercer.kernels.inputs import Frame, Operand, Pairs, Rows, Scope
+from mercer.kernels.inputs import Frame, Operand, Rows, Scope
 from mercer.kernels.objects import ObjectKernel
 from mercer.kernels.operands import products
+from mercer.kernels.pairs import Pairs
 from mercer.kernels.statistics import Statistic
 from mercer.loops import counts as loops
 from mercer.loops.sparse_rows import SparseRows, SparseSide

@@ -16,8 +16,9 @@ from mercer._errors import KernelValueError, ParameterError
 from mercer._types import Array
 from mercer.engine.tiles import spans
 from mercer.kernels.base import Definiteness, Kind
-from mercer.kernels.inputs import Frame, Operand, Pairs, Rows, Scope
+from mercer.kernels.inputs import Frame, Operand, Rows, Scope
 from mercer.kernels.kernel import Kernel
+from mercer.kernels.pairs import Pairs
 from mercer.kernels.parameters import Parameter
 from mercer.kernels.plan import check_finite
 from mercer.kernels.statistics import Statistic

@@ -17,8 +17,9 @@ from mercer.data.objects import short
 from mercer.engine import memory, threads
 from mercer.engine.tiles import spans
 from mercer.kernels.base import Definiteness, Expression, Kind
-from mercer.kernels.inputs import Frame, Operand, Pairs, Rows, Scope
+from mercer.kernels.inputs import Frame, Operand, Rows, Scope
 from mercer.kernels.kernel import Kernel
+from mercer.kernels.pairs import Pairs
 from mercer.kernels.parameters import check_function, flag
 from mercer.kernels.plan import check_finite
 from mercer.kernels.raw_rows import count, pick

@@ -19,7 +19,7 @@ from mercer.kernels.parameters import as_float
 from mercer.kernels.plan import Plan, check_finite, diagonal
 
 # What the operators and methods below make are kernels themselves, so their modules import this one and fill in
-# here what they define: algebra.py the operators, modifiers.py the methods.
+# here what they define: algebra.py the operators, modifiers.py and centring.py the methods.
 OPERATIONS: dict[str, Callable[..., Kernel]] = {}
 
 # The public names of the package, filled in where all of them are known, for the parser of expressions.

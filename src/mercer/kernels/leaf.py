@@ -12,8 +12,9 @@ import numpy as np
 from mercer._types import Array
 from mercer.kernels.base import Definiteness
 from mercer.kernels.elementary import exponential
-from mercer.kernels.inputs import Pairs, Scope, scratch
+from mercer.kernels.inputs import Scope
 from mercer.kernels.kernel import Kernel
+from mercer.kernels.pairs import Pairs, scratch
 from mercer.kernels.statistics import Statistic
 
 Slopes = dict[str, float]

@@ -19,8 +19,9 @@ from mercer._types import Array
 from mercer.data.objects import Objects
 from mercer.engine.tiles import scratch
 from mercer.kernels.base import Definiteness
-from mercer.kernels.inputs import Frame, Operand, Pairs, Rows, Scope
+from mercer.kernels.inputs import Frame, Operand, Rows, Scope
 from mercer.kernels.kernel import Kernel
+from mercer.kernels.pairs import Pairs
 from mercer.kernels.plan import check_finite
 from mercer.kernels.statistics import Statistic
 from mercer.loops.transpose import mirror

@@ -14,8 +14,9 @@ from mercer._types import Array
 from mercer.engine import memory, tiles
 from mercer.engine.tiles import Fill
 from mercer.kernels.base import Expression
-from mercer.kernels.inputs import Frame, Index, MatchedPairs, Operand, Rows, TilePairs
+from mercer.kernels.inputs import Frame, Index, Operand, Rows
 from mercer.kernels.leading import LeadingDistance
+from mercer.kernels.pairs import MatchedPairs, TilePairs
 from mercer.kernels.statistics import SquaredDistance
 
 # Distances from leading directions are used where they have this many times fewer columns.

@@ -16,7 +16,7 @@ from mercer.data.graphs import Graphs, JointGraph
 from mercer.data.objects import Objects
 from mercer.kernels.features import FeatureKernel, Features
 from mercer.kernels.graph.counting import by_rows, ones, require_steps
-from mercer.kernels.inputs import Pairs
+from mercer.kernels.pairs import Pairs
 from mercer.kernels.parameters import one_of, positive, whole
 from mercer.loops.graphs import hash_bins, hash_numbers, join_each
 

@@ -13,7 +13,7 @@ from mercer.data.bags import Bags, member_vectors
 from mercer.data.objects import Objects
 from mercer.engine import memory
 from mercer.kernels.features import FeatureKernel, Features
-from mercer.kernels.inputs import Pairs
+from mercer.kernels.pairs import Pairs
 from mercer.kernels.parameters import positive, whole
 from mercer.loops.graphs import join_all
 

@@ -14,8 +14,9 @@ from mercer.data.images import Images, check_channels, in_unit
 from mercer.data.objects import Objects, short
 from mercer.engine import memory, settings
 from mercer.engine.tiles import TILE
-from mercer.kernels.inputs import Frame, Operand, Pairs, Rows, Scope
+from mercer.kernels.inputs import Frame, Operand, Rows, Scope
 from mercer.kernels.objects import ObjectKernel
+from mercer.kernels.pairs import Pairs
 from mercer.kernels.parameters import as_float, whole
 from mercer.kernels.statistics import Statistic
 from mercer.loops import distances

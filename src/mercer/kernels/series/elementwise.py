@@ -13,8 +13,9 @@ from mercer._types import Array
 from mercer.data.objects import Objects
 from mercer.data.series import Series
 from mercer.kernels.algebra import Unary
-from mercer.kernels.inputs import Pairs, Rows, Scope
+from mercer.kernels.inputs import Rows, Scope
 from mercer.kernels.objects import ObjectKernel
+from mercer.kernels.pairs import Pairs
 
 _STEP = ("elementwise",)
 

@@ -16,8 +16,8 @@ from mercer._types import Array
 from mercer.data.objects import Objects
 from mercer.data.strings import Strings
 from mercer.engine import threads
-from mercer.kernels.inputs import Pairs
 from mercer.kernels.objects import Packed, PairKernel
+from mercer.kernels.pairs import Pairs
 from mercer.kernels.parameters import whole
 from mercer.kernels.string.pairs import pairs_of_symbols, side
 from mercer.loops.strings import StringSide

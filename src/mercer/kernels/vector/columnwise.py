@@ -9,9 +9,10 @@ import numpy as np
 
 from mercer._types import Array
 from mercer.kernels.base import Definiteness, Kind
-from mercer.kernels.inputs import Pairs, Scope, scratch
+from mercer.kernels.inputs import Scope
 from mercer.kernels.kernel import Kernel
 from mercer.kernels.leaf import Exponential, Slopes, StatisticKernel
+from mercer.kernels.pairs import Pairs, scratch
 from mercer.kernels.parameters import number
 from mercer.kernels.statistics import Agreement, ChiSquaredDistance, Intersection, SameRow, Statistic, SubsetProduct
 

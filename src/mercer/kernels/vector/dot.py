@@ -13,9 +13,10 @@ from mercer._errors import ParameterError
 from mercer._types import Array
 from mercer.kernels.algebra import raise_to
 from mercer.kernels.base import Definiteness, LinearParts
-from mercer.kernels.inputs import Pairs, Rows, Scope
+from mercer.kernels.inputs import Rows, Scope
 from mercer.kernels.kernel import Kernel
 from mercer.kernels.leaf import Exponential, Slopes, StatisticKernel
+from mercer.kernels.pairs import Pairs
 from mercer.kernels.parameters import number, whole
 from mercer.kernels.plan import diagonal
 from mercer.kernels.statistics import Angle, Dot, Statistic
