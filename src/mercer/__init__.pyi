@@ -53,6 +53,8 @@ from mercer.persistence import load as load
 from mercer.persistence import save as save
 from mercer.selection.path import svm_path as svm_path
 from mercer.selection.ridge import ridge_path as ridge_path
+from mercer.selection.search import GridSearchCV as GridSearchCV
+from mercer.selection.search import RandomizedSearchCV as RandomizedSearchCV
 
 __version__: str
 __all__: list[str]

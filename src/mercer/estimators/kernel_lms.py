@@ -146,6 +146,7 @@ class KernelLMS(MultiOutputMixin, RegressorMixin, KernelEstimator):
     True
     """
 
+    shares_matrices = True
     _fitted = Fitted(
         {
             "X_fit_": FitRows("n", kept=False),

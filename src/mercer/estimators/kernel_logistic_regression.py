@@ -155,6 +155,7 @@ class KernelLogisticRegression(ClassifierMixin, KernelEstimator):
 
     certificate_: Certificate
 
+    shares_matrices = True
     _command_line = CommandLine("logistic")
     _fitted = Fitted(
         {

@@ -192,6 +192,7 @@ class KernelMachine(KernelEstimator):
     True
     """
 
+    shares_matrices = True
     _fitted = Fitted(
         {
             "loss_": Is(Loss),

@@ -167,6 +167,7 @@ class KernelOrdinalRegression(ClassifierMixin, OrdinalLikelihood):
     _command_line = CommandLine(
         "ordinal", advised=False, choice=lambda model: f"the order {' < '.join(map(str, model.classes_.tolist()))}"
     )
+    shares_matrices = True
     _fitted = Fitted(
         {
             "classes_": Labels("k", least=2),

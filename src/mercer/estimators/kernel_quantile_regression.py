@@ -157,6 +157,7 @@ class KernelQuantileRegression(RegressorMixin, KernelEstimator):
     np.True_
     """
 
+    shares_matrices = True
     _fitted = Fitted(
         {
             "crossings_": Count(),

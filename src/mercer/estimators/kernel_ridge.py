@@ -179,6 +179,7 @@ class KernelRidge(MultiOutputMixin, RegressorMixin, KernelEstimator):
     True
     """
 
+    shares_matrices = True
     # Computed when asked for.
     _loo_predictions: Vector | None = None
 

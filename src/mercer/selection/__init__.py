@@ -1,7 +1,17 @@
-"""Choosing among models: solutions along a parameter, and predictions of rows left out."""
+"""Choosing among models: searches, solutions along a parameter, and predictions of rows left out."""
 
 from mercer.selection.leave_one_out import LeaveOneOut, leave_one_out
 from mercer.selection.path import Path, svm_path
 from mercer.selection.ridge import RidgePath, ridge_path
+from mercer.selection.search import GridSearchCV, RandomizedSearchCV
 
-__all__ = ["LeaveOneOut", "Path", "RidgePath", "leave_one_out", "ridge_path", "svm_path"]
+__all__ = [
+    "GridSearchCV",
+    "LeaveOneOut",
+    "Path",
+    "RandomizedSearchCV",
+    "RidgePath",
+    "leave_one_out",
+    "ridge_path",
+    "svm_path",
+]

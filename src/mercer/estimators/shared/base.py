@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import copy
 import inspect
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Protocol, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from sklearn.base import BaseEstimator
+from sklearn.base import BaseEstimator, clone
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
 from mercer._errors import DataError, MercerWarning, ParameterError, warn_user
@@ -33,6 +34,7 @@ from mercer.estimators.shared.degenerate import warn_if_degenerate
 from mercer.estimators.shared.statements import KERNEL_FITS, FittedKernel, Jobs
 from mercer.estimators.shared.targets import check_numbers
 from mercer.gram import Gram, PrecomputedGram
+from mercer.gram.evaluated import EvaluatedGram
 from mercer.gram.hold import evaluated
 from mercer.gram.precomputed import check_square
 from mercer.gram.protocol import GramMatrix
@@ -44,6 +46,13 @@ from mercer.kernels.modifiers import On, Warped
 from mercer.kernels.objects import ObjectKernel
 from mercer.loops.picked import is_finite
 from mercer.solvers.curvature import SAMPLE
+
+
+class MatrixSource(Protocol):
+    """Kernel matrices of the rows of a fit that exist already."""
+
+    def matrix(self, kernel: Kernel) -> GramMatrix | None:
+        """The matrix of the rows, in the order in which ``fit`` gets them, or None if there is none."""
 
 
 class KernelEstimator(BaseEstimator):
@@ -60,6 +69,10 @@ class KernelEstimator(BaseEstimator):
     n_jobs: Any
     allow_indefinite: Any
 
+    # Kernel matrices of the rows of the next fit, where a search has evaluated them.
+    _matrices: MatrixSource | None = None
+    # Whether ``fit`` takes all its kernel values from ``_gram`` of all its rows, and predicts from kernel values alone.
+    shares_matrices: ClassVar[bool] = False
     # What becomes of an indefinite kernel; None for a learner that needs no definiteness.
     _if_indefinite: ClassVar[Policy | None] = STATIONARY
     _fitted = Fitted(
@@ -99,6 +112,8 @@ class KernelEstimator(BaseEstimator):
         rows = self._objects(X, reset=reset)
         if rows is not None:
             return rows
+        if isinstance(X, EvaluatedGram) and self._is_precomputed and not reset:
+            return X
         refuse_unreal(X, "X")
         precomputed = self._is_precomputed
         with advised():
@@ -200,12 +215,63 @@ class KernelEstimator(BaseEstimator):
         """Return ``X`` as a side of several matrices, which then share what is computed from the rows."""
         return X if self.kernel_ is None else Rows(X)
 
-    def _gram(self, X: CheckedRows | Rows, Z: Any = None, dtype: Any = None) -> Gram | PrecomputedGram:
+    def take_matrices_from(self, source: MatrixSource | None) -> Self:
+        """Let ``fit`` use kernel matrices that exist already, where a source has them; for searches.
+
+        Parameters
+        ----------
+        source : MatrixSource or None
+            Its rows are those that ``fit`` will get.
+
+        Returns
+        -------
+        self
+        """
+        self._matrices = source
+        return self
+
+    def checked_rows(self, X: RowsLike) -> Any:
+        """Return rows as ``fit`` takes them: an array, a CSR matrix, or a container of objects.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or objects
+            Rows.
+
+        Returns
+        -------
+        ndarray, csr_matrix, Objects or MixedRows
+
+        Raises
+        ------
+        DataError
+            If the learner cannot be fitted to them.
+        """
+        return clone(self)._check_X(X, reset=True)
+
+    def on_kernel_values(self) -> Self:
+        """Return a copy of this fitted learner that predicts from kernel values of new rows with the training rows.
+
+        Returns
+        -------
+        learner of the same class
+            As if it had been fitted with ``kernel="precomputed"``.
+        """
+        model = copy.copy(self)
+        model.kernel, model.kernel_ = "precomputed", None
+        vars(model).pop("feature_names_in_", None)
+        return model
+
+    def _gram(self, X: CheckedRows | Rows, Z: Any = None, dtype: Any = None) -> Any:
         """Return the Gram matrix of the fitted kernel; for ``"precomputed"``, ``X`` is the matrix."""
         if self.kernel_ is None:
             # Of a fit, whose matrix was checked.
             gram = PrecomputedGram(X, symmetric=Z is None, finite=Z is None)
             return gram if dtype is None else gram.astype(dtype)
+        if Z is None and self._matrices is not None:
+            evaluated_before = self._matrices.matrix(self.kernel_)
+            if evaluated_before is not None:
+                return evaluated_before.astype(np.float64 if dtype is None else dtype)
         lazy = Gram(self.kernel_, X, Z, dtype=dtype, n_jobs=self.n_jobs)
         if Z is not None:
             return lazy

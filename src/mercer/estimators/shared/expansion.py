@@ -21,6 +21,7 @@ from mercer.data.objects import Objects
 from mercer.engine.tiles import spans
 from mercer.estimators.shared.layout import dense, laid_out_as, read_only
 from mercer.gram import Gram, PrecomputedGram
+from mercer.gram.evaluated import EvaluatedGram
 from mercer.gram.protocol import GramMatrix
 from mercer.kernels import Kernel, Linear
 from mercer.kernels.algebra import Sum
@@ -69,10 +70,12 @@ class KernelExpansion:
     columns: Positions | None = None
     n_jobs: int | None = None
 
-    def gram(self, X: CheckedRows, dtype: Any = None) -> Gram | PrecomputedGram:
+    def gram(self, X: CheckedRows | EvaluatedGram, dtype: Any = None) -> Gram | PrecomputedGram | EvaluatedGram:
         """Return the lazy kernel matrix of new rows and the rows of the sums, (m, s), in ``dtype`` or that of X."""
         if not self.dual_coef.shape[1]:
             return PrecomputedGram(np.empty((X.shape[0], 0)), symmetric=False)
+        if isinstance(X, EvaluatedGram):
+            return X.restrict(None, self.columns)
         if self.kernel is None:
             block = X if self.columns is None else X[:, self.columns]
             return PrecomputedGram(block, symmetric=False, finite=False)

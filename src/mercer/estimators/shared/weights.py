@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 from numpy.typing import ArrayLike
+from sklearn.base import clone
 
 from mercer._errors import DataError, MercerWarning, warn_user
 from mercer._sklearn import check_rows_weight
-from mercer._types import CheckedRows, Vector
+from mercer._types import CheckedRows, RowsLike, Vector
 from mercer.data.column_statistics import variance_of_entries
 from mercer.data.sklearn_errors import advised
 from mercer.data.vectors import refuse_unreal
 from mercer.estimators.shared.base import KernelEstimator
 from mercer.gram.protocol import GramMatrix
+from mercer.kernels import Kernel
 from mercer.kernels.convert import is_named, rate_of_scale
 
 # Weights up to this have squares, and products with kernel values, in float32 or float64 as solvers need them. What is
@@ -138,3 +142,17 @@ def weighted_gram(
     if len(rows) < X.shape[0]:
         gram = gram.restrict(rows, rows)
     return gram, learner._is_convex(gram, rows, X.dtype, intercept=intercept)
+
+
+def kernel_of_fit(learner: KernelEstimator, X: RowsLike, weight: Vector | None) -> Kernel | None:
+    """Return the kernel that a fit of the learner to these rows would use, with its parameters, or None for a matrix.
+
+    ``learner`` is not changed, and warnings are left to ``fit``.
+    """
+    model = clone(learner)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        rows = model._check_X(X, reset=True)
+        fit_weighted_kernel(model, rows, np.ones(rows.shape[0]) if weight is None else weight, intercept=True)
+    kernel: Kernel | None = model.kernel_
+    return kernel

@@ -82,6 +82,7 @@ class PairClassifier(ClassifierMixin, KernelEstimator, ABC):
     _probA: Vector
     _probB: Vector
     _fitted = PAIRS
+    shares_matrices = True
 
     feature_map_ = property(feature_map_of)
     coef_ = property(coef_of)
@@ -164,7 +165,7 @@ class PairClassifier(ClassifierMixin, KernelEstimator, ABC):
         """
         models = [clone(self).set_params(**{parameter: value}) for value in values]
         for model in models:
-            model._check_parameters()
+            model.take_matrices_from(self._matrices)._check_parameters()
         first = models[0]
         X, data, _ = first._prepare(X, y, sample_weight)
         models[1:] = [copy.copy(first).set_params(**model.get_params(deep=False)) for model in models[1:]]

@@ -68,6 +68,7 @@ class SingleExpansion(KernelEstimator, ABC):
     dual_coef_: Any
     intercept_: Vector
     certificate_: Certificate
+    shares_matrices = True
     # Leads from fit to fit along a path over the same rows, weights and kernel.
     _warm_starts: WarmStarts | None = None
     _fitted = Fitted(
@@ -111,7 +112,7 @@ class SingleExpansion(KernelEstimator, ABC):
         with ExitStack() as stack:
             starts: dict[int, WarmStarts] = {}
             for number, before in outward(len(models)):
-                model = models[number]
+                model = models[number].take_matrices_from(self._matrices)
                 model._warm_starts = starts[number] = WarmStarts(stack) if before is None else copy.copy(starts[before])
                 try:
                     model.fit(X, y, sample_weight)

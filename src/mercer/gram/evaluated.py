@@ -1,0 +1,121 @@
+"""A kernel matrix that was evaluated once for many problems, in the precisions that the memory budget allows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import ExitStack
+from typing import Any
+
+import numpy as np
+from numpy.typing import DTypeLike
+
+from mercer._types import Array, Positions
+from mercer.engine import tiles
+from mercer.gram.hold import check_finite, reserve_whole
+from mercer.gram.operator import Gram
+from mercer.gram.precomputed import PrecomputedGram
+from mercer.gram.protocol import GramMatrix
+
+
+class EvaluatedGram(GramMatrix):
+    """One matrix with a form for each precision: an array of its entries, or, where that did not fit, a lazy matrix.
+
+    Solvers take their steps in float32 and check the answer in float64, and many problems over parts of one matrix
+    need both. Parts share the arrays.
+
+    Parameters
+    ----------
+    forms : dict of dtype to GramMatrix
+        The same matrix in float32 and in float64.
+    dtype : {float32, float64}
+        The precision of this view.
+
+    Examples
+    --------
+    >>> K = np.array([[2.0, 0.1], [0.1, 3.0]])
+    >>> gram = EvaluatedGram({np.dtype(t): PrecomputedGram(K.astype(t)) for t in ("f4", "f8")}, np.float64)
+    >>> gram.astype(np.float32).restrict([1], [0]).block().dtype, (gram @ np.ones(2)).tolist()
+    (dtype('float32'), [2.1, 3.1])
+    """
+
+    def __init__(self, forms: Mapping[np.dtype, GramMatrix], dtype: DTypeLike) -> None:
+        self._forms, self._dtype = forms, np.dtype(dtype)
+        self.n_jobs: int | None = None
+        self._form = forms[self._dtype]
+
+    @classmethod
+    def evaluate(cls, gram: Gram, stack: ExitStack) -> EvaluatedGram | None:
+        """Evaluate a lazy symmetric matrix in float64 and float32, or in float32 alone; None if neither fits.
+
+        Parameters
+        ----------
+        gram : Gram
+        stack : ExitStack
+            Keeps the memory reserved until it is closed.
+        """
+        n, m = gram.shape
+        double, single = np.dtype(np.float64), np.dtype(np.float32)
+        dtype, _ = reserve_whole((n, m), stack, {double: 6 * n * m, single: 4 * n * m})
+        if dtype is None:
+            return None
+        entries = gram.astype(dtype).dense(np.empty((n, m), dtype))
+        check_finite(entries)
+        forms: dict[np.dtype, GramMatrix] = {double: gram.astype(double)}
+        if dtype == double:
+            reserve_whole((n, m), stack, {single: 0}, required="Use fewer rows.")
+            forms[double] = PrecomputedGram(entries, finite=True)
+            entries = tiles.converted(entries, single)
+        # What overflows float32 is seen by the solvers, which then take float64.
+        forms[single] = PrecomputedGram(entries, finite=dtype == single)
+        return cls(forms, double)
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Rows and columns."""
+        return self._form.shape
+
+    @property
+    def dtype(self) -> np.dtype:
+        """The precision of the entries of this view."""
+        return self._dtype
+
+    def __matmul__(self, V: Any) -> Array:
+        """``K @ V`` for ``V`` of shape ``(m,)`` or ``(m, k)``."""
+        product: Array = self._form @ V
+        return product
+
+    def block(self, rows: Any = None, columns: Any = None, out: Array | None = None) -> Array:
+        """Return a dense part."""
+        return self._form.block(rows, columns, out)
+
+    def fill(self, rows: Any, columns: slice, out: Array) -> None:
+        """Write a part into an array, in this thread."""
+        self._form.fill(rows, columns, out)
+
+    def diagonal(self) -> Array:
+        """Return ``K_ii`` in float64."""
+        return self._forms[np.dtype(np.float64)].diagonal()
+
+    def restrict(self, rows: Any = None, columns: Any = None) -> EvaluatedGram:
+        """Return the part at some rows and columns; nothing is copied."""
+        return EvaluatedGram({dtype: form.restrict(rows, columns) for dtype, form in self._forms.items()}, self._dtype)
+
+    def astype(self, dtype: DTypeLike) -> EvaluatedGram:
+        """Return the view in another precision."""
+        return EvaluatedGram(self._forms, dtype)
+
+    def stored_array(self) -> Array | None:
+        """Return the entries of this precision as an array, or None if they are computed."""
+        return self._form.stored_array()
+
+    def stored(self) -> tuple[Array, Positions] | None:
+        """Return an array with the entries, and the positions of the rows and columns of a symmetric part of it."""
+        return self._form.stored()
+
+    def stored_is_finite(self) -> bool:
+        """Whether all entries of that array are finite."""
+        return self._form.stored_is_finite()
+
+    def stored_as(self, dtype: DTypeLike) -> Array | None:
+        """Return the entries if they are stored in a C-ordered array of that precision."""
+        return self._forms[np.dtype(dtype)].stored_as(dtype)

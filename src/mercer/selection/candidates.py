@@ -1,0 +1,137 @@
+"""The candidates of a search in groups that share kernel work."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass
+from numbers import Real
+from typing import Any
+
+import numpy as np
+from sklearn.base import clone
+from sklearn.pipeline import Pipeline
+
+from mercer.estimators.shared.base import KernelEstimator
+from mercer.selection.path import FitsAlong
+
+Parameters = Mapping[str, Any]
+
+_OF_KERNEL = ("kernel", "gamma", "degree", "coef0", "kernel_params")
+# Parameters along which a machine is solved from one value to the next, the best one first.
+_PATHS = ("C", "nu", "epsilon")
+
+
+@dataclass(frozen=True, eq=False)
+class Group:
+    """Candidates that differ in one parameter at most.
+
+    Attributes
+    ----------
+    numbers : tuple of int
+        The candidates, in ascending order of their values.
+    estimator : estimator
+        With the parameters of the first.
+    before : Hashable
+        What the preprocessing of all candidates of the group has in common.
+    along : str
+        The parameter of the learner that differs, or "".
+    values : tuple of float
+        Its values, ascending.
+    """
+
+    numbers: tuple[int, ...]
+    estimator: Any
+    before: Hashable
+    along: str = ""
+    values: tuple[float, ...] = ()
+
+
+def learner_of(estimator: Any) -> Any:
+    """The estimator itself, or the last step of a pipeline."""
+    return estimator.steps[-1][1] if isinstance(estimator, Pipeline) and estimator.steps else estimator
+
+
+def can_share(estimator: Any) -> bool:
+    """Whether fits of the estimator can use kernel matrices that exist already."""
+    learner = learner_of(estimator)
+    return isinstance(learner, KernelEstimator) and learner.shares_matrices
+
+
+def groups_of(estimator: Any, candidates: Sequence[Parameters]) -> list[Group]:
+    """The candidates in groups, those with the same preprocessing next to each other, and within them the same kernel.
+
+    Raises
+    ------
+    ValueError
+        If the estimator lacks one of the parameters.
+
+    Examples
+    --------
+    >>> from mercer import SVC
+    >>> grid = [{"C": C, "gamma": g} for C in (10.0, 1.0) for g in (0.1, 1.0)]
+    >>> [(group.numbers, group.along, group.values) for group in groups_of(SVC(), grid)]
+    [((2, 0), 'C', (1.0, 10.0)), ((3, 1), 'C', (1.0, 10.0))]
+    """
+    prefix = f"{estimator.steps[-1][0]}__" if isinstance(estimator, Pipeline) else ""
+    members: dict[Hashable, list[int]] = {}
+    order: dict[Hashable, tuple[int, int]] = {}
+    path = _path_of(learner_of(estimator), candidates, prefix)
+    numbers: dict[Hashable, int] = {}
+    for number, parameters in enumerate(candidates):
+        before, kernel, rest = _parts(parameters, prefix, path)
+        alone = path and not _is_on_path(parameters.get(prefix + path))
+        key = (before, kernel, rest, number if alone else None)
+        members.setdefault(key, []).append(number)
+        order.setdefault(key, (numbers.setdefault(before, number), numbers.setdefault((before, kernel), number)))
+    groups = []
+    for key in sorted(members, key=lambda key: (*order[key], members[key][0])):
+        group = members[key]
+        own = clone(estimator).set_params(**candidates[group[0]])
+        along = path if len(group) > 1 and isinstance(learner_of(own), FitsAlong) else ""
+        if along:
+            group = sorted(group, key=lambda number: float(candidates[number][prefix + along]))
+            values = tuple(float(candidates[number][prefix + along]) for number in group)
+            groups.append(Group(tuple(group), own, key[0], along, values))  # type: ignore[index]
+        else:
+            groups += [
+                Group((n,), clone(estimator).set_params(**candidates[n]), key[0])  # type: ignore[index]
+                for n in group
+            ]
+    return groups
+
+
+def _path_of(learner: Any, candidates: Sequence[Parameters], prefix: str) -> str:
+    """The parameter with the most values among those along which a machine can be solved."""
+    counts = {
+        name: len({_token(parameters[prefix + name]) for parameters in candidates if prefix + name in parameters})
+        for name in _PATHS
+    }
+    best = max(_PATHS, key=lambda name: counts[name])
+    return best if counts[best] > 1 else ""
+
+
+def _parts(parameters: Parameters, prefix: str, path: str) -> tuple[Hashable, Hashable, Hashable]:
+    """What the parameters say of the preprocessing, of the kernel, and of the rest but the path."""
+    parts: tuple[list[Hashable], list[Hashable], list[Hashable]] = [], [], []
+    for name, value in sorted(parameters.items()):
+        own = name.removeprefix(prefix) if name.startswith(prefix) else ""
+        if own == path and path:
+            continue
+        of_kernel = own in _OF_KERNEL or own.startswith("kernel__")
+        parts[0 if not own else 1 if of_kernel else 2].append((name, _token(value)))
+    before, kernel, rest = map(tuple, parts)
+    return before, kernel, rest
+
+
+def _token(value: Any) -> Hashable:
+    """Something that is equal for equal values only."""
+    try:
+        hash(value)
+    except TypeError:
+        return (type(value), id(value))
+    return (type(value), value)
+
+
+def _is_on_path(value: Any) -> bool:
+    """Whether it is a finite number above 0."""
+    return isinstance(value, Real) and not isinstance(value, bool | np.bool_) and 0 < float(value) < np.inf

@@ -1,0 +1,296 @@
+"""Searches over parameters with scikit-learn's interface, whose fits share all kernel work."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Self
+
+import numpy as np
+import sklearn
+from sklearn import model_selection
+from sklearn.base import clone, is_classifier
+from sklearn.model_selection import ParameterGrid, ParameterSampler, check_cv
+from sklearn.pipeline import Pipeline
+from sklearn.utils import indexable
+
+from mercer._errors import DataError, MercerWarning, ParameterError, warn_user
+from mercer.selection.candidates import Parameters, can_share, groups_of, learner_of
+from mercer.selection.fold_rows import Fold
+from mercer.selection.held_out import CANDIDATE, HeldOut
+from mercer.selection.shared_fits import SearchData, SharedFits
+
+
+class _SharingSearch:
+    """What both searches share; the other base is scikit-learn's search."""
+
+    estimator: Any
+    scoring: Any
+    cv: Any
+    refit: Any
+    verbose: Any
+    error_score: Any
+    return_train_score: Any
+    n_jobs: Any
+
+    def _candidates(self) -> list[Parameters]:
+        raise NotImplementedError
+
+    def fit(self, X: Any, y: Any = None, **params: Any) -> Self:
+        """Fit every candidate on every fold, and the best one on all rows.
+
+        Parameters
+        ----------
+        X : array-like, sparse matrix or objects
+            Rows, in any form that the estimator takes.
+        y : array-like, optional
+            Labels or targets.
+        **params : dict
+            Parameters of the estimator's ``fit``, such as ``sample_weight``, and ``groups`` for the splitter.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        DataError
+            If the training part of a fold has one class only.
+        ParameterError, ValueError
+            If the estimator lacks a parameter of the grid, or a list of values is empty.
+        """
+        reason = self._why_alone(params)
+        if reason:
+            self.sharing_ = f"nothing: {reason}"
+            super().fit(X, y, **params)  # type: ignore[misc]
+            return self
+        candidates = self._candidates()
+        groups = groups_of(self.estimator, candidates)
+        X, y = indexable(X, y)
+        splits = list(check_cv(self.cv, y, classifier=is_classifier(self.estimator)).split(X, y, params.get("groups")))
+        folds = tuple(Fold(number, np.asarray(train), np.asarray(test)) for number, (train, test) in enumerate(splits))
+        if is_classifier(self.estimator):
+            _check_classes(y, folds)
+        data = SearchData(X, y, params.get(self._weight_name()), folds)
+        fits = SharedFits(data, groups, self.n_jobs, bool(self.verbose))
+        try:
+            inner = self._score_all(fits, candidates, splits, data, params)
+        finally:
+            fits.close()
+        self._take_results(inner, fits, candidates)
+        self.sharing_ = _description(fits, groups)
+        self._refit(X, y, params)
+        return self
+
+    def _why_alone(self, params: Mapping[str, Any]) -> str:
+        """Why nothing can be shared; empty if something can."""
+        learner = learner_of(self.estimator)
+        if not can_share(self.estimator):
+            return f"the fits of {type(learner).__name__} have no kernel matrix that others could use"
+        if sklearn.get_config()["enable_metadata_routing"]:
+            return "metadata are routed to the fits"
+        others = sorted(set(params) - {"groups", self._weight_name()})
+        if others:
+            return f"fit is called with {', '.join(others)}"
+        own = self.scoring.values() if isinstance(self.scoring, Mapping) else [self.scoring]
+        if any(callable(scorer) and not hasattr(scorer, "_response_method") for scorer in own):
+            return "scoring is a function that may look at the rows; pass one that make_scorer returns"
+        return ""
+
+    def _weight_name(self) -> str:
+        """The argument of ``fit`` for sample weights."""
+        pipeline = isinstance(self.estimator, Pipeline)
+        return f"{self.estimator.steps[-1][0]}__sample_weight" if pipeline else "sample_weight"
+
+    def _score_all(
+        self,
+        fits: SharedFits,
+        candidates: Sequence[Parameters],
+        splits: list[Any],
+        data: SearchData,
+        params: Mapping[str, Any],
+    ) -> Any:
+        """scikit-learn's search over the candidates in the order of the fits, without a refit."""
+        grid = [
+            {**{name: [value] for name, value in candidates[number].items()}, CANDIDATE: [number]}
+            for number in fits.order
+        ]
+        inner = model_selection.GridSearchCV(
+            HeldOut(self.estimator, fits),
+            grid,
+            scoring=self.scoring,
+            n_jobs=1,
+            refit=False,
+            cv=splits,
+            verbose=self.verbose,
+            error_score=self.error_score,
+            return_train_score=self.return_train_score,
+        )
+        n = len(data.y) if data.y is not None else data.X.shape[0] if hasattr(data.X, "shape") else len(data.X)
+        weights = {name: value for name, value in params.items() if name != "groups"}
+        return inner.fit(np.arange(n)[:, None], data.y, **weights)
+
+    def _take_results(self, inner: Any, fits: SharedFits, candidates: Sequence[Parameters]) -> None:
+        """Set what the search found, in the order of the candidates."""
+        back = np.argsort(fits.order)
+        results = {key: value[back] for key, value in inner.cv_results_.items() if key != "params"}
+        results.pop(f"param_{CANDIDATE}")
+        seconds = np.array([[fits.seconds[c, f] for f in range(inner.n_splits_)] for c in range(len(candidates))])
+        results["mean_fit_time"] += seconds.mean(axis=1)
+        results["std_fit_time"] = seconds.std(axis=1)
+        keys = list(inner.cv_results_)
+        keys.remove(f"param_{CANDIDATE}")
+        results["params"] = list(candidates)
+        self.cv_results_ = {key: results[key] for key in keys}
+        self.scorer_, self.multimetric_, self.n_splits_ = inner.scorer_, inner.multimetric_, inner.n_splits_
+
+    def _refit(self, X: Any, y: Any, params: Mapping[str, Any]) -> None:
+        """Choose the best candidate, as scikit-learn does, and fit it to all rows."""
+        results = self.cv_results_
+        metric = self.refit if self.multimetric_ else "score"
+        if not (self.refit or not self.multimetric_):
+            return
+        if callable(self.refit):
+            best = self.refit(results)
+            if not isinstance(best, int | np.integer):
+                raise TypeError("best_index_ returned is not an integer")
+            if not 0 <= best < len(results["params"]):
+                raise IndexError("best_index_ index out of range")
+        else:
+            best = results[f"rank_test_{metric}"].argmin()
+            self.best_score_ = results[f"mean_test_{metric}"][best]
+        self.best_index_, self.best_params_ = best, results["params"][best]
+        if not self.refit:
+            return
+        estimator = clone(self.estimator).set_params(**clone(self.best_params_, safe=False))
+        begin = time.time()
+        options = {name: value for name, value in params.items() if name != "groups"}
+        self.best_estimator_ = estimator.fit(X, **options) if y is None else estimator.fit(X, y, **options)
+        self.refit_time_ = time.time() - begin
+        if hasattr(self.best_estimator_, "feature_names_in_"):
+            self.feature_names_in_ = self.best_estimator_.feature_names_in_
+
+
+def _check_classes(y: Any, folds: Iterable[Fold]) -> None:
+    """Raise unless the training part of each fold has two classes."""
+    labels = np.asarray(y)
+    for fold in folds:
+        classes = np.unique(labels[fold.train].astype(str))
+        if len(classes) < 2:
+            raise DataError(
+                f"the training part of fold {fold.number} has {len(fold.train)} rows of one class only"
+                f"{''.join(f', {name!r}' for name in classes)}; use fewer or stratified folds, such as "
+                "sklearn.model_selection.StratifiedKFold, or more rows of the other classes."
+            )
+
+
+def _description(fits: SharedFits, groups: Sequence[Any]) -> str:
+    """What the fits of a search had in common."""
+    shared = [f"{fits.matrices} kernel matrices evaluated for {fits.count} fits"]
+    if fits.paths:
+        names = " and ".join(sorted({group.along for group in groups if group.along}))
+        shared.append(f"{fits.paths} paths along {names}, each solved from the last answer")
+    return "; ".join(shared)
+
+
+class GridSearchCV(_SharingSearch, model_selection.GridSearchCV):
+    """Search over a grid of parameters, as ``sklearn.model_selection.GridSearchCV``, with all kernel work shared.
+
+    Constructor, methods, attributes and ``cv_results_`` are those of scikit-learn, and so are the scores: each
+    candidate is solved to the tolerance of a fit of its own. What is shared: every kernel matrix is evaluated once for
+    all folds, penalties and predictions; support vector machines are solved along C, nu or epsilon, each value from
+    the answer for its neighbour; steps of a pipeline before the learner are fitted once for each fold. Folds and
+    kernels are dealt to threads, within the memory budget (``mercer.config(memory=...)``).
+
+    Parameters
+    ----------
+    estimator : estimator
+        An estimator of Mercer, or a pipeline whose last step is one. With others nothing is shared, and the search is
+        that of scikit-learn.
+    param_grid : dict or list of dicts
+        Lists of values by the name of the parameter.
+    scoring : str, callable, list, tuple or dict, optional
+        Metrics; the ``score`` of the estimator by default. A function that ``make_scorer`` did not make may look at
+        the rows; then nothing is shared.
+    n_jobs : int, optional
+        Threads; those of ``mercer.config`` by default.
+    refit : bool, str or callable, default=True
+        Whether to fit the best candidate to all rows, by which metric, or a function that chooses from
+        ``cv_results_``.
+    cv : int, splitter or iterable, optional
+        Folds; five by default, stratified for classifiers.
+    verbose : int, default=0
+        Progress on standard error, and scikit-learn's messages.
+    pre_dispatch : int or str, default="2*n_jobs"
+        Used where nothing is shared.
+    error_score : "raise" or float, default=nan
+        Score of a candidate whose fit fails.
+    return_train_score : bool, default=False
+        Whether to score the training rows as well.
+
+    Attributes
+    ----------
+    cv_results_ : dict of arrays
+        As in scikit-learn. Candidates that are fitted together have equal shares of the time.
+    sharing_ : str
+        What was shared, or why nothing was.
+    best_estimator_, best_score_, best_params_, best_index_, refit_time_
+        The best candidate, and the time of its fit to all rows.
+    scorer_, n_splits_, multimetric_, classes_, n_features_in_, feature_names_in_
+        As in scikit-learn.
+
+    Raises
+    ------
+    DataError, ParameterError, ValueError
+        From ``fit``: a fold with one class, a parameter that the estimator lacks, an empty list of values.
+
+    Notes
+    -----
+    Sources: DeCoste and Wagstaff (2000), "Alpha seeding for support vector machines", for the paths.
+
+    Examples
+    --------
+    >>> from mercer import SVC, GridSearchCV
+    >>> X = np.linspace(-1, 1, 60)[:, None]
+    >>> search = GridSearchCV(SVC(), {"C": [0.1, 1.0, 10.0], "gamma": [0.1, 1.0]}, cv=3).fit(X, abs(X[:, 0]) > 0.4)
+    >>> search.best_params_
+    {'C': 10.0, 'gamma': 1.0}
+    >>> search.sharing_
+    '2 kernel matrices evaluated for 18 fits; 6 paths along C, each solved from the last answer'
+    """
+
+    def _candidates(self) -> list[Parameters]:
+        return list(ParameterGrid(self.param_grid))
+
+
+class RandomizedSearchCV(_SharingSearch, model_selection.RandomizedSearchCV):
+    """Search over random parameters, as ``sklearn.model_selection.RandomizedSearchCV``, with all kernel work shared.
+
+    See :class:`GridSearchCV` for what is shared, and for the parameters and attributes that are not listed here.
+
+    Parameters
+    ----------
+    estimator : estimator
+        An estimator of Mercer, or a pipeline whose last step is one.
+    param_distributions : dict or list of dicts
+        Lists of values, or distributions with a method ``rvs``, by the name of the parameter.
+    n_iter : int, default=10
+        Candidates.
+    scoring, n_jobs, refit, cv, verbose, pre_dispatch, error_score, return_train_score
+        As for :class:`GridSearchCV`.
+    random_state : int, RandomState instance or None, default=None
+        Seed.
+
+    Examples
+    --------
+    >>> from scipy.stats import loguniform
+    >>> from mercer import KernelRidge, RandomizedSearchCV
+    >>> X = np.linspace(-1, 1, 60)[:, None]
+    >>> choices = {"alpha": loguniform(1e-4, 1.0), "gamma": [1.0, 10.0]}
+    >>> search = RandomizedSearchCV(KernelRidge(kernel="rbf"), choices, n_iter=8, random_state=0)
+    >>> search.fit(X, np.sin(9 * X[:, 0])).best_params_["gamma"]
+    10.0
+    """
+
+    def _candidates(self) -> list[Parameters]:
+        return list(ParameterSampler(self.param_distributions, self.n_iter, random_state=self.random_state))
