@@ -11,7 +11,7 @@ from numpy.typing import DTypeLike
 
 from mercer._types import Array, Positions
 from mercer.engine import tiles
-from mercer.gram.hold import check_finite, reserve_whole
+from mercer.gram.hold import check_finite, reserve_whole, whole_matrix
 from mercer.gram.operator import Gram
 from mercer.gram.precomputed import PrecomputedGram
 from mercer.gram.protocol import GramMatrix
@@ -119,3 +119,24 @@ class EvaluatedGram(GramMatrix):
     def stored_as(self, dtype: DTypeLike) -> Array | None:
         """Return the entries if they are stored in a C-ordered array of that precision."""
         return self._forms[np.dtype(dtype)].stored_as(dtype)
+
+
+def compact(gram: GramMatrix, stack: ExitStack) -> GramMatrix:
+    """Return a part of a stored matrix with its float32 entries side by side, for many solves, if they fit.
+
+    Parameters
+    ----------
+    gram : GramMatrix
+        A symmetric part of a matrix that is stored, or any other, which is returned as it is.
+    stack : ExitStack
+        Keeps the memory reserved until it is closed.
+    """
+    single, double = np.dtype(np.float32), np.dtype(np.float64)
+    if gram.stored() is None or gram.stored_as(single) is not None:
+        return gram
+    dtype, _ = reserve_whole(gram.shape, stack, {single: 0})
+    if dtype is None:
+        return gram
+    with np.errstate(over="ignore"):
+        entries = whole_matrix(gram, single)
+    return EvaluatedGram({single: PrecomputedGram(entries), double: gram.astype(double)}, gram.dtype)

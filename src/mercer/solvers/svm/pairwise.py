@@ -19,6 +19,7 @@ from mercer._types import Array, Vector
 from mercer.engine import memory, settings, threads
 from mercer.engine.progress import Progress
 from mercer.gram import PrecomputedGram
+from mercer.gram.evaluated import compact
 from mercer.gram.hold import fits, reserve_whole, whole_matrix
 from mercer.gram.protocol import GramMatrix
 from mercer.solvers.svm.joined_pair import Blocks, JoinedPair, PairMatrix
@@ -132,6 +133,8 @@ class _Pairs:
             begin = WarmStarts(stack)
             if problem.joined is None and len(rows) <= EXACT:
                 problem = replace(problem, gram=PrecomputedGram(begin.matrix(problem.gram)))
+            elif problem.joined is None:
+                problem = replace(problem, gram=compact(problem.gram, stack))
             trails: dict[int, WarmStarts] = {}
             for number, before in outward(len(self.machines)):
                 machine, problem = self.machines[number], replace(problem, upper=self.uppers[number][rows])

@@ -37,7 +37,7 @@ import numpy as np
 from mercer._errors import ParameterError
 from mercer._types import Array, Vector
 from mercer.engine import threads
-from mercer.gram.hold import REMEDY, held_whole, hold_exact, reserve_whole, whole_matrix
+from mercer.gram.hold import REMEDY, as_it_is, held_whole, hold_exact, reserve_whole, whole_matrix
 from mercer.gram.protocol import GramMatrix
 from mercer.loops.stored_rows import subtract_rows
 from mercer.solvers.solution import Solution
@@ -51,6 +51,8 @@ from mercer.solvers.svm.whole_matrix import on_whole_matrix
 
 # Up to this size the whole matrix is one block, and the working set is everything.
 WHOLE = 2048
+# Up to this size all of a stored matrix is one block: its rows are read where they lie.
+_STORED = 8192
 # Up to this size steps cost next to nothing, and the answer is made as exact as float64 allows.
 EXACT = 512
 EXACT_TOL = 1e-11
@@ -258,7 +260,11 @@ class _Solver:
     def _attempt(self, dtype: type[np.floating], point: Iterate, tol: float) -> None:
         """One solve in the precision ``dtype``."""
         n = len(point.beta)
-        if n > WHOLE:
+        stored = self.gram.stored_as(dtype) if n <= _STORED else None
+        if stored is not None:
+            self._whole(stored, point, tol, self.limit)
+            nbytes, self.storage = 0, as_it_is(self.gram.astype(dtype))
+        elif n > WHOLE:
             rules = replace(self.rules, tol=tol)
             nbytes, exact, self.storage = by_active_sets(
                 self.gram.astype(dtype), point, self.totals, rules, _WORKING_SET
