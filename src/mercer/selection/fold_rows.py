@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
-from sklearn.utils import _safe_indexing
+from sklearn.base import clone
+from sklearn.pipeline import Pipeline
 
 from mercer._types import Positions
 from mercer.gram import Gram
 from mercer.gram.evaluated import EvaluatedGram
 from mercer.gram.protocol import GramMatrix
 from mercer.kernels import Kernel
+
+Made = tuple[Any, Callable[[Positions], Any]]
+"""A fitted estimator, and the function from positions of the search to the rows that it predicts for."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -25,6 +30,26 @@ class Fold:
     number: int
     train: Positions
     test: Positions
+
+
+@dataclass(frozen=True, eq=False)
+class SearchData:
+    """What the candidates are fitted to: all ``n`` rows, their targets and weights (or None), and the folds.
+
+    ``train_scores`` says whether training rows are scored as well.
+    """
+
+    X: Any
+    y: Any
+    weight: Any
+    n: int
+    folds: tuple[Fold, ...]
+    train_scores: bool = False
+
+    def targets(self, fold: Fold) -> tuple[Any, dict[str, Any]]:
+        """Return the targets of a fold, and further arguments of a fit."""
+        y = None if self.y is None else take_rows(self.y, fold.train)
+        return y, {} if self.weight is None else {"sample_weight": take_rows(self.weight, fold.train)}
 
 
 class FoldMatrices:
@@ -44,7 +69,7 @@ class FoldMatrices:
         self._n_jobs = n_jobs
         self._evaluated: dict[Kernel, tuple[EvaluatedGram | None, ExitStack]] = {}
         self._locks: dict[Kernel, threading.Lock] = {}
-        self._wanted: set[Kernel] = set()
+        self._in_use: set[Kernel] = set()
         self._lock = threading.Lock()
         self.count = 0
         """Matrices evaluated so far."""
@@ -52,13 +77,13 @@ class FoldMatrices:
     def matrix(self, kernel: Kernel) -> EvaluatedGram | None:
         """Return the matrix of all rows, or None if it does not fit the memory budget."""
         with self._lock:
-            self._wanted.add(kernel)
+            self._in_use.add(kernel)
             lock = self._locks.setdefault(kernel, threading.Lock())
         # Two folds may ask for the same matrix at once; others go on meanwhile.
         with lock:
             known = self._evaluated.get(kernel)
             if known is None:
-                self._drop_unwanted()
+                self._drop_unused()
                 stack = ExitStack()
                 gram = EvaluatedGram.evaluate(Gram(kernel, self.rows, n_jobs=self._n_jobs), stack)
                 self._evaluated[kernel] = known = gram, stack
@@ -66,18 +91,18 @@ class FoldMatrices:
         return known[0]
 
     def begin(self) -> None:
-        """Begin another set of fits: what they do not ask for may give way."""
+        """Begin another set of fits: matrices that they do not ask for may be dropped."""
         with self._lock:
-            self._wanted.clear()
+            self._in_use.clear()
 
     def close(self) -> None:
-        """Give all matrices up."""
+        """Drop all matrices."""
         self.begin()
-        self._drop_unwanted()
+        self._drop_unused()
 
-    def _drop_unwanted(self) -> None:
+    def _drop_unused(self) -> None:
         with self._lock:
-            for kernel in [kernel for kernel in self._evaluated if kernel not in self._wanted]:
+            for kernel in [kernel for kernel in self._evaluated if kernel not in self._in_use]:
                 self._evaluated.pop(kernel)[1].close()
 
 
@@ -94,8 +119,78 @@ class TrainingMatrices:
         return None if whole is None else whole.restrict(self.train, self.train)
 
 
+@dataclass(frozen=True, eq=False)
+class FoldRows:
+    """The rows of a fold, after the steps before the learner.
+
+    Attributes
+    ----------
+    matrices : FoldMatrices
+        Of this fold, or of all folds if no step precedes the learner.
+    train : rows
+        Those to fit to.
+    fitted, scored : ndarray of int
+        The rows of ``matrices`` that the fit takes, and, for each position of the search, the one that is scored.
+    """
+
+    matrices: FoldMatrices
+    train: Any
+    fitted: Positions
+    scored: Positions
+
+    @property
+    def source(self) -> TrainingMatrices:
+        """Where a fit finds its kernel matrices."""
+        return TrainingMatrices(self.matrices, self.fitted)
+
+    def served(self, model: Any) -> Made:
+        """Return a fitted learner with the rows to predict for: kernel values, where the matrix exists."""
+        whole = self.matrices.matrix(model.kernel_)
+        if whole is None:
+            return model, lambda positions: self.matrices.rows[self.scored[positions]]
+        values = whole.astype(self.matrices.dtype)
+        return model.on_kernel_values(), lambda positions: values.restrict(self.scored[positions], self.fitted)
+
+
+def untransformed(data: SearchData, learner: Any, n_jobs: int | None) -> list[FoldRows]:
+    """Return the rows of each fold where no step precedes the learner: matrices are those of all rows."""
+    matrices, everything = FoldMatrices(learner.checked_rows(data.X), n_jobs), np.arange(data.n)
+    return [FoldRows(matrices, take_rows(data.X, fold.train), fold.train, everything) for fold in data.folds]
+
+
+def transformed(data: SearchData, pipeline: Pipeline, fold: Fold, n_jobs: int | None) -> FoldRows:
+    """Return the rows of a fold after all steps of a pipeline but the last."""
+    steps = clone(pipeline)[:-1]
+    y, _ = data.targets(fold)
+    raw = take_rows(data.X, fold.train)
+    train = steps.fit_transform(raw, y)
+    rows = stacked(train, steps.transform(take_rows(data.X, fold.test)))
+    n, m = len(fold.train), len(fold.test)
+    scored = np.full(data.n, -1)
+    scored[fold.train], scored[fold.test] = np.arange(n), n + np.arange(m)
+    if data.train_scores:
+        # Some steps, such as encoders by targets, transform the rows that they learn from in another way.
+        again = steps.transform(raw)
+        if not _are_equal(train, again):
+            rows = stacked(rows, again)
+            scored[fold.train] = n + m + np.arange(n)
+    matrices = FoldMatrices(pipeline.steps[-1][1].checked_rows(rows), n_jobs)
+    return FoldRows(matrices, train, np.arange(n), scored)
+
+
+def take_rows(rows: Any, positions: Positions) -> Any:
+    """Return some rows of an array, a sparse matrix, a data frame or a sequence.
+
+    >>> take_rows(["a", "b", "c"], np.array([2, 0]))
+    ['c', 'a']
+    """
+    if hasattr(rows, "iloc"):
+        return rows.iloc[positions]
+    return rows[positions] if hasattr(rows, "shape") else [rows[position] for position in positions]
+
+
 def stacked(first: Any, second: Any) -> Any:
-    """Rows of two parts, one after the other.
+    """Return the rows of two parts, one after the other.
 
     >>> stacked(["a"], ["b", "c"])
     ['a', 'b', 'c']
@@ -107,6 +202,7 @@ def stacked(first: Any, second: Any) -> Any:
     return np.concatenate([np.asarray(first), np.asarray(second)])
 
 
-def taken(rows: Any, positions: Positions) -> Any:
-    """Some of the rows, as scikit-learn takes them."""
-    return _safe_indexing(rows, positions)
+def _are_equal(first: Any, second: Any) -> bool:
+    if sp.issparse(first):
+        return (first != second).nnz == 0
+    return bool(np.array_equal(np.asarray(first), np.asarray(second)))

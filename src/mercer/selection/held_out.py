@@ -1,7 +1,8 @@
-"""An estimator for scikit-learn's search whose rows are positions: its fits were made together, and share their work."""
+"""An estimator for scikit-learn's search whose rows are positions: its fits were made together and share work."""
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Self
 
@@ -15,15 +16,7 @@ if TYPE_CHECKING:
 CANDIDATE = "_candidate"
 """The parameter that says which candidate of the search it is."""
 _ON_ROWS = frozenset(
-    {
-        "predict",
-        "predict_proba",
-        "predict_log_proba",
-        "decision_function",
-        "score",
-        "score_samples",
-        "transform",
-    }
+    {"predict", "predict_proba", "predict_log_proba", "decision_function", "score", "score_samples", "transform"}
 )
 
 
@@ -73,4 +66,10 @@ class HeldOut(BaseEstimator):
 
     def _on_positions(self, method: Callable[..., Any]) -> Callable[..., Any]:
         """The method of the fitted estimator, for positions instead of rows."""
-        return lambda X, *arguments, **options: method(self.rows_(X[:, 0]), *arguments, **options)
+
+        # Scorers look at its name.
+        @functools.wraps(method)
+        def on_positions(X: np.ndarray, *arguments: Any, **options: Any) -> Any:
+            return method(self.rows_(X[:, 0]), *arguments, **options)
+
+        return on_positions

@@ -14,11 +14,11 @@ from sklearn.model_selection import ParameterGrid, ParameterSampler, check_cv
 from sklearn.pipeline import Pipeline
 from sklearn.utils import indexable
 
-from mercer._errors import DataError, MercerWarning, ParameterError, warn_user
+from mercer._errors import DataError, MercerWarning, warn_user
 from mercer.selection.candidates import Parameters, can_share, groups_of, learner_of
-from mercer.selection.fold_rows import Fold
+from mercer.selection.fold_rows import Fold, SearchData
 from mercer.selection.held_out import CANDIDATE, HeldOut
-from mercer.selection.shared_fits import SearchData, SharedFits
+from mercer.selection.shared_fits import SharedFits
 
 
 class _SharingSearch:
@@ -71,13 +71,16 @@ class _SharingSearch:
         folds = tuple(Fold(number, np.asarray(train), np.asarray(test)) for number, (train, test) in enumerate(splits))
         if is_classifier(self.estimator):
             _check_classes(y, folds)
-        data = SearchData(X, y, params.get(self._weight_name()), folds)
+        n = len(y) if y is not None else len(X) if isinstance(X, list) else X.shape[0]
+        weight = params.get(self._weight_name())
+        data = SearchData(X, y, weight, n, folds, bool(self.return_train_score))
         fits = SharedFits(data, groups, self.n_jobs, bool(self.verbose))
         try:
             inner = self._score_all(fits, candidates, splits, data, params)
         finally:
             fits.close()
         self._take_results(inner, fits, candidates)
+        _warn_of_errors(fits, candidates)
         self.sharing_ = _description(fits, groups)
         self._refit(X, y, params)
         return self
@@ -126,9 +129,8 @@ class _SharingSearch:
             error_score=self.error_score,
             return_train_score=self.return_train_score,
         )
-        n = len(data.y) if data.y is not None else data.X.shape[0] if hasattr(data.X, "shape") else len(data.X)
         weights = {name: value for name, value in params.items() if name != "groups"}
-        return inner.fit(np.arange(n)[:, None], data.y, **weights)
+        return inner.fit(np.arange(data.n)[:, None], data.y, **weights)
 
     def _take_results(self, inner: Any, fits: SharedFits, candidates: Sequence[Parameters]) -> None:
         """Set what the search found, in the order of the candidates."""
@@ -175,13 +177,26 @@ def _check_classes(y: Any, folds: Iterable[Fold]) -> None:
     """Raise unless the training part of each fold has two classes."""
     labels = np.asarray(y)
     for fold in folds:
-        classes = np.unique(labels[fold.train].astype(str))
+        classes = set(labels[fold.train].tolist()) if labels.ndim == 1 else {None, True}
         if len(classes) < 2:
             raise DataError(
                 f"the training part of fold {fold.number} has {len(fold.train)} rows of one class only"
                 f"{''.join(f', {name!r}' for name in classes)}; use fewer or stratified folds, such as "
                 "sklearn.model_selection.StratifiedKFold, or more rows of the other classes."
             )
+
+
+def _warn_of_errors(fits: SharedFits, candidates: Sequence[Parameters]) -> None:
+    """Warn of candidates that failed, by name."""
+    if fits.errors:
+        shown = [f"{dict(candidates[number])}: {error}" for number, error in sorted(fits.errors.items())[:5]]
+        others = f"\nand {len(fits.errors) - 5} more" if len(fits.errors) > 5 else ""
+        warn_user(
+            f"{len(fits.errors)} of {len(candidates)} candidates failed on some fold and have error_score there:\n"
+            + "\n".join(shown)
+            + others,
+            MercerWarning,
+        )
 
 
 def _description(fits: SharedFits, groups: Sequence[Any]) -> str:
@@ -276,10 +291,12 @@ class RandomizedSearchCV(_SharingSearch, model_selection.RandomizedSearchCV):
         Lists of values, or distributions with a method ``rvs``, by the name of the parameter.
     n_iter : int, default=10
         Candidates.
-    scoring, n_jobs, refit, cv, verbose, pre_dispatch, error_score, return_train_score
+    scoring, n_jobs, refit, cv, verbose, pre_dispatch
         As for :class:`GridSearchCV`.
     random_state : int, RandomState instance or None, default=None
         Seed.
+    error_score, return_train_score
+        As for :class:`GridSearchCV`.
 
     Examples
     --------

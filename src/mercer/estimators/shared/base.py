@@ -259,7 +259,8 @@ class KernelEstimator(BaseEstimator):
         """
         model = copy.copy(self)
         model.kernel, model.kernel_ = "precomputed", None
-        vars(model).pop("feature_names_in_", None)
+        if hasattr(model, "feature_names_in_"):
+            del model.feature_names_in_
         return model
 
     def _gram(self, X: CheckedRows | Rows, Z: Any = None, dtype: Any = None) -> Any:

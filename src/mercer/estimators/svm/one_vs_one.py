@@ -12,6 +12,7 @@ from mercer.engine import memory, threads
 from mercer.engine.tiles import TILE
 from mercer.estimators.shared.expansion import KernelExpansion
 from mercer.gram import Gram, PrecomputedGram
+from mercer.gram.evaluated import EvaluatedGram
 from mercer.gram.hold import capacity
 from mercer.gram.protocol import GramMatrix
 from mercer.kernels.plan import check_finite
@@ -149,7 +150,9 @@ def tally(values: Vector, k: int, *, strict: bool) -> tuple[Vector, Vector]:
     return won, sums
 
 
-def tally_rows(gram: Gram | PrecomputedGram, expansion: JointExpansion, *, strict: bool) -> tuple[Vector, Vector]:
+def tally_rows(
+    gram: Gram | PrecomputedGram | EvaluatedGram, expansion: JointExpansion, *, strict: bool
+) -> tuple[Vector, Vector]:
     """What :func:`tally` returns for the rows of ``gram`` (m, n_sv), some rows at a time."""
     k, m = len(expansion.n_support), gram.shape[0]
     tiny = k > 2 and len(expansion.support) <= _TINY * k
@@ -176,7 +179,7 @@ def multiplier(gram: GramMatrix) -> Callable[[slice, Vector], Vector]:
 
 
 def _tally_tiny(
-    gram: Gram | PrecomputedGram, expansion: JointExpansion, strict: bool, won: Vector, sums: Vector
+    gram: Gram | PrecomputedGram | EvaluatedGram, expansion: JointExpansion, strict: bool, won: Vector, sums: Vector
 ) -> None:
     """Where classes have few support vectors, a loop over the pairs that keeps no value."""
     K = gram.block(None, None)
