@@ -12,7 +12,7 @@ import pytest
 from mercer import config
 from mercer.data.objects import Anything, Objects
 from mercer.gram import Gram
-from mercer.kernels.features import FeatureKernel, Features, _Held
+from mercer.kernels.features import FeatureKernel, Features, _StoreRows
 from mercer.kernels.inputs import Rows
 from mercer.kernels.parameters import number
 from mercer.kernels.plan import Plan
@@ -94,7 +94,7 @@ def test_dense_and_sparse_parts_are_both_there(bags: Any) -> None:
     plan = Plan(_Bags(), rows, rows)
     plan.prepare()
     operand = next(iter(plan._operands.values()))[0][0]
-    assert isinstance(operand, _Held)
+    assert isinstance(operand, _StoreRows)
     # Six features are frequent; of the others only those that two rows have are kept.
     frequencies = Counter(f for bag in bags[0] for f in bag)
     assert operand.dense.shape == (70, 6)

@@ -39,7 +39,7 @@ class Objects(abc.ABC):
     def __init__(self, items: Any) -> None:
         self.items = _object_array(items)
         self.items.setflags(write=False)
-        self._kept: dict[Hashable, Any] = {}
+        self._cache: dict[Hashable, Any] = {}
         self._lock = threading.RLock()
 
     @staticmethod
@@ -210,9 +210,9 @@ class Objects(abc.ABC):
         object
         """
         with self._lock:
-            if key not in self._kept:
-                self._kept[key] = make()
-            return self._kept[key]
+            if key not in self._cache:
+                self._cache[key] = make()
+            return self._cache[key]
 
     def fingerprints(self) -> tuple[bytes, ...]:
         """The fingerprints of all rows."""

@@ -28,7 +28,7 @@ from mercer.kernels.statistics import Statistic
 from mercer.loops.transpose import mirror
 
 
-class _Chosen:
+class _BagRows:
     """Some bags of a container: their members as rows, and where each bag begins among these."""
 
     def __init__(self, bags: Bags, members: Rows, index: NDArray[np.int64]) -> None:
@@ -37,10 +37,10 @@ class _Chosen:
     def __len__(self) -> int:
         return len(self.index)
 
-    def __getitem__(self, chosen: Any) -> _Chosen:
-        return _Chosen(self.bags, self.members, self.index[chosen])
+    def __getitem__(self, chosen: Any) -> _BagRows:
+        return _BagRows(self.bags, self.members, self.index[chosen])
 
-    def same(self, other: _Chosen) -> bool:
+    def same(self, other: _BagRows) -> bool:
         """Whether both are the same bags in the same order."""
         return self.members is other.members and np.array_equal(self.index, other.index)
 
@@ -64,9 +64,9 @@ class _Mean(Statistic):
         bags = self.kernel._bags(side)
         # With the side, and not with the bags: what is kept of rows lives as long as the block does.
         members = side.keep(("members", id(bags)), lambda: Rows(bags.rows))
-        return (_Chosen(bags, members, np.arange(side.n)),)
+        return (_BagRows(bags, members, np.arange(side.n)),)
 
-    def _visit(self, left: _Chosen, right: _Chosen, visit: Callable[[TilePairs, _Part, _Part], None]) -> None:
+    def _visit(self, left: _BagRows, right: _BagRows, visit: Callable[[TilePairs, _Part, _Part], None]) -> None:
         """Call ``visit`` for all pairs of members, by parts, in a fixed order."""
         (one, first, cuts), (other, second, others) = left.rows(), right.rows()
         plan = Plan(self.kernel._inner, one, other, np.dtype(np.float64))
@@ -141,7 +141,7 @@ def _moved(part: slice, by: int) -> slice:
     return slice(part.start + by, part.stop + by)
 
 
-def _sizes(chosen: _Chosen) -> NDArray[np.int64]:
+def _sizes(chosen: _BagRows) -> NDArray[np.int64]:
     return np.diff(chosen.bags.starts)[chosen.index]
 
 

@@ -85,14 +85,14 @@ class _Store(NamedTuple):
     symmetric: bool
 
 
-class _Held:
+class _StoreRows:
     """Some rows of a store."""
 
     def __init__(self, store: _Store, index: NDArray[np.int64], dense: Array) -> None:
         self.store, self.index, self.dense = store, index, dense
 
-    def __getitem__(self, positions: Any) -> _Held:
-        return _Held(self.store, self.index[positions], self.dense[positions])
+    def __getitem__(self, positions: Any) -> _StoreRows:
+        return _StoreRows(self.store, self.index[positions], self.dense[positions])
 
     def __len__(self) -> int:
         return len(self.index)
@@ -100,7 +100,7 @@ class _Held:
     def _sparse(self) -> SparseSide:
         return SparseSide(self.store.matrix, self.index)
 
-    def multiply(self, other: _Held, out: Array) -> None:
+    def multiply(self, other: _StoreRows, out: Array) -> None:
         """Inner products of the rows."""
         if self.dense.shape[1]:
             products(self.dense, other.dense, out)
@@ -116,7 +116,7 @@ class _Held:
         if same and self.store.symmetric and _meet(self.index, other.index):
             loops.set_same(self.index, other.index, self.store.norms, out)
 
-    def pull(self, other: _Held, weights: Array) -> Array:
+    def pull(self, other: _StoreRows, weights: Array) -> Array:
         """``sum_ij weights_ij`` times the inner product over the features of a level, for each level."""
         levels, dense = self.store.levels, self.dense.shape[1]
         out = np.zeros(self.store.parts.shape[1])
@@ -190,7 +190,7 @@ class _Common(Statistic):
             len(levels) - dense,
             frame.left is frame.right and not self.by_level,
         )
-        return _Held(store, np.arange(side.n), front), norms
+        return _StoreRows(store, np.arange(side.n), front), norms
 
     def fill(self, left: Operand, right: Operand, multiplier: float, out: Array) -> None:
         left[0].multiply(right[0], out)

@@ -36,12 +36,12 @@ class Rows:
         self, X: Any, *, names: tuple[str, ...] | None = None, parent: Rows | None = None, index: Index | None = None
     ) -> None:
         self._parent, self._index = parent, index
-        self._kept: dict[Hashable, Any] = {}
-        self._held: dict[Hashable, Any] = {}
+        self._cache: dict[Hashable, Any] = {}
+        self._row_cache: dict[Hashable, Any] = {}
         self._lock = threading.RLock()
         if parent is None:
             # CSR is the sparse form that rows can be picked from.
-            self._kept["raw"] = sp.csr_matrix(X) if sp.issparse(X) else as_array(X)
+            self._cache["raw"] = sp.csr_matrix(X) if sp.issparse(X) else as_array(X)
             self._given = X
             self.names = names or (X.names if isinstance(X, MixedRows) else column_names(X))
             self.n = count(X)
@@ -55,14 +55,14 @@ class Rows:
     def keep(self, key: Hashable, make: Callable[[], Any]) -> Any:
         """The object stored under ``key``, made at the first call."""
         with self._lock:
-            if key not in self._kept:
-                self._kept[key] = make()
-            return self._kept[key]
+            if key not in self._cache:
+                self._cache[key] = make()
+            return self._cache[key]
 
     def hold(self, key: Hashable, make: Callable[[], Any]) -> Any:
         """The same for objects that depend on the rows alone: ``renewed`` rows share them."""
         with self._lock:
-            return self._held[key] if key in self._held else self._held.setdefault(key, make())
+            return self._row_cache[key] if key in self._row_cache else self._row_cache.setdefault(key, make())
 
     def renewed(self) -> Rows:
         """The same rows without their prepared operands, except those that ``hold`` stores.
@@ -70,7 +70,7 @@ class Rows:
         A search over parameters prepares new operands for each of their values.
         """
         rows = Rows(self._given, names=self.names)
-        rows._held = self._held
+        rows._row_cache = self._row_cache
         return rows
 
     @property
@@ -114,7 +114,7 @@ class Rows:
 
     def _derive(self, key: Hashable, make: Callable[[Any], Any]) -> Rows:
         rows = Rows(make(self.raw))
-        rows._held = self._held.setdefault(("derived", key), {})
+        rows._row_cache = self._row_cache.setdefault(("derived", key), {})
         return rows
 
     def on(self, columns: tuple[int | str, ...]) -> Rows:

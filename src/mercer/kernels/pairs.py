@@ -27,7 +27,7 @@ def scratch(like: Array) -> AbstractContextManager[Array]:
 class TilePairs:
     """The pairs ``(x_i, z_j)`` of one tile, as a kernel receives them.
 
-    ``held`` keeps the operands of the sides, for all tiles of a block. ``repeated`` names the statistics that more
+    ``operands`` stores the operands of the sides, for all tiles of a block. ``repeated`` names the statistics that more
     than one term uses: those are computed once per tile. ``instead`` names substitutes for statistics.
     """
 
@@ -46,7 +46,7 @@ class TilePairs:
     ) -> None:
         self.left, self.right, self.rows, self.columns = left, right, rows, columns
         self.dtype, self.repeated, self.scope, self.instead = dtype, repeated, scope, instead
-        self._held = operands
+        self._operand_cache = operands
         self._cache: dict[Hashable, Array] = {} if cache is None else cache
         self._last: tuple[Any, tuple[Operand, Operand]] | None = None
 
@@ -60,11 +60,11 @@ class TilePairs:
         if self._last is not None and self._last[0] is statistic:
             return self._last[1]
         key = (id(self.left), id(self.right), statistic, self.dtype)
-        both = self._held.get(key)
+        both = self._operand_cache.get(key)
         if both is None:
             frame, dtype = Frame(self.left.root, self.right.root), self.dtype
             both = self.left.operand(statistic, frame, dtype), self.right.operand(statistic, frame, dtype)
-            self._held[key] = both
+            self._operand_cache[key] = both
         self._last = statistic, (tuple([a[self.rows] for a in both[0]]), tuple([a[self.columns] for a in both[1]]))
         return self._last[1]
 
@@ -122,7 +122,7 @@ class TilePairs:
             self.rows,
             self.columns,
             self.dtype,
-            self._held,
+            self._operand_cache,
             self.repeated,
             scope,
             self._cache,

@@ -39,7 +39,7 @@ class Decoder:
     """Rebuilds the rows of a table in order, from the classes of a registry."""
 
     def __init__(self, arrays: Mapping[str, np.ndarray], written_by: str, registry: Registry) -> None:
-        self._known = registry
+        self._registry = registry
         self._arrays = dict(arrays)
         self._written_by = written_by
         self._objects: list[Any] = []
@@ -156,7 +156,7 @@ class Decoder:
         return slice(*parts)
 
     def _enum(self, node: Mapping[str, Any]) -> Any:
-        members = self._class(self._known.enums, node).__members__
+        members = self._class(self._registry.enums, node).__members__
         if not isinstance(node["member"], str) or node["member"] not in members:
             malformed(f"{node['class']} has no member {str(node['member'])[:60]!r}")
         return members[node["member"]]
@@ -238,7 +238,7 @@ class Decoder:
         return {name: self._child(value) for name, value in node["fields"].items()}
 
     def _record(self, node: Mapping[str, Any]) -> Any:
-        cls, fields = self._class(self._known.records, node), self._fields(node)
+        cls, fields = self._class(self._registry.records, node), self._fields(node)
         for name, value in fields.items():
             check_field(cls, name, value)
         record = cls(**fields)
@@ -246,7 +246,7 @@ class Decoder:
         return record
 
     def _estimator(self, node: Mapping[str, Any]) -> Any:
-        cls, fields = self._class(self._known.estimators, node), self._fields(node)
+        cls, fields = self._class(self._registry.estimators, node), self._fields(node)
         for name in fields:
             check_attribute(cls, name)
         for name, parameter in inspect.signature(cls).parameters.items():

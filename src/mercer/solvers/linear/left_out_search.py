@@ -53,7 +53,7 @@ def search_left_out(path: PenaltyPath, *, per_target: bool) -> PenaltyCurves:
     About ten diagonals are left, where the whole grid and Brent's method take thirty.
     """
     grid = default_penalties(path.size)
-    costs = _Known(path)
+    costs = _CriteriaCache(path)
     training = np.array(
         [path.training_errors(float(alpha)) if path.system.convex else np.zeros(path.system.shape[1]) for alpha in grid]
     )
@@ -65,7 +65,7 @@ def search_left_out(path: PenaltyPath, *, per_target: bool) -> PenaltyCurves:
     return gathered({alpha: costs.criteria[alpha] for alpha in penalties})
 
 
-class _Known:
+class _CriteriaCache:
     """Criteria and errors at the penalties where they were computed, each once."""
 
     def __init__(self, path: PenaltyPath) -> None:
@@ -95,8 +95,8 @@ class _Known:
 class _OneChoice:
     """The search for the targets that share a penalty."""
 
-    def __init__(self, known: _Known, targets: Positions, grid: Vector, training: Vector) -> None:
-        self._known, self._targets, self._grid, self._training = known, targets, grid, training
+    def __init__(self, known: _CriteriaCache, targets: Positions, grid: Vector, training: Vector) -> None:
+        self._cache, self._targets, self._grid, self._training = known, targets, grid, training
         self._costs = np.full(len(grid), np.nan)
 
     def search(self) -> list[float]:
@@ -110,7 +110,7 @@ class _OneChoice:
         return penalties if better is None else [*penalties, better]
 
     def _try(self, i: int) -> None:
-        self._costs[i] = self._known.cost(float(self._grid[i]), self._targets)
+        self._costs[i] = self._cache.cost(float(self._grid[i]), self._targets)
 
     def _try_some(self) -> None:
         # Training errors grow with the penalty.
@@ -142,7 +142,7 @@ class _OneChoice:
         if len(nodes) < 2 or not nodes[0] < i < nodes[-1]:
             return -np.inf
         at = np.log10(self._grid[[i]])
-        return float(self._known.interpolated(self._grid[nodes].tolist(), self._targets, at)[0])
+        return float(self._cache.interpolated(self._grid[nodes].tolist(), self._targets, at)[0])
 
     def _nodes(self, i: int, count: int) -> Positions:
         """So many usable penalties of the grid around one, ascending."""
@@ -159,11 +159,11 @@ class _OneChoice:
         nodes = self._grid[self._nodes(best, _AROUND)].tolist()
         alpha, before = float(self._grid[best]), np.inf
         for _ in range(_MOST_STEPS):
-            at = float(places[self._known.interpolated(nodes, self._targets, places).argmin()])
+            at = float(places[self._cache.interpolated(nodes, self._targets, places).argmin()])
             if abs(at - before) <= _LOG_TOLERANCE:
                 break
             alpha, before = rounded(10.0**at), at
-            self._known.cost(alpha, self._targets)
+            self._cache.cost(alpha, self._targets)
             if alpha in nodes:
                 break
             nodes.append(alpha)

@@ -92,7 +92,7 @@ def learn(
         if projects and problem.budget is not None:
             # A row takes a multiple of the budget squared, and Ctrl-C is heard between chunks.
             most = min(max(_OPERATIONS // problem.budget**2, _LEAST), _FEWER)
-        capacity = memory.fitting(partial(_held, problem, m, projects), most, _LEAST)
+        capacity = memory.fitting(partial(_bytes_of_rows, problem, m, projects), most, _LEAST)
         chunk = slice(position, position + min(capacity, left))
         total += Chunk(problem, gram, state, order[chunk], diagonal, n_jobs).go(targets, rates[chunk], projects)
         position = chunk.stop
@@ -100,7 +100,7 @@ def learn(
     return total
 
 
-def _held(problem: OnlineProblem, m: int, projects: bool, n: int) -> int:
+def _bytes_of_rows(problem: OnlineProblem, m: int, projects: bool, n: int) -> int:
     """Bytes that n rows at a time take beside a support of m."""
     budget = problem.budget if projects and problem.budget is not None else 0
     # With projections the inverse and shares, and before them the inverse with two matrices that it is made of.

@@ -124,13 +124,13 @@ class JoinedPair(PairMatrix):
         self._present = np.zeros(a + b, dtype=bool)
         # Rows in float64: of all whose weight ever moved.
         self._exact = blocks.exact
-        self._lines, self._held = scratch_tile("exact rows", (a + b, a + b), _FLOAT64), 0
+        self._lines, self._n_lines = scratch_tile("exact rows", (a + b, a + b), _FLOAT64), 0
         self._line = np.full(a + b, -1)
 
     @property
     def nbytes(self) -> int:
         """Bytes of all stored arrays."""
-        return int(self._K.nbytes + self._cross.nbytes + self._lines[: self._held].nbytes)
+        return int(self._K.nbytes + self._cross.nbytes + self._lines[: self._n_lines].nbytes)
 
     def _steps(self, F: Vector, weights: BoxWeights, tol: float) -> int:
         work = scratch_tile("steps", (5, len(F)), _FLOAT32)
@@ -157,23 +157,23 @@ class JoinedPair(PairMatrix):
         if len(missing):
             self._make_lines(missing)
         lines = self._line[support]
-        if 2 * len(support) < self._held:
+        if 2 * len(support) < self._n_lines:
             return weights[support] @ self._lines[lines]
         # Most of the rows: as they lie, without a copy of them.
-        of_lines = np.zeros(self._held)
+        of_lines = np.zeros(self._n_lines)
         of_lines[lines] = weights[support]
-        return of_lines @ self._lines[: self._held] if self._held else np.zeros(len(weights))
+        return of_lines @ self._lines[: self._n_lines] if self._n_lines else np.zeros(len(weights))
 
     def _make_lines(self, index: np.ndarray) -> None:
         a = self._sizes[0]
         first, second = self._parts
         rows = self._exact.restrict(np.where(index < a, first.start + index, second.start + index - a), None)
-        lines = self._lines[self._held : self._held + len(index)]
+        lines = self._lines[self._n_lines : self._n_lines + len(index)]
         for some in spans(len(index)):
             for part, place in ((first, 0), (second, a)):
                 # A tile is filled where it is contiguous, and copied.
                 tile = scratch_tile("exact tile", (some.stop - some.start, part.stop - part.start), _FLOAT64)
                 rows.fill(some, part, tile)
                 lines[some, place : place + tile.shape[1]] = tile
-        self._line[index] = self._held + np.arange(len(index))
-        self._held += len(index)
+        self._line[index] = self._n_lines + np.arange(len(index))
+        self._n_lines += len(index)
