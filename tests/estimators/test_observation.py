@@ -46,9 +46,9 @@ def test_all_forms_of_the_noise_say_the_same(normalize: bool) -> None:
 def test_the_two_differ_by_the_noise(form: str) -> None:
     fit = model(form).fit(X, Y)
     scale = 0.2 + 0.05
-    (_, whole), (_, own) = (fit.predict(NEW, return_std=True, observation=seen) for seen in (True, False))
+    (_, whole), (_, own) = (fit.predict(NEW, return_std=True, observation=observation) for observation in (True, False))
     np.testing.assert_allclose(whole**2 - own**2, scale, rtol=1e-9)
-    (_, whole), (_, own) = (fit.predict(NEW, return_cov=True, observation=seen) for seen in (True, False))
+    (_, whole), (_, own) = (fit.predict(NEW, return_cov=True, observation=observation) for observation in (True, False))
     np.testing.assert_allclose(whole - own, scale * np.eye(50), atol=1e-9)
     whole, own = fit.leave_one_out(), fit.leave_one_out(observation=False)
     np.testing.assert_allclose(whole.variance - own.variance, scale, rtol=1e-7)
@@ -81,7 +81,9 @@ def test_before_a_fit_and_wrong_values() -> None:
 
 def test_known_variances_of_rows_and_matrices() -> None:
     each = GaussianProcessRegressor(SMOOTH, alpha=np.linspace(0.1, 1.0, 30), noise=0.2, optimizer=None).fit(X, Y)
-    (_, whole), (_, own) = (each.predict(NEW, return_std=True, observation=seen) for seen in (True, False))
+    (_, whole), (_, own) = (
+        each.predict(NEW, return_std=True, observation=observation) for observation in (True, False)
+    )
     np.testing.assert_allclose(whole**2 - own**2, 0.2, rtol=1e-9)
     gap = each.leave_one_out().variance - each.leave_one_out(observation=False).variance
     np.testing.assert_allclose(gap, 0.2 + np.linspace(0.1, 1.0, 30), rtol=1e-7)

@@ -108,22 +108,22 @@ def not_finite(result: dict[str, Any], but: set[str]) -> str | None:
     return None
 
 
-def holds_large_numbers(model: Any, seen: set[int] | None = None, depth: int = 0) -> bool:
+def holds_large_numbers(model: Any, visited: set[int] | None = None, depth: int = 0) -> bool:
     """Whether some number in a model is so large, or so small, that what is made from it overflows."""
-    seen = set() if seen is None else seen
-    if id(model) in seen or depth > 12:
+    visited = set() if visited is None else visited
+    if id(model) in visited or depth > 12:
         return False
-    seen.add(id(model))
+    visited.add(id(model))
     if isinstance(model, np.ndarray) and model.dtype.kind == "f" and model.size:
         size = np.abs(model[model != 0])
         return bool(size.size and (size.max() > LARGE or size.min() < 1 / LARGE))
     if isinstance(model, (float, int, np.number)) and not isinstance(model, bool):
         return model != 0 and not 1 / LARGE < abs(model) < LARGE
     if isinstance(model, (list, tuple)):
-        return any(holds_large_numbers(item, seen, depth + 1) for item in model)
+        return any(holds_large_numbers(item, visited, depth + 1) for item in model)
     if isinstance(model, dict):
-        return any(holds_large_numbers(item, seen, depth + 1) for item in model.values())
-    return any(holds_large_numbers(item, seen, depth + 1) for item in getattr(model, "__dict__", {}).values())
+        return any(holds_large_numbers(item, visited, depth + 1) for item in model.values())
+    return any(holds_large_numbers(item, visited, depth + 1) for item in getattr(model, "__dict__", {}).values())
 
 
 def learn_more(model: Any, rows: Any, honest: Any) -> None:

@@ -73,7 +73,7 @@ def test_a_gaussian_process_is_exact() -> None:
 def test_the_span_rule_is_exact_where_roles_stay(intercept: bool, weight: np.ndarray | None) -> None:
     model = SVC(C=1.0, kernel=KERNEL, fit_intercept=intercept).fit(X, BINARY, weight)
     result = leave_one_out(model, X, BINARY, weight)
-    kept, close = 0, 0
+    count, close = 0, 0
     for i in range(N):
         rows, less = without(i, np.ones(N) if weight is None else weight)
         other = clone(model).fit(X[rows], BINARY[rows], less)
@@ -83,8 +83,8 @@ def test_the_span_rule_is_exact_where_roles_stay(intercept: bool, weight: np.nda
         # A row of which a repetition is left may go to its bound.
         if (other.roles_[others] == model.roles_[rows[others]]).all() and (i not in rows or _at_bound(other, rows, i)):
             assert result.values[i] == pytest.approx(value, abs=1e-6), i
-            kept += 1
-    assert kept > 10 and close > 0.6 * N
+            count += 1
+    assert count > 10 and close > 0.6 * N
     assert not result.exact and "approximation" in result.method
 
 
@@ -121,7 +121,7 @@ def test_votes_of_three_classes() -> None:
 def test_the_tube(intercept: bool, weight: np.ndarray | None) -> None:
     model = SVR(C=0.1, kernel=KERNEL, epsilon=0.1, fit_intercept=intercept, tol=1e-9).fit(X, NUMBERS, weight)
     result = leave_one_out(model, X, NUMBERS, weight)
-    kept, close = 0, 0
+    count, close = 0, 0
     for i in range(N):
         rows, less = without(i, np.ones(N) if weight is None else weight)
         other = clone(model).fit(X[rows], NUMBERS[rows], less)
@@ -131,8 +131,8 @@ def test_the_tube(intercept: bool, weight: np.ndarray | None) -> None:
         stays = i not in rows or other.roles_[rows == i] == "outside"
         if (other.roles_[others] == model.roles_[rows[others]]).all() and stays and model.roles_[i] != "inside":
             assert result.predictions[i] == pytest.approx(value, abs=1e-6), i
-            kept += 1
-    assert kept > 5 and close > 0.7 * N
+            count += 1
+    assert count > 5 and close > 0.7 * N
 
 
 @pytest.mark.parametrize("y", [BINARY, THREE], ids=["two", "three"])

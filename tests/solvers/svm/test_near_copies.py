@@ -12,23 +12,23 @@ from mercer.solvers.svm.smo import SMO
 from mercer.solvers.svm.working_set import select
 
 
-def copies(n: int, apart: float) -> BoxQP:
-    """A regression on ``n`` rows that are ``apart`` from one of 200, a quarter of them from the same one."""
+def copies(n: int, spread: float) -> BoxQP:
+    """A regression on ``n`` rows that are ``spread`` from one of 200, a quarter of them from the same one."""
     rng = np.random.default_rng(0)
     centers = rng.normal(size=(200, 5))
-    X = centers[np.minimum((200 * rng.random(n) ** 4).astype(int), 199)] + apart * rng.normal(size=(n, 5))
+    X = centers[np.minimum((200 * rng.random(n) ** 4).astype(int), 199)] + spread * rng.normal(size=(n, 5))
     gram = Gram(kernels.RBF.from_gamma(0.05), X)
     return BoxQP(gram, np.sin(2 * X[:, 0]), -np.ones(n), np.ones(n), tube=0.05)
 
 
 @pytest.mark.parametrize(
-    ("apart", "tol"),
+    ("spread", "tol"),
     # The smallest tolerance is below rounding in float32, and one solve in float64 leaves rows out in its last round.
     [(0.0, 1e-4), pytest.param(1e-6, 1e-4, marks=pytest.mark.slow), pytest.param(0.0, 1e-6, marks=pytest.mark.slow)],
 )
-def test_copies_take_few_steps(apart, tol):
+def test_copies_take_few_steps(spread, tol):
     n = 16_000
-    answer = SMO(tol=tol, max_iter=100 * n).solve(copies(n, apart))
+    answer = SMO(tol=tol, max_iter=100 * n).solve(copies(n, spread))
     assert answer.status is Status.converged
     assert answer.certificate.kkt_violation <= tol
 
