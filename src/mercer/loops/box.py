@@ -48,15 +48,15 @@ def set_masks(weights, rise, fall):
 
 
 @jit
-def shift(weights, rise, fall, i, j, wanted):
-    """Move weight from j to i, as much as is ``wanted`` and there is room for; returns how much."""
+def shift(weights, rise, fall, i, j, step):
+    """Move weight from j to i, at most ``step`` and as far as the bounds allow; return how much."""
     beta, lower, upper, tube = weights
     # With a tube a weight stops at zero, where the slope changes.
     end_i = 0.0 if tube[i] > 0 and beta[i] < 0 else upper[i]
     end_j = 0.0 if tube[j] > 0 and beta[j] > 0 else lower[j]
     room_i = end_i - beta[i]
     room_j = beta[j] - end_j
-    moved = min(wanted, room_i, room_j)
+    moved = min(step, room_i, room_j)
     # A weight within rounding of its bound is at its bound: as a free one it would decide the offset.
     beta[i] = end_i if room_i - moved <= _AT_BOUND * (upper[i] - lower[i]) else beta[i] + moved
     beta[j] = end_j if room_j - moved <= _AT_BOUND * (upper[j] - lower[j]) else beta[j] - moved

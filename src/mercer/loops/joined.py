@@ -55,14 +55,14 @@ def _join_row(blocks, i, row):
 
 
 @jit
-def solve_joined(blocks, kept, work, weights, tol):
+def solve_joined(blocks, store, work, weights, tol):
     """C-SVC of two classes from ``beta``, in place, on blocks of the kernel matrix in float32; returns the steps.
 
     ``work`` (5, q) begins with the gradient. A step needs two rows of K, and few rows have a weight that ever moves:
     most rows are never joined.
     """
     own_first, own_second, cross = blocks
-    K, present = kept
+    K, present = store
     a, q = cross.shape[0], K.shape[0]
     F, diagonal, room = work[0], work[4], StepRoom(work[1], work[2], work[3], work[3].view(np.int32))
     rows = PickedRows(K, present, K, np.empty(0, np.int64))
@@ -72,14 +72,14 @@ def solve_joined(blocks, kept, work, weights, tol):
         largest = max(largest, diagonal[r])
     least = np.float64(np.finfo(np.float32).eps * max(largest, np.finfo(np.float32).tiny))
     set_masks(weights, room.rise, room.fall)
-    done, missing = 0, 0
-    while missing >= 0 and done < _ROUND * q:
-        steps, _, missing = smo_steps(rows, diagonal, F, weights, room, StepLimits(tol, least, _ROUND * q - done))
-        done += steps
+    total, missing = 0, 0
+    while missing >= 0 and total < _ROUND * q:
+        steps, _, missing = smo_steps(rows, diagonal, F, weights, room, StepLimits(tol, least, _ROUND * q - total))
+        total += steps
         if missing >= 0:
             _join_row(blocks, missing, K[missing])
             present[missing] = True
-    return done
+    return total
 
 
 @jit

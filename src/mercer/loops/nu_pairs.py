@@ -74,8 +74,8 @@ def _offset(F, beta, lower, upper):
     """The multiplier of a sum: the mean gradient of its free rows; where there are none, the middle of the optimal."""
     top, bottom, total, free = -np.inf, np.inf, 0.0, 0
     for r in range(F.shape[0]):
-        near = _AT_BOUND * (upper[r] - lower[r])
-        rises, falls = beta[r] < upper[r] - near, beta[r] > lower[r] + near
+        rounding = _AT_BOUND * (upper[r] - lower[r])
+        rises, falls = beta[r] < upper[r] - rounding, beta[r] > lower[r] + rounding
         if rises:
             top = max(top, F[r])
         if falls:
@@ -125,31 +125,31 @@ def _solve(rows, linear, weights, a, total, room, rule):
         tube[r] = 0.0
         largest = max(largest, abs(diagonal[r]))
     gradient_of(whole, beta, linear, F)
-    done, least = 0, max(EPS * largest, LEAST)
+    total_steps, least = 0, max(EPS * largest, LEAST)
     aim = _FIRST * 2.0 * total * largest
     for _ in range(ROUNDS):
         set_masks(weights, of_steps.rise, of_steps.fall)
-        limits = StepLimits(aim, least, min(ROUND * q, rule.limit - done))
+        limits = StepLimits(aim, least, min(ROUND * q, rule.limit - total_steps))
         steps, _ = smo_steps_of_groups(rows, diagonal, F, weights, groups, of_steps, limits)
-        done += steps
+        total_steps += steps
         gap = _worst(F, weights, a)
         rounding = 0.5 * EPS * largest * norm_of(beta, weights.upper)
         resolved = 0.9 * max(rule.exact, ABOVE * rounding)
         allowed = rule.tol * _margin(F, weights, a)[0]
         if gap <= allowed:
             for _ in range(BOUNDS):
-                if gap <= resolved or done >= rule.limit:
+                if gap <= resolved or total_steps >= rule.limit:
                     break
                 if not newton_step_in_groups(whole, F, weights, a, of_newton):
                     break
-                done += 1
+                total_steps += 1
                 gap = _worst(F, weights, a)
         if gap <= resolved and gap <= allowed:
-            return done, True
+            return total_steps, True
         aim = max(NEARER * min(gap, aim) if gap <= allowed else min(0.1 * aim, 0.9 * allowed), resolved)
-        if done >= rule.limit or not np.isfinite(gap):
+        if total_steps >= rule.limit or not np.isfinite(gap):
             break
-    return done, rounding > rule.exact and gap <= allowed
+    return total_steps, rounding > rule.exact and gap <= allowed
 
 
 @jit_in_order

@@ -111,28 +111,28 @@ def _solve(rows, linear, weights, balanced, room, rule):
         tube[r] = 0.0
         largest = max(largest, abs(diagonal[r]))
     gradient_of(whole, beta, linear, F)
-    done, rounding, gap, least = 0, 0.0, np.inf, max(EPS * largest, LEAST)
+    total, rounding, gap, least = 0, 0.0, np.inf, max(EPS * largest, LEAST)
     # Steps to the tolerance first: mostly these find which weights are free.
-    near = 0.9 * rule.tol
+    goal = 0.9 * rule.tol
     for _ in range(ROUNDS):
         aim = 0.9 * min(max(rule.exact, ABOVE * rounding), rule.tol)
         set_masks(weights, of_steps.rise, of_steps.fall)
-        limits = StepLimits(max(aim, near), least, min(ROUND * q, rule.limit - done))
+        limits = StepLimits(max(aim, goal), least, min(ROUND * q, rule.limit - total))
         steps, gap, _ = smo_steps(rows, diagonal, F, weights, of_steps, limits)
-        done += steps
+        total += steps
         if gap <= aim:
-            return done, True
+            return total, True
         rounding = 0.5 * EPS * largest * norm_of(beta, upper)
-        if gap <= near:
+        if gap <= goal:
             for _ in range(BOUNDS):
-                if done >= rule.limit or not newton_step(whole, F, weights, balanced, of_newton):
+                if total >= rule.limit or not newton_step(whole, F, weights, balanced, of_newton):
                     break
-                done += 1
+                total += 1
                 gap = violation_of(F, beta, lower, upper)
                 if gap <= 0.9 * min(max(rule.exact, ABOVE * rounding), rule.tol):
-                    return done, True
-            near = NEARER * gap
-    return done, rounding > rule.exact and gap <= rule.tol
+                    return total, True
+            goal = NEARER * gap
+    return total, rounding > rule.exact and gap <= rule.tol
 
 
 @jit_in_order

@@ -169,8 +169,8 @@ def smo_steps(rows, diagonal, F, weights, room, limits):
         if not present[j] and not has_row(rows, j):
             return step, gap, j
         curvature = np.float64(max(diagonal[i] + diagonal[j] - real(2) * K[i, j], floor))
-        wanted = (np.float64(top) - np.float64(F[j] - fall[j])) / curvature
-        moved = shift(weights, rise, fall, i, j, wanted)
+        length = (np.float64(top) - np.float64(F[j] - fall[j])) / curvature
+        moved = shift(weights, rise, fall, i, j, length)
         move(F, K[i], K[j], real(moved), rise, bits)
     return max_steps, gap, -1
 
@@ -201,9 +201,9 @@ def smo_steps_in_groups(rows, diagonal, F, weights, groups, room, limits):
     """
     rise, fall, bits = room.rise, room.fall, room.bits
     tolerance, least, max_steps = limits
-    done = 0
+    total = 0
     worst = np.inf
-    while done < max_steps:
+    while total < max_steps:
         worst = -np.inf
         worse = 0
         for group in range(2):
@@ -217,9 +217,9 @@ def smo_steps_in_groups(rows, diagonal, F, weights, groups, room, limits):
             break
         set_masks(weights, rise, fall)
         _keep_group(groups, worse, rise, fall)
-        portion = StepLimits(tolerance, least, min(CHECK_EVERY, max_steps - done))
+        portion = StepLimits(tolerance, least, min(CHECK_EVERY, max_steps - total))
         steps, _, _ = smo_steps(rows, diagonal, F, weights, room, portion)
         if steps == 0:
             break
-        done += steps
-    return done, worst
+        total += steps
+    return total, worst

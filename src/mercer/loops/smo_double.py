@@ -120,8 +120,8 @@ def smo_double_steps(K, diagonal, F, weights, room, second_keys, limits):
         second_work[j] = real(0)
         second_work[k] = real(0)
         curvature = np.float64(max(diagonal[i] + diagonal[j] - real(2) * K[i, j], floor))
-        wanted = (np.float64(top) - np.float64(F[j] - fall[j])) / curvature
-        moved = shift(weights, rise, fall, i, j, wanted)
+        length = (np.float64(top) - np.float64(F[j] - fall[j])) / curvature
+        moved = shift(weights, rise, fall, i, j, length)
         steps += 1
         m = first_largest(second_bits)
         if k != i and k != j and steps < max_steps and second_work[m] > 0:

@@ -72,14 +72,14 @@ def scopes(n: int) -> list[np.ndarray]:
     return [np.sort(order[: round(n * share)]) for share in shares]
 
 
-def active_rows(point: Iterate, near: float) -> np.ndarray:
+def active_rows(point: Iterate, distance: float) -> np.ndarray:
     """Return rows with a free weight, and those that would leave their bound at the current offset, or nearly so."""
     rising, falling = point.sides()
     offsets = point.offsets() or (0.0,)
-    chosen = point.free.copy()
+    mask = point.free.copy()
     for part, offset in zip(point.parts(), offsets):
-        chosen[part] |= (rising[part] > offset - near) | (-falling[part] < offset + near)
-    return np.flatnonzero(chosen)
+        mask[part] |= (rising[part] > offset - distance) | (-falling[part] < offset + distance)
+    return np.flatnonzero(mask)
 
 
 def by_active_sets(
@@ -96,9 +96,9 @@ def by_active_sets(
     with ExitStack() as stack:
         memory_of_rows, rows_kept = hold_rows(gram, stack, most=rules.kept_bytes, beside=(size + 1) ** 2)
         nbytes = memory_of_rows.nbytes
-        block, kept = np.split(memory_of_rows, [(size + 1) ** 2])
-        kept, whole = np.split(kept, [len(kept) // _SHARE if shared else len(kept)])
-        room = _Room(block, kept, Progress(None, "working sets", rules.verbose), stack)
+        block, store = np.split(memory_of_rows, [(size + 1) ** 2])
+        store, whole = np.split(store, [len(store) // _SHARE if shared else len(store)])
+        room = _Room(block, store, Progress(None, "working sets", rules.verbose), stack)
         solver = _ActiveSets(gram, rules, room)
         if not shared:
             _solve(solver, point, totals)
@@ -132,18 +132,18 @@ def _solve(solver: _ActiveSets, point: Iterate, totals: Vector) -> None:
     """Solve first among samples of the rows, unless there are initial weights, and then among all."""
     n = len(point.F)
     capacity = _capacity(point, totals)
-    known = np.empty(0, dtype=np.intp)
+    previous = np.empty(0, dtype=np.intp)
     for scope in scopes(n)[:-1] if not point.beta.any() else []:
-        solver.extend(point, np.setdiff1d(scope, known, assume_unique=True))
+        solver.extend(point, np.setdiff1d(scope, previous, assume_unique=True))
         part = point.take(scope)
         solver.fill(scope, part, totals * _capacity(part, totals) / capacity)
         solver.solve(scope, part, max(solver.tol, _COARSE))
         point.put(scope, part)
         solver.share = len(part.support) / len(scope)
-        known = scope
+        previous = scope
     everything = np.arange(n)
-    if len(known):
-        solver.extend(point, np.setdiff1d(everything, known, assume_unique=True))
+    if len(previous):
+        solver.extend(point, np.setdiff1d(everything, previous, assume_unique=True))
     solver.fill(everything, point, totals)
     solver.solve(everything, point, solver.tol)
 
@@ -191,8 +191,8 @@ class _ActiveSets:
                 break
             if stall.reached(point.dual(), gap, Rounding.typical(self._diagonal, point)):
                 break
-            chosen = active_rows(point, min(_NEAR * gap, _WIDEST))
-            if len(chosen) > _MOST * len(rows):
+            positions = active_rows(point, min(_NEAR * gap, _WIDEST))
+            if len(positions) > _MOST * len(rows):
                 before = point.steps
                 self._among_all(rows, point, goal)
                 if may_crawl and point.steps - before >= _CRAWL * len(rows):
@@ -200,14 +200,14 @@ class _ActiveSets:
                     self._inside(rows, point)
                     may_crawl = False
                 continue
-            active = point.take(chosen)
+            active = point.take(positions)
             last = len(rows) == self.gram.shape[0] and gap <= _LAST * goal
-            self.solve(rows[chosen], active, 0.5 * goal if last else max(_DEEP * gap, 0.5 * goal))
+            self.solve(rows[positions], active, 0.5 * goal if last else max(_DEEP * gap, 0.5 * goal))
             if last:
                 # The gradients of all rows are about to be computed in float64, which shows what is left to do.
-                point.put(chosen, active)
+                point.put(positions, active)
                 break
-            self._keep(rows, point, chosen, active)
+            self._keep(rows, point, positions, active)
 
     def _among_all(self, rows: np.ndarray, point: Iterate, goal: float) -> None:
         """Reach the goal by steps on the whole matrix, or a fraction of the violation by working sets."""
@@ -257,19 +257,19 @@ class _ActiveSets:
         with memory.reserve(16 * n * n, "the kernel matrix of the active rows and a factor"):
             interior_round(whole_matrix(self.gram.restrict(rows, rows), np.float64), point)
 
-    def _keep(self, rows: np.ndarray, point: Iterate, chosen: np.ndarray, active: Iterate) -> None:
+    def _keep(self, rows: np.ndarray, point: Iterate, positions: np.ndarray, active: Iterate) -> None:
         """Copy the answer for the active rows, and update the gradients of the other rows."""
-        change = active.beta - point.beta[chosen]
+        change = active.beta - point.beta[positions]
         moved = np.flatnonzero(change)
         if self.whole is not None and len(rows) == self.gram.shape[0]:
-            self.whole.subtract(point.F, chosen[moved], change[moved])
+            self.whole.subtract(point.F, positions[moved], change[moved])
         elif len(moved):
             others = np.ones(len(rows), dtype=bool)
-            others[chosen] = False
+            others[positions] = False
             F = point.F[others]
-            self._subtract(F, rows[others], rows[chosen[moved]], change[moved])
+            self._subtract(F, rows[others], rows[positions[moved]], change[moved])
             point.F[others] = F
-        point.put(chosen, active)
+        point.put(positions, active)
 
     def fill(self, rows: np.ndarray, point: Iterate, totals: Vector) -> None:
         """Change the weights so that their sums are ``totals``."""

@@ -1,6 +1,6 @@
-"""The C-SVC of two classes on a matrix that is there already: steps in float64 on rows picked from it.
+"""The C-SVC of two classes on a stored matrix: steps in float64 on rows that are copied from it.
 
-A row is copied when a step first asks for it, and serves the certificate as well; most rows never are.
+A row is copied when a step first needs it, and then also serves the certificate; most rows are never copied.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class PickedPair(PairMatrix):
 
     @property
     def nbytes(self) -> int:
-        """Of all that it holds."""
+        """Bytes of all stored arrays."""
         return 8 * len(self._rows.K) * int(np.count_nonzero(self._rows.present))
 
     def matrix(self) -> Array | None:

@@ -1,7 +1,7 @@
 """Problems that state each row twice, as nu-SVR does, on the matrix of the rows once.
 
-Both weights of a row have the same row of K and, with one linear term for both, the same gradient: there is half as
-much to keep up to date, and a quarter of the matrix.
+Both weights of a row have the same row of K and, with a common linear term, the same gradient. So half of the gradients
+and a quarter of the matrix suffice.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _CALL = 10**8
 
 
 def on_shared_rows(K: Array, point: Iterate, tol: float, limit: int) -> None:
-    """Move ``point``, whose sums are right, until its violation is at most ``tol`` or enough steps are taken.
+    """Move ``point``, whose sums are exact, until its violation is at most ``tol`` or the steps are used up.
 
     Parameters
     ----------

@@ -140,7 +140,7 @@ class SMO(BoxSolver):
 
 @dataclass(frozen=True)
 class _Allowed:
-    """The gap that is small enough: relative to the objective, or, where that is about 0, by itself."""
+    """The largest acceptable gap: relative to the objective or, if that is about 0, absolute."""
 
     relative: float
     absolute: float
@@ -152,13 +152,13 @@ class _Allowed:
         return cls(tol, 0.5 * tol**2 / largest if largest > 0 else 0.0)
 
     def excess(self, primal: float, dual: float) -> float:
-        """The gap in units of what is allowed."""
+        """The gap in units of the allowed gap."""
         limit = max(self.relative * max(abs(primal), abs(dual)), self.absolute)
         return (primal - dual) / limit if limit > 0 else 0.0
 
 
 def _close_gap(solver: _Solver, point: Iterate, allowed: _Allowed, values: tuple[float, float]) -> tuple[float, float]:
-    """Go on with smaller tolerances until the gap is small enough, or nothing moves any more."""
+    """Continue with smaller tolerances until the gap is small enough, or nothing changes any more."""
     aim = allowed.relative
     for _ in range(_GAP_ROUNDS):
         excess = allowed.excess(*values)
@@ -171,7 +171,7 @@ def _close_gap(solver: _Solver, point: Iterate, allowed: _Allowed, values: tuple
 
 
 class _Solver:
-    """Moves an iterate whose gradient is right; ``peak_bytes`` is the most memory reserved at once."""
+    """Moves an iterate with an exact gradient; ``peak_bytes`` is the peak of the reserved memory."""
 
     def __init__(self, problem: BoxQP, rules: SMO, matrix: Array | None) -> None:
         self.totals = np.asarray(problem.totals)
@@ -183,18 +183,18 @@ class _Solver:
 
     @cached_property
     def stored(self) -> Array | None:
-        """The matrix, if it is small and lies in memory in float64."""
+        """The matrix, if it is small and stored in float64."""
         return _stored(self.gram)
 
     def solve(self, point: Iterate, tol: float) -> None:
-        """Until the violation is at most ``tol``, the steps are used up, or rounding stops it."""
+        """Solve until the violation is at most ``tol``, the steps are used up, or rounding stops it."""
         if len(point.beta) <= EXACT:
             self._small(point, tol)
         else:
             self._large(point, tol)
 
     def _small(self, point: Iterate, tol: float) -> None:
-        """In float64, to its precision if some steps do it, else to ``tol``."""
+        """Solve in float64, to its precision if a few steps suffice, else to ``tol``."""
         n = len(point.beta)
         with ExitStack() as stack:
             K = self.matrix
@@ -211,7 +211,7 @@ class _Solver:
         self.peak_bytes = max(self.peak_bytes, 0 if self.matrix is None and self.stored is not None else int(K.nbytes))
 
     def _large(self, point: Iterate, tol: float) -> None:
-        """In float32; again from the float64 gradient, which shows what was missed; then in float64."""
+        """Solve in float32, again from the float64 gradient, which shows the remaining errors, and then in float64."""
         if self.matrix is None and self._on_what_is_there(point, tol):
             return
         begin = point.beta.copy()
@@ -288,7 +288,7 @@ class _Solver:
 
 
 def small_matrix(gram: GramMatrix, stack: ExitStack) -> Array | None:
-    """All of K for several solves, in the precision of ``Start.matrix``; None where it is not small."""
+    """Return all of K for several solves, in the precision of ``Start.matrix``; None if it is not small."""
     n = gram.shape[0]
     if n > WHOLE:
         return None
@@ -298,6 +298,6 @@ def small_matrix(gram: GramMatrix, stack: ExitStack) -> Array | None:
 
 
 def _stored(gram: GramMatrix) -> Array | None:
-    """The whole matrix, if it is of a size for that and lies in memory in float64."""
+    """Return the whole matrix, if its size allows and it is stored in float64."""
     few = gram.shape[0] <= WHOLE
     return gram.stored_as(np.float64) if few else None

@@ -1,9 +1,9 @@
 """The C-SVC or nu-SVM of many pairs of small classes: one compiled loop over strips of the kernel matrix.
 
-Pair by pair, Python would take a hundred times longer than the steps on six rows do. A strip has the rows of some
-classes and the columns of these and all later ones; going from the last strip to the first, the blocks of the later
-classes with themselves are there when they are needed, and no more than a strip is held at a time. From a matrix that
-is stored, only the rows that a pair uses are picked.
+Pair by pair, Python would take a hundred times longer than the steps on six rows. A strip has the rows of some classes
+and the columns of these and all later classes. The strips are visited from the last to the first, so that the diagonal
+blocks of the later classes are available when they are needed, and only one strip is stored at a time. From a stored
+matrix, only the rows that a pair uses are copied.
 """
 
 from __future__ import annotations
@@ -42,24 +42,24 @@ def solve_tiny_pairs(
     n_jobs: int | None,
     advance: Callable[[int], None],
 ) -> NDArray[np.bool_]:
-    """Solve what pairs have at most ``MOST`` rows and are easy; says which have been solved, (p,).
+    """Solve the easy pairs with at most ``MOST`` rows; return which pairs are solved, (p,).
 
     Parameters
     ----------
     gram : GramMatrix
         K of all rows, sorted by class.
     upper : ndarray of shape (n,)
-        Bounds of the sizes of the weights.
+        Bounds of the absolute weights.
     start : ndarray of shape (k - 1, n)
-        Weights to begin with, laid out as ``answers.beta``, which it may be.
+        Initial weights in the layout of ``answers.beta``; may be the same array.
     answers : PairAnswers
-        Where the answers go.
+        Receives the answers.
     rule : StepRule
-        When a pair is solved, and of which machine; the nu-SVM has no ``start``.
+        When a pair counts as solved, and the machine; the nu-SVM uses no ``start``.
     n_jobs : int or None
         Worker threads.
     advance : callable
-        Told how many more pairs are solved.
+        Called with the number of newly solved pairs.
     """
     solved = np.zeros(answers.layout.pairs, dtype=bool)
     if np.sort(answers.layout.sizes)[:2].sum() <= MOST:
@@ -68,7 +68,7 @@ def solve_tiny_pairs(
 
 
 class _TinyPairs:
-    """The classes that are in tiny pairs, and their part of the kernel matrix."""
+    """The classes in tiny pairs, and their part of the kernel matrix."""
 
     def __init__(
         self,
@@ -95,7 +95,7 @@ class _TinyPairs:
         self.own = np.empty(0 if self.stored else self.places[-1])
 
     def solve(self, n_jobs: int | None, advance: Callable[[int], None]) -> None:
-        """All pairs, unless there is no room for the strip of a single class."""
+        """Solve all pairs, unless the strip of a single class does not fit."""
         if self.stored:
             # Nothing is copied but the rows that a pair uses.
             matrix, at = self.stored
@@ -135,21 +135,21 @@ class _TinyPairs:
         self, i: int, K: Array, at: NDArray[np.intp], begin: int, advance: Callable[[int], None]
     ) -> Callable[[], None]:
         def solve() -> None:
-            begun = time.perf_counter()
-            rule, count, given = self.rule, len(self.classes) - i - 1, self.answers
+            start_time = time.perf_counter()
+            rule, count, whole = self.rule, len(self.classes) - i - 1, self.answers
             offsets, figures, solved = np.empty(count), np.empty((count, FIGURES)), np.zeros(count, dtype=bool)
             classes = ClassRows(self.classes, self.sizes, self.rows, self.columns - begin, self.places)
             strip, answers = Strip(i, K, at, self.own), LaterPairs(offsets, figures, solved)
             limits = PairRule(rule.tol, EXACT_TOL, rule.limit, MOST)
             if rule.nu is None:
-                values = PairValues(self.start, given.beta, given.gradient)
+                values = PairValues(self.start, whole.beta, whole.gradient)
                 solve_with_later(strip, classes, self.upper, values, answers, rule.intercept, limits)
             else:
-                parts, nu = NuValues(given.state, given.beta, given.gradient), NuParameters(0.5 * rule.nu, self.eps)
+                parts, nu = NuValues(whole.state, whole.beta, whole.gradient), NuParameters(0.5 * rule.nu, self.eps)
                 solve_nu_with_later(strip, classes, self.upper, parts, answers, nu, limits)
             solved &= rule.accepts(figures)
             if solved.any():
-                self._keep(i, offsets, figures, solved, (time.perf_counter() - begun) / solved.sum())
+                self._keep(i, offsets, figures, solved, (time.perf_counter() - start_time) / solved.sum())
             advance(int(solved.sum()))
 
         return solve

@@ -39,12 +39,12 @@ def select(
     """
     # Only rows that violate with the best of the other side can take part in a step.
     least_rising, least_falling = -falling.max(), -rising.max()
-    kept = previous[: size // 2]
-    rising[kept] = falling[kept] = -np.inf
-    each = (size - len(kept)) // 2
+    part = previous[: size // 2]
+    rising[part] = falling[part] = -np.inf
+    each = (size - len(part)) // 2
     top = _violators(rising, least_rising, each, random)
     falling[top] = -np.inf
-    return np.concatenate([top, _violators(falling, least_falling, each, random), kept])
+    return np.concatenate([top, _violators(falling, least_falling, each, random), part])
 
 
 def _violators(values: np.ndarray, least: float, count: int, random: np.random.Generator | None) -> np.ndarray:
@@ -52,16 +52,16 @@ def _violators(values: np.ndarray, least: float, count: int, random: np.random.G
 
     Without the rows that are masked by -inf: the partition takes quadratic time over many equal values.
     """
-    found = np.flatnonzero(values > least)
-    if len(found) <= count:
-        return found
+    candidates = np.flatnonzero(values > least)
+    if len(candidates) <= count:
+        return candidates
     worst = count if random is None else count - count // 2
-    found = found[np.argpartition(values[found], -worst)]
-    chosen = found[len(found) - worst :]
+    candidates = candidates[np.argpartition(values[candidates], -worst)]
+    picked = candidates[len(candidates) - worst :]
     if random is not None:
-        rest = random.choice(len(found) - worst, count - worst, replace=False, shuffle=False)
-        chosen = np.concatenate([chosen, found[rest]])
-    return np.sort(chosen)
+        rest = random.choice(len(candidates) - worst, count - worst, replace=False, shuffle=False)
+        picked = np.concatenate([picked, candidates[rest]])
+    return np.sort(picked)
 
 
 def _has_copies(K: Array, diagonal: Array) -> bool:
@@ -71,8 +71,8 @@ def _has_copies(K: Array, diagonal: Array) -> bool:
     """
     some = np.linspace(0, len(K) - 1, min(len(K), _SAMPLE)).astype(np.intp)
     scale = diagonal[some][:, None] + diagonal
-    near = scale - 2.0 * K[some] <= _COPY * scale
-    return bool(np.count_nonzero(near) > (1 + _COPIES) * len(some))
+    close = scale - 2.0 * K[some] <= _COPY * scale
+    return bool(np.count_nonzero(close) > (1 + _COPIES) * len(some))
 
 
 def _select(point: Iterate, size: int, previous: np.ndarray, random: np.random.Generator | None) -> np.ndarray:
@@ -88,8 +88,8 @@ def _select(point: Iterate, size: int, previous: np.ndarray, random: np.random.G
     if not point.sums:
         # Zero is the value of the offset: it violates with either side.
         rising, falling = np.append(rising, 0.0), np.append(falling, 0.0)
-    chosen = select(rising, falling, size, previous, random)
-    return chosen[chosen < len(point.F)]
+    rows = select(rising, falling, size, previous, random)
+    return rows[rows < len(point.F)]
 
 
 def by_working_sets(
@@ -108,8 +108,8 @@ def by_working_sets(
         if not gap > tol or not resolves(dtype, diagonal, point, tol):
             break
         # A problem with few support vectors shows it early; a block that is too large is thrown away.
-        wanted = min(size, _SMALLEST + 4 * int(np.count_nonzero(point.free)))
-        rows = _select(point, wanted, rows, random if copies else None)
+        count = min(size, _SMALLEST + 4 * int(np.count_nonzero(point.free)))
+        rows = _select(point, count, rows, random if copies else None)
         square, inside = padded(len(rows), point.sums == 0, room)
         gram.block(rows, rows, out=inside)
         copies = _has_copies(inside, diagonal[rows])
