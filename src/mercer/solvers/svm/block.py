@@ -75,7 +75,7 @@ class Block:
         return change
 
     def _steps(self, K: Array, weights: BoxWeights, groups: Integers | None, tolerance: float, max_steps: int) -> int:
-        """Steps from the weights, in place; returns their number."""
+        """Make steps from the weights, in place; return their number."""
         q, total = len(K), 0
         F, diagonal = self._F[:q], self._diagonal[:q]
         rows = PickedRows(K, self._present[:q], K, _NOWHERE)

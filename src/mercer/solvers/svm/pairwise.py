@@ -59,12 +59,12 @@ class _Pairs:
         self._progress = Progress(self.layout.pairs, "one-vs-one problems", self.solver.verbose)
 
     def of_size(self, above: int, most: float) -> list[Pair]:
-        """The pairs that are left with more than ``above`` and at most ``most`` rows."""
-        chosen = self.left & (self.rows > above) & (self.rows <= most)
-        return list(zip(self.first[chosen].tolist(), self.second[chosen].tolist()))
+        """Return the remaining pairs with more than ``above`` and at most ``most`` rows."""
+        mask = self.left & (self.rows > above) & (self.rows <= most)
+        return list(zip(self.first[mask].tolist(), self.second[mask].tolist()))
 
     def deal(self, pairs: list[Pair]) -> tuple[list[Pair], list[Pair]]:
-        """Large pairs that are to have all threads, and those that run side by side, the largest first.
+        """Return the large pairs that use all threads one by one, and those that run in parallel, the largest first.
 
         Side by side no thread waits for the serial parts of a pair; but the last pairs to end leave threads idle,
         so none may be more than a thread's share of the work, and the kept rows of all must fit the budget.
@@ -84,7 +84,7 @@ class _Pairs:
         return pairs, []
 
     def solve_all(self) -> None:
-        """Solve every pair: the tiny ones in one loop, small ones side by side, large ones by themselves."""
+        """Solve every pair: tiny ones in one loop, small ones in parallel, large ones one by one."""
         n_jobs = self.solver.n_jobs
         if len(self.machines) == 1 and self.machines[0].is_compiled(from_zero=self.starts is None):
             self._solve_tiny(self.machines[0])
@@ -103,7 +103,7 @@ class _Pairs:
         threads.run([partial(self.solve, pair) for pair in together], n_jobs)
 
     def _solve_tiny(self, machine: PairMachine) -> None:
-        """All at once what pairs are tiny and easy."""
+        """Solve all tiny and easy pairs together."""
         start = self.answers.beta if self.starts is None else self.starts
         rule, advance = machine.rule(self.convex), self._progress.advance
         solved = solve_tiny_pairs(self.gram, self.uppers[0], start, self.answers, rule, self.solver.n_jobs, advance)
@@ -128,7 +128,7 @@ class _Pairs:
         self._progress.advance()
 
     def _solve_path(self, problem: PairProblem, rows: np.ndarray) -> None:
-        """Solve one pair for one machine after the other, each from the answer of its neighbour."""
+        """Solve one pair for each machine in turn, each from the answer of a neighbour."""
         with ExitStack() as stack:
             begin = WarmStarts(stack)
             if problem.joined is None and len(rows) <= EXACT:
@@ -155,7 +155,7 @@ class _Pairs:
         return None
 
     def share_joint_matrix(self, pairs: list[Pair], stack: ExitStack) -> None:
-        """Make the whole matrix, in float64, where many tiny problems share a small one."""
+        """Compute the whole matrix in float64, if many tiny problems share a small one."""
         n = self.gram.shape[0]
         if len(pairs) < 2 or n > WHOLE:
             return
@@ -167,7 +167,7 @@ class _Pairs:
         stack.callback(setattr, self, "joint", None)
 
     def share_own_blocks(self, pairs: list[Pair], stack: ExitStack) -> None:
-        """Make the blocks of the classes with themselves, in float32, unless they do not fit or K is there already."""
+        """Compute the diagonal blocks of the classes in float32, unless they do not fit or K is stored."""
         if self.gram.stored() is not None:
             return
         needed = sorted({group for pair in pairs for group in pair})
