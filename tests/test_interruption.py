@@ -130,6 +130,8 @@ FITS = {
         "X, c, y, m = vectors(60_000, 30)\nSTART\nKernelNeighborsClassifier().fit(X, c).predict(X)",
     "KernelNeighborsRegressor":
         "X, c, y, m = vectors(60_000, 30)\nSTART\nKernelNeighborsRegressor().fit(X, y).predict(X)",
+    "TabularRegressor": "X, c, y, m = vectors(6_000, 20)\nSTART\nTabularRegressor(search_rows=4000).fit(X, y)",
+    "TabularClassifier": "X, c, y, m = vectors(6_000, 20)\nSTART\nTabularClassifier(search_rows=4000).fit(X, m)",
     "BayesianLinearRegression": "X, c, y, m = vectors(3_000, 4_000)\nSTART\nBayesianLinearRegression().fit(X, y)",
 }  # fmt: skip
 

@@ -47,6 +47,8 @@ from mercer.estimators.online_kernel_logistic_regression import (
 from mercer.estimators.online_kernel_regressor import OnlineKernelRegressor as OnlineKernelRegressor
 from mercer.estimators.svc import SVC as SVC
 from mercer.estimators.svr import SVR as SVR
+from mercer.estimators.tabular_classifier import TabularClassifier as TabularClassifier
+from mercer.estimators.tabular_regressor import TabularRegressor as TabularRegressor
 from mercer.gram import Gram as Gram
 from mercer.gram import PrecomputedGram as PrecomputedGram
 from mercer.persistence import load as load

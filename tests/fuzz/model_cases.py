@@ -28,6 +28,11 @@ TWO, THREE = np.where(X[:, 0] > 0, "b", "a"), np.array(["p", "q", "r"])[np.digit
 K, NEW_K = kernels.RBF(1.0)(X), kernels.RBF(1.0)(NEW, X)
 FRAME = pd.DataFrame({"size": X[:, 0], "old": X[:, 1] > 0, "town": np.where(X[:, 2] > 0, "Ulm", "Zug")})
 MESSAGES = FRAME[["size"]].assign(text=["spam and eggs"[: 3 + i % 9] for i in range(24)])
+MIXED = FRAME.assign(
+    size=FRAME["size"].mask(FRAME["size"] > 1),
+    day=pd.date_range("2024-02-01", periods=24, freq="19D"),
+    note=[f"entry {i} " + "spam and eggs"[: 3 + i % 9] for i in range(24)],
+)
 WORDS = ["ab" * (1 + i % 4) + "c" * (i % 3) for i in range(24)]
 TREES = [f"(S (NP {'ab'[i % 2]}) (VP {'xyz'[i % 3]}))" for i in range(24)]
 SERIES = [np.cumsum(RNG.normal(size=4 + i % 3)) for i in range(24)]
@@ -106,6 +111,8 @@ CASES |= {
     "neighbours, two outputs": (lambda: mercer.KernelNeighborsClassifier(3).fit(X, np.c_[TWO, THREE]), NEW),
     "neighbours, matrix": (lambda: mercer.KernelNeighborsRegressor(3, kernel="precomputed").fit(K, Y), NEW_K),
     "bayesian linear": (lambda: mercer.BayesianLinearRegression(fit_intercept=True).fit(X, Y), NEW),
+    "tabular, regression": (lambda: mercer.TabularRegressor().fit(MIXED, Y), MIXED[:4]),
+    "tabular, classification": (lambda: mercer.TabularClassifier().fit(MIXED, THREE), MIXED[:4]),
     "map, Fourier": (lambda: maps.RandomFourierMap("rbf", 7, random_state=0).fit(X), NEW),
     "map, sketch": (lambda: maps.CountSketchMap(2, n_components=8, random_state=0).fit(X), NEW),
     "map, landmarks": (lambda: maps.NystroemMap("rbf", 5, random_state=0).fit(X), NEW),

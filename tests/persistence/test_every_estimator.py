@@ -106,6 +106,7 @@ MODELS: dict[str, tuple[Callable[[], BaseEstimator], Any]] = {
         ).fit(X, np.c_[Y, -Y]),
         NEW,
     ),
+    "gaussian process, standardised": (lambda: GaussianProcessRegressor(alpha=0.1, normalize_y=True).fit(X, Y), NEW),
     "gaussian process, precomputed": (lambda: GaussianProcessRegressor("precomputed", alpha=0.1).fit(K, Y), NEW_K),
     "gaussian process, conditioned": (
         lambda: (
@@ -115,6 +116,8 @@ MODELS: dict[str, tuple[Callable[[], BaseEstimator], Any]] = {
         ),
         sp.csr_matrix(NEW),
     ),
+    "tabular, regression": (lambda: mercer.TabularRegressor().fit(FRAME, Y), NEW_FRAME),
+    "tabular, classification": (lambda: mercer.TabularClassifier().fit(FRAME, THREE), NEW_FRAME),
     "svr": (lambda: SVR(kernel=KERNEL).fit(X, Y, np.arange(40)), NEW),
     "svr, precomputed": (lambda: SVR(kernel="precomputed", fit_intercept=False).fit(K, Y), NEW_K),
     "machine": (lambda: mercer.KernelMachine(losses.Huber(0.5), losses.Ball(2.0)).fit(X, Y), NEW),

@@ -328,7 +328,7 @@ class GaussianProcessRegressor(MultiOutputMixin, RegressorMixin, GaussianPredict
         shape = y.shape[1:]
         self._y_mean, self._y_scale = np.zeros(shape), np.ones(shape)
         if self.normalize_y:
-            self._y_mean, deviation = y.mean(axis=0), y.std(axis=0)
+            self._y_mean, deviation = np.asarray(y.mean(axis=0)), y.std(axis=0)
             # Of a constant target, rounding is all that a deviation can be.
             size = np.abs(y).max(axis=0)
             self._y_scale = np.where(deviation > 10 * np.finfo(float).eps * size, deviation, 1.0)

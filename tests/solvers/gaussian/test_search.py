@@ -231,3 +231,18 @@ def test_edges() -> None:
         MultiStart(restarts=1).maximise(hill, [0.0, 0.0], [(-np.inf, 1.0), (0.0, 1.0)])
     short = MultiStart(max_iter=1).maximise(hill, [9.0, 9.0], BOX)
     assert short.best.ended == module.LIMIT
+
+
+def test_a_gain_ends_an_ascent_early() -> None:
+    """Along a valley of many small steps, the end is the first point after which five steps gain less."""
+
+    def valley(theta: np.ndarray) -> tuple[float, np.ndarray]:
+        x, y = theta
+        return -float((1 - x) ** 2 + 100 * (y - x**2) ** 2), np.array(
+            [2 * (1 - x) + 400 * x * (y - x**2), -200 * (y - x**2)]
+        )
+
+    patient = MultiStart().maximise(valley, [-3.0, 4.0], BOX)
+    hasty = MultiStart(gain=0.5).maximise(valley, [-3.0, 4.0], BOX)
+    assert hasty.evaluations < patient.evaluations and hasty.best.ended == module.SETTLED
+    assert patient.value - 20.0 < hasty.value < patient.value

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from mercer._types import Array, Vector
+from mercer._types import Array, Positions, Vector
 from mercer.engine.tiles import Fill
 from mercer.kernels import Kernel
 from mercer.kernels.inputs import Rows
@@ -63,3 +63,37 @@ class KernelCovariance:
 
     def pullback(self, theta: Vector, weigh: Fill) -> Array:
         return self._plan(theta).pull_symmetric(weigh, self.n_jobs)
+
+
+@dataclass(frozen=True, eq=False)
+class TiedCovariance:
+    """A covariance some of whose parameters are equal: parameter i of ``inner`` is number ``places_i`` of theta.
+
+    Examples
+    --------
+    >>> from mercer.kernels import RBF
+    >>> inner = KernelCovariance(RBF([1.0, 1.0]), np.array([[0.0, 0.0], [2.0, 2.0]]))
+    >>> covariance = TiedCovariance(inner, np.array([0, 0]))
+    >>> out = np.empty((2, 2))
+    >>> covariance.matrix(np.log([2.0]), out)
+    >>> covariance.size, out.round(4).tolist()
+    (1, [[1.0, 0.3679], [0.3679, 1.0]])
+    """
+
+    inner: KernelCovariance
+    places: Positions
+
+    @property
+    def n(self) -> int:
+        return self.inner.n
+
+    @property
+    def size(self) -> int:
+        return int(self.places.max()) + 1
+
+    def matrix(self, theta: Vector, out: Array) -> None:
+        self.inner.matrix(theta[self.places], out)
+
+    def pullback(self, theta: Vector, weigh: Fill) -> Array:
+        slopes = self.inner.pullback(theta[self.places], weigh)
+        return np.asarray(np.bincount(self.places, weights=slopes, minlength=self.size), dtype=np.float64)

@@ -10,6 +10,7 @@ the given one; the draws, and with them the answer, depend on the seed alone.
 from __future__ import annotations
 
 import math
+from collections import deque
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -37,12 +38,15 @@ FAILURES = (np.linalg.LinAlgError, NumericalError, IndefiniteKernelError)
 # The gradient counts as zero below this; progress, by default, below this share of the objective.
 _FLAT = 1e-5
 _PROGRESS = 2.2e-9
+# Iterations over which the gain of an ascent is summed.
+_WINDOW = 5
 # On this share of its range, a parameter counts as at the bound.
 _AT_BOUND = 1e-3
 
 CONVERGED = "converged"
 FAILED = "the objective could not be computed at the start"
 LIMIT = "the limit of iterations was reached"
+SETTLED = "the last iterations gained next to nothing"
 STALLED = "rounding stopped the line search"
 CHOSEN = "by the optimizer that was passed"
 EVALUATED = "nothing to search for"
@@ -128,6 +132,9 @@ class MultiStart:
         objective and its gradient, or the value alone with ``eval_gradient=False``.
     max_iter : int, default=15000
         Iterations of one ascent.
+    gain : float, default=0.0
+        An ascent also ends when five iterations together have gained less than this. Of a log evidence, a gain of 1 is
+        a nat: as much as one row says of a parameter.
     n_jobs : int, optional
         Ascents that run side by side, each on one thread; None for as many as there are cores. One ascent alone has
         all threads to itself.
@@ -150,6 +157,7 @@ class MultiStart:
     random_state: Any = None
     optimizer: Optimizer | None = None
     max_iter: int = 15_000
+    gain: float = 0.0
     n_jobs: int | None = None
     bytes_each: int = 0
     what: str = "evidence"
@@ -192,7 +200,7 @@ class MultiStart:
 
         def task(number: int) -> Callable[[], None]:
             def work() -> None:
-                trials[number] = ascents[number].run(self.optimizer, self.max_iter, self.tolerance)
+                trials[number] = ascents[number].run(self.optimizer, self.max_iter, self.tolerance, self.gain)
 
             return work
 
@@ -254,7 +262,7 @@ class _Ascent:
         self.error: Exception | None = None
         self._last: tuple[bytes, float, Vector] | None = None
 
-    def run(self, optimizer: Optimizer | None, max_iter: int, tolerance: float) -> Trial:
+    def run(self, optimizer: Optimizer | None, max_iter: int, tolerance: float, gain: float) -> Trial:
         value, gradient = self._evaluate(self.start)
         if not math.isfinite(value):
             return self._trial(FAILED)
@@ -266,6 +274,16 @@ class _Ascent:
         # Where all variables have bounds the first step of L-BFGS-B is the whole gradient. With slopes of hundreds it
         # ends in a corner of the box, where the objective is often flat: so does the search. Scaled, it is of length 1.
         scale = max(1.0, float(np.linalg.norm(gradient)))
+        values = deque([value], maxlen=_WINDOW + 1)
+
+        def has_settled() -> bool:
+            return len(values) > _WINDOW and values[-1] - values[0] < gain
+
+        def stop_if_settled(intermediate_result: Any) -> None:
+            values.append(self.value)
+            if has_settled():
+                raise StopIteration
+
         result = minimize(
             lambda theta: self._descent(theta, scale),
             self.start,
@@ -273,7 +291,10 @@ class _Ascent:
             method="L-BFGS-B",
             bounds=self._box,
             options={"gtol": _FLAT / scale, "ftol": tolerance, "maxiter": max_iter},
+            callback=stop_if_settled if gain > 0 else None,
         )
+        if has_settled():
+            return self._trial(SETTLED)
         return self._trial({0: CONVERGED, 1: LIMIT}.get(int(result.status), STALLED))
 
     def _by_function(self, optimizer: Optimizer) -> None:

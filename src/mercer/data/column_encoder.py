@@ -1,0 +1,269 @@
+"""From a table with columns of any kind to rows of features for a kernel, without a choice by the user."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.utils.validation import check_is_fitted
+
+from mercer._errors import DataError, ParameterError
+from mercer.data.column_features import CategoryColumn, DateColumn, Missing, NumberColumn, TextColumn
+from mercer.data.columns import MixedRows
+from mercer.data.fitted import Fitted
+from mercer.data.statements import Each, Is, Word
+from mercer.data.strings import Strings
+from mercer.data.table import LARGEST
+from mercer.data.words import closest_names, listing
+
+FeatureColumn = NumberColumn | CategoryColumn | DateColumn | TextColumn
+KINDS: dict[str, type[FeatureColumn]] = {
+    "number": NumberColumn,
+    "category": CategoryColumn,
+    "date": DateColumn,
+    "text": TextColumn,
+}
+# A column of strings with more than so many distinct ones, in more than this share of the rows, is text.
+_FEW, _MOST_DIFFERENT = 20, 0.5
+
+
+@dataclass(frozen=True, eq=False)
+class Column:
+    """A column of a table: its name, its entries, and where they are missing."""
+
+    name: str
+    entries: np.ndarray
+    missing: Missing
+
+
+class ColumnEncoder(TransformerMixin, BaseEstimator):
+    """Encode every column of a table by its kind: numbers, categories, dates or text.
+
+    Parameters
+    ----------
+    kinds : dict of str to {"number", "category", "date", "text"}, optional
+        Kinds of columns that are not what they seem, such as numbers that are codes of categories. The columns of an
+        array are called x0, x1, ...
+
+    Attributes
+    ----------
+    columns_ : list
+        A fitted encoder of each column.
+    names_ : list of str
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> frame = pd.DataFrame({"age": [20.0, None, 60.0, 30.0], "town": ["Ulm", "Zug", "Ulm", "Zug"]})
+    >>> encoder = ColumnEncoder().fit(frame)
+    >>> encoder.transform(frame).round(2).tolist()
+    [[-0.97, 0.0, 1.0, 0.0, 0.0], [0.0, 1.0, 0.0, 1.0, 0.0], [0.97, 0.0, 1.0, 0.0, 0.0], [0.0, 0.0, 0.0, 1.0, 0.0]]
+    >>> encoder.sources_.tolist(), encoder.groups_.tolist()
+    ([0, 0, 1, 1, 1], [0, 1, 2, 2, 2])
+    """
+
+    _fitted = Fitted(
+        {"columns_": Each(Is(*KINDS.values())), "names_": Each(Word())},
+        rules=(("names and columns do not match", lambda encoder: len(encoder.names_) == len(encoder.columns_)),),
+    )
+
+    def __init__(self, kinds: Mapping[str, str] | None = None) -> None:
+        self.kinds = kinds
+
+    def fit(self, X: Any, y: Any = None) -> Self:
+        """Learn the kind and the encoding of each column.
+
+        Raises
+        ------
+        ParameterError
+            If ``kinds`` names a column or a kind that does not exist.
+        DataError
+            If a column cannot be read as its kind.
+        """
+        columns = list(read_columns(X))
+        names = [column.name for column in columns]
+        asked = _checked_kinds(self.kinds, names)
+        encoders: list[FeatureColumn] = []
+        for column in columns:
+            kind = asked.get(column.name) or kind_of(column)
+            encoders.append(_fitted_encoder(kind, column))
+        self.columns_, self.names_ = encoders, names
+        return self
+
+    def transform(self, X: Any) -> np.ndarray | MixedRows:
+        """Features of new rows, float64 of shape (n, p), followed by the columns of text if there are any.
+
+        A table without features has one, which is zero.
+
+        Raises
+        ------
+        DataError
+            If a column cannot be read as the kind that it had in training.
+        """
+        check_is_fitted(self, "columns_")
+        blocks, texts = [], []
+        for encoder, column in zip(self.columns_, read_columns(X), strict=True):
+            if isinstance(encoder, TextColumn):
+                texts.append(Strings.of(encoder.texts(column.entries, column.missing)))
+            else:
+                blocks.append(encoder.encode(*_as_kind(type(encoder), column)))
+        features = np.concatenate(blocks, axis=1) if blocks else np.empty((len(texts[0]), 0))
+        if not features.shape[1]:
+            features = np.zeros((len(features), 1))
+        if not texts:
+            return np.ascontiguousarray(features)
+        return MixedRows([*map(np.ascontiguousarray, features.T), *texts])
+
+    @property
+    def texts_(self) -> list[int]:
+        """Positions of the columns of text."""
+        return [place for place, encoder in enumerate(self.columns_) if isinstance(encoder, TextColumn)]
+
+    @property
+    def sources_(self) -> NDArray[np.intp]:
+        """The position of the column that each feature comes from."""
+        widths = [sum(encoder.groups) for encoder in self.columns_]
+        return np.repeat(np.arange(len(widths)), widths) if sum(widths) else np.zeros(1, np.intp)
+
+    @property
+    def groups_(self) -> NDArray[np.intp]:
+        """The group of each feature; features of a group share their length scale."""
+        widths = [width for encoder in self.columns_ for width in encoder.groups]
+        return np.repeat(np.arange(len(widths)), widths) if sum(widths) else np.zeros(1, np.intp)
+
+
+def read_columns(X: Any) -> Iterator[Column]:
+    """The columns of a data frame or a two-dimensional array, one at a time.
+
+    Raises
+    ------
+    DataError
+        If two columns have the same name.
+    """
+    if hasattr(X, "columns"):
+        names = [str(name) for name in X.columns]
+        twice = [name for name in dict.fromkeys(names) if names.count(name) > 1]
+        if twice:
+            raise DataError(f"the table has several columns of the name {twice[0]!r}; give each its own name.")
+        for name, key in zip(names, X.columns, strict=True):
+            entries = X[key]
+            missing = entries.isna() if hasattr(entries, "isna") else entries.is_null()
+            yield Column(name, entries.to_numpy(), np.asarray(missing.to_numpy(), dtype=bool))
+        return
+    X = np.asarray(X)
+    for position, entries in enumerate(X.T):
+        yield Column(f"x{position}", entries, _is_missing(entries))
+
+
+def _is_missing(entries: np.ndarray) -> Missing:
+    if entries.dtype.kind in "fc":
+        return np.isnan(entries)
+    if entries.dtype.kind in "mM":
+        return np.isnat(entries)
+    if entries.dtype.kind != "O":
+        return np.zeros(len(entries), dtype=bool)
+    nothing = {"NoneType", "NAType", "NaTType"}
+    return np.array(
+        [
+            type(entry).__name__ in nothing or (isinstance(entry, (float, np.floating)) and entry != entry)
+            for entry in entries
+        ],
+        dtype=bool,
+    )
+
+
+def kind_of(column: Column) -> str:
+    """The kind that a column seems to be of.
+
+    >>> words = np.array(["red", "green", "red"], dtype=object)
+    >>> kind_of(Column("colour", words, np.zeros(3, bool)))
+    'category'
+    """
+    if column.entries.dtype.kind in "biufm":
+        return "number"
+    if column.entries.dtype.kind == "M":
+        return "date"
+    known = column.entries[~column.missing]
+    if all(isinstance(entry, (bool, int, float, np.number, np.bool_)) for entry in known):
+        return "number"
+    if _dates(known) is not None:
+        return "date"
+    distinct = len({str(entry) for entry in known})
+    return "text" if distinct > _FEW and distinct > _MOST_DIFFERENT * len(known) else "category"
+
+
+def _dates(known: np.ndarray) -> np.ndarray | None:
+    """Dates in seconds since 1970, if all entries are dates or text in the form of ISO 8601."""
+    plausible = all(hasattr(entry, "isoformat") or (isinstance(entry, str) and entry[4:5] == "-") for entry in known)
+    if not plausible:
+        return None
+    try:
+        texts = [entry.isoformat() if hasattr(entry, "isoformat") else entry for entry in known]
+        return np.array(texts, dtype="datetime64[us]").astype(np.float64) / 1e6
+    except (TypeError, ValueError):
+        return None
+
+
+def _fitted_encoder(kind: str, column: Column) -> FeatureColumn:
+    cls = KINDS[kind]
+    return TextColumn() if issubclass(cls, TextColumn) else cls.fit(*_as_kind(cls, column))
+
+
+def _as_kind(cls: type[FeatureColumn], column: Column) -> tuple[Any, Missing]:
+    """The entries in the form that an encoder reads, and where they are missing."""
+    if cls is CategoryColumn:
+        return column.entries, column.missing
+    entries = np.zeros(len(column.entries))
+    known = column.entries[~column.missing]
+    entries[~column.missing] = _as_dates(column.name, known) if cls is DateColumn else _as_numbers(column.name, known)
+    return entries, column.missing
+
+
+def _as_numbers(name: str, known: np.ndarray) -> np.ndarray:
+    try:
+        numbers = (
+            known.astype("timedelta64[us]").astype(np.float64) if known.dtype.kind == "m" else known.astype(np.float64)
+        )
+    except (TypeError, ValueError) as error:
+        raise DataError(
+            f"column {name!r} holds numbers, but one of its entries cannot be read as a number ({error}). Correct it, "
+            f'or fit with kinds={{{name!r}: "category"}}.'
+        ) from error
+    large = np.flatnonzero(~(np.abs(numbers) <= LARGEST))
+    if large.size:
+        raise DataError(
+            f"column {name!r} holds {numbers[large[0]]}, but numbers must be finite (infinity is not a number that "
+            f"can be learned) and at most {LARGEST:g} in size. Replace such values by NaN, which means missing."
+        )
+    return numbers
+
+
+def _as_dates(name: str, known: np.ndarray) -> np.ndarray:
+    if known.dtype.kind == "M":
+        return known.astype("datetime64[us]").astype(np.float64) / 1e6
+    seconds = _dates(known)
+    if seconds is None:
+        raise DataError(
+            f"column {name!r} holds dates, but one of its entries is neither a date nor text such as 2026-01-31; "
+            "convert the column with pandas.to_datetime."
+        )
+    return seconds
+
+
+def _checked_kinds(kinds: Mapping[str, str] | None, names: list[str]) -> Mapping[str, str]:
+    if kinds is None:
+        return {}
+    if not isinstance(kinds, Mapping):
+        raise ParameterError(f'kinds must be a dict such as {{"zip": "category"}}, but is {kinds!r}.')
+    for name, kind in kinds.items():
+        if kind not in KINDS:
+            raise ParameterError(f"there is no kind {kind!r} of column; choose one of {', '.join(KINDS)}.")
+        if name not in names:
+            near = closest_names(str(name), names)
+            offer = f"did you mean {' or '.join(map(repr, near))}? " if near else ""
+            raise ParameterError(f"kinds names the column {name!r}, which X lacks; {offer}X has {listing(names)}.")
+    return kinds

@@ -1,0 +1,197 @@
+"""Columns of a table as features of a kernel: normal scores of numbers, indicators of categories, parts of dates.
+
+Each kind of column is a small record that is fitted to a column and then encodes others. Its features come in
+groups, which :mod:`mercer.estimators.tabular.mixture` gives one length scale each: the indicators of the values of a
+column share theirs.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import ndtri
+
+from mercer._types import Matrix, Vector
+from mercer.data.fitted import Fitted
+from mercer.data.statements import Each, Floats, Word
+
+Missing = NDArray[np.bool_]
+
+# Scores beyond it, of one row in 160, are cut off: an outlying value is not far from all others.
+_FARTHEST = 2.5
+# Distinct numbers of a column between which scores are interpolated.
+_KNOTS = 1000
+# Values of a column of categories with indicators of their own, each in at least so many rows.
+_MOST_VALUES, _LEAST_ROWS = 50, 2
+_DAY, _YEAR = 86_400.0, 365.2425 * 86_400.0
+# Days that dates must span before their season, and before their weekday, says something.
+_SEASONS, _WEEKS = 180.0, 7.0
+
+
+@dataclass(frozen=True, eq=False)
+class NumberColumn:
+    r"""Numbers as normal scores :math:`\Phi^{-1}` (share of smaller numbers + half that of equal ones).
+
+    A missing number has the score 0, that of the median, and an indicator if some were missing in training.
+
+    Parameters
+    ----------
+    values : ndarray of shape (m,)
+        Distinct numbers of training, ascending; none if the column is constant or empty.
+    scores : ndarray of shape (m,)
+    gaps : bool
+        Whether there is an indicator of missing numbers.
+
+    Examples
+    --------
+    >>> column = NumberColumn.fit(np.array([1.0, 2.0, 2.0, 9.0]), np.zeros(4, bool))
+    >>> column.encode(np.array([1.0, 2.0, 5.5, 99.0]), np.array([False, False, False, True])).round(2).ravel().tolist()
+    [-1.15, 0.0, 0.58, 0.0]
+    """
+
+    values: Vector
+    scores: Vector
+    gaps: bool
+    _fitted: ClassVar[Fitted] = Fitted(
+        {"values": Floats("m"), "scores": Floats("m", least=-_FARTHEST, most=_FARTHEST)},
+        rules=(("numbers are not ascending", lambda column: bool((np.diff(column.values) > 0).all())),),
+    )
+
+    @classmethod
+    def fit(cls, values: Vector, missing: Missing) -> Self:
+        known = values[~missing]
+        gaps = bool(0 < len(known) < len(values))
+        distinct, counts = np.unique(known, return_counts=True)
+        if len(distinct) < 2:
+            return cls(np.zeros(0), np.zeros(0), gaps)
+        scores = np.clip(ndtri((np.cumsum(counts) - 0.5 * counts) / len(known)), -_FARTHEST, _FARTHEST)
+        if len(distinct) > _KNOTS:
+            chosen = np.linspace(0, len(distinct) - 1, _KNOTS).round().astype(np.intp)
+            distinct, scores = distinct[chosen], scores[chosen]
+        return cls(distinct, scores, gaps)
+
+    @property
+    def groups(self) -> tuple[int, ...]:
+        return (1,) * (bool(len(self.values)) + self.gaps)
+
+    def encode(self, values: Vector, missing: Missing) -> Matrix:
+        features = []
+        if len(self.values):
+            features.append(np.where(missing, 0.0, np.interp(np.where(missing, 0.0, values), self.values, self.scores)))
+        if self.gaps:
+            features.append(missing.astype(np.float64))
+        return np.stack(features, axis=1) if features else np.empty((len(values), 0))
+
+
+@dataclass(frozen=True)
+class CategoryColumn:
+    """Categories as indicators: one of each frequent value, and a last one of all others, also those not yet seen.
+
+    A missing entry is a value like any other.
+
+    Examples
+    --------
+    >>> town = np.array(["Ulm", "Zug", "Ulm", "Zug", "Bonn"], dtype=object)
+    >>> column = CategoryColumn.fit(town, np.zeros(5, bool))
+    >>> column.values, column.encode(np.array(["Zug", "Rom"], dtype=object), np.zeros(2, bool)).tolist()
+    (('Ulm', 'Zug'), [[0.0, 1.0, 0.0], [0.0, 0.0, 1.0]])
+    """
+
+    values: tuple[str, ...]
+    _fitted: ClassVar[Fitted] = Fitted(
+        {"values": Each(Word())},
+        rules=(("a category occurs twice", lambda column: len(set(column.values)) == len(column.values)),),
+    )
+
+    @classmethod
+    def fit(cls, values: NDArray[np.object_], missing: Missing) -> Self:
+        counts = Counter(_labels(values, missing))
+        if len(counts) < 2:
+            return cls(())
+        frequent = [label for label, count in counts.most_common(_MOST_VALUES) if count >= _LEAST_ROWS]
+        return cls(tuple(sorted(frequent)))
+
+    @property
+    def groups(self) -> tuple[int, ...]:
+        return (len(self.values) + 1,) if self.values else ()
+
+    def encode(self, values: NDArray[np.object_], missing: Missing) -> Matrix:
+        if not self.values:
+            return np.empty((len(values), 0))
+        place = {label: position for position, label in enumerate(self.values)}
+        features = np.zeros((len(values), len(self.values) + 1))
+        codes = [place.get(label, len(self.values)) for label in _labels(values, missing)]
+        features[np.arange(len(values)), codes] = 1.0
+        return features
+
+
+@dataclass(frozen=True, eq=False)
+class DateColumn:
+    """Dates and times, in seconds: a number, and season, weekday and time of day as far as they differ in training.
+
+    Season and time of day are points on a circle; a weekday is a category.
+
+    Examples
+    --------
+    >>> dates = np.arange("2024-01-01", "2026-01-01", dtype="datetime64[D]").astype("datetime64[s]").astype(float)
+    >>> DateColumn.fit(dates, np.zeros(731, bool)).parts
+    ('season', 'weekday')
+    """
+
+    number: NumberColumn
+    parts: tuple[str, ...]
+    _fitted: ClassVar[Fitted] = Fitted({"parts": Each(Word(("season", "weekday", "time")))})
+
+    @classmethod
+    def fit(cls, values: Vector, missing: Missing) -> Self:
+        known = values[~missing]
+        span = (known.max() - known.min()) / _DAY if len(known) else 0.0
+        differ = {
+            "season": span >= _SEASONS,
+            "weekday": span >= _WEEKS and len(np.unique(np.floor(known / _DAY) % 7)) > 1,
+            "time": len(np.unique(known % _DAY)) > 1,
+        }
+        return cls(NumberColumn.fit(values, missing), tuple(part for part, told in differ.items() if told))
+
+    @property
+    def groups(self) -> tuple[int, ...]:
+        widths = {"season": 2, "weekday": 7, "time": 2}
+        return (*self.number.groups, *(widths[part] for part in self.parts))
+
+    def encode(self, values: Vector, missing: Missing) -> Matrix:
+        features = [self.number.encode(values, missing)]
+        known = np.where(missing, 0.0, values)
+        for part in self.parts:
+            if part == "weekday":
+                # The first of January 1970 was a Thursday.
+                block = np.eye(7)[((np.floor(known / _DAY) + 3) % 7).astype(np.intp)]
+            else:
+                angle = 2 * np.pi * known / (_YEAR if part == "season" else _DAY)
+                block = np.stack([np.cos(angle), np.sin(angle)], axis=1)
+            features.append(np.where(missing[:, None], 0.0, block))
+        return np.concatenate(features, axis=1)
+
+
+@dataclass(frozen=True)
+class TextColumn:
+    """Text, which a string kernel compares; a missing entry is the empty text."""
+
+    groups: ClassVar[tuple[int, ...]] = ()
+
+    def texts(self, values: NDArray[np.object_], missing: Missing) -> list[str]:
+        return _labels(values, missing, "")
+
+
+def _labels(values: NDArray[np.object_], missing: Missing, no_value: str = "(missing)") -> list[str]:
+    """Entries as text; the same number is the same text, whatever its type."""
+    return [no_value if gap else _label(value) for value, gap in zip(values, missing, strict=True)]
+
+
+def _label(value: Any) -> str:
+    if isinstance(value, (float, np.floating)) and float(value).is_integer():
+        return str(int(value))
+    return str(int(value)) if isinstance(value, (bool, np.bool_)) else str(value)

@@ -1,0 +1,1 @@
+"""Parts of the estimators that choose everything for a table themselves."""

@@ -1,0 +1,155 @@
+"""What the regressor and the classifier of tables share: reading the table, choosing rows, learning the kernel."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.utils import check_array
+from sklearn.utils.validation import check_is_fitted
+
+from mercer._errors import MercerWarning, warn_user
+from mercer._sklearn import check_feature_names, check_n_features
+from mercer._types import Matrix, Positions, RowsLike, Vector
+from mercer.data.column_encoder import ColumnEncoder
+from mercer.data.fitted import Fitted
+from mercer.data.seeds import generator
+from mercer.data.sklearn_errors import advised
+from mercer.data.statements import Count, Floats, Is, Labels, Number
+from mercer.data.vectors import refuse_unreal
+from mercer.engine import memory
+from mercer.engine.threads import OneBlasThread
+from mercer.estimators.shared.parameters import require_whole
+from mercer.estimators.shared.statements import Jobs
+from mercer.estimators.tabular.mixture import Learned, Mixture, learn, relevance
+from mercer.kernels import Kernel
+from mercer.solvers.gaussian.search import Search
+from mercer.solvers.solution import Certificate
+
+# Matrices of n x n in float64 that a fit and its checks hold at once, and rows beyond which it takes minutes.
+_MATRICES, _MOST_ROWS = 3, 20_000
+
+
+class TabularModel(BaseEstimator, OneBlasThread):
+    """Base of the estimators that choose everything for a table themselves.
+
+    Needs the constructor parameters ``kinds, search_rows, max_rows, random_state, n_jobs``.
+    """
+
+    kinds: Any
+    search_rows: Any
+    max_rows: Any
+    random_state: Any
+    n_jobs: Any
+    model_: Any
+    certificate_: Certificate
+
+    _fitted = Fitted(
+        {
+            "n_features_in_": Count("d", least=1),
+            "encoder_": Is(ColumnEncoder),
+            "n_rows_": Count(least=1),
+            "relevance_": Floats("d", least=0),
+            "noise_": Number(least=0),
+            "search_": Is(Search),
+            "certificate_": Is(Certificate),
+        },
+        {"feature_names_in_": Labels("d", texts=True)},
+        parameters={"n_jobs": Jobs()},
+    )
+
+    def _check_parameters(self) -> None:
+        require_whole(self, "search_rows", "a whole number of rows, at least 10", least=10)
+        if self.max_rows is not None:
+            require_whole(self, "max_rows", "None or a whole number of rows, at least 10", least=10)
+
+    def _check_table(self, X: Any, *, reset: bool) -> Any:
+        """The table, checked as scikit-learn does; a data frame stays one."""
+        if not hasattr(X, "columns"):
+            refuse_unreal(X, "X")
+        with advised():
+            # A data frame without columns has no common type of them, which is asked for first.
+            given = np.empty((len(X), 0)) if hasattr(X, "columns") and not len(X.columns) else X
+            checked = check_array(given, dtype=None, ensure_all_finite="allow-nan", estimator=self, input_name="X")
+            check_feature_names(self, X, reset=reset)
+            check_n_features(self, checked, reset=reset)
+        return X if hasattr(X, "columns") else checked
+
+    def _encoded(self, X: RowsLike) -> Any:
+        """New rows as features."""
+        check_is_fitted(self, "encoder_")
+        return self.encoder_.transform(self._check_table(X, reset=False))
+
+    def _kept_rows(self, n: int, codes: Positions | None) -> tuple[Positions, np.random.RandomState]:
+        """The rows that are learnt from: all that ``max_rows`` or the memory allow, in random order."""
+        random = generator(self.random_state)
+        most = min(n, _MOST_ROWS if self.max_rows is None else int(self.max_rows))
+        if self.max_rows is None:
+            most = memory.fitting(lambda rows: _MATRICES * 8 * rows * rows, most, min(n, 10))
+        rows = random.permutation(n)
+        if codes is not None:
+            rows = rows[_fair_order(codes[rows])]
+        if most < n:
+            why = "is max_rows" if self.max_rows is not None else "the memory and a time of minutes allow"
+            warn_user(
+                f"{type(self).__name__} learns from {most:,} of the {n:,} rows, chosen at random, which {why}. Raise "
+                "max_rows, or the memory budget with mercer.config(memory=...), to learn from more.",
+                MercerWarning,
+            )
+        return rows[:most], random
+
+    def _learn(self, features: Any, targets: Matrix, rows: Positions) -> Learned:
+        """The kernel, by at most ``search_rows`` of the rows; sets what is reported of it."""
+        mixture = Mixture.of(self.encoder_.groups_, len(self.encoder_.texts_))
+        few = np.sort(rows[: self.search_rows])
+        learned = learn(mixture, features[few], targets[few], self.n_jobs)
+        self.n_rows_, self.noise_, self.search_ = len(rows), learned.noise, learned.search
+        return learned
+
+    def _relevance(self, function: Callable[[Any], Vector], features: Any, random: np.random.RandomState) -> Vector:
+        """That of each column for values of the fitted function."""
+        encoder = self.encoder_
+        sources = encoder.sources_
+        positions = [np.flatnonzero(sources == column) for column in range(self.n_features_in_)]
+        for number, column in enumerate(encoder.texts_):
+            positions[column] = np.array([len(sources) + number])
+        return relevance(function, features, positions, random)
+
+    def _certified(self, n: int, seconds: float, peak: int) -> Certificate:
+        """That of the model, with the whole work and, where rows were left out, how many."""
+        inner: Certificate = self.model_.certificate_
+        sentence = inner.storage
+        if self.n_rows_ < n:
+            sentence = f"{sentence}; {self.n_rows_} of {n} rows".removeprefix("; ")
+        return dataclasses.replace(
+            inner,
+            iterations=inner.iterations + self.search_.evaluations,
+            seconds=seconds,
+            peak_bytes=max(peak, inner.peak_bytes),
+            storage=sentence,
+        )
+
+    @property
+    def kernel_(self) -> Kernel:
+        """The learnt kernel, on the features that ``encoder_`` makes of a table."""
+        check_is_fitted(self, "model_")
+        kernel: Kernel = self.model_.kernel_
+        return kernel
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = tags.input_tags.string = tags.input_tags.categorical = True
+        return tags
+
+
+def _fair_order(codes: Positions) -> Positions:
+    """An order of rows in random order, of which each beginning has all classes in their shares, but one of each."""
+    order = np.argsort(codes, kind="stable")
+    counts = np.bincount(codes)
+    rank = np.arange(len(codes)) - np.repeat(np.cumsum(counts) - counts, counts)
+    place = np.empty(len(codes))
+    place[order] = rank / np.repeat(counts, counts)
+    return np.argsort(place, kind="stable")

@@ -1,0 +1,230 @@
+"""Classification on a table of any columns, with nothing to choose."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from typing import Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.base import ClassifierMixin
+
+from mercer._types import Integers, Matrix, RowsLike
+from mercer.data.column_encoder import ColumnEncoder
+from mercer.data.fitted import Fitted
+from mercer.data.statements import Is, Labels
+from mercer.engine import memory
+from mercer.estimators.kernel_logistic_regression import KernelLogisticRegression
+from mercer.estimators.shared.labels import check_labels, encoded
+from mercer.estimators.tabular.base import TabularModel
+from mercer.estimators.tabular.penalty import choose_cost
+from mercer.gram import Gram
+
+
+class TabularClassifier(ClassifierMixin, TabularModel):
+    r"""Classification on a data frame or array, with nothing to choose: labels, their probabilities, and relevance.
+
+    Kernel logistic regression with the kernel of :class:`TabularRegressor`: a smooth term, a rough one, and one for
+    each column of text, with a length scale for each column in each. The length scales and the shares of the terms
+    maximise the evidence of a Gaussian process for targets of 1 for a class and -1 for the others, summed over the
+    classes. The penalty C has the least log loss in five folds.
+
+    Parameters
+    ----------
+    kinds : dict of str to {"number", "category", "date", "text"}, optional
+        Kinds of columns that are not what they seem, such as numbers that are codes of categories. The columns of an
+        array are called x0, x1, ...
+    search_rows : int, default=1500
+        Most rows by which the kernel and the penalty are learnt, drawn at random with the classes in their shares; the
+        fit then uses all.
+    max_rows : int, optional
+        Most rows that the fit uses, drawn likewise. None for as many as the memory budget allows, at most 20,000.
+        Where rows are left out, a warning and ``certificate_.storage`` say so.
+    random_state : int, RandomState or None, default=0
+        Seed of the draws.
+    n_jobs : int, optional
+        Number of threads; None for all cores. The result is bitwise the same for any number.
+
+    Attributes
+    ----------
+    classes_ : ndarray of shape (k,)
+        The classes, sorted.
+    model_ : KernelLogisticRegression
+        The fitted classifier, on encoded rows; its ``C`` is the one that was chosen.
+    encoder_ : ColumnEncoder
+        The fitted encoding of the columns.
+    kernel_ : Kernel
+        The learnt kernel, on encoded rows.
+    noise_ : float
+        Variance of the noise of the targets in the search, as a share of their variance.
+    relevance_ : ndarray of shape (n_features_in_,)
+        For each column, the share of the variance of the decision values f that is lost without it:
+        :math:`\mathrm E (f(x) - f(x'))^2 / (2 \operatorname{Var} f)`, where x' is x with that column from another row.
+        Shares of columns that act together overlap.
+    search_ : Search
+        The search for the parameters of the kernel.
+    n_rows_ : int
+        Number of rows that were learnt from.
+    certificate_ : Certificate
+        That of the logistic regression; its iterations include the evaluations of the evidence.
+    n_features_in_ : int
+        Number of columns.
+    feature_names_in_ : ndarray of shape (n_features_in_,)
+        Names of the columns, if X has names that are all texts.
+
+    See Also
+    --------
+    TabularRegressor : The same for numbers.
+    KernelLogisticRegression : With a kernel of your choice.
+
+    References
+    ----------
+    C. E. Rasmussen and C. K. I. Williams, "Gaussian Processes for Machine Learning" (2006), section 6.5, for
+    regression on targets of 1 and -1.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import pandas as pd
+    >>> from mercer import TabularClassifier
+    >>> rng = np.random.default_rng(0)
+    >>> homes = pd.DataFrame({"size": rng.uniform(40, 140, 80), "town": rng.choice(["Ulm", "Zug"], 80)})
+    >>> label = np.where(homes["size"] > np.where(homes["town"] == "Zug", 60, 100), "dear", "cheap")
+    >>> model = TabularClassifier().fit(homes, label)
+    >>> model.predict(pd.DataFrame({"size": [80.0, 80.0], "town": ["Ulm", "Zug"]})).tolist()
+    ['cheap', 'dear']
+    """
+
+    _fitted = Fitted(
+        {"model_": Is(KernelLogisticRegression), "classes_": Labels("k", least=2)},
+        rules=(("classes differ from those of the model", lambda m: np.array_equal(m.classes_, m.model_.classes_)),),
+    )
+
+    def __init__(
+        self,
+        *,
+        kinds: Mapping[str, str] | None = None,
+        search_rows: int = 1500,
+        max_rows: int | None = None,
+        random_state: int | np.random.RandomState | None = 0,
+        n_jobs: int | None = None,
+    ) -> None:
+        self.kinds = kinds
+        self.search_rows = search_rows
+        self.max_rows = max_rows
+        self.random_state = random_state
+        self.n_jobs = n_jobs
+
+    def fit(self, X: RowsLike, y: ArrayLike) -> Self:
+        """Learn the encoding, the kernel and the penalty, and fit the logistic regression.
+
+        Parameters
+        ----------
+        X : pandas.DataFrame or array-like of shape (n, d)
+            Columns of numbers, categories, dates and text; values may be missing.
+        y : array-like of shape (n,)
+            Labels.
+
+        Returns
+        -------
+        self
+
+        Raises
+        ------
+        DataError, ParameterError, MemoryBudgetError
+            If the table or a parameter cannot be used, a label is missing, there are fewer than two classes, or even
+            the search exceeds the memory budget.
+
+        Warns
+        -----
+        MercerWarning
+            If rows are left out.
+        """
+        begun = time.perf_counter()
+        self._check_parameters()
+        X = self._check_table(X, reset=True)
+        y = check_labels(type(self).__name__, y, len(X))
+        self.classes_, codes = encoded(type(self).__name__, y)
+        with memory.track() as account:
+            self.encoder_ = ColumnEncoder(self.kinds).fit(X)
+            rows, random = self._kept_rows(len(y), codes)
+            features, used = self.encoder_.transform(X), np.sort(rows)
+            kernel = self._learn(features, _contrasts(codes, len(self.classes_)), rows).kernel
+            few = rows[: self.search_rows]
+            with memory.reserve(8 * len(few) ** 2, "the kernel matrix of the rows of the search"):
+                K = Gram(kernel, features[few], dtype=np.float64, n_jobs=self.n_jobs).dense()
+                variance = float(np.mean(np.diagonal(K)))
+                K /= variance
+                cost = choose_cost(K, codes[few], self.n_jobs) / variance
+            self.model_ = KernelLogisticRegression(C=cost, kernel=kernel, n_jobs=self.n_jobs)
+            self.model_.fit(features[used], y[used])
+            self.relevance_ = self._relevance(self.model_.decision_function, features, random)
+        self.certificate_ = self._certified(len(y), time.perf_counter() - begun, account.peak)
+        return self
+
+    def decision_function(self, X: RowsLike) -> Matrix:
+        """Return decision values.
+
+        Parameters
+        ----------
+        X : pandas.DataFrame or array-like of shape (m, d)
+
+        Returns
+        -------
+        ndarray of shape (m,) or (m, k)
+            For two classes (m,), the logarithm of the odds of ``classes_[1]``; else (m, k).
+        """
+        features = self._encoded(X)
+        return self.model_.decision_function(features)
+
+    def predict(self, X: RowsLike) -> np.ndarray:
+        """Return the most probable class of each row.
+
+        Parameters
+        ----------
+        X : pandas.DataFrame or array-like of shape (m, d)
+            Categories that were not seen in training are allowed.
+
+        Returns
+        -------
+        ndarray of shape (m,)
+        """
+        features = self._encoded(X)
+        return self.model_.predict(features)
+
+    def predict_proba(self, X: RowsLike) -> Matrix:
+        """Return the probabilities of the classes.
+
+        Parameters
+        ----------
+        X : pandas.DataFrame or array-like of shape (m, d)
+
+        Returns
+        -------
+        ndarray of shape (m, k)
+            Each row sums to one.
+        """
+        features = self._encoded(X)
+        return self.model_.predict_proba(features)
+
+    def predict_log_proba(self, X: RowsLike) -> Matrix:
+        """Return the logarithms of the probabilities.
+
+        Parameters
+        ----------
+        X : pandas.DataFrame or array-like of shape (m, d)
+
+        Returns
+        -------
+        ndarray of shape (m, k)
+        """
+        features = self._encoded(X)
+        return self.model_.predict_log_proba(features)
+
+
+def _contrasts(codes: Integers, k: int) -> Matrix:
+    """Targets 1 for a class and -1 for the others, one column for two classes, centred, with a common scale."""
+    targets = np.where(codes[:, None] == np.arange(k), 1.0, -1.0)[:, 1 if k == 2 else 0 :]
+    targets -= targets.mean(axis=0)
+    return np.asarray(targets / np.sqrt(np.square(targets).mean()))

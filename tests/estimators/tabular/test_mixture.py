@@ -1,0 +1,108 @@
+"""The kernel of a table: equal parameters, the search, and the relevance of columns."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.optimize import approx_fprime
+from scipy.stats import norm
+
+from mercer.data.columns import MixedRows
+from mercer.data.strings import Strings
+from mercer.estimators.gaussian.covariance import KernelCovariance, TiedCovariance
+from mercer.estimators.tabular.mixture import Mixture, learn, relevance
+from mercer.solvers.gaussian.regression import GaussianRegression, Objective
+
+RNG = np.random.default_rng(0)
+X = RNG.normal(size=(60, 3))
+Y = (np.sin(2 * X[:, 0]) + 0.1 * RNG.normal(size=60))[:, None]
+Y = (Y - Y.mean()) / Y.std()
+
+
+def problem(mixture: Mixture, rows: object, targets: np.ndarray) -> GaussianRegression:
+    covariance = TiedCovariance(KernelCovariance(mixture.kernel, rows), mixture.places)
+    return GaussianRegression(covariance, targets, np.full(len(targets), 1e-8), free_noise=True)
+
+
+@pytest.mark.parametrize("targets", [1, 3])
+def test_the_gradient_of_the_evidence_by_equal_parameters(targets: int) -> None:
+    mixture = Mixture.of(np.array([0, 1, 1]))
+    objective = Objective(problem(mixture, X, RNG.normal(size=(60, targets))))
+    theta = mixture.start + 0.1 * RNG.normal(size=len(mixture.start))
+    value, gradient = objective(theta)
+    assert len(theta) == 7
+    np.testing.assert_allclose(gradient, approx_fprime(theta, objective.value, 1e-6), rtol=1e-4, atol=1e-4)
+    assert value == pytest.approx(objective.value(theta))
+
+
+def test_the_prior_is_normal_about_the_mean_of_each_term() -> None:
+    mixture = Mixture.of(np.array([0, 1, 1, 2]))
+    theta = RNG.normal(size=9)
+    value, gradient = mixture.log_prior(theta)
+    terms = theta[1:4], theta[5:8]
+    expected = sum(
+        norm.logpdf(scales - scales.mean(), scale=0.7).sum() - 3 * norm.logpdf(0, scale=0.7) for scales in terms
+    )
+    assert value == pytest.approx(expected)
+    np.testing.assert_allclose(gradient, approx_fprime(theta, lambda t: mixture.log_prior(t)[0], 1e-6), atol=1e-5)
+
+
+def test_a_group_is_a_column_of_categories() -> None:
+    """With one length scale for the indicators, all pairs of different values are equally far apart."""
+    mixture = Mixture.of(np.array([0, 1, 1, 1]))
+    theta = np.log([0.4, 1.0, 3.0, 0.6, 2.0, 5.0])
+    kernel = mixture.kernel.with_theta(theta[mixture.places])
+    rows = np.c_[np.zeros(3), np.eye(3)]
+    off = kernel(rows)[np.triu_indices(3, 1)]
+    u = np.sqrt(5 * 2 / 3.0**2)
+    expected = 0.4 * (1 + u + u**2 / 3) * np.exp(-u) + 0.6 * np.exp(-2 / 5.0)
+    np.testing.assert_allclose(off, expected)
+
+
+def test_texts_have_terms_of_their_own() -> None:
+    rows = MixedRows([X[:, 0], X[:, 1], Strings.of([f"row {i % 5} of them" for i in range(60)])])
+    mixture = Mixture.of(np.array([0, 1]), 1)
+    assert mixture.kernel(rows[:4]).shape == (4, 4)
+    assert len(mixture.start) == len(mixture.bounds) == 3 + 3 + 1 + 1
+    learned = learn(mixture, rows, Y)
+    assert learned.search.value > Objective(problem(mixture, rows, Y)).value(mixture.start)
+
+
+def test_many_features_share_a_length_scale() -> None:
+    mixture = Mixture.of(np.arange(200))
+    assert len(mixture.start) == 5
+
+
+def test_the_search_ends_next_to_the_maximum() -> None:
+    mixture = Mixture.of(np.arange(3))
+    learned = learn(mixture, X, Y)
+    assert learned.noise < 0.1
+    objective = Objective(problem(mixture, X, Y))
+    random = [mixture.start + RNG.normal(size=len(mixture.start)) for _ in range(30)]
+    assert objective.value(learned.search.theta) > max(objective.value(theta) for theta in random)
+    # The columns that say nothing have long scales.
+    scales = learned.kernel.terms[0].kernel.length_scale  # type: ignore[attr-defined]
+    assert scales[0] < min(scales[1:])
+
+
+def test_relevance_is_the_total_index_of_sobol() -> None:
+    """Of f = x_0 + 2 x_1 x_2 with independent normal columns: 1/5, 4/5 and 4/5."""
+    rows = np.random.default_rng(1).normal(size=(4000, 4))
+    found = np.mean(
+        [
+            relevance(
+                lambda x: x[:, 0] + 2 * x[:, 1] * x[:, 2],
+                rows,
+                [np.array([j]) for j in range(4)],
+                np.random.RandomState(s),
+            )
+            for s in range(20)
+        ],
+        axis=0,
+    )
+    np.testing.assert_allclose(found, [0.2, 0.8, 0.8, 0.0], atol=0.1)
+
+
+def test_relevance_of_a_constant_function_is_none() -> None:
+    found = relevance(lambda x: np.zeros(len(x)), X, [np.array([0]), np.zeros(0, np.intp)], np.random.RandomState(0))
+    assert found.tolist() == [0.0, 0.0]

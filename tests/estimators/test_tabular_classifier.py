@@ -1,0 +1,152 @@
+"""Classification on tables: against the regression of its kernel, on awkward tables, beside simple learners."""
+
+from __future__ import annotations
+
+import pickle
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.base import clone
+from sklearn.datasets import load_iris
+from sklearn.dummy import DummyClassifier
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import log_loss
+from sklearn.model_selection import cross_val_score
+from sklearn.utils.estimator_checks import check_estimator
+
+import mercer
+from mercer import KernelLogisticRegression, TabularClassifier
+from mercer._errors import DataError, MercerWarning
+
+RNG = np.random.default_rng(0)
+N = 150
+FRAME = pd.DataFrame(
+    {"size": RNG.uniform(40, 140, N), "town": RNG.choice(["Ulm", "Zug"], N), "nothing": RNG.normal(size=N)}
+)
+LIMIT = np.where(FRAME["town"] == "Zug", 60.0, 110.0)
+TWO = np.where(FRAME["size"] > LIMIT, "dear", "cheap")
+THREE = np.where(np.abs(FRAME["size"] - LIMIT) < 15, "fair", TWO)
+FRAME.loc[5, "size"] = np.nan
+FRAME.loc[7, "town"] = None
+TRAIN, TEST = FRAME[:110], FRAME[110:]
+MODELS = {2: TabularClassifier().fit(TRAIN, TWO[:110]), 3: TabularClassifier().fit(TRAIN, THREE[:110])}
+
+
+def test_scikit_learns_own_checks() -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        results = check_estimator(TabularClassifier(), on_skip=None, on_fail=None)
+    others = {r["check_name"]: str(r["exception"]) for r in results if r["status"] != "passed"}
+    others.pop("check_array_api_input", None)
+    assert len(results) > 50 and others == {}
+
+
+@pytest.mark.parametrize(("classes", "y"), [(2, TWO), (3, THREE)])
+def test_it_is_the_logistic_regression_of_its_kernel(classes: int, y: np.ndarray) -> None:
+    model = MODELS[classes]
+    rows, new = model.encoder_.transform(TRAIN), model.encoder_.transform(TEST)
+    alone = KernelLogisticRegression(C=model.model_.C, kernel="precomputed").fit(model.kernel_(rows), y[:110])
+    np.testing.assert_allclose(model.predict_proba(TEST), alone.predict_proba(model.kernel_(new, rows)), rtol=1e-6)
+    np.testing.assert_allclose(np.exp(model.predict_log_proba(TEST)), model.predict_proba(TEST))
+    assert model.classes_.tolist() == sorted(set(y))
+    np.testing.assert_array_equal(model.predict(TEST), model.classes_[model.predict_proba(TEST).argmax(axis=1)])
+    shape = (len(TEST),) if classes == 2 else (len(TEST), 3)
+    assert model.decision_function(TEST).shape == shape
+
+
+@pytest.mark.parametrize(("classes", "y"), [(2, TWO), (3, THREE)])
+def test_it_learns_what_a_linear_model_cannot(classes: int, y: np.ndarray) -> None:
+    model = MODELS[classes]
+    assert model.score(TEST, y[110:]) > 0.85
+    assert log_loss(y[110:], model.predict_proba(TEST)) < 0.4
+    assert model.relevance_[0] > 0.5 > 0.1 > model.relevance_[2]
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_it_beats_the_shares_and_a_line_on_generated_tables(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(200, 4))
+    y = X[:, 0] * X[:, 1] + 0.2 * rng.normal(size=200) > 0
+    loss = [
+        -cross_val_score(m, X, y, cv=3, scoring="neg_log_loss").mean()
+        for m in (TabularClassifier(), LogisticRegression(), DummyClassifier(strategy="prior"))
+    ]
+    assert loss[0] < 0.45 < 0.6 < min(loss[1:])
+
+
+def test_noise_alone_has_the_probabilities_of_the_classes() -> None:
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(150, 3)), rng.random(150) < 0.3
+    P = TabularClassifier().fit(X, y).predict_proba(rng.normal(size=(100, 3)))
+    assert np.abs(P[:, 1] - y.mean()).mean() < 0.1
+
+
+def test_several_classes() -> None:
+    X, y = load_iris(return_X_y=True)
+    assert cross_val_score(TabularClassifier(), X, y, cv=3).mean() > 0.92
+
+
+AWKWARD = {
+    "two rows": (TRAIN[:2], ["a", "b"]),
+    "constant columns": (TRAIN.assign(size=1.0), TWO[:110]),
+    "nothing but constants": (TRAIN[["size"]].assign(size=1.0), TWO[:110]),
+    "a column that is missing": (TRAIN.assign(size=np.nan), TWO[:110]),
+    "repeated rows": (pd.concat([TRAIN[:10]] * 5), np.tile(TWO[:10], 5)),
+    "repeated rows that disagree": (pd.concat([TRAIN[:10]] * 5), RNG.choice(["a", "b"], 50)),
+    "huge values": (TRAIN.assign(size=TRAIN["size"] * 1e140), TWO[:110]),
+    "a class of one row": (TRAIN, np.where(np.arange(110) == 3, "rare", TWO[:110])),
+    "text": (TRAIN.assign(note=[f"number {i} in the list" for i in range(110)]), TWO[:110]),
+    "each row a class": (TRAIN[:8], np.arange(8)),
+}
+
+
+@pytest.mark.parametrize("name", AWKWARD)
+def test_awkward_tables(name: str) -> None:
+    X, y = AWKWARD[name]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", MercerWarning)
+        model = TabularClassifier().fit(X, y)
+    P = model.predict_proba(X)
+    np.testing.assert_allclose(P.sum(axis=1), 1.0)
+    assert log_loss(y, P, labels=model.classes_) <= log_loss(y, np.tile(P.mean(axis=0), (len(X), 1))) + 0.01
+    assert np.isfinite(model.relevance_).all()
+
+
+@pytest.mark.parametrize(
+    ("y", "words"),
+    [
+        (np.full(110, "a"), "at least two classes"),
+        (np.where(np.arange(110) == 3, None, TWO[:110]), "1 labels are missing"),
+        (np.where(np.arange(110) == 3, np.nan, 1.0), "NaN"),
+        (RNG.normal(size=110), "continuous"),
+        (TWO[:80], "110 rows and y has 80 labels"),
+    ],
+)
+def test_labels_that_cannot_be_used(y: np.ndarray, words: str) -> None:
+    with pytest.raises(DataError, match=words):
+        TabularClassifier().fit(TRAIN, y)
+
+
+def test_new_categories() -> None:
+    P = MODELS[2].predict_proba(TEST.assign(town="Rom"))
+    assert np.isfinite(P).all()
+
+
+def test_rows_that_are_left_out_are_of_all_classes_in_their_shares() -> None:
+    y = np.where(np.arange(110) == 3, "rare", TWO[:110])
+    with pytest.warns(MercerWarning, match="learns from 40 of the 110 rows"):
+        model = TabularClassifier(max_rows=40).fit(TRAIN, y)
+    kept = model.model_.predict(model.model_.X_fit_)
+    assert model.n_rows_ == 40 == len(kept) and len(model.classes_) == 3
+    assert abs(np.mean(kept == "cheap") - np.mean(y == "cheap")) < 0.1
+    assert model.certificate_.storage.endswith("40 of 110 rows")
+
+
+def test_copies_and_files(tmp_path: object) -> None:
+    for model in MODELS.values():
+        mercer.save(model, f"{tmp_path}/model.mercer")
+        for twin in (pickle.loads(pickle.dumps(model)), mercer.load(f"{tmp_path}/model.mercer")):
+            np.testing.assert_array_equal(twin.predict_proba(TEST), model.predict_proba(TEST))
+        assert not hasattr(clone(model), "model_")

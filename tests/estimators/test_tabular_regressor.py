@@ -1,0 +1,251 @@
+"""Regression on tables: against its process written out, on awkward tables, beside simple learners, in files."""
+
+from __future__ import annotations
+
+import pickle
+import warnings
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.stats import norm
+from sklearn.base import clone
+from sklearn.dummy import DummyRegressor
+from sklearn.linear_model import LinearRegression
+from sklearn.model_selection import cross_val_score
+from sklearn.utils.estimator_checks import check_estimator
+
+import mercer
+from mercer import GaussianProcessRegressor, TabularRegressor
+from mercer._errors import DataError, MercerError, MercerWarning, ParameterError
+
+RNG = np.random.default_rng(0)
+N = 120
+FRAME = pd.DataFrame(
+    {
+        "size": RNG.uniform(40, 140, N),
+        "age": RNG.integers(0, 90, N).astype(float),
+        "town": RNG.choice(["Ulm", "Zug", "Bonn"], N),
+        "sold": pd.date_range("2020-01-01", periods=N, freq="11D"),
+        "nothing": RNG.normal(size=N),
+    }
+)
+RATE = FRAME["town"].map({"Ulm": 5.0, "Zug": 9.0, "Bonn": 6.0}).to_numpy()
+PRICE = FRAME["size"].to_numpy() * RATE - 2.0 * FRAME["age"].to_numpy() + 10.0 * RNG.normal(size=N)
+FRAME.loc[5, "size"] = np.nan
+FRAME.loc[7, "town"] = None
+TRAIN, TEST = FRAME[:90], FRAME[90:]
+
+
+def fitted(**options: object) -> TabularRegressor:
+    return TabularRegressor(**options).fit(TRAIN, PRICE[:90])  # type: ignore[arg-type]
+
+
+MODEL = fitted()
+
+
+def test_scikit_learns_own_checks() -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        results = check_estimator(TabularRegressor(), on_skip=None, on_fail=None)
+    others = {r["check_name"]: str(r["exception"]) for r in results if r["status"] != "passed"}
+    others.pop("check_array_api_input", None)
+    assert len(results) > 50 and others == {}
+
+
+def test_it_is_the_gaussian_process_of_its_kernel() -> None:
+    model, rows, new = MODEL, MODEL.encoder_.transform(TRAIN), MODEL.encoder_.transform(TEST)
+    y = (PRICE[:90] - PRICE[:90].mean()) / PRICE[:90].std()
+    A = model.kernel_(rows) + (model.noise_ + 1e-8) * np.eye(90)
+    cross = model.kernel_(new, rows)
+    mean, std = model.predict(TEST, return_std=True)
+    np.testing.assert_allclose(mean, cross @ np.linalg.solve(A, y) * PRICE[:90].std() + PRICE[:90].mean())
+    variance = np.diag(model.kernel_(new)) + model.noise_ + 1e-8 - (cross * np.linalg.solve(A, cross.T).T).sum(axis=1)
+    np.testing.assert_allclose(std, np.sqrt(variance) * PRICE[:90].std())
+    np.testing.assert_array_equal(model.predict(TEST), mean)
+
+
+def test_quantiles_are_those_of_errors_left_out() -> None:
+    mean, std = MODEL.predict(TEST, return_std=True)
+    errors = []
+    for row in range(90):
+        rest = np.arange(90) != row
+        features = MODEL.encoder_.transform(TRAIN)
+        part = GaussianProcessRegressor(MODEL.kernel_, alpha=1e-8, noise=MODEL.noise_, optimizer=None)
+        y = (PRICE[:90] - PRICE[:90].mean()) / PRICE[:90].std()
+        m, s = part.fit(features[rest], y[rest]).predict(features[[row]], return_std=True, observation=True)
+        errors.append(((y[row] - m) / s).item())
+    np.testing.assert_allclose(MODEL.residual_quantiles_, np.sort(errors), rtol=1e-6)
+    shares = np.arange(1, 91) / 91
+    found = (MODEL.predict_quantiles(TEST, shares) - mean[:, None]) / std[:, None]
+    np.testing.assert_allclose(found, np.tile(np.sort(errors), (len(TEST), 1)), rtol=1e-6, atol=1e-9)
+
+
+def test_quantiles_ascend_to_the_ends() -> None:
+    shares = np.r_[1e-9, 1e-4, np.linspace(0.001, 0.999, 999), 1 - 1e-4, 1 - 1e-9]
+    found = MODEL.predict_quantiles(TEST[:3], shares)
+    assert (np.diff(found, axis=1) >= 0).all() and np.isfinite(found).all()
+    mean, std = MODEL.predict(TEST[:3], return_std=True)
+    assert ((found[:, 0] - mean) / std <= norm.ppf(1e-9)).all()
+    for wrong in ([0.0], [1.5], [[0.5]], [np.nan]):
+        with pytest.raises(ParameterError, match="between 0 and 1"):
+            MODEL.predict_quantiles(TEST, wrong)
+
+
+def test_it_beats_a_linear_model_and_says_how_sure_it_is() -> None:
+    error = PRICE[90:] - MODEL.predict(TEST)
+    one_hot = pd.get_dummies(FRAME[["size", "age", "town"]].fillna({"size": 90.0})).astype(float)
+    linear = PRICE[90:] - LinearRegression().fit(one_hot[:90], PRICE[:90]).predict(one_hot[90:])
+    assert np.mean(error**2) < 0.7 * np.mean(linear**2)
+    low, high = MODEL.predict_quantiles(TEST, [0.05, 0.95]).T
+    assert np.mean((low < PRICE[90:]) & (PRICE[90:] < high)) > 0.75
+    assert MODEL.relevance_.argsort()[-2:].tolist() == [2, 0] and MODEL.relevance_[4] < 0.05
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_it_beats_the_mean_and_a_line_on_generated_tables(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(150, 4))
+    y = np.where(X[:, 0] > 0, X[:, 1], -X[:, 1]) + np.abs(X[:, 2]) + 0.1 * rng.normal(size=150)
+    scores = [cross_val_score(m, X, y, cv=3).mean() for m in (TabularRegressor(), LinearRegression(), DummyRegressor())]
+    assert scores[0] > 0.5 > max(scores[1:])
+
+
+def test_noise_alone_is_predicted_by_its_mean() -> None:
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(100, 3)), rng.normal(size=100)
+    model = TabularRegressor().fit(X, y)
+    assert np.abs(model.predict(rng.normal(size=(50, 3))) - y.mean()).max() < 0.7
+
+
+def test_units_do_not_matter() -> None:
+    other = TRAIN.assign(size=np.exp(TRAIN["size"] / 20))
+    model = TabularRegressor().fit(other, 1e6 * PRICE[:90] - 3.0)
+    np.testing.assert_allclose(model.predict(other), 1e6 * MODEL.predict(TRAIN) - 3.0, rtol=1e-3)
+
+
+AWKWARD = {
+    "one row": (TRAIN[:1], PRICE[:1]),
+    "two rows": (TRAIN[:2], PRICE[:2]),
+    "constant columns": (TRAIN.assign(size=1.0, age=2.0, town="Ulm"), PRICE[:90]),
+    "nothing but constants": (TRAIN[["size"]].assign(size=1.0), PRICE[:90]),
+    "a column that is missing": (TRAIN.assign(size=np.nan, town=None), PRICE[:90]),
+    "repeated rows": (pd.concat([TRAIN[:10]] * 5), np.tile(PRICE[:10], 5)),
+    "repeated rows that disagree": (pd.concat([TRAIN[:10]] * 5), RNG.normal(size=50)),
+    "huge values": (TRAIN.assign(size=TRAIN["size"] * 1e140), PRICE[:90] * 1e60),
+    "tiny values": (TRAIN.assign(size=TRAIN["size"] * 1e-300), PRICE[:90] * 1e-60),
+    "an outlier": (TRAIN.assign(size=TRAIN["size"].where(TRAIN.index > 0, 1e15)), PRICE[:90]),
+    "a constant target": (TRAIN, np.full(90, 3.0)),
+    "numbers as text": (TRAIN.assign(size=TRAIN["size"].astype(str)), PRICE[:90]),
+    "text": (TRAIN.assign(note=[f"number {i} in the list" for i in range(90)]), PRICE[:90]),
+    "text alone": (TRAIN[[]].assign(note=[f"number {i} in the list" for i in range(90)]), PRICE[:90]),
+    "more columns than rows": (pd.DataFrame(RNG.normal(size=(12, 150))), RNG.normal(size=12)),
+    "booleans": (TRAIN.assign(old=TRAIN["age"] > 40), PRICE[:90]),
+    "differences of time": (TRAIN.assign(gap=TRAIN["sold"].diff()), PRICE[:90]),
+}
+
+
+@pytest.mark.parametrize("name", AWKWARD)
+def test_awkward_tables(name: str) -> None:
+    X, y = AWKWARD[name]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", MercerWarning)
+        model = TabularRegressor().fit(X, y)
+    mean, std = model.predict(X, return_std=True)
+    assert np.isfinite(mean).all() and np.isfinite(std).all() and (std > 0).all()
+    assert np.mean((mean - y) ** 2) <= 1.01 * np.var(y) + 1e-9 * np.abs(y).max() ** 2
+    assert np.isfinite(model.predict_quantiles(X)).all()
+    assert model.relevance_.shape == (X.shape[1],) and np.isfinite(model.relevance_).all()
+
+
+def test_the_mean_of_one_row_is_its_target() -> None:
+    model = TabularRegressor().fit(TRAIN[:1], PRICE[:1])
+    np.testing.assert_allclose(model.predict(TEST), PRICE[0])
+
+
+def test_categories_and_gaps_that_are_new() -> None:
+    new = TEST.assign(town="Rom", age=np.nan)
+    mean, std = MODEL.predict(new, return_std=True)
+    assert np.isfinite(mean).all() and std.mean() > 1.5 * MODEL.predict(TEST, return_std=True)[1].mean()
+
+
+@pytest.mark.parametrize(
+    ("X", "y", "words"),
+    [
+        (TRAIN, np.where(np.arange(90) == 3, np.nan, PRICE[:90]), "NaN"),
+        (TRAIN, np.where(np.arange(90) == 3, np.inf, PRICE[:90]), "infinity"),
+        (TRAIN, PRICE[:80], "inconsistent numbers of samples"),
+        (TRAIN, TRAIN["town"].fillna("Ulm"), "could not convert|learns numbers"),
+        (TRAIN[:0], PRICE[:0], "minimum of 1"),
+        (TRAIN[[]], PRICE[:90], r"0 feature\(s\)"),
+        (TRAIN["size"], PRICE[:90], "2-dimensional container"),
+        (PRICE[:90], PRICE[:90], "Expected 2D array"),
+    ],
+)
+def test_data_that_cannot_be_used(X: object, y: np.ndarray, words: str) -> None:
+    with pytest.raises(DataError, match=words):
+        TabularRegressor().fit(X, y)  # type: ignore[arg-type]
+
+
+def test_columns_of_other_names() -> None:
+    with pytest.raises(MercerError, match="feature names should match"):
+        MODEL.predict(TEST.rename(columns={"size": "area"}))
+    with pytest.raises(MercerError, match="feature names should match"):
+        MODEL.predict(TEST.drop(columns="age"))
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"search_rows": 5}, "search_rows must be a whole number of rows, at least 10"),
+        ({"max_rows": 2.5}, "max_rows must be None or a whole number"),
+        ({"random_state": "x"}, "random_state must be"),
+        ({"kinds": {"town": "word"}}, "no kind 'word'"),
+    ],
+)
+def test_parameters_that_cannot_be_used(options: dict[str, object], words: str) -> None:
+    with pytest.raises(ParameterError, match=words):
+        fitted(**options)
+
+
+def test_rows_that_are_left_out_are_mentioned() -> None:
+    with pytest.warns(MercerWarning, match=r"learns from 40 of the 90 rows, chosen at random, which is max_rows"):
+        model = fitted(max_rows=40)
+    assert model.n_rows_ == 40 == len(model.model_.X_train_)
+    assert model.certificate_.storage.endswith("; 40 of 90 rows")
+    with mercer.config(memory="100 kB"), pytest.warns(MercerWarning, match="the memory and a time of minutes allow"):
+        assert fitted().n_rows_ == 45
+
+
+def test_the_kernel_is_learnt_on_a_part_and_the_fit_uses_all() -> None:
+    model = fitted(search_rows=30)
+    assert model.n_rows_ == 90 and MODEL.certificate_.iterations == MODEL.search_.evaluations > 5
+    assert model.kernel_ != MODEL.kernel_
+    np.testing.assert_array_equal(model.predict(TEST), fitted(search_rows=30).predict(TEST))
+    assert (model.predict(TEST) != fitted(search_rows=30, random_state=1).predict(TEST)).any()
+
+
+@pytest.mark.parametrize("n_jobs", [1, 2])
+def test_the_number_of_threads_changes_no_bit_of_a_prediction(n_jobs: int) -> None:
+    X = np.random.default_rng(0).normal(size=(700, 3))
+    y = np.sin(X[:, 0])
+    one, more = (TabularRegressor(search_rows=50, n_jobs=jobs).fit(X, y) for jobs in (1, n_jobs))
+    np.testing.assert_array_equal(one.predict(X[:50]), more.predict(X[:50]))
+
+
+def test_text_is_learnt_from() -> None:
+    rng = np.random.default_rng(0)
+    good = rng.random(80) < 0.5
+    words = [f"{'excellent' if g else 'terrible'} item {rng.integers(1e6)}" for g in good]
+    frame = pd.DataFrame({"review": words, "size": rng.normal(size=80)})
+    model = TabularRegressor().fit(frame[:60], 2.0 * good[:60])
+    assert np.abs(model.predict(frame[60:]) - 2.0 * good[60:]).max() < 0.5
+    assert model.relevance_[0] > 0.8 > 0.1 > model.relevance_[1]
+
+
+def test_copies_and_files(tmp_path: object) -> None:
+    mercer.save(MODEL, f"{tmp_path}/model.mercer")
+    for twin in (pickle.loads(pickle.dumps(MODEL)), mercer.load(f"{tmp_path}/model.mercer")):
+        np.testing.assert_array_equal(twin.predict_quantiles(TEST), MODEL.predict_quantiles(TEST))
+        assert twin.encoder_.names_ == list(FRAME)
+    assert not hasattr(clone(MODEL), "model_")
