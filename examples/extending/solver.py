@@ -36,7 +36,7 @@ class CoordinateDescent(BoxSolver):
 
 if __name__ == "__main__":
     rng = np.random.default_rng(0)
-    X = rng.normal(size=(200, 2))
+    X = rng.normal(size=(120, 2))
     y = np.hypot(*X.T) > 1.2
 
     mine = CoordinateDescent(tol=1e-4)

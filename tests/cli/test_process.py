@@ -90,10 +90,17 @@ def test_mistakes_and_lists_load_no_numerical_package(tmp_path, arguments):
     assert loaded in ([""], ["numpy"] if arguments[:1] == ["inspect"] else [""])
 
 
-def test_a_model_is_inspected_without_the_classes_that_it_needs(tmp_path):
-    assert main(["fit", "sample:iris", "-q", "--out", str(tmp_path / "iris.mercer")]) == 0
-    assert _loaded(["inspect", "iris.mercer"], tmp_path) == (0, ["numpy"])
-    assert _loaded(["inspect", "iris.mercer", "--json"], tmp_path) == (0, ["numpy"])
+@pytest.fixture(scope="module")
+def iris(tmp_path_factory):
+    """A folder with a model, ``iris.mercer``."""
+    folder = tmp_path_factory.mktemp("iris")
+    assert main(["fit", "sample:iris", "-q", "--set", "C=1", "--out", str(folder / "iris.mercer")]) == 0
+    return folder
+
+
+def test_a_model_is_inspected_without_the_classes_that_it_needs(iris):
+    assert _loaded(["inspect", "iris.mercer"], iris) == (0, ["numpy"])
+    assert _loaded(["inspect", "iris.mercer", "--json"], iris) == (0, ["numpy"])
 
 
 def test_no_command_shows_the_help(tmp_path):
@@ -149,20 +156,18 @@ def test_a_reader_that_leaves_is_no_error(tmp_path):
         pytest.param("inspect iris.mercer", ">&- 2>&-", marks=pytest.mark.slow),
     ],
 )
-def test_a_closed_output_is_no_error(tmp_path, command, closed):
-    assert main(["fit", "sample:iris", "-q", "--set", "C=1", "--out", str(tmp_path / "iris.mercer")]) == 0
+def test_a_closed_output_is_no_error(iris, command, closed):
     line = f"{sys.executable} -m mercer {command} {closed}"
-    process = subprocess.run(["bash", "-c", line], cwd=tmp_path, capture_output=True, text=True, timeout=60)
+    process = subprocess.run(["bash", "-c", line], cwd=iris, capture_output=True, text=True, timeout=60)
     assert process.returncode == 0 and "mercer:" not in process.stderr
 
 
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="there is no device that is always full")
 @pytest.mark.parametrize("silence", [[], ["--json"]])
-def test_a_full_output_is_told_in_one_sentence(tmp_path, silence):
-    assert main(["fit", "sample:iris", "-q", "--out", str(tmp_path / "iris.mercer")]) == 0
+def test_a_full_output_is_told_in_one_sentence(iris, silence):
     command = [*COMMAND, "predict", "iris.mercer", "sample:iris", *silence]
     with open("/dev/full", "w") as full:
-        process = subprocess.run(command, cwd=tmp_path, stdout=full, stderr=subprocess.PIPE, text=True, timeout=60)
+        process = subprocess.run(command, cwd=iris, stdout=full, stderr=subprocess.PIPE, text=True, timeout=60)
     last = process.stderr.splitlines()[-1]
     assert process.returncode == 2 and last.startswith("mercer: No space left on device"), process.stderr
     assert "Traceback" not in process.stderr and "Exception" not in process.stderr

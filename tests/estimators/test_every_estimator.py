@@ -64,8 +64,9 @@ def test_the_list_is_complete() -> None:
     assert public == {type(case.values[0]).__name__ for case in ALL}
 
 
+# With one free parameter, so that the searches of Gaussian processes are short.
 @every_learner
-@pytest.mark.parametrize("kernel", [None, "linear", 2.0 * RBF(2.0) + Linear()], ids=repr)
+@pytest.mark.parametrize("kernel", [None, "linear", 2.0 * RBF(2.0).fixed() + Linear()], ids=repr)
 def test_scikit_learns_own_checks(model: Any, y: np.ndarray, kernel: Any) -> None:
     checked = clone(model) if kernel is None else clone(model).set_params(kernel=kernel)
     if isinstance(model, KernelOrdinalRegression | GaussianProcessOrdinalRegression):
