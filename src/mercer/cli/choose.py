@@ -23,7 +23,6 @@ from mercer.engine.progress import Progress
 from mercer.engine.threads import one_blas_thread
 from mercer.estimators.table import TableModel
 from mercer.kernels import Kernel
-from mercer.selection import svm_path
 
 # Factors of the width that the learner takes by default; among equal scores the nearest to it is taken.
 _WIDTHS = (1.0, 1 / 4, 4.0, 1 / 16, 1 / 64)
@@ -161,6 +160,9 @@ class _Folds:
 
 def _path(estimator: Any, X: Any, y: NDArray[Any], Cs: Sequence[float]) -> Iterator[Any]:
     if len(Cs) > 1 and (not is_classifier(estimator) or len(np.unique(y)) <= _FEW_CLASSES):
-        yield from svm_path(X, y, Cs, estimator=estimator)
+        # As svm_path does it; mercer.selection would load every learner that it knows.
+        ascending = sorted(Cs)
+        by_penalty = dict(zip(ascending, estimator.fit_along("C", ascending, X, y), strict=True))
+        yield from (by_penalty[C] for C in Cs)
     else:
         yield from (clone(estimator).set_params(C=C).fit(X, y) for C in Cs)
