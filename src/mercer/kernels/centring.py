@@ -176,7 +176,7 @@ class Centered(Unary):
 
     def _pull_against(self, left: Rows, rows: slice, reference: Rows, sums: Array, slopes: Array) -> None:
         """Pull through ``sum_i sums_i mean_r k(x_i, r)``."""
-        pairs = TilePairs(left, reference, rows, slice(0, reference.n), np.dtype(np.float64), {})
+        pairs = TilePairs(left, reference, (rows, slice(0, reference.n)), np.dtype(np.float64), {})
         self.kernel._pull(pairs, np.repeat(sums[:, None] / reference.n, reference.n, axis=1), slopes)
 
 

@@ -6,6 +6,7 @@ diagonal. A kernel requests *statistics* from both (inner products, distances), 
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Hashable, Mapping
 from contextlib import AbstractContextManager
 from types import MappingProxyType
@@ -35,19 +36,17 @@ class TilePairs:
         self,
         left: Rows,
         right: Rows,
-        rows: Index,
-        columns: slice,
+        tile: tuple[Index, slice],
         dtype: np.dtype,
         operands: dict[Hashable, tuple[Operand, Operand]],
         repeated: frozenset[Hashable] = frozenset(),
-        scope: Scope = (),
-        cache: dict[Hashable, Array] | None = None,
         instead: Mapping[Any, Any] = MappingProxyType({}),
     ) -> None:
-        self.left, self.right, self.rows, self.columns = left, right, rows, columns
-        self.dtype, self.repeated, self.scope, self.instead = dtype, repeated, scope, instead
+        self.left, self.right, (self.rows, self.columns) = left, right, tile
+        self.dtype, self.repeated, self.instead = dtype, repeated, instead
+        self.scope: Scope = ()
         self._operand_cache = operands
-        self._cache: dict[Hashable, Array] = {} if cache is None else cache
+        self._cache: dict[Hashable, Array] = {}
         self._last: tuple[Any, tuple[Operand, Operand]] | None = None
 
     @property
@@ -115,19 +114,9 @@ class TilePairs:
 
     def seen(self, left: Rows, right: Rows, step: Hashable) -> TilePairs:
         """The same pairs through a map or a choice of columns."""
-        scope = (*self.scope, step)
-        return TilePairs(
-            left,
-            right,
-            self.rows,
-            self.columns,
-            self.dtype,
-            self._operand_cache,
-            self.repeated,
-            scope,
-            self._cache,
-            self.instead,
-        )
+        pairs = copy.copy(self)
+        pairs.left, pairs.right, pairs.scope, pairs._last = left, right, (*self.scope, step), None
+        return pairs
 
     def vectors(self, key: Hashable, make: Callable[[Rows], Array]) -> tuple[Array, Array]:
         """One number a row of either side, in the precision that ``make`` gives."""

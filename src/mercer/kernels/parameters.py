@@ -71,7 +71,6 @@ def number(
     low: float = 0.0,
     closed: bool = False,
     per_column: bool = False,
-    optional: bool = False,
     rules: tuple[str, ...] = (),
 ) -> Any:
     """A dataclass field that is a tunable number of a kernel.
@@ -79,6 +78,7 @@ def number(
     Parameters
     ----------
     default : float, list of float or str, optional
+        If it is an empty list, so may the number be.
     bounds : (float, float), default=(1e-5, 1e5)
         The range of an optimiser.
     transform : {"log", "identity"}, default="log"
@@ -89,8 +89,6 @@ def number(
         Whether it may be equal to ``low``.
     per_column : bool, default=False
         Whether it may be a list of numbers.
-    optional : bool, default=False
-        Whether it may be an empty list.
     rules : tuple of str, default=()
         Names of rules that are also accepted, by which ``kernel.with_data(X)`` computes the number from the rows.
 
@@ -104,7 +102,7 @@ def number(
         "low": low,
         "closed": closed,
         "per_column": per_column,
-        "optional": optional,
+        "optional": default == (),
         "rules": rules,
     }
     return dataclasses.field(default=default, metadata={"parameter": info})

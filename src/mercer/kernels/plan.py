@@ -58,9 +58,7 @@ class Plan:
 
     def pairs(self, rows: Index, columns: slice, dtype: np.dtype) -> TilePairs:
         """The pairs of one tile."""
-        return TilePairs(
-            self.left, self.right, rows, columns, dtype, self._operands, self._repeated, instead=self.instead
-        )
+        return TilePairs(self.left, self.right, (rows, columns), dtype, self._operands, self._repeated, self.instead)
 
     def fill(self, rows: Index, columns: slice, out: Array) -> None:
         """Write one tile."""

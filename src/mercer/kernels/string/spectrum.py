@@ -107,7 +107,7 @@ class BlendedSpectrum(FeatureKernel):
 
     length: int = 3
     decay: float = number(1.0)
-    weights: tuple[float, ...] = number((), low=0.0, closed=True, per_column=True, optional=True)
+    weights: tuple[float, ...] = number((), low=0.0, closed=True, per_column=True)
 
     rows_of: ClassVar[type[Objects]] = Strings
 

@@ -60,7 +60,7 @@ class Subsequence(PairKernel):
 
     length: int = 4
     decay: float = number(0.5)
-    weights: tuple[float, ...] = number((), low=0.0, closed=True, per_column=True, optional=True)
+    weights: tuple[float, ...] = number((), low=0.0, closed=True, per_column=True)
 
     rows_of: ClassVar[type[Objects]] = Strings
 

@@ -65,7 +65,7 @@ class WeightedDegree(PairKernel):
 
     degree: int = 5
     shift: int = 0
-    weights: tuple[float, ...] = number((), low=0.0, closed=True, per_column=True, optional=True)
+    weights: tuple[float, ...] = number((), low=0.0, closed=True, per_column=True)
 
     rows_of: ClassVar[type[Objects]] = Strings
     side: ClassVar[int] = 128
