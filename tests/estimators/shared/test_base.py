@@ -185,3 +185,16 @@ def test_at_most_two_classes_of_mercer_stand_above_a_learner():
     assert len(learners) > 20
     above = {cls: [base for base in cls.__mro__[1:] if base.__module__.startswith("mercer.")] for cls in learners}
     assert {cls: bases for cls, bases in above.items() if len(bases) > 2} == {}
+
+
+def test_a_subclass_has_the_names_of_its_own_parameters() -> None:
+    class Wider(mercer.KernelRidge):
+        def __init__(self, alpha: float = 1.0, *, kernel: Any = "linear", more: int = 2) -> None:
+            super().__init__(alpha, kernel=kernel)
+            self.more = more
+
+    own = mercer.KernelRidge().get_params()
+    assert Wider(more=5).get_params() == {"alpha": 1.0, "kernel": "linear", "more": 5}
+    assert clone(Wider(more=5)).more == 5
+    own.clear()
+    assert mercer.KernelRidge().get_params()["alpha"] == 1.0

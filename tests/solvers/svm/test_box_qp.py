@@ -276,3 +276,9 @@ def test_rounding_next_to_a_bound_decides_no_offset():
     neighbours = np.nextafter(point.beta, [0.0, 1.0, 0.0])
     moved = Iterate(point.linear, point.lower, upper, neighbours, point.F)
     assert moved.free.all() and moved.offsets() == point.offsets() == (2.5,)
+
+
+@pytest.mark.parametrize("y", [[1.0, 1.0], [1.0, 0.0, -1.0], [-1.0, 2.0], [np.nan, 1.0, -1.0], []])
+def test_signs_of_a_classification_problem_are_checked(y: list[float]) -> None:
+    with pytest.raises(DataError, match="both signs"):
+        BoxQP.classification(PrecomputedGram(np.eye(len(y))), np.array(y), np.ones(len(y)))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import inspect
+from functools import cache
 from typing import Any, ClassVar, Protocol, Self
 
 import numpy as np
@@ -88,6 +89,13 @@ class KernelEstimator(BaseEstimator):
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
         hold_one_blas_thread(cls)
+
+    @classmethod
+    @cache
+    def _get_param_names(cls) -> list[str]:
+        """scikit-learn's, once a class: it inspects the signature for every copy that a path or a search makes."""
+        names: list[str] = super()._get_param_names()
+        return names
 
     @property
     def _is_precomputed(self) -> bool:

@@ -142,7 +142,7 @@ class BoxQP:
         BoxQP
         """
         y, upper = np.asarray(y, dtype=np.float64), np.asarray(upper, dtype=np.float64)
-        if set(np.unique(y)) != {-1.0, 1.0}:
+        if not ((np.abs(y) == 1.0).all() and y.min(initial=0.0) < 0.0 < y.max(initial=0.0)):
             raise DataError(f"y must hold both signs, +1 and -1, but holds {np.unique(y)[:5]}.")
         if y.shape != upper.shape:
             raise DataError(f"y and upper must have one shape, but have {y.shape} and {upper.shape}.")

@@ -56,12 +56,12 @@ def check_gradient(point: Iterate) -> None:
         )
 
 
-def _terms(point: Iterate) -> Vector:
+def _terms(point: Iterate, offsets: tuple[float, ...] | None = None) -> Vector:
     """Return the contribution of each row to the duality gap: its primal loss minus its part of the dual, >= 0.
 
     With the residual ``r = F - b`` it is ``h(r) - r beta + tube |beta|``, where h is the loss times its price.
     """
-    r = point.residual()
+    r = point.residual(offsets)
     over, under = np.maximum(r - point.tube, 0.0), np.maximum(-r - point.tube, 0.0)
     # Bounds next to the end of float64 overflow: then there is no bound of the gap.
     with np.errstate(over="ignore", invalid="ignore"):
@@ -76,7 +76,7 @@ def objectives(point: Iterate) -> tuple[float, float]:
         return dual + float(_terms(point).sum()), dual
 
 
-def violations(point: Iterate, totals: tuple[float, ...]) -> dict[str, float]:
+def violations(point: Iterate, totals: tuple[float, ...], offsets: tuple[float, ...] | None = None) -> dict[str, float]:
     """Return the worst violation of each optimality condition.
 
     ``"stationarity"`` is in units of the decision function, ``"complementary slackness"`` the largest share of one
@@ -86,7 +86,7 @@ def violations(point: Iterate, totals: tuple[float, ...]) -> dict[str, float]:
     outside = np.maximum(point.lower - point.beta, point.beta - point.upper)
     return {
         "stationarity": point.violation(),
-        "complementary slackness": float(_terms(point).max()),
+        "complementary slackness": float(_terms(point, offsets).max()),
         "box": max(float(outside.max()), 0.0),
         "sum": float(np.abs(sums).max(initial=0.0)),
     }

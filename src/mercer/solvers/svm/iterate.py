@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -173,11 +174,13 @@ class Iterate:
         beta = np.where(below <= np.minimum(rounding, above), self.lower, beta)
         if self.tube:
             beta[np.abs(beta) <= rounding] = 0.0
-        return replace(self, beta=beta)
+        point = copy.copy(self)
+        point.beta = beta
+        return point
 
-    def residual(self) -> Vector:
-        """``F - b``, each row with the b of its sum."""
-        offsets = self.offsets()
+    def residual(self, offsets: tuple[float, ...] | None = None) -> Vector:
+        """``F - b``, each row with the b of its sum, which :meth:`offsets` gives if it is not passed."""
+        offsets = self.offsets() if offsets is None else offsets
         if self.groups is not None:
             return self.F - np.asarray(offsets)[self.groups]
         return self.F - offsets[0] if offsets else self.F

@@ -240,15 +240,17 @@ def certified(
     storage: str = "",
 ) -> Solution[BoxQPValue, Vector]:
     """Return the certified solution at ``point``, whose gradient is exact; ``values`` are primal and dual."""
+    offsets = point.offsets()
+    conditions = violations(point, problem.totals, offsets)
     certificate = Certificate(
         *values,
-        point.violation(),
+        conditions["stationarity"],
         point.steps,
         seconds,
         peak_bytes,
         status,
-        violations(point, problem.totals),
+        conditions,
         problem.convex,
         storage or as_it_is(problem.gram),
     )
-    return Solution(BoxQPValue(point.beta, point.offsets(), point.F), status, certificate, point.beta)
+    return Solution(BoxQPValue(point.beta, offsets, point.F), status, certificate, point.beta)
