@@ -12,7 +12,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 
 from mercer._errors import DataError, ParameterError, warn_user
-from mercer._types import Positions, RowsLike
+from mercer._types import Positions, RowsLike, Vector
 from mercer.data.fitted import Fitted
 from mercer.data.statements import Count, Either, Floats, Is, Maybe, Number
 from mercer.estimators.shared.base import KernelEstimator
@@ -24,8 +24,8 @@ from mercer.estimators.shared.statements import FitRows
 from mercer.estimators.shared.targets import warn_of_constant
 from mercer.estimators.shared.weights import check_sample_weight, fit_weighted_kernel
 from mercer.kernels.convert import KernelLike
-from mercer.solvers.risk.gradient_descent import HeldOut, LeastSquares, descend
-from mercer.solvers.solution import Certificate, Status
+from mercer.solvers.risk.gradient_descent import Descent, HeldOut, LeastSquares, descend
+from mercer.solvers.solution import Certificate, Solution, Status
 
 
 class KernelLMS(MultiOutputMixin, RegressorMixin, KernelEstimator):
@@ -255,19 +255,7 @@ class KernelLMS(MultiOutputMixin, RegressorMixin, KernelEstimator):
         self.validation_scores_ = None if held_out is None else np.array(held_out.scores)
         self.best_iter_ = self.n_iter_ if self.validation_scores_ is None else int(self.validation_scores_.argmax())
         self.certificate_ = solution.certificate
-        fitted = np.asarray(gram @ solution.value, dtype=np.float64)
-        remedy = no_offset_remedy(targets[rows])
-        worse = warn_if_worse_than_mean("KernelLMS", targets[rows], fitted, weight[rows], remedy)
-        if not worse and convex and has_large_offset(targets[rows], weight[rows]):
-            warn_if_held_out_is_worse(
-                "KernelLMS", gram, targets[rows], weight[rows], lambda part: self._fit_part(problem, part), remedy
-            )
-        if solution.status is Status.iteration_limit and self.tol > 0:
-            warn_user(
-                f"KernelLMS: max_iter={self.max_iter} steps did not reach the tolerance. Raise "
-                "max_iter, loosen tol, or pass tol=0 to make exactly this many steps.",
-                ConvergenceWarning,
-            )
+        self._warn_of(problem, solution)
         return self
 
     def predict(self, X: RowsLike) -> NDArray[np.floating]:
@@ -286,6 +274,21 @@ class KernelLMS(MultiOutputMixin, RegressorMixin, KernelEstimator):
         X = self._new_rows(X)
         values = self._expansion.values(X).reshape(-1, *self.dual_coef_.shape[1:])
         return values.astype(X.dtype, copy=False)
+
+    def _warn_of(self, problem: LeastSquares, solution: Solution[Vector, Descent]) -> None:
+        """Warn of a fit that is worse than the mean of y, and of one that ran out of steps."""
+        gram, y, weight = problem.gram, problem.targets, problem.weights
+        remedy = no_offset_remedy(y)
+        fitted = np.asarray(gram @ solution.value, dtype=np.float64)
+        worse = warn_if_worse_than_mean("KernelLMS", y, fitted, weight, remedy)
+        if not worse and problem.convex and has_large_offset(y, weight):
+            warn_if_held_out_is_worse("KernelLMS", gram, y, weight, lambda part: self._fit_part(problem, part), remedy)
+        if solution.status is Status.iteration_limit and self.tol > 0:
+            warn_user(
+                f"KernelLMS: max_iter={self.max_iter} steps did not reach the tolerance. Raise "
+                "max_iter, loosen tol, or pass tol=0 to make exactly this many steps.",
+                ConvergenceWarning,
+            )
 
     def _fit_part(self, problem: LeastSquares, rows: Positions) -> NDArray[np.float64]:
         """Coefficients (m, t) after as many steps for the rows at some positions (m,) as were made for all rows."""
