@@ -102,6 +102,9 @@ FITS = {
         "X, c, y, m = vectors(9_000, 10)\nkernel = k.Sigmoid(1.0)\nSTART\n"
         "KernelRidge(1e-3, kernel=kernel, allow_indefinite=True).fit(X, y)",
     "KernelRidge, leave-one-out": "X, c, y, m = vectors(7_000, 10)\nSTART\nKernelRidge('loo', kernel='rbf').fit(X, y)",
+    "MultipleKernelRidge": "X, c, y, m = vectors(6_000, 10)\nSTART\nMultipleKernelRidge().fit(X, y)",
+    "MultipleKernelRidge, random":
+        "X, c, y, m = vectors(6_000, 10)\nSTART\nMultipleKernelRidge(search='random').fit(X, y)",
     "KernelRidge, kernel by leave-one-out":
         "X, c, y, m = vectors(7_000, 10)\nSTART\nKernelRidge('loo', kernel='rbf', gamma='loo').fit(X, y)",
     "KernelLMS": "X, c, y, m = vectors(12_000, 20)\nSTART\nKernelLMS(tol=1e-9, max_iter=100_000).fit(X, y)",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import time
 from contextlib import ExitStack
 from dataclasses import replace
@@ -11,7 +12,7 @@ import numpy as np
 import scipy.linalg
 
 from mercer._errors import IndefiniteKernelError
-from mercer._types import Matrix, Vector
+from mercer._types import Matrix, Positions, Vector
 from mercer.engine import memory, threads
 from mercer.gram.hold import check_finite, fits, reserve_square
 from mercer.solvers.algebra.conjugate_gradients import lengths
@@ -317,6 +318,14 @@ class PenaltyPath:
             state = LinearSystemState(SINGLE_BAND if self.single else BAND, worst)
             out.append(Solution(value, status, certificate, state))
         return out
+
+    def of_targets(self, columns: Positions) -> PenaltyPath:
+        """The path of some of the targets, which shares the reduced matrix."""
+        part = copy.copy(self)
+        targets = np.asarray(self.system.targets)[:, columns]
+        part.system = replace(self.system, targets=targets, shifts=np.asarray(self.system.shifts)[columns])
+        part._b, part._turned = self._b[:, columns], self._turned[:, columns]
+        return part
 
     def _product(self, V: Matrix) -> Matrix:
         """``A V``, in float64."""
