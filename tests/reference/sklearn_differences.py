@@ -10,9 +10,10 @@ SPARSE = "sklearn.svm.tests.test_sparse"
 GPR = "sklearn.gaussian_process.tests.test_gpr"
 PCA = "sklearn.decomposition.tests.test_kernel_pca"
 RIDGE = "sklearn.tests.test_kernel_ridge"
+SEARCH = "sklearn.model_selection.tests.test_search"
 
 # The least share of the counted tests that must pass, by module.
-LEAST = {SVM: 0.90, SPARSE: 0.90, GPR: 0.90, PCA: 0.85, RIDGE: 1.0}
+LEAST = {SVM: 0.90, SPARSE: 0.90, GPR: 0.90, PCA: 0.85, RIDGE: 1.0, SEARCH: 0.99}
 
 
 @dataclass(frozen=True)
@@ -103,4 +104,10 @@ DIFFERENCES: tuple[Difference, ...] = (
     Difference(GPR, "test_n_targets_error", "wording", _MESSAGE),
     Difference(PCA, "test_kernel_pca_invalid_parameters", "wording", _MESSAGE),
     Difference(PCA, "test_precomputed_kernel_not_psd", "behavior", "indefinite matrices give a warning, not an error"),
+    Difference(
+        SEARCH,
+        "test_custom_run_search",
+        "behavior",
+        "a search has one attribute more than those of scikit-learn, `sharing_`, and the test compares all attributes",
+    ),
 )

@@ -23,6 +23,7 @@ CLASSES = {
     "sklearn.gaussian_process": ("GaussianProcessRegressor",),
     "sklearn.decomposition": ("KernelPCA",),
     "sklearn.kernel_ridge": ("KernelRidge",),
+    "sklearn.model_selection": ("GridSearchCV", "RandomizedSearchCV"),
 }
 
 

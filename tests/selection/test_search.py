@@ -159,7 +159,15 @@ def test_refit_by_a_function_and_not_at_all() -> None:
 
 
 @pytest.mark.parametrize(
-    "cv", [3, StratifiedKFold(3), ShuffleSplit(3, random_state=0), [([0, 1, 2, 40, 41, 60], [5, 50])]], ids=repr
+    "cv",
+    [
+        3,
+        StratifiedKFold(3),
+        ShuffleSplit(3, random_state=0),
+        [([0, 1, 2, 40, 41, 60], [5, 50])],
+        [(np.arange(150) % 3 > 0, np.arange(150) % 3 == 0)],
+    ],
+    ids=["folds", "stratified", "shuffled", "positions", "masks"],
 )
 def test_splitters(cv: Any) -> None:
     X, y = three_classes()

@@ -67,11 +67,14 @@ class _SharingSearch:
         candidates = self._candidates()
         groups = groups_of(self.estimator, candidates)
         X, y = indexable(X, y)
-        splits = list(check_cv(self.cv, y, classifier=is_classifier(self.estimator)).split(X, y, params.get("groups")))
-        folds = tuple(Fold(number, np.asarray(train), np.asarray(test)) for number, (train, test) in enumerate(splits))
+        n = len(y) if y is not None else len(X) if isinstance(X, list) else X.shape[0]
+        cv = check_cv(self.cv, y, classifier=is_classifier(self.estimator))
+        # Splitters may give masks.
+        every = np.arange(n)
+        splits = [(every[train], every[test]) for train, test in cv.split(X, y, params.get("groups"))]
+        folds = tuple(Fold(number, train, test) for number, (train, test) in enumerate(splits))
         if is_classifier(self.estimator):
             _check_classes(y, folds)
-        n = len(y) if y is not None else len(X) if isinstance(X, list) else X.shape[0]
         weight = params.get(self._weight_name())
         data = SearchData(X, y, weight, n, folds, bool(self.return_train_score))
         fits = SharedFits(data, groups, self.n_jobs, bool(self.verbose))
