@@ -32,6 +32,7 @@ ALL = (
     "svc_probability",
     "svm_growth",
     "svm_path",
+    "search",
     "svr",
     "precomputed",
     "structure",
