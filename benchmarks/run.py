@@ -2,7 +2,8 @@
 
 The names are those of the modules beside this file: startup, gram, kernel_ridge, ridge_path, logistic, ordinal, gp,
 uci_gp, gpc, golden, svc, svc_hard, svc_predict, svc_probability, svm_growth, svm_path, svr, precomputed,
-structure, maps, kernel_pca, kernel_kmeans, neighbors, perceptron, strings, online, trees, graphs, series, images.
+structure, maps, kernel_pca, kernel_kmeans, neighbors, perceptron, strings, online, trees, graphs, series, images,
+tables.
 Prints a table for each; with ``--write`` it also takes the place of that benchmark's last table in RESULTS.md and
 results.json. Peers come with ``pip install -e '.[bench]'``; data sets are looked for in ``$MERCER_DATA``.
 """
@@ -47,6 +48,7 @@ ALL = (
     "graphs",
     "series",
     "images",
+    "tables",
 )
 
 
