@@ -133,6 +133,11 @@ class Gram(ArrayInterface):
         """Whether an entry takes much longer to compute than to read from memory."""
         return self._plan.left.width >= _EXPENSIVE_COLUMNS
 
+    @property
+    def width(self) -> float:
+        """How many numbers of a row the computation of an entry reads, about."""
+        return self._plan.left.width
+
     def __repr__(self) -> str:
         return f"Gram({self.kernel!r}, {self.shape[0]} x {self.shape[1]}, {self.dtype})"
 

@@ -16,6 +16,7 @@ member                       what it is                                   who us
 ``fill(rows, columns, out)`` a part as one tile, in the calling thread    svm (kept rows), online (look-ahead), Gaussian
                                                                           predictions
 ``expensive``                whether an entry is worth keeping            svm (kept rows), online (look-ahead)
+``width``                    how many columns an entry is computed from   svm (whole matrix)
 ``leading()``                a cheaper matrix close to K, or None         svm (first rounds)
 ``stored_array()``           the entries as an array, or None             :mod:`mercer.gram.hold`, perceptron
 ``stored()``                 the same without a copy of a symmetric part  curvature, svm (pairs of classes)
@@ -53,6 +54,11 @@ class GramMatrix(Protocol):
     def expensive(self) -> bool:
         """Whether an entry takes much longer to compute than to read from memory."""
         return False
+
+    @property
+    def width(self) -> float:
+        """How many numbers of a row the computation of an entry reads, about; 0 if the entries are stored."""
+        return 0
 
     def leading(self) -> GramMatrix | None:
         """A much cheaper matrix that is close to this one."""

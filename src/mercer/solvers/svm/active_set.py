@@ -52,6 +52,8 @@ _CRAWL = 100
 _INTERIOR_ROWS = 6000
 # Where more than this share of a sample has a weight, the whole matrix is made.
 _NEEDED = 0.5
+# Rows of so many columns make the whole matrix worth its memory up to so many rows; expensive ones always do.
+_WIDE, _FEW_ROWS = 32, 12288
 # Rows that are no further than this share of the violation from taking part take part.
 _NEAR = 0.5
 _WIDEST = 0.2
@@ -237,7 +239,8 @@ class _ActiveSets:
             return True
         n, pad = self.gram.shape[0], point.sums == 0
         nbytes = (n + pad) ** 2 * np.dtype(self.gram.dtype).itemsize
-        if self.share <= _NEEDED or not self.gram.expensive:
+        costly = self.gram.expensive or (self.gram.width >= _WIDE and n <= _FEW_ROWS)
+        if self.share <= _NEEDED or not costly:
             return False
         # As much again must be free.
         dtype, sentence = reserve_whole((n + pad, n + pad), self._room.stack, {self.gram.dtype: nbytes})
