@@ -199,6 +199,11 @@ class PrecomputedGram(ArrayInterface):
         """False: the entries are already stored."""
         return False
 
+    @property
+    def width(self) -> float:
+        """0: the entries are already stored."""
+        return 0.0
+
     def leading(self) -> None:
         """None: no matrix is cheaper."""
 
