@@ -114,6 +114,7 @@ class TabularRegressor(RegressorMixin, TabularModel):
     True
     """
 
+    _deviation = 0.5
     _fitted = Fitted(
         {"model_": Is(GaussianProcessRegressor), "residual_quantiles_": Floats("q")},
         rules=(("quantiles are not ascending", lambda m: bool((np.diff(m.residual_quantiles_) >= 0).all())),),

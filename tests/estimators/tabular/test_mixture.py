@@ -36,7 +36,7 @@ def test_the_gradient_of_the_evidence_by_equal_parameters(targets: int) -> None:
 
 
 def test_the_prior_is_normal_about_the_mean_of_each_term() -> None:
-    mixture = Mixture.of(np.array([0, 1, 1, 2]))
+    mixture = Mixture.of(np.array([0, 1, 1, 2]), deviation=0.7)
     theta = RNG.normal(size=9)
     value, gradient = mixture.log_prior(theta)
     terms = theta[1:4], theta[5:8]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -46,6 +46,9 @@ class TabularModel(BaseEstimator, OneBlasThread):
     n_jobs: Any
     model_: Any
     certificate_: Certificate
+
+    # How far the length scales of the columns may differ, as ``Mixture.deviation``.
+    _deviation: ClassVar[float]
 
     _fitted = Fitted(
         {
@@ -103,7 +106,7 @@ class TabularModel(BaseEstimator, OneBlasThread):
 
     def _learn(self, features: Any, targets: Matrix, rows: Positions) -> Learned:
         """The kernel, by at most ``search_rows`` of the rows; sets what is reported of it."""
-        mixture = Mixture.of(self.encoder_.groups_, len(self.encoder_.texts_))
+        mixture = Mixture.of(self.encoder_.groups_, len(self.encoder_.texts_), self._deviation)
         few = np.sort(rows[: self.search_rows])
         learned = learn(mixture, features[few], targets[few], self.n_jobs)
         self.n_rows_, self.noise_, self.search_ = len(rows), learned.noise, learned.search

@@ -26,13 +26,13 @@ from mercer.kernels import Kernel, Laplacian, Matern, Spectrum
 from mercer.solvers.gaussian.regression import GaussianRegression, Objective
 from mercer.solvers.gaussian.search import MultiStart, Search
 
-# Starts: features have a variance of about 1, and the targets together as well.
+# Starts: features have a variance of about 1, and the targets together as well. Distances grow with the number of
+# groups, squared ones in the smooth term, and with them the scales; of few groups these are the least.
 _SMOOTH_SCALE, _ROUGH_SCALE, _SHARE, _NOISE = 2.0, 4.0, 0.5, 0.1
+_SMOOTH_GROWTH, _ROUGH_GROWTH = 0.9, 0.8
 _SCALE_BOUNDS, _SHARE_BOUNDS, _NOISE_BOUNDS = (0.05, 1e3), (1e-3, 1e3), (1e-6, 10.0)
 # Above so many groups of features there is one length scale a term: one a group would fit noise.
 _MOST_SCALES = 100
-# Of the logarithms of length scales around their mean, in the prior.
-_DEVIATION = 0.7
 # A known variance for each row, so that repeated rows do not make the covariance singular.
 _NUGGET = 1e-8
 # The search ends when five steps together gain less than a nat.
@@ -52,13 +52,16 @@ class Mixture:
         With its parameters at the start of the search.
     places : ndarray of shape (number of free parameters of the kernel,)
         The number of each among those that differ.
+    deviation : float, default=0.5
+        The prior: the standard deviation of the logarithms of the length scales of a term around their mean.
     """
 
     kernel: Kernel
     places: Positions
+    deviation: float = 0.5
 
     @classmethod
-    def of(cls, groups: Integers, texts: int = 0) -> Mixture:
+    def of(cls, groups: Integers, texts: int = 0, deviation: float = 0.5) -> Mixture:
         """The mixture for features in ``groups`` (p,), which share a length scale, and for columns of text after them.
 
         Examples
@@ -69,17 +72,18 @@ class Mixture:
         >>> mixture.places.tolist()
         [0, 1, 2, 2, 3, 4, 5, 5]
         """
-        p = len(groups)
-        if groups[-1] >= _MOST_SCALES:
+        p, count = len(groups), int(groups[-1]) + 1
+        if count > _MOST_SCALES:
             groups = np.zeros(p, np.intp)
-        terms: list[Kernel] = [_SHARE * Matern((_SMOOTH_SCALE,) * p, nu=2.5), _SHARE * Laplacian((_ROUGH_SCALE,) * p)]
+        smooth, rough = max(_SMOOTH_SCALE, _SMOOTH_GROWTH * count**0.5), max(_ROUGH_SCALE, _ROUGH_GROWTH * count)
+        terms: list[Kernel] = [_SHARE * Matern((smooth,) * p, nu=2.5), _SHARE * Laplacian((rough,) * p)]
         if texts:
             terms = [term.on(list(range(p))) for term in terms]
             terms += [(_SHARE * _TEXT).on([p + text]) for text in range(texts)]
         kernel = functools.reduce(operator.add, terms)
         keys = [re.sub(r"\[(\d+)\]$", lambda entry: f"[{groups[int(entry[1])]}]", p.name) for p in kernel.parameters]
         numbers = {key: number for number, key in enumerate(dict.fromkeys(keys))}
-        return cls(kernel, np.array([numbers[key] for key in keys]))
+        return cls(kernel, np.array([numbers[key] for key in keys]), deviation)
 
     @property
     def start(self) -> Vector:
@@ -90,8 +94,8 @@ class Mixture:
     @property
     def names(self) -> list[str]:
         """Names of the parameters that differ."""
-        first = np.unique(self.places, return_index=True)[1]
-        return [self.kernel.parameters[position].name for position in first]
+        parameters, first = self.kernel.parameters, np.unique(self.places, return_index=True)[1]
+        return [parameters[position].name for position in first]
 
     @property
     def bounds(self) -> Matrix:
@@ -102,16 +106,16 @@ class Mixture:
     def log_prior(self, theta: Vector) -> tuple[float, Vector]:
         """The log density, but for a constant, of the length scales of each term around their geometric mean.
 
-        Their logarithms have a standard deviation of 0.7, so that columns share what is known of them all.
+        Columns share what is known of them all: without the prior, many columns and few rows fit noise.
         """
         value, gradient = 0.0, np.zeros(len(theta))
         terms = [name.partition("length_scale")[0] if "length_scale" in name else None for name in self.names]
         for term in dict.fromkeys(terms):
             if term is not None:
                 chosen = np.flatnonzero([other == term for other in terms])
-                deviation = (theta[chosen] - theta[chosen].mean()) / _DEVIATION
-                value -= 0.5 * float(deviation @ deviation)
-                gradient[chosen] = -deviation / _DEVIATION
+                scores = (theta[chosen] - theta[chosen].mean()) / self.deviation
+                value -= 0.5 * float(scores @ scores)
+                gradient[chosen] = -scores / self.deviation
         return value, gradient
 
 
