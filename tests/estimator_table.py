@@ -27,12 +27,14 @@ from mercer import (
     NuSVC,
     NuSVR,
     OneClassSVM,
+    kernels,
     losses,
 )
 
 X = np.random.default_rng(0).normal(size=(90, 3))
 CLASSES = np.where(X[:, 0] * X[:, 1] > 0, "same", "other")
 NUMBERS = np.sin(X[:, 0])
+SUM = kernels.RBF(1.0) + kernels.Linear()
 SUPERVISED = [
     pytest.param(SVC(), CLASSES, id="SVC"),
     pytest.param(NuSVC(nu=0.3, gamma=0.1), CLASSES, id="NuSVC"),
@@ -65,6 +67,8 @@ SUPERVISED = [
     pytest.param(GaussianProcessRegressor(alpha=0.1), NUMBERS, id="GaussianProcessRegressor"),
     pytest.param(SVR(), NUMBERS, id="SVR"),
     pytest.param(NuSVR(), NUMBERS, id="NuSVR"),
+    pytest.param(mercer.MultipleKernelSVC(kernel=SUM, tol=1e-7), CLASSES, id="MultipleKernelSVC"),
+    pytest.param(mercer.MultipleKernelSVR(kernel=SUM, tol=1e-7), NUMBERS, id="MultipleKernelSVR"),
     pytest.param(mercer.KernelQuantileRegression(0.4), NUMBERS, id="KernelQuantileRegression"),
     pytest.param(mercer.KernelMachine(alpha=0.5), NUMBERS, id="KernelMachine, squared"),
     pytest.param(mercer.KernelMachine("logistic", fit_intercept=True), CLASSES, id="KernelMachine, logistic"),

@@ -105,6 +105,12 @@ FITS = {
     "MultipleKernelRidge": "X, c, y, m = vectors(6_000, 10)\nSTART\nMultipleKernelRidge().fit(X, y)",
     "MultipleKernelRidge, random":
         "X, c, y, m = vectors(6_000, 10)\nSTART\nMultipleKernelRidge(search='random').fit(X, y)",
+    "MultipleKernelSVC":
+        "X, c, y, m = vectors(4_000, 10)\nSTART\n"
+        "MultipleKernelSVC(kernel='RBF(0.3) + RBF(3.0) + Linear()', C=1e3, tol=1e-6).fit(X, c)",
+    "MultipleKernelSVR":
+        "X, c, y, m = vectors(4_000, 10)\nSTART\n"
+        "MultipleKernelSVR(kernel='RBF(0.3) + RBF(3.0) + Linear()', C=1e3, tol=1e-6).fit(X, y)",
     "KernelRidge, kernel by leave-one-out":
         "X, c, y, m = vectors(7_000, 10)\nSTART\nKernelRidge('loo', kernel='rbf', gamma='loo').fit(X, y)",
     "KernelLMS": "X, c, y, m = vectors(12_000, 20)\nSTART\nKernelLMS(tol=1e-9, max_iter=100_000).fit(X, y)",

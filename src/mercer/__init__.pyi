@@ -39,6 +39,8 @@ from mercer.estimators.kernel_quantile_regression import KernelQuantileRegressio
 from mercer.estimators.kernel_ridge import KernelRidge as KernelRidge
 from mercer.estimators.kernel_sgd import KernelSGDClassifier as KernelSGDClassifier
 from mercer.estimators.multiple_kernel_ridge import MultipleKernelRidge as MultipleKernelRidge
+from mercer.estimators.multiple_kernel_svc import MultipleKernelSVC as MultipleKernelSVC
+from mercer.estimators.multiple_kernel_svr import MultipleKernelSVR as MultipleKernelSVR
 from mercer.estimators.nu_svc import NuSVC as NuSVC
 from mercer.estimators.nu_svr import NuSVR as NuSVR
 from mercer.estimators.one_class_svm import OneClassSVM as OneClassSVM

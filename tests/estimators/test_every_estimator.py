@@ -128,7 +128,9 @@ def test_a_grid_over_the_kernels_parameters(model: Any, y: np.ndarray) -> None:
     grid = {f"{name}__kernel__left__kernel__length_scale": scales, f"{name}__kernel__left__factor": [1.0, 3.0]}
     grid_search = GridSearchCV(steps, grid, cv=3).fit(X, y)
     assert len(grid_search.cv_results_["params"]) == 4
-    assert grid_search.best_estimator_[-1].kernel_.terms[1] == Linear()
+    # Some learn a factor of each term, which may be zero.
+    if not name.startswith("multiplekernelsv"):
+        assert grid_search.best_estimator_[-1].kernel_.terms[1] == Linear()
 
 
 @every_learner

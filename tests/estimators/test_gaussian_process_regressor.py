@@ -374,3 +374,17 @@ def test_ending_at_a_bound_is_a_convergence_warning_too() -> None:
     X = np.linspace(0, 10, 12)[:, None]
     with pytest.warns(ConvergenceWarning, match="left length_scale at its upper bound"):
         GaussianProcessRegressor(RBF(0.3).bounded(length_scale=(0.1, 0.5))).fit(X, np.sin(X[:, 0]))
+
+
+def test_the_evidence_learns_the_weights_of_a_sum() -> None:
+    rng = np.random.default_rng(0)
+    rows = rng.normal(size=(60, 2))
+    y = np.sin(2 * rows[:, 1]) + 0.1 * rng.normal(size=60)
+    kernel = 1.0 * RBF(1.0).on([0]).fixed() + 1.0 * RBF(1.0).on([1]).fixed()
+    model = GaussianProcessRegressor(kernel, noise=0.1).fit(rows, y)
+    factors = np.exp(model.kernel_.theta)
+    assert factors[1] > 100 * factors[0]
+    # No weights of a grid, with the fitted noise, have a higher evidence.
+    for a in np.geomspace(1e-4, 10, 12):
+        for b in np.geomspace(1e-2, 100, 12):
+            assert model.log_marginal_likelihood(np.log([a, b, model.noise_])) <= model.log_marginal_likelihood() + 1e-6

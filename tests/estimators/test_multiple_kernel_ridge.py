@@ -11,7 +11,7 @@ import pytest
 import mercer
 from mercer import KernelRidge, MultipleKernelRidge
 from mercer._errors import DataError, MemoryBudgetError, ParameterError
-from mercer.estimators.multiple_kernel_ridge import terms_of
+from mercer.estimators.shared.terms import terms_of
 from mercer.kernels import RBF, Kernel, Linear, Spectrum
 
 RNG = np.random.default_rng(0)

@@ -349,3 +349,12 @@ def test_what_would_not_fit_is_refused_before_it_is_tried() -> None:
     with mercer.config(memory="100 kB"):
         assert k.RBF()(np.zeros((100, 1))).shape == (100, 100)
         assert k.RBF().block(np.zeros((200, 1)), out=np.empty((200, 200))).shape == (200, 200)
+
+
+def test_a_factor_does_not_hide_that_a_kernel_chooses_columns() -> None:
+    table = k.Spectrum(2).on([0])
+    for vectors in (2.0 * k.RBF(1.0).on([1]), k.RBF(1.0).on([1]) * k.Linear().on([2]), k.RBF(1.0).on([1]).normalized()):
+        assert (table + vectors).kind_of_rows() == (3.0 * table + vectors).kind_of_rows() == "table"
+    for vectors in (2.0 * k.RBF(1.0), k.RBF(1.0).on([1]) + k.Linear()):
+        with pytest.raises(ParameterError, match="no row suits both"):
+            (table + vectors).kind_of_rows()

@@ -22,11 +22,11 @@ from mercer.estimators.shared.parameters import require_choice, require_flags, r
 from mercer.estimators.shared.penalties import check_penalties
 from mercer.estimators.shared.statements import FitRows
 from mercer.estimators.shared.targets import warn_of_constant
+from mercer.estimators.shared.terms import terms_of
 from mercer.estimators.shared.weights import check_sample_weight
 from mercer.gram import Gram
 from mercer.gram.protocol import GramMatrix
 from mercer.kernels import Kernel
-from mercer.kernels.algebra import Sum
 from mercer.kernels.convert import KernelLike
 from mercer.kernels.inputs import Rows
 from mercer.solvers.gaussian.left_out_gradient import LeftOutObjective, LeftOutProblem
@@ -321,15 +321,3 @@ class MultipleKernelRidge(MultiOutputMixin, RegressorMixin, KernelEstimator):
 
         single = np.full((count, count), 0.1 / (count - 1)) + (0.9 - 0.1 / (count - 1)) * np.eye(count)
         return [best(np.full((1, count), 1.0 / count)), best(single)]
-
-
-def terms_of(kernel: Kernel) -> tuple[Kernel, ...]:
-    """The terms of a sum; the kernel itself if it is not one.
-
-    Examples
-    --------
-    >>> from mercer.kernels import RBF, Linear
-    >>> terms_of(RBF(1.0) + 2.0 * Linear()), terms_of(Linear())
-    ((RBF(1.0), 2.0 * Linear()), (Linear(),))
-    """
-    return tuple(term for term in kernel.terms if isinstance(term, Kernel)) if isinstance(kernel, Sum) else (kernel,)

@@ -38,8 +38,6 @@ class Expression(abc.ABC):
     tuning: tuple[tuple[str, Bounds | None], ...] = field(default=(), kw_only=True)
 
     precedence: ClassVar[int] = ATOM
-    chooses_columns: ClassVar[bool] = False
-    """Whether it looks at some columns of its rows only."""
     on_trust: ClassVar[bool] = False
     """Whether nothing but the user's word says what the kernel's definiteness is."""
 
@@ -311,6 +309,12 @@ class Expression(abc.ABC):
 
     # ---- what it compares
 
+    @property
+    def chooses_columns(self) -> bool:
+        """Whether it looks at chosen columns of its rows only, as each of its parts does."""
+        parts = [child for _, child in self.children() if child.kind_of_rows() != "anything"]
+        return bool(parts) and all(child.chooses_columns for child in parts)
+
     def kind_of_rows(self) -> Kind:
         """The kind of objects that a kernel compares; or ``"vectors"``, ``"table"`` for columns of several kinds, or
         ``"anything"`` if only user-defined functions read the rows.
@@ -330,8 +334,11 @@ class Expression(abc.ABC):
             return "vectors"
         kinds = {child: child.kind_of_rows() for _, child in self.children()}
         definite = {kind: child for child, kind in kinds.items() if kind != "anything"}
-        if set(definite) == {"table", "vectors"} and definite["vectors"].chooses_columns:
-            return "table"
+        if set(definite) == {"table", "vectors"}:
+            of_vectors = [child for child, kind in kinds.items() if kind == "vectors"]
+            if all(child.chooses_columns for child in of_vectors):
+                return "table"
+            definite["vectors"] = next(child for child in of_vectors if not child.chooses_columns)
         if len(definite) > 1:
             (one, first), (other, second) = list(definite.items())[:2]
             raise ParameterError(

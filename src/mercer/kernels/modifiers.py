@@ -5,7 +5,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable, Hashable, Iterator
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -37,8 +37,6 @@ class On(Unary):
 
     columns: tuple[int | str, ...]
 
-    chooses_columns: ClassVar[bool] = True
-
     def __post_init__(self) -> None:
         super().__post_init__()
         columns = self.columns
@@ -51,6 +49,10 @@ class On(Unary):
         if not columns:
             raise ParameterError("on() needs at least one column.")
         object.__setattr__(self, "columns", columns)
+
+    @property
+    def chooses_columns(self) -> bool:
+        return True
 
     def _expression(self) -> str:
         return f"{self.kernel._inside(ATOM)}.on({list(self.columns)!r})"

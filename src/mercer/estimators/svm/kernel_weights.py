@@ -1,0 +1,151 @@
+"""Support vector machines that learn the weights of the terms of their kernel."""
+
+from __future__ import annotations
+
+import functools
+import operator
+from collections.abc import Sequence
+from contextlib import ExitStack
+from dataclasses import replace
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
+
+from mercer._errors import warn_user
+from mercer._types import Matrix, Positions, RowsLike, Vector
+from mercer.data.fitted import Fitted
+from mercer.data.statements import Count, Floats
+from mercer.engine import memory
+from mercer.estimators.shared.base import KernelEstimator
+from mercer.estimators.shared.terms import is_sum, terms_of
+from mercer.estimators.shared.weights import check_svm_weight, fit_weighted_kernel
+from mercer.gram import Gram
+from mercer.kernels.inputs import Rows
+from mercer.solvers.linear.multiple_kernels import KernelSum
+from mercer.solvers.solution import Certificate
+from mercer.solvers.svm.kernel_weights import KernelWeights, LevelMethod, Machine
+
+# Rounding leaves no smaller relative gap.
+_LEAST_GAP = 1e-9
+
+LEARNED_WEIGHTS = Fitted(
+    {"weights_": Floats("terms", least=0), "term_scales_": Floats("terms", least=0), "n_machines_": Count()}
+)
+"""What a machine with learned weights of kernels states of a fit."""
+
+
+class WeightedTerms(KernelEstimator):
+    """Mixin, before a support vector machine: its kernel becomes the weighted sum of the terms."""
+
+    weights_: Vector
+    term_scales_: Vector
+    n_machines_: int
+    certificate_: Certificate
+    fit_intercept: Any
+    tol: Any
+
+    def fit_along(
+        self, parameter: str, values: Sequence[float], X: RowsLike, y: ArrayLike, sample_weight: ArrayLike | None = None
+    ) -> list[Self]:
+        """Fit a copy for each value of one parameter, each with its own weights.
+
+        Parameters
+        ----------
+        parameter : str
+        values : sequence of float
+        X, y, sample_weight
+            As for ``fit``.
+
+        Returns
+        -------
+        list of fitted estimators
+        """
+        return [clone(self).set_params(**{parameter: value}).fit(X, y, sample_weight) for value in values]
+
+    def _checked(self, X: Any, y: Any) -> tuple[Any, np.ndarray]:
+        """The rows and their targets, checked."""
+        raise NotImplementedError
+
+    def _squares(self, inner: Any, terms: list[Matrix]) -> Vector:
+        """``beta' K_m beta`` of a fitted machine for each term, summed over its problems."""
+        raise NotImplementedError
+
+    def _inner(self) -> Any:
+        """The machine for a precomputed matrix, which starts from its last solution."""
+        raise NotImplementedError
+
+    def _fit_kernel(self, X: Any, *, intercept: bool, gamma: Any = None) -> None:
+        """As the base does, and then with the weights, where these are known."""
+        super()._fit_kernel(X, intercept=intercept, gamma=gamma)
+        weights = vars(self).get("weights_")
+        if weights is not None and self.kernel_ is not None and len(weights) > 1:
+            parts = zip(weights / self.term_scales_, terms_of(self.kernel_), strict=True)
+            self.kernel_ = functools.reduce(operator.add, [float(w) * term for w, term in parts if w > 0])
+
+    def _learn_weights(self, X: Any, y: Any, sample_weight: Any) -> KernelWeights | None:
+        """Set ``weights_`` and ``term_scales_``; None if there is one term."""
+        for name in ("weights_", "term_scales_"):
+            if hasattr(self, name):
+                delattr(self, name)
+        self.n_machines_ = 0
+        if not is_sum(self.kernel):
+            self.weights_ = self.term_scales_ = np.ones(1)
+            return None
+        X, y = self._checked(X, y)
+        weight = check_svm_weight(sample_weight, X)
+        fit_weighted_kernel(self, X, weight, intercept=bool(self.fit_intercept))
+        rows, result = np.flatnonzero(weight), None
+        with ExitStack() as stack:
+            matrices = self._term_matrices(X, rows, stack, weight[rows])
+            result = self._descend(matrices, y[rows], weight[rows])
+        self.weights_, self.n_machines_ = result.weights / result.weights.sum(), result.iterations
+        return result
+
+    def _term_matrices(self, X: Any, rows: Positions, stack: ExitStack, weight: Vector) -> KernelSum:
+        """The matrices of the terms over the rows with a weight, with a mean diagonal of one."""
+        assert self.kernel_ is not None
+        some = Rows(X if len(rows) == X.shape[0] else X[rows])
+        grams = [Gram(term, some, dtype=np.float64, n_jobs=self.n_jobs) for term in terms_of(self.kernel_)]
+        matrices = KernelSum.of(grams, stack)
+        self.term_scales_ = matrices.scales(weight)
+        for matrix, scale in zip(matrices.terms, self.term_scales_, strict=True):
+            matrix /= scale
+        return matrices
+
+    def _descend(self, terms: KernelSum, y: Any, weight: Vector) -> KernelWeights:
+        inner = self._inner()
+        n = terms.n
+        with memory.reserve(8 * n * n, "the weighted sum of the kernel matrices"):
+            mixed = np.empty((n, n))
+
+            def solve(weights: Vector) -> Machine:
+                inner.fit(terms.weighted(weights, mixed), y, weight)
+                squares = self._squares(inner, list(terms.terms))
+                certificate = inner.certificate_
+                return Machine(certificate.primal, certificate.dual + 0.5 * float(weights @ squares), squares)
+
+            result = LevelMethod(tol=max(float(self.tol), _LEAST_GAP)).minimise(solve, terms.size)
+        if not result.relative_gap <= max(float(self.tol), _LEAST_GAP):
+            warn_user(
+                f"{type(self).__name__}: the weights of the kernels have a relative duality gap of "
+                f"{result.relative_gap:.1e} after {result.iterations} machines, above tol = {self.tol:g}; raise tol, "
+                "or lower it if the machines themselves are not accurate enough.",
+                ConvergenceWarning,
+            )
+        return result
+
+    def _with_bound(self, result: KernelWeights | None) -> None:
+        """Let the certificate speak of the weights as well: its dual objective bounds the value for all of them."""
+        if result is not None:
+            certificate = self.certificate_
+            self.certificate_ = replace(certificate, dual=min(result.lower, certificate.dual))
+
+
+def plain(model: KernelEstimator, kind: type, **changes: Any) -> Any:
+    """A machine of another class with the parameters of a model, for precomputed matrices."""
+    parameters = model.get_params(deep=False)
+    parameters |= {"kernel": "precomputed", "warm_start": True, "verbose": False} | changes
+    return clone(kind(**parameters))
