@@ -55,6 +55,16 @@ def test_path_of_C_is_the_single_fits(n: int) -> None:
     agrees(path, "C", prototype, X, y)
 
 
+@pytest.mark.parametrize(("name", "prototype"), [("C", SVC(tol=1e-5)), ("nu", NuSVC(tol=1e-5))], ids=["C", "nu"])
+def test_tiny_pairs_on_a_stored_matrix_are_the_single_fits(name: str, prototype: Any) -> None:
+    X, y = rows(180, k=6)
+    X = X + 0.5 * np.eye(3)[y % 3] * (y[:, None] // 3)
+    prototype = clone(prototype).set_params(kernel="precomputed", decision_function_shape="ovo")
+    K = RBF(1.5)(X)
+    path = svm_path(K, y, estimator=prototype, **{f"{name}s": [0.05, 0.2, 0.4]})
+    agrees(path, name, prototype, K, y)
+
+
 def test_gap_is_as_good_as_asked_for() -> None:
     X, y = rows(800)
     path = svm_path(X, y, np.geomspace(0.01, 100, 5), stop="gap", tol=1e-4)

@@ -14,6 +14,7 @@ from dataclasses import replace
 from functools import partial
 
 import numpy as np
+from numpy.typing import NDArray
 
 from mercer._types import Array, Vector
 from mercer.engine import memory, settings, threads
@@ -86,8 +87,11 @@ class _Pairs:
     def solve_all(self) -> None:
         """Solve every pair: tiny ones in one loop, small ones in parallel, large ones one by one."""
         n_jobs = self.solver.n_jobs
-        if len(self.machines) == 1 and self.machines[0].is_compiled(from_zero=self.starts is None):
-            self._solve_tiny(self.machines[0])
+        if len(self.machines) > 1:
+            if self.gram.stored() is not None and all(machine.is_compiled(from_zero=True) for machine in self.machines):
+                self._solve_tiny_paths()
+        elif self.machines[0].is_compiled(from_zero=self.starts is None):
+            self.left = ~self._solve_tiny(0, self.answers.beta if self.starts is None else self.starts)
         if not self.left.any():
             return
         tiny, small = self.of_size(0, EXACT), self.of_size(EXACT, JOINED)
@@ -102,14 +106,30 @@ class _Pairs:
             self.solve(pair)
         threads.run([partial(self.solve, pair) for pair in together], n_jobs)
 
-    def _solve_tiny(self, machine: PairMachine) -> None:
-        """Solve all tiny and easy pairs together."""
-        start = self.answers.beta if self.starts is None else self.starts
-        rule, advance = machine.rule(self.convex), self._progress.advance
-        solved = solve_tiny_pairs(self.gram, self.uppers[0], start, self.answers, rule, self.solver.n_jobs, advance)
-        self.left = ~solved
+    def _solve_tiny(self, number: int, start: Vector) -> NDArray[np.bool_]:
+        """Solve all tiny and easy pairs together for one machine; return which pairs are solved."""
+        answers, rule = self.every[number], self.machines[number].rule(self.convex)
+        advance = self._progress.advance if len(self.machines) == 1 else _ignored
+        solved = solve_tiny_pairs(self.gram, self.uppers[number], start, answers, rule, self.solver.n_jobs, advance)
         if rule.nu is None:
-            self.answers.state[...] = self.answers.beta
+            answers.state[...] = answers.beta
+        return solved
+
+    def _solve_tiny_paths(self) -> None:
+        """Solve tiny pairs for one machine after the other, each from the scaled answer for its neighbour.
+
+        Only on a stored matrix: of a lazy one each machine would compute the entries anew.
+        """
+        every = np.ones(self.layout.pairs, dtype=bool)
+        for number, before in outward(len(self.machines)):
+            start = self.every[number].beta
+            if before is not None:
+                # The same for all rows along C; the smallest is feasible in any case.
+                scale = float((self.uppers[number] / self.uppers[before]).min())
+                start = scale * self.every[before].beta
+            every &= self._solve_tiny(number, start)
+        self.left = ~every
+        self._progress.advance(int(every.sum()))
 
     def solve(self, pair: Pair) -> None:
         rows = self.layout.rows(pair)
@@ -188,6 +208,10 @@ class _Pairs:
             return fill
 
         threads.run([make(group) for group in needed], self.solver.n_jobs)
+
+
+def _ignored(count: int) -> None:
+    """Progress of one of several machines, which is not counted."""
 
 
 def solve_pairs(
